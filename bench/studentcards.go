@@ -1,0 +1,175 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Order is the order of a dataset's rows.
+type Order string
+
+// The orders of the student-card dataset.
+const (
+	Sorted  Order = "sorted"  // by CardID
+	Arrival Order = "arrival" // as the purchases happened
+	Random  Order = "random"
+)
+
+// StudentCards are the purchases that students make with their cards, the example of the vendor's page on primary-key
+// design: CardID, SellerID, DeviceID, OrderNumber and some attributes. Each device belongs to one seller; a few sellers
+// have most of the devices; cards and devices are used evenly over time; OrderNumber comes from one counter that grows
+// with time, so it is unique for a device.
+type StudentCards struct {
+	Rows  uint64
+	Order Order // "" is Arrival
+	Seed  uint64
+}
+
+// The shape of the dataset.
+const (
+	devices         = 1_000_000     // DeviceID is 0 to 999,999
+	sellers         = 60            // few
+	purchasesByCard = 20            // on average
+	firstCard       = 2_000_000_001 // CardID of the first card
+	firstOrder      = 100_001       // OrderNumber of the first purchase
+	firstPurchase   = 1_704_067_200 // 2024-01-01T00:00:00Z
+	span            = 90 * 24 * time.Hour
+)
+
+// CSVHeader is the first line of the dataset.
+const CSVHeader = "CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n"
+
+var items = []string{"rice bowl", "noodles", "soup", "dumplings", "milk", "tea", "bread", "fruit", "notebook", "pen",
+	"printing", "laundry", "shuttle bus", "library fine", "phone card", "\"special\", large"}
+
+// WriteCSV writes the dataset. It stops when ctx ends.
+func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
+	g := newCardGenerator(s)
+	out := bufio.NewWriterSize(w, 1<<18)
+	if _, err := out.WriteString(CSVHeader); err != nil {
+		return fmt.Errorf("write dataset: %w", err)
+	}
+	var line []byte
+	n := 0
+	err := g.each(s.Order, func(arrival uint64) error {
+		if n++; n&0xfff == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		line = g.appendRow(line[:0], arrival)
+		_, err := out.Write(line)
+		return err
+	})
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("write dataset: %w", err)
+	}
+	return nil
+}
+
+// cardGenerator makes each row from its place in the order of arrival alone. Purchases come in rounds: in each round
+// every card buys once, in an order of the round's own; that makes use even over time and lets the rows of one card be
+// found without looking at the others.
+type cardGenerator struct {
+	rows, cards uint64
+	seed        uint64
+	rounds      []permutation // of cards to places in the round
+	devices     permutation
+	sellerShare []float64 // cumulative
+}
+
+func newCardGenerator(s StudentCards) *cardGenerator {
+	g := &cardGenerator{rows: s.Rows, cards: max(1, s.Rows/purchasesByCard), seed: mix(s.Seed)}
+	for r := uint64(0); r*g.cards < s.Rows; r++ {
+		g.rounds = append(g.rounds, newPermutation(g.cards, mix(g.seed+r)))
+	}
+	g.devices = newPermutation(devices, g.seed^0xd)
+	total := 0.0
+	for i := range sellers {
+		total += math.Pow(float64(i+1), -1.2)
+		g.sellerShare = append(g.sellerShare, total)
+	}
+	for i := range g.sellerShare {
+		g.sellerShare[i] /= total
+	}
+	return g
+}
+
+// each calls f with the rows' places in the order of arrival, in the order asked for.
+func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
+	switch order {
+	case "", Arrival:
+		for i := range g.rows {
+			if err := f(i); err != nil {
+				return err
+			}
+		}
+	case Random:
+		shuffle := newPermutation(g.rows, g.seed^0x5)
+		for i := range g.rows {
+			if err := f(shuffle.at(i)); err != nil {
+				return err
+			}
+		}
+	case Sorted:
+		for card := range g.cards {
+			for r := range g.rounds {
+				i := uint64(r)*g.cards + g.rounds[r].at(card)
+				if i >= g.rows {
+					continue
+				}
+				if err := f(i); err != nil {
+					return err
+				}
+			}
+		}
+	default:
+		return fmt.Errorf("order %q: want sorted, arrival or random", order)
+	}
+	return nil
+}
+
+func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
+	round := g.rounds[arrival/g.cards]
+	card := round.from(arrival % g.cards)
+	// Devices take turns; each turn begins elsewhere in their order.
+	device := g.devices.at((arrival + mix(g.seed^arrival/devices)) % devices)
+	random := mix(g.seed ^ arrival*0x9e37)
+	at := firstPurchase + int64(float64(arrival)/float64(g.rows)*span.Seconds())
+
+	dst = strconv.AppendUint(dst, firstCard+card, 10)
+	dst = append(dst, ',')
+	dst = g.appendSeller(dst, device)
+	dst = append(dst, ',')
+	dst = strconv.AppendUint(dst, device, 10)
+	dst = append(dst, ',')
+	dst = strconv.AppendUint(dst, firstOrder+arrival, 10)
+	dst = append(dst, ',')
+	dst = strconv.AppendFloat(dst, float64(50+random%4950)/100, 'f', -1, 64)
+	dst = append(dst, ',')
+	dst = time.Unix(at, 0).UTC().AppendFormat(dst, time.RFC3339)
+	dst = append(dst, ',')
+	dst = appendItem(dst, items[random>>32%uint64(len(items))])
+	return append(dst, '\n')
+}
+
+// appendSeller names the seller of a device: a letter and digits.
+func (g *cardGenerator) appendSeller(dst []byte, device uint64) []byte {
+	u := float64(mix(g.seed^0x5e11e4^device)>>11) / (1 << 53)
+	i, _ := slices.BinarySearch(g.sellerShare, u)
+	return append(dst, byte('A'+i/10), byte('0'+i%10), byte('0'+i*7%10), byte('1'+i%9))
+}
+
+func appendItem(dst []byte, item string) []byte {
+	if item[0] != '"' {
+		return append(dst, item...)
+	}
+	return append(dst, `"""special"", large"`...)
+}

@@ -1,0 +1,121 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// DefaultRequestTimeout bounds one request, from sending its first byte to reading the answer's last.
+const DefaultRequestTimeout = 30 * time.Second
+
+// Target is one Tablestore instance.
+type Target struct {
+	Endpoint    string // http(s)://host[:port], no path
+	Instance    string
+	Credentials common.CredentialsProvider // asked for every request, so that rotating keys work
+	// Transport replaces the network, for a store in the same process; nil uses the network.
+	Transport http.RoundTripper
+	// RequestTimeout 0 takes DefaultRequestTimeout.
+	RequestTimeout time.Duration
+	// Connections is how many idle connections are kept, one for each worker; 0 takes 64.
+	Connections int
+}
+
+// Traffic counts what went over the wire. Safe for concurrent use.
+type Traffic struct {
+	Requests  atomic.Int64
+	BytesSent atomic.Int64 // request bodies
+}
+
+// New makes the SDK's client for the target. When ctx ends, every request under way ends with it. The client never
+// repeats a request: the SDK's own retries would repeat writes that may have been applied, ignore ctx and hide
+// throttling.
+func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
+	endpoint := strings.TrimRight(t.Endpoint, "/")
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" {
+		return nil, fmt.Errorf("endpoint %q: want http(s)://host or http(s)://host:port", t.Endpoint)
+	}
+	if t.Instance == "" {
+		return nil, errors.New("no instance: give --instance or TABLESTORE_INSTANCE")
+	}
+	if t.RequestTimeout == 0 {
+		t.RequestTimeout = DefaultRequestTimeout
+	}
+	if t.Connections == 0 {
+		t.Connections = 64
+	}
+	if traffic == nil {
+		traffic = new(Traffic)
+	}
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.RetryTimes = 0
+	config.HTTPTimeout.RequestTimeout = t.RequestTimeout
+	config.Transport = &transport{base: t.Transport, run: ctx, traffic: traffic}
+	if t.Transport == nil {
+		config.Transport.(*transport).base = network(t)
+	}
+	return tablestore.NewClientWithCredentialsProvider(endpoint, t.Instance, t.Credentials, config), nil
+}
+
+func network(t Target) *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		MaxIdleConnsPerHost:   t.Connections,
+		IdleConnTimeout:       25 * time.Second, // the SDK's own default, under the service's
+		TLSHandshakeTimeout:   15 * time.Second,
+		ResponseHeaderTimeout: t.RequestTimeout,
+		DisableCompression:    true,
+		WriteBufferSize:       64 << 10,
+	}
+}
+
+// transport ties every request to the run's context: the SDK has no way to pass one.
+type transport struct {
+	base    http.RoundTripper
+	run     context.Context
+	traffic *Traffic
+}
+
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.traffic.Requests.Add(1)
+	t.traffic.BytesSent.Add(max(r.ContentLength, 0))
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stop := context.AfterFunc(t.run, func() { cancel(context.Cause(t.run)) })
+	done := func() { stop(); cancel(nil) }
+	res, err := t.base.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		done()
+		if t.run.Err() != nil {
+			// Whatever the connection made of it, the run was stopped.
+			return nil, fmt.Errorf("%w: %w", context.Canceled, context.Cause(t.run))
+		}
+		return nil, err
+	}
+	res.Body = &body{ReadCloser: res.Body, done: done}
+	return res, nil
+}
+
+// body ends the request's context when the answer has been read.
+type body struct {
+	io.ReadCloser
+	done func()
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.done()
+	return err
+}

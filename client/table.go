@@ -1,0 +1,177 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/ratelimit"
+	"tsimport/table"
+)
+
+// Patience bounds how long operations on tables are tried again while the service is busy.
+const Patience = 2 * time.Minute
+
+// ErrNoTable says that a table does not exist.
+var ErrNoTable = errors.New("no such table")
+
+// Table is what DescribeTable says of a table.
+type Table struct {
+	Name    string
+	Key     []table.KeyColumn
+	Defined map[string]table.Type // predefined attribute columns
+	table.Definition
+	AutoIncrement string // the key column that the service fills, empty without one
+}
+
+// Admin works on tables. Its operations are tried again while the service says that it is busy.
+type Admin struct {
+	Client *tablestore.TableStoreClient
+	// Context ends waiting between tries; requests end with the client's own.
+	Context context.Context
+}
+
+// Describe returns a table, or ErrNoTable.
+func (a *Admin) Describe(name string) (*Table, error) {
+	var res *tablestore.DescribeTableResponse
+	err := a.try(func() (err error) {
+		res, err = a.Client.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
+		return err
+	})
+	if err != nil {
+		return nil, a.wrap("describe", name, err)
+	}
+	t := &Table{Name: name, Defined: map[string]table.Type{}}
+	for _, k := range res.TableMeta.SchemaEntry {
+		t.Key = append(t.Key, table.KeyColumn{Name: *k.Name, Type: keyTypes[*k.Type]})
+		if k.Option != nil && *k.Option == tablestore.AUTO_INCREMENT {
+			t.AutoIncrement = *k.Name
+		}
+	}
+	for _, d := range res.TableMeta.DefinedColumns {
+		t.Defined[d.Name] = definedTypes[d.ColumnType]
+	}
+	t.TimeToLive, t.MaxVersions = res.TableOption.TimeToAlive, res.TableOption.MaxVersion
+	t.MaxDeviation = res.TableOption.DeviationCellVersionInSec
+	t.ReservedRead, t.ReservedWrite = res.ReservedThroughput.Readcap, res.ReservedThroughput.Writecap
+	return t, nil
+}
+
+var keyTypes = map[tablestore.PrimaryKeyType]table.Type{
+	tablestore.PrimaryKeyType_INTEGER: table.Integer,
+	tablestore.PrimaryKeyType_STRING:  table.String,
+	tablestore.PrimaryKeyType_BINARY:  table.Binary,
+}
+
+var definedTypes = map[tablestore.DefinedColumnType]table.Type{
+	tablestore.DefinedColumn_INTEGER: table.Integer,
+	tablestore.DefinedColumn_DOUBLE:  table.Double,
+	tablestore.DefinedColumn_BOOLEAN: table.Boolean,
+	tablestore.DefinedColumn_STRING:  table.String,
+	tablestore.DefinedColumn_BINARY:  table.Binary,
+}
+
+// Create makes a table. A table of the same name and key that an earlier try of this call made is no error.
+func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
+	meta := &tablestore.TableMeta{TableName: name}
+	for _, k := range key {
+		for t, kt := range keyTypes {
+			if kt == k.Type {
+				meta.AddPrimaryKeyColumn(k.Name, t)
+			}
+		}
+	}
+	req := &tablestore.CreateTableRequest{
+		TableMeta:          meta,
+		TableOption:        &tablestore.TableOption{TimeToAlive: d.TimeToLive, MaxVersion: d.MaxVersions, DeviationCellVersionInSec: d.MaxDeviation},
+		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: d.ReservedRead, Writecap: d.ReservedWrite},
+	}
+	unsure := false
+	err := a.try(func() error {
+		_, err := a.Client.CreateTable(req)
+		var ots *tablestore.OtsError
+		if unsure && errors.As(err, &ots) && ots.Code == "OTSObjectAlreadyExist" {
+			return nil
+		}
+		unsure = unsure || err != nil && Classify(err) == Ambiguous
+		return err
+	})
+	return a.wrap("create", name, err)
+}
+
+// Drop deletes a table and its rows, or returns ErrNoTable.
+func (a *Admin) Drop(name string) error {
+	unsure := false
+	err := a.try(func() error {
+		_, err := a.Client.DeleteTable(&tablestore.DeleteTableRequest{TableName: name})
+		if unsure && isCode(err, "OTSObjectNotExist") {
+			return nil
+		}
+		unsure = unsure || err != nil && Classify(err) == Ambiguous
+		return err
+	})
+	return a.wrap("drop", name, err)
+}
+
+// List returns the names of the instance's tables.
+func (a *Admin) List() ([]string, error) {
+	var res *tablestore.ListTableResponse
+	err := a.try(func() (err error) {
+		res, err = a.Client.ListTable()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", &Error{err})
+	}
+	return res.TableNames, nil
+}
+
+// try repeats an operation on a table while that can help: reads and creations are safe to repeat.
+func (a *Admin) try(op func() error) error {
+	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+	end := time.Now().Add(Patience)
+	for attempt := 1; ; attempt++ {
+		err := op()
+		if err == nil {
+			return nil
+		}
+		var ots *tablestore.OtsError
+		if !errors.As(err, &ots) {
+			return err // a connection that does not work now is a wrong endpoint more often than a passing fault
+		}
+		if c := Classify(err); c != Throttled && c != Unavailable && c != Ambiguous || time.Now().After(end) {
+			return err
+		}
+		timer := time.NewTimer(backoff.After(attempt))
+		select {
+		case <-timer.C:
+		case <-a.Context.Done():
+			timer.Stop()
+			return context.Cause(a.Context)
+		}
+	}
+}
+
+func (a *Admin) wrap(verb, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if isCode(err, "OTSObjectNotExist") {
+		return fmt.Errorf("%s table %s: %w", verb, name, ErrNoTable)
+	}
+	return fmt.Errorf("%s table %s: %w", verb, name, &Error{err})
+}
+
+func isCode(err error, code string) bool {
+	var ots *tablestore.OtsError
+	return errors.As(err, &ots) && ots.Code == code
+}
+
+// Error shows an error of the SDK in one line and keeps its cause.
+type Error struct{ Cause error }
+
+func (e *Error) Error() string { return Describe(e.Cause) }
+func (e *Error) Unwrap() error { return e.Cause }

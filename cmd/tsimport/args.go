@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// flagsFirst moves flags that stand behind file names to the front: the flag package stops reading flags at the first
+// argument that is none. Everything behind -- stays where it is.
+func flagsFirst(app *cli.App, args []string) ([]string, error) {
+	if len(args) == 0 {
+		return args, nil
+	}
+	out := args[:1:1]
+	rest := args[1:]
+	commands, flags := app.Commands, app.Flags
+	for len(rest) > 0 {
+		c := findCommand(commands, rest[0])
+		if c == nil {
+			break
+		}
+		out = append(out, rest[0])
+		commands, flags, rest = c.Subcommands, c.Flags, rest[1:]
+	}
+	if len(commands) > 0 {
+		return append(out, rest...), nil // no leaf command: nothing to sort
+	}
+	takesValue := map[string]bool{}
+	for _, f := range flags {
+		_, isBool := f.(*cli.BoolFlag)
+		for _, name := range f.Names() {
+			takesValue[name] = !isBool
+		}
+	}
+	var files []string
+	for len(rest) > 0 {
+		arg := rest[0]
+		rest = rest[1:]
+		if arg == "--" {
+			files = append(files, rest...)
+			break
+		}
+		if arg == "-" || !strings.HasPrefix(arg, "-") {
+			files = append(files, arg)
+			continue
+		}
+		out = append(out, arg)
+		name := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
+		if takesValue[name] { // a name with =value in it is no flag's name
+			if len(rest) == 0 {
+				return nil, usagef("flag needs a value: %s", arg)
+			}
+			out = append(out, rest[0])
+			rest = rest[1:]
+		}
+	}
+	if len(files) == 0 {
+		return out, nil
+	}
+	return append(append(out, "--"), files...), nil
+}
+
+func findCommand(commands []*cli.Command, name string) *cli.Command {
+	for _, c := range commands {
+		if c.HasName(name) {
+			return c
+		}
+	}
+	return nil
+}

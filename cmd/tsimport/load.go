@@ -1,0 +1,363 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/pipeline"
+	"tsimport/reader"
+	"tsimport/table"
+)
+
+func loadCommand(interrupts *interrupts) *cli.Command {
+	return &cli.Command{
+		Name:      "load",
+		Usage:     "load CSV files into a table",
+		ArgsUsage: "FILE... (- is standard input)",
+		Description: "Every record is written, rejected with its reason, or superseded by a later record with the same key.\n" +
+			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files.",
+		Flags:  loadFlags(),
+		Action: func(c *cli.Context) error { return load(c, interrupts) },
+	}
+}
+
+func loadFlags() []cli.Flag {
+	return append(targetFlags(), []cli.Flag{
+		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
+		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
+		&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME[:TYPE]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample)"},
+		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, -1 never", Value: -1},
+		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
+		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` a cell's timestamp may differ from the clock (default: the service's 86400)"},
+		&cli.IntFlag{Name: "reserved-read", Usage: "new table: reserved read throughput in capacity `UNITS`"},
+		&cli.IntFlag{Name: "reserved-write", Usage: "new table: reserved write throughput in capacity `UNITS`"},
+
+		&cli.StringFlag{Name: "columns", Usage: "load only these attribute columns `A,B`; key columns come always"},
+		&cli.StringSliceFlag{Name: "exclude", Usage: "leave out these columns `X,Y`"},
+		&cli.StringSliceFlag{Name: "rename", Usage: "call a column otherwise in the table, `OLD=NEW`; may be repeated"},
+		&cli.StringSliceFlag{Name: "type", Usage: "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64) or binary(hex); may be repeated (default: from a sample)"},
+
+		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (only the columns given) or delete", Value: "put"},
+		&cli.StringFlag{Name: "condition", Usage: "write a row only if it is there or not: ignore, exist or not-exist", Value: "ignore"},
+		&cli.StringSliceFlag{Name: "null", Usage: "`TEXT` of an unquoted field that means no value, beside the empty one; may be repeated"},
+		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
+
+		&cli.BoolFlag{Name: "header", Usage: "the first record names the columns (the default)"},
+		&cli.BoolFlag{Name: "no-header", Usage: "the first record is data; columns are called c1, c2, … or as --names says"},
+		&cli.StringFlag{Name: "names", Usage: "with --no-header: the columns' names `A,B,C`"},
+		&cli.StringFlag{Name: "delimiter", Usage: "`CHAR` between fields; \\t is a tab", Value: ","},
+		&cli.StringFlag{Name: "quote", Usage: "`CHAR` around fields, or none", Value: `"`},
+		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
+
+		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything, write nothing"},
+		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight", Value: pipeline.DefaultConcurrency},
+		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; -1 never", Value: "100"},
+		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long", Value: pipeline.DefaultRetryFor},
+		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied (default: twice --request-timeout)"},
+		&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
+
+		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for summary and rejects (default ./tsimport-runs/<time>-<table>)"},
+		&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON on stdout"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second"},
+	}...)
+}
+
+func load(c *cli.Context, interrupts *interrupts) (err error) {
+	cfg, err := loadConfig(c)
+	if err != nil {
+		return err
+	}
+	stdout, stderr := c.App.Writer, c.App.ErrWriter
+	noSync, err := parseSync(c.String("sync"))
+	if err != nil {
+		return err
+	}
+	t, err := openTarget(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := t.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	cfg.Target.Absent = t.missing
+	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
+	if cfg.Write.Settle == 0 {
+		cfg.Write.Settle = 2 * c.Duration("request-timeout")
+	}
+
+	screen := newScreen(c, stderr)
+	cfg.Progress = &screen.progress
+	cfg.OnPlan = screen.plan
+	cfg.Drain = interrupts.drain
+	interrupts.drains()
+	report, err := pipeline.Run(interrupts.hard, cfg)
+	screen.stop()
+	if report == nil {
+		return err
+	}
+	screen.report(report, lookHint(c, report))
+	if c.Bool("json") {
+		text, jsonErr := json.MarshalIndent(report, "", "  ")
+		if jsonErr == nil {
+			_, jsonErr = fmt.Fprintf(stdout, "%s\n", text)
+		}
+		if err == nil && jsonErr != nil {
+			err = fmt.Errorf("print summary: %w", jsonErr)
+			report.ExitCode = pipeline.ExitFailed
+		}
+	}
+	if report.ExitCode != pipeline.ExitOK || err != nil {
+		return &exitError{code: report.ExitCode, err: err}
+	}
+	return nil
+}
+
+func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
+	cfg = pipeline.Config{
+		Inputs: c.Args().Slice(),
+		Target: pipeline.Target{
+			Table: c.String("table"), Create: c.Bool("create"),
+			Define: table.Definition{
+				TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
+				ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write"),
+			},
+		},
+		Limits:  pipeline.Limits{Records: c.Int64("limit")},
+		RunDir:  c.String("run-dir"),
+		DryRun:  c.Bool("dry-run"),
+		Command: commandLine(os.Args),
+	}
+	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = c.Int("concurrency"), c.Duration("retry-for"), c.Duration("settle")
+	cfg.Read.Nulls = c.StringSlice("null")
+	for _, check := range []struct {
+		bad     bool
+		message string
+	}{
+		{cfg.Write.Concurrency < 1 || cfg.Write.Concurrency > 4096, "--concurrency: want 1 to 4096"},
+		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
+		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than nothing"},
+		{c.Int("max-versions") < 1, "--max-versions: want 1 or more"},
+		{c.Int("ttl") == 0 || c.Int("ttl") < -1, "--ttl: want seconds, or -1 for never"},
+		{c.Int64("max-deviation") < 0, "--max-deviation: want seconds"},
+		{c.Int("reserved-read") < 0 || c.Int("reserved-write") < 0, "--reserved-read and --reserved-write: want 0 or more"},
+	} {
+		if check.bad {
+			return cfg, usagef("%s", check.message)
+		}
+	}
+	for _, parse := range []func() error{
+		func() (err error) {
+			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(c.String("max-errors"))
+			return
+		},
+		func() (err error) { cfg.Target.Key, err = parseKey(c.StringSlice("pk")); return },
+		func() (err error) { cfg.Read.Dialect, err = parseDialect(c); return },
+		func() (err error) { cfg.Columns, err = parseColumns(c); return },
+		func() error { return parseWrite(c, &cfg.Write) },
+	} {
+		if err := parse(); err != nil {
+			return cfg, usagef("%v", err)
+		}
+	}
+	return cfg, nil
+}
+
+func parseKey(flags []string) (key []table.KeyColumn, err error) {
+	for _, f := range flags {
+		k := table.KeyColumn{Name: f}
+		if i := strings.LastIndexByte(f, ':'); i >= 0 {
+			if k.Type, err = table.ParseType(f[i+1:]); err != nil {
+				return nil, fmt.Errorf("--pk %s: %w", f, err)
+			}
+			if !k.Type.KeyType() {
+				return nil, fmt.Errorf("--pk %s: a primary-key column is string, integer or binary", f)
+			}
+			k.Name = f[:i]
+		}
+		if err := table.CheckColumnName(k.Name); err != nil {
+			return nil, fmt.Errorf("--pk %s: %w", f, err)
+		}
+		key = append(key, k)
+	}
+	return key, nil
+}
+
+func parseDialect(c *cli.Context) (reader.Dialect, error) {
+	d := reader.DefaultDialect
+	d.NoHeader = c.Bool("no-header")
+	if d.NoHeader && c.Bool("header") {
+		return d, fmt.Errorf("--header and --no-header: give one of them")
+	}
+	if names := c.String("names"); names != "" {
+		if !d.NoHeader {
+			return d, fmt.Errorf("--names needs --no-header")
+		}
+		var err error
+		if d.Names, err = splitList(names); err != nil {
+			return d, fmt.Errorf("--names: %w", err)
+		}
+	}
+	one := func(flag, text string) (byte, error) {
+		if text == `\t` {
+			text = "\t"
+		}
+		if len(text) != 1 || text == "\n" || text == "\r" {
+			return 0, fmt.Errorf("--%s %q: want one single-byte character", flag, text)
+		}
+		return text[0], nil
+	}
+	var err error
+	if d.Delimiter, err = one("delimiter", c.String("delimiter")); err != nil {
+		return d, err
+	}
+	if q := c.String("quote"); q == "none" || q == "" {
+		d.Quote = 0
+	} else if d.Quote, err = one("quote", q); err != nil {
+		return d, err
+	}
+	if d.Quote == d.Delimiter {
+		return d, fmt.Errorf("--quote and --delimiter are both %q", d.Quote)
+	}
+	return d, nil
+}
+
+func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
+	if c.IsSet("columns") {
+		if columns.Only, err = splitList(c.String("columns")); err != nil {
+			return columns, fmt.Errorf("--columns: %w", err)
+		}
+	}
+	for _, f := range c.StringSlice("exclude") {
+		names, err := splitList(f)
+		if err != nil {
+			return columns, fmt.Errorf("--exclude: %w", err)
+		}
+		columns.Exclude = append(columns.Exclude, names...)
+	}
+	columns.Rename = map[string]string{}
+	for _, f := range c.StringSlice("rename") {
+		from, to, ok := strings.Cut(f, "=")
+		if !ok || from == "" || to == "" {
+			return columns, fmt.Errorf("--rename %q: want old=new", f)
+		}
+		columns.Rename[from] = to
+	}
+	columns.Types = map[string]pipeline.Type{}
+	for _, f := range c.StringSlice("type") {
+		i := strings.LastIndexByte(f, '=')
+		if i < 1 {
+			return columns, fmt.Errorf("--type %q: want name=type", f)
+		}
+		t := pipeline.Type{}
+		name := f[i+1:]
+		switch name {
+		case "binary(hex)":
+			t = pipeline.Type{Type: table.Binary, Hex: true}
+		case "binary(base64)":
+			t.Type = table.Binary
+		default:
+			if t.Type, err = table.ParseType(name); err != nil {
+				return columns, fmt.Errorf("--type %s: %w", f, err)
+			}
+		}
+		columns.Types[f[:i]] = t
+	}
+	return columns, nil
+}
+
+// splitList cuts a list at commas; a name with a comma in it is quoted as in CSV.
+func splitList(text string) ([]string, error) {
+	if text == "" {
+		return []string{}, nil
+	}
+	r := csv.NewReader(strings.NewReader(text))
+	names, err := r.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a list of names: %w", text, err)
+	}
+	if _, err := r.Read(); err != io.EOF {
+		return nil, fmt.Errorf("%q is not one list of names", text)
+	}
+	return names, nil
+}
+
+func parseWrite(c *cli.Context, w *pipeline.Write) error {
+	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete}
+	conditions := map[string]table.Existence{"ignore": table.Ignore, "exist": table.ExpectExist, "not-exist": table.ExpectNotExist}
+	var ok bool
+	if w.Mode, ok = modes[c.String("mode")]; !ok {
+		return fmt.Errorf("--mode %q: want put, update or delete", c.String("mode"))
+	}
+	if w.Condition, ok = conditions[c.String("condition")]; !ok {
+		return fmt.Errorf("--condition %q: want ignore, exist or not-exist", c.String("condition"))
+	}
+	switch c.String("on-null") {
+	case "skip":
+	case "delete":
+		w.DeleteNull = true
+	default:
+		return fmt.Errorf("--on-null %q: want skip or delete", c.String("on-null"))
+	}
+	return nil
+}
+
+func parseSync(text string) (noSync bool, err error) {
+	switch text {
+	case "always":
+		return false, nil
+	case "none":
+		return true, nil
+	}
+	return false, usagef("--sync %q: want always or none", text)
+}
+
+// lookHint says how to look at the rows of a load.
+func lookHint(c *cli.Context, r *pipeline.Report) string {
+	hint := "tsimport export --table " + r.Table
+	for _, f := range []string{"store", "endpoint", "instance"} {
+		if c.IsSet(f) {
+			hint += " --" + f + " " + quoteArg(c.String(f))
+		}
+	}
+	return hint + " --limit 10"
+}
+
+// commandLine is the command as it can be typed again.
+func commandLine(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = quoteArg(a)
+	}
+	return strings.Join(quoted, " ")
+}
+
+func quoteArg(a string) string {
+	if a != "" && strings.IndexFunc(a, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+", r)
+	}) < 0 {
+		return a
+	}
+	return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+}
+
+// round makes a duration fit to read.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/client"
+	"tsimport/pipeline"
+)
+
+func main() {
+	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main with its surroundings given. It returns the exit code.
+func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	interrupts := newInterrupts(stderr)
+	defer interrupts.close()
+	app := newApp(stdout, stderr, interrupts)
+	args, err := flagsFirst(app, args)
+	if err == nil {
+		err = app.RunContext(interrupts.hard, args)
+	}
+	return exitCode(stderr, err)
+}
+
+// exitError carries an exit code; its error, if any, is still to be shown.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// exitCode shows the error in one line and returns the exit code for it.
+func exitCode(stderr io.Writer, err error) int {
+	code := pipeline.ExitFailed
+	var exit *exitError
+	var usage *pipeline.UsageError
+	var interrupted *pipeline.Interrupted
+	switch {
+	case err == nil:
+		return pipeline.ExitOK
+	case errors.As(err, &exit):
+		code, err = exit.code, exit.err
+	case errors.As(err, &interrupted):
+		code = interrupted.ExitCode
+	case errors.As(err, &usage):
+		code = pipeline.ExitUsage
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "tsimport: %s\n", client.OneLine(err.Error()))
+	}
+	return code
+}
+
+func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
+	app := &cli.App{
+		Name:  "tsimport",
+		Usage: "load files into Alibaba Cloud Tablestore at the table's full write capacity, and lose nothing",
+		Description: "Without --endpoint everything works on an embedded store in ./tsimport-store, made by the first load.\n" +
+			"Exit codes: 0 all rows written, 1 failed, 2 bad usage or configuration, 3 finished with rejected rows,\n" +
+			"4 stopped by the error limit, 130/143 interrupted.",
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+		HideVersion:               true, // its -v would be taken for --verbose
+		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
+		ExitErrHandler:            func(*cli.Context, error) {},
+		CommandNotFound:           nil,
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usagef("unknown command %q; see tsimport --help", c.Args().First())
+			}
+			return cli.ShowAppHelp(c)
+		},
+		Commands: []*cli.Command{
+			loadCommand(interrupts), exportCommand(), tableCommand(), serveCommand(), genCommand(),
+		},
+	}
+	setUsageErrors(app)
+	return app
+}
+
+// setUsageErrors makes every command answer a wrong flag with one line instead of its whole help.
+func setUsageErrors(app *cli.App) {
+	onError := func(c *cli.Context, err error, _ bool) error {
+		name := strings.TrimSpace(c.App.Name + " " + c.Command.FullName())
+		if c.Command.Name == "" || c.Command.Name == c.App.Name {
+			name = c.App.Name
+		}
+		return usagef("%v; see %s --help", err, name)
+	}
+	app.OnUsageError = onError
+	var walk func([]*cli.Command)
+	walk = func(commands []*cli.Command) {
+		for _, c := range commands {
+			c.OnUsageError = onError
+			if len(c.Subcommands) > 0 {
+				c.Action = func(c *cli.Context) error {
+					if c.Args().Present() {
+						return usagef("unknown command %q; see tsimport %s --help", c.Args().First(), c.Command.Name)
+					}
+					return usagef("a command is missing; see tsimport %s --help", c.Command.Name)
+				}
+			}
+			walk(c.Subcommands)
+		}
+	}
+	walk(app.Commands)
+}
+
+func usagef(format string, a ...any) error {
+	return &pipeline.UsageError{Message: fmt.Sprintf(format, a...)}
+}
+
+// interrupts turns signals into contexts: the first one ends drain, the second one hard.
+type interrupts struct {
+	drain, hard context.Context
+	signals     chan os.Signal
+	gentle      chan bool // whether there is anything to drain
+}
+
+func newInterrupts(stderr io.Writer) *interrupts {
+	hard, stop := context.WithCancelCause(context.Background())
+	drain, stopGently := context.WithCancelCause(hard)
+	in := &interrupts{drain: drain, hard: hard, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
+	signal.Notify(in.signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for s := range in.signals {
+			cause := &pipeline.Interrupted{Signal: s.String(), ExitCode: pipeline.ExitInterrupted}
+			if s == syscall.SIGTERM {
+				cause.ExitCode = pipeline.ExitTerminated
+			}
+			first := drain.Err() == nil
+			stopGently(cause)
+			if first && len(in.gentle) > 0 {
+				fmt.Fprintln(stderr, "\ntsimport: stopping: finishing what is in flight; once more to stop now")
+				continue
+			}
+			stop(cause)
+		}
+	}()
+	return in
+}
+
+// drains says that the command stops by itself when drain ends.
+func (in *interrupts) drains() { in.gentle <- true }
+
+func (in *interrupts) close() {
+	signal.Stop(in.signals)
+	close(in.signals)
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/client"
+	"tsimport/table"
+)
+
+func tableCommand() *cli.Command {
+	quiet := &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"}
+	asJSON := &cli.BoolFlag{Name: "json", Usage: "print JSON"}
+	name := &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE`; may also be given as the argument"}
+	return &cli.Command{
+		Name:  "table",
+		Usage: "list, describe, create and drop tables",
+		Subcommands: []*cli.Command{
+			{Name: "list", Usage: "list the tables", Flags: append(targetFlags(), quiet, asJSON), Action: tableList},
+			{Name: "describe", Usage: "show a table's key and options", ArgsUsage: "TABLE",
+				Flags: append(targetFlags(), quiet, asJSON, name), Action: tableDescribe},
+			{Name: "create", Usage: "make a table", ArgsUsage: "TABLE", Action: tableCreate,
+				Flags: append(targetFlags(), quiet, name,
+					&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer or binary"},
+					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, -1 never", Value: -1},
+					&cli.IntFlag{Name: "max-versions", Usage: "versions kept of each cell", Value: 1},
+					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` a cell's timestamp may differ from the clock (default: the service's 86400)"},
+					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
+					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"})},
+			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: tableDrop,
+				Flags: append(targetFlags(), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "do it; without, only say what would be deleted"})},
+		},
+	}
+}
+
+// withAdmin runs f on the tables of the target.
+func withAdmin(c *cli.Context, a access, f func(*client.Admin, *target) error) (err error) {
+	t, err := openTarget(c, a, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	sdk, err := client.New(c.Context, t.Target, nil)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	return f(&client.Admin{Client: sdk, Context: c.Context}, t)
+}
+
+// tableName is the table a command is about, by flag or by argument.
+func tableName(c *cli.Context) (string, error) {
+	name := c.String("table")
+	switch {
+	case name == "" && c.NArg() == 1:
+		name = c.Args().First()
+	case name == "" || c.NArg() > 0:
+		return "", usagef("name one table: tsimport table %s TABLE", c.Command.Name)
+	}
+	if err := table.CheckTableName(name); err != nil {
+		return "", usagef("%v", err)
+	}
+	return name, nil
+}
+
+func tableList(c *cli.Context) error {
+	return withAdmin(c, access{readOnly: true}, func(a *client.Admin, _ *target) error {
+		names, err := a.List()
+		if err != nil {
+			return err
+		}
+		if c.Bool("json") {
+			if names == nil {
+				names = []string{}
+			}
+			return printJSON(c, names)
+		}
+		for _, n := range names {
+			fmt.Fprintln(c.App.Writer, n)
+		}
+		return nil
+	})
+}
+
+// description is a table as `table describe --json` prints it.
+type description struct {
+	Table         string        `json:"table"`
+	PrimaryKey    []describedPK `json:"primary_key"`
+	TimeToLive    int           `json:"ttl"` // seconds, -1 never
+	MaxVersions   int           `json:"max_versions"`
+	MaxDeviation  int64         `json:"max_deviation"` // seconds
+	ReservedRead  int           `json:"reserved_read"` // capacity units
+	ReservedWrite int           `json:"reserved_write"`
+}
+
+type describedPK struct {
+	Name          string `json:"name"`
+	Type          string `json:"type"`
+	AutoIncrement bool   `json:"auto_increment,omitempty"`
+}
+
+func tableDescribe(c *cli.Context) error {
+	name, err := tableName(c)
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, access{readOnly: true}, func(a *client.Admin, target *target) error {
+		t, err := a.Describe(name)
+		if err != nil {
+			return noTable(err, target)
+		}
+		d := description{Table: name, TimeToLive: t.TimeToLive, MaxVersions: t.MaxVersions, MaxDeviation: t.MaxDeviation,
+			ReservedRead: t.ReservedRead, ReservedWrite: t.ReservedWrite}
+		for _, k := range t.Key {
+			d.PrimaryKey = append(d.PrimaryKey, describedPK{k.Name, k.Type.String(), k.Name == t.AutoIncrement})
+		}
+		if c.Bool("json") {
+			return printJSON(c, d)
+		}
+		return printDescription(c, d)
+	})
+}
+
+func printDescription(c *cli.Context, d description) error {
+	w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "table\t%s\n", d.Table)
+	for i, k := range d.PrimaryKey {
+		auto := ""
+		if k.AutoIncrement {
+			auto = ", auto-increment"
+		}
+		fmt.Fprintf(w, "primary key %d\t%s (%s%s)\n", i+1, k.Name, k.Type, auto)
+	}
+	ttl := fmt.Sprintf("%d seconds", d.TimeToLive)
+	if d.TimeToLive == -1 {
+		ttl = "never expires"
+	}
+	fmt.Fprintf(w, "time to live\t%s\nmax versions\t%d\nmax deviation\t%d seconds\n", ttl, d.MaxVersions, d.MaxDeviation)
+	fmt.Fprintf(w, "reserved throughput\t%d read, %d write capacity units\n", d.ReservedRead, d.ReservedWrite)
+	return w.Flush()
+}
+
+func printJSON(c *cli.Context, v any) error {
+	e := json.NewEncoder(c.App.Writer)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func tableCreate(c *cli.Context) error {
+	name, err := tableName(c)
+	if err != nil {
+		return err
+	}
+	key, err := parseKey(c.StringSlice("pk"))
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if n := len(key); n < 1 || n > table.MaxKeyColumns {
+		return usagef("give the primary key with --pk NAME:TYPE, 1 to %d times in order", table.MaxKeyColumns)
+	}
+	for _, k := range key {
+		if k.Type == table.Null {
+			return usagef("--pk %s: give the type too, as in %s:string", k.Name, k.Name)
+		}
+	}
+	d := table.Definition{TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
+		ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write")}
+	return withAdmin(c, access{create: true}, func(a *client.Admin, t *target) error {
+		if err := a.Create(name, key, d); err != nil {
+			return err
+		}
+		say(c, c.App.ErrWriter, "table %s created", name)
+		return nil
+	})
+}
+
+func tableDrop(c *cli.Context) error {
+	name, err := tableName(c)
+	if err != nil {
+		return err
+	}
+	return withAdmin(c, access{}, func(a *client.Admin, t *target) error {
+		if !c.Bool("yes") {
+			return usagef("this would delete table %s and all its rows in %s; add --yes to do it", name, t.name)
+		}
+		if err := a.Drop(name); err != nil {
+			return noTable(err, t)
+		}
+		say(c, c.App.ErrWriter, "table %s deleted", name)
+		return nil
+	})
+}

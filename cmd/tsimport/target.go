@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/credentials-go/credentials"
+	"github.com/urfave/cli/v2"
+
+	"tsimport/client"
+	"tsimport/engine/server"
+)
+
+const (
+	defaultStore = "./tsimport-store"
+	endpointEnv  = "TABLESTORE_ENDPOINT"
+	instanceEnv  = "TABLESTORE_INSTANCE"
+)
+
+func targetFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "endpoint", Usage: "`URL` of the Tablestore service, http(s)://host[:port] (or " + endpointEnv + ")"},
+		&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance (or " + instanceEnv + ")"},
+		&cli.StringFlag{Name: "store", Usage: "`DIR` of an embedded store instead of a service (default " + defaultStore + " without --endpoint)"},
+		&cli.DurationFlag{Name: "request-timeout", Usage: "how long one request may take", Value: client.DefaultRequestTimeout},
+	}
+}
+
+// target is the Tablestore that a command works on.
+type target struct {
+	client.Target
+	name     string
+	embedded bool
+	missing  bool // an embedded store that does not exist, and was not to be made
+	store    *server.Server
+}
+
+// access says what a command does with an embedded store.
+type access struct {
+	readOnly bool
+	create   bool // make the store if it is missing
+	noSync   bool
+}
+
+// openTarget finds out which Tablestore the flags and the environment mean and opens it. The first line on stderr says
+// which it is.
+func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
+	endpoint, store := c.String("endpoint"), c.String("store")
+	if endpoint != "" && store != "" {
+		return nil, usagef("--endpoint and --store: give one of them")
+	}
+	if endpoint == "" && store == "" {
+		endpoint = os.Getenv(endpointEnv)
+	}
+	if c.Duration("request-timeout") <= 0 {
+		return nil, usagef("--request-timeout %v: want more than nothing", c.Duration("request-timeout"))
+	}
+	if endpoint != "" {
+		return remoteTarget(c, endpoint, stderr)
+	}
+	if store == "" {
+		store = defaultStore
+	}
+	t := &target{name: "embedded store " + store, embedded: true}
+	if c.String("instance") != "" {
+		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
+	}
+	say(c, stderr, "target: %s", t.name)
+	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) && !a.create {
+		t.missing = true
+		return t, nil
+	}
+	s, err := server.Open(store, server.Options{ReadOnly: a.readOnly, NoSync: a.noSync})
+	if err != nil {
+		return nil, err
+	}
+	t.store = s
+	t.Target = client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+		RequestTimeout: c.Duration("request-timeout"),
+	}
+	return t, nil
+}
+
+// mustExist returns an error for an embedded store that does not exist.
+func (t *target) mustExist() error {
+	if t.missing {
+		return usagef("%s does not exist; load a file first, or name another with --store", t.name)
+	}
+	return nil
+}
+
+// close releases an embedded store. Every acknowledged row is in it.
+func (t *target) close() error {
+	if t.store == nil {
+		return nil
+	}
+	return t.store.Close()
+}
+
+func remoteTarget(c *cli.Context, endpoint string, stderr io.Writer) (*target, error) {
+	instance := c.String("instance")
+	if instance == "" {
+		instance = os.Getenv(instanceEnv)
+	}
+	if instance == "" {
+		return nil, usagef("no instance: give --instance or %s", instanceEnv)
+	}
+	provider, err := findCredentials()
+	if err != nil {
+		return nil, err
+	}
+	t := &target{name: fmt.Sprintf("instance %s at %s", instance, endpoint)}
+	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
+	say(c, stderr, "target: %s", t.name)
+	return t, nil
+}
+
+// say shows a line to the user unless --quiet.
+func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
+	if !c.Bool("quiet") {
+		fmt.Fprintf(stderr, "tsimport: "+format+"\n", a...)
+	}
+}
+
+// findCredentials looks where the SDKs look: the environment's two families of names, then the provider chain of the
+// official credentials library (profile, RAM role, OIDC, ECS).
+func findCredentials() (common.CredentialsProvider, error) {
+	for _, names := range [][3]string{
+		{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "TABLESTORE_SECURITY_TOKEN"},
+		{"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN"},
+	} {
+		id, secret := os.Getenv(names[0]), os.Getenv(names[1])
+		if id != "" && secret != "" {
+			return &common.DefaultCredentialsProvider{AccessKeyID: id, AccessKeySecret: secret, SecurityToken: os.Getenv(names[2])}, nil
+		}
+		if id != "" || secret != "" {
+			return nil, usagef("%s and %s: only one of them is set", names[0], names[1])
+		}
+	}
+	chain, err := credentials.NewCredential(nil)
+	if err == nil {
+		_, err = chain.GetCredential()
+	}
+	if err != nil {
+		return nil, usagef("no access key: set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET (the provider chain says: %v)", err)
+	}
+	return &chainProvider{chain: chain}, nil
+}
+
+// chainProvider asks the official chain for every request: its keys may rotate.
+type chainProvider struct{ chain credentials.Credential }
+
+// GetCredentials returns empty keys when the chain fails: the service's refusal is then the error a user sees, and
+// the SDK has no way to pass another.
+func (p *chainProvider) GetCredentials() common.Credentials {
+	m, err := p.chain.GetCredential()
+	if err != nil {
+		return &common.DefaultCredentials{}
+	}
+	value := func(s *string) string {
+		if s == nil {
+			return ""
+		}
+		return *s
+	}
+	return &common.DefaultCredentials{AccessKeyID: value(m.AccessKeyId), AccessKeySecret: value(m.AccessKeySecret), SecurityToken: value(m.SecurityToken)}
+}

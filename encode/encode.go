@@ -1,0 +1,112 @@
+package encode
+
+import (
+	"fmt"
+
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+// Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
+type Encoder struct {
+	mode       table.Mode
+	deleteNull bool
+	keys       []plainbuffer.Name
+	keyNames   []string
+	attributes []plainbuffer.Name
+	columns    []table.Column
+}
+
+// New makes an encoder. With deleteNull, an update deletes the columns that are null instead of leaving them alone.
+func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
+	e := &Encoder{mode: mode, deleteNull: deleteNull && mode == table.Update, columns: s.Attributes()}
+	for _, k := range s.Key {
+		e.keys = append(e.keys, plainbuffer.NewName(k.Name))
+		e.keyNames = append(e.keyNames, k.Name)
+	}
+	for _, c := range e.columns {
+		e.attributes = append(e.attributes, plainbuffer.NewName(c.Name))
+	}
+	return e
+}
+
+// Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the
+// service would refuse it, in which case the block is as it was.
+func (e *Encoder) Append(b *table.Block, values []table.Value, m table.Mark) *table.Reason {
+	start := len(b.Data)
+	size, why := e.key(b, values)
+	if why != nil {
+		b.Data = b.Data[:start]
+		return why
+	}
+	body := len(b.Data)
+	var r plainbuffer.Row
+	r.Begin(b.Data)
+	for i := range e.keys {
+		r.Key(&e.keys[i], values[i])
+	}
+	if e.mode == table.Delete {
+		b.Data = r.EndDelete()
+	} else {
+		n, why := e.cells(&r, values[len(e.keys):])
+		b.Data = r.End()
+		size += n
+		if why == nil && size > table.MaxRowBytes {
+			why = &table.Reason{Code: table.CodeRowTooLarge,
+				Message: fmt.Sprintf("the row has %d bytes, the limit is %d", size, table.MaxRowBytes)}
+		}
+		if why != nil {
+			b.Data = b.Data[:start]
+			return why
+		}
+	}
+	b.Append(start, body, size, m)
+	return nil
+}
+
+// key checks the key columns and appends the ordering key. It returns the accounted size of the primary key.
+func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *table.Reason) {
+	for i := range e.keys {
+		v := values[i]
+		if v.Type == table.Null {
+			return 0, &table.Reason{Column: e.keyNames[i], Code: table.CodeNullKey, Message: "a primary-key column has no value"}
+		}
+		if len(v.Bytes) > table.MaxKeyBytes {
+			return 0, &table.Reason{Column: e.keyNames[i], Code: table.CodeKeyTooLong, Value: table.Show(v.Bytes),
+				Message: fmt.Sprintf("the key value has %d bytes, the limit is %d", len(v.Bytes), table.MaxKeyBytes)}
+		}
+		b.Data = table.AppendKey(b.Data, v)
+		size += e.keys[i].Len() + v.Size()
+	}
+	return size, nil
+}
+
+// cells encodes the attribute cells. It returns their accounted size.
+func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value) (size int, why *table.Reason) {
+	count := 0
+	for i := range values {
+		v := &values[i]
+		switch {
+		case v.Type != table.Null:
+			if len(v.Bytes) > table.MaxValueBytes {
+				return 0, &table.Reason{Column: e.columns[i].Name, Code: table.CodeValueTooLong, Value: table.Show(v.Bytes),
+					Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
+			}
+			r.Cell(&e.attributes[i], *v)
+			size += e.attributes[i].Len() + v.Size()
+			count++
+		case e.deleteNull:
+			r.DeleteColumn(&e.attributes[i])
+			size += e.attributes[i].Len()
+			count++
+		}
+	}
+	if count > table.MaxColumns {
+		return 0, &table.Reason{Code: table.CodeTooManyColumns,
+			Message: fmt.Sprintf("the row has %d attribute columns, the limit is %d", count, table.MaxColumns)}
+	}
+	if count == 0 && e.mode == table.Update {
+		return 0, &table.Reason{Code: table.CodeNoCells, Message: "an update without a value changes nothing"}
+	}
+	return size, nil
+}

@@ -1,0 +1,115 @@
+package faults
+
+import (
+	"sync"
+	"time"
+)
+
+// Action is one way for a request to go wrong.
+type Action int
+
+// The actions.
+const (
+	None             Action = iota
+	Refuse                  // answers the error Code for the whole request, which is not applied
+	DropBefore              // the connection is cut, nothing is applied
+	DropAfter               // the request is applied, then the connection is cut: the answer is lost
+	AnswerErrorAfter        // the request is applied, then the error Code (OTSTimeout when empty) is answered
+	ApplyLate               // the connection is cut (or the error Code is answered) at once; applied after Delay
+	BadBody                 // answers 502 with an HTML page, as a proxy does; nothing is applied
+	TruncateBody            // the request is applied, the body of the answer is cut short
+	RefuseRows              // BatchWriteRow: rows for which RowCode gives a code are refused, the others are applied
+)
+
+// Fault is what happens to one request.
+type Fault struct {
+	Action  Action
+	Code    string               // of Refuse, AnswerErrorAfter and, if not empty, ApplyLate
+	Delay   time.Duration        // of ApplyLate
+	RowCode func(row int) string // of RefuseRows: row counts over all tables of the request; "" applies it
+}
+
+// Request is what Decide is told about a request.
+type Request struct {
+	N         int // 0-based count of the requests that match Only
+	Operation string
+	Rows      int // rows of a write or keys of a read; 0 for table operations and GetRange
+}
+
+// Plan decides per request what goes wrong. It is safe for concurrent use; Only and Decide must be too, and are not to
+// be changed while it is in use.
+type Plan struct {
+	Only   func(operation string) bool // nil is BatchWriteRow only
+	Decide func(Request) Fault         // nil is no fault
+
+	mu   sync.Mutex
+	n    int
+	late int
+	idle chan struct{} // closed when late falls to zero; nil while it is zero
+}
+
+// Next counts a request and gives its fault. A nil plan has none.
+func (p *Plan) Next(operation string, rows int) Fault {
+	if p == nil || !p.matches(operation) {
+		return Fault{}
+	}
+	p.mu.Lock()
+	n := p.n
+	p.n++
+	p.mu.Unlock()
+	if p.Decide == nil {
+		return Fault{}
+	}
+	return p.Decide(Request{N: n, Operation: operation, Rows: rows})
+}
+
+func (p *Plan) matches(operation string) bool {
+	if p.Only == nil {
+		return operation == "BatchWriteRow"
+	}
+	return p.Only(operation)
+}
+
+// Requests is how many matching requests there were.
+func (p *Plan) Requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.n
+}
+
+// Begin notes that a request will be applied late; the server calls it before it cuts the connection.
+func (p *Plan) Begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.late == 0 {
+		p.idle = make(chan struct{})
+	}
+	p.late++
+}
+
+// End notes that a late request was applied.
+func (p *Plan) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.late--; p.late == 0 {
+		close(p.idle)
+		p.idle = nil
+	}
+}
+
+// Late is how many requests have still to be applied late.
+func (p *Plan) Late() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late
+}
+
+// WaitLate returns when no request has still to be applied late.
+func (p *Plan) WaitLate() {
+	p.mu.Lock()
+	idle := p.idle
+	p.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+}

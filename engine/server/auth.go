@@ -1,0 +1,126 @@
+package server
+
+import (
+	"crypto/hmac"
+	"crypto/md5"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tsimport/engine/wire"
+)
+
+const maxSkew = 15 * time.Minute
+
+// identity is who a request claims to be and, once proven, the secret that signs the answer.
+type identity struct {
+	secret string // "" when the answer cannot be signed
+}
+
+// authenticate checks the headers of a request against its body as transmitted.
+func (s *Server) authenticate(path string, h http.Header, body []byte) (id identity, err *wire.Error) {
+	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance, wire.HeaderMD5} {
+		if h.Get(name) == "" {
+			return id, wire.Invalid("Missing header: %s.", lower(name))
+		}
+	}
+	v4 := h.Get(wire.HeaderSignatureV4) != ""
+	if !v4 && h.Get(wire.HeaderSignature) == "" {
+		return id, wire.Invalid("Missing header: %s.", lower(wire.HeaderSignature))
+	}
+	if h.Get(wire.HeaderAccessKeyID) != s.o.AccessKeyID {
+		return id, wire.Failf(wire.CodeAuthFailed, "The AccessKeyID does not exist.")
+	}
+	id.secret = s.o.AccessKeySecret
+	var want, got string
+	if v4 {
+		date, region := h.Get(wire.HeaderSignDate), h.Get(wire.HeaderSignRegion)
+		if date == "" {
+			return id, wire.Invalid("Missing header: %s.", lower(wire.HeaderSignDate))
+		}
+		if region == "" {
+			return id, wire.Invalid("Missing header: %s.", lower(wire.HeaderSignRegion))
+		}
+		id.secret = s.verify.derive(s.o.AccessKeySecret, date, region)
+		want, got = wire.SignV4(id.secret, path, h), h.Get(wire.HeaderSignatureV4)
+	} else {
+		want, got = wire.Sign(id.secret, path, h), h.Get(wire.HeaderSignature)
+	}
+	if !hmac.Equal([]byte(want), []byte(got)) {
+		return id, wire.Failf(wire.CodeAuthFailed, "Signature mismatch.")
+	}
+	return id, s.checkHeaders(h, body)
+}
+
+func (s *Server) checkHeaders(h http.Header, body []byte) *wire.Error {
+	if v := h.Get(wire.HeaderAPIVersion); v != wire.APIVersion {
+		return wire.Invalid("Unsupported API version: %s.", v)
+	}
+	if h.Get(wire.HeaderInstance) != s.o.Instance {
+		return wire.Failf(wire.CodeAuthFailed, "The instance is not found.")
+	}
+	date := h.Get(wire.HeaderDate)
+	// Only seconds count: Go's SDK writes month, day and hour where the fraction belongs.
+	at, e := time.Parse("2006-01-02T15:04:05Z", date)
+	if e != nil {
+		return wire.Invalid("Invalid date format: %s.", date)
+	}
+	if d := s.o.Now().Sub(at).Truncate(time.Second); d > maxSkew || d < -maxSkew {
+		return wire.Failf(wire.CodeAuthFailed, "Mismatch between system time and x-ots-date: %s.", date)
+	}
+	if md5Text(body) != h.Get(wire.HeaderMD5) {
+		return wire.Failf(wire.CodeAuthFailed, "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.")
+	}
+	return nil
+}
+
+func md5Text(b []byte) string {
+	sum := md5.Sum(b)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func lower(header string) string {
+	b := []byte(header)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// keyCache keeps the last key of signature V4: it changes once a day.
+type keyCache struct {
+	mu   sync.Mutex
+	of   string
+	last string
+}
+
+func (c *keyCache) derive(secret, date, region string) string {
+	of := date + "\x00" + region
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of != of {
+		c.of, c.last = of, wire.DeriveKeyV4(secret, date, region)
+	}
+	return c.last
+}
+
+// requestIDs numbers the requests of this process.
+type requestIDs struct {
+	prefix string
+	n      atomic.Uint64
+}
+
+func (r *requestIDs) start(now time.Time) {
+	us := uint64(now.UnixMicro())
+	r.prefix = fmt.Sprintf("%08x-%04x-%04x-", us>>32, us>>16&0xffff, us&0xffff)
+}
+
+func (r *requestIDs) next() string {
+	n := r.n.Add(1)
+	return fmt.Sprintf("%s%04x-%012x", r.prefix, n>>48, n&(1<<48-1))
+}

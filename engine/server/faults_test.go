@@ -1,0 +1,178 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/faults"
+)
+
+// faulty opens a server whose first BatchWriteRow suffers f.
+func faulty(t *testing.T, f faults.Fault) (*Server, *faults.Plan) {
+	plan := &faults.Plan{Decide: func(r faults.Request) faults.Fault {
+		if r.N == 0 {
+			return f
+		}
+		return faults.Fault{}
+	}}
+	return open(t, Options{Faults: plan}), plan
+}
+
+// eachWay runs f over both ways into a server with the fault.
+func eachWay(t *testing.T, fault faults.Fault, f func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan)) {
+	t.Run("in process", func(t *testing.T) {
+		s, p := faulty(t, fault)
+		createTable(t, inProcess(s), "t", 1)
+		f(t, inProcess(s), p)
+	})
+	t.Run("over HTTP", func(t *testing.T) {
+		s, p := faulty(t, fault)
+		createTable(t, inProcess(s), "t", 1)
+		f(t, overHTTP(t, s), p)
+	})
+}
+
+func batchOf(n int) *tablestore.BatchWriteRowRequest {
+	b := &tablestore.BatchWriteRowRequest{}
+	for i := range n {
+		b.AddRowChange(put("t", key("k", int64(i)), "v", int64(i)))
+	}
+	return b
+}
+
+func rowsIn(t *testing.T, c *tablestore.TableStoreClient) int {
+	t.Helper()
+	return len(scan(t, c, "t", tablestore.FORWARD, 0))
+}
+
+func TestFaultsOfTheWholeRequest(t *testing.T) {
+	for name, v := range map[string]struct {
+		fault   faults.Fault
+		err     string // part of the code or of the text
+		applied int
+	}{
+		"refused as busy":             {faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}, "OTSServerBusy", 0},
+		"refused with an odd code":    {faults.Fault{Action: faults.Refuse, Code: "OTSStorageServerBusy"}, "OTSStorageServerBusy", 0},
+		"cut before":                  {faults.Fault{Action: faults.DropBefore}, "EOF", 0},
+		"cut after":                   {faults.Fault{Action: faults.DropAfter}, "EOF", 3},
+		"applied, then timeout":       {faults.Fault{Action: faults.AnswerErrorAfter}, "OTSTimeout", 3},
+		"applied, then internal":      {faults.Fault{Action: faults.AnswerErrorAfter, Code: "OTSInternalServerError"}, "OTSInternalServerError", 3},
+		"a proxy's page":              {faults.Fault{Action: faults.BadBody}, "OTSServerUnavailable", 0},
+		"an answer that is cut short": {faults.Fault{Action: faults.TruncateBody}, "EOF", 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachWay(t, v.fault, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
+				_, err := c.BatchWriteRow(batchOf(3))
+				if !strings.Contains(code(err), v.err) {
+					t.Errorf("got %v, want %s", err, v.err)
+				}
+				if n := rowsIn(t, c); n != v.applied {
+					t.Errorf("%d rows applied, want %d", n, v.applied)
+				}
+				if _, err := c.BatchWriteRow(batchOf(5)); err != nil {
+					t.Error(err)
+				}
+				if n := rowsIn(t, c); n != 5 || p.Requests() != 2 {
+					t.Errorf("%d rows after %d requests", n, p.Requests())
+				}
+			})
+		})
+	}
+}
+
+func TestALateRequestLandsAfterItsSuccessor(t *testing.T) {
+	for name, errCode := range map[string]string{"cut": "", "timeout": "OTSTimeout"} {
+		t.Run(name, func(t *testing.T) {
+			eachWay(t, faults.Fault{Action: faults.ApplyLate, Code: errCode, Delay: 20 * time.Millisecond}, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
+				if _, err := c.BatchWriteRow(batchOf(3)); err == nil {
+					t.Error("no error")
+				}
+				p.WaitLate()
+				if n := rowsIn(t, c); n != 3 || p.Late() != 0 {
+					t.Errorf("%d rows landed", n)
+				}
+			})
+		})
+	}
+}
+
+func TestCloseAppliesWhatIsLate(t *testing.T) {
+	dir := t.TempDir()
+	plan := &faults.Plan{Decide: func(faults.Request) faults.Fault {
+		return faults.Fault{Action: faults.ApplyLate, Delay: time.Hour}
+	}}
+	s, err := Open(dir, Options{Faults: plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	createTable(t, inProcess(s), "t", 1)
+	inProcess(s).BatchWriteRow(batchOf(3))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n := rowsIn(t, inProcess(s)); n != 3 {
+		t.Errorf("%d rows after Close", n)
+	}
+}
+
+func TestRowsAreRefusedOneByOne(t *testing.T) {
+	fault := faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
+		return map[int]string{1: "OTSServerBusy", 3: "OTSNotEnoughCapacityUnit"}[i]
+	}}
+	eachWay(t, fault, func(t *testing.T, c *tablestore.TableStoreClient, p *faults.Plan) {
+		r, err := c.BatchWriteRow(batchOf(5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, row := range r.TableToRowsResult["t"] {
+			if want := fault.RowCode(i); row.IsSucceed != (want == "") || row.Error.Code != want {
+				t.Errorf("row %d: %+v", i, row)
+			}
+		}
+		if n := rowsIn(t, c); n != 3 {
+			t.Errorf("%d rows applied", n)
+		}
+	})
+}
+
+func TestFaultsAreCountedOnlyForMatchingRequests(t *testing.T) {
+	var seen []faults.Request
+	plan := &faults.Plan{
+		Only:   func(op string) bool { return op == "PutRow" },
+		Decide: func(r faults.Request) faults.Fault { seen = append(seen, r); return faults.Fault{} },
+	}
+	s := open(t, Options{Faults: plan})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	c.BatchWriteRow(batchOf(2))
+	c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("a", 1))})
+	c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("a", 2))})
+	want := []faults.Request{{N: 0, Operation: "PutRow", Rows: 1}, {N: 1, Operation: "PutRow", Rows: 1}}
+	if len(seen) != 2 || seen[0] != want[0] || seen[1] != want[1] {
+		t.Errorf("%+v", seen)
+	}
+}
+
+func TestAClosedServerSaysThatNothingWasApplied(t *testing.T) {
+	s, err := Open("", Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if a := raw(s, "ListTable", nil, nil); a.status != http.StatusServiceUnavailable {
+		t.Error(a.status)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,148 @@
+package server
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/wire"
+)
+
+// open opens an in-memory server that the test closes.
+func open(t testing.TB, o Options) *Server {
+	t.Helper()
+	o.InMemory = true
+	s, err := Open("", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// sdk is the real SDK's client over rt, without retries of its own.
+func sdk(endpoint string, rt http.RoundTripper) *tablestore.TableStoreClient {
+	c := tablestore.NewDefaultTableStoreConfig()
+	c.RetryTimes = 0
+	c.Transport = rt
+	return tablestore.NewClientWithConfig(endpoint, DefaultInstance, DefaultAccessKeyID, DefaultAccessKeySecret, "", c)
+}
+
+func inProcess(s *Server) *tablestore.TableStoreClient { return sdk("http://engine", s.Transport()) }
+
+// overHTTP serves s on a local port.
+func overHTTP(t testing.TB, s *Server) *tablestore.TableStoreClient {
+	t.Helper()
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	rt := &http.Transport{}
+	t.Cleanup(rt.CloseIdleConnections)
+	return sdk(h.URL, rt)
+}
+
+// createTable creates a table of the columns pk1 STRING and pk2 INTEGER that keeps versions versions.
+func createTable(t testing.TB, c *tablestore.TableStoreClient, name string, versions int) {
+	t.Helper()
+	meta := &tablestore.TableMeta{TableName: name}
+	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
+	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
+	_, err := c.CreateTable(&tablestore.CreateTableRequest{
+		TableMeta:          meta,
+		TableOption:        &tablestore.TableOption{TimeToAlive: -1, MaxVersion: versions, DeviationCellVersionInSec: 86400},
+		ReservedThroughput: &tablestore.ReservedThroughput{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func key(a string, b int64) *tablestore.PrimaryKey {
+	k := &tablestore.PrimaryKey{}
+	k.AddPrimaryKeyColumn("pk1", a)
+	k.AddPrimaryKeyColumn("pk2", b)
+	return k
+}
+
+func ignore() *tablestore.RowCondition { return expect(tablestore.RowExistenceExpectation_IGNORE) }
+
+func expect(e tablestore.RowExistenceExpectation) *tablestore.RowCondition {
+	return &tablestore.RowCondition{RowExistenceExpectation: e}
+}
+
+// put is a PutRow change with columns named and valued in turn.
+func put(table string, k *tablestore.PrimaryKey, columns ...any) *tablestore.PutRowChange {
+	c := &tablestore.PutRowChange{TableName: table, PrimaryKey: k}
+	for i := 0; i < len(columns); i += 2 {
+		c.AddColumn(columns[i].(string), columns[i+1])
+	}
+	c.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	return c
+}
+
+// get reads all versions of a row; nil is no row.
+func get(t testing.TB, c *tablestore.TableStoreClient, table string, k *tablestore.PrimaryKey) *tablestore.GetRowResponse {
+	t.Helper()
+	r, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+		TableName: table, PrimaryKey: k, MaxVersion: 100,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// code is the error's OTS code, "" for none, or the error's text when it is not the service's.
+func code(err error) string {
+	if err == nil {
+		return ""
+	}
+	if e, ok := err.(*tablestore.OtsError); ok {
+		return e.Code
+	}
+	return err.Error()
+}
+
+// raw posts a signed request with a body of the test's own and decodes nothing.
+func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
+	h := http.Header{}
+	h.Set(wire.HeaderDate, s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
+	h.Set(wire.HeaderAPIVersion, wire.APIVersion)
+	h.Set(wire.HeaderAccessKeyID, DefaultAccessKeyID)
+	h.Set(wire.HeaderInstance, DefaultInstance)
+	h.Set(wire.HeaderMD5, md5Text(body))
+	if change != nil {
+		change(h)
+	}
+	if h.Get(wire.HeaderSignature) == "" && h.Get(wire.HeaderSignatureV4) == "" {
+		h.Set(wire.HeaderSignature, wire.Sign(DefaultAccessKeySecret, "/"+op, h))
+	}
+	return s.serve(testContext, &request{http.MethodPost, "/" + op, h, body})
+}
+
+// clock is a clock that only moves when it is told to.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+// signed is a request as an SDK would send it.
+func signed(s *Server, op string, body []byte) *http.Request {
+	r, err := http.NewRequest(http.MethodPost, "http://engine/"+op, bytes.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set(wire.HeaderDate, s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z"))
+	r.Header.Set(wire.HeaderAPIVersion, wire.APIVersion)
+	r.Header.Set(wire.HeaderAccessKeyID, DefaultAccessKeyID)
+	r.Header.Set(wire.HeaderInstance, DefaultInstance)
+	r.Header.Set(wire.HeaderMD5, md5Text(body))
+	r.Header.Set(wire.HeaderSignature, wire.Sign(DefaultAccessKeySecret, "/"+op, r.Header))
+	return r
+}

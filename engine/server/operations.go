@@ -1,0 +1,76 @@
+package server
+
+import (
+	"context"
+
+	"tsimport/engine/wire"
+)
+
+// operation is one path of the protocol. decode judges a body; nothing is read or applied before run.
+type operation struct {
+	name   string
+	decode func(s *Server, body []byte) (call, *wire.Error)
+}
+
+// call is a decoded request. It may hold views into the body.
+type call interface {
+	rows() int
+	refuse(code func(row int) string) // before run: rows not to be applied
+	run(context.Context) ([]byte, *wire.Error)
+	release()
+}
+
+var operations = map[string]*operation{}
+
+func init() {
+	for _, op := range []*operation{
+		{"CreateTable", (*Server).createTable},
+		{"ListTable", (*Server).listTable},
+		{"DescribeTable", (*Server).describeTable},
+		{"UpdateTable", (*Server).updateTable},
+		{"DeleteTable", (*Server).deleteTable},
+		{"ComputeSplitPointsBySize", (*Server).splitPoints},
+		{"GetRow", (*Server).getRow},
+		{"GetRange", (*Server).getRange},
+		{"BatchGetRow", (*Server).batchGet},
+		{"PutRow", writeOne(wire.PutRow)},
+		{"UpdateRow", writeOne(wire.UpdateRow)},
+		{"DeleteRow", writeOne(wire.DeleteRow)},
+		{"BatchWriteRow", (*Server).batchWrite},
+	} {
+		operations[op.name] = op
+	}
+}
+
+// unimplemented are the service's operations that the engine refuses by name; others do not exist.
+var unimplemented = func() map[string]bool {
+	m := map[string]bool{}
+	for _, name := range []string{
+		"BulkImport", "BulkExport", "StartLocalTransaction", "CommitTransaction", "AbortTransaction",
+		"CreateIndex", "DropIndex", "AddDefinedColumn", "DeleteDefinedColumn",
+		"ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",
+		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "ListSearchIndex", "DescribeSearchIndex",
+		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
+		"CreateDeliveryTask", "DeleteDeliveryTask", "UpdateDeliveryTask", "DescribeDeliveryTask", "ListDeliveryTask",
+		"CreateGlobalTable", "BindGlobalTable", "DescribeGlobalTable", "UnbindGlobalTable", "UpdateGlobalTable",
+		"tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/connect", "tunnel/heartbeat",
+		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
+		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "CreateTimeseriesTable", "ListTimeseriesTable",
+		"DeleteTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "UpdateTimeseriesMeta",
+		"DeleteTimeseriesMeta",
+	} {
+		m[name] = true
+	}
+	return m
+}()
+
+// plain is a call without rows of its own.
+type plain struct {
+	n int
+	f func(context.Context) ([]byte, *wire.Error)
+}
+
+func (p plain) rows() int                                     { return p.n }
+func (p plain) refuse(func(int) string)                       {}
+func (p plain) run(ctx context.Context) ([]byte, *wire.Error) { return p.f(ctx) }
+func (p plain) release()                                      {}

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"sync"
+
+	"tsimport/engine/store"
+	"tsimport/engine/wire"
+)
+
+// write is PutRow, UpdateRow, DeleteRow or BatchWriteRow. It is pooled: at 200 rows of ten columns a request, its
+// working memory is half a megabyte.
+type write struct {
+	server   *Server
+	batch    bool
+	request  wire.WriteRequest
+	tables   []store.TableWrite
+	outcomes []wire.Outcome
+	answers  []wire.TableOutcomes
+}
+
+var writes = sync.Pool{New: func() any { return &write{} }}
+
+func (s *Server) newWrite(batch bool, decode func(*wire.WriteRequest) *wire.Error) (call, *wire.Error) {
+	w := writes.Get().(*write)
+	w.server, w.batch = s, batch
+	if err := decode(&w.request); err != nil {
+		w.release()
+		return nil, err
+	}
+	n := w.request.Rows()
+	if cap(w.outcomes) < n {
+		w.outcomes = make([]wire.Outcome, n)
+	}
+	w.outcomes = w.outcomes[:n]
+	return w, nil
+}
+
+func writeOne(op wire.RowOp) func(*Server, []byte) (call, *wire.Error) {
+	return func(s *Server, body []byte) (call, *wire.Error) {
+		return s.newWrite(false, func(r *wire.WriteRequest) *wire.Error { return r.DecodeRow(op, body) })
+	}
+}
+
+func (s *Server) batchWrite(body []byte) (call, *wire.Error) {
+	return s.newWrite(true, func(r *wire.WriteRequest) *wire.Error { return r.DecodeBatch(body) })
+}
+
+func (w *write) rows() int { return len(w.outcomes) }
+
+func (w *write) refuse(code func(int) string) {
+	if !w.batch {
+		return
+	}
+	for i := range w.outcomes {
+		if c := code(i); c != "" {
+			w.outcomes[i].Err = wire.Fail(c)
+		}
+	}
+}
+
+func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
+	rest := w.outcomes
+	for i := range w.request.Tables {
+		t := &w.request.Tables[i]
+		n := len(t.Changes)
+		w.tables = append(w.tables, store.TableWrite{Table: w.server.store.Table(t.Name), Changes: t.Changes, Outcomes: rest[:n]})
+		w.answers = append(w.answers, wire.TableOutcomes{Name: t.Name, Outcomes: rest[:n]})
+		rest = rest[n:]
+	}
+	if err := w.server.store.Write(ctx, w.tables); err != nil {
+		return nil, err
+	}
+	if w.batch {
+		return wire.AppendBatch(make([]byte, 0, 64+16*len(w.outcomes)), w.answers, false), nil
+	}
+	if o := &w.outcomes[0]; o.Err != nil {
+		return nil, o.Err
+	}
+	return wire.AppendWrite(nil, &w.outcomes[0]), nil
+}
+
+func (w *write) release() {
+	w.request.Reset()
+	clear(w.outcomes)
+	clear(w.tables)
+	clear(w.answers)
+	w.tables, w.answers, w.server = w.tables[:0], w.answers[:0], nil
+	writes.Put(w)
+}
+
+func (s *Server) getRow(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeGetRow(body)
+	return plain{1, func(context.Context) ([]byte, *wire.Error) {
+		t, err := s.table(r.Name)
+		if err != nil {
+			return nil, err
+		}
+		o := s.store.Get(t, r.Key, &r.Selection)
+		if o.Err != nil {
+			return nil, o.Err
+		}
+		return wire.AppendGetRow(nil, &o), nil
+	}}, err
+}
+
+func (s *Server) batchGet(body []byte) (call, *wire.Error) {
+	tables, err := wire.DecodeBatchGet(body)
+	rows := 0
+	for i := range tables {
+		rows += len(tables[i].Keys)
+	}
+	return plain{rows, func(ctx context.Context) ([]byte, *wire.Error) {
+		answers := make([]wire.TableOutcomes, len(tables))
+		for i := range tables {
+			r := &tables[i]
+			answers[i] = wire.TableOutcomes{Name: r.Name, Outcomes: make([]wire.Outcome, len(r.Keys))}
+			t := s.store.Table(r.Name)
+			for j, key := range r.Keys {
+				if t == nil {
+					answers[i].Outcomes[j].Err = wire.Fail(wire.CodeObjectNotExist)
+				} else {
+					answers[i].Outcomes[j] = s.store.Get(t, key, &r.Selection)
+				}
+			}
+		}
+		return wire.AppendBatch(nil, answers, true), nil
+	}}, err
+}
+
+func (s *Server) getRange(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeGetRange(body)
+	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		t, err := s.table(r.Name)
+		if err != nil {
+			return nil, err
+		}
+		p, err := s.store.Range(ctx, t, r)
+		if err != nil {
+			return nil, err
+		}
+		return wire.AppendGetRange(make([]byte, 0, len(p.Rows)+128), p.Consumed, p.Rows, p.Next), nil
+	}}, err
+}

@@ -1,0 +1,181 @@
+package server
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/wire"
+)
+
+// request is a request as both ways in give it. Its body is only borrowed until serve returns.
+type request struct {
+	method string
+	path   string
+	header http.Header
+	body   []byte
+}
+
+// answer is what goes back; cut says that the connection is to be cut instead, or after half of the body.
+type answer struct {
+	status   int
+	header   http.Header
+	body     []byte
+	cut      bool
+	truncate bool
+}
+
+// serve is the one path of every request.
+func (s *Server) serve(ctx context.Context, r *request) *answer {
+	if err := s.begin(); err != nil {
+		return s.finish(r, identity{}, nil, wire.Failf(wire.CodePartitionUnavailable, "The server is closed: nothing was applied."))
+	}
+	defer s.end()
+	id, op, err := s.admit(r)
+	if err != nil {
+		return s.finish(r, id, nil, err)
+	}
+	body, err := inflate(r)
+	if err != nil {
+		return s.finish(r, id, nil, err)
+	}
+	c, err := op.decode(s, body)
+	if err != nil {
+		return s.finish(r, id, nil, err)
+	}
+	defer c.release()
+	return s.suffer(ctx, r, id, op, c, body)
+}
+
+// admit refuses what is not a proven request for an operation.
+func (s *Server) admit(r *request) (identity, *operation, *wire.Error) {
+	if r.method != http.MethodPost {
+		return identity{}, nil, wire.Fail(wire.CodeMethodNotAllowed)
+	}
+	if len(r.body) > wire.MaxBodyBytes {
+		return identity{}, nil, wire.Fail(wire.CodeBodyTooLarge)
+	}
+	id, err := s.authenticate(r.path, r.header, r.body)
+	if err != nil {
+		return id, nil, err
+	}
+	name := strings.TrimPrefix(r.path, "/")
+	op := operations[name]
+	switch {
+	case op != nil:
+		return id, op, nil
+	case unimplemented[name]:
+		return id, nil, wire.Unsupported("operation " + name)
+	}
+	return id, nil, wire.Invalid("Unsupported operation: %s.", name)
+}
+
+// suffer carries out the request's fault, if there is one.
+func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operation, c call, body []byte) *answer {
+	f := s.plan.Next(op.name, c.rows())
+	switch f.Action {
+	case faults.Refuse:
+		return s.finish(r, id, nil, wire.Fail(f.Code))
+	case faults.DropBefore:
+		return &answer{cut: true}
+	case faults.BadBody:
+		return &answer{status: http.StatusBadGateway, header: http.Header{"Content-Type": {"text/html"}},
+			body: []byte("<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>")}
+	case faults.ApplyLate:
+		s.later(op, f, body)
+		if f.Code != "" {
+			return s.finish(r, id, nil, wire.Fail(f.Code))
+		}
+		return &answer{cut: true}
+	}
+	if f.Action == faults.RefuseRows && f.RowCode != nil {
+		c.refuse(f.RowCode)
+	}
+	out, err := c.run(ctx)
+	switch f.Action {
+	case faults.DropAfter:
+		return &answer{cut: true}
+	case faults.AnswerErrorAfter:
+		if f.Code == "" {
+			f.Code = wire.CodeTimeout
+		}
+		return s.finish(r, id, nil, wire.Fail(f.Code))
+	}
+	a := s.finish(r, id, out, err)
+	a.truncate = f.Action == faults.TruncateBody
+	return a
+}
+
+// later decodes a copy of the body, for the caller's may be used again by then.
+func (s *Server) later(op *operation, f faults.Fault, body []byte) {
+	body = bytes.Clone(body)
+	s.applyLate(f.Delay, func(ctx context.Context) {
+		if c, err := op.decode(s, body); err == nil {
+			c.run(ctx)
+			c.release()
+		}
+	})
+}
+
+// finish makes the answer of a body or an error, and signs it if it can.
+func (s *Server) finish(r *request, id identity, body []byte, err *wire.Error) *answer {
+	a := &answer{status: http.StatusOK, body: body, header: make(http.Header, 8)}
+	if err != nil {
+		a.status, a.body = err.Status, wire.AppendError(nil, err)
+	}
+	h := a.header
+	if r.header.Get(wire.HeaderResponseCompress) == "deflate" && len(a.body) > 0 {
+		h[wire.HeaderResponseCompress] = []string{"deflate"}
+		h[wire.HeaderResponseSize] = []string{strconv.Itoa(len(a.body))}
+		a.body = deflate(a.body)
+	}
+	h[wire.HeaderMD5] = []string{md5Text(a.body)}
+	h[wire.HeaderRequestID] = []string{s.ids.next()}
+	h[wire.HeaderDate] = []string{s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
+	h[wire.HeaderContentType] = []string{"protocol buffer"}
+	if id.secret != "" {
+		h["Authorization"] = []string{"OTS " + s.o.AccessKeyID + ":" + wire.SignResponse(id.secret, r.path, h)}
+	}
+	h["Content-Length"] = []string{strconv.Itoa(len(a.body))}
+	return a
+}
+
+func deflate(b []byte) []byte {
+	var out bytes.Buffer
+	w := zlib.NewWriter(&out)
+	w.Write(b) // into memory: it cannot fail
+	w.Close()
+	return out.Bytes()
+}
+
+// inflate is the body as the client wrote it. What it declares as its raw size must be the size, within the limit.
+func inflate(r *request) ([]byte, *wire.Error) {
+	switch typ := r.header.Get(wire.HeaderRequestCompress); typ {
+	case "":
+		return r.body, nil
+	case "deflate":
+	default:
+		return nil, wire.Invalid("Unsupported compress type: %s.", typ)
+	}
+	size, err := strconv.Atoi(r.header.Get(wire.HeaderRequestSize))
+	if err != nil || size < 0 {
+		return nil, wire.Invalid("Invalid %s.", lower(wire.HeaderRequestSize))
+	}
+	if size > wire.MaxBodyBytes {
+		return nil, wire.Fail(wire.CodeBodyTooLarge)
+	}
+	z, err := zlib.NewReader(bytes.NewReader(r.body))
+	if err != nil {
+		return nil, wire.Invalid("Uncompress the request data failed.")
+	}
+	body, err := io.ReadAll(io.LimitReader(z, int64(size)+1))
+	if err != nil || len(body) != size {
+		return nil, wire.Invalid("Uncompress the request data failed.")
+	}
+	return body, nil
+}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/store"
+)
+
+// What a server and its clients use when nothing else is said. They are no secret: they guard a local store.
+const (
+	DefaultInstance        = "tsimport"
+	DefaultAccessKeyID     = "tsimport-local"
+	DefaultAccessKeySecret = "tsimport-local-secret"
+)
+
+// Options of Open.
+type Options struct {
+	Instance, AccessKeyID, AccessKeySecret string // zero is the defaults above
+
+	NoSync   bool             // acknowledged writes are not synced
+	ReadOnly bool             // open for reading only; writes are refused
+	InMemory bool             // nothing touches the disk, the directory is ignored
+	Now      func() time.Time // zero is time.Now
+	Faults   *faults.Plan     // nil is none
+}
+
+// Server is one open store and the account that may use it. It is safe for concurrent use.
+type Server struct {
+	store  *store.Store
+	o      Options
+	plan   *faults.Plan
+	ids    requestIDs
+	verify keyCache
+
+	mu      sync.Mutex
+	serving int           // requests and late applications
+	closing chan struct{} // closed by Close
+	idle    chan struct{} // closed when serving falls to zero after closing
+}
+
+var errClosed = errors.New("the server is closed")
+
+// Open opens the store in dir, creating it when it is missing (unless ReadOnly).
+func Open(dir string, o Options) (*Server, error) {
+	st, err := store.Open(dir, store.Options{NoSync: o.NoSync, ReadOnly: o.ReadOnly, InMemory: o.InMemory, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	return newServer(st, o), nil
+}
+
+func newServer(st *store.Store, o Options) *Server {
+	if o.Instance == "" {
+		o.Instance = DefaultInstance
+	}
+	if o.AccessKeyID == "" {
+		o.AccessKeyID = DefaultAccessKeyID
+	}
+	if o.AccessKeySecret == "" {
+		o.AccessKeySecret = DefaultAccessKeySecret
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{store: st, o: o, plan: o.Faults, closing: make(chan struct{}), idle: make(chan struct{})}
+	s.ids.start(o.Now())
+	return s
+}
+
+// begin admits a request, until Close.
+func (s *Server) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closing:
+		return errClosed
+	default:
+		s.serving++
+		return nil
+	}
+}
+
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serving--
+	s.closeIdle()
+}
+
+// closeIdle tells Close that nobody is left; s.mu is held.
+func (s *Server) closeIdle() {
+	select {
+	case <-s.closing:
+		if s.serving == 0 {
+			close(s.idle)
+		}
+	default:
+	}
+}
+
+// Close refuses new requests, waits for those being served, applies at once what was to be applied late, and closes
+// the store. A second Close does nothing.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	select {
+	case <-s.closing:
+		s.mu.Unlock()
+		<-s.idle
+		return nil
+	default:
+	}
+	close(s.closing)
+	s.closeIdle()
+	s.mu.Unlock()
+	<-s.idle
+	return s.store.Close()
+}
+
+// applyLate runs apply after the delay, or at once when the server closes. The request that asks is being served, so
+// the server cannot have closed yet.
+func (s *Server) applyLate(delay time.Duration, apply func(context.Context)) {
+	s.mu.Lock()
+	s.serving++
+	s.mu.Unlock()
+	s.plan.Begin()
+	go func() {
+		defer s.end()
+		defer s.plan.End()
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-s.closing:
+		}
+		apply(context.Background())
+	}()
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+
+	"tsimport/engine/store"
+	"tsimport/engine/wire"
+)
+
+func (s *Server) createTable(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeCreateTable(body)
+	if err == nil {
+		err = r.Check()
+	}
+	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		return nil, s.store.CreateTable(ctx, r)
+	}}, err
+}
+
+func (s *Server) listTable([]byte) (call, *wire.Error) {
+	return plain{0, func(context.Context) ([]byte, *wire.Error) {
+		return wire.AppendListTable(nil, s.store.Tables()), nil
+	}}, nil
+}
+
+// table looks a table up for the operations that fail as a whole without it.
+func (s *Server) table(name []byte) (*store.Table, *wire.Error) {
+	if !wire.ValidTableName(name) {
+		return nil, wire.Invalid("Invalid table name: '%s'.", name)
+	}
+	if t := s.store.Table(name); t != nil {
+		return t, nil
+	}
+	return nil, wire.Fail(wire.CodeObjectNotExist)
+}
+
+func (s *Server) describeTable(body []byte) (call, *wire.Error) {
+	name, err := wire.DecodeTableName(body)
+	return plain{0, func(context.Context) ([]byte, *wire.Error) {
+		t, err := s.table(name)
+		if err != nil {
+			return nil, err
+		}
+		return wire.AppendDescribeTable(nil, t.Describe()), nil
+	}}, err
+}
+
+func (s *Server) updateTable(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeUpdateTable(body)
+	if err == nil {
+		err = r.Check()
+	}
+	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		d, err := s.store.UpdateTable(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return wire.AppendUpdateTable(nil, d), nil
+	}}, err
+}
+
+func (s *Server) deleteTable(body []byte) (call, *wire.Error) {
+	name, err := wire.DecodeTableName(body)
+	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		if _, err := s.table(name); err != nil {
+			return nil, err
+		}
+		return nil, s.store.DeleteTable(ctx, name)
+	}}, err
+}
+
+func (s *Server) splitPoints(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeSplitPoints(body)
+	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		t, err := s.table(r.Name)
+		if err != nil {
+			return nil, err
+		}
+		points, err := s.store.SplitPoints(ctx, t, r)
+		if err != nil {
+			return nil, err
+		}
+		splits := int64(len(points) + 1)
+		return wire.AppendSplitPoints(nil, wire.Capacity{Read: int32(splits)}, t.Describe().Key, points,
+			[]wire.Location{{Name: "engine", Repeat: splits}}), nil
+	}}, err
+}

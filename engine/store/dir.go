@@ -1,0 +1,131 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	markerName = "TSIMPORT-STORE"
+	markerText = "tsimport store, format 1\n"
+	dataDir    = "data"
+)
+
+// prepareDir makes sure that dir is ours: it has the marker, or it is empty or missing and gets one.
+func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
+	names, err := fs.List(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && readOnly:
+		return fmt.Errorf("open store %s: no such directory", dir)
+	case errors.Is(err, os.ErrNotExist):
+		if err := makeDir(fs, dir); err != nil {
+			return fmt.Errorf("create store %s: %w", dir, err)
+		}
+	case err != nil:
+		return fmt.Errorf("open store %s: %w", dir, err)
+	}
+	foreign := false
+	for _, n := range names {
+		if n == markerName {
+			return checkMarker(fs, dir)
+		}
+		foreign = foreign || n != markerName+".tmp" // left by a process that was killed while it created the store
+	}
+	if foreign {
+		return fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
+	}
+	if readOnly {
+		return fmt.Errorf("open store %s: the directory holds no tsimport store", dir)
+	}
+	if err := createMarker(fs, dir); err != nil {
+		return fmt.Errorf("create store %s: %w", dir, err)
+	}
+	return nil
+}
+
+func checkMarker(fs vfs.FS, dir string) error {
+	f, err := fs.Open(fs.PathJoin(dir, markerName))
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", dir, err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, 256))
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", dir, err)
+	}
+	if string(text) != markerText {
+		return fmt.Errorf("open store %s: %s is not of a format this version knows", dir, markerName)
+	}
+	if err := makeDir(fs, fs.PathJoin(dir, dataDir)); err != nil {
+		return fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return nil
+}
+
+// makeDir creates a directory and its missing parents, and syncs each in the one above: a store in a directory that a
+// loss of power takes away is lost with it.
+func makeDir(fs vfs.FS, dir string) error {
+	if _, err := fs.Stat(dir); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	parent := fs.PathDir(dir)
+	if parent != dir {
+		if err := makeDir(fs, parent); err != nil {
+			return err
+		}
+	}
+	if err := fs.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return syncDir(fs, parent)
+}
+
+func syncDir(fs vfs.FS, dir string) error {
+	d, err := fs.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// createMarker writes the marker whole or not at all: a kill leaves an empty directory or a store.
+func createMarker(fs vfs.FS, dir string) error {
+	tmp := fs.PathJoin(dir, markerName+".tmp")
+	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte(markerText))
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	if err := fs.Rename(tmp, fs.PathJoin(dir, markerName)); err != nil {
+		return err
+	}
+	if err := syncDir(fs, dir); err != nil {
+		return err
+	}
+	return makeDir(fs, fs.PathJoin(dir, dataDir))
+}
+
+func lockError(dir string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("open store %s: the directory is not writable: %w", dir, err)
+	}
+	var path *os.PathError
+	if errors.As(err, &path) { // the lock file could not even be opened
+		return fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return fmt.Errorf("open store %s: it is in use by another process", dir)
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tsimport/engine/wire"
+)
+
+// health knows whether the store can still be written.
+type health struct {
+	mu       sync.Mutex
+	err      error         // the first failure of the log or the manifest: final
+	flushErr error         // the last flush failed: over when one succeeds
+	failed   chan struct{} // closed with err
+
+	flushFailed chan struct{} // one slot: a flush failed
+}
+
+func (h *health) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err == nil {
+		h.err = err
+		close(h.failed)
+	}
+}
+
+func (h *health) cause() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
+}
+
+// state is why the store cannot be written, for good or at present.
+func (h *health) state() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.err != nil {
+		return h.err
+	}
+	return h.flushErr
+}
+
+// refusal is why a write cannot start. It is not retryable by code: a full disk does not empty itself.
+func (h *health) refusal() *wire.Error {
+	err := h.state()
+	if err == nil {
+		return nil
+	}
+	return wire.Failf(wire.CodeNoPermission, "The store cannot be written: %v: nothing was applied.", err)
+}
+
+// ambiguous is the answer to a write during which the store failed: it may or may not be there after reopening.
+func (h *health) ambiguous() *wire.Error {
+	if err := h.cause(); err != nil {
+		return wire.Failf(wire.CodeInternalServerError, "The store failed while writing: %v.", err)
+	}
+	return nil
+}
+
+// listener follows the flushes. FlushEnd has an error for an empty memtable too, which is none; those that count are
+// reported once more, as the background error.
+func (h *health) listener() *pebble.EventListener {
+	var ended error // guarded by h.mu: of the last flush
+	return &pebble.EventListener{
+		FlushEnd: func(info pebble.FlushInfo) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if ended = info.Err; ended == nil {
+				h.flushErr = nil
+			}
+		},
+		BackgroundError: func(err error) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if ended == nil || !errors.Is(err, ended) {
+				return // of a compaction: writes go on
+			}
+			h.flushErr = err
+			select {
+			case h.flushFailed <- struct{}{}:
+			default:
+			}
+		},
+	}
+}
+
+// logger is Pebble's. Its Fatalf returns, where Pebble's own ends the process: every caller in Pebble that can meet a
+// disk error goes on with an error of its own, except the commit, whose caller asks health afterwards.
+type logger struct{ health *health }
+
+func (logger) Infof(string, ...any)  {}
+func (logger) Errorf(string, ...any) {}
+
+func (l logger) Fatalf(format string, args ...any) { l.health.fail(fmt.Errorf(format, args...)) }

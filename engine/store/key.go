@@ -1,0 +1,109 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"tsimport/engine/wire"
+)
+
+// Keys of the store begin with a space byte. A row's key is the table's number and then each primary-key column as a
+// tag byte and a payload, so that the order of the bytes is the order of the rows: integers big-endian with the sign
+// flipped; strings and binaries with 00 written as 00 ff and ended by 00 01, so that a proper prefix sorts first.
+// The infinities of a range have tags of their own below and above the types, so bounds are ordinary keys.
+const (
+	spaceTables = 0x01
+	spaceRows   = 0x02
+
+	tagInfMin  = 0x01
+	tagInteger = 0x10
+	tagString  = 0x20
+	tagBinary  = 0x30
+	tagInfMax  = 0xF0
+)
+
+const rowPrefixBytes = 5
+
+func appendRowPrefix(dst []byte, table uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, spaceRows), table)
+}
+
+// appendColumn writes one primary-key value; the caller has checked its type.
+func appendColumn(dst []byte, c *wire.Cell) []byte {
+	switch c.Type {
+	case wire.InfMin:
+		return append(dst, tagInfMin)
+	case wire.InfMax:
+		return append(dst, tagInfMax)
+	case wire.Integer:
+		return binary.BigEndian.AppendUint64(append(dst, tagInteger), uint64(c.Int())^1<<63)
+	case wire.String:
+		return appendEscaped(append(dst, tagString), c.Value)
+	default:
+		return appendEscaped(append(dst, tagBinary), c.Value)
+	}
+}
+
+func appendEscaped(dst, b []byte) []byte {
+	for {
+		i := bytes.IndexByte(b, 0)
+		if i < 0 {
+			return append(append(dst, b...), 0x00, 0x01)
+		}
+		dst = append(append(dst, b[:i]...), 0x00, 0xFF)
+		b = b[i+1:]
+	}
+}
+
+// decodeKey turns a row's key back into cells, with the names of the schema. The values do not alias key.
+func decodeKey(key []byte, schema []wire.KeyColumn, dst []wire.Cell) ([]wire.Cell, bool) {
+	if len(key) < rowPrefixBytes {
+		return nil, false
+	}
+	key = key[rowPrefixBytes:]
+	for i := range schema {
+		c := wire.Cell{Name: []byte(schema[i].Name), Type: schema[i].Type.ValueType()}
+		if len(key) == 0 {
+			return nil, false
+		}
+		tag := key[0]
+		key = key[1:]
+		switch tag {
+		case tagInteger:
+			if len(key) < 8 {
+				return nil, false
+			}
+			c.Value = binary.LittleEndian.AppendUint64(nil, binary.BigEndian.Uint64(key)^1<<63)
+			key = key[8:]
+		case tagString, tagBinary:
+			var ok bool
+			if c.Value, key, ok = readEscaped(key); !ok {
+				return nil, false
+			}
+		default:
+			return nil, false
+		}
+		dst = append(dst, c)
+	}
+	return dst, len(key) == 0
+}
+
+func readEscaped(b []byte) (value, rest []byte, ok bool) {
+	value = make([]byte, 0, len(b))
+	for {
+		i := bytes.IndexByte(b, 0)
+		if i < 0 || i+1 >= len(b) {
+			return nil, nil, false
+		}
+		value = append(value, b[:i]...)
+		switch b[i+1] {
+		case 0x01:
+			return value, b[i+2:], true
+		case 0xFF:
+			value = append(value, 0)
+		default:
+			return nil, nil, false
+		}
+		b = b[i+2:]
+	}
+}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tsimport/engine/wire"
+)
+
+var schema = []wire.KeyColumn{{Name: "s", Type: wire.KeyString}, {Name: "i", Type: wire.KeyInteger}, {Name: "b", Type: wire.KeyBinary}}
+
+func integer(v int64) []byte { return binary.LittleEndian.AppendUint64(nil, uint64(v)) }
+
+// drawKey draws a key of few distinct parts, so that prefixes and equal columns are common.
+func drawKey(t *rapid.T, name string) []wire.Cell {
+	part := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0xFE, 0xFF, 'a'}), 0, 4)
+	number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{-1 << 63, -1, 0, 1, 1<<63 - 1}))
+	key := []wire.Cell{
+		{Name: []byte("s"), Type: wire.String, Value: part.Draw(t, name+".s")},
+		{Name: []byte("i"), Type: wire.Integer, Value: integer(number.Draw(t, name+".i"))},
+		{Name: []byte("b"), Type: wire.Binary, Value: part.Draw(t, name+".b")},
+	}
+	for i := range key {
+		switch rapid.IntRange(0, 9).Draw(t, name+".bound") {
+		case 0:
+			key[i].Type, key[i].Value = wire.InfMin, nil
+		case 1:
+			key[i].Type, key[i].Value = wire.InfMax, nil
+		}
+	}
+	return key
+}
+
+// compareKeys is Tablestore's order, said without the encoding.
+func compareKeys(a, b []wire.Cell) int {
+	rank := func(c *wire.Cell) int {
+		switch c.Type {
+		case wire.InfMin:
+			return 0
+		case wire.InfMax:
+			return 2
+		}
+		return 1
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if c := cmp.Compare(rank(x), rank(y)); c != 0 {
+			return c
+		}
+		c := 0
+		switch {
+		case rank(x) != 1:
+		case x.Type == wire.Integer:
+			c = cmp.Compare(x.Int(), y.Int())
+		default:
+			c = bytes.Compare(x.Value, y.Value)
+		}
+		if c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+func TestEncodedKeysAreOrderedAsTheirValues(t *testing.T) {
+	m := &meta{ID: 7, Key: schema}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawKey(t, "a"), drawKey(t, "b")
+		x, err := m.appendKey(nil, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := m.appendKey(nil, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := bytes.Compare(x, y), compareKeys(a, b); got != want {
+			t.Fatalf("%x and %x compare %d, want %d", x, y, got, want)
+		}
+	})
+}
+
+func TestKeysAreDecodedAsTheyWereEncoded(t *testing.T) {
+	m := &meta{ID: 1 << 31, Key: schema}
+	rapid.Check(t, func(t *rapid.T) {
+		key := drawKey(t, "key")
+		for i := range key {
+			if key[i].Type == wire.InfMin || key[i].Type == wire.InfMax {
+				t.Skip("a bound is not a row")
+			}
+		}
+		b, _ := m.appendKey(nil, key)
+		got, ok := decodeKey(b, schema, nil)
+		if !ok || compareKeys(key, got) != 0 {
+			t.Fatalf("%x: %v", b, got)
+		}
+		for n := range b {
+			if _, ok := decodeKey(b[:n], schema, nil); ok {
+				t.Fatalf("%d of %d bytes were taken for a key", n, len(b))
+			}
+		}
+	})
+}
+
+func TestRowsAreReadAsTheyWereStored(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base := int64(1000)
+		var in []wire.Cell
+		for range rapid.IntRange(0, 40).Draw(t, "cells") {
+			in = append(in, wire.Cell{
+				Name:      []byte(rapid.SampledFrom([]string{"a", "b", "ab", "c"}).Draw(t, "name")),
+				Type:      wire.String,
+				Value:     []byte(rapid.String().Draw(t, "value")),
+				Timestamp: rapid.Int64Range(998, 1002).Draw(t, "timestamp"),
+			})
+		}
+		want := map[string]map[int64]string{}
+		for _, c := range in {
+			if want[string(c.Name)] == nil {
+				want[string(c.Name)] = map[int64]string{}
+			}
+			want[string(c.Name)][c.Timestamp] = string(c.Value) // the last one wins
+		}
+		keep := rapid.IntRange(1, 6).Draw(t, "max versions")
+		for _, versions := range want {
+			for old := int64(998); len(versions) > keep; old++ {
+				delete(versions, old)
+			}
+		}
+		sortCells(in)
+		out, ok := readRow(appendRow(nil, in, base, keep), nil)
+		if !ok {
+			t.Fatal("not readable")
+		}
+		n := 0
+		for _, versions := range want {
+			n += len(versions)
+		}
+		if len(out) != n {
+			t.Fatalf("%d cells, want %d", len(out), n)
+		}
+		for i, c := range out {
+			if want[string(c.Name)][c.Timestamp] != string(c.Value) {
+				t.Fatalf("%s@%d is %q", c.Name, c.Timestamp, c.Value)
+			}
+			if i > 0 && compareCells(&out[i-1], &out[i]) >= 0 {
+				t.Fatal("not in order")
+			}
+		}
+	})
+}

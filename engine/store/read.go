@@ -1,0 +1,190 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tsimport/engine/wire"
+)
+
+// Get reads one row. A row that is not there, or of which the selection leaves nothing, is an empty outcome.
+func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection) (o wire.Outcome) {
+	o.Consumed.Read = 1
+	m := t.meta.Load()
+	k, err := m.appendKey(nil, key)
+	if err != nil {
+		o.Err = err
+		return o
+	}
+	value, closer, e := s.db.Get(k)
+	if e == pebble.ErrNotFound {
+		return o
+	}
+	if e != nil {
+		o.Err = readError(e)
+		return o
+	}
+	defer closer.Close()
+	r := reader{meta: m, rules: m.rules(s.millis()), selector: newSelector(sel, m.Key)}
+	returned, e := r.row(value)
+	if e != nil {
+		o.Err = readError(e)
+	} else if returned {
+		o.Consumed.Read = max(1, wire.Units(r.dataBytes(key)))
+		o.Row = wire.AppendRow(wire.AppendHeader(nil), key, r.cells)
+	}
+	return o
+}
+
+func readError(err error) *wire.Error {
+	return wire.Failf(wire.CodeInternalServerError, "Read: %v.", err)
+}
+
+// reader turns stored rows into the cells a selection wants.
+type reader struct {
+	meta     *meta
+	rules    rules
+	selector *selector
+	cells    []wire.Cell
+}
+
+// row leaves the selected cells in r.cells, as views into value.
+func (r *reader) row(value []byte) (returned bool, err error) {
+	cells, ok := readRow(value, r.cells[:0])
+	if !ok {
+		return false, fmt.Errorf("row is damaged")
+	}
+	stored := len(cells)
+	cells = r.rules.visible(cells)
+	if stored > 0 && len(cells) == 0 {
+		r.cells = cells
+		return false, nil // all expired: the row is gone
+	}
+	r.cells, returned = r.selector.cells(cells)
+	return returned, nil
+}
+
+func (r *reader) dataBytes(key []wire.Cell) (n int) {
+	for i := range key {
+		n += key[i].DataBytes()
+	}
+	for i := range r.cells {
+		n += r.cells[i].DataBytes()
+	}
+	return n
+}
+
+// Page is one answer of Range.
+type Page struct {
+	Consumed wire.Capacity
+	Rows     []byte // PlainBuffer, empty when there are none
+	Next     []byte // PlainBuffer of the key to go on from, empty when the range is done
+}
+
+// Range reads rows in order until the request's limit, 5,000 rows or 4 MB scanned.
+func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange) (*Page, *wire.Error) {
+	m := t.meta.Load()
+	bounds, err := m.bounds(q)
+	if err != nil {
+		return nil, err
+	}
+	it, e := s.db.NewIterWithContext(ctx, bounds)
+	if e != nil {
+		return nil, readError(e)
+	}
+	defer it.Close()
+	sc := scanner{
+		it: it, backward: q.Backward, limit: q.Limit,
+		reader: reader{meta: m, rules: m.rules(s.millis()), selector: newSelector(&q.Selection, m.Key)},
+	}
+	if e := sc.scan(ctx); e != nil {
+		return nil, readError(e)
+	}
+	return &Page{wire.Capacity{Read: max(1, wire.Units(sc.scanned))}, sc.rows, sc.next}, nil
+}
+
+// bounds checks the two keys of a range. A backward range is (end, start]: the byte 00 after a key is the least key
+// above it, for no row's key is the beginning of another's.
+func (m *meta) bounds(q *wire.GetRange) (*pebble.IterOptions, *wire.Error) {
+	start, err := m.appendKey(nil, q.Start)
+	if err != nil {
+		return nil, err
+	}
+	end, err := m.appendKey(nil, q.End)
+	if err != nil {
+		return nil, err
+	}
+	switch c := bytes.Compare(start, end); {
+	case q.Backward && c <= 0:
+		return nil, wire.Invalid("Begin key must more than end key in BACKWARD")
+	case !q.Backward && c >= 0:
+		return nil, wire.Invalid("Begin key must less than end key in FORWARD")
+	case q.Backward:
+		return &pebble.IterOptions{LowerBound: append(end, 0), UpperBound: append(start, 0)}, nil
+	}
+	return &pebble.IterOptions{LowerBound: start, UpperBound: end}, nil
+}
+
+// scanner walks a range.
+type scanner struct {
+	reader
+	it       *pebble.Iterator
+	backward bool
+	limit    int // rows returned, 0 is none
+	key      []wire.Cell
+	scanned  int // bytes
+	rows     []byte
+	next     []byte
+}
+
+func (s *scanner) scan(ctx context.Context) error {
+	ok := s.first()
+	returned := 0
+	for n := 0; ok; n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if s.key, ok = decodeKey(s.it.Key(), s.meta.Key, s.key[:0]); !ok {
+			return fmt.Errorf("key is damaged")
+		}
+		if n == wire.MaxRangeRows || s.scanned >= wire.MaxRangeBytes || s.limit > 0 && returned == s.limit {
+			s.next = wire.AppendRow(wire.AppendHeader(nil), s.key, nil)
+			break
+		}
+		value, err := s.it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		answered, err := s.row(value)
+		if err != nil {
+			return err
+		}
+		s.scanned += s.dataBytes(s.key)
+		if answered {
+			if s.rows == nil {
+				s.rows = wire.AppendHeader(nil)
+			}
+			s.rows = wire.AppendRow(s.rows, s.key, s.cells)
+			returned++
+		}
+		ok = s.step()
+	}
+	return s.it.Error()
+}
+
+func (s *scanner) first() bool {
+	if s.backward {
+		return s.it.Last()
+	}
+	return s.it.First()
+}
+
+func (s *scanner) step() bool {
+	if s.backward {
+		return s.it.Prev()
+	}
+	return s.it.Next()
+}

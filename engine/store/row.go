@@ -1,0 +1,159 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"tsimport/engine/wire"
+)
+
+// A stored row is a format byte, the row's base timestamp (8 bytes), and then all versions of all columns, by name and
+// within a name newest first. A version is a head byte, the name (uvarint length, bytes; left out when it is the one
+// before), its timestamp (left out when it is the base), and the value (strings and binaries behind a uvarint length).
+// Cells written without a timestamp all get the same one, which makes the base worth its eight bytes.
+const (
+	rowFormat   = 0x01
+	rowHead     = 9
+	headType    = 0x0F
+	headSameTS  = 0x40
+	headSameCol = 0x80
+)
+
+// sortCells orders cells by name, then newest first. Equal cells keep their order: the last one written wins.
+func sortCells(cells []wire.Cell) {
+	const small = 24 // insertion sort wins up to here, and rows mostly come in the same, often sorted, order
+	if len(cells) > small {
+		slices.SortStableFunc(cells, func(a, b wire.Cell) int { return compareCells(&a, &b) })
+		return
+	}
+	for i := 1; i < len(cells); i++ {
+		if compareCells(&cells[i-1], &cells[i]) <= 0 {
+			continue
+		}
+		c := cells[i]
+		j := i
+		for ; j > 0 && compareCells(&cells[j-1], &c) > 0; j-- {
+			cells[j] = cells[j-1]
+		}
+		cells[j] = c
+	}
+}
+
+func compareCells(a, b *wire.Cell) int {
+	if c := bytes.Compare(a.Name, b.Name); c != 0 {
+		return c
+	}
+	switch {
+	case a.Timestamp > b.Timestamp:
+		return -1
+	case a.Timestamp < b.Timestamp:
+		return 1
+	}
+	return 0
+}
+
+// appendRow writes the stored form of sorted cells, of each column at most maxVersions.
+func appendRow(dst []byte, cells []wire.Cell, base int64, maxVersions int) []byte {
+	dst = append(dst, rowFormat)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(base))
+	var last *wire.Cell
+	versions := 0
+	for i := range cells {
+		c := &cells[i]
+		// Of cells with the same name and timestamp the last one written is the value.
+		if i+1 < len(cells) && c.Timestamp == cells[i+1].Timestamp && bytes.Equal(c.Name, cells[i+1].Name) {
+			continue
+		}
+		same := last != nil && bytes.Equal(last.Name, c.Name)
+		if !same {
+			versions = 0
+		}
+		if versions++; versions > maxVersions {
+			continue
+		}
+		dst = appendCell(dst, c, same, c.Timestamp == base)
+		last = c
+	}
+	return dst
+}
+
+func appendCell(dst []byte, c *wire.Cell, sameCol, sameTS bool) []byte {
+	head := byte(c.Type)
+	if sameCol {
+		head |= headSameCol
+	}
+	if sameTS {
+		head |= headSameTS
+	}
+	dst = append(dst, head)
+	if !sameCol {
+		dst = binary.AppendUvarint(dst, uint64(len(c.Name)))
+		dst = append(dst, c.Name...)
+	}
+	if !sameTS {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Timestamp))
+	}
+	if c.Type == wire.String || c.Type == wire.Binary {
+		dst = binary.AppendUvarint(dst, uint64(len(c.Value)))
+	}
+	return append(dst, c.Value...)
+}
+
+// readRow appends the cells of a stored row to dst, as views into b. ok is false when b is not a row of ours.
+func readRow(b []byte, dst []wire.Cell) (cells []wire.Cell, ok bool) {
+	if len(b) < rowHead || b[0] != rowFormat {
+		return dst, false
+	}
+	base := int64(binary.LittleEndian.Uint64(b[1:]))
+	b = b[rowHead:]
+	var name []byte
+	for len(b) > 0 {
+		head := b[0]
+		b = b[1:]
+		if head&headSameCol == 0 {
+			if name, b, ok = readSized(b); !ok {
+				return dst, false
+			}
+		}
+		c := wire.Cell{Name: name, Type: wire.ValueType(head & headType), Timestamp: base, Stamped: true}
+		if head&headSameTS == 0 {
+			if len(b) < 8 {
+				return dst, false
+			}
+			c.Timestamp = int64(binary.LittleEndian.Uint64(b))
+			b = b[8:]
+		}
+		if c.Value, b, ok = readValue(c.Type, b); !ok {
+			return dst, false
+		}
+		dst = append(dst, c)
+	}
+	return dst, true
+}
+
+func readValue(t wire.ValueType, b []byte) (value, rest []byte, ok bool) {
+	n := 8
+	switch t {
+	case wire.Integer, wire.Double:
+	case wire.Boolean:
+		n = 1
+	case wire.String, wire.Binary:
+		return readSized(b)
+	default:
+		return nil, nil, false
+	}
+	if len(b) < n {
+		return nil, nil, false
+	}
+	return b[:n:n], b[n:], true
+}
+
+func readSized(b []byte) (value, rest []byte, ok bool) {
+	n, k := binary.Uvarint(b)
+	if k <= 0 || n > uint64(len(b)-k) {
+		return nil, nil, false
+	}
+	b = b[k:]
+	return b[:n:n], b[n:], true
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"bytes"
+
+	"tsimport/engine/wire"
+)
+
+// rules are what makes a stored version visible: the table's TTL and max versions at one moment.
+type rules struct {
+	ttl         int64 // seconds, -1 for ever
+	maxVersions int
+	now         int64 // milliseconds
+}
+
+func (r *rules) expired(timestamp int64) bool {
+	return r.ttl >= 0 && r.now/1000-timestamp/1000 > r.ttl
+}
+
+// visible keeps the cells that are neither expired nor surplus, in place.
+func (r *rules) visible(cells []wire.Cell) []wire.Cell {
+	kept := cells[:0]
+	versions := 0
+	for i := range cells {
+		c := &cells[i]
+		if r.expired(c.Timestamp) {
+			continue
+		}
+		if n := len(kept); n > 0 && bytes.Equal(kept[n-1].Name, c.Name) {
+			versions++
+		} else {
+			versions = 1
+		}
+		if versions <= r.maxVersions {
+			kept = append(kept, *c)
+		}
+	}
+	return kept
+}
+
+// selector applies a read's selection to visible cells.
+type selector struct {
+	*wire.Selection
+	wanted  map[string]bool // nil is every column
+	withKey bool            // a primary-key column is among the wanted: the row is returned without cells too
+}
+
+func newSelector(s *wire.Selection, key []wire.KeyColumn) *selector {
+	sel := &selector{Selection: s, withKey: true}
+	if len(s.Columns) == 0 {
+		return sel
+	}
+	sel.withKey = false
+	sel.wanted = make(map[string]bool, len(s.Columns))
+	for _, name := range s.Columns {
+		sel.wanted[string(name)] = true
+	}
+	for i := range key {
+		sel.withKey = sel.withKey || sel.wanted[key[i].Name]
+	}
+	return sel
+}
+
+// cells keeps the selected cells, in place; returned is whether the row is answered at all.
+func (s *selector) cells(cells []wire.Cell) (kept []wire.Cell, returned bool) {
+	kept = cells[:0]
+	versions := int32(0)
+	for i := range cells {
+		c := &cells[i]
+		if !s.column(c.Name) || !s.time(c.Timestamp) {
+			continue
+		}
+		if n := len(kept); n > 0 && bytes.Equal(kept[n-1].Name, c.Name) {
+			versions++
+		} else {
+			versions = 1
+		}
+		if !s.MaxVersions.Set || versions <= s.MaxVersions.Value {
+			kept = append(kept, *c)
+		}
+	}
+	return kept, s.withKey || len(kept) > 0
+}
+
+func (s *selector) column(name []byte) bool {
+	return (s.wanted == nil || s.wanted[string(name)]) &&
+		(s.StartColumn == nil || bytes.Compare(name, s.StartColumn) >= 0) &&
+		(s.EndColumn == nil || bytes.Compare(name, s.EndColumn) < 0)
+}
+
+func (s *selector) time(t int64) bool {
+	if s.TimeExact.Set {
+		return t == s.TimeExact.Value
+	}
+	return !s.TimeStart.Set || t >= s.TimeStart.Value && t < s.TimeEnd.Value
+}

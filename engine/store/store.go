@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tsimport/engine/wire"
+)
+
+// Options of Open.
+type Options struct {
+	NoSync   bool             // acknowledged writes are not synced
+	ReadOnly bool             // writes are refused
+	InMemory bool             // nothing touches the disk
+	Now      func() time.Time // zero is time.Now
+	FS       vfs.FS           // zero is the operating system's; tests put faults here
+}
+
+// Store is one open directory. It is safe for concurrent use.
+//
+// Locks, in the order they are taken: ddl (shared by every write, exclusive for table operations), the stripes of the
+// rows, then commits. A blind write (Put or Delete that expects nothing) shares its stripes, because Pebble orders it
+// against other blind writes; a write that reads the row first owns them from the read until the batch is visible.
+// No lock is held while the log is synced: writes that come meanwhile share the next sync.
+type Store struct {
+	db      *pebble.DB
+	dirLock *pebble.Lock
+	now     func() time.Time
+	clock   atomic.Int64 // see millis
+	noSync  bool
+	read    bool // only
+	memory  bool
+
+	ddl     sync.RWMutex
+	tables  map[string]*Table // guarded by names
+	names   sync.RWMutex
+	nextID  uint32 // guarded by ddl
+	seed    maphash.Seed
+	stripes [stripeCount]sync.RWMutex
+
+	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed
+	// log write it leaves the others waiting for ever; one at a time makes them see the failure and say so.
+	commits chan struct{}
+	health  health
+}
+
+// Open opens the store in dir, which it creates when it is missing or empty.
+func Open(dir string, o Options) (*Store, error) {
+	s := &Store{
+		now: o.Now, noSync: o.NoSync, read: o.ReadOnly, memory: o.InMemory,
+		tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
+	}
+	s.health.failed = make(chan struct{})
+	s.health.flushFailed = make(chan struct{}, 1)
+	if s.now == nil {
+		s.now = time.Now
+	}
+	fs := o.FS
+	if o.InMemory {
+		dir, fs, s.noSync = "store", vfs.NewMem(), true
+	} else if fs == nil {
+		fs = vfs.Default
+	}
+	if err := prepareDir(fs, dir, o.ReadOnly); err != nil {
+		return nil, err
+	}
+	data := fs.PathJoin(dir, dataDir)
+	lock, err := pebble.LockDirectory(data, fs)
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	po := s.pebbleOptions(fs, o)
+	po.Lock = lock
+	if s.db, err = pebble.Open(data, po); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	s.dirLock = lock
+	if err := s.loadTables(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// pebbleOptions favours loading: a large memtable makes few level-0 files, and compactions may use both small cores.
+func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
+	po := &pebble.Options{
+		FS:                          fs,
+		ReadOnly:                    o.ReadOnly,
+		DisableWAL:                  o.InMemory,
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                64 << 20,
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       64,
+		LBaseMaxBytes:               256 << 20,
+		CacheSize:                   64 << 20,
+		BytesPerSync:                1 << 20,
+		MaxOpenFiles:                500,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		Logger:                      logger{&s.health},
+		EventListener:               s.health.listener(),
+	}
+	po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionFastest })
+	return po
+}
+
+// Close flushes and closes the store. The caller has ended all other calls.
+func (s *Store) Close() (err error) {
+	if cause := s.health.cause(); cause != nil {
+		// Pebble's own Close can wait for ever on what failed; the log has all that was acknowledged.
+		s.dirLock.Close()
+		return fmt.Errorf("close store: %w", cause)
+	}
+	if !s.read && !s.memory {
+		err = s.flush()
+	}
+	if e := s.db.Close(); err == nil {
+		err = e
+	}
+	if e := s.dirLock.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		err = fmt.Errorf("close store: %w", err)
+	}
+	return err
+}
+
+// flush writes the memtable out, so that the next Open has no log to replay. Pebble repeats a flush that fails, for
+// ever on a full disk: one failure ends the wait, the log has it all.
+func (s *Store) flush() error {
+	done, err := s.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+	case <-s.health.flushFailed:
+	case <-s.health.failed:
+	}
+	return s.health.state()
+}
+
+// commit makes a batch visible and leaves its sync to wait. When the error says that nothing was applied, nothing was.
+func (s *Store) commit(ctx context.Context, b *pebble.Batch) *wire.Error {
+	select {
+	case s.commits <- struct{}{}:
+	case <-ctx.Done():
+		return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
+	case <-s.health.failed:
+		return s.health.refusal()
+	}
+	defer func() { <-s.commits }()
+	if s.read {
+		return wire.Failf(wire.CodeNoPermission, "The store is open for reading only: nothing was applied.")
+	}
+	if err := s.health.refusal(); err != nil {
+		return err
+	}
+	if err := s.apply(b); err != nil {
+		s.health.fail(err)
+	}
+	// A failure that Pebble reported through its logger only leaves no error behind: apply has returned nil.
+	return s.health.ambiguous()
+}
+
+// apply hands the batch to Pebble, which panics when it cannot start a new log file.
+func (s *Store) apply(b *pebble.Batch) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("commit: %v", p)
+		}
+	}()
+	if s.noSync {
+		return s.db.Apply(b, pebble.NoSync)
+	}
+	return s.db.ApplyNoSyncWait(b, pebble.Sync)
+}
+
+// wait returns when a batch that commit took is on disk.
+func (s *Store) wait(b *pebble.Batch) *wire.Error {
+	if s.noSync || b.Empty() {
+		return nil
+	}
+	if err := b.SyncWait(); err != nil {
+		s.health.fail(err)
+		return s.health.ambiguous()
+	}
+	return nil
+}
+
+// commitAndWait is commit and wait for those who hold no row locks.
+func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error {
+	if err := s.commit(ctx, b); err != nil {
+		return err
+	}
+	return s.wait(b)
+}

@@ -1,0 +1,338 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"tsimport/engine/wire"
+)
+
+var ctx = context.Background()
+
+type clock struct{ ms atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
+
+func newTable(t testing.TB, s *Store, ttl, versions int32) *Table {
+	t.Helper()
+	if err := s.CreateTable(ctx, tableRequest("t", ttl, versions)); err != nil {
+		t.Fatal(err)
+	}
+	return s.Table([]byte("t"))
+}
+
+func tableRequest(name string, ttl, versions int32) *wire.CreateTable {
+	r := &wire.CreateTable{Name: []byte(name), Key: []wire.KeyColumn{{Name: "k", Type: wire.KeyInteger}}}
+	r.Options.TTL = wire.Optional[int32]{Value: ttl, Set: true}
+	r.Options.MaxVersions = wire.Optional[int32]{Value: versions, Set: true}
+	r.Options.Deviation = wire.Optional[int64]{Value: 1_000_000_000, Set: true}
+	return r
+}
+
+func rowKey(k int64) []wire.Cell {
+	return []wire.Cell{{Name: []byte("k"), Type: wire.Integer, Value: integer(k)}}
+}
+
+// at is a cell at a timestamp; 0 is none.
+func at(name, value string, ts int64) wire.Cell {
+	return wire.Cell{Name: []byte(name), Type: wire.String, Value: []byte(value), Timestamp: ts, Stamped: ts != 0}
+}
+
+func change(op wire.RowOp, k int64, cells ...wire.Cell) wire.Change {
+	return wire.Change{Op: op, Row: wire.Row{Key: rowKey(k), Cells: cells, Delete: op == wire.DeleteRow}}
+}
+
+// apply writes changes and returns the rows' error codes.
+func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []string) {
+	t.Helper()
+	out := make([]wire.Outcome, len(changes))
+	if err := s.Write(ctx, []TableWrite{{tab, changes, out}}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range out {
+		codes = append(codes, "")
+		if out[i].Err != nil {
+			codes[i] = out[i].Err.Code
+		}
+	}
+	return codes
+}
+
+// read is a row's cells as text, "-" when there is no row.
+func read(t testing.TB, s *Store, tab *Table, k int64) string {
+	t.Helper()
+	o := s.Get(tab, rowKey(k), &wire.Selection{})
+	if o.Err != nil {
+		t.Fatal(o.Err)
+	}
+	if len(o.Row) == 0 {
+		return "-"
+	}
+	var d wire.Decoder
+	row, err := d.Row(o.Row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, c := range row.Cells {
+		v := string(c.Value)
+		if c.Type == wire.Integer {
+			v = fmt.Sprint(c.Int())
+		}
+		parts = append(parts, fmt.Sprintf("%s=%s@%d", c.Name, v, c.Timestamp))
+	}
+	return strings.Join(parts, " ")
+}
+
+func open(t testing.TB, o Options) *Store {
+	t.Helper()
+	o.InMemory = true
+	s, err := Open("", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestRowsAndTablesSurviveAReopen(t *testing.T) {
+	dir := t.TempDir()
+	for _, readOnly := range []bool{false, true} {
+		s, err := Open(dir, Options{ReadOnly: readOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !readOnly {
+			tab := newTable(t, s, -1, 1)
+			apply(t, s, tab, change(wire.PutRow, 1, at("a", "x", 0)), change(wire.PutRow, 2), change(wire.PutRow, 3), change(wire.DeleteRow, 3))
+		} else {
+			tab := s.Table([]byte("t"))
+			if got := read(t, s, tab, 1); !strings.HasPrefix(got, "a=x@") || read(t, s, tab, 2) != "" || read(t, s, tab, 3) != "-" {
+				t.Error(got, read(t, s, tab, 2), read(t, s, tab, 3))
+			}
+			out := make([]wire.Outcome, 1)
+			if err := s.Write(ctx, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 1)}, out}}); err == nil || err.Code != wire.CodeNoPermission {
+				t.Error(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestWhatIsAcknowledgedSurvivesALossOfPower(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	s, err := Open("d", Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := newTable(t, s, -1, 1)
+	for k := range int64(50) {
+		apply(t, s, tab, change(wire.PutRow, k, at("a", "x", 0)))
+	}
+	after := fs.CrashClone(vfs.CrashCloneCfg{})
+	s.Close()
+	if s, err = Open("d", Options{FS: after}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tab = s.Table([]byte("t"))
+	if tab == nil {
+		t.Fatal("the table is lost")
+	}
+	for k := range int64(50) {
+		if read(t, s, tab, k) == "-" {
+			t.Errorf("row %d is lost", k)
+		}
+	}
+}
+
+func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
+	s := open(t, Options{})
+	old := newTable(t, s, -1, 1)
+	apply(t, s, old, change(wire.PutRow, 1))
+	if err := s.DeleteTable(ctx, []byte("t")); err != nil {
+		t.Fatal(err)
+	}
+	if codes := apply(t, s, old, change(wire.PutRow, 1)); codes[0] != wire.CodeObjectNotExist {
+		t.Error(codes)
+	}
+	if got := read(t, s, newTable(t, s, -1, 1), 1); got != "-" {
+		t.Error(got)
+	}
+}
+
+func TestVersionsBeyondTheMaximumAndTheTTLAreGone(t *testing.T) {
+	c := &clock{}
+	c.ms.Store(1_000_000_000)
+	s := open(t, Options{Now: c.now})
+	tab := newTable(t, s, 100, 2)
+	apply(t, s, tab, change(wire.PutRow, 1, at("a", "1", 999_999_000), at("a", "3", 999_999_002), at("a", "2", 999_999_001), at("b", "x", 0)), change(wire.PutRow, 2))
+	if got := read(t, s, tab, 1); got != "a=3@999999002 a=2@999999001 b=x@1000000000" {
+		t.Error(got)
+	}
+	c.ms.Store(1_000_000_000 + 99_999) // the stamps of a are 100 seconds old, which is not more than the TTL
+	if got := read(t, s, tab, 1); !strings.HasPrefix(got, "a=") {
+		t.Error(got)
+	}
+	c.ms.Store(1_000_000_000 + 100_999)
+	if got := read(t, s, tab, 1); got != "b=x@1000000000" {
+		t.Error(got)
+	}
+	c.ms.Store(1_000_000_000 + 101_000)
+	if got := read(t, s, tab, 1); got != "-" {
+		t.Error("a row whose cells are all expired:", got)
+	}
+	if got := read(t, s, tab, 2); got != "" {
+		t.Error("a row without cells:", got)
+	}
+	expecting := change(wire.PutRow, 1, at("a", "new", 0))
+	expecting.Expect = wire.ExpectNotExist
+	if codes := apply(t, s, tab, expecting); codes[0] != "" {
+		t.Error(codes)
+	}
+}
+
+func TestUpdatesTouchOnlyWhatTheyName(t *testing.T) {
+	c := &clock{}
+	c.ms.Store(5000)
+	s := open(t, Options{Now: c.now})
+	tab := newTable(t, s, -1, 3)
+	remove := func(name string, ts int64) wire.Cell {
+		cell := wire.Cell{Name: []byte(name), Type: wire.NoValue, Op: wire.DeleteColumn}
+		if ts != 0 {
+			cell.Op, cell.Timestamp, cell.Stamped = wire.DeleteVersion, ts, true
+		}
+		return cell
+	}
+	add := func(name string, n int64) wire.Cell {
+		return wire.Cell{Name: []byte(name), Type: wire.Integer, Value: integer(n), Op: wire.Increment}
+	}
+	apply(t, s, tab, change(wire.UpdateRow, 1, remove("a", 0)))
+	if got := read(t, s, tab, 1); got != "-" {
+		t.Error("an update that only deletes created the row:", got)
+	}
+	apply(t, s, tab, change(wire.UpdateRow, 1, at("a", "1", 10), at("a", "2", 20), at("b", "x", 0), add("n", 7)))
+	if got := read(t, s, tab, 1); got != "a=2@20 a=1@10 b=x@5000 n=7@5000" {
+		t.Error(got)
+	}
+	c.ms.Store(6000)
+	apply(t, s, tab, change(wire.UpdateRow, 1, remove("a", 20), add("n", -9), remove("b", 0)))
+	if got := read(t, s, tab, 1); got != "a=1@10 n=-2@6000 n=7@5000" {
+		t.Error(got)
+	}
+	if codes := apply(t, s, tab, change(wire.UpdateRow, 1, add("a", 1))); codes[0] != wire.CodeParameterInvalid {
+		t.Error("an increment of a string:", codes)
+	}
+	if codes := apply(t, s, tab, change(wire.UpdateRow, 1, add("n", -1<<63))); codes[0] != wire.CodeParameterInvalid {
+		t.Error("an increment beyond 64 bits:", codes)
+	}
+	apply(t, s, tab, change(wire.UpdateRow, 1, remove("a", 0), remove("n", 0)))
+	if got := read(t, s, tab, 1); got != "" {
+		t.Error("a row without cells exists:", got)
+	}
+}
+
+func TestRepeatedRowsAreAppliedInOrder(t *testing.T) {
+	s := open(t, Options{Now: func() time.Time { return time.UnixMilli(9000) }})
+	tab := newTable(t, s, -1, 1)
+	apply(t, s, tab, change(wire.PutRow, 1, at("a", "1", 0)), change(wire.UpdateRow, 1, at("b", "2", 0)), change(wire.UpdateRow, 1, at("a", "3", 0)),
+		change(wire.PutRow, 2), change(wire.DeleteRow, 2), change(wire.PutRow, 3, at("a", "1", 0)), change(wire.PutRow, 3, at("b", "2", 0)))
+	if got := read(t, s, tab, 1); got != "a=3@9000 b=2@9000" {
+		t.Error(got)
+	}
+	if got := read(t, s, tab, 2) + "," + read(t, s, tab, 3); got != "-,b=2@9000" {
+		t.Error(got)
+	}
+	picky := change(wire.PutRow, 4)
+	picky.Expect = wire.ExpectNotExist
+	err := s.Write(ctx, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 4), picky}, make([]wire.Outcome, 2)}})
+	if err == nil || !strings.Contains(err.Message, "BatchModify") || read(t, s, tab, 4) != "-" {
+		t.Error(err)
+	}
+}
+
+func TestConcurrentIncrementsAllCount(t *testing.T) {
+	s := open(t, Options{})
+	tab := newTable(t, s, -1, 1)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				cell := wire.Cell{Name: []byte("n"), Type: wire.Integer, Value: integer(1), Op: wire.Increment}
+				apply(t, s, tab, change(wire.UpdateRow, 1, cell), change(wire.PutRow, 2))
+			}
+		})
+	}
+	wg.Wait()
+	if got := read(t, s, tab, 1); !strings.HasPrefix(got, "n=400@") {
+		t.Error(got)
+	}
+}
+
+// failing injects err into the writes of files when on.
+func failing(on *atomic.Bool) vfs.FS {
+	return errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if on.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+}
+
+func TestAFullDiskGivesCleanErrors(t *testing.T) {
+	var full atomic.Bool
+	s, err := Open("d", Options{FS: failing(&full)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tab := newTable(t, s, -1, 1)
+	apply(t, s, tab, change(wire.PutRow, 1, at("a", "x", 0)))
+	full.Store(true)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 5 {
+				err := s.Write(ctx, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 2)}, make([]wire.Outcome, 1)}})
+				if err == nil {
+					t.Error("a write to a full disk was acknowledged")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	refused := s.Write(ctx, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 2)}, make([]wire.Outcome, 1)}})
+	if refused == nil || refused.Code != wire.CodeNoPermission || !strings.Contains(refused.Message, "nothing was applied") {
+		t.Error(refused)
+	}
+	if got := read(t, s, tab, 1); !strings.HasPrefix(got, "a=x@") {
+		t.Error("what was there cannot be read:", got)
+	}
+	if err := s.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+}
+
+func TestACancelledWriteThatWaitsIsNotApplied(t *testing.T) {
+	s := open(t, Options{})
+	tab := newTable(t, s, -1, 1)
+	s.commits <- struct{}{} // another write is committing
+	stop, cancel := context.WithCancel(ctx)
+	cancel()
+	err := s.Write(stop, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 1)}, make([]wire.Outcome, 1)}})
+	<-s.commits
+	if err == nil || read(t, s, tab, 1) != "-" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tsimport/engine/wire"
+)
+
+// Table is a table as it was when it was looked up. It stays valid until it is deleted; then writes to it answer that
+// it does not exist.
+type Table struct {
+	id      uint32
+	meta    atomic.Pointer[meta]
+	dropped bool // guarded by Store.ddl
+}
+
+// meta is what is kept of a table, as JSON. It is replaced, never changed.
+type meta struct {
+	ID           uint32
+	Name         string
+	Key          []wire.KeyColumn
+	Defined      []wire.DefinedColumn `json:",omitempty"`
+	TTL          int32
+	MaxVersions  int32
+	Deviation    int64
+	NoUpdate     bool `json:",omitempty"`
+	Read, Write  int32
+	LastIncrease int64
+	LastDecrease int64 `json:",omitempty"`
+	Created      int64 // Unix microseconds
+}
+
+var counterKey = []byte{0x00}
+
+func tableKey(name string) []byte { return append([]byte{spaceTables}, name...) }
+
+func (s *Store) loadTables() error {
+	s.nextID = 1
+	value, closer, err := s.db.Get(counterKey)
+	switch {
+	case err == nil && len(value) == 4:
+		s.nextID = binary.BigEndian.Uint32(value)
+		closer.Close()
+	case err == nil:
+		closer.Close()
+		return fmt.Errorf("read table counter: it is damaged")
+	case err != pebble.ErrNotFound:
+		return fmt.Errorf("read table counter: %w", err)
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceTables}, UpperBound: []byte{spaceTables + 1}})
+	if err != nil {
+		return fmt.Errorf("read tables: %w", err)
+	}
+	defer it.Close()
+	for it.First(); it.Valid(); it.Next() {
+		m := &meta{}
+		if err := json.Unmarshal(it.Value(), m); err != nil {
+			return fmt.Errorf("read table %q: %w", it.Key()[1:], err)
+		}
+		t := &Table{id: m.ID}
+		t.meta.Store(m)
+		s.tables[m.Name] = t
+	}
+	return it.Error()
+}
+
+// Table looks a table up; nil is no such table.
+func (s *Store) Table(name []byte) *Table {
+	s.names.RLock()
+	defer s.names.RUnlock()
+	return s.tables[string(name)]
+}
+
+// Tables is the names of all tables in order.
+func (s *Store) Tables() []string {
+	s.names.RLock()
+	defer s.names.RUnlock()
+	names := make([]string, 0, len(s.tables))
+	for n := range s.tables {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *Store) setTable(name string, t *Table) {
+	s.names.Lock()
+	defer s.names.Unlock()
+	if t == nil {
+		delete(s.tables, name)
+		return
+	}
+	s.tables[name] = t
+}
+
+// CreateTable creates a table from a request that wire has checked.
+func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Error {
+	s.ddl.Lock()
+	defer s.ddl.Unlock()
+	if s.Table(r.Name) != nil {
+		return wire.Fail(wire.CodeObjectAlreadyExist)
+	}
+	now := s.now()
+	m := &meta{
+		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined,
+		TTL: r.Options.TTL.Value, MaxVersions: r.Options.MaxVersions.Value,
+		Deviation: r.Options.Deviation.Or(wire.DefaultDeviation), NoUpdate: !r.Options.AllowUpdate.Or(true),
+		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
+		LastIncrease: now.Unix(), Created: now.UnixMicro(),
+	}
+	b := s.db.NewBatch()
+	b.Set(counterKey, binary.BigEndian.AppendUint32(nil, m.ID+1), nil)
+	if err := s.saveTable(ctx, b, m); err != nil {
+		return err
+	}
+	s.nextID++
+	t := &Table{id: m.ID}
+	t.meta.Store(m)
+	s.setTable(m.Name, t)
+	return nil
+}
+
+func (s *Store) saveTable(ctx context.Context, b *pebble.Batch, m *meta) *wire.Error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return wire.Failf(wire.CodeInternalServerError, "Encode table %s: %v.", m.Name, err)
+	}
+	b.Set(tableKey(m.Name), text, nil)
+	return s.commitAndWait(ctx, b)
+}
+
+// UpdateTable changes what the request names; the rest stays.
+func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.TableDescription, *wire.Error) {
+	s.ddl.Lock()
+	defer s.ddl.Unlock()
+	t := s.Table(r.Name)
+	if t == nil {
+		return nil, wire.Fail(wire.CodeObjectNotExist)
+	}
+	m := *t.meta.Load()
+	m.TTL = r.Options.TTL.Or(m.TTL)
+	m.MaxVersions = r.Options.MaxVersions.Or(m.MaxVersions)
+	m.Deviation = r.Options.Deviation.Or(m.Deviation)
+	m.NoUpdate = !r.Options.AllowUpdate.Or(!m.NoUpdate)
+	read, write := r.Throughput.Read.Or(m.Read), r.Throughput.Write.Or(m.Write)
+	if read > m.Read || write > m.Write {
+		m.LastIncrease = s.now().Unix()
+	}
+	if read < m.Read || write < m.Write {
+		m.LastDecrease = s.now().Unix()
+	}
+	m.Read, m.Write = read, write
+	if err := s.saveTable(ctx, s.db.NewBatch(), &m); err != nil {
+		return nil, err
+	}
+	t.meta.Store(&m)
+	return t.Describe(), nil
+}
+
+// DeleteTable removes a table and its rows. Its number is never used again, so no row can come back.
+func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
+	s.ddl.Lock()
+	defer s.ddl.Unlock()
+	t := s.Table(name)
+	if t == nil {
+		return wire.Fail(wire.CodeObjectNotExist)
+	}
+	b := s.db.NewBatch()
+	b.Delete(tableKey(string(name)), nil)
+	b.DeleteRange(appendRowPrefix(nil, t.id), appendRowPrefix(nil, t.id+1), nil)
+	if err := s.commitAndWait(ctx, b); err != nil {
+		return err
+	}
+	t.dropped = true
+	s.setTable(string(name), nil)
+	return nil
+}
+
+// Describe is the table's present description.
+func (t *Table) Describe() *wire.TableDescription {
+	m := t.meta.Load()
+	return &wire.TableDescription{
+		Name: m.Name, Key: m.Key, Defined: m.Defined,
+		Reserved:     wire.Capacity{Read: m.Read, Write: m.Write},
+		LastIncrease: m.LastIncrease, LastDecrease: m.LastDecrease,
+		TTL: m.TTL, MaxVersions: m.MaxVersions, Deviation: m.Deviation, AllowUpdate: !m.NoUpdate,
+		Created: m.Created,
+	}
+}
+
+// appendKey checks a primary key against the schema and appends its row key.
+func (m *meta) appendKey(dst []byte, key []wire.Cell) ([]byte, *wire.Error) {
+	if len(key) != len(m.Key) {
+		return dst, wire.Failf(wire.CodeInvalidPK, "Validate PK size fail. Input: %d, Meta: %d.", len(key), len(m.Key))
+	}
+	dst = appendRowPrefix(dst, m.ID)
+	for i := range key {
+		c, want := &key[i], &m.Key[i]
+		if string(c.Name) != want.Name {
+			return dst, wire.Failf(wire.CodeInvalidPK, "Validate PK name fail. Input: %s, Meta: %s.", c.Name, want.Name)
+		}
+		if typ := want.Type.ValueType(); c.Type != typ && c.Type != wire.InfMin && c.Type != wire.InfMax {
+			return dst, wire.Failf(wire.CodeInvalidPK, "Validate PK type fail. Input: %s, Meta: %s.", c.Type, typ)
+		}
+		dst = appendColumn(dst, c)
+	}
+	return dst, nil
+}
+
+func (m *meta) rules(nowMillis int64) rules {
+	return rules{ttl: int64(m.TTL), maxVersions: int(m.MaxVersions), now: nowMillis}
+}

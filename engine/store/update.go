@@ -1,0 +1,79 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"tsimport/engine/wire"
+)
+
+// update applies UpdateRow's cells to a row's cells.
+type update struct {
+	cells   []wire.Cell
+	now     int64
+	creates bool // something was written: the row exists afterwards
+}
+
+// apply performs the operations in order. Increments leave their new value in ops, for the answer.
+func (u *update) apply(ops []wire.Cell) *wire.Error {
+	for i := range ops {
+		op := &ops[i]
+		switch op.Op {
+		case wire.PutCell:
+			if !op.Stamped {
+				op.Timestamp = u.now
+			}
+			u.put(*op)
+		case wire.DeleteColumn:
+			u.remove(func(c *wire.Cell) bool { return bytes.Equal(c.Name, op.Name) })
+		case wire.DeleteVersion:
+			u.remove(func(c *wire.Cell) bool { return c.Timestamp == op.Timestamp && bytes.Equal(c.Name, op.Name) })
+		case wire.Increment:
+			if err := u.increment(op); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (u *update) put(c wire.Cell) {
+	c.Op, c.Stamped = wire.PutCell, true
+	u.cells = append(u.cells, c)
+	u.creates = true
+}
+
+func (u *update) remove(match func(*wire.Cell) bool) {
+	kept := u.cells[:0]
+	for i := range u.cells {
+		if !match(&u.cells[i]) {
+			kept = append(kept, u.cells[i])
+		}
+	}
+	u.cells = kept
+}
+
+func (u *update) increment(op *wire.Cell) *wire.Error {
+	var newest *wire.Cell
+	for i := range u.cells {
+		if c := &u.cells[i]; bytes.Equal(c.Name, op.Name) && (newest == nil || c.Timestamp > newest.Timestamp) {
+			newest = c
+		}
+	}
+	sum := op.Int()
+	op.Timestamp, op.Stamped = u.now, true
+	if newest != nil {
+		if newest.Type != wire.Integer {
+			return wire.Invalid("Increment is not allowed for column name:%s, whose value is %s.", op.Name, newest.Type)
+		}
+		base := newest.Int()
+		if sum > 0 && base > base+sum || sum < 0 && base < base+sum {
+			return wire.Invalid("Increment overflows the value of column name:%s.", op.Name)
+		}
+		sum += base
+		op.Timestamp = max(u.now, newest.Timestamp) // a base stamped in the future must not hide the sum
+	}
+	op.Value = binary.LittleEndian.AppendUint64(nil, uint64(sum))
+	u.put(*op)
+	return nil
+}

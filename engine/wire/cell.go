@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// ValueType is PlainBuffer's variant type.
+type ValueType byte
+
+// The variant types. NoValue is ours: a cell without a value tag.
+const (
+	Integer       ValueType = 0
+	Double        ValueType = 1
+	Boolean       ValueType = 2
+	String        ValueType = 3
+	Null          ValueType = 6
+	Binary        ValueType = 7
+	InfMin        ValueType = 9
+	InfMax        ValueType = 10
+	AutoIncrement ValueType = 11
+	NoValue       ValueType = 255
+)
+
+// String is the service's name of the type in its messages.
+func (t ValueType) String() string {
+	switch t {
+	case Integer:
+		return "VT_INTEGER"
+	case Double:
+		return "VT_DOUBLE"
+	case Boolean:
+		return "VT_BOOLEAN"
+	case String:
+		return "VT_STRING"
+	case Null:
+		return "VT_NULL"
+	case Binary:
+		return "VT_BLOB"
+	case InfMin:
+		return "VT_INF_MIN"
+	case InfMax:
+		return "VT_INF_MAX"
+	case AutoIncrement:
+		return "VT_AUTO_INCREMENT"
+	}
+	return "VT_NONE"
+}
+
+// CellOp is what UpdateRow does with a cell.
+type CellOp byte
+
+// The cell operations. PutCell is ours: no op-type tag.
+const (
+	PutCell       CellOp = 0
+	DeleteColumn  CellOp = 1
+	DeleteVersion CellOp = 3
+	Increment     CellOp = 4
+)
+
+// Cell is one primary-key column or one version of an attribute column. Name and Value are views into the bytes the
+// cell was read from. Value is the payload alone: eight little-endian bytes, one byte, or the string's content.
+type Cell struct {
+	Name      []byte
+	Value     []byte
+	Timestamp int64 // milliseconds; meaningful when Stamped
+	Type      ValueType
+	Op        CellOp
+	Stamped   bool
+}
+
+// Int is the value of an INTEGER cell.
+func (c *Cell) Int() int64 { return int64(binary.LittleEndian.Uint64(c.Value)) }
+
+// Float is the value of a DOUBLE cell.
+func (c *Cell) Float() float64 { return math.Float64frombits(binary.LittleEndian.Uint64(c.Value)) }
+
+// DataBytes is the cell's share of capacity units: name and value, without the timestamp.
+func (c *Cell) DataBytes() int { return len(c.Name) + len(c.Value) }
+
+// Row is a decoded row: its primary key, its attribute cells in wire order, and the delete marker.
+type Row struct {
+	Key    []Cell
+	Cells  []Cell
+	Delete bool
+}
+
+// KeyBytes is the primary key's share of capacity units.
+func (r *Row) KeyBytes() int { return dataBytes(r.Key) }
+
+// CellBytes is the attribute cells' share of capacity units.
+func (r *Row) CellBytes() int { return dataBytes(r.Cells) }
+
+func dataBytes(cells []Cell) (n int) {
+	for i := range cells {
+		n += cells[i].DataBytes()
+	}
+	return n
+}

@@ -1,0 +1,179 @@
+package wire
+
+import (
+	"bytes"
+	"math"
+	"unicode/utf8"
+)
+
+// check judges a change by all rules that need no schema, and measures it.
+func (c *Change) check(inBatch bool) *Error {
+	if err := checkKey(c.Row.Key, false); err != nil {
+		return err
+	}
+	c.DataBytes = c.Row.KeyBytes()
+	switch {
+	case c.Op == DeleteRow && !c.Row.Delete:
+		return Invalid("Invalid request of delete row: missing RowDeleteMarker in request.")
+	case c.Op == DeleteRow && len(c.Row.Cells) > 0:
+		return Invalid("Invalid request of delete row: unexpected attribute column in request.")
+	case c.Op != DeleteRow && c.Row.Delete:
+		return Invalid("Invalid request of put/update row: unexpected RowDeleteMarker in request.")
+	case c.Op == UpdateRow && len(c.Row.Cells) == 0 && inBatch:
+		return Invalid("Invalid update row request: missing cells in request.")
+	case c.Op == UpdateRow && len(c.Row.Cells) == 0:
+		return Invalid("Attribute column is missing.")
+	}
+	increments := false
+	for i := range c.Row.Cells {
+		cell := &c.Row.Cells[i]
+		if err := c.checkCell(cell); err != nil {
+			return err
+		}
+		increments = increments || cell.Op == Increment
+		c.DataBytes += cell.DataBytes()
+		if cell.Stamped {
+			c.DataBytes += 8
+		}
+	}
+	if increments {
+		if err := c.checkIncrements(); err != nil {
+			return err
+		}
+	}
+	return c.checkReturn()
+}
+
+// checkKey judges the cells of a primary key; bounds allows the infinities of a range.
+func checkKey(key []Cell, bounds bool) *Error {
+	for i := range key {
+		c := &key[i]
+		if len(c.Name) == 0 || len(c.Name) > MaxNameBytes || !utf8.Valid(c.Name) {
+			return Invalid("Invalid column name: '%s'.", c.Name)
+		}
+		if c.Stamped || c.Op != PutCell {
+			return Invalid("Timestamp or type cannot be given for primary key column: '%s'.", c.Name)
+		}
+		switch c.Type {
+		case NoValue:
+			return Invalid("No value is given for primary key column: '%s'.", c.Name)
+		case InfMin, InfMax:
+			if !bounds {
+				return Invalid("%s is an invalid type for the primary key.", c.Type)
+			}
+		case AutoIncrement:
+			if bounds {
+				return Invalid("PKAutoIncr can't be used for read operations.")
+			}
+			return Unsupported("auto-increment primary key columns")
+		case Null:
+			return Invalid("%s is an invalid type for the primary key.", c.Type)
+		case String, Binary:
+			if len(c.Value) > MaxKeyValueBytes {
+				return Invalid("The length of primary key column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", c.Name, MaxKeyValueBytes, len(c.Value))
+			}
+			if c.Type == String && !utf8.Valid(c.Value) {
+				return Invalid("Value of column %s must be UTF8 encoding.", c.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Change) checkCell(cell *Cell) *Error {
+	if len(cell.Name) == 0 {
+		return Invalid("No name is given for attribute column.")
+	}
+	if !ValidColumnName(cell.Name) {
+		return Invalid("Invalid column name: '%s'.", cell.Name)
+	}
+	for i := range c.Row.Key {
+		if bytes.Equal(c.Row.Key[i].Name, cell.Name) {
+			return Invalid("Duplicated attribute column name with primary key column: '%s'.", cell.Name)
+		}
+	}
+	if cell.Stamped && (cell.Timestamp < 0 || cell.Timestamp >= MaxTimestamp) {
+		return Invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+	}
+	if c.Op == PutRow && cell.Op != PutCell {
+		return Invalid("OpType cannot be given for column name:%s in PutRow.", cell.Name)
+	}
+	switch cell.Op {
+	case DeleteColumn, DeleteVersion:
+		if cell.Type != NoValue {
+			return Invalid("Value cannot be given for column name:%s while deleting it.", cell.Name)
+		}
+		if cell.Op == DeleteVersion && !cell.Stamped {
+			return Invalid("Timestamp must be given for column name:%s while deleting one version.", cell.Name)
+		}
+		if cell.Op == DeleteColumn && cell.Stamped {
+			return Invalid("Timestamp cannot be given for column name:%s while deleting all versions.", cell.Name)
+		}
+		return nil
+	case Increment:
+		if cell.Stamped {
+			return Invalid("Timestamp cannot be given for column name:%s while incrementing it.", cell.Name)
+		}
+		if cell.Type != Integer {
+			return Invalid("The value of column name:%s must be integer while incrementing it.", cell.Name)
+		}
+	}
+	return checkValue(cell)
+}
+
+func checkValue(c *Cell) *Error {
+	switch c.Type {
+	case NoValue:
+		return Invalid("No value is given for column name: %s.", c.Name)
+	case Integer, Boolean:
+	case Double:
+		if f := c.Float(); math.IsNaN(f) {
+			return Invalid("NaN can't be set to double value.")
+		} else if math.IsInf(f, 0) {
+			return Invalid("Infinity can't be set to double value.")
+		}
+	case String, Binary:
+		if len(c.Value) > MaxValueBytes {
+			return Invalid("The length of attribute column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", c.Name, MaxValueBytes, len(c.Value))
+		}
+		if c.Type == String && !utf8.Valid(c.Value) {
+			return Invalid("Value of column %s must be UTF8 encoding.", c.Name)
+		}
+	default:
+		return Invalid("%s is an invalid type for the attribute column: '%s'.", c.Type, c.Name)
+	}
+	return nil
+}
+
+// checkIncrements refuses a second operation on an incremented column.
+func (c *Change) checkIncrements() *Error {
+	ops := make(map[string]int, len(c.Row.Cells))
+	for i := range c.Row.Cells {
+		ops[string(c.Row.Cells[i].Name)]++
+	}
+	for i := range c.Row.Cells {
+		if cell := &c.Row.Cells[i]; cell.Op == Increment && ops[string(cell.Name)] > 1 {
+			return Invalid("Increment cannot be combined with other operations on column name:%s.", cell.Name)
+		}
+	}
+	return nil
+}
+
+func (c *Change) checkReturn() *Error {
+	switch {
+	case c.Return != ReturnAfterModify && len(c.ReturnColumns) > 0:
+		return Invalid("Return columns can only be given with RT_AFTER_MODIFY.")
+	case c.Return == ReturnAfterModify && c.Op != UpdateRow:
+		return Invalid("Invalid return type: RT_AFTER_MODIFY in %s.", c.Op)
+	}
+next:
+	for _, name := range c.ReturnColumns {
+		for i := range c.Row.Cells {
+			if cell := &c.Row.Cells[i]; cell.Op == Increment && bytes.Equal(cell.Name, name) {
+				continue next
+			}
+		}
+		return Invalid("Return column '%s' is not incremented in the request.", name)
+	}
+	return nil
+}

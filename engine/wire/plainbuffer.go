@@ -1,0 +1,258 @@
+package wire
+
+import "encoding/binary"
+
+// Tags of the PlainBuffer format.
+const (
+	header          = 0x75
+	tagKey          = 0x01
+	tagData         = 0x02
+	tagCell         = 0x03
+	tagName         = 0x04
+	tagValue        = 0x05
+	tagOp           = 0x06
+	tagTimestamp    = 0x07
+	tagDeleteMarker = 0x08
+	tagRowChecksum  = 0x09
+	tagCellChecksum = 0x0A
+	tagExtension    = 0x0B
+)
+
+// Decoder reads PlainBuffer rows. The rows it returns share its cell arena until Reset, and the bytes they were read
+// from. It is not safe for concurrent use.
+type Decoder struct {
+	cells []Cell
+}
+
+// maxKeptCells bounds the arena a pooled Decoder keeps: 16,384 cells of 72 bytes are 1.2 MB.
+const maxKeptCells = 16_384
+
+// Reset forgets the rows handed out, so that their memory can be used again.
+func (d *Decoder) Reset() {
+	if cap(d.cells) > maxKeptCells {
+		d.cells = nil
+		return
+	}
+	clear(d.cells) // or the arena would keep the last requests' bodies alive
+	d.cells = d.cells[:0]
+}
+
+// Row reads exactly one row with its header. Bad checksums, lengths, tags and trailing bytes are errors.
+func (d *Decoder) Row(b []byte) (Row, *Error) {
+	if len(b) < 4 || binary.LittleEndian.Uint32(b) != header {
+		return Row{}, Invalid("Cell data broken, invalid header of PlainBuffer.")
+	}
+	p := parser{b: b[4:]}
+	row := p.row(d)
+	if p.err == nil && len(p.b) != 0 {
+		p.fail("unexpected data after the row")
+	}
+	return row, p.err
+}
+
+// parser walks one row; after the first error every step is a no-op.
+type parser struct {
+	b   []byte
+	crc byte // of the row
+	err *Error
+}
+
+func (p *parser) fail(what string) {
+	if p.err == nil {
+		p.err = Invalid("Cell data broken, %s.", what)
+	}
+	p.b = nil
+}
+
+// at reports whether the next byte is tag, and passes it.
+func (p *parser) at(tag byte) bool {
+	if len(p.b) == 0 || p.b[0] != tag {
+		return false
+	}
+	p.b = p.b[1:]
+	return true
+}
+
+// take is the next n bytes.
+func (p *parser) take(n int) []byte {
+	if n > len(p.b) {
+		p.fail("unexpected end of data")
+		return nil
+	}
+	b := p.b[:n:n]
+	p.b = p.b[n:]
+	return b
+}
+
+// sized is the next length-prefixed bytes.
+func (p *parser) sized() []byte {
+	if len(p.b) < 4 {
+		p.fail("unexpected end of data")
+		return nil
+	}
+	n := binary.LittleEndian.Uint32(p.b)
+	p.b = p.b[4:]
+	if uint64(n) > uint64(len(p.b)) {
+		p.fail("length exceeds the data")
+		return nil
+	}
+	return p.take(int(n))
+}
+
+func (p *parser) row(d *Decoder) (row Row) {
+	if !p.at(tagKey) {
+		p.fail("row has no primary key tag")
+		return row
+	}
+	row.Key = p.section(d, MaxKeyColumns+1)
+	if p.err == nil && len(row.Key) > MaxKeyColumns {
+		p.err = Invalid("The number of primary key columns must be in range: [1, %d].", MaxKeyColumns)
+	}
+	if p.err == nil && p.at(tagData) {
+		row.Cells = p.section(d, MaxCells+1)
+		if p.err == nil && len(row.Cells) > MaxCells {
+			p.err = Invalid("The number of attribute columns exceeds the limit, limit count: %d, column count: %d.", MaxCells, len(row.Cells)+p.countCells())
+		}
+	}
+	if p.err != nil {
+		return row
+	}
+	row.Delete = p.at(tagDeleteMarker)
+	if p.at(tagExtension) {
+		p.sized()
+	}
+	if !p.at(tagRowChecksum) {
+		p.failRow()
+		return row
+	}
+	marker := byte(0)
+	if row.Delete {
+		marker = 1
+	}
+	if got := p.take(1); got != nil && got[0] != crc8Byte(p.crc, marker) {
+		p.fail("row checksum is mismatch")
+	}
+	return row
+}
+
+func (p *parser) failRow() {
+	if p.err == nil {
+		p.err = Invalid("Invalid row: missing checksum.")
+	}
+}
+
+// section reads one or more cells, at most limit: the caller refuses a row that reaches it.
+func (p *parser) section(d *Decoder, limit int) []Cell {
+	from := len(d.cells)
+	for n := 0; n < limit && p.at(tagCell); n++ {
+		d.cells = append(d.cells, Cell{Type: NoValue})
+		p.cell(&d.cells[len(d.cells)-1])
+	}
+	cells := d.cells[from:len(d.cells):len(d.cells)]
+	if p.err == nil && len(cells) == 0 {
+		p.fail("section without cells")
+	}
+	return cells
+}
+
+// countCells is how many more cells the section has, for the message of a row with too many.
+func (p *parser) countCells() (n int) {
+	q := parser{b: p.b}
+	var c Cell
+	for q.at(tagCell) {
+		if q.cell(&c); q.err != nil {
+			break
+		}
+		c = Cell{Type: NoValue}
+		n++
+	}
+	return n
+}
+
+func (p *parser) cell(c *Cell) {
+	if !p.at(tagName) {
+		p.fail("cell without a name")
+		return
+	}
+	c.Name = p.sized()
+	crc := crc8(0, c.Name)
+	if p.at(tagValue) {
+		crc = p.value(c, crc)
+	}
+	hasOp := p.at(tagOp)
+	if hasOp {
+		if b := p.take(1); b != nil {
+			c.Op = CellOp(b[0])
+			if c.Op != DeleteColumn && c.Op != DeleteVersion && c.Op != Increment {
+				p.fail("unknown operation type")
+			}
+		}
+	}
+	if p.at(tagTimestamp) {
+		if b := p.take(8); b != nil {
+			c.Stamped = true
+			c.Timestamp = int64(binary.LittleEndian.Uint64(b))
+			crc = crc8Int64(crc, c.Timestamp)
+		}
+	}
+	if hasOp {
+		crc = crc8Byte(crc, byte(c.Op)) // the checksum feeds the timestamp before the operation
+	}
+	if !p.at(tagCellChecksum) {
+		if p.err == nil {
+			p.err = Invalid("Invalid Column(%s): missing checksum.", c.Name)
+			p.b = nil
+		}
+		return
+	}
+	if got := p.take(1); got != nil && got[0] != crc {
+		p.fail("checksum is mismatch")
+	}
+	p.crc = crc8Byte(p.crc, crc)
+}
+
+// value reads a variant behind its length; its bytes are what the cell's checksum covers.
+func (p *parser) value(c *Cell, crc byte) byte {
+	v := p.sized()
+	if p.err != nil {
+		return 0
+	}
+	if typ, payload, rest, ok := ReadVariant(v); ok && len(rest) == 0 {
+		c.Type, c.Value = typ, payload
+	} else {
+		p.fail("invalid value")
+	}
+	return crc8(crc, v)
+}
+
+// ReadVariant reads a value without length prefix (a type byte and its payload) from the front of b.
+func ReadVariant(b []byte) (typ ValueType, payload, rest []byte, ok bool) {
+	if len(b) == 0 {
+		return 0, nil, nil, false
+	}
+	typ, b = ValueType(b[0]), b[1:]
+	n := 0
+	switch typ {
+	case Integer, Double:
+		n = 8
+	case Boolean:
+		n = 1
+	case String, Binary:
+		if len(b) < 4 {
+			return 0, nil, nil, false
+		}
+		size := binary.LittleEndian.Uint32(b)
+		b = b[4:]
+		if uint64(size) > uint64(len(b)) {
+			return 0, nil, nil, false
+		}
+		n = int(size)
+	case Null, InfMin, InfMax, AutoIncrement:
+	default:
+		return 0, nil, nil, false
+	}
+	if n > len(b) || typ == Boolean && b[0] > 1 {
+		return 0, nil, nil, false
+	}
+	return typ, b[:n:n], b[n:], true
+}

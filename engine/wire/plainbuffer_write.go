@@ -1,0 +1,58 @@
+package wire
+
+import "encoding/binary"
+
+// AppendHeader starts a stream of rows: one header, then any number of AppendRow.
+func AppendHeader(dst []byte) []byte { return append(dst, header, 0, 0, 0) }
+
+// AppendRow writes one row for a response: key cells as they are, attribute cells with their timestamps, never an
+// operation type (two SDKs cannot read it there). The data section is left out when there are no cells.
+func AppendRow(dst []byte, key, cells []Cell) []byte {
+	dst = append(dst, tagKey)
+	crc := byte(0)
+	for i := range key {
+		dst, crc = appendCell(dst, &key[i], crc)
+	}
+	if len(cells) > 0 {
+		dst = append(dst, tagData)
+		for i := range cells {
+			dst, crc = appendCell(dst, &cells[i], crc)
+		}
+	}
+	return append(dst, tagRowChecksum, crc8Byte(crc, 0))
+}
+
+func appendCell(dst []byte, c *Cell, rowCRC byte) ([]byte, byte) {
+	dst = append(dst, tagCell, tagName)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(c.Name)))
+	dst = append(dst, c.Name...)
+	crc := crc8(0, c.Name)
+	if c.Type != NoValue {
+		dst = append(dst, tagValue)
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(variantBytes(c)))
+		from := len(dst)
+		dst = appendVariant(dst, c)
+		crc = crc8(crc, dst[from:])
+	}
+	if c.Stamped {
+		dst = append(dst, tagTimestamp)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Timestamp))
+		crc = crc8Int64(crc, c.Timestamp)
+	}
+	return append(dst, tagCellChecksum, crc), crc8Byte(rowCRC, crc)
+}
+
+func variantBytes(c *Cell) int {
+	if c.Type == String || c.Type == Binary {
+		return 5 + len(c.Value)
+	}
+	return 1 + len(c.Value)
+}
+
+func appendVariant(dst []byte, c *Cell) []byte {
+	dst = append(dst, byte(c.Type))
+	if c.Type == String || c.Type == Binary {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(c.Value)))
+	}
+	return append(dst, c.Value...)
+}

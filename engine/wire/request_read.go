@@ -1,0 +1,274 @@
+package wire
+
+// Selection is which cells of a row a read wants.
+type Selection struct {
+	Columns     [][]byte // names of primary-key or attribute columns; empty is all
+	MaxVersions Optional[int32]
+	TimeStart   Optional[int64] // milliseconds, inclusive
+	TimeEnd     Optional[int64] // exclusive
+	TimeExact   Optional[int64]
+	StartColumn []byte // inclusive; nil is none
+	EndColumn   []byte // exclusive; nil is none
+	hasTime     bool
+}
+
+// fieldNumbers of the selection differ from message to message.
+type selectionFields struct {
+	columns, time, versions, filter, start, end, token, transaction int32
+}
+
+var (
+	getRowFields   = selectionFields{columns: 3, time: 4, versions: 5, filter: 7, start: 8, end: 9, token: 10, transaction: 11}
+	batchGetFields = selectionFields{columns: 4, time: 5, versions: 6, filter: 8, start: 9, end: 10}
+	getRangeFields = selectionFields{columns: 3, time: 4, versions: 5, filter: 10, start: 11, end: 12, token: 13, transaction: 14}
+)
+
+func (s *Selection) field(f field, n *selectionFields) *Error {
+	switch int32(f.id) {
+	case n.columns:
+		return f.list(&s.Columns)
+	case n.time:
+		s.hasTime = true
+		return f.message(func(g field) *Error {
+			switch g.id {
+			case 1:
+				return g.int64(&s.TimeStart)
+			case 2:
+				return g.int64(&s.TimeEnd)
+			case 3:
+				return g.int64(&s.TimeExact)
+			}
+			return nil
+		})
+	case n.versions:
+		return f.int32(&s.MaxVersions)
+	case n.filter:
+		if len(f.raw) > 0 {
+			return Unsupported("filters")
+		}
+	case n.start:
+		return f.bytes(&s.StartColumn)
+	case n.end:
+		return f.bytes(&s.EndColumn)
+	case n.token:
+		if len(f.raw) > 0 {
+			return Unsupported("tokens of wide-column paging")
+		}
+	case n.transaction:
+		return refuseTransaction(f)
+	}
+	return nil
+}
+
+// check judges a selection; when is the end of the message about a missing version rule.
+func (s *Selection) check(when string) *Error {
+	switch {
+	case !s.hasTime && !s.MaxVersions.Set:
+		return Invalid("No version condition is specified%s.", when)
+	case s.MaxVersions.Set && s.MaxVersions.Value <= 0:
+		return Invalid("The maximum versions cannot be less than or equal to 0")
+	case s.TimeExact.Set && (s.TimeStart.Set || s.TimeEnd.Set):
+		return Invalid("Specific time and time range cannot be given at the same time.")
+	case s.TimeExact.Set && s.MaxVersions.Set:
+		return Invalid("Specific time and maximum versions cannot be given at the same time.")
+	case s.TimeStart.Set != s.TimeEnd.Set:
+		return Invalid("Start and end time must be given at the same time.")
+	case s.hasTime && !s.TimeStart.Set && !s.TimeExact.Set:
+		return Invalid("No version condition is specified%s.", when)
+	case s.TimeStart.Set && (s.TimeStart.Value < 0 || s.TimeStart.Value >= s.TimeEnd.Value):
+		return Invalid("Invalid time range: [%d, %d).", s.TimeStart.Value, s.TimeEnd.Value)
+	case s.TimeExact.Set && (s.TimeExact.Value < 0 || s.TimeExact.Value >= MaxTimestamp):
+		return Invalid("Timestamp must be in range [0, INT64_MAX/1000).")
+	case len(s.Columns) > MaxColumnsToGet:
+		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.", MaxColumnsToGet, len(s.Columns))
+	}
+	for _, name := range s.Columns {
+		if !ValidColumnName(name) {
+			return Invalid("Invalid column name: '%s'.", name)
+		}
+	}
+	return nil
+}
+
+// GetRow is the request of that name.
+type GetRow struct {
+	Name      []byte
+	Key       []Cell
+	Selection Selection
+}
+
+// DecodeGetRow reads the request.
+func DecodeGetRow(b []byte) (*GetRow, *Error) {
+	r := &GetRow{}
+	var key []byte
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&r.Name)
+		case 2:
+			return f.bytes(&key)
+		}
+		return r.Selection.field(f, &getRowFields)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Name == nil:
+		return nil, missing("table_name")
+	case key == nil:
+		return nil, missing("primary_key")
+	case !ValidTableName(r.Name):
+		return nil, invalidTableName(r.Name)
+	}
+	if err := r.Selection.check(""); err != nil {
+		return nil, err
+	}
+	r.Key, err = decodeKey(&Decoder{}, key, false)
+	return r, err
+}
+
+// decodeKey reads a row that may hold nothing but a primary key.
+func decodeKey(d *Decoder, b []byte, bounds bool) ([]Cell, *Error) {
+	row, err := d.Row(b)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(row.Cells) > 0:
+		return nil, Invalid("Attribute column cannot be given while reading data.")
+	case row.Delete:
+		return nil, Invalid("Invalid request of reading data: unexpected RowDeleteMarker in request.")
+	}
+	return row.Key, checkKey(row.Key, bounds)
+}
+
+// BatchGetTable is one table's part of BatchGetRow.
+type BatchGetTable struct {
+	Name      []byte
+	Keys      [][]Cell
+	Selection Selection
+}
+
+// DecodeBatchGet reads BatchGetRow.
+func DecodeBatchGet(b []byte) ([]BatchGetTable, *Error) {
+	var tables []BatchGetTable
+	var dec Decoder
+	rows := 0
+	err := eachField(b, func(f field) *Error {
+		if f.id != 1 {
+			return nil
+		}
+		t, err := decodeBatchGetTable(f, &dec, &rows)
+		if err != nil {
+			return err
+		}
+		for i := range tables {
+			if string(tables[i].Name) == string(t.Name) {
+				return Invalid("Duplicated table name: %s.", t.Name)
+			}
+		}
+		tables = append(tables, t)
+		return nil
+	})
+	if err == nil && len(tables) == 0 {
+		err = Invalid("No row specified in the request of BatchGetRow.")
+	}
+	return tables, err
+}
+
+func decodeBatchGetTable(f field, dec *Decoder, rows *int) (t BatchGetTable, err *Error) {
+	var keys [][]byte
+	err = f.message(func(g field) *Error {
+		switch g.id {
+		case 1:
+			return g.bytes(&t.Name)
+		case 2:
+			if *rows++; *rows > MaxBatchGetRows {
+				return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchGetRows)
+			}
+			return g.list(&keys)
+		case 3:
+			if len(g.raw) > 0 {
+				return Unsupported("tokens of wide-column paging")
+			}
+		}
+		return t.Selection.field(g, &batchGetFields)
+	})
+	switch {
+	case err != nil:
+		return t, err
+	case t.Name == nil:
+		return t, missing("table_name")
+	case !ValidTableName(t.Name):
+		return t, invalidTableName(t.Name)
+	}
+	if err := t.Selection.check(" while querying row"); err != nil {
+		return t, err
+	}
+	for _, b := range keys {
+		key, err := decodeKey(dec, b, false)
+		if err != nil {
+			return t, err
+		}
+		t.Keys = append(t.Keys, key)
+	}
+	return t, nil
+}
+
+// GetRange is the request of that name.
+type GetRange struct {
+	Name       []byte
+	Backward   bool
+	Start, End []Cell // inclusive, exclusive
+	Limit      int    // 0 is none
+	Selection  Selection
+}
+
+// DecodeGetRange reads the request.
+func DecodeGetRange(b []byte) (*GetRange, *Error) {
+	r := &GetRange{}
+	var start, end []byte
+	var direction, limit Optional[int32]
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&r.Name)
+		case 2:
+			return f.int32(&direction)
+		case 6:
+			return f.int32(&limit)
+		case 7:
+			return f.bytes(&start)
+		case 8:
+			return f.bytes(&end)
+		}
+		return r.Selection.field(f, &getRangeFields)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Name == nil:
+		return nil, missing("table_name")
+	case !direction.Set:
+		return nil, missing("direction")
+	case start == nil:
+		return nil, missing("inclusive_start_primary_key")
+	case end == nil:
+		return nil, missing("exclusive_end_primary_key")
+	case !ValidTableName(r.Name):
+		return nil, invalidTableName(r.Name)
+	case direction.Value != 0 && direction.Value != 1:
+		return nil, Invalid("Invalid direction: %d.", direction.Value)
+	case limit.Set && limit.Value <= 0:
+		return nil, Invalid("The limit must be greater than 0.")
+	}
+	r.Backward, r.Limit = direction.Value == 1, int(limit.Value)
+	if err := r.Selection.check(""); err != nil {
+		return nil, err
+	}
+	var dec Decoder
+	if r.Start, err = decodeKey(&dec, start, true); err != nil {
+		return nil, err
+	}
+	r.End, err = decodeKey(&dec, end, true)
+	return r, err
+}

@@ -1,0 +1,332 @@
+package wire
+
+// RowOp is protobuf's OperationType.
+type RowOp int32
+
+// The row operations.
+const (
+	PutRow    RowOp = 1
+	UpdateRow RowOp = 2
+	DeleteRow RowOp = 3
+)
+
+// String is the operation's name in messages.
+func (o RowOp) String() string {
+	switch o {
+	case PutRow:
+		return "PutRow"
+	case UpdateRow:
+		return "UpdateRow"
+	case DeleteRow:
+		return "DeleteRow"
+	}
+	return "unknown"
+}
+
+// Existence is protobuf's RowExistenceExpectation.
+type Existence int32
+
+// What a write expects of the row before it.
+const (
+	Ignore         Existence = 0
+	ExpectExist    Existence = 1
+	ExpectNotExist Existence = 2
+)
+
+// ReturnType says which row a write answers with.
+type ReturnType int32
+
+// The return types.
+const (
+	ReturnNone        ReturnType = 0
+	ReturnKey         ReturnType = 1
+	ReturnAfterModify ReturnType = 2
+)
+
+// Change is one row operation of a write request.
+type Change struct {
+	Op            RowOp
+	Row           Row
+	Expect        Existence
+	Return        ReturnType
+	ReturnColumns [][]byte
+	// DataBytes is what the row counts towards MaxRequestDataBytes: names, values, 8 for each explicit timestamp.
+	DataBytes int
+}
+
+// Increments reports whether the change adds to a cell.
+func (c *Change) Increments() bool {
+	for i := range c.Row.Cells {
+		if c.Row.Cells[i].Op == Increment {
+			return true
+		}
+	}
+	return false
+}
+
+// TableChanges is one table's part of a write request.
+type TableChanges struct {
+	Name    []byte
+	Changes []Change
+}
+
+// WriteRequest is a decoded PutRow, UpdateRow, DeleteRow or BatchWriteRow. It can be used again after Reset; what it
+// holds are views into the request's body.
+type WriteRequest struct {
+	Tables []TableChanges
+	rows   []Change
+	dec    Decoder
+}
+
+// Rows is how many rows the request has.
+func (r *WriteRequest) Rows() int { return len(r.rows) }
+
+// Reset lets go of the last request's bytes.
+func (r *WriteRequest) Reset() {
+	r.dec.Reset()
+	clear(r.rows)
+	clear(r.Tables)
+	r.rows, r.Tables = r.rows[:0], r.Tables[:0]
+}
+
+// DecodeRow reads PutRow, UpdateRow or DeleteRow, and checks all that needs no schema.
+func (r *WriteRequest) DecodeRow(op RowOp, b []byte) *Error {
+	var name, row []byte
+	var hasCondition bool
+	c := Change{Op: op}
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&name)
+		case 2:
+			return f.bytes(&row)
+		case 3:
+			hasCondition = true
+			return c.condition(f)
+		case 4:
+			return c.returnContent(f)
+		case 5:
+			return refuseTransaction(f)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case name == nil:
+		return missing("table_name")
+	case row == nil:
+		return missing("row")
+	case !hasCondition:
+		return missing("condition")
+	case !ValidTableName(name):
+		return invalidTableName(name)
+	}
+	if c.Row, err = r.dec.Row(row); err != nil {
+		return err
+	}
+	if err := c.check(false); err != nil {
+		return err
+	}
+	if c.DataBytes > MaxRequestDataBytes {
+		return tooMuchData(op.String(), c.DataBytes)
+	}
+	r.rows = append(r.rows, c)
+	r.Tables = append(r.Tables, TableChanges{name, r.rows})
+	return nil
+}
+
+func invalidTableName(name []byte) *Error { return Invalid("Invalid table name: '%s'.", name) }
+
+func tooMuchData(op string, size int) *Error {
+	return Invalid("The total data size of %s request exceeds the limit, limit size: %d, data size: %d.", op, MaxRequestDataBytes, size)
+}
+
+func refuseTransaction(f field) *Error {
+	if len(f.raw) > 0 {
+		return Unsupported("local transactions")
+	}
+	return nil
+}
+
+// DecodeBatch reads BatchWriteRow. Whatever fails here fails the whole request, before anything is applied.
+func (r *WriteRequest) DecodeBatch(b []byte) *Error {
+	var tables [][]byte
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.list(&tables)
+		case 2:
+			return refuseTransaction(f)
+		case 3:
+			if f.num != 0 {
+				return Unsupported("BatchWriteRow with is_atomic")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(tables) == 0 {
+		return Invalid("No row is specified in BatchWriteRow.")
+	}
+	counts := make([]int, 0, 4)
+	rows := 0
+	for _, t := range tables {
+		n, err := countRows(t, 2)
+		if err != nil {
+			return err
+		}
+		counts = append(counts, n)
+		rows += n
+	}
+	if rows > MaxBatchWriteRows {
+		return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchWriteRows)
+	}
+	// Sized in advance, because the tables below are windows on it.
+	if cap(r.rows) < rows {
+		r.rows = make([]Change, 0, MaxBatchWriteRows)
+	}
+	for i, t := range tables {
+		if err := r.table(t, counts[i]); err != nil {
+			return err
+		}
+	}
+	return r.checkTotal()
+}
+
+// countRows counts the fields id of message b.
+func countRows(b []byte, id int32) (n int, err *Error) {
+	err = eachField(b, func(f field) *Error {
+		if int32(f.id) == id {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (r *WriteRequest) table(b []byte, rows int) *Error {
+	var name []byte
+	from := len(r.rows)
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&name)
+		case 2:
+			return r.row(f)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case name == nil:
+		return missing("table_name")
+	case !ValidTableName(name):
+		return invalidTableName(name)
+	case rows == 0:
+		return Invalid("No operation is specified for table: '%s'.", name)
+	}
+	for i := range r.Tables {
+		if string(r.Tables[i].Name) == string(name) {
+			return Invalid("Duplicated table name: %s.", name)
+		}
+	}
+	r.Tables = append(r.Tables, TableChanges{name, r.rows[from:len(r.rows):len(r.rows)]})
+	return nil
+}
+
+func (r *WriteRequest) row(f field) *Error {
+	var op Optional[int32]
+	var row []byte
+	var hasCondition bool
+	r.rows = append(r.rows, Change{})
+	c := &r.rows[len(r.rows)-1]
+	err := f.message(func(g field) *Error {
+		switch g.id {
+		case 1:
+			return g.int32(&op)
+		case 2:
+			return g.bytes(&row)
+		case 3:
+			hasCondition = true
+			return c.condition(g)
+		case 4:
+			return c.returnContent(g)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !op.Set:
+		return missing("type")
+	case row == nil:
+		return missing("row_change")
+	case !hasCondition:
+		return missing("condition")
+	}
+	if c.Op = RowOp(op.Value); c.Op < PutRow || c.Op > DeleteRow {
+		return Invalid("The modify type is invalid.")
+	}
+	if c.Row, err = r.dec.Row(row); err != nil {
+		return err
+	}
+	return c.check(true)
+}
+
+func (r *WriteRequest) checkTotal() *Error {
+	total := 0
+	for i := range r.rows {
+		total += r.rows[i].DataBytes
+	}
+	if total > MaxRequestDataBytes {
+		return tooMuchData("BatchWriteRow", total)
+	}
+	return nil
+}
+
+func (c *Change) condition(f field) *Error {
+	var expect Optional[int32]
+	err := f.message(func(g field) *Error {
+		switch g.id {
+		case 1:
+			return g.int32(&expect)
+		case 2:
+			if len(g.raw) > 0 {
+				return Unsupported("column conditions")
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case !expect.Set:
+		return missing("row_existence")
+	case expect.Value < 0 || expect.Value > 2:
+		return Invalid("Invalid condition: %d.", expect.Value)
+	}
+	c.Expect = Existence(expect.Value)
+	return nil
+}
+
+func (c *Change) returnContent(f field) *Error {
+	var typ Optional[int32]
+	err := f.message(func(g field) *Error {
+		switch g.id {
+		case 1:
+			return g.int32(&typ)
+		case 2:
+			return g.list(&c.ReturnColumns)
+		}
+		return nil
+	})
+	if err == nil && (typ.Value < 0 || typ.Value > 2) {
+		err = Invalid("Invalid return type: %d.", typ.Value)
+	}
+	c.Return = ReturnType(typ.Value)
+	return err
+}

@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+func appendTag(dst []byte, id protowire.Number, typ protowire.Type) []byte {
+	return protowire.AppendTag(dst, id, typ)
+}
+
+func appendBytes(dst []byte, id protowire.Number, b []byte) []byte {
+	return protowire.AppendBytes(appendTag(dst, id, protowire.BytesType), b)
+}
+
+func appendText(dst []byte, id protowire.Number, s string) []byte {
+	return protowire.AppendString(appendTag(dst, id, protowire.BytesType), s)
+}
+
+func appendInt(dst []byte, id protowire.Number, v int64) []byte {
+	return protowire.AppendVarint(appendTag(dst, id, protowire.VarintType), uint64(v))
+}
+
+// AppendError is the body of a refused request.
+func AppendError(dst []byte, e *Error) []byte {
+	return appendText(appendText(dst, 1, e.Code), 2, e.Message)
+}
+
+// Capacity is the capacity units an operation consumed. Both are always sent: SDKs read them without looking.
+type Capacity struct{ Read, Write int32 }
+
+func (c Capacity) appendUnit(dst []byte) []byte {
+	return appendInt(appendInt(dst, 1, int64(c.Read)), 2, int64(c.Write))
+}
+
+func (c Capacity) append(dst []byte, id protowire.Number) []byte {
+	size := 2 + protowire.SizeVarint(uint64(c.Read)) + protowire.SizeVarint(uint64(c.Write))
+	dst = appendTag(dst, id, protowire.BytesType)
+	dst = protowire.AppendVarint(dst, uint64(2+size)) // a unit is shorter than 128 bytes
+	dst = appendTag(dst, 1, protowire.BytesType)
+	return c.appendUnit(protowire.AppendVarint(dst, uint64(size)))
+}
+
+// Outcome is what became of one row: an error, or what it consumed and the row to hand back (PlainBuffer).
+type Outcome struct {
+	Err      *Error
+	Consumed Capacity
+	Row      []byte
+}
+
+// AppendWrite is the body of a PutRow, UpdateRow or DeleteRow answer.
+func AppendWrite(dst []byte, o *Outcome) []byte {
+	dst = o.Consumed.append(dst, 1)
+	if len(o.Row) > 0 {
+		dst = appendBytes(dst, 2, o.Row)
+	}
+	return dst
+}
+
+// AppendGetRow is the body of a GetRow answer: row is there even when empty, which means no row.
+func AppendGetRow(dst []byte, o *Outcome) []byte {
+	return appendBytes(o.Consumed.append(dst, 1), 2, o.Row)
+}
+
+// TableOutcomes is one table's part of a batch answer.
+type TableOutcomes struct {
+	Name     []byte
+	Outcomes []Outcome
+}
+
+// AppendBatch is the body of a BatchWriteRow or BatchGetRow answer; emptyRows keeps rows that are empty (reads).
+func AppendBatch(dst []byte, tables []TableOutcomes, emptyRows bool) []byte {
+	var body, row []byte
+	for i := range tables {
+		t := &tables[i]
+		body = appendBytes(slices.Grow(body[:0], 64+16*len(t.Outcomes)), 1, t.Name)
+		for j := range t.Outcomes {
+			row = appendOutcome(row[:0], &t.Outcomes[j], emptyRows)
+			body = appendBytes(body, 2, row)
+		}
+		dst = appendBytes(dst, 1, body)
+	}
+	return dst
+}
+
+func appendOutcome(dst []byte, o *Outcome, emptyRows bool) []byte {
+	if o.Err != nil {
+		dst = appendInt(dst, 1, 0)
+		return appendBytes(dst, 2, AppendError(nil, o.Err))
+	}
+	dst = appendInt(dst, 1, 1)
+	dst = o.Consumed.append(dst, 3)
+	if emptyRows || len(o.Row) > 0 {
+		dst = appendBytes(dst, 4, o.Row)
+	}
+	return dst
+}
+
+// AppendGetRange is the body of a GetRange answer; rows is a PlainBuffer stream, next empty when the range is done.
+func AppendGetRange(dst []byte, c Capacity, rows, next []byte) []byte {
+	dst = appendBytes(c.append(dst, 1), 2, rows)
+	if len(next) > 0 {
+		dst = appendBytes(dst, 3, next)
+	}
+	return dst
+}
+
+// TableDescription is what DescribeTable and UpdateTable answer with.
+type TableDescription struct {
+	Name         string
+	Key          []KeyColumn
+	Defined      []DefinedColumn
+	Reserved     Capacity
+	LastIncrease int64 // Unix seconds
+	LastDecrease int64 // Unix seconds, 0 for never
+	TTL          int32
+	MaxVersions  int32
+	Deviation    int64
+	AllowUpdate  bool
+	Splits       [][]byte // PlainBuffer rows of the partition key alone
+	Created      int64    // Unix microseconds
+}
+
+func appendKeySchema(dst []byte, id protowire.Number, key []KeyColumn) []byte {
+	for _, c := range key {
+		b := appendInt(appendText(nil, 1, c.Name), 2, int64(c.Type))
+		if c.AutoIncrement {
+			b = appendInt(b, 3, 1)
+		}
+		dst = appendBytes(dst, id, b)
+	}
+	return dst
+}
+
+func (d *TableDescription) throughput() []byte {
+	b := appendBytes(nil, 1, d.Reserved.appendUnit(nil))
+	b = appendInt(b, 2, d.LastIncrease)
+	if d.LastDecrease != 0 {
+		b = appendInt(b, 3, d.LastDecrease)
+	}
+	return b
+}
+
+func (d *TableDescription) options() []byte {
+	b := appendInt(nil, 1, int64(d.TTL))
+	b = appendInt(b, 2, int64(d.MaxVersions))
+	b = appendInt(b, 5, d.Deviation)
+	if !d.AllowUpdate {
+		b = appendInt(b, 6, 0)
+	}
+	return b
+}
+
+// streamOff is StreamDetails of a table without a stream; Go's SDK dereferences it.
+func streamOff() []byte { return appendInt(nil, 1, 0) }
+
+// AppendDescribeTable is the body of a DescribeTable answer.
+func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
+	meta := appendKeySchema(appendText(nil, 1, d.Name), 2, d.Key)
+	for _, c := range d.Defined {
+		meta = appendBytes(meta, 3, appendInt(appendText(nil, 1, c.Name), 2, int64(c.Type)))
+	}
+	const statusActive = 1
+	dst = appendBytes(dst, 1, meta)
+	dst = appendBytes(dst, 2, d.throughput())
+	dst = appendBytes(dst, 3, d.options())
+	dst = appendInt(dst, 4, statusActive)
+	dst = appendBytes(dst, 5, streamOff())
+	for _, s := range d.Splits {
+		dst = appendBytes(dst, 6, s)
+	}
+	if d.Created != 0 {
+		dst = appendInt(dst, 9, d.Created)
+	}
+	return dst
+}
+
+// AppendUpdateTable is the body of an UpdateTable answer.
+func AppendUpdateTable(dst []byte, d *TableDescription) []byte {
+	dst = appendBytes(dst, 1, d.throughput())
+	dst = appendBytes(dst, 2, d.options())
+	return appendBytes(dst, 3, streamOff())
+}
+
+// AppendListTable is the body of a ListTable answer.
+func AppendListTable(dst []byte, names []string) []byte {
+	for _, n := range names {
+		dst = appendText(dst, 1, n)
+	}
+	return dst
+}
+
+// Location says that the next Repeat splits are in one place.
+type Location struct {
+	Name   string
+	Repeat int64
+}
+
+// AppendSplitPoints is the body of a ComputeSplitPointsBySize answer. The repeats must add up to the splits, one more
+// than the points: Java and Go fail otherwise.
+func AppendSplitPoints(dst []byte, c Capacity, key []KeyColumn, points [][]byte, locations []Location) []byte {
+	dst = appendKeySchema(c.append(dst, 1), 2, key)
+	for _, p := range points {
+		dst = appendBytes(dst, 3, p)
+	}
+	for _, l := range locations {
+		b := appendText(nil, 1, l.Name)
+		b = protowire.AppendVarint(appendTag(b, 2, protowire.VarintType), protowire.EncodeZigZag(l.Repeat))
+		dst = appendBytes(dst, 4, b)
+	}
+	return dst
+}

@@ -1,0 +1,143 @@
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "tsimport"
+
+// arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
+// imports a sibling; the engine, which judges the others, shares no code with them.
+var arrows = map[string][]string{
+	"cmd/tsimport": {"pipeline", "scan", "client", "bench", "engine/server", "reader", "runfolder", "table"},
+	"pipeline":     {"reader", "encode", "shuffle", "partitioner", "ratelimit", "writer", "client", "runfolder", "table"},
+
+	"reader":      {"table"},
+	"encode":      {"plainbuffer", "table"},
+	"shuffle":     {"table"},
+	"partitioner": {"table"},
+	"ratelimit":   {},
+	"writer":      {"client", "plainbuffer", "table"},
+	"scan":        {"client", "plainbuffer", "ratelimit", "table"},
+	"client":      {"ratelimit", "table"},
+	"runfolder":   {"table"},
+	"plainbuffer": {"table"},
+	"table":       {},
+	"bench":       {},
+
+	"engine/server": {"engine/store", "engine/wire", "engine/faults"},
+	"engine/store":  {"engine/wire"},
+	"engine/faults": {"engine/wire"},
+	"engine/wire":   {},
+
+	"internal/arch": {},
+	"e2e":           {},
+}
+
+// testArrows lists what tests may import beside that.
+var testArrows = map[string][]string{
+	"pipeline": {"engine/server", "engine/faults", "scan"},
+	"scan":     {"engine/server", "engine/faults"},
+	"client":   {"engine/server", "engine/faults"},
+	"writer":   {"engine/server", "engine/faults", "encode"},
+	"e2e":      {"engine/server", "engine/faults", "bench"},
+
+	"partitioner": {"shuffle"},
+}
+
+// standardOnly lists the rooms that import nothing but the standard library.
+var standardOnly = []string{"table"}
+
+// goroutineRooms are the only ones in which goroutines may be started, tests apart.
+var goroutineRooms = []string{"pipeline", "cmd/tsimport", "engine/server", "engine/store", "engine/faults"}
+
+func TestEveryImportIsAListedArrow(t *testing.T) {
+	root := filepath.Join("..", "..")
+	seen := map[string]bool{}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && name != root) {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		room := filepath.ToSlash(filepath.Dir(rel))
+		seen[room] = true
+		checkFile(t, name, room)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for room := range arrows {
+		if !seen[room] && room != "e2e" {
+			t.Errorf("room %s is listed and has no code", room)
+		}
+	}
+	for room := range seen {
+		if _, err := os.Stat(filepath.Join(root, room, "doc.go")); err != nil {
+			t.Errorf("room %s has no doc.go", room)
+		}
+	}
+}
+
+func checkFile(t *testing.T, name, room string) {
+	allowed, known := arrows[room]
+	if !known {
+		t.Errorf("%s: room %s is not listed", name, room)
+		return
+	}
+	isTest := strings.HasSuffix(name, "_test.go")
+	if isTest {
+		allowed = slices.Concat(allowed, testArrows[room], []string{room})
+	}
+	source, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, ours := strings.CutPrefix(imported, module+"/")
+		if ours && !slices.Contains(allowed, own) {
+			t.Errorf("%s: arrow %s -> %s is not listed", name, room, own)
+		}
+		if !ours && !isTest && slices.Contains(standardOnly, room) && strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") {
+			t.Errorf("%s: room %s imports %s, it keeps to the standard library", name, room, imported)
+		}
+	}
+	if !isTest && !slices.Contains(goroutineRooms, room) && strings.Contains(string(source), "\tgo func") {
+		t.Errorf("%s: starts a goroutine; only %s may", name, strings.Join(goroutineRooms, ", "))
+	}
+}
+
+func TestPackagesAreNotNamedForNothing(t *testing.T) {
+	for room := range arrows {
+		switch path.Base(room) {
+		case "util", "utils", "common", "types", "helpers", "misc":
+			t.Errorf("room %s: a package is named for what it holds", room)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+// Package partitioner makes batches. Rows come in from the front of a lane, batches for one request each go out, and
+// the outcome of every row comes back. It promises that no ordering key is in two requests at once or twice in one,
+// that rows of one key are applied in source order whatever fails, and that each row becomes final exactly once. It
+// knows nothing of files, of the network or of the clock: times are given to it.
+package partitioner

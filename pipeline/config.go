@@ -1,0 +1,175 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"tsimport/client"
+	"tsimport/reader"
+	"tsimport/table"
+)
+
+// Config is a load.
+type Config struct {
+	Inputs  []string // files in order, reader.Stdin for standard input
+	Read    Read
+	Target  Target
+	Columns Columns
+	Write   Write
+	Limits  Limits
+	RunDir  string // zero: runfolder.DefaultPath
+	Command string // how to run this load again, kept in the summary
+	DryRun  bool   // everything but the writes
+
+	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
+	// Nil never ends.
+	Drain context.Context
+	// OnPlan is called before the first write. May be nil.
+	OnPlan func(*Plan)
+	// Progress is kept up to date while the load runs. May be nil.
+	Progress *Progress
+}
+
+// Read says how inputs are read.
+type Read struct {
+	Dialect    reader.Dialect
+	Nulls      []string // texts that mean no value, beside the unquoted empty field
+	SplitBytes int      // 0 takes reader.DefaultSplitBytes
+	Parsers    int      // parse workers; 0 takes one a processor
+}
+
+// Target says where rows go.
+type Target struct {
+	Client client.Target
+	Name   string // of the target, for reports
+	Table  string
+	Create bool              // make the table if it is missing
+	Key    []table.KeyColumn // for Create; a Type of Null is inferred. Given for an existing table, it must match
+	Define table.Definition  // for Create
+	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
+	Absent bool
+}
+
+// Columns says which input columns become which table columns.
+type Columns struct {
+	Only    []string          // input columns to load as attributes; nil loads all
+	Exclude []string          // input columns to leave out
+	Rename  map[string]string // input name to table name
+	Types   map[string]Type   // by input or table name
+}
+
+// Type is a type the user asked for.
+type Type struct {
+	Type table.Type
+	Hex  bool // binary: text is hexadecimal, otherwise base64
+}
+
+// Write says how rows are written.
+type Write struct {
+	Mode        table.Mode
+	Condition   table.Existence
+	DeleteNull  bool // update: a null deletes the column
+	Concurrency int  // requests in flight; 0 takes DefaultConcurrency
+	BatchRows   int  // rows in a request; 0 takes the service's limit
+
+	RetryFor time.Duration // without any progress before the load gives up; 0 takes DefaultRetryFor
+	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
+	Settle time.Duration
+}
+
+// Limits end a load early.
+type Limits struct {
+	Records   int64 // records to read; 0 is all
+	MaxErrors MaxErrors
+	Memory    int64 // bytes of rows waiting; 0 takes DefaultMemory
+}
+
+// Defaults of a load.
+const (
+	DefaultConcurrency = 32
+	DefaultRetryFor    = 15 * time.Minute
+	DefaultMemory      = 64 << 20
+)
+
+// MaxErrors is how many rows may be rejected before the load stops.
+type MaxErrors struct {
+	Rows    int64 // -1 is no limit
+	Percent float64
+	Share   bool // Percent counts, not Rows
+}
+
+// percentFrom is how many rows a share of errors is measured over at least: the first bad row of a file is 100 %.
+const percentFrom = 1000
+
+// ParseMaxErrors reads N or N%.
+func ParseMaxErrors(text string) (MaxErrors, error) {
+	if number, ok := strings.CutSuffix(text, "%"); ok {
+		p, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(p >= 0 && p <= 100) {
+			return MaxErrors{}, fmt.Errorf("max errors %q: want 0%% to 100%%", text)
+		}
+		return MaxErrors{Percent: p, Share: true}, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < -1 {
+		return MaxErrors{}, fmt.Errorf("max errors %q: want a number, a percentage such as 1%%, or -1 for no limit", text)
+	}
+	return MaxErrors{Rows: n}, nil
+}
+
+// Exceeded reports whether the load must stop. At the end a share is measured over however few rows were read.
+func (m MaxErrors) Exceeded(rejected, read int64, end bool) bool {
+	if m.Share {
+		return rejected > 0 && (end || read >= percentFrom) && float64(rejected)*100 > m.Percent*float64(read)
+	}
+	return m.Rows >= 0 && rejected > m.Rows
+}
+
+// Interrupted is the cause of a Drain or a cancelled context: the user stopped the load.
+type Interrupted struct {
+	Signal   string
+	ExitCode int
+}
+
+func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
+
+// UsageError says that the load was asked for wrongly; nothing was written.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+func usagef(format string, a ...any) error {
+	return &UsageError{Message: fmt.Sprintf(format, a...)}
+}
+
+func (c *Config) setDefaults() {
+	if c.Read.Parsers == 0 {
+		c.Read.Parsers = runtime.GOMAXPROCS(0)
+	}
+	if c.Write.Concurrency == 0 {
+		c.Write.Concurrency = DefaultConcurrency
+	}
+	if c.Write.RetryFor == 0 {
+		c.Write.RetryFor = DefaultRetryFor
+	}
+	if c.Target.Client.RequestTimeout == 0 {
+		c.Target.Client.RequestTimeout = client.DefaultRequestTimeout
+	}
+	if c.Write.Settle == 0 {
+		c.Write.Settle = 2 * c.Target.Client.RequestTimeout
+	}
+	if c.Limits.Memory == 0 {
+		c.Limits.Memory = DefaultMemory
+	}
+	if c.Progress == nil {
+		c.Progress = new(Progress)
+	}
+	if c.Drain == nil {
+		c.Drain = context.Background()
+	}
+	c.Target.Client.Connections = max(c.Target.Client.Connections, c.Write.Concurrency)
+}

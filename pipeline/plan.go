@@ -1,0 +1,461 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"tsimport/client"
+	"tsimport/reader"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+// sampleBytes is what type inference reads of the inputs together, at least one split of each.
+const sampleBytes = 8 << 20
+
+// Plan is what a load will do, worked out before its first write.
+type Plan struct {
+	Schema   *table.Schema
+	Create   bool     // the table does not exist yet
+	Bytes    int64    // of all inputs, -1 when one is a stream
+	Warnings []string // for the user, a sentence each
+
+	sources []*source
+	headers []runfolder.Header
+	table   *client.Table // nil when it does not exist yet
+}
+
+// source is an input whose header fits.
+type source struct {
+	*reader.Source
+	header int // in Plan.headers
+}
+
+// planner works out a Plan.
+type planner struct {
+	cfg  *Config
+	plan *Plan
+}
+
+// makePlan opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made.
+func makePlan(ctx context.Context, cfg *Config, admin *client.Admin) (*Plan, error) {
+	p := &planner{cfg: cfg, plan: &Plan{}}
+	steps := []func() error{
+		p.checkFlags,
+		func() error { return p.openInputs(ctx) },
+		func() error { return p.describeTable(admin) },
+		p.settleSchema,
+		p.checkSchema,
+		p.infer,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			p.plan.close()
+			return nil, err
+		}
+	}
+	p.warn()
+	return p.plan, nil
+}
+
+func (p *Plan) close() {
+	for _, s := range p.sources {
+		s.Close()
+	}
+}
+
+func (p *planner) checkFlags() error {
+	c := p.cfg
+	if len(c.Inputs) == 0 {
+		return usagef("no input: name the files to load, or - for standard input")
+	}
+	if c.Target.Table == "" {
+		return usagef("no table: give --table")
+	}
+	if err := table.CheckTableName(c.Target.Table); err != nil {
+		return usagef("%v", err)
+	}
+	if c.Write.DeleteNull && c.Write.Mode != table.Update {
+		return usagef("--on-null delete needs --mode update: a put replaces the whole row anyway")
+	}
+	if n := len(c.Target.Key); n > table.MaxKeyColumns {
+		return usagef("%d key columns: a table has 1 to %d", n, table.MaxKeyColumns)
+	}
+	seen := map[string]bool{}
+	for _, k := range c.Target.Key {
+		if seen[k.Name] {
+			return usagef("--pk %s is given twice", k.Name)
+		}
+		seen[k.Name] = true
+	}
+	stdin := 0
+	for _, in := range c.Inputs {
+		if in == reader.Stdin {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return usagef("standard input can be read once only, and is named %d times", stdin)
+	}
+	return nil
+}
+
+func (p *planner) openInputs(ctx context.Context) error {
+	for _, path := range p.cfg.Inputs {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		s, err := reader.Open(path, p.cfg.Read.Dialect, p.cfg.Read.SplitBytes)
+		if errors.Is(err, fs.ErrNotExist) {
+			return usagef("open input %s: no such file", path)
+		}
+		if err != nil {
+			return err
+		}
+		p.plan.sources = append(p.plan.sources, &source{Source: s, header: p.headerOf(s)})
+		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
+		if s.Size < 0 || p.plan.Bytes < 0 {
+			p.plan.Bytes = -1
+		} else {
+			p.plan.Bytes += s.Size
+		}
+		if err := sameColumns(p.plan.sources[0].Source, s); err != nil {
+			return err
+		}
+		// Thousands of inputs must not hold thousands of open files.
+		if err := s.Suspend(); err != nil {
+			return fmt.Errorf("close input %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// headerOf finds or adds the header under which the source's rejected records are kept.
+func (p *planner) headerOf(s *reader.Source) int {
+	for i, h := range p.plan.headers {
+		if string(h.Text) == string(s.Header) {
+			return i
+		}
+	}
+	p.plan.headers = append(p.plan.headers, runfolder.Header{Text: s.Header})
+	return len(p.plan.headers) - 1
+}
+
+// sameColumns refuses a source whose columns are not those of the first; their order may differ.
+func sameColumns(first, s *reader.Source) error {
+	for _, pair := range [][2]*reader.Source{{first, s}, {s, first}} {
+		for _, c := range pair[0].Columns {
+			if !slices.Contains(pair[1].Columns, c) {
+				return usagef("%s has no column %q, which %s has; files loaded together need the same columns", pair[1].Path, c, pair[0].Path)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *planner) describeTable(admin *client.Admin) error {
+	name := p.cfg.Target.Table
+	if !p.cfg.Target.Absent {
+		t, err := admin.Describe(name)
+		if err == nil {
+			p.plan.table = t
+			return nil
+		}
+		if !errors.Is(err, client.ErrNoTable) {
+			return err
+		}
+	}
+	if !p.cfg.Target.Create {
+		return usagef("table %s does not exist in %s; give --create and --pk to make it", name, p.cfg.Target.Name)
+	}
+	if len(p.cfg.Target.Key) == 0 {
+		return usagef("table %s does not exist in %s; give its primary key with --pk NAME[:TYPE], once for each column in order", name, p.cfg.Target.Name)
+	}
+	p.plan.Create = true
+	return nil
+}
+
+// settleSchema finds the table's key among the input's columns and decides which other columns are attributes.
+// Types are still those the user or the table gave; Null ones are inferred later.
+func (p *planner) settleSchema() error {
+	columns := p.plan.sources[0].Columns
+	if err := p.checkNamed(columns); err != nil {
+		return err
+	}
+	s := &table.Schema{Table: p.cfg.Target.Table, Key: slices.Clone(p.cfg.Target.Key)}
+	if t := p.plan.table; t != nil {
+		if err := p.matchKey(t); err != nil {
+			return err
+		}
+		s.Key = slices.Clone(t.Key)
+	}
+	bySource := map[string]string{} // table name to input name
+	for _, c := range columns {
+		bySource[p.rename(c)] = c
+	}
+	isKey := map[string]bool{}
+	for _, k := range s.Key {
+		src, ok := bySource[k.Name]
+		if !ok {
+			return usagef("no column %q in %s: it is a primary-key column of table %s; use --rename old=new if it has another name",
+				k.Name, p.plan.sources[0].Path, s.Table)
+		}
+		isKey[src] = true
+		col, err := p.column(src, k.Name)
+		if err != nil {
+			return err
+		}
+		if k.Type != table.Null && col.Type != table.Null && col.Type != k.Type {
+			return usagef("--type %s=%s: the primary-key column is %s", k.Name, col.Type, k.Type)
+		}
+		if k.Type != table.Null {
+			col.Type = k.Type
+		}
+		s.Columns = append(s.Columns, col)
+	}
+	for _, c := range columns {
+		if isKey[c] || !p.wanted(c) || p.cfg.Write.Mode == table.Delete {
+			continue
+		}
+		col, err := p.column(c, p.rename(c))
+		if err != nil {
+			return err
+		}
+		if t := p.plan.table; t != nil && col.Type == table.Null {
+			col.Type = t.Defined[col.Name]
+		}
+		s.Columns = append(s.Columns, col)
+	}
+	p.plan.Schema = s
+	return nil
+}
+
+func (p *planner) matchKey(t *client.Table) error {
+	if t.AutoIncrement != "" {
+		return usagef("table %s has the auto-increment key column %s; loading such tables is not supported yet", t.Name, t.AutoIncrement)
+	}
+	given := p.cfg.Target.Key
+	if len(given) == 0 {
+		return nil
+	}
+	same := len(given) == len(t.Key)
+	for i := range given {
+		same = same && given[i].Name == t.Key[i].Name && (given[i].Type == table.Null || given[i].Type == t.Key[i].Type)
+	}
+	if !same {
+		return usagef("table %s exists with the primary key %s, not %s; leave --pk out or use another table", t.Name, keyText(t.Key), keyText(given))
+	}
+	return nil
+}
+
+func keyText(key []table.KeyColumn) string {
+	text := ""
+	for i, k := range key {
+		if i > 0 {
+			text += ", "
+		}
+		text += k.Name
+		if k.Type != table.Null {
+			text += ":" + k.Type.String()
+		}
+	}
+	return text
+}
+
+// checkNamed refuses flags that name columns the input does not have.
+func (p *planner) checkNamed(columns []string) error {
+	c := &p.cfg.Columns
+	named := []struct {
+		flag  string
+		names []string
+	}{{"--columns", c.Only}, {"--exclude", c.Exclude}, {"--rename", sortedKeys(c.Rename)}}
+	for _, n := range named {
+		for _, name := range n.names {
+			if !slices.Contains(columns, name) {
+				return p.unknownColumn(n.flag, name, columns)
+			}
+		}
+	}
+	for _, name := range sortedKeys(c.Types) {
+		known := slices.ContainsFunc(columns, func(col string) bool { return col == name || p.rename(col) == name })
+		if !known {
+			return p.unknownColumn("--type", name, columns)
+		}
+	}
+	used := map[string]string{}
+	for _, col := range columns {
+		if !p.wanted(col) && !p.isKeyName(p.rename(col)) {
+			continue
+		}
+		if other, ok := used[p.rename(col)]; ok {
+			return usagef("columns %q and %q would both be called %q in the table", other, col, p.rename(col))
+		}
+		used[p.rename(col)] = col
+	}
+	return nil
+}
+
+func (p *planner) unknownColumn(flag, name string, columns []string) error {
+	shown := columns
+	if len(shown) > 20 {
+		shown = shown[:20]
+	}
+	return usagef("%s names column %q, which %s does not have (it has %q)", flag, name, p.plan.sources[0].Path, shown)
+}
+
+func (p *planner) isKeyName(name string) bool {
+	key := p.cfg.Target.Key
+	if p.plan.table != nil {
+		key = p.plan.table.Key
+	}
+	return slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
+}
+
+func (p *planner) rename(column string) string {
+	if to, ok := p.cfg.Columns.Rename[column]; ok {
+		return to
+	}
+	return column
+}
+
+func (p *planner) wanted(column string) bool {
+	c := &p.cfg.Columns
+	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
+}
+
+// column starts a table column with the type the user asked for, if any.
+func (p *planner) column(src, name string) (table.Column, error) {
+	col := table.Column{Source: src, Name: name}
+	if err := table.CheckColumnName(name); err != nil {
+		return col, usagef("%s: %v", p.plan.sources[0].Path, err)
+	}
+	t, ok := p.cfg.Columns.Types[src]
+	if !ok {
+		t = p.cfg.Columns.Types[name]
+	}
+	col.Type, col.Hex = t.Type, t.Hex
+	return col, nil
+}
+
+func (p *planner) checkSchema() error {
+	s := p.plan.Schema
+	for _, col := range s.Columns[:len(s.Key)] {
+		if col.Type != table.Null && !col.Type.KeyType() {
+			return usagef("primary-key column %s cannot be %s: want string, integer or binary", col.Name, col.Type)
+		}
+	}
+	if p.cfg.Write.Mode == table.Update && len(s.Attributes()) == 0 {
+		return usagef("--mode update needs at least one attribute column")
+	}
+	return nil
+}
+
+// infer gives a type to every column that has none, from a sample of every input.
+func (p *planner) infer() error {
+	s := p.plan.Schema
+	if !slices.ContainsFunc(s.Columns, func(c table.Column) bool { return c.Type == table.Null }) {
+		p.keyTypes()
+		return nil
+	}
+	first := p.plan.sources[0].Columns
+	in := reader.NewInference(len(first), p.cfg.Read.Nulls)
+	share := sampleBytes / len(p.plan.sources)
+	for i, src := range p.plan.sources {
+		if i*reader.DefaultSplitBytes > sampleBytes {
+			break // the sources so far have used the budget with a split each
+		}
+		if err := sample(in, src, first, p.cfg.Read.Dialect, share); err != nil {
+			return err
+		}
+	}
+	for i := range s.Columns {
+		col := &s.Columns[i]
+		if col.Type != table.Null {
+			continue
+		}
+		col.Type = in.Type(slices.Index(first, col.Source))
+		if i < len(s.Key) && !col.Type.KeyType() {
+			col.Type = table.String
+		}
+		col.Exact = true
+	}
+	p.keyTypes()
+	return nil
+}
+
+func (p *planner) keyTypes() {
+	for i := range p.plan.Schema.Key {
+		p.plan.Schema.Key[i].Type = p.plan.Schema.Columns[i].Type
+	}
+}
+
+// sample adds the first splits of a source, up to about budget bytes; of a stream, which cannot be read twice, one.
+func sample(in *reader.Inference, src *source, first []string, d reader.Dialect, budget int) error {
+	next := src.Next
+	if src.Size < 0 {
+		next = src.Peek
+	}
+	parser := reader.NewParser(d)
+	place := make([]int, len(first))
+	for i, name := range first {
+		place[i] = slices.Index(src.Columns, name)
+	}
+	for read := 0; read == 0 || read < budget && src.Size >= 0; {
+		split, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		read += len(split.Data)
+		sampleSplit(in, parser, split.Data, place)
+	}
+	return src.Suspend()
+}
+
+// sampleSplit adds a split's records, field place[i] as the i-th column.
+func sampleSplit(in *reader.Inference, parser *reader.Parser, data []byte, place []int) {
+	fields := make([]reader.Field, len(place))
+	parser.Reset(data)
+	for {
+		rec, ok := parser.Next()
+		if !ok {
+			return
+		}
+		if rec.Bad != nil || len(rec.Fields) != len(place) {
+			continue
+		}
+		for i, from := range place {
+			fields[i] = rec.Fields[from]
+		}
+		in.Add(reader.Record{Fields: fields})
+	}
+}
+
+func (p *planner) warn() {
+	for _, c := range p.plan.Schema.Columns {
+		if !table.PlainColumnName(c.Name) {
+			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
+				"column name %q is more than letters, digits and underscores: the service takes it, SQL and secondary indexes do not", c.Name))
+		}
+	}
+	t := p.plan.table
+	if p.cfg.Write.Mode == table.Update && (t != nil && t.MaxVersions > 1 || t == nil && p.cfg.Target.Define.MaxVersions > 1) {
+		p.plan.Warnings = append(p.plan.Warnings,
+			"the table keeps several versions: an update that is sent again after a lost answer leaves one version more")
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,89 @@
+package pipeline
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Exit codes of a load.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitRejects     = 3 // finished, some rows rejected
+	ExitErrorLimit  = 4 // stopped by --max-errors
+	ExitInterrupted = 130
+	ExitTerminated  = 143
+)
+
+// States of a run.
+const (
+	StateFinished    = "finished"
+	StateFailed      = "failed"
+	StateErrorLimit  = "stopped by the error limit"
+	StateInterrupted = "interrupted"
+)
+
+// Report is what became of a load: the summary.json of its run folder. Read = Written + Rejected + Superseded +
+// Unfinished, or the run has failed.
+type Report struct {
+	State    string         `json:"state"`
+	ExitCode int            `json:"exit_code"`
+	Error    string         `json:"error,omitempty"`
+	Target   string         `json:"target"`
+	Table    string         `json:"table"`
+	Created  bool           `json:"created"` // the run made the table
+	DryRun   bool           `json:"dry_run"` // rows that would have been written count as unfinished
+	RunDir   string         `json:"run_dir"`
+	Command  string         `json:"command,omitempty"`
+	Inputs   []string       `json:"inputs"`
+	Schema   []ReportColumn `json:"schema"`
+
+	Read       int64 `json:"read"`
+	Written    int64 `json:"written"`
+	Rejected   int64 `json:"rejected"`
+	Superseded int64 `json:"superseded"`
+	Unfinished int64 `json:"unfinished"`
+
+	Retried   int64 `json:"retried"`   // rows sent again
+	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
+	BytesRead int64 `json:"bytes_read"`
+	BytesSent int64 `json:"bytes_sent"` // request bodies
+	WriteCU   int64 `json:"write_cu"`   // as the service charged them
+	Requests  int64 `json:"requests"`   // BatchWriteRow requests
+
+	Started       time.Time `json:"started"`
+	Seconds       float64   `json:"seconds"`
+	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
+	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
+	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
+}
+
+// ReportColumn is one column of the schema that was loaded.
+type ReportColumn struct {
+	Source   string `json:"source"`
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Key      bool   `json:"key"`
+	Inferred bool   `json:"inferred"`
+}
+
+// balance checks the ledger.
+func (r *Report) balance() error {
+	if sum := r.Written + r.Rejected + r.Superseded + r.Unfinished; sum != r.Read {
+		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d unfinished = %d",
+			r.Read, r.Written, r.Rejected, r.Superseded, r.Unfinished, sum)
+	}
+	return nil
+}
+
+// Progress is how far a load has come, for a user interface that polls. Safe for concurrent use.
+type Progress struct {
+	Read, Written, Rejected, Superseded atomic.Int64
+	Retried, Throttled                  atomic.Int64
+	BytesRead                           atomic.Int64
+	BytesTotal                          atomic.Int64 // -1 when a source is a stream
+	Settling                            atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
+	Done                                atomic.Bool
+}

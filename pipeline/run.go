@@ -1,0 +1,153 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/client"
+	"tsimport/runfolder"
+	"tsimport/writer"
+)
+
+// Run loads. When ctx ends, it stops at once; when cfg.Drain ends, it finishes what is in flight.
+//
+// The report is nil if the load could not begin; then nothing was written. Otherwise the report says how it ended, is
+// also in the run folder, and the error is that of a load that failed: not for rejected rows, the error limit or an
+// interruption.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	cfg.setDefaults()
+	start := time.Now()
+	traffic := new(client.Traffic)
+	var sdk *tablestore.TableStoreClient
+	var err error
+	if !cfg.Target.Absent {
+		if sdk, err = client.New(ctx, cfg.Target.Client, traffic); err != nil {
+			return nil, &UsageError{Message: err.Error()}
+		}
+	}
+	admin := &client.Admin{Client: sdk, Context: ctx}
+	plan, err := makePlan(ctx, &cfg, admin)
+	if err != nil {
+		return nil, err
+	}
+	defer plan.close()
+	if cfg.RunDir == "" {
+		cfg.RunDir = runfolder.DefaultPath(start, cfg.Target.Table)
+	}
+	folder, err := runfolder.Create(cfg.RunDir, plan.headers)
+	if err != nil {
+		return nil, err
+	}
+	report := newReport(&cfg, plan, start)
+	cfg.Progress.BytesTotal.Store(plan.Bytes)
+	if cfg.OnPlan != nil {
+		cfg.OnPlan(plan)
+	}
+	if plan.Create && !cfg.DryRun {
+		err = admin.Create(cfg.Target.Table, plan.Schema.Key, cfg.Target.Define)
+		report.Created = err == nil
+	}
+	traffic.BytesSent.Store(0) // what counts is the rows
+	if err == nil {
+		err = load(ctx, &cfg, plan, folder, report, sdk)
+	}
+	cfg.Progress.Done.Store(true)
+	report.BytesSent = traffic.BytesSent.Load()
+	return finish(&cfg, report, folder, start, err)
+}
+
+func newReport(cfg *Config, plan *Plan, start time.Time) *Report {
+	r := &Report{
+		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
+		Command: cfg.Command, Inputs: cfg.Inputs, Started: start.UTC(),
+	}
+	for i, c := range plan.Schema.Columns {
+		r.Schema = append(r.Schema, ReportColumn{
+			Source: c.Source, Name: c.Name, Type: c.Type.String(), Key: i < len(plan.Schema.Key), Inferred: c.Exact,
+		})
+	}
+	return r
+}
+
+// load runs the stages. It returns the first cause.
+func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient) error {
+	// Reading has a context of its own: when the load drains or has read enough, reading stops and writing goes on.
+	readCtx, stopRead := context.WithCancel(ctx)
+	defer stopRead()
+	group, groupCtx := errgroup.WithContext(ctx)
+	stopOnFailure := context.AfterFunc(groupCtx, stopRead)
+	defer stopOnFailure()
+
+	ahead := 2 * cfg.Read.Parsers
+	work := make(chan *job)
+	order := make(chan *job, ahead)
+	blocks := make(chan handed)
+	group.Go(func() error { return feed(readCtx, plan.sources, work, order) })
+	for range cfg.Read.Parsers {
+		group.Go(func() error { return newParser(plan, cfg).run(readCtx, work) })
+	}
+	group.Go(func() error { return handOver(readCtx, order, blocks) })
+
+	d := newDispatcher(cfg, folder, report, stopRead, blocks)
+	for range cfg.Write.Concurrency {
+		group.Go(func() error { return d.work(cfg, sdk) })
+	}
+	group.Go(func() error { return d.run(groupCtx) })
+	err := group.Wait()
+	report.Unfinished = d.unfinished()
+	return err
+}
+
+// work is one writing worker. It ends when flights is closed.
+func (d *dispatcher) work(cfg *Config, sdk *tablestore.TableStoreClient) error {
+	w := writer.New(sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition)
+	for f := range d.flights {
+		stats, err := w.Write(f.Rows, f.Repeated, f.Outcomes)
+		d.results <- result{flight: f, stats: stats, err: err} // has room for every flight
+	}
+	return nil
+}
+
+// finish closes the ledger and the run folder.
+func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Time, err error) (*Report, error) {
+	var interrupted *Interrupted
+	switch {
+	case err == nil && cfg.Limits.MaxErrors.Exceeded(report.Rejected, report.Read, true):
+		report.State, report.ExitCode = StateErrorLimit, ExitErrorLimit
+	case err == nil && report.Rejected > 0:
+		report.State, report.ExitCode = StateFinished, ExitRejects
+	case err == nil:
+		report.State, report.ExitCode = StateFinished, ExitOK
+	case errors.Is(err, errLimit):
+		report.State, report.ExitCode, err = StateErrorLimit, ExitErrorLimit, nil
+	case errors.As(err, &interrupted):
+		report.State, report.ExitCode, err = StateInterrupted, interrupted.ExitCode, nil
+	}
+	if err == nil {
+		err = report.balance()
+	}
+	if closeErr := folder.Close(); err == nil {
+		err = closeErr
+	}
+	report.Seconds = time.Since(start).Seconds()
+	if report.Seconds > 0 {
+		report.RowsPerSecond = float64(report.Written) / report.Seconds
+	}
+	report.CPUSeconds, report.PeakRSSBytes = resources()
+	if err != nil {
+		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, err.Error()
+	}
+	if sumErr := folder.WriteSummary(report); err == nil && sumErr != nil {
+		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, sumErr.Error()
+		err = sumErr
+	}
+	if err != nil {
+		err = fmt.Errorf("load into table %s: %w", cfg.Target.Table, err)
+	}
+	return report, err
+}

@@ -1,0 +1,303 @@
+package reader
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Dialect says how a CSV text is read.
+type Dialect struct {
+	Delimiter byte     // between fields
+	Quote     byte     // around fields that hold delimiters, quotes or line ends; doubled inside; 0 is none
+	NoHeader  bool     // the first record is data
+	Names     []string // column names when there is no header; default c1, c2, …
+}
+
+// DefaultDialect is RFC 4180: commas, double quotes, a header.
+var DefaultDialect = Dialect{Delimiter: ',', Quote: '"'}
+
+// Sizes of splits and records in bytes.
+const (
+	DefaultSplitBytes = 1 << 20  // a split, unless one record is longer
+	MaxRecordBytes    = 64 << 20 // a longer record is taken for a quote that never closes
+)
+
+// Stdin is the name of the source that reads standard input.
+const Stdin = "-"
+
+// Split is a part of a source that can be parsed alone: whole records.
+type Split struct {
+	Number int    // from 0
+	Data   []byte // the receiver's to keep
+	Offset int64  // of Data in the source
+}
+
+// Source is one input, read split by split. It is not safe for concurrent use.
+type Source struct {
+	Path      string
+	Size      int64    // bytes, -1 when unknown
+	Columns   []string // names in the input's order
+	Header    []byte   // the header record as it stands, line end included; nil without one
+	HeaderEnd int64    // offset of the first data record
+	Renamed   []string // what was done to names that were empty or came twice, a sentence each
+
+	dialect    Dialect
+	splitBytes int
+	file       io.Reader
+	closer     io.Closer
+	carry      []byte // read, but not yet delivered
+	offset     int64  // of carry
+	number     int
+	eof        bool
+	peeked     *Split
+}
+
+// Open opens a source and reads its header. A source that cannot hold CSV text (compressed, Parquet, UTF-16) is
+// refused by what its first bytes say. splitBytes 0 takes DefaultSplitBytes.
+func Open(path string, d Dialect, splitBytes int) (*Source, error) {
+	if splitBytes == 0 {
+		splitBytes = DefaultSplitBytes
+	}
+	s := &Source{Path: path, Size: -1, dialect: d, splitBytes: splitBytes}
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if err := s.readHeader(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Source) open() error {
+	if s.Path == Stdin {
+		s.file = os.Stdin
+		return nil
+	}
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return fmt.Errorf("open input: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("open input %s: is a directory; name the files in it", s.Path)
+	}
+	if err != nil {
+		f.Close()
+		return err
+	}
+	if info.Mode().IsRegular() {
+		s.Size = info.Size()
+	}
+	s.file, s.closer = f, f
+	return nil
+}
+
+// Close releases the source.
+func (s *Source) Close() error {
+	if s.closer == nil {
+		return nil
+	}
+	c := s.closer
+	s.closer, s.file = nil, nil
+	return c.Close()
+}
+
+// Suspend releases what an idle source need not hold: a regular file is closed and opened again by Next. What was
+// peeked from a stream is kept, as it cannot be read twice.
+func (s *Source) Suspend() error {
+	if s.Size < 0 {
+		return nil
+	}
+	s.peeked, s.carry, s.eof, s.number = nil, nil, false, 0
+	s.offset = s.HeaderEnd
+	return s.Close()
+}
+
+func (s *Source) resume() error {
+	if s.file != nil || s.Size < 0 {
+		return nil
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	f := s.file.(*os.File)
+	if _, err := f.Seek(s.offset, io.SeekStart); err != nil {
+		return fmt.Errorf("read %s at byte %d: %w", s.Path, s.offset, err)
+	}
+	return nil
+}
+
+// Peek returns the next split without consuming it. Its data stays the source's.
+func (s *Source) Peek() (Split, error) {
+	if s.peeked == nil {
+		sp, err := s.Next()
+		if err != nil {
+			return Split{}, err
+		}
+		s.peeked = &sp
+	}
+	return *s.peeked, nil
+}
+
+// Next returns the next split, or io.EOF after the last. Any other error means that the source was not read to its
+// end.
+func (s *Source) Next() (Split, error) {
+	if sp := s.peeked; sp != nil {
+		s.peeked = nil
+		return *sp, nil
+	}
+	if err := s.resume(); err != nil {
+		return Split{}, err
+	}
+	buf := make([]byte, 0, max(s.splitBytes, len(s.carry)))
+	buf = append(buf, s.carry...)
+	for {
+		var err error
+		if buf, err = s.fill(buf); err != nil {
+			return Split{}, err
+		}
+		if len(buf) == 0 {
+			return Split{}, io.EOF
+		}
+		cut := len(buf)
+		if !s.eof {
+			cut = s.dialect.lastBoundary(buf)
+		}
+		if cut > 0 {
+			return s.deliver(buf, cut), nil
+		}
+		if len(buf) >= MaxRecordBytes {
+			return Split{}, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never closes, or use --quote none",
+				s.Path, s.offset, MaxRecordBytes>>20)
+		}
+		buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+	}
+}
+
+func (s *Source) deliver(buf []byte, cut int) Split {
+	sp := Split{Number: s.number, Data: buf[:cut:cut], Offset: s.offset}
+	s.carry = append([]byte(nil), buf[cut:]...)
+	s.offset += int64(cut)
+	s.number++
+	return sp
+}
+
+// fill reads until buf is full or the source ends.
+func (s *Source) fill(buf []byte) ([]byte, error) {
+	for !s.eof && len(buf) < cap(buf) {
+		n, err := s.file.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if errors.Is(err, io.EOF) {
+			s.eof = true
+		} else if err != nil {
+			return buf, fmt.Errorf("read %s at byte %d: %w", s.Path, s.offset+int64(len(buf)), err)
+		}
+	}
+	return buf, nil
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// readHeader takes the byte order mark and the header off the first split and leaves the rest peeked.
+func (s *Source) readHeader() error {
+	sp, err := s.Next()
+	if errors.Is(err, io.EOF) {
+		return s.nameWithoutRecords()
+	}
+	if err != nil {
+		return err
+	}
+	if err := refuseFormat(s.Path, sp.Data); err != nil {
+		return err
+	}
+	skip := 0
+	if bytes.HasPrefix(sp.Data, byteOrderMark) {
+		skip = len(byteOrderMark)
+	}
+	p := NewParser(s.dialect)
+	p.Reset(sp.Data[skip:])
+	first, ok := p.Next()
+	if !ok {
+		return s.nameWithoutRecords()
+	}
+	if first.Bad != nil {
+		return fmt.Errorf("read header of %s: %s", s.Path, first.Bad.Message)
+	}
+	if s.dialect.NoHeader {
+		s.Columns, err = numberedNames(s.Path, len(first.Fields), s.dialect.Names)
+	} else {
+		end := skip + int(first.Mark.End)
+		s.Header = append([]byte(nil), sp.Data[skip+int(first.Mark.Start):end]...)
+		skip = end
+		s.Columns, s.Renamed, err = headerNames(s.Path, first.Fields)
+	}
+	if err != nil {
+		return err
+	}
+	s.HeaderEnd = int64(skip)
+	sp.Data, sp.Offset = sp.Data[skip:], sp.Offset+int64(skip)
+	if len(sp.Data) > 0 {
+		s.peeked = &sp
+	} else {
+		s.number-- // the header was all there was: the next split is the first
+	}
+	return nil
+}
+
+func (s *Source) nameWithoutRecords() error {
+	if !s.dialect.NoHeader {
+		return fmt.Errorf("read %s: the file is empty, not even a header; use --no-header if that is meant", s.Path)
+	}
+	s.Columns = s.dialect.Names
+	return nil
+}
+
+// HeaderLines returns the number of lines before the first data record.
+func (s *Source) HeaderLines() int { return bytes.Count(s.Header, []byte{'\n'}) }
+
+func numberedNames(path string, n int, given []string) ([]string, error) {
+	if given != nil {
+		if len(given) != n {
+			return nil, fmt.Errorf("read %s: --names gives %d names, the first record has %d fields", path, len(given), n)
+		}
+		return given, nil
+	}
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("c%d", i+1)
+	}
+	return names, nil
+}
+
+// headerNames takes the names from the header. A cell without a name is named for its place, a name that comes again
+// gets a number, so that no column hides another; both are reported.
+func headerNames(path string, fields []Field) (names, renamed []string, err error) {
+	seen := make(map[string]bool, len(fields))
+	for _, f := range fields {
+		seen[string(f.Text)] = true
+	}
+	taken := make(map[string]bool, len(fields))
+	for i, f := range fields {
+		given := string(f.Text)
+		name := given
+		if given == "" {
+			name = fmt.Sprintf("c%d", i+1)
+		}
+		for n := 2; taken[name] || name != given && seen[name]; n++ {
+			name = fmt.Sprintf("%s_%d", given, n)
+			if given == "" {
+				name = fmt.Sprintf("c%d_%d", i+1, n)
+			}
+		}
+		if name != given {
+			renamed = append(renamed, fmt.Sprintf("%s: column %d, %q in the header, is called %q", path, i+1, given, name))
+		}
+		taken[name] = true
+		names = append(names, name)
+	}
+	return names, renamed, nil
+}

@@ -1,0 +1,197 @@
+package runfolder
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"tsimport/table"
+)
+
+// Names of the files in a run folder.
+const (
+	SummaryFile = "summary.json"
+	ReasonsFile = "rejects.jsonl"
+)
+
+// Root is where runs go that name no folder.
+const Root = "tsimport-runs"
+
+// DefaultPath returns the folder of a run that begins at start: Root, then the time in UTC and the table.
+func DefaultPath(start time.Time, tableName string) string {
+	return filepath.Join(Root, start.UTC().Format("20060102T150405.000Z")+"-"+tableName)
+}
+
+// Folder is an open run folder. It is not safe for concurrent use.
+type Folder struct {
+	Path    string
+	headers []Header
+	rejects []*os.File // by header
+	raw     []*bufio.Writer
+	reasons *os.File
+	lines   *bufio.Writer
+}
+
+// Header is an input header under which records can be rejected.
+type Header struct {
+	Text []byte // as it stands in the input, line end included; empty without one
+}
+
+// Create makes the folder. When it holds an earlier run, that run's files are moved into attempt-N below it first.
+func Create(path string, headers []Header) (*Folder, error) {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("create run folder: %w", err)
+	}
+	f := &Folder{Path: path, headers: headers}
+	if err := f.keepEarlier(); err != nil {
+		return nil, fmt.Errorf("keep earlier run in %s: %w", path, err)
+	}
+	// A folder that cannot be written to must stop the run before its first row, not at its first reject.
+	if err := f.WriteSummary(map[string]string{"state": "running"}); err != nil {
+		return nil, err
+	}
+	f.rejects = make([]*os.File, len(headers))
+	f.raw = make([]*bufio.Writer, len(headers))
+	return f, nil
+}
+
+func (f *Folder) keepEarlier() error {
+	if _, err := os.Stat(filepath.Join(f.Path, SummaryFile)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	n := 1
+	attempt := func() string { return filepath.Join(f.Path, fmt.Sprintf("attempt-%d", n)) }
+	for ; ; n++ {
+		if err := os.Mkdir(attempt(), 0o755); err == nil {
+			break
+		} else if !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	old, err := filepath.Glob(filepath.Join(f.Path, "rejects*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range append(old, filepath.Join(f.Path, SummaryFile)) {
+		if err := os.Rename(name, filepath.Join(attempt(), filepath.Base(name))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RejectsFile returns the name of the file with the rejected records of the i-th header.
+func RejectsFile(i int) string {
+	if i == 0 {
+		return "rejects.csv"
+	}
+	return fmt.Sprintf("rejects-%d.csv", i+1)
+}
+
+// reason is one line of ReasonsFile.
+type reason struct {
+	File    string `json:"file"`
+	Record  int64  `json:"record"`
+	Line    int64  `json:"line"`
+	Offset  int64  `json:"offset"`
+	Column  string `json:"column,omitempty"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Value   string `json:"value,omitempty"`
+}
+
+// Reject keeps a rejected record of the header-th header and its reason.
+func (f *Folder) Reject(header int, r table.Reject) error {
+	if f.reasons == nil {
+		var err error
+		if f.reasons, err = os.Create(filepath.Join(f.Path, ReasonsFile)); err != nil {
+			return fmt.Errorf("keep rejected row: %w", err)
+		}
+		f.lines = bufio.NewWriter(f.reasons)
+	}
+	if f.rejects[header] == nil {
+		file, err := os.Create(filepath.Join(f.Path, RejectsFile(header)))
+		if err != nil {
+			return fmt.Errorf("keep rejected row: %w", err)
+		}
+		f.rejects[header], f.raw[header] = file, bufio.NewWriter(file)
+		f.writeRecord(header, f.headers[header].Text)
+	}
+	f.writeRecord(header, r.Raw)
+	line, err := json.Marshal(reason{
+		File: r.Origin.Source, Record: r.Origin.Record, Line: r.Origin.Line, Offset: r.Origin.Offset,
+		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value,
+	})
+	if err != nil {
+		return fmt.Errorf("keep rejected row: %w", err)
+	}
+	_, _ = f.lines.Write(append(line, '\n')) // a bufio.Writer keeps its error for Flush
+	return nil
+}
+
+func (f *Folder) writeRecord(header int, text []byte) {
+	w := f.raw[header]
+	_, _ = w.Write(text) // a bufio.Writer keeps its error for Flush
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		_ = w.WriteByte('\n') // the last record of a file may lack its line end
+	}
+}
+
+// Flush writes what Reject holds back.
+func (f *Folder) Flush() error {
+	if f.lines == nil {
+		return nil
+	}
+	err := f.lines.Flush()
+	for _, w := range f.raw {
+		if w != nil {
+			err = errors.Join(err, w.Flush())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("keep rejected rows: %w", err)
+	}
+	return nil
+}
+
+// WriteSummary replaces the summary: written beside, synced, renamed, so that a reader never sees half of one.
+func (f *Folder) WriteSummary(summary any) error {
+	text, err := json.MarshalIndent(summary, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	name := filepath.Join(f.Path, SummaryFile)
+	file, err := os.Create(name + ".new")
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	_, err = file.Write(append(text, '\n'))
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	return nil
+}
+
+// Close flushes and syncs the rejects.
+func (f *Folder) Close() error {
+	err := f.Flush()
+	if f.reasons != nil {
+		err = errors.Join(err, f.reasons.Sync(), f.reasons.Close())
+		f.reasons = nil
+	}
+	for i, file := range f.rejects {
+		if file != nil {
+			err = errors.Join(err, file.Sync(), file.Close())
+			f.rejects[i] = nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,50 @@
+package table
+
+// Batch is the rows of one BatchWriteRow request: at most 200 rows and 4 MB, no ordering key twice. Add is the only
+// way in. The zero Batch is empty and uses the service's limits; a batch may be reused after Reset.
+type Batch struct {
+	Rows []Ref
+
+	MaxRows int // zero: MaxBatchRows
+
+	size int // accounted bytes
+	body int // bytes that travel, at most
+}
+
+// Add adds the row and reports whether it fit; a row alone always fits. The caller sees to it that no ordering key
+// comes twice: it asks its in-flight set, which holds the keys of this batch too.
+func (b *Batch) Add(r Ref) bool {
+	row := r.Row()
+	body := row.Bytes() + bodyBytesPerRow
+	limit := b.MaxRows
+	if limit == 0 {
+		limit = MaxBatchRows
+	}
+	if len(b.Rows) > 0 && (len(b.Rows) >= limit ||
+		b.size+row.Size() > MaxBatchBytes ||
+		b.body+body+bodyBytesPerRequest > MaxBodyBytes) {
+		return false
+	}
+	b.Rows = append(b.Rows, r)
+	b.size += row.Size()
+	b.body += body
+	return true
+}
+
+// Full reports whether no further row can be added, whatever its size.
+func (b *Batch) Full() bool {
+	limit := b.MaxRows
+	if limit == 0 {
+		limit = MaxBatchRows
+	}
+	return len(b.Rows) >= limit || b.size >= MaxBatchBytes
+}
+
+// Size returns the accounted bytes of the rows.
+func (b *Batch) Size() int { return b.size }
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	clear(b.Rows)
+	b.Rows, b.size, b.body = b.Rows[:0], 0, 0
+}

@@ -1,0 +1,71 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// The service's limits; a request over one of them is refused. Sizes are in bytes of the service's own accounting
+// (names plus values, see Value.Size), except MaxBody, which counts what travels.
+// Source: Tablestore's documented limits and the boundaries its SDKs' integration tests assert.
+const (
+	MaxKeyColumns       = 4       // primary-key columns of a table
+	MaxKeyBytes         = 1024    // one string or binary primary-key value
+	MaxValueBytes       = 2 << 20 // one string or binary attribute value
+	MaxColumns          = 1024    // attribute cells of one row in one write
+	MaxRowBytes         = 4 << 20 // one row in one write
+	MaxBatchRows        = 200     // rows of one BatchWriteRow request
+	MaxBatchBytes       = 4 << 20 // rows of one BatchWriteRow request together
+	MaxBodyBytes        = 5 << 20 // HTTP body of one request
+	MaxNameBytes        = 255     // table and column names
+	CapacityUnitBytes   = 4096    // one write capacity unit
+	bodyBytesPerRow     = 32      // protobuf framing around one row of a BatchWriteRow request, at most
+	bodyBytesPerRequest = 512     // protobuf framing around the request, table name included, at most
+)
+
+// CheckTableName returns why the service would refuse the name, or nil.
+func CheckTableName(name string) error {
+	if name == "" || len(name) > MaxNameBytes {
+		return fmt.Errorf("table name %q: want 1 to %d bytes", name, MaxNameBytes)
+	}
+	if !plainName(name) {
+		return fmt.Errorf("table name %q: want letters, digits and underscores, not starting with a digit", name)
+	}
+	return nil
+}
+
+// CheckColumnName returns why the service would refuse the name of a column, or nil.
+func CheckColumnName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("column without a name")
+	case len(name) > MaxNameBytes:
+		return fmt.Errorf("column name %.40q…: %d bytes, the limit is %d", name, len(name), MaxNameBytes)
+	case name[0] == '#':
+		return fmt.Errorf("column name %q: the service refuses a leading #; use --rename", name)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("column name %q: not valid UTF-8", name)
+	}
+	return nil
+}
+
+// PlainColumnName reports whether the name also follows the stricter documented rule, which SQL and secondary
+// indexes need. The service itself accepts more.
+func PlainColumnName(name string) bool { return plainName(name) }
+
+func plainName(name string) bool {
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// CapacityUnits returns the write capacity units of a row of size accounted bytes: one for each started 4 KiB.
+func CapacityUnits(size int) int {
+	return max(1, (size+CapacityUnitBytes-1)/CapacityUnitBytes)
+}

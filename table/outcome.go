@@ -1,0 +1,25 @@
+package table
+
+// Fate is what became of one row of one request.
+type Fate uint8
+
+const (
+	// Written: the service acknowledged the row.
+	Written Fate = iota
+	// Refused: the service will never take the row; sending it again is useless.
+	Refused
+	// Again: the row was not applied and may be sent again.
+	Again
+	// Unknown: the row may have been applied, now or some time later. It may be sent again only where a repeat is
+	// harmless, and no later row of its key may follow until the first attempt can no longer land.
+	Unknown
+)
+
+// Outcome is the service's answer for one row. The zero Outcome is Written for nothing.
+type Outcome struct {
+	Fate      Fate
+	Throttled bool // Again because the partition is over its capacity
+	WriteCU   int  // write capacity units the service charged
+	Code      string
+	Message   string
+}

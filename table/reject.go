@@ -1,0 +1,61 @@
+package table
+
+import "fmt"
+
+// Codes of rows that never reach the service; a row the service refuses carries the service's code.
+const (
+	CodeRagged         = "RaggedRecord"
+	CodeQuote          = "BadQuote"
+	CodeUTF8           = "InvalidUTF8"
+	CodeType           = "WrongType"
+	CodeRange          = "OutOfRange"
+	CodeNotCanonical   = "NotCanonical"
+	CodeNullKey        = "NullKey"
+	CodeKeyTooLong     = "KeyTooLong"
+	CodeValueTooLong   = "ValueTooLong"
+	CodeTooManyColumns = "TooManyColumns"
+	CodeRowTooLarge    = "RowTooLarge"
+	CodeNoCells        = "NoCells"
+)
+
+// Origin says where a record stands in the input.
+type Origin struct {
+	Source string // file name as given
+	Record int64  // 1-based, the header not counted
+	Line   int64  // 1-based line on which the record begins
+	Offset int64  // byte offset in the (decompressed) input
+}
+
+// Reason says why a row was refused.
+type Reason struct {
+	Column  string // table column, empty when the whole record is meant
+	Code    string
+	Message string
+	Value   string // start of the offending text
+}
+
+// Error makes a Reason an error for code that stops at the first one.
+func (r *Reason) Error() string {
+	if r.Column == "" {
+		return fmt.Sprintf("%s: %s", r.Code, r.Message)
+	}
+	return fmt.Sprintf("%s: column %s: %s", r.Code, r.Column, r.Message)
+}
+
+// MaxShownBytes bounds the offending text a Reason keeps.
+const MaxShownBytes = 120
+
+// Show returns the start of a value for a message, cut at MaxShownBytes.
+func Show(text []byte) string {
+	if len(text) > MaxShownBytes {
+		return string(text[:MaxShownBytes]) + "…"
+	}
+	return string(text)
+}
+
+// Reject is a row that will not be written: where it stood, why, and its original record.
+type Reject struct {
+	Origin Origin
+	Reason Reason
+	Raw    []byte // the record as it stood in the input, line end included
+}

@@ -1,0 +1,58 @@
+package table
+
+// Mode is what a row does to the table.
+type Mode uint8
+
+// The modes of a load. Put replaces the whole row, Update touches the named columns only, Delete removes the row.
+const (
+	Put Mode = iota
+	Update
+	Delete
+)
+
+// Existence is the row existence condition of a write.
+type Existence uint8
+
+// The row existence conditions, as Tablestore names them.
+const (
+	Ignore Existence = iota
+	ExpectExist
+	ExpectNotExist
+)
+
+// KeyColumn is one primary-key column of a table.
+type KeyColumn struct {
+	Name string
+	Type Type
+}
+
+// Column says how one input column becomes one table column.
+type Column struct {
+	Source string // name in the input
+	Name   string // name in the table
+	Type   Type
+	Hex    bool // Binary: text is hexadecimal, otherwise base64
+	// Exact is set when the type was inferred: then text that is not the canonical text of its value does not fit,
+	// because storing the value would change what the input says (007 is not 7).
+	Exact bool
+}
+
+// Schema is a table and how input columns map onto it. Key columns come first in every record the reader delivers,
+// in the order of the primary key, then Columns.
+type Schema struct {
+	Table   string
+	Key     []KeyColumn
+	Columns []Column // Key's sources first, then attributes
+}
+
+// Attributes returns the attribute columns.
+func (s *Schema) Attributes() []Column { return s.Columns[len(s.Key):] }
+
+// Definition is what creating a table needs beside its key.
+type Definition struct {
+	TimeToLive    int   // seconds; -1 keeps for ever
+	MaxVersions   int   // versions kept per cell
+	MaxDeviation  int64 // seconds a cell's timestamp may differ from the server's clock; 0 takes the service's 86,400
+	ReservedRead  int   // capacity units
+	ReservedWrite int   // capacity units
+}

@@ -1,0 +1,148 @@
+package writer
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+// verdict is what to do about a request that was refused as a whole.
+type verdict uint8
+
+const (
+	carryOn verdict = iota // the outcome says it all
+	halve                  // a row of the request is bad: find it
+	stop                   // no request will succeed
+)
+
+// wholeOutcome decides about a request that failed as a whole: the outcome of each of its rows, and what to do.
+func wholeOutcome(err error) (table.Outcome, verdict) {
+	code, message := errorText(err)
+	o := table.Outcome{Code: code, Message: message}
+	switch client.Classify(err) {
+	case client.Throttled:
+		o.Fate, o.Throttled = table.Again, true
+		return o, carryOn
+	case client.Unavailable:
+		o.Fate = table.Again
+		return o, carryOn
+	case client.Ambiguous:
+		o.Fate = table.Unknown
+		return o, carryOn
+	case client.Canceled:
+		o.Fate = table.Unknown
+		return o, stop
+	case client.Content:
+		o.Fate = table.Refused
+		return o, halve
+	}
+	// Fatal, or a code nobody knows for the whole request: nothing is lost by stopping.
+	o.Fate = table.Again
+	return o, stop
+}
+
+func errorText(err error) (code, message string) {
+	if ots, ok := err.(*tablestore.OtsError); ok {
+		return ots.Code, client.OneLine(ots.Message)
+	}
+	return "", client.Describe(err)
+}
+
+// outcome decides about one row of an answer.
+func (w *Writer) outcome(r *tablestore.RowResult, row table.Ref, repeated bool) (table.Outcome, error) {
+	if r.IsSucceed {
+		return table.Outcome{Fate: table.Written, WriteCU: int(r.ConsumedCapacityUnit.Write)}, nil
+	}
+	o := table.Outcome{Code: r.Error.Code, Message: client.OneLine(r.Error.Message)}
+	switch client.ClassifyCode(o.Code, o.Message) {
+	case client.Throttled:
+		o.Fate, o.Throttled = table.Again, true
+	case client.Unavailable:
+		o.Fate = table.Again
+	case client.Ambiguous:
+		o.Fate = table.Unknown
+	case client.Fatal:
+		o.Fate = table.Again
+		err := &tablestore.OtsError{Code: o.Code, Message: o.Message}
+		return o, fmt.Errorf("write to table %s: %w", w.table, &client.Error{Cause: err})
+	default:
+		o.Fate = table.Refused
+		if o.Code == "OTSConditionCheckFail" && repeated {
+			return w.recheck(row, o), nil
+		}
+	}
+	return o, nil
+}
+
+// recheck decides about a row whose condition failed after an earlier attempt may have applied it: that attempt would
+// itself have made the condition false. The row is read back; if it is as this row leaves it, it was written.
+func (w *Writer) recheck(row table.Ref, o table.Outcome) table.Outcome {
+	if w.mode == table.Delete && w.existence == table.ExpectExist {
+		// The row is gone, which is what was asked for; whether this run removed it cannot be known.
+		return table.Outcome{Fate: table.Written}
+	}
+	if w.existence != table.ExpectNotExist || w.mode == table.Delete {
+		return o
+	}
+	same, err := w.holds(row)
+	if err != nil {
+		code, message := errorText(err)
+		return table.Outcome{Fate: table.Unknown, Code: code, Message: message} // ask again
+	}
+	if same {
+		return table.Outcome{Fate: table.Written}
+	}
+	return o
+}
+
+// holds reports whether the table's row of the same key has exactly the cells of row: read back and encoded in row's
+// own order of columns, it gives the same bytes.
+func (w *Writer) holds(row table.Ref) (same bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("unreadable answer: %v", p)
+		}
+	}()
+	decoded, err := plainbuffer.Decode(row.Body())
+	if err != nil {
+		return false, err
+	}
+	key := new(tablestore.PrimaryKey)
+	for _, c := range decoded.Key {
+		key.AddPrimaryKeyColumn(c.Name, client.SDKValue(c.Value))
+	}
+	res, err := w.service.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+		TableName: w.table, PrimaryKey: key, MaxVersion: 1,
+	}})
+	if err != nil {
+		return false, err
+	}
+	stored := make(map[string]any, len(res.Columns))
+	for _, c := range res.Columns {
+		stored[c.ColumnName] = c.Value
+	}
+	put := 0
+	for _, c := range decoded.Cells {
+		if c.Value.Type == table.Null {
+			continue // a deleted column: absent is right
+		}
+		put++
+		v, ok := stored[c.Name]
+		if !ok || !sameValue(v, c.Value) {
+			return false, nil
+		}
+	}
+	return put == len(stored) && len(res.PrimaryKey.PrimaryKeys) > 0, nil
+}
+
+func sameValue(stored any, v table.Value) bool {
+	if b, ok := stored.([]byte); ok {
+		return v.Type == table.Binary && bytes.Equal(b, v.Bytes)
+	}
+	return v.Type != table.Binary && stored == client.SDKValue(v)
+}
