@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tsimport/client"
+	"tsimport/ratelimit"
 	"tsimport/reader"
 	"tsimport/table"
 )
@@ -76,7 +77,8 @@ type Write struct {
 	Concurrency int  // requests in flight; 0 takes DefaultConcurrency
 	BatchRows   int  // rows in a request; 0 takes the service's limit
 
-	RetryFor time.Duration // without any progress before the load gives up; 0 takes DefaultRetryFor
+	RetryFor time.Duration     // without any progress before the load gives up; 0 takes DefaultRetryFor
+	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
 	Settle time.Duration
 }
@@ -152,6 +154,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Write.Concurrency == 0 {
 		c.Write.Concurrency = DefaultConcurrency
+	}
+	if c.Write.Backoff.Base == 0 {
+		c.Write.Backoff = ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
 	}
 	if c.Write.RetryFor == 0 {
 		c.Write.RetryFor = DefaultRetryFor

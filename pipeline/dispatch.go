@@ -57,11 +57,10 @@ type dispatcher struct {
 func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, blocks <-chan handed) *dispatcher {
 	d := &dispatcher{cfg: cfg, folder: folder, report: report, stopRead: stopRead, blocks: blocks, lane: new(shuffle.Lane)}
 	d.patience.For = cfg.Write.RetryFor
-	backoff := ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
 	d.cutter = partitioner.New(d.lane, partitioner.Options{
 		Supersede: cfg.Write.Mode == table.Put && cfg.Write.Condition == table.Ignore,
 		Settle:    cfg.Write.Settle,
-		Backoff:   backoff.After,
+		Backoff:   cfg.Write.Backoff.After,
 		Final:     d.final,
 	})
 	n := cfg.Write.Concurrency

@@ -1,0 +1,232 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/client"
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/ratelimit"
+	"tsimport/reader"
+	"tsimport/scan"
+	"tsimport/table"
+)
+
+// Times of the tests: an attempt is applied late within lateness, and the loads wait settle for it. The wide gap keeps a
+// slow machine from breaking the assumption that the tests are about.
+const (
+	lateness = 10 * time.Millisecond
+	settle   = 200 * time.Millisecond
+)
+
+// TestMain runs many tests at a time, whatever the number of processors: most of them wait for settle.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// world is an embedded store in memory and what a load needs to work on it.
+type world struct {
+	t      *testing.T
+	dir    string
+	plan   *faults.Plan
+	server *server.Server
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{}}
+	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server = s
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (w *world) target() client.Target {
+	return client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.server.Transport(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+	}
+}
+
+// file writes an input file.
+func (w *world) file(name, text string) string {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// config loads the inputs into table t with the string key id, creating it.
+func (w *world) config(inputs ...string) Config {
+	return Config{
+		Inputs: inputs,
+		Read:   Read{Dialect: reader.DefaultDialect},
+		Target: Target{
+			Client: w.target(), Name: "test", Table: "t", Create: true,
+			Key:    []table.KeyColumn{{Name: "id", Type: table.String}},
+			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
+		},
+		Columns: Columns{Types: map[string]Type{}},
+		Write: Write{
+			Settle: settle, RetryFor: time.Minute,
+			Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond},
+		},
+		Limits: Limits{MaxErrors: MaxErrors{Rows: -1}},
+		RunDir: filepath.Join(w.dir, "run"),
+	}
+}
+
+// load runs a load that must not fail, and checks its ledger.
+func (w *world) load(cfg Config) *Report {
+	w.t.Helper()
+	r, err := Run(context.Background(), cfg)
+	if err != nil {
+		w.t.Fatalf("load: %v", err)
+	}
+	if err := r.balance(); err != nil {
+		w.t.Error(err)
+	}
+	return r
+}
+
+// contents is a table: rows by key, each with its cells as column=value.
+type contents map[string]map[string]string
+
+// rows reads the whole table.
+func (w *world) rows() contents {
+	w.t.Helper()
+	w.plan.WaitLate()
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	admin := &client.Admin{Client: sdk, Context: context.Background()}
+	described, err := admin.Describe("t")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	got := contents{}
+	err = scan.Table(context.Background(), sdk, "t", described.Key, scan.Options{}, func(r *scan.Row) error {
+		cells := map[string]string{}
+		for _, c := range r.Columns {
+			cells[c.ColumnName] = fmt.Sprint(c.Value)
+		}
+		var key []string
+		for _, k := range r.PrimaryKey.PrimaryKeys {
+			key = append(key, fmt.Sprint(k.Value))
+		}
+		got[strings.Join(key, "/")] = cells
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}
+
+func (w *world) wantRows(want contents) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.rows()); diff != "" {
+		w.t.Errorf("the table differs from a sequential load (-want +got):\n%s", diff)
+	}
+}
+
+// model is the plain sequential load: one record after the other, by the standard library's CSV reader.
+type model struct {
+	mode       table.Mode
+	condition  table.Existence
+	deleteNull bool
+}
+
+// apply returns the table after the records of a file with the header id, then attributes, and how many are refused.
+func (m model) apply(t *testing.T, before contents, text string) (after contents, rejected int64) {
+	t.Helper()
+	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after = contents{}
+	for k, v := range before {
+		after[k] = v
+	}
+	header := records[0]
+	for _, rec := range records[1:] {
+		old, exists := after[rec[0]]
+		if rec[0] == "" || m.condition == table.ExpectExist && !exists || m.condition == table.ExpectNotExist && exists {
+			rejected++
+			continue
+		}
+		cells := map[string]string{}
+		if m.mode == table.Update {
+			for k, v := range old {
+				cells[k] = v
+			}
+		}
+		named := 0
+		for i, v := range rec[1:] {
+			if v != "" {
+				cells[header[i+1]] = v
+				named++
+			} else if m.deleteNull {
+				delete(cells, header[i+1])
+				named++
+			}
+		}
+		switch {
+		case m.mode == table.Delete:
+			delete(after, rec[0])
+		case m.mode == table.Update && named == 0:
+			rejected++
+		case m.mode == table.Update && !exists && named > 0 && len(cells) == 0:
+			// an update that only deletes does not make a row
+		default:
+			after[rec[0]] = cells
+		}
+	}
+	return after, rejected
+}
+
+// lines returns the lines of a file in the run folder, none when it does not exist.
+func lines(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Collect(func(yield func(string) bool) {
+		for l := range bytes.Lines(text) {
+			if !yield(strings.TrimSuffix(string(l), "\n")) {
+				return
+			}
+		}
+	})
+}
