@@ -1,0 +1,301 @@
+package partitioner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tsimport/shuffle"
+	"tsimport/table"
+)
+
+const settle = time.Second
+
+// service is a Tablestore of one-row histories: the last row applied for each key, and the attempts that may still be
+// applied.
+type service struct {
+	now     time.Time
+	applied map[string]int // key to the row's number
+	late    []late
+}
+
+type late struct {
+	at  time.Time
+	row sent
+}
+
+type sent struct {
+	key    string
+	number int
+}
+
+func (s *service) advance(to time.Time) {
+	s.now = to
+	kept := s.late[:0]
+	for _, l := range s.late {
+		if l.at.After(to) {
+			kept = append(kept, l)
+			continue
+		}
+		s.applied[l.row.key] = l.row.number
+	}
+	s.late = kept
+}
+
+// rowsOf makes blocks of rows; a row's PlainBuffer bytes are stood in for by its number.
+func rowsOf(keys []string, perBlock int) []*table.Block {
+	var blocks []*table.Block
+	for i, k := range keys {
+		if i%perBlock == 0 {
+			blocks = append(blocks, &table.Block{})
+		}
+		b := blocks[len(blocks)-1]
+		start := len(b.Data)
+		b.Data = append(b.Data, k...)
+		body := len(b.Data)
+		b.Data = fmt.Appendf(b.Data, "%d", i)
+		b.Append(start, body, 10, table.Mark{})
+	}
+	return blocks
+}
+
+func number(r table.Ref) (n int) {
+	fmt.Sscan(string(r.Body()), &n)
+	return n
+}
+
+// simulation drives a cutter against a service that fails at random, on a clock of its own.
+type simulation struct {
+	t       *testing.T
+	rnd     *rand.Rand
+	service service
+	cutter  *Cutter
+	flying  []*Flight
+	keys    []string
+	bad     []bool // rows the service refuses for good
+	ends    []int  // how often each row became final
+	end     []End
+}
+
+func TestRowsOfAKeyAreAppliedInOrderWhateverFails(t *testing.T) {
+	for seed := range uint64(2000) {
+		simulate(t, seed)
+		if t.Failed() {
+			t.Fatalf("with seed %d", seed)
+		}
+	}
+}
+
+func simulate(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	s := &simulation{t: t, rnd: rnd}
+	s.service = service{now: time.Unix(1000, 0), applied: map[string]int{}}
+	n, distinct := 1+rnd.IntN(120), 1+rnd.IntN(20)
+	for range n {
+		s.keys = append(s.keys, fmt.Sprintf("key%d", rnd.IntN(distinct)))
+		s.bad = append(s.bad, rnd.IntN(6) == 0)
+	}
+	s.ends, s.end = make([]int, n), make([]End, n)
+	lane := new(shuffle.Lane)
+	s.cutter = New(lane, Options{
+		Supersede: rnd.IntN(3) > 0, Settle: settle, MaxWaiting: 1 + rnd.IntN(50),
+		Backoff: func(attempt int) time.Duration { return time.Duration(attempt) * 10 * time.Millisecond },
+		Final: func(r table.Ref, end End, _ table.Outcome) {
+			s.ends[number(r)]++
+			s.end[number(r)] = end
+			lane.Final(r)
+		},
+	})
+	for _, b := range rowsOf(s.keys, 1+rnd.IntN(20)) {
+		lane.Push(b)
+	}
+	flights := 1 + rnd.IntN(6)
+	for steps := 0; lane.Rows() > 0 || !s.cutter.Idle(); steps++ {
+		if steps > 100_000 {
+			t.Fatal("the rows never become final")
+		}
+		if remaining, unended := s.cutter.Remaining(), n-s.ended(); remaining != unended {
+			t.Fatalf("%d rows remaining, %d not final", remaining, unended)
+		}
+		s.step(flights)
+	}
+	s.service.advance(s.service.now.Add(10 * settle))
+	s.check(lane)
+}
+
+func (s *simulation) ended() (n int) {
+	for _, e := range s.ends {
+		n += e
+	}
+	return n
+}
+
+// step cuts a batch, answers one, or lets time pass.
+func (s *simulation) step(flights int) {
+	f := new(Flight)
+	f.MaxRows = 1 + s.rnd.IntN(8)
+	if len(s.flying) < flights && s.rnd.IntN(2) == 0 && s.cutter.Cut(s.service.now, f) {
+		s.takeOff(f)
+		return
+	}
+	if len(s.flying) > 0 && s.rnd.IntN(3) > 0 {
+		i := s.rnd.IntN(len(s.flying))
+		landing := s.flying[i]
+		s.flying = append(s.flying[:i], s.flying[i+1:]...)
+		s.cutter.Done(s.service.now, landing)
+		return
+	}
+	pass := time.Duration(s.rnd.IntN(50)) * time.Millisecond
+	if wait, ok := s.cutter.Wait(s.service.now); ok && len(s.flying) == 0 {
+		pass = wait
+	}
+	s.service.advance(s.service.now.Add(pass))
+}
+
+// takeOff decides what the service does with each row and what it will answer.
+func (s *simulation) takeOff(f *Flight) {
+	inFlight := map[string]bool{}
+	for _, other := range s.flying {
+		for _, r := range other.Rows {
+			inFlight[string(r.Key())] = true
+		}
+	}
+	for i, r := range f.Rows {
+		key := string(r.Key())
+		if inFlight[key] {
+			s.t.Errorf("row %d: its key is in flight already", number(r))
+		}
+		inFlight[key] = true
+		f.Outcomes[i] = s.send(sent{key, number(r)})
+	}
+	s.flying = append(s.flying, f)
+}
+
+func (s *simulation) send(row sent) table.Outcome {
+	switch choice := s.rnd.IntN(10); {
+	case choice < 2:
+		return table.Outcome{Fate: table.Again}
+	case s.bad[row.number]:
+		return table.Outcome{Fate: table.Refused}
+	case choice == 2: // never applied, but who knows
+		return table.Outcome{Fate: table.Unknown}
+	case choice == 3:
+		s.service.applied[row.key] = row.number
+		return table.Outcome{Fate: table.Unknown}
+	case choice == 4:
+		// The answer comes later than now, so an attempt that lands just before settle after now is in time.
+		s.service.late = append(s.service.late, late{s.service.now.Add(time.Duration(s.rnd.Int64N(int64(settle)))), row})
+		return table.Outcome{Fate: table.Unknown}
+	}
+	s.service.applied[row.key] = row.number
+	return table.Outcome{Fate: table.Written}
+}
+
+func (s *simulation) check(lane *shuffle.Lane) {
+	last := map[string]int{}
+	for i, k := range s.keys {
+		if !s.bad[i] {
+			last[k] = i
+		}
+		if s.ends[i] != 1 {
+			s.t.Errorf("row %d became final %d times", i, s.ends[i])
+		}
+		if s.bad[i] && s.end[i] == Written {
+			s.t.Errorf("row %d was refused and is called written", i)
+		}
+	}
+	for k, want := range last {
+		if got, ok := s.service.applied[k]; !ok || got != want {
+			s.t.Errorf("%s holds row %d (%v), want row %d", k, got, ok, want)
+		}
+		if s.end[want] != Written {
+			s.t.Errorf("row %d is the last of %s and is not called written", want, k)
+		}
+	}
+	if lane.Bytes() != 0 {
+		s.t.Errorf("%d bytes are still counted", lane.Bytes())
+	}
+}
+
+func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {
+	ends := map[int]End{}
+	lane := new(shuffle.Lane)
+	c := New(lane, Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) {
+		ends[number(r)] = end
+		lane.Final(r)
+	}})
+	for _, b := range rowsOf([]string{"k", "k", "k", "k"}, 4) {
+		lane.Push(b)
+	}
+	now := time.Unix(1, 0)
+	fly := func(want int, fate table.Fate) {
+		t.Helper()
+		f := new(Flight)
+		if !c.Cut(now, f) || len(f.Rows) != 1 || number(f.Rows[0]) != want {
+			t.Fatalf("the batch is not row %d: %v", want, f.Rows)
+		}
+		f.Outcomes[0] = table.Outcome{Fate: fate}
+		c.Done(now, f)
+	}
+	fly(0, table.Written) // in flight while 1, 2, 3 queue up behind it
+	fly(3, table.Refused) // supersedes 1 and 2
+	fly(2, table.Refused)
+	fly(1, table.Written)
+	want := map[int]End{0: Written, 1: Written, 2: Rejected, 3: Rejected}
+	if fmt.Sprint(ends) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", ends, want)
+	}
+	if !c.Idle() || c.Remaining() != 0 {
+		t.Error("rows remain")
+	}
+}
+
+func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
+	ends := map[int]End{}
+	lane := new(shuffle.Lane)
+	c := New(lane, Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) { ends[number(r)] = end }})
+	blocks := rowsOf([]string{"a", "b", "a", "b"}, 4)
+	for i := range blocks[0].Rows {
+		blocks[0].Rows[i].Hash = 7 // as if all keys collided
+	}
+	lane.Push(blocks[0])
+	now := time.Unix(1, 0)
+	for !c.Idle() || lane.Rows() > 0 {
+		f := new(Flight)
+		if !c.Cut(now, f) {
+			t.Fatal("nothing to send")
+		}
+		for i := range f.Outcomes {
+			f.Outcomes[i] = table.Outcome{Fate: table.Written}
+		}
+		c.Done(now, f)
+	}
+	if ends[2] != Written || ends[3] != Written {
+		t.Errorf("the last rows of a and b were not both written: %v", ends)
+	}
+}
+
+func TestBatchesKeepTheirLimits(t *testing.T) {
+	for _, tt := range []struct{ rows, want int }{{0, 0}, {1, 1}, {199, 1}, {200, 1}, {201, 2}, {400, 2}, {401, 3}} {
+		lane := new(shuffle.Lane)
+		c := New(lane, Options{Final: func(table.Ref, End, table.Outcome) {}})
+		var keys []string
+		for i := range tt.rows {
+			keys = append(keys, fmt.Sprint(i))
+		}
+		for _, b := range rowsOf(keys, 64) {
+			lane.Push(b)
+		}
+		got := 0
+		for f := new(Flight); c.Cut(time.Unix(1, 0), f); f = new(Flight) {
+			if len(f.Rows) > table.MaxBatchRows {
+				t.Errorf("a batch of %d rows", len(f.Rows))
+			}
+			got++
+		}
+		if got != tt.want {
+			t.Errorf("%d rows went into %d batches, want %d", tt.rows, got, tt.want)
+		}
+	}
+}
