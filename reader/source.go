@@ -44,15 +44,16 @@ type Source struct {
 	HeaderEnd int64    // offset of the first data record
 	Renamed   []string // what was done to names that were empty or came twice, a sentence each
 
-	dialect    Dialect
-	splitBytes int
-	file       io.Reader
-	closer     io.Closer
-	carry      []byte // read, but not yet delivered
-	offset     int64  // of carry
-	number     int
-	eof        bool
-	peeked     *Split
+	dialect     Dialect
+	splitBytes  int
+	headerLines int
+	file        io.Reader
+	closer      io.Closer
+	carry       []byte // read, but not yet delivered
+	offset      int64  // of carry
+	number      int
+	eof         bool
+	peeked      *Split
 }
 
 // Open opens a source and reads its header. A source that cannot hold CSV text (compressed, Parquet, UTF-16) is
@@ -202,50 +203,81 @@ func (s *Source) fill(buf []byte) ([]byte, error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// readHeader takes the byte order mark and the header off the first split and leaves the rest peeked.
+// readHeader takes the byte order mark, empty lines and the header off the front of the source and leaves the rest of
+// the split peeked.
 func (s *Source) readHeader() error {
-	sp, err := s.Next()
-	if errors.Is(err, io.EOF) {
-		return s.nameWithoutRecords()
-	}
-	if err != nil {
-		return err
-	}
-	if err := refuseFormat(s.Path, sp.Data); err != nil {
-		return err
-	}
-	skip := 0
-	if bytes.HasPrefix(sp.Data, byteOrderMark) {
-		skip = len(byteOrderMark)
-	}
 	p := NewParser(s.dialect)
-	p.Reset(sp.Data[skip:])
-	first, ok := p.Next()
-	if !ok {
-		return s.nameWithoutRecords()
+	for {
+		sp, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return s.nameWithoutRecords()
+		}
+		if err != nil {
+			return err
+		}
+		skip := 0
+		if sp.Offset == 0 {
+			if err := refuseFormat(s.Path, sp.Data); err != nil {
+				return err
+			}
+			if bytes.HasPrefix(sp.Data, byteOrderMark) {
+				skip = len(byteOrderMark)
+			}
+		}
+		p.Reset(sp.Data[skip:])
+		first, ok := p.Next()
+		if !ok {
+			s.HeaderEnd = sp.Offset + int64(len(sp.Data))
+			s.headerLines += p.Lines()
+			continue // empty lines only
+		}
+		if s.dialect.NoHeader {
+			return s.numberColumns(sp, skip, p, len(first.Fields), first.Bad != nil)
+		}
+		return s.nameColumns(sp, skip, first)
 	}
-	if first.Bad != nil {
-		return fmt.Errorf("read header of %s: %s", s.Path, first.Bad.Message)
+}
+
+// numberColumns finds how many columns there are without a header. A bad first record will be rejected when it is
+// loaded; if it can, a later one tells the number of fields.
+func (s *Source) numberColumns(sp Split, skip int, p *Parser, width int, bad bool) (err error) {
+	for bad {
+		rec, ok := p.Next()
+		if !ok {
+			break
+		}
+		if bad = rec.Bad != nil; !bad {
+			width = len(rec.Fields)
+		}
 	}
-	if s.dialect.NoHeader {
-		s.Columns, err = numberedNames(s.Path, len(first.Fields), s.dialect.Names)
-	} else {
-		end := skip + int(first.Mark.End)
-		s.Header = append([]byte(nil), sp.Data[skip+int(first.Mark.Start):end]...)
-		skip = end
-		s.Columns, s.Renamed, err = headerNames(s.Path, first.Fields)
+	s.Columns, err = numberedNames(s.Path, width, s.dialect.Names)
+	s.begin(sp, skip)
+	return err
+}
+
+// nameColumns takes the names from the header, which is in sp behind skip bytes.
+func (s *Source) nameColumns(sp Split, skip int, header Record) (err error) {
+	if header.Bad != nil {
+		return fmt.Errorf("read header of %s: %s", s.Path, header.Bad.Message)
 	}
-	if err != nil {
+	if s.Columns, s.Renamed, err = headerNames(s.Path, header.Fields); err != nil {
 		return err
 	}
-	s.HeaderEnd = int64(skip)
-	sp.Data, sp.Offset = sp.Data[skip:], sp.Offset+int64(skip)
-	if len(sp.Data) > 0 {
-		s.peeked = &sp
-	} else {
-		s.number-- // the header was all there was: the next split is the first
-	}
+	start, end := skip+int(header.Mark.Start), skip+int(header.Mark.End)
+	s.Header = append([]byte(nil), sp.Data[start:end]...)
+	s.headerLines += bytes.Count(sp.Data[:end], []byte{'\n'})
+	s.begin(sp, end)
 	return nil
+}
+
+// begin makes sp, from skip on, the first split of data.
+func (s *Source) begin(sp Split, skip int) {
+	s.HeaderEnd = sp.Offset + int64(skip)
+	s.number = 0
+	if rest := sp.Data[skip:]; len(rest) > 0 {
+		s.peeked = &Split{Data: rest, Offset: s.HeaderEnd}
+		s.number = 1
+	}
 }
 
 func (s *Source) nameWithoutRecords() error {
@@ -256,8 +288,8 @@ func (s *Source) nameWithoutRecords() error {
 	return nil
 }
 
-// HeaderLines returns the number of lines before the first data record.
-func (s *Source) HeaderLines() int { return bytes.Count(s.Header, []byte{'\n'}) }
+// HeaderLines returns the number of lines before the first data record's split.
+func (s *Source) HeaderLines() int { return s.headerLines }
 
 func numberedNames(path string, n int, given []string) ([]string, error) {
 	if given != nil {

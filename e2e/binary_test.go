@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the path of tsimport as TestMain has built it.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "tsimport-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "tsimport")
+	if out, err := exec.Command("go", "build", "-o", binary, "tsimport/cmd/tsimport").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build tsimport: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// processTimeout is how long a server may take to get ready or to stop before it is killed and the test fails.
+const processTimeout = 30 * time.Second
+
+// served is a running `tsimport serve`.
+type served struct {
+	URL, Instance, AccessKeyID, AccessKeySecret string
+
+	cmd     *exec.Cmd
+	stderr  bytes.Buffer // complete once the process has ended
+	stopped bool
+}
+
+// startServe runs `tsimport serve` on a free port, by default on a new store, and returns when it is ready. At the end
+// of the test it is stopped by SIGTERM and must exit with 0 or 143.
+func startServe(t testing.TB, args ...string) *served {
+	t.Helper()
+	command := []string{"serve", "--listen", "127.0.0.1:0"}
+	if !slices.Contains(args, "--store") {
+		command = append(command, "--store", filepath.Join(t.TempDir(), "store"))
+	}
+	s := &served{cmd: exec.Command(binary, append(command, args...)...)}
+	s.cmd.Stderr = &s.stderr
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !s.stopped {
+			s.stop(t)
+		}
+	})
+	killer := time.AfterFunc(processTimeout, func() { s.cmd.Process.Kill() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if !killer.Stop() || err != nil {
+		s.kill(t)
+		t.Fatalf("serve gave no ready line: %q, %v; stderr:\n%s", line, err, s.stderr.Bytes())
+	}
+	if err := s.parse(line); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// parse reads the ready line.
+func (s *served) parse(line string) error {
+	fields := map[string]*string{
+		"url": &s.URL, "instance": &s.Instance, "access_key_id": &s.AccessKeyID, "access_key_secret": &s.AccessKeySecret,
+	}
+	for _, f := range strings.Fields(line) {
+		name, value, _ := strings.Cut(f, "=")
+		if fields[name] == nil || value == "" {
+			return fmt.Errorf("ready line %q: unexpected %q", line, f)
+		}
+		*fields[name] = value
+		delete(fields, name)
+	}
+	if len(fields) > 0 {
+		return fmt.Errorf("ready line %q: %d fields are missing", line, len(fields))
+	}
+	return nil
+}
+
+// stop ends the server by SIGTERM and checks its exit code.
+func (s *served) stop(t testing.TB) {
+	t.Helper()
+	s.stopped = true
+	killer := time.AfterFunc(processTimeout, func() { s.cmd.Process.Kill() })
+	defer killer.Stop()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Errorf("stop serve: %v", err)
+	}
+	s.cmd.Wait() // its error is the exit code below
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 && code != 128+int(syscall.SIGTERM) {
+		t.Errorf("serve ended with %v, want exit code 0 or 143; stderr:\n%s", s.cmd.ProcessState, s.stderr.Bytes())
+	}
+}
+
+// kill ends the server by SIGKILL, as a crash would.
+func (s *served) kill(t testing.TB) {
+	t.Helper()
+	s.stopped = true
+	s.cmd.Process.Kill() // it may have ended by itself
+	s.cmd.Wait()
+}
+
+// runBinary runs tsimport to its end and returns its outputs and exit code.
+func runBinary(t testing.TB, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
+	var out, errOut bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(nil), io.Writer(&out), &errOut
+	killer := time.AfterFunc(processTimeout, func() {
+		if cmd.Process != nil {
+			cmd.Process.Kill()
+		}
+	})
+	defer killer.Stop()
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		t.Fatalf("run tsimport %q: %v", args, err)
+	}
+	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+}

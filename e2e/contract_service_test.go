@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
+)
+
+// service is what a contract test talks to: a `tsimport serve` of its own, or the real instance of the environment.
+type service struct {
+	*tablestore.TableStoreClient
+	endpoint, instance, keyID, secret string
+	real                              bool
+}
+
+// openService starts a server, or takes the instance that TABLESTORE_TEST_… names. The SDK does not retry.
+func openService(t testing.TB) *service {
+	t.Helper()
+	s := &service{
+		endpoint: strings.TrimSuffix(os.Getenv("TABLESTORE_TEST_ENDPOINT"), "/"),
+		instance: os.Getenv("TABLESTORE_TEST_INSTANCE"),
+		keyID:    os.Getenv("TABLESTORE_TEST_ACCESS_KEY_ID"),
+		secret:   os.Getenv("TABLESTORE_TEST_ACCESS_KEY_SECRET"),
+	}
+	s.real = s.endpoint != "" && s.instance != "" && s.keyID != "" && s.secret != ""
+	if !s.real {
+		p := startServe(t, "--quiet")
+		s.endpoint, s.instance, s.keyID, s.secret = p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret
+	}
+	s.TableStoreClient = newClient(s.endpoint, s.instance, s.keyID, s.secret)
+	return s
+}
+
+func newClient(endpoint, instance, keyID, secret string) *tablestore.TableStoreClient {
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.RetryTimes = 0
+	return tablestore.NewClientWithConfig(endpoint, instance, keyID, secret, "", config)
+}
+
+// table is a table of one test.
+type table struct {
+	*service
+	name string
+	keys []tablestore.PrimaryKeySchema
+}
+
+// tableOptions of newTable; the zero value is one version, kept for ever, and the key pk1 STRING, pk2 INTEGER.
+type tableOptions struct {
+	versions  int
+	ttl       int   // seconds
+	deviation int64 // seconds
+	keys      []tablestore.PrimaryKeyType
+	defined   []tablestore.DefinedColumnSchema
+}
+
+var stringInteger = []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_STRING, tablestore.PrimaryKeyType_INTEGER}
+
+// tableNumber and tablePrefix make names that no other run on the same instance uses.
+var (
+	tableNumber atomic.Int64
+	tablePrefix = fmt.Sprintf("tsimport_contract_%d_%d", time.Now().UnixMilli(), os.Getpid())
+)
+
+func newTableName() string { return fmt.Sprintf("%s_%d", tablePrefix, tableNumber.Add(1)) }
+
+// newTable creates a table that takes writes, and deletes it at the end of the test.
+func (s *service) newTable(t testing.TB, o tableOptions) *table {
+	t.Helper()
+	tb := &table{service: s, name: newTableName()}
+	if o.keys == nil {
+		o.keys = stringInteger
+	}
+	meta := &tablestore.TableMeta{TableName: tb.name}
+	for i, typ := range o.keys {
+		name := fmt.Sprintf("pk%d", i+1)
+		meta.AddPrimaryKeyColumn(name, typ)
+		tb.keys = append(tb.keys, tablestore.PrimaryKeySchema{Name: &name, Type: &typ})
+	}
+	for _, d := range o.defined {
+		meta.AddDefinedColumn(d.Name, d.ColumnType)
+	}
+	option := &tablestore.TableOption{TimeToAlive: -1, MaxVersion: max(1, o.versions), DeviationCellVersionInSec: o.deviation}
+	if o.ttl != 0 {
+		option.TimeToAlive = o.ttl
+	}
+	if err := s.create(meta, option); err != nil {
+		t.Fatal(err)
+	}
+	s.dropLater(t, tb.name)
+	s.awaitTable(t, tb)
+	return tb
+}
+
+func (s *service) create(meta *tablestore.TableMeta, option *tablestore.TableOption) error {
+	_, err := s.CreateTable(&tablestore.CreateTableRequest{
+		TableMeta: meta, TableOption: option, ReservedThroughput: &tablestore.ReservedThroughput{},
+	})
+	return err
+}
+
+// dropLater deletes a table of the real instance at the end of the test; an engine's goes with its store.
+func (s *service) dropLater(t testing.TB, name string) {
+	if !s.real {
+		return
+	}
+	t.Cleanup(func() {
+		if _, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name}); err != nil && refusalOf(err).code != "OTSObjectNotExist" {
+			t.Errorf("table %s is left behind: %v", name, err)
+		}
+	})
+}
+
+// awaitTable returns when the table takes writes: the real service needs up to a minute, an engine no time.
+func (s *service) awaitTable(t testing.TB, tb *table) {
+	t.Helper()
+	key := make([]any, len(tb.keys))
+	for i, k := range tb.keys {
+		switch *k.Type {
+		case tablestore.PrimaryKeyType_INTEGER:
+			key[i] = int64(0)
+		case tablestore.PrimaryKeyType_STRING:
+			key[i] = ""
+		default:
+			key[i] = []byte{}
+		}
+	}
+	deadline := time.NewTimer(2 * time.Minute)
+	defer deadline.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := tb.do(tb.delete(tb.key(key...)))
+		code := refusalOf(err).code
+		if err == nil {
+			return
+		}
+		if !s.real || code != "OTSTableNotReady" && code != "OTSPartitionUnavailable" && code != "OTSObjectNotExist" {
+			t.Fatalf("table %s takes no writes: %v", tb.name, err)
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			t.Fatalf("table %s is not ready: %v", tb.name, err)
+		}
+	}
+}
+
+// refusal is an error of the service. As an expectation, an empty message is any.
+type refusal struct {
+	status  int
+	code    string
+	message string
+}
+
+// accepted is no refusal.
+var accepted = refusal{}
+
+func invalid(message string) refusal   { return refusal{400, "OTSParameterInvalid", message} }
+func invalidPK(message string) refusal { return refusal{400, "OTSInvalidPK", message} }
+
+var (
+	conditionFailed = refusal{403, "OTSConditionCheckFail", "Condition check failed."}
+	noSuchTable     = refusal{404, "OTSObjectNotExist", "Requested table does not exist."}
+)
+
+// refusalOf is what the service said; an error that is not the service's has its text as code.
+func refusalOf(err error) refusal {
+	var e *tablestore.OtsError
+	switch {
+	case err == nil:
+		return accepted
+	case errors.As(err, &e):
+		return refusal{e.HttpStatusCode, e.Code, e.Message}
+	}
+	return refusal{code: err.Error()}
+}
+
+func (want refusal) matches(got refusal) bool {
+	if want.message == "" && want.code != "" {
+		got.message = ""
+	}
+	return got == want
+}
+
+// check fails the test unless err is the refusal wanted.
+func check(t testing.TB, err error, want refusal) {
+	t.Helper()
+	if got := refusalOf(err); !want.matches(got) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// checkRow fails the test unless a row of a batch was answered with the refusal wanted, whose status does not count.
+func checkRow(t testing.TB, row tablestore.RowResult, want refusal) {
+	t.Helper()
+	want.status = 0
+	if got := (refusal{0, row.Error.Code, row.Error.Message}); row.IsSucceed != (want == accepted) || !want.matches(got) {
+		t.Errorf("row %d: got %+v, want %+v", row.Index, got, want)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func diff(t testing.TB, got, want any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
