@@ -1,0 +1,387 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/engine/faults"
+	"tsimport/reader"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
+	w := newWorld(t)
+	long := strings.Repeat("k", table.MaxKeyBytes+1)
+	text := "id,n,s\r\n" +
+		"a,1,x\r\n" +
+		"b,not a number,\"multi\nline\"\r\n" +
+		"c,3\r\n" +
+		",4,y\r\n" +
+		long + ",5,z\r\n" +
+		"d,6,\xff\r\n" +
+		"e,7,\"open\"ed\r\n" +
+		"f,8,last"
+	cfg := w.config(w.file("in.csv", text))
+	cfg.Columns.Types["n"] = Type{Type: table.Integer}
+	r := w.load(cfg)
+	if r.ExitCode != ExitRejects || r.Read != 8 || r.Written != 2 || r.Rejected != 6 {
+		t.Errorf("exit %d, %d read, %d written, %d rejected", r.ExitCode, r.Read, r.Written, r.Rejected)
+	}
+	w.wantRows(contents{"a": {"n": "1", "s": "x"}, "f": {"n": "8", "s": "last"}})
+
+	kept, err := os.ReadFile(filepath.Join(r.RunDir, "rejects.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := strings.Index(text, "b,"), strings.Index(text, "f,")
+	if diff := cmp.Diff(text[:strings.Index(text, "a,")]+text[from:to], string(kept)); diff != "" {
+		t.Errorf("rejects.csv (-want +got):\n%s", diff)
+	}
+	type reason struct {
+		Record, Line, Offset int64
+		Column, Code         string
+	}
+	var got []reason
+	for _, l := range lines(t, filepath.Join(r.RunDir, "rejects.jsonl")) {
+		var one reason
+		if err := json.Unmarshal([]byte(l), &one); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, one)
+	}
+	at := func(s string) int64 { return int64(strings.Index(text, s)) }
+	want := []reason{
+		{2, 3, at("b,"), "n", table.CodeType},
+		{3, 5, at("c,"), "", table.CodeRagged},
+		{4, 6, at(",4,"), "id", table.CodeNullKey},
+		{5, 7, at(long), "id", table.CodeKeyTooLong},
+		{6, 8, at("d,6"), "s", table.CodeUTF8},
+		{7, 9, at("e,7"), "", table.CodeQuote},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rejects.jsonl (-want +got):\n%s", diff)
+	}
+
+	corrected := strings.NewReplacer("not a number", "2", "c,3\r", "c,3,\r", ",4,y", "g,4,y", long, "h", "\xff", "ok", "\"open\"ed", "opened").Replace(string(kept))
+	again := w.config(w.file("corrected.csv", corrected))
+	again.Columns.Types["n"] = Type{Type: table.Integer}
+	again.RunDir = filepath.Join(w.dir, "again")
+	if r := w.load(again); r.ExitCode != ExitOK || r.Written != 6 {
+		t.Errorf("the corrected rejects: exit %d, %d written", r.ExitCode, r.Written)
+	}
+	if rows := w.rows(); len(rows) != 8 || rows["b"]["s"] != "multi\nline" {
+		t.Errorf("%d rows: %v", len(rows), rows)
+	}
+}
+
+func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range 5000 {
+		if i%10 == 9 {
+			fmt.Fprintf(&b, "k%d,bad\n", i)
+		} else {
+			fmt.Fprintf(&b, "k%d,%d\n", i, i)
+		}
+	}
+	for _, tt := range []struct {
+		limit          string
+		exit           int
+		rejected, read int64
+		atLeast        bool
+	}{
+		{"0", ExitErrorLimit, 1, 10, false},
+		{"1", ExitErrorLimit, 2, 20, false},
+		{"100", ExitErrorLimit, 101, 1010, false},
+		{"499", ExitErrorLimit, 500, 5000, false},
+		{"500", ExitRejects, 500, 5000, false},
+		{"-1", ExitRejects, 500, 5000, false},
+		{"10%", ExitRejects, 500, 5000, false},
+		{"9.9%", ExitErrorLimit, 100, 1000, false},
+	} {
+		t.Run(tt.limit, func(t *testing.T) {
+			w := newWorld(t)
+			cfg := w.config(w.file("in.csv", b.String()))
+			cfg.Columns.Types["n"] = Type{Type: table.Integer}
+			cfg.Read.SplitBytes = 777
+			var err error
+			if cfg.Limits.MaxErrors, err = ParseMaxErrors(tt.limit); err != nil {
+				t.Fatal(err)
+			}
+			r := w.load(cfg)
+			if r.ExitCode != tt.exit || r.Rejected != tt.rejected || r.Read != tt.read {
+				t.Errorf("exit %d, %d rejected, %d read; want %d, %d, %d", r.ExitCode, r.Rejected, r.Read, tt.exit, tt.rejected, tt.read)
+			}
+			if n := int64(len(w.rows())); n != r.Written {
+				t.Errorf("%d rows in the table, %d written", n, r.Written)
+			}
+			if kept := lines(t, filepath.Join(r.RunDir, "rejects.csv")); int64(len(kept)) != r.Rejected+1 {
+				t.Errorf("rejects.csv has %d lines, want the header and %d records", len(kept), r.Rejected)
+			}
+		})
+	}
+	for _, bad := range []string{"", "x", "-2", "101%", "-1%", "1.5", "NaN%"} {
+		if _, err := ParseMaxErrors(bad); err == nil {
+			t.Errorf("max errors %q was accepted", bad)
+		}
+	}
+}
+
+func TestALimitReadsSoManyRecords(t *testing.T) {
+	text := "id,n\n" + "a,1\nb,x\nc,3\nd,4\ne,5\n"
+	for limit, want := range map[int64]int{1: 1, 2: 1, 3: 2, 5: 4, 6: 4, 0: 4} {
+		w := newWorld(t)
+		cfg := w.config(w.file("in.csv", text))
+		cfg.Columns.Types["n"] = Type{Type: table.Integer}
+		cfg.Limits.Records = limit
+		r := w.load(cfg)
+		if n := len(w.rows()); n != want || limit > 0 && r.Read != min(limit, 5) {
+			t.Errorf("limit %d: %d rows, %d read", limit, n, r.Read)
+		}
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n,3\n"))
+	cfg.DryRun = true
+	r := w.load(cfg)
+	if r.Written != 0 || r.Unfinished != 2 || r.Rejected != 1 || r.ExitCode != ExitRejects || r.Requests != 0 {
+		t.Errorf("%+v", r)
+	}
+	if w.plan.Requests() != 0 {
+		t.Error("rows were sent")
+	}
+	if _, err := Run(context.Background(), func() Config { c := w.config(cfg.Inputs...); c.Target.Create = false; return c }()); !isUsage(err) {
+		t.Errorf("the dry run made the table: %v", err)
+	}
+}
+
+func isUsage(err error) bool {
+	var u *UsageError
+	return errors.As(err, &u)
+}
+
+func TestRepeatedKeysSupersedeWhileTheyWait(t *testing.T) {
+	w := newWorld(t)
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range 20000 {
+		fmt.Fprintf(&b, "k%d,%d\n", i%7, i)
+	}
+	r := w.load(w.config(w.file("in.csv", b.String())))
+	if r.Superseded == 0 || r.Written+r.Superseded != 20000 {
+		t.Errorf("%d written, %d superseded", r.Written, r.Superseded)
+	}
+	want := contents{}
+	for i := 19993; i < 20000; i++ {
+		want[fmt.Sprintf("k%d", i%7)] = map[string]string{"n": fmt.Sprint(i)}
+	}
+	w.wantRows(want)
+}
+
+func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
+	w := newWorld(t)
+	drain, stop := context.WithCancelCause(context.Background())
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N == 3 {
+			stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+		}
+		return faults.Fault{}
+	}
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range 100_000 {
+		fmt.Fprintf(&b, "k%d,%d\n", i, i)
+	}
+	cfg := w.config(w.file("in.csv", b.String()))
+	cfg.Write.Concurrency, cfg.Read.SplitBytes = 2, 4096
+	cfg.Drain = drain
+	r := w.load(cfg)
+	if r.State != StateInterrupted || r.ExitCode != ExitInterrupted {
+		t.Errorf("state %q, exit %d", r.State, r.ExitCode)
+	}
+	if r.Written == 0 || r.Written == 100_000 || int64(len(w.rows())) != r.Written {
+		t.Errorf("%d written, %d in the table", r.Written, len(w.rows()))
+	}
+}
+
+func TestASecondInterruptStopsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	hard, stop := context.WithCancelCause(context.Background())
+	w.plan.Decide = func(faults.Request) faults.Fault {
+		stop(&Interrupted{Signal: "a test", ExitCode: ExitTerminated})
+		return faults.Fault{Action: faults.ApplyLate, Delay: lateness}
+	}
+	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
+	cfg.Write.Settle = time.Hour // must not be waited for
+	r, err := Run(hard, cfg)
+	if err != nil || r.ExitCode != ExitTerminated || r.Unfinished != 1 {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if err := r.balance(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALoadWithoutProgressGivesUpAndRejectsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.plan.Decide = func(faults.Request) faults.Fault {
+		return faults.Fault{Action: faults.Refuse, Code: "OTSPartitionUnavailable"}
+	}
+	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
+	cfg.Write.RetryFor = 50 * time.Millisecond
+	r, err := Run(context.Background(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
+		t.Errorf("error %v does not name the last answer", err)
+	}
+	if r.ExitCode != ExitFailed || r.Rejected != 0 || r.Unfinished != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestFatalAnswersStopTheLoad(t *testing.T) {
+	for _, f := range []faults.Fault{
+		{Action: faults.Refuse, Code: "OTSAuthFailed"},
+		{Action: faults.Refuse, Code: "OTSNoPermissionAccess"},
+		{Action: faults.Refuse, Code: "OTSObjectNotExist"},
+		{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSObjectNotExist") }},
+	} {
+		w := newWorld(t)
+		w.plan.Decide = func(faults.Request) faults.Fault { return f }
+		r, err := Run(context.Background(), w.config(w.file("in.csv", "id,n\na,1\nb,2\n")))
+		if err == nil || r.ExitCode != ExitFailed || r.Rejected != 0 || r.Unfinished == 0 {
+			t.Errorf("%s: %v, %+v", f.Code, err, r)
+		}
+		if err := r.balance(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTheBadRowOfARefusedRequestIsFound(t *testing.T) {
+	w := newWorld(t)
+	// The service refuses any request that holds the row, as it would for a limit that is not known here.
+	w.plan.Decide = nil
+	cfg := w.config(w.file("in.csv", func() string {
+		var b strings.Builder
+		b.WriteString("id,n\n")
+		for i := range 150 {
+			fmt.Fprintf(&b, "k%03d,%d\n", i, i)
+		}
+		return b.String()
+	}()))
+	var refused atomic.Int64
+	cfg.Target.Client.Transport = refusing{base: w.server.Transport(), word: []byte("k077"), count: &refused}
+	r := w.load(cfg)
+	if r.Written != 149 || r.Rejected != 1 || refused.Load() < 7 {
+		t.Errorf("%d written, %d rejected after %d refusals", r.Written, r.Rejected, refused.Load())
+	}
+	if kept := lines(t, filepath.Join(r.RunDir, "rejects.csv")); len(kept) != 2 || kept[1] != "k077,77" {
+		t.Errorf("rejects.csv: %q", kept)
+	}
+}
+
+func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
+	w := newWorld(t)
+	// A record beyond the limit cannot be read; the rows before it can.
+	var b bytes.Buffer
+	b.WriteString("id,n\na,1\nb,2\n\"")
+	b.Write(bytes.Repeat([]byte{'x'}, reader.MaxRecordBytes+2<<20))
+	cfg := w.config(w.file("in.csv", b.String()))
+	cfg.Columns.Types["n"] = Type{Type: table.String}
+	cfg.Target.Key[0].Type = table.String
+	r, err := Run(context.Background(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "byte 13") {
+		t.Errorf("error %v does not say where", err)
+	}
+	if r == nil || r.ExitCode != ExitFailed || r.Written != 2 {
+		t.Fatalf("%+v", r)
+	}
+	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})
+}
+
+func TestARunFolderThatCannotBeWrittenStopsTheLoad(t *testing.T) {
+	t.Run("before the first row", func(t *testing.T) {
+		w := newWorld(t)
+		cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
+		cfg.RunDir = filepath.Join(w.file("file", ""), "run")
+		if r, err := Run(context.Background(), cfg); err == nil || r != nil {
+			t.Errorf("%v, %+v", err, r)
+		}
+	})
+	t.Run("disk full while rejecting", func(t *testing.T) {
+		if _, err := os.Stat("/dev/full"); err != nil {
+			t.Skip("no /dev/full to play the full disk")
+		}
+		w := newWorld(t)
+		cfg := w.config(w.file("in.csv", "id,n\na,1\n,2\nb,3\n"))
+		if err := os.MkdirAll(cfg.RunDir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("/dev/full", filepath.Join(cfg.RunDir, runfolder.RejectsFile(0))); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(context.Background(), cfg)
+		if err == nil || r.ExitCode != ExitFailed {
+			t.Errorf("%v, %+v", err, r)
+		}
+		if err := r.balance(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
+	w := newWorld(t)
+	a := w.file("a.csv", "id,x,y\n1,a,b\nbad\n")
+	b := w.file("b.csv", "y,id,x\nd,2,c\nworse\n")
+	c := w.file("c.csv", "id,x\n3,e\n")
+	if _, err := Run(context.Background(), w.config(a, b, c)); !isUsage(err) || !strings.Contains(err.Error(), "c.csv") {
+		t.Errorf("error %v does not name the file", err)
+	}
+	r := w.load(w.config(a, b))
+	w.wantRows(contents{"1": {"x": "a", "y": "b"}, "2": {"x": "c", "y": "d"}})
+	for name, want := range map[string]string{"rejects.csv": "id,x,y bad", "rejects-2.csv": "y,id,x worse"} {
+		if got := strings.Join(lines(t, filepath.Join(r.RunDir, name)), " "); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAnEarlierRunInTheFolderIsKept(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", "id,n\na,1\n,2\n"))
+	w.load(cfg)
+	cfg.Inputs = []string{w.file("ok.csv", "id,n\na,1\n")}
+	w.load(cfg)
+	if kept := lines(t, filepath.Join(cfg.RunDir, "attempt-1", "rejects.csv")); len(kept) != 2 {
+		t.Errorf("the first run's rejects: %q", kept)
+	}
+	if now := lines(t, filepath.Join(cfg.RunDir, "rejects.csv")); now != nil {
+		t.Errorf("the second run's rejects: %q", now)
+	}
+}
+
+func TestTheLedgerIsChecked(t *testing.T) {
+	r := Report{Read: 10, Written: 4, Rejected: 3, Superseded: 2, Unfinished: 1}
+	if err := r.balance(); err != nil {
+		t.Error(err)
+	}
+	r.Written++
+	if r.balance() == nil {
+		t.Error("11 rows out of 10 balance")
+	}
+}
