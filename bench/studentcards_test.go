@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func generate(t testing.TB, s StudentCards) [][]string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := s.WriteCSV(context.Background(), &out); err != nil {
+		t.Fatal(err)
+	}
+	records, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records[1:]
+}
+
+func TestAPermutationIsABijectionAndItsInverse(t *testing.T) {
+	for _, n := range []uint64{1, 2, 3, 5, 100, 1000, 4096, 4097} {
+		p := newPermutation(n, 42)
+		seen := map[uint64]bool{}
+		for i := range n {
+			j := p.at(i)
+			if j >= n || seen[j] {
+				t.Fatalf("n %d: %d goes to %d", n, i, j)
+			}
+			seen[j] = true
+			if back := p.from(j); back != i {
+				t.Fatalf("n %d: %d goes to %d and back to %d", n, i, j, back)
+			}
+		}
+	}
+}
+
+func TestTheThreeOrdersHoldTheSameRows(t *testing.T) {
+	for _, rows := range []uint64{0, 1, 19, 20, 21, 1234} {
+		var sorted [][]string
+		for _, order := range []Order{Arrival, Sorted, Random} {
+			got := generate(t, StudentCards{Rows: rows, Order: order, Seed: 7})
+			if uint64(len(got)) != rows {
+				t.Fatalf("%s: %d rows, want %d", order, len(got), rows)
+			}
+			if order == Sorted && !slices.IsSortedFunc(got, func(a, b []string) int { return strings.Compare(a[0], b[0]) }) {
+				t.Error("sorted is not by CardID")
+			}
+			if order == Arrival && !slices.IsSortedFunc(got, func(a, b []string) int { return number(a[3]) - number(b[3]) }) {
+				t.Error("arrival is not by OrderNumber")
+			}
+			slices.SortFunc(got, func(a, b []string) int { return slices.Compare(a, b) })
+			if sorted == nil {
+				sorted = got
+			}
+			if !slices.EqualFunc(got, sorted, slices.Equal[[]string]) {
+				t.Errorf("%d rows: %s holds other rows", rows, order)
+			}
+		}
+	}
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
+	rows := generate(t, StudentCards{Rows: 50_000, Seed: 1})
+	sellerOf, perSeller, perCard, orders := map[string]string{}, map[string]int{}, map[string]int{}, map[string]bool{}
+	firstHalf := map[string]int{}
+	for i, r := range rows {
+		card, seller, device := r[0], r[1], r[2]
+		if d := number(device); d < 0 || d > 999_999 {
+			t.Fatalf("device %s", device)
+		}
+		if s, ok := sellerOf[device]; ok && s != seller {
+			t.Fatalf("device %s belongs to %s and %s", device, s, seller)
+		}
+		sellerOf[device] = seller
+		if seller[0] < 'A' || seller[0] > 'Z' || strings.Trim(seller[1:], "0123456789") != "" {
+			t.Fatalf("seller %s is not a letter and digits", seller)
+		}
+		if orders[r[3]] {
+			t.Fatalf("order %s twice", r[3])
+		}
+		orders[r[3]] = true
+		perSeller[seller]++
+		perCard[card]++
+		if i < len(rows)/2 {
+			firstHalf[card]++
+		}
+	}
+	most := 0
+	for _, n := range perSeller {
+		most = max(most, n)
+	}
+	if len(perSeller) > sellers || most < len(rows)/6 {
+		t.Errorf("%d sellers, the largest has %d of %d purchases: want few and skewed", len(perSeller), most, len(rows))
+	}
+	for card, n := range perCard {
+		if n != purchasesByCard || firstHalf[card] != purchasesByCard/2 {
+			t.Fatalf("card %s: %d purchases, %d in the first half of the time; want %d and %d", card, n, firstHalf[card], purchasesByCard, purchasesByCard/2)
+		}
+	}
+}
+
+func TestASeedGivesTheSameBytes(t *testing.T) {
+	var example bytes.Buffer
+	if err := (StudentCards{Rows: 10_000, Seed: 1}).WriteCSV(context.Background(), &example); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile("../examples/student-cards.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(example.Bytes(), kept) {
+		t.Error("examples/student-cards.csv is not what `tsimport gen student-cards --rows 10000` writes")
+	}
+	var other bytes.Buffer
+	if err := (StudentCards{Rows: 10_000, Seed: 2}).WriteCSV(context.Background(), &other); err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Equal(example.Bytes(), other.Bytes()) {
+		t.Error("another seed gives the same rows")
+	}
+}
+
+func TestGeneratingStops(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	stopped := errors.New("stopped")
+	cancel(stopped)
+	if err := (StudentCards{Rows: 1 << 40, Order: Random}).WriteCSV(ctx, new(bytes.Buffer)); !errors.Is(err, stopped) {
+		t.Errorf("got %v", err)
+	}
+	if err := (StudentCards{Rows: 1, Order: "none"}).WriteCSV(context.Background(), new(bytes.Buffer)); err == nil {
+		t.Error("an unknown order was accepted")
+	}
+}
+
+func BenchmarkStudentCards(b *testing.B) {
+	g := newCardGenerator(StudentCards{Rows: 1_000_000, Seed: 1})
+	var line []byte
+	i := uint64(0)
+	b.ReportAllocs()
+	for b.Loop() {
+		line = g.appendRow(line[:0], i%g.rows)
+		i++
+	}
+	b.SetBytes(int64(len(line)))
+}

@@ -1,0 +1,221 @@
+package writer
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/encode"
+	"tsimport/table"
+)
+
+// fake is a service whose answers a test makes up.
+type fake struct {
+	write    func(rows [][]byte) ([]tablestore.RowResult, error)
+	get      func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error)
+	requests int
+}
+
+func (f *fake) BatchWriteRow(r *tablestore.BatchWriteRowRequest) (*tablestore.BatchWriteRowResponse, error) {
+	f.requests++
+	var rows [][]byte
+	for _, c := range r.RowChangesGroupByTable["t"] {
+		rows = append(rows, c.Serialize())
+	}
+	results, err := f.write(rows)
+	if err != nil {
+		return nil, err
+	}
+	return &tablestore.BatchWriteRowResponse{TableToRowsResult: map[string][]tablestore.RowResult{"t": results}}, nil
+}
+
+func (f *fake) GetRow(r *tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
+	return f.get(r)
+}
+
+var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
+	Columns: []table.Column{{Name: "id", Type: table.Integer}, {Name: "v", Type: table.String}, {Name: "n", Type: table.Double}}}
+
+func num(v int64) table.Value  { return table.Value{Type: table.Integer, Int: v} }
+func str(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
+
+// batch makes n rows with the keys 0 to n−1 and what Write needs beside them.
+func batch(t *testing.T, n int, mode table.Mode) ([]table.Ref, []bool, []table.Outcome) {
+	t.Helper()
+	b, e := new(table.Block), encode.New(schema, mode, false)
+	var refs []table.Ref
+	for i := range n {
+		if why := e.Append(b, []table.Value{num(int64(i)), str("v"), {}}, table.Mark{}); why != nil {
+			t.Fatal(why)
+		}
+		refs = append(refs, table.Ref{Block: b, Index: int32(i)})
+	}
+	return refs, make([]bool, n), make([]table.Outcome, n)
+}
+
+func ok(n int) (results []tablestore.RowResult) {
+	for range n {
+		results = append(results, tablestore.RowResult{IsSucceed: true, ConsumedCapacityUnit: &tablestore.ConsumedCapacityUnit{Write: 2}})
+	}
+	return results
+}
+
+func failed(code string) tablestore.RowResult {
+	return tablestore.RowResult{Error: tablestore.Error{Code: code, Message: "why"}}
+}
+
+func TestEachRowGetsItsOwnOutcome(t *testing.T) {
+	codes := []string{"", "OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTimeout", "OTSConditionCheckFail", "OTSInvalidPK", "OTSNobodyKnows", "OTSParameterInvalid"}
+	want := []table.Fate{table.Written, table.Again, table.Again, table.Unknown, table.Refused, table.Refused, table.Refused, table.Refused}
+	f := &fake{write: func(rows [][]byte) ([]tablestore.RowResult, error) {
+		results := ok(len(rows))
+		for i, c := range codes {
+			if c != "" {
+				results[i] = failed(c)
+			}
+		}
+		return results, nil
+	}}
+	rows, repeated, outcomes := batch(t, len(codes), table.Put)
+	stats, err := New(f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+	if err != nil || stats.Requests != 1 {
+		t.Fatalf("%v, %+v", err, stats)
+	}
+	for i, o := range outcomes {
+		if o.Fate != want[i] || o.Code != codes[i] || o.Throttled != (i == 1) {
+			t.Errorf("%q: %+v", codes[i], o)
+		}
+	}
+	if outcomes[0].WriteCU != 2 {
+		t.Errorf("%d capacity units", outcomes[0].WriteCU)
+	}
+}
+
+func TestAnswersThatSayNothingLeaveEveryRowUnknown(t *testing.T) {
+	for name, write := range map[string]func([][]byte) ([]tablestore.RowResult, error){
+		"no results":       func([][]byte) ([]tablestore.RowResult, error) { return nil, nil },
+		"too few results":  func(rows [][]byte) ([]tablestore.RowResult, error) { return ok(len(rows) - 1), nil },
+		"too many results": func(rows [][]byte) ([]tablestore.RowResult, error) { return ok(len(rows) + 1), nil },
+		"the SDK panics":   func([][]byte) ([]tablestore.RowResult, error) { panic("nil pointer") },
+		"a cut connection": func([][]byte) ([]tablestore.RowResult, error) { return nil, errors.New("EOF") },
+		"an undecodable 5xx": func([][]byte) ([]tablestore.RowResult, error) {
+			return nil, &tablestore.OtsError{Code: "OTSServerUnavailable", Message: "<html>", HttpStatusCode: 502}
+		},
+	} {
+		rows, repeated, outcomes := batch(t, 3, table.Put)
+		if _, err := New(&fake{write: write}, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, o := range outcomes {
+			if o.Fate != table.Unknown {
+				t.Errorf("%s: %+v", name, o)
+			}
+		}
+	}
+}
+
+func TestARefusedRequestIsHalvedUntilTheBadRowsStandAlone(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 199, 200} {
+		for _, bad := range [][]int{{0}, {n - 1}, {0, n - 1}, {n / 2}} {
+			rows, repeated, outcomes := batch(t, n, table.Put)
+			isBad := map[string]bool{}
+			for _, i := range bad {
+				isBad[string(rows[i].Body())] = true
+			}
+			f := &fake{}
+			f.write = func(bodies [][]byte) ([]tablestore.RowResult, error) {
+				for _, b := range bodies {
+					if isBad[string(b)] {
+						return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", Message: "bad", HttpStatusCode: 400}
+					}
+				}
+				return ok(len(bodies)), nil
+			}
+			stats, err := New(f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+			if err != nil || stats.Requests != f.requests {
+				t.Fatalf("%v, %+v, %d requests", err, stats, f.requests)
+			}
+			for i, o := range outcomes {
+				if (o.Fate == table.Refused) != isBad[string(rows[i].Body())] {
+					t.Errorf("%d rows, bad %v: row %d is %+v", n, bad, i, o)
+				}
+			}
+		}
+	}
+}
+
+func TestAFatalAnswerWhileHalvingStops(t *testing.T) {
+	f := &fake{}
+	f.write = func(bodies [][]byte) ([]tablestore.RowResult, error) {
+		if len(bodies) > 2 {
+			return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400}
+		}
+		return nil, &tablestore.OtsError{Code: "OTSAuthFailed", HttpStatusCode: 403}
+	}
+	rows, repeated, outcomes := batch(t, 8, table.Put)
+	if _, err := New(f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err == nil {
+		t.Error("no error")
+	}
+	for i, o := range outcomes {
+		if o.Fate != table.Again {
+			t.Errorf("row %d: %+v", i, o)
+		}
+	}
+}
+
+func TestAConditionThatOurOwnAttemptMadeFalseIsNoReject(t *testing.T) {
+	stored := func(key int64, columns ...*tablestore.AttributeColumn) *tablestore.GetRowResponse {
+		res := &tablestore.GetRowResponse{Columns: columns}
+		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: key}}
+		return res
+	}
+	same := &tablestore.AttributeColumn{ColumnName: "v", Value: "v"}
+	for _, tt := range []struct {
+		name      string
+		mode      table.Mode
+		condition table.Existence
+		repeated  bool
+		get       *tablestore.GetRowResponse
+		err       error
+		want      table.Fate
+	}{
+		{"not tried before", table.Put, table.ExpectNotExist, false, nil, nil, table.Refused},
+		{"the row is ours", table.Put, table.ExpectNotExist, true, stored(0, same), nil, table.Written},
+		{"an update's row is ours", table.Update, table.ExpectNotExist, true, stored(0, same), nil, table.Written},
+		{"another value", table.Put, table.ExpectNotExist, true, stored(0, &tablestore.AttributeColumn{ColumnName: "v", Value: "w"}), nil, table.Refused},
+		{"another type", table.Put, table.ExpectNotExist, true, stored(0, &tablestore.AttributeColumn{ColumnName: "v", Value: []byte("v")}), nil, table.Refused},
+		{"a column more", table.Put, table.ExpectNotExist, true, stored(0, same, &tablestore.AttributeColumn{ColumnName: "x", Value: "v"}), nil, table.Refused},
+		{"a column less", table.Put, table.ExpectNotExist, true, stored(0), nil, table.Refused},
+		{"gone meanwhile", table.Put, table.ExpectNotExist, true, &tablestore.GetRowResponse{}, nil, table.Refused},
+		{"cannot be read back", table.Put, table.ExpectNotExist, true, nil, errors.New("EOF"), table.Unknown},
+		{"a put of a missing row", table.Put, table.ExpectExist, true, nil, nil, table.Refused},
+		{"a delete that is done", table.Delete, table.ExpectExist, true, nil, nil, table.Written},
+	} {
+		f := &fake{
+			write: func([][]byte) ([]tablestore.RowResult, error) {
+				return []tablestore.RowResult{failed("OTSConditionCheckFail")}, nil
+			},
+			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return tt.get, tt.err },
+		}
+		rows, repeated, outcomes := batch(t, 1, tt.mode)
+		repeated[0] = tt.repeated
+		if _, err := New(f, "t", tt.mode, tt.condition).Write(rows, repeated, outcomes); err != nil {
+			t.Fatal(err)
+		}
+		if outcomes[0].Fate != tt.want {
+			t.Errorf("%s: %+v, want fate %d", tt.name, outcomes[0], tt.want)
+		}
+	}
+}
+
+func TestTheModeChoosesTheOperation(t *testing.T) {
+	for mode, want := range map[table.Mode]string{table.Put: "*writer.putRow", table.Update: "*writer.updateRow", table.Delete: "*writer.deleteRow"} {
+		rows, _, _ := batch(t, 1, mode)
+		w := New(&fake{}, "t", mode, table.Ignore)
+		if got := fmt.Sprintf("%T", w.rowChanges(rows)[0]); got != want {
+			t.Errorf("mode %d sends %s, want %s", mode, got, want)
+		}
+	}
+}
