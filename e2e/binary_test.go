@@ -53,17 +53,11 @@ type served struct {
 // of the test it is stopped by SIGTERM and must exit with 0 or 143.
 func startServe(t testing.TB, args ...string) *served {
 	t.Helper()
-	command := []string{"serve", "--listen", "127.0.0.1:0"}
 	if !slices.Contains(args, "--store") {
-		command = append(command, "--store", filepath.Join(t.TempDir(), "store"))
+		args = append(args, "--store", filepath.Join(t.TempDir(), "store"))
 	}
-	s := &served{cmd: exec.Command(binary, append(command, args...)...)}
-	s.cmd.Stderr = &s.stderr
-	stdout, err := s.cmd.StdoutPipe()
+	s, err := launch(args...)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -71,16 +65,33 @@ func startServe(t testing.TB, args ...string) *served {
 			s.stop(t)
 		}
 	})
+	return s
+}
+
+// launch runs `tsimport serve` on a free port and returns when it is ready.
+func launch(args ...string) (*served, error) {
+	s := &served{cmd: exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	s.cmd.Stderr = &s.stderr
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
 	killer := time.AfterFunc(processTimeout, func() { s.cmd.Process.Kill() })
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if !killer.Stop() || err != nil {
-		s.kill(t)
-		t.Fatalf("serve gave no ready line: %q, %v; stderr:\n%s", line, err, s.stderr.Bytes())
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+		return nil, fmt.Errorf("serve gave no ready line: %q, %v; stderr:\n%s", line, err, s.stderr.Bytes())
 	}
 	if err := s.parse(line); err != nil {
-		t.Fatal(err)
+		s.cmd.Process.Kill()
+		s.cmd.Wait()
+		return nil, err
 	}
-	return s
+	return s, nil
 }
 
 // parse reads the ready line.
@@ -105,16 +116,23 @@ func (s *served) parse(line string) error {
 // stop ends the server by SIGTERM and checks its exit code.
 func (s *served) stop(t testing.TB) {
 	t.Helper()
+	if err := s.terminate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (s *served) terminate() error {
 	s.stopped = true
 	killer := time.AfterFunc(processTimeout, func() { s.cmd.Process.Kill() })
 	defer killer.Stop()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Errorf("stop serve: %v", err)
+		return fmt.Errorf("stop serve: %w", err)
 	}
 	s.cmd.Wait() // its error is the exit code below
 	if code := s.cmd.ProcessState.ExitCode(); code != 0 && code != 128+int(syscall.SIGTERM) {
-		t.Errorf("serve ended with %v, want exit code 0 or 143; stderr:\n%s", s.cmd.ProcessState, s.stderr.Bytes())
+		return fmt.Errorf("serve ended with %v, want exit code 0 or 143; stderr:\n%s", s.cmd.ProcessState, s.stderr.Bytes())
 	}
+	return nil
 }
 
 // kill ends the server by SIGKILL, as a crash would.

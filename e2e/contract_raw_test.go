@@ -91,7 +91,7 @@ func (s *service) send(t testing.TB, r rawRequest) *answer {
 	if r.after != nil {
 		r.after(req.Header)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: s.transport}).Do(req)
 	must(t, err)
 	defer resp.Body.Close()
 	a := &answer{header: resp.Header}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ type service struct {
 	*tablestore.TableStoreClient
 	endpoint, instance, keyID, secret string
 	real                              bool
+	transport                         http.RoundTripper // of requests made by hand; nil is the default
 }
 
 // openService starts a server, or takes the instance that TABLESTORE_TEST_… names. The SDK does not retry.
@@ -35,7 +37,26 @@ func openService(t testing.TB) *service {
 		s.endpoint, s.instance, s.keyID, s.secret = p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret
 	}
 	s.TableStoreClient = newClient(s.endpoint, s.instance, s.keyID, s.secret)
+	if s.real {
+		s.transport = paced
+		config := tablestore.NewDefaultTableStoreConfig()
+		config.RetryTimes, config.Transport = 0, paced
+		s.TableStoreClient = tablestore.NewClientWithConfig(s.endpoint, s.instance, s.keyID, s.secret, "", config)
+	}
 	return s
+}
+
+// paced keeps a real instance's limit of ten table operations a second.
+var paced = &pacer{next: time.NewTicker(125 * time.Millisecond)}
+
+type pacer struct{ next *time.Ticker }
+
+// RoundTrip waits for its turn if the request is a table operation.
+func (p *pacer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "Table") {
+		<-p.next.C
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 func newClient(endpoint, instance, keyID, secret string) *tablestore.TableStoreClient {

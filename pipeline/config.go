@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -38,9 +40,10 @@ type Config struct {
 // Read says how inputs are read.
 type Read struct {
 	Dialect    reader.Dialect
-	Nulls      []string // texts that mean no value, beside the unquoted empty field
-	SplitBytes int      // 0 takes reader.DefaultSplitBytes
-	Parsers    int      // parse workers; 0 takes one a processor
+	Nulls      []string  // texts that mean no value, beside the unquoted empty field
+	SplitBytes int       // 0 takes reader.DefaultSplitBytes
+	Parsers    int       // parse workers; 0 takes one a processor
+	Stdin      io.Reader // what reader.Stdin names; nil is os.Stdin. A read of it is left behind when the load stops
 }
 
 // Target says where rows go.
@@ -169,6 +172,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Limits.Memory == 0 {
 		c.Limits.Memory = DefaultMemory
+	}
+	if c.Read.Stdin == nil {
+		c.Read.Stdin = os.Stdin
 	}
 	if c.Progress == nil {
 		c.Progress = new(Progress)

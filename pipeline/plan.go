@@ -109,7 +109,7 @@ func (p *planner) openInputs(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		s, err := reader.Open(path, p.cfg.Read.Dialect, p.cfg.Read.SplitBytes)
+		s, err := reader.Open(path, reader.Options{Dialect: p.cfg.Read.Dialect, SplitBytes: p.cfg.Read.SplitBytes, Stdin: p.cfg.Read.Stdin})
 		if errors.Is(err, fs.ErrNotExist) {
 			return usagef("open input %s: no such file", path)
 		}
@@ -169,11 +169,14 @@ func (p *planner) describeTable(admin *client.Admin) error {
 			return err
 		}
 	}
-	if !p.cfg.Target.Create {
-		return usagef("table %s does not exist in %s; give --create and --pk to make it", name, p.cfg.Target.Name)
-	}
-	if len(p.cfg.Target.Key) == 0 {
-		return usagef("table %s does not exist in %s; give its primary key with --pk NAME[:TYPE], once for each column in order", name, p.cfg.Target.Name)
+	const pk = "its primary key with --pk NAME[:TYPE], once for each column in order"
+	switch create, key := p.cfg.Target.Create, len(p.cfg.Target.Key) > 0; {
+	case !key && create:
+		return usagef("table %s does not exist in %s: give %s", name, p.cfg.Target.Name, pk)
+	case !key:
+		return usagef("table %s does not exist in %s; to make it, give --create and %s", name, p.cfg.Target.Name, pk)
+	case !create:
+		return usagef("table %s does not exist in %s; to make it, give --create", name, p.cfg.Target.Name)
 	}
 	p.plan.Create = true
 	return nil

@@ -30,8 +30,14 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 			return nil, &UsageError{Message: err.Error()}
 		}
 	}
-	admin := &client.Admin{Client: sdk, Context: ctx}
-	plan, err := makePlan(ctx, &cfg, admin)
+	// Until rows are under way there is nothing to drain: the first interrupt ends waiting for standard input or for a
+	// busy service.
+	gentle, stopGently := context.WithCancelCause(ctx)
+	defer stopGently(nil)
+	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
+	cfg.Read.Stdin = newStoppable(gentle, cfg.Read.Stdin)
+	admin := &client.Admin{Client: sdk, Context: gentle}
+	plan, err := makePlan(gentle, &cfg, admin)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +60,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
-		err = load(ctx, &cfg, plan, folder, report, sdk)
+		err = load(ctx, &cfg, plan, folder, report, sdk, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
 	report.BytesSent = traffic.BytesSent.Load()
@@ -75,9 +81,13 @@ func newReport(cfg *Config, plan *Plan, start time.Time) *Report {
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient) error {
+func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, stopStdin func()) error {
 	// Reading has a context of its own: when the load drains or has read enough, reading stops and writing goes on.
-	readCtx, stopRead := context.WithCancel(ctx)
+	readCtx, cancelRead := context.WithCancel(ctx)
+	stopRead := func() {
+		cancelRead()
+		stopStdin()
+	}
 	defer stopRead()
 	group, groupCtx := errgroup.WithContext(ctx)
 	stopOnFailure := context.AfterFunc(groupCtx, stopRead)

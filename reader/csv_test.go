@@ -28,7 +28,7 @@ type shown struct {
 // records reads a whole source, split by split.
 func records(t testing.TB, path string, d Dialect, splitBytes int) []shown {
 	t.Helper()
-	s, err := Open(path, d, splitBytes)
+	s, err := Open(path, Options{Dialect: d, SplitBytes: splitBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestHeadersGetUsableNames(t *testing.T) {
 		"\"a,b\",c": {"a,b", "c"},
 		"a,a,a_2":   {"a", "a_3", "a_2"},
 	} {
-		s, err := Open(write(t, header+"\n"), DefaultDialect, 0)
+		s, err := Open(write(t, header+"\n"), Options{Dialect: DefaultDialect})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,15 +239,15 @@ func TestInputsThatAreNoCSVAreRefused(t *testing.T) {
 		"empty": "", "only a byte order mark": "\xef\xbb\xbf", "gzip": "\x1f\x8b\x08\x00", "Parquet": "PAR1\x15\x04", "UTF-16": "\xff\xfea\x00",
 		"zstd": "\x28\xb5\x2f\xfd\x04", "a quote that never closes": "\"a,b\n",
 	} {
-		if s, err := Open(write(t, text), DefaultDialect, 0); err == nil {
+		if s, err := Open(write(t, text), Options{Dialect: DefaultDialect}); err == nil {
 			t.Errorf("%s: accepted with columns %q", name, s.Columns)
 			s.Close()
 		}
 	}
-	if _, err := Open(filepath.Join(t.TempDir(), "none.csv"), DefaultDialect, 0); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Open(filepath.Join(t.TempDir(), "none.csv"), Options{Dialect: DefaultDialect}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := Open(t.TempDir(), DefaultDialect, 0); err == nil {
+	if _, err := Open(t.TempDir(), Options{Dialect: DefaultDialect}); err == nil {
 		t.Error("a folder was accepted")
 	}
 }
@@ -259,7 +259,7 @@ func TestASuspendedSourceReadsOnFromItsFirstRecord(t *testing.T) {
 		fmt.Fprintf(&b, "%d,value\n", i)
 	}
 	path := write(t, b.String())
-	s, err := Open(path, DefaultDialect, 100)
+	s, err := Open(path, Options{Dialect: DefaultDialect, SplitBytes: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,7 @@ type Source struct {
 	dialect     Dialect
 	splitBytes  int
 	headerLines int
+	stdin       io.Reader
 	file        io.Reader
 	closer      io.Closer
 	carry       []byte // read, but not yet delivered
@@ -56,13 +57,23 @@ type Source struct {
 	peeked      *Split
 }
 
+// Options say how a source is read.
+type Options struct {
+	Dialect    Dialect
+	SplitBytes int       // 0 takes DefaultSplitBytes
+	Stdin      io.Reader // what the name Stdin means; nil is os.Stdin
+}
+
 // Open opens a source and reads its header. A source that cannot hold CSV text (compressed, Parquet, UTF-16) is
-// refused by what its first bytes say. splitBytes 0 takes DefaultSplitBytes.
-func Open(path string, d Dialect, splitBytes int) (*Source, error) {
-	if splitBytes == 0 {
-		splitBytes = DefaultSplitBytes
+// refused by what its first bytes say.
+func Open(path string, o Options) (*Source, error) {
+	if o.SplitBytes == 0 {
+		o.SplitBytes = DefaultSplitBytes
 	}
-	s := &Source{Path: path, Size: -1, dialect: d, splitBytes: splitBytes}
+	if o.Stdin == nil {
+		o.Stdin = os.Stdin
+	}
+	s := &Source{Path: path, Size: -1, dialect: o.Dialect, splitBytes: o.SplitBytes, stdin: o.Stdin}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -75,7 +86,7 @@ func Open(path string, d Dialect, splitBytes int) (*Source, error) {
 
 func (s *Source) open() error {
 	if s.Path == Stdin {
-		s.file = os.Stdin
+		s.file = s.stdin
 		return nil
 	}
 	f, err := os.Open(s.Path)

@@ -17,12 +17,15 @@ func genCommand() *cli.Command {
 			Name:  "student-cards",
 			Usage: "purchases made with student cards: CardID, SellerID, DeviceID, OrderNumber and some attributes",
 			Flags: []cli.Flag{
-				&cli.Uint64Flag{Name: "rows", Usage: "how many", Required: true},
+				&cli.Uint64Flag{Name: "rows", Usage: "how many"},
 				&cli.StringFlag{Name: "order", Usage: "sorted (by CardID), arrival or random", Value: string(bench.Arrival)},
 				&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write (default: stdout)"},
 			},
 			Action: func(c *cli.Context) error {
+				if !c.IsSet("rows") {
+					return usagef("give --rows, how many rows to write")
+				}
 				order := bench.Order(c.String("order"))
 				switch order {
 				case bench.Sorted, bench.Arrival, bench.Random:

@@ -240,6 +240,10 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 			return f.bytes(&start)
 		case 8:
 			return f.bytes(&end)
+		case 16:
+			if f.num == 0 { // absent is true
+				return Unsupported("GetRange without return_entire_primary_keys")
+			}
 		}
 		return r.Selection.field(f, &getRangeFields)
 	})

@@ -190,6 +190,10 @@ func (o *TableOptions) field(f field) *Error {
 		return f.int64(&o.Deviation)
 	case 6:
 		return f.bool(&o.AllowUpdate)
+	case 7:
+		if f.num != 0 {
+			return Unsupported("tables with update_full_row")
+		}
 	}
 	return nil
 }

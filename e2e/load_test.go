@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/bench"
+)
+
+// sharedData is where real files lie beside the repository, if at all.
+const sharedData = "../../shared/data"
+
+// csvRecords returns the records of a CSV text as sorted sets of column=value, empty cells left out.
+func csvRecords(t *testing.T, text []byte) []string {
+	t.Helper()
+	records, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sets []string
+	for _, rec := range records[1:] {
+		var cells []string
+		for i, v := range rec {
+			if v != "" {
+				cells = append(cells, records[0][i]+"="+v)
+			}
+		}
+		slices.Sort(cells)
+		sets = append(sets, strings.Join(cells, "|"))
+	}
+	slices.Sort(sets)
+	return sets
+}
+
+func TestARealFileComesBackAsItWas(t *testing.T) {
+	for _, name := range []string{"real/kylo/csv/userdata1.csv", "real/nycflights13/planes.csv", "real/mosaic/seattle-weather.csv"} {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			input := filepath.Join(sharedData, name)
+			text, err := os.ReadFile(input)
+			if err != nil {
+				t.Skipf("no shared data: %v", err)
+			}
+			key := strings.SplitN(string(text), ",", 2)[0]
+			if strings.Contains(name, "kylo") {
+				key = "id"
+			}
+			store := filepath.Join(t.TempDir(), "store")
+			if _, stderr, code := runBinary(t, "load", "--store", store, "--table", "t", "--pk", strings.Trim(key, `"`), input, "--run-dir", t.TempDir()+"/run"); code != 0 {
+				t.Fatalf("load: exit code %d, %s", code, stderr)
+			}
+			stdout, stderr, code := runBinary(t, "export", "--store", store, "--table", "t")
+			if code != 0 {
+				t.Fatalf("export: exit code %d, %s", code, stderr)
+			}
+			if diff := cmp.Diff(csvRecords(t, text), csvRecords(t, []byte(stdout))); diff != "" {
+				t.Errorf("(-file +export):\n%s", diff)
+			}
+		})
+	}
+}
+
+// summary is the part of a run's summary that tests look at.
+type summary struct {
+	State                                           string
+	ExitCode                                        int `json:"exit_code"`
+	Read, Written, Rejected, Superseded, Unfinished int64
+}
+
+func readSummary(t *testing.T, dir string) summary {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "summary.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s summary
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Read != s.Written+s.Rejected+s.Superseded+s.Unfinished {
+		t.Errorf("the ledger does not balance: %+v", s)
+	}
+	return s
+}
+
+// TestSignalsStopALoad feeds a load through a pipe that stays open, so that it cannot end before the signal.
+func TestSignalsStopALoad(t *testing.T) {
+	for _, tt := range []struct {
+		signal syscall.Signal
+		code   int
+	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
+		t.Run(tt.signal.String(), func(t *testing.T) {
+			dir := t.TempDir()
+			cmd := exec.Command(binary, "load", "-", "--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", dir+"/store", "--run-dir", dir+"/run", "-v")
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			progress := &notice{text: []byte(" rows/s"), seen: make(chan bool)}
+			cmd.Stderr = progress
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
+			defer killer.Stop()
+			if _, err := fmt.Fprint(in, bench.CSVHeader+strings.Repeat("1,A001,2,3,1.5,2024-01-01T00:00:00Z,tea\n", 60_000)); err != nil {
+				t.Fatal(err)
+			}
+			<-progress.seen // the load is running
+			if err := cmd.Process.Signal(tt.signal); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Wait() // its error is the exit code below
+			if code := cmd.ProcessState.ExitCode(); code != tt.code {
+				t.Errorf("exit code %d, want %d; stderr:\n%s", code, tt.code, progress.all.String())
+			}
+			if s := readSummary(t, dir+"/run"); s.State != "interrupted" || s.ExitCode != tt.code || s.Read == 0 {
+				t.Errorf("%+v", s)
+			}
+			if !strings.Contains(progress.all.String(), "finishing what is in flight") {
+				t.Errorf("stderr does not say what happens:\n%s", progress.all.String())
+			}
+		})
+	}
+}
+
+// notice is a writer that tells when a text has passed.
+type notice struct {
+	all  bytes.Buffer
+	text []byte
+	seen chan bool
+	told bool
+}
+
+func (n *notice) Write(b []byte) (int, error) {
+	n.all.Write(b)
+	if !n.told && bytes.Contains(n.all.Bytes(), n.text) {
+		n.told = true
+		close(n.seen)
+	}
+	return len(b), nil
+}
+
+func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
+	dir := t.TempDir()
+	input := filepath.Join(dir, "cards.csv")
+	if _, stderr, code := runBinary(t, "gen", "student-cards", "--rows", "300000", "-o", input); code != 0 {
+		t.Fatal(stderr)
+	}
+	load := []string{"load", input, "--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", dir + "/store", "--run-dir", dir + "/run"}
+	cmd := exec.Command(binary, append(load, "-v")...)
+	started := &notice{text: []byte("new table"), seen: make(chan bool)}
+	cmd.Stderr = started
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-started.seen
+	cmd.Process.Kill()
+	cmd.Wait() // killed
+
+	if _, stderr, code := runBinary(t, load...); code != 0 {
+		t.Fatalf("the load after the kill: exit code %d, %s", code, stderr)
+	}
+	stdout, _, code := runBinary(t, "export", "--store", dir+"/store", "--table", "t")
+	text, err := os.ReadFile(input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || !slices.Equal(csvRecords(t, text), csvRecords(t, []byte(stdout))) {
+		t.Errorf("export: exit code %d; the table is not the file", code)
+	}
+}
+
+func TestSecretsStayOutOfEverythingShown(t *testing.T) {
+	s := startServe(t)
+	const secret = "S3cretS3cretS3cret"
+	dir := t.TempDir()
+	input := filepath.Join(dir, "in.csv")
+	if err := os.WriteFile(input, []byte("id\n1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
+	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", secret)
+	stdout, stderr, code := runBinary(t, "load", input, "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--pk", "id", "--create", "-v", "--run-dir", dir+"/run")
+	if code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	shown := stdout + stderr
+	_ = filepath.WalkDir(dir+"/run", func(path string, _ os.DirEntry, err error) error {
+		if text, readErr := os.ReadFile(path); err == nil && readErr == nil {
+			shown += string(text)
+		}
+		return nil
+	})
+	if strings.Contains(shown, secret) {
+		t.Errorf("the secret is shown: %s", shown)
+	}
+}
