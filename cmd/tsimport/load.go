@@ -195,7 +195,7 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 
 func parseDialect(c *cli.Context) (reader.Dialect, error) {
 	d := reader.DefaultDialect
-	d.NoHeader = c.Bool("no-header")
+	d.NoHeader = c.Bool("no-header") || c.IsSet("header") && !c.Bool("header")
 	if d.NoHeader && c.Bool("header") {
 		return d, fmt.Errorf("--header and --no-header: give one of them")
 	}

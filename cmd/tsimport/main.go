@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -70,18 +71,18 @@ func exitCode(stderr io.Writer, err error) int {
 }
 
 func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // its usual -v would be taken for --verbose
 	app := &cli.App{
-		Name:  "tsimport",
-		Usage: "load files into Alibaba Cloud Tablestore at the table's full write capacity, and lose nothing",
+		Name:    "tsimport",
+		Version: version(),
+		Usage:   "load files into Alibaba Cloud Tablestore at the table's full write capacity, and lose nothing",
 		Description: "Without --endpoint everything works on an embedded store in ./tsimport-store, made by the first load.\n" +
 			"Exit codes: 0 all rows written, 1 failed, 2 bad usage or configuration, 3 finished with rejected rows,\n" +
 			"4 stopped by the error limit, 130/143 interrupted.",
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
-		HideVersion:               true, // its -v would be taken for --verbose
 		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
 		ExitErrHandler:            func(*cli.Context, error) {},
-		CommandNotFound:           nil,
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return usagef("unknown command %q; see tsimport --help", c.Args().First())
@@ -94,6 +95,15 @@ func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
 	}
 	setUsageErrors(app)
 	return app
+}
+
+// version is what the module was built as: a release's version, or the commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
 }
 
 // setUsageErrors makes every command answer a wrong flag with one line instead of its whole help.
