@@ -34,7 +34,6 @@ type Target struct {
 
 // Traffic counts what went over the wire. Safe for concurrent use.
 type Traffic struct {
-	Requests  atomic.Int64
 	BytesSent atomic.Int64 // request bodies
 }
 
@@ -43,9 +42,8 @@ type Traffic struct {
 // throttling.
 func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
 	endpoint := strings.TrimRight(t.Endpoint, "/")
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" {
-		return nil, fmt.Errorf("endpoint %q: want http(s)://host or http(s)://host:port", t.Endpoint)
+	if err := CheckEndpoint(endpoint); err != nil {
+		return nil, err
 	}
 	if t.Instance == "" {
 		return nil, errors.New("no instance: give --instance or TABLESTORE_INSTANCE")
@@ -69,6 +67,20 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	return tablestore.NewClientWithCredentialsProvider(endpoint, t.Instance, t.Credentials, config), nil
 }
 
+// CheckEndpoint returns why the endpoint cannot be used. An endpoint that may hold a secret is not repeated.
+func CheckEndpoint(endpoint string) error {
+	u, err := url.Parse(strings.TrimRight(endpoint, "/"))
+	switch {
+	case err != nil:
+		return errors.New("endpoint: not a URL; want http(s)://host or http(s)://host:port")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("endpoint: want http(s)://host or http(s)://host:port and nothing else; access keys come from the environment")
+	case u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "":
+		return fmt.Errorf("endpoint %q: want http(s)://host or http(s)://host:port", endpoint)
+	}
+	return nil
+}
+
 func network(t Target) *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -90,7 +102,6 @@ type transport struct {
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	t.traffic.Requests.Add(1)
 	t.traffic.BytesSent.Add(max(r.ContentLength, 0))
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(t.run, func() { cancel(context.Cause(t.run)) })
@@ -100,7 +111,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		done()
 		if t.run.Err() != nil {
 			// Whatever the connection made of it, the run was stopped.
-			return nil, fmt.Errorf("%w: %w", context.Canceled, context.Cause(t.run))
+			return nil, &stopped{context.Cause(t.run)}
 		}
 		return nil, err
 	}

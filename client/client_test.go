@@ -179,9 +179,11 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 }
 
 func TestEndpointsAreChecked(t *testing.T) {
-	for _, endpoint := range []string{"", "host", "ftp://host", "http://", "http://host/path", "://"} {
+	for _, endpoint := range []string{"", "host", "ftp://host", "http://", "http://host/path", "://", "http://user:secret@host", "http://host?key=secret"} {
 		if _, err := New(context.Background(), Target{Endpoint: endpoint, Instance: "i", Credentials: keys("s")}, nil); err == nil {
 			t.Errorf("endpoint %q was accepted", endpoint)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("the secret is in the error: %v", err)
 		}
 	}
 	if _, err := New(context.Background(), Target{Endpoint: "http://host", Credentials: keys("s")}, nil); err == nil {
@@ -223,8 +225,8 @@ func TestTrafficIsCounted(t *testing.T) {
 			t.Fatal("no error")
 		}
 	}
-	if traffic.Requests.Load() != 3 || traffic.BytesSent.Load() != 3*6 {
-		t.Errorf("%d requests, %d bytes", traffic.Requests.Load(), traffic.BytesSent.Load())
+	if traffic.BytesSent.Load() != 3*6 {
+		t.Errorf("%d bytes", traffic.BytesSent.Load())
 	}
 }
 

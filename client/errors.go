@@ -104,6 +104,9 @@ func classifyAnswer(err *tablestore.OtsError) Class {
 // Describe makes one line of an error for a user: what, and what to do where that is known. Request ids are kept:
 // support asks for them.
 func Describe(err error) string {
+	if canceled := new(stopped); errors.As(err, &canceled) {
+		return OneLine(canceled.cause.Error())
+	}
 	var ots *tablestore.OtsError
 	if !errors.As(err, &ots) {
 		var dns *net.DNSError
@@ -115,6 +118,9 @@ func Describe(err error) string {
 			return fmt.Sprintf("cannot connect to %v: %v; check --endpoint and the network", dial.Addr, dial.Err)
 		}
 		return OneLine(err.Error())
+	}
+	if strings.HasPrefix(strings.TrimSpace(ots.Message), "<") || ots.Code == tablestore.OTS_CLIENT_UNKNOWN {
+		return fmt.Sprintf("the endpoint does not answer as Tablestore does (HTTP %d: %.80s); check --endpoint", ots.HttpStatusCode, OneLine(ots.Message))
 	}
 	text := fmt.Sprintf("%s: %s", ots.Code, OneLine(ots.Message))
 	if ots.RequestId != "" {
@@ -128,6 +134,12 @@ func Describe(err error) string {
 	}
 	return text
 }
+
+// stopped is the error of a request that ended because the run was stopped.
+type stopped struct{ cause error }
+
+func (s *stopped) Error() string   { return s.cause.Error() }
+func (s *stopped) Unwrap() []error { return []error{context.Canceled, s.cause} }
 
 // OneLine makes text fit for one line of a terminal or a log.
 func OneLine(text string) string {

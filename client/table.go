@@ -12,8 +12,12 @@ import (
 	"tsimport/table"
 )
 
-// Patience bounds how long operations on tables are tried again while the service is busy.
-const Patience = 2 * time.Minute
+// Patience bounds how long operations on tables are tried again while the service is busy, maxAmbiguous how often while
+// its answers say nothing: an endpoint that is no Tablestore answers like that for ever.
+const (
+	Patience     = 2 * time.Minute
+	maxAmbiguous = 5
+)
 
 // ErrNoTable says that a table does not exist.
 var ErrNoTable = errors.New("no such table")
@@ -142,7 +146,16 @@ func (a *Admin) try(op func() error) error {
 		if !errors.As(err, &ots) {
 			return err // a connection that does not work now is a wrong endpoint more often than a passing fault
 		}
-		if c := Classify(err); c != Throttled && c != Unavailable && c != Ambiguous || time.Now().After(end) {
+		switch Classify(err) {
+		case Throttled, Unavailable:
+		case Ambiguous:
+			if attempt >= maxAmbiguous {
+				return err
+			}
+		default:
+			return err
+		}
+		if time.Now().After(end) {
 			return err
 		}
 		timer := time.NewTimer(backoff.After(attempt))

@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -107,7 +109,7 @@ func TestSignalsStopALoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			progress := &notice{text: []byte(" rows/s"), seen: make(chan bool)}
+			progress := &notice{pattern: regexp.MustCompile("( rows/s)"), seen: make(chan bool)}
 			cmd.Stderr = progress
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -135,50 +137,94 @@ func TestSignalsStopALoad(t *testing.T) {
 	}
 }
 
-// notice is a writer that tells when a text has passed.
+// notice is a writer that tells when a text that matches the pattern's group has passed.
 type notice struct {
-	all  bytes.Buffer
-	text []byte
-	seen chan bool
-	told bool
+	all     bytes.Buffer
+	pattern *regexp.Regexp
+	found   string
+	seen    chan bool
 }
 
 func (n *notice) Write(b []byte) (int, error) {
 	n.all.Write(b)
-	if !n.told && bytes.Contains(n.all.Bytes(), n.text) {
-		n.told = true
-		close(n.seen)
+	if n.found == "" {
+		if m := n.pattern.FindSubmatch(n.all.Bytes()); m != nil {
+			n.found = string(m[1])
+			close(n.seen)
+		}
 	}
 	return len(b), nil
 }
 
+// TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has said that rows are written: those are in the store, and
+// the same load again makes the table whole.
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	dir := t.TempDir()
-	input := filepath.Join(dir, "cards.csv")
-	if _, stderr, code := runBinary(t, "gen", "student-cards", "--rows", "300000", "-o", input); code != 0 {
-		t.Fatal(stderr)
+	load := []string{"--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", dir + "/store", "--run-dir", dir + "/run"}
+	cmd := exec.Command(binary, append([]string{"load", "-", "-v"}, load...)...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	load := []string{"load", input, "--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", dir + "/store", "--run-dir", dir + "/run"}
-	cmd := exec.Command(binary, append(load, "-v")...)
-	started := &notice{text: []byte("new table"), seen: make(chan bool)}
+	written := &notice{pattern: regexp.MustCompile(`([1-9][\d,]*) rows, \d`), seen: make(chan bool)}
+	cmd.Stderr = written
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if err := (bench.StudentCards{Rows: 60_000}).WriteCSV(context.Background(), &text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write(text.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	<-written.seen
+	cmd.Process.Kill()
+	cmd.Wait() // killed
+	var atLeast int
+	if _, err := fmt.Sscan(strings.ReplaceAll(written.found, ",", ""), &atLeast); err != nil {
+		t.Fatal(err)
+	}
+	stdout, _, code := runBinary(t, "export", "--store", dir+"/store", "--table", "t")
+	if n := strings.Count(stdout, "\n") - 1; code != 0 || n < atLeast || atLeast == 0 {
+		t.Errorf("export after the kill: exit code %d, %d rows, %d were written", code, n, atLeast)
+	}
+
+	input := filepath.Join(dir, "cards.csv")
+	if err := os.WriteFile(input, text.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := runBinary(t, append([]string{"load", input}, load...)...); code != 0 {
+		t.Fatalf("the load after the kill: exit code %d, %s", code, stderr)
+	}
+	stdout, _, code = runBinary(t, "export", "--store", dir+"/store", "--table", "t")
+	if code != 0 || !slices.Equal(csvRecords(t, text.Bytes()), csvRecords(t, []byte(stdout))) {
+		t.Errorf("export: exit code %d; the table is not the file", code)
+	}
+}
+
+// TestAPipeWithoutAWriterDoesNotHoldUpAStop: opening it would block for ever.
+func TestAPipeWithoutAWriterDoesNotHoldUpAStop(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	cmd := exec.Command(binary, "load", pipe, "--table", "t", "--pk", "id", "--store", dir+"/store")
+	started := &notice{pattern: regexp.MustCompile("target: (embedded)"), seen: make(chan bool)}
 	cmd.Stderr = started
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
+	defer killer.Stop()
 	<-started.seen
-	cmd.Process.Kill()
-	cmd.Wait() // killed
-
-	if _, stderr, code := runBinary(t, load...); code != 0 {
-		t.Fatalf("the load after the kill: exit code %d, %s", code, stderr)
-	}
-	stdout, _, code := runBinary(t, "export", "--store", dir+"/store", "--table", "t")
-	text, err := os.ReadFile(input)
-	if err != nil {
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code != 0 || !slices.Equal(csvRecords(t, text), csvRecords(t, []byte(stdout))) {
-		t.Errorf("export: exit code %d; the table is not the file", code)
+	cmd.Wait() // its error is the exit code below
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d, want 130; stderr:\n%s", code, started.all.String())
 	}
 }
 

@@ -83,6 +83,8 @@ type Flight struct {
 	table.Batch
 	// Repeated marks rows that an earlier attempt may have applied.
 	Repeated []bool
+	// Retried is how many of the rows are sent again.
+	Retried int
 	// Outcomes is for the one who sends the batch to fill in.
 	Outcomes []table.Outcome
 	keys     []*key
@@ -137,6 +139,9 @@ func (c *Cutter) Cut(now time.Time, f *Flight) bool {
 func (f *Flight) take(k *key) {
 	f.keys = append(f.keys, k)
 	f.Repeated = append(f.Repeated, k.repeated)
+	if k.attempts > 0 {
+		f.Retried++
+	}
 	f.Outcomes = append(f.Outcomes, table.Outcome{Fate: table.Unknown})
 }
 
@@ -145,7 +150,7 @@ func (f *Flight) Reset() {
 	f.Batch.Reset()
 	clear(f.keys)
 	clear(f.Outcomes)
-	f.keys, f.Repeated, f.Outcomes = f.keys[:0], f.Repeated[:0], f.Outcomes[:0]
+	f.keys, f.Repeated, f.Outcomes, f.Retried = f.keys[:0], f.Repeated[:0], f.Outcomes[:0], 0
 }
 
 // Done takes a flight that has come back with its outcomes.

@@ -54,6 +54,8 @@ type Target struct {
 	Create bool              // make the table if it is missing
 	Key    []table.KeyColumn // for Create; a Type of Null is inferred. Given for an existing table, it must match
 	Define table.Definition  // for Create
+	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
+	DefineSet bool
 	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
 	Absent bool
 }

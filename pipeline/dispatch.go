@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"tsimport/partitioner"
@@ -47,6 +48,7 @@ type dispatcher struct {
 	stuck     bool   // a row was not accepted since one became final
 	lastError string // of the service, for the message when patience runs out
 	lastCut   time.Time
+	lingering bool // rows wait for a batch to fill
 
 	inputErr error // why the input could not be read to its end; what came before it is loaded
 	stop     error // why no further batch is cut; nil while the load goes on
@@ -168,7 +170,7 @@ func (d *dispatcher) nextEvent(now time.Time) time.Duration {
 		}
 		return next
 	}
-	if len(d.idle) > 0 && d.lane.Rows() > 0 {
+	if d.lingering {
 		next = min(next, linger-now.Sub(d.lastCut))
 	}
 	if left, ok := d.patience.Left(now); ok && d.stuck {
@@ -179,10 +181,14 @@ func (d *dispatcher) nextEvent(now time.Time) time.Duration {
 
 // cut hands batches to free workers.
 func (d *dispatcher) cut(now time.Time) {
+	d.lingering = false
 	for len(d.idle) > 0 {
 		f := d.idle[len(d.idle)-1]
 		available := d.cutter.Available(now)
-		if available == 0 || !d.worthSending(now, available) || d.cutter.Retrying() > d.maxRetrying() {
+		if available == 0 || d.cutter.Retrying() > d.maxRetrying() {
+			return
+		}
+		if d.lingering = !d.worthSending(now, available); d.lingering {
 			return
 		}
 		if !d.cutter.Cut(now, f) {
@@ -190,6 +196,7 @@ func (d *dispatcher) cut(now time.Time) {
 		}
 		d.idle = d.idle[:len(d.idle)-1]
 		d.flying++
+		d.report.Retried += int64(f.Retried)
 		d.lastCut = now
 		d.flights <- f // has room for every flight
 	}
@@ -265,8 +272,7 @@ func (d *dispatcher) landed(r result) {
 		case table.Written:
 			d.report.WriteCU += int64(o.WriteCU)
 		case table.Again, table.Unknown:
-			d.lastError = fmt.Sprintf("%s %s", o.Code, o.Message)
-			d.report.Retried++
+			d.lastError = strings.TrimSpace(o.Code + " " + o.Message)
 			if o.Throttled {
 				d.report.Throttled++
 			}
@@ -291,6 +297,11 @@ func (d *dispatcher) publish() {
 	p.Read.Store(d.report.Read)
 	p.BytesRead.Store(d.report.BytesRead)
 	p.Written.Store(d.report.Written)
+	trouble := ""
+	if d.stuck {
+		trouble = d.lastError
+	}
+	p.Trouble.Store(trouble)
 	p.Rejected.Store(d.report.Rejected)
 	p.Superseded.Store(d.report.Superseded)
 	p.Retried.Store(d.report.Retried)

@@ -14,9 +14,6 @@ import (
 	"tsimport/table"
 )
 
-// sampleBytes is what type inference reads of the inputs together, at least one split of each.
-const sampleBytes = 8 << 20
-
 // Plan is what a load will do, worked out before its first write.
 type Plan struct {
 	Schema   *table.Schema
@@ -109,12 +106,20 @@ func (p *planner) openInputs(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		s, err := reader.Open(path, reader.Options{Dialect: p.cfg.Read.Dialect, SplitBytes: p.cfg.Read.SplitBytes, Stdin: p.cfg.Read.Stdin})
-		if errors.Is(err, fs.ErrNotExist) {
-			return usagef("open input %s: no such file", path)
+		if p.cfg.RunDir != "" && runfolder.Touches(p.cfg.RunDir, path) {
+			return usagef("input %s is a file of the run folder %s, which this run would write to; give another --run-dir", path, p.cfg.RunDir)
 		}
-		if err != nil {
+		s, err := reader.Open(path, reader.Options{
+			Dialect: p.cfg.Read.Dialect, SplitBytes: p.cfg.Read.SplitBytes, Stdin: p.cfg.Read.Stdin,
+			Stream: func(r io.Reader) io.Reader { return newStoppable(ctx, r) },
+		})
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return usagef("open input %s: no such file", path)
+		case err != nil && ctx.Err() != nil:
 			return err
+		case err != nil:
+			return usagef("%v", err) // nothing has been written, and what was given cannot be loaded
 		}
 		p.plan.sources = append(p.plan.sources, &source{Source: s, header: p.headerOf(s)})
 		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
@@ -207,6 +212,9 @@ func (p *planner) settleSchema() error {
 			return usagef("no column %q in %s: it is a primary-key column of table %s; use --rename old=new if it has another name",
 				k.Name, p.plan.sources[0].Path, s.Table)
 		}
+		if slices.Contains(p.cfg.Columns.Exclude, src) {
+			return usagef("--exclude %s: the column is part of the primary key", src)
+		}
 		isKey[src] = true
 		col, err := p.column(src, k.Name)
 		if err != nil {
@@ -216,6 +224,7 @@ func (p *planner) settleSchema() error {
 			return usagef("--type %s=%s: the primary-key column is %s", k.Name, col.Type, k.Type)
 		}
 		if k.Type != table.Null {
+			col.Exact = col.Type == table.Null && p.plan.table != nil && !p.askedFor(k)
 			col.Type = k.Type
 		}
 		s.Columns = append(s.Columns, col)
@@ -230,6 +239,7 @@ func (p *planner) settleSchema() error {
 		}
 		if t := p.plan.table; t != nil && col.Type == table.Null {
 			col.Type = t.Defined[col.Name]
+			col.Exact = true
 		}
 		s.Columns = append(s.Columns, col)
 	}
@@ -325,6 +335,9 @@ func (p *planner) rename(column string) string {
 	return column
 }
 
+// askedFor reports whether the user gave the key column's type with --pk.
+func (p *planner) askedFor(k table.KeyColumn) bool { return slices.Contains(p.cfg.Target.Key, k) }
+
 func (p *planner) wanted(column string) bool {
 	c := &p.cfg.Columns
 	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
@@ -357,90 +370,10 @@ func (p *planner) checkSchema() error {
 	return nil
 }
 
-// infer gives a type to every column that has none, from a sample of every input.
-func (p *planner) infer() error {
-	s := p.plan.Schema
-	if !slices.ContainsFunc(s.Columns, func(c table.Column) bool { return c.Type == table.Null }) {
-		p.keyTypes()
-		return nil
-	}
-	first := p.plan.sources[0].Columns
-	in := reader.NewInference(len(first), p.cfg.Read.Nulls)
-	share := sampleBytes / len(p.plan.sources)
-	for i, src := range p.plan.sources {
-		if i*reader.DefaultSplitBytes > sampleBytes {
-			break // the sources so far have used the budget with a split each
-		}
-		if err := sample(in, src, first, p.cfg.Read.Dialect, share); err != nil {
-			return err
-		}
-	}
-	for i := range s.Columns {
-		col := &s.Columns[i]
-		if col.Type != table.Null {
-			continue
-		}
-		col.Type = in.Type(slices.Index(first, col.Source))
-		if i < len(s.Key) && !col.Type.KeyType() {
-			col.Type = table.String
-		}
-		col.Exact = true
-	}
-	p.keyTypes()
-	return nil
-}
-
-func (p *planner) keyTypes() {
-	for i := range p.plan.Schema.Key {
-		p.plan.Schema.Key[i].Type = p.plan.Schema.Columns[i].Type
-	}
-}
-
-// sample adds the first splits of a source, up to about budget bytes; of a stream, which cannot be read twice, one.
-func sample(in *reader.Inference, src *source, first []string, d reader.Dialect, budget int) error {
-	next := src.Next
-	if src.Size < 0 {
-		next = src.Peek
-	}
-	parser := reader.NewParser(d)
-	place := make([]int, len(first))
-	for i, name := range first {
-		place[i] = slices.Index(src.Columns, name)
-	}
-	for read := 0; read == 0 || read < budget && src.Size >= 0; {
-		split, err := next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		read += len(split.Data)
-		sampleSplit(in, parser, split.Data, place)
-	}
-	return src.Suspend()
-}
-
-// sampleSplit adds a split's records, field place[i] as the i-th column.
-func sampleSplit(in *reader.Inference, parser *reader.Parser, data []byte, place []int) {
-	fields := make([]reader.Field, len(place))
-	parser.Reset(data)
-	for {
-		rec, ok := parser.Next()
-		if !ok {
-			return
-		}
-		if rec.Bad != nil || len(rec.Fields) != len(place) {
-			continue
-		}
-		for i, from := range place {
-			fields[i] = rec.Fields[from]
-		}
-		in.Add(reader.Record{Fields: fields})
-	}
-}
-
 func (p *planner) warn() {
+	if p.plan.table != nil && p.cfg.Target.DefineSet {
+		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions and the like) change nothing")
+	}
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {
 			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(

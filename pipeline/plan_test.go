@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -130,6 +131,35 @@ func TestAnExistingTableGivesTheKey(t *testing.T) {
 	cfg.Target.Key = []table.KeyColumn{{Name: "n"}}
 	if _, err := Run(context.Background(), cfg); !isUsage(err) || !strings.Contains(err.Error(), "primary key id:string") {
 		t.Errorf("another key: %v", err)
+	}
+}
+
+func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", "id,n\n7,1\n8,2\n"))
+	cfg.Target.Key[0].Type = table.Integer
+	w.load(cfg)
+	cfg.Inputs = []string{w.file("more.csv", "id,n\n007,3\n+8,4\n9,5\n")}
+	cfg.Target.Key = nil
+	if r := w.load(cfg); r.Rejected != 2 || r.Written != 1 {
+		t.Errorf("%+v", r)
+	}
+	w.wantRows(contents{"7": {"n": "1"}, "8": {"n": "2"}, "9": {"n": "5"}})
+	cfg.Columns.Types = map[string]Type{"id": {Type: table.Integer}}
+	if r := w.load(cfg); r.Written != 3 {
+		t.Errorf("with --type: %+v", r)
+	}
+}
+
+func TestEveryInputIsSampled(t *testing.T) {
+	w := newWorld(t)
+	var inputs []string
+	for i := range 30 {
+		inputs = append(inputs, w.file(fmt.Sprintf("%d.csv", i), fmt.Sprintf("id,amount\n%d,5\n", i)))
+	}
+	inputs = append(inputs, w.file("last.csv", "id,amount\nx,much\n"))
+	if r := w.load(w.config(inputs...)); r.Written != 31 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -28,17 +28,18 @@ const (
 // Report is what became of a load: the summary.json of its run folder. Read = Written + Rejected + Superseded +
 // Unfinished, or the run has failed.
 type Report struct {
-	State    string         `json:"state"`
-	ExitCode int            `json:"exit_code"`
-	Error    string         `json:"error,omitempty"`
-	Target   string         `json:"target"`
-	Table    string         `json:"table"`
-	Created  bool           `json:"created"` // the run made the table
-	DryRun   bool           `json:"dry_run"` // rows that would have been written count as unfinished
-	RunDir   string         `json:"run_dir"`
-	Command  string         `json:"command,omitempty"`
-	Inputs   []string       `json:"inputs"`
-	Schema   []ReportColumn `json:"schema"`
+	State        string         `json:"state"`
+	ExitCode     int            `json:"exit_code"`
+	Error        string         `json:"error,omitempty"`
+	Target       string         `json:"target"`
+	Table        string         `json:"table"`
+	Created      bool           `json:"created"` // the run made the table
+	DryRun       bool           `json:"dry_run"` // rows that would have been written count as unfinished
+	RunDir       string         `json:"run_dir"`
+	RejectsFiles []string       `json:"rejects_files,omitempty"` // with rejected records, the file with the reasons last
+	Command      string         `json:"command,omitempty"`
+	Inputs       []string       `json:"inputs"`
+	Schema       []ReportColumn `json:"schema"`
 
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
@@ -49,7 +50,7 @@ type Report struct {
 	Retried   int64 `json:"retried"`   // rows sent again
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
 	BytesRead int64 `json:"bytes_read"`
-	BytesSent int64 `json:"bytes_sent"` // request bodies
+	BytesSent int64 `json:"bytes_sent"` // bodies of all requests of the load
 	WriteCU   int64 `json:"write_cu"`   // as the service charged them
 	Requests  int64 `json:"requests"`   // BatchWriteRow requests
 
@@ -85,5 +86,6 @@ type Progress struct {
 	BytesRead                           atomic.Int64
 	BytesTotal                          atomic.Int64 // -1 when a source is a stream
 	Settling                            atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
+	Trouble                             atomic.Value // string: what the service answers while it takes no row
 	Done                                atomic.Bool
 }

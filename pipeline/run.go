@@ -35,7 +35,6 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	gentle, stopGently := context.WithCancelCause(ctx)
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
-	cfg.Read.Stdin = newStoppable(gentle, cfg.Read.Stdin)
 	admin := &client.Admin{Client: sdk, Context: gentle}
 	plan, err := makePlan(gentle, &cfg, admin)
 	if err != nil {
@@ -74,7 +73,7 @@ func newReport(cfg *Config, plan *Plan, start time.Time) *Report {
 	}
 	for i, c := range plan.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
-			Source: c.Source, Name: c.Name, Type: c.Type.String(), Key: i < len(plan.Schema.Key), Inferred: c.Exact,
+			Source: c.Source, Name: c.Name, Type: c.Type.String(), Key: i < len(plan.Schema.Key), Inferred: c.Inferred,
 		})
 	}
 	return r
@@ -138,19 +137,15 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	case errors.As(err, &interrupted):
 		report.State, report.ExitCode, err = StateInterrupted, interrupted.ExitCode, nil
 	}
-	if err == nil {
-		err = report.balance()
-	}
-	if closeErr := folder.Close(); err == nil {
-		err = closeErr
-	}
+	err = errors.Join(err, report.balance(), folder.Close())
+	report.RejectsFiles = folder.RejectsFiles()
 	report.Seconds = time.Since(start).Seconds()
 	if report.Seconds > 0 {
 		report.RowsPerSecond = float64(report.Written) / report.Seconds
 	}
 	report.CPUSeconds, report.PeakRSSBytes = resources()
 	if err != nil {
-		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, err.Error()
+		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}
 	if sumErr := folder.WriteSummary(report); err == nil && sumErr != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, sumErr.Error()

@@ -35,6 +35,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 		"f,8,last"
 	cfg := w.config(w.file("in.csv", text))
 	cfg.Columns.Types["n"] = Type{Type: table.Integer}
+	cfg.Read.SplitBytes = 16 // record and line numbers go on from split to split
 	r := w.load(cfg)
 	if r.ExitCode != ExitRejects || r.Read != 8 || r.Written != 2 || r.Rejected != 6 {
 		t.Errorf("exit %d, %d read, %d written, %d rejected", r.ExitCode, r.Read, r.Written, r.Rejected)
@@ -375,13 +376,148 @@ func TestAnEarlierRunInTheFolderIsKept(t *testing.T) {
 	}
 }
 
-func TestTheLedgerIsChecked(t *testing.T) {
-	r := Report{Read: 10, Written: 4, Rejected: 3, Superseded: 2, Unfinished: 1}
-	if err := r.balance(); err != nil {
-		t.Error(err)
+func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
+	for _, tt := range []struct {
+		written int64
+		exit    int
+	}{{4, ExitOK}, {5, ExitFailed}, {3, ExitFailed}} {
+		folder, err := runfolder.Create(t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Report{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}
+		cfg := Config{Limits: Limits{MaxErrors: MaxErrors{Rows: -1}}}
+		if r, err = finish(&cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != ExitOK) {
+			t.Errorf("%d written: exit %d, %v", tt.written, r.ExitCode, err)
+		}
 	}
-	r.Written++
-	if r.balance() == nil {
-		t.Error("11 rows out of 10 balance")
+}
+
+// TestADrainWaitsForAttemptsThatMayStillBeApplied stops a load while an attempt of unknown outcome is out: had the load
+// ended at once, that attempt would undo what is written next.
+func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
+	w := newWorld(t)
+	drain, stop := context.WithCancelCause(context.Background())
+	w.plan.Decide = func(faults.Request) faults.Fault {
+		stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+		return faults.Fault{Action: faults.ApplyLate, Delay: settle / 2}
+	}
+	cfg := w.config(w.file("in.csv", "id,n\na,old\n"))
+	cfg.Drain = drain
+	if r := w.load(cfg); r.Unfinished != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if n := w.plan.Late(); n != 0 {
+		t.Errorf("the load ended with %d attempts that may still be applied", n)
+	}
+	w.plan.Decide = nil
+	w.load(w.config(w.file("new.csv", "id,n\na,new\n")))
+	w.wantRows(contents{"a": {"n": "new"}})
+}
+
+func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
+	w := newWorld(t)
+	release := make(chan struct{})
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	const records, split = 50_000, 4096
+	for i := range records {
+		fmt.Fprintf(&b, "k%d,%d\n", i, i)
+	}
+	cfg := w.config(w.file("in.csv", b.String()))
+	cfg.Read.SplitBytes, cfg.Read.Parsers = split, 2
+	cfg.Limits.Memory = 256 << 10
+	cfg.Write.Concurrency = 1
+	cfg.Progress = new(Progress)
+	var readWhileBlocked atomic.Int64
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N == 0 {
+			<-release
+		}
+		return faults.Fault{}
+	}
+	go func() {
+		// Reading stops by itself once the memory is used; it has stopped when it has not moved for a while.
+		last, still := int64(-1), 0
+		for still < 20 {
+			time.Sleep(5 * time.Millisecond)
+			if now := cfg.Progress.Read.Load(); now > 0 && now == last {
+				still++
+			} else {
+				last, still = now, 0
+			}
+		}
+		readWhileBlocked.Store(last)
+		close(release)
+	}()
+	if r := w.load(cfg); r.Written != records {
+		t.Errorf("%d written", r.Written)
+	}
+	if n := readWhileBlocked.Load(); n >= records/2 {
+		t.Errorf("%d of %d records were read while the service took none", n, records)
+	}
+}
+
+func TestTheRunFoldersOwnFilesAreNoInput(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", "id,n\na,1\n,2\n"))
+	r := w.load(cfg)
+	cfg.Inputs = []string{r.RejectsFiles[0]}
+	if _, err := Run(context.Background(), cfg); !isUsage(err) || !strings.Contains(err.Error(), "--run-dir") {
+		t.Errorf("loading the rejects into their own folder: %v", err)
+	}
+	if kept := lines(t, r.RejectsFiles[0]); len(kept) != 2 {
+		t.Errorf("the rejects are %q now", kept)
+	}
+	cfg.RunDir = filepath.Join(w.dir, "another")
+	if r := w.load(cfg); r.Read != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
+	for name, change := range map[string]func(string) error{
+		"shrinks": func(path string) error { return os.Truncate(path, 5000) },
+		"grows": func(path string) error {
+			f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteString("kz,1\n")
+			return errors.Join(err, f.Close())
+		},
+		"is replaced": func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", []byte("id,n\nz,1\n"), 0o644), os.Rename(path+".new", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var b strings.Builder
+			b.WriteString("id,n\n")
+			for i := range 10_000 {
+				fmt.Fprintf(&b, "k%05d,1\n", i)
+			}
+			path := w.file("in.csv", b.String())
+			cfg := w.config(path)
+			cfg.Read.SplitBytes, cfg.Limits.Memory, cfg.Write.Concurrency = 512, 4096, 1
+			var changed error
+			if name == "is replaced" {
+				cfg.OnPlan = func(*Plan) { changed = change(path) } // later, an open file does not notice
+			} else {
+				w.plan.Decide = func(r faults.Request) faults.Fault {
+					if r.N == 0 {
+						changed = change(path)
+					}
+					return faults.Fault{}
+				}
+			}
+			r, err := Run(context.Background(), cfg)
+			if changed != nil {
+				t.Fatal(changed)
+			}
+			if err == nil || !strings.Contains(err.Error(), "was changed while it was loaded") || r.ExitCode != ExitFailed {
+				t.Errorf("%v, %+v", err, r)
+			}
+		})
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"sync"
 )
 
 // Dialect says how a CSV text is read.
@@ -44,10 +46,9 @@ type Source struct {
 	HeaderEnd int64    // offset of the first data record
 	Renamed   []string // what was done to names that were empty or came twice, a sentence each
 
-	dialect     Dialect
-	splitBytes  int
+	o           Options
 	headerLines int
-	stdin       io.Reader
+	info        fs.FileInfo // of a regular file, when it was first opened
 	file        io.Reader
 	closer      io.Closer
 	carry       []byte // read, but not yet delivered
@@ -62,6 +63,8 @@ type Options struct {
 	Dialect    Dialect
 	SplitBytes int       // 0 takes DefaultSplitBytes
 	Stdin      io.Reader // what the name Stdin means; nil is os.Stdin
+	// Stream wraps what is read of standard input, a pipe or a device, which may block for ever; nil leaves it as it is.
+	Stream func(io.Reader) io.Reader
 }
 
 // Open opens a source and reads its header. A source that cannot hold CSV text (compressed, Parquet, UTF-16) is
@@ -73,7 +76,10 @@ func Open(path string, o Options) (*Source, error) {
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
 	}
-	s := &Source{Path: path, Size: -1, dialect: o.Dialect, splitBytes: o.SplitBytes, stdin: o.Stdin}
+	if o.Stream == nil {
+		o.Stream = func(r io.Reader) io.Reader { return r }
+	}
+	s := &Source{Path: path, Size: -1, o: o}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
@@ -86,26 +92,74 @@ func Open(path string, o Options) (*Source, error) {
 
 func (s *Source) open() error {
 	if s.Path == Stdin {
-		s.file = s.stdin
+		s.file = s.o.Stream(s.o.Stdin)
+		return nil
+	}
+	info, err := os.Stat(s.Path)
+	if err != nil {
+		return fmt.Errorf("open input: %w", err)
+	}
+	if info.IsDir() {
+		return fmt.Errorf("open input %s: is a directory; name the files in it", s.Path)
+	}
+	if !info.Mode().IsRegular() {
+		p := &pipe{path: s.Path}
+		s.file, s.closer = s.o.Stream(p), p
 		return nil
 	}
 	f, err := os.Open(s.Path)
 	if err != nil {
 		return fmt.Errorf("open input: %w", err)
 	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("open input %s: is a directory; name the files in it", s.Path)
-	}
-	if err != nil {
-		f.Close()
-		return err
-	}
-	if info.Mode().IsRegular() {
-		s.Size = info.Size()
-	}
 	s.file, s.closer = f, f
+	if s.info == nil {
+		s.info, s.Size = info, info.Size()
+	}
+	return s.unchanged(f)
+}
+
+// unchanged returns an error when the file is not as it was when it was first opened.
+func (s *Source) unchanged(f *os.File) error {
+	now, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.Path, err)
+	}
+	if !os.SameFile(now, s.info) || now.Size() != s.info.Size() || !now.ModTime().Equal(s.info.ModTime()) {
+		return fmt.Errorf("read %s: the file was changed while it was loaded (%d bytes then, %d now)", s.Path, s.info.Size(), now.Size())
+	}
 	return nil
+}
+
+// pipe opens a pipe or a device when it is first read: opening blocks until there is a writer.
+type pipe struct {
+	path string
+	mu   sync.Mutex // Close comes from another goroutine when a read is left behind
+	f    *os.File
+}
+
+func (p *pipe) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	f := p.f
+	p.mu.Unlock()
+	if f == nil {
+		var err error
+		if f, err = os.Open(p.path); err != nil {
+			return 0, err
+		}
+		p.mu.Lock()
+		p.f = f
+		p.mu.Unlock()
+	}
+	return f.Read(b)
+}
+
+func (p *pipe) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.f == nil {
+		return nil
+	}
+	return p.f.Close()
 }
 
 // Close releases the source.
@@ -165,7 +219,7 @@ func (s *Source) Next() (Split, error) {
 	if err := s.resume(); err != nil {
 		return Split{}, err
 	}
-	buf := make([]byte, 0, max(s.splitBytes, len(s.carry)))
+	buf := make([]byte, 0, max(s.o.SplitBytes, len(s.carry)))
 	buf = append(buf, s.carry...)
 	for {
 		var err error
@@ -177,7 +231,10 @@ func (s *Source) Next() (Split, error) {
 		}
 		cut := len(buf)
 		if !s.eof {
-			cut = s.dialect.lastBoundary(buf)
+			cut = s.o.Dialect.lastBoundary(s.text(buf))
+			if cut > 0 {
+				cut += len(buf) - len(s.text(buf))
+			}
 		}
 		if cut > 0 {
 			return s.deliver(buf, cut), nil
@@ -188,6 +245,14 @@ func (s *Source) Next() (Split, error) {
 		}
 		buf = append(make([]byte, 0, 2*cap(buf)), buf...)
 	}
+}
+
+// text returns the text in buf: without the byte order mark with which the source may begin.
+func (s *Source) text(buf []byte) []byte {
+	if s.offset == 0 {
+		return bytes.TrimPrefix(buf, byteOrderMark)
+	}
+	return buf
 }
 
 func (s *Source) deliver(buf []byte, cut int) Split {
@@ -205,6 +270,11 @@ func (s *Source) fill(buf []byte) ([]byte, error) {
 		buf = buf[:len(buf)+n]
 		if errors.Is(err, io.EOF) {
 			s.eof = true
+			if f, ok := s.file.(*os.File); ok && s.info != nil {
+				if err := s.unchanged(f); err != nil {
+					return buf, err
+				}
+			}
 		} else if err != nil {
 			return buf, fmt.Errorf("read %s at byte %d: %w", s.Path, s.offset+int64(len(buf)), err)
 		}
@@ -217,7 +287,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // readHeader takes the byte order mark, empty lines and the header off the front of the source and leaves the rest of
 // the split peeked.
 func (s *Source) readHeader() error {
-	p := NewParser(s.dialect)
+	p := NewParser(s.o.Dialect)
 	for {
 		sp, err := s.Next()
 		if errors.Is(err, io.EOF) {
@@ -242,7 +312,7 @@ func (s *Source) readHeader() error {
 			s.headerLines += p.Lines()
 			continue // empty lines only
 		}
-		if s.dialect.NoHeader {
+		if s.o.Dialect.NoHeader {
 			return s.numberColumns(sp, skip, p, len(first.Fields), first.Bad != nil)
 		}
 		return s.nameColumns(sp, skip, first)
@@ -261,7 +331,7 @@ func (s *Source) numberColumns(sp Split, skip int, p *Parser, width int, bad boo
 			width = len(rec.Fields)
 		}
 	}
-	s.Columns, err = numberedNames(s.Path, width, s.dialect.Names)
+	s.Columns, err = numberedNames(s.Path, width, s.o.Dialect.Names)
 	s.begin(sp, skip)
 	return err
 }
@@ -292,10 +362,10 @@ func (s *Source) begin(sp Split, skip int) {
 }
 
 func (s *Source) nameWithoutRecords() error {
-	if !s.dialect.NoHeader {
+	if !s.o.Dialect.NoHeader {
 		return fmt.Errorf("read %s: the file is empty, not even a header; use --no-header if that is meant", s.Path)
 	}
-	s.Columns = s.dialect.Names
+	s.Columns = s.o.Dialect.Names
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"tsimport/table"
@@ -41,6 +42,19 @@ type Header struct {
 	Text []byte // as it stands in the input, line end included; empty without one
 }
 
+// Touches reports whether a run in the folder writes or moves the file: such a file cannot be an input.
+func Touches(folder, file string) bool {
+	if name := filepath.Base(file); name != SummaryFile && !strings.HasPrefix(name, rejectsPrefix) {
+		return false
+	}
+	in, err1 := os.Stat(filepath.Dir(file))
+	run, err2 := os.Stat(folder)
+	return err1 == nil && err2 == nil && os.SameFile(in, run)
+}
+
+// rejectsPrefix begins the names of all files with rejected rows and their reasons.
+const rejectsPrefix = "rejects"
+
 // Create makes the folder. When it holds an earlier run, that run's files are moved into attempt-N below it first.
 func Create(path string, headers []Header) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
@@ -60,7 +74,17 @@ func Create(path string, headers []Header) (*Folder, error) {
 }
 
 func (f *Folder) keepEarlier() error {
-	if _, err := os.Stat(filepath.Join(f.Path, SummaryFile)); errors.Is(err, os.ErrNotExist) {
+	entries, err := os.ReadDir(f.Path)
+	if err != nil {
+		return err
+	}
+	var old []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && (e.Name() == SummaryFile || strings.HasPrefix(e.Name(), rejectsPrefix)) {
+			old = append(old, e.Name())
+		}
+	}
+	if len(old) == 0 {
 		return nil
 	}
 	n := 1
@@ -72,12 +96,8 @@ func (f *Folder) keepEarlier() error {
 			return err
 		}
 	}
-	old, err := filepath.Glob(filepath.Join(f.Path, "rejects*"))
-	if err != nil {
-		return err
-	}
-	for _, name := range append(old, filepath.Join(f.Path, SummaryFile)) {
-		if err := os.Rename(name, filepath.Join(attempt(), filepath.Base(name))); err != nil {
+	for _, name := range old {
+		if err := os.Rename(filepath.Join(f.Path, name), filepath.Join(attempt(), name)); err != nil {
 			return err
 		}
 	}
@@ -90,6 +110,20 @@ func RejectsFile(i int) string {
 		return "rejects.csv"
 	}
 	return fmt.Sprintf("rejects-%d.csv", i+1)
+}
+
+// RejectsFiles returns the paths of the files with rejected records that this run has made, ReasonsFile last.
+func (f *Folder) RejectsFiles() []string {
+	var made []string
+	for i, w := range f.raw {
+		if w != nil {
+			made = append(made, filepath.Join(f.Path, RejectsFile(i)))
+		}
+	}
+	if f.lines != nil {
+		made = append(made, filepath.Join(f.Path, ReasonsFile))
+	}
+	return made
 }
 
 // reason is one line of ReasonsFile.

@@ -31,18 +31,6 @@ func (b *Batch) Add(r Ref) bool {
 	return true
 }
 
-// Full reports whether no further row can be added, whatever its size.
-func (b *Batch) Full() bool {
-	limit := b.MaxRows
-	if limit == 0 {
-		limit = MaxBatchRows
-	}
-	return len(b.Rows) >= limit || b.size >= MaxBatchBytes
-}
-
-// Size returns the accounted bytes of the rows.
-func (b *Batch) Size() int { return b.size }
-
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Rows)

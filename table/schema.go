@@ -32,9 +32,10 @@ type Column struct {
 	Name   string // name in the table
 	Type   Type
 	Hex    bool // Binary: text is hexadecimal, otherwise base64
-	// Exact is set when the type was inferred: then text that is not the canonical text of its value does not fit,
-	// because storing the value would change what the input says (007 is not 7).
-	Exact bool
+	// Exact is set when the user did not ask for the type: then text that is not the canonical text of its value does
+	// not fit, because storing the value would change what the input says (007 is not 7).
+	Exact    bool
+	Inferred bool // from a sample
 }
 
 // Schema is a table and how input columns map onto it. Key columns come first in every record the reader delivers,

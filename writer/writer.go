@@ -18,7 +18,6 @@ type Service interface {
 // Stats counts what a call did.
 type Stats struct {
 	Requests int // BatchWriteRow requests sent
-	Refused  int // of them, refused as a whole
 }
 
 // Writer writes rows of one table in one mode. Each worker has its own: it is not safe for concurrent use.
@@ -96,7 +95,6 @@ func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 
 // refusedWhole handles an error for the request as a whole.
 func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
-	stats.Refused++
 	o, verdict := wholeOutcome(err)
 	if verdict == halve && len(rows) > 1 {
 		mid := len(rows) / 2
@@ -119,7 +117,6 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 
 func (s *Stats) add(o Stats) {
 	s.Requests += o.Requests
-	s.Refused += o.Refused
 }
 
 func fill(outcomes []table.Outcome, o table.Outcome) {

@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -58,7 +60,7 @@ func loadFlags() []cli.Flag {
 
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything, write nothing"},
 		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight", Value: pipeline.DefaultConcurrency},
-		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; -1 never", Value: "100"},
+		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a share counts from 1,000 rows on; -1 never", Value: "100"},
 		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long", Value: pipeline.DefaultRetryFor},
 		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied (default: twice --request-timeout)"},
 		&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
@@ -85,16 +87,13 @@ func load(c *cli.Context, interrupts *interrupts) (err error) {
 		return err
 	}
 	defer func() {
-		if closeErr := t.close(); err == nil {
-			err = closeErr
+		if closeErr := t.close(); closeErr != nil {
+			err = &exitError{code: pipeline.ExitFailed, err: errors.Join(err, closeErr)}
 		}
 	}()
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
 	cfg.Target.Absent = t.missing
 	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
-	if cfg.Write.Settle == 0 {
-		cfg.Write.Settle = 2 * c.Duration("request-timeout")
-	}
 
 	screen := newScreen(c, stderr)
 	cfg.Progress = &screen.progress
@@ -136,7 +135,10 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		Limits:  pipeline.Limits{Records: c.Int64("limit")},
 		RunDir:  c.String("run-dir"),
 		DryRun:  c.Bool("dry-run"),
-		Command: commandLine(os.Args),
+		Command: commandLine(append([]string{commandName()}, os.Args[1:]...)),
+	}
+	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write"} {
+		cfg.Target.DefineSet = cfg.Target.DefineSet || c.IsSet(f)
 	}
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = c.Int("concurrency"), c.Duration("retry-for"), c.Duration("settle")
 	cfg.Read.Nulls = c.StringSlice("null")
@@ -251,6 +253,9 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 		if !ok || from == "" || to == "" {
 			return columns, fmt.Errorf("--rename %q: want old=new", f)
 		}
+		if _, twice := columns.Rename[from]; twice {
+			return columns, fmt.Errorf("--rename %s: given twice", from)
+		}
 		columns.Rename[from] = to
 	}
 	columns.Types = map[string]pipeline.Type{}
@@ -324,7 +329,7 @@ func parseSync(text string) (noSync bool, err error) {
 
 // lookHint says how to look at the rows of a load.
 func lookHint(c *cli.Context, r *pipeline.Report) string {
-	hint := "tsimport export --table " + r.Table
+	hint := commandName() + " export --table " + r.Table
 	for _, f := range []string{"store", "endpoint", "instance"} {
 		if c.IsSet(f) {
 			hint += " --" + f + " " + quoteArg(c.String(f))
@@ -333,12 +338,21 @@ func lookHint(c *cli.Context, r *pipeline.Report) string {
 	return hint + " --limit 10"
 }
 
+// commandName is how tsimport was called: go run's binary is gone afterwards.
+func commandName() string {
+	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
+		return "go run ./cmd/tsimport"
+	}
+	return os.Args[0]
+}
+
 // commandLine is the command as it can be typed again.
 func commandLine(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
 		quoted[i] = quoteArg(a)
 	}
+	quoted[0] = args[0]
 	return strings.Join(quoted, " ")
 }
 

@@ -18,11 +18,11 @@ import (
 )
 
 func main() {
-	os.Exit(run(os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(os.Args, os.Stdout, os.Stderr))
 }
 
 // run is main with its surroundings given. It returns the exit code.
-func run(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+func run(args []string, stdout, stderr io.Writer) int {
 	interrupts := newInterrupts(stderr)
 	defer interrupts.close()
 	app := newApp(stdout, stderr, interrupts)
@@ -120,6 +120,7 @@ func setUsageErrors(app *cli.App) {
 	walk = func(commands []*cli.Command) {
 		for _, c := range commands {
 			c.OnUsageError = onError
+			c.HideHelpCommand = len(c.Subcommands) == 0 // or a file called help would be taken for it
 			if len(c.Subcommands) > 0 {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
@@ -155,6 +156,9 @@ func newInterrupts(stderr io.Writer) *interrupts {
 			cause := &pipeline.Interrupted{Signal: s.String(), ExitCode: pipeline.ExitInterrupted}
 			if s == syscall.SIGTERM {
 				cause.ExitCode = pipeline.ExitTerminated
+			}
+			if hard.Err() != nil {
+				os.Exit(cause.ExitCode) // what should have ended with the context did not
 			}
 			first := drain.Err() == nil
 			stopGently(cause)

@@ -25,6 +25,7 @@ type screen struct {
 	verbose  bool
 	terminal bool
 	progress pipeline.Progress
+	again    string // what to know before loading again
 	start    time.Time
 	stopping chan struct{}
 	stopped  sync.WaitGroup
@@ -32,6 +33,9 @@ type screen struct {
 
 func newScreen(c *cli.Context, w io.Writer) *screen {
 	s := &screen{w: w, quiet: c.Bool("quiet"), verbose: c.Bool("verbose"), start: time.Now(), stopping: make(chan struct{})}
+	if c.String("mode") == "put" && c.String("condition") == "ignore" {
+		s.again = ": rows that are there already are written once more, with the same values"
+	}
 	if f, ok := w.(*os.File); ok {
 		s.terminal = term.IsTerminal(int(f.Fd()))
 	}
@@ -133,6 +137,9 @@ func (s *screen) counts() string {
 	if n := p.Throttled.Load(); n > 0 {
 		text += fmt.Sprintf(", %s throttled", grouped(n))
 	}
+	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
+		text += fmt.Sprintf(", trying again: %.100s", trouble)
+	}
 	if wait := time.Until(time.UnixMilli(p.Settling.Load())); wait > 0 {
 		text += fmt.Sprintf(", waiting up to %v for requests without an answer", round(wait))
 	}
@@ -176,11 +183,14 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
 		s.line("warning: the input holds no records")
 	}
-	if r.Rejected > 0 {
-		s.line("rejected rows: %s, reasons: %s", filepath.Join(r.RunDir, runfolder.RejectsFile(0)), filepath.Join(r.RunDir, runfolder.ReasonsFile))
+	if n := len(r.RejectsFiles); n > 1 {
+		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
 	if r.ExitCode == pipeline.ExitErrorLimit {
-		s.line("stopped because too many rows were rejected; see the reasons, or raise --max-errors")
+		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
+	}
+	if r.Unfinished > 0 && !r.DryRun {
+		s.line("to go on, load the same files again%s", s.again)
 	}
 	if r.Written > 0 {
 		s.line("look at the rows: %s", look)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/credentials-go/credentials"
@@ -60,6 +61,9 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		return nil, usagef("--request-timeout %v: want more than nothing", c.Duration("request-timeout"))
 	}
 	if endpoint != "" {
+		if err := client.CheckEndpoint(endpoint); err != nil {
+			return nil, usagef("%v", err)
+		}
 		return remoteTarget(c, endpoint, stderr)
 	}
 	if store == "" {
@@ -111,7 +115,7 @@ func remoteTarget(c *cli.Context, endpoint string, stderr io.Writer) (*target, e
 	if instance == "" {
 		return nil, usagef("no instance: give --instance or %s", instanceEnv)
 	}
-	provider, err := findCredentials()
+	provider, err := findCredentials(c)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +134,7 @@ func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
 
 // findCredentials looks where the SDKs look: the environment's two families of names, then the provider chain of the
 // official credentials library (profile, RAM role, OIDC, ECS).
-func findCredentials() (common.CredentialsProvider, error) {
+func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
 	for _, names := range [][3]string{
 		{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "TABLESTORE_SECURITY_TOKEN"},
 		{"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN"},
@@ -148,19 +152,28 @@ func findCredentials() (common.CredentialsProvider, error) {
 		_, err = chain.GetCredential()
 	}
 	if err != nil {
-		return nil, usagef("no access key: set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET (the provider chain says: %v)", err)
+		if c.Bool("verbose") {
+			say(c, c.App.ErrWriter, "the credentials provider chain says: %s", client.OneLine(err.Error()))
+		}
+		return nil, usagef("no access key found; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or configure a provider of the Alibaba Cloud chain")
 	}
 	return &chainProvider{chain: chain}, nil
 }
 
 // chainProvider asks the official chain for every request: its keys may rotate.
-type chainProvider struct{ chain credentials.Credential }
+type chainProvider struct {
+	chain credentials.Credential
+	last  atomic.Pointer[common.DefaultCredentials]
+}
 
-// GetCredentials returns empty keys when the chain fails: the service's refusal is then the error a user sees, and
-// the SDK has no way to pass another.
+// GetCredentials returns the last keys when the chain fails for a moment. If they have expired, the service's refusal is
+// the error a user sees: the SDK has no way to pass another.
 func (p *chainProvider) GetCredentials() common.Credentials {
 	m, err := p.chain.GetCredential()
 	if err != nil {
+		if last := p.last.Load(); last != nil {
+			return last
+		}
 		return &common.DefaultCredentials{}
 	}
 	value := func(s *string) string {
@@ -169,5 +182,7 @@ func (p *chainProvider) GetCredentials() common.Credentials {
 		}
 		return *s
 	}
-	return &common.DefaultCredentials{AccessKeyID: value(m.AccessKeyId), AccessKeySecret: value(m.AccessKeySecret), SecurityToken: value(m.SecurityToken)}
+	now := &common.DefaultCredentials{AccessKeyID: value(m.AccessKeyId), AccessKeySecret: value(m.AccessKeySecret), SecurityToken: value(m.SecurityToken)}
+	p.last.Store(now)
+	return now
 }
