@@ -209,7 +209,7 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	if time.Since(start) > 10*time.Second {
 		t.Error("a wrong endpoint is tried again and again")
 	}
-	if got := OneLine("a\nb\r\n\tc\x1b[0m  "); got != "a b c [0m" {
+	if got := OneLine("a\nb\r\tc\x1b[0m  "); got != "a; b c [0m" {
 		t.Errorf("%q", got)
 	}
 }

@@ -129,8 +129,6 @@ func Describe(err error) string {
 	switch ots.Code {
 	case "OTSAuthFailed":
 		text += "; check the access key, --instance and this machine's clock"
-	case "OTSNoPermissionAccess":
-		text += "; the access key lacks a permission"
 	}
 	return text
 }
@@ -143,6 +141,7 @@ func (s *stopped) Unwrap() []error { return []error{context.Canceled, s.cause} }
 
 // OneLine makes text fit for one line of a terminal or a log.
 func OneLine(text string) string {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }), " ")
 	if len(text) > 500 {
 		text = text[:500] + "…"

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,9 @@ const (
 	maxAmbiguous = 5
 )
 
+// ErrTableExists says that a table cannot be made because there is one of its name.
+var ErrTableExists = errors.New("the table exists (OTSObjectAlreadyExist)")
+
 // ErrNoTable says that a table does not exist.
 var ErrNoTable = errors.New("no such table")
 
@@ -36,6 +40,8 @@ type Admin struct {
 	Client *tablestore.TableStoreClient
 	// Context ends waiting between tries; requests end with the client's own.
 	Context context.Context
+	// RetryFor bounds how long an operation is tried again; 0 takes Patience.
+	RetryFor time.Duration
 }
 
 // Describe returns a table, or ErrNoTable.
@@ -136,9 +142,9 @@ func (a *Admin) List() ([]string, error) {
 // try repeats an operation on a table while that can help: reads and creations are safe to repeat.
 func (a *Admin) try(op func() error) error {
 	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
-	end := time.Now().Add(Patience)
+	end := time.Now().Add(cmp.Or(a.RetryFor, Patience))
 	for attempt := 1; ; attempt++ {
-		err := op()
+		err := answered(op)
 		if err == nil {
 			return nil
 		}
@@ -168,12 +174,25 @@ func (a *Admin) try(op func() error) error {
 	}
 }
 
+// answered makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
+func answered(op func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("the endpoint does not answer as Tablestore does; check --endpoint")
+		}
+	}()
+	return op()
+}
+
 func (a *Admin) wrap(verb, name string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if isCode(err, "OTSObjectNotExist") {
 		return fmt.Errorf("%s table %s: %w", verb, name, ErrNoTable)
+	}
+	if isCode(err, "OTSObjectAlreadyExist") {
+		return fmt.Errorf("%s table %s: %w", verb, name, ErrTableExists)
 	}
 	return fmt.Errorf("%s table %s: %w", verb, name, &Error{err})
 }

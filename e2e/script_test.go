@@ -78,7 +78,7 @@ func repeatText(ts *testscript.TestScript, neg bool, args []string) {
 	var n int
 	_, err := fmt.Sscan(args[2], &n)
 	ts.Check(err)
-	unescape := strings.NewReplacer(`\n`, "\n").Replace
+	unescape := strings.NewReplacer(`\n`, "\n", `\r`, "\r").Replace
 	text := unescape(args[1]) + strings.Repeat(unescape(args[3]), n) + unescape(args[4])
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o644))
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -18,15 +19,12 @@ const (
 // infer gives a type to every column that has none, from a sample of every input.
 func (p *planner) infer() error {
 	s := p.plan.Schema
-	if !slices.ContainsFunc(s.Columns, func(c table.Column) bool { return c.Type == table.Null }) {
-		p.keyTypes()
-		return nil
-	}
 	first := p.plan.sources[0].Columns
 	in := reader.NewInference(len(first), p.cfg.Read.Nulls)
+	p.plan.empty = true
 	share := max(sampleBytes/len(p.plan.sources), minSampleBytes)
 	for _, src := range p.plan.sources {
-		if err := sample(in, src, first, p.cfg.Read.Dialect, share); err != nil {
+		if err := p.sample(in, src, first, share); err != nil {
 			return err
 		}
 	}
@@ -53,12 +51,12 @@ func (p *planner) keyTypes() {
 
 // sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, the
 // first split at most.
-func sample(in *reader.Inference, src *source, first []string, d reader.Dialect, budget int) error {
+func (p *planner) sample(in *reader.Inference, src *source, first []string, budget int) error {
 	next := src.Next
 	if src.Size < 0 {
 		next = src.Peek
 	}
-	parser := reader.NewParser(d)
+	parser := reader.NewParser(p.cfg.Read.Dialect)
 	place := make([]int, len(first))
 	for i, name := range first {
 		place[i] = slices.Index(src.Columns, name)
@@ -69,10 +67,16 @@ func sample(in *reader.Inference, src *source, first []string, d reader.Dialect,
 			break
 		}
 		if err != nil {
-			return err
+			if src.Size < 0 {
+				return err // a stream cannot be read again
+			}
+			break // loading meets it again, after the rows before it
 		}
 		sampleSplit(in, parser, split.Data, place, budget-read)
 		read += len(split.Data)
+		p.sampled.bytes += min(len(split.Data), budget)
+		p.sampled.records += parser.Records()
+		p.plan.empty = p.plan.empty && parser.Records() == 0
 	}
 	return src.Suspend()
 }
@@ -95,3 +99,28 @@ func sampleSplit(in *reader.Inference, parser *reader.Parser, data []byte, place
 		in.Add(reader.Record{Fields: fields})
 	}
 }
+
+// blockBytes is about what the rows of one split may take once they are encoded.
+const blockBytes = 8 << 20
+
+// sizeSplits makes splits smaller where encoding makes much of little text: every cell travels with its column's name,
+// so a record of a thousand short cells grows a hundredfold, and several splits are in memory at a time.
+func (p *planner) sizeSplits() error {
+	encoded := 0 // of a row with a value in every column, beside the values
+	for _, c := range p.plan.Schema.Columns {
+		encoded += len(c.Name) + 24
+	}
+	records, text := max(p.sampled.records, 1), max(p.sampled.bytes, 1)
+	growth := 1 + float64(encoded)*float64(records)/float64(text)
+	want := cmp.Or(p.cfg.Read.SplitBytes, reader.DefaultSplitBytes)
+	if limit := int(blockBytes / growth); limit < want {
+		want = max(limit, minSplitBytes)
+	}
+	for _, s := range p.plan.sources {
+		s.SetSplitBytes(want)
+	}
+	return nil
+}
+
+// minSplitBytes keeps splits from costing more than their rows.
+const minSplitBytes = 4 << 10

@@ -24,6 +24,7 @@ type Plan struct {
 	sources []*source
 	headers []runfolder.Header
 	table   *client.Table // nil when it does not exist yet
+	empty   bool          // no input has a record
 }
 
 // source is an input whose header fits.
@@ -34,8 +35,9 @@ type source struct {
 
 // planner works out a Plan.
 type planner struct {
-	cfg  *Config
-	plan *Plan
+	cfg     *Config
+	plan    *Plan
+	sampled struct{ records, bytes int }
 }
 
 // makePlan opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made.
@@ -48,6 +50,7 @@ func makePlan(ctx context.Context, cfg *Config, admin *client.Admin) (*Plan, err
 		p.settleSchema,
 		p.checkSchema,
 		p.infer,
+		p.sizeSplits,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -350,8 +353,8 @@ func (p *planner) column(src, name string) (table.Column, error) {
 		return col, usagef("%s: %v", p.plan.sources[0].Path, err)
 	}
 	t, ok := p.cfg.Columns.Types[src]
-	if !ok {
-		t = p.cfg.Columns.Types[name]
+	if !ok && !slices.Contains(p.plan.sources[0].Columns, name) {
+		t = p.cfg.Columns.Types[name] // by its new name, unless that is another input column's
 	}
 	col.Type, col.Hex = t.Type, t.Hex
 	return col, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -35,7 +36,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	gentle, stopGently := context.WithCancelCause(ctx)
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
-	admin := &client.Admin{Client: sdk, Context: gentle}
+	admin := &client.Admin{Client: sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
 	plan, err := makePlan(gentle, &cfg, admin)
 	if err != nil {
 		return nil, err
@@ -53,9 +54,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if cfg.OnPlan != nil {
 		cfg.OnPlan(plan)
 	}
-	if plan.Create && !cfg.DryRun {
-		err = admin.Create(cfg.Target.Table, plan.Schema.Key, cfg.Target.Define)
-		report.Created = err == nil
+	if plan.Create && !cfg.DryRun && !plan.empty {
+		report.Created, err = createTable(admin, plan, &cfg)
 	}
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
@@ -64,6 +64,22 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cfg.Progress.Done.Store(true)
 	report.BytesSent = traffic.BytesSent.Load()
 	return finish(&cfg, report, folder, start, err)
+}
+
+// createTable makes the table. One that somebody else has made meanwhile is as good if it has the same key.
+func createTable(admin *client.Admin, plan *Plan, cfg *Config) (made bool, err error) {
+	err = admin.Create(cfg.Target.Table, plan.Schema.Key, cfg.Target.Define)
+	if errors.Is(err, client.ErrTableExists) {
+		t, describeErr := admin.Describe(cfg.Target.Table)
+		if describeErr != nil {
+			return false, describeErr
+		}
+		if !slices.Equal(t.Key, plan.Schema.Key) || t.AutoIncrement != "" {
+			return false, fmt.Errorf("create table %s: somebody else has made it meanwhile, with the primary key %s", t.Name, keyText(t.Key))
+		}
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func newReport(cfg *Config, plan *Plan, start time.Time) *Report {

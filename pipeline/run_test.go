@@ -521,3 +521,57 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 		})
 	}
 }
+
+func TestATableThatSomebodyElseMakesMeanwhileIsAsGood(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
+	cfg.OnPlan = func(*Plan) { // planned to be made: now another load makes it
+		other := w.config(w.file("other.csv", "id,n\nb,2\n"))
+		other.RunDir = filepath.Join(w.dir, "other")
+		w.load(other)
+	}
+	if r := w.load(cfg); r.Created {
+		t.Error("the report says that this run made the table")
+	}
+	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})
+}
+
+func TestARecordThatGrowsAHundredfoldStaysWithinItsBlock(t *testing.T) {
+	w := newWorld(t)
+	var b strings.Builder
+	b.WriteString("id")
+	for i := range 500 {
+		fmt.Fprintf(&b, ",%s%d", strings.Repeat("n", 200), i)
+	}
+	b.WriteString("\n")
+	for i := range 1000 {
+		fmt.Fprintf(&b, "%d%s\n", i, strings.Repeat(",1", 500))
+	}
+	cfg := w.config(w.file("in.csv", b.String()))
+	largest := 0
+	cfg.OnPlan = func(p *Plan) {
+		job := &job{source: p.sources[0], done: make(chan *table.Block, 1)}
+		split, err := p.sources[0].Next()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		job.split = split
+		block, err := newParser(p, &cfg).parse(job)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		largest = len(block.Data)
+		if err := p.sources[0].Suspend(); err != nil {
+			t.Error(err)
+		}
+	}
+	cfg.DryRun = true
+	if r := w.load(cfg); r.Unfinished != 1000 {
+		t.Errorf("%+v", r)
+	}
+	if largest == 0 || largest > 2*blockBytes {
+		t.Errorf("a block has %d bytes", largest)
+	}
+}

@@ -26,5 +26,8 @@ func refuseFormat(path string, data []byte) error {
 			return fmt.Errorf("read %s: the file is %s, not CSV text in UTF-8; convert it first", path, f.format)
 		}
 	}
+	if bytes.IndexByte(data, '\r') >= 0 && bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '"') < 0 && len(bytes.TrimRight(data, "\r")) > bytes.IndexByte(data, '\r') {
+		return fmt.Errorf("read %s: lines end with CR alone; convert them to LF first", path)
+	}
 	return nil
 }

@@ -172,6 +172,9 @@ func (s *Source) Close() error {
 	return c.Close()
 }
 
+// SetSplitBytes changes the size of splits not read yet.
+func (s *Source) SetSplitBytes(n int) { s.o.SplitBytes = n }
+
 // Suspend releases what an idle source need not hold: a regular file is closed and opened again by Next. What was
 // peeked from a stream is kept, as it cannot be read twice.
 func (s *Source) Suspend() error {
@@ -243,7 +246,7 @@ func (s *Source) Next() (Split, error) {
 			return Split{}, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never closes, or use --quote none",
 				s.Path, s.offset, MaxRecordBytes>>20)
 		}
-		buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+		buf = append(make([]byte, 0, min(2*cap(buf), MaxRecordBytes)), buf...)
 	}
 }
 
@@ -364,6 +367,9 @@ func (s *Source) begin(sp Split, skip int) {
 func (s *Source) nameWithoutRecords() error {
 	if !s.o.Dialect.NoHeader {
 		return fmt.Errorf("read %s: the file is empty, not even a header; use --no-header if that is meant", s.Path)
+	}
+	if s.o.Dialect.Names == nil {
+		return fmt.Errorf("read %s: the file is empty; give its columns with --names if that is meant", s.Path)
 	}
 	s.Columns = s.o.Dialect.Names
 	return nil

@@ -61,6 +61,24 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	return append(append(out, "--"), files...), nil
 }
 
+// texts is the value of a flag that may be repeated: every text as it was given. The library's own kind trims spaces,
+// which may be what a null looks like.
+type texts []string
+
+func (t *texts) Set(text string) error { *t = append(*t, text); return nil }
+func (t *texts) String() string        { return strings.Join(*t, " ") }
+
+func textsFlag(name, usage string) cli.Flag {
+	return &cli.GenericFlag{Name: name, Usage: usage, Value: new(texts)}
+}
+
+func textsOf(c *cli.Context, name string) []string {
+	if t, ok := c.Generic(name).(*texts); ok {
+		return *t
+	}
+	return nil
+}
+
 func findCommand(commands []*cli.Command, name string) *cli.Command {
 	for _, c := range commands {
 		if c.HasName(name) {

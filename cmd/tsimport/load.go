@@ -34,7 +34,7 @@ func loadFlags() []cli.Flag {
 	return append(targetFlags(), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
-		&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME[:TYPE]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample)"},
+		textsFlag("pk", "primary-key column `NAME[:TYPE]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample)"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, -1 never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
 		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` a cell's timestamp may differ from the clock (default: the service's 86400)"},
@@ -42,13 +42,13 @@ func loadFlags() []cli.Flag {
 		&cli.IntFlag{Name: "reserved-write", Usage: "new table: reserved write throughput in capacity `UNITS`"},
 
 		&cli.StringFlag{Name: "columns", Usage: "load only these attribute columns `A,B`; key columns come always"},
-		&cli.StringSliceFlag{Name: "exclude", Usage: "leave out these columns `X,Y`"},
-		&cli.StringSliceFlag{Name: "rename", Usage: "call a column otherwise in the table, `OLD=NEW`; may be repeated"},
-		&cli.StringSliceFlag{Name: "type", Usage: "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64) or binary(hex); may be repeated (default: from a sample)"},
+		textsFlag("exclude", "leave out these columns `X,Y`"),
+		textsFlag("rename", "call a column otherwise in the table, `OLD=NEW`; may be repeated"),
+		textsFlag("type", "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64) or binary(hex); may be repeated (default: from a sample)"),
 
 		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (only the columns given) or delete", Value: "put"},
 		&cli.StringFlag{Name: "condition", Usage: "write a row only if it is there or not: ignore, exist or not-exist", Value: "ignore"},
-		&cli.StringSliceFlag{Name: "null", Usage: "`TEXT` of an unquoted field that means no value, beside the empty one; may be repeated"},
+		textsFlag("null", "`TEXT` of an unquoted field that means no value, beside the empty one; may be repeated"),
 		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
 
 		&cli.BoolFlag{Name: "header", Usage: "the first record names the columns (the default)"},
@@ -91,6 +91,13 @@ func load(c *cli.Context, interrupts *interrupts) (err error) {
 			err = &exitError{code: pipeline.ExitFailed, err: errors.Join(err, closeErr)}
 		}
 	}()
+	if t.embedded && sameFolder(cfg.RunDir, t.dir) {
+		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
+	}
+	if t.embedded && cfg.Write.Settle == 0 {
+		// A store in this process has done with a request when it answers.
+		cfg.Write.Settle = time.Millisecond
+	}
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
 	cfg.Target.Absent = t.missing
 	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
@@ -141,7 +148,7 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || c.IsSet(f)
 	}
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = c.Int("concurrency"), c.Duration("retry-for"), c.Duration("settle")
-	cfg.Read.Nulls = c.StringSlice("null")
+	cfg.Read.Nulls = textsOf(c, "null")
 	for _, check := range []struct {
 		bad     bool
 		message string
@@ -163,7 +170,7 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(c.String("max-errors"))
 			return
 		},
-		func() (err error) { cfg.Target.Key, err = parseKey(c.StringSlice("pk")); return },
+		func() (err error) { cfg.Target.Key, err = parseKey(textsOf(c, "pk")); return },
 		func() (err error) { cfg.Read.Dialect, err = parseDialect(c); return },
 		func() (err error) { cfg.Columns, err = parseColumns(c); return },
 		func() error { return parseWrite(c, &cfg.Write) },
@@ -240,7 +247,7 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 			return columns, fmt.Errorf("--columns: %w", err)
 		}
 	}
-	for _, f := range c.StringSlice("exclude") {
+	for _, f := range textsOf(c, "exclude") {
 		names, err := splitList(f)
 		if err != nil {
 			return columns, fmt.Errorf("--exclude: %w", err)
@@ -248,10 +255,10 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 		columns.Exclude = append(columns.Exclude, names...)
 	}
 	columns.Rename = map[string]string{}
-	for _, f := range c.StringSlice("rename") {
-		from, to, ok := strings.Cut(f, "=")
+	for _, f := range textsOf(c, "rename") {
+		from, to, ok := cutRename(f)
 		if !ok || from == "" || to == "" {
-			return columns, fmt.Errorf("--rename %q: want old=new", f)
+			return columns, fmt.Errorf("--rename %q: want old=new; a name with = in it is quoted, as in \"a=b\"=c", f)
 		}
 		if _, twice := columns.Rename[from]; twice {
 			return columns, fmt.Errorf("--rename %s: given twice", from)
@@ -259,7 +266,7 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 		columns.Rename[from] = to
 	}
 	columns.Types = map[string]pipeline.Type{}
-	for _, f := range c.StringSlice("type") {
+	for _, f := range textsOf(c, "type") {
 		i := strings.LastIndexByte(f, '=')
 		if i < 1 {
 			return columns, fmt.Errorf("--type %q: want name=type", f)
@@ -279,6 +286,18 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 		columns.Types[f[:i]] = t
 	}
 	return columns, nil
+}
+
+// cutRename cuts old=new; old may be quoted as in CSV.
+func cutRename(text string) (from, to string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		return strings.Cut(text, "=")
+	}
+	end := strings.LastIndex(text, `"=`)
+	if end < 1 {
+		return "", "", false
+	}
+	return strings.ReplaceAll(text[1:end], `""`, `"`), text[end+2:], true
 }
 
 // splitList cuts a list at commas; a name with a comma in it is quoted as in CSV.

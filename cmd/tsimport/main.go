@@ -23,6 +23,8 @@ func main() {
 
 // run is main with its surroundings given. It returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
+	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitPipe.
+	signal.Ignore(syscall.SIGPIPE)
 	interrupts := newInterrupts(stderr)
 	defer interrupts.close()
 	app := newApp(stdout, stderr, interrupts)
@@ -32,6 +34,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	return exitCode(stderr, err)
 }
+
+// exitPipe is what a process that SIGPIPE ends has as its exit code: the reader of the output has seen enough.
+const exitPipe = 141
 
 // exitError carries an exit code; its error, if any, is still to be shown.
 type exitError struct {
@@ -63,6 +68,9 @@ func exitCode(stderr io.Writer, err error) int {
 		code = interrupted.ExitCode
 	case errors.As(err, &usage):
 		code = pipeline.ExitUsage
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return exitPipe
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "tsimport: %s\n", client.OneLine(err.Error()))

@@ -26,6 +26,7 @@ type screen struct {
 	terminal bool
 	progress pipeline.Progress
 	again    string // what to know before loading again
+	existed  bool   // the table
 	start    time.Time
 	stopping chan struct{}
 	stopped  sync.WaitGroup
@@ -53,6 +54,7 @@ func (s *screen) plan(p *pipeline.Plan) {
 	for _, w := range p.Warnings {
 		s.line("warning: %s", w)
 	}
+	s.existed = !p.Create
 	verb := "table"
 	if p.Create {
 		verb = "new table"
@@ -181,7 +183,11 @@ func (s *screen) report(r *pipeline.Report, look string) {
 			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), grouped(r.Requests))
 	}
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
-		s.line("warning: the input holds no records")
+		made := ""
+		if !r.Created && !s.existed {
+			made = "; the table was not made"
+		}
+		s.line("warning: the input holds no records%s", made)
 	}
 	if n := len(r.RejectsFiles); n > 1 {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])

@@ -25,7 +25,7 @@ func tableCommand() *cli.Command {
 				Flags: append(targetFlags(), quiet, asJSON, name), Action: tableDescribe},
 			{Name: "create", Usage: "make a table", ArgsUsage: "TABLE", Action: tableCreate,
 				Flags: append(targetFlags(), quiet, name,
-					&cli.StringSliceFlag{Name: "pk", Usage: "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer or binary"},
+					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer or binary"),
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, -1 never", Value: -1},
 					&cli.IntFlag{Name: "max-versions", Usage: "versions kept of each cell", Value: 1},
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` a cell's timestamp may differ from the clock (default: the service's 86400)"},
@@ -157,7 +157,7 @@ func tableCreate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	key, err := parseKey(c.StringSlice("pk"))
+	key, err := parseKey(textsOf(c, "pk"))
 	if err != nil {
 		return usagef("%v", err)
 	}

@@ -36,7 +36,8 @@ type target struct {
 	client.Target
 	name     string
 	embedded bool
-	missing  bool // an embedded store that does not exist, and was not to be made
+	dir      string // of an embedded store
+	missing  bool   // an embedded store that does not exist, and was not to be made
 	store    *server.Server
 }
 
@@ -69,7 +70,7 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 	if store == "" {
 		store = defaultStore
 	}
-	t := &target{name: "embedded store " + store, embedded: true}
+	t := &target{name: "embedded store " + store, embedded: true, dir: store}
 	if c.String("instance") != "" {
 		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
 	}
@@ -89,6 +90,13 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		RequestTimeout: c.Duration("request-timeout"),
 	}
 	return t, nil
+}
+
+// sameFolder reports whether two paths name one folder.
+func sameFolder(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // mustExist returns an error for an embedded store that does not exist.
