@@ -32,6 +32,7 @@ type Block struct {
 	Rows    []Row
 	Raw     []byte // the split as it stood in the input
 	Offset  int64  // of Raw in the input
+	Input   int64  // bytes of the input that the split stands for
 	Rejects []BlockReject
 	Records int // records in the split, rejected ones included
 	Lines   int // lines in the split
@@ -46,6 +47,7 @@ type Block struct {
 type BlockReject struct {
 	Mark   Mark
 	Reason Reason
+	Raw    []byte // of formats that are no text: the record as JSON
 }
 
 // Mark is a record's place in its block.
@@ -77,7 +79,11 @@ func (b *Block) RejectAt(m Mark, why Reason) {
 // Reject completes the i-th reject of the block with its origin and record.
 func (b *Block) Reject(i int) Reject {
 	r := &b.Rejects[i]
-	return b.reject(r.Mark, r.Reason)
+	full := b.reject(r.Mark, r.Reason)
+	if r.Raw != nil {
+		full.Raw = r.Raw
+	}
+	return full
 }
 
 func (b *Block) reject(m Mark, why Reason) Reject {

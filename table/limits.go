@@ -10,18 +10,19 @@ import (
 // (names plus values, see Value.Size), except MaxBody, which counts what travels.
 // Source: Tablestore's documented limits and the boundaries its SDKs' integration tests assert.
 const (
-	MaxKeyColumns       = 4       // primary-key columns of a table
-	MaxKeyBytes         = 1024    // one string or binary primary-key value
-	MaxValueBytes       = 2 << 20 // one string or binary attribute value
-	MaxColumns          = 1024    // attribute cells of one row in one write
-	MaxRowBytes         = 4 << 20 // one row in one write
-	MaxBatchRows        = 200     // rows of one BatchWriteRow request
-	MaxBatchBytes       = 4 << 20 // rows of one BatchWriteRow request together
-	MaxBodyBytes        = 5 << 20 // HTTP body of one request
-	MaxNameBytes        = 255     // table and column names
-	CapacityUnitBytes   = 4096    // one write capacity unit
-	bodyBytesPerRow     = 32      // protobuf framing around one row of a BatchWriteRow request, at most
-	bodyBytesPerRequest = 512     // protobuf framing around the request, table name included, at most
+	MaxKeyColumns       = 4                // primary-key columns of a table
+	MaxKeyBytes         = 1024             // one string or binary primary-key value
+	MaxValueBytes       = 2 << 20          // one string or binary attribute value
+	MaxColumns          = 1024             // attribute cells of one row in one write
+	MaxRowBytes         = 4 << 20          // one row in one write
+	MaxBatchRows        = 200              // rows of one BatchWriteRow request
+	MaxBatchBytes       = 4 << 20          // rows of one BatchWriteRow request together
+	MaxBodyBytes        = 5 << 20          // HTTP body of one request
+	MaxNameBytes        = 255              // table and column names
+	MaxTimestamp        = 9223372036854775 // a cell's timestamp in milliseconds is below this
+	CapacityUnitBytes   = 4096             // one write capacity unit
+	bodyBytesPerRow     = 32               // protobuf framing around one row of a BatchWriteRow request, at most
+	bodyBytesPerRequest = 512              // protobuf framing around the request, table name included, at most
 )
 
 // CheckTableName returns why the service would refuse the name, or nil.

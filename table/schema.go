@@ -1,5 +1,7 @@
 package table
 
+import "time"
+
 // Mode is what a row does to the table.
 type Mode uint8
 
@@ -32,10 +34,19 @@ type Column struct {
 	Name   string // name in the table
 	Type   Type
 	Hex    bool // Binary: text is hexadecimal, otherwise base64
+	// Time, when set, makes an Integer of a time.
+	Time *Time
 	// Exact is set when the user did not ask for the type: then text that is not the canonical text of its value does
 	// not fit, because storing the value would change what the input says (007 is not 7).
 	Exact    bool
 	Inferred bool // from a sample
+}
+
+// Time says how an input column's times become integers.
+type Time struct {
+	Layout string // of the text, as package time has it
+	Zone   *time.Location
+	Unit   int64 // units of a second: 1, 1e3, 1e6 or 1e9
 }
 
 // Schema is a table and how input columns map onto it. Key columns come first in every record the reader delivers,

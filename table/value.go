@@ -17,9 +17,11 @@ const (
 	Boolean
 	String
 	Binary
+	// Any is the type of a column whose values keep the type that the file gives each of them.
+	Any
 )
 
-var typeNames = [...]string{"null", "integer", "double", "boolean", "string", "binary"}
+var typeNames = [...]string{"null", "integer", "double", "boolean", "string", "binary", "any"}
 
 // String returns the name users give the type in --type and --pk.
 func (t Type) String() string {

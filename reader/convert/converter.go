@@ -1,0 +1,266 @@
+package convert
+
+import (
+	"bytes"
+	"fmt"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// Ragged says what to do with a record that has more or fewer fields than the header.
+type Ragged uint8
+
+// The policies.
+const (
+	RejectRagged   Ragged = iota
+	PadRagged             // missing fields are null; too many are still refused
+	TruncateRagged        // surplus fields are dropped, missing ones are null
+)
+
+// Options of a Converter.
+type Options struct {
+	Nulls       []string // texts of unquoted fields that mean no value, beside the empty one
+	EmptyIsText bool     // an unquoted empty field is an empty string, not null
+	QuotedNull  bool     // a quoted empty field is null, not an empty string
+	Trim        bool     // spaces and tabs around unquoted fields are dropped
+	Ragged      Ragged
+	// Decode makes UTF-8 of the text of a field; nil when it is that already. It returns the offset of the first byte
+	// that cannot be decoded, or -1.
+	Decode func(dst, src []byte) (out []byte, bad int)
+	// VersionColumn names the input column that gives the row's cell timestamps in milliseconds; empty is none.
+	VersionColumn string
+}
+
+// Converter makes typed values of a source's records, in the order of the schema's columns. It is not safe for
+// concurrent use.
+type Converter struct {
+	o       Options
+	columns []table.Column
+	index   []int // field of the record for each column
+	version int   // field with the version, -1 without
+	width   int   // fields a record must have
+	nulls   [][]byte
+	values  []table.Value
+	stamps  []int64
+	scratch []byte
+}
+
+// New maps the names of a source's columns onto the schema's. It fails with the first column that the source does not
+// have.
+func New(names []string, columns []table.Column, o Options) (*Converter, error) {
+	place := make(map[string]int, len(names))
+	for i, n := range names {
+		place[n] = i
+	}
+	c := &Converter{o: o, columns: columns, width: len(names), version: -1, values: make([]table.Value, len(columns))}
+	for _, col := range columns {
+		i, ok := place[col.Source]
+		if !ok {
+			return nil, fmt.Errorf("no column %q", col.Source)
+		}
+		c.index = append(c.index, i)
+	}
+	if o.VersionColumn != "" {
+		i, ok := place[o.VersionColumn]
+		if !ok {
+			return nil, fmt.Errorf("no column %q", o.VersionColumn)
+		}
+		c.version = i
+	}
+	for _, n := range o.Nulls {
+		c.nulls = append(c.nulls, []byte(n))
+	}
+	return c, nil
+}
+
+// Fields returns the fields of the record that are used, in ascending order and once each.
+func (c *Converter) Fields() []int {
+	used := make([]bool, c.width)
+	for _, i := range append([]int{}, c.index...) {
+		used[i] = true
+	}
+	if c.version >= 0 {
+		used[c.version] = true
+	}
+	var list []int
+	for i, u := range used {
+		if u {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// Convert returns the record's values, or why it is refused. The values are valid until the next call, and as long as
+// the record is.
+func (c *Converter) Convert(rec *record.Record) ([]table.Value, *table.Reason) {
+	if rec.Bad != nil {
+		return nil, rec.Bad
+	}
+	if why := c.checkWidth(rec); why != nil {
+		return nil, why
+	}
+	c.scratch = c.scratch[:0]
+	for i := range c.columns {
+		if why := c.convert(&c.values[i], &c.columns[i], rec, c.index[i]); why != nil {
+			return nil, why
+		}
+	}
+	return c.values, nil
+}
+
+// Stamps returns the timestamps of the record's cells in milliseconds, by the schema's columns, negative for none: from
+// the version column, else those the file itself gives. Nil is none at all.
+func (c *Converter) Stamps(rec *record.Record) ([]int64, *table.Reason) {
+	if c.version < 0 && rec.Timestamps == nil {
+		return nil, nil
+	}
+	c.stamps = c.stamps[:0]
+	version := int64(-1)
+	if c.version >= 0 {
+		var why *table.Reason
+		if version, why = c.Version(rec); why != nil {
+			return nil, why
+		}
+	}
+	for _, field := range c.index {
+		at := version
+		if version < 0 && field < len(rec.Timestamps) {
+			at = rec.Timestamps[field]
+		}
+		c.stamps = append(c.stamps, at)
+	}
+	return c.stamps, nil
+}
+
+// Version returns the record's cell timestamp in milliseconds, or why it has none.
+func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
+	col := table.Column{Name: c.o.VersionColumn, Type: table.Integer}
+	var v table.Value
+	if why := c.convert(&v, &col, rec, c.version); why != nil {
+		return 0, why
+	}
+	if v.Type == table.Null || v.Int < 0 {
+		return 0, &table.Reason{Column: col.Name, Code: table.CodeType, Message: "the version column has no timestamp in milliseconds"}
+	}
+	return v.Int, nil
+}
+
+func (c *Converter) checkWidth(rec *record.Record) *table.Reason {
+	n := len(rec.Fields)
+	if n == c.width || n > c.width && c.o.Ragged == TruncateRagged || n < c.width && c.o.Ragged != RejectRagged {
+		return nil
+	}
+	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields where the header has %d", n, c.width)}
+}
+
+// convert makes the value of one column; the reason names column and value.
+func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Record, field int) *table.Reason {
+	if field >= len(rec.Fields) {
+		*v = table.Value{}
+		return nil
+	}
+	d := &rec.Fields[field]
+	var text record.Datum
+	if d.Kind == record.Text {
+		var why *table.Reason
+		if text, why = c.text(d); why != nil {
+			why.Column, why.Value = col.Name, table.Show(d.Bytes)
+			return why
+		}
+		d = &text
+	}
+	if d.Kind == record.Null {
+		*v = table.Value{}
+		return nil
+	}
+	if why := c.value(v, col, d); why != nil {
+		why.Column, why.Value = col.Name, show(d)
+		return why
+	}
+	return nil
+}
+
+// text applies what the options say of fields without a type: trimming, nulls, decoding.
+func (c *Converter) text(d *record.Datum) (record.Datum, *table.Reason) {
+	t := *d
+	if c.o.Trim && !t.Quoted {
+		t.Bytes = bytes.Trim(t.Bytes, " \t")
+	}
+	if c.isNull(&t) {
+		return record.Datum{}, nil
+	}
+	if c.o.Decode != nil {
+		from := len(c.scratch)
+		var bad int
+		if c.scratch, bad = c.o.Decode(c.scratch, t.Bytes); bad >= 0 {
+			return t, &table.Reason{Code: table.CodeUTF8, Message: fmt.Sprintf("byte %d of the field is not in the file's encoding", bad)}
+		}
+		t.Bytes = c.scratch[from:len(c.scratch):len(c.scratch)]
+	}
+	return t, nil
+}
+
+func (c *Converter) isNull(d *record.Datum) bool {
+	if d.Quoted {
+		return c.o.QuotedNull && len(d.Bytes) == 0
+	}
+	if len(d.Bytes) == 0 {
+		return !c.o.EmptyIsText
+	}
+	for _, n := range c.nulls {
+		if bytes.Equal(d.Bytes, n) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *table.Reason {
+	if col.Time != nil {
+		return timestampValue(v, col.Time, d)
+	}
+	switch col.Type {
+	case table.String:
+		return c.stringValue(v, d)
+	case table.Integer:
+		return integerValue(v, d, col.Exact)
+	case table.Double:
+		return c.doubleValue(v, d, col.Exact)
+	case table.Boolean:
+		return booleanValue(v, d, col.Exact)
+	case table.Binary:
+		return c.binaryValue(v, d, col.Hex)
+	case table.Any:
+		own := table.Column{Type: Natural(d)}
+		return c.value(v, &own, d)
+	}
+	panic("convert: column of type " + col.Type.String())
+}
+
+// Natural returns the type that a datum has of itself: what a file's own types become without a --type.
+func Natural(d *record.Datum) table.Type {
+	switch d.Kind {
+	case record.Integer, record.Unsigned:
+		return table.Integer
+	case record.Number:
+		var v table.Value
+		if bytes.ContainsAny(d.Bytes, ".eE") || parseInteger(&v, d.Bytes, false) != nil {
+			return table.Double
+		}
+		return table.Integer
+	case record.Double:
+		return table.Double
+	case record.Boolean:
+		return table.Boolean
+	case record.Binary:
+		return table.Binary
+	}
+	return table.String
+}
+
+// show returns a datum's text for a message.
+func show(d *record.Datum) string {
+	return table.Show(appendText(nil, d))
+}

@@ -1,0 +1,134 @@
+package convert
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// appendTime appends a date, time or timestamp as RFC 3339 writes it, with as many digits as its unit has. A timestamp
+// that names no zone has none.
+func appendTime(dst []byte, d *record.Datum) []byte {
+	switch d.Kind {
+	case record.Date:
+		return time.Unix(0, 0).UTC().AddDate(0, 0, int(d.Int)).AppendFormat(dst, time.DateOnly)
+	case record.TimeOfDay:
+		return unitTime(d.Int, d.Unit).AppendFormat(dst, time.TimeOnly+fraction(d.Unit))
+	}
+	layout := "2006-01-02T15:04:05" + fraction(d.Unit)
+	if !d.Local {
+		layout += "Z"
+	}
+	return unitTime(d.Int, d.Unit).AppendFormat(dst, layout)
+}
+
+func unitTime(n int64, unit record.Unit) time.Time {
+	seconds, rest := n/int64(unit), n%int64(unit)
+	return time.Unix(seconds, rest*(1e9/int64(unit))).UTC()
+}
+
+func fraction(unit record.Unit) string {
+	switch unit {
+	case record.Millis:
+		return ".000"
+	case record.Micros:
+		return ".000000"
+	case record.Nanos:
+		return ".000000000"
+	}
+	return ""
+}
+
+// timestampValue makes an integer of a time: the units of the column since 1970-01-01T00:00:00Z.
+func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Reason {
+	var at time.Time
+	switch d.Kind {
+	case record.Text, record.String:
+		var err error
+		if at, err = time.ParseInLocation(spec.Layout, string(d.Bytes), spec.Zone); err != nil {
+			return wrong("not a time like %q", spec.Layout)
+		}
+	case record.Timestamp:
+		at = unitTime(d.Int, d.Unit)
+		if d.Local {
+			at = time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), spec.Zone)
+		}
+	case record.Date:
+		at = time.Date(1970, 1, 1+int(d.Int), 0, 0, 0, 0, spec.Zone)
+	default:
+		return wrong("not a time")
+	}
+	perUnit := int64(time.Second) / spec.Unit
+	if int64(at.Nanosecond())%perUnit != 0 {
+		return &table.Reason{Code: table.CodeRange, Message: "the time has more digits than the column's unit keeps"}
+	}
+	if s := at.Unix(); s > math.MaxInt64/spec.Unit-1 || s < math.MinInt64/spec.Unit+1 {
+		return outOfRange("the time does not fit in 64 bits")
+	}
+	*v = table.Value{Type: table.Integer, Int: at.Unix()*spec.Unit + int64(at.Nanosecond())/perUnit}
+	return nil
+}
+
+// layouts are names for usual layouts; everything else is a layout of Go or of strptime.
+var layouts = map[string]string{
+	"": time.RFC3339, "rfc3339": time.RFC3339, "datetime": time.DateTime, "date": time.DateOnly, "rfc1123": time.RFC1123,
+}
+
+var strptime = map[byte]string{
+	'Y': "2006", 'm': "01", 'd': "02", 'H': "15", 'M': "04", 'S': "05", 'y': "06", 'b': "Jan", 'B': "January", 'e': "_2",
+	'I': "03", 'p': "PM", 'z': "-0700", 'Z': "MST", 'a': "Mon", 'A': "Monday", 'j': "002", 'f': "000000", 'T': "15:04:05", 'F': "2006-01-02", '%': "%",
+}
+
+// ParseTime reads the argument of timestamp(layout,zone,unit): the layout is a name, Go's or strptime's, the zone an
+// IANA name (default UTC), the unit s, ms, us or ns (default ms).
+func ParseTime(text string) (*table.Time, error) {
+	layout, zone, unit := text, "UTC", "ms"
+	parts := strings.Split(text, ",")
+	if n := len(parts); n > 1 {
+		if _, ok := timeUnits[strings.TrimSpace(parts[n-1])]; ok {
+			unit, parts = strings.TrimSpace(parts[n-1]), parts[:n-1]
+		}
+		if n := len(parts); n > 1 {
+			zone, parts = strings.TrimSpace(parts[n-1]), parts[:n-1]
+		}
+		layout = strings.Join(parts, ",")
+	}
+	if named, ok := layouts[strings.ToLower(layout)]; ok {
+		layout = named
+	} else if strings.Contains(layout, "%") {
+		var err error
+		if layout, err = fromStrptime(layout); err != nil {
+			return nil, err
+		}
+	}
+	if time.Unix(0, 0).UTC().Format(layout) == time.Unix(987654321, 5e8).UTC().Format(layout) {
+		return nil, fmt.Errorf("time layout %q names no part of a time", layout)
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		return nil, fmt.Errorf("time zone %q: %w", zone, err)
+	}
+	return &table.Time{Layout: layout, Zone: location, Unit: timeUnits[unit]}, nil
+}
+
+var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "ns": 1e9}
+
+func fromStrptime(pattern string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '%' {
+			b.WriteByte(pattern[i])
+			continue
+		}
+		i++
+		if i == len(pattern) || strptime[pattern[i]] == "" {
+			return "", fmt.Errorf("time layout %q: unknown directive at %q", pattern, pattern[i-1:])
+		}
+		b.WriteString(strptime[pattern[i]])
+	}
+	return b.String(), nil
+}

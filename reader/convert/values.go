@@ -1,0 +1,258 @@
+package convert
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+	"unsafe"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+func notCanonical(t table.Type) *table.Reason {
+	return &table.Reason{Code: table.CodeNotCanonical,
+		Message: fmt.Sprintf("as %s the value would not keep its text; give the column a --type", t)}
+}
+
+func wrong(format string, a ...any) *table.Reason {
+	return &table.Reason{Code: table.CodeType, Message: fmt.Sprintf(format, a...)}
+}
+
+func outOfRange(message string) *table.Reason {
+	return &table.Reason{Code: table.CodeRange, Message: message}
+}
+
+func (c *Converter) stringValue(v *table.Value, d *record.Datum) *table.Reason {
+	text := d.Bytes
+	switch d.Kind {
+	case record.Text, record.String, record.Number, record.JSON, record.Binary:
+	default:
+		from := len(c.scratch)
+		c.scratch = appendText(c.scratch, d)
+		text = c.scratch[from:len(c.scratch):len(c.scratch)]
+	}
+	if !utf8.Valid(text) {
+		return &table.Reason{Code: table.CodeUTF8, Message: "the bytes are not valid UTF-8"}
+	}
+	*v = table.Value{Type: table.String, Bytes: text}
+	return nil
+}
+
+// Text returns a datum's exact text.
+func Text(d *record.Datum) string { return string(appendText(nil, d)) }
+
+// Number returns a datum's value as a number, if it is one.
+func Number(d *record.Datum) (float64, bool) {
+	var v table.Value
+	var c Converter
+	if d.Kind == record.Integer {
+		return float64(d.Int), true
+	}
+	if d.Kind == record.Boolean || c.doubleValue(&v, d, false) != nil {
+		return 0, false
+	}
+	return v.Double, true
+}
+
+// appendText appends a datum's exact text: times as in RFC 3339, decimals with all their digits.
+func appendText(dst []byte, d *record.Datum) []byte {
+	switch d.Kind {
+	case record.Integer:
+		return strconv.AppendInt(dst, d.Int, 10)
+	case record.Unsigned:
+		return strconv.AppendUint(dst, uint64(d.Int), 10)
+	case record.Double:
+		return table.AppendDouble(dst, d.Double)
+	case record.Boolean:
+		return strconv.AppendBool(dst, d.Int != 0)
+	case record.Decimal:
+		return appendDecimal(dst, d)
+	case record.Date, record.TimeOfDay, record.Timestamp:
+		return appendTime(dst, d)
+	}
+	return append(dst, d.Bytes...)
+}
+
+func integerValue(v *table.Value, d *record.Datum, exact bool) *table.Reason {
+	switch d.Kind {
+	case record.Text, record.String, record.Number:
+		return parseInteger(v, d.Bytes, exact)
+	case record.Integer, record.Date, record.TimeOfDay, record.Timestamp:
+		*v = table.Value{Type: table.Integer, Int: d.Int}
+		return nil
+	case record.Unsigned:
+		if d.Int < 0 {
+			return outOfRange("the integer does not fit in 64 bits with a sign")
+		}
+		*v = table.Value{Type: table.Integer, Int: d.Int}
+		return nil
+	case record.Double:
+		if d.Double != math.Trunc(d.Double) || math.Abs(d.Double) > 1<<53 {
+			return wrong("not an integer")
+		}
+		*v = table.Value{Type: table.Integer, Int: int64(d.Double)}
+		return nil
+	case record.Decimal:
+		n, ok := unscaled64(d)
+		if !ok {
+			return outOfRange("the decimal's digits do not fit in 64 bits")
+		}
+		*v = table.Value{Type: table.Integer, Int: n}
+		return nil
+	}
+	return wrong("not an integer")
+}
+
+func parseInteger(v *table.Value, text []byte, exact bool) *table.Reason {
+	digits, negative := text, false
+	if len(digits) > 0 && (digits[0] == '-' || digits[0] == '+') {
+		negative = digits[0] == '-'
+		digits = digits[1:]
+	}
+	if len(digits) == 0 {
+		return wrong("not an integer")
+	}
+	var n uint64
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
+	}
+	over := false
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return wrong("not an integer")
+		}
+		if over = over || n > (limit-uint64(c-'0'))/10; !over {
+			n = n*10 + uint64(c-'0')
+		}
+	}
+	if over {
+		return outOfRange("the integer does not fit in 64 bits")
+	}
+	if exact && (text[0] == '+' || digits[0] == '0' && (len(digits) > 1 || negative)) {
+		return notCanonical(table.Integer)
+	}
+	*v = table.Value{Type: table.Integer, Int: int64(n)}
+	if negative {
+		v.Int = int64(-n)
+	}
+	return nil
+}
+
+func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *table.Reason {
+	switch d.Kind {
+	case record.Text, record.String:
+		return c.parseDouble(v, d.Bytes, exact)
+	case record.Number:
+		return c.parseDouble(v, d.Bytes, false) // a JSON number is no text to keep
+	case record.Double:
+		if math.IsNaN(d.Double) || math.IsInf(d.Double, 0) {
+			return outOfRange("the service takes neither NaN nor infinity")
+		}
+		*v = table.Value{Type: table.Double, Double: d.Double}
+		return nil
+	case record.Integer:
+		if f := float64(d.Int); int64(f) == d.Int && math.Abs(f) < 1<<63 {
+			*v = table.Value{Type: table.Double, Double: f}
+			return nil
+		}
+		return outOfRange("the integer has more digits than a double keeps")
+	case record.Decimal:
+		from := len(c.scratch)
+		c.scratch = appendDecimal(c.scratch, d)
+		return c.parseDouble(v, c.scratch[from:], false)
+	}
+	return wrong("not a number")
+}
+
+func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.Reason {
+	significant := false // a digit other than 0 before the exponent
+	exponent := false
+	for _, b := range text {
+		switch {
+		case b >= '0' && b <= '9':
+			significant = significant || b != '0' && !exponent
+		case b == 'e' || b == 'E':
+			exponent = true
+		case b != '.' && b != '-' && b != '+': // also keeps out NaN, Inf and hexadecimal
+			return wrong("not a decimal number")
+		}
+	}
+	// ParseFloat keeps its argument only in errors, which are dropped here.
+	f, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
+	if math.IsInf(f, 0) {
+		return outOfRange("the number does not fit in a double")
+	}
+	if err != nil {
+		return wrong("not a decimal number")
+	}
+	if f == 0 && significant {
+		return outOfRange("the number is too small for a double")
+	}
+	if exact {
+		from := len(c.scratch)
+		c.scratch = table.AppendDouble(c.scratch, f)
+		if !bytes.Equal(c.scratch[from:], text) {
+			return notCanonical(table.Double)
+		}
+	}
+	*v = table.Value{Type: table.Double, Double: f}
+	return nil
+}
+
+var booleanWords = map[string]int64{
+	"true": 1, "t": 1, "yes": 1, "y": 1, "on": 1, "1": 1,
+	"false": 0, "f": 0, "no": 0, "n": 0, "off": 0, "0": 0,
+}
+
+func booleanValue(v *table.Value, d *record.Datum, exact bool) *table.Reason {
+	if d.Kind == record.Boolean {
+		*v = table.Value{Type: table.Boolean, Int: d.Int}
+		return nil
+	}
+	if d.Kind != record.Text && d.Kind != record.String && d.Kind != record.Number {
+		return wrong("not a boolean")
+	}
+	b, ok := booleanWords[string(d.Bytes)]
+	if !ok {
+		b, ok = booleanWords[string(bytes.ToLower(d.Bytes))]
+	}
+	if !ok {
+		return wrong("not a boolean (true, false, t, f, yes, no, y, n, on, off, 1 or 0)")
+	}
+	if exact && string(d.Bytes) != "true" && string(d.Bytes) != "false" {
+		return notCanonical(table.Boolean)
+	}
+	*v = table.Value{Type: table.Boolean, Int: b}
+	return nil
+}
+
+func (c *Converter) binaryValue(v *table.Value, d *record.Datum, isHex bool) *table.Reason {
+	if d.Kind == record.Binary {
+		*v = table.Value{Type: table.Binary, Bytes: d.Bytes}
+		return nil
+	}
+	if d.Kind != record.Text && d.Kind != record.String {
+		return wrong("not binary")
+	}
+	from := len(c.scratch)
+	var err error
+	if isHex {
+		c.scratch, err = hex.AppendDecode(c.scratch, d.Bytes)
+	} else {
+		c.scratch, err = base64.StdEncoding.Strict().AppendDecode(c.scratch, d.Bytes)
+	}
+	if err != nil && isHex {
+		return wrong("not hexadecimal")
+	}
+	if err != nil || bytes.ContainsAny(d.Bytes, "\r\n") { // which the decoder would skip
+		return wrong("not base64 (for hexadecimal use binary(hex))")
+	}
+	*v = table.Value{Type: table.Binary, Bytes: c.scratch[from:len(c.scratch):len(c.scratch)]}
+	return nil
+}
