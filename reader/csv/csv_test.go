@@ -1,0 +1,272 @@
+package csv
+
+import (
+	"bytes"
+	stdcsv "encoding/csv"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// shown is a record as tests compare it.
+type shown struct {
+	Fields []string
+	Raw    string
+	Offset int
+	Line   int
+	Bad    string
+}
+
+// splitsOf cuts a text into splits as a reader does, with chunks of size bytes.
+func splitsOf(d Dialect, text []byte, size int) [][]byte {
+	var splits [][]byte
+	keep := func(split []byte) {
+		if len(split) > 0 {
+			splits = append(splits, bytes.Clone(split))
+		}
+	}
+	if d.Parallel() {
+		var s Stitcher
+		for from := 0; from < len(text); from += size {
+			chunk := bytes.Clone(text[from:min(from+size, len(text))])
+			keep(s.Add(chunk, d.Scan(chunk)))
+		}
+		keep(s.Rest())
+		return splits
+	}
+	var pending []byte
+	for from := 0; from < len(text); from += size {
+		pending = append(pending, text[from:min(from+size, len(text))]...)
+		n := d.LastEnd(pending)
+		keep(pending[:n])
+		pending = bytes.Clone(pending[n:])
+	}
+	keep(pending)
+	return splits
+}
+
+func recordsOf(d Dialect, text []byte, size int) []shown {
+	var all []shown
+	p := NewParser(d)
+	offset, lines := 0, 0
+	for _, split := range splitsOf(d, text, size) {
+		p.Reset(split)
+		for {
+			rec, ok := p.Next()
+			if !ok {
+				break
+			}
+			all = append(all, show(rec, split, offset, lines))
+		}
+		offset += len(split)
+		lines += p.Lines()
+	}
+	return all
+}
+
+func show(rec *record.Record, split []byte, offset, lines int) shown {
+	s := shown{
+		Raw: string(split[rec.Mark.Start:rec.Mark.End]), Offset: offset + int(rec.Mark.Start), Line: lines + int(rec.Mark.Line) + 1,
+	}
+	if rec.Bad != nil {
+		s.Bad = rec.Bad.Code
+		return s
+	}
+	for _, f := range rec.Fields {
+		switch {
+		case f.Kind == record.Null:
+			s.Fields = append(s.Fields, "∅")
+		case f.Quoted:
+			s.Fields = append(s.Fields, "“"+string(f.Bytes)+"”")
+		default:
+			s.Fields = append(s.Fields, string(f.Bytes))
+		}
+	}
+	return s
+}
+
+func fields(all []shown) (got [][]string) {
+	for _, r := range all {
+		if r.Bad != "" {
+			got = append(got, []string{r.Bad})
+			continue
+		}
+		got = append(got, r.Fields)
+	}
+	return got
+}
+
+func TestRecordsOfADialect(t *testing.T) {
+	mac := Dialect{Delimiter: ",", Quote: '"', EOL: '\r'}
+	escaping := Dialect{Delimiter: ",", Quote: '"', Escape: '\\'}
+	long := Dialect{Delimiter: "+|", Quote: '\''}
+	comments := Dialect{Delimiter: ",", Quote: '"', Comment: "#"}
+	for name, tt := range map[string]struct {
+		d    Dialect
+		text string
+		want [][]string
+	}{
+		"plain":                           {Default, "1,2\n3,4\n", [][]string{{"1", "2"}, {"3", "4"}}},
+		"no line end at the end":          {Default, "1,2\n3,4", [][]string{{"1", "2"}, {"3", "4"}}},
+		"CR LF":                           {Default, "1,2\r\n3,\"4\"\r\n", [][]string{{"1", "2"}, {"3", "“4”"}}},
+		"a lone CR is text":               {Default, "a\rb,c\n", [][]string{{"a\rb", "c"}}},
+		"CR ends records":                 {mac, "1,\"a\rb\"\r2,c\r\r3,\n", [][]string{{"1", "“a\rb”"}, {"2", "c"}, {"3", "\n"}}},
+		"empty fields":                    {Default, ",\n\"\",\n", [][]string{{"", ""}, {"“”", ""}}},
+		"empty lines are no records":      {Default, "\n1,2\n\r\n\n3,4\n\n", [][]string{{"1", "2"}, {"3", "4"}}},
+		"line ends inside quotes":         {Default, "\"a\nb\",\"c\r\nd\"\n1,2\n", [][]string{{"“a\nb”", "“c\r\nd”"}, {"1", "2"}}},
+		"doubled quotes":                  {Default, "\"a\"\"b\",\"\"\"\"\n", [][]string{{"“a\"b”", "“\"”"}}},
+		"delimiter inside quotes":         {Default, "\"a,b\",c\n", [][]string{{"“a,b”", "c"}}},
+		"a quote inside a field is text":  {Default, "5\" disk,a\"b\"\n1,2\n", [][]string{{"5\" disk", "a\"b\""}, {"1", "2"}}},
+		"text behind the closing quote":   {Default, "\"a\"b,c\n1,2\n", [][]string{{table.CodeQuote}, {"1", "2"}}},
+		"a quote that never closes":       {Default, "1,2\n\"a,b\n3,4\n", [][]string{{"1", "2"}, {table.CodeQuote}}},
+		"quotes off":                      {Dialect{Delimiter: ";"}, "\"a;b\"\n", [][]string{{"\"a", "b\""}}},
+		"control character":               {Dialect{Delimiter: "\x01", Quote: '"'}, "a\x01b\n", [][]string{{"a", "b"}}},
+		"NUL and bad UTF-8 are kept":      {Default, "a\x00b,\xff\n", [][]string{{"a\x00b", "\xff"}}},
+		"ragged records":                  {Default, "1\n1,2,3\n", [][]string{{"1"}, {"1", "2", "3"}}},
+		"space before a quote":            {Default, "a, \"b\"\n", [][]string{{"a", " \"b\""}}},
+		"a quoted field at the very end":  {Default, "a,\"b\"", [][]string{{"a", "“b”"}}},
+		"a quoted field before CR at end": {Default, "a,\"b\"\r", [][]string{{"a", "“b”"}}},
+
+		"escapes":                      {escaping, "a\\,b,\"c\\\"d\"\"e\",\\\\\nx\\\ny,z\n", [][]string{{"a,b", "“c\"d\"e”", "\\"}, {"x\ny", "z"}}},
+		"an escaped N is null":         {escaping, "\\N,\"\\N\",\\NN,N\n", [][]string{{"∅", "“N”", "NN", "N"}}},
+		"an escape at the very end":    {escaping, "a,b\\", [][]string{{"a", "b\\"}}},
+		"a delimiter of two":           {long, "a+|'b+|c'+|d+e|\n+|+|x\n", [][]string{{"a", "“b+|c”", "d+e|"}, {"", "", "x"}}},
+		"comments":                     {comments, "#c,\"\n1,\"#2\n3\"\n#x\n4,#5\n#end", [][]string{{"1", "“#2\n3”"}, {"4", "#5"}}},
+		"errors in a careful dialect":  {escaping, "\"a\"b,c\n1,\"2\n", [][]string{{table.CodeQuote}, {table.CodeQuote}}},
+		"CR LF in a careful dialect":   {escaping, "a,b\r\nc,\"d\r\n\"\r\n", [][]string{{"a", "b"}, {"c", "“d\r\n”"}}},
+		"empty lines in a careful one": {comments, "\n\r\n1,2\n\n#\n", [][]string{{"1", "2"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := tt.d.Check(); err != nil {
+				t.Fatal(err)
+			}
+			for _, size := range []int{1, 2, 3, 5, 8, 1000} {
+				if diff := cmp.Diff(tt.want, fields(recordsOf(tt.d, []byte(tt.text), size))); diff != "" {
+					t.Errorf("chunks of %d (-want +got):\n%s", size, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestDialectsThatCannotBeReadAreRefused(t *testing.T) {
+	for _, d := range []Dialect{
+		{}, {Delimiter: ",", Quote: ','}, {Delimiter: "\n"}, {Delimiter: ",", Quote: '\r'}, {Delimiter: ",", Escape: ','},
+		{Delimiter: ",", Quote: '"', Escape: '"'}, {Delimiter: ",", Comment: "#\n"},
+	} {
+		if d.Check() == nil {
+			t.Errorf("%+v was accepted", d)
+		}
+	}
+}
+
+// FuzzDialects checks, for any text and dialect, that records do not depend on where the text was cut, that they cover
+// it, and that valid CSV is read as the standard library reads it.
+func FuzzDialects(f *testing.F) {
+	for _, seed := range []string{
+		"a,b\n1,\"x\ny\"\n", "\"\"\"\"\n", "\"a\"b\n\"", "\r\n\n,\r\n\"\r\"", "a\"b,\"c\n\"d\"", "\"a,\n\"\"b\"\n,\"\"\n", "#\"\n\\\n,#", "a+|b\n'+|'\n",
+	} {
+		f.Add([]byte(seed), uint8(1), ",", byte('"'), byte(0), "", false)
+		f.Add([]byte(seed), uint8(3), "+|", byte('\''), byte('\\'), "#", false)
+		f.Add([]byte(seed), uint8(2), ";", byte(0), byte(0), "", true)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, size uint8, delimiter string, quote, escape byte, comment string, mac bool) {
+		d := Dialect{Delimiter: delimiter, Quote: quote, Escape: escape, Comment: comment}
+		if mac {
+			d.EOL = '\r'
+		}
+		if d.Check() != nil || len(text) > 2048 {
+			return
+		}
+		whole := recordsOf(d, text, len(text)+1)
+		cut := recordsOf(d, text, 1+int(size)%40)
+		if fmt.Sprint(whole) != fmt.Sprint(cut) {
+			t.Fatalf("records depend on the splits (-whole +cut):\n%s", cmp.Diff(whole, cut))
+		}
+		checkCover(t, d, text, whole)
+		if d.Quote == '"' && d.Parallel() && !mac {
+			compareWithStandard(t, text, d, whole)
+		}
+	})
+}
+
+// checkCover checks that nothing but empty lines and comments lies between records.
+func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
+	at := 0
+	check := func(gap []byte) {
+		for _, line := range bytes.FieldsFunc(gap, func(r rune) bool { return r == rune(d.eol()) }) {
+			if line = bytes.TrimSuffix(line, []byte{'\r'}); len(line) > 0 && (d.Comment == "" || !bytes.HasPrefix(line, []byte(d.Comment))) {
+				t.Fatalf("%q is in no record", line)
+			}
+		}
+	}
+	for _, r := range all {
+		check(text[at:r.Offset])
+		at = r.Offset + len(r.Raw)
+	}
+	check(text[at:])
+}
+
+func compareWithStandard(t *testing.T, text []byte, d Dialect, all []shown) {
+	if d.Delimiter[0] >= 0x80 || d.Delimiter[0] == 0 || bytes.Contains(text, []byte{'\r'}) || strings.ContainsAny(string(text), "“”") {
+		return // the standard library rewrites CR LF inside quotes, and its delimiter is a rune
+	}
+	r := stdcsv.NewReader(bytes.NewReader(text))
+	r.Comma, r.FieldsPerRecord = rune(d.Delimiter[0]), -1
+	want, err := r.ReadAll()
+	if err != nil {
+		return
+	}
+	var got [][]string
+	for _, rec := range all {
+		var plain []string
+		for _, f := range rec.Fields {
+			plain = append(plain, strings.TrimSuffix(strings.TrimPrefix(f, "“"), "”"))
+		}
+		got = append(got, plain)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Fatalf("got  %q\nwant %q", got, want)
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	plain := strings.Repeat("2000000360,C791,928087,100001,21.58,2024-01-01T00:00:00Z,notebook\n", 10000)
+	quoted := strings.Repeat("\"2000000360\",\"C791\",\"928087\",\"100001\",\"21.58\",\"2024-01-01T00:00:00Z\",\"note \"\"book\"\"\"\n", 10000)
+	for name, text := range map[string]string{"plain": plain, "quoted": quoted} {
+		data := []byte(text)
+		b.Run(name+"/ours", func(b *testing.B) {
+			p := NewParser(Default)
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Reset(data)
+				for _, ok := p.Next(); ok; _, ok = p.Next() {
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10000, "ns/row")
+		})
+		b.Run(name+"/scan", func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				Default.Scan(data)
+			}
+		})
+		b.Run(name+"/encoding-csv", func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				r := stdcsv.NewReader(bytes.NewReader(data))
+				r.ReuseRecord = true
+				for _, err := r.Read(); err == nil; _, err = r.Read() {
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10000, "ns/row")
+		})
+	}
+}

@@ -1,0 +1,189 @@
+package csv
+
+import "bytes"
+
+// State is what a chunk can begin in.
+type State uint8
+
+// The states.
+const (
+	AtField   State = iota // at the start of a field or record
+	InField                // in a field, not in quotes
+	InQuotes               // in quotes
+	PastQuote              // behind a quote that stood in quotes: a second one makes a quote of text, all else closes
+	states
+)
+
+// Scan is what a chunk does to each state it may begin in.
+type Scan struct {
+	First [states]int // position behind the first record end, -1 when no record ends
+	End   [states]State
+}
+
+// Scan scans one chunk of a dialect that is Parallel.
+func (d *Dialect) Scan(chunk []byte) Scan {
+	var s Scan
+	if len(chunk) == 0 {
+		for i := range s.First {
+			s.First[i], s.End[i] = -1, State(i)
+		}
+		return s
+	}
+	if d.Quote == 0 {
+		c := cursor{first: -1}
+		c.run(d, chunk)
+		for i := range s.First {
+			s.First[i], s.End[i] = c.first, c.end
+		}
+		return s
+	}
+	plain, quoted := d.scanBoth(chunk)
+	s.First[InField], s.End[InField] = plain.first, plain.end
+	s.First[InQuotes], s.End[InQuotes] = quoted.first, quoted.end
+	if chunk[0] == d.Quote {
+		// A quote at the start of a field opens it, one behind a quote makes text: either way it goes on in quotes.
+		plain = cursor{i: 1, quoted: true, first: -1}
+		plain.run(d, chunk)
+	}
+	s.First[AtField], s.End[AtField] = plain.first, plain.end
+	s.First[PastQuote], s.End[PastQuote] = plain.first, plain.end
+	return s
+}
+
+// scanBoth scans a chunk that begins in a field and one that begins in quotes. In most texts the two soon stand in the
+// same place in the same state; the rest is then scanned once.
+func (d *Dialect) scanBoth(chunk []byte) (plain, quoted cursor) {
+	plain, quoted = cursor{first: -1}, cursor{quoted: true, first: -1}
+	for !plain.done && !quoted.done {
+		if plain.i == quoted.i && plain.quoted == quoted.quoted {
+			both := cursor{i: plain.i, quoted: plain.quoted, first: -1}
+			both.run(d, chunk)
+			plain.meet(both)
+			quoted.meet(both)
+			return plain, quoted
+		}
+		if plain.i < quoted.i {
+			plain.step(d, chunk)
+		} else {
+			quoted.step(d, chunk)
+		}
+	}
+	plain.run(d, chunk)
+	quoted.run(d, chunk)
+	return plain, quoted
+}
+
+// cursor goes through a chunk from quote to quote.
+type cursor struct {
+	i      int // next byte
+	quoted bool
+	first  int // position behind the first record end, -1 before it
+	done   bool
+	end    State
+}
+
+func (c *cursor) run(d *Dialect, chunk []byte) {
+	for !c.done {
+		c.step(d, chunk)
+	}
+}
+
+// meet takes over what another cursor found from where both stood.
+func (c *cursor) meet(other cursor) {
+	if c.first < 0 {
+		c.first = other.first
+	}
+	c.done, c.end = true, other.end
+}
+
+// step goes to the next quote that opens or closes a field, or to the end.
+func (c *cursor) step(d *Dialect, chunk []byte) {
+	if c.quoted {
+		i, end := d.closingQuote(chunk, c.i)
+		if i < 0 {
+			c.done, c.end = true, end
+			return
+		}
+		c.i, c.quoted = i, false
+		return
+	}
+	q := len(chunk)
+	if d.Quote != 0 {
+		if n := bytes.IndexByte(chunk[c.i:], d.Quote); n >= 0 {
+			q = c.i + n
+		}
+	}
+	if c.first < 0 {
+		if n := bytes.IndexByte(chunk[c.i:q], d.eol()); n >= 0 {
+			c.first = c.i + n + 1
+		}
+	}
+	// In front of the chunk's first byte stands, for this cursor, the middle of a field.
+	starts := q > 0 && (chunk[q-1] == d.Delimiter[0] || chunk[q-1] == d.eol())
+	if q == len(chunk) {
+		c.done, c.end = true, InField
+		if starts {
+			c.end = AtField
+		}
+		return
+	}
+	c.i, c.quoted = q+1, starts // elsewhere in a field a quote is text
+}
+
+// closingQuote returns the position behind the quote that closes the field whose text goes on at i. When the chunk ends
+// before that is known it returns -1 and the state.
+func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
+	for {
+		n := bytes.IndexByte(chunk[i:], d.Quote)
+		if n < 0 {
+			return -1, InQuotes
+		}
+		i += n + 1
+		if i == len(chunk) {
+			return -1, PastQuote
+		}
+		if chunk[i] != d.Quote {
+			return i, InField
+		}
+		i++
+	}
+}
+
+// Stitcher makes splits of chunks that come in order.
+type Stitcher struct {
+	state   State
+	pending []byte // from the last record end on
+	begun   bool
+}
+
+// Add takes the next chunk and its scan. It returns the records that are whole now, nil if the chunk ends none. The
+// chunk is the stitcher's from now on; spare capacity behind it saves a copy of it later.
+func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
+	first := scan.First[s.state]
+	s.state = scan.End[s.state]
+	if !s.begun {
+		s.begun = true
+		s.pending = chunk
+		return nil
+	}
+	if first < 0 {
+		s.pending = append(s.pending, chunk...)
+		return nil
+	}
+	split := append(s.pending, chunk[:first]...)
+	s.pending = chunk[first:]
+	if len(split) == 0 {
+		return nil
+	}
+	return split
+}
+
+// Pending returns how many bytes wait for the end of their record.
+func (s *Stitcher) Pending() int { return len(s.pending) }
+
+// Rest returns what is left when there are no more chunks.
+func (s *Stitcher) Rest() []byte {
+	rest := s.pending
+	s.pending = nil
+	return rest
+}
