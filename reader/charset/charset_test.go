@@ -1,0 +1,364 @@
+package charset
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/unicode"
+)
+
+func find(t testing.TB, name string) Encoding {
+	t.Helper()
+	e, err := Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+var names = []string{"gb18030", "gbk", "big5", "shift-jis", "euc-jp", "euc-kr", "iso-8859-1", "iso-8859-2", "iso-8859-15", "windows-1252", "windows-1251", "koi8-r", "ibm866", "macintosh", "ibm037"}
+
+func TestNamesAreFound(t *testing.T) {
+	for name, want := range map[string]string{
+		"UTF-8": "utf-8", "utf8": "utf-8", "GB18030": "gb18030", "gbk": "gbk", "GB2312": "gbk", "cp936": "gbk", "UTF-16": "utf-16",
+		"utf-16LE": "utf-16le", "UTF_16BE": "utf-16be", "big5": "big5", "Shift_JIS": "shift-jis", "sjis": "shift-jis", "euc-jp": "euc-jp",
+		"EUC-KR": "euc-kr", "latin1": "iso-8859-1", "ISO-8859-1": "iso-8859-1", "iso_8859-15": "iso-8859-15", "windows-1252": "windows-1252",
+		"cp1252": "windows-1252", "us-ascii": "us-ascii", "koi8-r": "koi8-r",
+	} {
+		if e, err := Find(name); err != nil || e.Name() != want {
+			t.Errorf("%s: %q, %v", name, e.Name(), err)
+		}
+	}
+	for _, name := range []string{"", "utf-32", "utf-7", "iso-2022-jp", "hz-gb-2312", "x-user-defined", "klingon"} {
+		if e, err := Find(name); err == nil || !strings.Contains(err.Error(), "gb18030") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %q, %v", name, e.Name(), err)
+		}
+	}
+}
+
+func TestBOMsAreDetected(t *testing.T) {
+	for head, want := range map[string]string{
+		"\xEF\xBB\xBFa": "utf-8 3", "\xFF\xFEa\x00": "utf-16le 2", "\xFE\xFF\x00a": "utf-16be 2", "\x84\x31\x95\x33a": "gb18030 4",
+		"\xFF\xFE\x00\x00": "", "\x00\x00\xFE\xFF": "", "abc": "", "": "",
+	} {
+		e, n, ok := DetectBOM([]byte(head))
+		if got := e.Name() + " " + string(rune('0'+n)); ok != (want != "") || ok && got != want {
+			t.Errorf("%q: %s %v", head, got, ok)
+		}
+	}
+	if !IsUTF32([]byte("\xFF\xFE\x00\x00")) || IsUTF32([]byte("\xFF\xFEa\x00")) {
+		t.Error("UTF-32")
+	}
+}
+
+// TestEveryCodePointAnEncodingHasComesBack encodes all of Unicode with x/text.
+func TestEveryCodePointAnEncodingHasComesBack(t *testing.T) {
+	for _, name := range names {
+		e := find(t, name)
+		encoder := lookup(name).NewEncoder()
+		var src [8]byte
+		var buf [16]byte
+		count := 0
+		for r := rune(0); r <= utf8.MaxRune; r++ {
+			if r >= 0xD800 && r < 0xE000 {
+				continue
+			}
+			encoder.Reset()
+			n, _, err := encoder.Transform(buf[:], utf8.AppendRune(src[:0], r), true)
+			if err != nil {
+				continue
+			}
+			count++
+			if name == "gb18030" && r >= 0xE000 && r < 0xF900 {
+				continue // x/text encodes these as other characters; decoding is checked below
+			}
+			out, bad := e.Decode(nil, buf[:n])
+			if bad >= 0 || string(out) != string(r) {
+				t.Fatalf("%s: %U is % x, which gives %q, bad at %d", name, r, buf[:n], out, bad)
+			}
+		}
+		t.Logf("%s has %d code points", name, count)
+		if name == "gb18030" && count < 1112064-2000 {
+			t.Errorf("gb18030 has only %d code points", count)
+		}
+	}
+}
+
+// TestDecodingIsThatOfXTextUnlessItReplaces runs all sequences of one and two bytes, and random ones.
+func TestDecodingIsThatOfXTextUnlessItReplaces(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, name := range names {
+		e := find(t, name)
+		decoder := lookup(name).NewDecoder()
+		check := func(src []byte) {
+			want, err := decoder.Bytes(src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, bad := e.Decode(nil, src)
+			if name == "gb18030" && bad >= 0 {
+				// x/text lets 3A to 3F pass as a digit.
+				if again, err := lookup(name).NewEncoder().Bytes(want); err != nil || !bytes.Equal(again, src) {
+					return
+				}
+			}
+			if name == "gb18030" && bytes.ContainsFunc(out, func(r rune) bool { return r >= 0xE000 && r < 0xE766 }) {
+				return
+			}
+			genuine := bytes.Contains(src, []byte("\x84\x31\xA4\x37"))
+			if bad < 0 && !bytes.Equal(out, want) || bad >= 0 && !bytes.Contains(want, []byte("\uFFFD")) {
+				t.Fatalf("%s: % x gives %q, bad at %d; x/text %q", name, src, out, bad, want)
+			}
+			if bad < 0 && bytes.Contains(out, []byte("\uFFFD")) && !genuine {
+				t.Fatalf("%s: % x is replaced", name, src)
+			}
+		}
+		for a := range 256 {
+			check([]byte{byte(a)})
+			for b := range 256 {
+				check([]byte{byte(a), byte(b)})
+			}
+		}
+		for range 200000 {
+			src := make([]byte, rng.IntN(8))
+			for i := range src {
+				src[i] = byte(rng.Uint32())
+				if rng.IntN(3) == 0 {
+					src[i] = "0\x81\x8f\xa1\x84\x31\x90\xfe9"[rng.IntN(9)]
+				}
+			}
+			check(src)
+		}
+	}
+}
+
+func TestUndecodableBytesAreToldByTheirOffset(t *testing.T) {
+	for _, c := range []struct {
+		name, src, out string
+		bad            int
+	}{
+		{"utf-8", "aé\xffb", "aé", 3},
+		{"utf-8", "a\uFFFDb", "a\uFFFDb", -1},
+		{"utf-8", "\xed\xa0\x80", "", 0},
+		{"gb18030", "a\x84\x31\xa4\x37b", "a\uFFFDb", -1},
+		{"gb18030", "\x90\x30\x81\x30\xe3\x32\x9a\x35", "\U00010000\U0010FFFF", -1},
+		{"gb18030", "\xe3\x32\x9a\x36", "", 0},
+		{"gb18030", "x\x81\x30\x81", "x", 1},
+		{"gb18030", "x\x81\x30\x81,", "x", 1},
+		{"gb18030", "x\x81", "x", 1},
+		{"gb18030", "\x84\x31\xa4\x38", "\uFFFE", -1},
+		{"gb18030", "\xaa\xa1\xaf\xfe\xf8\xa1\xfe\xfe\xa1\x40\xa7\xa0", "\uE000\uE233\uE234\uE4C5\uE4C6\uE765", -1},
+		{"gb18030", "\x8f\x3d\x8f\x31", "", 0},
+		{"gbk", "\xc4\xe3\xff", "你", 2},
+		{"gbk", "\x81\x30\x81\x30", "", 0},
+		{"big5", "\x88\x62", "Ê\u0304", -1},
+		{"shift-jis", "\x83\x5cx\x80\x83", "ソx\u0080", 4},
+		{"euc-jp", "\x8f\xb0\xa1\x8f\xb0", "丂", 3},
+		{"euc-kr", "\xb0\xa1\xb0", "가", 2},
+		{"us-ascii", "ab\x80", "ab", 2},
+		{"iso-8859-1", "\x80\xe9\xff", "\u0080éÿ", -1},
+		{"utf-16le", "a\x00\x3d\xd8\x00\xde", "a😀", -1},
+		{"utf-16le", "a\x00\x3d\xd8b\x00", "a", 2},
+		{"utf-16le", "\x00\xde\x3d\xd8", "", 0},
+		{"utf-16be", "\x00a\xd8\x3d", "a", 2},
+		{"utf-16be", "\x00a\x00", "a", 2},
+		{"utf-16be", "\xff\xfd\x00\x00", "\uFFFD\x00", -1},
+		{"utf-16", "\x00a", "", 0},
+	} {
+		out, bad := find(t, c.name).Decode(nil, []byte(c.src))
+		if string(out) != c.out || bad != c.bad {
+			t.Errorf("%s %q: %q bad %d, want %q bad %d", c.name, c.src, out, bad, c.out, c.bad)
+		}
+	}
+}
+
+func TestUTF16IsReadAsXTextReadsIt(t *testing.T) {
+	for r := rune(0); r <= utf8.MaxRune; r++ {
+		if r >= 0xD800 && r < 0xE000 {
+			continue
+		}
+		for name, order := range map[string]unicode.Endianness{"utf-16le": unicode.LittleEndian, "utf-16be": unicode.BigEndian} {
+			if r > 0x20000 && r%97 != 0 {
+				continue
+			}
+			src, _ := unicode.UTF16(order, unicode.IgnoreBOM).NewEncoder().Bytes([]byte(string(r)))
+			if out, bad := find(t, name).Decode(nil, src); bad >= 0 || string(out) != string(r) {
+				t.Fatalf("%s %U: %q", name, r, out)
+			}
+		}
+	}
+}
+
+func TestBytesThatAreSafeAreNeverPartOfACharacter(t *testing.T) {
+	for name, want := range map[string][3]bool{ // ASCII-compatible; line ends, comma, quotes, tab; '|' and '\\'
+		"utf-8": {true, true, true}, "iso-8859-1": {true, true, true}, "windows-1252": {true, true, true}, "euc-jp": {true, true, true},
+		"euc-kr": {false, true, true}, "gb18030": {false, true, false}, "gbk": {false, true, false}, "big5": {false, true, false},
+		"shift-jis": {false, true, false}, "utf-16le": {}, "utf-16": {}, "ibm037": {},
+	} {
+		e := find(t, name)
+		got := [3]bool{e.ASCIICompatible(), e.SafeBytes([]byte("\n\r,;\"'\t \x01")), e.SafeBytes([]byte(`|\`))}
+		if got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if find(t, "gb18030").SafeBytes([]byte("0")) || !find(t, "gbk").SafeBytes([]byte("0")) {
+		t.Error("digits are second bytes in gb18030 and not in gbk")
+	}
+}
+
+func TestAStreamIsTranscodedAndUndecodableBytesStayInvalid(t *testing.T) {
+	text := strings.Repeat("你好, wörld 😀\n", 5000)
+	for _, c := range []struct{ name, src, want string }{
+		{"utf-16le", "a\x00\x3d\xd8\n\x00b", "a\xff\xff\n\xff"},
+		{"utf-16", "\xfe\xff\x00a", "a"},
+		{"utf-16", "\xff\xfea\x00", "a"},
+		{"utf-16le", "\xff\xfea\x00", "a"},
+		{"utf-16", "", ""},
+		{"gb18030", "\x84\x31\x95\x33\xc4\xe3\xff\n", "你\xff\n"},
+		{"gb18030", "\x81\x30\x81", "\xff0\xff"},
+		{"utf-8", "\xffa", "\xffa"},
+	} {
+		for _, wrap := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader} {
+			got, err := io.ReadAll(find(t, c.name).NewReader(wrap(strings.NewReader(c.src))))
+			if err != nil || string(got) != c.want {
+				t.Errorf("%s %q: %q, %v", c.name, c.src, got, err)
+			}
+		}
+	}
+	for _, order := range []unicode.Endianness{unicode.LittleEndian, unicode.BigEndian} {
+		src, _ := unicode.UTF16(order, unicode.UseBOM).NewEncoder().Bytes([]byte(text))
+		got, err := io.ReadAll(iotest.OneByteReader(find(t, "utf-16").NewReader(bytes.NewReader(src))))
+		if err != nil || string(got) != text {
+			t.Errorf("%d bytes of %d, %v", len(got), len(text), err)
+		}
+	}
+	for _, bad := range []string{"a\x00b\x00", "\xff\xfe\x00\x00a\x00\x00\x00"} {
+		if got, err := io.ReadAll(find(t, "utf-16").NewReader(strings.NewReader(bad))); err == nil {
+			t.Errorf("%q gives %q", bad, got)
+		}
+	}
+}
+
+func TestRealFilesDecodeToTheEndAndBack(t *testing.T) {
+	dir := os.Getenv("TSIMPORT_SHARED_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		t.Skip("the shared test data is absent: set TSIMPORT_SHARED_DATA")
+	}
+	var files []struct{ Path, Encoding, Compression, Format string }
+	if err := json.Unmarshal(raw, &files); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Encoding, "-bom")
+		if f.Compression != "none" || f.Format == "parquet" || !slices.Contains([]string{"gb18030", "utf-16le", "utf-16be", "latin1"}, name) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, f.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := find(t, name)
+		if found, n, ok := DetectBOM(data); ok != strings.HasSuffix(f.Encoding, "-bom") || ok && found != e {
+			t.Errorf("%s: BOM of %s, %v, manifest says %s", f.Path, found.Name(), ok, f.Encoding)
+		} else {
+			data = data[n:]
+		}
+		out, bad := e.Decode(nil, data)
+		streamed, err := io.ReadAll(e.NewReader(bytes.NewReader(data)))
+		if bad >= 0 || !utf8.Valid(out) || err != nil || !bytes.Equal(out, streamed) {
+			t.Errorf("%s: bad at %d of %d, %v", f.Path, bad, len(data), err)
+			continue
+		}
+		counts[f.Encoding]++
+		if back, err := lookup(e.Name()).NewEncoder().Bytes(out); e.form == legacy && (err != nil || !bytes.Equal(back, data)) {
+			t.Errorf("%s: not the same when encoded again: %v", f.Path, err)
+		}
+	}
+	t.Log(counts)
+}
+
+func FuzzDecode(f *testing.F) {
+	all := append([]string{"utf-8", "utf-16le", "utf-16be", "us-ascii"}, names...)
+	for i := range all {
+		f.Add(uint8(i), []byte("a,\x81\x30\x81\x30\xc4\xe3\x8f\xb0\xa1\xff"))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, src []byte) {
+		e := find(t, all[int(which)%len(all)])
+		out, bad := e.Decode(nil, src)
+		if !utf8.Valid(out) || bad >= len(src) {
+			t.Fatalf("%s: %q, bad at %d of %d", e.Name(), out, bad, len(src))
+		}
+		if bad >= 0 {
+			if again, end := e.Decode(nil, src[:bad]); end >= 0 || !bytes.Equal(again, out) {
+				t.Fatalf("%s: what is before the bad bytes does not decode", e.Name())
+			}
+		}
+		if e.IsUTF8() {
+			return
+		}
+		streamed, err := io.ReadAll(e.NewReader(iotest.HalfReader(bytes.NewReader(src))))
+		if _, n, ok := DetectBOM(src); err != nil || ok && n > 0 {
+			return
+		}
+		if !bytes.HasPrefix(streamed, out) || (bad >= 0) != bytes.Contains(streamed, []byte{Undecodable}) {
+			t.Fatalf("%s: % x streamed gives %q, else %q, bad at %d", e.Name(), src, streamed, out, bad)
+		}
+		if !e.ASCIICompatible() || e.IsUTF8() {
+			return
+		}
+		// Cutting at a safe byte and decoding the parts gives the whole.
+		var joined []byte
+		for i, part := range bytes.Split(src, []byte(",")) {
+			if i > 0 {
+				joined = append(joined, ',')
+			}
+			var end int
+			if joined, end = e.Decode(joined, part); end >= 0 {
+				if bad < 0 {
+					t.Fatalf("%s: a part of % x does not decode", e.Name(), src)
+				}
+				return
+			}
+		}
+		if bad >= 0 || !slices.Equal(joined, out) {
+			t.Fatalf("%s: parts of % x give %q", e.Name(), src, joined)
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	e := find(b, "gb18030")
+	for name, text := range map[string]string{"ascii": strings.Repeat("12345,abcdef\n", 1000), "chinese": strings.Repeat("你好,世界,123\n", 1000)} {
+		src, _ := lookup("gb18030").NewEncoder().Bytes([]byte(text))
+		var dst []byte
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(src)))
+			b.ReportAllocs()
+			for b.Loop() {
+				dst, _ = e.Decode(dst[:0], src)
+			}
+		})
+		b.Run(name+" x-text", func(b *testing.B) {
+			d := lookup("gb18030").NewDecoder()
+			b.SetBytes(int64(len(src)))
+			b.ReportAllocs()
+			for b.Loop() {
+				d.Bytes(src)
+			}
+		})
+	}
+}

@@ -1,0 +1,177 @@
+package charset
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/ianaindex"
+)
+
+// Encoding is a text encoding. The zero value is UTF-8.
+type Encoding struct {
+	form  form
+	table *table // form legacy
+}
+
+type form uint8
+
+const (
+	utf8Form form = iota
+	utf16LE
+	utf16BE
+	utf16Any // the BOM decides
+	legacy   // by table
+)
+
+var formNames = [...]string{utf8Form: "utf-8", utf16LE: "utf-16le", utf16BE: "utf-16be", utf16Any: "utf-16"}
+
+// aliases come before the indexes: names that those lack, or, as latin1, read as something else.
+var aliases = map[string]string{
+	"latin1": "iso-8859-1", "l1": "iso-8859-1", "latin-1": "iso-8859-1", "ansi": "windows-1252",
+	"ascii": "us-ascii", "cp936": "gbk", "ms936": "gbk", "windows-936": "gbk", "gb2312": "gbk", "euc-cn": "gbk", "gb18030-2005": "gb18030",
+	"gb18030-2022": "gb18030", "gb-18030": "gb18030", "sjis": "shift-jis", "shiftjis": "shift-jis", "cp932": "shift-jis",
+	"windows-31j": "shift-jis", "ms932": "shift-jis", "eucjp": "euc-jp", "euckr": "euc-kr", "cp949": "euc-kr", "uhc": "euc-kr", "cp950": "big5",
+	"big5-hkscs": "big5", "utf8": "utf-8", "utf-8-sig": "utf-8", "utf8-bom": "utf-8", "utf-8-bom": "utf-8",
+	"utf16": "utf-16", "utf16le": "utf-16le", "utf16be": "utf-16be", "utf-16-le": "utf-16le", "utf-16-be": "utf-16be", "ucs-2": "utf-16", "ucs-2le": "utf-16le", "ucs-2be": "utf-16be",
+}
+
+const some = "utf-8, gb18030, gbk, utf-16, utf-16le, utf-16be, big5, shift-jis, euc-jp, euc-kr, iso-8859-1 to -16, windows-1250 to -1258, koi8-r, macintosh"
+
+// Find returns the encoding of a name; case, and _ or - in it, do not count. latin1 is ISO 8859-1, not the
+// windows-1252 that web browsers take it for.
+func Find(name string) (Encoding, error) {
+	label := strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")
+	if to, ok := aliases[label]; ok {
+		label = to
+	}
+	for f, n := range formNames {
+		if n == label {
+			return Encoding{form: form(f)}, nil
+		}
+	}
+	switch {
+	case strings.HasPrefix(label, "utf-32"), strings.HasPrefix(label, "utf32"), strings.HasPrefix(label, "utf-7"), label == "cesu-8",
+		strings.HasPrefix(label, "iso-2022"), strings.HasPrefix(label, "hz"), label == "replacement", label == "x-user-defined":
+		return Encoding{}, fmt.Errorf("find encoding %s: not supported; known are %s and others", name, some)
+	case label == "us-ascii":
+		return Encoding{legacy, tableOf(label, nil)}, nil
+	}
+	enc := lookup(label)
+	if enc == nil {
+		return Encoding{}, fmt.Errorf("find encoding %q: unknown; known are %s and others", name, some)
+	}
+	canonical, err := ianaindex.MIME.Name(enc)
+	if err != nil {
+		canonical = label
+	}
+	return Encoding{legacy, tableOf(strings.ReplaceAll(strings.ToLower(canonical), "_", "-"), enc)}, nil
+}
+
+func lookup(label string) encoding.Encoding {
+	for _, name := range []string{label, strings.ReplaceAll(label, "-", "_")} {
+		if enc, err := ianaindex.IANA.Encoding(name); err == nil && enc != nil {
+			return enc
+		}
+		if enc, err := ianaindex.MIME.Encoding(name); err == nil && enc != nil {
+			return enc
+		}
+		if enc, err := htmlindex.Get(name); err == nil {
+			return enc
+		}
+	}
+	return nil
+}
+
+// tables keeps what is costly to make, by canonical name.
+var tables struct {
+	sync.Mutex
+	byName map[string]*table
+}
+
+func tableOf(name string, enc encoding.Encoding) *table {
+	tables.Lock()
+	defer tables.Unlock()
+	if t := tables.byName[name]; t != nil {
+		return t
+	}
+	if tables.byName == nil {
+		tables.byName = map[string]*table{}
+	}
+	t := newTable(name, enc)
+	tables.byName[name] = t
+	return t
+}
+
+// DetectBOM looks for a signature in the first bytes of a file: its encoding and its length. That of UTF-32 is none: ask
+// IsUTF32 about it.
+func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
+	switch {
+	case bytes.HasPrefix(head, []byte{0xEF, 0xBB, 0xBF}):
+		return Encoding{}, 3, true
+	case IsUTF32(head):
+		return Encoding{}, 0, false
+	case bytes.HasPrefix(head, []byte{0xFF, 0xFE}):
+		return Encoding{form: utf16LE}, 2, true
+	case bytes.HasPrefix(head, []byte{0xFE, 0xFF}):
+		return Encoding{form: utf16BE}, 2, true
+	case bytes.HasPrefix(head, []byte{0x84, 0x31, 0x95, 0x33}):
+		e, err := Find("gb18030")
+		return e, 4, err == nil
+	}
+	return Encoding{}, 0, false
+}
+
+// IsUTF32 says whether a file begins with the signature of UTF-32, which is to be refused by name. In UTF-16 those
+// bytes would be a NUL character behind the signature.
+func IsUTF32(head []byte) bool {
+	return bytes.HasPrefix(head, []byte{0xFF, 0xFE, 0, 0}) || bytes.HasPrefix(head, []byte{0, 0, 0xFE, 0xFF})
+}
+
+// Name returns the canonical name, in lower case.
+func (e Encoding) Name() string {
+	if e.form == legacy {
+		return e.table.name
+	}
+	return formNames[e.form]
+}
+
+// IsUTF8 says whether text needs no decoding.
+func (e Encoding) IsUTF8() bool { return e.form == utf8Form }
+
+// ASCIICompatible says whether every byte below 0x80 stands for itself wherever it occurs: true for UTF-8, EUC-JP and
+// the single-byte encodings. GB18030, GBK, Big5 and Shift-JIS have second bytes from 0x40 (GB18030: from 0x30), and
+// EUC-KR, read as its superset CP949, letters; SafeBytes knows them.
+func (e Encoding) ASCIICompatible() bool {
+	for b := range byte(0x80) {
+		if !e.safe(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// SafeBytes says whether each of set, ASCII characters, stands for itself wherever it occurs: it is never the second
+// or a later byte of a character. Line ends, commas, quotes and tabs are safe in all but UTF-16 and EBCDIC; '|' and
+// '\' are not in GB18030, GBK, Big5 and Shift-JIS.
+func (e Encoding) SafeBytes(set []byte) bool {
+	for _, b := range set {
+		if !e.safe(b) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e Encoding) safe(b byte) bool {
+	switch e.form {
+	case utf8Form:
+		return b < 0x80
+	case legacy:
+		return b < 0x80 && e.table.ascii && !e.table.trail[b]
+	}
+	return false
+}

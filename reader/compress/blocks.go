@@ -1,0 +1,341 @@
+package compress
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// ErrDependent is what Next gives where the file no longer consists of blocks that can be inflated one by one; Rest
+// reads on.
+var ErrDependent = errors.New("the next block cannot be inflated alone")
+
+// Sizes of pieces. A piece ends once it reaches pieceBytes compressed or pieceOut decompressed; a single zstd frame
+// may be larger, up to maxFrame compressed and maxOut decompressed.
+const (
+	pieceBytes = 256 << 10
+	pieceOut   = 4 << 20
+	maxFrame   = 16 << 20
+	maxOut     = 32 << 20
+)
+
+// Piece is a run of whole compressed blocks that can be inflated alone.
+type Piece struct {
+	Kind   Kind
+	Name   string // of the file
+	Offset int64  // of Data in it
+	Data   []byte
+	Bound  int // what it inflates to at most; exact for BGZF, unless damaged
+}
+
+// Independent tells from the beginning of a file whether it consists of blocks that can be inflated one by one, so
+// that a BlockCutter is worth its while: BGZF, or zstd with a first frame that ends within head. For zstd give it a
+// megabyte or more. It may be wrong about what follows: the BlockCutter then gives ErrDependent.
+func Independent(k Kind, head []byte) bool {
+	src := newSource(bytes.NewReader(head), 0)
+	switch k {
+	case Gzip:
+		size, _ := bgzfSize(src)
+		return size > 0
+	case Zstd:
+		for {
+			frame, _, skipped, err := zstdFrame(src, nil)
+			if err != nil {
+				return false
+			}
+			if !skipped {
+				end, _ := src.atEnd()
+				return len(frame) > 0 && !end
+			}
+		}
+	}
+	return false
+}
+
+// BlockCutter cuts a file of independent blocks into pieces without inflating it. It is for one goroutine; the pieces
+// may go to others.
+type BlockCutter struct {
+	kind    Kind
+	name    string
+	src     *source
+	started bool
+	rest    io.Reader // bytes of an unfinished block, then src
+	offset  int64     // of rest
+}
+
+// NewBlockCutter reads r, a file of which Independent said yes.
+func NewBlockCutter(k Kind, r io.Reader, name string) *BlockCutter {
+	return &BlockCutter{kind: k, name: name, src: newSource(r, 0)}
+}
+
+// Next returns the next piece, io.EOF at the end of the file. ErrDependent is not about damage alone: what cannot be
+// cut, for any reason, is left to Rest, which gives its bytes and then the reason.
+func (c *BlockCutter) Next() (Piece, error) {
+	if c.rest != nil {
+		return Piece{}, ErrDependent
+	}
+	p := Piece{Kind: c.kind, Name: c.name, Offset: c.src.offset()}
+	for len(p.Data) < pieceBytes && p.Bound < pieceOut {
+		if end, err := c.src.atEnd(); end || err != nil {
+			if err != nil {
+				c.leave(nil)
+			}
+			break
+		}
+		before := len(p.Data)
+		data, bound, err := c.block(p.Data)
+		if err != nil {
+			c.leave(slices.Clone(data[before:]))
+			p.Data = data[:before]
+			break
+		}
+		p.Data, p.Bound = data, p.Bound+bound
+	}
+	switch {
+	case len(p.Data) > 0:
+		c.started = true
+		return p, nil
+	case c.rest != nil || !c.started:
+		c.leave(nil)
+		return p, ErrDependent
+	}
+	return p, io.EOF
+}
+
+// leave keeps what was read of a block for Rest.
+func (c *BlockCutter) leave(part []byte) {
+	if c.rest == nil {
+		c.offset = c.src.offset() - int64(len(part))
+		c.rest = io.MultiReader(bytes.NewReader(part), c.src)
+	}
+}
+
+// Rest decompresses, in one go, what follows the last piece, after ErrDependent.
+func (c *BlockCutter) Rest() io.ReadCloser {
+	if c.rest == nil {
+		c.leave(nil)
+	}
+	return newReader(c.kind, newSource(c.rest, c.offset), c.name, c.started)
+}
+
+// block appends one block. With an error it appends what it took of the block.
+func (c *BlockCutter) block(data []byte) (_ []byte, bound int, err error) {
+	if c.kind == Zstd {
+		data, bound, _, err = zstdFrame(c.src, data)
+		return data, bound, err
+	}
+	size, err := bgzfSize(c.src)
+	if err != nil {
+		return data, 0, err
+	}
+	start := len(data)
+	data = slices.Grow(data, size)[:start+size]
+	n, err := io.ReadFull(c.src, data[start:])
+	data = data[:start+n]
+	if err != nil {
+		return data, 0, err
+	}
+	// The last four bytes of a member are its size. More than BGZF allows is not BGZF, and not bounded.
+	bound = int(binary.LittleEndian.Uint32(data[len(data)-4:]))
+	if bound > 64<<10 {
+		return data, 0, ErrDependent
+	}
+	return data, bound, nil
+}
+
+// bgzfSize returns the bytes of the gzip member at src as its BGZF field gives them.
+func bgzfSize(src *source) (int, error) {
+	head, err := src.Peek(12)
+	if err != nil {
+		return 0, err
+	}
+	if string(head[:3]) != "\x1f\x8b\x08" || head[3]&4 == 0 {
+		return 0, ErrDependent
+	}
+	extra := int(binary.LittleEndian.Uint16(head[10:]))
+	head, err = src.Peek(12 + extra)
+	if err != nil {
+		return 0, err
+	}
+	for fields := head[12:]; len(fields) >= 4; {
+		n := 4 + int(binary.LittleEndian.Uint16(fields[2:]))
+		if n > len(fields) {
+			break
+		}
+		if string(fields[:2]) == "BC" && n == 6 {
+			size := int(binary.LittleEndian.Uint16(fields[4:])) + 1
+			if size < 12+extra+10 {
+				break
+			}
+			return size, nil
+		}
+		fields = fields[n:]
+	}
+	return 0, ErrDependent
+}
+
+// zstdFrame appends the next frame to data, walking over its blocks; a skippable frame is appended too. What was taken
+// of a frame is appended also when err is not nil.
+func zstdFrame(src *source, data []byte) (_ []byte, bound int, skipped bool, err error) {
+	f := frameWalk{src: src, data: data, start: len(data)}
+	bound, skipped, err = f.frame()
+	return f.data, bound, skipped, err
+}
+
+type frameWalk struct {
+	src   *source
+	data  []byte
+	start int // of the frame in data
+}
+
+// take appends the next n bytes.
+func (f *frameWalk) take(n int) ([]byte, error) {
+	at := len(f.data)
+	if at-f.start+n > maxFrame {
+		return nil, ErrDependent
+	}
+	f.data = slices.Grow(f.data, n)[:at+n]
+	got, err := io.ReadFull(f.src, f.data[at:])
+	f.data = f.data[:at+got]
+	return f.data[at:], err
+}
+
+func (f *frameWalk) frame() (bound int, skipped bool, err error) {
+	peeked, err := f.src.Peek(zstd.HeaderMaxSize)
+	if len(peeked) == 0 {
+		return 0, false, noEOF(err)
+	}
+	var head zstd.Header
+	if err := head.Decode(peeked); err != nil {
+		return 0, false, err
+	}
+	if head.Skippable {
+		_, err := f.take(min(8+int(head.SkippableSize), maxFrame+1))
+		return 0, true, err
+	}
+	if head.WindowSize > MaxWindow || head.HasFCS && head.FrameContentSize > maxOut {
+		return 0, false, ErrDependent
+	}
+	if _, err := f.take(head.HeaderSize); err != nil {
+		return 0, false, err
+	}
+	for last := false; !last; {
+		var n int
+		if n, last, err = f.block(); err != nil {
+			return 0, false, err
+		}
+		if bound += n; bound > maxOut+128<<10 {
+			return 0, false, ErrDependent
+		}
+	}
+	if head.HasCheckSum {
+		if _, err := f.take(4); err != nil {
+			return 0, false, err
+		}
+	}
+	if head.HasFCS {
+		bound = min(bound, int(head.FrameContentSize))
+	}
+	return bound, false, nil
+}
+
+// block takes a block; bound is the most that it decompresses to.
+func (f *frameWalk) block() (bound int, last bool, err error) {
+	b, err := f.take(3)
+	if err != nil {
+		return 0, false, err
+	}
+	head := int(b[0]) | int(b[1])<<8 | int(b[2])<<16
+	size := head >> 3
+	bound = size
+	switch head >> 1 & 3 {
+	case 0: // as it is
+	case 1: // one byte, repeated
+		size = 1
+	default:
+		bound = 128 << 10 // the most that a block holds
+	}
+	_, err = f.take(size)
+	return bound, head&1 != 0, err
+}
+
+// Inflater inflates pieces. It is for one goroutine at a time; Close releases its memory.
+type Inflater struct {
+	zstd *zstd.Decoder
+	gzip gzipReader
+	in   byteReader
+}
+
+// Inflate appends what p holds to dst. With an error it has appended what it could.
+func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			out, err = dst, failure(p.Kind, p.Name, p.Offset, fmt.Errorf("decoder gave up: %v", cause))
+		}
+	}()
+	switch p.Kind {
+	case Zstd:
+		if f.zstd == nil {
+			if f.zstd, err = newZstd(nil); err != nil {
+				return dst, err
+			}
+		}
+		// A piece that inflates to more than its bound does not exist; one that is damaged must not either.
+		if out, err = f.zstd.DecodeAll(p.Data, slices.Grow(dst, p.Bound)); err != nil {
+			return out, failure(p.Kind, p.Name, p.Offset, err)
+		}
+		return out, nil
+	case Gzip:
+		f.in.Reset(p.Data)
+		f.gzip.src, f.gzip.inMember, f.gzip.continued = &f.in, false, false
+		dst = slices.Grow(dst, p.Bound+1)
+		limit := len(dst) + p.Bound
+		for {
+			n, err := f.gzip.Read(dst[len(dst) : limit+1])
+			dst = dst[:len(dst)+n]
+			if err == io.EOF {
+				return dst, nil
+			}
+			if err == nil && len(dst) > limit {
+				dst = dst[:limit]
+				err = errors.New("data is larger than the blocks say")
+			}
+			if err != nil {
+				return dst, failure(p.Kind, p.Name, p.Offset+int64(len(p.Data)-f.in.Len()), err)
+			}
+		}
+	}
+	return dst, fmt.Errorf("inflate %s: %s has no independent blocks", p.Name, p.Kind)
+}
+
+// Close releases the memory of the decoders.
+func (f *Inflater) Close() {
+	if f.zstd != nil {
+		f.zstd.Close()
+		f.zstd = nil
+	}
+}
+
+// byteReader is a bytes.Reader that can be peeked into.
+type byteReader struct {
+	bytes.Reader
+	data []byte
+}
+
+func (r *byteReader) Reset(data []byte) {
+	r.data = data
+	r.Reader.Reset(data)
+}
+
+func (r *byteReader) Peek(n int) ([]byte, error) {
+	rest := r.data[len(r.data)-r.Len():]
+	if len(rest) < n {
+		return rest, io.EOF
+	}
+	return rest[:n], nil
+}

@@ -1,0 +1,267 @@
+package compress
+
+import (
+	"bytes"
+	"compress/bzip2"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+	"github.com/ulikunitz/xz"
+	"github.com/ulikunitz/xz/lzma"
+)
+
+// pack makes a file of kind k with one member for each part.
+func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	for _, part := range parts {
+		var w io.WriteCloser
+		var err error
+		switch k {
+		case Gzip:
+			w = gzip.NewWriter(&out)
+		case Zstd:
+			w, err = zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
+		case Xz:
+			w, err = xz.NewWriter(&out)
+		case Lz4:
+			w = lz4.NewWriter(&out)
+		case Snappy:
+			w = s2.NewWriter(&out, s2.WriterSnappyCompat(), s2.WriterConcurrency(1))
+		case S2:
+			w = s2.NewWriter(&out, s2.WriterConcurrency(1))
+		case Lzma:
+			w, err = lzma.NewWriter(&out)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k == Zstd && len(part) == 0 {
+			out.WriteString("\x28\xb5\x2f\xfd\x00\x00\x01\x00\x00") // the encoder makes no frame for nothing
+			continue
+		}
+		if _, err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
+
+// sample is text that compresses, n lines.
+func sample(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, "%d,name-%d,%x\n", i, i*i%977, uint64(i)*0x9E3779B97F4A7C15)
+	}
+	return b.Bytes()
+}
+
+var made = []Kind{Gzip, Zstd, Xz, Lz4, Snappy, S2, Lzma}
+
+func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
+	for _, k := range made {
+		parts := [][]byte{sample(3000), nil, sample(10), sample(1)}
+		if k == Lzma {
+			parts = parts[:1]
+		}
+		if k == Snappy || k == S2 {
+			parts = [][]byte{sample(3000), sample(10)}
+		}
+		want := bytes.Join(parts, nil)
+		data := pack(t, k, parts...)
+		if got := Detect(data[:min(len(data), HeadBytes)]); got != k {
+			t.Errorf("%v is detected as %v", k, got)
+		}
+		r, err := NewReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(iotest.HalfReader(r))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%v: %d bytes of %d: %v", k, len(got), len(want), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEveryPrefixOfAFileIsAnErrorUnlessItEndsAMember cuts files at every byte.
+func TestEveryPrefixOfAFileIsAnErrorUnlessItEndsAMember(t *testing.T) {
+	for _, k := range made {
+		parts := [][]byte{sample(20), sample(5)}
+		if k == Lzma {
+			parts = parts[:1]
+		}
+		want := bytes.Join(parts, nil)
+		data := pack(t, k, parts...)
+		ends := map[int]bool{len(data): true, len(pack(t, k, parts[0])): true}
+		for n := range len(data) {
+			out, err := decompress(k, data[:n])
+			if !bytes.HasPrefix(want, out) {
+				t.Fatalf("%v cut at %d: wrong bytes", k, n)
+			}
+			if err == nil && !ends[n] && !((k == Snappy || k == S2) && snappyEnd(data[:n])) {
+				t.Errorf("%v cut at %d of %d: no error, %d bytes", k, n, len(data), len(out))
+			}
+			if err != nil && !strings.Contains(err.Error(), "decompress file: ") {
+				t.Errorf("%v cut at %d: %v", k, n, err)
+			}
+		}
+	}
+}
+
+// snappyEnd says whether data ends with a chunk: the format has no end mark.
+func snappyEnd(data []byte) bool {
+	for len(data) >= 4 {
+		n := 4 + int(data[1]) + int(data[2])<<8 + int(data[3])<<16
+		if n > len(data) {
+			return false
+		}
+		data = data[n:]
+	}
+	return len(data) == 0
+}
+
+func TestBzip2CutAnywhereIsAnError(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(shared(t), "csv/compressed-commons/multiple.bz2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(data) {
+		_, err := decompress(Bzip2, data[:n])
+		whole, wholeErr := io.ReadAll(bzip2.NewReader(bytes.NewReader(data[:n])))
+		if err == nil && (wholeErr != nil || len(whole) == 0) {
+			t.Errorf("cut at %d: no error", n)
+		}
+	}
+	if _, err := decompress(Bzip2, append(data, 'x')); err == nil {
+		t.Error("a byte behind the end is accepted")
+	}
+}
+
+func TestAFlippedBitIsNeverSilentlyWrong(t *testing.T) {
+	for _, k := range []Kind{Gzip, Zstd, Xz, Lz4, Snappy} {
+		want := sample(8)
+		data := pack(t, k, want)
+		for i := range data {
+			for bit := range 8 {
+				data[i] ^= 1 << bit
+				out, err := decompress(k, data)
+				if err == nil && !bytes.Equal(out, want) && len(out) > 0 {
+					t.Errorf("%v: bit %d of byte %d flipped gives other bytes", k, bit, i)
+				}
+				data[i] ^= 1 << bit
+			}
+		}
+	}
+}
+
+func TestGarbageBehindTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
+	want := sample(100)
+	for _, k := range made {
+		data := pack(t, k, want)
+		for _, garbage := range []string{"x", "garbage", "\x1f", "\x1fxxx", "BZh9", strings.Repeat("g", 300)} {
+			out, err := decompress(k, append(bytes.Clone(data), garbage...))
+			if err == nil || !bytes.Equal(out, want) {
+				t.Errorf("%v with %.9q behind: %d bytes of %d, %v", k, garbage, len(out), len(want), err)
+			}
+		}
+	}
+	out, err := decompress(Gzip, append(pack(t, Gzip, want), make([]byte, 1000)...))
+	if err != nil || !bytes.Equal(out, want) {
+		t.Errorf("zeros behind gzip: %v", err)
+	}
+	if _, err := decompress(Gzip, append(pack(t, Gzip, want), 0, 0, 'x')); !errors.Is(err, ErrTrailing) {
+		t.Errorf("zeros and a letter behind gzip: %v", err)
+	}
+}
+
+func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
+	data := pack(t, Gzip, sample(1000))
+	_, err := decompress(Gzip, data[:500])
+	if err == nil || err.Error() != "decompress file: gzip data is cut short at byte 500: unexpected EOF" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+	broken := errors.New("connection reset")
+	r, _ := NewReader(Zstd, io.MultiReader(bytes.NewReader(pack(t, Zstd, sample(1000))[:100]), iotest.ErrReader(broken)), "a.zst")
+	_, err = io.ReadAll(r)
+	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "read a.zst at byte 100: ") {
+		t.Error(err)
+	}
+	for _, k := range made {
+		if _, err := decompress(k, nil); err == nil {
+			t.Errorf("an empty %v file is accepted", k)
+		}
+	}
+	if _, err := NewReader(Zip, nil, "a.zip"); err == nil || !strings.Contains(err.Error(), "zip is not supported") {
+		t.Error(err)
+	}
+}
+
+func TestTextIsNotTakenForAContainer(t *testing.T) {
+	for _, text := range []string{"", "a,b\n", "BZh9,b\n", "LZIPcode,x\n", "]\x00a\x00", "PK,1\n", "\xc4\xe3\xba\xc3,1\n", "7z,rar\n",
+		strings.Repeat("\xd6\xd0\xb9\xfa,\xc8\xcb\xc3\xf1\n", 200), "\x80\x08<hello, world: a,b,c,d,e,f\n" + strings.Repeat("x,y\n", 50)} {
+		if k := Detect([]byte(text)); k != None {
+			t.Errorf("%.12q is taken for %v", text, k)
+		}
+	}
+	raw := s2.EncodeSnappy(nil, sample(2000))
+	if k := Detect(raw[:HeadBytes]); k != SnappyRaw {
+		t.Errorf("raw snappy is taken for %v", k)
+	}
+	skippable := binary.LittleEndian.AppendUint32(nil, skippableMagic+3)
+	skippable = append(skippable, 2, 0, 0, 0, 'x', 'y')
+	for _, k := range []Kind{Zstd, Lz4} {
+		data := append(bytes.Clone(skippable), pack(t, k, sample(3))...)
+		if got := Detect(data); got != k {
+			t.Errorf("%v behind a skippable frame is taken for %v", k, got)
+		}
+		if out, err := decompress(k, data); err != nil || !bytes.Equal(out, sample(3)) {
+			t.Errorf("%v behind a skippable frame: %v", k, err)
+		}
+	}
+}
+
+func FuzzDecompress(f *testing.F) {
+	for _, k := range made {
+		f.Add(uint8(k), pack(f, k, sample(20)))
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, data []byte) {
+		for _, k := range []Kind{Kind(kind % uint8(Zip)), Detect(data)} {
+			if k == None || !k.Supported() {
+				continue
+			}
+			r, err := NewReader(k, bytes.NewReader(data), "file")
+			if err != nil {
+				t.Fatal(err)
+			}
+			const enough = 16 << 20 // a bomb is legal; its output is not kept
+			n, err := io.Copy(io.Discard, io.LimitReader(r, enough))
+			r.Close()
+			if Independent(k, data) && n < enough {
+				whole, wholeErr := decompress(k, data)
+				pieces, piecesErr := inPieces(k, data)
+				// A BGZF size field may lie where gzip does not look; bytes that differ are never fine.
+				if piecesErr == nil && (wholeErr != nil || !bytes.Equal(whole, pieces)) {
+					t.Fatalf("%v: in pieces %d bytes, as one %d, %v", k, len(pieces), len(whole), wholeErr)
+				}
+			}
+			_ = err
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package compress
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// Kind is a container of compressed data.
+type Kind uint8
+
+// The kinds. Those from Zip on are known by name only, so that they can be refused by it.
+const (
+	None   Kind = iota
+	Gzip        // RFC 1952, several members; BGZF is gzip
+	Zstd        // RFC 8878, several frames, skippable frames
+	Bzip2       // several streams
+	Xz          // several streams, padding
+	Lz4         // frame format, several frames, skippable and legacy frames
+	Snappy      // framing format
+	S2          // the framing format with S2 blocks
+	Lzma        // .lzma, "LZMA alone"
+	Lzip
+
+	Zip
+	SnappyRaw // a snappy block without framing
+	SevenZip
+	Rar
+	Tar
+	Z // compress(1)
+	Lzop
+	ZstdLegacy // zstd before 0.8
+)
+
+var names = [...]string{
+	None: "none", Gzip: "gzip", Zstd: "zstd", Bzip2: "bzip2", Xz: "xz", Lz4: "lz4", Snappy: "snappy", S2: "s2",
+	Lzma: "lzma", Lzip: "lzip", Zip: "zip", SnappyRaw: "snappy without framing", SevenZip: "7z", Rar: "rar",
+	Tar: "tar", Z: "compress (.Z)", Lzop: "lzop", ZstdLegacy: "zstd before 0.8",
+}
+
+// String returns the name of the container.
+func (k Kind) String() string {
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return "unknown"
+}
+
+// Supported says whether NewReader reads the kind.
+func (k Kind) Supported() bool { return k < Zip }
+
+// HeadBytes is how much of a file Detect can make use of; less will do for most kinds.
+const HeadBytes = 4096
+
+const (
+	lz4Magic       = 0x184D2204
+	lz4LegacyMagic = 0x184C2102
+	zstdMagic      = 0xFD2FB528
+	skippableMagic = 0x184D2A50 // the low 4 bits vary
+)
+
+var magics = []struct {
+	magic string
+	kind  Kind
+}{
+	{"\x1f\x8b", Gzip},
+	{"\xfd7zXZ\x00", Xz},
+	{"\xff\x06\x00\x00sNaPpY", Snappy},
+	{"\xff\x06\x00\x00S2sTwO", S2},
+	{"PK\x03\x04", Zip}, {"PK\x05\x06", Zip}, {"PK\x07\x08", Zip},
+	{"7z\xbc\xaf\x27\x1c", SevenZip},
+	{"Rar!\x1a\x07", Rar},
+	{"\x1f\x9d", Z},
+	{"\x89LZO\x00\r\n\x1a\n", Lzop},
+}
+
+// Detect tells the container from the first bytes of a file. What no container begins with is None.
+func Detect(head []byte) Kind {
+	for _, m := range magics {
+		if bytes.HasPrefix(head, []byte(m.magic)) {
+			return m.kind
+		}
+	}
+	switch {
+	case isBzip2(head):
+		return Bzip2
+	case len(head) >= 6 && string(head[:4]) == "LZIP" && head[4] <= 1:
+		return Lzip
+	case isLzma(head):
+		return Lzma
+	case len(head) >= 262 && string(head[257:262]) == "ustar":
+		return Tar
+	}
+	if k := detectFrame(head); k != None {
+		return k
+	}
+	if isRawSnappy(head) {
+		return SnappyRaw
+	}
+	return None
+}
+
+// detectFrame knows lz4 and zstd, which share their skippable frames: what counts is the first other frame.
+func detectFrame(head []byte) Kind {
+	skipped := false
+	for len(head) >= 4 {
+		magic := binary.LittleEndian.Uint32(head)
+		switch {
+		case magic == zstdMagic:
+			return Zstd
+		case magic == lz4Magic, magic == lz4LegacyMagic:
+			return Lz4
+		case magic&0xFFFFFF00 == zstdMagic&0xFFFFFF00 && magic&0xFF >= 0x1E && magic&0xFF <= 0x27:
+			return ZstdLegacy
+		case magic&^0xF != skippableMagic:
+			return None
+		}
+		skipped = true
+		if len(head) < 8 {
+			break
+		}
+		size := uint64(binary.LittleEndian.Uint32(head[4:])) + 8
+		if size > uint64(len(head)) {
+			break
+		}
+		head = head[size:]
+	}
+	if skipped {
+		return Zstd // nothing else uses a skippable frame larger than the head
+	}
+	return None
+}
+
+// isBzip2 wants the magic of a block or of the end behind "BZh9", which a text might begin with.
+func isBzip2(head []byte) bool {
+	if len(head) < 4 || string(head[:3]) != "BZh" || head[3] < '1' || head[3] > '9' {
+		return false
+	}
+	next := head[4:min(len(head), 10)]
+	return bytes.HasPrefix([]byte("\x31\x41\x59\x26\x53\x59"), next) || bytes.HasPrefix([]byte("\x17\x72\x45\x38\x50\x90"), next)
+}
+
+// isLzma recognises the header that every encoder writes; the format has no magic.
+func isLzma(head []byte) bool {
+	if len(head) < 14 || head[0] != 0x5D || head[13] != 0 {
+		return false
+	}
+	size := binary.LittleEndian.Uint64(head[5:])
+	return lzmaDictSize(binary.LittleEndian.Uint32(head[1:])) && (size == 1<<64-1 || size < 1<<38)
+}
+
+// lzmaDictSize says whether n is a size that encoders use: 2^k or 2^k + 2^(k-1).
+func lzmaDictSize(n uint32) bool {
+	if n == 1<<32-1 {
+		return true
+	}
+	if n < 4096 {
+		return false
+	}
+	low := n & -n
+	return n == low || n == low*3
+}
+
+// isRawSnappy walks over the operations of a block. A text does not hold 16 that are all possible: copies must reach
+// back to what was produced before.
+func isRawSnappy(head []byte) bool {
+	total, n := binary.Uvarint(head)
+	if n < 2 || total >= 1<<32 || head[n-1] == 0 {
+		return false
+	}
+	rest := head[n:]
+	var produced, ops uint64
+	for len(rest) > 0 {
+		var length, offset, size uint64
+		tag := rest[0]
+		need := [4]int{1, 2, 3, 5}[tag&3]
+		if tag&3 == 0 && tag>>2 >= 60 {
+			need += int(tag>>2) - 59
+		}
+		if len(rest) < need {
+			break
+		}
+		switch tag & 3 {
+		case 0:
+			length = uint64(tag >> 2)
+			if length >= 60 {
+				var b [8]byte
+				copy(b[:], rest[1:need])
+				length = binary.LittleEndian.Uint64(b[:])
+			}
+			length++
+			size = uint64(need) + length
+		case 1:
+			length, offset, size = uint64(tag>>2&7)+4, uint64(tag>>5)<<8|uint64(rest[1]), 2
+		case 2:
+			length, offset, size = uint64(tag>>2)+1, uint64(binary.LittleEndian.Uint16(rest[1:])), 3
+		case 3:
+			length, offset, size = uint64(tag>>2)+1, uint64(binary.LittleEndian.Uint32(rest[1:])), 5
+		}
+		if tag&3 != 0 && (offset == 0 || offset > produced) || produced+length > total {
+			return false
+		}
+		produced += length
+		ops++
+		if size > uint64(len(rest)) {
+			break
+		}
+		rest = rest[size:]
+	}
+	return ops >= 16
+}

@@ -1,0 +1,116 @@
+package compress
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shared returns the folder of the shared test data.
+func shared(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("TSIMPORT_SHARED_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
+		t.Skip("the shared test data is absent: set TSIMPORT_SHARED_DATA")
+	}
+	return dir
+}
+
+type listed struct {
+	Path, Format, Compression, Expected string
+	Rows                                *int
+}
+
+func manifest(t testing.TB) []listed {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(shared(t), "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// deviations are the files on which this package and the manifest differ, and why.
+var deviations = map[string]string{
+	"csv/xz-utils/files/good-1-v1-trailing-2.lz": "lzip: data behind the last member may be a member with a damaged header; lzip(1) refuses it too without --loose-trailing",
+	"csv/xz-utils/files/bad-1-v1-magic-2.lz":     "the damaged magic is what makes it lzip; it is not recognised and is read as text, which its bytes are not",
+}
+
+// references returns the digests of what gzip, bzip2, xz, lz4 and zstd (Debian 12) make of the files: testdata/reference.
+func references(t testing.TB) map[string]string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "reference"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]string{}
+	for line := range strings.Lines(string(raw)) {
+		sum, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+		sums[path] = sum
+	}
+	return sums
+}
+
+func decompress(k Kind, data []byte) ([]byte, error) {
+	r, err := NewReader(k, bytes.NewReader(data), "file")
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
+}
+
+func TestEveryCompressedFileOfTheManifestIsReadOrRefusedAsItSays(t *testing.T) {
+	dir := shared(t)
+	twin, err := os.ReadFile(filepath.Join(dir, "real/kylo/csv/userdata1.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference := references(t)
+	counts := map[string]int{}
+	for _, f := range manifest(t) {
+		if f.Compression == "" || f.Compression == "none" || f.Format == "parquet" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, f.Path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := Detect(data[:min(len(data), HeadBytes)])
+		out, err := decompress(k, data)
+		verdict := "ok"
+		if err != nil {
+			verdict = "error"
+		}
+		_, deviates := deviations[f.Path]
+		counts[f.Expected+"→"+verdict]++
+		if f.Expected != "any" && (verdict != f.Expected) != deviates {
+			t.Errorf("%s: %s as %v, manifest says %s: %v", f.Path, verdict, k, f.Expected, err)
+		}
+		if sum, ok := reference[f.Path]; ok && err == nil && sum != fmt.Sprintf("%x", sha256.Sum256(out))[:16] {
+			t.Errorf("%s: bytes differ from what the reference tool gives", f.Path)
+		}
+		if strings.Contains(f.Path, "compressed-cli/userdata1.") {
+			if err == nil && !bytes.Equal(out, twin) {
+				t.Errorf("%s: bytes differ from the twin", f.Path)
+			}
+			if err != nil && !strings.Contains(f.Path, "badc") && !bytes.HasPrefix(twin, out) {
+				t.Errorf("%s: bytes before the error are no prefix of the twin", f.Path)
+			}
+		}
+	}
+	t.Log(counts)
+}
