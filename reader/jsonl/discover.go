@@ -1,0 +1,99 @@
+package jsonl
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"tsimport/reader/record"
+)
+
+// Columns collects the names of columns in the order in which they first appear.
+type Columns struct {
+	names []string
+	keys  []string
+	index map[string]int
+	weak  []bool // by name, flattened: only null or {} was seen so far
+
+	flatten bool
+
+	pending     []string // of the record in hand: a record that is refused names no column
+	pendingWeak []bool
+	pendingKeys []string
+}
+
+// Names returns the names so far. With flatten an object may be null or empty in some records: its own name is left
+// out if other records showed what is in it and none a value.
+func (c *Columns) Names() []string {
+	out := make([]string, 0, len(c.names))
+	for i, name := range c.names {
+		if !c.weak[i] || !c.hasMember(name+".") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Keys returns the names of the values under PK in exported rows.
+func (c *Columns) Keys() []string { return c.keys }
+
+func (c *Columns) hasMember(prefix string) bool {
+	for _, name := range c.names {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Columns) note(name []byte, d record.Datum) {
+	c.pending = append(c.pending, string(name))
+	empty := d.Kind == record.JSON && d.Bytes[0] == '{' && len(bytes.TrimSpace(d.Bytes[1:len(d.Bytes)-1])) == 0
+	c.pendingWeak = append(c.pendingWeak, c.flatten && (empty || d.Kind == record.Null))
+}
+
+func (c *Columns) noteKey(name []byte) { c.pendingKeys = append(c.pendingKeys, string(name)) }
+
+// take makes the pending names columns, or drops them.
+func (c *Columns) take(ok bool) {
+	if ok {
+		for i, name := range c.pending {
+			at, known := c.index[name]
+			if !known {
+				if c.index == nil {
+					c.index = map[string]int{}
+				}
+				at = len(c.names)
+				c.index[name] = at
+				c.names = append(c.names, name)
+				c.weak = append(c.weak, true)
+			}
+			c.weak[at] = c.weak[at] && c.pendingWeak[i]
+		}
+		for _, name := range c.pendingKeys {
+			if !slices.Contains(c.keys, name) {
+				c.keys = append(c.keys, name)
+			}
+		}
+	}
+	c.pending, c.pendingWeak, c.pendingKeys = c.pending[:0], c.pendingWeak[:0], c.pendingKeys[:0]
+}
+
+// Discover adds to into the columns of data, a sample of whole lines. Columns and IgnoreTimestamps of o do not count.
+// It returns the records of the sample and how many of them are refused; those name no column.
+func Discover(data []byte, o Options, into *Columns) (records, bad int) {
+	o.Columns = nil
+	p := NewParser(o)
+	p.columns, into.flatten = into, o.Flatten
+	p.Reset(data)
+	for {
+		r, ok := p.Next()
+		if !ok {
+			return p.Records(), bad
+		}
+		if r.Bad != nil {
+			bad++
+		}
+		into.take(r.Bad == nil)
+	}
+}

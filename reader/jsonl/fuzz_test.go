@@ -1,0 +1,181 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strconv"
+	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"tsimport/reader/record"
+)
+
+var escapes = regexp.MustCompile(`\\(u[0-9a-fA-F]{4}|.)`)
+
+// loneSurrogates looks for halves of pairs in a valid JSON text.
+func loneSurrogates(line []byte) bool {
+	high, end := rune(0), -1
+	for _, at := range escapes.FindAllIndex(line, -1) {
+		esc := line[at[0]:at[1]]
+		var r rune
+		if esc[1] == 'u' {
+			v, _ := strconv.ParseUint(string(esc[2:]), 16, 32)
+			r = rune(v)
+		}
+		if high != 0 {
+			if at[0] != end || utf16.DecodeRune(high, r) == utf8.RuneError {
+				return true
+			}
+			high = 0
+			continue
+		}
+		if utf16.IsSurrogate(r) {
+			if r >= 0xDC00 {
+				return true
+			}
+			high, end = r, at[1]
+		}
+	}
+	return high != 0
+}
+
+// strict says whether a valid JSON text names no key twice and nests up to MaxDepth.
+func strict(line []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(line))
+	type level struct {
+		keys map[string]bool
+		key  bool
+	}
+	var levels []level
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			return true
+		}
+		top := len(levels) - 1
+		if delim, ok := token.(json.Delim); ok {
+			switch delim {
+			case '{':
+				levels = append(levels, level{map[string]bool{}, true})
+			case '[':
+				levels = append(levels, level{})
+			default:
+				levels = levels[:top]
+				if top > 0 && levels[top-1].keys != nil {
+					levels[top-1].key = true
+				}
+			}
+			if len(levels) > MaxDepth {
+				return false
+			}
+			continue
+		}
+		if top < 0 || levels[top].keys == nil {
+			continue
+		}
+		if levels[top].key {
+			name := token.(string)
+			if levels[top].keys[name] {
+				return false
+			}
+			levels[top].keys[name] = true
+		}
+		levels[top].key = !levels[top].key
+	}
+}
+
+// check compares the parser with encoding/json on one line.
+func check(t *testing.T, line []byte) {
+	trimmed := bytes.Trim(line, " \t\r")
+	want := json.Valid(line) && trimmed[0] == '{' && utf8.Valid(line) && !loneSurrogates(line) && strict(line)
+	var columns Columns
+	records, bad := Discover(line, Options{}, &columns)
+	if len(trimmed) == 0 {
+		if records != 0 {
+			t.Fatalf("%q: a blank line is a record", line)
+		}
+		return
+	}
+	export := len(columns.Keys()) > 0 || bytes.Contains(line, []byte(`"PK"`)) || bytes.Contains(line, []byte(`"Attr"`))
+	if export {
+		return
+	}
+	if records != 1 || (bad == 0) != want {
+		t.Fatalf("%q: %d records, %d bad, want good: %v", line, records, bad, want)
+	}
+	if !want {
+		return
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(line, &values); err != nil {
+		t.Fatal(err)
+	}
+	if len(values) != len(columns.Names()) {
+		t.Fatalf("%q: columns %q", line, columns.Names())
+	}
+	p := NewParser(Options{Columns: columns.Names()})
+	p.Reset(line)
+	r, _ := p.Next()
+	if r.Bad != nil {
+		t.Fatalf("%q: %v", line, r.Bad)
+	}
+	for i, name := range columns.Names() {
+		compare(t, name, r.Fields[i], values[name])
+	}
+}
+
+func compare(t *testing.T, name string, d record.Datum, raw json.RawMessage) {
+	ok := false
+	switch d.Kind {
+	case record.Null:
+		ok = string(raw) == "null"
+	case record.Boolean:
+		ok = string(raw) == strconv.FormatBool(d.Int != 0)
+	case record.Number:
+		ok = string(raw) == string(d.Bytes)
+	case record.String:
+		var s string
+		ok = json.Unmarshal(raw, &s) == nil && s == string(d.Bytes)
+	case record.JSON:
+		var b bytes.Buffer
+		ok = json.Compact(&b, raw) == nil && bytes.Equal(b.Bytes(), d.Bytes)
+	}
+	if !ok {
+		t.Fatalf("%q: kind %d %q, encoding/json has %q", name, d.Kind, d.Bytes, raw)
+	}
+}
+
+func FuzzJSONLines(f *testing.F) {
+	for _, seed := range []string{
+		`{"a":1,"b":"x","c":[1,{"d":null}]}`, `{"a":"\ud83d\ude00\u00e9\n"}`, `{"a":1,"a":2}`, " {} \r", `{"a": -0.5e+7 , "b" : {"x" : [ true ] } }`,
+		`{"PK":{"Values":["k",0]},"Attr":{"Values":[{"C":"n","V":1,"TS":5,"IsInt":true}]}}`, "{\"a\":\"\xff\"}", `{"a":"\ud800"}`, "{}\n{}\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for line := range bytes.SplitSeq(data, []byte("\n")) {
+			if len(line) > 0 {
+				check(t, line)
+			}
+		}
+		// A split parses as its lines do, flattened or not, and never panics.
+		for _, flatten := range []bool{false, true} {
+			var columns Columns
+			records, bad := Discover(data, Options{Flatten: flatten}, &columns)
+			p := NewParser(Options{Columns: columns.Names(), Flatten: flatten})
+			p.Reset(data)
+			n := 0
+			for r, ok := p.Next(); ok; r, ok = p.Next() {
+				if r.Bad != nil {
+					n++
+				}
+			}
+			if p.Records() != records || n != bad {
+				t.Fatalf("%q flatten %v: %d records, %d bad; discovered %d, %d", data, flatten, p.Records(), n, records, bad)
+			}
+		}
+	})
+}

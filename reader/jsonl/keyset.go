@@ -1,0 +1,81 @@
+package jsonl
+
+import (
+	"bytes"
+	"hash/maphash"
+)
+
+// keySet finds keys that occur twice in one object of a record. One open table serves all objects of all records:
+// entries carry the object they belong to, and the turn, so that nothing is ever cleared. Its hash is seeded, so no
+// file can make its keys collide.
+type keySet struct {
+	seed    maphash.Seed
+	slots   []keySlot // a power of two
+	used    int
+	turn    uint32
+	objects uint32
+}
+
+type keySlot struct {
+	turn, object uint32
+	hash         uint64
+	key          []byte
+}
+
+// reset begins a record.
+func (k *keySet) reset() {
+	if k.turn++; k.turn == 0 || k.slots == nil {
+		k.seed = maphash.MakeSeed()
+		k.slots = make([]keySlot, 64)
+		k.turn = 1
+	}
+	// A record with very many keys must not hold on to its memory, nor make those after it slow.
+	if len(k.slots) > 1<<16 && k.used < len(k.slots)/16 {
+		k.slots = make([]keySlot, 64)
+	}
+	k.used, k.objects = 0, 0
+}
+
+// forget lets go of the keys, which are views into a split.
+func (k *keySet) forget() { clear(k.slots) }
+
+// object names the next object; 0 is never a name.
+func (k *keySet) object() uint32 {
+	k.objects++
+	return k.objects
+}
+
+// add says whether the key is new in the object. It keeps the key until the end of the record.
+func (k *keySet) add(object uint32, key []byte) bool {
+	if k.used*2 >= len(k.slots) {
+		k.grow()
+	}
+	hash := maphash.Bytes(k.seed, key) + uint64(object)*0x9E3779B97F4A7C15
+	for i := hash; ; i++ {
+		slot := &k.slots[i&uint64(len(k.slots)-1)]
+		if slot.turn != k.turn {
+			*slot = keySlot{k.turn, object, hash, key}
+			k.used++
+			return true
+		}
+		if slot.hash == hash && slot.object == object && bytes.Equal(slot.key, key) {
+			return false
+		}
+	}
+}
+
+func (k *keySet) grow() {
+	old := k.slots
+	k.slots = make([]keySlot, 2*len(old))
+	for _, slot := range old {
+		if slot.turn != k.turn {
+			continue
+		}
+		for i := slot.hash; ; i++ {
+			if to := &k.slots[i&uint64(len(k.slots)-1)]; to.turn != k.turn {
+				*to = slot
+				break
+			}
+		}
+	}
+}

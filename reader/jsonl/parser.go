@@ -1,0 +1,225 @@
+package jsonl
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// CodeJSON is the code of a record that is not one JSON object.
+const CodeJSON = "BadJSON"
+
+// CodeUnknown is the code of a record with a member that is no column, when Strict.
+const CodeUnknown = "UnknownColumn"
+
+// MaxDepth is how deep objects and arrays may nest, the record itself included.
+const MaxDepth = 200
+
+// NoTimestamp is what Timestamps has for a field without a time stamp.
+const NoTimestamp = -1
+
+// Options say what to make of a line.
+type Options struct {
+	Columns []string // the fields of a record, in this order; other keys are read and dropped
+	Keys    []string // names of the values under PK in lines of the vendor's tool that name none; KeyName for those missing
+
+	Strict           bool // a member that is no column refuses its record instead of being dropped
+	Flatten          bool // objects become columns a.b.c; arrays stay JSON
+	IgnoreTimestamps bool // Timestamps is empty
+}
+
+// KeyName is the column of the i-th value under PK, from 0, when neither the line nor Options.Keys names it.
+func KeyName(i int) string { return "pk" + strconv.Itoa(i+1) }
+
+// Parser parses splits. It is for one goroutine; in steady state it does not allocate.
+type Parser struct {
+	unknown []byte // name of a member that is no column, Strict
+	options Options
+	index   map[string]int // column by name
+	columns *Columns       // Discover: takes the names
+
+	data    []byte
+	next    int // start of the next line
+	records int
+	lines   int
+
+	record     record.Record
+	timestamps []int64
+	stamped    bool     // a time stamp was set in this record
+	seen       []uint32 // by column: the turn in which it was set
+	turn       uint32   // of this record, never 0
+	guess      int      // the column expected next
+	bad        table.Reason
+
+	scan scanner
+	keys keySet
+	path []byte // Flatten: the name so far
+}
+
+// NewParser makes a parser. Columns must differ.
+func NewParser(o Options) *Parser {
+	p := &Parser{
+		options:    o,
+		index:      make(map[string]int, len(o.Columns)),
+		seen:       make([]uint32, len(o.Columns)),
+		timestamps: make([]int64, len(o.Columns)),
+	}
+	for i, name := range o.Columns {
+		p.index[name] = i
+	}
+	for i := range p.timestamps {
+		p.timestamps[i] = NoTimestamp
+	}
+	p.record.Fields = make([]record.Datum, len(o.Columns))
+	return p
+}
+
+// Reset begins a split: whole lines, the last of which may lack its end. Offsets are uint32: a split is below 4 GiB.
+func (p *Parser) Reset(data []byte) {
+	p.data, p.next, p.records, p.lines = data, 0, 0, 0
+	p.keys.forget()
+}
+
+// Records returns the records parsed of this split so far.
+func (p *Parser) Records() int { return p.records }
+
+// Lines returns the lines read of this split so far, blank ones included.
+func (p *Parser) Lines() int { return p.lines }
+
+// Stamped reports whether the record has a time stamp that counts.
+func (p *Parser) Stamped() bool { return p.stamped && !p.options.IgnoreTimestamps }
+
+// Timestamps returns the time stamps of the record's fields in milliseconds, NoTimestamp where there is none. It is
+// nil when IgnoreTimestamps is set, and valid until the next record.
+func (p *Parser) Timestamps() []int64 {
+	if p.options.IgnoreTimestamps {
+		return nil
+	}
+	return p.timestamps
+}
+
+// Next parses the next line that is not blank. The record and what its fields point to are valid until the next call.
+func (p *Parser) Next() (*record.Record, bool) {
+	for p.next < len(p.data) {
+		start := p.next
+		end, next := len(p.data), len(p.data)
+		if n := bytes.IndexByte(p.data[start:], '\n'); n >= 0 {
+			end, next = start+n, start+n+1
+		}
+		p.next = next
+		p.lines++
+		p.scan.reset(p.data[start:end])
+		if p.scan.space(); p.scan.pos == end-start {
+			continue
+		}
+		p.record.Mark = table.Mark{
+			Start: uint32(start), End: uint32(next), Record: uint32(p.records), Line: uint32(p.lines - 1),
+		}
+		p.record.Bad = nil
+		p.records++
+		p.begin()
+		if !p.line() {
+			p.record.Bad = &p.bad
+		}
+		return &p.record, true
+	}
+	return nil, false
+}
+
+// begin forgets the record before.
+func (p *Parser) begin() {
+	p.turn++
+	if p.turn == 0 {
+		clear(p.seen)
+		p.turn = 1
+	}
+	if p.stamped {
+		for i := range p.timestamps {
+			p.timestamps[i] = NoTimestamp
+		}
+		p.stamped = false
+	}
+	p.guess = 0
+	p.unknown = p.unknown[:0]
+	p.keys.reset()
+}
+
+// line parses the line in scan; false says that bad is set.
+func (p *Parser) line() bool {
+	s := &p.scan
+	if s.data[s.pos] != '{' {
+		return p.broken("want an object")
+	}
+	start := s.pos
+	ok := false
+	if p.isExport() {
+		ok = p.export()
+	} else {
+		s.pos = start
+		p.path = p.path[:0]
+		ok = p.object(1)
+	}
+	if !ok {
+		return false
+	}
+	if s.space(); s.pos < len(s.data) {
+		return p.broken("want nothing behind the object")
+	}
+	if len(p.unknown) > 0 {
+		return p.refuse(string(p.unknown), CodeUnknown, "no line of the sample has this member: name it with --columns to load it, or with --exclude not to", 0)
+	}
+	for i := range p.record.Fields {
+		if p.seen[i] != p.turn {
+			p.record.Fields[i] = record.Datum{}
+		}
+	}
+	return true
+}
+
+// column returns the field for a name, -1 for none. Keys mostly come in the order of the columns.
+func (p *Parser) column(name []byte) int {
+	if p.guess < len(p.options.Columns) && string(name) == p.options.Columns[p.guess] {
+		p.guess++
+		return p.guess - 1
+	}
+	if i, ok := p.index[string(name)]; ok {
+		p.guess = i + 1
+		return i
+	}
+	return -1
+}
+
+// broken refuses the record for its syntax, at scan's place.
+func (p *Parser) broken(want string) bool {
+	s := &p.scan
+	if s.pos >= len(s.data) {
+		return p.refuse("", CodeJSON, fmt.Sprintf("%s at byte %d, the line ends", want, s.pos+1), s.pos)
+	}
+	return p.refuse("", CodeJSON, fmt.Sprintf("%s at byte %d, found %s", want, s.pos+1, printable(s.data[s.pos])), s.pos)
+}
+
+// failed refuses the record for what scan found.
+func (p *Parser) failed(column []byte) bool {
+	s := &p.scan
+	if s.fault.utf8 {
+		return p.refuse(string(column), table.CodeUTF8, fmt.Sprintf("%s at byte %d of the line", s.fault.why, s.fault.pos+1), s.fault.pos)
+	}
+	s.pos = s.fault.pos
+	return p.broken(s.fault.why)
+}
+
+// refuse sets bad; the value shown begins at from.
+func (p *Parser) refuse(column, code, message string, from int) bool {
+	p.bad = table.Reason{Column: column, Code: code, Message: message, Value: table.Show(p.scan.data[min(from, len(p.scan.data)):])}
+	return false
+}
+
+func printable(b byte) string {
+	if b >= 0x21 && b < 0x7F {
+		return strconv.QuoteRune(rune(b))
+	}
+	return fmt.Sprintf("byte %#02x", b)
+}

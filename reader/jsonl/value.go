@@ -1,0 +1,284 @@
+package jsonl
+
+import (
+	"fmt"
+
+	"tsimport/reader/record"
+)
+
+// object parses the object at scan's place into fields. With Flatten it is called for every object, path being the
+// names so far.
+func (p *Parser) object(depth int) bool {
+	s := &p.scan
+	if depth > MaxDepth {
+		return p.broken(fmt.Sprintf("want nesting up to %d", MaxDepth))
+	}
+	id := p.keys.object()
+	s.pos++
+	if s.token() == '}' {
+		s.pos++
+		return true
+	}
+	prefix := len(p.path)
+	for {
+		key, ok := p.key()
+		if !ok {
+			return false
+		}
+		name := key
+		if p.options.Flatten {
+			p.path = p.path[:prefix]
+			if depth > 1 {
+				p.path = append(p.path, '.')
+			}
+			p.path = append(p.path, key...)
+			name = p.path
+		}
+		if !p.member(id, name, key, depth) {
+			return false
+		}
+		switch s.token() {
+		case ',':
+			s.pos++
+		case '}':
+			s.pos++
+			p.path = p.path[:prefix]
+			return true
+		default:
+			return p.broken("want ',' or '}'")
+		}
+	}
+}
+
+// key reads a key and its colon.
+func (p *Parser) key() ([]byte, bool) {
+	s := &p.scan
+	if s.token() != '"' {
+		return nil, p.broken("want a key")
+	}
+	key, ok := s.text()
+	if !ok {
+		return nil, p.failed(nil)
+	}
+	if s.token() != ':' {
+		return nil, p.broken("want ':'")
+	}
+	s.pos++
+	return key, true
+}
+
+// member parses the value of a key into the field called name. A name in fields is marked by its field; the others
+// are in keys. In a flattened record a.b may come about in two ways, so its names count, not its keys.
+func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
+	s := &p.scan
+	i := p.column(name)
+	nested := p.options.Flatten && s.token() == '{'
+	switch {
+	case i >= 0 && p.seen[i] == p.turn:
+		return p.twice(name)
+	case i >= 0:
+		p.seen[i] = p.turn
+	case !p.options.Flatten:
+		if !p.keys.add(id, key) {
+			return p.twice(name)
+		}
+	default:
+		at := len(s.scratch) // path changes; keys keeps what it is given
+		s.scratch = append(s.scratch, name...)
+		if !p.keys.add(0, s.scratch[at:len(s.scratch):len(s.scratch)]) {
+			return p.twice(name)
+		}
+	}
+	if !nested {
+		if i < 0 && p.options.Strict && len(p.unknown) == 0 && s.token() != 'n' { // a null is no value anybody could miss
+			p.unknown = append(p.unknown, name...)
+		}
+		return p.value(i, name, depth)
+	}
+	// An object: its members are columns. It is a value itself where a column has its name, or when it is empty.
+	if start := s.pos; i >= 0 || p.columns != nil && s.emptyObject() {
+		if !p.value(i, name, depth) {
+			return false
+		}
+		s.pos = start
+	}
+	return p.object(depth + 1)
+}
+
+func (p *Parser) twice(name []byte) bool {
+	return p.refuse("", CodeJSON, fmt.Sprintf("key %q occurs twice, at byte %d again", name, p.scan.pos+1), p.scan.pos)
+}
+
+// value parses a value into field i; -1 only checks it.
+func (p *Parser) value(i int, name []byte, depth int) bool {
+	s := &p.scan
+	c := s.token()
+	var d record.Datum
+	start := s.pos
+	switch {
+	case c == '"':
+		d.Kind = record.String
+		if i < 0 {
+			if _, _, ok := s.skipText(); !ok {
+				return p.failed(name)
+			}
+			break
+		}
+		var ok bool
+		if d.Bytes, ok = s.text(); !ok {
+			return p.failed(name)
+		}
+	case c == '-' || c-'0' <= 9:
+		if !s.number() {
+			return p.failed(name)
+		}
+		d.Kind, d.Bytes = record.Number, s.data[start:s.pos]
+	case c == 't':
+		d.Kind, d.Int = record.Boolean, 1
+		if !s.word("true") {
+			return p.failed(name)
+		}
+	case c == 'f':
+		d.Kind = record.Boolean
+		if !s.word("false") {
+			return p.failed(name)
+		}
+	case c == 'n':
+		if !s.word("null") {
+			return p.failed(name)
+		}
+	case c == '{' || c == '[':
+		spaced, ok := p.skip(name, depth+1)
+		if !ok {
+			return false
+		}
+		d.Kind, d.Bytes = record.JSON, s.data[start:s.pos]
+		if spaced && i >= 0 {
+			d.Bytes = s.compact(start, s.pos)
+		}
+	default:
+		return p.broken("want a value")
+	}
+	if p.columns != nil {
+		p.columns.note(name, d)
+	}
+	if i >= 0 {
+		p.record.Fields[i] = d
+	}
+	return true
+}
+
+// skip checks the object or array at scan's place and goes behind it. spaced says that it holds white space, so that
+// its text is not compact.
+func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
+	s := &p.scan
+	if depth > MaxDepth {
+		return false, p.broken(fmt.Sprintf("want nesting up to %d", MaxDepth))
+	}
+	open := s.data[s.pos]
+	closing := open + 2 // of { and [ alike
+	s.pos++
+	var id uint32
+	if open == '{' {
+		id = p.keys.object()
+	}
+	// blank goes on to a token and notes white space before it.
+	blank := func() byte {
+		at := s.pos
+		c := s.token()
+		spaced = spaced || s.pos > at
+		return c
+	}
+	if blank() == closing {
+		s.pos++
+		return spaced, true
+	}
+	for {
+		if open == '{' {
+			if blank() != '"' {
+				return false, p.broken("want a key")
+			}
+			key, ok := s.text()
+			if !ok {
+				return false, p.failed(column)
+			}
+			if !p.keys.add(id, key) {
+				return false, p.twice(key)
+			}
+			if blank() != ':' {
+				return false, p.broken("want ':'")
+			}
+			s.pos++
+		}
+		inner, ok := p.skipValue(column, depth, blank())
+		if !ok {
+			return false, false
+		}
+		spaced = spaced || inner
+		switch blank() {
+		case ',':
+			s.pos++
+		case closing:
+			s.pos++
+			return spaced, true
+		default:
+			return false, p.broken(fmt.Sprintf("want ',' or %q", closing))
+		}
+	}
+}
+
+// skipValue is skip for any value, which begins with c.
+func (p *Parser) skipValue(column []byte, depth int, c byte) (spaced, ok bool) {
+	s := &p.scan
+	switch {
+	case c == '"':
+		_, _, ok = s.skipText()
+	case c == '-' || c-'0' <= 9:
+		ok = s.number()
+	case c == 't':
+		ok = s.word("true")
+	case c == 'f':
+		ok = s.word("false")
+	case c == 'n':
+		ok = s.word("null")
+	case c == '{' || c == '[':
+		return p.skip(column, depth+1)
+	default:
+		return false, p.broken("want a value")
+	}
+	return false, ok || p.failed(column)
+}
+
+// emptyObject looks whether the object at pos has no members.
+func (s *scanner) emptyObject() bool {
+	at := s.pos
+	s.pos++
+	empty := s.token() == '}'
+	s.pos = at
+	return empty
+}
+
+// compact copies a checked value to scratch without the white space outside of its strings.
+func (s *scanner) compact(start, end int) []byte {
+	at := len(s.scratch)
+	for pos := start; pos < end; {
+		switch c := s.data[pos]; c {
+		case ' ', '\t', '\r':
+			pos++
+		case '"':
+			n := pos + 1
+			for s.data[n] != '"' {
+				if s.data[n] == '\\' {
+					n++
+				}
+				n++
+			}
+			s.scratch = append(s.scratch, s.data[pos:n+1]...)
+			pos = n + 1
+		default:
+			s.scratch = append(s.scratch, c)
+			pos++
+		}
+	}
+	return s.scratch[at:len(s.scratch):len(s.scratch)]
+}
