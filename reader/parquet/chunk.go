@@ -1,0 +1,216 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// readAhead is how much of a column is read at a time. While rows are stepped over only headers are wanted.
+const (
+	readAhead   = 256 << 10
+	headerBytes = 1 << 10
+)
+
+// window is a moving view of a part of the file.
+type window struct {
+	r    io.ReaderAt
+	off  int64 // of the byte behind buf
+	end  int64
+	buf  []byte // read and not consumed
+	mem  []byte
+	want int // bytes to read at a time
+}
+
+// peek returns the next n bytes, fewer at the end. They are valid until the next peek.
+func (w *window) peek(n int64) ([]byte, error) {
+	n = min(n, int64(len(w.buf))+w.end-w.off)
+	if int64(len(w.buf)) < n {
+		size := min(max(n, int64(w.want)), int64(len(w.buf))+w.end-w.off)
+		if int64(cap(w.mem)) < size {
+			w.mem = make([]byte, size)
+		}
+		mem := w.mem[:size]
+		have := copy(mem, w.buf)
+		if err := readFull(w.r, mem[have:], w.off); err != nil {
+			return nil, err
+		}
+		w.off += size - int64(have)
+		w.buf = mem
+	}
+	return w.buf[:n], nil
+}
+
+func (w *window) skip(n int64) {
+	if k := int64(len(w.buf)); n > k {
+		w.off = min(w.end, w.off+n-k)
+		n = k
+	}
+	w.buf = w.buf[n:]
+}
+
+func (w *window) left() int64 { return int64(len(w.buf)) + w.end - w.off }
+
+// The page types.
+const (
+	pageData       = 0
+	pageIndex      = 1
+	pageDictionary = 2
+	pageDataV2     = 3
+)
+
+// pageHeader is what a page says of itself.
+type pageHeader struct {
+	kind       int32
+	size       int32 // decompressed
+	stored     int32
+	crc        uint32
+	values     int32
+	rows       int32 // v2
+	encoding   int32
+	defLevels  int32 // encoding in v1, bytes in v2
+	repLevels  int32
+	compressed bool
+	body       int16 // field of the header of the kind that is there
+}
+
+// readHeader parses the header at the window's start and steps behind it.
+func readHeader(w *window) (pageHeader, error) {
+	for n := int64(headerBytes); ; n *= 8 {
+		b, err := w.peek(n)
+		if err != nil {
+			return pageHeader{}, err
+		}
+		c := &compact{b: b}
+		h := parseHeader(c)
+		switch {
+		case c.err == nil:
+			w.skip(int64(c.i))
+			return h, h.check(w.left())
+		case !errors.Is(c.err, io.ErrUnexpectedEOF) || int64(len(b)) < n || n > 1<<24:
+			return h, fmt.Errorf("read page header: %w", c.err)
+		}
+	}
+}
+
+func parseHeader(c *compact) pageHeader {
+	h := pageHeader{compressed: true, kind: -1, size: -1, stored: -1}
+	c.structure(func(id int16, t byte) bool {
+		switch id {
+		case 1:
+			h.kind = c.int32(t)
+		case 2:
+			h.size = c.int32(t)
+		case 3:
+			h.stored = c.int32(t)
+		case 4:
+			h.crc = uint32(c.integer(t))
+		case 5, 7, 8:
+			h.body = id
+			c.nested(t, func(field int16, t byte) bool { return h.parseBody(c, field, t) })
+		default:
+			return false
+		}
+		return true
+	})
+	return h
+}
+
+func (h *pageHeader) parseBody(c *compact, field int16, t byte) bool {
+	v2 := h.body == 8
+	switch {
+	case field == 1:
+		h.values = c.int32(t)
+	case field == 2 && !v2, field == 4 && v2:
+		h.encoding = c.int32(t)
+	case field == 3 && v2:
+		h.rows = c.int32(t)
+	case field == 3 && h.body == 5, field == 5 && v2:
+		h.defLevels = c.int32(t)
+	case field == 4 && h.body == 5, field == 6 && v2:
+		h.repLevels = c.int32(t)
+	case field == 7 && v2:
+		h.compressed = c.bool(t)
+	default:
+		return false
+	}
+	return true
+}
+
+// check refuses what would go wrong later; left is what the column has behind the header.
+func (h *pageHeader) check(left int64) error {
+	bodies := map[int32]int16{pageData: 5, pageDictionary: 7, pageDataV2: 8}
+	want, known := bodies[h.kind]
+	switch {
+	case h.size < 0 || h.stored < 0 || h.values < 0 || h.rows < 0:
+		return errors.New("page header with a negative size or count")
+	case int64(h.stored) > left:
+		return fmt.Errorf("page of %d bytes where the column has %d left", h.stored, left)
+	case known && want != h.body:
+		return fmt.Errorf("page of type %d without its header", h.kind)
+	case h.kind == pageDataV2 && (h.defLevels < 0 || h.repLevels < 0 ||
+		int64(h.defLevels)+int64(h.repLevels) > int64(min(h.size, h.stored))):
+		return errors.New("page whose levels are larger than the page")
+	}
+	return nil
+}
+
+// load reads the page's bytes, checks them and decompresses what is compressed. They are a view into the window or mem.
+func (h *pageHeader) load(w *window, codec int32, mem *[]byte) (body []byte, levels []byte, err error) {
+	b, err := w.peek(int64(h.stored))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(b) != int(h.stored) {
+		return nil, nil, io.ErrUnexpectedEOF
+	}
+	w.skip(int64(h.stored))
+	// Some writers put 0 where they have no checksum.
+	if h.crc != 0 && crc32.ChecksumIEEE(b) != h.crc {
+		return nil, nil, fmt.Errorf("page checksum is %08x, its bytes give %08x", h.crc, crc32.ChecksumIEEE(b))
+	}
+	size := int(h.size)
+	if h.kind == pageDataV2 {
+		n := int(h.defLevels) + int(h.repLevels)
+		levels, b, size = b[:n], b[n:], size-n
+		// A page of nulls has no values to compress, and writers differ in whether they compress nothing.
+		if !h.compressed || len(b) == 0 {
+			codec = codecNone
+		}
+	}
+	if codec == codecNone {
+		if len(b) != size {
+			return nil, nil, errPageSize
+		}
+		return b, levels, nil
+	}
+	if b, err = decompress(codec, *mem, b, size); err == nil {
+		*mem = b
+	}
+	return b, levels, err
+}
+
+// splitLevels cuts the levels of a v1 page off its body; they carry their length.
+func splitLevels(b []byte, encoding int32, width uint, n int32, levels *hybrid) ([]byte, error) {
+	if encoding == encBitPacked {
+		size := (int64(n)*int64(width) + 7) / 8
+		if size > int64(len(b)) {
+			return nil, errShort
+		}
+		levels.resetPacked(b[:size], width)
+		return b[size:], nil
+	}
+	if encoding != encRLE {
+		return nil, fmt.Errorf("encoding %d of levels is not supported", encoding)
+	}
+	if len(b) < 4 {
+		return nil, errShort
+	}
+	size := binary.LittleEndian.Uint32(b)
+	if b = b[4:]; uint64(size) > uint64(len(b)) {
+		return nil, errShort
+	}
+	return b[size:], levels.reset(b[:size], width)
+}

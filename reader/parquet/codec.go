@@ -1,0 +1,157 @@
+package parquet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// The codecs, numbered as in the format.
+const (
+	codecNone   = 0
+	codecSnappy = 1
+	codecGzip   = 2
+	codecLZO    = 3
+	codecBrotli = 4
+	codecLZ4    = 5
+	codecZstd   = 6
+	codecLZ4Raw = 7
+)
+
+// maxPageBytes is the largest page that is decompressed. Writers aim at 1 MiB; a page is never larger than its row
+// group, and those are a few hundred MiB at most.
+const maxPageBytes = 1 << 30
+
+var errPageSize = errors.New("page does not decompress to the size its header says")
+
+func codecError(codec int32) error {
+	switch codec {
+	case codecNone, codecSnappy, codecGzip, codecBrotli, codecZstd, codecLZ4Raw:
+		return nil
+	case codecLZO:
+		return errors.New("compression codec LZO is not supported")
+	case codecLZ4:
+		return errors.New("compression codec LZ4 (deprecated, its framing is not defined) is not supported")
+	}
+	return fmt.Errorf("compression codec %d is not known", codec)
+}
+
+var zstdDecoders = sync.Pool{New: func() any {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
+		zstd.WithDecoderMaxMemory(maxPageBytes))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return d
+}}
+
+// decompress gives the size bytes that src expands to, in dst when it is large enough. The header's size is not
+// believed: memory grows with what really comes out.
+func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
+	if size > maxPageBytes {
+		return nil, fmt.Errorf("page of %d bytes is larger than %d", size, maxPageBytes)
+	}
+	var err error
+	switch codec {
+	case codecNone:
+		dst = src
+	case codecSnappy:
+		if n, err := s2.DecodedLen(src); err != nil || n != size {
+			return nil, errPageSize
+		}
+		if size > 64*len(src)+64 { // a Snappy copy gives 64 bytes for 2 at most
+			return nil, errPageSize
+		}
+		dst, err = s2.Decode(grow(dst, size)[:size], src)
+	case codecLZ4Raw:
+		if size > 256*len(src)+64 {
+			return nil, errPageSize
+		}
+		dst = grow(dst, size+1)[:size+1] // the library does not bear an empty one
+		var n int
+		n, err = lz4.UncompressBlock(src, dst)
+		dst = dst[:max(n, 0)]
+	case codecZstd:
+		dst, err = inflateZstd(dst, src, size)
+	case codecGzip:
+		var z *gzip.Reader
+		if z, err = gzip.NewReader(bytes.NewReader(src)); err == nil {
+			dst, err = inflate(dst, z, len(src), size)
+		}
+	case codecBrotli:
+		dst, err = inflate(dst, brotli.NewReader(bytes.NewReader(src)), len(src), size)
+	default:
+		err = codecError(codec)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("decompress: %w", err)
+	case len(dst) != size:
+		return nil, errPageSize
+	}
+	return dst, nil
+}
+
+func grow(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, 0, n)
+	}
+	return b[:0]
+}
+
+// step is the memory given to a page at first: enough for usual data, little for a header that lies.
+func step(in, size int) int { return min(size, max(1<<16, 16*in)) }
+
+func inflateZstd(dst, src []byte, size int) ([]byte, error) {
+	d := zstdDecoders.Get().(*zstd.Decoder)
+	defer zstdDecoders.Put(d)
+	for n := step(len(src), size); ; n = min(size, 16*n) {
+		out, err := d.DecodeAll(src, grow(dst, n))
+		if errors.Is(err, zstd.ErrDecoderSizeExceeded) && n < size {
+			continue
+		}
+		return out, err
+	}
+}
+
+func inflate(dst []byte, r io.Reader, in, size int) ([]byte, error) {
+	dst = grow(dst, step(in, size))
+	for {
+		room := min(cap(dst), size)
+		n, err := io.ReadFull(r, dst[len(dst):room])
+		dst = dst[:len(dst)+n]
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF && n > 0 && len(dst) < room:
+			return dst, nil
+		case err != nil:
+			return nil, err
+		case len(dst) == size:
+			return dst, atEnd(r)
+		}
+		dst = append(make([]byte, 0, min(size, 4*cap(dst))), dst...)
+	}
+}
+
+// atEnd reads on to the end, where the checksum is.
+func atEnd(r io.Reader) error {
+	var one [1]byte
+	for {
+		n, err := r.Read(one[:])
+		switch {
+		case n > 0:
+			return errPageSize
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}

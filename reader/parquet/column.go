@@ -1,0 +1,264 @@
+package parquet
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+var (
+	errShortColumn = errors.New("column ends before its last row")
+	errLongColumn  = errors.New("column holds more than the row group's rows")
+)
+
+// column is a cursor over one leaf's entries in one row group. An entry is a value or a null, with its levels.
+type column struct {
+	leaf  *leaf
+	win   window
+	codec int32
+	left  int64 // entries in the pages not opened yet
+	page  int
+	n     int // entries of the page that are not in the batch yet
+
+	repLevels hybrid
+	defLevels hybrid
+	reps      [batch]uint32 // all zero when the leaf has no such levels
+	defs      [batch]uint32
+	at, have  int // the entry the cursor is on, of how many in the batch
+	val       int // of the next value in values
+
+	values   values
+	mem      []byte // decompressed page
+	numbers  [16]byte
+	readable []byte // scratch of text made from a value
+}
+
+func newColumn(l *leaf) *column {
+	c := &column{leaf: l}
+	c.values.init(l)
+	return c
+}
+
+// open sets the cursor before the first entry of a row group.
+func (c *column) open(r io.ReaderAt, m *chunkMeta, end int64) error {
+	if err := codecError(m.codec); err != nil {
+		return err
+	}
+	start := m.data
+	if m.dict > 0 && m.dict < start {
+		start = m.dict
+	}
+	c.codec, c.left, c.page = m.codec, m.values, 0
+	c.n, c.at, c.have, c.val = 0, 0, 0, 0
+	c.values.dictionary, c.values.dictInts, c.values.dictBins = false, nil, nil
+	c.win.r, c.win.buf, c.win.off = r, nil, start
+	// Old versions of parquet-mr leave the dictionary page's header out of the size (PARQUET-816).
+	c.win.end = min(end, start+m.bytes+100)
+	return nil
+}
+
+// advance makes sure that the cursor is on an entry. It returns io.EOF behind the last.
+func (c *column) advance() error {
+	if c.at < c.have {
+		return nil
+	}
+	for c.n == 0 {
+		if c.left == 0 {
+			return io.EOF
+		}
+		none := int64(0)
+		if err := c.nextPage(&none); err != nil {
+			return fmt.Errorf("page %d: %w", c.page, err)
+		}
+	}
+	if err := c.fill(); err != nil {
+		return fmt.Errorf("page %d: %w", c.page, err)
+	}
+	return nil
+}
+
+// fill decodes the next batch of the page.
+func (c *column) fill() error {
+	n := min(c.n, c.values.batch())
+	if c.leaf.maxRep > 0 {
+		if err := readLevels(&c.repLevels, c.reps[:n], uint32(c.leaf.maxRep)); err != nil {
+			return err
+		}
+	}
+	filled := n
+	if top := uint32(c.leaf.maxDef); top > 0 {
+		if err := readLevels(&c.defLevels, c.defs[:n], top); err != nil {
+			return err
+		}
+		for _, d := range c.defs[:n] {
+			if d != top {
+				filled--
+			}
+		}
+	}
+	if err := c.values.take(filled); err != nil {
+		return err
+	}
+	c.n -= n
+	c.at, c.have, c.val = 0, n, 0
+	return nil
+}
+
+func readLevels(h *hybrid, dst []uint32, top uint32) error {
+	if err := h.read(dst); err != nil {
+		return fmt.Errorf("levels: %w", err)
+	}
+	for _, level := range dst {
+		if level > top {
+			return fmt.Errorf("level %d is more than %d", level, top)
+		}
+	}
+	return nil
+}
+
+// next steps behind the entry and returns the index of its value in values, or -1 when it has none.
+func (c *column) next() int {
+	def := c.defs[c.at]
+	c.at++
+	if def != uint32(c.leaf.maxDef) {
+		return -1
+	}
+	c.val++
+	return c.val - 1
+}
+
+// nextPage opens the next data page, whose entries are then in n. Pages that lie within the next skip rows are stepped
+// over instead, and skip is lowered.
+func (c *column) nextPage(skip *int64) error {
+	c.win.want = readAhead
+	if *skip > 0 {
+		c.win.want = headerBytes
+	}
+	for c.left > 0 {
+		if c.win.left() == 0 {
+			return errShortColumn
+		}
+		h, err := readHeader(&c.win)
+		if err != nil {
+			return err
+		}
+		switch h.kind {
+		case pageDictionary:
+			if err := c.readDictionary(&h); err != nil {
+				return fmt.Errorf("dictionary: %w", err)
+			}
+			continue
+		case pageData, pageDataV2:
+		default: // the format says: pages of other types are to be ignored
+			c.win.skip(int64(h.stored))
+			continue
+		}
+		c.page++
+		if int64(h.values) > c.left {
+			return errLongColumn
+		}
+		c.left -= int64(h.values)
+		if rows, known := c.rowsOf(&h); known && rows > 0 && rows <= *skip {
+			*skip -= rows
+			c.win.skip(int64(h.stored))
+			continue
+		}
+		if h.values == 0 {
+			c.win.skip(int64(h.stored))
+			continue
+		}
+		c.win.want = readAhead
+		return c.openPage(&h)
+	}
+	return nil
+}
+
+// rowsOf says how many rows begin in the page, when its header tells.
+func (c *column) rowsOf(h *pageHeader) (int64, bool) {
+	if c.leaf.maxRep == 0 {
+		return int64(h.values), true
+	}
+	return int64(h.rows), h.kind == pageDataV2
+}
+
+func (c *column) readDictionary(h *pageHeader) error {
+	if c.values.dictionary {
+		return errors.New("column has two")
+	}
+	var mem []byte
+	b, _, err := h.load(&c.win, c.codec, &mem)
+	if err != nil {
+		return err
+	}
+	if mem == nil {
+		b = append([]byte(nil), b...) // the window moves on
+	}
+	return c.values.setDictionary(h.encoding, int(h.values), b)
+}
+
+func (c *column) openPage(h *pageHeader) error {
+	b, levels, err := h.load(&c.win, c.codec, &c.mem)
+	if err != nil {
+		return err
+	}
+	rep, def := widthOf(c.leaf.maxRep), widthOf(c.leaf.maxDef)
+	if h.kind == pageDataV2 {
+		// Levels of a column that needs none may be there all the same.
+		if err := c.repLevels.reset(levels[:h.repLevels], rep); err != nil {
+			return err
+		}
+		if err := c.defLevels.reset(levels[h.repLevels:], def); err != nil {
+			return err
+		}
+	} else {
+		if rep > 0 {
+			if b, err = splitLevels(b, h.repLevels, rep, h.values, &c.repLevels); err != nil {
+				return fmt.Errorf("repetition levels: %w", err)
+			}
+		}
+		if def > 0 {
+			if b, err = splitLevels(b, h.defLevels, def, h.values, &c.defLevels); err != nil {
+				return fmt.Errorf("definition levels: %w", err)
+			}
+		}
+	}
+	c.n = int(h.values)
+	return c.values.open(h.encoding, b)
+}
+
+// skip steps over whole rows; behind it the cursor is before the first entry of a row.
+func (c *column) skip(rows int64) error {
+	for {
+		if c.at == c.have && c.n == 0 && c.left > 0 {
+			if err := c.nextPage(&rows); err != nil {
+				return fmt.Errorf("page %d: %w", c.page, err)
+			}
+		}
+		if rows == 0 && c.leaf.maxRep == 0 {
+			return nil
+		}
+		switch err := c.advance(); {
+		case err == io.EOF && rows == 0:
+			return nil
+		case err == io.EOF:
+			return errShortColumn
+		case err != nil:
+			return err
+		}
+		if c.reps[c.at] == 0 {
+			if rows == 0 {
+				return nil
+			}
+			rows--
+		}
+		c.next()
+	}
+}
+
+// done checks that nothing is left when the last row has been read.
+func (c *column) done() error {
+	if c.at < c.have || c.n > 0 || c.left > 0 {
+		return errLongColumn
+	}
+	return nil
+}

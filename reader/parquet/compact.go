@@ -1,0 +1,214 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// The element types of Thrift's compact protocol.
+const (
+	thriftTrue   = 1
+	thriftFalse  = 2
+	thriftByte   = 3
+	thriftI16    = 4
+	thriftI32    = 5
+	thriftI64    = 6
+	thriftDouble = 7
+	thriftBinary = 8
+	thriftList   = 9
+	thriftSet    = 10
+	thriftMap    = 11
+	thriftStruct = 12
+)
+
+const maxThriftDepth = 64
+
+var errThrift = errors.New("metadata is no Thrift structure")
+
+// compact reads Thrift's compact protocol. It takes what it is asked for and steps over everything else, so that a
+// damaged statistic or a missing field nobody needs does not make a file unreadable; parquet-go's decoder refuses
+// those. It allocates nothing that the bytes at hand do not pay for. The first error sticks.
+type compact struct {
+	b     []byte
+	i     int
+	depth int
+	err   error
+}
+
+func (c *compact) fail(err error) {
+	if c.err == nil {
+		c.err = err
+		c.i = len(c.b)
+	}
+}
+
+func (c *compact) byte() byte {
+	if c.i >= len(c.b) {
+		c.fail(io.ErrUnexpectedEOF)
+		return 0
+	}
+	c.i++
+	return c.b[c.i-1]
+}
+
+func (c *compact) uvarint() uint64 {
+	v, n := binary.Uvarint(c.b[c.i:])
+	switch {
+	case n > 0:
+		c.i += n
+	case n == 0:
+		c.fail(io.ErrUnexpectedEOF)
+	default:
+		c.fail(errThrift)
+	}
+	return v
+}
+
+func (c *compact) varint() int64 {
+	u := c.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+// integer reads an integer field of any width.
+func (c *compact) integer(t byte) int64 {
+	switch t {
+	case thriftByte:
+		return int64(int8(c.byte()))
+	case thriftI16, thriftI32, thriftI64:
+		return c.varint()
+	}
+	c.fail(fmt.Errorf("%w: type %d where an integer belongs", errThrift, t))
+	return 0
+}
+
+func (c *compact) int32(t byte) int32 {
+	v := c.integer(t)
+	if v != int64(int32(v)) {
+		c.fail(fmt.Errorf("%w: %d is no 32 bit integer", errThrift, v))
+	}
+	return int32(v)
+}
+
+func (c *compact) bool(t byte) bool {
+	if t != thriftTrue && t != thriftFalse {
+		c.fail(fmt.Errorf("%w: type %d where a boolean belongs", errThrift, t))
+	}
+	return t == thriftTrue
+}
+
+func (c *compact) text(t byte) []byte {
+	if t != thriftBinary {
+		c.fail(fmt.Errorf("%w: type %d where a string belongs", errThrift, t))
+		return nil
+	}
+	n := c.uvarint()
+	if n > uint64(len(c.b)-c.i) {
+		c.fail(io.ErrUnexpectedEOF)
+		return nil
+	}
+	c.i += int(n)
+	return c.b[c.i-int(n) : c.i]
+}
+
+// list calls element for each element of a list, which must consume it.
+func (c *compact) list(t byte, element func(t byte)) {
+	if t != thriftList && t != thriftSet {
+		c.fail(fmt.Errorf("%w: type %d where a list belongs", errThrift, t))
+		return
+	}
+	if !c.enter() {
+		return
+	}
+	head := c.byte()
+	n := uint64(head >> 4)
+	if n == 15 {
+		n = c.uvarint()
+	}
+	for ; n > 0 && c.err == nil; n-- {
+		element(head & 15)
+	}
+	c.depth--
+}
+
+// structure calls field for each field of a structure; what field does not take is stepped over.
+func (c *compact) structure(field func(id int16, t byte) bool) {
+	if !c.enter() {
+		return
+	}
+	last := int16(0)
+	for c.err == nil {
+		head := c.byte()
+		if head == 0 {
+			break
+		}
+		if d := head >> 4; d != 0 {
+			last += int16(d)
+		} else {
+			last = int16(c.varint())
+		}
+		if c.err == nil && !field(last, head&15) {
+			c.skip(head&15, false)
+		}
+	}
+	c.depth--
+}
+
+// nested is structure for a value that must be one.
+func (c *compact) nested(t byte, field func(id int16, t byte) bool) {
+	if t != thriftStruct {
+		c.fail(fmt.Errorf("%w: type %d where a structure belongs", errThrift, t))
+		return
+	}
+	c.structure(field)
+}
+
+func (c *compact) enter() bool {
+	if c.depth++; c.depth > maxThriftDepth {
+		c.fail(fmt.Errorf("%w: nested too deep", errThrift))
+		return false
+	}
+	return true
+}
+
+// skip steps over a value. A boolean is part of its field's head but a byte of its own in a list.
+func (c *compact) skip(t byte, element bool) {
+	switch t {
+	case thriftTrue, thriftFalse:
+		if element {
+			c.byte()
+		}
+	case thriftByte:
+		c.byte()
+	case thriftI16, thriftI32, thriftI64:
+		c.uvarint()
+	case thriftDouble:
+		for range 8 {
+			c.byte()
+		}
+	case thriftBinary:
+		c.text(t)
+	case thriftList, thriftSet:
+		c.list(t, func(t byte) { c.skip(t, true) })
+	case thriftMap:
+		c.skipMap()
+	case thriftStruct:
+		c.structure(func(int16, byte) bool { return false })
+	default:
+		c.fail(fmt.Errorf("%w: unknown type %d", errThrift, t))
+	}
+}
+
+func (c *compact) skipMap() {
+	n := c.uvarint()
+	if n == 0 || !c.enter() {
+		return
+	}
+	types := c.byte()
+	for ; n > 0 && c.err == nil; n-- {
+		c.skip(types>>4, true)
+		c.skip(types&15, true)
+	}
+	c.depth--
+}

@@ -1,0 +1,116 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// julianEpoch is 1970-01-01 as a Julian day.
+const julianEpoch = 2440588
+
+// datum sets d to the i-th value of the batch. Bytes are views, valid until the cursor moves.
+func (c *column) datum(d *record.Datum, i int) *table.Reason {
+	l := c.leaf
+	*d = record.Datum{Kind: l.kind}
+	if l.numeric() {
+		c.number(d, c.values.ints[i])
+		return nil
+	}
+	b := c.values.bins[i]
+	switch {
+	case l.physical == physInt96:
+		return int96(d, b, l.path)
+	case l.ann == annUUID:
+		c.readable = appendUUID(c.readable[:0], b)
+		d.Bytes = c.readable
+	case l.ann == annFloat16:
+		d.Double = float16(binary.LittleEndian.Uint16(b))
+	case l.kind == record.Decimal && len(b) == 0:
+		d.Scale, d.Bytes = l.scale, c.numbers[:1] // no bytes are the number 0
+		c.numbers[0] = 0
+	default:
+		d.Scale, d.Bytes = l.scale, b
+	}
+	return nil
+}
+
+func (c *column) number(d *record.Datum, v int64) {
+	l := c.leaf
+	switch l.kind {
+	case record.Double:
+		if l.physical == physFloat {
+			d.Double = float64(math.Float32frombits(uint32(v)))
+		} else {
+			d.Double = math.Float64frombits(uint64(v))
+		}
+	case record.Decimal:
+		binary.BigEndian.PutUint64(c.numbers[:], uint64(v))
+		d.Scale, d.Bytes = l.scale, c.numbers[:8]
+	case record.Integer:
+		d.Int = v
+		if l.unsigned {
+			d.Int = int64(uint32(v))
+		}
+	default:
+		d.Int, d.Unit = v, l.unit
+		d.Local = l.kind == record.Timestamp && l.local
+	}
+}
+
+// int96 reads a legacy timestamp: nanoseconds of the day, then the Julian day. In nanoseconds it spans 1677 to 2262;
+// farther dates come in microseconds.
+func int96(d *record.Datum, b []byte, column string) *table.Reason {
+	nanos := int64(binary.LittleEndian.Uint64(b))
+	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch
+	seconds := days*86400 + nanos/1e9
+	nanos %= 1e9
+	if nanos < 0 {
+		nanos += 1e9
+		seconds--
+	}
+	const span = math.MaxInt64 / 1_000_000_000
+	switch {
+	case seconds >= -span && seconds < span:
+		d.Int, d.Unit = seconds*1e9+nanos, record.Nanos
+	case nanos%1000 == 0 && seconds >= -span*1000 && seconds < span*1000:
+		d.Int, d.Unit = seconds*1e6+nanos/1000, record.Micros
+	default:
+		*d = record.Datum{}
+		return &table.Reason{Column: column, Code: table.CodeRange, Message: "INT96 timestamp does not fit 64 bits", Value: hex.EncodeToString(b)}
+	}
+	return nil
+}
+
+func appendUUID(dst, b []byte) []byte {
+	for i, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:16]} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, part)
+	}
+	return dst
+}
+
+func float16(h uint16) float64 {
+	exponent, fraction := int(h>>10&31), float64(h&1023)
+	var f float64
+	switch exponent {
+	case 0:
+		f = math.Ldexp(fraction, -24)
+	case 31:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		f = math.Inf(1)
+	default:
+		f = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if h>>15 == 1 {
+		f = -f
+	}
+	return f
+}

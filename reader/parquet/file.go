@@ -1,0 +1,152 @@
+package parquet
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// defaultSplitRows is how many rows a split has at most unless Options say otherwise.
+const defaultSplitRows = 64 << 10
+
+// Options of a file. The zero value is a good choice.
+type Options struct {
+	Flatten   bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
+	SplitRows int64 // rows of a split at most; 0 means 65,536
+}
+
+// Split is a range of rows of one row group. Splits come in the order of the rows.
+type Split struct {
+	Number   int
+	RowGroup int
+	First    int64 // within the row group
+	Rows     int64
+	FirstRow int64 // within the file
+	Bytes    int64 // share of the row group's compressed bytes, all columns
+}
+
+// File is an open Parquet file. Any number of Parsers may read it at once.
+type File struct {
+	name   string
+	r      io.ReaderAt
+	footer *footer
+	leaves []*leaf
+	roots  []*node // of the columns
+	names  []string
+	splits []Split
+	rows   int64
+}
+
+// Open reads the footer of the size bytes in r and checks what can be checked without reading pages. Name stands in
+// errors.
+func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, fmt.Errorf("open %s: damaged file: %v", name, p)
+		}
+	}()
+	f = &File{name: name, r: r}
+	if f.footer, err = readFooter(r, size); err == nil {
+		err = f.prepare(o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return f, nil
+}
+
+func (f *File) prepare(o Options) error {
+	root, leaves, err := buildTree(f.footer.schema)
+	if err != nil {
+		return err
+	}
+	f.leaves = leaves
+	f.collect(root, "", o.Flatten)
+	for i := range f.footer.groups {
+		if err := f.checkGroup(&f.footer.groups[i]); err != nil {
+			return fmt.Errorf("row group %d: %w", i, err)
+		}
+		f.cut(i, o.SplitRows)
+	}
+	// Writers that stream leave the total at 0; any other total that is not the sum means that something is lost.
+	if f.footer.rows != f.rows && f.footer.rows != 0 {
+		return fmt.Errorf("footer says %d rows, its row groups have %d", f.footer.rows, f.rows)
+	}
+	return nil
+}
+
+// collect lists the columns: the fields of the schema, or with flatten those of its structs.
+func (f *File) collect(n *node, prefix string, flatten bool) {
+	for _, field := range n.fields {
+		name := prefix + field.name
+		group := field.leaf == nil && field.repetition != repeated && field.shape == shapeStruct && field.first != nil
+		if flatten && group && field.ann == annNone && field.converted < 0 {
+			f.collect(field, name+".", true)
+			continue
+		}
+		f.roots = append(f.roots, field)
+		f.names = append(f.names, name)
+	}
+}
+
+func (f *File) checkGroup(g *rowGroup) error {
+	if g.rows < 0 || g.rows > math.MaxInt64-f.rows {
+		return fmt.Errorf("%d rows are impossible", g.rows)
+	}
+	if len(g.columns) != len(f.leaves) {
+		return fmt.Errorf("%d columns where the schema has %d", len(g.columns), len(f.leaves))
+	}
+	if g.rows == 0 {
+		return nil // its columns need not be anywhere
+	}
+	for i, l := range f.leaves {
+		if err := f.checkChunk(&g.columns[i], l, g.rows); err != nil {
+			return fmt.Errorf("column %s: %w", l.path, err)
+		}
+	}
+	return nil
+}
+
+func (f *File) checkChunk(m *chunkMeta, l *leaf, rows int64) error {
+	switch {
+	case m.external:
+		return errors.New("values are in another file, which is not supported")
+	case m.physical != l.physical:
+		return fmt.Errorf("values are %s, the schema says %s", m.physical, l.physical)
+	case m.values < rows || l.maxRep == 0 && m.values != rows:
+		return fmt.Errorf("%d entries where the row group has %d rows", m.values, rows)
+	case m.data < 0 || m.data >= f.footer.start || m.bytes < 0 || m.bytes > f.footer.start:
+		return fmt.Errorf("%d bytes at %d are not in the file", m.bytes, m.data)
+	case m.dict < 0 || m.dict >= f.footer.start:
+		return fmt.Errorf("dictionary at %d is not in the file", m.dict)
+	}
+	return nil
+}
+
+// cut makes the splits of a row group. A hostile count of rows must not make more splits than the row group has bytes.
+func (f *File) cut(group int, limit int64) {
+	g := &f.footer.groups[group]
+	if limit <= 0 {
+		limit = defaultSplitRows
+	}
+	limit = max(limit, g.rows/(min(g.bytes, f.footer.start)+1)+1)
+	for first := int64(0); first < g.rows; {
+		n := min(limit, g.rows-first)
+		f.splits = append(f.splits, Split{
+			Number: len(f.splits), RowGroup: group, First: first, Rows: n, FirstRow: f.rows + first,
+			Bytes: int64(float64(g.bytes) * (float64(n) / float64(g.rows))),
+		})
+		first += n
+	}
+	f.rows += g.rows
+}
+
+// Columns returns the names of the columns in the order of the schema. Names need not be unique.
+func (f *File) Columns() []string { return f.names }
+
+// Rows returns the rows of all row groups, as the footer says.
+func (f *File) Rows() int64 { return f.rows }
+
+// Splits returns the splits in the order of the rows.
+func (f *File) Splits() []Split { return f.splits }

@@ -1,0 +1,321 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"tsimport/reader/record"
+)
+
+// physical is how a leaf's values are stored.
+type physical int32
+
+// The physical types, numbered as in the format.
+const (
+	physBoolean physical = iota
+	physInt32
+	physInt64
+	physInt96
+	physFloat
+	physDouble
+	physByteArray
+	physFixed
+)
+
+var physicalNames = [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}
+
+func (p physical) String() string {
+	if p < 0 || int(p) >= len(physicalNames) {
+		return fmt.Sprintf("physical type %d", int32(p))
+	}
+	return physicalNames[p]
+}
+
+// annotation is what a column means, numbered like the fields of the format's LogicalType.
+type annotation int16
+
+// The annotations. The last has a ConvertedType only.
+const (
+	annNone      annotation = 0
+	annString    annotation = 1
+	annMap       annotation = 2
+	annList      annotation = 3
+	annEnum      annotation = 4
+	annDecimal   annotation = 5
+	annDate      annotation = 6
+	annTime      annotation = 7
+	annTimestamp annotation = 8
+	annInteger   annotation = 10
+	annNull      annotation = 11
+	annJSON      annotation = 12
+	annBSON      annotation = 13
+	annUUID      annotation = 14
+	annFloat16   annotation = 15
+	annInterval  annotation = 100
+)
+
+const (
+	required = 0
+	optional = 1
+	repeated = 2
+)
+
+// element is one node of the schema as the footer lists them.
+type element struct {
+	name       string
+	physical   physical
+	leaf       bool // has a physical type
+	length     int32
+	repetition int32
+	children   int32
+	converted  int32 // -1: none
+	scale      int32
+	ann        annotation
+	unit       record.Unit
+	utc        bool
+	width      int32
+	signed     bool
+}
+
+// chunkMeta says where a column's values of a row group are.
+type chunkMeta struct {
+	physical physical
+	codec    int32
+	values   int64
+	bytes    int64 // compressed, page headers included
+	data     int64
+	dict     int64
+	present  bool
+	external bool // the values are in another file
+}
+
+type rowGroup struct {
+	columns []chunkMeta
+	rows    int64
+	bytes   int64 // compressed
+}
+
+type footer struct {
+	rows   int64
+	schema []element
+	groups []rowGroup
+	start  int64 // of the footer in the file: where the pages end at the latest
+}
+
+var (
+	errEncrypted = errors.New("file is encrypted, which is not supported")
+	errNoParquet = errors.New("not a Parquet file")
+)
+
+// readFooter reads the end of a file. A length the file cannot hold is refused before anything is allocated.
+func readFooter(r io.ReaderAt, size int64) (*footer, error) {
+	if size < 12 {
+		return nil, fmt.Errorf("%w: %d bytes are too few", errNoParquet, size)
+	}
+	var head [4]byte
+	var tail [8]byte
+	if err := readFull(r, head[:], 0); err != nil {
+		return nil, fmt.Errorf("read magic: %w", err)
+	}
+	if err := readFull(r, tail[:], size-8); err != nil {
+		return nil, fmt.Errorf("read magic: %w", err)
+	}
+	for _, magic := range [...]string{string(head[:]), string(tail[4:])} {
+		switch magic {
+		case "PARE":
+			return nil, errEncrypted
+		case "PAR1":
+		default:
+			return nil, fmt.Errorf("%w: PAR1 expected, %q found", errNoParquet, magic)
+		}
+	}
+	n := int64(binary.LittleEndian.Uint32(tail[:]))
+	if n > size-12 {
+		return nil, fmt.Errorf("%w: a footer of %d bytes in a file of %d", errNoParquet, n, size)
+	}
+	b := make([]byte, n)
+	if err := readFull(r, b, size-8-n); err != nil {
+		return nil, fmt.Errorf("read footer: %w", err)
+	}
+	f, err := parseFooter(b)
+	if err != nil {
+		return nil, fmt.Errorf("read footer: %w", err)
+	}
+	f.start = size - 8 - n
+	return f, nil
+}
+
+func readFull(r io.ReaderAt, b []byte, off int64) error {
+	n, err := r.ReadAt(b, off)
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func parseFooter(b []byte) (*footer, error) {
+	f := &footer{}
+	c := &compact{b: b}
+	encrypted := false
+	seen := 0
+	c.structure(func(id int16, t byte) bool {
+		switch id {
+		case 2:
+			seen |= 1
+			c.list(t, func(t byte) { f.schema = append(f.schema, parseElement(c, t)) })
+		case 3:
+			seen |= 2
+			f.rows = c.integer(t)
+		case 4:
+			seen |= 4
+			c.list(t, func(t byte) {
+				g, enc := parseRowGroup(c, t)
+				encrypted = encrypted || enc
+				f.groups = append(f.groups, g)
+			})
+		case 8: // encryption_algorithm of a footer left in the clear
+			encrypted = true
+			return false
+		default:
+			return false
+		}
+		return true
+	})
+	switch {
+	case c.err != nil:
+		return nil, c.err
+	case encrypted:
+		return nil, errEncrypted
+	case seen != 7:
+		return nil, fmt.Errorf("%w: schema, number of rows or row groups are missing", errThrift)
+	}
+	return f, nil
+}
+
+func parseElement(c *compact, t byte) element {
+	e := element{converted: -1, physical: -1}
+	c.nested(t, func(id int16, t byte) bool {
+		switch id {
+		case 1:
+			e.physical, e.leaf = physical(c.int32(t)), true
+		case 2:
+			e.length = c.int32(t)
+		case 3:
+			e.repetition = c.int32(t)
+		case 4:
+			e.name = string(c.text(t))
+		case 5:
+			e.children = c.int32(t)
+		case 6:
+			e.converted = c.int32(t)
+		case 7:
+			e.scale = c.int32(t)
+		case 10:
+			parseLogical(c, t, &e)
+		default:
+			return false
+		}
+		return true
+	})
+	return e
+}
+
+// parseLogical reads the union; a type it does not know leaves the element as it is.
+func parseLogical(c *compact, t byte, e *element) {
+	c.nested(t, func(kind int16, t byte) bool {
+		e.ann = annotation(kind)
+		if t != thriftStruct {
+			return false
+		}
+		c.structure(func(id int16, t byte) bool {
+			switch {
+			case e.ann == annDecimal && id == 1:
+				e.scale = c.int32(t)
+			case e.ann == annInteger && id == 1:
+				e.width = c.int32(t)
+			case e.ann == annInteger && id == 2:
+				e.signed = c.bool(t)
+			case (e.ann == annTime || e.ann == annTimestamp) && id == 1:
+				e.utc = c.bool(t)
+			case (e.ann == annTime || e.ann == annTimestamp) && id == 2:
+				c.nested(t, func(unit int16, _ byte) bool {
+					e.unit = map[int16]record.Unit{1: record.Millis, 2: record.Micros, 3: record.Nanos}[unit]
+					return false
+				})
+			default:
+				return false
+			}
+			return true
+		})
+		return true
+	})
+}
+
+func parseRowGroup(c *compact, t byte) (g rowGroup, encrypted bool) {
+	c.nested(t, func(id int16, t byte) bool {
+		switch id {
+		case 1:
+			c.list(t, func(t byte) {
+				m, enc := parseChunk(c, t)
+				encrypted = encrypted || enc
+				g.columns = append(g.columns, m)
+				g.bytes += max(0, m.bytes)
+			})
+		case 3:
+			g.rows = c.integer(t)
+		default:
+			return false
+		}
+		return true
+	})
+	return g, encrypted
+}
+
+func parseChunk(c *compact, t byte) (m chunkMeta, encrypted bool) {
+	c.nested(t, func(id int16, t byte) bool {
+		switch id {
+		case 1:
+			m.external = len(c.text(t)) > 0
+		case 3:
+			m.present = true
+			parseColumn(c, t, &m)
+		case 8, 9: // crypto_metadata, encrypted_column_metadata
+			encrypted = true
+			return false
+		default:
+			return false
+		}
+		return true
+	})
+	if !m.present && !encrypted {
+		c.fail(fmt.Errorf("%w: a column without metadata", errThrift))
+	}
+	return m, encrypted
+}
+
+func parseColumn(c *compact, t byte, m *chunkMeta) {
+	c.nested(t, func(id int16, t byte) bool {
+		switch id {
+		case 1:
+			m.physical = physical(c.int32(t))
+		case 4:
+			m.codec = c.int32(t)
+		case 5:
+			m.values = c.integer(t)
+		case 7:
+			m.bytes = c.integer(t)
+		case 9:
+			m.data = c.integer(t)
+		case 11:
+			m.dict = c.integer(t)
+		default:
+			return false
+		}
+		return true
+	})
+}

@@ -1,0 +1,132 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	pq "github.com/parquet-go/parquet-go"
+
+	"tsimport/reader/record"
+)
+
+var errEnough = errors.New("enough")
+
+// hostile reads a file that may be anything, up to some rows, and fails when that takes much time or memory or when
+// the decoder panics, even though Parse would hide it.
+func hostile(t *testing.T, b []byte, o Options) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	rows := 0
+	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)
+	if err == nil {
+		p := f.NewParser(every(f))
+		for _, s := range f.Splits() {
+			n := int64(0)
+			err = p.Parse(s, func(*record.Record) error {
+				n++
+				if rows++; rows > 20_000 {
+					return errEnough
+				}
+				return nil
+			})
+			if err == nil && n != s.Rows {
+				t.Fatalf("short split: %d rows of %d", n, s.Rows)
+			}
+			if err != nil {
+				break
+			}
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if err != nil && strings.Contains(err.Error(), "x.parquet: damaged") || err != nil && strings.Contains(err.Error(), "damaged page") {
+		t.Fatalf("panic: %v", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Fatalf("took %v: %v", took, err)
+	}
+	if spent := after.TotalAlloc - before.TotalAlloc; spent > 512<<20+uint64(len(b))*2000 {
+		t.Fatalf("took %d bytes of memory: %v", spent, err)
+	}
+}
+
+func seeds(t testing.TB) [][]byte {
+	s := "text"
+	var b, c, d bytes.Buffer
+	rows := []shapes{{ID: 1, List: []int64{1, 2}, Bare: []string{"x"}, Struct: &inner{B: &s}, Map: map[string]float64{"k": 1}, Pairs: map[int32]bool{1: true}}, {ID: 2}, {ID: 3, Deep: [][]inner{{{A: 1}}}}}
+	type flat struct {
+		A string  `parquet:"a,dict,snappy"`
+		B int64   `parquet:"b,delta,zstd"`
+		C *int32  `parquet:"c,optional,gzip"`
+		D string  `parquet:"d,delta,lz4"`
+		E float32 `parquet:"e,split,brotli"`
+		F bool    `parquet:"f"`
+	}
+	n := int32(5)
+	flats := []flat{{A: "x", B: 1, C: &n, D: "abc"}, {A: "y", D: "abd", F: true}, {A: "x", B: 1 << 40}}
+	for _, err := range []error{pq.Write(&b, rows), pq.Write(&c, flats), pq.Write(&d, flats, pq.DataPageVersion(1))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return [][]byte{b.Bytes(), c.Bytes(), d.Bytes(), []byte("PAR1"), []byte("PAR1\x15\x00\x00\x01\x00\x00\x00PAR1")}
+}
+
+func FuzzOpen(f *testing.F) {
+	for _, b := range seeds(f) {
+		f.Add(b, false)
+		f.Add(b, true)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, flatten bool) { hostile(t, b, Options{Flatten: flatten, SplitRows: 2}) })
+}
+
+func TestNoDamagedByteMakesTheDecoderPanicOrRunAway(t *testing.T) {
+	for _, b := range seeds(t) {
+		for i := range b {
+			for _, x := range []byte{b[i] ^ 0xff, b[i] ^ 1, b[i] ^ 0x80, b[i] + 1, 0} {
+				damaged := bytes.Clone(b)
+				damaged[i] = x
+				hostile(t, damaged, Options{SplitRows: 2})
+			}
+			hostile(t, b[:i], Options{})
+		}
+	}
+}
+
+func TestDamagedBytesOfRealFilesDoNotMakeTheDecoderPanic(t *testing.T) {
+	dir := shared(t)
+	for k, e := range manifest(t, dir) {
+		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.Path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) > 20_000 || len(b) == 0 {
+			continue
+		}
+		for i := range 40 {
+			damaged := bytes.Clone(b)
+			damaged[(i*7919+k)%len(b)] ^= byte(1 << (i % 8))
+			hostile(t, damaged, Options{SplitRows: 100})
+		}
+	}
+}
+
+func TestAHostileFooterIsRefusedWithoutTheMemoryItAsksFor(t *testing.T) {
+	b := append([]byte("PAR1"), bytes.Repeat([]byte{0xff}, 64)...)
+	b = binary.LittleEndian.AppendUint32(b, math32)
+	b = append(b, "PAR1"...)
+	if _, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{}); err == nil {
+		t.Error("a footer of 4 GiB in a file of 76 bytes was not noticed")
+	}
+	hostile(t, b, Options{})
+}
+
+const math32 = 1<<32 - 1

@@ -1,0 +1,143 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+var errShort = errors.New("page holds fewer values than its header says")
+
+// hybrid reads the runs of the RLE and bit-packing hybrid, which holds levels, dictionary indices and booleans. Runs
+// are expanded only as far as asked for.
+type hybrid struct {
+	b      []byte
+	width  uint
+	run    uint64 // values left of the repeated value
+	value  uint32
+	packed uint64 // bits left of the packed run
+	bit    uint64 // position of the next in b
+	big    bool   // deprecated BIT_PACKED: the whole of b, highest bit first
+}
+
+func (h *hybrid) reset(b []byte, width uint) error {
+	if width > 32 {
+		return fmt.Errorf("bit width %d is more than 32", width)
+	}
+	*h = hybrid{b: b, width: width}
+	return nil
+}
+
+// resetPacked is for the deprecated BIT_PACKED levels, which have neither runs nor a length.
+func (h *hybrid) resetPacked(b []byte, width uint) {
+	*h = hybrid{b: b, width: width, big: true, packed: uint64(len(b)) * 8}
+}
+
+func widthOf(maximum int) uint { return uint(bits.Len(uint(maximum))) }
+
+// read fills dst.
+func (h *hybrid) read(dst []uint32) error {
+	for len(dst) > 0 {
+		switch {
+		case h.width == 0:
+			clear(dst)
+			return nil
+		case h.run > 0:
+			n := int(min(h.run, uint64(len(dst))))
+			for i := range dst[:n] {
+				dst[i] = h.value
+			}
+			h.run -= uint64(n)
+			dst = dst[n:]
+		case h.packed >= uint64(h.width):
+			n := int(min(h.packed/uint64(h.width), uint64(len(dst))))
+			if h.big {
+				h.unpackBig(dst[:n])
+			} else {
+				h.unpack(dst[:n])
+			}
+			dst = dst[n:]
+		default:
+			if err := h.next(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// next reads the head of a run.
+func (h *hybrid) next() error {
+	if h.packed > 0 || h.bit > 0 { // step behind the packed run
+		h.b = h.b[(h.bit+h.packed)/8:]
+		h.packed, h.bit = 0, 0
+	}
+	if h.big {
+		return errShort
+	}
+	head, n := binary.Uvarint(h.b)
+	if n <= 0 {
+		return errShort
+	}
+	h.b = h.b[n:]
+	if head>>1 == 0 {
+		return nil // a run of nothing; its head was a byte, so this ends
+	}
+	if head&1 == 1 {
+		// A last run cut short is common and harmless: what is missing is noticed when it is asked for.
+		groups := min(head>>1, uint64(len(h.b))/uint64(h.width)+1)
+		h.packed = min(groups*uint64(h.width), uint64(len(h.b))) * 8
+		if h.packed < uint64(h.width) {
+			return errShort
+		}
+		return nil
+	}
+	size := int(h.width+7) / 8
+	if len(h.b) < size {
+		return errShort
+	}
+	h.value = 0
+	for i := range size {
+		h.value |= uint32(h.b[i]) << (8 * i)
+	}
+	h.b = h.b[size:]
+	h.run = head >> 1
+	return nil
+}
+
+func (h *hybrid) unpack(dst []uint32) {
+	mask := uint64(1)<<h.width - 1
+	bit := h.bit
+	for i := range dst {
+		dst[i] = uint32(load(h.b, bit) & mask)
+		bit += uint64(h.width)
+	}
+	h.packed -= bit - h.bit
+	h.bit = bit
+}
+
+func (h *hybrid) unpackBig(dst []uint32) {
+	for i := range dst {
+		v := uint32(0)
+		for range h.width {
+			v = v<<1 | uint32(h.b[h.bit/8]>>(7-h.bit%8)&1)
+			h.bit++
+		}
+		dst[i] = v
+		h.packed -= uint64(h.width)
+	}
+}
+
+// load returns at least 57 bits of b from a bit on, zeros behind its end.
+func load(b []byte, bit uint64) uint64 {
+	i := bit / 8
+	if i+8 <= uint64(len(b)) {
+		return binary.LittleEndian.Uint64(b[i:]) >> (bit % 8)
+	}
+	v := uint64(0)
+	for k := uint64(0); i+k < uint64(len(b)); k++ {
+		v |= uint64(b[i+k]) << (8 * k)
+	}
+	return v >> (bit % 8)
+}

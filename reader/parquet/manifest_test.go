@@ -1,0 +1,142 @@
+package parquet
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/reader/record"
+)
+
+// shared is the folder of the public data files.
+func shared(t testing.TB) string {
+	dir := os.Getenv("TSIMPORT_SHARED_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "data")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
+		t.Skip("shared data is not here")
+	}
+	return dir
+}
+
+type entry struct {
+	Path     string
+	Format   string
+	Rows     *int64
+	Note     string
+	Expected string
+}
+
+func manifest(t testing.TB, dir string) []entry {
+	b, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all, parquet []entry
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range all {
+		if e.Format == "parquet" {
+			parquet = append(parquet, e)
+		}
+	}
+	return parquet
+}
+
+// loadAll reads all of a file, every column, and returns the delivered rows and how many of them are bad.
+func loadAll(b []byte, name string, o Options, each func(*record.Record)) (rows, bad int64, err error) {
+	f, err := Open(bytes.NewReader(b), int64(len(b)), name, o)
+	if err != nil {
+		return 0, 0, err
+	}
+	p := f.NewParser(every(f))
+	defer p.Close()
+	for _, s := range f.Splits() {
+		err := p.Parse(s, func(r *record.Record) error {
+			rows++
+			if r.Bad != nil {
+				bad++
+			}
+			if each != nil {
+				each(r)
+			}
+			return nil
+		})
+		if err != nil {
+			return rows, bad, err
+		}
+	}
+	if rows != f.Rows() {
+		return rows, bad, fmt.Errorf("delivered %d rows of %d without an error", rows, f.Rows())
+	}
+	return rows, bad, nil
+}
+
+func every(f *File) []int {
+	all := make([]int, len(f.Columns()))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// refused are the files that the manifest calls good and that are refused, with the reason.
+var refused = map[string]string{
+	"parquet/parquet-testing/data/datapage_v1-corrupt-checksum.parquet": "page checksum",
+}
+
+func TestEveryFileOfTheManifestLoadsOrIsRefusedAsItSays(t *testing.T) {
+	dir := shared(t)
+	var ok, no, either int
+	for _, e := range manifest(t, dir) {
+		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.Path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, flatten := range []bool{false, true} {
+			start := time.Now()
+			rows, bad, err := loadAll(b, e.Path, Options{Flatten: flatten}, nil)
+			if took := time.Since(start); took > 20*time.Second {
+				t.Errorf("%s took %v", e.Path, took)
+			}
+			if err != nil && (!strings.Contains(err.Error(), e.Path) || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("error is not one line that names the file: %v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), "runtime error") {
+				t.Errorf("%s: panic: %v", e.Path, err)
+			}
+			reason, deviates := refused[e.Path]
+			switch {
+			case e.Expected == "any" || e.Expected == "":
+				either++
+				t.Logf("any   %s: %d rows, %d bad, %v", e.Path, rows, bad, err)
+			case e.Expected == "error" && err == nil:
+				t.Errorf("%s: %d rows of a file that is to be refused", e.Path, rows)
+			case e.Expected == "error":
+				no++
+				t.Logf("error %v", err)
+			case deviates:
+				if err == nil || !strings.Contains(err.Error(), reason) {
+					t.Errorf("%s: error with %q expected: %v", e.Path, reason, err)
+				}
+			case err != nil:
+				t.Error(err)
+			case e.Rows == nil || rows != *e.Rows:
+				t.Errorf("%s: %d rows delivered", e.Path, rows)
+			default:
+				ok++
+				if bad > 0 {
+					t.Logf("bad   %s: %d of %d rows are bad", e.Path, bad, rows)
+				}
+			}
+		}
+	}
+	t.Logf("delivered %d, refused %d, either way %d, deviating %d (with and without Flatten)", ok, no, either, len(refused))
+}

@@ -1,0 +1,368 @@
+package parquet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// write makes a file of rows given as values in the order of the leaves.
+func write(t testing.TB, schema *pq.Schema, rows []pq.Row, options ...pq.WriterOption) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := pq.NewWriter(&b, append(options, schema)...)
+	if _, err := w.WriteRows(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// one writes a required column of one value and reads it back.
+func one(t *testing.T, node pq.Node, v pq.Value) (record.Datum, *table.Reason) {
+	t.Helper()
+	b := write(t, pq.NewSchema("s", pq.Group{"c": node}), []pq.Row{{v.Level(0, 0, 0)}})
+	var d record.Datum
+	var bad *table.Reason
+	rows, _, err := loadAll(b, "x.parquet", Options{}, func(r *record.Record) {
+		d, bad = r.Fields[0], r.Bad
+		d.Bytes = bytes.Clone(d.Bytes)
+	})
+	if err != nil || rows != 1 {
+		t.Fatalf("%d rows: %v", rows, err)
+	}
+	return d, bad
+}
+
+func TestEveryTypeArrivesAsItsKindWithItsValue(t *testing.T) {
+	uuid := []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255}
+	int96 := func(day uint32, nanos uint64) pq.Value {
+		return pq.Int96Value(deprecated.Int96{uint32(nanos), uint32(nanos >> 32), day})
+	}
+	leaf, bin := pq.Leaf, pq.FixedLenByteArrayType
+	for name, c := range map[string]struct {
+		node pq.Node
+		v    pq.Value
+		want record.Datum
+	}{
+		"boolean":    {leaf(pq.BooleanType), pq.BooleanValue(true), record.Datum{Kind: record.Boolean, Int: 1}},
+		"int32":      {leaf(pq.Int32Type), pq.Int32Value(-5), record.Datum{Kind: record.Integer, Int: -5}},
+		"int64":      {leaf(pq.Int64Type), pq.Int64Value(math.MinInt64), record.Datum{Kind: record.Integer, Int: math.MinInt64}},
+		"int8":       {pq.Int(8), pq.Int32Value(-128), record.Datum{Kind: record.Integer, Int: -128}},
+		"uint32":     {pq.Uint(32), pq.Int32Value(-1), record.Datum{Kind: record.Integer, Int: math.MaxUint32}},
+		"uint64":     {pq.Uint(64), pq.Int64Value(-1), record.Datum{Kind: record.Unsigned, Int: -1}},
+		"float":      {leaf(pq.FloatType), pq.FloatValue(0.1), record.Datum{Kind: record.Double, Double: float64(float32(0.1))}},
+		"double":     {leaf(pq.DoubleType), pq.DoubleValue(0.1), record.Datum{Kind: record.Double, Double: 0.1}},
+		"string":     {pq.String(), pq.ByteArrayValue([]byte("é\xff")), record.Datum{Kind: record.String, Bytes: []byte("é\xff")}},
+		"enum":       {pq.Enum(), pq.ByteArrayValue([]byte("A")), record.Datum{Kind: record.String, Bytes: []byte("A")}},
+		"json":       {pq.JSON(), pq.ByteArrayValue([]byte("{}")), record.Datum{Kind: record.String, Bytes: []byte("{}")}},
+		"bson":       {pq.BSON(), pq.ByteArrayValue([]byte{0}), record.Datum{Kind: record.Binary, Bytes: []byte{0}}},
+		"bytes":      {leaf(pq.ByteArrayType), pq.ByteArrayValue([]byte{}), record.Datum{Kind: record.Binary, Bytes: []byte{}}},
+		"fixed":      {leaf(bin(3)), pq.FixedLenByteArrayValue([]byte("abc")), record.Datum{Kind: record.Binary, Bytes: []byte("abc")}},
+		"uuid":       {pq.UUID(), pq.FixedLenByteArrayValue(uuid), record.Datum{Kind: record.String, Bytes: []byte("00010203-0405-0607-0809-0a0b0c0d0eff")}},
+		"decimal32":  {pq.Decimal(2, 9, pq.Int32Type), pq.Int32Value(-1), record.Datum{Kind: record.Decimal, Scale: 2, Bytes: bytes.Repeat([]byte{255}, 8)}},
+		"decimal64":  {pq.Decimal(3, 18, pq.Int64Type), pq.Int64Value(258), record.Datum{Kind: record.Decimal, Scale: 3, Bytes: []byte{0, 0, 0, 0, 0, 0, 1, 2}}},
+		"decimal":    {pq.Decimal(4, 20, bin(9)), pq.FixedLenByteArrayValue([]byte("123456789")), record.Datum{Kind: record.Decimal, Scale: 4, Bytes: []byte("123456789")}},
+		"date":       {pq.Date(), pq.Int32Value(-1), record.Datum{Kind: record.Date, Int: -1}},
+		"time ms":    {pq.Time(pq.Millisecond), pq.Int32Value(7), record.Datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Millis}},
+		"time ns":    {pq.Time(pq.Nanosecond), pq.Int64Value(7), record.Datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Nanos}},
+		"stamp us":   {pq.Timestamp(pq.Microsecond), pq.Int64Value(-7), record.Datum{Kind: record.Timestamp, Int: -7, Unit: record.Micros}},
+		"local ms":   {pq.TimestampAdjusted(pq.Millisecond, false), pq.Int64Value(7), record.Datum{Kind: record.Timestamp, Int: 7, Unit: record.Millis, Local: true}},
+		"int96":      {leaf(pq.Int96Type), int96(julianEpoch+1, 5), record.Datum{Kind: record.Timestamp, Int: 86400e9 + 5, Unit: record.Nanos}},
+		"int96 past": {leaf(pq.Int96Type), int96(julianEpoch-1, 5), record.Datum{Kind: record.Timestamp, Int: -86400e9 + 5, Unit: record.Nanos}},
+		"int96 far":  {leaf(pq.Int96Type), int96(julianEpoch+2932896, 1000), record.Datum{Kind: record.Timestamp, Int: 253402214400e6 + 1, Unit: record.Micros}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, bad := one(t, c.node, c.v)
+			if diff := cmp.Diff(c.want, d); diff != "" || bad != nil {
+				t.Error(bad, diff)
+			}
+		})
+	}
+	if _, bad := one(t, leaf(pq.Int96Type), int96(julianEpoch+2932896, 1001)); bad == nil || bad.Code != table.CodeRange {
+		t.Errorf("INT96 that fits neither unit: %v", bad)
+	}
+}
+
+func TestHalfFloatsWidenExactly(t *testing.T) {
+	for h, want := range map[uint16]float64{0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: math.Ldexp(1, -24), 0x3555: 0.333251953125, 0xfc00: math.Inf(-1)} {
+		if got := float16(h); got != want {
+			t.Errorf("%04x is %v, not %v", h, got, want)
+		}
+	}
+	if !math.IsNaN(float16(0x7e01)) {
+		t.Error("NaN is not NaN")
+	}
+}
+
+type inner struct {
+	A int64   `parquet:"a"`
+	B *string `parquet:"b,optional"`
+}
+
+type stamp struct {
+	At time.Time `parquet:"at,timestamp(microsecond)"`
+}
+
+type shapes struct {
+	ID     int64              `parquet:"id"`
+	List   []int64            `parquet:"list,optional,list"`
+	Bare   []string           `parquet:"bare"`
+	Struct *inner             `parquet:"struct,optional"`
+	Map    map[string]float64 `parquet:"map,optional"`
+	Pairs  map[int32]bool     `parquet:"pairs,optional"`
+	Deep   [][]inner          `parquet:"deep,list"`
+	When   []stamp            `parquet:"when"`
+	Raw    [][]byte           `parquet:"raw"`
+}
+
+func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
+	s := `q"\` + "\n\x01é"
+	rows := []shapes{
+		{ID: math.MaxInt64, List: []int64{1, math.MaxInt64}, Bare: []string{"x", ""}, Struct: &inner{A: 9007199254740993, B: &s},
+			Map: map[string]float64{"k": math.Inf(1)}, Pairs: map[int32]bool{-1: true}, Deep: [][]inner{{{A: 1}, {A: 2}}, {{A: 3}}},
+			When: []stamp{{time.Unix(1, 5000).UTC()}}, Raw: [][]byte{{0xff}}},
+		{ID: 2, List: []int64{}, Struct: &inner{}},
+		{ID: 3},
+	}
+	var b bytes.Buffer
+	if err := pq.Write(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if _, _, err := loadAll(b.Bytes(), "x.parquet", Options{}, func(r *record.Record) {
+		var line []string
+		for i := range r.Fields {
+			d := &r.Fields[i]
+			switch d.Kind {
+			case record.Integer:
+				line = append(line, fmt.Sprint(d.Int))
+			case record.JSON:
+				line = append(line, string(d.Bytes))
+			case record.Null:
+				line = append(line, "-")
+			}
+		}
+		got = append(got, strings.Join(line, " "))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`9223372036854775807 [1,9223372036854775807] ["x",""] {"a":9007199254740993,"b":"q\"\\\n\u0001é"} {"k":"+Inf"} ` +
+			`[{"key":-1,"value":true}] [[{"a":1,"b":null},{"a":2,"b":null}],[{"a":3,"b":null}]] [{"at":"1970-01-01T00:00:01.000005Z"}] ["/w=="]`,
+		`2 [] [] {"a":0,"b":null} - - [] [] []`,
+		`3 - [] - - - [] [] []`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	f, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), "x.parquet", Options{Flatten: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(f.Columns(), " "); got != "id list bare struct.a struct.b map pairs deep when raw" {
+		t.Errorf("flattened columns are %s", got)
+	}
+}
+
+func TestAStringThatIsNotUTF8MakesItsRecordBadWhenNested(t *testing.T) {
+	var b bytes.Buffer
+	if err := pq.Write(&b, []shapes{{Bare: []string{"\xff"}}, {Bare: []string{"ok"}}}); err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	rows, bad, err := loadAll(b.Bytes(), "x.parquet", Options{}, func(r *record.Record) {
+		if r.Bad != nil {
+			codes = append(codes, r.Bad.Code)
+		}
+	})
+	if err != nil || rows != 2 || bad != 1 || codes[0] != table.CodeUTF8 {
+		t.Errorf("%d rows, %d bad %v: %v", rows, bad, codes, err)
+	}
+}
+
+func TestDecimalsHaveAllTheirDigits(t *testing.T) {
+	for _, c := range []struct {
+		b     []byte
+		scale int32
+		want  string
+	}{
+		{[]byte{0}, 2, "0.00"}, {[]byte{0xff}, 2, "-0.01"}, {[]byte{0x7f}, 0, "127"}, {[]byte{5}, -2, "500"},
+		{[]byte{0x80, 0, 0, 0, 0, 0, 0, 0, 0}, 3, "-2361183241434822606.848"}, {nil, 1, "0.0"},
+	} {
+		if got := string(appendDecimal(nil, c.b, c.scale)); got != c.want {
+			t.Errorf("%x scale %d is %s, not %s", c.b, c.scale, got, c.want)
+		}
+	}
+}
+
+// random makes rows of every encoding the writer has, in several row groups and small pages.
+func random(t testing.TB, seed uint64, v2 bool) []byte {
+	type row struct {
+		Plain  int64    `parquet:"plain,plain"`
+		Dict   string   `parquet:"dict,dict"`
+		Delta  int32    `parquet:"delta,delta"`
+		Length string   `parquet:"length,delta"`
+		Bytes  string   `parquet:"bytes,delta,zstd"`
+		Split  float64  `parquet:"split,split,gzip"`
+		Maybe  *int64   `parquet:"maybe,optional,snappy"`
+		Flag   bool     `parquet:"flag,brotli"`
+		List   []int64  `parquet:"list,list,lz4"`
+		Words  []string `parquet:"words,dict"`
+	}
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	var rows []row
+	for i := range 3000 {
+		r := row{Plain: int64(i), Dict: fmt.Sprint(rnd.IntN(20)), Delta: int32(rnd.Uint32()), Length: strings.Repeat("x", rnd.IntN(9)),
+			Bytes: fmt.Sprintf("prefix%06d", i), Split: rnd.Float64(), Flag: rnd.IntN(2) == 0}
+		if rnd.IntN(3) > 0 {
+			v := rnd.Int64()
+			r.Maybe = &v
+		}
+		for range rnd.IntN(4) {
+			r.List = append(r.List, rnd.Int64N(100))
+			r.Words = append(r.Words, fmt.Sprint(rnd.IntN(5)))
+		}
+		rows = append(rows, r)
+	}
+	var b bytes.Buffer
+	version := 1
+	if v2 {
+		version = 2
+	}
+	if err := pq.Write(&b, rows, pq.MaxRowsPerRowGroup(1100), pq.PageBufferSize(700), pq.DataPageVersion(version)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func lines(t *testing.T, b []byte, o Options, order func([]Split)) []string {
+	t.Helper()
+	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]string, f.Rows())
+	splits := f.Splits()
+	if order != nil {
+		order(splits)
+	}
+	p := f.NewParser(every(f))
+	for _, s := range splits {
+		if err := p.Parse(s, func(r *record.Record) error {
+			all[s.FirstRow+int64(r.Mark.Record)] = fmt.Sprintf("%v %v", r.Fields, r.Bad)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestRowsDoNotDependOnSplitsAndTheirOrder(t *testing.T) {
+	for seed := range uint64(4) {
+		b := random(t, seed, seed%2 == 0)
+		want := lines(t, b, Options{}, nil)
+		for _, n := range []int64{1, 7, 100, 1099, 1100, 1101} {
+			if diff := cmp.Diff(want, lines(t, b, Options{SplitRows: n}, nil)); diff != "" {
+				t.Fatalf("seed %d, splits of %d: %s", seed, n, diff)
+			}
+			shuffled := lines(t, b, Options{SplitRows: max(n, 50)}, func(s []Split) {
+				rand.New(rand.NewPCG(seed, 2)).Shuffle(len(s), func(i, k int) { s[i], s[k] = s[k], s[i] })
+			})
+			if diff := cmp.Diff(want, shuffled); diff != "" {
+				t.Fatalf("seed %d, splits of %d shuffled: %s", seed, n, diff)
+			}
+		}
+		if n, theirs, ours := compare(b, "x.parquet"); n == 0 || theirs != nil || ours != nil {
+			t.Fatal(n, theirs, ours)
+		}
+	}
+}
+
+// counting says which bytes were read.
+type counting struct {
+	*bytes.Reader
+	read int64
+}
+
+func (c *counting) ReadAt(b []byte, off int64) (int, error) {
+	c.read += int64(len(b))
+	return c.Reader.ReadAt(b, off)
+}
+
+func TestColumnsNotAskedForAreNotRead(t *testing.T) {
+	b := random(t, 1, true)
+	r := &counting{Reader: bytes.NewReader(b)}
+	f, err := Open(r, int64(len(b)), "x.parquet", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.read = 0
+	p := f.NewParser([]int{0})
+	for _, s := range f.Splits() {
+		if err := p.Parse(s, func(r *record.Record) error {
+			if r.Fields[0].Kind != record.Integer || r.Fields[1].Kind != record.Null {
+				return fmt.Errorf("record %v", r.Fields)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.read > int64(len(b))/4 {
+		t.Errorf("one of ten columns took %d of %d bytes", r.read, len(b))
+	}
+}
+
+func TestAnErrorOfTheCallerComesBackAndTheParserGoesOn(t *testing.T) {
+	b := random(t, 1, false)
+	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, stop, n := f.NewParser(every(f)), errors.New("stop"), 0
+	if err := p.Parse(f.Splits()[0], func(*record.Record) error { return stop }); err != stop {
+		t.Error(err)
+	}
+	if err := p.Parse(f.Splits()[0], func(*record.Record) error { n++; return nil }); err != nil || n != 1100 {
+		t.Error(n, err)
+	}
+}
+
+func TestSeveralParsersReadOneFileAtOnce(t *testing.T) {
+	b := random(t, 3, true)
+	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{SplitRows: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make(chan int)
+	for k := range 3 {
+		go func() {
+			p, n := f.NewParser(every(f)), 0
+			for i := k; i < len(f.Splits()); i += 3 {
+				if err := p.Parse(f.Splits()[i], func(*record.Record) error { n++; return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+			counts <- n
+		}()
+	}
+	if n := <-counts + <-counts + <-counts; n != 3000 {
+		t.Errorf("%d rows", n)
+	}
+}

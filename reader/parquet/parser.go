@@ -1,0 +1,181 @@
+package parquet
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// wrap says which column an error is about; Parse adds the rest.
+func (c *column) wrap(err error) error { return fmt.Errorf("column %s: %w", c.leaf.path, err) }
+
+// output fills one field of the records.
+type output struct {
+	index int
+	flat  *column
+	tree  *nested
+}
+
+// Parser reads splits of a File, one at a time. Where a split follows one that it has read it goes on instead of
+// beginning again, so that each worker opens each page of a row group once at most.
+type Parser struct {
+	file    *File
+	columns []*column
+	outputs []output
+	rec     record.Record
+	group   int   // the row group the columns are in, -1 when in none
+	row     int64 // the next row there
+	at      *column
+	calling bool
+}
+
+// NewParser returns a Parser that reads the columns given by their indices in Columns. The fields of the others stay
+// Null, and their pages are not read.
+func (f *File) NewParser(columns []int) *Parser {
+	p := &Parser{file: f, group: -1}
+	p.rec.Fields = make([]record.Datum, len(f.names))
+	byLeaf := make([]*column, len(f.leaves))
+	for _, i := range slices.Compact(slices.Sorted(slices.Values(columns))) {
+		n := f.roots[i]
+		own := p.open(n, byLeaf, nil)
+		o := output{index: i}
+		if n.leaf != nil && n.rep == 0 {
+			o.flat = own[0]
+		} else {
+			o.tree = &nested{root: n, columns: byLeaf, own: own}
+		}
+		p.outputs = append(p.outputs, o)
+	}
+	return p
+}
+
+func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
+	if n.leaf != nil {
+		if byLeaf[n.leaf.index] == nil {
+			byLeaf[n.leaf.index] = newColumn(n.leaf)
+			p.columns = append(p.columns, byLeaf[n.leaf.index])
+		}
+		return append(own, byLeaf[n.leaf.index])
+	}
+	for _, f := range n.fields {
+		own = p.open(f, byLeaf, own)
+	}
+	return own
+}
+
+// Parse calls each for every row of the split, in order; an error of each ends it and is returned as it is. It
+// delivers exactly s.Rows records or returns an error that names file, row group and column. A panic while pages are
+// decoded becomes such an error.
+func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
+	defer func() {
+		if err != nil {
+			p.group = -1
+		}
+	}()
+	defer func() {
+		if p.calling { // each panicked: not ours to hide
+			return
+		}
+		if x := recover(); x != nil {
+			err = fmt.Errorf("damaged page: %v", x)
+			if p.at != nil {
+				err = p.at.wrap(err)
+			}
+			err = p.where(s, err)
+		}
+	}()
+	p.at = nil
+	if err := p.seek(s); err != nil {
+		return p.where(s, err)
+	}
+	for i := range s.Rows {
+		p.rec.Mark.Record, p.rec.Bad = uint32(i), nil
+		if err := p.read(); err != nil {
+			return p.where(s, err)
+		}
+		p.calling = true
+		err := each(&p.rec)
+		p.calling = false
+		if err != nil {
+			return err
+		}
+	}
+	p.row += s.Rows
+	if p.row == p.file.footer.groups[s.RowGroup].rows {
+		for _, c := range p.columns {
+			if err := c.done(); err != nil {
+				return p.where(s, c.wrap(err))
+			}
+		}
+	}
+	return nil
+}
+
+func (p *Parser) where(s Split, err error) error {
+	return fmt.Errorf("read %s: row group %d: %w", p.file.name, s.RowGroup, err)
+}
+
+// seek brings every column to the split's first row.
+func (p *Parser) seek(s Split) error {
+	g := &p.file.footer.groups[s.RowGroup]
+	if p.group != s.RowGroup || p.row > s.First {
+		p.group = -1
+		for _, c := range p.columns {
+			if err := c.open(p.file.r, &g.columns[c.leaf.index], p.file.footer.start); err != nil {
+				return c.wrap(err)
+			}
+		}
+		p.row = 0
+	}
+	for _, c := range p.columns {
+		p.at = c
+		if err := c.skip(s.First - p.row); err != nil {
+			return c.wrap(err)
+		}
+	}
+	p.group, p.row = s.RowGroup, s.First
+	return nil
+}
+
+// read reads one record. A bad value does not end it, for every column must be brought behind the row.
+func (p *Parser) read() error {
+	for i := range p.outputs {
+		o := &p.outputs[i]
+		d := &p.rec.Fields[o.index]
+		var bad *table.Reason
+		if c := o.flat; c != nil {
+			p.at = c
+			if c.at == c.have {
+				if err := c.advance(); err == io.EOF {
+					return c.wrap(errShortColumn)
+				} else if err != nil {
+					return c.wrap(err)
+				}
+			}
+			if k := c.next(); k < 0 {
+				*d = record.Datum{}
+			} else {
+				bad = c.datum(d, k)
+			}
+		} else {
+			var err error
+			p.at = nil
+			if bad, err = o.tree.datum(d); err != nil {
+				return err
+			}
+		}
+		if bad != nil && p.rec.Bad == nil {
+			p.rec.Bad = bad
+		}
+	}
+	return nil
+}
+
+// Close gives the Parser's memory back. The File stays open.
+func (p *Parser) Close() error {
+	p.columns, p.outputs, p.group = nil, nil, -1
+	return nil
+}

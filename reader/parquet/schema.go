@@ -1,0 +1,257 @@
+package parquet
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"tsimport/reader/record"
+)
+
+const maxSchemaDepth = 100
+
+// shape is how a group reads as JSON.
+type shape uint8
+
+const (
+	shapeStruct shape = iota
+	shapeList         // item is the element: the repeated child itself, or the field in it
+	shapeMap          // the repeated child holds key and, perhaps, value
+)
+
+// node is one element of the schema with its place in it.
+type node struct {
+	element
+	fields []*node
+	leaf   *leaf // nil for a group
+	first  *leaf // leftmost leaf at or below, nil when there is none
+	def    int   // definition level from which on the node is there
+	rep    int   // repetition level at which the node repeats
+	shape  shape
+	item   *node
+}
+
+// leaf is a column of values.
+type leaf struct {
+	index    int // in each row group's columns
+	path     string
+	physical physical
+	length   int
+	maxDef   int
+	maxRep   int
+	ann      annotation
+	kind     record.Kind // of its values, except INT96, which comes as Timestamp
+	scale    int32
+	unit     record.Unit
+	local    bool
+	unsigned bool
+}
+
+func (l *leaf) numeric() bool {
+	return l.physical <= physDouble && l.physical != physInt96
+}
+
+// tree builds nodes out of the footer's list.
+type tree struct {
+	elements []element
+	leaves   []*leaf
+}
+
+func buildTree(elements []element) (*node, []*leaf, error) {
+	if len(elements) == 0 {
+		return nil, nil, errors.New("schema is empty")
+	}
+	t := &tree{elements: elements}
+	root := &node{element: elements[0]}
+	root.repetition = required
+	t.elements = elements[1:]
+	if err := t.children(root, nil, 0); err != nil {
+		return nil, nil, err
+	}
+	if len(t.elements) > 0 {
+		return nil, nil, fmt.Errorf("schema names %d elements that belong nowhere", len(t.elements))
+	}
+	if len(t.leaves) == 0 {
+		return nil, nil, errors.New("file has no columns")
+	}
+	return root, t.leaves, nil
+}
+
+func (t *tree) children(parent *node, path []string, depth int) error {
+	if depth > maxSchemaDepth {
+		return fmt.Errorf("schema is nested more than %d deep", maxSchemaDepth)
+	}
+	if parent.children < 0 || int(parent.children) > len(t.elements) {
+		return fmt.Errorf("group %q has %d fields, the schema does not", parent.name, parent.children)
+	}
+	for range parent.children {
+		if len(t.elements) == 0 {
+			return fmt.Errorf("schema ends within group %q", parent.name)
+		}
+		n := &node{element: t.elements[0], def: parent.def, rep: parent.rep}
+		t.elements = t.elements[1:]
+		switch n.repetition {
+		case required:
+		case optional:
+			n.def++
+		case repeated:
+			n.def++
+			n.rep++
+		default:
+			return fmt.Errorf("column %q has repetition type %d", n.name, n.repetition)
+		}
+		path := append(path[:len(path):len(path)], n.name)
+		if n.element.leaf && n.children == 0 {
+			l, err := newLeaf(n, path, len(t.leaves))
+			if err != nil {
+				return err
+			}
+			n.leaf, n.first = l, l
+			t.leaves = append(t.leaves, l)
+		} else if err := t.children(n, path, depth+1); err != nil {
+			return err
+		}
+		n.reshape()
+		if parent.first == nil {
+			parent.first = n.first
+		}
+		parent.fields = append(parent.fields, n)
+	}
+	return nil
+}
+
+// reshape recognises lists and maps, with the rules for files older than the rules. A group that says it is one and is
+// not built like one is read as the struct it is.
+func (n *node) reshape() {
+	if len(n.fields) != 1 || n.fields[0].repetition != repeated {
+		return
+	}
+	inner := n.fields[0]
+	switch {
+	case n.ann == annList || n.converted == 3:
+		n.shape, n.item = shapeList, inner
+		if len(inner.fields) == 1 && inner.fields[0].repetition != repeated &&
+			inner.name != "array" && inner.name != n.name+"_tuple" {
+			n.item = inner.fields[0]
+		}
+	case n.ann == annMap || n.converted == 1 || n.converted == 2:
+		if len(inner.fields) == 1 || len(inner.fields) == 2 {
+			if key := inner.fields[0]; key.repetition != repeated && key.first != nil {
+				n.shape, n.item = shapeMap, inner
+			}
+		}
+	}
+}
+
+func newLeaf(n *node, path []string, index int) (*leaf, error) {
+	l := &leaf{
+		index: index, path: strings.Join(path, "."), physical: n.physical, length: int(n.length),
+		maxDef: n.def, maxRep: n.rep,
+	}
+	if l.physical < physBoolean || l.physical > physFixed {
+		return nil, fmt.Errorf("column %s has %s, which is not known", l.path, l.physical)
+	}
+	if l.physical == physFixed && l.length <= 0 {
+		return nil, fmt.Errorf("column %s holds values of %d bytes", l.path, l.length)
+	}
+	if err := l.interpret(&n.element); err != nil {
+		return nil, fmt.Errorf("column %s: %w", l.path, err)
+	}
+	return l, nil
+}
+
+// legacy translates the ConvertedType of older files.
+func legacy(e *element) {
+	e.utc = true
+	switch e.converted {
+	case 0:
+		e.ann = annString
+	case 4:
+		e.ann = annEnum
+	case 5:
+		e.ann = annDecimal
+	case 6:
+		e.ann = annDate
+	case 7:
+		e.ann, e.unit = annTime, record.Millis
+	case 8:
+		e.ann, e.unit = annTime, record.Micros
+	case 9:
+		e.ann, e.unit = annTimestamp, record.Millis
+	case 10:
+		e.ann, e.unit = annTimestamp, record.Micros
+	case 11, 12, 13, 14:
+		e.ann, e.width, e.signed = annInteger, 8<<(e.converted-11), false
+	case 15, 16, 17, 18:
+		e.ann, e.width, e.signed = annInteger, 8<<(e.converted-15), true
+	case 19:
+		e.ann = annJSON
+	case 20:
+		e.ann = annBSON
+	case 21:
+		e.ann = annInterval
+	default:
+		e.ann = annNone
+	}
+}
+
+// interpret decides what the leaf's values are. An annotation that does not fit the physical type is refused, for
+// there is no saying which of the two is wrong; one that is not known leaves the physical type.
+func (l *leaf) interpret(from *element) error {
+	e := *from
+	if e.ann < annString || e.ann > annFloat16 || e.ann == 9 {
+		legacy(&e)
+	}
+	l.ann, l.scale, l.unit, l.local = e.ann, e.scale, e.unit, !e.utc
+	bytes := l.physical == physByteArray || l.physical == physFixed
+	fits := true
+	switch e.ann {
+	case annString, annEnum, annJSON:
+		l.kind, fits = record.String, bytes
+	case annBSON:
+		l.kind, fits = record.Binary, bytes
+	case annUUID:
+		l.kind, fits = record.String, l.physical == physFixed && l.length == 16
+	case annFloat16:
+		l.kind, fits = record.Double, l.physical == physFixed && l.length == 2
+	case annInterval:
+		l.kind, fits = record.Binary, l.physical == physFixed && l.length == 12
+	case annDecimal:
+		l.kind, fits = record.Decimal, bytes || l.physical == physInt32 || l.physical == physInt64
+	case annDate:
+		l.kind, fits = record.Date, l.physical == physInt32
+	case annTime:
+		l.kind = record.TimeOfDay
+		fits = l.unit == record.Millis && l.physical == physInt32 || l.unit > record.Millis && l.physical == physInt64
+	case annTimestamp:
+		l.kind, fits = record.Timestamp, l.unit >= record.Millis && l.physical == physInt64
+	case annInteger:
+		l.kind, l.unsigned = record.Integer, !e.signed
+		if l.unsigned && e.width == 64 {
+			l.kind = record.Unsigned
+		}
+		fits = e.width == 64 && l.physical == physInt64 || e.width < 64 && l.physical == physInt32
+	default: // UNKNOWN among them: a column of nulls, whose type means nothing
+		l.plain()
+	}
+	if !fits {
+		return fmt.Errorf("%s does not go with its annotation (%d)", l.physical, e.ann)
+	}
+	return nil
+}
+
+// plain is for a leaf that says nothing of what its values are.
+func (l *leaf) plain() {
+	switch l.physical {
+	case physBoolean:
+		l.kind = record.Boolean
+	case physInt32, physInt64:
+		l.kind = record.Integer
+	case physFloat, physDouble:
+		l.kind = record.Double
+	case physInt96:
+		l.kind = record.Timestamp
+	default:
+		l.kind = record.Binary
+	}
+}
