@@ -1,0 +1,126 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// defaultHTTPClient keeps more idle connections to one server than the standard library's two: splits are read by many.
+var defaultHTTPClient = &http.Client{Transport: manyConnections()}
+
+func manyConnections() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 64
+	return t
+}
+
+// address adds what an http or https address gives and returns its name.
+func (e *expander) address(ctx context.Context, arg string) (name string, err error) {
+	name = redact(arg)
+	u, err := url.Parse(arg)
+	if err != nil || u.Host == "" {
+		// The parser's error may quote a password.
+		return name, fmt.Errorf("open input %s: it is not a valid address; write %% escapes for what is not a letter or digit", name)
+	}
+	u.Fragment, u.RawFragment = "", ""
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	r := &remote{name: name, retry: e.Retry}
+	get := &httpObject{client: e.HTTPClient, address: u}
+	var unmarked bool
+	if err := e.Retry.attempt(ctx, func(ctx context.Context) (err error) {
+		r.version, r.ranges, unmarked, err = get.probe(ctx)
+		return err
+	}); err != nil {
+		return name, fmt.Errorf("open input %s: %w", name, err)
+	}
+	if unmarked {
+		e.warn("%s: the server tells neither the size nor the end, so a connection that is cut would look like the end; better download it", name)
+	}
+	get.match = r.version.matchable()
+	r.fetcher = get
+	dir, file := path.Split(u.Path)
+	columns, err := e.columns(name, dir, file)
+	if err != nil {
+		return name, err
+	}
+	e.add(Item{Name: name, Size: r.version.size, Version: r.version.String(), Columns: columns, src: r}, u.String())
+	return name, nil
+}
+
+// httpObject fetches from an http or https address. Redirects are followed.
+type httpObject struct {
+	client  *http.Client
+	address *url.URL
+	match   string // the ETag the object must have; "" any
+}
+
+// probe learns an object's version, whether the server gives ranges of it, and whether the end of its body is unmarked. It
+// asks for the first byte: HEAD is often forbidden where GET is not, always by addresses that are signed for GET.
+func (h *httpObject) probe(ctx context.Context) (v version, ranges, unmarked bool, err error) {
+	rep, err := h.fetch(ctx, 0, 1, true)
+	var status *statusError
+	if errors.As(err, &status) && status.code == http.StatusRequestedRangeNotSatisfiable {
+		// An empty object has no first byte.
+		rep, err = h.fetch(ctx, 0, -1, false)
+	}
+	if err != nil {
+		return v, false, false, err
+	}
+	defer rep.body.Close()
+	v = rep.version
+	if rep.partial && rep.off == 0 && v.size >= 0 {
+		_, err = io.Copy(io.Discard, io.LimitReader(rep.body, 2)) // to its end, so that the connection can be used again
+		return v, true, false, err
+	}
+	return v, v.size == 0, rep.unmarked, nil
+}
+
+func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*reply, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.address.String(), nil)
+	if err != nil {
+		return nil, unusable{bare(err)}
+	}
+	// Else the transport asks for gzip and unpacks it: sizes and ranges would be of the packed bytes.
+	req.Header.Set("Accept-Encoding", "identity")
+	if ranges {
+		req.Header.Set("Range", rangeOf(off, n))
+	}
+	if h.match != "" {
+		req.Header.Set("If-Match", h.match)
+	}
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return nil, scrub(bare(err))
+	}
+	var rep *reply
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusPartialContent:
+		if rep, err = newReply(resp.StatusCode, resp.Header, resp.ContentLength, resp.Body, off); err == nil {
+			rep.unmarked = resp.ProtoMajor == 1 && resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
+		}
+	case http.StatusPreconditionFailed:
+		err = fmt.Errorf("%w: its ETag is no longer %s; run again when it no longer changes", ErrChanged, h.match)
+	default:
+		err = &statusError{code: resp.StatusCode, retryAfter: retryAfterOf(resp.Header)}
+	}
+	if err != nil {
+		io.CopyN(io.Discard, resp.Body, 16<<10) // a short text, then the connection can be used again
+		resp.Body.Close()
+		return nil, err
+	}
+	return rep, nil
+}
+
+// rangeOf returns a Range header's value.
+func rangeOf(off, n int64) string {
+	if n < 0 {
+		return fmt.Sprintf("bytes=%d-", off)
+	}
+	return fmt.Sprintf("bytes=%d-%d", off, off+n-1)
+}

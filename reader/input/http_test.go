@@ -1,0 +1,229 @@
+package input
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// site is a server of one object under any path.
+type site struct {
+	content  string
+	etag     atomic.Value // string
+	noRanges bool
+	noLength bool
+	fault    func(number int64, w http.ResponseWriter, r *http.Request) (handled bool)
+
+	requests atomic.Int64
+	address  string
+}
+
+func newSite(t *testing.T, content string) *site {
+	t.Helper()
+	s := &site{content: content}
+	s.etag.Store(`"v1"`)
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.address = server.URL + "/data.csv"
+	return s
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	number := s.requests.Add(1) - 1
+	if r.Header.Get("Accept-Encoding") != "identity" {
+		http.Error(w, "the client would unpack", http.StatusTeapot)
+		return
+	}
+	if s.fault != nil && s.fault(number, w, r) {
+		return
+	}
+	s.serve(w, r)
+}
+
+func (s *site) serve(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("ETag", s.etag.Load().(string))
+	if s.noRanges {
+		if !s.noLength {
+			w.Header().Set("Content-Length", fmt.Sprint(len(s.content)))
+		}
+		io.WriteString(w, s.content[:len(s.content)/2])
+		w.(http.Flusher).Flush()
+		io.WriteString(w, s.content[len(s.content)/2:])
+		return
+	}
+	http.ServeContent(w, r, "", time.Unix(1e9, 0), strings.NewReader(s.content))
+}
+
+func (s *site) item(t *testing.T) Item {
+	t.Helper()
+	return expand(t, Options{Retry: soon}, s.address).Items[0]
+}
+
+const text = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+func TestAnAddressWithRangesIsReadAtAnyOffset(t *testing.T) {
+	s := newSite(t, text)
+	i := s.item(t)
+	if !i.Seekable() || i.Size != int64(len(text)) || i.Version != `"v1"` || i.Name != s.address {
+		t.Errorf("item %+v", i)
+	}
+	checkReaderAt(t, &i, text)
+	if got := readAll(t, &i); got != text {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestAnAddressWithoutRangesIsAStream(t *testing.T) {
+	for _, noLength := range []bool{false, true} {
+		s := newSite(t, text)
+		s.noRanges, s.noLength = true, noLength
+		i := s.item(t)
+		if i.Seekable() || (i.Size == -1) != noLength {
+			t.Errorf("item %+v", i)
+		}
+		if got := readAll(t, &i); got != text {
+			t.Errorf("read %q", got)
+		}
+	}
+}
+
+func TestAnEmptyObjectIsEmpty(t *testing.T) {
+	refuse := func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Range") != "" {
+			w.Header().Set("Content-Range", "bytes */0")
+			w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+		}
+		return r.Header.Get("Range") != ""
+	}
+	for _, fault := range []func(int64, http.ResponseWriter, *http.Request) bool{nil, refuse} {
+		s := newSite(t, "")
+		s.fault = fault
+		i := s.item(t)
+		if i.Size != 0 || !i.Seekable() || readAll(t, &i) != "" {
+			t.Errorf("item %+v", i)
+		}
+		checkReaderAt(t, &i, "")
+	}
+}
+
+func TestRedirectsAreFollowedAndSecretsStayHidden(t *testing.T) {
+	s := newSite(t, text)
+	target := s.address
+	redirect := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "user" || password != "geheim" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Redirect(w, r, target+"?Signature=geheim", http.StatusFound)
+	}))
+	defer redirect.Close()
+	address := strings.Replace(redirect.URL, "//", "//user:geheim@", 1) + "/dt=1/x.csv?Signature=geheim"
+	set := expand(t, Options{Retry: soon, PathColumns: true}, address)
+	i := set.Items[0]
+	if got := readAll(t, &i); got != text {
+		t.Errorf("read %q", got)
+	}
+	if want := strings.Replace(redirect.URL, "//", "//xxxxx@", 1) + "/dt=1/x.csv?Signature=xxxxx"; i.Name != want {
+		t.Errorf("name %s", i.Name)
+	}
+	if len(i.Columns) != 1 || i.Columns[0] != (Column{Name: "dt", Value: "1"}) {
+		t.Errorf("columns %+v", i.Columns)
+	}
+
+	// Nothing listens where a closed server was.
+	closed := httptest.NewServer(s)
+	closed.Close()
+	target = closed.URL
+	_, err := i.Open(t.Context())
+	wantError(t, err, nil, i.Name)
+	if strings.Contains(err.Error(), "geheim") {
+		t.Errorf("error shows a secret: %v", err)
+	}
+	for _, bad := range []string{"http://user:ge/heim@h:x/?Signature=heim", "http:///heim", "https://user:heim@\x7f/"} {
+		_, err := Expand(t.Context(), []string{bad}, Options{Retry: soon})
+		wantError(t, err, nil, "not a valid address")
+		if bad != "http:///heim" && strings.Contains(err.Error(), "heim") {
+			t.Errorf("error shows a secret: %v", err)
+		}
+	}
+}
+
+func TestTheSameAddressTwiceIsOneInput(t *testing.T) {
+	s := newSite(t, text)
+	upper := strings.Replace(s.address, "http:", "HTTP:", 1)
+	set := expand(t, Options{Retry: soon}, s.address, upper, s.address+"#part", s.address+"?other")
+	if len(set.Items) != 2 || len(set.Warnings) != 1 {
+		t.Errorf("items %q, warnings %q", names(set), set.Warnings)
+	}
+}
+
+func TestAManifestMayLieBehindAnAddress(t *testing.T) {
+	tree(t, "a.csv")
+	s := newSite(t, "a.csv\n")
+	wantNames(t, expand(t, Options{Retry: soon}, "@"+s.address), "a.csv")
+}
+
+func TestASecretInARedirectThatCannotBeFollowedStaysHidden(t *testing.T) {
+	s := newSite(t, text)
+	s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Location", "http://user:geheim@h:port/?Signature=geheim")
+		w.WriteHeader(http.StatusFound)
+		return true
+	}
+	_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
+	wantError(t, err, nil, s.address, "Location", "xxxxx")
+	if strings.Contains(err.Error(), "geheim") {
+		t.Errorf("error shows a secret: %v", err)
+	}
+}
+
+func TestAServerThatDoesNotMarkTheEndIsWarnedOf(t *testing.T) {
+	s := newSite(t, text)
+	s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
+		conn, out, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return true
+		}
+		defer conn.Close()
+		io.WriteString(out, "HTTP/1.0 200 OK\r\n\r\n"+text)
+		out.Flush()
+		return true
+	}
+	set := expand(t, Options{Retry: soon}, s.address)
+	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], "neither the size nor the end") {
+		t.Errorf("warnings %q", set.Warnings)
+	}
+	if got := readAll(t, &set.Items[0]); got != text {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestRangesOfAnObjectOfUnknownSizeAreNotUsed(t *testing.T) {
+	s := newSite(t, text)
+	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Range") == "" {
+			return false
+		}
+		w.Header().Set("Content-Range", "bytes 0-0/*")
+		w.WriteHeader(http.StatusPartialContent)
+		io.WriteString(w, text[:1])
+		return true
+	}
+	i := s.item(t)
+	if i.Seekable() || i.Size != -1 || readAll(t, &i) != text {
+		t.Errorf("item %+v", i)
+	}
+	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Range", "lines 1-2")
+		w.WriteHeader(http.StatusPartialContent)
+		return true
+	}
+	_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
+	wantError(t, err, nil, "lines 1-2")
+}

@@ -1,0 +1,209 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss"
+)
+
+// Stdin is the argument that means standard input.
+const Stdin = "-"
+
+// ErrChanged is in the chain of an error about an input that is no longer what it was when it was found.
+var ErrChanged = errors.New("changed since it was found")
+
+// Item is one input: a file, an object, what an address gives, or standard input. Copies of an item are the same input.
+type Item struct {
+	Name    string   // for users: the path, the address without its secrets, oss://bucket/key, or "-"
+	Size    int64    // bytes, -1 unknown
+	Version string   // differs when the content does: ETag, else the time of the last change; "" unknown
+	Columns []Column // from partition folders, outermost first; nil without Options.PathColumns
+
+	src source
+}
+
+// ReaderAtCloser reads any part of an item. ReadAt may be called by many at once; a ReadAt that Close overtakes fails.
+type ReaderAtCloser interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// source is where an item's bytes are.
+type source interface {
+	seekable() bool
+	openAt(ctx context.Context) (ReaderAtCloser, error) // only if seekable
+	open(ctx context.Context) (io.ReadCloser, error)
+}
+
+// Seekable reports whether OpenAt works; Size is then known.
+func (i *Item) Seekable() bool { return i.src.seekable() }
+
+// OpenAt opens an item for reading at any offset. The context bounds every read. Reads of remote items are repeated when
+// the server or the connection fails, each goes to the server: read in large pieces. Bytes beyond Size do not exist.
+func (i *Item) OpenAt(ctx context.Context) (ReaderAtCloser, error) {
+	if !i.Seekable() {
+		return nil, fmt.Errorf("open %s: its source has no ranges; read it from its start: %w", i.Name, errors.ErrUnsupported)
+	}
+	return i.src.openAt(ctx)
+}
+
+// Check returns an error of ErrChanged when the item is known to be no longer what it was when it was found: to be asked
+// when it has been read to its end. Remote items are checked with every read.
+func (i *Item) Check() error {
+	if c, ok := i.src.(interface{ check() error }); ok {
+		return c.check()
+	}
+	return nil
+}
+
+// Open opens an item for reading from its start. The context bounds every read. io.EOF comes only where the input ends;
+// where its size is known, that is after exactly Size bytes. Standard input can be opened once. Opening a named pipe waits
+// for its writer, whatever the context says.
+func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
+	return i.src.open(ctx)
+}
+
+// OSSOptions say how objects of oss:// addresses are reached.
+type OSSOptions struct {
+	Endpoint  string // "" takes OSS_ENDPOINT, or what the region gives; without a scheme https
+	Region    string // "" takes OSS_REGION, or what the endpoint's name says; still unknown, requests are signed with V1
+	PathStyle bool   // the bucket stands in the path, not in the host; always so with an IP address or localhost
+	// Credentials is asked for every request, as keys may rotate; token may be "". Nil reads public objects unsigned.
+	Credentials func(ctx context.Context) (id, secret, token string, err error)
+}
+
+// Options say how arguments are understood. The zero Options are good.
+type Options struct {
+	Stdin       io.Reader    // what Stdin reads; nil is os.Stdin
+	HTTPClient  *http.Client // nil is one that uses the environment's proxy; its Transport serves oss:// too
+	OSS         OSSOptions
+	PathColumns bool     // folders k=v become columns
+	Extensions  []string // of files taken from folders and prefixes, such as ".csv"; nil takes all
+	Retry       Retry
+}
+
+// Set is what arguments mean.
+type Set struct {
+	Items    []Item   // in the order of the arguments, below one argument by name
+	Warnings []string // for users, a sentence each
+}
+
+// Expand finds the inputs that arguments name, in their order. An input named twice is taken once, with a warning. An
+// argument that names nothing is an error that is fs.ErrNotExist. Addresses are asked one after the other.
+//
+// A name that exists is that file or folder even if it reads like a glob; @list always means a manifest and - always
+// standard input (for files so named write ./@list and ./-). A folder means the files below it; hidden ones, whose names
+// begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not followed.
+func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
+	e := newExpander(o)
+	if len(args) == 0 {
+		return nil, errors.New("find inputs: none is named; give a file, a folder, a glob, an address or - for standard input")
+	}
+	for _, arg := range args {
+		if err := e.argument(ctx, arg, ""); err != nil {
+			return nil, err
+		}
+	}
+	return &e.set, nil
+}
+
+// expander collects the items of one Expand.
+type expander struct {
+	Options
+	set     Set
+	number  int            // of the current argument
+	seen    map[string]int // identity to the number of the argument that named it
+	repeats []string       // names in the current argument that an earlier one had
+	oss     *oss.Client    // made when first needed
+}
+
+func newExpander(o Options) *expander {
+	if o.HTTPClient == nil {
+		o.HTTPClient = defaultHTTPClient
+	}
+	if o.Stdin == nil {
+		o.Stdin = os.Stdin
+	}
+	o.Retry = o.Retry.withDefaults()
+	return &expander{Options: o, seen: map[string]int{}}
+}
+
+// argument adds what one argument means. A relative name that is not in the working directory is looked for in dir, if
+// there is one.
+func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
+	e.number++
+	e.repeats = nil
+	shown := arg
+	switch scheme, _, found := strings.Cut(arg, "://"); {
+	case arg == Stdin:
+		e.add(Item{Name: Stdin, Size: -1, src: &standardInput{reader: e.Stdin}}, Stdin)
+	case strings.HasPrefix(arg, "@"):
+		return e.manifest(ctx, arg[1:])
+	case !found || strings.ContainsAny(scheme, "/*?[{"):
+		err = e.local(ctx, arg, dir)
+	case strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"):
+		shown, err = e.address(ctx, arg)
+	case strings.EqualFold(scheme, "oss"):
+		err = e.objects(ctx, arg)
+	default:
+		err = fmt.Errorf("open input %s: the scheme %s is not known; use a file, http://, https:// or oss://", redact(arg), scheme)
+	}
+	if err != nil {
+		return err
+	}
+	e.warnOfRepeats(shown)
+	return nil
+}
+
+// add takes an item unless its identity was taken before. Twice in one argument is no news: a glob may match a folder and
+// what is in it.
+func (e *expander) add(i Item, identity string) {
+	if number, ok := e.seen[identity]; ok {
+		if number != e.number {
+			e.repeats = append(e.repeats, i.Name)
+		}
+		return
+	}
+	e.seen[identity] = e.number
+	e.set.Items = append(e.set.Items, i)
+}
+
+func (e *expander) warnOfRepeats(arg string) {
+	switch len(e.repeats) {
+	case 0:
+	case 1:
+		e.warn("%s is named twice; it is read once", e.repeats[0])
+	default:
+		e.warn("%s: %d of its inputs are named twice, the first is %s; each is read once", arg, len(e.repeats), e.repeats[0])
+	}
+}
+
+// warn keeps a warning once: a glob may pass the same folder twice.
+func (e *expander) warn(format string, a ...any) {
+	if w := fmt.Sprintf(format, a...); !slices.Contains(e.set.Warnings, w) {
+		e.set.Warnings = append(e.set.Warnings, w)
+	}
+}
+
+// wanted reports whether Extensions let a file found in a folder through.
+func (e *expander) wanted(name string) bool {
+	for _, x := range e.Extensions {
+		if strings.HasSuffix(strings.ToLower(name), strings.ToLower(x)) {
+			return true
+		}
+	}
+	return len(e.Extensions) == 0
+}
+
+// hidden reports whether a name is not data by the custom of Hadoop and of shells: .part.crc, _SUCCESS, _temporary. A
+// partition folder may begin with _.
+func hidden(name string, folder bool) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") && !(folder && strings.Contains(name, "="))
+}

@@ -1,0 +1,371 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tsimport/ratelimit"
+)
+
+// soon makes failing requests repeat at once.
+var soon = Retry{Attempts: 4, Backoff: ratelimit.Backoff{Base: time.Microsecond, Max: time.Millisecond}}
+
+// tree makes files in a new folder and goes there. A name that ends in / is a folder.
+func tree(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "/") {
+			if err := os.MkdirAll(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.WriteFile(path, []byte("in "+name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	return dir
+}
+
+func expand(t *testing.T, o Options, args ...string) *Set {
+	t.Helper()
+	set, err := Expand(t.Context(), args, o)
+	if err != nil {
+		t.Fatalf("expand %q: %v", args, err)
+	}
+	return set
+}
+
+func names(set *Set) []string {
+	var all []string
+	for _, i := range set.Items {
+		all = append(all, i.Name)
+	}
+	return all
+}
+
+func wantNames(t *testing.T, set *Set, want ...string) {
+	t.Helper()
+	if got := names(set); !slices.Equal(got, want) {
+		t.Errorf("inputs %q, want %q", got, want)
+	}
+}
+
+// wantError checks an error's text, that it is one line, and what it is.
+func wantError(t *testing.T, err error, is error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", parts)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("error of several lines: %q", err)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+	if is != nil && !errors.Is(err, is) {
+		t.Errorf("error %q is not %q", err, is)
+	}
+}
+
+func readAll(t *testing.T, i *Item) string {
+	t.Helper()
+	r, err := i.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestArgumentsKeepTheirOrderAndFoldersAreSorted(t *testing.T) {
+	tree(t, "z.csv", "d/b.csv", "d/a/9.csv", "d/a/10.csv", "d/a.csv", "a.csv")
+	set := expand(t, Options{}, "z.csv", "d", "./a.csv")
+	wantNames(t, set, "z.csv", "d/a/10.csv", "d/a/9.csv", "d/a.csv", "d/b.csv", "./a.csv")
+	if len(set.Warnings) != 0 {
+		t.Errorf("warnings %q", set.Warnings)
+	}
+	for _, i := range set.Items {
+		if want := "in " + filepath.Clean(i.Name); readAll(t, &i) != want || i.Size != int64(len(want)) || !i.Seekable() || i.Version == "" {
+			t.Errorf("%+v holds %q", i, readAll(t, &i))
+		}
+	}
+}
+
+func TestHiddenFilesOfAFolderAreLeftOutUnlessNamed(t *testing.T) {
+	tree(t, "d/_SUCCESS", "d/.x.crc", "d/_temporary/0/p.csv", "d/.git/c", "d/_day=1/a.csv", "d/b.csv", "d/c.json")
+	wantNames(t, expand(t, Options{}, "d"), "d/_day=1/a.csv", "d/b.csv", "d/c.json")
+	wantNames(t, expand(t, Options{}, "d/_SUCCESS", "d/_temporary"), "d/_SUCCESS", "d/_temporary/0/p.csv")
+	wantNames(t, expand(t, Options{}, "d/*"), "d/_day=1/a.csv", "d/b.csv", "d/c.json")
+	wantNames(t, expand(t, Options{}, "d/**/*.csv"), "d/_day=1/a.csv", "d/b.csv")
+	wantNames(t, expand(t, Options{}, "d/_temporary/**/*.csv"), "d/_temporary/0/p.csv")
+	wantNames(t, expand(t, Options{Extensions: []string{".json"}}, "d"), "d/c.json")
+	wantNames(t, expand(t, Options{Extensions: []string{".json"}}, "d/b*"), "d/b.csv")
+	_, err := Expand(t.Context(), []string{"d/_temporary"}, Options{Extensions: []string{".json"}})
+	wantError(t, err, fs.ErrNotExist, "d/_temporary", ".json")
+}
+
+func TestGlobsMatchDeepAndFoldersMeanTheirFiles(t *testing.T) {
+	tree(t, "d/1.csv", "d/e/2.csv", "d/e/f/3.csv", "d/e/f/4.txt", "d/x.csv/part-0", "other/5.csv")
+	for pattern, want := range map[string][]string{
+		"d/**/*.csv":          {"d/1.csv", "d/e/2.csv", "d/e/f/3.csv", "d/x.csv/part-0"},
+		"**/[34].*":           {"d/e/f/3.csv", "d/e/f/4.txt"},
+		"d/*.csv":             {"d/1.csv", "d/x.csv/part-0"},
+		"d/**":                {"d/1.csv", "d/e/2.csv", "d/e/f/3.csv", "d/e/f/4.txt", "d/x.csv/part-0"},
+		"{d/1,other/5}.csv":   {"d/1.csv", "other/5.csv"},
+		"./o*/../d/[0-9].csv": {"d/1.csv"},
+	} {
+		set := expand(t, Options{}, pattern)
+		if got := names(set); !slices.Equal(got, want) || len(set.Warnings) != 0 {
+			t.Errorf("%s: inputs %q, want %q; warnings %q", pattern, got, want, set.Warnings)
+		}
+	}
+}
+
+func TestANameThatExistsIsNoGlob(t *testing.T) {
+	tree(t, "a[1].csv", "a1.csv", "d*/x.csv", "dd/y.csv", "a[.csv")
+	wantNames(t, expand(t, Options{}, "a[1].csv", "d*", "a[.csv"), "a[1].csv", "d*/x.csv", "a[.csv")
+	wantNames(t, expand(t, Options{}, `a\[1\].csv`, "a[0-9].csv"), "a[1].csv", "a1.csv")
+}
+
+func TestWhatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
+	dir := tree(t, "empty/", "f")
+	if err := os.Symlink("gone", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for arg, part := range map[string]string{
+		"no.csv": "no.csv", "no/*.csv": "matches none", "x[.csv": "brackets", "empty": "no files", "link": "link to gone", "@no.txt": "no.txt",
+		"empty/**": "matches none", "": "no such file",
+	} {
+		_, err := Expand(t.Context(), []string{"f", arg}, Options{})
+		wantError(t, err, fs.ErrNotExist, part)
+	}
+	_, err := Expand(t.Context(), []string{"f/g"}, Options{})
+	wantError(t, err, nil, "f/g")
+	_, err = Expand(t.Context(), nil, Options{})
+	wantError(t, err, nil, "none is named")
+	_, err = Expand(t.Context(), []string{"s3://b/k?X-Amz-Signature=abc"}, Options{})
+	wantError(t, err, nil, "s3", "xxxxx")
+}
+
+func TestAnInputNamedTwiceIsReadOnceWithAWarning(t *testing.T) {
+	dir := tree(t, "d/a.csv", "d/b.csv")
+	set := expand(t, Options{Stdin: strings.NewReader("")}, "d/a.csv", "-", "d//a.csv", filepath.Join(dir, "d"), "d/*", "-")
+	wantNames(t, set, "d/a.csv", "-", filepath.Join(dir, "d", "b.csv"))
+	if len(set.Warnings) != 4 || !strings.Contains(set.Warnings[0], "d//a.csv is named twice") || !strings.Contains(set.Warnings[2], "d/*: 2 of its inputs") {
+		t.Errorf("warnings %q", set.Warnings)
+	}
+}
+
+func TestLinksToFilesAreReadAndLinksToFoldersBelowAFolderAreNot(t *testing.T) {
+	tree(t, "real/a.csv", "d/b.csv")
+	for name, to := range map[string]string{"d/l.csv": "../real/a.csv", "d/folder": "../real", "d/loop": "..", "top": "d"} {
+		if err := os.Symlink(to, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, arg := range []string{"d", "d/**"} {
+		set := expand(t, Options{}, arg)
+		wantNames(t, set, "d/b.csv", "d/l.csv")
+		if len(set.Warnings) != 2 || !strings.Contains(set.Warnings[0], "d/folder is a link to a folder") {
+			t.Errorf("%s: warnings %q", arg, set.Warnings)
+		}
+	}
+	wantNames(t, expand(t, Options{}, "top"), "top/b.csv", "top/l.csv")
+	wantNames(t, expand(t, Options{}, "d/f*/*.csv"), "d/folder/a.csv")
+}
+
+func TestPipesAreStreamsWhenNamedAndLeftOutOfFolders(t *testing.T) {
+	tree(t, "d/a.csv")
+	if err := syscall.Mkfifo("d/pipe", 0o600); err != nil {
+		t.Skip(err)
+	}
+	set := expand(t, Options{}, "d")
+	wantNames(t, set, "d/a.csv")
+	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], "d/pipe is not a regular file") {
+		t.Errorf("warnings %q", set.Warnings)
+	}
+	pipe := expand(t, Options{}, "d/pipe").Items[0]
+	if pipe.Seekable() || pipe.Size != -1 {
+		t.Errorf("a pipe is %+v", pipe)
+	}
+	if _, err := pipe.OpenAt(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("open pipe at: %v", err)
+	}
+	go func() {
+		w, err := os.OpenFile("d/pipe", os.O_WRONLY, 0)
+		if err == nil {
+			io.WriteString(w, "through")
+			w.Close()
+		}
+	}()
+	if got := readAll(t, &pipe); got != "through" {
+		t.Errorf("read %q", got)
+	}
+}
+
+func TestStandardInputIsReadOnce(t *testing.T) {
+	i := expand(t, Options{Stdin: strings.NewReader("abc")}, "-").Items[0]
+	if i.Seekable() || i.Size != -1 || readAll(t, &i) != "abc" {
+		t.Errorf("standard input is %+v", i)
+	}
+	again := i
+	_, err := again.Open(t.Context())
+	wantError(t, err, nil, "twice")
+}
+
+func TestAManifestNamesInputsOfEveryKind(t *testing.T) {
+	dir := tree(t, "lists/beside.csv", "lists/both.csv", "both.csv", "d/1.csv", "d/2.csv", "lists/g[/1.csv")
+	list := "\ufeff# comment\r\n\r\n  both.csv \r\nbeside.csv\nd\n-\ng[[]/*.csv\n" + filepath.Join(dir, "d", "?.csv")
+	if err := os.WriteFile("lists/l.txt", []byte(list), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	set := expand(t, Options{Stdin: strings.NewReader("")}, "@lists/l.txt")
+	wantNames(t, set, "both.csv", "lists/beside.csv", "d/1.csv", "d/2.csv", "-", "lists/g[/1.csv")
+	if len(set.Warnings) != 1 {
+		t.Errorf("warnings %q", set.Warnings)
+	}
+}
+
+func TestManifestsThatCannotBeUsedAreErrorsWithTheirLine(t *testing.T) {
+	tree(t, "a.csv", "d/1", "d/2")
+	for text, part := range map[string]string{
+		"":                   "names no input",
+		"# only\n\n":         "names no input",
+		"a.csv\n\ngone.csv":  "line 3: open input gone.csv",
+		"@other.txt":         "cannot name another",
+		"PAR1\x00\x00":       "zero bytes",
+		"a.csv\nhttp://[x/y": "line 2",
+	} {
+		if err := os.WriteFile("l.txt", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Expand(t.Context(), []string{"@l.txt"}, Options{})
+		wantError(t, err, nil, "l.txt", part)
+	}
+	if err := os.WriteFile("l.txt", make([]byte, maxLineBytes+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for arg, part := range map[string]string{"@l.txt": "longer than", "@-": "name a file", "@": "name a file", "@d": "2 inputs"} {
+		_, err := Expand(t.Context(), []string{arg}, Options{})
+		wantError(t, err, nil, part)
+	}
+}
+
+func TestAFileThatChangesAfterItWasFoundIsAnError(t *testing.T) {
+	tree(t, "a.csv")
+	i := expand(t, Options{}, "a.csv").Items[0]
+	part, err := i.OpenAt(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer part.Close()
+	whole, err := i.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	if err := os.Truncate("a.csv", 3); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 10)
+	n, err := part.ReadAt(b, 1)
+	wantError(t, err, ErrChanged, "a.csv", "ends at byte 3")
+	if n != 2 {
+		t.Errorf("%d bytes", n)
+	}
+	_, err = io.ReadAll(whole)
+	wantError(t, err, ErrChanged, "a.csv", "ends at byte 3")
+	_, err = i.Open(t.Context())
+	wantError(t, err, ErrChanged, "a.csv")
+
+	i = expand(t, Options{}, "a.csv").Items[0]
+	if whole, err = i.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	if err := os.WriteFile("a.csv", []byte("longer"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.ReadAll(whole)
+	wantError(t, err, ErrChanged, "a.csv", "now has more")
+}
+
+func TestReadAtKeepsTheContractOfReaderAt(t *testing.T) {
+	tree(t, "a.csv")
+	i := expand(t, Options{}, "a.csv").Items[0]
+	checkReaderAt(t, &i, "in a.csv")
+}
+
+// checkReaderAt compares every range, and some beyond the end, with the content, and reads after Close.
+func checkReaderAt(t *testing.T, i *Item, content string) {
+	t.Helper()
+	r, err := i.OpenAt(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for off := range len(content) + 2 {
+		for n := range len(content) + 2 - off {
+			b := make([]byte, n)
+			got, err := r.ReadAt(b, int64(off))
+			want := content[min(off, len(content)):min(off+n, len(content))]
+			if string(b[:got]) != want || (got < n) != (err == io.EOF) || err != nil && err != io.EOF {
+				t.Fatalf("%d bytes at %d: %q, %v; want %q", n, off, b[:got], err, want)
+			}
+		}
+	}
+	if _, err := r.ReadAt(make([]byte, 1), -1); err == nil {
+		t.Error("read before the start")
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.ReadAt(make([]byte, 1), 0); content != "" && !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("read after close: %v", err)
+	}
+}
+
+func TestACancelledContextEndsReads(t *testing.T) {
+	tree(t, "d/a.csv")
+	i := expand(t, Options{}, "d").Items[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	whole, err := i.Open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	part, err := i.OpenAt(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer part.Close()
+	cancel()
+	if _, err := whole.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := part.ReadAt(make([]byte, 1), 0); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := Expand(ctx, []string{"d"}, Options{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

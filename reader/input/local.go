@@ -1,0 +1,238 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// metaBytes make a name a glob. A backslash takes the meaning from the next byte.
+const metaBytes = `*?[{\`
+
+// local adds what a path or a glob means, first in the working directory, then in dir.
+func (e *expander) local(ctx context.Context, arg, dir string) error {
+	found, err := e.localIn(ctx, arg, arg)
+	if !found && err == nil && dir != "" && !filepath.IsAbs(arg) {
+		escaped := escapeMeta(dir)
+		found, err = e.localIn(ctx, filepath.Join(dir, arg), escaped+"/"+arg)
+	}
+	switch {
+	case err != nil || found:
+		return err
+	case strings.ContainsAny(arg, metaBytes):
+		return &missing{fmt.Sprintf("open input %s: no file has this name, and as a glob it matches none; look at what is there, "+
+			"hidden files are left out", arg)}
+	default:
+		return &missing{fmt.Sprintf("open input %s: there is no such file or folder; check the name", arg)}
+	}
+}
+
+// localIn adds what is at the path name, or what pattern matches. It reports whether there was anything.
+func (e *expander) localIn(ctx context.Context, name, pattern string) (found bool, err error) {
+	info, err := os.Stat(name)
+	if err == nil {
+		if info.IsDir() {
+			return true, e.namedFolder(ctx, name)
+		}
+		return true, e.file(name, info, filepath.Dir(name), filepath.Base(name))
+	}
+	if strings.ContainsAny(pattern, metaBytes) {
+		return e.glob(ctx, pattern)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if link, linkErr := os.Readlink(name); linkErr == nil {
+			return true, &missing{fmt.Sprintf("open input %s: it is a link to %s, which does not exist", name, link)}
+		}
+		return false, nil
+	}
+	return true, fmt.Errorf("open input %s: %w", name, bare(err))
+}
+
+// namedFolder adds the files below a folder that an argument names.
+func (e *expander) namedFolder(ctx context.Context, name string) error {
+	before, repeats := len(e.set.Items), len(e.repeats)
+	if err := e.folder(ctx, name, name, ""); err != nil {
+		return err
+	}
+	if len(e.set.Items) == before && len(e.repeats) == repeats {
+		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s; name another", name, e.besides())}
+	}
+	return nil
+}
+
+// besides says what else may have left a folder's files out.
+func (e *expander) besides() string {
+	if len(e.Extensions) == 0 {
+		return ""
+	}
+	return " and end in " + strings.Join(e.Extensions, " or ")
+}
+
+// folder adds the files of the folder name, which is at below under base, and of its folders, by name. It does not use
+// filepath.WalkDir, which does not enter a folder that is named by a link.
+func (e *expander) folder(ctx context.Context, name, base, below string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return fmt.Errorf("read folder %s: %w", name, bare(err))
+	}
+	for _, entry := range entries {
+		if hidden(entry.Name(), entry.IsDir()) {
+			continue
+		}
+		child, childBelow := filepath.Join(name, entry.Name()), path.Join(below, entry.Name())
+		if entry.IsDir() {
+			err = e.folder(ctx, child, base, childBelow)
+		} else {
+			err = e.found(child, base, childBelow)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found adds a file that nobody named unless it is not one. A link to a folder could lead in a circle; what is not a
+// regular file could block for ever.
+func (e *expander) found(name, base, below string) error {
+	if !e.wanted(name) {
+		return nil
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return fmt.Errorf("open input %s: %w", name, bare(err))
+	case info.IsDir():
+		e.warn("%s is a link to a folder and is not followed; name it to read it", name)
+		return nil
+	case !info.Mode().IsRegular():
+		e.warn("%s is not a regular file and is left out; name it to read it", name)
+		return nil
+	}
+	return e.file(name, info, base, below)
+}
+
+// file adds a file. The paths are for its columns.
+func (e *expander) file(name string, info fs.FileInfo, base, below string) error {
+	columns, err := e.columns(name, filepath.ToSlash(base), below)
+	if err != nil {
+		return err
+	}
+	identity, err := filepath.Abs(name)
+	if err != nil {
+		return fmt.Errorf("open input %s: %w", name, err)
+	}
+	i := Item{Name: name, Size: -1, Columns: columns, src: &streamFile{name: name}}
+	if info.Mode().IsRegular() {
+		i.Size, i.Version = info.Size(), info.ModTime().UTC().Format("2006-01-02T15:04:05.999999999Z")
+		i.src = &localFile{name: name, size: info.Size(), modified: info.ModTime()}
+	}
+	e.add(i, identity)
+	return nil
+}
+
+// glob adds what a pattern matches; a folder means the files below it, as if the shell had matched the pattern. With **
+// links to folders are not followed. Errors of the file system are errors: the folder that cannot be read may hold data.
+func (e *expander) glob(ctx context.Context, pattern string) (found bool, err error) {
+	options := []doublestar.GlobOption{doublestar.WithFailOnIOErrors(), doublestar.WithNoHidden()}
+	deep := strings.Contains(pattern, "**")
+	if deep {
+		options = append(options, doublestar.WithNoFollow())
+	}
+	names, err := doublestar.FilepathGlob(pattern, options...)
+	if errors.Is(err, doublestar.ErrBadPattern) {
+		return true, &missing{fmt.Sprintf("open input %s: no file has this name, and it is not a valid glob; check its brackets, or escape them with \\", pattern)}
+	}
+	if err != nil {
+		return true, fmt.Errorf("match %s: %w", pattern, err)
+	}
+	slices.SortFunc(names, byName)
+	base, _ := doublestar.SplitPattern(filepath.ToSlash(filepath.Clean(pattern)))
+	before, repeats := len(e.set.Items), len(e.repeats)
+	for _, name := range names {
+		below, err := filepath.Rel(base, name)
+		if err != nil {
+			return true, fmt.Errorf("match %s: %w", pattern, err)
+		}
+		if err := e.matched(ctx, match{name: name, base: base, below: filepath.ToSlash(below), deep: deep, marks: spellsMark(pattern)}); err != nil {
+			return true, err
+		}
+	}
+	return len(e.set.Items) > before || len(e.repeats) > repeats, nil
+}
+
+// match is a path that a glob matched.
+type match struct {
+	name, base, below string // below is under base, where the glob's first special byte is
+	deep              bool   // the glob has **
+	marks             bool   // the glob asks for hidden names
+}
+
+// matched adds what a glob matched.
+func (e *expander) matched(ctx context.Context, m match) error {
+	info, err := os.Lstat(m.name)
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !m.deep {
+		info, err = os.Stat(m.name)
+	}
+	if err != nil {
+		return fmt.Errorf("open input %s: %w", m.name, bare(err))
+	}
+	if !m.marks && hiddenPath(m.below, info.IsDir()) {
+		return nil
+	}
+	if info.IsDir() {
+		return e.folder(ctx, m.name, m.base, m.below)
+	}
+	saved := e.Extensions
+	e.Extensions = nil // a glob says itself what is wanted
+	defer func() { e.Extensions = saved }()
+	return e.found(m.name, m.base, m.below)
+}
+
+// hiddenPath reports whether a name in a path is hidden. Dots were left to the glob, which knows which of them it spells.
+func hiddenPath(below string, folder bool) bool {
+	parts := strings.Split(below, "/")
+	for i, part := range parts {
+		if strings.HasPrefix(part, "_") && hidden(part, folder || i < len(parts)-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// spellsMark reports whether a glob asks for names with a leading . or _.
+func spellsMark(pattern string) bool {
+	for _, part := range strings.FieldsFunc(pattern, func(r rune) bool { return strings.ContainsRune("/{,[", r) }) {
+		if hidden(part, false) && part != "." && part != ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// byName orders paths as folder does: name by name, so that a folder's files stay together.
+func byName(a, b string) int {
+	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
+}
+
+var metaEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`, `\`, `\\`)
+
+// escapeMeta returns the glob that matches a name alone.
+func escapeMeta(name string) string { return metaEscaper.Replace(name) }
+
+// missing is an error about an input that does not exist.
+type missing struct{ text string }
+
+func (m *missing) Error() string        { return m.text }
+func (m *missing) Is(target error) bool { return target == fs.ErrNotExist }

@@ -1,0 +1,295 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+)
+
+// version tells one content of an object from another.
+type version struct {
+	size     int64  // bytes, -1 unknown
+	etag     string // "" unknown
+	modified string // as the server writes it; "" unknown
+}
+
+func (v version) String() string {
+	if v.etag != "" {
+		return v.etag
+	}
+	return v.modified
+}
+
+// differs says in what another version differs, "" in nothing. Equal ETags outweigh different times: servers that
+// share the work may have copied a file at different times.
+func (v version) differs(w version) string {
+	switch {
+	case v.size >= 0 && w.size >= 0 && v.size != w.size:
+		return fmt.Sprintf("it had %d bytes and now has %d", v.size, w.size)
+	case v.etag != "" && w.etag != "":
+		if strings.TrimPrefix(v.etag, "W/") != strings.TrimPrefix(w.etag, "W/") {
+			return fmt.Sprintf("its ETag was %s and now is %s", v.etag, w.etag)
+		}
+	case v.modified != "" && w.modified != "" && v.modified != w.modified:
+		return fmt.Sprintf("it was last modified %s and now %s", v.modified, w.modified)
+	}
+	return ""
+}
+
+// matchable returns the ETag for If-Match, which weak ones never meet (RFC 9110, 13.1.1).
+func (v version) matchable() string {
+	if strings.HasPrefix(v.etag, "W/") {
+		return ""
+	}
+	return v.etag
+}
+
+// reply is a part of an object on its way.
+type reply struct {
+	body    io.ReadCloser
+	version version // of the whole object
+	off     int64   // in the object, of the body's first byte
+	partial bool    // the server understood the range
+
+	unmarked bool // only the end of the connection is the end of the body, as in HTTP/1.0
+}
+
+// fetcher asks a server for a part of one object, once. The part is n bytes from off, with n < 0 all from off; without
+// ranges it is the object. An error is as the library gives it, or a statusError, or unusable, or ErrChanged.
+type fetcher interface {
+	fetch(ctx context.Context, off, n int64, ranges bool) (*reply, error)
+}
+
+// remote is the source of an object that a server gives.
+type remote struct {
+	fetcher
+	name    string
+	version version
+	ranges  bool // the server gives parts, and the size is known
+	retry   Retry
+}
+
+func (r *remote) seekable() bool { return r.ranges }
+
+// request fetches once, under watch, and checks that the reply is of the same object and from off on.
+func (r *remote) request(ctx context.Context, off, n int64) (*reply, error) {
+	w := newWatch(ctx, r.retry.Stall)
+	w.start()
+	rep, err := r.fetch(w.ctx, off, n, r.ranges)
+	w.stop()
+	if err != nil {
+		err = w.explain(err)
+		w.end()
+		return nil, err
+	}
+	rep.body = &watchedBody{body: rep.body, watch: w}
+	if d := r.version.differs(rep.version); d != "" {
+		err = fmt.Errorf("%w: %s; run again when it no longer changes", ErrChanged, d)
+	} else if rep.off != off {
+		err = unusable{fmt.Errorf("the server gives byte %d where byte %d was asked for; download the file", rep.off, off)}
+	}
+	if err != nil {
+		rep.body.Close()
+		return nil, err
+	}
+	return rep, nil
+}
+
+// watchedBody is a body whose reads must not stall.
+type watchedBody struct {
+	body  io.ReadCloser
+	watch *watch
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.watch.start()
+	n, err := b.body.Read(p)
+	b.watch.stop()
+	if err == io.EOF {
+		return n, err
+	}
+	return n, b.watch.explain(err)
+}
+
+func (b *watchedBody) Close() error {
+	err := b.body.Close()
+	b.watch.end()
+	return err
+}
+
+func (r *remote) openAt(ctx context.Context) (ReaderAtCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return &partReader{remote: r, ctx: ctx, cancel: cancel}, nil
+}
+
+// partReader reads a remote object at any offset. It has no state but its context, which io.ReaderAt leaves no other
+// way to pass, so any number may read.
+type partReader struct {
+	*remote
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func (p *partReader) Close() error {
+	p.cancel(fs.ErrClosed)
+	return nil
+}
+
+// ReadAt asks for the part and, when the connection is cut, for what is still missing.
+func (p *partReader) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, fmt.Errorf("read %s at byte %d: before its start", p.name, off)
+	}
+	b, end := clamp(b, off, p.version.size)
+	patience := patience{Retry: p.retry}
+	for n < len(b) {
+		m, err := p.readOnce(b[n:], off+int64(n))
+		n += m
+		if err == nil {
+			break
+		}
+		if m > 0 {
+			patience.progress()
+		}
+		if err = patience.wait(p.ctx, err); err != nil {
+			return n, fmt.Errorf("read %s at byte %d: %w", p.name, off+int64(n), err)
+		}
+	}
+	return n, end
+}
+
+func (p *partReader) readOnce(b []byte, off int64) (int, error) {
+	rep, err := p.request(p.ctx, off, int64(len(b)))
+	if err != nil {
+		return 0, err
+	}
+	defer rep.body.Close()
+	return io.ReadFull(rep.body, b)
+}
+
+func (r *remote) open(ctx context.Context) (io.ReadCloser, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s := &stream{remote: r, ctx: ctx, cancel: cancel, patience: patience{Retry: r.retry}}
+	for {
+		err := s.connect()
+		if err == nil {
+			return s, nil
+		}
+		if err = s.patience.wait(ctx, err); err != nil {
+			cancel(fs.ErrClosed)
+			return nil, fmt.Errorf("open input %s: %w", r.name, err)
+		}
+	}
+}
+
+// stream reads a remote object from its start. It asks for the rest when the connection is cut.
+type stream struct {
+	*remote
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	patience patience
+	rep      *reply // nil before the next request
+	off      int64
+	err      error // the last, once there is one
+}
+
+// connect makes a request for what is missing, if anything is.
+func (s *stream) connect() (err error) {
+	if s.ranges && s.off == s.version.size {
+		s.err = io.EOF // an empty range cannot be asked for
+		return nil
+	}
+	s.rep, err = s.request(s.ctx, s.off, -1)
+	return err
+}
+
+func (s *stream) Close() error {
+	s.disconnect()
+	s.cancel(fs.ErrClosed)
+	return nil
+}
+
+func (s *stream) disconnect() {
+	if s.rep != nil {
+		s.rep.body.Close()
+		s.rep = nil
+	}
+}
+
+func (s *stream) Read(b []byte) (n int, err error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	for n == 0 && s.err == nil {
+		if s.rep == nil {
+			err = s.connect()
+		} else {
+			n, err = s.rep.body.Read(b)
+			s.off += int64(n)
+			if n > 0 {
+				s.patience.progress()
+			}
+		}
+		if err != nil {
+			s.failed(err)
+		}
+	}
+	if n > 0 {
+		return n, nil // s.err is the next read's
+	}
+	return 0, s.err
+}
+
+// failed decides what an error, or the end of a body, means: the end, another attempt, or an error that stands.
+func (s *stream) failed(err error) {
+	s.disconnect()
+	size := s.version.size
+	if errors.Is(err, io.EOF) {
+		switch {
+		case size < 0 || s.off == size:
+			s.err = io.EOF
+			return
+		case s.off > size:
+			err = fmt.Errorf("%w: it had %d bytes and now has more", ErrChanged, size)
+		}
+	}
+	if s.off > 0 && !s.ranges && again(err) && s.ctx.Err() == nil {
+		err = unusable{fmt.Errorf("%w; the server cannot go on from there, so download the file or try again", plainEOF(err))}
+	}
+	if err = s.patience.wait(s.ctx, err); err != nil {
+		s.err = fmt.Errorf("read %s at byte %d%s: %w", s.name, s.off, ofSize(size), err)
+	}
+}
+
+func ofSize(size int64) string {
+	if size < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" of %d", size)
+}
+
+// newReply understands an answer that has a body. It takes the body over only if there is no error.
+func newReply(status int, h http.Header, length int64, body io.ReadCloser, off int64) (*reply, error) {
+	rep := &reply{body: body, version: version{size: length, etag: h.Get("ETag"), modified: h.Get("Last-Modified")}}
+	if status != http.StatusPartialContent {
+		// A server may answer a range that is the whole object with the object.
+		if off > 0 {
+			return nil, unusable{errors.New("the server stopped giving ranges; download the file")}
+		}
+		return rep, nil
+	}
+	rep.partial = true
+	var last int64
+	header := h.Get("Content-Range")
+	if _, err := fmt.Sscanf(header, "bytes %d-%d/%d", &rep.off, &last, &rep.version.size); err != nil {
+		rep.version.size = -1
+		if _, err := fmt.Sscanf(header, "bytes %d-%d/*", &rep.off, &last); err != nil {
+			return nil, unusable{fmt.Errorf("the server's Content-Range %q is not one of bytes; download the file", header)}
+		}
+	}
+	return rep, nil
+}

@@ -1,0 +1,363 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// cutter lets only half of what is written through and then cuts the connection.
+type cutter struct{ http.ResponseWriter }
+
+func (c cutter) Write(b []byte) (int, error) {
+	c.ResponseWriter.Write(b[:len(b)/2])
+	c.ResponseWriter.(http.Flusher).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// faults are what one request may meet and the next may not.
+var faults = map[string]func(s *site, w http.ResponseWriter, r *http.Request){
+	"503":       func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+	"429":       func(_ *site, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) },
+	"cut early": func(_ *site, _ http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) },
+	"cut":       func(s *site, w http.ResponseWriter, r *http.Request) { s.serve(cutter{w}, r) },
+	"stall":     func(_ *site, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+}
+
+func TestAFaultOfAnyRequestIsMendedWhereTheServerHasRanges(t *testing.T) {
+	for name, fault := range faults {
+		for failing := range int64(5) {
+			s := newSite(t, text)
+			// From the failing request on, every other one fails: what comes after a repetition may fail too.
+			s.fault = func(number int64, w http.ResponseWriter, r *http.Request) bool {
+				if number < failing || (number-failing)%2 == 1 {
+					return false
+				}
+				fault(s, w, r)
+				return true
+			}
+			retry := soon
+			retry.Stall, retry.Attempts = 100*time.Millisecond, 10 // a busy machine may look like a stall too
+			i := expand(t, Options{Retry: retry}, s.address).Items[0]
+			if got := readAll(t, &i); got != text {
+				t.Errorf("%s of request %d: read %q", name, failing, got)
+			}
+			r, err := i.OpenAt(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := make([]byte, 20)
+			for _, off := range []int64{0, 16} {
+				if n, err := r.ReadAt(b, off); err != nil || string(b[:n]) != text[off:off+20] {
+					t.Errorf("%s of request %d: %q at %d, %v", name, failing, b[:n], off, err)
+				}
+			}
+			r.Close()
+		}
+	}
+}
+
+func TestAServerThatKeepsFailingIsGivenUp(t *testing.T) {
+	for _, code := range []int{http.StatusBadGateway, http.StatusTooManyRequests} {
+		s := newSite(t, text)
+		s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
+		_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
+		wantError(t, err, nil, s.address, fmt.Sprint(code), "4 attempts")
+		if n := s.requests.Load(); n != 4 {
+			t.Errorf("%d requests", n)
+		}
+	}
+	s := newSite(t, text)
+	i := s.item(t)
+	s.fault = func(int64, http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
+	_, err := i.Open(t.Context())
+	wantError(t, err, io.ErrUnexpectedEOF, s.address, "cut")
+	if errors.Is(err, io.EOF) {
+		t.Error("a cut connection looks like the end")
+	}
+}
+
+func TestARefusalIsNotRepeated(t *testing.T) {
+	for code, is := range map[int]error{404: fs.ErrNotExist, 410: fs.ErrNotExist, 401: fs.ErrPermission, 403: fs.ErrPermission, 400: nil, 501: nil} {
+		s := newSite(t, text)
+		s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(code); return true }
+		_, err := Expand(t.Context(), []string{s.address}, Options{Retry: soon})
+		wantError(t, err, is, s.address, fmt.Sprint(code))
+		if n := s.requests.Load(); n != 1 {
+			t.Errorf("%d: %d requests", code, n)
+		}
+	}
+}
+
+func TestAnObjectThatChangesBetweenRequestsIsAnError(t *testing.T) {
+	for _, tags := range [][2]string{{`"v1"`, `"v2"`}, {`W/"v1"`, `W/"v2"`}} {
+		s := newSite(t, text)
+		s.etag.Store(tags[0])
+		i := s.item(t)
+		r, err := i.OpenAt(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		b := make([]byte, 10)
+		if n, err := r.ReadAt(b, 0); n != 10 || err != nil {
+			t.Fatal(n, err)
+		}
+		s.etag.Store(tags[1])
+		n, err := r.ReadAt(b, 10)
+		wantError(t, err, ErrChanged, s.address, "ETag")
+		if n != 0 {
+			t.Errorf("%d bytes of two versions", n)
+		}
+		_, err = i.Open(t.Context())
+		wantError(t, err, ErrChanged, s.address)
+	}
+}
+
+func TestAnObjectThatChangesInTheMiddleOfAStreamIsAnError(t *testing.T) {
+	s := newSite(t, text)
+	i := s.item(t)
+	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		s.serve(cutter{w}, r)
+		return true
+	}
+	r, err := i.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s.etag.Store(`"v2"`)
+	b, err := io.ReadAll(r)
+	wantError(t, err, ErrChanged, s.address, "byte 18 of 36")
+	if string(b) != text[:18] {
+		t.Errorf("read %q", b)
+	}
+}
+
+func TestWithoutETagsTheTimeOfChangeAndTheSizeTell(t *testing.T) {
+	for header, change := range map[string]func(s *site, w http.ResponseWriter){
+		"last modified": func(_ *site, w http.ResponseWriter) { w.Header().Set("Last-Modified", "Tue, 02 Jan 2024 00:00:00 GMT") },
+		"bytes":         func(s *site, _ http.ResponseWriter) { s.content += "!" },
+	} {
+		s := newSite(t, text)
+		s.etag.Store("")
+		s.fault = func(number int64, w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")
+			if number > 0 {
+				change(s, w)
+			}
+			w.Header()["Etag"] = nil
+			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(s.content))
+			return true
+		}
+		i := s.item(t)
+		_, err := i.Open(t.Context())
+		wantError(t, err, ErrChanged, header)
+	}
+}
+
+func TestAStreamThatIsCutCannotGoOnWithoutRanges(t *testing.T) {
+	for _, noLength := range []bool{false, true} {
+		s := newSite(t, text)
+		s.noRanges, s.noLength = true, noLength
+		i := s.item(t)
+		s.fault = func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
+			if !noLength {
+				w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+			}
+			io.WriteString(w, text[:12])
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		r, err := i.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		r.Close()
+		wantError(t, err, io.ErrUnexpectedEOF, s.address, "byte 12", "cannot go on")
+		if string(b) != text[:12] {
+			t.Errorf("read %q", b)
+		}
+	}
+}
+
+func TestAServerThatStopsGivingRangesIsAnError(t *testing.T) {
+	s := newSite(t, text)
+	i := s.item(t)
+	s.noRanges = true
+	r, err := i.OpenAt(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	b := make([]byte, len(text))
+	if n, err := r.ReadAt(b, 0); err != nil || string(b[:n]) != text {
+		t.Errorf("the whole object in place of its range: %q, %v", b[:n], err)
+	}
+	_, err = r.ReadAt(b[:3], 3)
+	wantError(t, err, nil, "at byte 3", "stopped giving ranges")
+
+	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		r.Header.Set("Range", "bytes=1-2")
+		s.noRanges = false
+		s.serve(w, r)
+		return true
+	}
+	_, err = r.ReadAt(b[:3], 3)
+	wantError(t, err, nil, "gives byte 1 where byte 3")
+}
+
+func TestAStalledReadIsRepeatedAndASlowConsumerIsNot(t *testing.T) {
+	s := newSite(t, text)
+	s.fault = func(number int64, w http.ResponseWriter, r *http.Request) bool {
+		if number == 1 {
+			w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+			io.WriteString(w, text[:7])
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+		return number == 1
+	}
+	retry := soon
+	retry.Stall = 50 * time.Millisecond
+	i := expand(t, Options{Retry: retry}, s.address).Items[0]
+	if got := readAll(t, &i); got != text {
+		t.Errorf("read %q", got)
+	}
+	if n := s.requests.Load(); n < 3 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestOnlyTheTimeOfReadsIsWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatch(t.Context(), time.Minute)
+		defer w.end()
+		body := &watchedBody{body: io.NopCloser(strings.NewReader("ab")), watch: w}
+		for range 2 {
+			if n, err := body.Read(make([]byte, 1)); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			time.Sleep(time.Hour) // the consumer is slow, by the fake clock
+		}
+		if w.ctx.Err() != nil {
+			t.Fatal("a slow consumer was taken for a stall")
+		}
+		w.start()
+		time.Sleep(time.Minute + 1)
+		if err := w.explain(io.EOF); err != errStalled {
+			t.Errorf("a stall gives %v", err)
+		}
+	})
+}
+
+func TestCloseAndCancelEndReadsThatHang(t *testing.T) {
+	s := newSite(t, text)
+	i := s.item(t)
+	arrived := make(chan struct{})
+	s.fault = func(_ int64, _ http.ResponseWriter, r *http.Request) bool {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+		return true
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, c := range []struct {
+		end  func(r ReaderAtCloser)
+		want error
+	}{{func(r ReaderAtCloser) { r.Close() }, fs.ErrClosed}, {func(ReaderAtCloser) { cancel() }, context.Canceled}} {
+		r, err := i.OpenAt(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			<-arrived
+			c.end(r)
+		}()
+		if _, err := r.ReadAt(make([]byte, 1), 0); !errors.Is(err, c.want) {
+			t.Errorf("%v, want %v", err, c.want)
+		}
+	}
+}
+
+func TestManyReadAtOnceOverAFlakyServer(t *testing.T) {
+	content := strings.Repeat(text, 1000)
+	s := newSite(t, content)
+	s.fault = func(number int64, w http.ResponseWriter, r *http.Request) bool {
+		if number%3 == 2 {
+			s.serve(cutter{w}, r)
+		}
+		return number%3 == 2
+	}
+	i := s.item(t)
+	r, err := i.OpenAt(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var group sync.WaitGroup
+	for part := range 16 {
+		group.Go(func() {
+			b := make([]byte, len(content)/16)
+			off := part * len(b)
+			if _, err := r.ReadAt(b, int64(off)); err != nil || string(b) != content[off:off+len(b)] {
+				t.Errorf("part %d: %v", part, err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// A connection that is cut before the answer gives io.EOF, which is not the end of a stream of unknown size.
+func TestAStreamOfUnknownSizeThatIsCutBeforeItsFirstByteIsAskedForAgain(t *testing.T) {
+	s := newSite(t, text)
+	s.noRanges, s.noLength = true, true
+	i := s.item(t)
+	s.fault = func(number int64, w http.ResponseWriter, _ *http.Request) bool {
+		switch number {
+		case 1:
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		case 2, 3:
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	}
+	if got := readAll(t, &i); got != text {
+		t.Errorf("read %q", got)
+	}
+	if n := s.requests.Load(); n != 5 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestRetryAfterIsHeededWithinBounds(t *testing.T) {
+	for value, want := range map[string]time.Duration{"2": 2 * time.Second, "999999999": maxRetryAfter, "-1": 0, "": 0, "soon": 0} {
+		if got := retryAfterOf(http.Header{"Retry-After": {value}}); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
+	}
+}
+
+func TestBareErrorsAreNotSeenAsTransient(t *testing.T) {
+	for _, err := range []error{ErrChanged, unusable{io.EOF}, &statusError{code: 404}, fmt.Errorf("x: %w", &statusError{code: 505})} {
+		if again(err) {
+			t.Errorf("%v is repeated", err)
+		}
+	}
+	for _, err := range []error{io.EOF, errStalled, &url.Error{Err: io.ErrUnexpectedEOF}, &statusError{code: 500}, &statusError{code: 408}} {
+		if !again(err) {
+			t.Errorf("%v is not repeated", err)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package input
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss"
+
+	"tsimport/ratelimit"
+)
+
+// Retry says how a request that failed is repeated. All requests of this package only read.
+type Retry struct {
+	Attempts int               // in a row that give no byte, until the last error stands; 0 is 5
+	Backoff  ratelimit.Backoff // between attempts; the zero Backoff is from 200 ms to 5 s
+	Stall    time.Duration     // without a byte until a request counts as failed; 0 is a minute
+}
+
+func (r Retry) withDefaults() Retry {
+	if r.Attempts == 0 {
+		r.Attempts = 5
+	}
+	if r.Backoff.Max == 0 {
+		r.Backoff.Base, r.Backoff.Max = 200*time.Millisecond, 5*time.Second
+	}
+	if r.Stall == 0 {
+		r.Stall = time.Minute
+	}
+	return r
+}
+
+// maxRetryAfter bounds what a server may ask for.
+const maxRetryAfter = 30 * time.Second
+
+// errStalled is the cause of requests that watch cancelled.
+var errStalled = errors.New("no byte came for too long")
+
+// statusError is the answer of a server that does not give what was asked for.
+type statusError struct {
+	code       int
+	text       string // "" takes the code's
+	retryAfter time.Duration
+}
+
+func (s *statusError) Error() string {
+	text := s.text
+	if text == "" {
+		text = http.StatusText(s.code)
+	}
+	return fmt.Sprintf("the server answers %d %s", s.code, text) + s.advice()
+}
+
+func (s *statusError) advice() string {
+	switch s.code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "; check the access rights, or whether a signed address has expired"
+	case http.StatusNotFound, http.StatusGone:
+		return "; check the address"
+	}
+	return ""
+}
+
+func (s *statusError) Is(target error) bool {
+	switch s.code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return target == fs.ErrPermission
+	case http.StatusNotFound, http.StatusGone:
+		return target == fs.ErrNotExist
+	}
+	return false
+}
+
+func (s *statusError) passing() bool {
+	switch s.code {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
+	}
+	return s.code >= 500
+}
+
+// retryAfterOf reads a Retry-After header in seconds; a date is left to the backoff.
+func retryAfterOf(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(min(seconds, 3600))*time.Second, maxRetryAfter)
+}
+
+// unusable is an error that another attempt would give again.
+type unusable struct{ error }
+
+func (u unusable) Unwrap() error { return u.error }
+
+// again reports whether another attempt may do better. What is not known to last counts as passing: errors of broken
+// connections have many types, and of HTTP/2 unexported ones.
+func again(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.passing()
+	}
+	var (
+		verification *tls.CertificateVerificationError
+		authority    x509.UnknownAuthorityError
+		host         x509.HostnameError
+		invalid      x509.CertificateInvalidError
+		dns          *net.DNSError
+		lasting      unusable
+		parameter    oss.InvalidParamError
+	)
+	switch {
+	case errors.As(err, &lasting), errors.Is(err, ErrChanged), errors.As(err, &parameter),
+		errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
+		return false
+	case errors.As(err, &dns):
+		return !dns.IsNotFound
+	}
+	return true
+}
+
+// patience counts the failures of one task.
+type patience struct {
+	Retry
+	failures int
+}
+
+// progress notes that something came.
+func (p *patience) progress() { p.failures = 0 }
+
+// wait returns nil when it is time for another attempt, or the error that stands.
+func (p *patience) wait(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	if !again(err) {
+		return err
+	}
+	if p.failures++; p.failures >= p.Attempts {
+		return fmt.Errorf("%w (%d attempts)", plainEOF(err), p.failures)
+	}
+	pause := p.Backoff.After(p.failures)
+	var status *statusError
+	if errors.As(err, &status) {
+		pause = max(pause, status.retryAfter)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// ended returns why a context ended: closed by its reader, or the error of the context.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); errors.Is(cause, fs.ErrClosed) {
+		return cause
+	}
+	return ctx.Err()
+}
+
+// errCut replaces io.EOF, which is what a connection that is cut before the answer gives and which a reader would take for
+// the end of the input.
+var errCut = fmt.Errorf("the connection was cut: %w", io.ErrUnexpectedEOF)
+
+func plainEOF(err error) error {
+	if errors.Is(err, io.EOF) || err == io.ErrUnexpectedEOF {
+		return errCut
+	}
+	return err
+}
+
+// attempt calls f until it succeeds or patience ends. Each call is under watch.
+func (r Retry) attempt(ctx context.Context, f func(context.Context) error) error {
+	p := patience{Retry: r}
+	for {
+		w := newWatch(ctx, r.Stall)
+		w.start()
+		err := w.explain(f(w.ctx))
+		w.end()
+		if err == nil {
+			return nil
+		}
+		if err = p.wait(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// watch cancels a request that stalls. Only the time in which somebody waits for the request counts: a slow consumer is
+// no stall.
+type watch struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	limit  time.Duration
+}
+
+func newWatch(ctx context.Context, limit time.Duration) *watch {
+	w := &watch{limit: limit}
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	w.timer = time.AfterFunc(limit, func() { w.cancel(errStalled) })
+	w.timer.Stop()
+	return w
+}
+
+func (w *watch) start() { w.timer.Reset(w.limit) }
+func (w *watch) stop()  { w.timer.Stop() }
+
+func (w *watch) end() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// explain replaces the error of a request that watch cancelled.
+func (w *watch) explain(err error) error {
+	if err != nil && context.Cause(w.ctx) == errStalled {
+		return errStalled
+	}
+	return plainEOF(bare(err))
+}
+
+// bare takes off an error what the libraries put around it: the path or address, which the caller says itself and
+// without its secrets, and the name of the operation.
+func bare(err error) error {
+	for {
+		switch e := err.(type) {
+		case *fs.PathError:
+			err = e.Err
+		case *url.Error:
+			err = e.Err
+		case *oss.OperationError:
+			err = e.Unwrap()
+		default:
+			return err
+		}
+	}
+}
