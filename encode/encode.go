@@ -15,6 +15,8 @@ type Encoder struct {
 	keyNames   []string
 	attributes []plainbuffer.Name
 	columns    []table.Column
+	// Window, when set, says which timestamps the table takes, in milliseconds: from inclusive, to exclusive.
+	Window func() (from, to int64)
 }
 
 // New makes an encoder. With deleteNull, an update deletes the columns that are null instead of leaving them alone.
@@ -32,7 +34,10 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 
 // Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the
 // service would refuse it, in which case the block is as it was.
-func (e *Encoder) Append(b *table.Block, values []table.Value, m table.Mark) *table.Reason {
+//
+// Stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
+// for all.
+func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Mark) *table.Reason {
 	start := len(b.Data)
 	size, why := e.key(b, values)
 	if why != nil {
@@ -48,7 +53,10 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, m table.Mark) *ta
 	if e.mode == table.Delete {
 		b.Data = r.EndDelete()
 	} else {
-		n, why := e.cells(&r, values[len(e.keys):])
+		if stamps != nil {
+			stamps = stamps[len(e.keys):]
+		}
+		n, why := e.cells(&r, values[len(e.keys):], stamps)
 		b.Data = r.End()
 		size += n
 		if why == nil && size > table.MaxRowBytes {
@@ -82,7 +90,7 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 }
 
 // cells encodes the attribute cells. It returns their accounted size.
-func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value) (size int, why *table.Reason) {
+func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64) (size int, why *table.Reason) {
 	count := 0
 	for i := range values {
 		v := &values[i]
@@ -92,7 +100,15 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value) (size int, why
 				return 0, &table.Reason{Column: e.columns[i].Name, Code: table.CodeValueTooLong, Value: table.Show(v.Bytes),
 					Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
 			}
-			r.Cell(&e.attributes[i], *v)
+			if stamps != nil && stamps[i] >= 0 {
+				if why := e.checkStamp(stamps[i], i); why != nil {
+					return 0, why
+				}
+				r.CellAt(&e.attributes[i], *v, stamps[i])
+				size += 8
+			} else {
+				r.Cell(&e.attributes[i], *v)
+			}
 			size += e.attributes[i].Len() + v.Size()
 			count++
 		case e.deleteNull:
@@ -109,4 +125,19 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value) (size int, why
 		return 0, &table.Reason{Code: table.CodeNoCells, Message: "an update without a value changes nothing"}
 	}
 	return size, nil
+}
+
+// checkStamp refuses a timestamp that the table would: too far from now, or beyond what the service can keep.
+func (e *Encoder) checkStamp(ms int64, column int) *table.Reason {
+	if ms >= table.MaxTimestamp {
+		return &table.Reason{Column: e.columns[column].Name, Code: table.CodeRange, Message: fmt.Sprintf("the timestamp %d is no time in milliseconds", ms)}
+	}
+	if e.Window == nil {
+		return nil
+	}
+	if from, to := e.Window(); ms/1000 < from/1000 || ms/1000 >= to/1000 {
+		return &table.Reason{Column: e.columns[column].Name, Code: table.CodeRange,
+			Message: fmt.Sprintf("the timestamp %d is farther from now than the table's maximum deviation allows", ms)}
+	}
+	return nil
 }

@@ -13,12 +13,14 @@ import (
 	"tsimport/client"
 	"tsimport/ratelimit"
 	"tsimport/reader"
+	"tsimport/reader/convert"
+	"tsimport/reader/input"
 	"tsimport/table"
 )
 
 // Config is a load.
 type Config struct {
-	Inputs  []string // files in order, reader.Stdin for standard input
+	Inputs  []string // arguments in order, as input.Expand understands them
 	Read    Read
 	Target  Target
 	Columns Columns
@@ -39,11 +41,11 @@ type Config struct {
 
 // Read says how inputs are read.
 type Read struct {
-	Dialect    reader.Dialect
-	Nulls      []string  // texts that mean no value, beside the unquoted empty field
-	SplitBytes int       // 0 takes reader.DefaultSplitBytes
-	Parsers    int       // parse workers; 0 takes one a processor
-	Stdin      io.Reader // what reader.Stdin names; nil is os.Stdin. A read of it is left behind when the load stops
+	reader.Options                 // but Stream
+	Convert        convert.Options // but Decode, which each source has of its own
+	Find           input.Options   // how arguments are understood, but Stdin
+	Parsers        int             // workers; 0 takes one a processor
+	Stdin          io.Reader       // what - names; nil is os.Stdin. A read of it is left behind when the load stops
 }
 
 // Target says where rows go.
@@ -71,7 +73,8 @@ type Columns struct {
 // Type is a type the user asked for.
 type Type struct {
 	Type table.Type
-	Hex  bool // binary: text is hexadecimal, otherwise base64
+	Hex  bool        // binary: text is hexadecimal, otherwise base64
+	Time *table.Time // integer: of a time
 }
 
 // Write says how rows are written.

@@ -255,7 +255,7 @@ func (d *dispatcher) take(b *table.Block) {
 func (d *dispatcher) unfinished() int64 { return int64(d.cutter.Remaining()) + d.dryRows }
 
 func (d *dispatcher) bytesRead(b *table.Block) int64 {
-	n := d.report.BytesRead + int64(len(b.Raw))
+	n := d.report.BytesRead + b.Input
 	if b.Split == 0 {
 		n += b.Offset // the header
 	}
@@ -316,7 +316,11 @@ func (d *dispatcher) final(r table.Ref, end partitioner.End, o table.Outcome) {
 	case partitioner.Superseded:
 		d.report.Superseded++
 	case partitioner.Rejected:
-		d.reject(r.Block.Header, r.Reject(table.Reason{Code: o.Code, Message: o.Message}))
+		rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message})
+		if r.Block.Raw == nil {
+			rejected.Raw = appendRow(nil, r.Body())
+		}
+		d.reject(r.Block.Header, rejected)
 	}
 	d.lane.Final(r)
 	d.stuck = false

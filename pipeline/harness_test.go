@@ -20,7 +20,6 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/ratelimit"
-	"tsimport/reader"
 	"tsimport/scan"
 	"tsimport/table"
 )
@@ -86,7 +85,6 @@ func (w *world) file(name, text string) string {
 func (w *world) config(inputs ...string) Config {
 	return Config{
 		Inputs: inputs,
-		Read:   Read{Dialect: reader.DefaultDialect},
 		Target: Target{
 			Client: w.target(), Name: "test", Table: "t", Create: true,
 			Key:    []table.KeyColumn{{Name: "id", Type: table.String}},

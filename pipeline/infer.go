@@ -1,12 +1,10 @@
 package pipeline
 
 import (
-	"cmp"
-	"errors"
-	"io"
 	"slices"
 
-	"tsimport/reader"
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
 	"tsimport/table"
 )
 
@@ -20,7 +18,7 @@ const (
 func (p *planner) infer() error {
 	s := p.plan.Schema
 	first := p.plan.sources[0].Columns
-	in := reader.NewInference(len(first), p.cfg.Read.Nulls)
+	in := convert.NewInference(len(first), p.cfg.Read.Convert)
 	p.plan.empty = true
 	share := max(sampleBytes/len(p.plan.sources), minSampleBytes)
 	for _, src := range p.plan.sources {
@@ -49,55 +47,33 @@ func (p *planner) keyTypes() {
 	}
 }
 
-// sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, the
-// first split at most.
-func (p *planner) sample(in *reader.Inference, src *source, first []string, budget int) error {
-	next := src.Next
-	if src.Size < 0 {
-		next = src.Peek
-	}
-	parser := reader.NewParser(p.cfg.Read.Dialect)
+// sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, those
+// in the first piece.
+func (p *planner) sample(in *convert.Inference, src *source, first []string, budget int) error {
 	place := make([]int, len(first))
+	fields := make([]record.Datum, len(first))
 	for i, name := range first {
 		place[i] = slices.Index(src.Columns, name)
 	}
-	for read := 0; read == 0 || read < budget && src.Size >= 0; {
-		split, err := next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			if src.Size < 0 {
-				return err // a stream cannot be read again
-			}
-			break // loading meets it again, after the rows before it
-		}
-		sampleSplit(in, parser, split.Data, place, budget-read)
-		read += len(split.Data)
-		p.sampled.bytes += min(len(split.Data), budget)
-		p.sampled.records += parser.Records()
-		p.plan.empty = p.plan.empty && parser.Records() == 0
-	}
-	return src.Suspend()
-}
-
-// sampleSplit adds the records in the first budget bytes of a split, field place[i] as the i-th column.
-func sampleSplit(in *reader.Inference, parser *reader.Parser, data []byte, place []int, budget int) {
-	fields := make([]reader.Field, len(place))
-	parser.Reset(data)
-	for {
-		rec, ok := parser.Next()
-		if !ok || int(rec.Mark.Start) > budget {
+	read, err := src.Sample(budget, func(rec *record.Record) {
+		p.sampled.records++
+		if rec.Bad != nil || len(rec.Fields) != len(src.Columns) {
 			return
 		}
-		if rec.Bad != nil || len(rec.Fields) != len(place) {
-			continue
-		}
 		for i, from := range place {
-			fields[i] = rec.Fields[from]
+			fields[i] = record.Datum{}
+			if from >= 0 {
+				fields[i] = rec.Fields[from]
+			}
 		}
-		in.Add(reader.Record{Fields: fields})
+		in.Add(&record.Record{Fields: fields})
+	})
+	if err != nil {
+		return err
 	}
+	p.sampled.bytes += read
+	p.plan.empty = p.plan.empty && read == 0
+	return src.Suspend()
 }
 
 // blockBytes is about what the rows of one split may take once they are encoded.
@@ -112,12 +88,10 @@ func (p *planner) sizeSplits() error {
 	}
 	records, text := max(p.sampled.records, 1), max(p.sampled.bytes, 1)
 	growth := 1 + float64(encoded)*float64(records)/float64(text)
-	want := cmp.Or(p.cfg.Read.SplitBytes, reader.DefaultSplitBytes)
-	if limit := int(blockBytes / growth); limit < want {
-		want = max(limit, minSplitBytes)
-	}
 	for _, s := range p.plan.sources {
-		s.SetSplitBytes(want)
+		if limit := int(blockBytes / growth); limit < s.SplitBytes() {
+			s.SetSplitBytes(max(limit, minSplitBytes))
+		}
 	}
 	return nil
 }

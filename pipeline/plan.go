@@ -1,15 +1,17 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"slices"
+	"time"
 
 	"tsimport/client"
 	"tsimport/reader"
+	"tsimport/reader/input"
 	"tsimport/runfolder"
 	"tsimport/table"
 )
@@ -62,6 +64,22 @@ func makePlan(ctx context.Context, cfg *Config, admin *client.Admin) (*Plan, err
 	return p.plan, nil
 }
 
+// window says which timestamps the table takes now.
+func (p *Plan) window(cfg *Config) func() (from, to int64) {
+	seconds := cfg.Target.Define.MaxDeviation
+	if p.table != nil {
+		seconds = p.table.MaxDeviation
+	}
+	deviation := cmp.Or(seconds, defaultDeviation) * 1000
+	return func() (from, to int64) {
+		now := time.Now().UnixMilli()
+		return now - deviation, now + deviation
+	}
+}
+
+// defaultDeviation is the service's own maximum deviation in seconds.
+const defaultDeviation = 86400
+
 func (p *Plan) close() {
 	for _, s := range p.sources {
 		s.Close()
@@ -92,37 +110,29 @@ func (p *planner) checkFlags() error {
 		}
 		seen[k.Name] = true
 	}
-	stdin := 0
-	for _, in := range c.Inputs {
-		if in == reader.Stdin {
-			stdin++
-		}
-	}
-	if stdin > 1 {
-		return usagef("standard input can be read once only, and is named %d times", stdin)
-	}
 	return nil
 }
 
 func (p *planner) openInputs(ctx context.Context) error {
-	for _, path := range p.cfg.Inputs {
+	find := p.cfg.Read.Find
+	find.Stdin = p.cfg.Read.Stdin
+	set, err := input.Expand(ctx, p.cfg.Inputs, find)
+	if err != nil {
+		return cannotLoad(ctx, err)
+	}
+	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
+	options := p.cfg.Read.Options
+	options.Stream = func(r io.Reader) io.Reader { return newStoppable(ctx, r) }
+	for _, item := range set.Items {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if p.cfg.RunDir != "" && runfolder.Touches(p.cfg.RunDir, path) {
-			return usagef("input %s is a file of the run folder %s, which this run would write to; give another --run-dir", path, p.cfg.RunDir)
+		if p.cfg.RunDir != "" && runfolder.Touches(p.cfg.RunDir, item.Name) {
+			return usagef("input %s is a file of the run folder %s, which this run would write to; give another --run-dir", item.Name, p.cfg.RunDir)
 		}
-		s, err := reader.Open(path, reader.Options{
-			Dialect: p.cfg.Read.Dialect, SplitBytes: p.cfg.Read.SplitBytes, Stdin: p.cfg.Read.Stdin,
-			Stream: func(r io.Reader) io.Reader { return newStoppable(ctx, r) },
-		})
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return usagef("open input %s: no such file", path)
-		case err != nil && ctx.Err() != nil:
-			return err
-		case err != nil:
-			return usagef("%v", err) // nothing has been written, and what was given cannot be loaded
+		s, err := reader.Open(ctx, item, options)
+		if err != nil {
+			return cannotLoad(ctx, err)
 		}
 		p.plan.sources = append(p.plan.sources, &source{Source: s, header: p.headerOf(s)})
 		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
@@ -136,29 +146,45 @@ func (p *planner) openInputs(ctx context.Context) error {
 		}
 		// Thousands of inputs must not hold thousands of open files.
 		if err := s.Suspend(); err != nil {
-			return fmt.Errorf("close input %s: %w", path, err)
+			return fmt.Errorf("close input %s: %w", item.Name, err)
 		}
 	}
 	return nil
 }
 
+// cannotLoad makes a usage error of an error about an input: nothing has been written, and what was given cannot be
+// loaded. An interruption stays what it is.
+func cannotLoad(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return usagef("%v", err)
+}
+
 // headerOf finds or adds the header under which the source's rejected records are kept.
 func (p *planner) headerOf(s *reader.Source) int {
+	kind := ".csv"
+	if s.Format != reader.CSV {
+		kind = ".ndjson"
+	}
 	for i, h := range p.plan.headers {
-		if string(h.Text) == string(s.Header) {
+		if string(h.Text) == string(s.Header) && h.Kind == kind {
 			return i
 		}
 	}
-	p.plan.headers = append(p.plan.headers, runfolder.Header{Text: s.Header})
+	p.plan.headers = append(p.plan.headers, runfolder.Header{Text: s.Header, Kind: kind})
 	return len(p.plan.headers) - 1
 }
 
 // sameColumns refuses a source whose columns are not those of the first; their order may differ.
 func sameColumns(first, s *reader.Source) error {
 	for _, pair := range [][2]*reader.Source{{first, s}, {s, first}} {
+		if pair[1].Format == reader.JSONLines {
+			continue // an object need not have every member
+		}
 		for _, c := range pair[0].Columns {
 			if !slices.Contains(pair[1].Columns, c) {
-				return usagef("%s has no column %q, which %s has; files loaded together need the same columns", pair[1].Path, c, pair[0].Path)
+				return usagef("%s has no column %q, which %s has; files loaded together need the same columns", pair[1].Name, c, pair[0].Name)
 			}
 		}
 	}
@@ -212,8 +238,12 @@ func (p *planner) settleSchema() error {
 	for _, k := range s.Key {
 		src, ok := bySource[k.Name]
 		if !ok {
-			return usagef("no column %q in %s: it is a primary-key column of table %s; use --rename old=new if it has another name",
-				k.Name, p.plan.sources[0].Path, s.Table)
+			hint := "check --pk, or use --rename old=new if the column has another name"
+			if len(columns) == 1 {
+				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
+			}
+			return usagef("no column %q in %s, which is to be a primary-key column of table %s (the file has %q); %s",
+				k.Name, p.plan.sources[0].Name, s.Table, firstOf(columns), hint)
 		}
 		if slices.Contains(p.cfg.Columns.Exclude, src) {
 			return usagef("--exclude %s: the column is part of the primary key", src)
@@ -316,12 +346,11 @@ func (p *planner) checkNamed(columns []string) error {
 }
 
 func (p *planner) unknownColumn(flag, name string, columns []string) error {
-	shown := columns
-	if len(shown) > 20 {
-		shown = shown[:20]
-	}
-	return usagef("%s names column %q, which %s does not have (it has %q)", flag, name, p.plan.sources[0].Path, shown)
+	return usagef("%s names column %q, which %s does not have (it has %q)", flag, name, p.plan.sources[0].Name, firstOf(columns))
 }
+
+// firstOf bounds the columns that a message lists.
+func firstOf(columns []string) []string { return columns[:min(len(columns), 20)] }
 
 func (p *planner) isKeyName(name string) bool {
 	key := p.cfg.Target.Key
@@ -350,13 +379,13 @@ func (p *planner) wanted(column string) bool {
 func (p *planner) column(src, name string) (table.Column, error) {
 	col := table.Column{Source: src, Name: name}
 	if err := table.CheckColumnName(name); err != nil {
-		return col, usagef("%s: %v", p.plan.sources[0].Path, err)
+		return col, usagef("%s: %v", p.plan.sources[0].Name, err)
 	}
 	t, ok := p.cfg.Columns.Types[src]
 	if !ok && !slices.Contains(p.plan.sources[0].Columns, name) {
 		t = p.cfg.Columns.Types[name] // by its new name, unless that is another input column's
 	}
-	col.Type, col.Hex = t.Type, t.Hex
+	col.Type, col.Hex, col.Time = t.Type, t.Hex, t.Time
 	return col, nil
 }
 

@@ -80,7 +80,6 @@ func TestWrongUseIsRefusedByName(t *testing.T) {
 		"no table":             {func(c *Config) { c.Target.Table = "" }, "--table"},
 		"bad table name":       {func(c *Config) { c.Target.Table = "a-b" }, `"a-b"`},
 		"missing file":         {func(c *Config) { c.Inputs = []string{"none.csv"} }, "none.csv"},
-		"stdin twice":          {func(c *Config) { c.Inputs = []string{"-", "-"} }, "standard input"},
 		"no key":               {func(c *Config) { c.Target.Key = nil }, "--pk"},
 		"no --create":          {func(c *Config) { c.Target.Create = false }, "--create"},
 		"key not in the file":  {func(c *Config) { c.Target.Key[0].Name = "nope" }, `"nope"`},

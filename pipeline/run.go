@@ -110,9 +110,11 @@ func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder
 
 	ahead := 2 * cfg.Read.Parsers
 	work := make(chan *job)
+	pieces := make(chan *job, ahead)
 	order := make(chan *job, ahead)
 	blocks := make(chan handed)
-	group.Go(func() error { return feed(readCtx, plan.sources, work, order) })
+	group.Go(func() error { return feed(readCtx, plan.sources, work, pieces) })
+	group.Go(func() error { return stitch(readCtx, pieces, work, order) })
 	for range cfg.Read.Parsers {
 		group.Go(func() error { return newParser(plan, cfg).run(readCtx, work) })
 	}

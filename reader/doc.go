@@ -1,5 +1,7 @@
-// Package reader turns bytes into records of typed values. Files and streams come in; splits go out, each of which
-// can be parsed alone, and from a split its records in order, converted to the types of the table's columns. It
-// promises that the records of a source do not depend on where it was cut, that every record is delivered or named
-// in a reason, and that a value is never changed to make it fit. It knows nothing of rows, tables or the network.
+// Package reader turns inputs into records, whatever their format, compression and encoding. An input comes in; pieces
+// that can be prepared side by side go out, from them, in order, splits that can be parsed side by side, and from each
+// split its records. It promises that the records of a source do not depend on where it was cut and that every record is
+// delivered or named in a reason. It knows nothing of tables, rows and the network; the rooms below it know one thing
+// each: input where bytes come from, compress and charset what has been done to them, csv, jsonl and parquet what they
+// mean, convert what becomes of a value.
 package reader

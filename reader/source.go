@@ -2,421 +2,288 @@ package reader
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"sync"
+
+	"tsimport/reader/charset"
+	"tsimport/reader/compress"
+	"tsimport/reader/csv"
+	"tsimport/reader/input"
+	"tsimport/reader/parquet"
 )
 
-// Dialect says how a CSV text is read.
-type Dialect struct {
-	Delimiter byte     // between fields
-	Quote     byte     // around fields that hold delimiters, quotes or line ends; doubled inside; 0 is none
-	NoHeader  bool     // the first record is data
-	Names     []string // column names when there is no header; default c1, c2, …
-}
-
-// DefaultDialect is RFC 4180: commas, double quotes, a header.
-var DefaultDialect = Dialect{Delimiter: ',', Quote: '"'}
-
-// Sizes of splits and records in bytes.
-const (
-	DefaultSplitBytes = 1 << 20  // a split, unless one record is longer
-	MaxRecordBytes    = 64 << 20 // a longer record is taken for a quote that never closes
-)
-
-// Stdin is the name of the source that reads standard input.
-const Stdin = "-"
-
-// Split is a part of a source that can be parsed alone: whole records.
-type Split struct {
-	Number int    // from 0
-	Data   []byte // the receiver's to keep
-	Offset int64  // of Data in the source
-}
-
-// Source is one input, read split by split. It is not safe for concurrent use.
+// Source is one input that has been looked at. It is not safe for concurrent use.
 type Source struct {
-	Path      string
-	Size      int64    // bytes, -1 when unknown
-	Columns   []string // names in the input's order
-	Header    []byte   // the header record as it stands, line end included; nil without one
-	HeaderEnd int64    // offset of the first data record
-	Renamed   []string // what was done to names that were empty or came twice, a sentence each
+	Name    string
+	Size    int64    // of the input in bytes, -1 when unknown
+	Columns []string // names in the source's order, those of partition folders last
+	Renamed []string // what was done to names that were empty or came twice, a sentence each
+	Header  []byte   // the header record of CSV as it stands, line end included; nil without one
 
-	o           Options
-	headerLines int
-	info        fs.FileInfo // of a regular file, when it was first opened
-	file        io.Reader
-	closer      io.Closer
-	carry       []byte // read, but not yet delivered
-	offset      int64  // of carry
-	number      int
-	eof         bool
-	peeked      *Split
+	Format      Format
+	Compression compress.Kind
+	Encoding    charset.Encoding
+	Dialect     csv.Dialect // of CSV
+
+	ctx    context.Context
+	item   input.Item
+	o      Options
+	at     input.ReaderAtCloser // of seekable items while open
+	file   *parquet.File
+	text   textStart
+	reader *textReader // nil until the first piece
+	fixed  []input.Column
+	next   int      // split of Parquet
+	keys   []string // names of key values that lines of the vendor's own export do not name
 }
 
-// Options say how a source is read.
-type Options struct {
-	Dialect    Dialect
-	SplitBytes int       // 0 takes DefaultSplitBytes
-	Stdin      io.Reader // what the name Stdin means; nil is os.Stdin
-	// Stream wraps what is read of standard input, a pipe or a device, which may block for ever; nil leaves it as it is.
-	Stream func(io.Reader) io.Reader
+// textStart is where the data of a text begin.
+type textStart struct {
+	bom        int   // bytes of the byte order mark
+	offset     int64 // of the first data record in the decompressed text
+	lines      int   // before it
+	transcode  bool  // the text is made UTF-8 before it is cut, offsets count UTF-8
+	decode     bool  // fields are made UTF-8 after it was parsed
+	head       []byte
+	headStream io.Reader // of streams: all of the input, what was looked at first
+	closer     io.Closer // of headStream
 }
 
-// Open opens a source and reads its header. A source that cannot hold CSV text (compressed, Parquet, UTF-16) is
-// refused by what its first bytes say.
-func Open(path string, o Options) (*Source, error) {
-	if o.SplitBytes == 0 {
-		o.SplitBytes = DefaultSplitBytes
-	}
-	if o.Stdin == nil {
-		o.Stdin = os.Stdin
-	}
+// Open looks at an input and reads its header. The context bounds every read.
+func Open(ctx context.Context, item input.Item, o Options) (*Source, error) {
 	if o.Stream == nil {
 		o.Stream = func(r io.Reader) io.Reader { return r }
 	}
-	s := &Source{Path: path, Size: -1, o: o}
-	if err := s.open(); err != nil {
-		return nil, err
-	}
-	if err := s.readHeader(); err != nil {
+	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
+	s := &Source{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns}
+	if err := s.look(); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Source) open() error {
-	if s.Path == Stdin {
-		s.file = s.o.Stream(s.o.Stdin)
-		return nil
-	}
-	info, err := os.Stat(s.Path)
+// look finds out what the source is.
+func (s *Source) look() error {
+	raw, err := s.rawHead()
 	if err != nil {
-		return fmt.Errorf("open input: %w", err)
+		return err
 	}
-	if info.IsDir() {
-		return fmt.Errorf("open input %s: is a directory; name the files in it", s.Path)
+	if _, _, marked := charset.DetectBOM(raw); !marked { // some marks also look like a container's first bytes
+		s.Compression = compress.Detect(raw)
 	}
-	if !info.Mode().IsRegular() {
-		p := &pipe{path: s.Path}
-		s.file, s.closer = s.o.Stream(p), p
-		return nil
+	if !s.Compression.Supported() {
+		return fmt.Errorf("read %s: the file is %s, which is not supported; unpack it first", s.Name, s.Compression)
 	}
-	f, err := os.Open(s.Path)
-	if err != nil {
-		return fmt.Errorf("open input: %w", err)
+	if s.Compression == compress.None && bytes.HasPrefix(raw, []byte("PAR1")) && s.o.Format == Auto || s.o.Format == Parquet {
+		return s.openParquet()
 	}
-	s.file, s.closer = f, f
-	if s.info == nil {
-		s.info, s.Size = info, info.Size()
+	if err := s.readHead(raw); err != nil {
+		return err
 	}
-	return s.unchanged(f)
+	if err := s.findEncoding(); err != nil {
+		return err
+	}
+	return s.findFormat()
 }
 
-// unchanged returns an error when the file is not as it was when it was first opened.
-func (s *Source) unchanged(f *os.File) error {
-	now, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("read %s: %w", s.Path, err)
+// rawHead returns the first bytes of the input as they are.
+func (s *Source) rawHead() ([]byte, error) {
+	head := make([]byte, headBytes)
+	if s.item.Seekable() {
+		at, err := s.item.OpenAt(s.ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.at = at
+		n, err := at.ReadAt(head[:min(headBytes, max(s.Size, 0))], 0)
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		return head[:n], nil
 	}
-	if !os.SameFile(now, s.info) || now.Size() != s.info.Size() || !now.ModTime().Equal(s.info.ModTime()) {
-		return fmt.Errorf("read %s: the file was changed while it was loaded (%d bytes then, %d now)", s.Path, s.info.Size(), now.Size())
+	opened := &lazy{open: func() (io.ReadCloser, error) { return s.item.Open(s.ctx) }}
+	stream := s.o.Stream(opened)
+	n, err := io.ReadFull(stream, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, err
+	}
+	s.text.closer = opened
+	s.text.headStream = io.MultiReader(bytes.NewReader(head[:n]), stream)
+	return head[:n], nil
+}
+
+func (s *Source) openParquet() error {
+	s.Format = Parquet
+	if !s.item.Seekable() || s.Compression != compress.None {
+		return fmt.Errorf("read %s: Parquet is read at many places, which a stream or a compressed file does not allow; save it as a file first", s.Name)
+	}
+	f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten})
+	if err != nil {
+		return err
+	}
+	s.file = f
+	s.nameColumns(f.Columns())
+	return nil
+}
+
+// readHead decompresses the beginning of the text.
+func (s *Source) readHead(raw []byte) error {
+	if s.Compression == compress.None {
+		s.text.head = raw
+		return nil
+	}
+	r, err := compress.NewReader(s.Compression, bytes.NewReader(raw), s.Name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	head := make([]byte, headBytes)
+	n, err := io.ReadFull(r, head)
+	if n == 0 && err != nil && err != io.EOF && len(raw) < headBytes {
+		return err // all of the file was there
+	}
+	s.text.head = head[:n] // what is wrong further on is found when it is read
+	return nil
+}
+
+// findEncoding settles the encoding by the byte order mark or the option, and how the text is cut.
+func (s *Source) findEncoding() error {
+	if charset.IsUTF32(s.text.head) {
+		return fmt.Errorf("read %s: the text is UTF-32, which is not supported; convert it to UTF-8 first", s.Name)
+	}
+	mark, n, marked := charset.DetectBOM(s.text.head)
+	if marked {
+		s.Encoding, s.text.bom = mark, n
+	}
+	if s.o.Encoding != "" {
+		given, err := charset.Find(s.o.Encoding)
+		if err != nil {
+			return err
+		}
+		if !marked || mark.Name() != given.Name() && !compatible(given, mark) {
+			s.text.bom = 0
+		}
+		s.Encoding = given
+		if marked && compatible(given, mark) {
+			s.Encoding, s.text.bom = mark, n
+		}
 	}
 	return nil
 }
 
-// pipe opens a pipe or a device when it is first read: opening blocks until there is a writer.
-type pipe struct {
-	path string
-	mu   sync.Mutex // Close comes from another goroutine when a read is left behind
-	f    *os.File
+// compatible reports whether a byte order mark only makes more exact what was asked for.
+func compatible(given, mark charset.Encoding) bool {
+	return given.Name() == mark.Name() || given.Name() == "utf-16" || given.Name() == "gbk" && mark.Name() == "gb18030"
 }
 
-func (p *pipe) Read(b []byte) (int, error) {
-	p.mu.Lock()
-	f := p.f
-	p.mu.Unlock()
-	if f == nil {
-		var err error
-		if f, err = os.Open(p.path); err != nil {
-			return 0, err
-		}
-		p.mu.Lock()
-		p.f = f
-		p.mu.Unlock()
+// cutPlan decides whether the raw text can be cut, its fields decoded later, or must be made UTF-8 first.
+func (s *Source) cutPlan() {
+	if s.Encoding.IsUTF8() {
+		return
 	}
-	return f.Read(b)
+	d := s.Dialect
+	marks := []byte(d.Delimiter + d.Comment + "\r\n")
+	if d.Quote != 0 {
+		marks = append(marks, d.Quote)
+	}
+	if d.Escape != 0 {
+		marks = append(marks, d.Escape)
+	}
+	s.text.decode = s.Format == CSV && s.Encoding.SafeBytes(marks)
+	s.text.transcode = !s.text.decode
 }
 
-func (p *pipe) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.f == nil {
+// utf8Head returns the beginning of the text in UTF-8, behind the byte order mark.
+func (s *Source) utf8Head() []byte {
+	head := s.text.head[min(s.text.bom, len(s.text.head)):]
+	if s.Encoding.IsUTF8() {
+		return head
+	}
+	text, _ := io.ReadAll(s.Encoding.NewReader(bytes.NewReader(head))) // of memory: cannot fail
+	return text
+}
+
+// Parsed reports whether the source's fields are text still in its own encoding, which Decode makes UTF-8.
+func (s *Source) Decode() func(dst, src []byte) ([]byte, int) {
+	if !s.text.decode {
 		return nil
 	}
-	return p.f.Close()
-}
-
-// Close releases the source.
-func (s *Source) Close() error {
-	if s.closer == nil {
-		return nil
-	}
-	c := s.closer
-	s.closer, s.file = nil, nil
-	return c.Close()
+	return s.Encoding.Decode
 }
 
 // SetSplitBytes changes the size of splits not read yet.
 func (s *Source) SetSplitBytes(n int) { s.o.SplitBytes = n }
 
-// Suspend releases what an idle source need not hold: a regular file is closed and opened again by Next. What was
-// peeked from a stream is kept, as it cannot be read twice.
-func (s *Source) Suspend() error {
-	if s.Size < 0 {
-		return nil
+// SplitBytes returns the size of splits.
+func (s *Source) SplitBytes() int { return s.o.SplitBytes }
+
+// HeaderLines returns the number of lines before the first data record.
+func (s *Source) HeaderLines() int { return s.text.lines }
+
+// HeaderBytes returns the offset of the first data record in the text.
+func (s *Source) HeaderBytes() int64 { return s.text.offset }
+
+// Rows returns the number of records where the source states it, as Parquet does.
+func (s *Source) Rows() (int64, bool) {
+	if s.file == nil {
+		return 0, false
 	}
-	s.peeked, s.carry, s.eof, s.number = nil, nil, false, 0
-	s.offset = s.HeaderEnd
-	return s.Close()
+	return s.file.Rows(), true
 }
 
-func (s *Source) resume() error {
-	if s.file != nil || s.Size < 0 {
-		return nil
+// Close releases the source.
+func (s *Source) Close() error {
+	var err error
+	if s.reader != nil {
+		err = s.reader.close()
+		s.reader = nil
 	}
-	if err := s.open(); err != nil {
-		return err
+	if s.at != nil {
+		err = errors.Join(err, s.at.Close())
+		s.at = nil
 	}
-	f := s.file.(*os.File)
-	if _, err := f.Seek(s.offset, io.SeekStart); err != nil {
-		return fmt.Errorf("read %s at byte %d: %w", s.Path, s.offset, err)
+	if s.text.closer != nil {
+		err = errors.Join(err, s.text.closer.Close())
+		s.text.closer = nil
 	}
-	return nil
-}
-
-// Peek returns the next split without consuming it. Its data stays the source's.
-func (s *Source) Peek() (Split, error) {
-	if s.peeked == nil {
-		sp, err := s.Next()
-		if err != nil {
-			return Split{}, err
-		}
-		s.peeked = &sp
-	}
-	return *s.peeked, nil
-}
-
-// Next returns the next split, or io.EOF after the last. Any other error means that the source was not read to its
-// end.
-func (s *Source) Next() (Split, error) {
-	if sp := s.peeked; sp != nil {
-		s.peeked = nil
-		return *sp, nil
-	}
-	if err := s.resume(); err != nil {
-		return Split{}, err
-	}
-	buf := make([]byte, 0, max(s.o.SplitBytes, len(s.carry)))
-	buf = append(buf, s.carry...)
-	for {
-		var err error
-		if buf, err = s.fill(buf); err != nil {
-			return Split{}, err
-		}
-		if len(buf) == 0 {
-			return Split{}, io.EOF
-		}
-		cut := len(buf)
-		if !s.eof {
-			cut = s.o.Dialect.lastBoundary(s.text(buf))
-			if cut > 0 {
-				cut += len(buf) - len(s.text(buf))
-			}
-		}
-		if cut > 0 {
-			return s.deliver(buf, cut), nil
-		}
-		if len(buf) >= MaxRecordBytes {
-			return Split{}, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never closes, or use --quote none",
-				s.Path, s.offset, MaxRecordBytes>>20)
-		}
-		buf = append(make([]byte, 0, min(2*cap(buf), MaxRecordBytes)), buf...)
-	}
-}
-
-// text returns the text in buf: without the byte order mark with which the source may begin.
-func (s *Source) text(buf []byte) []byte {
-	if s.offset == 0 {
-		return bytes.TrimPrefix(buf, byteOrderMark)
-	}
-	return buf
-}
-
-func (s *Source) deliver(buf []byte, cut int) Split {
-	sp := Split{Number: s.number, Data: buf[:cut:cut], Offset: s.offset}
-	s.carry = append([]byte(nil), buf[cut:]...)
-	s.offset += int64(cut)
-	s.number++
-	return sp
-}
-
-// fill reads until buf is full or the source ends.
-func (s *Source) fill(buf []byte) ([]byte, error) {
-	for !s.eof && len(buf) < cap(buf) {
-		n, err := s.file.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
-		if errors.Is(err, io.EOF) {
-			s.eof = true
-			if f, ok := s.file.(*os.File); ok && s.info != nil {
-				if err := s.unchanged(f); err != nil {
-					return buf, err
-				}
-			}
-		} else if err != nil {
-			return buf, fmt.Errorf("read %s at byte %d: %w", s.Path, s.offset+int64(len(buf)), err)
-		}
-	}
-	return buf, nil
-}
-
-var byteOrderMark = []byte("\xef\xbb\xbf")
-
-// readHeader takes the byte order mark, empty lines and the header off the front of the source and leaves the rest of
-// the split peeked.
-func (s *Source) readHeader() error {
-	p := NewParser(s.o.Dialect)
-	for {
-		sp, err := s.Next()
-		if errors.Is(err, io.EOF) {
-			return s.nameWithoutRecords()
-		}
-		if err != nil {
-			return err
-		}
-		skip := 0
-		if sp.Offset == 0 {
-			if err := refuseFormat(s.Path, sp.Data); err != nil {
-				return err
-			}
-			if bytes.HasPrefix(sp.Data, byteOrderMark) {
-				skip = len(byteOrderMark)
-			}
-		}
-		p.Reset(sp.Data[skip:])
-		first, ok := p.Next()
-		if !ok {
-			s.HeaderEnd = sp.Offset + int64(len(sp.Data))
-			s.headerLines += p.Lines()
-			continue // empty lines only
-		}
-		if s.o.Dialect.NoHeader {
-			return s.numberColumns(sp, skip, p, len(first.Fields), first.Bad != nil)
-		}
-		return s.nameColumns(sp, skip, first)
-	}
-}
-
-// numberColumns finds how many columns there are without a header. A bad first record will be rejected when it is
-// loaded; if it can, a later one tells the number of fields.
-func (s *Source) numberColumns(sp Split, skip int, p *Parser, width int, bad bool) (err error) {
-	for bad {
-		rec, ok := p.Next()
-		if !ok {
-			break
-		}
-		if bad = rec.Bad != nil; !bad {
-			width = len(rec.Fields)
-		}
-	}
-	s.Columns, err = numberedNames(s.Path, width, s.o.Dialect.Names)
-	s.begin(sp, skip)
 	return err
 }
 
-// nameColumns takes the names from the header, which is in sp behind skip bytes.
-func (s *Source) nameColumns(sp Split, skip int, header Record) (err error) {
-	if header.Bad != nil {
-		return fmt.Errorf("read header of %s: %s", s.Path, header.Bad.Message)
+// Suspend releases what an idle source need not hold: a seekable one is opened again by Next and begins at its first
+// record. A stream is kept as it is.
+func (s *Source) Suspend() error {
+	if !s.item.Seekable() {
+		return nil
 	}
-	if s.Columns, s.Renamed, err = headerNames(s.Path, header.Fields); err != nil {
-		return err
-	}
-	start, end := skip+int(header.Mark.Start), skip+int(header.Mark.End)
-	s.Header = append([]byte(nil), sp.Data[start:end]...)
-	s.headerLines += bytes.Count(sp.Data[:end], []byte{'\n'})
-	s.begin(sp, end)
-	return nil
+	s.text.head, s.next = nil, 0
+	return s.Close()
 }
 
-// begin makes sp, from skip on, the first split of data.
-func (s *Source) begin(sp Split, skip int) {
-	s.HeaderEnd = sp.Offset + int64(skip)
-	s.number = 0
-	if rest := sp.Data[skip:]; len(rest) > 0 {
-		s.peeked = &Split{Data: rest, Offset: s.HeaderEnd}
-		s.number = 1
-	}
+// Stream reports whether the source can be read only once.
+func (s *Source) Stream() bool { return !s.item.Seekable() }
+
+// lazy opens its input when it is first read: opening a pipe waits for a writer.
+type lazy struct {
+	open func() (io.ReadCloser, error)
+	done chan struct{}
+	r    io.ReadCloser
 }
 
-func (s *Source) nameWithoutRecords() error {
-	if !s.o.Dialect.NoHeader {
-		return fmt.Errorf("read %s: the file is empty, not even a header; use --no-header if that is meant", s.Path)
-	}
-	if s.o.Dialect.Names == nil {
-		return fmt.Errorf("read %s: the file is empty; give its columns with --names if that is meant", s.Path)
-	}
-	s.Columns = s.o.Dialect.Names
-	return nil
-}
-
-// HeaderLines returns the number of lines before the first data record's split.
-func (s *Source) HeaderLines() int { return s.headerLines }
-
-func numberedNames(path string, n int, given []string) ([]string, error) {
-	if given != nil {
-		if len(given) != n {
-			return nil, fmt.Errorf("read %s: --names gives %d names, the first record has %d fields", path, len(given), n)
+func (l *lazy) Read(p []byte) (int, error) {
+	if l.r == nil {
+		r, err := l.open()
+		if err != nil {
+			return 0, err
 		}
-		return given, nil
+		l.r = r
 	}
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprintf("c%d", i+1)
-	}
-	return names, nil
+	return l.r.Read(p)
 }
 
-// headerNames takes the names from the header. A cell without a name is named for its place, a name that comes again
-// gets a number, so that no column hides another; both are reported.
-func headerNames(path string, fields []Field) (names, renamed []string, err error) {
-	seen := make(map[string]bool, len(fields))
-	for _, f := range fields {
-		seen[string(f.Text)] = true
-	}
-	taken := make(map[string]bool, len(fields))
-	for i, f := range fields {
-		given := string(f.Text)
-		name := given
-		if given == "" {
-			name = fmt.Sprintf("c%d", i+1)
-		}
-		for n := 2; taken[name] || name != given && seen[name]; n++ {
-			name = fmt.Sprintf("%s_%d", given, n)
-			if given == "" {
-				name = fmt.Sprintf("c%d_%d", i+1, n)
-			}
-		}
-		if name != given {
-			renamed = append(renamed, fmt.Sprintf("%s: column %d, %q in the header, is called %q", path, i+1, given, name))
-		}
-		taken[name] = true
-		names = append(names, name)
-	}
-	return names, renamed, nil
-}
+// Close closes the input if it was opened. A read that was left behind may still be opening it; the process's end does
+// the rest.
+func (l *lazy) Close() error { return nil }

@@ -40,6 +40,7 @@ type Folder struct {
 // Header is an input header under which records can be rejected.
 type Header struct {
 	Text []byte // as it stands in the input, line end included; empty without one
+	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
 }
 
 // Touches reports whether a run in the folder writes or moves the file: such a file cannot be an input.
@@ -105,11 +106,14 @@ func (f *Folder) keepEarlier() error {
 }
 
 // RejectsFile returns the name of the file with the rejected records of the i-th header.
-func RejectsFile(i int) string {
-	if i == 0 {
-		return "rejects.csv"
+func RejectsFile(i int, kind string) string {
+	if kind == "" {
+		kind = ".csv"
 	}
-	return fmt.Sprintf("rejects-%d.csv", i+1)
+	if i == 0 {
+		return rejectsPrefix + kind
+	}
+	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
 }
 
 // RejectsFiles returns the paths of the files with rejected records that this run has made, ReasonsFile last.
@@ -117,7 +121,7 @@ func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i, w := range f.raw {
 		if w != nil {
-			made = append(made, filepath.Join(f.Path, RejectsFile(i)))
+			made = append(made, filepath.Join(f.Path, RejectsFile(i, f.headers[i].Kind)))
 		}
 	}
 	if f.lines != nil {
@@ -148,7 +152,7 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 		f.lines = bufio.NewWriter(f.reasons)
 	}
 	if f.rejects[header] == nil {
-		file, err := os.Create(filepath.Join(f.Path, RejectsFile(header)))
+		file, err := os.Create(filepath.Join(f.Path, RejectsFile(header, f.headers[header].Kind)))
 		if err != nil {
 			return fmt.Errorf("keep rejected row: %w", err)
 		}

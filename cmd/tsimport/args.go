@@ -26,6 +26,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if len(commands) > 0 {
 		return append(out, rest...), nil // no leaf command: nothing to sort
 	}
+	command := out[:len(out):len(out)]
 	takesValue := map[string]bool{}
 	for _, f := range flags {
 		_, isBool := f.(*cli.BoolFlag)
@@ -40,6 +41,9 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 		if arg == "--" {
 			files = append(files, rest...)
 			break
+		}
+		if arg == "--help" || arg == "-h" {
+			return append(command, arg), nil // with file names beside it, the library would look for help on them
 		}
 		if arg == "-" || !strings.HasPrefix(arg, "-") {
 			files = append(files, arg)

@@ -14,16 +14,17 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/pipeline"
-	"tsimport/reader"
+	"tsimport/reader/convert"
 	"tsimport/table"
 )
 
 func loadCommand(interrupts *interrupts) *cli.Command {
 	return &cli.Command{
 		Name:      "load",
-		Usage:     "load CSV files into a table",
-		ArgsUsage: "FILE... (- is standard input)",
-		Description: "Every record is written, rejected with its reason, or superseded by a later record with the same key.\n" +
+		Usage:     "load CSV, JSON-lines and Parquet files into a table",
+		ArgsUsage: "FILE...",
+		Description: inputsHelp + "\n" +
+			"Every record is written, rejected with its reason, or superseded by a later record with the same key.\n" +
 			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files.",
 		Flags:  loadFlags(),
 		Action: func(c *cli.Context) error { return load(c, interrupts) },
@@ -31,38 +32,33 @@ func loadCommand(interrupts *interrupts) *cli.Command {
 }
 
 func loadFlags() []cli.Flag {
-	return append(targetFlags(), []cli.Flag{
+	return append(append(targetFlags(), readFlags()...), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
 		textsFlag("pk", "primary-key column `NAME[:TYPE]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample)"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, -1 never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
-		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` a cell's timestamp may differ from the clock (default: the service's 86400)"},
+		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
 		&cli.IntFlag{Name: "reserved-read", Usage: "new table: reserved read throughput in capacity `UNITS`"},
 		&cli.IntFlag{Name: "reserved-write", Usage: "new table: reserved write throughput in capacity `UNITS`"},
 
 		&cli.StringFlag{Name: "columns", Usage: "load only these attribute columns `A,B`; key columns come always"},
 		textsFlag("exclude", "leave out these columns `X,Y`"),
 		textsFlag("rename", "call a column otherwise in the table, `OLD=NEW`; may be repeated"),
-		textsFlag("type", "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64) or binary(hex); may be repeated (default: from a sample)"),
+		textsFlag("type", "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64), binary(hex) or timestamp(layout,zone,unit); may be repeated (default: from a sample)"),
 
+		&cli.StringFlag{Name: "version-column", Usage: "this column gives the timestamp of each row's cells, in milliseconds; it is loaded too unless it is excluded"},
 		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (only the columns given) or delete", Value: "put"},
 		&cli.StringFlag{Name: "condition", Usage: "write a row only if it is there or not: ignore, exist or not-exist", Value: "ignore"},
-		textsFlag("null", "`TEXT` of an unquoted field that means no value, beside the empty one; may be repeated"),
 		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
 
-		&cli.BoolFlag{Name: "header", Usage: "the first record names the columns (the default)"},
-		&cli.BoolFlag{Name: "no-header", Usage: "the first record is data; columns are called c1, c2, … or as --names says"},
-		&cli.StringFlag{Name: "names", Usage: "with --no-header: the columns' names `A,B,C`"},
-		&cli.StringFlag{Name: "delimiter", Usage: "`CHAR` between fields; \\t is a tab", Value: ","},
-		&cli.StringFlag{Name: "quote", Usage: "`CHAR` around fields, or none", Value: `"`},
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
 
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything, write nothing"},
 		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight", Value: pipeline.DefaultConcurrency},
 		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a share counts from 1,000 rows on; -1 never", Value: "100"},
-		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long", Value: pipeline.DefaultRetryFor},
-		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied (default: twice --request-timeout)"},
+		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long, as 30s or 15m", Value: pipeline.DefaultRetryFor},
+		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, as 90s or 2m; 0s is twice --request-timeout"},
 		&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
 
 		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for summary and rejects (default ./tsimport-runs/<time>-<table>)"},
@@ -148,7 +144,6 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || c.IsSet(f)
 	}
 	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = c.Int("concurrency"), c.Duration("retry-for"), c.Duration("settle")
-	cfg.Read.Nulls = textsOf(c, "null")
 	for _, check := range []struct {
 		bad     bool
 		message string
@@ -171,7 +166,7 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 			return
 		},
 		func() (err error) { cfg.Target.Key, err = parseKey(textsOf(c, "pk")); return },
-		func() (err error) { cfg.Read.Dialect, err = parseDialect(c); return },
+		func() (err error) { cfg.Read, err = parseRead(c); return },
 		func() (err error) { cfg.Columns, err = parseColumns(c); return },
 		func() error { return parseWrite(c, &cfg.Write) },
 	} {
@@ -202,45 +197,6 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 	return key, nil
 }
 
-func parseDialect(c *cli.Context) (reader.Dialect, error) {
-	d := reader.DefaultDialect
-	d.NoHeader = c.Bool("no-header") || c.IsSet("header") && !c.Bool("header")
-	if d.NoHeader && c.Bool("header") {
-		return d, fmt.Errorf("--header and --no-header: give one of them")
-	}
-	if names := c.String("names"); names != "" {
-		if !d.NoHeader {
-			return d, fmt.Errorf("--names needs --no-header")
-		}
-		var err error
-		if d.Names, err = splitList(names); err != nil {
-			return d, fmt.Errorf("--names: %w", err)
-		}
-	}
-	one := func(flag, text string) (byte, error) {
-		if text == `\t` {
-			text = "\t"
-		}
-		if len(text) != 1 || text == "\n" || text == "\r" {
-			return 0, fmt.Errorf("--%s %q: want one single-byte character", flag, text)
-		}
-		return text[0], nil
-	}
-	var err error
-	if d.Delimiter, err = one("delimiter", c.String("delimiter")); err != nil {
-		return d, err
-	}
-	if q := c.String("quote"); q == "none" || q == "" {
-		d.Quote = 0
-	} else if d.Quote, err = one("quote", q); err != nil {
-		return d, err
-	}
-	if d.Quote == d.Delimiter {
-		return d, fmt.Errorf("--quote and --delimiter are both %q", d.Quote)
-	}
-	return d, nil
-}
-
 func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 	if c.IsSet("columns") {
 		if columns.Only, err = splitList(c.String("columns")); err != nil {
@@ -268,6 +224,9 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 	columns.Types = map[string]pipeline.Type{}
 	for _, f := range textsOf(c, "type") {
 		i := strings.LastIndexByte(f, '=')
+		if at := strings.Index(f, "=timestamp("); at > 0 {
+			i = at
+		}
 		if i < 1 {
 			return columns, fmt.Errorf("--type %q: want name=type", f)
 		}
@@ -279,6 +238,13 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 		case "binary(base64)":
 			t.Type = table.Binary
 		default:
+			if spec, ok := timestampSpec(name); ok {
+				t.Type = table.Integer
+				if t.Time, err = convert.ParseTime(spec); err != nil {
+					return columns, fmt.Errorf("--type %s: %w", f, err)
+				}
+				break
+			}
 			if t.Type, err = table.ParseType(name); err != nil {
 				return columns, fmt.Errorf("--type %s: %w", f, err)
 			}
@@ -286,6 +252,15 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 		columns.Types[f[:i]] = t
 	}
 	return columns, nil
+}
+
+// timestampSpec returns what stands in timestamp(…).
+func timestampSpec(name string) (string, bool) {
+	spec, ok := strings.CutPrefix(name, "timestamp")
+	if !ok || spec != "" && (spec[0] != '(' || spec[len(spec)-1] != ')') {
+		return "", false
+	}
+	return strings.Trim(spec, "()"), true
 }
 
 // cutRename cuts old=new; old may be quoted as in CSV.

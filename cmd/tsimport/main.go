@@ -84,7 +84,8 @@ func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
 		Name:    "tsimport",
 		Version: version(),
 		Usage:   "load files into Alibaba Cloud Tablestore at the table's full write capacity, and lose nothing",
-		Description: "Without --endpoint everything works on an embedded store in ./tsimport-store, made by the first load.\n" +
+		Description: "Without --endpoint (and TABLESTORE_ENDPOINT) everything works on an embedded store in ./tsimport-store, made by the\n" +
+			"first load.\n" +
 			"Exit codes: 0 all rows written, 1 failed, 2 bad usage or configuration, 3 finished with rejected rows,\n" +
 			"4 stopped by the error limit, 130/143 interrupted.",
 		Writer:                    stdout,
@@ -98,7 +99,7 @@ func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts), exportCommand(), tableCommand(), serveCommand(), genCommand(),
+			loadCommand(interrupts), inspectCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(),
 		},
 	}
 	setUsageErrors(app)

@@ -192,6 +192,9 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if n := len(r.RejectsFiles); n > 1 {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
+	if n := len(r.RejectsFiles); n > 1 && len(r.Schema) <= shownColumns {
+		s.line("once they are corrected: %s", retryCommand(r))
+	}
 	if r.ExitCode == pipeline.ExitErrorLimit {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
@@ -202,6 +205,15 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("look at the rows: %s", look)
 	}
 	s.line("summary: %s", filepath.Join(r.RunDir, runfolder.SummaryFile))
+}
+
+// retryCommand loads corrected rejects with the types of this load: a sample of the rejects alone may show others.
+func retryCommand(r *pipeline.Report) string {
+	text := commandName() + " load " + quoteArg(r.RejectsFiles[0]) + " --table " + r.Table
+	for _, c := range r.Schema {
+		text += " --type " + quoteArg(c.Source+"="+c.Type)
+	}
+	return text + " and the other flags of this load"
 }
 
 func grouped(n int64) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"text/tabwriter"
 
 	"github.com/urfave/cli/v2"
@@ -28,7 +29,7 @@ func tableCommand() *cli.Command {
 					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer or binary"),
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, -1 never", Value: -1},
 					&cli.IntFlag{Name: "max-versions", Usage: "versions kept of each cell", Value: 1},
-					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` a cell's timestamp may differ from the clock (default: the service's 86400)"},
+					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"})},
 			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: tableDrop,
@@ -144,6 +145,12 @@ func printDescription(c *cli.Context, d description) error {
 	fmt.Fprintf(w, "time to live\t%s\nmax versions\t%d\nmax deviation\t%d seconds\n", ttl, d.MaxVersions, d.MaxDeviation)
 	fmt.Fprintf(w, "reserved throughput\t%d read, %d write capacity units\n", d.ReservedRead, d.ReservedWrite)
 	return w.Flush()
+}
+
+func printJSONLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 func printJSON(c *cli.Context, v any) error {

@@ -127,5 +127,5 @@ func lockError(dir string, err error) error {
 	if errors.As(err, &path) { // the lock file could not even be opened
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
-	return fmt.Errorf("open store %s: it is in use by another process", dir)
+	return fmt.Errorf("open store %s: it is in use by another process; stop that one, or reach the store through it (tsimport serve, then --endpoint)", dir)
 }

@@ -19,10 +19,21 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"pipeline", "scan", "client", "bench", "engine/server", "reader", "runfolder", "table"},
-	"pipeline":     {"reader", "encode", "shuffle", "partitioner", "ratelimit", "writer", "client", "runfolder", "table"},
+	"cmd/tsimport": {"pipeline", "scan", "client", "bench", "engine/server", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "table"},
+	"pipeline": {"reader", "reader/convert", "reader/input", "reader/record", "encode", "shuffle", "partitioner", "ratelimit", "writer", "client",
+		"runfolder", "plainbuffer", "table"},
 
-	"reader":      {"table"},
+	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "table"},
+
+	"reader/charset":  {},
+	"reader/compress": {},
+	"reader/convert":  {"reader/record", "table"},
+	"reader/csv":      {"reader/record", "table"},
+	"reader/input":    {"ratelimit"},
+	"reader/jsonl":    {"reader/record", "table"},
+	"reader/parquet":  {"reader/record", "table"},
+	"reader/record":   {"table"},
+
 	"encode":      {"plainbuffer", "table"},
 	"shuffle":     {"table"},
 	"partitioner": {"table"},

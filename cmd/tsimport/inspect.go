@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/pipeline"
+)
+
+func inspectCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "inspect",
+		Usage:       "say what input files are and what is in them",
+		ArgsUsage:   "FILE...",
+		Description: inputsHelp + "\nLooks at the beginning of each file; --count reads all of it.",
+		Flags: append(readFlags(), []cli.Flag{
+			&cli.BoolFlag{Name: "count", Usage: "read the whole file: count the records, look at every value"},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each file"},
+		}...),
+		Action: inspect,
+	}
+}
+
+func inspect(c *cli.Context) error {
+	if !c.Args().Present() {
+		return usagef("no input: name the files to look at, or - for standard input")
+	}
+	read, err := parseRead(c)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	found, err := pipeline.Inspect(c.Context, c.Args().Slice(), read, c.Bool("count"))
+	if err != nil && len(found) == 0 {
+		return usagef("%v", err)
+	}
+	for i := range found {
+		if c.Bool("json") {
+			if err := printJSONLine(c.App.Writer, &found[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := printInspection(c.App.Writer, &found[i], i > 0); err != nil {
+			return err
+		}
+	}
+	if context.Cause(c.Context) != nil {
+		return context.Cause(c.Context)
+	}
+	return err
+}
+
+func printInspection(w io.Writer, in *pipeline.Inspection, gap bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if gap {
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintf(t, "file\t%s\n", in.Path)
+	if in.Error != "" {
+		fmt.Fprintf(t, "error\t%s\n", in.Error)
+	}
+	fmt.Fprintf(t, "format\t%s\ncompression\t%s\n", in.Format, in.Compression)
+	if in.Encoding != "" {
+		fmt.Fprintf(t, "encoding\t%s\n", in.Encoding)
+	}
+	if in.Dialect != "" {
+		fmt.Fprintf(t, "dialect\t%s\n", in.Dialect)
+	}
+	rows := grouped(in.Rows)
+	if !in.Exact {
+		rows = "about " + rows
+	}
+	fmt.Fprintf(t, "rows\t%s\n", rows)
+	if in.Rejected > 0 {
+		fmt.Fprintf(t, "unreadable\t%s of %s looked at; the first: %s\n", grouped(in.Rejected), grouped(in.Looked), in.FirstReject)
+	}
+	fmt.Fprintf(t, "splits\t%s\n\ncolumn\ttype\tnulls\tmin\tmax\tlongest\texample\n", grouped(int64(in.Splits)))
+	for _, col := range in.Columns {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", shown(col.Name), col.Type, grouped(col.Nulls), shown(col.Min), shown(col.Max), col.Longest, shown(col.Example))
+	}
+	return t.Flush()
+}
+
+// shown cuts a value for a table on a terminal and makes it one line.
+func shown(text string) string {
+	const most = 28
+	runes := []rune(text)
+	for i, r := range runes {
+		if r < ' ' || r == 0x7f {
+			runes[i] = '·'
+		}
+	}
+	if len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return string(runes)
+}

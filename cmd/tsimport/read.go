@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	_ "time/tzdata" // time zones of --type timestamp(…) on machines that have none
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/pipeline"
+	"tsimport/reader"
+	"tsimport/reader/convert"
+	"tsimport/reader/csv"
+)
+
+const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name on each line,\n" +
+	"http(s)://… or oss://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are found by content."
+
+// readFlags are the flags of the commands that read inputs.
+func readFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or auto", Value: "auto"},
+		&cli.StringFlag{Name: "dialect", Usage: "auto: find delimiter, quote and escape by the text; refuse where two readings are equally good"},
+		&cli.StringFlag{Name: "delimiter", Usage: "`TEXT` between fields, one or several characters; \\t and \\x01 are understood (default: a comma, a tab in .tsv files)"},
+		&cli.StringFlag{Name: "quote", Usage: "`CHAR` around fields, or none", Value: `"`},
+		&cli.StringFlag{Name: "escape", Usage: "`CHAR` that makes the next one text (a quote in quotes is doubled either way), or none", Value: "none"},
+		&cli.StringFlag{Name: "comment", Usage: "lines that begin with `TEXT` are no records"},
+		&cli.BoolFlag{Name: "header", Usage: "the first record names the columns, as it does unless --no-header is given"},
+		&cli.BoolFlag{Name: "no-header", Usage: "the first record is data; columns are called c1, c2, … or as --names says"},
+		&cli.IntFlag{Name: "header-line", Usage: "`LINE` on which the header stands; what is above is left out"},
+		&cli.IntFlag{Name: "skip-lines", Usage: "leave out the first `N` lines"},
+		&cli.StringFlag{Name: "names", Usage: "with --no-header: the columns' names `A,B,C`"},
+		&cli.StringFlag{Name: "encoding", Usage: "of text: utf-8, gb18030, gbk, utf-16le, utf-16be, big5, shift-jis, latin1, windows-1252, …"},
+		&cli.StringFlag{Name: "ragged", Usage: "records with too few or too many fields: reject, pad or truncate", Value: "reject"},
+		&cli.BoolFlag{Name: "trim", Usage: "drop spaces and tabs around unquoted fields"},
+		textsFlag("null", "`TEXT` of an unquoted field that means no value, beside the empty one; may be repeated"),
+		&cli.StringFlag{Name: "empty", Usage: "an unquoted empty field is null or string", Value: "null"},
+		&cli.StringFlag{Name: "quoted-empty", Usage: "a quoted empty field is string or null", Value: "string"},
+		&cli.BoolFlag{Name: "flatten", Usage: "nested values of JSON lines and Parquet become columns a.b.c instead of JSON text"},
+		&cli.BoolFlag{Name: "ignore-ts", Usage: "drop the timestamps in lines of the vendor's own export"},
+		&cli.BoolFlag{Name: "path-columns", Usage: "folders called name=value give every record below them that column"},
+		&cli.StringFlag{Name: "oss-endpoint", Usage: "`URL` of the object storage service for oss:// (or OSS_ENDPOINT)"},
+		&cli.StringFlag{Name: "oss-region", Usage: "`REGION` of the object storage service (or OSS_REGION)"},
+	}
+}
+
+func parseRead(c *cli.Context) (r pipeline.Read, err error) {
+	for _, parse := range []func(*cli.Context, *pipeline.Read) error{parseHeader, parseDialect, parseValues} {
+		if err := parse(c, &r); err != nil {
+			return r, err
+		}
+	}
+	if r.Format, err = reader.ParseFormat(c.String("format")); err != nil {
+		return r, fmt.Errorf("--%w", err)
+	}
+	r.Encoding, r.Flatten, r.IgnoreTS = c.String("encoding"), c.Bool("flatten"), c.Bool("ignore-ts")
+	if c.IsSet("columns") {
+		if r.Known, err = splitList(c.String("columns")); err != nil {
+			return r, fmt.Errorf("--columns: %w", err)
+		}
+	}
+	for _, f := range textsOf(c, "exclude") {
+		names, err := splitList(f)
+		if err != nil {
+			return r, fmt.Errorf("--exclude: %w", err)
+		}
+		r.Known = append(r.Known, names...)
+	}
+	r.Find.PathColumns = c.Bool("path-columns")
+	r.Find.OSS.Endpoint, r.Find.OSS.Region = c.String("oss-endpoint"), c.String("oss-region")
+	r.Find.OSS.Credentials = func(context.Context) (id, secret, token string, err error) {
+		provider, err := findCredentials(c)
+		if err != nil {
+			return "", "", "", err
+		}
+		keys := provider.GetCredentials()
+		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
+	}
+	return r, nil
+}
+
+func parseHeader(c *cli.Context, r *pipeline.Read) (err error) {
+	r.NoHeader = c.Bool("no-header") || c.IsSet("header") && !c.Bool("header")
+	if r.NoHeader && c.Bool("header") {
+		return errors.New("--header and --no-header: give one of them")
+	}
+	if names := c.String("names"); names != "" {
+		if !r.NoHeader {
+			return errors.New("--names needs --no-header")
+		}
+		if r.Names, err = splitList(names); err != nil {
+			return fmt.Errorf("--names: %w", err)
+		}
+	}
+	line, skip := c.Int("header-line"), c.Int("skip-lines")
+	if line < 0 || skip < 0 || line > 0 && skip > 0 {
+		return errors.New("--header-line and --skip-lines: give one of them, 1 or more")
+	}
+	r.HeaderLine = max(line, skip+1)
+	return nil
+}
+
+func parseDialect(c *cli.Context, r *pipeline.Read) (err error) {
+	given := c.IsSet("delimiter") || c.IsSet("quote") || c.IsSet("escape") || c.IsSet("comment")
+	switch c.String("dialect") {
+	case "auto":
+		if given {
+			return errors.New("--dialect auto finds delimiter, quote and escape itself; give either it or them")
+		}
+		r.Sniff = true
+		return nil
+	case "":
+	default:
+		return fmt.Errorf("--dialect %q: want auto", c.String("dialect"))
+	}
+	if !given {
+		return nil
+	}
+	d := csv.Dialect{Delimiter: ",", Comment: c.String("comment")}
+	if c.IsSet("delimiter") {
+		if d.Delimiter, err = csv.Unescape(c.String("delimiter")); err != nil {
+			return fmt.Errorf("--delimiter: %w", err)
+		}
+	}
+	if d.Quote, err = oneByte("quote", c.String("quote")); err != nil {
+		return err
+	}
+	if d.Escape, err = oneByte("escape", c.String("escape")); err != nil {
+		return err
+	}
+	if err := d.Check(); err != nil {
+		return fmt.Errorf("--delimiter, --quote, --escape and --comment: %w", err)
+	}
+	r.Dialect = d
+	return nil
+}
+
+func oneByte(flag, text string) (byte, error) {
+	if text == "none" || text == "" {
+		return 0, nil
+	}
+	text, err := csv.Unescape(text)
+	if err != nil || len(text) != 1 {
+		return 0, fmt.Errorf("--%s %q: want one single-byte character, or none", flag, text)
+	}
+	return text[0], nil
+}
+
+func parseValues(c *cli.Context, r *pipeline.Read) error {
+	r.Convert.Nulls, r.Convert.Trim, r.Convert.VersionColumn = textsOf(c, "null"), c.Bool("trim"), c.String("version-column")
+	switch c.String("ragged") {
+	case "reject":
+	case "pad":
+		r.Convert.Ragged = convert.PadRagged
+	case "truncate":
+		r.Convert.Ragged = convert.TruncateRagged
+	default:
+		return fmt.Errorf("--ragged %q: want reject, pad or truncate", c.String("ragged"))
+	}
+	for flag, set := range map[string]*bool{"empty": &r.Convert.EmptyIsText, "quoted-empty": &r.Convert.QuotedNull} {
+		switch text := c.String(flag); {
+		case text != "null" && text != "string":
+			return fmt.Errorf("--%s %q: want null or string", flag, text)
+		case flag == "empty":
+			*set = text == "string"
+		default:
+			*set = text == "null"
+		}
+	}
+	return nil
+}

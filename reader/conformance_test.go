@@ -1,0 +1,292 @@
+package reader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"tsimport/reader/csv"
+	"tsimport/reader/input"
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// manifestFile is what the manifest of the shared data says of a file.
+type manifestFile struct {
+	Path, Format, Compression, Encoding, Expected, Note string
+	Delimiter                                           *string
+	Header                                              *bool
+	Rows, Records                                       *int64
+}
+
+// sharedData returns the folder of the shared data, or skips.
+func sharedData(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("TSIMPORT_SHARED_DATA")
+	if dir == "" {
+		dir = "../../shared/data"
+	}
+	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
+		t.Skipf("no shared data: %v", err)
+	}
+	return dir
+}
+
+// counted is what a source gave.
+type counted struct {
+	rows   int64 // records that can be read
+	bad    int64
+	quotes int64 // of bad, those with wrong quotes
+	err    error
+}
+
+// readAll reads a source to its end as a load does.
+func readAll(item input.Item, o Options) (c counted) {
+	s, err := Open(context.Background(), item, o)
+	if err != nil {
+		return counted{err: err}
+	}
+	defer s.Close()
+	var w Worker
+	defer w.Close()
+	used := make([]int, len(s.Columns))
+	for i := range used {
+		used[i] = i
+	}
+	p := s.NewParser(used)
+	defer p.Close()
+	parse := func(splits []Split) error {
+		for _, sp := range splits {
+			if _, _, err := p.Parse(sp, func(rec *record.Record) {
+				if rec.Bad != nil {
+					c.bad++
+					if rec.Bad.Code == table.CodeQuote {
+						c.quotes++
+					}
+				} else {
+					c.rows++
+				}
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for {
+		piece, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			c.err = parse(s.Finish())
+			return c
+		}
+		if err != nil {
+			c.err = errors.Join(parse(s.Whole()), err)
+			return c
+		}
+		prepareErr := w.Prepare(piece)
+		splits, err := s.Add(piece)
+		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
+			c.err = errors.Join(parse(s.Whole()), err)
+			return c
+		}
+	}
+}
+
+// optionsOf are the flags a user would give who knows what the manifest says.
+func optionsOf(f manifestFile) Options {
+	o := Options{}
+	switch f.Format {
+	case "parquet":
+		o.Format = Parquet
+	case "jsonl", "json":
+		o.Format = JSONLines
+	default:
+		o.Format = CSV
+		if f.Delimiter != nil && *f.Delimiter != "" {
+			o.Dialect = csv.Dialect{Delimiter: *f.Delimiter, Quote: '"'}
+		}
+		o.NoHeader = f.Header == nil || !*f.Header
+	}
+	switch {
+	case strings.HasSuffix(f.Encoding, "-bom"):
+	case f.Encoding == "latin1", f.Encoding == "unknown-8bit":
+		o.Encoding = "latin1"
+	case f.Encoding == "gb18030", f.Encoding == "utf-16le", f.Encoding == "utf-16be":
+		o.Encoding = f.Encoding
+	}
+	if f.Format == "parquet" {
+		o.Encoding = ""
+	}
+	return o
+}
+
+// deviations are files whose reading differs from the manifest for a reason of their own, with what is right. Those with
+// a reason they share are found by sharedReason.
+var deviations = map[string]string{
+	"csv/duckdb-json/duplicate_key.ndjson":                              "a member that comes twice in an object is ambiguous: the record is rejected",
+	"csv/duckdb-json/malformed/union/empty_object.ndjson":               "valid JSON lines that the source's tool refuses for a type of its own",
+	"csv/duckdb-json/malformed/union/too_many_keys.ndjson":              "valid JSON lines that the source's tool refuses for a type of its own",
+	"csv/xz-utils/files/bad-1-v1-magic-2.lz":                            "without its magic number it is no lzip file; its bytes are read as text, and rejected where they are no UTF-8",
+	"csv/xz-utils/files/good-1-v1-trailing-2.lz":                        "data behind the end of an lzip file may be a damaged member: refused",
+	"parquet/parquet-testing/data/datapage_v1-corrupt-checksum.parquet": "the page checksum is wrong: refused",
+	"parquet/parquet-testing/data/int96_from_spark.parquet":             "one of six timestamps overflowed when it was written: that record is rejected",
+	"real/adventureworks/oltp-install-script/Document.csv":              "its records end with &| and not with line ends, which are data in it; not supported",
+}
+
+// sharedReason says why a file differs from the manifest, if it is for one of the documented rules.
+func sharedReason(f manifestFile, got counted, text []byte) string {
+	switch {
+	case got.err != nil && strings.Contains(got.err.Error(), "the file is empty"):
+		return "an empty file has no header and no columns: refused unless --names gives them"
+	case got.err != nil && (f.Format == "json" || f.Format == "jsonl"):
+		return "a JSON text that is not one object a line is no JSON lines"
+	case f.Format == "csv" && mixedLineEnds(text):
+		return "a lone CR in a text whose lines end with LF is data"
+	case got.err == nil && got.bad > 0 && got.bad == got.quotes:
+		return "a record with text behind a closing quote, or a quote that never closes, is rejected, not guessed at"
+	case f.Expected == "error" && got.err == nil && f.Format == "csv":
+		return "the source's tool refuses it for an option or a type; as text it can be read, ragged records are rejected when it is loaded"
+	}
+	return deviations[f.Path]
+}
+
+// mixedLineEnds reports whether a text has both LF and lone CR.
+func mixedLineEnds(text []byte) bool {
+	lf, cr := false, false
+	for i, c := range text {
+		lf = lf || c == '\n'
+		cr = cr || c == '\r' && (i+1 == len(text) || text[i+1] != '\n')
+	}
+	return lf && cr
+}
+
+var update = flag.Bool("update", false, "write the results into docs/inputs.md")
+
+// TestEveryFileOfTheManifest reads every file of the shared data: those that must load give the stated rows, those that
+// must be refused are refused, and none panics. What differs has a documented reason.
+func TestEveryFileOfTheManifest(t *testing.T) {
+	dir := sharedData(t)
+	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []manifestFile
+	if err := json.Unmarshal(text, &files); err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]*result{}
+	reasons := map[string]int{}
+	for _, f := range files {
+		if f.Expected == "" || f.Format == "doc" || f.Format == "expectation" || f.Format == "zip" {
+			continue
+		}
+		path := filepath.Join(dir, f.Path)
+		set, err := input.Expand(context.Background(), []string{path}, input.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := readAll(set.Items[0], optionsOf(f))
+		problem := judge(f, got)
+		key := f.Format + ", " + f.Expected
+		if results[key] == nil {
+			results[key] = new(result)
+		}
+		results[key].count(got, problem)
+		if problem == "" {
+			continue
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := sharedReason(f, got, raw); why != "" {
+			reasons[why]++
+			continue
+		}
+		t.Errorf("%s [%s %s %s]: %s; note: %.90s", f.Path, f.Format, f.Compression, f.Encoding, problem, f.Note)
+	}
+	checkTable(t, results, reasons)
+}
+
+// result counts the files of one format and expectation.
+type result struct{ files, read, refused, differ int }
+
+func (r *result) count(got counted, problem string) {
+	r.files++
+	switch {
+	case problem != "":
+		r.differ++
+	case got.err != nil || got.rows == 0 && got.bad > 0:
+		r.refused++
+	default:
+		r.read++
+	}
+}
+
+// checkTable compares the table in the documents with the results, or writes it.
+func checkTable(t *testing.T, results map[string]*result, reasons map[string]int) {
+	var b strings.Builder
+	b.WriteString("| format, expected | files | read | refused | differing, with a reason below |\n|---|---|---|---|---|\n")
+	for _, k := range sortedKeys(results) {
+		r := results[k]
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", k, r.files, r.read, r.refused, r.differ)
+	}
+	b.WriteString("\n| files | why they differ from the manifest |\n|---|---|\n")
+	for _, k := range sortedKeys(reasons) {
+		fmt.Fprintf(&b, "| %d | %s |\n", reasons[k], k)
+	}
+	const begin, end = "<!-- results -->\n", "<!-- end of results -->\n"
+	doc := "../docs/inputs.md"
+	old, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, to := strings.Index(string(old), begin)+len(begin), strings.Index(string(old), end)
+	if from < len(begin) || to < from {
+		t.Fatalf("%s has no place for the results", doc)
+	}
+	if string(old[from:to]) == b.String() {
+		return
+	}
+	if !*update {
+		t.Errorf("docs/inputs.md does not say what was found; run with -update. Found:\n%s", b.String())
+		return
+	}
+	if err := os.WriteFile(doc, []byte(string(old[:from])+b.String()+string(old[to:])), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// judge compares what was read with what the manifest says. The problem is empty when they agree.
+func judge(f manifestFile, got counted) string {
+	total := got.rows + got.bad
+	switch {
+	case got.err != nil && f.Expected == "ok":
+		return fmt.Sprintf("refused: %.200v", got.err)
+	case got.err != nil:
+		return ""
+	case f.Expected == "error" && got.rows > 0 && got.bad == 0:
+		return fmt.Sprintf("%d rows read", got.rows)
+	case f.Expected == "ok" && f.Rows != nil && total != *f.Rows:
+		return fmt.Sprintf("%d rows and %d bad records, want %d", got.rows, got.bad, *f.Rows)
+	case f.Expected == "ok" && got.bad > 0:
+		return fmt.Sprintf("%d rows, %d of them bad", total, got.bad)
+	}
+	return ""
+}

@@ -1,0 +1,226 @@
+package reader
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"tsimport/reader/csv"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/record"
+)
+
+// findFormat settles what the text means and what its columns are.
+func (s *Source) findFormat() error {
+	s.Format = s.o.Format
+	head := s.utf8Head()
+	if s.Format == Auto {
+		s.Format = guessFormat(s.Name, head)
+	}
+	if s.Format == JSONLines {
+		s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // lines are cut as those of CSV without quotes are
+		s.cutPlan()
+		return s.discover(head)
+	}
+	if err := s.findDialect(head); err != nil {
+		return err
+	}
+	s.cutPlan()
+	return s.readHeader()
+}
+
+// guessFormat tells JSON lines from CSV by the name, then by the first character.
+func guessFormat(name string, head []byte) Format {
+	base := strings.ToLower(path.Base(name))
+	for _, packed := range []string{".gz", ".zst", ".bz2", ".xz", ".lz4", ".sz", ".snappy"} {
+		base = strings.TrimSuffix(base, packed)
+	}
+	switch path.Ext(base) {
+	case ".jsonl", ".ndjson", ".json":
+		return JSONLines
+	case ".csv", ".tsv", ".tab", ".psv":
+		return CSV
+	}
+	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) > 1 && text[0] == '{' && bytes.IndexByte([]byte(" \t\"}\r\n"), text[1]) >= 0 {
+		return JSONLines
+	}
+	return CSV
+}
+
+func (s *Source) findDialect(head []byte) error {
+	s.Dialect = s.o.Dialect
+	switch {
+	case s.o.Sniff:
+		d, err := csv.Sniff(skipLines(head, s.o.HeaderLine-1))
+		if err != nil {
+			return fmt.Errorf("read %s: %w", s.Name, err)
+		}
+		s.Dialect = d
+	case s.Dialect == csv.Dialect{}:
+		s.Dialect = csv.Dialect{Delimiter: ",", Quote: '"'}
+		if name := strings.ToLower(s.Name); strings.Contains(name, ".tsv") || strings.Contains(name, ".tab") {
+			s.Dialect.Delimiter = "\t"
+		}
+	}
+	if s.Dialect.EOL == 0 {
+		s.Dialect.EOL = csv.DetectEOL(head)
+	}
+	if err := s.Dialect.Check(); err != nil {
+		return fmt.Errorf("read %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func skipLines(text []byte, n int) []byte {
+	for ; n > 0; n-- {
+		i := bytes.IndexByte(text, '\n')
+		if i < 0 {
+			return nil
+		}
+		text = text[i+1:]
+	}
+	return text
+}
+
+// readHeader takes the names from the header, which must be in the head, and finds where the data begin.
+func (s *Source) readHeader() error {
+	text := s.text.head[min(s.text.bom, len(s.text.head)):]
+	at := int64(s.text.bom)
+	if s.text.transcode {
+		text, at = s.utf8Head(), 0
+	}
+	for line := 1; line < s.o.HeaderLine; line++ {
+		i := bytes.IndexByte(text, s.Dialect.EOL)
+		if i < 0 {
+			return fmt.Errorf("read %s: the text ends before line %d, where it is said to begin", s.Name, s.o.HeaderLine)
+		}
+		text, at = text[i+1:], at+int64(i+1)
+		s.text.lines++
+	}
+	s.text.offset = at
+	p := csv.NewParser(s.Dialect)
+	p.Reset(text)
+	first, ok := p.Next()
+	switch {
+	case !ok && len(text) >= headBytes-int(at):
+		return fmt.Errorf("read %s: no record within %d bytes", s.Name, len(text))
+	case !ok && !s.o.NoHeader:
+		return fmt.Errorf("read %s: the file is empty, not even a header; use --no-header if that is meant", s.Name)
+	case !ok && s.o.Names == nil:
+		return fmt.Errorf("read %s: the file is empty; give its columns with --names if that is meant", s.Name)
+	case !ok:
+		s.nameColumns(s.o.Names)
+		return nil
+	case s.o.NoHeader:
+		return s.numberColumns(p, first)
+	case first.Bad != nil:
+		return fmt.Errorf("read header of %s: %s", s.Name, first.Bad.Message)
+	case int(first.Mark.End) == len(text) && len(s.text.head) == headBytes:
+		return fmt.Errorf("read header of %s: it does not end within %d bytes; look for a quote that never closes, or use --quote none", s.Name, headBytes)
+	}
+	names, err := s.headerNames(first)
+	if err != nil {
+		return err
+	}
+	s.nameColumns(names)
+	s.Header = bytes.Clone(text[first.Mark.Start:first.Mark.End])
+	s.text.lines += bytes.Count(text[:first.Mark.End], []byte{s.Dialect.EOL})
+	s.text.offset += int64(first.Mark.End)
+	return nil
+}
+
+func (s *Source) headerNames(first *record.Record) (names []string, err error) {
+	for i, f := range first.Fields {
+		text := f.Bytes
+		if decode := s.Decode(); decode != nil {
+			var bad int
+			if text, bad = decode(nil, text); bad >= 0 {
+				return nil, fmt.Errorf("read header of %s: name %d is not in %s", s.Name, i+1, s.Encoding.Name())
+			}
+		}
+		names = append(names, string(text))
+	}
+	return names, nil
+}
+
+// numberColumns finds how many columns there are without a header. A bad first record will be rejected when it is
+// loaded; if it can, a later one tells the number of fields.
+func (s *Source) numberColumns(p *csv.Parser, first *record.Record) error {
+	width := len(first.Fields)
+	for rec, ok := first, true; ok; rec, ok = p.Next() {
+		if rec.Bad == nil {
+			width = len(rec.Fields)
+			break
+		}
+	}
+	if s.o.Names != nil {
+		if len(s.o.Names) != width {
+			return fmt.Errorf("read %s: --names gives %d names, the first record has %d fields", s.Name, len(s.o.Names), width)
+		}
+		s.nameColumns(s.o.Names)
+		return nil
+	}
+	names := make([]string, width)
+	for i := range names {
+		names[i] = fmt.Sprintf("c%d", i+1)
+	}
+	s.nameColumns(names)
+	return nil
+}
+
+// discover finds the columns of JSON lines in the head.
+func (s *Source) discover(head []byte) error {
+	s.text.offset = int64(s.text.bom)
+	if s.text.transcode {
+		s.text.offset = 0
+	}
+	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) > 0 && text[0] == '[' {
+		return fmt.Errorf("read %s: the file is one JSON array; want one object a line (as jq -c '.[]' writes them)", s.Name)
+	}
+	if len(s.text.head) == headBytes {
+		if i := bytes.LastIndexByte(head, '\n'); i >= 0 {
+			head = head[:i+1] // the last line is cut
+		}
+	}
+	var found jsonl.Columns
+	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten}, &found)
+	if records > 0 && records == bad {
+		return fmt.Errorf("read %s: no line is a JSON object; want one object a line", s.Name)
+	}
+	s.keys = found.Keys()
+	names := found.Names()
+	for _, known := range s.o.Known {
+		if !slices.Contains(names, known) {
+			names = append(names, known)
+		}
+	}
+	s.nameColumns(names)
+	return nil
+}
+
+// nameColumns sets the names. A column without a name is named for its place, a name that comes again gets a number, so
+// that no column hides another; both are reported. Columns of partition folders come last.
+func (s *Source) nameColumns(given []string) {
+	taken := make(map[string]bool, len(given))
+	s.Columns = nil
+	for i, name := range given {
+		base := name
+		if base == "" {
+			base = fmt.Sprintf("c%d", i+1)
+		}
+		unique := base
+		for n := 2; taken[unique] || unique != name && slices.Contains(given, unique); n++ {
+			unique = fmt.Sprintf("%s_%d", base, n)
+		}
+		if unique != name {
+			s.Renamed = append(s.Renamed, fmt.Sprintf("%s: column %d, %q in the header, is called %q", s.Name, i+1, name, unique))
+		}
+		taken[unique] = true
+		s.Columns = append(s.Columns, unique)
+	}
+	for _, c := range s.fixed {
+		s.Columns = append(s.Columns, c.Name)
+	}
+}

@@ -1,0 +1,58 @@
+package reader
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"tsimport/reader/csv"
+)
+
+// Format is what the text or the bytes of a source mean.
+type Format uint8
+
+// The formats.
+const (
+	Auto Format = iota // by content and name
+	CSV
+	JSONLines
+	Parquet
+)
+
+var formatNames = []string{"auto", "csv", "jsonl", "parquet"}
+
+func (f Format) String() string { return formatNames[f] }
+
+// ParseFormat reads the name of a format.
+func ParseFormat(name string) (Format, error) {
+	for f, n := range formatNames {
+		if strings.EqualFold(n, name) {
+			return Format(f), nil
+		}
+	}
+	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet or auto", name)
+}
+
+// Sizes in bytes.
+const (
+	DefaultSplitBytes = 1 << 20  // text of a split, unless one record is longer
+	headBytes         = 1 << 20  // what is looked at to find out what a source is
+	MaxRecordBytes    = 64 << 20 // a longer record is taken for a quote that never closes
+)
+
+// Options say how sources are read. The zero Options find out everything that can be found out.
+type Options struct {
+	Format     Format
+	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default, with tabs in files named .tsv
+	Sniff      bool        // find the dialect by the text
+	NoHeader   bool        // the first record of CSV is data
+	Names      []string    // of columns when there is no header; default c1, c2, …
+	HeaderLine int         // the line of CSV on which the header stands, or the data begin without one; 0 is the first
+	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
+	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
+	Known      []string    // members of JSON lines that the user named: they need not be in the sample
+	IgnoreTS   bool        // timestamps in lines of the vendor's own export do not count
+	SplitBytes int         // 0 takes DefaultSplitBytes
+	// Stream wraps what is read of a stream, which may block for ever; nil leaves it as it is.
+	Stream func(io.Reader) io.Reader
+}

@@ -1,0 +1,95 @@
+package reader
+
+import (
+	"fmt"
+
+	"tsimport/reader/csv"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/parquet"
+	"tsimport/reader/record"
+)
+
+// Parser reads the records of a source's splits. Each goroutine has its own.
+type Parser struct {
+	s     *Source
+	csv   *csv.Parser
+	jsonl *jsonl.Parser
+	rows  *parquet.Parser
+	rec   record.Record // with the columns of partition folders
+}
+
+// NewParser makes a parser that reads the columns used, by their places; what else a record has may be Null.
+func (s *Source) NewParser(used []int) *Parser {
+	p := &Parser{s: s}
+	switch s.Format {
+	case Parquet:
+		var own []int
+		for _, i := range used {
+			if i < len(s.Columns)-len(s.fixed) {
+				own = append(own, i)
+			}
+		}
+		p.rows = s.file.NewParser(own)
+	case JSONLines:
+		own := s.Columns[:len(s.Columns)-len(s.fixed)]
+		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys})
+	default:
+		p.csv = csv.NewParser(s.Dialect)
+	}
+	return p
+}
+
+// Close releases the parser's memory.
+func (p *Parser) Close() error {
+	if p.rows != nil {
+		return p.rows.Close()
+	}
+	return nil
+}
+
+// Parse calls each with every record of the split, in order. It returns how many records and lines there were.
+func (p *Parser) Parse(sp Split, each func(*record.Record)) (records, lines int, err error) {
+	switch {
+	case p.rows != nil:
+		err = p.rows.Parse(*sp.rows, func(rec *record.Record) error {
+			records++
+			each(p.complete(rec))
+			return nil
+		})
+		if err == nil && int64(records) != sp.rows.Rows {
+			err = fmt.Errorf("read %s: row group %d gave %d rows where the footer says %d", p.s.Name, sp.rows.RowGroup, records, sp.rows.Rows)
+		}
+		return records, 0, err
+	case p.jsonl != nil:
+		p.jsonl.Reset(sp.Data)
+		for rec, ok := p.jsonl.Next(); ok; rec, ok = p.jsonl.Next() {
+			if rec.Timestamps = nil; p.jsonl.Stamped() {
+				rec.Timestamps = p.jsonl.Timestamps()
+			}
+			each(p.complete(rec))
+		}
+		return p.jsonl.Records(), p.jsonl.Lines(), nil
+	}
+	p.csv.Reset(sp.Data)
+	for rec, ok := p.csv.Next(); ok; rec, ok = p.csv.Next() {
+		each(p.complete(rec))
+	}
+	return p.csv.Records(), p.csv.Lines(), nil
+}
+
+// complete adds the columns of partition folders to a record that has all its own.
+func (p *Parser) complete(rec *record.Record) *record.Record {
+	own := len(p.s.Columns) - len(p.s.fixed)
+	if len(p.s.fixed) == 0 || rec.Bad != nil || len(rec.Fields) != own {
+		return rec
+	}
+	p.rec = record.Record{Mark: rec.Mark, Timestamps: rec.Timestamps, Fields: append(p.rec.Fields[:0], rec.Fields...)}
+	for _, c := range p.s.fixed {
+		d := record.Datum{Kind: record.Text, Bytes: []byte(c.Value)}
+		if c.Null {
+			d = record.Datum{}
+		}
+		p.rec.Fields = append(p.rec.Fields, d)
+	}
+	return &p.rec
+}

@@ -1,0 +1,437 @@
+package reader
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"tsimport/reader/compress"
+	"tsimport/reader/csv"
+	"tsimport/reader/parquet"
+	"tsimport/reader/record"
+)
+
+// Piece is a part of a source on its way to splits: Next makes it, Prepare does the work that needs no order, Add puts
+// it in order.
+type Piece struct {
+	source *Source
+	first  bool
+	offset int64 // of a range to read
+	length int
+	packed *compress.Piece
+	data   []byte
+	scan   csv.Scan
+	rows   *parquet.Split
+}
+
+// Split is a part of a source that can be parsed alone: whole records.
+type Split struct {
+	Number int
+	Data   []byte // of text; the receiver's to keep
+	Offset int64  // of Data in the text
+	Bytes  int64  // of the input that the split stands for, about
+	rows   *parquet.Split
+}
+
+// textReader reads the text of a source piece by piece and stitches it into splits.
+type textReader struct {
+	s       *Source
+	stream  io.ReadCloser         // of pieces that are read in order
+	cutter  *compress.BlockCutter // of blocks that are inflated side by side
+	cutFrom io.Closer
+	next    int64  // offset of the next range
+	back    *Piece // put back after sampling
+	begun   bool
+	ended   bool
+
+	stitcher csv.Stitcher
+	pending  []byte // of dialects that are cut in order
+	offset   int64  // of the next split in the text
+	number   int
+}
+
+// Next returns the next piece, or io.EOF after the last. Any other error means that the source was not read to its end;
+// the pieces before it are good.
+func (s *Source) Next() (*Piece, error) {
+	if s.at == nil && s.item.Seekable() {
+		at, err := s.item.OpenAt(s.ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.at = at
+	}
+	if s.Format == Parquet {
+		return s.nextRows()
+	}
+	if s.reader == nil {
+		r, err := s.openText()
+		if err != nil {
+			return nil, err
+		}
+		s.reader = r
+	}
+	return s.reader.nextPiece()
+}
+
+// end returns io.EOF, unless the input was changed while it was read.
+func (s *Source) end() error {
+	if err := s.item.Check(); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+func (s *Source) nextRows() (*Piece, error) {
+	if s.file == nil {
+		return nil, io.EOF
+	}
+	if s.next == 0 {
+		f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten})
+		if err != nil {
+			return nil, err
+		}
+		s.file = f
+	}
+	if s.next >= len(s.file.Splits()) {
+		return nil, s.end()
+	}
+	s.next++
+	return &Piece{source: s, rows: &s.file.Splits()[s.next-1]}, nil
+}
+
+// openText decides how the text is read: ranges of the file, blocks that can be inflated alone, or one stream.
+func (s *Source) openText() (*textReader, error) {
+	r := &textReader{s: s, next: s.text.offset, offset: s.text.offset}
+	if s.item.Seekable() && s.Compression == compress.None && !s.text.transcode {
+		return r, nil
+	}
+	raw, closer := s.text.headStream, s.text.closer
+	if s.item.Seekable() {
+		file, err := s.item.Open(s.ctx)
+		if err != nil {
+			return nil, err
+		}
+		raw, closer = file, file
+		if independent, err := s.independent(); err != nil {
+			file.Close()
+			return nil, err
+		} else if independent {
+			r.cutter, r.cutFrom = compress.NewBlockCutter(s.Compression, raw, s.Name), closer
+			return r, nil
+		}
+	}
+	unpacked, err := compress.NewReader(s.Compression, raw, s.Name)
+	if err != nil {
+		return nil, errors.Join(err, closer.Close())
+	}
+	r.stream = s.transcoded(unpacked, closer)
+	return r, nil
+}
+
+// independent reports whether the compressed file is a series of blocks.
+func (s *Source) independent() (bool, error) {
+	if s.Compression == compress.None || s.text.transcode {
+		return false, nil
+	}
+	head := make([]byte, min(4*headBytes, s.Size))
+	if n, err := s.at.ReadAt(head, 0); err != nil && n < len(head) {
+		return false, err
+	}
+	return compress.Independent(s.Compression, head), nil
+}
+
+// transcoded returns the text of a stream in UTF-8 if it must be made that, without the byte order mark then.
+func (s *Source) transcoded(r io.ReadCloser, under io.Closer) io.ReadCloser {
+	var text io.Reader = r
+	if s.text.transcode {
+		text = s.Encoding.NewReader(&skipping{r: r, n: s.text.bom})
+	}
+	return &closers{Reader: text, all: []io.Closer{r, under}}
+}
+
+// skipping drops the first n bytes.
+type skipping struct {
+	r io.Reader
+	n int
+}
+
+func (s *skipping) Read(p []byte) (int, error) {
+	for s.n > 0 {
+		n, err := s.r.Read(make([]byte, s.n))
+		if s.n -= n; err != nil {
+			return 0, err
+		}
+	}
+	return s.r.Read(p)
+}
+
+type closers struct {
+	io.Reader
+	all []io.Closer
+}
+
+func (c *closers) Close() (err error) {
+	for _, one := range c.all {
+		err = errors.Join(err, one.Close())
+	}
+	return err
+}
+
+func (r *textReader) close() (err error) {
+	if r.stream != nil {
+		err = r.stream.Close()
+	}
+	if r.cutFrom != nil {
+		err = errors.Join(err, r.cutFrom.Close())
+	}
+	return err
+}
+
+// slack is room behind a chunk for the head of the next one.
+const slack = 64 << 10
+
+func (r *textReader) nextPiece() (*Piece, error) {
+	if p := r.back; p != nil {
+		r.back = nil
+		return p, nil
+	}
+	p := &Piece{source: r.s, first: !r.begun}
+	r.begun = true
+	switch {
+	case r.ended && !r.s.Stream():
+		return nil, r.s.end()
+	case r.ended:
+		return nil, io.EOF
+	case r.cutter != nil:
+		return r.nextBlocks(p)
+	case r.stream != nil:
+		return r.nextChunk(p)
+	}
+	p.offset, p.length = r.next, int(min(int64(r.s.o.SplitBytes), r.s.Size-r.next))
+	if p.length <= 0 {
+		return nil, r.s.end()
+	}
+	r.next += int64(p.length)
+	return p, nil
+}
+
+func (r *textReader) nextBlocks(p *Piece) (*Piece, error) {
+	packed, err := r.cutter.Next()
+	if errors.Is(err, compress.ErrDependent) {
+		r.stream, r.cutter = r.cutter.Rest(), nil
+		return r.nextChunk(p)
+	}
+	if err == io.EOF {
+		return nil, r.s.end()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.packed = &packed
+	return p, nil
+}
+
+// nextChunk reads the next chunk of a stream. An error comes after the bytes before it.
+func (r *textReader) nextChunk(p *Piece) (*Piece, error) {
+	size := r.s.o.SplitBytes
+	if p.first && !r.s.text.transcode {
+		size += int(r.s.text.offset) // the header, which the first piece drops
+	}
+	p.data = make([]byte, size, size+slack)
+	n, err := io.ReadFull(r.stream, p.data)
+	p.data = p.data[:n]
+	switch {
+	case err == io.EOF && r.s.Stream():
+		r.ended = true
+		return nil, io.EOF
+	case err == io.EOF:
+		r.ended = true
+		return nil, r.s.end()
+	case err == io.ErrUnexpectedEOF:
+		r.ended = true
+	case err != nil && n == 0:
+		return nil, err
+	case err != nil:
+		r.stream = &closers{Reader: failing{err}, all: []io.Closer{r.stream}}
+	}
+	return p, nil
+}
+
+// failing is a reader that has met an error.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// Worker prepares pieces. Each goroutine has its own.
+type Worker struct{ inflater compress.Inflater }
+
+// Close releases the worker's memory.
+func (w *Worker) Close() { w.inflater.Close() }
+
+// Prepare reads the piece's bytes, inflates them and scans them for record ends. With an error, what came before it is
+// kept and Add gives it on.
+func (w *Worker) Prepare(p *Piece) (err error) {
+	s := p.source
+	switch {
+	case p.rows != nil:
+		return nil
+	case p.packed != nil:
+		p.data, err = w.inflater.Inflate(make([]byte, 0, p.packed.Bound+slack), *p.packed)
+		p.packed = nil
+	case p.data == nil:
+		p.data = make([]byte, p.length, p.length+slack)
+		n, readErr := s.at.ReadAt(p.data, p.offset)
+		if p.data = p.data[:n]; n < p.length {
+			err = fmt.Errorf("read %s at byte %d: %w", s.Name, p.offset+int64(n), readErr)
+		}
+	}
+	if p.first && !p.ranged() {
+		skip := int64(0)
+		if !s.text.transcode || s.text.offset > 0 {
+			skip = s.text.offset
+		}
+		if skip > int64(len(p.data)) {
+			return errors.Join(err, fmt.Errorf("read %s: the header ends behind the first block", s.Name))
+		}
+		p.data = p.data[skip:]
+	}
+	if s.Dialect.Parallel() {
+		p.scan = s.Dialect.Scan(p.data)
+	}
+	return err
+}
+
+// ranged reports whether the piece was read as a range, which begins behind the header.
+func (p *Piece) ranged() bool { return p.length > 0 }
+
+// Add puts the next piece, in the order of Next, behind the others and returns the splits that are whole now.
+func (s *Source) Add(p *Piece) ([]Split, error) {
+	if p.rows != nil {
+		return []Split{{Number: p.rows.Number, Bytes: p.rows.Bytes, rows: p.rows}}, nil
+	}
+	r := s.reader
+	var data []byte
+	if s.Dialect.Parallel() {
+		data = r.stitcher.Add(p.data, p.scan)
+	} else {
+		r.pending = append(r.pending, p.data...)
+		n := s.Dialect.LastEnd(r.pending)
+		data = r.pending[:n:n]
+		r.pending = append([]byte(nil), r.pending[n:]...)
+	}
+	if max(r.stitcher.Pending(), len(r.pending)) > MaxRecordBytes {
+		splits := append(r.split(data), s.Whole()...)
+		return splits, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never closes, or use --quote none",
+			s.Name, r.offset, MaxRecordBytes>>20)
+	}
+	return r.split(data), nil
+}
+
+// Whole returns the records that are whole so far when what follows them cannot be read; the one that is cut is left out.
+func (s *Source) Whole() []Split {
+	r := s.reader
+	if s.Format == Parquet || r == nil {
+		return nil
+	}
+	rest := append(r.stitcher.Rest(), r.pending...)
+	r.pending = nil
+	return r.split(rest[:s.Dialect.LastEnd(rest)])
+}
+
+// Finish returns the last splits when there are no more pieces.
+func (s *Source) Finish() []Split {
+	r := s.reader
+	if s.Format == Parquet || r == nil {
+		return nil
+	}
+	rest := append(r.stitcher.Rest(), r.pending...)
+	r.pending = nil
+	return r.split(rest)
+}
+
+func (r *textReader) split(data []byte) []Split {
+	if len(data) == 0 {
+		return nil
+	}
+	sp := Split{Number: r.number, Data: data[:len(data):len(data)], Offset: r.offset, Bytes: int64(len(data))}
+	r.number++
+	r.offset += int64(len(data))
+	return []Split{sp}
+}
+
+// Sample calls each with the first records of the source, about budget bytes of them, and returns how many bytes it
+// looked at: 0 only if there are no records. Errors of reading are left for the load to meet, after the records before
+// them. Suspend goes back to the start.
+func (s *Source) Sample(budget int, each func(*record.Record)) (read int, err error) {
+	var w Worker
+	defer w.Close()
+	used := make([]int, len(s.Columns))
+	for i := range used {
+		used[i] = i
+	}
+	look := func(splits []Split) { read += s.parseSample(splits, used, budget-read, each) }
+	for read < budget {
+		p, err := s.Next()
+		if err == io.EOF {
+			look(s.Finish())
+			return read, nil
+		}
+		if err == nil && s.Stream() {
+			return s.sampleStream(p, each)
+		}
+		var splits []Split
+		if err == nil {
+			prepareErr := w.Prepare(p)
+			splits, err = s.Add(p)
+			err = errors.Join(prepareErr, err)
+			look(splits)
+		}
+		if err != nil {
+			look(s.Whole())
+			return max(read, 1), nil
+		}
+	}
+	return read, nil
+}
+
+// sampleStream looks at the first chunk of a stream and puts it back.
+func (s *Source) sampleStream(p *Piece, each func(*record.Record)) (int, error) {
+	data := p.data
+	if !s.text.transcode || s.text.offset > 0 {
+		data = data[min(int(s.text.offset), len(data)):]
+	}
+	n := len(data)
+	if !s.reader.ended {
+		if s.Dialect.Parallel() {
+			// The last record may be cut: what follows the last line end is left out.
+			n = 0
+			for i := len(data) - 1; i >= 0 && n == 0; i-- {
+				if data[i] == s.Dialect.EOL {
+					n = i + 1
+				}
+			}
+		} else {
+			n = s.Dialect.LastEnd(data)
+		}
+	}
+	read := s.parseSample([]Split{{Data: data[:n]}}, nil, n, each)
+	s.reader.back = p
+	return max(read, len(data)), nil
+}
+
+func (s *Source) parseSample(splits []Split, used []int, budget int, each func(*record.Record)) (read int) {
+	parser := s.NewParser(used)
+	defer parser.Close()
+	for _, sp := range splits {
+		_, _, err := parser.Parse(sp, func(rec *record.Record) {
+			if sp.rows != nil || int(rec.Mark.Start) <= budget {
+				each(rec)
+			}
+		})
+		read += int(max(sp.Bytes, int64(len(sp.Data))))
+		if err != nil {
+			return read
+		}
+	}
+	return read
+}

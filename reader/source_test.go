@@ -1,0 +1,549 @@
+package reader
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
+
+	"tsimport/reader/convert"
+	tcsv "tsimport/reader/csv"
+	"tsimport/reader/input"
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// itemOf writes a file and finds it.
+func itemOf(t *testing.T, name string, content []byte) input.Item {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return found(t, path)
+}
+
+func found(t *testing.T, path string) input.Item {
+	t.Helper()
+	set, err := input.Expand(context.Background(), []string{path}, input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Items[0]
+}
+
+func streamOf(t *testing.T, content []byte) input.Item {
+	t.Helper()
+	set, err := input.Expand(context.Background(), []string{input.Stdin}, input.Options{Stdin: bytes.NewReader(content)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Items[0]
+}
+
+// valuesOf reads all records, each as its values by the source's columns; an unreadable one is its code.
+func valuesOf(t *testing.T, item input.Item, o Options) (columns []string, rows [][]string) {
+	t.Helper()
+	columns, rows, err := tryValues(item, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return columns, rows
+}
+
+func tryValues(item input.Item, o Options) (columns []string, rows [][]string, err error) {
+	s, err := Open(context.Background(), item, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer s.Close()
+	if _, err := s.Sample(200, func(*record.Record) {}); err != nil { // as a load does before it reads
+		return nil, nil, err
+	}
+	if err := s.Suspend(); err != nil {
+		return nil, nil, err
+	}
+	decode := s.Decode()
+	each := func(rec *record.Record) {
+		if rec.Bad != nil {
+			rows = append(rows, []string{rec.Bad.Code})
+			return
+		}
+		row := []string{}
+		for i := range rec.Fields {
+			text := convert.Text(&rec.Fields[i])
+			if decode != nil {
+				out, _ := decode(nil, []byte(text))
+				text = string(out)
+			}
+			row = append(row, text)
+		}
+		rows = append(rows, row)
+	}
+	var w Worker
+	defer w.Close()
+	used := make([]int, len(s.Columns))
+	for i := range used {
+		used[i] = i
+	}
+	p := s.NewParser(used)
+	defer p.Close()
+	for {
+		piece, err := s.Next()
+		splits := []Split(nil)
+		switch {
+		case errors.Is(err, io.EOF):
+			splits = s.Finish()
+		case err == nil:
+			if err = w.Prepare(piece); err == nil {
+				splits, err = s.Add(piece)
+			}
+		}
+		for _, sp := range splits {
+			if _, _, err := p.Parse(sp, each); err != nil {
+				return nil, nil, err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return s.Columns, rows, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// bgzf packs a text as blocks that can be inflated alone.
+func bgzf(text []byte, block int) []byte {
+	var out bytes.Buffer
+	for from := 0; ; from += block {
+		part := text[min(from, len(text)):min(from+block, len(text))]
+		var one bytes.Buffer
+		w := gzip.NewWriter(&one)
+		w.Extra = []byte{'B', 'C', 2, 0, 0, 0}
+		w.Write(part)
+		w.Close()
+		size := one.Len() - 1
+		packed := one.Bytes()
+		packed[16], packed[17] = byte(size), byte(size>>8)
+		out.Write(packed)
+		if len(part) == 0 {
+			return out.Bytes()
+		}
+	}
+}
+
+func zstdFrames(t *testing.T, text []byte, frame int) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	var out []byte
+	for from := 0; from < len(text); from += frame {
+		out = w.EncodeAll(text[from:min(from+frame, len(text))], out)
+	}
+	return out
+}
+
+func TestTheSameRecordsComeFromEveryWrapping(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
+	for i := range 30_000 {
+		fmt.Fprintf(&b, "%d,\"a \"\"quoted\"\" text,\nover %d lines\",%s\r\n", i, i%3, strings.Repeat("x", i%40))
+	}
+	text := b.Bytes()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Write(text)
+	w.Close()
+	wantColumns, want := valuesOf(t, itemOf(t, "in.csv", text), Options{SplitBytes: 64 << 20})
+	if len(want) != 30_000 || wantColumns[1] != "na\nme" {
+		t.Fatalf("%d records, columns %q", len(want), wantColumns)
+	}
+	for name, tt := range map[string]struct {
+		item input.Item
+		o    Options
+	}{
+		"small splits":       {itemOf(t, "in.csv", text), Options{SplitBytes: 777}},
+		"a stream":           {streamOf(t, text), Options{SplitBytes: 10_000}},
+		"gzip":               {itemOf(t, "in.csv", packed.Bytes()), Options{}}, // the name says nothing of it
+		"gzip in a stream":   {streamOf(t, packed.Bytes()), Options{SplitBytes: 5000}},
+		"BGZF":               {itemOf(t, "in.gz", bgzf(text, 40_000)), Options{}},
+		"zstd":               {itemOf(t, "in.zst", zstdFrames(t, text, len(text))), Options{}},
+		"zstd frames":        {itemOf(t, "in.zst", zstdFrames(t, text, 50_000)), Options{}},
+		"cut in order":       {itemOf(t, "in.csv", text), Options{SplitBytes: 999, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
+		"found dialect":      {itemOf(t, "in.csv", text), Options{Sniff: true}},
+		"a name that tricks": {itemOf(t, "in.jsonl", text), Options{Format: CSV}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			columns, got := valuesOf(t, tt.item, tt.o)
+			if diff := cmp.Diff(wantColumns, columns); diff != "" {
+				t.Error(diff)
+			}
+			if len(got) != len(want) {
+				t.Fatalf("%d records, want %d", len(got), len(want))
+			}
+			for i := range want {
+				if strings.Join(got[i], "|") != strings.Join(want[i], "|") {
+					t.Fatalf("record %d: %q, want %q", i, got[i], want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestTextInOtherEncodingsIsTheSameText(t *testing.T) {
+	want := [][]string{{"1", "中文"}, {"2", "a|\\é"}}
+	utf16 := func(s string, mark bool) []byte {
+		var b []byte
+		if mark {
+			b = append(b, 0xff, 0xfe)
+		}
+		for _, r := range s {
+			b = append(b, byte(r), byte(r>>8))
+		}
+		return b
+	}
+	text := "id,v\n1,中文\n2,a|\\é\n"
+	gb := []byte("id,v\n1,\xd6\xd0\xce\xc4\n2,a|\\\xa8\xa6\n")
+	for name, tt := range map[string]struct {
+		data []byte
+		o    Options
+	}{
+		"UTF-8":                  {[]byte(text), Options{}},
+		"UTF-16 with a mark":     {utf16(text, true), Options{}},
+		"UTF-16 without":         {utf16(text, false), Options{Encoding: "utf-16le"}},
+		"GBK":                    {gb, Options{Encoding: "gbk"}},
+		"GB18030 with a mark":    {append([]byte{0x84, 0x31, 0x95, 0x33}, gb...), Options{}},
+		"GBK, made UTF-8 to cut": {bytes.ReplaceAll(gb, []byte(","), []byte("\t")), Options{Encoding: "gbk", Dialect: tcsv.Dialect{Delimiter: "\t", Escape: '~'}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			columns, got := valuesOf(t, itemOf(t, "in.csv", tt.data), tt.o)
+			if diff := cmp.Diff(want, got); diff != "" || strings.Join(columns, ",") != "id,v" {
+				t.Errorf("columns %q (-want +got):\n%s", columns, diff)
+			}
+		})
+	}
+}
+
+func TestHeadersGiveUsableNames(t *testing.T) {
+	for text, want := range map[string]string{
+		"a,b,c\n":     "a b c",
+		"a,,c\n":      "a c2 c",
+		"a,a,a\n":     "a a_2 a_3",
+		"a,a_2,a\n":   "a a_2 a_3",
+		"c2,,x\n":     "c2 c2_2 x",
+		"a,a,a_2\n":   "a a_3 a_2",
+		"\n\r\na,b\n": "a b",
+	} {
+		columns, _ := valuesOf(t, itemOf(t, "in.csv", []byte(text)), Options{})
+		if got := strings.Join(columns, " "); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	for name, tt := range map[string]struct {
+		o    Options
+		want string
+		rows int
+	}{
+		"a header on line 3":  {Options{HeaderLine: 3}, "id v", 1},
+		"data from line 4 on": {Options{HeaderLine: 4, NoHeader: true}, "c1 c2", 1},
+		"names given":         {Options{HeaderLine: 4, NoHeader: true, Names: []string{"x", "y"}}, "x y", 1},
+	} {
+		columns, rows := valuesOf(t, itemOf(t, "in.csv", []byte("a title\n\nid,v\n1,2\n")), tt.o)
+		if got := strings.Join(columns, " "); got != tt.want || len(rows) != tt.rows {
+			t.Errorf("%s: %s, %q", name, got, rows)
+		}
+	}
+}
+
+func TestInputsThatCannotBeMeantAreRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text, want string
+		o          Options
+	}{
+		"empty":                        {"", "empty", Options{}},
+		"a byte order mark only":       {"\xef\xbb\xbf", "empty", Options{}},
+		"empty without a header":       {"", "--names", Options{NoHeader: true}},
+		"zip":                          {"PK\x03\x04rest of it", "zip", Options{}},
+		"UTF-32":                       {"\xff\xfe\x00\x00a\x00\x00\x00", "UTF-32", Options{}},
+		"a JSON array":                 {"[{\"a\":1}]", "JSON array", Options{Format: JSONLines}},
+		"no JSON at all":               {"a,b\n1,2\n", "JSON", Options{Format: JSONLines}},
+		"a header that never ends":     {"\"a,b\n", "quote", Options{}},
+		"two readings":                 {"a,b;c,d\n1,2;3,4\n", "2 ways", Options{Sniff: true}},
+		"names for another width":      {"1,2\n", "--names", Options{NoHeader: true, Names: []string{"a"}}},
+		"an encoding nobody knows":     {"a\n", "encoding", Options{Encoding: "klingon"}},
+		"no Parquet":                   {"a,b\n", "open", Options{Format: Parquet}},
+		"less lines than are left out": {"a\n", "line 5", Options{HeaderLine: 5}},
+	} {
+		_, _, err := tryValues(itemOf(t, "in", []byte(tt.text)), tt.o)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want an error with %q", name, err, tt.want)
+		}
+	}
+}
+
+func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
+	var b bytes.Buffer
+	for i := range 100_000 {
+		fmt.Fprintf(&b, "%d,some text\n", i)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Write(b.Bytes())
+	w.Close()
+	for name, data := range map[string][]byte{
+		"gzip cut short": packed.Bytes()[:packed.Len()/2],
+		"BGZF cut short": bgzf(b.Bytes(), 30_000)[:100_000],
+	} {
+		got := readAll(itemOf(t, "in.gz", data), Options{NoHeader: true})
+		if got.err == nil || got.rows < 1000 || got.bad != 0 {
+			t.Errorf("%s: %d rows, %d bad, %v", name, got.rows, got.bad, got.err)
+		}
+	}
+}
+
+func TestPartitionFoldersGiveColumns(t *testing.T) {
+	dir := t.TempDir()
+	for _, day := range []string{"2024-01-01", "__HIVE_DEFAULT_PARTITION__"} {
+		if err := os.MkdirAll(filepath.Join(dir, "dt="+day), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "dt="+day, "in.csv"), []byte("id\n1\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := input.Expand(context.Background(), []string{dir}, input.Options{PathColumns: true})
+	if err != nil || len(set.Items) != 2 {
+		t.Fatalf("%v, %d items", err, len(set.Items))
+	}
+	columns, first := valuesOf(t, set.Items[0], Options{})
+	_, second := valuesOf(t, set.Items[1], Options{})
+	if strings.Join(columns, ",") != "id,dt" || first[0][1]+second[0][1] != "2024-01-01" {
+		t.Errorf("%q, %q, %q", columns, first, second)
+	}
+}
+
+func TestTheAcidTestsStatedValues(t *testing.T) {
+	dir := filepath.Join(sharedData(t), "csv", "csv-spectrum", "csvs")
+	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
+	if err != nil || len(files) == 0 {
+		t.Skipf("no csv-spectrum: %v", err)
+	}
+	for _, path := range files {
+		expectation, err := os.ReadFile(filepath.Join(dir, "..", "json", strings.TrimSuffix(filepath.Base(path), ".csv")+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []map[string]string
+		if bytes.HasPrefix(expectation, []byte("{")) {
+			expectation = append(append([]byte("["), expectation...), ']')
+		}
+		if err := json.Unmarshal(expectation, &want); err != nil {
+			t.Fatal(err)
+		}
+		columns, rows := valuesOf(t, found(t, path), Options{})
+		correct(filepath.Base(path), want)
+		var got []map[string]string
+		for _, row := range rows {
+			object := map[string]string{}
+			for i, v := range row {
+				object[columns[i]] = v
+			}
+			got = append(got, object)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", filepath.Base(path), diff)
+		}
+	}
+}
+
+// correct makes the stated values those of the files as they are stored: one lost its CRs on the way into its repository,
+// another states a telephone number that its file does not have.
+func correct(name string, want []map[string]string) {
+	for _, row := range want {
+		switch name {
+		case "newlines_crlf.csv":
+			row["a"] = strings.ReplaceAll(row["a"], "\r", "")
+		case "location_coordinates.csv":
+			row["Contact Phone Number"] = "2095257564"
+		}
+	}
+}
+
+func TestTheCompressedVariantsAreTheFile(t *testing.T) {
+	dir := sharedData(t)
+	columns, want := valuesOf(t, found(t, filepath.Join(dir, "real/kylo/csv/userdata1.csv")), Options{})
+	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []manifestFile
+	if err := json.Unmarshal(text, &files); err != nil {
+		t.Fatal(err)
+	}
+	variants := 0
+	for _, f := range files {
+		if !strings.HasPrefix(f.Path, "real/compressed-cli/") || f.Expected != "ok" {
+			continue
+		}
+		variants++
+		gotColumns, got := valuesOf(t, found(t, filepath.Join(dir, f.Path)), Options{})
+		if diff := cmp.Diff(want, got); diff != "" || !cmp.Equal(columns, gotColumns) {
+			t.Errorf("%s (-want +got):\n%s", f.Path, diff)
+		}
+	}
+	if variants == 0 {
+		t.Error("no variants")
+	}
+}
+
+// benchmarkText is a student-card like text.
+func benchmarkText(lines int) []byte {
+	return []byte("CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n" +
+		strings.Repeat("2000000360,C791,928087,100001,21.58,2024-01-01T00:00:00Z,notebook\n", lines))
+}
+
+// BenchmarkCSV compares parsing, and parsing with conversion to typed values, with encoding/csv alone.
+func BenchmarkCSV(b *testing.B) {
+	const lines = 50_000
+	data := benchmarkText(lines)
+	report := func(b *testing.B) {
+		b.SetBytes(int64(len(data)))
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/lines, "ns/row")
+	}
+	b.Run("encoding-csv", func(b *testing.B) {
+		for b.Loop() {
+			r := csv.NewReader(bytes.NewReader(data))
+			r.ReuseRecord = true
+			for _, err := r.Read(); err == nil; _, err = r.Read() {
+			}
+		}
+		report(b)
+	})
+	b.Run("parse", func(b *testing.B) {
+		p := tcsv.NewParser(tcsv.Default)
+		for b.Loop() {
+			p.Reset(data)
+			for _, ok := p.Next(); ok; _, ok = p.Next() {
+			}
+		}
+		report(b)
+	})
+	b.Run("parse-and-convert", func(b *testing.B) {
+		types := []table.Type{table.Integer, table.String, table.Integer, table.Integer, table.Double, table.String, table.String}
+		names := []string{"CardID", "SellerID", "DeviceID", "OrderNumber", "Amount", "OrderTime", "Item"}
+		var columns []table.Column
+		for i, name := range names {
+			columns = append(columns, table.Column{Source: name, Name: name, Type: types[i], Exact: true})
+		}
+		c, err := convert.New(names, columns, convert.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		p := tcsv.NewParser(tcsv.Default)
+		for b.Loop() {
+			p.Reset(data)
+			p.Next()
+			for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+				if _, why := c.Convert(rec); why != nil {
+					b.Fatal(why)
+				}
+			}
+		}
+		report(b)
+	})
+}
+
+// BenchmarkWorkers parses and converts one large CSV, chunk scans included, with one and with two workers.
+func BenchmarkWorkers(b *testing.B) {
+	const lines = 400_000
+	data := benchmarkText(lines)
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprint(workers), func(b *testing.B) {
+			for b.Loop() {
+				if n := parseWith(b, data, workers); n != lines+1 {
+					b.Fatalf("%d records", n)
+				}
+			}
+			b.SetBytes(int64(len(data)))
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/lines, "ns/row")
+		})
+	}
+}
+
+// parseWith scans, stitches and parses a text as the pipeline does, with so many workers.
+func parseWith(b *testing.B, data []byte, workers int) (records int64) {
+	const size = DefaultSplitBytes
+	var total atomic.Int64
+	type task struct {
+		chunk []byte
+		scan  chan tcsv.Scan
+		split []byte
+	}
+	work := make(chan task, 2*workers)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			p := tcsv.NewParser(tcsv.Default)
+			names := []string{"a", "b", "c", "d", "e", "f", "g"}
+			var columns []table.Column
+			for _, name := range names {
+				columns = append(columns, table.Column{Source: name, Name: name, Type: table.String})
+			}
+			c, err := convert.New(names, columns, convert.Options{})
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			for t := range work {
+				if t.scan != nil {
+					t.scan <- tcsv.Default.Scan(t.chunk)
+					continue
+				}
+				p.Reset(t.split)
+				for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+					if _, why := c.Convert(rec); why != nil {
+						b.Error(why)
+					}
+				}
+				total.Add(int64(p.Records()))
+			}
+		})
+	}
+	scans := make(chan task, 4*workers)
+	go func() {
+		for from := 0; from < len(data); from += size {
+			chunk := append(make([]byte, 0, size+slack), data[from:min(from+size, len(data))]...)
+			t := task{chunk: chunk, scan: make(chan tcsv.Scan, 1)}
+			scans <- t
+			work <- t
+		}
+		close(scans)
+	}()
+	var s tcsv.Stitcher
+	for t := range scans {
+		if split := s.Add(t.chunk, <-t.scan); len(split) > 0 {
+			work <- task{split: split}
+		}
+	}
+	work <- task{split: s.Rest()}
+	close(work)
+	group.Wait()
+	return total.Load()
+}
