@@ -22,6 +22,7 @@ type Plan struct {
 	Create   bool     // the table does not exist yet
 	Bytes    int64    // of all inputs, -1 when one is a stream
 	Warnings []string // for the user, a sentence each
+	Notes    []string // what was found out about the inputs, for the user
 
 	sources []*source
 	headers []runfolder.Header
@@ -136,6 +137,9 @@ func (p *planner) openInputs(ctx context.Context) error {
 		}
 		p.plan.sources = append(p.plan.sources, &source{Source: s, header: p.headerOf(s)})
 		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
+		if options.Sniff && s.Format == reader.CSV {
+			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
+		}
 		if s.Size < 0 || p.plan.Bytes < 0 {
 			p.plan.Bytes = -1
 		} else {

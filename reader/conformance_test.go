@@ -172,7 +172,20 @@ var update = flag.Bool("update", false, "write the results into docs/inputs.md")
 // TestEveryFileOfTheManifest reads every file of the shared data: those that must load give the stated rows, those that
 // must be refused are refused, and none panics. What differs has a documented reason.
 func TestEveryFileOfTheManifest(t *testing.T) {
-	dir := sharedData(t)
+	results, reasons := conform(t, sharedData(t))
+	checkTable(t, results, reasons)
+}
+
+// TestEveryFileOfTheOwnManifest does the same with the part of it that is always there.
+func TestEveryFileOfTheOwnManifest(t *testing.T) {
+	results, _ := conform(t, "testdata")
+	if r := results["csv, ok"]; r == nil || r.read < 30 {
+		t.Errorf("hardly anything was read: %+v", r)
+	}
+}
+
+func conform(t *testing.T, dir string) (results map[string]*result, reasons map[string]int) {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -181,8 +194,7 @@ func TestEveryFileOfTheManifest(t *testing.T) {
 	if err := json.Unmarshal(text, &files); err != nil {
 		t.Fatal(err)
 	}
-	results := map[string]*result{}
-	reasons := map[string]int{}
+	results, reasons = map[string]*result{}, map[string]int{}
 	for _, f := range files {
 		if f.Expected == "" || f.Format == "doc" || f.Format == "expectation" || f.Format == "zip" {
 			continue
@@ -212,7 +224,7 @@ func TestEveryFileOfTheManifest(t *testing.T) {
 		}
 		t.Errorf("%s [%s %s %s]: %s; note: %.90s", f.Path, f.Format, f.Compression, f.Encoding, problem, f.Note)
 	}
-	checkTable(t, results, reasons)
+	return results, reasons
 }
 
 // result counts the files of one format and expectation.

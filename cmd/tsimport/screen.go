@@ -51,6 +51,9 @@ func (s *screen) line(format string, a ...any) {
 
 // plan shows what is about to be done, then begins to show progress.
 func (s *screen) plan(p *pipeline.Plan) {
+	for _, n := range p.Notes {
+		s.line("%s", n)
+	}
 	for _, w := range p.Warnings {
 		s.line("warning: %s", w)
 	}

@@ -2,10 +2,12 @@ package convert
 
 import (
 	"math"
+	"strconv"
 	"testing"
 	_ "time/tzdata"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"tsimport/reader/record"
 	"tsimport/table"
@@ -116,6 +118,22 @@ func TestTextFitsOrIsRefusedAndNeverChanged(t *testing.T) {
 		{table.Column{Type: table.Any}, "007", str("007"), ""},
 	} {
 		check(t, tt.col, text(tt.text), tt.want, tt.code)
+	}
+}
+
+func TestPlainlyCanonicalTextIsCanonical(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`-?[0-9]{1,12}(\.[0-9]{0,8})?`).Draw(t, "text")
+		if !plainlyCanonical([]byte(text)) {
+			return
+		}
+		f, err := strconv.ParseFloat(text, 64)
+		if got := string(table.AppendDouble(nil, f)); err != nil || got != text {
+			t.Fatalf("%s prints as %s", text, got)
+		}
+	})
+	if !plainlyCanonical([]byte("21.58")) || plainlyCanonical([]byte("10.50")) || plainlyCanonical([]byte("5.")) || plainlyCanonical([]byte("007")) {
+		t.Error("usual texts are not told apart")
 	}
 }
 

@@ -40,6 +40,7 @@ type Converter struct {
 	index   []int // field of the record for each column
 	version int   // field with the version, -1 without
 	width   int   // fields a record must have
+	asItIs  bool  // fields are neither trimmed nor decoded
 	nulls   [][]byte
 	values  []table.Value
 	stamps  []int64
@@ -54,6 +55,7 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 		place[n] = i
 	}
 	c := &Converter{o: o, columns: columns, width: len(names), version: -1, values: make([]table.Value, len(columns))}
+	c.asItIs = !o.Trim && o.Decode == nil
 	for _, col := range columns {
 		i, ok := place[col.Source]
 		if !ok {
@@ -163,7 +165,12 @@ func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Recor
 	}
 	d := &rec.Fields[field]
 	var text record.Datum
-	if d.Kind == record.Text {
+	if d.Kind == record.Text && c.asItIs {
+		if c.isNull(d) {
+			*v = table.Value{}
+			return nil
+		}
+	} else if d.Kind == record.Text {
 		var why *table.Reason
 		if text, why = c.text(d); why != nil {
 			why.Column, why.Value = col.Name, table.Show(d.Bytes)

@@ -194,7 +194,7 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 	if f == 0 && significant {
 		return outOfRange("the number is too small for a double")
 	}
-	if exact {
+	if exact && !plainlyCanonical(text) {
 		from := len(c.scratch)
 		c.scratch = table.AppendDouble(c.scratch, f)
 		if !bytes.Equal(c.scratch[from:], text) {
@@ -203,6 +203,29 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 	}
 	*v = table.Value{Type: table.Double, Double: f}
 	return nil
+}
+
+// plainlyCanonical recognises the usual canonical texts without printing the number again: a decimal of at most 15
+// significant digits is what its double prints as, if it has no zeros to spare and needs no exponent.
+func plainlyCanonical(text []byte) bool {
+	if len(text) > 0 && text[0] == '-' {
+		text = text[1:]
+	}
+	n := len(text)
+	if n == 0 || n > 15 || text[0] < '1' || text[0] > '9' {
+		return false // a leading zero, as in 0.5 and 0.0000001, is left to the exact way
+	}
+	point := false
+	for _, b := range text {
+		switch {
+		case b >= '0' && b <= '9':
+		case b == '.' && !point:
+			point = true
+		default:
+			return false
+		}
+	}
+	return !point || text[n-1] != '0' && text[n-1] != '.'
 }
 
 var booleanWords = map[string]int64{
