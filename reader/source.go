@@ -269,7 +269,6 @@ func (s *Source) Stream() bool { return !s.item.Seekable() }
 // lazy opens its input when it is first read: opening a pipe waits for a writer.
 type lazy struct {
 	open func() (io.ReadCloser, error)
-	done chan struct{}
 	r    io.ReadCloser
 }
 
