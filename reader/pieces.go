@@ -8,7 +8,6 @@ import (
 	"tsimport/reader/compress"
 	"tsimport/reader/csv"
 	"tsimport/reader/parquet"
-	"tsimport/reader/record"
 )
 
 // Piece is a part of a source on its way to splits: Next makes it, Prepare does the work that needs no order, Add puts
@@ -357,81 +356,4 @@ func (r *textReader) split(data []byte) []Split {
 	r.number++
 	r.offset += int64(len(data))
 	return []Split{sp}
-}
-
-// Sample calls each with the first records of the source, about budget bytes of them, and returns how many bytes it
-// looked at: 0 only if there are no records. Errors of reading are left for the load to meet, after the records before
-// them. Suspend goes back to the start.
-func (s *Source) Sample(budget int, each func(*record.Record)) (read int, err error) {
-	var w Worker
-	defer w.Close()
-	used := make([]int, len(s.Columns))
-	for i := range used {
-		used[i] = i
-	}
-	look := func(splits []Split) { read += s.parseSample(splits, used, budget-read, each) }
-	for read < budget {
-		p, err := s.Next()
-		if err == io.EOF {
-			look(s.Finish())
-			return read, nil
-		}
-		if err == nil && s.Stream() {
-			return s.sampleStream(p, each)
-		}
-		var splits []Split
-		if err == nil {
-			prepareErr := w.Prepare(p)
-			splits, err = s.Add(p)
-			err = errors.Join(prepareErr, err)
-			look(splits)
-		}
-		if err != nil {
-			look(s.Whole())
-			return max(read, 1), nil
-		}
-	}
-	return read, nil
-}
-
-// sampleStream looks at the first chunk of a stream and puts it back.
-func (s *Source) sampleStream(p *Piece, each func(*record.Record)) (int, error) {
-	data := p.data
-	if !s.text.transcode || s.text.offset > 0 {
-		data = data[min(int(s.text.offset), len(data)):]
-	}
-	n := len(data)
-	if !s.reader.ended {
-		if s.Dialect.Parallel() {
-			// The last record may be cut: what follows the last line end is left out.
-			n = 0
-			for i := len(data) - 1; i >= 0 && n == 0; i-- {
-				if data[i] == s.Dialect.EOL {
-					n = i + 1
-				}
-			}
-		} else {
-			n = s.Dialect.LastEnd(data)
-		}
-	}
-	read := s.parseSample([]Split{{Data: data[:n]}}, nil, n, each)
-	s.reader.back = p
-	return max(read, len(data)), nil
-}
-
-func (s *Source) parseSample(splits []Split, used []int, budget int, each func(*record.Record)) (read int) {
-	parser := s.NewParser(used)
-	defer parser.Close()
-	for _, sp := range splits {
-		_, _, err := parser.Parse(sp, func(rec *record.Record) {
-			if sp.rows != nil || int(rec.Mark.Start) <= budget {
-				each(rec)
-			}
-		})
-		read += int(max(sp.Bytes, int64(len(sp.Data))))
-		if err != nil {
-			return read
-		}
-	}
-	return read
 }
