@@ -12,8 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -472,82 +470,4 @@ func BenchmarkCSV(b *testing.B) {
 		}
 		report(b)
 	})
-}
-
-// BenchmarkWorkers parses and converts one large CSV, chunk scans included, with one and with two workers.
-func BenchmarkWorkers(b *testing.B) {
-	const lines = 400_000
-	data := benchmarkText(lines)
-	for _, workers := range []int{1, 2} {
-		b.Run(fmt.Sprint(workers), func(b *testing.B) {
-			for b.Loop() {
-				if n := parseWith(b, data, workers); n != lines+1 {
-					b.Fatalf("%d records", n)
-				}
-			}
-			b.SetBytes(int64(len(data)))
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/lines, "ns/row")
-		})
-	}
-}
-
-// parseWith scans, stitches and parses a text as the pipeline does, with so many workers.
-func parseWith(b *testing.B, data []byte, workers int) (records int64) {
-	const size = DefaultSplitBytes
-	var total atomic.Int64
-	type task struct {
-		chunk []byte
-		scan  chan tcsv.Scan
-		split []byte
-	}
-	work := make(chan task, 2*workers)
-	var group sync.WaitGroup
-	for range workers {
-		group.Go(func() {
-			p := tcsv.NewParser(tcsv.Default)
-			names := []string{"a", "b", "c", "d", "e", "f", "g"}
-			var columns []table.Column
-			for _, name := range names {
-				columns = append(columns, table.Column{Source: name, Name: name, Type: table.String})
-			}
-			c, err := convert.New(names, columns, convert.Options{})
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			for t := range work {
-				if t.scan != nil {
-					t.scan <- tcsv.Default.Scan(t.chunk)
-					continue
-				}
-				p.Reset(t.split)
-				for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-					if _, why := c.Convert(rec); why != nil {
-						b.Error(why)
-					}
-				}
-				total.Add(int64(p.Records()))
-			}
-		})
-	}
-	scans := make(chan task, 4*workers)
-	go func() {
-		for from := 0; from < len(data); from += size {
-			chunk := append(make([]byte, 0, size+slack), data[from:min(from+size, len(data))]...)
-			t := task{chunk: chunk, scan: make(chan tcsv.Scan, 1)}
-			scans <- t
-			work <- t
-		}
-		close(scans)
-	}()
-	var s tcsv.Stitcher
-	for t := range scans {
-		if split := s.Add(t.chunk, <-t.scan); len(split) > 0 {
-			work <- task{split: split}
-		}
-	}
-	work <- task{split: s.Rest()}
-	close(work)
-	group.Wait()
-	return total.Load()
 }
