@@ -17,7 +17,7 @@ const (
 // infer gives a type to every column that has none, from a sample of every input.
 func (p *planner) infer() error {
 	s := p.plan.Schema
-	first := p.plan.sources[0].Columns
+	first := p.columns
 	in := convert.NewInference(len(first), p.cfg.Read.Convert)
 	p.plan.empty = true
 	share := max(sampleBytes/len(p.plan.sources), minSampleBytes)

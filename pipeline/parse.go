@@ -152,12 +152,13 @@ func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
 
 // parser is one worker of the reading stages: it prepares pieces, and makes rows of the records of splits.
 type parser struct {
-	plan    *Plan
-	cfg     *Config
-	encoder *encode.Encoder
-	worker  reader.Worker
-	sources map[*source]*sourceParser
-	growth  float64 // encoded bytes per input byte of the last block
+	plan     *Plan
+	cfg      *Config
+	encoder  *encode.Encoder
+	worker   reader.Worker
+	sources  map[*source]*sourceParser
+	integers map[string]bool // input columns that are loaded as plain integers
+	growth   float64         // encoded bytes per input byte of the last block
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -171,8 +172,8 @@ func newParser(plan *Plan, cfg *Config) *parser {
 	encoder.Window = plan.window(cfg)
 	return &parser{
 		plan: plan, cfg: cfg, encoder: encoder,
-		sources: map[*source]*sourceParser{},
-		growth:  3,
+		sources: map[*source]*sourceParser{}, integers: plan.integers(),
+		growth: 3,
 	}
 }
 
@@ -245,7 +246,7 @@ func (p *parser) parse(j *job) (*table.Block, error) {
 		if why != nil {
 			b.RejectAt(rec.Mark, *why)
 			if b.Raw == nil {
-				b.Rejects[len(b.Rejects)-1].Raw = appendRecord(nil, j.source.Columns, rec)
+				b.Rejects[len(b.Rejects)-1].Raw = appendRecord(nil, j.source.Columns, rec, p.integers)
 			}
 		}
 	})

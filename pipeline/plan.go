@@ -41,6 +41,8 @@ type planner struct {
 	cfg     *Config
 	plan    *Plan
 	sampled struct{ records, bytes int }
+	all     []string // columns of all inputs, in the order in which they first come
+	columns []string // of them, those that are loaded
 }
 
 // makePlan opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made.
@@ -50,6 +52,7 @@ func makePlan(ctx context.Context, cfg *Config, admin *client.Admin) (*Plan, err
 		p.checkFlags,
 		func() error { return p.openInputs(ctx) },
 		func() error { return p.describeTable(admin) },
+		p.joinColumns,
 		p.settleSchema,
 		p.checkSchema,
 		p.infer,
@@ -63,6 +66,17 @@ func makePlan(ctx context.Context, cfg *Config, admin *client.Admin) (*Plan, err
 	}
 	p.warn()
 	return p.plan, nil
+}
+
+// integers returns the input columns that are loaded as integers of their own.
+func (p *Plan) integers() map[string]bool {
+	set := map[string]bool{}
+	for _, c := range p.Schema.Columns {
+		if c.Type == table.Integer && c.Time == nil {
+			set[c.Source] = true
+		}
+	}
+	return set
 }
 
 // window says which timestamps the table takes now.
@@ -145,9 +159,6 @@ func (p *planner) openInputs(ctx context.Context) error {
 		} else {
 			p.plan.Bytes += s.Size
 		}
-		if err := sameColumns(p.plan.sources[0].Source, s); err != nil {
-			return err
-		}
 		// Thousands of inputs must not hold thousands of open files.
 		if err := s.Suspend(); err != nil {
 			return fmt.Errorf("close input %s: %w", item.Name, err)
@@ -172,23 +183,39 @@ func (p *planner) headerOf(s *reader.Source) int {
 		kind = ".ndjson"
 	}
 	for i, h := range p.plan.headers {
-		if string(h.Text) == string(s.Header) && h.Kind == kind {
+		if string(h.Text) == string(s.Header) && h.Kind == kind && h.Dir == s.Folder() {
 			return i
 		}
 	}
-	p.plan.headers = append(p.plan.headers, runfolder.Header{Text: s.Header, Kind: kind})
+	p.plan.headers = append(p.plan.headers, runfolder.Header{Text: s.Header, Kind: kind, Dir: s.Folder()})
 	return len(p.plan.headers) - 1
 }
 
-// sameColumns refuses a source whose columns are not those of the first; their order may differ.
-func sameColumns(first, s *reader.Source) error {
-	for _, pair := range [][2]*reader.Source{{first, s}, {s, first}} {
-		if pair[1].Format == reader.JSONLines {
-			continue // an object need not have every member
+// joinColumns finds the columns that are loaded, of all inputs together. An input that lacks one is refused; but an
+// object of JSON lines need not have every member.
+func (p *planner) joinColumns() error {
+	owner := map[string]string{}
+	for _, s := range p.plan.sources {
+		for _, c := range s.Columns {
+			if _, known := owner[c]; known {
+				continue
+			}
+			owner[c] = s.Name
+			p.all = append(p.all, c)
+			if p.wanted(c) || p.isKeyName(p.rename(c)) {
+				p.columns = append(p.columns, c)
+			}
 		}
-		for _, c := range pair[0].Columns {
-			if !slices.Contains(pair[1].Columns, c) {
-				return usagef("%s has no column %q, which %s has; files loaded together need the same columns", pair[1].Name, c, pair[0].Name)
+	}
+	for _, s := range p.plan.sources {
+		if s.Format == reader.JSONLines {
+			s.AddColumns(p.columns)
+			continue
+		}
+		for _, c := range p.columns {
+			if !slices.Contains(s.Columns, c) {
+				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them apart",
+					s.Name, c, owner[c])
 			}
 		}
 	}

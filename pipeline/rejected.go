@@ -13,8 +13,9 @@ import (
 
 // Rejected records of formats that are no text are kept as JSON lines, which load again.
 
-// appendRecord appends a record as a line of JSON. Fields that were not read are left out.
-func appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
+// appendRecord appends a record as a line of JSON. Fields that were not read are left out. Times and decimals that are
+// loaded as integers are written as those.
+func appendRecord(dst []byte, columns []string, rec *record.Record, integers map[string]bool) []byte {
 	dst = append(dst, '{')
 	first := true
 	for i := range rec.Fields {
@@ -27,6 +28,12 @@ func appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
 		}
 		first = false
 		dst = append(appendString(dst, columns[i]), ':')
+		if integers[columns[i]] {
+			if n, ok := convert.Integer(d); ok {
+				dst = strconv.AppendInt(dst, n, 10)
+				continue
+			}
+		}
 		switch d.Kind {
 		case record.Number, record.JSON:
 			dst = append(dst, d.Bytes...)

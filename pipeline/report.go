@@ -28,18 +28,19 @@ const (
 // Report is what became of a load: the summary.json of its run folder. Read = Written + Rejected + Superseded +
 // Unfinished, or the run has failed.
 type Report struct {
-	State        string         `json:"state"`
-	ExitCode     int            `json:"exit_code"`
-	Error        string         `json:"error,omitempty"`
-	Target       string         `json:"target"`
-	Table        string         `json:"table"`
-	Created      bool           `json:"created"` // the run made the table
-	DryRun       bool           `json:"dry_run"` // rows that would have been written count as unfinished
-	RunDir       string         `json:"run_dir"`
-	RejectsFiles []string       `json:"rejects_files,omitempty"` // with rejected records, the file with the reasons last
-	Command      string         `json:"command,omitempty"`
-	Inputs       []string       `json:"inputs"`
-	Schema       []ReportColumn `json:"schema"`
+	State           string         `json:"state"`
+	ExitCode        int            `json:"exit_code"`
+	Error           string         `json:"error,omitempty"`
+	Target          string         `json:"target"`
+	Table           string         `json:"table"`
+	Created         bool           `json:"created"` // the run made the table
+	DryRun          bool           `json:"dry_run"` // rows that would have been written count as unfinished
+	RunDir          string         `json:"run_dir"`
+	RejectsFiles    []string       `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
+	RejectsEncoding string         `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
+	Command         string         `json:"command,omitempty"`
+	Inputs          []string       `json:"inputs"`
+	Schema          []ReportColumn `json:"schema"`
 
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`

@@ -87,6 +87,11 @@ func newReport(cfg *Config, plan *Plan, start time.Time) *Report {
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
 		Command: cfg.Command, Inputs: cfg.Inputs, Started: start.UTC(),
 	}
+	for _, s := range plan.sources {
+		if e := s.RejectsEncoding(); e != "" {
+			r.RejectsEncoding = e
+		}
+	}
 	for i, c := range plan.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
 			Source: c.Source, Name: c.Name, Type: c.Type.String(), Key: i < len(plan.Schema.Key), Inferred: c.Inferred,

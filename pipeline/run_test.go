@@ -362,6 +362,62 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 	}
 }
 
+func TestInputsOfSeveralFormatsLoadTogether(t *testing.T) {
+	w := newWorld(t)
+	some := w.file("some.jsonl", "{\"id\":\"1\",\"y\":\"b\"}\n")
+	other := w.file("other.jsonl", "{\"x\":\"c\",\"id\":\"2\"}\n")
+	csv := w.file("in.csv", "y,id,x\nd,3,e\n")
+	want := contents{"1": {"y": "b"}, "2": {"x": "c"}, "3": {"x": "e", "y": "d"}}
+	for _, inputs := range [][]string{{some, other, csv}, {csv, other, some}, {other, csv, some}} {
+		w := newWorld(t)
+		w.load(w.config(inputs...))
+		w.wantRows(want)
+	}
+	narrow := w.file("narrow.csv", "id,x\n4,f\n")
+	for _, inputs := range [][]string{{narrow, some}, {some, narrow}, {csv, narrow}} {
+		if _, err := Run(context.Background(), w.config(inputs...)); !isUsage(err) || !strings.Contains(err.Error(), "narrow.csv has no column \"y\"") {
+			t.Errorf("%q: %v", inputs, err)
+		}
+		cfg := w.config(inputs...)
+		cfg.Columns.Exclude = []string{"y"}
+		cfg.RunDir = t.TempDir()
+		w.load(cfg)
+	}
+}
+
+func TestRejectsOfPartitionFoldersLoadAgain(t *testing.T) {
+	w := newWorld(t)
+	for _, day := range []string{"2024-01-01", "a%2Fb"} {
+		if err := os.MkdirAll(filepath.Join(w.dir, "in", "dt="+day), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		w.file("in/dt="+day+"/in.csv", "id,n\nk,bad\nok,1\n")
+	}
+	cfg := w.config(filepath.Join(w.dir, "in"))
+	cfg.Read.Find.PathColumns = true
+	cfg.Columns.Types["n"] = Type{Type: table.Integer}
+	cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "dt", Type: table.String})
+	r := w.load(cfg)
+	if r.Written != 2 || r.Rejected != 2 || len(r.RejectsFiles) != 3 {
+		t.Fatalf("%+v", r)
+	}
+	for _, path := range r.RejectsFiles[:2] {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("bad"), []byte("2")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := cfg
+	again.Inputs, again.RunDir = r.RejectsFiles[:2], filepath.Join(w.dir, "again")
+	w.load(again)
+	w.wantRows(contents{
+		"k/2024-01-01": {"n": "2"}, "ok/2024-01-01": {"n": "1"}, "k/a/b": {"n": "2"}, "ok/a/b": {"n": "1"},
+	})
+}
+
 func TestAnEarlierRunInTheFolderIsKept(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n,2\n"))

@@ -10,8 +10,8 @@ import (
 // settleSchema finds the table's key among the input's columns and decides which other columns are attributes.
 // Types are still those the user or the table gave; Null ones are inferred later.
 func (p *planner) settleSchema() error {
-	columns := p.plan.sources[0].Columns
-	if err := p.checkNamed(columns); err != nil {
+	columns := p.columns
+	if err := p.checkNamed(p.all); err != nil {
 		return err
 	}
 	s := &table.Schema{Table: p.cfg.Target.Table, Key: slices.Clone(p.cfg.Target.Key)}
@@ -30,11 +30,11 @@ func (p *planner) settleSchema() error {
 		src, ok := bySource[k.Name]
 		if !ok {
 			hint := "check --pk, or use --rename old=new if the column has another name"
-			if len(columns) == 1 {
+			if len(p.all) == 1 {
 				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
 			}
 			return usagef("no column %q in %s, which is to be a primary-key column of table %s (the file has %q); %s",
-				k.Name, p.plan.sources[0].Name, s.Table, firstOf(columns), hint)
+				k.Name, p.plan.sources[0].Name, s.Table, firstOf(p.all), hint)
 		}
 		if slices.Contains(p.cfg.Columns.Exclude, src) {
 			return usagef("--exclude %s: the column is part of the primary key", src)
@@ -173,7 +173,7 @@ func (p *planner) column(src, name string) (table.Column, error) {
 		return col, usagef("%s: %v", p.plan.sources[0].Name, err)
 	}
 	t, ok := p.cfg.Columns.Types[src]
-	if !ok && !slices.Contains(p.plan.sources[0].Columns, name) {
+	if !ok && !slices.Contains(p.all, name) {
 		t = p.cfg.Columns.Types[name] // by its new name, unless that is another input column's
 	}
 	col.Type, col.Hex, col.Time = t.Type, t.Hex, t.Time

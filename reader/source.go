@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"slices"
+	"strings"
 
 	"tsimport/reader/charset"
 	"tsimport/reader/compress"
@@ -215,11 +218,49 @@ func (s *Source) Decode() func(dst, src []byte) ([]byte, int) {
 	return s.Encoding.Decode
 }
 
+// AddColumns adds columns that other inputs have to those of JSON lines, whose objects need not have them. It is to be
+// called before parsers are made.
+func (s *Source) AddColumns(names []string) {
+	own := s.Columns[:len(s.Columns)-len(s.fixed)]
+	fixed := slices.Clone(s.Columns[len(own):])
+	for _, name := range names {
+		if !slices.Contains(s.Columns, name) {
+			own = append(own, name)
+		}
+	}
+	s.Columns = append(own, fixed...)
+}
+
+// Folder returns the partition folders that give the source columns, as a path: where its rejected records are kept they
+// give them again.
+func (s *Source) Folder() string {
+	var parts []string
+	for _, c := range s.fixed {
+		value := c.Value
+		if c.Null {
+			value = "__HIVE_DEFAULT_PARTITION__"
+		}
+		parts = append(parts, url.PathEscape(c.Name)+"="+url.PathEscape(value))
+	}
+	return strings.Join(parts, "/")
+}
+
 // SetSplitBytes changes the size of splits not read yet.
 func (s *Source) SetSplitBytes(n int) { s.o.SplitBytes = n }
 
 // SplitBytes returns the size of splits.
 func (s *Source) SplitBytes() int { return s.o.SplitBytes }
+
+// RejectsEncoding returns the encoding of the source's records as they are delivered; empty for plain UTF-8.
+func (s *Source) RejectsEncoding() string {
+	switch {
+	case s.text.transcode:
+		return "utf-8"
+	case s.text.decode:
+		return s.Encoding.Name()
+	}
+	return ""
+}
 
 // HeaderLines returns the number of lines before the first data record.
 func (s *Source) HeaderLines() int { return s.text.lines }

@@ -314,6 +314,29 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 			t.Errorf("%s: %d rows, %d bad, %v", name, got.rows, got.bad, got.err)
 		}
 	}
+	// A block whose checksum is wrong gives nothing: here it would give other digits.
+	damaged := bgzf(b.Bytes(), 30_000)
+	for i := range 5 {
+		damaged[len(damaged)/2+i] ^= 0x15
+	}
+	_, rows, err := tryValues(itemOf(t, "in.gz", damaged), Options{NoHeader: true})
+	if err == nil {
+		t.Errorf("a damaged block: %d rows and no error", len(rows))
+	}
+	s, err := Open(context.Background(), itemOf(t, "in.gz", damaged), Options{NoHeader: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	n := 0
+	if _, err := s.Sample(64<<20, func(rec *record.Record) {
+		if got := convert.Text(&rec.Fields[0]); rec.Bad != nil || got != fmt.Sprint(n) {
+			t.Fatalf("record %d: %q", n, got)
+		}
+		n++
+	}); err != nil || n < 1000 {
+		t.Errorf("%d records before the damaged block, %v", n, err)
+	}
 }
 
 func TestPartitionFoldersGiveColumns(t *testing.T) {

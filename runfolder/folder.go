@@ -40,6 +40,7 @@ type Folder struct {
 // Header is an input header under which records can be rejected.
 type Header struct {
 	Text []byte // as it stands in the input, line end included; empty without one
+	Dir  string // below the run folder, of partition folders; empty is the run folder itself
 	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
 }
 
@@ -81,6 +82,9 @@ func (f *Folder) keepEarlier() error {
 	}
 	var old []string
 	for _, e := range entries {
+		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
+			old = append(old, e.Name())
+		}
 		if e.Type().IsRegular() && (e.Name() == SummaryFile || strings.HasPrefix(e.Name(), rejectsPrefix)) {
 			old = append(old, e.Name())
 		}
@@ -121,13 +125,18 @@ func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i, w := range f.raw {
 		if w != nil {
-			made = append(made, filepath.Join(f.Path, RejectsFile(i, f.headers[i].Kind)))
+			made = append(made, f.rejectsPath(i))
 		}
 	}
 	if f.lines != nil {
 		made = append(made, filepath.Join(f.Path, ReasonsFile))
 	}
 	return made
+}
+
+func (f *Folder) rejectsPath(header int) string {
+	h := f.headers[header]
+	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
 }
 
 // reason is one line of ReasonsFile.
@@ -152,7 +161,10 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 		f.lines = bufio.NewWriter(f.reasons)
 	}
 	if f.rejects[header] == nil {
-		file, err := os.Create(filepath.Join(f.Path, RejectsFile(header, f.headers[header].Kind)))
+		if err := os.MkdirAll(filepath.Dir(f.rejectsPath(header)), 0o755); err != nil {
+			return fmt.Errorf("keep rejected row: %w", err)
+		}
+		file, err := os.Create(f.rejectsPath(header))
 		if err != nil {
 			return fmt.Errorf("keep rejected row: %w", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	_ "time/tzdata" // time zones of --type timestamp(…) on machines that have none
 
 	"github.com/urfave/cli/v2"
@@ -32,7 +33,7 @@ func readFlags() []cli.Flag {
 		&cli.IntFlag{Name: "skip-lines", Usage: "leave out the first `N` lines"},
 		&cli.StringFlag{Name: "names", Usage: "with --no-header: the columns' names `A,B,C`"},
 		&cli.StringFlag{Name: "encoding", Usage: "of text: utf-8, gb18030, gbk, utf-16le, utf-16be, big5, shift-jis, latin1, windows-1252, …"},
-		&cli.StringFlag{Name: "ragged", Usage: "records with too few or too many fields: reject, pad or truncate", Value: "reject"},
+		&cli.StringFlag{Name: "ragged", Usage: "records with too few or too many fields: reject, pad (missing ones are null) or truncate (surplus ones are dropped)", Value: "reject"},
 		&cli.BoolFlag{Name: "trim", Usage: "drop spaces and tabs around unquoted fields"},
 		textsFlag("null", "`TEXT` of an unquoted field that means no value, beside the empty one; may be repeated"),
 		&cli.StringFlag{Name: "empty", Usage: "an unquoted empty field is null or string", Value: "null"},
@@ -148,7 +149,12 @@ func oneByte(flag, text string) (byte, error) {
 }
 
 func parseValues(c *cli.Context, r *pipeline.Read) error {
-	r.Convert.Nulls, r.Convert.Trim, r.Convert.VersionColumn = textsOf(c, "null"), c.Bool("trim"), c.String("version-column")
+	nulls := textsOf(c, "null")
+	if r.Dialect.Escape == '\\' {
+		// Such a text's \N is known to be null where it stands; what reads \N once escapes are undone is text.
+		nulls = slices.DeleteFunc(slices.Clone(nulls), func(n string) bool { return n == `\N` })
+	}
+	r.Convert.Nulls, r.Convert.Trim, r.Convert.VersionColumn = nulls, c.Bool("trim"), c.String("version-column")
 	switch c.String("ragged") {
 	case "reject":
 	case "pad":

@@ -216,7 +216,10 @@ func retryCommand(r *pipeline.Report) string {
 	for _, c := range r.Schema {
 		text += " --type " + quoteArg(c.Source+"="+c.Type)
 	}
-	return text + " and the other flags of this load"
+	if r.RejectsEncoding != "" {
+		text += " --encoding " + r.RejectsEncoding
+	}
+	return text + " and the other flags of this load, but --skip-lines and --header-line"
 }
 
 func grouped(n int64) string {

@@ -2,6 +2,7 @@ package compress
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -271,7 +272,8 @@ type Inflater struct {
 	in   byteReader
 }
 
-// Inflate appends what p holds to dst. With an error it has appended what it could.
+// Inflate appends what p holds to dst. With an error it has appended the blocks before the damaged one, whose check sums
+// are right.
 func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -287,30 +289,42 @@ func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 		}
 		// A piece that inflates to more than its bound does not exist; one that is damaged must not either.
 		if out, err = f.zstd.DecodeAll(p.Data, slices.Grow(dst, p.Bound)); err != nil {
-			return out, failure(p.Kind, p.Name, p.Offset, err)
+			return dst, failure(p.Kind, p.Name, p.Offset, err)
 		}
 		return out, nil
 	case Gzip:
-		f.in.Reset(p.Data)
+		return f.inflateBlocks(slices.Grow(dst, p.Bound+1), p)
+	}
+	return dst, fmt.Errorf("inflate %s: %s has no independent blocks", p.Name, p.Kind)
+}
+
+// inflateBlocks inflates the BGZF blocks of a piece one by one: only with its check sum is a block known to be right.
+func (f *Inflater) inflateBlocks(dst []byte, p Piece) ([]byte, error) {
+	limit := len(dst) + p.Bound
+	for at := 0; at < len(p.Data); {
+		size, err := bgzfSize(newSource(bytes.NewReader(p.Data[at:]), 0))
+		if err != nil || size <= 0 || at+size > len(p.Data) {
+			return dst, failure(p.Kind, p.Name, p.Offset+int64(at), cmp.Or(err, errors.New("not a block")))
+		}
+		f.in.Reset(p.Data[at : at+size])
 		f.gzip.src, f.gzip.inMember, f.gzip.continued = &f.in, false, false
-		dst = slices.Grow(dst, p.Bound+1)
-		limit := len(dst) + p.Bound
+		good := len(dst)
 		for {
 			n, err := f.gzip.Read(dst[len(dst) : limit+1])
 			dst = dst[:len(dst)+n]
 			if err == io.EOF {
-				return dst, nil
+				break
 			}
 			if err == nil && len(dst) > limit {
-				dst = dst[:limit]
 				err = errors.New("data is larger than the blocks say")
 			}
 			if err != nil {
-				return dst, failure(p.Kind, p.Name, p.Offset+int64(len(p.Data)-f.in.Len()), err)
+				return dst[:good], failure(p.Kind, p.Name, p.Offset+int64(at+size-f.in.Len()), err)
 			}
 		}
+		at += size
 	}
-	return dst, fmt.Errorf("inflate %s: %s has no independent blocks", p.Name, p.Kind)
+	return dst, nil
 }
 
 // Close releases the memory of the decoders.

@@ -162,6 +162,8 @@ func TestTypedDataFitOrAreRefused(t *testing.T) {
 		{table.Any, number("99999999999999999999"), dbl(1e20), ""},
 		{table.String, number("1.50"), str("1.50"), ""},
 		{table.Double, number("10.50"), dbl(10.5), ""},
+		{table.Double, number("5"), dbl(5), ""},
+		{table.Double, number("9007199254740993"), table.Value{}, table.CodeRange},
 
 		{table.Integer, unsigned(math.MaxInt64), num(math.MaxInt64), ""},
 		{table.Integer, unsigned(math.MaxInt64 + 1), table.Value{}, table.CodeRange},
@@ -262,6 +264,7 @@ func TestWhatIsNullAndRaggedIsConfigurable(t *testing.T) {
 		"too few":                    {Options{}, rec(plain("v")), table.CodeRagged},
 		"too many":                   {Options{}, rec(plain("v"), plain("w"), plain("z")), table.CodeRagged},
 		"padded":                     {Options{Ragged: PadRagged}, rec(plain("v")), "v|" + null},
+		"truncating fills nothing":   {Options{Ragged: TruncateRagged}, rec(plain("v")), table.CodeRagged},
 		"padding drops nothing":      {Options{Ragged: PadRagged}, rec(plain("v"), plain("w"), plain("z")), table.CodeRagged},
 		"truncated":                  {Options{Ragged: TruncateRagged}, rec(plain("v"), plain("w"), plain("z")), "v|w"},
 		"absent by the file":         {Options{}, rec(record.Datum{}, plain("w")), null + "|w"},
@@ -384,6 +387,7 @@ func TestTypesOfTheFileAreKept(t *testing.T) {
 	}{
 		{[]record.Datum{{Kind: record.Integer}, {Kind: record.Null}}, table.Integer},
 		{[]record.Datum{{Kind: record.Number, Bytes: []byte("1")}, {Kind: record.Number, Bytes: []byte("1.5")}}, table.Double},
+		{[]record.Datum{{Kind: record.Number, Bytes: []byte("9007199254740993")}, {Kind: record.Number, Bytes: []byte("1.5")}}, table.Any},
 		{[]record.Datum{{Kind: record.String}, {Kind: record.Integer}}, table.Any},
 		{[]record.Datum{{Kind: record.Binary}}, table.Binary},
 		{[]record.Datum{{Kind: record.Timestamp}, {Kind: record.Date}}, table.String},

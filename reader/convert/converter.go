@@ -14,8 +14,8 @@ type Ragged uint8
 // The policies.
 const (
 	RejectRagged   Ragged = iota
-	PadRagged             // missing fields are null; too many are still refused
-	TruncateRagged        // surplus fields are dropped, missing ones are null
+	PadRagged             // missing fields are null, too many are still refused
+	TruncateRagged        // surplus fields are dropped, too few are still refused
 )
 
 // Options of a Converter.
@@ -151,7 +151,7 @@ func (c *Converter) Version(rec *record.Record) (int64, *table.Reason) {
 
 func (c *Converter) checkWidth(rec *record.Record) *table.Reason {
 	n := len(rec.Fields)
-	if n == c.width || n > c.width && c.o.Ragged == TruncateRagged || n < c.width && c.o.Ragged != RejectRagged {
+	if n == c.width || n > c.width && c.o.Ragged == TruncateRagged || n < c.width && c.o.Ragged == PadRagged {
 		return nil
 	}
 	return &table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d fields where the header has %d", n, c.width)}

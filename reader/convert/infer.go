@@ -17,6 +17,7 @@ type columnGuess struct {
 	text                     bool // an untyped text was seen
 	integer, double, boolean bool // all untyped texts so far are that
 	own                      table.Type
+	large                    bool // an integer was seen that a double does not keep
 	mixed                    bool // values of several own types were seen
 }
 
@@ -58,7 +59,12 @@ func (g *columnGuess) add(c *Converter, d *record.Datum) {
 	if d.Kind == record.Null {
 		return
 	}
-	switch own := Natural(d); {
+	own := Natural(d)
+	if own == table.Integer {
+		var v table.Value
+		g.large = g.large || c.doubleValue(&v, d, false) != nil
+	}
+	switch {
 	case g.own == table.Null:
 		g.own = own
 	case g.own == own:
@@ -87,7 +93,7 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 // itself has values of several types.
 func (in *Inference) Type(i int) table.Type {
 	switch g := in.columns[i]; {
-	case g.mixed || g.text && g.own != table.Null:
+	case g.mixed || g.text && g.own != table.Null || g.own == table.Double && g.large:
 		return table.Any
 	case g.own != table.Null:
 		return g.own

@@ -59,6 +59,15 @@ func Number(d *record.Datum) (float64, bool) {
 	return v.Double, true
 }
 
+// Integer returns the integer that a datum becomes.
+func Integer(d *record.Datum) (int64, bool) {
+	var v table.Value
+	if integerValue(&v, d, false) != nil {
+		return 0, false
+	}
+	return v.Int, true
+}
+
 // appendText appends a datum's exact text: times as in RFC 3339, decimals with all their digits.
 func appendText(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
@@ -149,6 +158,10 @@ func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *ta
 	case record.Text, record.String:
 		return c.parseDouble(v, d.Bytes, exact)
 	case record.Number:
+		var n table.Value
+		if !bytes.ContainsAny(d.Bytes, ".eE") && parseInteger(&n, d.Bytes, false) == nil {
+			return c.doubleValue(v, &record.Datum{Kind: record.Integer, Int: n.Int}, false)
+		}
 		return c.parseDouble(v, d.Bytes, false) // a JSON number is no text to keep
 	case record.Double:
 		if math.IsNaN(d.Double) || math.IsInf(d.Double, 0) {

@@ -112,11 +112,14 @@ func readWith(d Dialect, sample []byte) (reading, bool) {
 	p := NewParser(d)
 	p.Reset(sample)
 	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
-		records++
 		if rec.Bad != nil {
-			bad++
+			if p.pos < len(sample) { // the sample may end inside the last record's quotes
+				records++
+				bad++
+			}
 			continue
 		}
+		records++
 		counts[len(rec.Fields)]++
 		for _, f := range rec.Fields {
 			text.WriteString(strconv.Quote(string(f.Bytes)))

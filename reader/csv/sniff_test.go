@@ -24,6 +24,7 @@ func TestADialectIsFoundOrRefused(t *testing.T) {
 		"one column":                  {"a\nb\nc\n", ",", '"', 0, false},
 		"empty":                       {"", ",", '"', 0, false},
 		"a cut last record":           {"a,b\n1,2\n3", ",", '"', 0, false},
+		"a cut quoted record":         {"id;a;b\r\n1;\"x;\n1\";y,1\r\n2;\"x;\n2\";y,2\r\n3;\"x;\n", ";", '"', 0, false},
 		"decimal commas or semicolon": {"a,b;c,d\n1,2;3,4\n", "", 0, 0, true},
 		"quotes that may be text":     {"a,b\n'x',1\n'y',2\n", "", 0, 0, true},
 	} {
