@@ -32,12 +32,9 @@ race:
 # Longer runs, not part of check.
 
 fuzz:
-	$(GO) test ./reader -run '^$$' -fuzz FuzzSplits -fuzztime $(FUZZTIME)
-	$(GO) test ./plainbuffer -run '^$$' -fuzz FuzzRowEqualsSDK -fuzztime $(FUZZTIME)
-	@set -e; for f in $$($(GO) test ./engine/wire -list Fuzz | grep Fuzz); do \
-		$(GO) test ./engine/wire -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME); done
-	@set -e; for f in $$($(GO) test ./engine/server -list Fuzz | grep Fuzz); do \
-		$(GO) test ./engine/server -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME); done
+	@set -e; for p in plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/server; do \
+		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
+			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 
 metamorphic:
 	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"strings"
 	"testing"
@@ -223,6 +224,11 @@ func conform(t *testing.T, dir string) (results map[string]*result, reasons map[
 			continue
 		}
 		t.Errorf("%s [%s %s %s]: %s; note: %.90s", f.Path, f.Format, f.Compression, f.Encoding, problem, f.Note)
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	if memory.Sys > 1<<30 {
+		t.Errorf("reading the files took %d MiB from the system", memory.Sys>>20)
 	}
 	return results, reasons
 }
