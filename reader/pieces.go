@@ -285,14 +285,10 @@ func (w *Worker) Prepare(p *Piece) (err error) {
 		}
 	}
 	if p.first && !p.ranged() {
-		skip := int64(0)
-		if !s.text.transcode || s.text.offset > 0 {
-			skip = s.text.offset
-		}
-		if skip > int64(len(p.data)) {
+		if s.text.offset > int64(len(p.data)) {
 			return errors.Join(err, fmt.Errorf("read %s: the header ends behind the first block", s.Name))
 		}
-		p.data = p.data[skip:]
+		p.data = p.data[s.text.offset:]
 	}
 	if s.Dialect.Parallel() {
 		p.scan = s.Dialect.Scan(p.data)

@@ -44,10 +44,7 @@ func (s *Source) Sample(budget int, each func(*record.Record)) (read int, err er
 
 // sampleStream looks at the first chunk of a stream and puts it back.
 func (s *Source) sampleStream(p *Piece, each func(*record.Record)) (int, error) {
-	data := p.data
-	if !s.text.transcode || s.text.offset > 0 {
-		data = data[min(int(s.text.offset), len(data)):]
-	}
+	data := p.data[min(int(s.text.offset), len(p.data)):]
 	n := len(data)
 	if !s.reader.ended {
 		if s.Dialect.Parallel() {

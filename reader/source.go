@@ -210,7 +210,7 @@ func (s *Source) utf8Head() []byte {
 	return text
 }
 
-// Parsed reports whether the source's fields are text still in its own encoding, which Decode makes UTF-8.
+// Decode returns what makes UTF-8 of a field's text, where fields are delivered in the source's own encoding; else nil.
 func (s *Source) Decode() func(dst, src []byte) ([]byte, int) {
 	if !s.text.decode {
 		return nil
@@ -264,9 +264,6 @@ func (s *Source) RejectsEncoding() string {
 
 // HeaderLines returns the number of lines before the first data record.
 func (s *Source) HeaderLines() int { return s.text.lines }
-
-// HeaderBytes returns the offset of the first data record in the text.
-func (s *Source) HeaderBytes() int64 { return s.text.offset }
 
 // Rows returns the number of records where the source states it, as Parquet does.
 func (s *Source) Rows() (int64, bool) {

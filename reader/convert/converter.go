@@ -79,7 +79,7 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 // Fields returns the fields of the record that are used, in ascending order and once each.
 func (c *Converter) Fields() []int {
 	used := make([]bool, c.width)
-	for _, i := range append([]int{}, c.index...) {
+	for _, i := range c.index {
 		used[i] = true
 	}
 	if c.version >= 0 {
