@@ -1,4 +1,5 @@
-// Package ratelimit says when to try again. The number of failed attempts comes in, a waiting time goes out; a
-// watch on progress says when patience has run out. It promises times that grow, are spread at random and stay bounded.
-// It knows nothing of rows and of the network.
+// Package ratelimit says when to send and when to try again. What was sent, what of it was accepted and how many attempts
+// failed come in; batch sizes, sending times, waiting times and the end of patience go out. It promises rates that are
+// finite and above zero, that settle just under what a partition accepts and follow it when it changes, and waits that
+// stay bounded. It knows nothing of rows' contents, of the network or of other lanes, and starts no goroutine.
 package ratelimit

@@ -1,0 +1,76 @@
+package ratelimit
+
+import (
+	"math"
+	"time"
+)
+
+// Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes whatever it needs. So
+// a take larger than the burst passes, and the next taker pays for it. The nil Bucket never makes anyone wait. It is not
+// safe for concurrent use.
+type Bucket struct {
+	rate  float64 // tokens a second
+	burst float64 // tokens kept at most
+	level float64
+	at    time.Time
+}
+
+// NewBucket returns a bucket that fills with rate tokens a second and keeps at most what flows in during burst. It begins
+// empty and without debt, so that a run keeps to the rate from its first second. A rate of 0 (or one that is no positive
+// finite number) gives nil.
+func NewBucket(rate float64, burst time.Duration) *Bucket {
+	if !(rate > 0) || math.IsInf(rate, 1) {
+		return nil
+	}
+	return &Bucket{rate: rate, burst: rate * max(burst, 0).Seconds()}
+}
+
+// Wait returns how long after now the bucket is out of debt.
+func (b *Bucket) Wait(now time.Time) time.Duration {
+	if b == nil {
+		return 0
+	}
+	b.fill(now)
+	if b.level >= 0 {
+		return 0
+	}
+	return duration(-b.level / b.rate)
+}
+
+// Take takes n tokens, into debt if need be.
+func (b *Bucket) Take(now time.Time, n float64) {
+	if b == nil || !(n > 0) || math.IsInf(n, 1) {
+		return
+	}
+	b.fill(now)
+	b.level -= n
+}
+
+// Rate is the tokens that flow in a second, 0 for the nil Bucket.
+func (b *Bucket) Rate() float64 {
+	if b == nil {
+		return 0
+	}
+	return b.rate
+}
+
+func (b *Bucket) fill(now time.Time) {
+	if b.at.IsZero() {
+		b.at = now
+	}
+	if d := now.Sub(b.at); d > 0 {
+		b.level = min(b.burst, b.level+d.Seconds()*b.rate)
+		b.at = now
+	}
+}
+
+// longest is the longest wait that is ever told; whoever has waited so long asks again.
+const longest = time.Hour
+
+// duration turns seconds into a Duration, rounded up so that a waiter never wakes a hair too early and asks again at once.
+func duration(seconds float64) time.Duration {
+	if !(seconds < longest.Seconds()) {
+		return longest
+	}
+	return time.Duration(math.Ceil(max(seconds, 0) * float64(time.Second)))
+}

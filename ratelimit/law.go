@@ -1,0 +1,340 @@
+package ratelimit
+
+import (
+	"math"
+	"time"
+)
+
+// The numbers of the law, found by simulation (TestLaws). Rows are rows of the lane's mean size.
+const (
+	spread     = 200 * time.Millisecond // lanes begin within it at random, so that they do not throttle in step
+	probeEvery = 100 * time.Millisecond // mean time between probes of a partition that does not serve
+
+	maxRows     = 200.0
+	startRows   = 100.0
+	stepRows    = 1000.0 // accepted rows per request more in flight while starting
+	slowWindow  = 8      // above it each clean answer adds a request
+	measureRows = 25.0   // a measurement is the finer the smaller the batch that ends it
+	minSample   = 20.0   // accepted rows that make a measurement
+
+	refill     = 50 * time.Millisecond // how long a measurement lets the bucket fill
+	maxRefill  = time.Second
+	longSample = 2 * time.Second // long enough for a measurement however few rows it has
+	minCruise  = 300 * time.Millisecond
+	remeasure  = 3 * time.Second // between two measurements; else the rate is cut
+	cut        = 0.75
+
+	usualGain      = 0.02 // how far above the rate cruise paces
+	knownFirstGain = 0.04 // a known rate, until the first throttle: uses up what the bucket had saved
+	knownGain      = 0.002
+	maxGain        = 1.0
+	guessGain      = 0.1 // from here on a throttle says more about the reach than about the rate
+	reserve        = 0.04
+	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain
+
+	batchTime = 0.2  // seconds of the rate in a batch
+	fewRows   = 50.0 // a slow lane's batch, unless that is more than half a second's
+	maxDebt   = 60.0 // seconds that one batch may hold up a lane
+	minPerSec = 0.25 // rows a second: a partition is asked at least every few seconds
+	maxRate   = 1e9
+)
+
+// line is what is known of the way to the server.
+type line struct {
+	rtt         float64 // seconds, smoothed; 0 before the first answer
+	throttledAt time.Time
+	measuredAt  time.Time
+	out         bool // the partition does not serve
+	young       bool // came out of a split and has not been throttled yet
+	probeAt     time.Time
+}
+
+func (l *line) answered(d time.Duration) {
+	if l.rtt == 0 {
+		l.rtt = d.Seconds()
+	}
+	l.rtt += (d.Seconds() - l.rtt) / 8
+}
+
+// ramp is how start and measure send: without a rate, by the clean answers.
+type ramp struct {
+	from   time.Time // nothing before
+	window int       // requests in flight
+	rows   float64   // of a batch
+	clean  float64   // answers, or accepted rows, since the last step
+	pause  time.Duration
+}
+
+// gauge counts what the partition accepted since a moment at which its bucket was empty.
+type gauge struct {
+	from     time.Time
+	accepted float64
+	whole    bool // the bucket cannot have overflowed since
+}
+
+func (g *gauge) reset(at time.Time) { *g = gauge{from: at, whole: true} }
+
+func (g *gauge) add(met time.Time, accepted float64) {
+	if met.After(g.from) {
+		g.accepted += accepted
+	}
+}
+
+// credit is what cruise may send, in units; it grows with time.
+type credit struct {
+	level float64
+	at    time.Time
+}
+
+// probe is how far above the rate cruise reaches.
+type probe struct {
+	gain  float64
+	since time.Time
+	sent  float64 // units
+	quick int     // throttles that a known rate did not expect
+}
+
+// size is what is known of the batches that the server's bucket can hold.
+type size struct {
+	most  float64 // rows
+	deep  int     // throttles in a row that refused more than a quarter
+	taken float64 // rows accepted in the best of them
+}
+
+// throttle is an answer that refused rows.
+type throttle struct {
+	now, met        time.Time
+	units, accepted float64
+	fresh           bool // the first answer after an outage
+}
+
+func (p *Pacer) baseGain() float64 {
+	if p.phase == inKnown {
+		return knownGain
+	}
+	return usualGain
+}
+
+// speed is the units a second at which credit grows.
+func (p *Pacer) speed() float64 {
+	v := p.rate * (1 + p.probe.gain)
+	if p.phase != inKnown {
+		v += min(addRows*p.perRow, 0.1*p.rate)
+	}
+	return v
+}
+
+// batch is the size of a batch in cruise, in units. Small batches cost requests; large ones come in lumps that a small
+// bucket refuses.
+func (p *Pacer) batch() float64 {
+	perSecond := p.rate / p.perRow // rows
+	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))
+	return max(1, min(rows, p.size.most)) * p.perRow
+}
+
+// held is how much cruise leaves in the server's bucket after a throttle, in units: room for the jitter of the way.
+func (p *Pacer) held() float64 {
+	return reserve * p.rate
+}
+
+func (p *Pacer) setRate(v float64) {
+	if math.IsNaN(v) {
+		return
+	}
+	p.rate = min(max(v, minPerSec*p.perRow), maxRate)
+}
+
+func (p *Pacer) advance(now time.Time) {
+	d := now.Sub(p.credit.at)
+	if d <= 0 {
+		return
+	}
+	p.credit.at = now
+	if p.line.out {
+		return
+	}
+	p.credit.level += d.Seconds() * p.speed()
+	if most := 1.5*p.batch() + p.held(); p.credit.level > most {
+		// No rows, no worker: the server's bucket may have overflowed.
+		p.credit.level = most
+		p.gauge.whole = false
+	}
+}
+
+// reach reaches further up when nothing was throttled for a while. Only time in which the lane sent what it might counts:
+// a starved lane learns nothing, and must not come back with a rate that it dreamt up.
+func (p *Pacer) reach(now time.Time) {
+	hold := max(0.5, 1.5*reserve/p.probe.gain, 2*p.batch()/p.speed())
+	d := now.Sub(p.probe.since).Seconds()
+	if p.phase == inKnown || d < hold {
+		return
+	}
+	full := p.probe.sent >= 0.8*p.rate*d
+	p.probe.since, p.probe.sent = now, 0
+	if !full {
+		return
+	}
+	if p.probe.gain >= 0.25 {
+		p.setRate(p.rate * (1 + p.probe.gain))
+		p.gauge.whole = false
+	}
+	p.probe.gain = min(2*p.probe.gain, maxGain)
+	p.size.most = min(1.25*p.size.most, maxRows)
+}
+
+// clean takes an answer without a throttle. Only start and measure go by it.
+func (p *Pacer) clean(units float64) {
+	switch p.phase {
+	case inStart:
+		p.ramp.clean += units / p.perRow
+		p.ramp.rows = max(p.ramp.rows, min(20000*p.line.rtt, maxRows))
+		if p.ramp.window >= slowWindow {
+			p.ramp.window = min(p.ramp.window+1, p.max)
+		} else if p.ramp.clean >= stepRows {
+			p.ramp.clean = 0
+			p.ramp.window = min(p.ramp.window+1, p.max)
+			if p.ramp.window > 2 {
+				p.ramp.rows = maxRows
+			}
+		}
+	case inMeasure:
+		// A fast partition or a long way: one small batch at a time would never empty the bucket.
+		if p.ramp.clean++; p.ramp.clean < 4 {
+			return
+		}
+		p.ramp.clean = 0
+		if p.ramp.rows >= maxRows {
+			p.ramp.window = min(2*p.ramp.window, p.max)
+		}
+		p.ramp.rows = min(2*p.ramp.rows, maxRows)
+	}
+}
+
+func (p *Pacer) measure(t throttle) {
+	p.phase = inMeasure
+	p.gauge.reset(t.met)
+	p.line.measuredAt = t.now
+	pause := time.Duration(float64(refill) * (1 + 0.2*p.random()))
+	p.ramp = ramp{
+		from:   t.now.Add(pause),
+		pause:  pause,
+		window: 1,
+		rows:   min(max(measureRows, 5000*p.line.rtt), maxRows),
+	}
+}
+
+// throttled takes the news that the bucket was empty at t.met.
+func (p *Pacer) throttled(t throttle) {
+	young := p.line.young
+	p.line.young = false
+	since := t.met.Sub(p.gauge.from)
+	switch p.phase {
+	case inStart:
+		p.measure(t)
+		return
+	case inMeasure:
+		if since < refill*7/10 || p.gauge.accepted < minSample*p.perRow && since < longSample {
+			p.wait(t)
+			return
+		}
+		p.sample(since)
+	case inKnown:
+		if !young && !t.fresh && p.unexpected(since) {
+			p.phase = inCruise
+			p.measure(t)
+			return
+		}
+	case inCruise:
+		switch deep := p.deep(t); {
+		case young || t.fresh: // an empty bucket is what a partition begins with: no news of its rate
+		case !deep && p.gauge.whole && since >= minCruise && p.probe.gain < guessGain && p.gauge.accepted >= minSample*p.perRow:
+			p.sample(since)
+		case !deep && p.patient(since):
+			p.again(t)
+			return
+		case t.now.Sub(p.line.measuredAt) >= remeasure:
+			p.measure(t)
+			return
+		default:
+			p.setRate(cut * p.rate)
+		}
+	}
+	p.cruise(t)
+}
+
+// wait lets a slow partition's bucket fill for longer, and goes on counting from the same moment.
+func (p *Pacer) wait(t throttle) {
+	p.ramp.pause = min(2*p.ramp.pause, maxRefill)
+	p.ramp.from = t.now.Add(p.ramp.pause)
+	p.ramp.rows = max(1, min(p.ramp.rows, 2*p.gauge.accepted/p.perRow+2))
+	p.ramp.window, p.ramp.clean = 1, 0
+}
+
+// sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
+func (p *Pacer) sample(since time.Duration) {
+	p.setRate((p.gauge.accepted + 0.5*p.perRow) / since.Seconds())
+}
+
+// patient reports whether a throttle of a slow lane came as expected but with too few rows for a measurement.
+func (p *Pacer) patient(since time.Duration) bool {
+	return p.gauge.whole && since >= minCruise && p.probe.gain < guessGain && p.gauge.accepted >= 0.5*p.rate*since.Seconds()
+}
+
+// again goes on in cruise without touching the rate or the gauge's beginning.
+func (p *Pacer) again(t throttle) {
+	g := p.gauge
+	p.cruise(t)
+	p.gauge = g
+}
+
+// unexpected reports whether a known rate has been refused so often that it is wrong.
+func (p *Pacer) unexpected(since time.Duration) bool {
+	low := p.gauge.whole && p.gauge.accepted+0.5*p.perRow < 0.97*p.rate*since.Seconds()
+	switch {
+	case low || since < time.Second:
+		p.probe.quick++
+	case p.gauge.whole:
+		p.probe.quick = 0
+	}
+	return p.probe.quick >= 3
+}
+
+// deep reports whether the throttle refused so much that the batch, not the rate, may be too large for the bucket.
+func (p *Pacer) deep(t throttle) bool {
+	if t.units-t.accepted <= 0.25*t.units || p.probe.gain >= guessGain || t.units <= 2*p.perRow || t.accepted == 0 {
+		p.size.deep, p.size.taken = 0, 0
+		return t.accepted == 0 && t.units > 8*p.perRow
+	}
+	p.size.deep++
+	p.size.taken = max(p.size.taken, t.accepted/p.perRow)
+	if p.size.deep >= 2 {
+		p.size = size{most: max(1, math.Floor(0.75*p.size.taken))}
+	}
+	return true
+}
+
+// cruise begins anew at the moment the bucket was empty.
+func (p *Pacer) cruise(t throttle) {
+	if p.phase != inKnown {
+		p.phase = inCruise
+	}
+	p.gauge.reset(t.met)
+	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick}
+	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held(), at: t.now}
+}
+
+// back takes up where an outage began. What was measured across it is void.
+func (p *Pacer) back(now time.Time) {
+	p.line.probeAt = time.Time{}
+	p.gauge.whole = false
+	p.credit = credit{level: min(p.credit.level, 0), at: now}
+	p.probe.since, p.probe.sent = now, 0
+	if p.phase != inMeasure {
+		return
+	}
+	p.phase = inStart
+	p.ramp = ramp{window: 1, rows: startRows}
+	if p.rate > 0 {
+		p.phase = inCruise
+	}
+}

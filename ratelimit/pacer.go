@@ -1,0 +1,228 @@
+package ratelimit
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// PacerOptions says what is known of a lane before its first request.
+type PacerOptions struct {
+	Known       float64    // units a second the partition is known to take; 0 is unknown
+	MaxInFlight int        // requests of the lane in flight at most; 0 takes 8
+	Rand        *rand.Rand // nil uses the process's source
+}
+
+// Pacer finds the rate of a lane: the capacity units a second that its partition accepts. Nobody tells that rate and it
+// changes, so the pacer lets the partition throttle now and then and reads off what was accepted between two such
+// moments. At both the partition's token bucket is empty, so what went in between is what flowed in between: a
+// measurement, where shrinking and growing by fixed factors only ever guesses.
+//
+//  1. start: one request in flight at first, more as answers come back clean. The first throttle begins 2.
+//  2. measure: let the bucket refill for a moment, then empty it with small batches until it throttles. That gives the rate.
+//  3. cruise: pace a little above that rate. So a throttle comes every few seconds, costs a few rows, and gives a fresh
+//     measurement over a long time. Without one for a while the pacer reaches further up.
+//
+// A known rate starts in cruise and reaches hardly above it; it is forgotten when the partition keeps refusing it.
+//
+// Time in which the lane had no rows, no worker, or a partition that did not serve is no sample: credit is capped and a
+// measurement across it is thrown away. Rows that are still on the way count where the server met them, taken to be the
+// middle between send and answer.
+//
+// Calls come in the order in which things happened, from one goroutine at a time.
+type Pacer struct {
+	rand   *rand.Rand // nil is the process's source
+	max    int        // in flight
+	phase  phase
+	rate   float64 // units a second; 0 is unknown
+	perRow float64 // units
+
+	line   line
+	ramp   ramp
+	gauge  gauge
+	credit credit
+	probe  probe
+	size   size
+}
+
+type phase int
+
+const (
+	inStart phase = iota
+	inMeasure
+	inCruise
+	inKnown
+)
+
+// NewPacer returns the pacer of a lane that has sent nothing yet.
+func NewPacer(o PacerOptions) *Pacer {
+	p := &Pacer{rand: o.Rand, perRow: 1, size: size{most: maxRows}}
+	p.SetMaxInFlight(o.MaxInFlight)
+	p.ramp = ramp{window: 1, rows: startRows}
+	p.probe.gain = usualGain
+	if o.Known > 0 && !math.IsInf(o.Known, 1) {
+		p.phase, p.rate = inKnown, min(o.Known, maxRate)
+		p.probe.gain = knownFirstGain
+	}
+	return p
+}
+
+// Next says how many capacity units the next batch may hold (at least 1) and from when on it may be sent; ok is false when
+// nothing may be sent before an answer comes in. inFlight is the lane's requests under way, perRow the mean units of its
+// rows: batches are sized in rows, since that is what requests are limited by.
+func (p *Pacer) Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool) {
+	return p.NextOf(now, inFlight, perRow, math.Inf(1))
+}
+
+// NextOf is Next for a lane that holds only queued units and expects no more soon: a batch that cannot be full need not
+// wait for the credit of a full one.
+func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool) {
+	p.open(now, perRow)
+	units, at, ok = p.next(now, inFlight, queued)
+	return max(1, units), at, ok
+}
+
+func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool) {
+	if p.line.out && inFlight > 0 {
+		return 0, now, false
+	}
+	at = later(now, p.line.probeAt)
+	if p.phase == inStart || p.phase == inMeasure {
+		return min(queued, p.ramp.rows*p.perRow), later(at, p.ramp.from), inFlight < min(p.ramp.window, p.max)
+	}
+	if inFlight >= p.max {
+		return 0, now, false
+	}
+	units = min(queued, p.batch())
+	if p.line.out { // a probe is not held up by credit, which stands still meanwhile
+		return units, at, true
+	}
+	p.advance(now)
+	p.reach(now)
+	if missing := units - p.credit.level; missing > units*1e-9 {
+		at = later(at, now.Add(duration(missing/p.speed())))
+	}
+	return units, at, true
+}
+
+// Sent notes that a batch has left. It may hold more than Next allowed: the pacer then waits for longer.
+func (p *Pacer) Sent(now time.Time, units float64) {
+	p.open(now, p.perRow)
+	if !(units > 0) || math.IsInf(units, 1) {
+		return
+	}
+	p.probe.sent += units
+	if p.phase == inCruise || p.phase == inKnown {
+		p.advance(now)
+		p.credit.level = max(p.credit.level-units, -maxDebt*p.speed())
+	}
+}
+
+// Answered takes an answer: units sent, units accepted. sent is when the request left. Fewer accepted than sent means that
+// the rest was throttled (rows refused for other reasons are counted in neither).
+func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
+	p.open(now, p.perRow)
+	if !(units > 0) || !(accepted >= 0) || math.IsInf(units, 1) {
+		return
+	}
+	accepted = min(accepted, units)
+	sent = earlier(sent, now)
+	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
+	p.line.answered(now.Sub(sent))
+	returned := p.line.out
+	p.line.out = false
+	if returned {
+		p.back(now)
+	}
+	p.gauge.add(met, accepted)
+	if accepted >= units*(1-1e-9) {
+		p.clean(units)
+		return
+	}
+	if sent.Before(p.line.throttledAt) {
+		return // refused by the bucket that the last throttle already told of
+	}
+	p.line.throttledAt = now
+	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, fresh: returned})
+}
+
+// Unavailable says that the partition did not serve: the time until the next accepted answer is no sample. Until then Next
+// allows one request at a time, every 50 to 150 ms.
+func (p *Pacer) Unavailable(now time.Time) {
+	p.open(now, p.perRow)
+	p.gauge.whole = false
+	p.line.out = true
+	p.line.probeAt = now.Add(probeEvery/2 + time.Duration(p.random()*float64(probeEvery)))
+}
+
+// Child is the pacer of a partition that came out of a split of this one: it begins at the parent's full rate, because a
+// partition can take as much as the one that it was a half of.
+func (p *Pacer) Child(now time.Time) *Pacer {
+	p.open(now, p.perRow)
+	c := NewPacer(PacerOptions{MaxInFlight: p.max, Rand: p.rand})
+	c.perRow = p.perRow
+	c.line.rtt = p.line.rtt
+	if p.rate == 0 {
+		return c
+	}
+	c.phase, c.rate, c.size = inCruise, p.rate, size{most: p.size.most}
+	if p.phase == inKnown {
+		c.phase = inKnown
+	}
+	c.probe.gain = c.baseGain()
+	c.line.young = true
+	return c
+}
+
+// SetMaxInFlight changes how many requests of the lane may be in flight; 0 or less takes 8.
+func (p *Pacer) SetMaxInFlight(n int) {
+	if n <= 0 {
+		n = 8
+	}
+	p.max = n
+}
+
+// Rate is the units a second that the partition is taken to accept, 0 while unknown.
+func (p *Pacer) Rate() float64 { return p.rate }
+
+// State is the phase, for progress displays: "start", "measure", "cruise" or "known".
+func (p *Pacer) State() string {
+	return [...]string{"start", "measure", "cruise", "known"}[p.phase]
+}
+
+// open begins the clock at the first call of any kind, and takes the mean row.
+func (p *Pacer) open(now time.Time, perRow float64) {
+	if perRow > 0 && !math.IsInf(perRow, 1) {
+		p.perRow = perRow
+	}
+	if !p.credit.at.IsZero() {
+		return
+	}
+	p.credit.at, p.probe.since = now, now
+	if p.rate == 0 {
+		p.ramp.from = now.Add(time.Duration(p.random() * float64(spread)))
+	} else if !p.line.young {
+		p.credit.level = -p.random() * spread.Seconds() * p.rate
+	}
+}
+
+func (p *Pacer) random() float64 {
+	if p.rand != nil {
+		return p.rand.Float64()
+	}
+	return rand.Float64()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
