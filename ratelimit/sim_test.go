@@ -1,0 +1,437 @@
+package ratelimit
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// law is what decides when a lane sends how much: the Pacer, or one of those that it is compared with. It counts in rows
+// of one unit unless the scenario says otherwise.
+type law interface {
+	next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool)
+	sent(now time.Time, units float64)
+	answered(sent, now time.Time, units, accepted float64)
+	unavailable(now time.Time)
+	child(now time.Time) law
+}
+
+// maker makes the law of a lane whose partition takes rate units a second, which only some laws may look at.
+type maker func(random *rand.Rand, c *scenario, rate float64) law
+
+type order int
+
+const (
+	spread64 order = iota // cursors all over the input feed every lane at once, as --order none does
+	shuffled              // the input is in random order
+	sorted                // one lane's rows after the other
+)
+
+// scenario is one load: a table, a way to it, an input.
+type scenario struct {
+	rows        int
+	rates       []float64 // units a second, for each partition
+	burst       float64   // seconds of the rate that a partition's bucket holds
+	full        bool      // buckets are full at the start, not empty
+	rtt         time.Duration
+	workers     int
+	maxInFlight int     // of a lane
+	perRow      float64 // units
+	readRate    float64 // rows a second
+	order       order
+	linger      time.Duration
+	fixedWindow bool                        // quota per second of the clock instead of a bucket
+	ceiling     float64                     // units a second of the whole table
+	factor      func(time.Duration) float64 // of the rates, over time
+	splits      int                         // times that every partition splits in two
+	stop        time.Duration               // 0 loads everything
+	seed        uint64
+}
+
+// fleet is the scenario of design and documents: 32 partitions of 1,000 units a second, 5 ms away.
+func fleet(rows int) scenario {
+	c := scenario{rows: rows, burst: 1, rtt: 5 * time.Millisecond, workers: 16, maxInFlight: 8, perRow: 1, readRate: 1e6, linger: 250 * time.Millisecond}
+	for range 32 {
+		c.rates = append(c.rates, 1000)
+	}
+	return c
+}
+
+const unlimited = 1e12
+
+// shard is a partition of the fake service.
+type shard struct {
+	rate, tokens, burst float64
+	at                  time.Time
+	window              int64
+	used                float64
+	out, back           time.Time // it does not serve in between; zero is never
+	children            []*shard
+	acks                []ack
+	lastAck             time.Time
+	accepted            float64
+}
+
+type ack struct {
+	at    time.Time
+	units float64
+}
+
+// lane is a queue of rows, which are all alike.
+type lane struct {
+	shard    *shard
+	queued   int
+	unread   int
+	inFlight int
+	law      law
+	lastSend time.Time
+	gone     bool
+}
+
+// world is a run of a scenario. Everything in it happens under lock's turn: one token in turn.
+type world struct {
+	c        scenario
+	random   *rand.Rand
+	began    time.Time
+	turn     chan struct{}
+	changed  chan struct{}
+	jobs     chan job
+	free     int
+	lanes    []*lane
+	shards   []*shard
+	permuted []uint16
+	unread   int
+	table    *shard // of the ceiling
+	result
+}
+
+type job struct {
+	lane *lane
+	rows int
+	sent time.Time
+}
+
+// result is what a run came to.
+type result struct {
+	requests, sentRows, throttledRows, acceptedRows int
+	lastAck                                         time.Duration
+	share                                           float64 // capacity share
+}
+
+func (r result) throttled() float64 { return float64(r.throttledRows) / float64(r.sentRows) }
+
+// simulate runs a scenario in virtual time.
+func simulate(t *testing.T, c scenario, make maker) (w *world) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w = newWorld(c, make)
+		stop := w.startGoroutines()
+		w.dispatch()
+		stop()
+	})
+	if c.stop == 0 && w.acceptedRows != c.rows {
+		t.Fatalf("%d of %d rows were written", w.acceptedRows, c.rows)
+	}
+	capacity := 0.0
+	for _, s := range w.shards {
+		capacity += s.rate
+	}
+	w.share = float64(w.acceptedRows) * c.perRow / (capacity * w.lastAck.Seconds())
+	return w
+}
+
+func newWorld(c scenario, make1 maker) *world {
+	w := &world{c: c, random: rand.New(rand.NewPCG(c.seed, 1)), began: time.Now(), free: c.workers, unread: c.rows,
+		turn: make(chan struct{}, 1), changed: make(chan struct{}, 1), jobs: make(chan job)}
+	for i, rate := range c.rates {
+		s := &shard{rate: rate, burst: rate * c.burst, at: w.began, window: -1}
+		if c.full {
+			s.tokens = s.burst
+		}
+		if c.splits > 0 {
+			s.out = w.began.Add(10 * time.Second)
+			s.back = s.out.Add(time.Second)
+		}
+		w.shards = append(w.shards, s)
+		n := c.rows*(i+1)/len(c.rates) - c.rows*i/len(c.rates)
+		w.lanes = append(w.lanes, &lane{shard: s, unread: n, law: make1(w.random, &c, rate)})
+	}
+	if c.ceiling > 0 {
+		w.table = &shard{rate: c.ceiling, burst: c.ceiling * c.burst, at: w.began}
+	}
+	if c.order == shuffled {
+		for i, l := range w.lanes {
+			for range l.unread {
+				w.permuted = append(w.permuted, uint16(i))
+			}
+		}
+		w.random.Shuffle(len(w.permuted), func(i, j int) { w.permuted[i], w.permuted[j] = w.permuted[j], w.permuted[i] })
+	}
+	return w
+}
+
+// locked runs f while nobody else touches the world.
+func (w *world) locked(f func()) {
+	w.turn <- struct{}{}
+	f()
+	<-w.turn
+}
+
+func (w *world) wake() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// startGoroutines starts the reader and the workers; the function returned ends them.
+func (w *world) startGoroutines() (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		for w.read() {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-done:
+				return
+			}
+		}
+	}()
+	for range w.c.workers {
+		go func() {
+			for j := range w.jobs {
+				w.request(j)
+			}
+		}()
+	}
+	return func() { close(done); close(w.jobs); synctest.Wait() }
+}
+
+// read puts a millisecond's rows into their lanes and reports whether there are more to come.
+func (w *world) read() (more bool) {
+	w.locked(func() {
+		n := min(int(w.c.readRate/1000), w.unread)
+		for n > 0 {
+			l, rows := w.nextBlock(n)
+			if l == nil {
+				break
+			}
+			l.queued += rows
+			l.unread -= rows
+			w.unread -= rows
+			n -= rows
+		}
+		more = w.unread > 0
+	})
+	w.wake()
+	return more
+}
+
+// nextBlock says which lane gets the next rows: at most limit.
+func (w *world) nextBlock(limit int) (*lane, int) {
+	if w.c.order == shuffled && w.c.splits == 0 {
+		return w.lanes[w.permuted[w.unread-1]], 1
+	}
+	var best *lane
+	for _, l := range w.lanes {
+		switch {
+		case l.unread == 0:
+		case w.c.order == sorted:
+			return l, min(limit, l.unread)
+		case l.queued < 4000 && (best == nil || l.queued < best.queued):
+			best = l
+		}
+	}
+	if best == nil {
+		return nil, 0
+	}
+	return best, min(limit, 256, best.unread)
+}
+
+// dispatch gives batches of random ready lanes to free workers until everything is written.
+func (w *world) dispatch() {
+	timer := time.NewTimer(time.Hour)
+	for {
+		var next job
+		var wait time.Duration
+		finished := false
+		w.locked(func() {
+			next, wait = w.pick()
+			finished = w.acceptedRows == w.c.rows || w.c.stop > 0 && time.Since(w.began) >= w.c.stop
+		})
+		if finished && w.free == w.c.workers {
+			return
+		}
+		if next.lane != nil && !finished {
+			w.jobs <- next
+			continue
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-w.changed:
+		}
+	}
+}
+
+// pick takes a batch from a random lane that is ready, or says for how long there will be none.
+func (w *world) pick() (job, time.Duration) {
+	wait := time.Second
+	if w.free == 0 {
+		return job{}, wait
+	}
+	now := time.Now()
+	var ready job
+	count := 0
+	for _, l := range w.lanes {
+		if l.queued == 0 {
+			continue
+		}
+		units, at, ok := l.law.next(now, l.inFlight, math.Inf(1))
+		rows := max(1, int(units/w.c.perRow+1e-9))
+		if ok && rows > l.queued {
+			if l.unread > 0 {
+				at = later(at, l.lastSend.Add(w.c.linger))
+			} else {
+				_, at, ok = l.law.next(now, l.inFlight, float64(l.queued)*w.c.perRow)
+			}
+			rows = l.queued
+		}
+		switch {
+		case !ok:
+		case at.After(now):
+			wait = min(wait, at.Sub(now))
+		default:
+			if count++; w.random.IntN(count) == 0 {
+				ready = job{lane: l, rows: min(rows, 200), sent: now}
+			}
+		}
+	}
+	if l := ready.lane; l != nil {
+		w.free--
+		l.queued -= ready.rows
+		l.inFlight++
+		l.lastSend = now
+		l.law.sent(now, float64(ready.rows)*w.c.perRow)
+		w.requests++
+	}
+	return ready, wait
+}
+
+// request is one BatchWriteRow: half of the way there, the server's decision row by row, half of it back.
+func (w *world) request(j job) {
+	var way time.Duration
+	w.locked(func() { way = time.Duration(float64(w.c.rtt) * (0.8 + 0.4*w.random.Float64())) })
+	time.Sleep(way / 2)
+	var accepted int
+	var state served
+	w.locked(func() { accepted, state = w.serve(j.lane.shard, j.rows) })
+	time.Sleep(way - way/2)
+	w.locked(func() { w.answer(j, accepted, state) })
+	w.wake()
+}
+
+type served int
+
+const (
+	yes served = iota
+	notNow
+	moved
+)
+
+func (w *world) serve(s *shard, rows int) (int, served) {
+	now := time.Now()
+	if !s.out.IsZero() && !now.Before(s.out) {
+		if now.Before(s.back) {
+			return 0, notNow
+		}
+		return 0, moved
+	}
+	factor := 1.0
+	if w.c.factor != nil {
+		factor = w.c.factor(now.Sub(w.began))
+	}
+	n := rows
+	if w.table != nil {
+		n = w.table.room(now, n, 1, w.c.perRow)
+	}
+	if w.c.fixedWindow {
+		if second := int64(now.Sub(w.began) / time.Second); second != s.window {
+			s.window, s.used = second, 0
+		}
+		n = min(n, int((s.rate*factor-s.used)/w.c.perRow))
+		s.used += float64(n) * w.c.perRow
+	} else {
+		n = s.room(now, n, factor, w.c.perRow)
+		s.tokens -= float64(n) * w.c.perRow
+	}
+	if w.table != nil {
+		w.table.tokens -= float64(n) * w.c.perRow
+	}
+	return n, yes
+}
+
+// room is how many of rows the bucket lets pass. A row larger than the bucket passes a full one, which then owes.
+func (s *shard) room(now time.Time, rows int, factor, perRow float64) int {
+	s.tokens = min(s.burst*factor, s.tokens+now.Sub(s.at).Seconds()*s.rate*factor)
+	s.at = now
+	if perRow > s.burst*factor {
+		if s.tokens >= s.burst*factor*(1-1e-9) {
+			return 1
+		}
+		return 0
+	}
+	return max(0, min(rows, int(s.tokens/perRow+1e-9)))
+}
+
+func (w *world) answer(j job, accepted int, state served) {
+	now := time.Now()
+	l := j.lane
+	w.free++
+	l.inFlight--
+	if l.gone {
+		l = w.lanes[w.random.IntN(len(w.lanes))]
+	}
+	l.queued += j.rows - accepted
+	switch {
+	case j.lane.gone:
+	case state == notNow:
+		l.law.unavailable(now)
+	case state == moved:
+		w.split(l, now)
+	default:
+		w.sentRows += j.rows
+		w.throttledRows += j.rows - accepted
+		w.acceptedRows += accepted
+		if accepted > 0 {
+			s := l.shard
+			s.lastAck, w.lastAck = now, now.Sub(w.began)
+			s.accepted += float64(accepted) * w.c.perRow
+			s.acks = append(s.acks, ack{now, float64(accepted) * w.c.perRow})
+		}
+		l.law.answered(j.sent, now, float64(j.rows)*w.c.perRow, float64(accepted)*w.c.perRow)
+	}
+}
+
+// split puts two lanes in the place of one whose partition has split.
+func (w *world) split(l *lane, now time.Time) {
+	parent := l.shard
+	l.gone = true
+	at := 0
+	for w.lanes[at] != l {
+		at++
+	}
+	var lanes []*lane
+	for i := range 2 {
+		s := &shard{rate: parent.rate, burst: parent.burst, at: parent.back, window: -1}
+		if now.Sub(w.began) < time.Duration(w.c.splits)*10*time.Second {
+			s.out = parent.out.Add(10 * time.Second)
+			s.back = s.out.Add(time.Second)
+		}
+		parent.children = append(parent.children, s)
+		w.shards = append(w.shards, s)
+		lanes = append(lanes, &lane{shard: s, law: l.law.child(now), queued: (l.queued + i) / 2, unread: (l.unread + i) / 2})
+	}
+	w.lanes = append(w.lanes[:at:at], append(lanes, w.lanes[at+1:]...)...)
+}
