@@ -2,6 +2,8 @@ package table
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/maphash"
 )
 
@@ -23,6 +25,55 @@ func AppendKey(dst []byte, v Value) []byte {
 		dst = append(dst, b)
 	}
 	return append(dst, 0, 1)
+}
+
+// FirstColumn returns how many bytes the first primary-key column takes in an ordering key whose first column has the
+// type, or -1 where the key ends before the column does.
+func FirstColumn(t Type, key []byte) int {
+	if t == Integer {
+		if len(key) < 8 {
+			return -1
+		}
+		return 8
+	}
+	for i := 0; i+1 < len(key); i++ {
+		if key[i] != 0 {
+			continue
+		}
+		if key[i+1] == 1 {
+			return i + 2
+		}
+		i++ // an escaped zero
+	}
+	return -1
+}
+
+var errCutKey = errors.New("decode ordering key: it ends within its first column")
+
+// DecodeKey turns the first column of an ordering key back into the value that AppendKey was given, and returns how
+// many bytes it took. The bytes of a string or binary value are a copy.
+func DecodeKey(t Type, key []byte) (Value, int, error) {
+	if !t.KeyType() {
+		return Value{}, 0, fmt.Errorf("decode ordering key: no key column is of type %s", t)
+	}
+	n := FirstColumn(t, key)
+	if n < 0 {
+		return Value{}, 0, errCutKey
+	}
+	if t == Integer {
+		return Value{Type: t, Int: int64(binary.BigEndian.Uint64(key) ^ (1 << 63))}, n, nil
+	}
+	v := Value{Type: t, Bytes: make([]byte, 0, n-2)}
+	for i := 0; i < n-2; i++ {
+		v.Bytes = append(v.Bytes, key[i])
+		if key[i] != 0 {
+			continue
+		}
+		if i++; key[i] != 0xff {
+			return Value{}, 0, fmt.Errorf("decode ordering key: byte %#x after a zero at %d", key[i], i)
+		}
+	}
+	return v, n, nil
 }
 
 var hashSeed = maphash.MakeSeed()

@@ -1,0 +1,123 @@
+package partitioner
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"tsimport/table"
+)
+
+// Map says which lane a key belongs to. Lanes are numbered 0 to Len()-1 in key order; lane i holds the keys from its
+// lower bound up to, and without, the lower bound of lane i+1. A Map does not change once made, so any number of
+// goroutines may ask it.
+type Map struct {
+	values []table.Value // lower bounds of lanes 1, 2, …
+	bounds [][]byte      // the same as AppendKey encodes them, increasing
+	// common is what all bounds begin with, heads the eight bytes of each that follow. Bounds often differ only late
+	// (user-0001…, user-0042…), so Find looks at the common part once and then compares one integer per step instead of a
+	// whole key.
+	common []byte
+	heads  []uint64
+}
+
+// NewMap makes a map with a lane before, between and after the bounds, in any order. Bounds given twice count once, and
+// values that no key column can have are left out. Without a bound there is one lane.
+func NewMap(bounds []table.Value) *Map {
+	m := &Map{}
+	type bound struct {
+		value table.Value
+		key   []byte
+	}
+	var all []bound
+	for _, v := range bounds {
+		if v.Type.KeyType() {
+			v.Bytes = bytes.Clone(v.Bytes)
+			all = append(all, bound{v, table.AppendKey(nil, v)})
+		}
+	}
+	slices.SortFunc(all, func(a, b bound) int { return bytes.Compare(a.key, b.key) })
+	all = slices.CompactFunc(all, func(a, b bound) bool { return bytes.Equal(a.key, b.key) })
+	for _, b := range all {
+		m.values = append(m.values, b.value)
+		m.bounds = append(m.bounds, b.key)
+	}
+	if len(m.bounds) == 0 {
+		return m
+	}
+	m.common = commonPrefix(m.bounds[0], m.bounds[len(m.bounds)-1])
+	for _, b := range m.bounds {
+		m.heads = append(m.heads, head(b[len(m.common):]))
+	}
+	return m
+}
+
+func commonPrefix(a, b []byte) []byte {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return a[:n]
+}
+
+// head returns the first eight bytes as an integer that orders as they do; missing ones count as zeros. Different heads
+// order as the whole keys do, equal heads say nothing.
+func head(b []byte) uint64 {
+	if len(b) >= 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	var h uint64
+	for i, c := range b {
+		h |= uint64(c) << (56 - 8*i)
+	}
+	return h
+}
+
+// Len returns the number of lanes, at least one.
+func (m *Map) Len() int { return len(m.bounds) + 1 }
+
+// Find returns the lane of an ordering key as table.AppendKey makes it; the columns after the first do not matter.
+func (m *Map) Find(key []byte) int {
+	if len(m.bounds) == 0 {
+		return 0
+	}
+	n := len(m.common)
+	if c := bytes.Compare(key[:min(n, len(key))], m.common); c != 0 {
+		if c < 0 {
+			return 0
+		}
+		return len(m.bounds)
+	}
+	h := head(key[n:])
+	// The bounds below low are not above the key, those from high on are.
+	low, high := 0, len(m.heads)
+	for low < high {
+		i := int(uint(low+high) >> 1)
+		switch g := m.heads[i]; {
+		case g < h, g == h && bytes.Compare(m.bounds[i], key) <= 0:
+			low = i + 1
+		default:
+			high = i
+		}
+	}
+	return low
+}
+
+// Equal reports whether both maps cut the keys alike.
+func (m *Map) Equal(o *Map) bool { return slices.EqualFunc(m.bounds, o.bounds, bytes.Equal) }
+
+// Lower returns the lower bound of lane i as AppendKey encodes it, nil for the first lane, which has none.
+func (m *Map) Lower(i int) []byte {
+	if i == 0 {
+		return nil
+	}
+	return m.bounds[i-1]
+}
+
+// LowerValue returns the lower bound of lane i; the first lane has none.
+func (m *Map) LowerValue(i int) (table.Value, bool) {
+	if i == 0 {
+		return table.Value{}, false
+	}
+	return m.values[i-1], true
+}
