@@ -116,6 +116,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	res.Body = &body{ReadCloser: res.Body, done: done}
+	record(r, res)
 	return res, nil
 }
 

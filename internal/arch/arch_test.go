@@ -40,11 +40,13 @@ var arrows = map[string][]string{
 	"ratelimit":   {},
 	"writer":      {"client", "plainbuffer", "table"},
 	"scan":        {"client", "plainbuffer", "ratelimit", "table"},
-	"client":      {"ratelimit", "table"},
+	"client":      {"plainbuffer", "ratelimit", "table"},
 	"runfolder":   {"table"},
 	"plainbuffer": {"table"},
 	"table":       {},
 	"bench":       {},
+
+	"shuffle/spill": {},
 
 	"engine/server": {"engine/store", "engine/wire", "engine/faults"},
 	"engine/store":  {"engine/wire"},

@@ -1,0 +1,117 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+// shardSplits is the number of the field of a DescribeTable answer with the partitions' bounds: PlainBuffer rows that
+// have the first primary-key column only.
+const shardSplits protowire.Number = 6
+
+// Splits returns the first partition-key value of every partition of a table but the first, as the service orders them:
+// none for a table of one partition, and none from a service that does not name them. It sends one request and tries
+// once: who watches partitions asks again soon anyway. The error is ErrNoTable when there is no such table.
+func (a *Admin) Splits(name string) ([]table.Value, error) {
+	answer := new(recording)
+	req := &tablestore.DescribeTableRequest{TableName: name}
+	id := answer.start()
+	defer recordings.Delete(id)
+	req.SetTraceID(id)
+	err := answered(func() error {
+		_, err := a.Client.DescribeTable(req)
+		return err
+	})
+	if err != nil {
+		return nil, a.wrap("describe", name, err)
+	}
+	if answer.body.Len() == 0 {
+		return nil, fmt.Errorf("describe table %s: its answer was not seen; the connection was not made by New", name)
+	}
+	bounds, err := decodeSplits(answer.body.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("describe table %s: read bounds of partitions: %w", name, err)
+	}
+	return bounds, nil
+}
+
+func decodeSplits(answer []byte) ([]table.Value, error) {
+	var bounds []table.Value
+	for len(answer) > 0 {
+		number, kind, n := protowire.ConsumeTag(answer)
+		if n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		answer = answer[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, answer); n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		if number == shardSplits && kind == protowire.BytesType {
+			row, _ := protowire.ConsumeBytes(answer)
+			decoded, err := plainbuffer.Decode(row)
+			if err != nil {
+				return nil, err
+			}
+			if len(decoded.Key) == 0 || !decoded.Key[0].Value.Type.KeyType() {
+				return nil, errors.New("a bound has no value")
+			}
+			bounds = append(bounds, decoded.Key[0].Value)
+		}
+		answer = answer[n:]
+	}
+	return bounds, nil
+}
+
+// recording keeps the bytes of one answer. The SDK drops fields that it has no name for and gives nobody its raw
+// answers or its signer, but it sends a trace id with a request and leaves the connection to us: so a request that
+// wants its answer recorded carries a trace id of which transport knows.
+type recording struct{ body bytes.Buffer }
+
+// headerTraceID is the header in which the SDK sends a trace id. The service writes it to its logs.
+const headerTraceID = "X-Ots-Sdk-Traceid"
+
+var (
+	recordings sync.Map // trace id to *recording
+	lastTrace  atomic.Int64
+)
+
+// start makes the transport record the answer to the request that carries the trace id.
+func (r *recording) start() string {
+	id := "tsimport-describe-" + strconv.FormatInt(lastTrace.Add(1), 10)
+	recordings.Store(id, r)
+	return id
+}
+
+// record lets the recording that a request asked for, if any, see what is read of its answer.
+func record(r *http.Request, res *http.Response) {
+	id := r.Header.Get(headerTraceID)
+	if id == "" {
+		return
+	}
+	if to, wanted := recordings.Load(id); wanted {
+		res.Body = &recordedBody{res.Body, to.(*recording)}
+	}
+}
+
+type recordedBody struct {
+	io.ReadCloser
+	to *recording
+}
+
+func (b *recordedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.to.body.Write(p[:n])
+	return n, err
+}

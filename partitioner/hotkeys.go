@@ -1,0 +1,159 @@
+package partitioner
+
+import (
+	"bytes"
+	"cmp"
+	"hash/maphash"
+	"slices"
+
+	"tsimport/table"
+)
+
+// Settings of a HotKeys.
+const (
+	// counters is how many values are counted at a time. A value that more than one row in counters has cannot fall
+	// out; a share is too low by at most as much. The smallest share ever reported is eight times that.
+	counters = 256
+	// Each sampleRun samples the gap between two samples doubles, up to maxGap rows: a short input is counted whole,
+	// and the rows of a long one cost next to nothing.
+	sampleRun = 4096
+	maxGap    = 64
+	// minRows is how many rows must have come before a share says anything.
+	minRows = 1000
+
+	minShare        = 0.02 // of a hot key among many lanes
+	minShareOneLane = 0.2  // while the table has one partition, only what will trouble it later is of interest
+	maxReported     = 10
+)
+
+// HotKeys finds the partition-key values that are hot spots by themselves: rows of one value are in one partition
+// however the table is split. It counts by the Space-Saving method, in constant memory, and sees a sample of the rows.
+// It is not safe for concurrent use.
+type HotKeys struct {
+	keyType table.Type
+	skip    uint32 // rows to pass before the next sample
+	gap     uint32 // rows a sample stands for; a power of two
+	run     int    // samples until the gap doubles
+	random  uint64
+	rows    uint64 // that the samples stand for
+
+	slots []slot
+	at    map[uint64]int32 // hash of a value to its slot; values of one hash count as one
+	seed  maphash.Seed
+	hand  int    // where the search for the smallest count goes on
+	least uint64 // no count is smaller
+}
+
+// slot counts one value.
+type slot struct {
+	hash  uint64
+	count uint64 // rows, too many by at most over
+	over  uint64 // count that the slot had when the value took it
+	key   []byte // the value as AppendKey encodes it
+}
+
+// HotKey is a value of the partition key and the share of the rows that have it.
+type HotKey struct {
+	Value table.Value
+	Share float64 // 0 to 1
+}
+
+// NewHotKeys counts values of a partition key of the type.
+func NewHotKeys(keyType table.Type) *HotKeys {
+	return &HotKeys{
+		keyType: keyType, gap: 1, run: sampleRun, random: 0x9e3779b97f4a7c15,
+		slots: make([]slot, 0, counters), at: make(map[uint64]int32, counters), seed: maphash.MakeSeed(),
+	}
+}
+
+// Add sees one row by its ordering key; the columns after the first do not matter.
+func (h *HotKeys) Add(orderingKey []byte) {
+	if h.skip > 0 {
+		h.skip--
+		return
+	}
+	h.sample(orderingKey)
+}
+
+func (h *HotKeys) sample(key []byte) {
+	weight := uint64(h.gap)
+	if h.run--; h.run == 0 && h.gap < maxGap {
+		h.gap, h.run = 2*h.gap, sampleRun
+	}
+	// The gap is random around its mean: a fixed one would meet the same value for ever in an input that repeats itself.
+	h.random ^= h.random << 13
+	h.random ^= h.random >> 7
+	h.random ^= h.random << 17
+	h.skip = uint32(h.random>>32) & (2*h.gap - 1)
+	if h.gap == 1 {
+		h.skip = 0
+	}
+	n := table.FirstColumn(h.keyType, key)
+	if n < 0 {
+		return
+	}
+	key = key[:n]
+	h.rows += weight
+	hash := maphash.Bytes(h.seed, key)
+	if i, known := h.at[hash]; known {
+		h.slots[i].count += weight
+		return
+	}
+	if len(h.slots) < counters {
+		h.at[hash] = int32(len(h.slots))
+		h.slots = append(h.slots, slot{hash: hash, count: weight, key: bytes.Clone(key)})
+		return
+	}
+	i := h.smallest()
+	s := &h.slots[i]
+	delete(h.at, s.hash)
+	h.at[hash] = int32(i)
+	*s = slot{hash: hash, count: s.count + weight, over: s.count, key: append(s.key[:0], key...)}
+}
+
+// smallest returns a slot with the smallest count. Counts only grow, so a whole round is searched once for each
+// smallest count there is, not once for each value.
+func (h *HotKeys) smallest() int {
+	for range counters {
+		i := h.hand
+		h.hand = (h.hand + 1) % counters
+		if h.slots[i].count == h.least {
+			return i
+		}
+	}
+	i := 0
+	for j := range h.slots {
+		if h.slots[j].count < h.slots[i].count {
+			i = j
+		}
+	}
+	h.least, h.hand = h.slots[i].count, (i+1)%counters
+	return i
+}
+
+// Report returns the values whose share of the rows makes them hot spots on a table of so many lanes, most first, at
+// most ten: those with at least one and a half times the even share of a lane, and at least 2 %; with one lane those
+// with at least 20 %. It returns none before a thousand rows have come.
+func (h *HotKeys) Report(lanes int) []HotKey {
+	if h.rows < minRows {
+		return nil
+	}
+	least := minShareOneLane
+	if lanes > 1 {
+		least = max(1.5/float64(lanes), minShare)
+	}
+	var hot []HotKey
+	for _, s := range h.slots {
+		share := float64(s.count-s.over) / float64(h.rows)
+		if share < least {
+			continue
+		}
+		if v, _, err := table.DecodeKey(h.keyType, s.key); err == nil {
+			hot = append(hot, HotKey{Value: v, Share: share})
+		}
+	}
+	slices.SortFunc(hot, func(a, b HotKey) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Value.Int, b.Value.Int), bytes.Compare(a.Value.Bytes, b.Value.Bytes))
+	})
+	return hot[:min(len(hot), maxReported)]
+}

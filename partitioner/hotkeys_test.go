@@ -1,0 +1,144 @@
+package partitioner
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"tsimport/table"
+)
+
+// feed adds rows whose partition key pick chooses, each with a second column of its own.
+func feed(h *HotKeys, rows int, pick func(i int) table.Value) {
+	var key []byte
+	for i := range rows {
+		key = table.AppendKey(key[:0], pick(i))
+		h.Add(table.AppendKey(key, integer(int64(i))))
+	}
+}
+
+func TestHotValuesAreFoundWithTheirShares(t *testing.T) {
+	for _, rows := range []int{2_000, 20_000, 1_000_000} {
+		for _, order := range []string{"shuffled", "hot first", "hot last", "periodic"} {
+			r := rand.New(rand.NewPCG(uint64(rows), 7))
+			h := NewHotKeys(table.String)
+			feed(h, rows, func(i int) table.Value {
+				place := (float64(i) + 0.5) / float64(rows)
+				switch order {
+				case "shuffled":
+					place = r.Float64()
+				case "hot last":
+					place = 1 - place
+				case "periodic":
+					place = (float64(i%64) + 0.5) / 64
+				}
+				switch {
+				case place < 0.25:
+					return text("hot")
+				case place < 0.375:
+					return text("warm\x00") // with a zero byte
+				}
+				return text(fmt.Sprint("cold ", r.IntN(1_000_000)))
+			})
+			hot := h.Report(32)
+			if len(hot) != 2 || string(hot[0].Value.Bytes) != "hot" || string(hot[1].Value.Bytes) != "warm\x00" {
+				t.Errorf("%d rows, %s: %v", rows, order, hot)
+				continue
+			}
+			for i, want := range []float64{0.25, 0.125} {
+				if math.Abs(hot[i].Share-want) > 0.03 {
+					t.Errorf("%d rows, %s: %s has share %.3f, want %.3f", rows, order, hot[i].Value.Bytes, hot[i].Share, want)
+				}
+			}
+		}
+	}
+}
+
+func TestEvenKeysAreNotHot(t *testing.T) {
+	for _, values := range []int{40, 300, 100_000, math.MaxInt} {
+		r := rand.New(rand.NewPCG(1, 7))
+		h := NewHotKeys(table.Integer)
+		feed(h, 200_000, func(int) table.Value { return integer(int64(r.IntN(values)) - 20) })
+		for _, lanes := range []int{0, 1, 2, 10} {
+			if hot := h.Report(lanes); len(hot) > 0 {
+				t.Errorf("%d values, %d lanes: %v", values, lanes, hot)
+			}
+		}
+	}
+}
+
+func TestWhatIsHotDependsOnTheLanes(t *testing.T) {
+	h := NewHotKeys(table.Integer)
+	feed(h, 100_000, func(i int) table.Value { // 25 values of about 4 % each, but −1 has a third more of them all
+		if i%4 == 0 {
+			return integer(-1)
+		}
+		return integer(int64(i % 25))
+	})
+	for lanes, want := range map[int]int{1: 1, 2: 0, 4: 0, 7: 1, 32: 1, 75: 10, 1000: 10} {
+		hot := h.Report(lanes)
+		if len(hot) != want {
+			t.Errorf("%d lanes: %d hot values, want %d", lanes, len(hot), want)
+		}
+		if len(hot) > 0 && hot[0].Value.Int != -1 {
+			t.Errorf("%d lanes: the hottest is %v", lanes, hot[0].Value)
+		}
+		for i := 1; i < len(hot); i++ {
+			if hot[i].Share > hot[i-1].Share {
+				t.Errorf("%d lanes: not the most first: %v", lanes, hot)
+			}
+		}
+	}
+}
+
+func TestFewRowsSayNothing(t *testing.T) {
+	h := NewHotKeys(table.Integer)
+	feed(h, minRows-1, func(int) table.Value { return integer(1) })
+	if hot := h.Report(1); hot != nil {
+		t.Errorf("%d rows: %v", minRows-1, hot)
+	}
+	feed(h, 1, func(int) table.Value { return integer(1) })
+	if hot := h.Report(1); len(hot) != 1 || hot[0].Share != 1 {
+		t.Errorf("%d rows of one value: %v", minRows, hot)
+	}
+}
+
+func TestKeysThatAreNoneAreNotCounted(t *testing.T) {
+	for _, kind := range []table.Type{table.Integer, table.String} {
+		h := NewHotKeys(kind)
+		for range 2 * minRows {
+			h.Add(nil)
+			h.Add([]byte{'a', 0})
+		}
+		if hot := h.Report(1); hot != nil {
+			t.Errorf("%v", hot)
+		}
+	}
+}
+
+func BenchmarkHotKeys(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 7))
+	for name, value := range map[string]func() table.Value{
+		"distinct integers": func() table.Value { return integer(int64(r.Uint64())) },
+		"distinct strings":  func() table.Value { return text(fmt.Sprintf("customer-number-%08x", r.Uint32())) },
+		"few strings":       func() table.Value { return text(fmt.Sprintf("customer-number-%d", r.IntN(50))) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			keys := make([][]byte, 1<<14)
+			for i := range keys {
+				keys[i] = table.AppendKey(table.AppendKey(nil, value()), integer(int64(i)))
+			}
+			h := NewHotKeys(table.String)
+			if name == "distinct integers" {
+				h = NewHotKeys(table.Integer)
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				h.Add(keys[i&(1<<14-1)])
+				i++
+			}
+		})
+	}
+}

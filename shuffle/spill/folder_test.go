@@ -1,0 +1,199 @@
+package spill
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// childDir names, in the environment of a child process, the directory it spills to.
+const childDir = "TSIMPORT_TEST_SPILL_DIR"
+
+// TestChildSpills is no test of its own: it is what the child process of the others does.
+func TestChildSpills(t *testing.T) {
+	dir := os.Getenv(childDir)
+	if dir == "" {
+		t.Skip("the child of another test")
+	}
+	s, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write([]byte("rows")); err != nil {
+		t.Fatal(err)
+	}
+	os.Stdout.WriteString("spilled\n")
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent kills this process or ends itself
+}
+
+// child starts a process that has spilled to dir, and returns how to kill it.
+func child(t *testing.T, dir string) (kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChildSpills$")
+	cmd.Env = append(os.Environ(), childDir+"="+dir)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		in.Close()
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "spilled\n" {
+		kill()
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	return kill
+}
+
+func TestTheFolderOfAKilledRunIsRemovedByTheNext(t *testing.T) {
+	dir := t.TempDir()
+	kill := child(t, dir)
+	open(t, Options{Dir: dir})
+	if found := names(t, dir); len(found) != 1 || !strings.HasPrefix(found[0], folderPrefix) {
+		t.Errorf("while the other run lives: %v", found)
+	}
+	kill()
+	open(t, Options{Dir: dir})
+	if found := names(t, dir); len(found) != 0 {
+		t.Errorf("after it was killed: %v", found)
+	}
+}
+
+func TestLiveStoresInOneDirectoryLeaveEachOtherAlone(t *testing.T) {
+	dir := t.TempDir()
+	a := open(t, Options{Dir: dir})
+	inA := write(t, a, []byte("a"))
+	b := open(t, Options{Dir: dir})
+	inB := write(t, b, []byte("b"))
+	open(t, Options{Dir: dir})
+	for s, f := range map[*Store]Frame{a: inA, b: inB} {
+		if got, err := s.Read(f, nil); err != nil || len(got) != 1 {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if found := names(t, dir); len(found) != 2 {
+		t.Errorf("%v", found)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, err := b.Read(inB, nil); err != nil || string(got) != "b" {
+		t.Errorf("after the other was closed: %q, %v", got, err)
+	}
+}
+
+func TestWithoutAFrameThereIsNoFolder(t *testing.T) {
+	dir := t.TempDir()
+	open(t, Options{Dir: dir})
+	if found := names(t, dir); len(found) != 0 {
+		t.Errorf("%v", found)
+	}
+}
+
+// TestOnlyAbandonedFoldersOfRunsAreRemoved has a directory full of what looks nearly like one.
+func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, content string) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const deadLock = lockText + "1\n"
+	put(folderPrefix+"0-dead/"+lockName, deadLock)
+	put(folderPrefix+"0-dead/"+framesName, "rows")
+	put(folderPrefix+"0-dead-before-its-file/"+lockName, deadLock)
+	put(folderPrefix+"1-notes/todo.txt", "mine")                  // no lock
+	put(folderPrefix+"2-notes/"+lockName, "mine")                 // a lock file of something else
+	put(folderPrefix+"3-cut/"+lockName, lockText)                 // cut off
+	put(folderPrefix+"4-a-file", deadLock)                        // no folder
+	put(folderPrefix+"5-lock-is-a-folder/"+lockName+"/x", "mine") // no file
+	put("elsewhere/"+lockName, deadLock)
+	put("elsewhere/"+framesName, "mine")
+	for _, link := range [][2]string{
+		{"elsewhere", folderPrefix + "6-link-to-a-folder"},
+		{"../elsewhere/" + lockName, folderPrefix + "7-link-to-a-lock/" + lockName},
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(link[1]))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.FromSlash(link[0]), path); err != nil {
+			t.Skipf("no links here: %v", err)
+		}
+	}
+	put(folderPrefix+"8-dead-with-a-guest/"+lockName, deadLock)
+	put(folderPrefix+"8-dead-with-a-guest/guest", "mine")
+
+	var want []string
+	for _, name := range names(t, dir) {
+		if !strings.HasPrefix(name, folderPrefix+"0") {
+			want = append(want, name)
+		}
+	}
+	open(t, Options{Dir: dir})
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("left are %v, want %v", got, want)
+	}
+	for _, name := range []string{folderPrefix + "1-notes/todo.txt", folderPrefix + "2-notes/" + lockName, "elsewhere/" + framesName,
+		"elsewhere/" + lockName, folderPrefix + "8-dead-with-a-guest/guest"} {
+		if content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil || !bytes.Contains([]byte("mine"+deadLock), content) {
+			t.Errorf("%s: %q, %v", name, content, err)
+		}
+	}
+}
+
+func TestAMissingDirectoryIsAnErrorThatSaysWhatToDo(t *testing.T) {
+	_, err := Open(Options{Dir: filepath.Join(t.TempDir(), "missing")})
+	if err == nil || !strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "--temp-dir") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestADirectoryThatCannotBeWrittenToFailsAtTheFirstFrame(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Options{Dir: dir})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write([]byte("x")); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAGuestInTheFolderIsNotRemovedWithIt(t *testing.T) {
+	s, err := Open(Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, []byte("x"))
+	guest := filepath.Join(s.folder.path, "guest")
+	if err := os.WriteFile(guest, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), s.folder.path) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(guest); err != nil {
+		t.Error(err)
+	}
+}

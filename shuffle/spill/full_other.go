@@ -1,0 +1,13 @@
+//go:build !windows
+
+package spill
+
+import (
+	"errors"
+	"syscall"
+)
+
+// isFull reports whether an error says that the disk, the user's quota or the largest file allowed is full.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}

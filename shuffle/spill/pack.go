@@ -1,0 +1,79 @@
+package spill
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Settings of the compressor. Rows repeat themselves within a few of their kind, so a small window costs hardly any
+// compression, and memory goes with it. Checksums of the raw bytes would be a second one: the Frame holds its own.
+var packing = []zstd.EOption{
+	zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256 << 10),
+	zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false),
+}
+
+// keepBytes is the largest buffer of compressed bytes that is kept for the next frame.
+const keepBytes = 2 << 20
+
+// packer is a compressor and its output.
+type packer struct {
+	encoder *zstd.Encoder
+	out     []byte
+}
+
+func newPacker() (*packer, error) {
+	encoder, err := zstd.NewWriter(nil, packing...)
+	if err != nil {
+		return nil, fmt.Errorf("make spill compressor: %w", err)
+	}
+	return &packer{encoder: encoder}, nil
+}
+
+// Write takes compressed bytes from the encoder.
+func (p *packer) Write(b []byte) (int, error) {
+	p.out = append(p.out, b...)
+	return len(b), nil
+}
+
+// pack compresses the data into out and returns how many bytes they were.
+func (p *packer) pack(data [][]byte) (raw int, err error) {
+	if cap(p.out) > keepBytes {
+		p.out = nil
+	}
+	p.out = p.out[:0]
+	for _, d := range data {
+		raw += len(d)
+	}
+	p.encoder.ResetContentSize(p, int64(raw))
+	for _, d := range data {
+		if _, err := p.encoder.Write(d); err != nil {
+			return 0, err
+		}
+	}
+	return raw, p.encoder.Close()
+}
+
+// unpacker is a decompressor and its input.
+type unpacker struct {
+	decoder *zstd.Decoder
+	in      []byte
+}
+
+func newUnpacker() (*unpacker, error) {
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return nil, fmt.Errorf("make spill decompressor: %w", err)
+	}
+	return &unpacker{decoder: decoder}, nil
+}
+
+// room returns the input buffer with n bytes.
+func (u *unpacker) room(n int) []byte {
+	if cap(u.in) > keepBytes && n <= keepBytes {
+		u.in = nil
+	}
+	u.in = slices.Grow(u.in[:0], n)[:n]
+	return u.in
+}

@@ -1,0 +1,89 @@
+package spill
+
+import (
+	"cmp"
+	"slices"
+)
+
+// blockBytes is what disk space is handed out in: a block of most file systems, so that the file's length is also what
+// it takes on the disk.
+const blockBytes = 4096
+
+// extent is a run of blocks in the file, in bytes.
+type extent struct{ at, bytes int64 }
+
+func (e extent) end() int64 { return e.at + e.bytes }
+
+// space knows which blocks of the file are in use. A frame may be scattered over several extents: frames of slow lanes
+// stay for minutes between others that come and go, and if each had to be in one piece the holes between them would
+// soon fit nobody. So the file grows only when it has no hole left at all, and is never larger than the most that was
+// in use at once.
+type space struct {
+	holes []extent // by place; neighbours are merged, none touches the end
+	end   int64    // length of the file
+	max   int64    // of end; 0 is no limit
+}
+
+// take returns extents of so many bytes together (rounded up to blocks): the first hole that is large enough, else
+// holes from the lowest on, else beyond the end. It returns false, and takes nothing, when max would be exceeded.
+func (s *space) take(bytes int) ([]extent, bool) {
+	need := (int64(bytes) + blockBytes - 1) / blockBytes * blockBytes
+	if need == 0 {
+		return nil, true
+	}
+	for i, h := range s.holes {
+		if h.bytes >= need {
+			s.cut(i, need)
+			return []extent{{h.at, need}}, true
+		}
+	}
+	whole, missing := 0, need // all of holes[:whole] are needed
+	for whole < len(s.holes) && s.holes[whole].bytes <= missing {
+		missing -= s.holes[whole].bytes
+		whole++
+	}
+	inHole := whole < len(s.holes) && missing > 0
+	if !inHole && s.max > 0 && s.end+missing > s.max {
+		return nil, false
+	}
+	taken := slices.Clone(s.holes[:whole])
+	if inHole {
+		taken = append(taken, extent{s.holes[whole].at, missing})
+		s.cut(whole, missing)
+	} else if missing > 0 {
+		taken = append(taken, extent{s.end, missing})
+		s.end += missing
+	}
+	s.holes = slices.Delete(s.holes, 0, whole)
+	return taken, true
+}
+
+// cut takes bytes off the front of a hole.
+func (s *space) cut(i int, bytes int64) {
+	s.holes[i].at += bytes
+	s.holes[i].bytes -= bytes
+	if s.holes[i].bytes == 0 {
+		s.holes = slices.Delete(s.holes, i, i+1)
+	}
+}
+
+// give takes extents back. The end moves down over blocks that nobody uses.
+func (s *space) give(extents []extent) {
+	for _, e := range extents {
+		i, _ := slices.BinarySearchFunc(s.holes, e, func(h, e extent) int { return cmp.Compare(h.at, e.at) })
+		if i < len(s.holes) && s.holes[i].at == e.end() {
+			e.bytes += s.holes[i].bytes
+			s.holes = slices.Delete(s.holes, i, i+1)
+		}
+		if i > 0 && s.holes[i-1].end() == e.at {
+			i--
+			e = extent{s.holes[i].at, s.holes[i].bytes + e.bytes}
+			s.holes = slices.Delete(s.holes, i, i+1)
+		}
+		if e.end() == s.end {
+			s.end = e.at
+			continue
+		}
+		s.holes = slices.Insert(s.holes, i, e)
+	}
+}

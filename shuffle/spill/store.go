@@ -1,0 +1,301 @@
+package spill
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+	"sync"
+)
+
+// ErrFull says that a frame was not written because MaxBytes would be exceeded or because the disk or the user's quota
+// of it is full.
+var ErrFull = errors.New("no space left for spilled rows")
+
+var errClosed = errors.New("the spill store is closed")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Options of a Store.
+type Options struct {
+	Dir      string // the folder in which the store makes its own (--temp-dir); "" takes os.TempDir()
+	MaxBytes int64  // of disk; 0 is no limit
+}
+
+// Store keeps frames in one file. It is safe for concurrent use; more than two callers at once that compress, or that
+// decompress, wait for each other.
+type Store struct {
+	dir       string
+	packers   chan *packer   // nil stands for one not made yet
+	unpackers chan *unpacker // likewise
+	create    func(name string) (file, error)
+
+	mu     sync.Mutex
+	folder *folder // nil before the first frame
+	file   file
+	space  space
+	usage  Usage
+	closed bool
+}
+
+// file is what a store needs of *os.File; tests put one that fails in its place.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Truncate(size int64) error
+}
+
+// Frame names bytes that a Store keeps. The zero Frame names none. Frames can be compared and used as map keys.
+type Frame struct{ kept *kept }
+
+type kept struct {
+	raw, disk int
+	sum       uint32 // CRC-32C of the compressed bytes
+	extents   []extent
+	freed     bool // guarded by Store.mu
+}
+
+// RawBytes returns how many bytes Read will append.
+func (f Frame) RawBytes() int {
+	if f.kept == nil {
+		return 0
+	}
+	return f.kept.raw
+}
+
+// DiskBytes returns how many bytes the frame has compressed; on disk they take whole blocks of 4 KiB.
+func (f Frame) DiskBytes() int {
+	if f.kept == nil {
+		return 0
+	}
+	return f.kept.disk
+}
+
+// Usage is what a store holds now and has done so far.
+type Usage struct {
+	Frames        int   // now
+	RawBytes      int64 // of those frames
+	DiskBytes     int64 // length of the file now
+	PeakDiskBytes int64 // most DiskBytes so far
+	WrittenBytes  int64 // all compressed bytes written so far
+}
+
+// poolSize bounds the compressors and the decompressors. A compressor holds 0.9 MiB, a decompressor 0.2 MiB, each beside
+// a buffer of at most keepBytes or, for a moment, one frame; two of them already pack faster than most disks write.
+const poolSize = 2
+
+// Open makes a store and removes the folders that killed runs left in the directory. The store's own folder is made
+// with its first frame.
+func Open(o Options) (*Store, error) {
+	if o.Dir == "" {
+		o.Dir = os.TempDir()
+	}
+	if err := sweep(o.Dir); err != nil {
+		return nil, fmt.Errorf("open spill directory: %w; give an existing one with --temp-dir", err)
+	}
+	s := &Store{
+		dir:       o.Dir,
+		packers:   make(chan *packer, poolSize),
+		unpackers: make(chan *unpacker, poolSize),
+		create:    createFile,
+		space:     space{max: o.MaxBytes},
+	}
+	for range poolSize {
+		s.packers <- nil
+		s.unpackers <- nil
+	}
+	return s, nil
+}
+
+// Write compresses the concatenation of data and keeps it as one frame. When there is no space for it the error is
+// ErrFull; after any error the store holds what it held before.
+func (s *Store) Write(data ...[]byte) (Frame, error) {
+	p := <-s.packers
+	defer func() { s.packers <- p }()
+	if p == nil {
+		made, err := newPacker()
+		if err != nil {
+			return Frame{}, err
+		}
+		p = made
+	}
+	raw, err := p.pack(data)
+	if err != nil {
+		return Frame{}, fmt.Errorf("compress spill frame: %w", err)
+	}
+	k := &kept{raw: raw, disk: len(p.out), sum: crc32.Checksum(p.out, castagnoli)}
+	f, err := s.reserve(k)
+	if err != nil {
+		return Frame{}, err
+	}
+	// Disk time is not spent under the lock: the extents are ours alone now.
+	rest := p.out
+	for _, e := range k.extents {
+		n := min(int(e.bytes), len(rest))
+		if _, err := f.WriteAt(rest[:n], e.at); err != nil {
+			s.giveBack(k)
+			return Frame{}, s.writeError(err)
+		}
+		rest = rest[n:]
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.usage.Frames++
+	s.usage.RawBytes += int64(k.raw)
+	s.usage.WrittenBytes += int64(k.disk)
+	return Frame{k}, nil
+}
+
+// reserve finds space for a frame, in the file of the folder that it makes when there is none yet.
+func (s *Store) reserve(k *kept) (file, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	if s.folder == nil {
+		made, err := makeFolder(s.dir)
+		if err != nil {
+			return nil, s.writeError(err)
+		}
+		f, err := s.create(made.framesPath())
+		if err != nil {
+			return nil, s.writeError(cmp.Or(err, made.remove()))
+		}
+		s.folder, s.file = made, f
+	}
+	extents, ok := s.space.take(k.disk)
+	if !ok {
+		return nil, fmt.Errorf("write spill frame: %w: %d bytes more than the limit of %d allows", ErrFull, k.disk, s.space.max)
+	}
+	k.extents = extents
+	s.measure()
+	return s.file, nil
+}
+
+func (s *Store) measure() {
+	s.usage.DiskBytes = s.space.end
+	s.usage.PeakDiskBytes = max(s.usage.PeakDiskBytes, s.space.end)
+}
+
+// giveBack frees the extents of a frame and shortens the file where they were its end.
+func (s *Store) giveBack(k *kept) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.giveBackLocked(k)
+}
+
+func (s *Store) giveBackLocked(k *kept) {
+	if s.closed {
+		return
+	}
+	before := s.space.end
+	s.space.give(k.extents)
+	if s.space.end < before {
+		// Under the lock, or it could cut off what another call has just written beyond the new end. If it fails the
+		// file stays longer than it need be; the next write to a disk in that state says what is wrong with it.
+		_ = s.file.Truncate(s.space.end)
+	}
+	s.measure()
+}
+
+func (s *Store) writeError(err error) error {
+	if isFull(err) {
+		return fmt.Errorf("write spill frame: %w: %w; free some, or give another disk with --temp-dir", ErrFull, err)
+	}
+	return fmt.Errorf("write spill frame: %w", err)
+}
+
+// Read appends the bytes of a frame to dst. A frame that is not as it was written is an error, and dst comes back as it
+// was given.
+func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
+	k := f.kept
+	if k == nil {
+		return dst, errors.New("read spill frame: it was never written")
+	}
+	s.mu.Lock()
+	file, folder, closed, freed := s.file, s.folder, s.closed, k.freed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return dst, errClosed
+	case freed:
+		return dst, errors.New("read spill frame: it has been freed")
+	}
+	u := <-s.unpackers
+	defer func() { s.unpackers <- u }()
+	if u == nil {
+		made, err := newUnpacker()
+		if err != nil {
+			return dst, err
+		}
+		u = made
+	}
+	in := u.room(k.disk)
+	rest := in
+	for _, e := range k.extents {
+		n := min(int(e.bytes), len(rest))
+		if _, err := file.ReadAt(rest[:n], e.at); err != nil {
+			return dst, fmt.Errorf("read spill frame at byte %d of %s: %w", e.at, folder.framesPath(), err)
+		}
+		rest = rest[n:]
+	}
+	if crc32.Checksum(in, castagnoli) != k.sum {
+		return dst, fmt.Errorf("read spill frame of %d bytes in %s: checksum differs, something else wrote to the file or the disk is damaged; run again with another --temp-dir",
+			k.disk, folder.framesPath())
+	}
+	out, err := u.decoder.DecodeAll(in, slices.Grow(dst, k.raw))
+	if err != nil {
+		return dst, fmt.Errorf("decompress spill frame in %s: %w", folder.framesPath(), err)
+	}
+	return out, nil
+}
+
+// Free gives a frame's space back; it cannot be read any more. Freeing a frame again, or the zero Frame, does nothing.
+func (s *Store) Free(f Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := f.kept
+	if k == nil || k.freed || s.closed {
+		return
+	}
+	k.freed = true
+	s.usage.Frames--
+	s.usage.RawBytes -= int64(k.raw)
+	s.giveBackLocked(k)
+}
+
+// Usage returns what the store holds now and has done so far.
+func (s *Store) Usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usage
+}
+
+// Close removes all frames and the store's folder. Calls under way must have returned.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.usage.Frames, s.usage.RawBytes, s.usage.DiskBytes = 0, 0, 0
+	for range poolSize {
+		if u := <-s.unpackers; u != nil {
+			u.decoder.Close()
+		}
+		s.unpackers <- nil
+	}
+	if s.folder == nil {
+		return nil
+	}
+	if err := cmp.Or(s.file.Close(), s.folder.remove()); err != nil {
+		return fmt.Errorf("remove spill folder: %w", err)
+	}
+	return nil
+}

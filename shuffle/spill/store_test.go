@@ -1,0 +1,493 @@
+package spill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func open(t testing.TB, o Options) *Store {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func write(t testing.TB, s *Store, data ...[]byte) Frame {
+	t.Helper()
+	f, err := s.Write(data...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// noise returns bytes that no compressor makes smaller.
+func noise(seed uint64, n int) []byte {
+	b := make([]byte, n)
+	r := rand.New(rand.NewPCG(seed, 1))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+	return b
+}
+
+// rows returns bytes as rows are: names again and again, values that are partly so.
+func rows(seed uint64, n int) []byte {
+	r := rand.New(rand.NewPCG(seed, 2))
+	var b []byte
+	for len(b) < n {
+		b = fmt.Appendf(b, "\x03\x04CardID\x05%08x\x03\x04Student\x05name %d\x03\x04Amount\x05%d.%02d", r.Uint32(), r.IntN(5000), r.IntN(900), r.IntN(100))
+	}
+	return b[:n]
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, e := range entries {
+		found = append(found, e.Name())
+	}
+	return found
+}
+
+func TestAFrameReadsBackAsTheConcatenationOfWhatWasWritten(t *testing.T) {
+	s := open(t, Options{})
+	for _, parts := range [][][]byte{
+		{}, {nil}, {{}}, {{'x'}}, {[]byte("ab"), nil, []byte("c")}, {rows(1, 100)}, {rows(2, 256<<10)},
+		{noise(3, blockBytes)}, {noise(4, blockBytes+1)}, {rows(5, 1<<20), noise(6, 1<<20), rows(7, 3<<20)},
+	} {
+		want := append([]byte("before"), bytes.Join(parts, nil)...)
+		f := write(t, s, parts...)
+		if f.RawBytes() != len(want)-len("before") {
+			t.Errorf("frame of %d bytes says %d", len(want)-len("before"), f.RawBytes())
+		}
+		for range 2 { // reading does not use a frame up
+			got, err := s.Read(f, []byte("before"))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("frame of %d parts, %d bytes: reads as %d bytes, %v", len(parts), f.RawBytes(), len(got)-len("before"), err)
+			}
+		}
+	}
+}
+
+func TestReadingIntoALargeEnoughBufferDoesNotMakeAnother(t *testing.T) {
+	s := open(t, Options{})
+	data := rows(1, 1<<20)
+	f := write(t, s, data)
+	buf := make([]byte, 0, len(data))
+	got, err := s.Read(f, buf)
+	if err != nil || &got[:1][0] != &buf[:1][0] {
+		t.Errorf("another buffer, %v", err)
+	}
+}
+
+// TestAnyOperationsKeepFramesAndReuseSpace compares a store with a map, and its disk with what was ever needed at once.
+func TestAnyOperationsKeepFramesAndReuseSpace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "spill-test-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		s, err := Open(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		model := map[Frame][]byte{}
+		var order []Frame
+		var live, peak, raw int64
+		blocks := func(f Frame) int64 { return int64(f.DiskBytes()+blockBytes-1) / blockBytes * blockBytes }
+		pick := func(t *rapid.T) int {
+			if len(order) == 0 {
+				t.Skip("no frame")
+			}
+			return rapid.IntRange(0, len(order)-1).Draw(t, "frame")
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"write": func(t *rapid.T) {
+				data := noise(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 10*blockBytes).Draw(t, "bytes"))
+				cut := rapid.IntRange(0, len(data)).Draw(t, "cut")
+				f, err := s.Write(data[:cut], data[cut:])
+				if err != nil {
+					t.Fatal(err)
+				}
+				model[f], order = data, append(order, f)
+				live, raw = live+blocks(f), raw+int64(len(data))
+				peak = max(peak, live)
+			},
+			"free": func(t *rapid.T) {
+				i := pick(t)
+				f := order[i]
+				order = append(order[:i], order[i+1:]...)
+				s.Free(f)
+				s.Free(f)
+				live, raw = live-blocks(f), raw-int64(len(model[f]))
+				delete(model, f)
+				if got, err := s.Read(f, nil); err == nil {
+					t.Fatalf("a freed frame reads as %d bytes", len(got))
+				}
+			},
+			"read": func(t *rapid.T) {
+				f := order[pick(t)]
+				if got, err := s.Read(f, nil); err != nil || !bytes.Equal(got, model[f]) {
+					t.Fatalf("%d bytes, %v, want %d", len(got), err, len(model[f]))
+				}
+			},
+			"": func(t *rapid.T) {
+				u := s.Usage()
+				if u.Frames != len(model) || u.RawBytes != raw || u.DiskBytes < live || u.PeakDiskBytes > peak {
+					t.Fatalf("%+v with %d frames, %d raw bytes, %d live bytes on disk, at most %d", u, len(model), raw, live, peak)
+				}
+				if len(model) == 0 && u.DiskBytes != 0 {
+					t.Fatalf("no frame and %d bytes on disk", u.DiskBytes)
+				}
+			},
+		})
+		for f, want := range model {
+			if got, err := s.Read(f, nil); err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("in the end %d bytes, %v, want %d", len(got), err, len(want))
+			}
+		}
+	})
+}
+
+func TestTheFileIsAsLongAsUsageSays(t *testing.T) {
+	s := open(t, Options{})
+	var frames []Frame
+	for i := range 10 {
+		frames = append(frames, write(t, s, noise(uint64(i), 3*blockBytes)))
+	}
+	length := func() int64 {
+		t.Helper()
+		info, err := os.Stat(s.folder.framesPath())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	for i := range frames {
+		// A last block is written as far as it is used.
+		if got, most := length(), s.Usage().DiskBytes; got > most || got <= most-blockBytes {
+			t.Errorf("%d frames: the file has %d bytes, usage says %d", len(frames)-i, got, most)
+		}
+		s.Free(frames[len(frames)-1-i])
+	}
+	if length() != 0 {
+		t.Errorf("%d bytes without a frame", length())
+	}
+}
+
+func TestALongLivedFrameDoesNotKeepSpaceFromOthers(t *testing.T) {
+	s := open(t, Options{})
+	var stay []Frame
+	for i := range 200 { // every tenth stays, the others leave holes of one block more or less than is needed next
+		f := write(t, s, noise(uint64(i), (i%7+1)*blockBytes-50))
+		if i%10 == 0 {
+			stay = append(stay, f)
+		} else {
+			s.Free(f)
+		}
+	}
+	var live int64
+	for _, f := range stay {
+		live += int64(f.DiskBytes())
+	}
+	if u := s.Usage(); u.DiskBytes > 2*live {
+		t.Errorf("%d bytes on disk for %d", u.DiskBytes, live)
+	}
+}
+
+func TestAtItsLimitAStoreRefusesFramesAndKeepsTheEarlierOnes(t *testing.T) {
+	s := open(t, Options{MaxBytes: 10*blockBytes + 1})
+	first, second := noise(1, 3*blockBytes-50), noise(2, 6*blockBytes-50)
+	a, b := write(t, s, first), write(t, s, second)
+	before := s.Usage()
+	if _, err := s.Write(noise(3, 2*blockBytes)); !errors.Is(err, ErrFull) {
+		t.Fatalf("a frame too many: %v", err)
+	}
+	if u := s.Usage(); u != before {
+		t.Errorf("the refused frame left %+v, before it was %+v", u, before)
+	}
+	for f, want := range map[Frame][]byte{a: first, b: second} {
+		if got, err := s.Read(f, nil); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("an earlier frame: %v", err)
+		}
+	}
+	s.Free(a) // leaves a hole of three blocks; with the one after the end it holds a frame of four
+	third := noise(4, 4*blockBytes-50)
+	c := write(t, s, third)
+	if got, err := s.Read(c, nil); err != nil || !bytes.Equal(got, third) {
+		t.Errorf("a frame in two pieces: %v", err)
+	}
+	if u := s.Usage(); u.DiskBytes != 10*blockBytes {
+		t.Errorf("%d bytes on disk", u.DiskBytes)
+	}
+}
+
+// failing is a file whose n-th operation of a kind fails.
+type failing struct {
+	file
+	mu             sync.Mutex
+	failWrite      error // what the next write that is not passed fails with, after half of it
+	pass           int
+	corrupt, short bool
+}
+
+func (f *failing) WriteAt(b []byte, at int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pass--; f.pass < 0 && f.failWrite != nil {
+		n, _ := f.file.WriteAt(b[:len(b)/2], at)
+		return n, &fs.PathError{Op: "write", Path: framesName, Err: f.failWrite}
+	}
+	return f.file.WriteAt(b, at)
+}
+
+func (f *failing) ReadAt(b []byte, at int64) (int, error) {
+	n, err := f.file.ReadAt(b, at)
+	if f.corrupt && n > 0 {
+		b[n/2] ^= 1
+	}
+	if f.short {
+		return n / 2, errors.New("input/output error")
+	}
+	return n, err
+}
+
+// failingStore makes a store on a failing file that works as yet.
+func failingStore(t *testing.T) (*Store, *failing) {
+	s, f := open(t, Options{}), &failing{}
+	s.create = func(path string) (inner file, err error) {
+		f.file, err = createFile(path)
+		return f, err
+	}
+	return s, f
+}
+
+func TestAFailedWriteLeavesNothingBehindAndEarlierFramesGood(t *testing.T) {
+	for _, tt := range []struct {
+		cause error
+		full  bool
+	}{{syscall.ENOSPC, true}, {syscall.EDQUOT, true}, {syscall.EIO, false}} {
+		for pass := range 2 {
+			s, disk := failingStore(t)
+			data := noise(1, 4*blockBytes)
+			hole, a := write(t, s, noise(0, blockBytes/2)), write(t, s, data)
+			s.Free(hole) // the next frame is written in two pieces
+			before := s.Usage()
+			disk.failWrite, disk.pass = tt.cause, pass
+			_, err := s.Write(noise(2, 3*blockBytes))
+			if err == nil || errors.Is(err, ErrFull) != tt.full || !errors.Is(err, tt.cause) {
+				t.Errorf("%v at piece %d: %v", tt.cause, pass, err)
+			}
+			u := s.Usage()
+			u.PeakDiskBytes = before.PeakDiskBytes // it was needed for a moment
+			if u != before {
+				t.Errorf("%v at piece %d left %+v, before it was %+v", tt.cause, pass, u, before)
+			}
+			if got, err := s.Read(a, nil); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("%v at piece %d: the earlier frame: %v", tt.cause, pass, err)
+			}
+			disk.failWrite = nil
+			if got, err := s.Read(write(t, s, data), nil); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("%v at piece %d: a later frame: %v", tt.cause, pass, err)
+			}
+		}
+	}
+}
+
+func TestAFolderThatCannotBeFilledLeavesNothing(t *testing.T) {
+	s := open(t, Options{})
+	s.create = func(string) (file, error) {
+		return nil, &fs.PathError{Op: "open", Path: framesName, Err: syscall.ENOSPC}
+	}
+	if _, err := s.Write([]byte("x")); !errors.Is(err, ErrFull) {
+		t.Errorf("%v", err)
+	}
+	if left := names(t, s.dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	s.create = createFile
+	write(t, s, []byte("x"))
+}
+
+func TestADamagedFrameIsAnErrorThatNamesTheFile(t *testing.T) {
+	for name, damage := range map[string]func(*Store, *failing){
+		"a flipped bit":   func(_ *Store, f *failing) { f.corrupt = true },
+		"a failing disk":  func(_ *Store, f *failing) { f.short = true },
+		"a file cut off":  func(_ *Store, f *failing) { _ = f.Truncate(10) },
+		"another's bytes": func(_ *Store, f *failing) { _, _ = f.file.WriteAt(noise(9, blockBytes), 0) },
+	} {
+		s, disk := failingStore(t)
+		f := write(t, s, rows(1, 1<<20))
+		damage(s, disk)
+		got, err := s.Read(f, []byte("before"))
+		if err == nil || !strings.Contains(err.Error(), s.folder.framesPath()) || string(got) != "before" {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		disk.corrupt, disk.short = false, false
+		other := write(t, s, rows(2, 1<<20))
+		if got, err := s.Read(other, nil); err != nil || !bytes.Equal(got, rows(2, 1<<20)) {
+			t.Errorf("%s: the next frame: %v", name, err)
+		}
+	}
+}
+
+func TestWhatWasNeverWrittenCannotBeRead(t *testing.T) {
+	s := open(t, Options{})
+	if _, err := s.Read(Frame{}, nil); err == nil {
+		t.Error("the zero frame can be read")
+	}
+	s.Free(Frame{})
+	if (Frame{}).RawBytes() != 0 || (Frame{}).DiskBytes() != 0 {
+		t.Error("the zero frame has bytes")
+	}
+}
+
+func TestAClosedStoreHasNothingAndTakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := write(t, s, []byte("x"))
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := names(t, dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := s.Write([]byte("y")); err == nil {
+		t.Error("it takes a frame")
+	}
+	if _, err := s.Read(f, nil); err == nil {
+		t.Error("it reads a frame")
+	}
+	s.Free(f)
+	if u := s.Usage(); u.Frames != 0 || u.DiskBytes != 0 || u.WrittenBytes == 0 {
+		t.Errorf("%+v", u)
+	}
+}
+
+func TestFramesComeAndGoConcurrently(t *testing.T) {
+	s := open(t, Options{})
+	var wait sync.WaitGroup
+	for w := range 4 {
+		wait.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 3))
+			kept := map[Frame]uint64{}
+			for i := range 150 {
+				seed := uint64(w*1000 + i)
+				f, err := s.Write(rows(seed, r.IntN(100<<10)), noise(seed, 5000))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				kept[f] = seed
+				for f, seed := range kept { // in any order
+					got, err := s.Read(f, nil)
+					if err != nil || !bytes.HasSuffix(got, noise(seed, 5000)) {
+						t.Errorf("frame %d: %d bytes, %v", seed, len(got), err)
+					}
+					if len(kept) > 5 || r.IntN(2) == 0 {
+						s.Free(f)
+						delete(kept, f)
+					}
+					s.Usage()
+					break
+				}
+			}
+			for f := range kept {
+				s.Free(f)
+			}
+		})
+	}
+	wait.Wait()
+	if u := s.Usage(); u.Frames != 0 || u.RawBytes != 0 || u.DiskBytes != 0 {
+		t.Errorf("in the end %+v", u)
+	}
+}
+
+func TestOthersCannotReadSpilledRows(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("permissions are inherited there")
+	}
+	s := open(t, Options{})
+	write(t, s, []byte("secret"))
+	err := filepath.WalkDir(s.folder.path, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	for _, size := range []int{256 << 10, 4 << 20} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			s, data := open(b, Options{}), rows(1, size)
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			var disk int
+			for b.Loop() {
+				f := write(b, s, data)
+				disk = f.DiskBytes()
+				s.Free(f)
+			}
+			b.ReportMetric(float64(size)/float64(disk), "raw/disk")
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, size := range []int{256 << 10, 4 << 20} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			s := open(b, Options{})
+			f := write(b, s, rows(1, size))
+			buf := make([]byte, 0, size)
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Read(f, buf); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
