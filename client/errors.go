@@ -75,6 +75,22 @@ func ClassifyCode(code, message string) Class {
 	return classes[code] // a code nobody knows is Permanent
 }
 
+// NotServingCode reports whether the code means that the partition, the table or the server does not serve at the moment:
+// whatever is sent there meets the same. OTSServerUnavailable may come after the request was applied.
+func NotServingCode(code string) bool {
+	switch code {
+	case "OTSPartitionUnavailable", "OTSTableNotReady", "OTSServerUnavailable":
+		return true
+	}
+	return false
+}
+
+// NotServing is NotServingCode for an error that the SDK's client returned for a whole request.
+func NotServing(err error) bool {
+	var ots *tablestore.OtsError
+	return errors.As(err, &ots) && NotServingCode(ots.Code)
+}
+
 // Classify returns the class of an error that the SDK's client returned for a whole request.
 func Classify(err error) Class {
 	var ots *tablestore.OtsError

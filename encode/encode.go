@@ -36,8 +36,8 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 // service would refuse it, in which case the block is as it was.
 //
 // Stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
-// for all.
-func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Mark) *table.Reason {
+// for all. Record is the record as it stood, kept with the row; nil for formats that are no text.
+func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Mark, record []byte) *table.Reason {
 	start := len(b.Data)
 	size, why := e.key(b, values)
 	if why != nil {
@@ -68,7 +68,7 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 			return why
 		}
 	}
-	b.Append(start, body, size, m)
+	b.Append(start, body, size, m, record)
 	return nil
 }
 

@@ -37,6 +37,8 @@ type Config struct {
 	OnPlan func(*Plan)
 	// Progress is kept up to date while the load runs. May be nil.
 	Progress *Progress
+	// Monitor shows the state of the load while it runs. May be nil.
+	Monitor *Monitor
 }
 
 // Read says how inputs are read.
@@ -82,10 +84,16 @@ type Write struct {
 	Mode        table.Mode
 	Condition   table.Existence
 	DeleteNull  bool // update: a null deletes the column
-	Concurrency int  // requests in flight; 0 takes DefaultConcurrency
-	BatchRows   int  // rows in a request; 0 takes the service's limit
+	Order       Order
+	Concurrency int // requests in flight; 0 takes DefaultConcurrency
+	BatchRows   int // rows in a request; 0 takes the service's limit
 
-	RetryFor time.Duration     // without any progress before the load gives up; 0 takes DefaultRetryFor
+	PartitionWCU      float64 // write capacity units a second that each partition is known to take; 0 is unknown
+	MaxWCU            float64 // write capacity units a second over all partitions; 0 is no limit
+	MaxRowsPerSecond  float64 // 0 is no limit
+	MaxBytesPerSecond float64 // of rows as the service counts them; 0 is no limit
+
+	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
 	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
 	Settle time.Duration
@@ -95,14 +103,16 @@ type Write struct {
 type Limits struct {
 	Records   int64 // records to read; 0 is all
 	MaxErrors MaxErrors
-	Memory    int64 // bytes of rows waiting; 0 takes DefaultMemory
+	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
+	TempDir   string // where rows are spilled to; "" takes the system's
+	TempMax   int64  // bytes of disk for that; 0 is no limit
 }
 
 // Defaults of a load.
 const (
 	DefaultConcurrency = 32
 	DefaultRetryFor    = 15 * time.Minute
-	DefaultMemory      = 64 << 20
+	DefaultMemory      = 1 << 30
 )
 
 // MaxErrors is how many rows may be rejected before the load stops.
@@ -183,6 +193,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Progress == nil {
 		c.Progress = new(Progress)
+	}
+	if c.Monitor == nil {
+		c.Monitor = NewMonitor()
 	}
 	if c.Drain == nil {
 		c.Drain = context.Background()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"tsimport/partitioner"
@@ -18,74 +20,122 @@ import (
 // linger is how long a batch that is not full waits for more rows while the input goes on.
 const linger = 250 * time.Millisecond
 
+// flight is a batch of one lane on its way.
+type flight struct {
+	partitioner.Flight
+	lane  *lane
+	bytes int64 // of memory, beside the blocks
+}
+
 // result is a flight that has come back.
 type result struct {
-	flight *partitioner.Flight
-	stats  writer.Stats
-	err    error
+	flight     *flight
+	sent, done time.Time
+	stats      writer.Stats
+	err        error
 }
 
 // errLimit ends a load whose rows are bad.
 var errLimit = errors.New("too many rejected rows")
 
-// dispatcher is where blocks become batches and outcomes become the ledger. It runs in one goroutine, which alone
-// touches the lane, the cutter, the run folder and the report.
+// dispatcher is where blocks become batches and outcomes become the ledger. It runs in one goroutine, which alone touches
+// the lanes, their queues, the cutter, the run folder and the report.
 type dispatcher struct {
-	cfg    *Config
-	folder *runfolder.Folder
-	report *Report
+	cfg      *Config
+	folder   *runfolder.Folder
+	report   *Report
+	shares   shares
+	stopRead context.CancelFunc
 
-	lane   *shuffle.Lane
-	cutter *partitioner.Cutter
+	partitions *partitioner.Map
+	lanes      []*lane
+	queues     *shuffle.Lanes
+	cutter     *partitioner.Cutter
+	hot        *partitioner.HotKeys
+	survey     *surveyor
+	disk       *disk
+	hunger     *atomic.Pointer[hunger]
+	fed        chan<- struct{}
 
-	blocks  <-chan handed // nil once the input is complete
-	flights chan *partitioner.Flight
-	results chan result
-	idle    []*partitioner.Flight // one for each free worker
-	flying  int
+	blocks   <-chan handed // nil once the input is complete
+	flights  chan *flight
+	results  chan result
+	idle     []*flight // one for each free worker
+	flying   int
+	inFlight int64 // bytes of memory
+	ready    []*lane
 
-	patience  ratelimit.Patience
-	stuck     bool   // a row was not accepted since one became final
-	lastError string // of the service, for the message when patience runs out
-	lastCut   time.Time
-	lingering bool // rows wait for a batch to fill
+	rows, units, bytes *ratelimit.Bucket // ceilings over all lanes
 
 	inputErr error // why the input could not be read to its end; what came before it is loaded
 	stop     error // why no further batch is cut; nil while the load goes on
-	stopRead context.CancelFunc
 	dryRows  int64 // rows of a dry run
 }
 
-func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, blocks <-chan handed) *dispatcher {
-	d := &dispatcher{cfg: cfg, folder: folder, report: report, stopRead: stopRead, blocks: blocks, lane: new(shuffle.Lane)}
-	d.patience.For = cfg.Write.RetryFor
-	d.cutter = partitioner.New(d.lane, partitioner.Options{
-		Supersede: cfg.Write.Mode == table.Put && cfg.Write.Condition == table.Ignore,
-		Settle:    cfg.Write.Settle,
-		Backoff:   cfg.Write.Backoff.After,
+// ceilingBurst is how far ahead the ceilings let a load run.
+const ceilingBurst = 100 * time.Millisecond
+
+func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, in *reading, survey *surveyor, disk *disk) *dispatcher {
+	m := survey.current.Load()
+	w := &cfg.Write
+	d := &dispatcher{
+		cfg: cfg, folder: folder, report: report, shares: divideMemory(cfg.Limits.Memory), stopRead: stopRead,
+		partitions: m, survey: survey, disk: disk, blocks: in.blocks, hunger: &in.hunger, fed: in.fed,
+		rows:  ratelimit.NewBucket(w.MaxRowsPerSecond, ceilingBurst),
+		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
+		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
+	}
+	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.lanes, Store: disk.store})
+	for i := range m.Len() {
+		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w))
+	}
+	d.hot = partitioner.NewHotKeys(in.keyType)
+	d.cutter = partitioner.New(partitioner.Options{
+		Unordered: w.Order == OrderNone,
+		Supersede: w.Order == LastWins && w.Mode == table.Put && w.Condition == table.Ignore,
+		Settle:    w.Settle,
+		Backoff:   w.Backoff.After,
+		Lanes:     m.Len(),
+		Route:     m.Find,
+		Woken:     func(i int) { d.lanes[i].stale = true },
 		Final:     d.final,
 	})
-	n := cfg.Write.Concurrency
-	d.flights = make(chan *partitioner.Flight, n)
-	d.results = make(chan result, n)
-	for range n {
-		f := new(partitioner.Flight)
-		f.MaxRows = cfg.Write.BatchRows
+	d.flights = make(chan *flight, w.Concurrency)
+	d.results = make(chan result, w.Concurrency)
+	for range w.Concurrency {
+		f := new(flight)
+		f.MaxRows = w.BatchRows
 		d.idle = append(d.idle, f)
 	}
+	d.shareFlights()
 	return d
+}
+
+// shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
+// alone may have all.
+func (d *dispatcher) shareFlights() {
+	for _, l := range d.lanes {
+		l.pacer.SetMaxInFlight(max(8, d.cfg.Write.Concurrency/len(d.lanes)))
+	}
 }
 
 // run returns nil when every row is final, or why it stopped earlier. It returns only when no request is under way, and
 // closes flights so that the workers end.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer close(d.flights)
+	defer close(d.disk.jobs)
 	drain := d.cfg.Drain.Done()
 	for {
 		now := time.Now()
+		d.cutter.Wake(now)
+		next := time.Minute
 		if d.stop == nil {
-			d.cut(now)
+			next = d.dispatch(now)
 			d.checkPatience(now)
+		}
+		if d.stop == nil {
+			d.startJobs()
+			d.tellHunger()
 		}
 		if d.finished(now) {
 			if d.stop == nil {
@@ -94,22 +144,28 @@ func (d *dispatcher) run(ctx context.Context) error {
 			return d.stop
 		}
 		blocks := d.blocks
-		if d.stop != nil || int64(d.lane.Bytes()) >= d.cfg.Limits.Memory {
+		if d.stop != nil || d.queues.Full() {
 			blocks = nil
 		}
-		timer := time.NewTimer(d.nextEvent(now))
+		timer := time.NewTimer(d.nextEvent(now, next))
 		select {
 		case h, ok := <-blocks:
 			switch {
 			case !ok:
-				d.blocks = nil
+				d.inputEnds()
 			case h.err != nil:
 				d.inputErr = h.err
 			default:
-				d.take(h.block)
+				d.take(h.parsed)
 			}
 		case r := <-d.results:
 			d.landed(r)
+		case j := <-d.disk.done:
+			d.jobDone(j)
+		case m := <-d.survey.maps:
+			d.recut(time.Now(), m)
+		case ask := <-d.cfg.Monitor.asks:
+			ask <- d.state(time.Now())
 		case <-drain:
 			drain = nil
 			d.halt(context.Cause(d.cfg.Drain))
@@ -117,13 +173,23 @@ func (d *dispatcher) run(ctx context.Context) error {
 			// Requests end with the context; wait for their workers, then leave.
 			timer.Stop()
 			d.halt(context.Cause(ctx))
-			for d.flying > 0 {
-				d.landed(<-d.results)
-			}
+			d.abandon()
 			return d.stop
 		case <-timer.C:
 		}
 		timer.Stop()
+	}
+}
+
+// abandon waits for what is under way and starts nothing more.
+func (d *dispatcher) abandon() {
+	for d.flying > 0 || d.disk.busy > 0 {
+		select {
+		case r := <-d.results:
+			d.landed(r)
+		case j := <-d.disk.done:
+			d.jobDone(j)
+		}
 	}
 }
 
@@ -135,18 +201,20 @@ func (d *dispatcher) halt(cause error) {
 	d.stopRead()
 }
 
+// inputEnds notes that there are no more blocks: lanes need not wait for more rows.
+func (d *dispatcher) inputEnds() {
+	d.blocks = nil
+	for _, l := range d.lanes {
+		l.stale = true
+	}
+}
+
 // finished reports whether there is nothing left to do or to wait for.
 func (d *dispatcher) finished(now time.Time) bool {
-	if d.flying > 0 {
+	if d.flying > 0 || d.disk.busy > 0 {
 		return false
 	}
-	if d.stop == nil {
-		if d.blocks != nil || d.lane.Rows() > 0 || d.cutter.Idle() {
-			return d.blocks == nil && d.lane.Rows() == 0
-		}
-		if until, unsettled := d.cutter.Unsettled(now); unsettled && d.cutter.Retrying() == 0 {
-			d.cfg.Progress.Settling.Store(until.UnixMilli())
-		}
+	if d.stop == nil && (d.blocks != nil || d.queues.Rows() > 0 || d.cutter.Remaining() > 0) {
 		return false
 	}
 	// An attempt that may still be applied could undo what a later run writes: even a stopped load waits for it,
@@ -158,186 +226,142 @@ func (d *dispatcher) finished(now time.Time) bool {
 	return !unsettled
 }
 
-// nextEvent returns the time until something is due without a block or a result coming in.
-func (d *dispatcher) nextEvent(now time.Time) time.Duration {
-	next := time.Minute
-	if wait, ok := d.cutter.Wait(now); ok {
+// nextEvent returns the time until something is due without an event coming in; next is when a lane may send.
+func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration {
+	if wait, ok := d.cutter.Wait(now); ok && d.stop == nil {
 		next = min(next, wait)
 	}
-	if d.stop != nil {
-		if until, ok := d.cutter.Unsettled(now); ok {
-			next = min(time.Minute, until.Sub(now))
+	if until, ok := d.cutter.Unsettled(now); ok {
+		next = min(next, until.Sub(now))
+	}
+	for _, l := range d.lanes {
+		if left, ok := l.patience.Left(now); ok && l.stuck && d.stop == nil {
+			next = min(next, left)
 		}
-		return next
 	}
-	if d.lingering {
-		next = min(next, linger-now.Sub(d.lastCut))
-	}
-	if left, ok := d.patience.Left(now); ok && d.stuck {
-		next = min(next, left)
-	}
-	return max(next, time.Millisecond)
+	return max(next, 100*time.Microsecond)
 }
 
-// cut hands batches to free workers.
-func (d *dispatcher) cut(now time.Time) {
-	d.lingering = false
-	for len(d.idle) > 0 {
-		f := d.idle[len(d.idle)-1]
-		available := d.cutter.Available(now)
-		if available == 0 || d.cutter.Retrying() > d.maxRetrying() {
-			return
+// dispatch hands batches of lanes that may send to free workers, in random turns. It returns the time until another lane
+// may send.
+func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
+	next = time.Minute
+	for len(d.idle) > 0 && (d.flying == 0 || d.inFlight < d.shares.inFlight) {
+		if wait := max(d.rows.Wait(now), d.units.Wait(now), d.bytes.Wait(now)); wait > 0 {
+			return wait
 		}
-		if d.lingering = !d.worthSending(now, available); d.lingering {
-			return
+		d.ready = d.ready[:0]
+		next = time.Minute
+		for _, l := range d.lanes {
+			d.ask(l, now)
+			switch {
+			case !l.asks:
+			case l.at.After(now):
+				next = min(next, l.at.Sub(now))
+			default:
+				d.ready = append(d.ready, l)
+			}
 		}
-		if !d.cutter.Cut(now, f) {
+		if len(d.ready) == 0 {
+			return next
+		}
+		l := d.ready[rand.IntN(len(d.ready))]
+		d.cut(l, now)
+	}
+	return time.Minute // until a worker is free
+}
+
+// ask finds out when the lane may send, and how much.
+func (d *dispatcher) ask(l *lane, now time.Time) {
+	if !l.stale && (!l.asks || l.at.After(now)) {
+		return
+	}
+	l.stale, l.asks = false, false
+	rows := d.cutter.Ready(l.index)
+	if !d.cutter.Stalled(l.index) {
+		rows += l.queue.Ready()
+	}
+	if rows == 0 {
+		return
+	}
+	more := d.blocks != nil && !d.queues.Full() || l.queue.More()
+	if more {
+		l.units, l.at, l.asks = l.pacer.Next(now, l.inFlight, l.perRow)
+	} else {
+		l.units, l.at, l.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
+	}
+	if l.notBefore.After(l.at) {
+		l.at = l.notBefore
+	}
+	if more && rows < d.wanted(l) && l.queue.Bytes() < table.MaxBatchBytes {
+		if t := l.lastSend.Add(linger); t.After(l.at) {
+			l.at = t
+		}
+	}
+}
+
+// wanted is how many rows the next batch of the lane may hold.
+func (d *dispatcher) wanted(l *lane) int {
+	rows := d.cfg.Write.BatchRows
+	if rows == 0 {
+		rows = table.MaxBatchRows
+	}
+	return min(rows, int(math.Ceil(l.units/l.perRow)))
+}
+
+// cut hands a batch of the lane to a worker.
+func (d *dispatcher) cut(l *lane, now time.Time) {
+	f := d.idle[len(d.idle)-1]
+	l.stale = true
+	for !d.cutter.Cut(now, l.index, l.queue, &f.Flight, l.units) {
+		if l.queue.Ready() == 0 || d.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
-		d.idle = d.idle[:len(d.idle)-1]
-		d.flying++
-		d.report.Retried += int64(f.Retried)
-		d.lastCut = now
-		d.flights <- f // has room for every flight
 	}
+	d.idle = d.idle[:len(d.idle)-1]
+	f.lane = l
+	f.bytes = int64(f.Size()) * requestCopies
+	l.inFlight++
+	l.lastSend = now
+	l.perRow += (float64(f.Units)/float64(len(f.Rows)) - l.perRow) / 8
+	l.pacer.Sent(now, float64(f.Units))
+	d.rows.Take(now, float64(len(f.Rows)))
+	d.units.Take(now, float64(f.Units))
+	d.bytes.Take(now, float64(f.Size()))
+	d.flying++
+	d.inFlight += f.bytes
+	d.report.Retried += int64(f.Retried)
+	d.flights <- f // has room for every flight
 }
-
-// worthSending holds small batches back while more rows are coming.
-func (d *dispatcher) worthSending(now time.Time, available int) bool {
-	full := d.cfg.Write.BatchRows
-	if full == 0 {
-		full = table.MaxBatchRows
-	}
-	inputWaits := int64(d.lane.Bytes()) >= d.cfg.Limits.Memory
-	return available >= full || d.blocks == nil || inputWaits || now.Sub(d.lastCut) >= linger ||
-		d.lane.Bytes() >= table.MaxBatchBytes
-}
-
-// maxRetrying bounds the rows that wait to be sent again: when the service refuses more, fresh rows must wait too.
-func (d *dispatcher) maxRetrying() int { return d.cfg.Write.Concurrency * table.MaxBatchRows }
 
 func (d *dispatcher) checkPatience(now time.Time) {
-	if d.stuck && d.patience.Over(now) {
-		d.halt(fmt.Errorf("no row was accepted for %v; last answer: %s", d.cfg.Write.RetryFor, d.lastError))
-	}
-}
-
-// take puts a block into the ledger and its rows into the lane.
-func (d *dispatcher) take(b *table.Block) {
-	if limit := d.cfg.Limits.Records; limit > 0 && d.report.Read+int64(b.Records) >= limit {
-		b.Truncate(int(limit - d.report.Read))
-		d.blocks = nil
-		d.stopRead()
-	}
-	read := int64(0) // records of this block counted so far
-	for i := range b.Rejects {
-		at := int(b.Rejects[i].Mark.Record) + 1
-		d.report.Read += int64(at) - read
-		read = int64(at)
-		d.reject(b.Header, b.Reject(i))
-		if d.stop != nil {
-			b.Truncate(at) // what follows is not read
-			break
+	for _, l := range d.lanes {
+		if l.stuck && l.patience.Over(now) {
+			d.halt(fmt.Errorf("no row of the partition %s was accepted for %v; last answer: %s", d.rangeOf(l.index), d.cfg.Write.RetryFor, l.lastError))
+			return
 		}
 	}
-	d.report.Read += int64(b.Records) - read
-	d.report.BytesRead = d.bytesRead(b)
-	if d.cfg.DryRun {
-		d.dryRows += int64(len(b.Rows))
-	} else {
-		d.lane.Push(b)
-	}
-	d.flushRejects()
-	d.publish()
-}
-
-// unfinished counts the rows that were read and are not final.
-func (d *dispatcher) unfinished() int64 { return int64(d.cutter.Remaining()) + d.dryRows }
-
-func (d *dispatcher) bytesRead(b *table.Block) int64 {
-	n := d.report.BytesRead + b.Input
-	if b.Split == 0 {
-		n += b.Offset // the header
-	}
-	return n
 }
 
 // landed takes the outcomes of a flight.
 func (d *dispatcher) landed(r result) {
+	f, l := r.flight, r.flight.lane
 	d.flying--
-	d.report.Requests += int64(r.stats.Requests)
-	for i := range r.flight.Outcomes {
-		o := &r.flight.Outcomes[i]
-		switch o.Fate {
-		case table.Written:
-			d.report.WriteCU += int64(o.WriteCU)
-		case table.Again, table.Unknown:
-			d.lastError = strings.TrimSpace(o.Code + " " + o.Message)
-			if o.Throttled {
-				d.report.Throttled++
-			}
-			if !d.stuck {
-				d.stuck = true
-				d.patience.Progress(time.Now())
-			}
-		}
+	d.inFlight -= f.bytes
+	a := sum(&f.Flight)
+	d.report.count(f, a, r.stats)
+	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
+	l.written += int64(a.final)
+	d.cutter.Done(r.done, &f.Flight)
+	f.Reset()
+	f.lane = nil
+	d.idle = append(d.idle, f)
+	if changed {
+		d.survey.ask()
 	}
-	d.cutter.Done(time.Now(), r.flight)
-	r.flight.Reset()
-	d.idle = append(d.idle, r.flight)
 	if r.err != nil {
 		d.halt(r.err)
 	}
 	d.flushRejects()
 	d.publish()
-}
-
-func (d *dispatcher) publish() {
-	p := d.cfg.Progress
-	p.Read.Store(d.report.Read)
-	p.BytesRead.Store(d.report.BytesRead)
-	p.Written.Store(d.report.Written)
-	trouble := ""
-	if d.stuck {
-		trouble = d.lastError
-	}
-	p.Trouble.Store(trouble)
-	p.Rejected.Store(d.report.Rejected)
-	p.Superseded.Store(d.report.Superseded)
-	p.Retried.Store(d.report.Retried)
-	p.Throttled.Store(d.report.Throttled)
-}
-
-// final enters a row into the ledger.
-func (d *dispatcher) final(r table.Ref, end partitioner.End, o table.Outcome) {
-	switch end {
-	case partitioner.Written:
-		d.report.Written++
-	case partitioner.Superseded:
-		d.report.Superseded++
-	case partitioner.Rejected:
-		rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message})
-		if r.Block.Raw == nil {
-			rejected.Raw = appendRow(nil, r.Body())
-		}
-		d.reject(r.Block.Header, rejected)
-	}
-	d.lane.Final(r)
-	d.stuck = false
-}
-
-func (d *dispatcher) reject(header int, r table.Reject) {
-	d.report.Rejected++
-	if err := d.folder.Reject(header, r); err != nil {
-		d.halt(err)
-	}
-	if d.cfg.Limits.MaxErrors.Exceeded(d.report.Rejected, d.report.Read, false) {
-		d.halt(errLimit)
-	}
-}
-
-func (d *dispatcher) flushRejects() {
-	if err := d.folder.Flush(); err != nil {
-		d.halt(err)
-	}
 }

@@ -88,13 +88,25 @@ func (p *planner) sizeSplits() error {
 	}
 	records, text := max(p.sampled.records, 1), max(p.sampled.bytes, 1)
 	growth := 1 + float64(encoded)*float64(records)/float64(text)
+	block := min(blockBytes, divideMemory(p.cfg.Limits.Memory).splitLimit(p.cfg.Read.Parsers))
 	for _, s := range p.plan.sources {
-		if limit := int(blockBytes / growth); limit < s.SplitBytes() {
+		limit := int(float64(block) / growth)
+		if p.cfg.Write.Order == OrderNone && s.Anywhere() {
+			limit = min(limit, max(int(s.Size/anywhereSplits), anywhereSplitBytes))
+		}
+		if limit < s.SplitBytes() {
 			s.SetSplitBytes(max(limit, minSplitBytes))
 		}
 	}
 	return nil
 }
+
+// Sources that are read anywhere have many small splits, so that there is one for every lane: about so many, but none
+// smaller than so many bytes.
+const (
+	anywhereSplits     = 4096
+	anywhereSplitBytes = 32 << 10
+)
 
 // minSplitBytes keeps splits from costing more than their rows.
 const minSplitBytes = 4 << 10

@@ -2,9 +2,7 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"tsimport/encode"
 	"tsimport/reader"
@@ -13,152 +11,18 @@ import (
 	"tsimport/table"
 )
 
-// job is a piece of a source on its way to splits, or a split on its way to a block, or, as the last job, why the input
-// ends early.
-type job struct {
-	source *source
-	first  bool // of its source
-	last   bool // of its source: no piece
-
-	piece    *reader.Piece
-	prepared chan error // one, when the piece is prepared
-
-	split reader.Split
-	block chan parsed // one, when the split is parsed
-
-	err error
-}
-
-// parsed is a block, or why its split cannot be parsed.
-type parsed struct {
-	block *table.Block
-	err   error
-}
-
-// handed is what the dispatcher gets: the next block in source order, or why there are no more.
-type handed struct {
-	block *table.Block
-	err   error
-}
-
-// The reading stages end without an error when their context ends: whoever ended it knows why.
-
-func send[T any](ctx context.Context, to chan<- T, v T) bool {
-	select {
-	case to <- v:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
-	select {
-	case v, ok = <-from:
-		return v, ok
-	case <-ctx.Done():
-		return v, false
-	}
-}
-
-// feed reads the sources in order and hands every piece to the workers and, in the same order, to stitch. What was read
-// before an error is loaded.
-func feed(ctx context.Context, sources []*source, work, pieces chan<- *job) error {
-	for _, s := range sources {
-		if err := feedPieces(ctx, s, work, pieces); err != nil {
-			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
-				return nil
-			}
-			break
-		}
-	}
-	close(pieces)
-	return nil
-}
-
-func feedPieces(ctx context.Context, s *source, work, pieces chan<- *job) error {
-	for first := true; ; first = false {
-		piece, err := s.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		j := &job{source: s, first: first, piece: piece, prepared: make(chan error, 1)}
-		if !send(ctx, pieces, j) || !send(ctx, work, j) {
-			return context.Cause(ctx)
-		}
-	}
-	if !send(ctx, pieces, &job{source: s, last: true}) {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// stitch takes the prepared pieces in order and hands the splits they make to the workers and, in the same order, to the
-// hand-over. It alone knows when there is no more work.
-func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job) error {
-	first := true
-	for {
-		j, ok := receive(ctx, pieces)
-		if !ok {
-			if ctx.Err() == nil {
-				close(work)
-				close(order)
-			}
-			return nil
-		}
-		splits, err := stitchOne(ctx, j)
-		for _, sp := range splits {
-			split := &job{source: j.source, first: first, split: sp, block: make(chan parsed, 1)}
-			first = false
-			if !send(ctx, order, split) || !send(ctx, work, split) {
-				return nil
-			}
-		}
-		first = first || j.last
-		if err != nil {
-			// Nothing after it can be trusted to be in its place.
-			if send(ctx, order, &job{err: err}) {
-				close(order)
-			}
-			return nil
-		}
-		if j.last && !send(ctx, order, j) {
-			return nil
-		}
-	}
-}
-
-// stitchOne returns the splits that are whole after the job, and why there are no more.
-func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
-	switch {
-	case j.err != nil:
-		return j.source.Whole(), j.err
-	case j.last:
-		return j.source.Finish(), nil
-	}
-	prepareErr, ok := receive(ctx, j.prepared)
-	if !ok {
-		return nil, nil
-	}
-	splits, err := j.source.Add(j.piece)
-	if prepareErr != nil {
-		splits, err = append(splits, j.source.Whole()...), prepareErr
-	}
-	return splits, err
-}
-
 // parser is one worker of the reading stages: it prepares pieces, and makes rows of the records of splits.
 type parser struct {
 	plan     *Plan
 	cfg      *Config
+	survey   *surveyor
 	encoder  *encode.Encoder
 	worker   reader.Worker
 	sources  map[*source]*sourceParser
 	integers map[string]bool // input columns that are loaded as plain integers
-	growth   float64         // encoded bytes per input byte of the last block
+
+	rows   table.Block // of the split that is parsed, its memory is used again
+	byLane [][]int32
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -167,13 +31,12 @@ type sourceParser struct {
 	convert *convert.Converter
 }
 
-func newParser(plan *Plan, cfg *Config) *parser {
+func newParser(plan *Plan, cfg *Config, survey *surveyor) *parser {
 	encoder := encode.New(plan.Schema, cfg.Write.Mode, cfg.Write.DeleteNull)
 	encoder.Window = plan.window(cfg)
 	return &parser{
-		plan: plan, cfg: cfg, encoder: encoder,
+		plan: plan, cfg: cfg, survey: survey, encoder: encoder,
 		sources: map[*source]*sourceParser{}, integers: plan.integers(),
-		growth: 3,
 	}
 }
 
@@ -188,8 +51,8 @@ func (p *parser) run(ctx context.Context, work <-chan *job) error {
 			j.prepared <- p.worker.Prepare(j.piece) // has room for the one answer
 			continue
 		}
-		b, err := p.parse(j)
-		j.block <- parsed{b, err} // has room for the one block
+		made, err := p.parse(j.source, j.split)
+		j.block <- outcome{made, err} // has room for the one block
 	}
 }
 
@@ -200,14 +63,19 @@ func (p *parser) close() {
 	}
 }
 
-// of returns the worker's parser for a source. Those of sources that are done are let go.
+// maxParsers bounds the sources that a worker keeps its parser of: in source order one is enough.
+const maxParsers = 64
+
+// of returns the worker's parser for a source. Those of other sources are let go when there are too many.
 func (p *parser) of(s *source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
 	}
-	for old, sp := range p.sources {
-		_ = sp.parser.Close() // as in close
-		delete(p.sources, old)
+	if len(p.sources) >= maxParsers || p.cfg.Write.Order == LastWins {
+		for old, sp := range p.sources {
+			_ = sp.parser.Close() // as in close
+			delete(p.sources, old)
+		}
 	}
 	options := p.cfg.Read.Convert
 	options.Decode = s.Decode()
@@ -220,88 +88,89 @@ func (p *parser) of(s *source) (*sourceParser, error) {
 	return sp, nil
 }
 
-func (p *parser) parse(j *job) (*table.Block, error) {
-	sp, err := p.of(j.source)
+func (p *parser) parse(s *source, split reader.Split) (*parsed, error) {
+	sp, err := p.of(s)
 	if err != nil {
 		return nil, err
 	}
-	size := len(j.split.Data)
-	if size == 0 {
-		size = int(min(j.split.Bytes, reader.DefaultSplitBytes))
-	}
-	b := &table.Block{
-		Source: j.source.Name, Header: j.source.header, Split: j.split.Number,
-		Raw: j.split.Data, Offset: j.split.Offset, Input: j.split.Bytes,
-		Data: make([]byte, 0, int(p.growth*float64(size))+1024),
-	}
-	b.Records, b.Lines, err = sp.parser.Parse(j.split, func(rec *record.Record) {
+	made := &parsed{split: &table.Split{
+		Source: s.Name, Header: s.header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
+	}}
+	p.rows.Reset()
+	made.records, made.lines, err = sp.parser.Parse(split, func(rec *record.Record) {
 		values, why := sp.convert.Convert(rec)
 		var stamps []int64
 		if why == nil {
 			stamps, why = sp.convert.Stamps(rec)
 		}
+		var raw []byte
+		if split.Data != nil {
+			raw = split.Data[rec.Mark.Start:rec.Mark.End]
+		}
 		if why == nil {
-			why = p.encoder.Append(b, values, stamps, rec.Mark)
+			why = p.encoder.Append(&p.rows, values, stamps, rec.Mark, raw)
 		}
 		if why != nil {
-			b.RejectAt(rec.Mark, *why)
-			if b.Raw == nil {
-				b.Rejects[len(b.Rejects)-1].Raw = appendRecord(nil, j.source.Columns, rec, p.integers)
+			if raw == nil {
+				raw = appendRecord(nil, s.Columns, rec, p.integers)
 			}
+			made.rejects = append(made.rejects, splitReject{rec.Mark, *why, raw})
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	if size > 0 {
-		p.growth = min(200, 1.05*float64(len(b.Data))/float64(size))
-	}
-	return b, nil
+	p.divide(made)
+	return made, nil
 }
 
-// handOver waits for the blocks in source order, numbers their records and passes them on. It closes blocks only when
-// every block has been passed on.
-func handOver(ctx context.Context, order <-chan *job, blocks chan<- handed) error {
-	var records, lines int64
-	for {
-		j, ok := receive(ctx, order)
-		if !ok {
-			if ctx.Err() == nil {
-				close(blocks)
+// divide packs the rows of a split into blocks of their lanes, each as large as it must be.
+func (p *parser) divide(made *parsed) {
+	m := p.survey.current.Load()
+	made.partitions = m
+	for len(p.byLane) < m.Len() {
+		p.byLane = append(p.byLane, nil)
+	}
+	for i := range p.rows.Rows {
+		lane := m.Find(table.Ref{Block: &p.rows, Index: int32(i)}.Key())
+		p.byLane[lane] = append(p.byLane[lane], int32(i))
+	}
+	limit := divideMemory(p.cfg.Limits.Memory).blockLimit(m.Len())
+	for lane, rows := range p.byLane {
+		p.byLane[lane] = rows[:0]
+		for len(rows) > 0 {
+			n := len(rows)
+			size := p.rows.Memory(rows)
+			if size > limit {
+				n = max(1, n*limit/size)
+				size = p.rows.Memory(rows[:n])
 			}
-			return nil
-		}
-		if j.last {
-			// Only now has every split been parsed, for which some formats read the source.
-			if err := j.source.Close(); err == nil {
-				continue
-			} else {
-				j.err = fmt.Errorf("close input %s: %w", j.source.Name, err)
-			}
-		}
-		h := handed{err: j.err}
-		if j.err == nil {
-			p, ok := receive(ctx, j.block)
-			if !ok {
-				return nil
-			}
-			h = handed(p)
-		}
-		if h.err == nil {
-			if j.first {
-				records, lines = 0, int64(j.source.HeaderLines())
-			}
-			h.block.FirstRecord, h.block.FirstLine = records, lines
-			records += int64(h.block.Records)
-			lines += int64(h.block.Lines)
-		}
-		if !send(ctx, blocks, h) {
-			return nil
-		}
-		if h.err != nil {
-			// What follows a part that cannot be read is not loaded: it would be out of its place.
-			close(blocks)
-			return nil
+			b := &table.Block{Split: made.split, Data: make([]byte, 0, size), Rows: make([]table.Row, 0, n)}
+			b.Copy(&p.rows, rows[:n])
+			made.blocks = append(made.blocks, laneBlock{lane, b})
+			rows = rows[n:]
 		}
 	}
+	if cap(p.rows.Data) > maxKeptBytes {
+		p.rows = table.Block{} // one enormous split must not hold its memory for ever
+	}
+}
+
+// maxKeptBytes bounds the memory that a worker keeps from split to split.
+const maxKeptBytes = 32 << 20
+
+// keyOf returns the ordering key of the first record of a split that makes a row, nil when none does.
+func (p *parser) keyOf(sp *sourceParser, rec *record.Record, keys int) []byte {
+	values, why := sp.convert.Convert(rec)
+	if why != nil {
+		return nil
+	}
+	var key []byte
+	for _, v := range values[:keys] {
+		if v.Type == table.Null {
+			return nil
+		}
+		key = table.AppendKey(key, v)
+	}
+	return key
 }

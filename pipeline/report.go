@@ -49,17 +49,36 @@ type Report struct {
 	Unfinished int64 `json:"unfinished"`
 
 	Retried   int64 `json:"retried"`   // rows sent again
+	RowsSent  int64 `json:"rows_sent"` // in all requests, those sent again included
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
 	BytesRead int64 `json:"bytes_read"`
 	BytesSent int64 `json:"bytes_sent"` // bodies of all requests of the load
 	WriteCU   int64 `json:"write_cu"`   // as the service charged them
 	Requests  int64 `json:"requests"`   // BatchWriteRow requests
 
+	Order           string         `json:"order"`
+	Partitions      int            `json:"partitions"`        // at the end
+	PartitionReads  int64          `json:"partition_reads"`   // how often the partition map was read
+	Recuts          int64          `json:"recuts"`            // how often it had changed
+	LastLaneSeconds float64        `json:"last_lane_seconds"` // from the start until every partition had a row to write
+	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
+	SpilledRows     int64          `json:"spilled_rows"`
+	SpilledBytes    int64          `json:"spilled_bytes"`         // on disk, all that was ever written
+	PeakSpillBytes  int64          `json:"peak_spill_bytes"`      // on disk at a time
+	SpillError      string         `json:"spill_error,omitempty"` // why rows could not be spilled; reading waited then
+
 	Started       time.Time `json:"started"`
 	Seconds       float64   `json:"seconds"`
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
 	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
+}
+
+// ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.
+type ReportHotKey struct {
+	Column string  `json:"column"`
+	Value  string  `json:"value"`
+	Share  float64 `json:"share"` // of the rows written, estimated
 }
 
 // ReportColumn is one column of the schema that was loaded.

@@ -12,6 +12,8 @@ import (
 
 	"tsimport/client"
 	"tsimport/runfolder"
+	"tsimport/shuffle/spill"
+	"tsimport/table"
 	"tsimport/writer"
 )
 
@@ -59,7 +61,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
-		err = load(ctx, &cfg, plan, folder, report, sdk, func() { stopGently(nil) })
+		survey := newSurveyor(tablePartitions(admin, sdk, &cfg, report.Created))
+		survey.current.Store(survey.read(start))
+		err = load(ctx, &cfg, plan, folder, report, sdk, survey, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
 	report.BytesSent = traffic.BytesSent.Load()
@@ -85,7 +89,7 @@ func createTable(admin *client.Admin, plan *Plan, cfg *Config) (made bool, err e
 func newReport(cfg *Config, plan *Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
-		Command: cfg.Command, Inputs: cfg.Inputs, Started: start.UTC(),
+		Command: cfg.Command, Inputs: cfg.Inputs, Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
 	for _, s := range plan.sources {
 		if e := s.RejectsEncoding(); e != "" {
@@ -101,7 +105,11 @@ func newReport(cfg *Config, plan *Plan, start time.Time) *Report {
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, stopStdin func()) error {
+func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, survey *surveyor, stopStdin func()) error {
+	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
+	if err != nil {
+		return err
+	}
 	// Reading has a context of its own: when the load drains or has read enough, reading stops and writing goes on.
 	readCtx, cancelRead := context.WithCancel(ctx)
 	stopRead := func() {
@@ -110,37 +118,36 @@ func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder
 	}
 	defer stopRead()
 	group, groupCtx := errgroup.WithContext(ctx)
-	stopOnFailure := context.AfterFunc(groupCtx, stopRead)
-	defer stopOnFailure()
+	defer context.AfterFunc(groupCtx, stopRead)()
+	in := newReading(cfg, plan, survey)
+	group.Go(func() error { return in.run(readCtx) })
 
-	ahead := 2 * cfg.Read.Parsers
-	work := make(chan *job)
-	pieces := make(chan *job, ahead)
-	order := make(chan *job, ahead)
-	blocks := make(chan handed)
-	group.Go(func() error { return feed(readCtx, plan.sources, work, pieces) })
-	group.Go(func() error { return stitch(readCtx, pieces, work, order) })
-	for range cfg.Read.Parsers {
-		group.Go(func() error { return newParser(plan, cfg).run(readCtx, work) })
-	}
-	group.Go(func() error { return handOver(readCtx, order, blocks) })
-
-	d := newDispatcher(cfg, folder, report, stopRead, blocks)
+	d := newDispatcher(cfg, folder, report, stopRead, in, survey, newDisk(store))
 	for range cfg.Write.Concurrency {
 		group.Go(func() error { return d.work(cfg, sdk) })
 	}
-	group.Go(func() error { return d.run(groupCtx) })
-	err := group.Wait()
-	report.Unfinished = d.unfinished()
-	return err
+	for range diskWorkers {
+		group.Go(d.disk.work)
+	}
+	surveyCtx, stopSurvey := context.WithCancel(groupCtx)
+	group.Go(func() error { return survey.run(surveyCtx) })
+	group.Go(func() error {
+		defer stopSurvey()
+		return d.run(groupCtx)
+	})
+	err = group.Wait()
+	d.complete(report.Started)
+	return errors.Join(err, store.Close())
 }
 
 // work is one writing worker. It ends when flights is closed.
 func (d *dispatcher) work(cfg *Config, sdk *tablestore.TableStoreClient) error {
 	w := writer.New(sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition)
 	for f := range d.flights {
-		stats, err := w.Write(f.Rows, f.Repeated, f.Outcomes)
-		d.results <- result{flight: f, stats: stats, err: err} // has room for every flight
+		r := result{flight: f, sent: time.Now()}
+		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
+		r.done = time.Now()
+		d.results <- r // has room for every flight
 	}
 	return nil
 }
@@ -179,3 +186,16 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	}
 	return report, err
 }
+
+// tablePartitions tells the partitions of the table. A dry run does not ask; a table that the run has made has no rows to
+// guess partitions from.
+func tablePartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, cfg *Config, created bool) partitions {
+	if cfg.DryRun || sdk == nil {
+		return onePartition{}
+	}
+	return onePartition{}
+}
+
+type onePartition struct{}
+
+func (onePartition) Read(time.Time) ([]table.Value, bool, error) { return nil, false, nil }

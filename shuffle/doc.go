@@ -1,4 +1,5 @@
-// Package shuffle keeps rows between the reader and the writer. Blocks come in in source order, rows go out one by
-// one from the front of their lane. It promises that the rows of a lane keep their order, that no row leaves twice, and
-// that the memory of a block is counted until its last row is final. It knows nothing of keys, requests and rates.
+// Package shuffle keeps rows between the reader and the writer, a queue for each lane, in memory and on disk. Blocks come
+// in in source order; rows go out one by one from the front of their lane. It promises that the rows of a lane keep their
+// order whatever is spilled, read back or cut anew, that no row leaves twice or is lost, and that memory beyond the budget
+// is only ever what a lane needs to go on. It knows nothing of requests and rates, and of keys only what it is told.
 package shuffle

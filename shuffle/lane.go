@@ -2,53 +2,121 @@ package shuffle
 
 import "tsimport/table"
 
-// Lane is the queue of rows for one partition, in memory. It is not safe for concurrent use.
-type Lane struct {
-	blocks []*table.Block
-	next   int // row of blocks[0] that is in front
-	rows   int
-	bytes  int
+// item is a part of a lane's queue: rows of one block in memory, or the rows of a frame on disk.
+type item struct {
+	seq   uint64
+	block *table.Block // nil while the rows are on disk only
+	rows  []int32      // of the block; nil is all
+	next  int          // the first of them that is still here
+	bytes int64        // of the block's memory, the rows' share
+	frame *frame       // being written while block is set, else holding the rows
 }
 
-// Push puts the block's rows at the end of the lane. The block must not change afterwards.
-func (l *Lane) Push(b *table.Block) {
-	if len(b.Rows) == 0 {
-		return
+func (i *item) count() int {
+	if i.block == nil {
+		return 0
 	}
-	b.Pending = len(b.Rows)
-	l.blocks = append(l.blocks, b)
-	l.rows += len(b.Rows)
-	l.bytes += b.Bytes()
+	if i.rows == nil {
+		return len(i.block.Rows) - i.next
+	}
+	return len(i.rows) - i.next
 }
 
-// Front returns the first row of the lane.
+// indices returns the rows still here.
+func (i *item) indices() []int32 {
+	if i.rows != nil {
+		return i.rows[i.next:]
+	}
+	all := make([]int32, len(i.block.Rows)-i.next)
+	for n := range all {
+		all[n] = int32(i.next + n)
+	}
+	return all
+}
+
+// Lane is the queue of rows for one partition.
+type Lane struct {
+	all   *Lanes
+	items []*item // the front first
+	mem   int     // how many items at the front are in memory
+	ready int     // rows in those
+	bytes int64   // of memory, of those
+	rest  int64   // bytes of memory of the items behind them
+}
+
+// Front returns the first row of the lane, and false when it has none or the first one is on disk.
 func (l *Lane) Front() (table.Ref, bool) {
-	if len(l.blocks) == 0 {
+	if l.ready == 0 {
 		return table.Ref{}, false
 	}
-	return table.Ref{Block: l.blocks[0], Index: int32(l.next)}, true
+	i := l.items[0]
+	if i.rows == nil {
+		return table.Ref{Block: i.block, Index: int32(i.next)}, true
+	}
+	return table.Ref{Block: i.block, Index: i.rows[i.next]}, true
 }
 
 // Advance takes the first row off the lane.
 func (l *Lane) Advance() {
-	l.next++
-	l.rows--
-	if l.next == len(l.blocks[0].Rows) {
-		l.blocks[0] = nil
-		l.blocks, l.next = l.blocks[1:], 0
+	l.all.rows--
+	i := l.items[0]
+	i.next++
+	l.ready--
+	if i.count() > 0 {
+		return
+	}
+	if i.frame != nil {
+		i.frame.abandoned = true // all of it went out of memory before it was on disk
+	}
+	l.bytes -= i.bytes
+	l.items[0] = nil
+	l.items = l.items[1:]
+	l.mem--
+	if l.mem == 0 {
+		l.reach()
 	}
 }
 
-// Final says that a row that has left the lane will not be asked for again.
-func (l *Lane) Final(r table.Ref) {
-	r.Block.Pending--
-	if r.Block.Pending == 0 {
-		l.bytes -= r.Block.Bytes()
+// push appends an item.
+func (l *Lane) push(i *item) {
+	l.items = append(l.items, i)
+	switch {
+	case l.mem == len(l.items)-1 && i.block != nil:
+		l.mem++
+		l.ready += i.count()
+		l.bytes += i.bytes
+	case i.block != nil:
+		l.rest += i.bytes
 	}
 }
 
-// Rows returns the rows waiting in the lane.
-func (l *Lane) Rows() int { return l.rows }
+// reach counts the items in memory at the front again.
+func (l *Lane) reach() {
+	for l.mem < len(l.items) && l.items[l.mem].block != nil {
+		i := l.items[l.mem]
+		l.mem++
+		l.ready += i.count()
+		l.bytes += i.bytes
+		l.rest -= i.bytes
+	}
+}
 
-// Bytes returns the memory of all blocks that have rows which are not final.
-func (l *Lane) Bytes() int { return l.bytes }
+// Ready returns the rows that can be taken now.
+func (l *Lane) Ready() int { return l.ready }
+
+// Bytes returns the memory of the rows that can be taken now.
+func (l *Lane) Bytes() int64 { return l.bytes }
+
+// More reports whether rows wait behind those that can be taken now: on disk.
+func (l *Lane) More() bool { return l.mem < len(l.items) }
+
+// set replaces the lane's items.
+func (l *Lane) set(items []*item) {
+	*l = Lane{all: l.all, items: items}
+	for _, i := range items {
+		if i.block != nil {
+			l.rest += i.bytes
+		}
+	}
+	l.reach()
+}

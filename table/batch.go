@@ -31,6 +31,20 @@ func (b *Batch) Add(r Ref) bool {
 	return true
 }
 
+// Replace puts another row in the place of the i-th and reports whether it fits.
+func (b *Batch) Replace(i int, r Ref) bool {
+	was, row := b.Rows[i].Row(), r.Row()
+	size, body := b.size-was.Size()+row.Size(), b.body-was.Bytes()+row.Bytes()
+	if len(b.Rows) > 1 && (size > MaxBatchBytes || body+bodyBytesPerRequest > MaxBodyBytes) {
+		return false
+	}
+	b.Rows[i], b.size, b.body = r, size, body
+	return true
+}
+
+// Size returns the accounted bytes of the batch's rows.
+func (b *Batch) Size() int { return b.size }
+
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Rows)

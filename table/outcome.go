@@ -17,9 +17,12 @@ const (
 
 // Outcome is the service's answer for one row. The zero Outcome is Written for nothing.
 type Outcome struct {
-	Fate      Fate
-	Throttled bool // Again because the partition is over its capacity
-	WriteCU   int  // write capacity units the service charged
-	Code      string
-	Message   string
+	Fate Fate
+	// Throttled: Again because the partition is over its capacity.
+	Throttled bool
+	// Unavailable: Again or Unknown because the partition, the table or the server does not serve now.
+	Unavailable bool
+	WriteCU     int // write capacity units the service charged
+	Code        string
+	Message     string
 }

@@ -29,10 +29,10 @@ func wholeOutcome(err error) (table.Outcome, verdict) {
 		o.Fate, o.Throttled = table.Again, true
 		return o, carryOn
 	case client.Unavailable:
-		o.Fate = table.Again
+		o.Fate, o.Unavailable = table.Again, client.NotServing(err)
 		return o, carryOn
 	case client.Ambiguous:
-		o.Fate = table.Unknown
+		o.Fate, o.Unavailable = table.Unknown, client.NotServing(err)
 		return o, carryOn
 	case client.Canceled:
 		o.Fate = table.Unknown
@@ -63,9 +63,9 @@ func (w *Writer) outcome(r *tablestore.RowResult, row table.Ref, repeated bool) 
 	case client.Throttled:
 		o.Fate, o.Throttled = table.Again, true
 	case client.Unavailable:
-		o.Fate = table.Again
+		o.Fate, o.Unavailable = table.Again, client.NotServingCode(o.Code)
 	case client.Ambiguous:
-		o.Fate = table.Unknown
+		o.Fate, o.Unavailable = table.Unknown, client.NotServingCode(o.Code)
 	case client.Fatal:
 		o.Fate = table.Again
 		err := &tablestore.OtsError{Code: o.Code, Message: o.Message}

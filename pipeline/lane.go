@@ -1,0 +1,124 @@
+package pipeline
+
+import (
+	"time"
+
+	"tsimport/partitioner"
+	"tsimport/ratelimit"
+	"tsimport/shuffle"
+	"tsimport/table"
+)
+
+// lane is what the dispatcher knows of one partition beside its rows.
+type lane struct {
+	index    int
+	queue    *shuffle.Lane
+	pacer    *ratelimit.Pacer
+	inFlight int
+	perRow   float64   // mean units of its rows
+	begun    time.Time // when its first row came
+	lastSend time.Time
+
+	notBefore time.Time
+	down      bool // the partition did not serve the last request that was answered
+	failures  int  // requests in a row without any answer
+
+	patience  ratelimit.Patience
+	stuck     bool // a row was not accepted since one became final
+	lastError string
+
+	// When it could be sent to next, as far as is known; stale says that something has changed since.
+	stale bool
+	asks  bool // nothing keeps it from sending but the time at
+	at    time.Time
+	units float64
+
+	written, units64, throttled, unavailable int64
+}
+
+func newLane(index int, queue *shuffle.Lane, cfg *Write) *lane {
+	l := &lane{index: index, queue: queue, perRow: 1, stale: true}
+	l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Known: cfg.PartitionWCU})
+	l.patience.For = cfg.RetryFor
+	return l
+}
+
+// child is the lane of a partition that came out of this one's.
+func (l *lane) child(now time.Time, index int, queue *shuffle.Lane) *lane {
+	return &lane{
+		index: index, queue: queue, pacer: l.pacer.Child(now), perRow: l.perRow, stale: true, lastSend: l.lastSend, begun: l.begun,
+		notBefore: l.notBefore, down: l.down, patience: l.patience, stuck: l.stuck, lastError: l.lastError,
+	}
+}
+
+// answer sums up what an answer says of the lane.
+type answer struct {
+	units, accepted     float64 // of rows that were accepted or throttled
+	rows                int
+	throttled           int // rows
+	unavailable, failed int // rows refused because nobody served them; rows of unknown fate
+	final               int
+	code                string // of a row that was not accepted
+}
+
+func sum(f *partitioner.Flight) (a answer) {
+	a.rows = len(f.Rows)
+	for i := range f.Outcomes {
+		o := &f.Outcomes[i]
+		units := float64(f.Rows[i].Row().Units())
+		switch {
+		case o.Fate == table.Written:
+			a.units, a.accepted = a.units+units, a.accepted+units
+			a.final++
+		case o.Fate == table.Refused:
+			a.final++
+		case o.Throttled:
+			a.units += units
+			a.throttled++
+		case o.Unavailable:
+			a.unavailable++
+		default:
+			a.failed++
+		}
+		if o.Fate == table.Again || o.Fate == table.Unknown {
+			a.code = o.Code + " " + o.Message
+		}
+	}
+	return a
+}
+
+// landed takes an answer into account. It reports whether the partitions may have changed.
+func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) (changed bool) {
+	l.inFlight--
+	l.stale = true
+	l.throttled += int64(a.throttled)
+	l.unavailable += int64(a.unavailable)
+	if a.units > 0 {
+		l.pacer.Answered(sent, now, a.units, a.accepted)
+	}
+	switch {
+	case a.unavailable > 0:
+		changed, l.down = true, true
+		l.pacer.Unavailable(now)
+	case a.units > 0 || a.final > 0:
+		changed = l.down
+		l.down, l.failures = false, 0
+	case a.failed == a.rows:
+		// Nobody answered. Once is chance, twice is a service that is down.
+		if l.failures++; l.failures > 1 {
+			l.notBefore = now.Add(backoff.After(l.failures - 1))
+		}
+	}
+	if a.final > 0 {
+		l.stuck = false
+		return changed
+	}
+	if a.code != "" {
+		l.lastError = a.code
+		if !l.stuck {
+			l.stuck = true
+			l.patience.Progress(now)
+		}
+	}
+	return changed
+}

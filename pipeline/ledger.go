@@ -1,0 +1,188 @@
+package pipeline
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"tsimport/partitioner"
+	"tsimport/table"
+	"tsimport/writer"
+)
+
+// take puts a parsed split into the ledger and its rows into their lanes.
+func (d *dispatcher) take(p *parsed) {
+	if limit := d.cfg.Limits.Records; limit > 0 && d.report.Read+int64(p.records) >= limit {
+		p.truncate(int(limit - d.report.Read))
+		d.inputEnds()
+		d.stopRead()
+	}
+	read := int64(0) // records of this split counted so far
+	for i := range p.rejects {
+		r := &p.rejects[i]
+		at := int(r.mark.Record) + 1
+		d.report.Read += int64(at) - read
+		read = int64(at)
+		d.reject(p.split.Header, p.split.Reject(r.mark, r.reason, r.raw))
+		if d.stop != nil {
+			p.truncate(at) // what follows is not read
+			break
+		}
+	}
+	d.report.Read += int64(p.records) - read
+	d.report.BytesRead += p.split.Input
+	if p.split.Number == 0 {
+		d.report.BytesRead += p.split.Offset // the header
+	}
+	d.push(p)
+	p.arrived()
+	d.flushRejects()
+	d.publish()
+}
+
+func (d *dispatcher) push(p *parsed) {
+	now := time.Now()
+	for _, b := range p.blocks {
+		if d.cfg.DryRun {
+			d.dryRows += int64(len(b.block.Rows))
+			continue
+		}
+		if p.partitions != d.partitions {
+			// The map has changed since the rows were divided.
+			d.queues.PushRouted(b.block, d.partitions.Find)
+			continue
+		}
+		d.queues.Push(b.lane, b.block)
+		d.lanes[b.lane].begin(now)
+	}
+	if p.partitions == d.partitions {
+		return
+	}
+	for _, l := range d.lanes {
+		if l.queue.Ready() > 0 || l.queue.More() {
+			l.begin(now)
+		}
+	}
+}
+
+// begin notes that rows have come.
+func (l *lane) begin(now time.Time) {
+	l.stale = true
+	if l.begun.IsZero() {
+		l.begun, l.lastSend = now, now // the first batch waits for company too
+	}
+}
+
+// unfinished counts the rows that were read and are not final.
+func (d *dispatcher) unfinished() int64 {
+	return d.queues.Rows() + int64(d.cutter.Remaining()) + d.dryRows
+}
+
+// final enters a row into the ledger.
+func (d *dispatcher) final(r table.Ref, end partitioner.End, o table.Outcome) {
+	switch end {
+	case partitioner.Written:
+		d.report.Written++
+		d.hot.Add(r.Key())
+	case partitioner.Superseded:
+		d.report.Superseded++
+	case partitioner.Rejected:
+		rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message})
+		if len(rejected.Raw) == 0 {
+			rejected.Raw = appendRow(nil, r.Body())
+		}
+		d.reject(r.Block.Split.Header, rejected)
+	}
+	d.queues.Final(r)
+}
+
+func (d *dispatcher) reject(header int, r table.Reject) {
+	d.report.Rejected++
+	if err := d.folder.Reject(header, r); err != nil {
+		d.halt(err)
+	}
+	if d.cfg.Limits.MaxErrors.Exceeded(d.report.Rejected, d.report.Read, false) {
+		d.halt(errLimit)
+	}
+}
+
+func (d *dispatcher) flushRejects() {
+	if err := d.folder.Flush(); err != nil {
+		d.halt(err)
+	}
+}
+
+// count adds an answer to the report.
+func (r *Report) count(f *flight, a answer, stats writer.Stats) {
+	r.Requests += int64(stats.Requests)
+	r.RowsSent += int64(a.rows)
+	r.Throttled += int64(a.throttled)
+	for i := range f.Outcomes {
+		if f.Outcomes[i].Fate == table.Written {
+			r.WriteCU += int64(f.Outcomes[i].WriteCU)
+		}
+	}
+}
+
+func (d *dispatcher) publish() {
+	p := d.cfg.Progress
+	p.Read.Store(d.report.Read)
+	p.BytesRead.Store(d.report.BytesRead)
+	p.Written.Store(d.report.Written)
+	trouble := ""
+	for _, l := range d.lanes {
+		if l.stuck {
+			trouble = l.lastError
+		}
+	}
+	p.Trouble.Store(trouble)
+	p.Rejected.Store(d.report.Rejected)
+	p.Superseded.Store(d.report.Superseded)
+	p.Retried.Store(d.report.Retried)
+	p.Throttled.Store(d.report.Throttled)
+}
+
+// complete adds to the report what is known at the end of the load.
+func (d *dispatcher) complete(start time.Time) {
+	r := d.report
+	r.Unfinished = d.unfinished()
+	r.Partitions = d.partitions.Len()
+	r.PartitionReads = d.survey.reads.Load()
+	s := d.queues.Stats()
+	r.SpilledRows = s.SpilledRows
+	if d.disk.store != nil {
+		u := d.disk.store.Usage()
+		r.SpilledBytes, r.PeakSpillBytes = u.WrittenBytes, u.PeakDiskBytes
+	}
+	for _, l := range d.lanes {
+		if !l.begun.IsZero() {
+			r.LastLaneSeconds = max(r.LastLaneSeconds, l.begun.Sub(start).Seconds())
+		}
+	}
+	for _, h := range d.hot.Report(d.partitions.Len()) {
+		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: showKey(h.Value), Share: h.Share})
+	}
+}
+
+// showKey shows a key value: text as it is, binary in hexadecimal.
+func showKey(v table.Value) string {
+	switch v.Type {
+	case table.Integer:
+		return strconv.FormatInt(v.Int, 10)
+	case table.Binary:
+		return fmt.Sprintf("%.60x", v.Bytes)
+	}
+	return table.Show(v.Bytes)
+}
+
+// rangeOf shows the key range of a partition.
+func (d *dispatcher) rangeOf(i int) string {
+	from, to := "the first key", "the last key"
+	if v, ok := d.partitions.LowerValue(i); ok {
+		from = showKey(v)
+	}
+	if v, ok := d.partitions.LowerValue(i + 1); ok {
+		to = showKey(v)
+	}
+	return from + " to " + to
+}

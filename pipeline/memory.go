@@ -1,0 +1,45 @@
+package pipeline
+
+import "tsimport/table"
+
+// shares divides the memory of the process. Its classes, each of which must be able to go on whatever those below it
+// hold: requests in flight, rows to be tried again, the split whose turn it is, rows read back from disk, lanes, and what
+// is read ahead. Rows in flight and to be tried again are counted with their lanes, in blocks; inFlight is what the
+// requests made of them take beside that.
+type shares struct {
+	lanes     int64 // blocks: queued, in flight, to be tried again, read back
+	readAhead int64 // splits and blocks before they are queued
+	inFlight  int64 // bodies of requests
+}
+
+// fixedMemory is what the process takes before it reads a row: code, stacks, connections, the rest of the heap.
+const fixedMemory = 32 << 20
+
+// divideMemory says what each class may hold. Garbage that is not collected yet takes the third that is left.
+func divideMemory(memory int64) shares {
+	rows := max(memory-fixedMemory, memory/4) * 2 / 3
+	return shares{lanes: rows * 6 / 10, readAhead: rows * 3 / 10, inFlight: rows / 10}
+}
+
+// requestCopies is how often the rows of a request are in memory while it is sent: as a message and in buffers.
+const requestCopies = 3
+
+// blockLimit is how large the blocks of one lane are made: several of them fit its share.
+func (s shares) blockLimit(lanes int) int {
+	return int(min(max(s.lanes/4/int64(lanes), 16<<10), 1<<20))
+}
+
+// splitLimit is how many bytes of encoded rows one split may become. Splits are read ahead, prepared, parsed and kept in
+// order; the jobs under way are those of the stages.
+func (s shares) splitLimit(parsers int) int {
+	return int(max(s.readAhead/int64(jobsAhead(parsers)), 1))
+}
+
+// jobsAhead is how many splits or pieces are between the file and the queues at a time.
+func jobsAhead(parsers int) int { return 2*readAhead*parsers + parsers + 2 }
+
+// readAhead is how many jobs wait in each of the two channels between the reading stages, for each parser.
+const readAhead = 2
+
+// MemoryLimit is the soft limit for the garbage collector that keeps the process within memory.
+func MemoryLimit(memory int64) int64 { return max(memory, fixedMemory+2*table.MaxRowBytes) }

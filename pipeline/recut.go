@@ -1,0 +1,87 @@
+package pipeline
+
+import (
+	"bytes"
+	"time"
+
+	"tsimport/partitioner"
+)
+
+// recut takes a new partition map: lanes whose range is the same stay, the others are cut anew. A lane that came out of a
+// split begins with what its parent knew; one that came out of several begins from nothing.
+func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
+	old, oldLanes := d.partitions, d.lanes
+	same := sameRanges(old, m)
+	over := overlaps(old, m)
+	route := m.Find
+	d.queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, route)
+	d.cutter.Recut(m.Len(), route)
+	from := make([][]int, m.Len())
+	for i, news := range over {
+		for _, n := range news {
+			from[n] = append(from[n], i)
+		}
+	}
+	d.lanes = make([]*lane, m.Len())
+	for i := range d.lanes {
+		queue := d.queues.Lane(i)
+		switch {
+		case same[i] >= 0:
+			d.lanes[i] = oldLanes[same[i]]
+			d.lanes[i].index, d.lanes[i].queue, d.lanes[i].stale = i, queue, true
+		case len(from[i]) == 1:
+			d.lanes[i] = oldLanes[from[i][0]].child(now, i, queue)
+		default:
+			d.lanes[i] = newLane(i, queue, &d.cfg.Write)
+			d.lanes[i].begun = oldLanes[from[i][0]].begun
+		}
+	}
+	d.partitions = m
+	d.shareFlights()
+	d.survey.current.Store(m)
+	d.hunger.Store(newHunger(m))
+	d.report.Recuts++
+}
+
+// sameRanges says for each partition of a new map which of the old one has its range, -1 for none.
+func sameRanges(old, m *partitioner.Map) []int {
+	same := make([]int, m.Len())
+	j := 0
+	for i := range same {
+		same[i] = -1
+		for j < old.Len()-1 && bytes.Compare(old.Lower(j), m.Lower(i)) < 0 {
+			j++
+		}
+		if bytes.Equal(old.Lower(j), m.Lower(i)) && bytes.Equal(upper(old, j), upper(m, i)) {
+			same[i] = j
+		}
+	}
+	return same
+}
+
+// overlaps says for each partition of the old map which of the new one share keys with it.
+func overlaps(old, m *partitioner.Map) [][]int {
+	over := make([][]int, old.Len())
+	first := 0
+	for i := range over {
+		for n := first; n < m.Len(); n++ {
+			if hi := upper(m, n); hi != nil && bytes.Compare(hi, old.Lower(i)) <= 0 {
+				first = n + 1
+				continue
+			}
+			if hi := upper(old, i); hi != nil && bytes.Compare(m.Lower(n), hi) >= 0 {
+				break
+			}
+			over[i] = append(over[i], n)
+		}
+	}
+	return over
+}
+
+// upper returns the encoded bound above a partition, nil for the last.
+func upper(m *partitioner.Map, i int) []byte {
+	if i+1 == m.Len() {
+		return nil
+	}
+	return m.Lower(i + 1)
+}

@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"tsimport/shuffle"
+	"tsimport/shuffle/spill"
+)
+
+// diskWorkers is how many frames are written or read at a time.
+const diskWorkers = 2
+
+// disk runs the jobs of the queues on the disk.
+type disk struct {
+	store *spill.Store
+	jobs  chan *shuffle.Job
+	done  chan *shuffle.Job
+	busy  int
+}
+
+func newDisk(store *spill.Store) *disk {
+	return &disk{store: store, jobs: make(chan *shuffle.Job, diskWorkers), done: make(chan *shuffle.Job, diskWorkers)}
+}
+
+// work is one disk worker. It ends when jobs is closed.
+func (k *disk) work() error {
+	var w shuffle.Worker
+	for j := range k.jobs {
+		w.Run(k.store, j)
+		k.done <- j // has room for every job
+	}
+	return nil
+}
+
+// startJobs hands work to free disk workers.
+func (d *dispatcher) startJobs() {
+	for d.disk.busy < diskWorkers {
+		j := d.queues.Next()
+		if j == nil {
+			return
+		}
+		d.disk.busy++
+		d.disk.jobs <- j // has room for every job
+	}
+}
+
+// jobDone takes a job that has run.
+func (d *dispatcher) jobDone(j *shuffle.Job) {
+	d.disk.busy--
+	if err := j.WriteError(); err != nil {
+		d.report.SpillError = err.Error()
+	}
+	if err := d.queues.Done(j, d.partitions.Find); err != nil {
+		d.halt(err)
+	}
+	for _, l := range d.lanes {
+		l.stale = true
+	}
+}

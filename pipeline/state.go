@@ -1,0 +1,140 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+)
+
+// Monitor shows the state of a load while it runs. It is safe for concurrent use.
+type Monitor struct{ asks chan chan<- *State }
+
+// NewMonitor makes a monitor for one load.
+func NewMonitor() *Monitor { return &Monitor{asks: make(chan chan<- *State)} }
+
+// State asks the load for its state. It waits until the load has begun to write, and returns ctx's error when that ends
+// first; a load that has ended never answers.
+func (m *Monitor) State(ctx context.Context) (*State, error) {
+	answer := make(chan *State, 1)
+	select {
+	case m.asks <- answer:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return <-answer, nil
+}
+
+// State is a load at one moment.
+type State struct {
+	Table   string  `json:"table"`
+	Order   string  `json:"order"`
+	Seconds float64 `json:"seconds"` // since the start
+
+	Read       int64 `json:"read"`
+	Written    int64 `json:"written"`
+	Rejected   int64 `json:"rejected"`
+	Superseded int64 `json:"superseded"`
+	Retried    int64 `json:"retried"`
+	Throttled  int64 `json:"throttled"`
+	Requests   int64 `json:"requests"`
+	WriteCU    int64 `json:"write_cu"`
+
+	Reading  bool  `json:"reading"`   // the input has not been read to its end
+	InFlight int   `json:"in_flight"` // requests
+	Workers  int   `json:"workers"`   // requests in flight at most
+	RowsOut  int   `json:"rows_in_flight"`
+	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
+	Queued   int64 `json:"rows_queued"`   // in memory and on disk
+
+	Memory StateMemory `json:"memory"`
+	Spill  StateSpill  `json:"spill"`
+	Map    StateMap    `json:"partition_map"`
+	Marks  StateMarks  `json:"marks"`
+	Lanes  []StateLane `json:"lanes"`
+}
+
+// StateMemory is the memory of rows in bytes.
+type StateMemory struct {
+	Limit  int64 `json:"limit"`  // --memory
+	Lanes  int64 `json:"lanes"`  // blocks that are queued, in flight, to be retried or read back
+	Budget int64 `json:"budget"` // for those
+	Full   bool  `json:"full"`   // reading waits
+}
+
+// StateSpill is what is on disk.
+type StateSpill struct {
+	Frames    int   `json:"frames"`
+	RawBytes  int64 `json:"raw_bytes"`
+	DiskBytes int64 `json:"disk_bytes"`
+	Rows      int64 `json:"rows_spilled"` // all that ever were
+}
+
+// StateMap is what is known of the table's partitions.
+type StateMap struct {
+	Partitions int    `json:"partitions"`
+	Exact      bool   `json:"exact"` // the service named them
+	Reads      int64  `json:"reads"`
+	Recuts     int64  `json:"recuts"`
+	Error      string `json:"error,omitempty"` // of the last reading
+}
+
+// StateMarks is how far the load has come in its input.
+type StateMarks struct {
+	BytesRead  int64 `json:"bytes_read"`
+	BytesTotal int64 `json:"bytes_total"` // -1 unknown
+	Final      int64 `json:"records_final"`
+}
+
+// StateLane is one partition's queue.
+type StateLane struct {
+	Partition   int     `json:"partition"`
+	From        string  `json:"from"`        // first key value, empty for the first partition
+	Rate        float64 `json:"rate"`        // capacity units a second that it is taken to accept; 0 unknown
+	Pace        string  `json:"pace"`        // start, measure, cruise or known
+	Queued      int     `json:"rows_queued"` // in memory, ready to go
+	Spilled     bool    `json:"spilled"`     // more are on disk
+	Retrying    int     `json:"rows_to_retry"`
+	InFlight    int     `json:"in_flight"` // requests
+	Final       int64   `json:"rows_final"`
+	Throttled   int64   `json:"rows_throttled"`
+	Unavailable int64   `json:"rows_unavailable"`
+	Down        bool    `json:"down"` // the partition does not serve
+	Trouble     string  `json:"trouble,omitempty"`
+}
+
+// state describes the load.
+func (d *dispatcher) state(now time.Time) *State {
+	r := d.report
+	s := &State{
+		Table: r.Table, Order: r.Order, Seconds: now.Sub(r.Started).Seconds(),
+		Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded,
+		Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
+		Reading: d.blocks != nil, InFlight: d.flying, Workers: d.cfg.Write.Concurrency,
+		RowsOut: d.cutter.InFlight(), Retrying: d.cutter.Retrying(), Queued: d.queues.Rows(),
+		Memory: StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.queues.Bytes(), Budget: d.shares.lanes, Full: d.queues.Full()},
+		Map:    StateMap{Partitions: len(d.lanes), Exact: d.survey.exact.Load(), Reads: d.survey.reads.Load(), Recuts: r.Recuts},
+		Marks: StateMarks{BytesRead: r.BytesRead, BytesTotal: d.cfg.Progress.BytesTotal.Load(),
+			Final: r.Written + r.Rejected + r.Superseded},
+	}
+	if text := d.survey.failed.Load(); text != nil {
+		s.Map.Error = *text
+	}
+	if d.disk.store != nil {
+		u := d.disk.store.Usage()
+		s.Spill = StateSpill{Frames: u.Frames, RawBytes: u.RawBytes, DiskBytes: u.DiskBytes, Rows: d.queues.Stats().SpilledRows}
+	}
+	for i, l := range d.lanes {
+		lane := StateLane{
+			Partition: i, Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
+			Retrying: d.cutter.Ready(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
+			Down: l.down,
+		}
+		if v, ok := d.partitions.LowerValue(i); ok {
+			lane.From = showKey(v)
+		}
+		if l.stuck {
+			lane.Trouble = l.lastError
+		}
+		s.Lanes = append(s.Lanes, lane)
+	}
+	return s
+}

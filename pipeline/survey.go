@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"tsimport/partitioner"
+	"tsimport/table"
+)
+
+// Partitions tells where a table's partitions begin.
+type partitions interface {
+	// Read returns the first key value of every partition but the first; exact says that the service named them.
+	Read(now time.Time) (bounds []table.Value, exact bool, err error)
+}
+
+// Times between readings of the partition map: DescribeTable is free, but shares a quota with all operations on tables.
+const (
+	surveyEvery  = 30 * time.Second
+	surveyAtMost = 250 * time.Millisecond
+)
+
+// surveyor keeps the partition map up to date.
+type surveyor struct {
+	from    partitions
+	current atomic.Pointer[partitioner.Map] // the last map that was handed to the dispatcher
+	asked   chan struct{}                   // one
+	maps    chan *partitioner.Map
+	reads   atomic.Int64
+	exact   atomic.Bool
+	failed  atomic.Pointer[string] // why the last reading failed
+}
+
+func newSurveyor(from partitions) *surveyor {
+	s := &surveyor{from: from, asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map)}
+	s.current.Store(partitioner.NewMap(nil))
+	return s
+}
+
+// read reads the map. When it cannot be read the last one stays good: bounds are hints.
+func (s *surveyor) read(now time.Time) *partitioner.Map {
+	s.reads.Add(1)
+	bounds, exact, err := s.from.Read(now)
+	if err != nil {
+		text := err.Error()
+		s.failed.Store(&text)
+		return s.current.Load()
+	}
+	s.failed.Store(nil)
+	s.exact.Store(exact)
+	return partitioner.NewMap(bounds)
+}
+
+// ask asks for a new reading soon.
+func (s *surveyor) ask() {
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+}
+
+// run reads the map every now and then and when it is asked to, until ctx ends.
+func (s *surveyor) run(ctx context.Context) error {
+	timer := time.NewTimer(surveyEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-s.asked:
+		}
+		if m := s.read(time.Now()); !m.Equal(s.current.Load()) {
+			select {
+			case s.maps <- m:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(surveyAtMost):
+		}
+		timer.Reset(surveyEvery)
+	}
+}

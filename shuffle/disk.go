@@ -1,0 +1,320 @@
+package shuffle
+
+import (
+	"fmt"
+	"slices"
+
+	"tsimport/shuffle/spill"
+	"tsimport/table"
+)
+
+// frame is a run of a lane's rows on its way to disk, on disk, or on its way back.
+type frame struct {
+	seq    uint64
+	parts  []part
+	rows   int
+	bytes  int64 // raw
+	handle spill.Frame
+
+	abandoned bool // while it is written: its rows are not to be on disk after all
+	reading   bool
+	shared    bool // its rows may belong to several lanes
+}
+
+// part is the rows of one split in a frame.
+type part struct {
+	split *table.Split
+	rows  int
+}
+
+// Frames are as large as lets every lane have a few in memory.
+const (
+	minFrameBytes = 16 << 10
+	maxFrameBytes = 1 << 20
+)
+
+// share is what each lane may keep in memory.
+func (s *Lanes) share() int64 { return s.o.Budget / 2 / int64(len(s.lanes)) }
+
+func (s *Lanes) frameBytes() int64 {
+	return min(max(s.share()/2, minFrameBytes), maxFrameBytes)
+}
+
+// Job is work on the disk. Run may be called in any goroutine; then the job goes to Done.
+type Job struct {
+	frame *frame
+	lane  *Lane
+	items []*item // to write; their rows do not change meanwhile
+	rows  [][]int32
+	bytes int64
+
+	blocks []*table.Block // that were read
+	err    error
+}
+
+// Next returns work that is to be done now, or nil.
+func (s *Lanes) Next() *Job {
+	if s.o.Store == nil {
+		return nil
+	}
+	if j := s.nextRead(); j != nil {
+		return j
+	}
+	return s.nextWrite()
+}
+
+// nextRead finds a lane that runs out of rows in memory. One that has none is read for whatever the budget: it could
+// never go on otherwise.
+func (s *Lanes) nextRead() *Job {
+	var best *Lane
+	for _, l := range s.lanes {
+		if !l.More() || l.bytes > s.share()/2 || l.items[l.mem].frame.reading {
+			continue
+		}
+		if l.ready > 0 && s.mem >= s.o.Budget {
+			continue
+		}
+		if best == nil || l.ready < best.ready {
+			best = l
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	f := best.items[best.mem].frame
+	f.reading = true
+	return &Job{frame: f}
+}
+
+// nextWrite takes the end of the lane that has most in memory beyond its share.
+func (s *Lanes) nextWrite() *Job {
+	if s.full || s.mem-s.writing <= s.o.Budget/2 {
+		return nil
+	}
+	size := s.frameBytes()
+	var best *Lane
+	most := int64(0)
+	for _, l := range s.lanes {
+		n := len(l.items)
+		if n == 0 || l.items[n-1].block == nil || l.items[n-1].frame != nil {
+			continue // its end is on disk or on its way there: wait until more has come
+		}
+		extra := l.bytes + l.rest - s.share()
+		if extra > most && (l.mem == n || s.tail(l, size) >= size/2) {
+			best, most = l, extra
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return s.write(best, min(size, most))
+}
+
+// tail returns the bytes at the end of the lane that are in memory only, counted no further than size.
+func (s *Lanes) tail(l *Lane, size int64) (bytes int64) {
+	for n := len(l.items) - 1; n >= 0 && bytes < size; n-- {
+		if i := l.items[n]; i.block == nil || i.frame != nil {
+			break
+		}
+		bytes += l.items[n].bytes
+	}
+	return bytes
+}
+
+func (s *Lanes) write(l *Lane, size int64) *Job {
+	from := len(l.items)
+	j := &Job{lane: l, frame: &frame{}}
+	// The first item may be under way in a cut; it stays.
+	for from > 1 && j.bytes < size {
+		i := l.items[from-1]
+		if i.block == nil || i.frame != nil {
+			break
+		}
+		from--
+		j.bytes += i.bytes
+	}
+	j.items = append([]*item(nil), l.items[from:]...)
+	if len(j.items) == 0 {
+		return nil
+	}
+	f := j.frame
+	f.seq = j.items[0].seq
+	for _, i := range j.items {
+		rows := i.indices()
+		i.frame = f
+		j.rows = append(j.rows, rows)
+		f.parts = append(f.parts, part{split: i.block.Split, rows: len(rows)})
+		f.rows += len(rows)
+	}
+	s.writing += j.bytes
+	return j
+}
+
+// Worker runs jobs and keeps the memory that they need. Each goroutine has its own.
+type Worker struct{ packed []byte }
+
+// Run does the job's work on the disk.
+func (w *Worker) Run(store *spill.Store, j *Job) {
+	if j.items == nil {
+		j.blocks, j.err = read(store, j.frame)
+		return
+	}
+	w.packed = w.packed[:0]
+	for n, i := range j.items {
+		w.packed = i.block.AppendPacked(w.packed, j.rows[n])
+	}
+	j.frame.bytes = int64(len(w.packed))
+	j.frame.handle, j.err = store.Write(w.packed)
+}
+
+func read(store *spill.Store, f *frame) ([]*table.Block, error) {
+	packed, err := store.Read(f.handle, make([]byte, 0, f.bytes))
+	if err != nil {
+		return nil, err
+	}
+	var blocks []*table.Block
+	for _, p := range f.parts {
+		var b *table.Block
+		if b, packed, err = table.Unpack(p.split, packed, p.rows); err != nil {
+			return nil, fmt.Errorf("read spilled rows of %s: %w", p.split.Source, err)
+		}
+		blocks = append(blocks, b)
+	}
+	return blocks, nil
+}
+
+// Done takes a job that has run. Lanes may have been cut anew meanwhile. An error means that rows cannot be read back: the
+// run must fail. A write that fails costs nothing: its rows are in memory, and no more are written until room was given
+// back.
+func (s *Lanes) Done(j *Job, route func(key []byte) int) error {
+	if j.items == nil {
+		return s.loaded(j, route)
+	}
+	s.written(j)
+	return nil
+}
+
+// WriteError returns why the job's rows could not be written, for a message; the run goes on.
+func (j *Job) WriteError() error {
+	if j.items == nil {
+		return nil
+	}
+	return j.err
+}
+
+// written lets go of the memory of rows that are on disk.
+func (s *Lanes) written(j *Job) {
+	s.writing -= j.bytes
+	f := j.frame
+	if j.err != nil {
+		s.full = true
+		s.stats.Full++
+		for _, i := range j.items {
+			i.frame = nil
+		}
+		return
+	}
+	// Rows that have gone out meanwhile, from the front, keep the whole frame from taking the items' place.
+	if f.abandoned || !j.whole() {
+		for _, i := range j.items {
+			i.frame = nil
+		}
+		s.free(f)
+		return
+	}
+	l := j.lane
+	at := 0
+	for l.items[at] != j.items[0] {
+		at++
+	}
+	for _, i := range j.items {
+		s.release(i.block, i.count())
+	}
+	if at < l.mem {
+		for _, i := range l.items[at:l.mem] {
+			l.ready -= i.count()
+			l.bytes -= i.bytes
+			l.rest += i.bytes
+		}
+		l.mem = at
+	}
+	for _, i := range j.items {
+		l.rest -= i.bytes
+	}
+	l.items = slices.Concat(l.items[:at], []*item{{seq: f.seq, frame: f}}, l.items[at+len(j.items):])
+	s.frames[f] = struct{}{}
+	s.stats.SpilledRows += int64(f.rows)
+	s.stats.Frames++
+}
+
+// whole reports whether no row of the job's items has left its lane since the job began.
+func (j *Job) whole() bool {
+	for n, i := range j.items {
+		if i.count() != len(j.rows[n]) {
+			return false
+		}
+	}
+	return true
+}
+
+// loaded puts rows that were read back in the place of their frame.
+func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
+	if j.err != nil {
+		return j.err
+	}
+	f := j.frame
+	byLane := map[int][]*item{} // of a shared frame
+	var all []*item
+	for _, b := range j.blocks {
+		s.hold(b)
+		i := &item{seq: f.seq, block: b, bytes: int64(b.Bytes())}
+		if !f.shared {
+			all = append(all, i)
+			continue
+		}
+		for lane, part := range divide(i, route) {
+			byLane[lane] = append(byLane[lane], part)
+		}
+	}
+	placed := 0
+	for n, l := range s.lanes {
+		at := l.find(f)
+		if at < 0 {
+			continue
+		}
+		items := all
+		if f.shared {
+			items = byLane[n]
+		}
+		for _, i := range items {
+			placed += i.count()
+			l.rest += i.bytes
+		}
+		l.items = slices.Concat(l.items[:at], items, l.items[at+1:])
+		l.reach()
+	}
+	if placed != f.rows {
+		return fmt.Errorf("read spilled rows back: %d of %d rows have a lane; this is a defect of tsimport", placed, f.rows)
+	}
+	delete(s.frames, f)
+	s.free(f)
+	return nil
+}
+
+// find returns where the lane waits for a frame on disk, -1 if it does not.
+func (l *Lane) find(f *frame) int {
+	for n := l.mem; n < len(l.items); n++ {
+		if l.items[n].frame == f && l.items[n].block == nil {
+			return n
+		}
+	}
+	return -1
+}
+
+func (s *Lanes) free(f *frame) {
+	s.o.Store.Free(f.handle)
+	s.full = false
+}
+
+// Frames returns the frames on disk.
+func (s *Lanes) Frames() int { return len(s.frames) }
