@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"tsimport/engine/wire"
 )
@@ -43,7 +44,11 @@ func readBody(r *http.Request) ([]byte, error) {
 	if n := r.ContentLength; n > 0 && n <= wire.MaxBodyBytes {
 		buf.Grow(int(n) + bytes.MinRead) // else ReadFrom doubles it to find the end
 	}
-	_, err := buf.ReadFrom(io.LimitReader(r.Body, wire.MaxBodyBytes+1))
+	limit := int64(wire.MaxBodyBytes)
+	if strings.HasPrefix(r.URL.Path, adminPrefix) {
+		limit = maxAdminBytes
+	}
+	_, err := buf.ReadFrom(io.LimitReader(r.Body, limit+1))
 	return buf.Bytes(), err
 }
 

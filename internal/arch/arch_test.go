@@ -46,9 +46,10 @@ var arrows = map[string][]string{
 	"table":       {},
 	"bench":       {},
 
-	"engine/server": {"engine/store", "engine/wire", "engine/faults"},
+	"engine/server": {"engine/store", "engine/wire", "engine/faults", "engine/sim"},
 	"engine/store":  {"engine/wire"},
 	"engine/faults": {"engine/wire"},
+	"engine/sim":    {},
 	"engine/wire":   {},
 
 	"internal/arch": {},
