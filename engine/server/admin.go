@@ -62,6 +62,7 @@ func (s *Server) admin(ctx context.Context, r *request) *answer {
 // adminHandlers are the paths; the table's name of those below tables/ is taken out.
 var adminHandlers = map[string]map[string]func(s *Server, ctx context.Context, table string, body []byte) (any, error){
 	"simulate":        {http.MethodPost: (*Server).adminSimulate},
+	"faults":          {http.MethodGet: (*Server).adminFaults, http.MethodPost: (*Server).adminSetFaults},
 	"stats":           {http.MethodGet: (*Server).adminStats, http.MethodDelete: (*Server).adminResetStats},
 	"tables/simulate": {http.MethodPost: (*Server).adminSimulate},
 	"tables/split":    {http.MethodPost: (*Server).adminSplit},

@@ -28,6 +28,7 @@ type answer struct {
 	body     []byte
 	cut      bool
 	truncate bool
+	reset    bool // with truncate: the connection is not closed but reset
 }
 
 // serve is the one path of every request.
@@ -111,7 +112,8 @@ func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operat
 		return s.finish(r, id, nil, wire.Fail(f.Code))
 	}
 	a := s.finish(r, id, out, err)
-	a.truncate = f.Action == faults.TruncateBody
+	a.reset = f.Action == faults.ResetBody
+	a.truncate = a.reset || f.Action == faults.TruncateBody
 	return a
 }
 

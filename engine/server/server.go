@@ -34,12 +34,14 @@ type Options struct {
 
 // Server is one open store and the account that may use it. It is safe for concurrent use.
 type Server struct {
-	store  *store.Store
-	o      Options
-	plan   atomic.Pointer[faults.Plan]
-	sim    *Simulator
-	ids    requestIDs
-	verify keyCache
+	store *store.Store
+	o     Options
+	plan  atomic.Pointer[faults.Plan]
+	sim   *Simulator
+
+	faultsSet atomic.Pointer[faultsJSON] // as the admin API was asked for them
+	ids       requestIDs
+	verify    keyCache
 
 	mu      sync.Mutex
 	serving int           // requests and late applications
@@ -84,6 +86,12 @@ func newServer(st *store.Store, o Options) *Server {
 	s.ids.start(o.Now())
 	return s
 }
+
+// SetFaults replaces the plan of faults; nil is none.
+func (s *Server) SetFaults(p *faults.Plan) { s.plan.Store(p) }
+
+// Faults is the present plan of faults, nil for none.
+func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
 // begin admits a request, until Close.
 func (s *Server) begin() error {
