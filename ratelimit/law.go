@@ -21,7 +21,9 @@ const (
 	maxRefill  = time.Second
 	longSample = 2 * time.Second // long enough for a measurement however few rows it has
 	minCruise  = 300 * time.Millisecond
-	remeasure  = 3 * time.Second // between two measurements; else the rate is cut
+	minLong    = 500 * time.Millisecond
+	remeasure  = 3 * time.Second // between two measurements; longer when they do not hold
+	maxTrust   = time.Minute
 	cut        = 0.75
 
 	usualGain      = 0.02 // how far above the rate cruise paces
@@ -30,7 +32,10 @@ const (
 	maxGain        = 1.0
 	guessGain      = 0.1 // from here on a throttle says more about the reach than about the rate
 	reserve        = 0.04
-	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain
+	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain, but
+	maxAdd         = 0.01
+	heldRows       = 0.1 // of a row, that a slow lane leaves
+	heldOfBatch    = 0.2 // of the largest batch, at most, when the bucket is known to be small
 
 	batchTime = 0.2  // seconds of the rate in a batch
 	fewRows   = 50.0 // a slow lane's batch, unless that is more than half a second's
@@ -44,8 +49,9 @@ type line struct {
 	rtt         float64 // seconds, smoothed; 0 before the first answer
 	throttledAt time.Time
 	measuredAt  time.Time
-	out         bool // the partition does not serve
-	young       bool // came out of a split and has not been throttled yet
+	trust       time.Duration // from one measurement to the next
+	out         bool          // the partition does not serve
+	young       bool          // came out of a split and has not been throttled yet
 	probeAt     time.Time
 }
 
@@ -92,6 +98,7 @@ type probe struct {
 	since time.Time
 	sent  float64 // units
 	quick int     // throttles that a known rate did not expect
+	alone int     // single rows refused in a row
 }
 
 // size is what is known of the batches that the server's bucket can hold.
@@ -119,7 +126,7 @@ func (p *Pacer) baseGain() float64 {
 func (p *Pacer) speed() float64 {
 	v := p.rate * (1 + p.probe.gain)
 	if p.phase != inKnown {
-		v += min(addRows*p.perRow, 0.1*p.rate)
+		v += min(addRows*p.perRow, maxAdd*p.rate)
 	}
 	return v
 }
@@ -132,10 +139,18 @@ func (p *Pacer) batch() float64 {
 	return max(1, min(rows, p.size.most)) * p.perRow
 }
 
-// held is how much cruise leaves in the server's bucket after a throttle, in units: room for the jitter of the way.
+// held is how much cruise leaves in the server's bucket after a throttle, in units: room for the jitter of the way. What
+// is left and a batch together must fit into the bucket, else it overflows before every batch.
 func (p *Pacer) held() float64 {
-	return reserve * p.rate
+	held := max(reserve*p.rate, heldRows*p.perRow)
+	if p.size.most < maxRows {
+		held = min(held, heldOfBatch*p.size.most*p.perRow)
+	}
+	return held
 }
+
+// spoil notes that the bucket may have overflowed.
+func (p *Pacer) spoil() { p.gauge.whole, p.long.whole = false, false }
 
 func (p *Pacer) setRate(v float64) {
 	if math.IsNaN(v) {
@@ -157,14 +172,14 @@ func (p *Pacer) advance(now time.Time) {
 	if most := 1.5*p.batch() + p.held(); p.credit.level > most {
 		// No rows, no worker: the server's bucket may have overflowed.
 		p.credit.level = most
-		p.gauge.whole = false
+		p.spoil()
 	}
 }
 
 // reach reaches further up when nothing was throttled for a while. Only time in which the lane sent what it might counts:
 // a starved lane learns nothing, and must not come back with a rate that it dreamt up.
 func (p *Pacer) reach(now time.Time) {
-	hold := max(0.5, 1.5*reserve/p.probe.gain, 2*p.batch()/p.speed())
+	hold := max(0.5, 1.5*max(reserve, p.held()/p.rate)/p.probe.gain, 2*p.batch()/p.speed())
 	d := now.Sub(p.probe.since).Seconds()
 	if p.phase == inKnown || d < hold {
 		return
@@ -176,14 +191,15 @@ func (p *Pacer) reach(now time.Time) {
 	}
 	if p.probe.gain >= 0.25 {
 		p.setRate(p.rate * (1 + p.probe.gain))
-		p.gauge.whole = false
+		p.spoil()
+		p.size.most = min(1.25*p.size.most, maxRows)
 	}
 	p.probe.gain = min(2*p.probe.gain, maxGain)
-	p.size.most = min(1.25*p.size.most, maxRows)
 }
 
 // clean takes an answer without a throttle. Only start and measure go by it.
 func (p *Pacer) clean(units float64) {
+	p.probe.alone = 0
 	switch p.phase {
 	case inStart:
 		p.ramp.clean += units / p.perRow
@@ -239,8 +255,11 @@ func (p *Pacer) throttled(t throttle) {
 		}
 		p.sample(since)
 	case inKnown:
+		if p.single() && p.gauge.accepted < minSample*p.perRow {
+			p.again(t)
+			return
+		}
 		if !young && !t.fresh && p.unexpected(since) {
-			p.phase = inCruise
 			p.measure(t)
 			return
 		}
@@ -252,11 +271,11 @@ func (p *Pacer) throttled(t throttle) {
 		case !deep && p.patient(since):
 			p.again(t)
 			return
-		case t.now.Sub(p.line.measuredAt) >= remeasure:
+		case t.now.Sub(p.line.measuredAt) >= max(remeasure, p.line.trust):
 			p.measure(t)
 			return
 		default:
-			p.setRate(cut * p.rate)
+			p.correct(t)
 		}
 	}
 	p.cruise(t)
@@ -270,9 +289,28 @@ func (p *Pacer) wait(t throttle) {
 	p.ramp.window, p.ramp.clean = 1, 0
 }
 
+// correct lowers the rate after a throttle that came too early to measure by. What was accepted over a longer time, with
+// throttles in between, is a fair rate even where a throttle does not mean that this partition's bucket is empty: a ceiling
+// for the whole table, or a quota for each second of the clock. There measurements do not hold, and become rare.
+func (p *Pacer) correct(t throttle) {
+	if t.now.Sub(p.line.measuredAt) < time.Second {
+		p.line.trust = min(2*max(p.line.trust, remeasure), maxTrust)
+	}
+	if d := t.met.Sub(p.long.from); p.long.whole && d >= minLong {
+		p.setRate(min(p.rate, (p.long.accepted+0.5*p.perRow)/d.Seconds()))
+		p.long.reset(t.met)
+		return
+	}
+	p.setRate(cut * p.rate)
+}
+
+// single reports whether the lane is so slow that it sends row by row.
+func (p *Pacer) single() bool { return p.batch() <= p.perRow }
+
 // sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
 func (p *Pacer) sample(since time.Duration) {
 	p.setRate((p.gauge.accepted + 0.5*p.perRow) / since.Seconds())
+	p.long.whole, p.line.trust = false, 0
 }
 
 // patient reports whether a throttle of a slow lane came as expected but with too few rows for a measurement.
@@ -319,14 +357,23 @@ func (p *Pacer) cruise(t throttle) {
 		p.phase = inCruise
 	}
 	p.gauge.reset(t.met)
-	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick}
+	if !p.long.whole {
+		p.long.reset(t.met)
+	}
+	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick, alone: p.probe.alone}
 	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held(), at: t.now}
+	if p.single() && t.accepted == 0 {
+		// The bucket lacked a part of a row only, and may not hold more than a row: to wait for a whole one would let it
+		// overflow.
+		p.probe.alone++
+		p.credit.level += max(0, p.batch()+p.held()-p.held()*math.Pow(2, float64(min(p.probe.alone, 8))))
+	}
 }
 
 // back takes up where an outage began. What was measured across it is void.
 func (p *Pacer) back(now time.Time) {
 	p.line.probeAt = time.Time{}
-	p.gauge.whole = false
+	p.spoil()
 	p.credit = credit{level: min(p.credit.level, 0), at: now}
 	p.probe.since, p.probe.sent = now, 0
 	if p.phase != inMeasure {

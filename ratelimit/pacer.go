@@ -39,7 +39,8 @@ type Pacer struct {
 
 	line   line
 	ramp   ramp
-	gauge  gauge
+	gauge  gauge // since the last throttle that counted
+	long   gauge // over several throttles
 	credit credit
 	probe  probe
 	size   size
@@ -135,6 +136,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		p.back(now)
 	}
 	p.gauge.add(met, accepted)
+	p.long.add(met, accepted)
 	if accepted >= units*(1-1e-9) {
 		p.clean(units)
 		return
@@ -150,7 +152,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 // allows one request at a time, every 50 to 150 ms.
 func (p *Pacer) Unavailable(now time.Time) {
 	p.open(now, p.perRow)
-	p.gauge.whole = false
+	p.spoil()
 	p.line.out = true
 	p.line.probeAt = now.Add(probeEvery/2 + time.Duration(p.random()*float64(probeEvery)))
 }
