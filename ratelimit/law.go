@@ -22,7 +22,8 @@ const (
 	maxRefill   = time.Second
 	longSample  = 2 * time.Second // long enough for a measurement however few rows it has
 	minCruise   = 300 * time.Millisecond
-	minLong     = 500 * time.Millisecond
+	minLong     = time.Second
+	maxLong     = 5 * time.Second
 	remeasure   = 3 * time.Second // between two measurements; longer when they do not hold
 	maxTrust    = time.Minute
 	regrowAfter = time.Minute // batches that were found too large
@@ -36,8 +37,9 @@ const (
 	reserve        = 0.04
 	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain, but
 	maxAdd         = 0.01
-	heldRows       = 0.1 // of a row, that a slow lane leaves
-	heldOfBatch    = 0.2 // of the largest batch, at most, when the bucket is known to be small
+	heldOfRow      = 0.0125 // of a row, times two for each refusal in a row of it
+	heldRows       = 0.1    // of a row, that a slow lane leaves
+	heldOfBatch    = 0.2    // of the largest batch, at most, when the bucket is known to be small
 
 	batchTime = 0.2  // seconds of the rate in a batch
 	fewRows   = 50.0 // a slow lane's batch, unless that is more than half a second's
@@ -145,7 +147,7 @@ func (p *Pacer) baseGain() float64 {
 // speed is the units a second at which credit grows.
 func (p *Pacer) speed() float64 {
 	v := p.rate * (1 + p.probe.gain)
-	if p.phase != inKnown {
+	if p.phase != inKnown && !p.single() {
 		v += min(addRows*p.perRow, maxAdd*p.rate)
 	}
 	return v
@@ -281,6 +283,9 @@ func (p *Pacer) throttled(t throttle) {
 			return
 		}
 		p.sample(t)
+		if few { // a slow lane is better begun too fast: throttles show that at once
+			p.setRate(p.rate + 0.5*p.perRow/t.since.Seconds())
+		}
 		p.cruise(t)
 	case inKnown:
 		switch {
@@ -309,6 +314,7 @@ func (p *Pacer) refused(t throttle, few bool) {
 	case usual && enough && !few:
 		p.tried(true)
 		p.sample(t)
+		p.long.whole, p.line.trust = false, 0
 		p.regrow(t.now, regrowAfter)
 	case p.slow():
 		p.settle(t, few)
@@ -358,12 +364,12 @@ func (p *Pacer) correct(t throttle) {
 	if t.now.Sub(p.line.measuredAt) < time.Second {
 		p.line.trust = min(2*max(p.line.trust, remeasure), maxTrust)
 	}
+	v := cut * p.rate
 	if d := t.met.Sub(p.long.from); p.long.whole && d >= minLong {
-		p.setRate(min(p.rate, (p.long.accepted+0.5*p.perRow)/d.Seconds()))
-		p.long.reset(t.met)
-		return
+		v = min(max(0.5*p.rate, p.long.accepted/d.Seconds()), p.rate)
+		p.long.whole = d < maxLong
 	}
-	p.setRate(cut * p.rate)
+	p.setRate(v)
 }
 
 // single reports whether the lane is so slow that it sends row by row.
@@ -372,7 +378,6 @@ func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 // sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
 func (p *Pacer) sample(t throttle) {
 	p.setRate((p.gauge.accepted + 0.5*p.perRow) / t.since.Seconds())
-	p.long.whole, p.line.trust = false, 0
 }
 
 // again goes on in cruise without touching the rate or the gauge's beginning.
@@ -427,7 +432,7 @@ func (p *Pacer) cruise(t throttle) {
 		// The bucket lacked a part of a row only, and may not hold more than a row: to wait for a whole one would let it
 		// overflow.
 		p.probe.alone++
-		p.credit.level += max(0, p.batch()+p.held()-p.held()*math.Pow(2, float64(min(p.probe.alone, 8))))
+		p.credit.level += max(0, p.held()+p.perRow*(1-heldOfRow*math.Pow(2, float64(min(p.probe.alone, 6)))))
 	}
 }
 
