@@ -83,6 +83,10 @@ func serveStatus(c *cli.Context, load stateSource, stderr *display) (stop func()
 		return func() {}, nil
 	}
 	address := c.String("status")
+	if address == "" {
+		// The system would take a port that nobody can know of beforehand, for all the world.
+		return nil, usagef(`--status "": give an address of this machine, as 127.0.0.1:0`)
+	}
 	server, err := status.Listen(address, load)
 	if err != nil {
 		return nil, usagef("--status %s: %v; give an address of this machine whose port is free, as 127.0.0.1:0", address, client.OneLine(err.Error()))
