@@ -22,6 +22,7 @@ type lane struct {
 	notBefore time.Time
 	down      bool // the partition did not serve the last request that was answered
 	failures  int  // requests in a row without any answer
+	odd       bool // the last answer accepted nothing
 
 	patience  ratelimit.Patience
 	stuck     bool // a row was not accepted since one became final
@@ -87,13 +88,26 @@ func sum(f *partitioner.Flight) (a answer) {
 	return a
 }
 
+// oddRefusal reports whether an answer says nothing about the partition's capacity. A lane that paces just above it is
+// refused the end of a batch now and then; a batch that is refused as a whole, with the ones before and behind it taken, met
+// a server that was busy with something else. Twice in a row it is the capacity after all.
+func (l *lane) oddRefusal(a answer) bool {
+	cruising := l.pacer.State() == "cruise" || l.pacer.State() == "known"
+	odd := cruising && a.accepted == 0 && a.throttled >= leastOdd && !l.odd
+	l.odd = a.accepted == 0
+	return odd
+}
+
+// leastOdd is how many rows a batch has that is not refused as a whole by chance.
+const leastOdd = 16
+
 // landed takes an answer into account. It reports whether the partitions may have changed.
 func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) (changed bool) {
 	l.inFlight--
 	l.stale = true
 	l.throttled += int64(a.throttled)
 	l.unavailable += int64(a.unavailable)
-	if a.units > 0 {
+	if a.units > 0 && !l.oddRefusal(a) {
 		l.pacer.Answered(sent, now, a.units, a.accepted)
 	}
 	switch {

@@ -9,12 +9,7 @@ import (
 )
 
 // frame is a run of a lane's rows on its way to disk, on disk, or on its way back.
-//
-// A frame goes to the end of its lane, so all rows that are behind it came after all of its rows: among items of several
-// lanes it belongs where its last row does. By its first row it could come in front of a row of another lane, with which it
-// is joined later, that a row of the same key in it must follow.
 type frame struct {
-	seq    uint64 // of the last row
 	parts  []part
 	rows   int
 	bytes  int64 // raw
@@ -27,7 +22,6 @@ type frame struct {
 
 // part is the rows of one split in a frame.
 type part struct {
-	seq   uint64
 	split *table.Split
 	rows  int
 }
@@ -91,67 +85,67 @@ func (s *Lanes) nextRead() *Job {
 	return &Job{frame: f}
 }
 
-// nextWrite takes the end of the lane that has most in memory beyond its share.
+// nextWrite takes from the lane that has most in memory beyond its share what it needs last.
 func (s *Lanes) nextWrite() *Job {
 	if s.full || s.mem-s.writing <= s.o.Budget/2 {
 		return nil
 	}
 	size := s.frameBytes()
 	var best *Lane
+	var from, to int
 	most := int64(0)
 	for _, l := range s.lanes {
-		n := len(l.items)
-		if n == 0 || l.items[n-1].block == nil || l.items[n-1].frame != nil {
-			continue // its end is on disk or on its way there: wait until more has come
+		extra := l.bytes + l.rest - l.writing - s.share()
+		if extra <= most {
+			continue
 		}
-		extra := l.bytes + l.rest - s.share()
-		if extra > most && (l.mem == n || s.tail(l, size) >= size/2) {
-			best, most = l, extra
+		if f, t, ok := l.last(size, s.share()); ok {
+			best, most, from, to = l, extra, f, t
 		}
 	}
 	if best == nil {
 		return nil
 	}
-	return s.write(best, min(size, most))
+	return s.write(best, from, to)
 }
 
-// tail returns the bytes at the end of the lane that are in memory only, counted no further than size.
-func (s *Lanes) tail(l *Lane, size int64) (bytes int64) {
-	for n := len(l.items) - 1; n >= 0 && bytes < size; n-- {
-		if i := l.items[n]; i.block == nil || i.frame != nil {
-			break
-		}
-		bytes += l.items[n].bytes
+// last returns the last run of items that are in memory only, of about size bytes and at least half of that, behind those
+// that the lane keeps to go on with.
+func (l *Lane) last(size, keep int64) (from, to int, ok bool) {
+	first := 1 // the first item may be under way in a cut
+	for kept := int64(0); first < len(l.items) && kept < keep && l.items[first-1].block != nil; first++ {
+		kept += l.items[first-1].bytes
 	}
-	return bytes
+	for to = len(l.items); to > first; to = from {
+		bytes := int64(0)
+		for from = to; from > first && bytes < size; from-- {
+			i := l.items[from-1]
+			if i.block == nil || i.frame != nil {
+				break
+			}
+			bytes += i.bytes
+		}
+		if bytes >= size/2 {
+			return from, to, true
+		}
+		from = min(from, to-1)
+	}
+	return 0, 0, false
 }
 
-func (s *Lanes) write(l *Lane, size int64) *Job {
-	from := len(l.items)
-	j := &Job{lane: l, frame: &frame{}}
-	// The first item may be under way in a cut; it stays.
-	for from > 1 && j.bytes < size {
-		i := l.items[from-1]
-		if i.block == nil || i.frame != nil {
-			break
-		}
-		from--
-		j.bytes += i.bytes
-	}
-	j.items = append([]*item(nil), l.items[from:]...)
-	if len(j.items) == 0 {
-		return nil
-	}
-	f := j.frame
+func (s *Lanes) write(l *Lane, from, to int) *Job {
+	f := &frame{}
+	j := &Job{lane: l, frame: f, items: slices.Clone(l.items[from:to])}
 	for _, i := range j.items {
 		rows := i.indices()
 		i.frame = f
+		j.bytes += i.bytes
 		j.rows = append(j.rows, rows)
-		f.parts = append(f.parts, part{seq: i.seq, split: i.block.Split, rows: len(rows)})
+		f.parts = append(f.parts, part{split: i.block.Split, rows: len(rows)})
 		f.rows += len(rows)
-		f.seq = max(f.seq, i.seq)
 	}
 	s.writing += j.bytes
+	l.writing += j.bytes
 	return j
 }
 
@@ -210,6 +204,7 @@ func (j *Job) WriteError() error {
 // written lets go of the memory of rows that are on disk.
 func (s *Lanes) written(j *Job) {
 	s.writing -= j.bytes
+	j.lane.writing -= j.bytes
 	f := j.frame
 	if j.err != nil {
 		s.full = true
@@ -246,7 +241,7 @@ func (s *Lanes) written(j *Job) {
 	for _, i := range j.items {
 		l.rest -= i.bytes
 	}
-	l.items = slices.Concat(l.items[:at], []*item{{seq: f.seq, frame: f}}, l.items[at+len(j.items):])
+	l.items = slices.Concat(l.items[:at], []*item{{frame: f}}, l.items[at+len(j.items):])
 	s.frames[f] = struct{}{}
 	s.stats.SpilledRows += int64(f.rows)
 	s.stats.Frames++
@@ -270,9 +265,9 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 	f := j.frame
 	byLane := map[int][]*item{} // of a shared frame
 	var all []*item
-	for n, b := range j.blocks {
+	for _, b := range j.blocks {
 		s.hold(b)
-		i := &item{seq: f.parts[n].seq, block: b, bytes: int64(b.Bytes())}
+		i := &item{block: b, bytes: int64(b.Bytes())}
 		if !f.shared {
 			all = append(all, i)
 			continue

@@ -4,7 +4,6 @@ import "tsimport/table"
 
 // item is a part of a lane's queue: rows of one block in memory, or the rows of a frame on disk.
 type item struct {
-	seq   uint64
 	block *table.Block // nil while the rows are on disk only
 	rows  []int32      // of the block; nil is all
 	next  int          // the first of them that is still here
@@ -42,6 +41,8 @@ type Lane struct {
 	ready int     // rows in those
 	bytes int64   // of memory, of those
 	rest  int64   // bytes of memory of the items behind them
+
+	writing int64 // bytes of memory of items that are being written to disk
 }
 
 // Front returns the first row of the lane, and false when it has none or the first one is on disk.

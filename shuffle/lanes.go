@@ -1,7 +1,6 @@
 package shuffle
 
 import (
-	"cmp"
 	"slices"
 
 	"tsimport/shuffle/spill"
@@ -21,7 +20,6 @@ type Options struct {
 type Lanes struct {
 	o       Options
 	lanes   []*Lane
-	seq     uint64
 	rows    int64 // in the queues, on disk included
 	mem     int64 // bytes of blocks that have rows in memory which are not final
 	writing int64 // bytes of them that are being written to disk
@@ -70,9 +68,8 @@ func (s *Lanes) Push(lane int, b *table.Block) {
 		return
 	}
 	s.hold(b)
-	s.seq++
 	s.rows += int64(len(b.Rows))
-	s.lanes[lane].push(&item{seq: s.seq, block: b, bytes: int64(b.Bytes())})
+	s.lanes[lane].push(&item{block: b, bytes: int64(b.Bytes())})
 }
 
 // PushRouted puts each row of the block at the end of the lane that route gives for its ordering key.
@@ -81,9 +78,8 @@ func (s *Lanes) PushRouted(b *table.Block, route func(key []byte) int) {
 		return
 	}
 	s.hold(b)
-	s.seq++
 	s.rows += int64(len(b.Rows))
-	for lane, i := range divide(&item{seq: s.seq, block: b, bytes: int64(b.Bytes())}, route) {
+	for lane, i := range divide(&item{block: b, bytes: int64(b.Bytes())}, route) {
 		s.lanes[lane].push(i)
 	}
 }
@@ -123,7 +119,7 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 	}
 	items := make(map[int]*item, len(parts))
 	for to, rows := range parts {
-		items[to] = &item{seq: i.seq, block: i.block, rows: rows, bytes: i.bytes * int64(len(rows)) / int64(i.count())}
+		items[to] = &item{block: i.block, rows: rows, bytes: i.bytes * int64(len(rows)) / int64(i.count())}
 	}
 	return items
 }
@@ -141,49 +137,76 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 		}
 		lanes[i] = &Lane{all: s}
 	}
-	type queued struct {
-		*item
-		old int
-	}
-	var all []queued
+	parts := make([][][]*item, n) // of each new lane, what each old one gives it
 	for old, l := range s.lanes {
-		if !kept[old] {
-			for _, i := range l.items {
-				all = append(all, queued{i, old})
-			}
-		}
-	}
-	// Where lanes were joined their rows come in the order in which they were read.
-	slices.SortStableFunc(all, func(a, b queued) int { return cmp.Compare(a.seq, b.seq) })
-	items := make([][]*item, n)
-	type place struct {
-		lane  int
-		frame *frame
-	}
-	waits := map[place]bool{} // lanes that were joined may have shared a frame
-	for _, q := range all {
-		if q.block != nil {
-			if q.frame != nil {
-				q.frame.abandoned = true
-			}
-			for to, part := range divide(q.item, route) {
-				items[to] = append(items[to], part)
-			}
+		if kept[old] || len(l.items) == 0 {
 			continue
 		}
-		q.frame.shared = true
-		for _, to := range over(q.old) {
-			if waits[place{to, q.frame}] {
-				continue
-			}
-			waits[place{to, q.frame}] = true
-			items[to] = append(items[to], &item{seq: q.seq, frame: q.frame})
+		for to, items := range l.divide(over(old), route) {
+			parts[to] = append(parts[to], items)
 		}
 	}
 	for i, l := range lanes {
-		if items[i] != nil {
-			l.set(items[i])
+		if parts[i] != nil {
+			l.set(join(parts[i]))
 		}
 	}
 	s.lanes = lanes
+}
+
+// divide returns the lane's items for each of the new lanes, in their order.
+func (l *Lane) divide(over []int, route func(key []byte) int) map[int][]*item {
+	divided := map[int][]*item{}
+	for _, i := range l.items {
+		if i.block == nil {
+			i.frame.shared = true
+			for _, to := range over {
+				divided[to] = append(divided[to], &item{frame: i.frame})
+			}
+			continue
+		}
+		if i.frame != nil {
+			i.frame.abandoned = true
+		}
+		for to, part := range divide(i, route) {
+			divided[to] = append(divided[to], part)
+		}
+	}
+	return divided
+}
+
+// join makes one queue of several. Their keys differ, so they may follow one another in any way that leaves each in its
+// order; but a frame that several wait for must come once, behind all that is before it in each. Frames stand in the same
+// order in all queues that share them: queues come to share frames by being divided only.
+func join(queues [][]*item) (joined []*item) {
+	if len(queues) == 1 {
+		return queues[0]
+	}
+	var until func(q int, f *frame)
+	until = func(q int, f *frame) {
+		for len(queues[q]) > 0 {
+			i := queues[q][0]
+			if f != nil && i.block == nil && i.frame == f {
+				return
+			}
+			queues[q] = queues[q][1:]
+			if i.block == nil {
+				for other := range queues {
+					if waitsFor(queues[other], i.frame) {
+						until(other, i.frame)
+						queues[other] = queues[other][1:]
+					}
+				}
+			}
+			joined = append(joined, i)
+		}
+	}
+	for q := range queues {
+		until(q, nil)
+	}
+	return joined
+}
+
+func waitsFor(items []*item, f *frame) bool {
+	return slices.ContainsFunc(items, func(i *item) bool { return i.block == nil && i.frame == f })
 }
