@@ -24,9 +24,9 @@ type maker func(random *rand.Rand, c *scenario, rate float64) law
 type order int
 
 const (
-	spread64 order = iota // cursors all over the input feed every lane at once, as --order none does
-	shuffled              // the input is in random order
-	sorted                // one lane's rows after the other
+	scattered order = iota // cursors all over the input feed every lane at once, as --order none does
+	shuffled               // the input is in random order
+	sorted                 // one lane's rows after the other
 )
 
 // scenario is one load: a table, a way to it, an input.
