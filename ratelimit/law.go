@@ -38,8 +38,8 @@ const (
 	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain, but
 	maxAdd         = 0.01
 	heldOfRow      = 0.008 // of a row, times two for each refusal in a row of it
-	heldRows       = 0.1    // of a row, that a slow lane leaves
-	heldOfBatch    = 0.2    // of the largest batch, at most, when the bucket is known to be small
+	heldRows       = 0.1   // of a row, that a slow lane leaves
+	heldOfBatch    = 0.2   // of the largest batch, at most, when the bucket is known to be small
 
 	batchTime = 0.2  // seconds of the rate in a batch
 	leastTime = 0.07 // and at the least, whatever throttles seem to say of the bucket
