@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check format tidy vet staticcheck race fuzz metamorphic bench
+.PHONY: build test check format tidy vet staticcheck race fuzz metamorphic bench laws
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -41,3 +41,7 @@ metamorphic:
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem
+
+# The laws of a lane's rate against each other, in virtual time.
+laws:
+	$(GO) test ./ratelimit -run TestLaws -v -lawrows 1000000 -lawseeds 20 -timeout 30m

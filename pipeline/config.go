@@ -39,6 +39,8 @@ type Config struct {
 	Progress *Progress
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
+
+	surveyEvery time.Duration // between readings of the partition map; 0 is the constant, tests hurry
 }
 
 // Read says how inputs are read.
@@ -97,6 +99,8 @@ type Write struct {
 	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
 	Settle time.Duration
+
+	pacer func() pacer // of tests; nil is the law
 }
 
 // Limits end a load early.

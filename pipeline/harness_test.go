@@ -71,6 +71,23 @@ func (w *world) target() client.Target {
 	}
 }
 
+// restless is a pacer that never waits. Faults that tests throw in at random tell nothing of a partition's capacity, and
+// the law would take them for it.
+type restless struct{}
+
+func (restless) Next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
+	return table.MaxBatchRows, now, true
+}
+func (r restless) NextOf(now time.Time, n int, perRow, _ float64) (float64, time.Time, bool) {
+	return r.Next(now, n, perRow)
+}
+func (restless) Sent(time.Time, float64)               {}
+func (restless) Answered(_, _ time.Time, _, _ float64) {}
+func (restless) Unavailable(time.Time)                 {}
+func (restless) SetMaxInFlight(int)                    {}
+func (restless) Rate() float64                         { return 0 }
+func (restless) State() string                         { return "restless" }
+
 // file writes an input file.
 func (w *world) file(name, text string) string {
 	w.t.Helper()

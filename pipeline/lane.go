@@ -9,11 +9,31 @@ import (
 	"tsimport/table"
 )
 
+// pacer is a *ratelimit.Pacer, or what a test puts in its place.
+type pacer interface {
+	Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool)
+	NextOf(now time.Time, inFlight int, perRow, queued float64) (units float64, at time.Time, ok bool)
+	Sent(now time.Time, units float64)
+	Answered(sent, now time.Time, units, accepted float64)
+	Unavailable(now time.Time)
+	SetMaxInFlight(n int)
+	Rate() float64
+	State() string
+}
+
+// childPacer is the pacer of a partition that came out of a split of p's.
+func childPacer(p pacer, now time.Time) pacer {
+	if law, ok := p.(*ratelimit.Pacer); ok {
+		return law.Child(now)
+	}
+	return p
+}
+
 // lane is what the dispatcher knows of one partition beside its rows.
 type lane struct {
 	index    int
 	queue    *shuffle.Lane
-	pacer    *ratelimit.Pacer
+	pacer    pacer
 	inFlight int
 	perRow   float64   // mean units of its rows
 	begun    time.Time // when its first row came
@@ -39,7 +59,11 @@ type lane struct {
 
 func newLane(index int, queue *shuffle.Lane, cfg *Write) *lane {
 	l := &lane{index: index, queue: queue, perRow: 1, stale: true}
-	l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Known: cfg.PartitionWCU})
+	if cfg.pacer != nil {
+		l.pacer = cfg.pacer()
+	} else {
+		l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Known: cfg.PartitionWCU})
+	}
 	l.patience.For = cfg.RetryFor
 	return l
 }
@@ -47,7 +71,7 @@ func newLane(index int, queue *shuffle.Lane, cfg *Write) *lane {
 // child is the lane of a partition that came out of this one's.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Lane) *lane {
 	return &lane{
-		index: index, queue: queue, pacer: l.pacer.Child(now), perRow: l.perRow, stale: true, lastSend: l.lastSend, begun: l.begun,
+		index: index, queue: queue, pacer: childPacer(l.pacer, now), perRow: l.perRow, stale: true, lastSend: l.lastSend, begun: l.begun,
 		notBefore: l.notBefore, down: l.down, patience: l.patience, stuck: l.stuck, lastError: l.lastError,
 	}
 }

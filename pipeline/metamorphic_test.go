@@ -1,14 +1,19 @@
 package pipeline
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
 	"tsimport/table"
 )
 
@@ -47,7 +52,12 @@ func metamorphic(t *testing.T, seed uint64) {
 	// Two records that say the same of one key cannot be told apart when the answer for the second is lost and its
 	// condition then fails: the table is right, the count may say written instead of rejected.
 	distinct := m.condition == table.ExpectNotExist
-	text := randomCSV(rnd, 500+rnd.IntN(2500), keys, distinct)
+	order, records := Order(rnd.IntN(2)), 500+rnd.IntN(2500)
+	text := randomCSV(rnd, records, keys, distinct)
+	if order == OrderNone {
+		keys = records
+		text = uniqueKeys(rnd, text)
+	}
 	if rnd.IntN(2) == 0 || m.mode == table.Delete {
 		first := randomCSV(rnd, 200, keys, false)
 		before, _ = model{}.apply(t, before, first)
@@ -63,7 +73,12 @@ func metamorphic(t *testing.T, seed uint64) {
 	cfg.Read.SplitBytes = 64 + rnd.IntN(8<<10)
 	cfg.Read.Parsers = 1 + rnd.IntN(4)
 	cfg.Limits.Memory = int64(1 + rnd.IntN(1<<20))
-	w.plan.Decide = randomFaults(rnd)
+	cfg.Limits.TempDir = w.dir
+	cfg.Limits.TempMax = int64(rnd.IntN(3)) * 50_000
+	cfg.Write.Order = order
+	cfg.surveyEvery = 2 * time.Millisecond
+	cfg.Write.pacer = func() pacer { return restless{} }
+	w.plan.Decide = w.splitting(rnd, keys, randomFaults(rnd))
 	r := w.load(cfg)
 	w.plan.Decide = nil
 
@@ -71,6 +86,7 @@ func metamorphic(t *testing.T, seed uint64) {
 	if r.Read != int64(strings.Count(text, "\n")-1) || r.Rejected != rejected {
 		t.Errorf("%d read, %d rejected; want %d and %d", r.Read, r.Rejected, strings.Count(text, "\n")-1, rejected)
 	}
+	t.Logf("%v, %d partitions, %d recuts, %d rows spilled, %d sent in %d requests", order, r.Partitions, r.Recuts, r.SpilledRows, r.RowsSent, r.Requests)
 	if t.Failed() {
 		t.Logf("%+v, %d keys, %+v, split %d, memory %d: repeat with -run TestAnyRun -seed %d",
 			m, keys, cfg.Write, cfg.Read.SplitBytes, cfg.Limits.Memory, seed)
@@ -98,6 +114,40 @@ func randomCSV(rnd *rand.Rand, records, keys int, distinct bool) string {
 		b.WriteString(strings.Join(cells, ",") + "\n")
 	}
 	return b.String()
+}
+
+// uniqueKeys gives every record that has a key one of its own: those of a shuffled, or a sorted, key1, key2, ….
+func uniqueKeys(rnd *rand.Rand, text string) string {
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	numbers := rnd.Perm(len(lines))
+	if rnd.IntN(2) == 0 {
+		slices.SortFunc(numbers, func(a, b int) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	}
+	for i, line := range lines[1:] {
+		if _, cells, _ := strings.Cut(line, ","); line[0] != ',' {
+			lines[i+1] = fmt.Sprintf("key%d,%s", numbers[i], cells)
+		}
+	}
+	return strings.Join(lines, "") + "\n"
+}
+
+// splitting cuts the table into other partitions every now and then, which do not serve for a moment.
+func (w *world) splitting(rnd *rand.Rand, keys int, decide func(faults.Request) faults.Fault) func(faults.Request) faults.Fault {
+	every := 5 + rnd.IntN(40)
+	source := rand.New(rand.NewPCG(rnd.Uint64(), 2))
+	var mu sync.Mutex
+	return func(r faults.Request) faults.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.N%every == 0 && r.N/every < 8 {
+			at := sim.Key(fmt.Sprintf("key%d", source.IntN(keys)))
+			err := w.server.Sim().Split(context.Background(), "t", server.Cut{Keys: []sim.Key{at}, Unavailable: time.Duration(source.IntN(10)) * time.Millisecond})
+			if err != nil {
+				w.t.Error(err)
+			}
+		}
+		return decide(r)
+	}
 }
 
 // randomFaults lets a share of the requests fail in every passing way.

@@ -62,7 +62,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
-		survey := newSurveyor(tablePartitions(admin, sdk, &cfg, report.Created))
+		survey := newSurveyor(tablePartitions(admin, sdk, &cfg, report.Created), cfg.surveyEvery)
 		survey.current.Store(survey.read(start))
 		err = load(ctx, &cfg, plan, folder, report, sdk, survey, func() { stopGently(nil) })
 	}

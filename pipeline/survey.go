@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -30,10 +31,11 @@ type surveyor struct {
 	reads   atomic.Int64
 	exact   atomic.Bool
 	failed  atomic.Pointer[string] // why the last reading failed
+	every   time.Duration
 }
 
-func newSurveyor(from partitions) *surveyor {
-	s := &surveyor{from: from, asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map)}
+func newSurveyor(from partitions, every time.Duration) *surveyor {
+	s := &surveyor{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map)}
 	s.current.Store(partitioner.NewMap(nil))
 	return s
 }
@@ -62,7 +64,7 @@ func (s *surveyor) ask() {
 
 // run reads the map every now and then and when it is asked to, until ctx ends.
 func (s *surveyor) run(ctx context.Context) error {
-	timer := time.NewTimer(surveyEvery)
+	timer := time.NewTimer(s.every)
 	defer timer.Stop()
 	for {
 		select {
@@ -81,8 +83,8 @@ func (s *surveyor) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(surveyAtMost):
+		case <-time.After(min(s.every, surveyAtMost)):
 		}
-		timer.Reset(surveyEvery)
+		timer.Reset(s.every)
 	}
 }

@@ -5,6 +5,12 @@ import (
 	"time"
 )
 
+// firstRamp is how a lane of which nothing is known begins. What a partition takes is counted in units, so large rows come
+// few at a time until they prove welcome.
+func (p *Pacer) firstRamp(from time.Time) ramp {
+	return ramp{from: from, window: 1, rows: max(1, startRows/max(1, p.perRow))}
+}
+
 // clean takes an answer without a throttle. Only start and measure go by it.
 func (p *Pacer) clean(units float64) {
 	p.probe.alone = 0
@@ -159,11 +165,13 @@ func (p *Pacer) sample(t throttle) {
 	p.setRate((p.gauge.accepted + 0.5*p.perRow) / t.since.Seconds())
 }
 
-// again goes on in cruise without touching the rate or the gauge's beginning.
+// again goes on in cruise without touching the rate, nor the gauge's beginning if it may be measured from.
 func (p *Pacer) again(t throttle) {
 	g := p.gauge
 	p.cruise(t)
-	p.gauge = g
+	if g.whole {
+		p.gauge = g
+	}
 }
 
 // unexpected reports whether a known rate has been refused so often that it is wrong.
@@ -225,7 +233,7 @@ func (p *Pacer) back(now time.Time) {
 		return
 	}
 	p.phase = inStart
-	p.ramp = ramp{window: 1, rows: startRows}
+	p.ramp = p.firstRamp(now)
 	if p.rate > 0 {
 		p.phase = inCruise
 	}

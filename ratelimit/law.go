@@ -37,9 +37,9 @@ const (
 	reserve        = 0.04
 	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain, but
 	maxAdd         = 0.01
-	heldOfRow      = 0.0125 // of a row, times two for each refusal in a row of it
-	heldRows       = 0.1    // of a row, that a slow lane leaves
-	heldOfBatch    = 0.2    // of the largest batch, at most, when the bucket is known to be small
+	heldOfRow      = 0.008 // of a row, times two for each refusal in a row of it
+	heldRows       = 0.1   // of a row, that a slow lane leaves
+	heldOfBatch    = 0.2   // of the largest batch, at most, when the bucket is known to be small
 
 	batchTime = 0.2  // seconds of the rate in a batch
 	leastTime = 0.07 // and at the least, whatever throttles seem to say of the bucket
@@ -161,7 +161,7 @@ func (p *Pacer) speed() float64 {
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
 	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))
-	return max(1, min(rows, max(p.size.most, leastTime*perSecond))) * p.perRow
+	return max(1, min(rows, maxRows, max(p.size.most, leastTime*perSecond))) * p.perRow
 }
 
 // held is how much cruise leaves in the server's bucket after a throttle, in units: room for the jitter of the way. What

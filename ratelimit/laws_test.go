@@ -2,46 +2,71 @@ package ratelimit
 
 import (
 	"flag"
+	"fmt"
+	"math"
+	"strings"
 	"testing"
-	"time"
 )
 
 var (
-	lawRows  = flag.Int("lawrows", 200_000, "rows of a load that TestLaws simulates")
+	lawRows  = flag.Int("lawrows", 200_000, "rows of the loads that TestLaws simulates")
 	lawSeeds = flag.Uint64("lawseeds", 1, "seeds of TestLaws")
 )
 
-// lawTable is the laws that TestLaws compares.
+// lawTable is the laws that TestLaws compares; the last one is told the rate.
 var lawTable = []struct {
-	name     string
-	make     maker
-	adaptive bool
+	name string
+	make maker
 }{
-	{"retry at once", retryAtOnce, true},
-	{"exponential backoff, full jitter", exponentialBackoff, true},
-	{"AIMD on the window", aimdOnWindow, true},
-	{"BBR-like", bbrLike, true},
-	{"AIMD on the rate", aimdOnRate, true},
-	{"metered pacing", meteredPacing, false},
-	{"known rate", knownRate(1), false},
+	{"retry at once", retryAtOnce},
+	{"exponential backoff, full jitter", exponentialBackoff},
+	{"AIMD on the window", aimdOnWindow},
+	{"BBR-like", bbrLike},
+	{"AIMD on the rate", aimdOnRate},
+	{"metered pacing, rate unknown", meteredPacing},
+	{"pacing at a known rate", knownRate(1)},
 }
 
+// score is the worst of several runs.
+type score struct {
+	share, throttled float64
+	requests         int
+}
+
+func worst(t *testing.T, c scenario, make maker, seeds uint64) score {
+	s := score{share: math.Inf(1)}
+	for seed := range seeds {
+		c.seed = seed + 1
+		r := simulate(t, c, make).result
+		s.share = min(s.share, r.share)
+		s.throttled = max(s.throttled, r.throttled())
+		s.requests = max(s.requests, r.requests)
+	}
+	return s
+}
+
+// TestLaws prints the laws' figures, the worst over all seeds, and holds the pacer to being the best.
 func TestLaws(t *testing.T) {
-	for _, o := range []order{spread64, shuffled} {
-		for _, l := range lawTable {
-			var worst result
-			began := time.Now()
-			worst.share = 2
-			thr := 0.0
-			for seed := range *lawSeeds {
-				c := fleet(*lawRows)
-				c.order, c.seed = o, seed+1
-				r := simulate(t, c, l.make).result
-				worst.share = min(worst.share, r.share)
-				worst.requests = max(worst.requests, r.requests)
-				thr = max(thr, r.throttled())
+	for o, name := range map[order]string{scattered: "all lanes at once", shuffled: "random order"} {
+		var table strings.Builder
+		scores := make([]score, len(lawTable))
+		for i, l := range lawTable {
+			c := fleet(*lawRows)
+			c.order = o
+			s := worst(t, c, l.make, *lawSeeds)
+			scores[i] = s
+			fmt.Fprintf(&table, "| %s | %.4f | %.2f %% | %d |\n", l.name, s.share, 100*s.throttled, s.requests)
+		}
+		t.Logf("%d rows, %s, %d seeds; the least requests are %d\n| law | capacity share | rows throttled | requests |\n%s",
+			*lawRows, name, *lawSeeds, *lawRows/200, &table)
+		metered, known := scores[len(scores)-2], scores[len(scores)-1]
+		for i, s := range scores[:len(scores)-2] {
+			if s.throttled <= metered.throttled || s.requests <= metered.requests && s.share >= metered.share {
+				t.Errorf("%s: %s is better than metered pacing: %+v, %+v", name, lawTable[i].name, s, metered)
 			}
-			t.Logf("%d %-34s %.4f %7.3f%% %7d   %v", o, l.name, worst.share, 100*thr, worst.requests, time.Since(began))
+		}
+		if known.throttled >= metered.throttled || known.requests > metered.requests {
+			t.Errorf("%s: knowing the rate does not help: %+v, %+v", name, known, metered)
 		}
 	}
 }

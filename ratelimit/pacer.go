@@ -60,7 +60,6 @@ const (
 func NewPacer(o PacerOptions) *Pacer {
 	p := &Pacer{rand: o.Rand, perRow: 1, size: size{most: maxRows}}
 	p.SetMaxInFlight(o.MaxInFlight)
-	p.ramp = ramp{window: 1, rows: startRows}
 	p.probe.gain = usualGain
 	if o.Known > 0 && !math.IsInf(o.Known, 1) {
 		p.phase, p.rate = inKnown, min(o.Known, maxRate)
@@ -209,8 +208,7 @@ func (p *Pacer) open(now time.Time, perRow float64) {
 	}
 	p.credit.at, p.probe.since = now, now
 	if p.rate == 0 {
-		p.ramp.rows = max(1, startRows/max(1, p.perRow))
-		p.ramp.from = now.Add(time.Duration(p.random() * float64(spread)))
+		p.ramp = p.firstRamp(now.Add(time.Duration(p.random() * float64(spread))))
 	} else if !p.line.young {
 		p.credit.level = -p.random() * spread.Seconds() * p.rate
 	}

@@ -332,3 +332,14 @@ func TestAClockThatStandsStillIsNoDivisor(t *testing.T) {
 		t.Errorf("a rate of %v", v)
 	}
 }
+
+func TestABatchIsNeverLargerThanARequest(t *testing.T) {
+	for _, known := range []float64{0, 1, 1000, 1e5, 1e9} {
+		b := newBench(t, PacerOptions{Known: known})
+		for range 200 {
+			if units := b.send(math.Inf(1)); units > maxRows {
+				t.Fatalf("a batch of %v rows at a rate of %v", units, known)
+			}
+		}
+	}
+}

@@ -24,9 +24,9 @@ type maker func(random *rand.Rand, c *scenario, rate float64) law
 type order int
 
 const (
-	spread64 order = iota // cursors all over the input feed every lane at once, as --order none does
-	shuffled              // the input is in random order
-	sorted                // one lane's rows after the other
+	scattered order = iota // cursors all over the input feed every lane at once, as --order none does
+	shuffled               // the input is in random order
+	sorted                 // one lane's rows after the other
 )
 
 // scenario is one load: a table, a way to it, an input.
@@ -90,7 +90,7 @@ type lane struct {
 	gone     bool
 }
 
-// world is a run of a scenario. Everything in it happens under lock's turn: one token in turn.
+// world is a run of a scenario. Whoever touches it holds turn.
 type world struct {
 	c        scenario
 	random   *rand.Rand
@@ -142,7 +142,7 @@ func simulate(t *testing.T, c scenario, make maker) (w *world) {
 	return w
 }
 
-func newWorld(c scenario, make1 maker) *world {
+func newWorld(c scenario, law maker) *world {
 	w := &world{c: c, random: rand.New(rand.NewPCG(c.seed, 1)), began: time.Now(), free: c.workers, unread: c.rows,
 		turn: make(chan struct{}, 1), changed: make(chan struct{}, 1), jobs: make(chan job)}
 	for i, rate := range c.rates {
@@ -156,7 +156,7 @@ func newWorld(c scenario, make1 maker) *world {
 		}
 		w.shards = append(w.shards, s)
 		n := c.rows*(i+1)/len(c.rates) - c.rows*i/len(c.rates)
-		w.lanes = append(w.lanes, &lane{shard: s, unread: n, law: make1(w.random, &c, rate)})
+		w.lanes = append(w.lanes, &lane{shard: s, unread: n, law: law(w.random, &c, rate)})
 	}
 	if c.ceiling > 0 {
 		w.table = &shard{rate: c.ceiling, burst: c.ceiling * c.burst, at: w.began}
@@ -255,14 +255,15 @@ func (w *world) dispatch() {
 	for {
 		var next job
 		var wait time.Duration
-		finished := false
+		finished, idle := false, false
 		w.locked(func() {
 			wait = time.Second
 			if finished = w.acceptedRows == w.c.rows || w.c.stop > 0 && time.Since(w.began) >= w.c.stop; !finished {
 				next, wait = w.pick()
 			}
+			idle = w.free == w.c.workers
 		})
-		if finished && w.free == w.c.workers {
+		if finished && idle {
 			return
 		}
 		if next.lane != nil {

@@ -28,7 +28,7 @@ type part struct {
 
 // Frames are as large as lets every lane have a few in memory.
 const (
-	minFrameBytes = 16 << 10
+	minFrameBytes = 1 << 10
 	maxFrameBytes = 1 << 20
 )
 

@@ -1,0 +1,5 @@
+//go:build race
+
+package ratelimit
+
+func init() { underRace = true }
