@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -18,7 +19,8 @@ const (
 	ApplyLate               // the connection is cut (or the error Code is answered) at once; applied after Delay
 	BadBody                 // answers 502 with an HTML page, as a proxy does; nothing is applied
 	TruncateBody            // the request is applied, the body of the answer is cut short
-	RefuseRows              // BatchWriteRow: rows for which RowCode gives a code are refused, the others are applied
+	ResetBody               // the request is applied, the connection is reset in the middle of the answer
+	RefuseRows              // rows for which RowCode gives a code are refused, the others of a batch are applied
 )
 
 // Fault is what happens to one request.
@@ -44,6 +46,7 @@ type Plan struct {
 
 	mu   sync.Mutex
 	n    int
+	done map[Action]int // faults given
 	late int
 	idle chan struct{} // closed when late falls to zero; nil while it is zero
 }
@@ -60,7 +63,23 @@ func (p *Plan) Next(operation string, rows int) Fault {
 	if p.Decide == nil {
 		return Fault{}
 	}
-	return p.Decide(Request{N: n, Operation: operation, Rows: rows})
+	f := p.Decide(Request{N: n, Operation: operation, Rows: rows})
+	if f.Action != None {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.done == nil {
+			p.done = make(map[Action]int)
+		}
+		p.done[f.Action]++
+	}
+	return f
+}
+
+// Done is how many faults of each kind were given.
+func (p *Plan) Done() map[Action]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.done)
 }
 
 func (p *Plan) matches(operation string) bool {

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"tsimport/engine/wire"
 )
@@ -30,8 +32,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Write(a.body[:len(a.body)/2])
-	http.NewResponseController(w).Flush()
+	control := http.NewResponseController(w)
+	control.Flush()
+	if a.reset {
+		resetConnection(control)
+	}
 	panic(http.ErrAbortHandler)
+}
+
+// resetConnection ends a connection as a network does that loses it: what is under way is thrown away.
+func resetConnection(control *http.ResponseController) {
+	conn, _, err := control.Hijack()
+	if err != nil {
+		return // the protocol has no connection of its own to reset: the caller cuts it
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	conn.Close()
 }
 
 // readBody reads at most one byte more than is allowed, which serve then refuses.
@@ -43,7 +61,11 @@ func readBody(r *http.Request) ([]byte, error) {
 	if n := r.ContentLength; n > 0 && n <= wire.MaxBodyBytes {
 		buf.Grow(int(n) + bytes.MinRead) // else ReadFrom doubles it to find the end
 	}
-	_, err := buf.ReadFrom(io.LimitReader(r.Body, wire.MaxBodyBytes+1))
+	limit := int64(wire.MaxBodyBytes)
+	if strings.HasPrefix(r.URL.Path, adminPrefix) {
+		limit = maxAdminBytes
+	}
+	_, err := buf.ReadFrom(io.LimitReader(r.Body, limit+1))
 	return buf.Bytes(), err
 }
 
@@ -81,7 +103,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if a.truncate {
 		half := bytes.NewReader(a.body[:len(a.body)/2])
-		resp.Body = io.NopCloser(io.MultiReader(half, failingReader{}))
+		resp.Body = io.NopCloser(io.MultiReader(half, failingReader{a.reset}))
 	} else {
 		resp.Body = io.NopCloser(bytes.NewReader(a.body))
 	}
@@ -91,9 +113,14 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // errCut is what a client sees of a connection that is cut before the answer.
 var errCut = &net.OpError{Op: "read", Net: "tcp", Err: io.ErrUnexpectedEOF}
 
-type failingReader struct{}
+type failingReader struct{ reset bool }
 
-func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+func (r failingReader) Read([]byte) (int, error) {
+	if r.reset {
+		return 0, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	}
+	return 0, io.ErrUnexpectedEOF
+}
 
 // borrowBody is the request's body, without a copy when it lies in memory: GetBody is set by net/http for readers over
 // a byte slice alone, and those hand the whole slice to WriteTo at once.

@@ -16,6 +16,8 @@ type operation struct {
 type call interface {
 	rows() int
 	refuse(code func(row int) string) // before run: rows not to be applied
+	visit(*visit)                     // names the rows or keys it touches, for the simulation
+	settle(row int, err *wire.Error)  // before run: what the simulation refuses a row with
 	run(context.Context) ([]byte, *wire.Error)
 	release()
 }
@@ -73,4 +75,31 @@ type plain struct {
 func (p plain) rows() int                                     { return p.n }
 func (p plain) refuse(func(int) string)                       {}
 func (p plain) run(ctx context.Context) ([]byte, *wire.Error) { return p.f(ctx) }
+func (p plain) visit(*visit)                                  {}
+func (p plain) settle(int, *wire.Error)                       {}
 func (p plain) release()                                      {}
+
+// read is a plain call that reads rows.
+type read struct {
+	plain
+	keys func(*visit)
+	lost func(key int, err *wire.Error) // nil: the request fails as a whole
+	err  *wire.Error
+}
+
+func (r *read) visit(v *visit) { r.keys(v) }
+
+func (r *read) settle(key int, err *wire.Error) {
+	if r.lost == nil {
+		r.err = err
+		return
+	}
+	r.lost(key, err)
+}
+
+func (r *read) run(ctx context.Context) ([]byte, *wire.Error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return r.plain.run(ctx)
+}

@@ -49,15 +49,25 @@ func (s *Server) batchWrite(body []byte) (call, *wire.Error) {
 func (w *write) rows() int { return len(w.outcomes) }
 
 func (w *write) refuse(code func(int) string) {
-	if !w.batch {
-		return
-	}
 	for i := range w.outcomes {
 		if c := code(i); c != "" {
 			w.outcomes[i].Err = wire.Fail(c)
 		}
 	}
 }
+
+func (w *write) visit(v *visit) {
+	v.outcomes = w.outcomes
+	for i := range w.request.Tables {
+		t := &w.request.Tables[i]
+		v.open(t.Name)
+		for j := range t.Changes {
+			v.change(&t.Changes[j], &w.outcomes[len(v.rows)])
+		}
+	}
+}
+
+func (w *write) settle(row int, err *wire.Error) { w.outcomes[row].Err = err }
 
 func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
 	rest := w.outcomes
@@ -91,7 +101,10 @@ func (w *write) release() {
 
 func (s *Server) getRow(body []byte) (call, *wire.Error) {
 	r, err := wire.DecodeGetRow(body)
-	return plain{1, func(context.Context) ([]byte, *wire.Error) {
+	if err != nil {
+		return nil, err
+	}
+	return &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Key) }, plain: plain{1, func(context.Context) ([]byte, *wire.Error) {
 		t, err := s.table(r.Name)
 		if err != nil {
 			return nil, err
@@ -101,36 +114,61 @@ func (s *Server) getRow(body []byte) (call, *wire.Error) {
 			return nil, o.Err
 		}
 		return wire.AppendGetRow(nil, &o), nil
-	}}, err
+	}}}, nil
 }
 
 func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 	tables, err := wire.DecodeBatchGet(body)
+	if err != nil {
+		return nil, err
+	}
 	rows := 0
 	for i := range tables {
 		rows += len(tables[i].Keys)
 	}
-	return plain{rows, func(ctx context.Context) ([]byte, *wire.Error) {
+	var lost map[int]*wire.Error // of keys, counted over all tables
+	c := &read{keys: func(v *visit) {
+		for i := range tables {
+			v.open(tables[i].Name)
+			for _, key := range tables[i].Keys {
+				v.key(key)
+			}
+		}
+	}, lost: func(key int, err *wire.Error) {
+		if lost == nil {
+			lost = make(map[int]*wire.Error)
+		}
+		lost[key] = err
+	}}
+	c.plain = plain{rows, func(ctx context.Context) ([]byte, *wire.Error) {
 		answers := make([]wire.TableOutcomes, len(tables))
+		n := 0
 		for i := range tables {
 			r := &tables[i]
 			answers[i] = wire.TableOutcomes{Name: r.Name, Outcomes: make([]wire.Outcome, len(r.Keys))}
 			t := s.store.Table(r.Name)
 			for j, key := range r.Keys {
-				if t == nil {
+				if err := lost[n]; err != nil {
+					answers[i].Outcomes[j].Err = err
+				} else if t == nil {
 					answers[i].Outcomes[j].Err = wire.Fail(wire.CodeObjectNotExist)
 				} else {
 					answers[i].Outcomes[j] = s.store.Get(t, key, &r.Selection)
 				}
+				n++
 			}
 		}
 		return wire.AppendBatch(nil, answers, true), nil
-	}}, err
+	}}
+	return c, nil
 }
 
 func (s *Server) getRange(body []byte) (call, *wire.Error) {
 	r, err := wire.DecodeGetRange(body)
-	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+	if err != nil {
+		return nil, err
+	}
+	return &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Start) }, plain: plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
 		t, err := s.table(r.Name)
 		if err != nil {
 			return nil, err
@@ -140,5 +178,5 @@ func (s *Server) getRange(body []byte) (call, *wire.Error) {
 			return nil, err
 		}
 		return wire.AppendGetRange(make([]byte, 0, len(p.Rows)+128), p.Consumed, p.Rows, p.Next), nil
-	}}, err
+	}}}, nil
 }

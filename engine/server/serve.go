@@ -28,6 +28,7 @@ type answer struct {
 	body     []byte
 	cut      bool
 	truncate bool
+	reset    bool // with truncate: the connection is not closed but reset
 }
 
 // serve is the one path of every request.
@@ -36,6 +37,9 @@ func (s *Server) serve(ctx context.Context, r *request) *answer {
 		return s.finish(r, identity{}, nil, wire.Failf(wire.CodePartitionUnavailable, "The server is closed: nothing was applied."))
 	}
 	defer s.end()
+	if strings.HasPrefix(r.path, adminPrefix) {
+		return s.admin(ctx, r)
+	}
 	id, op, err := s.admit(r)
 	if err != nil {
 		return s.finish(r, id, nil, err)
@@ -77,7 +81,8 @@ func (s *Server) admit(r *request) (identity, *operation, *wire.Error) {
 
 // suffer carries out the request's fault, if there is one.
 func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operation, c call, body []byte) *answer {
-	f := s.plan.Next(op.name, c.rows())
+	plan := s.plan.Load()
+	f := plan.Next(op.name, c.rows())
 	switch f.Action {
 	case faults.Refuse:
 		return s.finish(r, id, nil, wire.Fail(f.Code))
@@ -87,7 +92,7 @@ func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operat
 		return &answer{status: http.StatusBadGateway, header: http.Header{"Content-Type": {"text/html"}},
 			body: []byte("<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>")}
 	case faults.ApplyLate:
-		s.later(op, f, body)
+		s.later(op, plan, f, body)
 		if f.Code != "" {
 			return s.finish(r, id, nil, wire.Fail(f.Code))
 		}
@@ -96,7 +101,7 @@ func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operat
 	if f.Action == faults.RefuseRows && f.RowCode != nil {
 		c.refuse(f.RowCode)
 	}
-	out, err := c.run(ctx)
+	out, err := s.carry(ctx, c)
 	switch f.Action {
 	case faults.DropAfter:
 		return &answer{cut: true}
@@ -107,14 +112,15 @@ func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operat
 		return s.finish(r, id, nil, wire.Fail(f.Code))
 	}
 	a := s.finish(r, id, out, err)
-	a.truncate = f.Action == faults.TruncateBody
+	a.reset = f.Action == faults.ResetBody
+	a.truncate = a.reset || f.Action == faults.TruncateBody
 	return a
 }
 
 // later decodes a copy of the body, for the caller's may be used again by then.
-func (s *Server) later(op *operation, f faults.Fault, body []byte) {
+func (s *Server) later(op *operation, plan *faults.Plan, f faults.Fault, body []byte) {
 	body = bytes.Clone(body)
-	s.applyLate(f.Delay, func(ctx context.Context) {
+	s.applyLate(plan, f.Delay, func(ctx context.Context) {
 		if c, err := op.decode(s, body); err == nil {
 			c.run(ctx)
 			c.release()

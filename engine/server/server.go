@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tsimport/engine/faults"
@@ -26,15 +28,20 @@ type Options struct {
 	InMemory bool             // nothing touches the disk, the directory is ignored
 	Now      func() time.Time // zero is time.Now
 	Faults   *faults.Plan     // nil is none
+
+	Simulation *Simulation // of every table; nil is none. Sim changes it later
 }
 
 // Server is one open store and the account that may use it. It is safe for concurrent use.
 type Server struct {
-	store  *store.Store
-	o      Options
-	plan   *faults.Plan
-	ids    requestIDs
-	verify keyCache
+	store *store.Store
+	o     Options
+	plan  atomic.Pointer[faults.Plan]
+	sim   *Simulator
+
+	faultsSet atomic.Pointer[faultsJSON] // as the admin API was asked for them
+	ids       requestIDs
+	verify    keyCache
 
 	mu      sync.Mutex
 	serving int           // requests and late applications
@@ -50,7 +57,14 @@ func Open(dir string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newServer(st, o), nil
+	s := newServer(st, o)
+	if o.Simulation != nil {
+		if err := s.sim.Simulate("", *o.Simulation); err != nil {
+			st.Close()
+			return nil, fmt.Errorf("simulate: %w", err)
+		}
+	}
+	return s, nil
 }
 
 func newServer(st *store.Store, o Options) *Server {
@@ -66,10 +80,18 @@ func newServer(st *store.Store, o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{store: st, o: o, plan: o.Faults, closing: make(chan struct{}), idle: make(chan struct{})}
+	s := &Server{store: st, o: o, closing: make(chan struct{}), idle: make(chan struct{})}
+	s.plan.Store(o.Faults)
+	s.sim = newSimulator(s)
 	s.ids.start(o.Now())
 	return s
 }
+
+// SetFaults replaces the plan of faults; nil is none.
+func (s *Server) SetFaults(p *faults.Plan) { s.plan.Store(p) }
+
+// Faults is the present plan of faults, nil for none.
+func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
 // begin admits a request, until Close.
 func (s *Server) begin() error {
@@ -122,14 +144,14 @@ func (s *Server) Close() error {
 
 // applyLate runs apply after the delay, or at once when the server closes. The request that asks is being served, so
 // the server cannot have closed yet.
-func (s *Server) applyLate(delay time.Duration, apply func(context.Context)) {
+func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
 	s.mu.Lock()
 	s.serving++
 	s.mu.Unlock()
-	s.plan.Begin()
+	plan.Begin()
 	go func() {
 		defer s.end()
-		defer s.plan.End()
+		defer plan.End()
 		timer := time.NewTimer(delay)
 		defer timer.Stop()
 		select {

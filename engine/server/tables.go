@@ -13,6 +13,9 @@ func (s *Server) createTable(body []byte) (call, *wire.Error) {
 		err = r.Check()
 	}
 	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		if err := s.sim.fits(r); err != nil {
+			return nil, err
+		}
 		return nil, s.store.CreateTable(ctx, r)
 	}}, err
 }
@@ -41,7 +44,9 @@ func (s *Server) describeTable(body []byte) (call, *wire.Error) {
 		if err != nil {
 			return nil, err
 		}
-		return wire.AppendDescribeTable(nil, t.Describe()), nil
+		d := t.Describe()
+		d.Splits = s.sim.splits(t, d)
+		return wire.AppendDescribeTable(nil, d), nil
 	}}, err
 }
 
@@ -65,7 +70,12 @@ func (s *Server) deleteTable(body []byte) (call, *wire.Error) {
 		if _, err := s.table(name); err != nil {
 			return nil, err
 		}
-		return nil, s.store.DeleteTable(ctx, name)
+		t := s.store.Table(name)
+		if err := s.store.DeleteTable(ctx, name); err != nil {
+			return nil, err
+		}
+		s.sim.forget(t)
+		return nil, nil
 	}}, err
 }
 
@@ -81,7 +91,6 @@ func (s *Server) splitPoints(body []byte) (call, *wire.Error) {
 			return nil, err
 		}
 		splits := int64(len(points) + 1)
-		return wire.AppendSplitPoints(nil, wire.Capacity{Read: int32(splits)}, t.Describe().Key, points,
-			[]wire.Location{{Name: "engine", Repeat: splits}}), nil
+		return wire.AppendSplitPoints(nil, wire.Capacity{Read: int32(splits)}, t.Describe().Key, points, s.sim.locations(t, points)), nil
 	}}, err
 }

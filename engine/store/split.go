@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -47,4 +48,48 @@ func (s *Store) SplitPoints(ctx context.Context, t *Table, r *wire.SplitPoints) 
 		return nil, readError(err)
 	}
 	return points, nil
+}
+
+// EvenKeys counts a table's rows and gives the partition keys of n of them (of all when they are fewer), evenly spaced
+// in row order from the first on. It reads the table's keys twice.
+func (s *Store) EvenKeys(ctx context.Context, t *Table, n int) (keys []wire.Cell, rows int64, err error) {
+	err = s.eachKey(ctx, t, func([]byte) error { rows++; return nil })
+	if err != nil || rows == 0 || n < 1 {
+		return nil, rows, err
+	}
+	m := t.meta.Load()
+	parts := min(int64(n), rows)
+	var key []wire.Cell
+	row := int64(0)
+	err = s.eachKey(ctx, t, func(b []byte) error {
+		if next := int64(len(keys)); next < parts && row == next*rows/parts {
+			var ok bool
+			if key, ok = decodeKey(b, m.Key, key[:0]); !ok {
+				return fmt.Errorf("read table %s: a key is damaged", m.Name)
+			}
+			keys = append(keys, key[0])
+		}
+		row++
+		return nil
+	})
+	return keys, rows, err
+}
+
+// eachKey calls f with the key of every row; f may only look at it.
+func (s *Store) eachKey(ctx context.Context, t *Table, f func(key []byte) error) error {
+	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{
+		LowerBound: appendRowPrefix(nil, t.id), UpperBound: appendRowPrefix(nil, t.id+1)})
+	if err != nil {
+		return fmt.Errorf("read keys: %w", err)
+	}
+	defer it.Close()
+	for n, ok := 0, it.First(); ok; n, ok = n+1, it.Next() {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := f(it.Key()); err != nil {
+			return err
+		}
+	}
+	return it.Error()
 }

@@ -48,9 +48,10 @@ var arrows = map[string][]string{
 
 	"shuffle/spill": {},
 
-	"engine/server": {"engine/store", "engine/wire", "engine/faults"},
+	"engine/server": {"engine/store", "engine/wire", "engine/faults", "engine/sim"},
 	"engine/store":  {"engine/wire"},
 	"engine/faults": {"engine/wire"},
+	"engine/sim":    {},
 	"engine/wire":   {},
 
 	"internal/arch": {},

@@ -1,0 +1,166 @@
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"tsimport/engine/wire"
+)
+
+// names are the actions as plans, flags and counts write them.
+var names = map[string]Action{
+	"refuse": Refuse, "drop-before": DropBefore, "drop-after": DropAfter, "error-after": AnswerErrorAfter,
+	"apply-late": ApplyLate, "bad-body": BadBody, "truncate-body": TruncateBody, "reset-body": ResetBody, "refuse-rows": RefuseRows,
+}
+
+// String is the action's name.
+func (a Action) String() string {
+	for name, action := range names {
+		if action == a {
+			return name
+		}
+	}
+	return "none"
+}
+
+// Actions are the names of all actions in order.
+func Actions() []string {
+	list := make([]string, 0, len(names))
+	for name := range names {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// rowWrites are the operations that plans made here are about when nothing else is said.
+var rowWrites = []string{"BatchWriteRow", "PutRow", "UpdateRow", "DeleteRow"}
+
+// Codes that pass: of whole requests, and of single rows.
+var (
+	requestCodes = []string{
+		wire.CodeServerBusy, wire.CodePartitionUnavailable, wire.CodeServerUnavailable, wire.CodeTimeout, wire.CodeInternalServerError,
+		wire.CodeNotEnoughCapacityUnit, wire.CodeCapacityUnitExhausted, wire.CodeRowOperationConflict, wire.CodeTableNotReady,
+	}
+	rowCodes = []string{wire.CodeNotEnoughCapacityUnit, wire.CodeCapacityUnitExhausted, wire.CodeServerBusy, wire.CodePartitionUnavailable}
+)
+
+// defaultLate is how late ApplyLate applies when nothing is said.
+const defaultLate = time.Second
+
+// Random makes a share of the requests go wrong.
+type Random struct {
+	Rate       float64       // 0…1 of the requests
+	Kinds      []string      // an action's name, or "action:code"; none is every action
+	Delay      time.Duration // of apply-late; 0 is a second
+	Operations []string      // none is the four that write rows
+	Seed       uint64
+}
+
+// Plan gives the same fault to the same request number whenever the seed is the same.
+func (r Random) Plan() (*Plan, error) {
+	if !(r.Rate >= 0 && r.Rate <= 1) {
+		return nil, fmt.Errorf("the rate of faults must be in 0…1, not %g", r.Rate)
+	}
+	if r.Delay < 0 {
+		return nil, fmt.Errorf("the delay of faults must not be negative")
+	}
+	kinds := r.Kinds
+	if len(kinds) == 0 {
+		kinds = Actions()
+	}
+	choices := make([]Fault, len(kinds))
+	for i, kind := range kinds {
+		var err error
+		if choices[i], err = parse(kind); err != nil {
+			return nil, err
+		}
+		choices[i].Delay = r.Delay
+		if r.Delay == 0 {
+			choices[i].Delay = defaultLate
+		}
+	}
+	return &Plan{Only: only(r.Operations), Decide: func(q Request) Fault {
+		rng := rand.New(rand.NewPCG(r.Seed, uint64(q.N)))
+		if rng.Float64() >= r.Rate {
+			return Fault{}
+		}
+		return choices[rng.IntN(len(choices))].drawn(rng)
+	}}, nil
+}
+
+// Step is the fault of one request.
+type Step struct {
+	N      int    // 0-based count of the requests to the operations
+	Action string // its name, or "action:code"
+	Code   string
+	Delay  time.Duration // of apply-late; 0 is at once
+}
+
+// Scripted makes the named requests go wrong and no others.
+func Scripted(steps []Step, operations []string) (*Plan, error) {
+	byNumber := make(map[int]Fault, len(steps))
+	for _, s := range steps {
+		f, err := parse(s.Action)
+		if err != nil {
+			return nil, err
+		}
+		_, twice := byNumber[s.N]
+		switch {
+		case s.N < 0 || twice:
+			return nil, fmt.Errorf("step of request %d: numbers must be 0 or more and different", s.N)
+		case s.Delay < 0:
+			return nil, fmt.Errorf("step of request %d: the delay must not be negative", s.N)
+		}
+		if s.Code != "" {
+			f.Code = s.Code
+		}
+		f.Delay = s.Delay
+		byNumber[s.N] = f
+	}
+	return &Plan{Only: only(operations), Decide: func(q Request) Fault {
+		return byNumber[q.N].drawn(rand.New(rand.NewPCG(0, uint64(q.N))))
+	}}, nil
+}
+
+// parse reads "action" or "action:code".
+func parse(kind string) (Fault, error) {
+	name, code, _ := strings.Cut(kind, ":")
+	a, ok := names[name]
+	if !ok {
+		return Fault{}, fmt.Errorf("fault %q is none of %s", name, strings.Join(Actions(), ", "))
+	}
+	return Fault{Action: a, Code: code}, nil
+}
+
+func only(operations []string) func(string) bool {
+	if len(operations) == 0 {
+		operations = rowWrites
+	}
+	return func(op string) bool { return slices.Contains(operations, op) }
+}
+
+// drawn is the fault with what was left open: the code, and for rows which of them.
+func (f Fault) drawn(rng *rand.Rand) Fault {
+	switch f.Action {
+	case Refuse:
+		if f.Code == "" {
+			f.Code = requestCodes[rng.IntN(len(requestCodes))]
+		}
+	case RefuseRows:
+		code, seed := f.Code, rng.Uint64()
+		if code == "" {
+			code = rowCodes[rng.IntN(len(rowCodes))]
+		}
+		f.RowCode = func(row int) string {
+			if rand.New(rand.NewPCG(seed, uint64(row))).Uint64()&1 == 0 {
+				return ""
+			}
+			return code
+		}
+	}
+	return f
+}

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// adminPrefix is where the simulation is driven over HTTP. It does nothing unless asked, and needs no signature: the
+// port is as open as the access key, which is no secret.
+const adminPrefix = "/_engine/"
+
+// maxAdminBytes is how long a request may be: a sample is large.
+const maxAdminBytes = 16 << 20
+
+// adminError is a refusal with its HTTP status.
+type adminError struct {
+	status  int
+	message string
+}
+
+func (e *adminError) Error() string { return e.message }
+
+func badRequest(format string, args ...any) error {
+	return &adminError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// admin answers a request below adminPrefix.
+func (s *Server) admin(ctx context.Context, r *request) *answer {
+	result, err := s.administer(ctx, r)
+	status := http.StatusOK
+	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
+	if err != nil {
+		status = http.StatusBadRequest
+		var refused *adminError
+		switch {
+		case errors.As(err, &refused):
+			status = refused.status
+		case errors.Is(err, ErrNoTable):
+			status = http.StatusNotFound
+		}
+		result = map[string]string{"error": err.Error()}
+	}
+	if status == http.StatusMethodNotAllowed {
+		header["Allow"] = []string{strings.Join(methodsOf(r.path), ", ")}
+	}
+	body, err := json.Marshal(result)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
+	}
+	body = append(body, '\n')
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	return &answer{status: status, header: header, body: body}
+}
+
+// adminHandlers are the paths; the table's name of those below tables/ is taken out.
+var adminHandlers = map[string]map[string]func(s *Server, ctx context.Context, table string, body []byte) (any, error){
+	"simulate":        {http.MethodPost: (*Server).adminSimulate},
+	"faults":          {http.MethodGet: (*Server).adminFaults, http.MethodPost: (*Server).adminSetFaults},
+	"stats":           {http.MethodGet: (*Server).adminStats, http.MethodDelete: (*Server).adminResetStats},
+	"tables/simulate": {http.MethodPost: (*Server).adminSimulate},
+	"tables/split":    {http.MethodPost: (*Server).adminSplit},
+	"tables/move":     {http.MethodPost: (*Server).adminMove},
+}
+
+func adminPath(path string) (name, table string) {
+	name = strings.TrimPrefix(path, adminPrefix)
+	if rest, ok := strings.CutPrefix(name, "tables/"); ok {
+		if t, verb, ok := strings.Cut(rest, "/"); ok && t != "" {
+			return "tables/" + verb, t
+		}
+	}
+	return name, ""
+}
+
+func methodsOf(path string) (methods []string) {
+	name, _ := adminPath(path)
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		if adminHandlers[name][m] != nil {
+			methods = append(methods, m)
+		}
+	}
+	return methods
+}
+
+func (s *Server) administer(ctx context.Context, r *request) (any, error) {
+	if err := fromHere(r.header); err != nil {
+		return nil, err
+	}
+	name, table := adminPath(r.path)
+	methods := adminHandlers[name]
+	if methods == nil {
+		return nil, &adminError{http.StatusNotFound, fmt.Sprintf("there is no %s", r.path)}
+	}
+	handler := methods[r.method]
+	if handler == nil {
+		return nil, &adminError{http.StatusMethodNotAllowed, fmt.Sprintf("%s does not take %s, only %s", r.path, r.method, strings.Join(methodsOf(r.path), ", "))}
+	}
+	if len(r.body) > maxAdminBytes {
+		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is longer than %d bytes", maxAdminBytes)}
+	}
+	return handler(s, ctx, table, r.body)
+}
+
+// fromHere refuses what a web page of elsewhere makes a browser send.
+func fromHere(h http.Header) error {
+	site := h.Get("Sec-Fetch-Site")
+	if h.Get("Origin") != "" || site != "" && site != "same-origin" && site != "none" {
+		return &adminError{http.StatusForbidden, "requests of web pages are refused"}
+	}
+	return nil
+}
+
+// readJSON reads one JSON object without unknown fields.
+func readJSON(body []byte, dst any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(dst); err != nil {
+		return badRequest("read the request's JSON: %v", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return badRequest("read the request's JSON: there is more after the object")
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+
+	"tsimport/engine/faults"
+)
+
+type faultsJSON struct {
+	Rate       *float64   `json:"rate,omitempty"`
+	Kinds      []string   `json:"kinds,omitempty"`
+	Seed       uint64     `json:"seed,omitempty"`
+	Delay      millis     `json:"delay_ms,omitempty"`
+	Operations []string   `json:"operations,omitempty"`
+	Plan       []stepJSON `json:"plan,omitempty"`
+}
+
+type stepJSON struct {
+	N      int    `json:"n"`
+	Action string `json:"action"`
+	Code   string `json:"code,omitempty"`
+	Delay  millis `json:"delay_ms,omitempty"`
+}
+
+// plan is what the request asks for; nil is no faults.
+func (j *faultsJSON) plan() (*faults.Plan, error) {
+	for _, name := range j.Operations {
+		if operations[name] == nil {
+			return nil, badRequest("there is no operation %q", name)
+		}
+	}
+	switch {
+	case j.Plan != nil && (j.Rate != nil || j.Kinds != nil):
+		return nil, badRequest(`give "rate" and "kinds", or "plan"`)
+	case j.Plan != nil:
+		steps := make([]faults.Step, len(j.Plan))
+		for i, s := range j.Plan {
+			steps[i] = faults.Step{N: s.N, Action: s.Action, Code: s.Code, Delay: s.Delay.duration()}
+		}
+		return faults.Scripted(steps, j.Operations)
+	case j.Rate == nil && j.Kinds != nil:
+		return nil, badRequest(`"rate" is missing`)
+	case j.Rate == nil:
+		return nil, nil
+	}
+	p, err := faults.Random{
+		Rate: *j.Rate, Kinds: j.Kinds, Delay: j.Delay.duration(), Operations: j.Operations, Seed: j.Seed,
+	}.Plan()
+	if err != nil || *j.Rate == 0 {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (s *Server) adminSetFaults(_ context.Context, _ string, body []byte) (any, error) {
+	var j faultsJSON
+	if err := readJSON(body, &j); err != nil {
+		return nil, err
+	}
+	p, err := j.plan()
+	if err != nil {
+		return nil, err
+	}
+	s.SetFaults(p)
+	s.faultsSet.Store(nil)
+	if p != nil {
+		s.faultsSet.Store(&j)
+	}
+	return s.adminFaults(context.Background(), "", nil)
+}
+
+func (s *Server) adminFaults(context.Context, string, []byte) (any, error) {
+	state := struct {
+		Set      *faultsJSON    `json:"set"` // null when it was not set here
+		On       bool           `json:"on"`
+		Requests int            `json:"requests"`
+		Late     int            `json:"late"`
+		Done     map[string]int `json:"done"`
+	}{Set: s.faultsSet.Load(), Done: map[string]int{}}
+	if p := s.Faults(); p != nil {
+		state.On, state.Requests, state.Late = true, p.Requests(), p.Late()
+		for action, n := range p.Done() {
+			state.Done[action.String()] = n
+		}
+	}
+	return state, nil
+}

@@ -1,0 +1,223 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"tsimport/engine/sim"
+	"tsimport/engine/wire"
+)
+
+// millis is a duration in JSON, in milliseconds.
+type millis float64
+
+func (m millis) duration() time.Duration {
+	ns := float64(m) * 1e6
+	if math.Abs(ns) > 1e18 {
+		ns = math.Copysign(1e18, ns) // Check refuses it
+	}
+	return time.Duration(ns)
+}
+
+type simulateJSON struct {
+	PartitionWCU float64            `json:"partition_wcu"`
+	Burst        millis             `json:"burst_ms"`
+	Latency      millis             `json:"latency_ms"`
+	Jitter       float64            `json:"jitter"`
+	ThrottleCode string             `json:"throttle_code"`
+	Slow         map[string]float64 `json:"slow"`
+	AutoSplit    struct {
+		Bytes         int64   `json:"bytes"`
+		Load          float64 `json:"load"`
+		Sustain       millis  `json:"sustain_ms"`
+		Unavailable   millis  `json:"unavailable_ms"`
+		MaxPartitions int     `json:"max_partitions"`
+	} `json:"auto_split"`
+	Splits struct {
+		Start         millis `json:"start_ms"`
+		Every         millis `json:"every_ms"`
+		Stagger       millis `json:"stagger_ms"`
+		Unavailable   millis `json:"unavailable_ms"`
+		MaxPartitions int    `json:"max_partitions"`
+	} `json:"splits"`
+	Moves struct {
+		PerMinute   float64 `json:"per_minute"`
+		Unavailable millis  `json:"unavailable_ms"`
+	} `json:"moves"`
+	Seed uint64 `json:"seed"`
+}
+
+func (j *simulateJSON) config() (sim.Config, error) {
+	c := sim.Config{
+		PartitionUnits: j.PartitionWCU, Burst: j.Burst.duration(), Latency: j.Latency.duration(), Jitter: j.Jitter,
+		ThrottleCode: j.ThrottleCode, Seed: j.Seed,
+		AutoSplit: sim.AutoSplit{
+			Bytes: j.AutoSplit.Bytes, Load: j.AutoSplit.Load, Sustain: j.AutoSplit.Sustain.duration(),
+			Unavailable: j.AutoSplit.Unavailable.duration(), MaxPartitions: j.AutoSplit.MaxPartitions,
+		},
+		Splits: sim.Splits{
+			Start: j.Splits.Start.duration(), Every: j.Splits.Every.duration(), Stagger: j.Splits.Stagger.duration(),
+			Unavailable: j.Splits.Unavailable.duration(), MaxPartitions: j.Splits.MaxPartitions,
+		},
+		Moves: sim.Moves{PerMinute: j.Moves.PerMinute, Unavailable: j.Moves.Unavailable.duration()},
+	}
+	for text, factor := range j.Slow {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return c, badRequest("slow: %q is no partition number", text)
+		}
+		if c.Slow == nil {
+			c.Slow = map[int]float64{}
+		}
+		c.Slow[n] = factor
+	}
+	return c, nil
+}
+
+func (s *Server) adminSimulate(_ context.Context, table string, body []byte) (any, error) {
+	var j simulateJSON
+	if err := readJSON(body, &j); err != nil {
+		return nil, err
+	}
+	c, err := j.config()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sim.Simulate(table, Simulation{Config: c}); err != nil {
+		return nil, err
+	}
+	return struct{}{}, nil
+}
+
+type splitJSON struct {
+	Keys        []json.RawMessage `json:"keys"`
+	Even        int               `json:"even"`
+	Sample      []json.RawMessage `json:"sample"`
+	Partitions  int               `json:"partitions"`
+	Unavailable millis            `json:"unavailable_ms"`
+}
+
+// check refuses what is not one way to cut.
+func (j *splitJSON) check() error {
+	ways := 0
+	for _, given := range []bool{j.Keys != nil, j.Even != 0, j.Sample != nil} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return badRequest(`give one of "keys", "even" and "sample"`)
+	case j.Keys != nil && len(j.Keys) == 0, j.Sample != nil && len(j.Sample) == 0:
+		return badRequest("the list of keys is empty")
+	case j.Even < 0 || j.Partitions < 0 || j.Even > sim.MaxPartitions || j.Partitions > sim.MaxPartitions:
+		return badRequest("a table has 1 to %d partitions", sim.MaxPartitions)
+	case j.Partitions > 0 && j.Sample == nil:
+		return badRequest(`"partitions" goes with "sample"`)
+	case !(j.Unavailable >= 0 && j.Unavailable <= 3_600_000):
+		return badRequest(`"unavailable_ms" must be in 0…3600000`)
+	}
+	return nil
+}
+
+func (s *Server) adminSplit(ctx context.Context, table string, body []byte) (any, error) {
+	var j splitJSON
+	if err := readJSON(body, &j); err != nil {
+		return nil, err
+	}
+	if err := j.check(); err != nil {
+		return nil, err
+	}
+	_, st, err := s.sim.of(table)
+	if err != nil {
+		return nil, err
+	}
+	c := Cut{Even: j.Even, Partitions: j.Partitions, Unavailable: j.Unavailable.duration()}
+	if c.Keys, err = readKeys(st.key, j.Keys); err != nil {
+		return nil, err
+	}
+	if c.Sample, err = readKeys(st.key, j.Sample); err != nil {
+		return nil, err
+	}
+	if err := s.sim.Split(ctx, table, c); err != nil {
+		return nil, err
+	}
+	return s.partitionsJSON(st), nil
+}
+
+func readKeys(key wire.KeyColumn, list []json.RawMessage) ([]sim.Key, error) {
+	keys := make([]sim.Key, 0, len(list))
+	for i, raw := range list {
+		k, err := readKey(key, raw)
+		if err != nil {
+			return nil, badRequest("key %d: %v", i, err)
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// readKey reads a value of the partition key: a string, an integer, or {"binary": base64}.
+func readKey(key wire.KeyColumn, raw json.RawMessage) (sim.Key, error) {
+	var k sim.Key
+	switch key.Type {
+	case wire.KeyInteger:
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil {
+			return "", badRequest("%.100s is no value of the INTEGER partition key %s", raw, key.Name)
+		}
+		return sim.IntegerKey(n), nil
+	case wire.KeyString:
+		var text *string
+		if err := json.Unmarshal(raw, &text); err != nil || text == nil || !utf8.Valid(raw) {
+			return "", badRequest("%.100s is no value of the STRING partition key %s", raw, key.Name)
+		}
+		k = sim.Key(*text)
+	default:
+		var b struct {
+			Binary *[]byte `json:"binary"`
+		}
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&b); err != nil || b.Binary == nil {
+			return "", badRequest(`%.100s is no value of the BINARY partition key %s: write {"binary": "base64"}`, raw, key.Name)
+		}
+		k = sim.Key(*b.Binary)
+	}
+	if len(k) > wire.MaxKeyValueBytes {
+		return "", badRequest("a partition-key value is at most %d bytes long, not %d", wire.MaxKeyValueBytes, len(k))
+	}
+	return k, nil
+}
+
+type moveJSON struct {
+	Partition   *int   `json:"partition"`
+	Unavailable millis `json:"unavailable_ms"`
+}
+
+func (s *Server) adminMove(_ context.Context, table string, body []byte) (any, error) {
+	var j moveJSON
+	if err := readJSON(body, &j); err != nil {
+		return nil, err
+	}
+	if j.Partition == nil {
+		return nil, badRequest(`"partition" is missing`)
+	}
+	if !(j.Unavailable >= 0 && j.Unavailable <= 3_600_000) {
+		return nil, badRequest(`"unavailable_ms" must be in 0…3600000`)
+	}
+	_, st, err := s.sim.of(table)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.sim.Move(table, *j.Partition, j.Unavailable.duration()); err != nil {
+		return nil, &adminError{http.StatusBadRequest, err.Error()}
+	}
+	return s.partitionsJSON(st), nil
+}

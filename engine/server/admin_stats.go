@@ -1,0 +1,131 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"tsimport/engine/sim"
+	"tsimport/engine/wire"
+)
+
+type statsJSON struct {
+	NowMS  float64              `json:"now_ms"`
+	Tables map[string]tableJSON `json:"tables"`
+}
+
+type countJSON struct {
+	Rows        int64 `json:"rows"`
+	Units       int64 `json:"units"`
+	Failed      int64 `json:"failed"`
+	Throttled   int64 `json:"throttled"`
+	Unavailable int64 `json:"unavailable"`
+}
+
+type tableJSON struct {
+	Requests int64 `json:"requests"`
+	countJSON
+	Partitions []partitionJSON `json:"partitions"`
+}
+
+// partitionJSON leaves the counts out where only the bounds were asked for.
+type partitionJSON struct {
+	ID         int          `json:"id"`
+	Partition  *int         `json:"partition"` // in key order, null when it has ended
+	Start      any          `json:"start"`     // null is below all keys
+	End        any          `json:"end"`       // null is above all keys
+	Capacity   *float64     `json:"capacity"`  // null is no limit
+	SinceMS    float64      `json:"since_ms"`  // Unix
+	UntilMS    *float64     `json:"unavailable_until_ms,omitempty"`
+	DownMS     float64      `json:"down_ms"`
+	EndedMS    *float64     `json:"ended_ms,omitempty"`
+	FirstMS    *float64     `json:"first_ms,omitempty"` // of the accepted rows
+	LastMS     *float64     `json:"last_ms,omitempty"`
+	*countJSON              // nil leaves them out
+	Seconds    []secondJSON `json:"seconds,omitempty"`
+}
+
+type secondJSON struct {
+	Unix        int64 `json:"t"`
+	Rows        int64 `json:"rows"`
+	Units       int64 `json:"units"`
+	Throttled   int64 `json:"throttled"`
+	Unavailable int64 `json:"unavailable"`
+}
+
+func (s *Server) adminStats(context.Context, string, []byte) (any, error) {
+	stats := statsJSON{NowMS: unixMillis(s.o.Now()), Tables: map[string]tableJSON{}}
+	for _, st := range s.sim.all() {
+		from := st.Stats(s.o.Now())
+		t := tableJSON{Requests: from.Requests, countJSON: count(from.Count)}
+		for i := range from.Partitions {
+			t.Partitions = append(t.Partitions, partition(st.key, &from.Partitions[i], true))
+		}
+		stats.Tables[st.name] = t
+	}
+	return stats, nil
+}
+
+func (s *Server) adminResetStats(context.Context, string, []byte) (any, error) {
+	s.sim.ResetStats()
+	return struct{}{}, nil
+}
+
+// partitionsJSON are a table's present partitions with their bounds.
+func (s *Server) partitionsJSON(st *simTable) any {
+	var list struct {
+		Partitions []partitionJSON `json:"partitions"`
+	}
+	from := st.Stats(s.o.Now())
+	for i := range from.Partitions {
+		if p := &from.Partitions[i]; p.Position >= 0 {
+			list.Partitions = append(list.Partitions, partition(st.key, p, false))
+		}
+	}
+	return list
+}
+
+func partition(key wire.KeyColumn, p *sim.PartitionStats, counts bool) partitionJSON {
+	j := partitionJSON{
+		ID: p.Number, SinceMS: unixMillis(p.Since), DownMS: float64(p.Down) / 1e6,
+		EndedMS: optionalMillis(p.Ended), FirstMS: optionalMillis(p.FirstRow), LastMS: optionalMillis(p.LastRow),
+	}
+	if p.Position >= 0 {
+		j.Partition = &p.Position
+	}
+	if !p.First {
+		j.Start = keyJSON(key, p.Start)
+	}
+	if !p.Last {
+		j.End = keyJSON(key, p.End)
+	}
+	if p.Capacity > 0 {
+		j.Capacity = &p.Capacity
+	}
+	if p.Until.After(p.Since) {
+		j.UntilMS = optionalMillis(p.Until)
+	}
+	if !counts {
+		return j
+	}
+	c := count(p.Count)
+	j.countJSON = &c
+	j.Seconds = make([]secondJSON, len(p.Seconds))
+	for i, s := range p.Seconds {
+		j.Seconds[i] = secondJSON{s.Unix, s.Rows, s.Units, s.Throttled, s.Unavailable}
+	}
+	return j
+}
+
+func count(c sim.Count) countJSON {
+	return countJSON{c.Rows, c.Units, c.Failed, c.Throttled, c.Unavailable}
+}
+
+func unixMillis(t time.Time) float64 { return float64(t.UnixMicro()) / 1e3 }
+
+func optionalMillis(t time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	ms := unixMillis(t)
+	return &ms
+}

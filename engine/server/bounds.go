@@ -1,0 +1,80 @@
+package server
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"tsimport/engine/sim"
+	"tsimport/engine/store"
+	"tsimport/engine/wire"
+)
+
+// oneLocation is where all of a table is that has no simulated partitions.
+const oneLocation = "engine"
+
+// present is a table's simulation, nil while it is off.
+func (m *Simulator) present(name string) *simTable {
+	if !m.on.Load() {
+		return nil
+	}
+	return m.find([]byte(name))
+}
+
+// splits are a table's bounds as DescribeTable gives them: rows of the partition key alone.
+func (m *Simulator) splits(t *store.Table, d *wire.TableDescription) (rows [][]byte) {
+	st := m.present(d.Name)
+	if st == nil {
+		return nil
+	}
+	for _, k := range st.Bounds(m.server.o.Now()) {
+		c := wire.Cell{Name: []byte(st.key.Name), Type: st.key.Type.ValueType(), Value: []byte(k)}
+		if n, ok := k.Integer(); ok && c.Type == wire.Integer {
+			c.Value = binary.LittleEndian.AppendUint64(nil, uint64(n))
+		}
+		rows = append(rows, wire.AppendRow(wire.AppendHeader(nil), []wire.Cell{c}, nil))
+	}
+	return rows
+}
+
+// locations say in which partition each of the parts begins that points cut a table into. The repeats add up to the
+// parts, one more than the points.
+func (m *Simulator) locations(t *store.Table, points [][]byte) []wire.Location {
+	st := m.present(t.Describe().Name)
+	if st == nil {
+		return []wire.Location{{Name: oneLocation, Repeat: int64(len(points) + 1)}}
+	}
+	locations := []wire.Location{{Name: locationName(st.Owner("")), Repeat: 1}}
+	var dec wire.Decoder
+	for _, p := range points {
+		owner := 0
+		if row, err := dec.Row(p); err == nil && len(row.Key) > 0 {
+			owner = st.Owner(cellKey(&row.Key[0]))
+		}
+		name := locationName(owner)
+		if last := &locations[len(locations)-1]; last.Name == name {
+			last.Repeat++
+		} else {
+			locations = append(locations, wire.Location{Name: name, Repeat: 1})
+		}
+	}
+	return locations
+}
+
+// locationName is 32 characters, as the service's are.
+func locationName(partition int) string { return fmt.Sprintf("partition-%022d", partition) }
+
+// keyJSON is a key as the admin API writes it: a string, a number, or {"binary": base64}.
+func keyJSON(key wire.KeyColumn, k sim.Key) any {
+	switch key.Type {
+	case wire.KeyInteger:
+		n, _ := k.Integer()
+		return n
+	case wire.KeyString:
+		return string(k)
+	}
+	return binaryJSON{Binary: []byte(k)}
+}
+
+type binaryJSON struct {
+	Binary []byte `json:"binary"`
+}

@@ -1,0 +1,305 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tsimport/engine/sim"
+	"tsimport/engine/store"
+	"tsimport/engine/wire"
+)
+
+// Simulation is what is simulated of a table, with a sample that is typed by the table's partition key.
+type Simulation struct {
+	sim.Config
+	SampleLines []string // partition-key values as text (of a binary: its bytes); not empty, they take Sample's place
+}
+
+// Simulator is the simulation of a server's tables, off until it is told otherwise. It is safe for concurrent use.
+type Simulator struct {
+	server *Server
+	on     atomic.Bool
+
+	mu       sync.RWMutex
+	tables   map[*store.Table]*simTable
+	defaults *Simulation // nil: tables are simulated one by one
+}
+
+// simTable is a simulated table.
+type simTable struct {
+	*sim.Table
+	name string
+	key  wire.KeyColumn // the partition key
+}
+
+// ErrNoTable is what the Simulator's methods wrap when there is no such table.
+var ErrNoTable = errors.New("there is no such table")
+
+func newSimulator(s *Server) *Simulator {
+	return &Simulator{server: s, tables: map[*store.Table]*simTable{}}
+}
+
+// Sim is the simulation of the server's tables.
+func (s *Server) Sim() *Simulator { return s.sim }
+
+// Simulate sets what is simulated of a table, or with "" of every table, also those made later. It replaces what was
+// set before; partitions stay.
+func (m *Simulator) Simulate(table string, c Simulation) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := []string{table}
+	if table == "" {
+		names = m.server.store.Tables()
+	}
+	configs := make([]sim.Config, len(names))
+	for i, name := range names { // all or none
+		t := m.server.store.Table([]byte(name))
+		if t == nil {
+			return fmt.Errorf("simulate table %s: %w", name, ErrNoTable)
+		}
+		var err error
+		if configs[i], err = c.of(t.Describe().Key[0]); err != nil {
+			return fmt.Errorf("simulate table %s: %w", name, err)
+		}
+	}
+	for i, name := range names {
+		if err := m.configure(m.server.store.Table([]byte(name)), configs[i]); err != nil {
+			return fmt.Errorf("simulate table %s: %w", name, err)
+		}
+	}
+	if table == "" {
+		m.defaults = &c
+	}
+	m.on.Store(true)
+	return nil
+}
+
+// of is the configuration of a table with a partition key.
+func (c *Simulation) of(key wire.KeyColumn) (sim.Config, error) {
+	if len(c.SampleLines) == 0 {
+		return c.Config, nil
+	}
+	config := c.Config
+	config.Sample = make([]sim.Key, len(c.SampleLines))
+	for i, line := range c.SampleLines {
+		k, err := textKey(key, line)
+		if err != nil {
+			return config, fmt.Errorf("sample line %d: %w", i+1, err)
+		}
+		config.Sample[i] = k
+	}
+	slices.Sort(config.Sample)
+	return config, nil
+}
+
+func textKey(key wire.KeyColumn, text string) (sim.Key, error) {
+	if key.Type != wire.KeyInteger {
+		return sim.Key(text), nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("%q is no value of the INTEGER partition key %s", text, key.Name)
+	}
+	return sim.IntegerKey(n), nil
+}
+
+// configure applies a configuration to a table; m.mu is held.
+func (m *Simulator) configure(t *store.Table, c sim.Config) error {
+	if t == nil {
+		return ErrNoTable // dropped meanwhile
+	}
+	st := m.tables[t]
+	if st != nil {
+		st.Configure(c, m.server.o.Now())
+	} else {
+		st = m.add(t, c)
+	}
+	if c.Partitions > 1 || c.Splits.Every > 0 || c.Splits.Start > 0 || c.AutoSplit.Bytes > 0 || c.AutoSplit.Load > 0 {
+		return m.learn(t, st, c)
+	}
+	return nil
+}
+
+func (m *Simulator) add(t *store.Table, c sim.Config) *simTable {
+	d := t.Describe()
+	st := &simTable{Table: sim.NewTable(c, m.server.o.Now()), name: d.Name, key: d.Key[0]}
+	m.tables[t] = st
+	return st
+}
+
+// learnt is how many keys of the rows that are there stand for all of them.
+const learnt = 1024
+
+// learn tells the simulation which keys are in the table already, and cuts it at them if it is to be cut.
+func (m *Simulator) learn(t *store.Table, st *simTable, c sim.Config) error {
+	cells, rows, err := m.server.store.EvenKeys(context.Background(), t, max(learnt, 20*c.Partitions))
+	if err != nil || rows == 0 {
+		return err
+	}
+	keys := make([]sim.Key, len(cells))
+	for i := range cells {
+		keys[i] = cellKey(&cells[i])
+	}
+	now := m.server.o.Now()
+	st.Seen(keys, rows)
+	if c.Partitions > 1 && len(c.Sample) == 0 && len(st.Bounds(now)) == 0 {
+		return st.Cut(now, sim.Quantiles(keys, c.Partitions), 0)
+	}
+	return nil
+}
+
+func cellKey(c *wire.Cell) sim.Key {
+	if c.Type == wire.Integer {
+		return sim.IntegerKey(c.Int())
+	}
+	return sim.Key(c.Value)
+}
+
+// find is a request's way to the simulation of a table; nil is none.
+func (m *Simulator) find(name []byte) *simTable {
+	t := m.server.store.Table(name)
+	if t == nil {
+		return nil
+	}
+	m.mu.RLock()
+	st, defaults := m.tables[t], m.defaults
+	m.mu.RUnlock()
+	if st != nil || defaults == nil {
+		return st
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if st = m.tables[t]; st != nil {
+		return st
+	}
+	c, err := defaults.of(t.Describe().Key[0])
+	if err != nil { // fits has refused such tables since the sample is there
+		c = defaults.Config
+	}
+	return m.add(t, c)
+}
+
+// fits refuses a new table whose partition key the sample does not fit.
+func (m *Simulator) fits(r *wire.CreateTable) *wire.Error {
+	m.mu.RLock()
+	defaults := m.defaults
+	m.mu.RUnlock()
+	if defaults == nil {
+		return nil
+	}
+	if _, err := defaults.of(r.Key[0]); err != nil {
+		return wire.Invalid("The simulation's sample of partition keys does not fit the table: %v.", err)
+	}
+	return nil
+}
+
+// forget drops what is simulated of a table that is no more.
+func (m *Simulator) forget(t *store.Table) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.tables, t)
+}
+
+// of is the simulation of a table, made if it is missing.
+func (m *Simulator) of(table string) (*store.Table, *simTable, error) {
+	t := m.server.store.Table([]byte(table))
+	if t == nil {
+		return nil, nil, fmt.Errorf("table %s: %w", table, ErrNoTable)
+	}
+	if st := m.find([]byte(table)); st != nil {
+		return t, st, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	st := m.tables[t]
+	if st == nil {
+		st = m.add(t, sim.Config{})
+	}
+	m.on.Store(true)
+	return t, st, nil
+}
+
+// Cut says where to cut a table: one of Keys, Even and Sample.
+type Cut struct {
+	Keys        []sim.Key     // add these to the bounds
+	Even        int           // this many partitions, evenly over the table's rows
+	Sample      []sim.Key     // Partitions partitions, evenly over these; the bounds themselves if that is 0
+	Partitions  int           // of Sample
+	Unavailable time.Duration // how long partitions that are new do not serve
+}
+
+// Split cuts a table into partitions, and simulates it from then on.
+func (m *Simulator) Split(ctx context.Context, table string, c Cut) error {
+	t, st, err := m.of(table)
+	if err != nil {
+		return err
+	}
+	now := m.server.o.Now()
+	switch {
+	case len(c.Sample) > 0 && c.Partitions > 0:
+		sorted := slices.Sorted(slices.Values(c.Sample))
+		return st.Cut(now, sim.Quantiles(sorted, c.Partitions), c.Unavailable)
+	case len(c.Sample) > 0:
+		return st.Cut(now, c.Sample, c.Unavailable)
+	case c.Even > 0:
+		cells, rows, err := m.server.store.EvenKeys(ctx, t, c.Even)
+		if err != nil {
+			return err
+		}
+		if rows == 0 && c.Even > 1 {
+			return fmt.Errorf("table %s has no rows to cut it evenly at; give keys or a sample", table)
+		}
+		var points []sim.Key
+		for i := 1; i < len(cells); i++ {
+			if k := cellKey(&cells[i]); k != cellKey(&cells[0]) {
+				points = append(points, k)
+			}
+		}
+		return st.Cut(now, points, c.Unavailable)
+	}
+	return st.Split(now, c.Keys, c.Unavailable)
+}
+
+// Move makes a partition, numbered in key order from 0, stop serving for a while.
+func (m *Simulator) Move(table string, partition int, unavailable time.Duration) error {
+	_, st, err := m.of(table)
+	if err != nil {
+		return err
+	}
+	return st.Move(m.server.o.Now(), partition, unavailable)
+}
+
+// Stats are the counts of the simulated tables by name.
+func (m *Simulator) Stats() map[string]sim.Stats {
+	stats := map[string]sim.Stats{}
+	for _, st := range m.all() {
+		stats[st.name] = st.Stats(m.server.o.Now())
+	}
+	return stats
+}
+
+// ResetStats forgets the counts.
+func (m *Simulator) ResetStats() {
+	for _, st := range m.all() {
+		st.Reset()
+	}
+}
+
+func (m *Simulator) all() []*simTable {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	all := make([]*simTable, 0, len(m.tables))
+	for _, st := range m.tables {
+		all = append(all, st)
+	}
+	return all
+}

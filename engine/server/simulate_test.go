@@ -1,0 +1,200 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/sim"
+	"tsimport/engine/wire"
+)
+
+// admin asks the admin API and decodes the answer into out, which may be nil.
+func admin(t testing.TB, s *Server, method, path, body string, out any) int {
+	t.Helper()
+	a := s.serve(testContext, &request{method, path, http.Header{}, []byte(body)})
+	if out != nil {
+		if err := json.Unmarshal(a.body, out); err != nil {
+			t.Fatalf("%s %s: %v: %s", method, path, err, a.body)
+		}
+	}
+	return a.status
+}
+
+// must is admin for what has to succeed.
+func must(t testing.TB, s *Server, method, path, body string, out any) {
+	t.Helper()
+	if status := admin(t, s, method, path, body, out); status != http.StatusOK {
+		a := s.serve(testContext, &request{method, path, http.Header{}, []byte(body)})
+		t.Fatalf("%s %s: %d %s", method, path, status, a.body)
+	}
+}
+
+// rows is a batch of rows with the partition keys.
+func rowsOf(keys ...string) *tablestore.BatchWriteRowRequest {
+	b := &tablestore.BatchWriteRowRequest{}
+	for i, k := range keys {
+		b.AddRowChange(put("t", key(k, int64(i)), "v", k))
+	}
+	return b
+}
+
+// codes are the rows' codes, "" for an applied row.
+func codes(t testing.TB, r *tablestore.BatchWriteRowResponse, err error) []string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, row := range r.TableToRowsResult["t"] {
+		list = append(list, row.Error.Code)
+	}
+	return list
+}
+
+// inBubble runs f with a server in a bubble of synctest.
+func inBubble(t *testing.T, f func(t *testing.T, s *Server, c *tablestore.TableStoreClient)) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open("", Options{InMemory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := inProcess(s)
+		createTable(t, c, "t", 1)
+		f(t, s, c)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestThrottledRowsAreNotAppliedAndTheOthersAre(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		must(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10}`, nil)
+		must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["m"]}`, nil)
+		time.Sleep(200 * time.Millisecond) // two units for each partition
+		r, err := c.BatchWriteRow(rowsOf("a", "b", "z", "c", "d"))
+		want := []string{"", "", "", wire.CodeNotEnoughCapacityUnit, wire.CodeNotEnoughCapacityUnit}
+		if got := codes(t, r, err); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if n := rowsIn(t, c); n != 3 {
+			t.Errorf("%d rows are in the table", n)
+		}
+		_, err = c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("e", 1))})
+		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodeNotEnoughCapacityUnit || e.HttpStatusCode != http.StatusForbidden {
+			t.Errorf("a single row: %v", err)
+		}
+		_, err = c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("y", 1))})
+		if err != nil {
+			t.Errorf("a row of the other partition: %v", err)
+		}
+		st := s.Sim().Stats()["t"]
+		if st.Rows != 4 || st.Throttled != 3 || st.Units != 4 || st.Requests != 3 {
+			t.Errorf("%+v", st.Count)
+		}
+	})
+}
+
+func TestASplitPartitionIsAwayAndThenTheChildrenServe(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		var list struct{ Partitions []map[string]any }
+		must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["h", "p"], "unavailable_ms": 500}`, &list)
+		if len(list.Partitions) != 3 || list.Partitions[0]["end"] != "h" || list.Partitions[1]["start"] != "h" || list.Partitions[2]["end"] != nil {
+			t.Fatalf("%v", list.Partitions)
+		}
+		r, err := c.BatchWriteRow(rowsOf("a", "h"))
+		if got := codes(t, r, err); got[0] != wire.CodePartitionUnavailable || got[1] != wire.CodePartitionUnavailable {
+			t.Errorf("%q", got)
+		}
+		_, err = c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("e", 1))})
+		if e, ok := err.(*tablestore.OtsError); !ok || e.Code != wire.CodePartitionUnavailable || e.HttpStatusCode != http.StatusServiceUnavailable {
+			t.Errorf("a single row: %v", err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["w"], "unavailable_ms": 500}`, nil)
+		r, err = c.BatchWriteRow(rowsOf("a", "h", "x"))
+		if got := codes(t, r, err); got[0] != "" || got[1] != "" || got[2] != wire.CodePartitionUnavailable {
+			t.Errorf("%q", got)
+		}
+		if n := rowsIn(t, c); n != 2 {
+			t.Errorf("%d rows are in the table", n)
+		}
+	})
+}
+
+func TestDescribeTableGivesThePartitionsBounds(t *testing.T) {
+	s := open(t, Options{})
+	createTable(t, inProcess(s), "t", 1)
+	name := []byte("\x0a\x01t")
+	if a := raw(s, "DescribeTable", name, nil); strings.Contains(string(a.body), "pk1\x05") {
+		t.Error("a table without simulation has bounds")
+	}
+	must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["h", "a\u0000b"]}`, nil)
+	a := raw(s, "DescribeTable", name, nil)
+	for _, k := range []string{"h", "a\x00b"} {
+		row := wire.AppendRow(wire.AppendHeader(nil), []wire.Cell{{Name: []byte("pk1"), Type: wire.String, Value: []byte(k)}}, nil)
+		if !strings.Contains(string(a.body), "\x32"+string(rune(len(row)))+string(row)) {
+			t.Errorf("bound %q is missing", k)
+		}
+	}
+}
+
+func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		must(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100}`, nil)
+		start := time.Now()
+		go c.BatchWriteRow(rowsOf("a"))
+		time.Sleep(49 * time.Millisecond)
+		synctest.Wait()
+		before := s.Sim().Stats()["t"].Rows
+		time.Sleep(2 * time.Millisecond)
+		synctest.Wait()
+		if after := s.Sim().Stats()["t"].Rows; before != 0 || after != 1 {
+			t.Errorf("%d rows before half of the latency, %d after", before, after)
+		}
+		time.Sleep(time.Second)
+		start = time.Now()
+		if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || time.Since(start) != 100*time.Millisecond {
+			t.Errorf("took %v, %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestAnOffSimulationCountsNothing(t *testing.T) {
+	s := open(t, Options{})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || len(s.Sim().Stats()) != 0 || s.sim.on.Load() {
+		t.Errorf("%v, %v", err, s.Sim().Stats())
+	}
+}
+
+func TestTheRequestedCapacityIsWhatIsAccepted(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		if err := s.Sim().Simulate("", Simulation{Config: sim.Config{PartitionUnits: 1000, Latency: 5 * time.Millisecond}}); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		n := 0
+		for time.Since(start) < 3*time.Second {
+			keys := make([]string, 100)
+			for i := range keys {
+				keys[i] = fmt.Sprintf("k%06d", n)
+				n++
+			}
+			if _, err := c.BatchWriteRow(rowsOf(keys...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.Sim().Stats()["t"].Rows; got < 2950 || got > 3005 {
+			t.Errorf("%d rows in 3 s of 1000 units", got)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tsimport/engine/sim"
+	"tsimport/engine/wire"
+)
+
+// carry runs a call, as the simulation lets it.
+func (s *Server) carry(ctx context.Context, c call) ([]byte, *wire.Error) {
+	if !s.sim.on.Load() {
+		return c.run(ctx)
+	}
+	v := visits.Get().(*visit)
+	defer v.release()
+	v.sim = s.sim
+	c.visit(v)
+	if len(v.tables) == 0 {
+		return c.run(ctx)
+	}
+	latency := v.latency(s.o.Now())
+	if !s.wait(ctx, latency/2) {
+		return nil, wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
+	}
+	v.decide(s.o.Now(), c)
+	out, err := c.run(ctx)
+	v.noteRefused()
+	s.wait(ctx, latency-latency/2)
+	return out, err
+}
+
+// wait returns after d, or at once when the server closes. It is false when the caller has gone first.
+func (s *Server) wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.closing:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// visit is one request as the simulation sees it: rows or keys in request order, and whose tables they are. It is
+// pooled, so that a row costs no allocation.
+type visit struct {
+	sim      *Simulator
+	tables   []visited
+	rows     []sim.Row
+	integers []byte         // the keys of integer columns
+	outcomes []wire.Outcome // of a write's rows; nil for a read
+}
+
+// visited is a table of a request: the rows from from to the next one's.
+type visited struct {
+	table *simTable // nil is no such table
+	from  int
+}
+
+var visits = sync.Pool{New: func() any { return &visit{} }}
+
+func (v *visit) release() {
+	clear(v.tables)
+	clear(v.rows)
+	*v = visit{tables: v.tables[:0], rows: v.rows[:0], integers: v.integers[:0]}
+	visits.Put(v)
+}
+
+// open says that the rows to come are of a table.
+func (v *visit) open(name []byte) {
+	v.tables = append(v.tables, visited{v.sim.find(name), len(v.rows)})
+}
+
+func (v *visit) change(c *wire.Change, o *wire.Outcome) {
+	v.key(c.Row.Key)
+	r := &v.rows[len(v.rows)-1]
+	if o.Err != nil {
+		r.Verdict = sim.Exempt
+	}
+	size := c.Row.KeyBytes() + c.Row.CellBytes()
+	r.Bytes, r.Units = int32(size), wire.Units(size)
+}
+
+// key adds a row by its primary key. What the table will refuse anyway, for its type or because there is no such table,
+// is no matter of a partition.
+func (v *visit) key(key []wire.Cell) {
+	v.rows = append(v.rows, sim.Row{Verdict: sim.Exempt})
+	r := &v.rows[len(v.rows)-1]
+	t := v.tables[len(v.tables)-1].table
+	if t == nil || len(key) == 0 {
+		return
+	}
+	switch c := &key[0]; {
+	case c.Type == wire.InfMin:
+		r.Verdict = sim.Undecided // the first partition's
+	case c.Type != t.key.Type.ValueType():
+	case c.Type == wire.Integer:
+		// An arena that moves leaves the keys handed out where they were.
+		from := len(v.integers)
+		v.integers = sim.AppendInteger(v.integers, c.Int())
+		r.Key, r.Verdict = v.integers[from:], sim.Undecided
+	default:
+		r.Key, r.Verdict = c.Value, sim.Undecided
+	}
+}
+
+// each calls f with each table that there is and its rows, the first of which is the request's row number from.
+func (v *visit) each(f func(t *simTable, from int, rows []sim.Row)) {
+	for i, t := range v.tables {
+		end := len(v.rows)
+		if i+1 < len(v.tables) {
+			end = v.tables[i+1].from
+		}
+		if t.table != nil {
+			f(t.table, t.from, v.rows[t.from:end])
+		}
+	}
+}
+
+func (v *visit) latency(now time.Time) (slowest time.Duration) {
+	v.each(func(t *simTable, _ int, rows []sim.Row) { slowest = max(slowest, t.Latency(now, rows)) })
+	return slowest
+}
+
+// decide settles the rows that are not served. The errors are shared: nobody changes them.
+func (v *visit) decide(now time.Time, c call) {
+	v.each(func(t *simTable, from int, rows []sim.Row) {
+		if v.outcomes == nil {
+			t.Reach(now, rows)
+		} else {
+			t.Decide(now, rows)
+		}
+		throttled := throttleErrors[t.ThrottleCode()]
+		for i := range rows {
+			switch rows[i].Verdict {
+			case sim.Throttled:
+				c.settle(from+i, throttled)
+			case sim.Unavailable:
+				c.settle(from+i, unavailable)
+			}
+		}
+	})
+}
+
+var (
+	unavailable    = wire.Fail(wire.CodePartitionUnavailable)
+	throttleErrors = map[string]*wire.Error{
+		sim.NotEnoughCapacityUnit: wire.Fail(sim.NotEnoughCapacityUnit),
+		sim.CapacityUnitExhausted: wire.Fail(sim.CapacityUnitExhausted),
+		sim.ServerBusy:            wire.Fail(sim.ServerBusy),
+	}
+)
+
+// noteRefused tells the simulation which rows the tables refused.
+func (v *visit) noteRefused() {
+	if v.outcomes == nil {
+		return
+	}
+	v.each(func(t *simTable, from int, rows []sim.Row) {
+		for i := range rows {
+			if rows[i].Verdict == sim.Accepted && v.outcomes[from+i].Err != nil {
+				t.Refused(&rows[i])
+			}
+		}
+	})
+}

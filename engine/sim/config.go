@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+)
+
+// MaxPartitions is how many partitions a table may have.
+const MaxPartitions = 4096
+
+// DefaultMaxPartitions is where splits by themselves stop when nothing else is said.
+const DefaultMaxPartitions = 32
+
+// Config is what is simulated of a table. The zero Config simulates nothing but counts.
+type Config struct {
+	PartitionUnits float64         // write capacity units a second of one partition; 0 is no limit
+	Burst          time.Duration   // capacity an idle partition saves up at most; 0 is a second
+	Slow           map[int]float64 // partition number (in key order, from 0) → share of PartitionUnits it has
+	ThrottleCode   string          // what a row above the capacity is refused with; "" is OTSNotEnoughCapacityUnit
+
+	Latency time.Duration // mean duration of a request to a partition; 0 is none
+	Jitter  float64       // 0…1: Latency is drawn from Latency·(1 ± Jitter)
+
+	Partitions int   // cut a table that has one partition into this many once enough is known of its keys; 0 is not
+	Sample     []Key // sorted: where to cut, instead of at the keys seen
+
+	AutoSplit AutoSplit
+	Splits    Splits
+	Moves     Moves
+	Seed      uint64
+}
+
+// AutoSplit are splits by size and by load.
+type AutoSplit struct {
+	Bytes         int64         // of the rows written to a partition since it is simulated; 0 is not by size
+	Load          float64       // share of its capacity; 0 is not by load
+	Sustain       time.Duration // how long Load must last, in whole seconds; 0 is five
+	Unavailable   time.Duration // how long the children do not serve
+	MaxPartitions int           // 0 is DefaultMaxPartitions
+}
+
+// Splits are splits by the clock, which starts with the first row that is written. In each round every partition is
+// halved, at the keys of the sample or those written so far.
+type Splits struct {
+	Start         time.Duration // of the first round; 0 is Every
+	Every         time.Duration // from round to round; 0 is one round only
+	Stagger       time.Duration // from one partition of a round to the next
+	Unavailable   time.Duration // how long the children do not serve
+	MaxPartitions int           // 0 is DefaultMaxPartitions
+}
+
+func (s *Splits) on() bool { return s.Start > 0 || s.Every > 0 }
+
+// Moves are partitions chosen at random that stop serving for a while.
+type Moves struct {
+	PerMinute   float64 // over the whole table; 0 is none
+	Unavailable time.Duration
+}
+
+// Throttle codes a Config may name.
+const (
+	NotEnoughCapacityUnit = "OTSNotEnoughCapacityUnit"
+	CapacityUnitExhausted = "OTSCapacityUnitExhausted"
+	ServerBusy            = "OTSServerBusy"
+)
+
+const (
+	maxMovesPerMinute = 6000
+	longest           = float64(100 * time.Hour) // so that no sum of times overflows
+)
+
+// Check says what is wrong with a Config, in the words of its fields' users.
+func (c *Config) Check() error {
+	for _, n := range []struct {
+		name  string
+		value float64
+		max   float64
+	}{
+		{"partition capacity", c.PartitionUnits, 1e12}, {"burst", float64(c.Burst), longest}, {"latency", float64(c.Latency), longest},
+		{"jitter", c.Jitter, 1}, {"partitions", float64(c.Partitions), MaxPartitions},
+		{"auto split bytes", float64(c.AutoSplit.Bytes), 1e18}, {"auto split load", c.AutoSplit.Load, 1},
+		{"auto split sustain", float64(c.AutoSplit.Sustain), longest}, {"auto split unavailable", float64(c.AutoSplit.Unavailable), longest},
+		{"auto split max partitions", float64(c.AutoSplit.MaxPartitions), MaxPartitions},
+		{"splits start", float64(c.Splits.Start), longest}, {"splits every", float64(c.Splits.Every), longest},
+		{"splits stagger", float64(c.Splits.Stagger), longest}, {"splits unavailable", float64(c.Splits.Unavailable), longest},
+		{"splits max partitions", float64(c.Splits.MaxPartitions), MaxPartitions},
+		{"moves per minute", c.Moves.PerMinute, maxMovesPerMinute}, {"moves unavailable", float64(c.Moves.Unavailable), longest},
+	} {
+		if !(n.value >= 0) {
+			return fmt.Errorf("%s must not be negative", n.name)
+		}
+		if n.value > n.max {
+			return fmt.Errorf("%s is too large", n.name)
+		}
+	}
+	for n, factor := range c.Slow {
+		if n < 0 || n >= MaxPartitions {
+			return fmt.Errorf("slow: partition %d is not in 0…%d", n, MaxPartitions-1)
+		}
+		if !(factor > 0 && factor <= 1) {
+			return fmt.Errorf("slow: the share of partition %d must be above 0 and at most 1, not %g", n, factor)
+		}
+	}
+	switch c.ThrottleCode {
+	case "", NotEnoughCapacityUnit, CapacityUnitExhausted, ServerBusy:
+	default:
+		return fmt.Errorf("throttle code %q is none of %s, %s, %s", c.ThrottleCode, NotEnoughCapacityUnit, CapacityUnitExhausted, ServerBusy)
+	}
+	if c.AutoSplit.Load > 0 && c.PartitionUnits == 0 {
+		return fmt.Errorf("splitting by load needs a partition capacity")
+	}
+	if len(c.Slow) > 0 && c.PartitionUnits == 0 {
+		return fmt.Errorf("slow partitions need a partition capacity")
+	}
+	if c.Splits.Every > 0 && c.Splits.Every < time.Millisecond {
+		return fmt.Errorf("splits every must be at least a millisecond")
+	}
+	return nil
+}
+
+// filled is c with the defaults in place of zeros.
+func (c Config) filled() Config {
+	if c.Burst == 0 {
+		c.Burst = time.Second
+	}
+	if c.ThrottleCode == "" {
+		c.ThrottleCode = NotEnoughCapacityUnit
+	}
+	if c.AutoSplit.Sustain == 0 {
+		c.AutoSplit.Sustain = 5 * time.Second
+	}
+	if c.AutoSplit.MaxPartitions == 0 {
+		c.AutoSplit.MaxPartitions = DefaultMaxPartitions
+	}
+	if c.Splits.MaxPartitions == 0 {
+		c.Splits.MaxPartitions = DefaultMaxPartitions
+	}
+	if c.Splits.Start == 0 {
+		c.Splits.Start = c.Splits.Every
+	}
+	return c
+}

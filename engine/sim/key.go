@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Key is a value of a partition key as bytes that sort as the service sorts the values: the content of a string or
+// binary, or what AppendInteger makes of an integer. A table's keys are all of one type, so none is marked.
+// The empty Key as a partition's start also stands for the infinity below all keys.
+type Key string
+
+// AppendInteger appends the Key of an integer: big-endian with the sign flipped, so that negative ones sort first.
+func AppendInteger(dst []byte, v int64) []byte {
+	return binary.BigEndian.AppendUint64(dst, uint64(v)^1<<63)
+}
+
+// IntegerKey is the Key of an integer.
+func IntegerKey(v int64) Key { return Key(AppendInteger(nil, v)) }
+
+// Integer is the value of an integer's Key.
+func (k Key) Integer() (v int64, ok bool) {
+	if len(k) != 8 {
+		return 0, false
+	}
+	return int64(binary.BigEndian.Uint64([]byte(k)) ^ 1<<63), true
+}
+
+// Quantiles are the keys that cut sorted keys into n parts as even as they can be; equal ones are given once, so with
+// few distinct keys there are fewer parts.
+func Quantiles(sorted []Key, n int) []Key {
+	if len(sorted) == 0 {
+		return nil
+	}
+	var points []Key
+	for i := 1; i < n; i++ {
+		points = append(points, sorted[i*len(sorted)/n])
+	}
+	points = slices.Compact(points)
+	return slices.DeleteFunc(points, func(k Key) bool { return k == sorted[0] }) // nothing would be below it
+}
+
+// halve is the key that cuts sorted keys into two parts as even as they can be, neither without a key. ok is false
+// when all are the same: a partition-key value cannot be split.
+func halve(sorted []Key) (point Key, ok bool) {
+	if len(sorted) < 2 || sorted[0] == sorted[len(sorted)-1] {
+		return "", false
+	}
+	middle := len(sorted) / 2
+	down, _ := slices.BinarySearch(sorted, sorted[middle]) // the first of the keys equal to the middle one
+	up := middle
+	for up < len(sorted) && sorted[up] == sorted[middle] {
+		up++
+	}
+	if down == 0 || up < len(sorted) && up-middle < middle-down {
+		return sorted[up], true
+	}
+	return sorted[down], true
+}

@@ -1,0 +1,136 @@
+package sim
+
+import "math"
+
+// partition is a key range and who serves it. Times are Unix nanoseconds.
+type partition struct {
+	id         int
+	start, end Key // end is meaningful unless last
+	last       bool
+
+	factor float64 // share of the configured capacity
+	bucket bucket
+	since  int64 // it serves with its present capacity, or will
+	until  int64 // it does not serve
+	down   int64 // how long it has not served since, in nanoseconds
+	ended  int64 // its range was given to others; 0 is not yet
+	bytes  int64 // of the rows written to it
+	sample sampler
+	mark   int64 // the request that has met it
+
+	hot     int  // seconds in a row with enough load to split it
+	ripe    bool // for a split by size or load
+	retryAt int64
+
+	total       Count
+	first, till int64 // of the accepted rows; 0 is none
+	seconds     []Second
+}
+
+// Count is what became of rows.
+type Count struct {
+	Rows        int64 // let through to the table
+	Units       int64 // write capacity units of these
+	Failed      int64 // of Rows: refused by the table, for what they are
+	Throttled   int64
+	Unavailable int64
+}
+
+func (c *Count) add(o Count) {
+	c.Rows += o.Rows
+	c.Units += o.Units
+	c.Failed += o.Failed
+	c.Throttled += o.Throttled
+	c.Unavailable += o.Unavailable
+}
+
+// Second is a partition's count in one second of the Unix clock.
+type Second struct {
+	Unix int64
+	Count
+}
+
+// maxSeconds is how many seconds a partition remembers: an hour of activity.
+const maxSeconds = 3600
+
+func (p *partition) holds(key []byte) bool {
+	return string(p.start) <= string(key) && (p.last || string(key) < string(p.end))
+}
+
+// decide serves one row or not.
+func (p *partition) decide(at int64, r *Row, auto *AutoSplit) Verdict {
+	second := p.second(at, auto)
+	if at < p.until {
+		p.total.Unavailable++
+		second.Unavailable++
+		return Unavailable
+	}
+	if !p.bucket.take(at, float64(r.Units)) {
+		p.total.Throttled++
+		second.Throttled++
+		return Throttled
+	}
+	p.total.Rows++
+	p.total.Units += int64(r.Units)
+	second.Rows++
+	second.Units += int64(r.Units)
+	if p.first == 0 {
+		p.first = at
+	}
+	p.till = at
+	p.bytes += int64(r.Bytes)
+	if auto.Bytes > 0 && p.bytes >= auto.Bytes {
+		p.ripe = true
+	}
+	return Accepted
+}
+
+// second is the count of the second at lies in. A new one settles whether the one before was busy enough for a split.
+func (p *partition) second(at int64, auto *AutoSplit) *Count {
+	unix := at / 1e9
+	if n := len(p.seconds); n > 0 {
+		last := &p.seconds[n-1]
+		if last.Unix >= unix {
+			return &last.Count
+		}
+		if auto.Load > 0 {
+			p.heat(last, unix, auto)
+		}
+	}
+	if len(p.seconds) == maxSeconds {
+		p.seconds = append(p.seconds[:0], p.seconds[maxSeconds/2:]...)
+	}
+	p.seconds = append(p.seconds, Second{Unix: unix})
+	return &p.seconds[len(p.seconds)-1].Count
+}
+
+func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
+	if float64(last.Units) < auto.Load*p.bucket.rate {
+		p.hot = 0
+		return
+	}
+	p.hot++
+	if p.hot >= int(math.Ceil(auto.Sustain.Seconds())) {
+		p.ripe = true
+	}
+	if last.Unix+1 != now {
+		p.hot = 0 // idle since
+	}
+}
+
+// serve makes the partition one that serves from a time on, unless it is stopped for longer.
+func (p *partition) serve(from int64) {
+	p.since = max(p.since, p.until, from)
+	p.until, p.down = p.since, 0
+	p.bucket.empty(p.since)
+}
+
+// stop makes the partition serve only from until on, again with an empty bucket.
+func (p *partition) stop(at, until int64) {
+	if until <= p.until {
+		return
+	}
+	p.down += until - max(at, p.until)
+	p.until = until
+	p.bucket.empty(until)
+}

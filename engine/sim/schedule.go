@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// schedule is what will happen to a table by itself. Nothing waits for it: every call first makes happen what is due,
+// as of the time it was due.
+type schedule struct {
+	begun bool
+	due   int64 // the earliest of the following, never if there is none
+	round int64 // of splits
+	move  int64
+	split []dueSplit // of the present rounds, in order of time
+
+	mark int64 // numbers the calls of Latency
+}
+
+type dueSplit struct {
+	at int64
+	id int
+}
+
+const never = math.MaxInt64
+
+// begin starts the clocks, with the first row after Configure.
+func (t *Table) begin(at int64) {
+	if t.clock.begun {
+		return
+	}
+	t.clock.begun, t.clock.round, t.clock.move = true, never, never
+	if t.config.Splits.on() {
+		t.clock.round = after(at, int64(t.config.Splits.Start))
+	}
+	t.drawMove(at)
+	t.plan()
+}
+
+// after is a sum that does not overflow: durations come from users.
+func after(at, d int64) int64 {
+	if d > never-at {
+		return never
+	}
+	return at + d
+}
+
+func (t *Table) drawMove(at int64) {
+	if t.config.Moves.PerMinute > 0 {
+		t.clock.move = after(at, int64(t.rng.ExpFloat64()*60e9/t.config.Moves.PerMinute))
+	}
+}
+
+func (t *Table) plan() {
+	t.clock.due = min(t.clock.round, t.clock.move)
+	if len(t.clock.split) > 0 {
+		t.clock.due = min(t.clock.due, t.clock.split[0].at)
+	}
+}
+
+// maxCatchUp bounds what happens at once after nobody has asked for long.
+const maxCatchUp = 10_000
+
+// advance makes happen what was due until now.
+func (t *Table) advance(now int64) {
+	if !t.clock.begun {
+		return
+	}
+	for n := 0; t.clock.due <= now; n++ {
+		if n == maxCatchUp { // moves by the thousand in an idle hour: the rest of them matters to nobody
+			t.skip(now)
+			return
+		}
+		t.happen(t.clock.due)
+		t.plan()
+	}
+}
+
+func (t *Table) happen(at int64) {
+	c := &t.clock
+	switch {
+	case len(c.split) > 0 && c.split[0].at == at:
+		id := c.split[0].id
+		c.split = c.split[1:]
+		t.splitDue(id, at)
+	case c.round == at:
+		t.startRound(at)
+	default:
+		t.parts[t.rng.IntN(len(t.parts))].stop(at, after(at, int64(t.config.Moves.Unavailable)))
+		t.drawMove(at)
+	}
+}
+
+// skip forgets what is overdue.
+func (t *Table) skip(now int64) {
+	t.clock.split = nil
+	if t.clock.round <= now {
+		t.clock.round = after(now, int64(t.config.Splits.Every))
+	}
+	t.drawMove(now)
+	t.plan()
+}
+
+// startRound plans to halve every partition, as far as there may be more.
+func (t *Table) startRound(at int64) {
+	s := &t.config.Splits
+	c := &t.clock
+	room := s.MaxPartitions - len(t.parts) - len(c.split)
+	for i, p := range t.parts {
+		if i >= room {
+			break
+		}
+		c.split = append(c.split, dueSplit{after(at, int64(i)*int64(s.Stagger)), p.id})
+	}
+	slices.SortStableFunc(c.split, func(a, b dueSplit) int { return cmp.Compare(a.at, b.at) })
+	c.round = never
+	if s.Every > 0 && len(t.parts) < s.MaxPartitions {
+		c.round = after(at, int64(s.Every))
+	}
+}
+
+// splitDue halves the partition with the number, if it is still there and has two keys.
+func (t *Table) splitDue(id int, at int64) {
+	for _, p := range t.parts {
+		if p.id == id {
+			t.halve(p, at, t.config.Splits.Unavailable)
+			return
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Row is what a table is asked about a row.
+type Row struct {
+	Key     []byte // partition key in the form of Key, only looked at during the call
+	Units   int32  // write capacity units
+	Bytes   int32
+	Verdict Verdict // the answer; rows for which it is not Undecided are left alone
+
+	owner *partition
+}
+
+// Verdict is whether a row is served.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Undecided Verdict = iota
+	Accepted
+	Throttled
+	Unavailable
+	Exempt // not for the simulation to settle; set by the caller
+)
+
+// Table is the simulated side of one table. It is safe for concurrent use; a call holds its one lock, and never waits
+// for anything else.
+type Table struct {
+	mu       sync.Mutex
+	config   Config
+	parts    []*partition // in key order; the first starts below all keys, each where the one before ends
+	ended    []*partition
+	rng      *rand.Rand
+	lastID   int
+	requests int64
+	clock    schedule
+}
+
+// minSeen is how many rows must have been seen for a table to be cut at their keys: this, and minSeenEach for each
+// partition.
+const (
+	minSeen     = 1000
+	minSeenEach = 20
+	sampleSize  = 256
+)
+
+// NewTable is a table with one partition (or those that c.Sample asks for) that begin to serve at now.
+func NewTable(c Config, now time.Time) *Table {
+	t := &Table{rng: rand.New(rand.NewPCG(c.Seed, 0))}
+	t.parts = []*partition{t.adopt(&partition{last: true, factor: 1}, now.UnixNano())}
+	t.Configure(c, now)
+	return t
+}
+
+// adopt numbers a new partition and gives it what the configuration says.
+func (t *Table) adopt(p *partition, since int64) *partition {
+	t.lastID++
+	p.id = t.lastID
+	p.sample.size = max(sampleSize, p.sample.size)
+	t.equip(p, since)
+	return p
+}
+
+// equip gives a partition its capacity, with an empty bucket.
+func (t *Table) equip(p *partition, from int64) {
+	p.bucket.rate = t.config.PartitionUnits * p.factor
+	p.bucket.burst = p.bucket.rate * t.config.Burst.Seconds()
+	p.serve(from)
+}
+
+// Configure replaces what is simulated. Partitions stay as they are; their buckets are empty, and the clocks of splits
+// and moves start again with the next row.
+func (t *Table) Configure(c Config, now time.Time) {
+	c = c.filled()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := now.UnixNano()
+	t.config = c
+	t.clock = schedule{due: never}
+	for _, p := range t.parts {
+		p.hot, p.ripe, p.retryAt = 0, false, 0
+		t.equip(p, at)
+	}
+	if len(t.parts) == 1 && c.Partitions > 1 {
+		t.parts[0].sample.size = max(sampleSize, minSeenEach*c.Partitions)
+		if len(c.Sample) > 0 {
+			t.cut(at, Quantiles(c.Sample, c.Partitions), 0)
+		}
+	}
+	t.slowDown(at)
+}
+
+// slowDown gives the partitions their shares by their present numbers, where shares are configured.
+func (t *Table) slowDown(at int64) {
+	for i, p := range t.parts {
+		factor := 1.0
+		if f, ok := t.config.Slow[i]; ok {
+			factor = f
+		}
+		if factor == p.factor {
+			continue
+		}
+		p.factor = factor
+		t.equip(p, at)
+	}
+}
+
+// Seen tells about rows that were in the table before: some of their keys, evenly chosen, and how many rows there are.
+func (t *Table) Seen(keys []Key, rows int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range keys {
+		p := t.route([]byte(k))
+		p.sample.add([]byte(k), t.rng)
+		p.sample.seen += rows/int64(len(keys)) - 1
+	}
+}
+
+// ThrottleCode is what throttled rows are refused with.
+func (t *Table) ThrottleCode() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.config.ThrottleCode
+}
+
+// route finds the partition of a key.
+func (t *Table) route(key []byte) *partition {
+	low, high := 0, len(t.parts)-1
+	for low < high {
+		middle := (low + high + 1) / 2
+		if string(t.parts[middle].start) <= string(key) {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return t.parts[low]
+}
+
+// Decide settles the undecided rows of one write request, in their order.
+func (t *Table) Decide(now time.Time, rows []Row) {
+	at := now.UnixNano()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begin(at)
+	t.advance(at)
+	t.requests++
+	p := t.parts[0]
+	ripe := false
+	for i := range rows {
+		r := &rows[i]
+		if r.Verdict != Undecided {
+			continue
+		}
+		if !p.holds(r.Key) {
+			p = t.route(r.Key)
+		}
+		r.owner = p
+		if r.Verdict = p.decide(at, r, &t.config.AutoSplit); r.Verdict == Accepted {
+			p.sample.add(r.Key, t.rng)
+		}
+		ripe = ripe || p.ripe
+	}
+	if ripe {
+		t.splitRipe(at)
+	}
+	t.cutBySeen(at)
+}
+
+// Reach settles for the keys of a read whether their partitions serve.
+func (t *Table) Reach(now time.Time, rows []Row) {
+	at := now.UnixNano()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.advance(at)
+	for i := range rows {
+		if r := &rows[i]; r.Verdict == Exempt {
+			continue
+		} else if at < t.route(r.Key).until {
+			r.Verdict = Unavailable
+		} else {
+			r.Verdict = Accepted
+		}
+	}
+}
+
+// Refused notes that the table refused an accepted row for what it is; its units are spent.
+func (t *Table) Refused(r *Row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.owner.total.Failed++
+}
+
+// Latency draws how long a request that touches the rows' partitions takes: as long as the slowest of them.
+func (t *Table) Latency(now time.Time, rows []Row) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.config.Latency == 0 {
+		return 0
+	}
+	t.advance(now.UnixNano())
+	t.clock.mark++
+	var slowest time.Duration
+	p := t.parts[0]
+	for i := range rows {
+		if rows[i].Verdict == Exempt {
+			continue
+		}
+		if !p.holds(rows[i].Key) {
+			p = t.route(rows[i].Key)
+		}
+		if p.mark == t.clock.mark {
+			continue
+		}
+		p.mark = t.clock.mark
+		slowest = max(slowest, time.Duration(float64(t.config.Latency)*(1+t.config.Jitter*(2*t.rng.Float64()-1))))
+	}
+	return slowest
+}
+
+// Bounds are the keys at which partitions begin, but for the first one.
+func (t *Table) Bounds(now time.Time) []Key {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.advance(now.UnixNano())
+	bounds := make([]Key, 0, len(t.parts)-1)
+	for _, p := range t.parts[1:] {
+		bounds = append(bounds, p.start)
+	}
+	return bounds
+}
+
+// Owner is the lasting number of the partition that a key is in.
+func (t *Table) Owner(key Key) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.route([]byte(key)).id
+}
+
+// Split adds points to the bounds. The partitions that are cut are replaced by children that serve after unavailable.
+func (t *Table) Split(now time.Time, points []Key, unavailable time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.advance(now.UnixNano())
+	all := slices.Clone(points)
+	for _, p := range t.parts[1:] {
+		all = append(all, p.start)
+	}
+	return t.recut(now.UnixNano(), all, unavailable)
+}
+
+// Cut makes the points the bounds. Partitions that had the same range before go on as they were.
+func (t *Table) Cut(now time.Time, points []Key, unavailable time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.advance(now.UnixNano())
+	return t.recut(now.UnixNano(), slices.Clone(points), unavailable)
+}
+
+func (t *Table) recut(at int64, points []Key, unavailable time.Duration) error {
+	slices.Sort(points)
+	points = slices.Compact(points)
+	if len(points) > 0 && points[0] == "" {
+		points = points[1:] // nothing sorts below the empty value
+	}
+	if len(points)+1 > MaxPartitions {
+		return fmt.Errorf("%d partitions are more than the %d a table may have", len(points)+1, MaxPartitions)
+	}
+	t.cut(at, points, unavailable)
+	if len(t.config.Slow) > 0 {
+		t.slowDown(at)
+	}
+	return nil
+}
+
+// Move makes a partition, numbered in key order, stop serving for a while.
+func (t *Table) Move(now time.Time, partition int, unavailable time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := now.UnixNano()
+	t.advance(at)
+	if partition < 0 || partition >= len(t.parts) {
+		return fmt.Errorf("partition %d is not in 0…%d", partition, len(t.parts)-1)
+	}
+	t.parts[partition].stop(at, after(at, int64(unavailable)))
+	return nil
+}
