@@ -99,7 +99,7 @@ func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts), inspectCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(),
+			loadCommand(interrupts), inspectCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(),
 		},
 	}
 	setUsageErrors(app)
