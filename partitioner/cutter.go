@@ -389,9 +389,6 @@ func (c *Cutter) Unsettled(now time.Time) (until time.Time, any bool) {
 	return c.unsafe, c.unsafe.After(now)
 }
 
-// Idle reports whether every row that has left its lane is final.
-func (c *Cutter) Idle() bool { return c.Remaining() == 0 }
-
 // Remaining counts the rows that have left their lane and are not final.
 func (c *Cutter) Remaining() int {
 	n := c.flights + len(c.retry) + c.ready

@@ -48,14 +48,14 @@ func rowsOf(keys []string, perBlock int) []*table.Block {
 	var blocks []*table.Block
 	for i, k := range keys {
 		if i%perBlock == 0 {
-			blocks = append(blocks, &table.Block{})
+			blocks = append(blocks, &table.Block{Split: new(table.Split)})
 		}
 		b := blocks[len(blocks)-1]
 		start := len(b.Data)
 		b.Data = append(b.Data, k...)
 		body := len(b.Data)
 		b.Data = fmt.Appendf(b.Data, "%d", i)
-		b.Append(start, body, 10, table.Mark{})
+		b.Append(start, body, 10, table.Mark{}, nil)
 	}
 	return blocks
 }
@@ -65,10 +65,11 @@ func number(r table.Ref) (n int) {
 	return n
 }
 
-// simulation drives a cutter against a service that fails at random, on a clock of its own.
+// simulation drives a cutter against a service that fails at random, on a clock of its own, while its lanes are cut anew.
 type simulation struct {
 	t       *testing.T
 	rnd     *rand.Rand
+	queues  *shuffle.Lanes
 	service service
 	cutter  *Cutter
 	flying  []*Flight
@@ -97,31 +98,61 @@ func simulate(t *testing.T, seed uint64) {
 		s.bad = append(s.bad, rnd.IntN(6) == 0)
 	}
 	s.ends, s.end = make([]int, n), make([]End, n)
-	lane := new(shuffle.Lane)
-	s.cutter = New(lane, Options{
-		Supersede: rnd.IntN(3) > 0, Settle: settle, MaxWaiting: 1 + rnd.IntN(50),
+	lanes := 1 + rnd.IntN(4)
+	s.queues = shuffle.New(lanes, shuffle.Options{Budget: 1 << 20})
+	s.cutter = New(Options{
+		Lanes: lanes, Route: routeBy(lanes), Supersede: rnd.IntN(3) > 0, Settle: settle, MaxWaiting: 1 + rnd.IntN(50),
 		Backoff: func(attempt int) time.Duration { return time.Duration(attempt) * 10 * time.Millisecond },
 		Final: func(r table.Ref, end End, _ table.Outcome) {
 			s.ends[number(r)]++
 			s.end[number(r)] = end
-			lane.Final(r)
+			s.queues.Final(r)
 		},
 	})
 	for _, b := range rowsOf(s.keys, 1+rnd.IntN(20)) {
-		lane.Push(b)
+		s.queues.PushRouted(b, routeBy(lanes))
 	}
 	flights := 1 + rnd.IntN(6)
-	for steps := 0; lane.Rows() > 0 || !s.cutter.Idle(); steps++ {
+	for steps := 0; s.queues.Rows() > 0 || s.cutter.Remaining() > 0; steps++ {
 		if steps > 100_000 {
 			t.Fatal("the rows never become final")
 		}
-		if remaining, unended := s.cutter.Remaining(), n-s.ended(); remaining != unended {
+		if remaining, unended := int(s.queues.Rows())+s.cutter.Remaining(), n-s.ended(); remaining != unended {
 			t.Fatalf("%d rows remaining, %d not final", remaining, unended)
 		}
 		s.step(flights)
 	}
+	until, unsettled := s.cutter.Unsettled(s.service.now)
+	for _, l := range s.service.late {
+		if !unsettled || l.at.After(until) {
+			t.Errorf("an attempt lands at %v, the cutter thinks that none does after %v (%v)", l.at, until, unsettled)
+		}
+	}
 	s.service.advance(s.service.now.Add(10 * settle))
-	s.check(lane)
+	s.check()
+}
+
+// routeBy divides keys among lanes by their last digit.
+func routeBy(lanes int) func([]byte) int {
+	return func(key []byte) int { return int(key[len(key)-1]) % lanes }
+}
+
+// recut divides the keys among another number of lanes.
+func (s *simulation) recut() {
+	old, n := s.queues.Len(), 1+s.rnd.IntN(5)
+	s.queues.Recut(n, func(i int) int {
+		if n == old {
+			return i
+		}
+		return -1
+	}, func(int) []int {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}, routeBy(n))
+	s.cutter.Recut(n, routeBy(n))
 }
 
 func (s *simulation) ended() (n int) {
@@ -133,9 +164,14 @@ func (s *simulation) ended() (n int) {
 
 // step cuts a batch, answers one, or lets time pass.
 func (s *simulation) step(flights int) {
+	if s.rnd.IntN(20) == 0 {
+		s.recut()
+	}
 	f := new(Flight)
 	f.MaxRows = 1 + s.rnd.IntN(8)
-	if len(s.flying) < flights && s.rnd.IntN(2) == 0 && s.cutter.Cut(s.service.now, f) {
+	lane := s.rnd.IntN(s.queues.Len())
+	s.cutter.Wake(s.service.now)
+	if len(s.flying) < flights && s.rnd.IntN(2) == 0 && s.cutter.Cut(s.service.now, lane, s.queues.Lane(lane), f, 1+10*s.rnd.Float64()) {
 		s.takeOff(f)
 		return
 	}
@@ -175,7 +211,7 @@ func (s *simulation) takeOff(f *Flight) {
 func (s *simulation) send(row sent) table.Outcome {
 	switch choice := s.rnd.IntN(10); {
 	case choice < 2:
-		return table.Outcome{Fate: table.Again}
+		return table.Outcome{Fate: table.Again, Throttled: choice == 0}
 	case s.bad[row.number]:
 		return table.Outcome{Fate: table.Refused}
 	case choice == 2: // never applied, but who knows
@@ -192,7 +228,7 @@ func (s *simulation) send(row sent) table.Outcome {
 	return table.Outcome{Fate: table.Written}
 }
 
-func (s *simulation) check(lane *shuffle.Lane) {
+func (s *simulation) check() {
 	last := map[string]int{}
 	for i, k := range s.keys {
 		if !s.bad[i] {
@@ -213,27 +249,33 @@ func (s *simulation) check(lane *shuffle.Lane) {
 			s.t.Errorf("row %d is the last of %s and is not called written", want, k)
 		}
 	}
-	if lane.Bytes() != 0 {
-		s.t.Errorf("%d bytes are still counted", lane.Bytes())
+	if s.queues.Bytes() != 0 {
+		s.t.Errorf("%d bytes are still counted", s.queues.Bytes())
 	}
 }
 
 func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {
 	ends := map[int]End{}
-	lane := new(shuffle.Lane)
-	c := New(lane, Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) {
+	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
+	c := New(Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) {
 		ends[number(r)] = end
-		lane.Final(r)
+		queues.Final(r)
 	}})
-	for _, b := range rowsOf([]string{"k", "k", "k", "k"}, 4) {
-		lane.Push(b)
-	}
+	blocks := rowsOf([]string{"k", "k", "k", "k"}, 1)
+	queues.Push(0, blocks[0])
 	now := time.Unix(1, 0)
 	fly := func(want int, fate table.Fate) {
 		t.Helper()
 		f := new(Flight)
-		if !c.Cut(now, f) || len(f.Rows) != 1 || number(f.Rows[0]) != want {
+		if !c.Cut(now, 0, queues.Lane(0), f, 200) || len(f.Rows) != 1 || number(f.Rows[0]) != want {
 			t.Fatalf("the batch is not row %d: %v", want, f.Rows)
+		}
+		for _, b := range blocks[1:] {
+			queues.Push(0, b)
+		}
+		blocks = blocks[:1]
+		if c.Cut(now, 0, queues.Lane(0), new(Flight), 200) {
+			t.Fatal("a row passed one of its key")
 		}
 		f.Outcomes[0] = table.Outcome{Fate: fate}
 		c.Done(now, f)
@@ -246,24 +288,88 @@ func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {
 	if fmt.Sprint(ends) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", ends, want)
 	}
-	if !c.Idle() || c.Remaining() != 0 {
+	if c.Remaining() != 0 {
 		t.Error("rows remain")
+	}
+}
+
+func TestRowsOfAKeyInFrontOfALaneGiveWayToTheLastWhenABatchIsCut(t *testing.T) {
+	for _, tt := range []struct {
+		fate table.Fate
+		want map[int]End
+	}{
+		{table.Written, map[int]End{0: Superseded, 1: Written, 2: Superseded, 3: Written}},
+		{table.Refused, map[int]End{0: Superseded, 1: Written, 2: Written, 3: Rejected}},
+	} {
+		ends := map[int]End{}
+		queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
+		c := New(Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) { ends[number(r)] = end }})
+		queues.Push(0, rowsOf([]string{"k", "other", "k", "k"}, 4)[0])
+		f := new(Flight)
+		if !c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, 200) || len(f.Rows) != 2 || number(f.Rows[0]) != 3 || number(f.Rows[1]) != 1 {
+			t.Fatalf("the batch is %v, want rows 3 and 1", f.Rows)
+		}
+		f.Outcomes[0], f.Outcomes[1] = table.Outcome{Fate: tt.fate}, table.Outcome{Fate: table.Written}
+		for c.Done(time.Unix(1, 0), f); c.Remaining() > 0; c.Done(time.Unix(1, 0), f) {
+			f = new(Flight)
+			if !c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, 200) {
+				t.Fatal("nothing to send")
+			}
+			f.Outcomes[0] = table.Outcome{Fate: table.Written}
+		}
+		if fmt.Sprint(ends) != fmt.Sprint(tt.want) {
+			t.Errorf("got %v, want %v", ends, tt.want)
+		}
+	}
+}
+
+func TestUnorderedRowsOfAKeyDoNotWaitForEachOther(t *testing.T) {
+	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
+	c := New(Options{Unordered: true, Final: func(table.Ref, End, table.Outcome) {}})
+	queues.Push(0, rowsOf([]string{"k", "k", "k"}, 4)[0])
+	for _, want := range []int{0, 1, 2} {
+		f := new(Flight)
+		f.MaxRows = 1
+		if !c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, 200) || number(f.Rows[0]) != want {
+			t.Fatalf("row %d is not sent", want)
+		}
+	}
+}
+
+func TestABatchHoldsTheUnitsItMay(t *testing.T) {
+	for _, tt := range []struct {
+		units float64
+		want  int
+	}{{0.5, 1}, {1, 1}, {2, 1}, {4, 2}, {5.9, 2}, {6, 3}, {100, 3}} {
+		queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
+		c := New(Options{Final: func(table.Ref, End, table.Outcome) {}})
+		b := &table.Block{Split: new(table.Split)}
+		for _, k := range "abc" {
+			start := len(b.Data)
+			b.Data = append(b.Data, byte(k))
+			b.Append(start, len(b.Data), 2*table.CapacityUnitBytes, table.Mark{}, nil)
+		}
+		queues.Push(0, b)
+		f := new(Flight)
+		if !c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, tt.units) || len(f.Rows) != tt.want || f.Units != 2*tt.want {
+			t.Errorf("%v units: %d rows of %d units, want %d rows", tt.units, len(f.Rows), f.Units, tt.want)
+		}
 	}
 }
 
 func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
 	ends := map[int]End{}
-	lane := new(shuffle.Lane)
-	c := New(lane, Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) { ends[number(r)] = end }})
+	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
+	c := New(Options{Supersede: true, Final: func(r table.Ref, end End, _ table.Outcome) { ends[number(r)] = end }})
 	blocks := rowsOf([]string{"a", "b", "a", "b"}, 4)
 	for i := range blocks[0].Rows {
 		blocks[0].Rows[i].Hash = 7 // as if all keys collided
 	}
-	lane.Push(blocks[0])
+	queues.Push(0, blocks[0])
 	now := time.Unix(1, 0)
-	for !c.Idle() || lane.Rows() > 0 {
+	for c.Remaining() > 0 || queues.Rows() > 0 {
 		f := new(Flight)
-		if !c.Cut(now, f) {
+		if !c.Cut(now, 0, queues.Lane(0), f, 200) {
 			t.Fatal("nothing to send")
 		}
 		for i := range f.Outcomes {
@@ -278,17 +384,17 @@ func TestKeysWithTheSameHashDoNotSupersedeEachOther(t *testing.T) {
 
 func TestBatchesKeepTheirLimits(t *testing.T) {
 	for _, tt := range []struct{ rows, want int }{{0, 0}, {1, 1}, {199, 1}, {200, 1}, {201, 2}, {400, 2}, {401, 3}} {
-		lane := new(shuffle.Lane)
-		c := New(lane, Options{Final: func(table.Ref, End, table.Outcome) {}})
+		queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
+		c := New(Options{Final: func(table.Ref, End, table.Outcome) {}})
 		var keys []string
 		for i := range tt.rows {
 			keys = append(keys, fmt.Sprint(i))
 		}
 		for _, b := range rowsOf(keys, 64) {
-			lane.Push(b)
+			queues.Push(0, b)
 		}
 		got := 0
-		for f := new(Flight); c.Cut(time.Unix(1, 0), f); f = new(Flight) {
+		for f := new(Flight); c.Cut(time.Unix(1, 0), 0, queues.Lane(0), f, 1000); f = new(Flight) {
 			if len(f.Rows) > table.MaxBatchRows {
 				t.Errorf("a batch of %d rows", len(f.Rows))
 			}

@@ -17,7 +17,7 @@ const (
 	// Each sampleRun samples the gap between two samples doubles, up to maxGap rows: a short input is counted whole,
 	// and the rows of a long one cost next to nothing.
 	sampleRun = 4096
-	maxGap    = 64
+	maxGap    = 128
 	// minRows is how many rows must have come before a share says anything.
 	minRows = 1000
 

@@ -12,6 +12,7 @@ import (
 
 	"tsimport/client"
 	"tsimport/runfolder"
+	"tsimport/scan"
 	"tsimport/shuffle/spill"
 	"tsimport/table"
 	"tsimport/writer"
@@ -193,7 +194,9 @@ func tablePartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, cfg 
 	if cfg.DryRun || sdk == nil {
 		return onePartition{}
 	}
-	return onePartition{}
+	p := scan.NewPartitions(admin, sdk, cfg.Target.Table)
+	p.Created = created
+	return p
 }
 
 type onePartition struct{}

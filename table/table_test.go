@@ -59,7 +59,7 @@ func rowOf(b *Block, size, bytes int) Ref {
 	b.Data = append(b.Data, "key"...)
 	body := len(b.Data)
 	b.Data = append(b.Data, make([]byte, bytes)...)
-	b.Append(start, body, size, Mark{})
+	b.Append(start, body, size, Mark{}, nil)
 	return Ref{Block: b, Index: int32(len(b.Rows) - 1)}
 }
 
@@ -103,23 +103,79 @@ func TestNamesFollowTheServicesRules(t *testing.T) {
 	}
 }
 
-func TestTruncatingABlockDropsWhatFollows(t *testing.T) {
-	b := &Block{Records: 4}
-	for i := range uint32(4) {
-		if i == 2 {
-			b.RejectAt(Mark{Record: i}, Reason{})
-			continue
-		}
+// packedBlock is a block of rows with keys, bodies and records of all lengths.
+func packedBlock(t *rapid.T) *Block {
+	b := &Block{Split: &Split{Source: "a.csv", Offset: 100, FirstRecord: 7, FirstLine: 9}}
+	for i := range rapid.IntRange(0, 20).Draw(t, "rows") {
+		text := rapid.SliceOfN(rapid.Byte(), 0, 40)
 		start := len(b.Data)
-		b.Data = append(b.Data, 'k')
-		b.Append(start, len(b.Data), 1, Mark{Record: i})
+		b.Data = append(b.Data, text.Draw(t, "key")...)
+		body := len(b.Data)
+		b.Data = append(b.Data, text.Draw(t, "body")...)
+		b.Append(start, body, rapid.IntRange(0, 1<<22).Draw(t, "size"), Mark{Start: uint32(10 * i), Record: uint32(i), Line: uint32(2 * i)}, text.Draw(t, "record"))
 	}
-	b.Truncate(3)
-	if len(b.Rows) != 2 || len(b.Rejects) != 1 || b.Records != 3 {
-		t.Errorf("%d rows, %d rejects, %d records", len(b.Rows), len(b.Rejects), b.Records)
+	return b
+}
+
+func sameRow(t *rapid.T, got, want Ref) {
+	a, b := got.Reject(Reason{}), want.Reject(Reason{})
+	if !bytes.Equal(got.Key(), want.Key()) || !bytes.Equal(got.Body(), want.Body()) || !bytes.Equal(a.Raw, b.Raw) || a.Origin != b.Origin ||
+		got.Row().Hash != want.Row().Hash || got.Row().Size() != want.Row().Size() || got.Row().Bytes() != want.Row().Bytes() {
+		t.Fatalf("row %d came out as another: %+v, want %+v", want.Index, *got.Row(), *want.Row())
 	}
-	b.Truncate(2)
-	if len(b.Rows) != 2 || len(b.Rejects) != 0 || b.Records != 2 {
-		t.Errorf("%d rows, %d rejects, %d records", len(b.Rows), len(b.Rejects), b.Records)
+}
+
+func TestRowsComeOutOfCopiesAndOffTheDiskAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := packedBlock(t)
+		var some []int32
+		for i := range b.Rows {
+			if rapid.Bool().Draw(t, "keep") {
+				some = append(some, int32(i))
+			}
+		}
+		var c Block
+		c.Split = b.Split
+		c.Copy(b, some)
+		if len(c.Data) != b.Memory(some) {
+			t.Fatalf("the copy has %d bytes, Memory says %d", len(c.Data), b.Memory(some))
+		}
+		packed := append(b.AppendPacked(nil, some), "rest"...)
+		u, rest, err := Unpack(b.Split, packed, len(some))
+		if err != nil || string(rest) != "rest" {
+			t.Fatalf("unpack: %v, rest %q", err, rest)
+		}
+		for n, i := range some {
+			want := Ref{b, i}
+			sameRow(t, Ref{&c, int32(n)}, want)
+			sameRow(t, Ref{u, int32(n)}, want)
+		}
+	})
+}
+
+func TestAPackedBlockThatIsCutOrDamagedIsAnError(t *testing.T) {
+	var b Block
+	b.Data = append(b.Data, "keybody"...)
+	b.Append(0, 3, 10, Mark{}, []byte("record"))
+	packed := b.AppendPacked(nil, []int32{0})
+	for n := range packed {
+		if _, _, err := Unpack(nil, packed[:n], 1); err == nil {
+			t.Errorf("the first %d bytes make a block", n)
+		}
+	}
+	packed[2] = 0xff // a key of 16 MB
+	if _, _, err := Unpack(nil, packed, 1); err == nil {
+		t.Error("a length beyond the end makes a block")
+	}
+}
+
+func TestARejectSaysWhereItsRecordStood(t *testing.T) {
+	b := &Block{Split: &Split{Source: "a.csv", Offset: 1000, FirstRecord: 50, FirstLine: 61}}
+	b.Data = append(b.Data, "kb"...)
+	b.Append(0, 1, 1, Mark{Start: 30, End: 36, Record: 2, Line: 3}, []byte("a,b,c\n"))
+	got := Ref{Block: b}.Reject(Reason{Code: CodeType})
+	want := Origin{Source: "a.csv", Record: 53, Line: 65, Offset: 1030}
+	if got.Origin != want || string(got.Raw) != "a,b,c\n" || got.Reason.Code != CodeType {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -47,7 +47,7 @@ func batch(t *testing.T, n int, mode table.Mode) ([]table.Ref, []bool, []table.O
 	b, e := new(table.Block), encode.New(schema, mode, false)
 	var refs []table.Ref
 	for i := range n {
-		if why := e.Append(b, []table.Value{num(int64(i)), str("v"), {}}, nil, table.Mark{}); why != nil {
+		if why := e.Append(b, []table.Value{num(int64(i)), str("v"), {}}, nil, table.Mark{}, nil); why != nil {
 			t.Fatal(why)
 		}
 		refs = append(refs, table.Ref{Block: b, Index: int32(i)})

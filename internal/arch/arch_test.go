@@ -20,7 +20,7 @@ const module = "tsimport"
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
 	"cmd/tsimport": {"pipeline", "scan", "client", "bench", "bench/spread", "engine/server", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "table"},
-	"pipeline": {"reader", "reader/convert", "reader/input", "reader/record", "encode", "shuffle", "partitioner", "ratelimit", "writer", "client",
+	"pipeline": {"reader", "reader/convert", "reader/input", "reader/record", "encode", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client",
 		"runfolder", "plainbuffer", "table"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "table"},
@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"reader/record":   {"table"},
 
 	"encode":      {"plainbuffer", "table"},
-	"shuffle":     {"table"},
+	"shuffle":     {"shuffle/spill", "table"},
 	"partitioner": {"table"},
 	"ratelimit":   {},
 	"writer":      {"client", "plainbuffer", "table"},

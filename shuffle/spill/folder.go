@@ -14,7 +14,6 @@ import (
 // The names that runs leave in the directory, and in their own folders. Nothing else is ever removed.
 const (
 	folderPrefix = "tsimport-spill-"
-	makingPrefix = "tsimport-making-spill-"
 	lockName     = "lock"
 	framesName   = "frames"
 )
@@ -30,37 +29,31 @@ type folder struct {
 	lock *os.File
 }
 
-// makeFolder makes a folder and locks it. It gets its name only when it is locked: under that name another run would
-// otherwise find it unlocked for a moment and remove it.
+// makeFolder makes a folder and locks it.
 func makeFolder(dir string) (*folder, error) {
-	making, err := os.MkdirTemp(dir, makingPrefix+"*") // with mode 0700
+	path, err := os.MkdirTemp(dir, folderPrefix+"*") // with mode 0700
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{path: making}
-	if f.lock, err = makeLock(filepath.Join(making, lockName)); err != nil {
+	f := &folder{path: path}
+	if f.lock, err = os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
+		err = f.hold()
+	}
+	if err != nil {
 		return nil, cmp.Or(err, f.remove())
 	}
-	path := filepath.Join(dir, folderPrefix+strings.TrimPrefix(filepath.Base(making), makingPrefix))
-	if err := os.Rename(making, path); err != nil {
-		return nil, cmp.Or(err, f.remove())
-	}
-	f.path = path
 	return f, nil
 }
 
-func makeLock(path string) (*os.File, error) {
-	lock, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
+// hold locks the folder, and only then writes the text that makes it a run's: until then other runs leave it alone,
+// so none can find it unlocked and remove it between its making and its locking. A process that is killed just there
+// leaves an empty folder behind.
+func (f *folder) hold() error {
+	if err := lock(f.lock); err != nil {
+		return fmt.Errorf("lock %s: %w; give a local disk with --temp-dir", f.lock.Name(), err)
 	}
-	if _, err = fmt.Fprintf(lock, "%s%d\n", lockText, os.Getpid()); err == nil {
-		err = hold(lock)
-	}
-	if err != nil {
-		return nil, cmp.Or(fmt.Errorf("lock %s: %w", path, err), lock.Close())
-	}
-	return lock, nil
+	_, err := fmt.Fprintf(f.lock, "%s%d\n", lockText, os.Getpid())
+	return err
 }
 
 func (f *folder) framesPath() string { return filepath.Join(f.path, framesName) }
@@ -72,7 +65,7 @@ func createFile(path string) (file, error) {
 // remove removes the folder. The file of frames is closed already.
 func (f *folder) remove() error {
 	if f.lock != nil {
-		_ = f.lock.Close() // it may be closed: not every system's lock is an open file
+		_ = f.lock.Close()
 	}
 	return removeFolder(f.path)
 }
@@ -114,12 +107,12 @@ func isAbandoned(path string) bool {
 	if info, err := root.Lstat(lockName); err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	lock, err := root.OpenFile(lockName, os.O_RDWR, 0)
+	file, err := root.OpenFile(lockName, os.O_RDWR, 0)
 	if err != nil {
 		return false
 	}
-	defer lock.Close()
-	line, err := bufio.NewReaderSize(lock, 128).ReadString('\n')
+	defer file.Close()
+	line, err := bufio.NewReaderSize(file, 128).ReadString('\n')
 	pid, ours := strings.CutPrefix(strings.TrimSpace(line), lockText)
-	return err == nil && ours && !isHeld(lock, pid)
+	return err == nil && ours && !isLocked(file, pid)
 }

@@ -125,6 +125,7 @@ func TestOnlyAbandonedFoldersOfRunsAreRemoved(t *testing.T) {
 	put(folderPrefix+"1-notes/todo.txt", "mine")                  // no lock
 	put(folderPrefix+"2-notes/"+lockName, "mine")                 // a lock file of something else
 	put(folderPrefix+"3-cut/"+lockName, lockText)                 // cut off
+	put(folderPrefix+"3-being-made/"+lockName, "")                // not locked yet
 	put(folderPrefix+"4-a-file", deadLock)                        // no folder
 	put(folderPrefix+"5-lock-is-a-folder/"+lockName+"/x", "mine") // no file
 	put("elsewhere/"+lockName, deadLock)

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// hold locks the file until it is closed or the process ends, however it ends.
-func hold(lock *os.File) error { return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+// lock locks the file until it is closed or the process ends, however it ends.
+func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// isHeld reports whether anybody holds the lock file. What cannot be told is taken for held.
-func isHeld(lock *os.File, _ string) bool { return hold(lock) != nil }
+// isLocked reports whether anybody has locked the file. What cannot be told is taken for locked.
+func isLocked(f *os.File, _ string) bool { return lock(f) != nil }

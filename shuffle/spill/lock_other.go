@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// hold closes the file: the id in it is the lock, and a folder with an open file cannot be renamed on every system.
-func hold(lock *os.File) error { return lock.Close() }
+// lock does nothing: here the process id in the file is the lock.
+func lock(*os.File) error { return nil }
 
-// isHeld reports whether the process whose id the lock file names is alive. An id that another process has got since
-// keeps a folder from being removed; none is removed too early.
-func isHeld(_ *os.File, pid string) bool {
+// isLocked reports whether the process with the id is alive. An id that another process has got since keeps a folder
+// from being removed; none is removed too early.
+func isLocked(_ *os.File, pid string) bool {
 	id, err := strconv.Atoi(pid)
 	if err != nil {
 		return true

@@ -31,6 +31,14 @@ func newPacker() (*packer, error) {
 	return &packer{encoder: encoder}, nil
 }
 
+// rest lets a large buffer go before the packer waits for its next frame. There may be no packer.
+func (p *packer) rest() *packer {
+	if p != nil && cap(p.out) > keepBytes {
+		p.out = nil
+	}
+	return p
+}
+
 // Write takes compressed bytes from the encoder.
 func (p *packer) Write(b []byte) (int, error) {
 	p.out = append(p.out, b...)
@@ -39,9 +47,6 @@ func (p *packer) Write(b []byte) (int, error) {
 
 // pack compresses the data into out and returns how many bytes they were.
 func (p *packer) pack(data [][]byte) (raw int, err error) {
-	if cap(p.out) > keepBytes {
-		p.out = nil
-	}
 	p.out = p.out[:0]
 	for _, d := range data {
 		raw += len(d)
@@ -69,11 +74,16 @@ func newUnpacker() (*unpacker, error) {
 	return &unpacker{decoder: decoder}, nil
 }
 
-// room returns the input buffer with n bytes.
-func (u *unpacker) room(n int) []byte {
-	if cap(u.in) > keepBytes && n <= keepBytes {
+// rest lets a large buffer go before the unpacker waits for its next frame. There may be no unpacker.
+func (u *unpacker) rest() *unpacker {
+	if u != nil && cap(u.in) > keepBytes {
 		u.in = nil
 	}
+	return u
+}
+
+// room returns the input buffer with n bytes.
+func (u *unpacker) room(n int) []byte {
 	u.in = slices.Grow(u.in[:0], n)[:n]
 	return u.in
 }

@@ -85,7 +85,8 @@ type Usage struct {
 }
 
 // poolSize bounds the compressors and the decompressors. A compressor holds 0.9 MiB, a decompressor 0.2 MiB, each beside
-// a buffer of at most keepBytes or, for a moment, one frame; two of them already pack faster than most disks write.
+// a buffer of at most keepBytes between two frames and of one compressed frame during it; two of them already pack
+// faster than most disks write.
 const poolSize = 2
 
 // Open makes a store and removes the folders that killed runs left in the directory. The store's own folder is made
@@ -115,7 +116,7 @@ func Open(o Options) (*Store, error) {
 // ErrFull; after any error the store holds what it held before.
 func (s *Store) Write(data ...[]byte) (Frame, error) {
 	p := <-s.packers
-	defer func() { s.packers <- p }()
+	defer func() { s.packers <- p.rest() }()
 	if p == nil {
 		made, err := newPacker()
 		if err != nil {
@@ -227,7 +228,7 @@ func (s *Store) Read(f Frame, dst []byte) ([]byte, error) {
 		return dst, errors.New("read spill frame: it has been freed")
 	}
 	u := <-s.unpackers
-	defer func() { s.unpackers <- u }()
+	defer func() { s.unpackers <- u.rest() }()
 	if u == nil {
 		made, err := newUnpacker()
 		if err != nil {
