@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -17,12 +18,16 @@ const (
 	measureRows = 25.0   // a measurement is the finer the smaller the batch that ends it
 	minSample   = 20.0   // accepted rows that make a measurement
 
-	refill     = 50 * time.Millisecond // how long a measurement lets the bucket fill
-	maxRefill  = time.Second
-	longSample = 2 * time.Second // long enough for a measurement however few rows it has
-	minCruise  = 300 * time.Millisecond
-	remeasure  = 3 * time.Second // between two measurements; else the rate is cut
-	cut        = 0.75
+	refill      = 50 * time.Millisecond // how long a measurement lets the bucket fill
+	maxRefill   = time.Second
+	longSample  = 2 * time.Second // long enough for a measurement however few rows it has
+	minCruise   = 300 * time.Millisecond
+	minLong     = time.Second
+	maxLong     = 5 * time.Second
+	remeasure   = 3 * time.Second // between two measurements; longer when they do not hold
+	maxTrust    = time.Minute
+	regrowAfter = time.Minute // batches that were found too large
+	cut         = 0.75
 
 	usualGain      = 0.02 // how far above the rate cruise paces
 	knownFirstGain = 0.04 // a known rate, until the first throttle: uses up what the bucket had saved
@@ -30,7 +35,11 @@ const (
 	maxGain        = 1.0
 	guessGain      = 0.1 // from here on a throttle says more about the reach than about the rate
 	reserve        = 0.04
-	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain
+	addRows        = 2.0 // rows a second that cruise paces above the rate beside the gain, but
+	maxAdd         = 0.01
+	heldOfRow      = 0.0125 // of a row, times two for each refusal in a row of it
+	heldRows       = 0.1    // of a row, that a slow lane leaves
+	heldOfBatch    = 0.2    // of the largest batch, at most, when the bucket is known to be small
 
 	batchTime = 0.2  // seconds of the rate in a batch
 	fewRows   = 50.0 // a slow lane's batch, unless that is more than half a second's
@@ -44,16 +53,34 @@ type line struct {
 	rtt         float64 // seconds, smoothed; 0 before the first answer
 	throttledAt time.Time
 	measuredAt  time.Time
-	out         bool // the partition does not serve
-	young       bool // came out of a split and has not been throttled yet
+	trust       time.Duration // from one measurement to the next
+	sends       []send        // those that the server has not looked at yet, as far as answers tell
+	out         bool          // the partition does not serve
+	young       bool          // came out of a split and has not been throttled yet
 	probeAt     time.Time
 }
 
-func (l *line) answered(d time.Duration) {
+type send struct {
+	at    time.Time
+	units float64
+}
+
+func (l *line) answered(sent, now time.Time) {
+	d := now.Sub(sent).Seconds()
 	if l.rtt == 0 {
-		l.rtt = d.Seconds()
+		l.rtt = d
 	}
-	l.rtt += (d.Seconds() - l.rtt) / 8
+	l.rtt += (d - l.rtt) / 8
+	l.sends = slices.DeleteFunc(l.sends, func(s send) bool { return !s.at.After(sent) })
+}
+
+// behind is the units sent after the request that was answered last.
+func (l *line) behind() float64 {
+	sum := 0.0
+	for _, s := range l.sends {
+		sum += s.units
+	}
+	return sum
 }
 
 // ramp is how start and measure send: without a rate, by the clean answers.
@@ -92,20 +119,22 @@ type probe struct {
 	since time.Time
 	sent  float64 // units
 	quick int     // throttles that a known rate did not expect
+	alone int     // single rows refused in a row
 }
 
 // size is what is known of the batches that the server's bucket can hold.
 type size struct {
-	most  float64 // rows
-	deep  int     // throttles in a row that refused more than a quarter
-	taken float64 // rows accepted in the best of them
+	most   float64 // rows
+	before float64 // most before the trial; 0 is no trial
+	at     time.Time
 }
 
 // throttle is an answer that refused rows.
 type throttle struct {
 	now, met        time.Time
 	units, accepted float64
-	fresh           bool // the first answer after an outage
+	first           bool          // the first answer after an outage or a split
+	since           time.Duration // the gauge began
 }
 
 func (p *Pacer) baseGain() float64 {
@@ -118,8 +147,8 @@ func (p *Pacer) baseGain() float64 {
 // speed is the units a second at which credit grows.
 func (p *Pacer) speed() float64 {
 	v := p.rate * (1 + p.probe.gain)
-	if p.phase != inKnown {
-		v += min(addRows*p.perRow, 0.1*p.rate)
+	if p.phase != inKnown && !p.single() {
+		v += min(addRows*p.perRow, maxAdd*p.rate)
 	}
 	return v
 }
@@ -132,10 +161,18 @@ func (p *Pacer) batch() float64 {
 	return max(1, min(rows, p.size.most)) * p.perRow
 }
 
-// held is how much cruise leaves in the server's bucket after a throttle, in units: room for the jitter of the way.
+// held is how much cruise leaves in the server's bucket after a throttle, in units: room for the jitter of the way. What
+// is left and a batch together must fit into the bucket, else it overflows before every batch.
 func (p *Pacer) held() float64 {
-	return reserve * p.rate
+	held := max(reserve*p.rate, heldRows*p.perRow)
+	if p.size.most < maxRows {
+		held = min(held, heldOfBatch*p.size.most*p.perRow)
+	}
+	return held
 }
+
+// spoil notes that the bucket may have overflowed.
+func (p *Pacer) spoil() { p.gauge.whole, p.long.whole = false, false }
 
 func (p *Pacer) setRate(v float64) {
 	if math.IsNaN(v) {
@@ -157,14 +194,14 @@ func (p *Pacer) advance(now time.Time) {
 	if most := 1.5*p.batch() + p.held(); p.credit.level > most {
 		// No rows, no worker: the server's bucket may have overflowed.
 		p.credit.level = most
-		p.gauge.whole = false
+		p.spoil()
 	}
 }
 
 // reach reaches further up when nothing was throttled for a while. Only time in which the lane sent what it might counts:
 // a starved lane learns nothing, and must not come back with a rate that it dreamt up.
 func (p *Pacer) reach(now time.Time) {
-	hold := max(0.5, 1.5*reserve/p.probe.gain, 2*p.batch()/p.speed())
+	hold := max(0.5, 1.5*max(reserve, p.held()/p.rate)/p.probe.gain, 2*p.batch()/p.speed())
 	d := now.Sub(p.probe.since).Seconds()
 	if p.phase == inKnown || d < hold {
 		return
@@ -176,18 +213,26 @@ func (p *Pacer) reach(now time.Time) {
 	}
 	if p.probe.gain >= 0.25 {
 		p.setRate(p.rate * (1 + p.probe.gain))
-		p.gauge.whole = false
+		p.spoil()
+		p.regrow(now, 0)
 	}
 	p.probe.gain = min(2*p.probe.gain, maxGain)
-	p.size.most = min(1.25*p.size.most, maxRows)
+}
+
+// regrow allows larger batches again, now and then: a small bucket is found out anew, a mistaken one is not for ever.
+func (p *Pacer) regrow(now time.Time, after time.Duration) {
+	if p.size.before == 0 && p.size.most < maxRows && now.Sub(p.size.at) >= after {
+		p.size.most, p.size.at = min(1.25*p.size.most, maxRows), now
+	}
 }
 
 // clean takes an answer without a throttle. Only start and measure go by it.
 func (p *Pacer) clean(units float64) {
+	p.probe.alone = 0
 	switch p.phase {
 	case inStart:
 		p.ramp.clean += units / p.perRow
-		p.ramp.rows = max(p.ramp.rows, min(20000*p.line.rtt, maxRows))
+		p.ramp.rows = max(p.ramp.rows, min(2*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
 		if p.ramp.window >= slowWindow {
 			p.ramp.window = min(p.ramp.window+1, p.max)
 		} else if p.ramp.clean >= stepRows {
@@ -219,45 +264,87 @@ func (p *Pacer) measure(t throttle) {
 		from:   t.now.Add(pause),
 		pause:  pause,
 		window: 1,
-		rows:   min(max(measureRows, 5000*p.line.rtt), maxRows),
+		rows:   max(1, min(max(measureRows, 5000*p.line.rtt), maxRows)/max(1, p.perRow)),
 	}
 }
 
 // throttled takes the news that the bucket was empty at t.met.
 func (p *Pacer) throttled(t throttle) {
-	young := p.line.young
+	t.since = t.met.Sub(p.gauge.from)
+	t.first = t.first || p.line.young
 	p.line.young = false
-	since := t.met.Sub(p.gauge.from)
+	few := p.gauge.accepted < minSample*p.perRow
 	switch p.phase {
 	case inStart:
 		p.measure(t)
-		return
 	case inMeasure:
-		if since < refill*7/10 || p.gauge.accepted < minSample*p.perRow && since < longSample {
+		if t.since < refill*7/10 || few && t.since < longSample {
 			p.wait(t)
 			return
 		}
-		p.sample(since)
+		p.sample(t)
+		if few { // a slow lane is better begun too fast: throttles show that at once
+			p.setRate(p.rate + 0.5*p.perRow/t.since.Seconds())
+		}
+		p.cruise(t)
 	case inKnown:
-		if !young && !t.fresh && p.unexpected(since) {
-			p.phase = inCruise
+		switch {
+		case t.first || p.tries(t):
+			p.cruise(t)
+		case few && p.slow():
+			p.again(t)
+		case p.unexpected(t):
 			p.measure(t)
-			return
+		default:
+			p.tried(t.since >= minCruise)
+			p.cruise(t)
 		}
 	case inCruise:
-		switch deep := p.deep(t); {
-		case young || t.fresh: // an empty bucket is what a partition begins with: no news of its rate
-		case !deep && p.gauge.whole && since >= minCruise && p.probe.gain < guessGain && p.gauge.accepted >= minSample*p.perRow:
-			p.sample(since)
-		case !deep && p.patient(since):
-			p.again(t)
-			return
-		case t.now.Sub(p.line.measuredAt) >= remeasure:
-			p.measure(t)
-			return
-		default:
-			p.setRate(cut * p.rate)
-		}
+		p.refused(t, few)
+	}
+}
+
+// refused is throttled in cruise.
+func (p *Pacer) refused(t throttle, few bool) {
+	usual := p.probe.gain < guessGain
+	enough := t.since >= minCruise && p.gauge.whole && t.accepted+8*p.perRow >= 0.5*t.units
+	switch {
+	case t.first: // an empty bucket is what a partition begins with: no news of its rate
+	case p.tries(t):
+	case usual && enough && !few:
+		p.tried(true)
+		p.sample(t)
+		p.long.whole, p.line.trust = false, 0
+		p.regrow(t.now, regrowAfter)
+	case p.slow():
+		p.settle(t, few)
+		return
+	case t.now.Sub(p.line.measuredAt) >= max(remeasure, p.line.trust):
+		p.tried(false)
+		p.measure(t)
+		return
+	default:
+		p.tried(false)
+		p.correct(t)
+	}
+	p.cruise(t)
+}
+
+// slow reports whether a lane takes so few rows that a measurement needs seconds.
+func (p *Pacer) slow() bool { return p.rate < minSample*p.perRow }
+
+// settle corrects the rate of a slow lane. Counting a handful of rows says less than where the throttles begin.
+func (p *Pacer) settle(t throttle, few bool) {
+	switch {
+	case p.probe.gain > usualGain: // the gain before this one was too little, this one is too much
+		p.setRate(p.rate * (1 + 0.75*p.probe.gain))
+	case !few && t.since > 0 && p.gauge.whole:
+		p.sample(t)
+	case p.probe.alone >= 3: // even half a row's time later
+		p.setRate(0.9 * p.rate)
+	default:
+		p.again(t)
+		return
 	}
 	p.cruise(t)
 }
@@ -270,14 +357,27 @@ func (p *Pacer) wait(t throttle) {
 	p.ramp.window, p.ramp.clean = 1, 0
 }
 
-// sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
-func (p *Pacer) sample(since time.Duration) {
-	p.setRate((p.gauge.accepted + 0.5*p.perRow) / since.Seconds())
+// correct lowers the rate after a throttle that came too early to measure by. What was accepted over a longer time, with
+// throttles in between, is a fair rate even where a throttle does not mean that this partition's bucket is empty: a ceiling
+// for the whole table, or a quota for each second of the clock. There measurements do not hold, and become rare.
+func (p *Pacer) correct(t throttle) {
+	if t.now.Sub(p.line.measuredAt) < time.Second {
+		p.line.trust = min(2*max(p.line.trust, remeasure), maxTrust)
+	}
+	v := cut * p.rate
+	if d := t.met.Sub(p.long.from); p.long.whole && d >= minLong {
+		v = min(max(0.5*p.rate, p.long.accepted/d.Seconds()), p.rate)
+		p.long.whole = d < maxLong
+	}
+	p.setRate(v)
 }
 
-// patient reports whether a throttle of a slow lane came as expected but with too few rows for a measurement.
-func (p *Pacer) patient(since time.Duration) bool {
-	return p.gauge.whole && since >= minCruise && p.probe.gain < guessGain && p.gauge.accepted >= 0.5*p.rate*since.Seconds()
+// single reports whether the lane is so slow that it sends row by row.
+func (p *Pacer) single() bool { return p.batch() <= p.perRow }
+
+// sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
+func (p *Pacer) sample(t throttle) {
+	p.setRate((p.gauge.accepted + 0.5*p.perRow) / t.since.Seconds())
 }
 
 // again goes on in cruise without touching the rate or the gauge's beginning.
@@ -288,10 +388,10 @@ func (p *Pacer) again(t throttle) {
 }
 
 // unexpected reports whether a known rate has been refused so often that it is wrong.
-func (p *Pacer) unexpected(since time.Duration) bool {
-	low := p.gauge.whole && p.gauge.accepted+0.5*p.perRow < 0.97*p.rate*since.Seconds()
+func (p *Pacer) unexpected(t throttle) bool {
+	low := p.gauge.whole && p.gauge.accepted+0.5*p.perRow < 0.97*p.rate*t.since.Seconds()
 	switch {
-	case low || since < time.Second:
+	case low || t.since < time.Second:
 		p.probe.quick++
 	case p.gauge.whole:
 		p.probe.quick = 0
@@ -299,18 +399,22 @@ func (p *Pacer) unexpected(since time.Duration) bool {
 	return p.probe.quick >= 3
 }
 
-// deep reports whether the throttle refused so much that the batch, not the rate, may be too large for the bucket.
-func (p *Pacer) deep(t throttle) bool {
-	if t.units-t.accepted <= 0.25*t.units || p.probe.gain >= guessGain || t.units <= 2*p.perRow || t.accepted == 0 {
-		p.size.deep, p.size.taken = 0, 0
-		return t.accepted == 0 && t.units > 8*p.perRow
+// tries reports whether a throttle refused so much that the batch, not the rate, may be too large for the bucket: the rate
+// stays and smaller batches show which it was.
+func (p *Pacer) tries(t throttle) bool {
+	if p.size.before > 0 || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
+		return false
 	}
-	p.size.deep++
-	p.size.taken = max(p.size.taken, t.accepted/p.perRow)
-	if p.size.deep >= 2 {
-		p.size = size{most: max(1, math.Floor(0.75*p.size.taken))}
-	}
+	p.size = size{most: max(8, math.Floor(0.75*t.accepted/p.perRow)), before: p.size.most, at: t.now}
 	return true
+}
+
+// tried ends a trial of smaller batches. They stay if they gave a good measurement.
+func (p *Pacer) tried(good bool) {
+	if p.size.before > 0 && !good {
+		p.size.most = p.size.before
+	}
+	p.size.before = 0
 }
 
 // cruise begins anew at the moment the bucket was empty.
@@ -319,14 +423,23 @@ func (p *Pacer) cruise(t throttle) {
 		p.phase = inCruise
 	}
 	p.gauge.reset(t.met)
-	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick}
-	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held(), at: t.now}
+	if !p.long.whole {
+		p.long.reset(t.met)
+	}
+	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick, alone: p.probe.alone}
+	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.behind(), at: t.now}
+	if p.single() && t.accepted == 0 {
+		// The bucket lacked a part of a row only, and may not hold more than a row: to wait for a whole one would let it
+		// overflow.
+		p.probe.alone++
+		p.credit.level += max(0, p.held()+p.perRow*(1-heldOfRow*math.Pow(2, float64(min(p.probe.alone, 6)))))
+	}
 }
 
 // back takes up where an outage began. What was measured across it is void.
 func (p *Pacer) back(now time.Time) {
 	p.line.probeAt = time.Time{}
-	p.gauge.whole = false
+	p.spoil()
 	p.credit = credit{level: min(p.credit.level, 0), at: now}
 	p.probe.since, p.probe.sent = now, 0
 	if p.phase != inMeasure {

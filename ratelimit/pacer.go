@@ -39,7 +39,8 @@ type Pacer struct {
 
 	line   line
 	ramp   ramp
-	gauge  gauge
+	gauge  gauge // since the last throttle that counted
+	long   gauge // over several throttles
 	credit credit
 	probe  probe
 	size   size
@@ -112,6 +113,7 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 		return
 	}
 	p.probe.sent += units
+	p.line.sends = append(p.line.sends, send{now, units})
 	if p.phase == inCruise || p.phase == inKnown {
 		p.advance(now)
 		p.credit.level = max(p.credit.level-units, -maxDebt*p.speed())
@@ -128,13 +130,14 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	accepted = min(accepted, units)
 	sent = earlier(sent, now)
 	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
-	p.line.answered(now.Sub(sent))
+	p.line.answered(sent, now)
 	returned := p.line.out
 	p.line.out = false
 	if returned {
 		p.back(now)
 	}
 	p.gauge.add(met, accepted)
+	p.long.add(met, accepted)
 	if accepted >= units*(1-1e-9) {
 		p.clean(units)
 		return
@@ -143,14 +146,14 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		return // refused by the bucket that the last throttle already told of
 	}
 	p.line.throttledAt = now
-	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, fresh: returned})
+	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, first: returned})
 }
 
 // Unavailable says that the partition did not serve: the time until the next accepted answer is no sample. Until then Next
 // allows one request at a time, every 50 to 150 ms.
 func (p *Pacer) Unavailable(now time.Time) {
 	p.open(now, p.perRow)
-	p.gauge.whole = false
+	p.spoil()
 	p.line.out = true
 	p.line.probeAt = now.Add(probeEvery/2 + time.Duration(p.random()*float64(probeEvery)))
 }
@@ -200,6 +203,7 @@ func (p *Pacer) open(now time.Time, perRow float64) {
 	}
 	p.credit.at, p.probe.since = now, now
 	if p.rate == 0 {
+		p.ramp.rows = max(1, startRows/max(1, p.perRow))
 		p.ramp.from = now.Add(time.Duration(p.random() * float64(spread)))
 	} else if !p.line.young {
 		p.credit.level = -p.random() * spread.Seconds() * p.rate

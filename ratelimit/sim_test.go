@@ -257,13 +257,15 @@ func (w *world) dispatch() {
 		var wait time.Duration
 		finished := false
 		w.locked(func() {
-			next, wait = w.pick()
-			finished = w.acceptedRows == w.c.rows || w.c.stop > 0 && time.Since(w.began) >= w.c.stop
+			wait = time.Second
+			if finished = w.acceptedRows == w.c.rows || w.c.stop > 0 && time.Since(w.began) >= w.c.stop; !finished {
+				next, wait = w.pick()
+			}
 		})
 		if finished && w.free == w.c.workers {
 			return
 		}
-		if next.lane != nil && !finished {
+		if next.lane != nil {
 			w.jobs <- next
 			continue
 		}
