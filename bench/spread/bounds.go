@@ -48,8 +48,8 @@ func compareKeys(a, b table.Value) int {
 func (s *sample) cuts(n int) (bounds []table.Value, parts []int) {
 	slices.SortFunc(s.values, compareKeys)
 	all, last := len(s.values), 0
-	for i := 1; i < n && all > 0; i++ {
-		ideal := int(int64(all) * int64(i) / int64(n))
+	for left := n; left > 1 && last < all; left-- {
+		ideal := last + (all-last)/left // of what is left: a heavy value must not cost its neighbours their partitions
 		low, _ := slices.BinarySearchFunc(s.values, s.values[ideal], compareKeys)
 		high := low
 		for high < all && compareKeys(s.values[high], s.values[low]) == 0 {
@@ -59,8 +59,8 @@ func (s *sample) cuts(n int) (bounds []table.Value, parts []int) {
 		if low <= last || ideal-low > high-ideal {
 			at = high
 		}
-		if at <= last || at >= all {
-			continue
+		if at >= all {
+			break
 		}
 		bounds, parts = append(bounds, s.values[at]), append(parts, at-last)
 		last = at

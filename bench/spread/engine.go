@@ -93,10 +93,12 @@ func (e *engine) parse(line string) error {
 	return nil
 }
 
-// close ends the engine; what it holds is not needed any more.
+// close ends the engine; what it holds is not needed any more. Closing twice does nothing.
 func (e *engine) close() {
-	e.cmd.Process.Kill() // it may have ended with ctx
-	e.cmd.Wait()
+	if e.cmd != nil {
+		e.cmd.Process.Kill() // it may have ended with ctx
+		e.cmd.Wait()
+	}
 	e.http.CloseIdleConnections()
 }
 

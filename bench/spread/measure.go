@@ -10,6 +10,7 @@ import (
 type Scenario struct {
 	Name    string  `json:"name"`
 	Error   string  `json:"error,omitempty"` // what ended the load early
+	StartMS float64 `json:"start_ms"`        // of the loader, Unix
 	Seconds float64 `json:"seconds"`         // from the start of the loader to its end
 	Stopped bool    `json:"stopped"`         // by the time limit of baselines, before all rows were written
 	counts
@@ -18,13 +19,14 @@ type Scenario struct {
 	Lost     int64 `json:"lost"`      // rows missing in the table, or that the SDK gave up on
 
 	CapacityShare  float64 `json:"capacity_share"`
-	ThrottledShare float64 `json:"throttled_share"` // of RowsSent
-	BatchFill      float64 `json:"batch_fill"`      // RowsSent in a request, of 200
+	ShareWithBurst float64 `json:"capacity_share_with_burst,omitempty"` // uneven: of what idle buckets had saved up, too
+	ThrottledShare float64 `json:"throttled_share"`                     // of RowsSent
+	BatchFill      float64 `json:"batch_fill"`                          // RowsSent in a request, of 200
 
 	LastLaneSeconds    float64     `json:"last_lane_seconds"`        // until the last partition had a row; 0 when one never had
 	ShareFromLastLane  float64     `json:"share_from_last_lane"`     // capacity share of the time after that
 	MakespanSeconds    float64     `json:"makespan_seconds"`         // from the start to the last row's acknowledgement
-	IdealSeconds       float64     `json:"ideal_seconds,omitempty"`  // the slowest partition's rows at its capacity, without splits
+	IdealSeconds       float64     `json:"ideal_seconds,omitempty"`  // see measuring.ideal
 	MakespanShare      float64     `json:"makespan_share,omitempty"` // Ideal of Makespan
 	PeakRSSBytes       int64       `json:"peak_rss_bytes,omitempty"` // of the loader; the SDK's baselines share a process with the bench
 	Verified           string      `json:"verified,omitempty"`
@@ -47,7 +49,7 @@ type Partition struct {
 	SinceMS   float64         `json:"since_ms"`           // it serves
 	EndedMS   *float64        `json:"ended_ms,omitempty"` // it was split
 	Share     float64         `json:"share"`              // of its capacity while it had rows, or during the whole load
-	PerSecond []int64         `json:"per_second"`         // units in each second of the clock, the first the one of the start
+	PerSecond []int64         `json:"per_second"`         // units in each whole second of the clock, the first is the one in which the loader started
 }
 
 // measuring turns the engine's counts into shares.
@@ -64,6 +66,7 @@ func (m *measuring) fill(s *Scenario, lastLane float64) {
 	s.counts, s.Requests, s.RowsSent = st.counts, st.Requests, st.sent()
 	s.ThrottledShare = ratio(float64(st.Throttled), float64(s.RowsSent))
 	s.BatchFill = ratio(float64(s.RowsSent), float64(st.Requests)*batchRows)
+	s.StartMS = m.start
 	end := m.lastRow()
 	s.MakespanSeconds = max(0, end-m.start) / 1000
 	s.CapacityShare = m.share(end)
@@ -71,7 +74,9 @@ func (m *measuring) fill(s *Scenario, lastLane float64) {
 	if lastLane == 0 {
 		s.LastLaneSeconds = m.lastFirst()
 	}
-	if s.LastLaneSeconds > 0 {
+	if m.uneven {
+		s.ShareWithBurst = m.shareWithBurst()
+	} else if s.LastLaneSeconds > 0 {
 		s.ShareFromLastLane = m.shareFrom(m.start+s.LastLaneSeconds*1000, end)
 	}
 	for i := range st.Partitions {
@@ -79,15 +84,38 @@ func (m *measuring) fill(s *Scenario, lastLane float64) {
 	}
 }
 
-// ideal is what the slowest partition would take for the rows that it got. It means nothing before all are written, or
-// where partitions came and went.
-func (m *measuring) ideal(s *Scenario) {
+// ideal is the time in which a perfect loader would be done: the slowest partition's rows at its capacity; where
+// partitions split, the rows of all at the capacity of all that served, as where the rows belong changes. It means
+// nothing before all are written.
+func (m *measuring) ideal(s *Scenario, splits bool) {
 	for _, p := range m.stats.Partitions {
 		if p.Capacity > 0 {
 			s.IdealSeconds = max(s.IdealSeconds, float64(p.Units)/p.Capacity)
 		}
 	}
+	if splits {
+		s.IdealSeconds = m.timeFor(float64(m.stats.Units))
+	}
 	s.MakespanShare = ratio(s.IdealSeconds, s.MakespanSeconds)
+}
+
+// timeFor is how many seconds after the start all partitions together could have taken the units, by halving: at most
+// the time that the load took.
+func (m *measuring) timeFor(units float64) float64 {
+	low, high := 0.0, m.lastRow()-m.start
+	for range 60 {
+		middle := (low + high) / 2
+		var capacity float64
+		for _, p := range m.stats.Partitions {
+			capacity += p.Capacity * p.overlap(m.start, m.start+middle) / 1000
+		}
+		if capacity < units {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high / 1000
 }
 
 func ratio(a, b float64) float64 {
@@ -123,6 +151,24 @@ func (m *measuring) share(end float64) float64 {
 	return ratio(units, capacity)
 }
 
+// burstMS is how much capacity a partition without rows saves up, the engine's default.
+const burstMS = 1000
+
+// shareWithBurst is the share for uneven partitions against what they could really have taken: beside what flowed in
+// between their first and last row, what they had saved up before.
+func (m *measuring) shareWithBurst() float64 {
+	var units, capacity float64
+	for _, p := range m.stats.Partitions {
+		if p.FirstMS == nil || p.LastMS == nil {
+			continue
+		}
+		units += float64(p.Units)
+		saved := min(burstMS, max(0, *p.FirstMS-p.SinceMS))
+		capacity += p.Capacity * (*p.LastMS - *p.FirstMS + saved) / 1000
+	}
+	return ratio(units, capacity)
+}
+
 // lastFirst is when the last partition had its first row accepted, in seconds from the start; 0 when one had none.
 func (m *measuring) lastFirst() (seconds float64) {
 	for _, p := range m.stats.Partitions {
@@ -138,13 +184,15 @@ func (m *measuring) lastFirst() (seconds float64) {
 }
 
 // shareFrom is the share of what the present and past partitions could take between two times. The engine counts by
-// seconds of its clock; of the one in which from lies, the part after it is taken.
+// seconds of its clock; of the one in which from lies, the part after it is taken, as if rows had come evenly since the
+// start.
 func (m *measuring) shareFrom(from, end float64) float64 {
 	var units, capacity float64
 	for _, p := range m.stats.Partitions {
 		for _, s := range p.Seconds {
-			begin := float64(s.Unix) * 1000
-			units += float64(s.Units) * min(1, max(0, (begin+1000-from)/1000))
+			next := float64(s.Unix+1) * 1000
+			begin := max(next-1000, m.start, p.SinceMS)
+			units += float64(s.Units) * min(1, max(0, ratio(next-from, next-begin)))
 		}
 		capacity += p.Capacity * p.overlap(from, end) / 1000
 	}

@@ -227,8 +227,8 @@ func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) 
 		m.end = unixMS(end.ended)
 	}
 	m.fill(s, 0)
-	if !end.stopped && r.Table.Splits == 0 {
-		m.ideal(s)
+	if !end.stopped {
+		m.ideal(s, r.Table.Splits > 0)
 	}
 	return m, nil
 }
@@ -258,9 +258,7 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 	}
 	m := &measuring{stats: stats, uneven: r.Table.uneven(), start: unixMS(l.started)}
 	m.fill(s, l.summary.LastLaneSeconds)
-	if r.Table.Splits == 0 {
-		m.ideal(s)
-	}
+	m.ideal(s, r.Table.Splits > 0)
 	r.say("%s: comparing the table with the file", s.Name)
 	if s.Comparison, err = r.compare(ctx, e); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -84,11 +85,14 @@ func (p *printer) about(s *Scenario) {
 	if s.Verified != "" {
 		p.printf("  %s\n", s.Verified)
 	}
-	if s.LastLaneSeconds > 0 {
+	if s.ShareWithBurst > 0 {
+		p.printf("  capacity share %.4f if what partitions had saved up before their first row counts too\n", s.ShareWithBurst)
+	}
+	if s.ShareFromLastLane > 0 {
 		p.printf("  capacity share %.4f from %.2f s on, when the last partition had a row\n", s.ShareFromLastLane, s.LastLaneSeconds)
 	}
 	if s.IdealSeconds > 0 {
-		p.printf("  last row after %.2f s; the slowest partition alone needs %.2f s (%.4f)\n", s.MakespanSeconds, s.IdealSeconds, s.MakespanShare)
+		p.printf("  last row after %.2f s; the partitions would allow %.2f s (%.4f)\n", s.MakespanSeconds, s.IdealSeconds, s.MakespanShare)
 	}
 	if len(s.Splits) > 0 {
 		p.splits(s.Splits)
@@ -129,7 +133,7 @@ func (p *printer) bars(s *Scenario) {
 	}
 	for i := range present[:min(len(present), barLines)] {
 		part := &present[i]
-		p.printf("  %-*s %s %.4f\n", min(width, 24), cut(keyText(part.From), 24), bar(part, s.MakespanSeconds), part.Share)
+		p.printf("  %-*s %s %.4f\n", min(width, 24), cut(keyText(part.From), 24), bar(part, s.StartMS, s.MakespanSeconds), part.Share)
 	}
 	if more := len(present) - barLines; more > 0 {
 		p.printf("  … and %d more\n", more)
@@ -147,11 +151,12 @@ func cut(text string, most int) string {
 	return text
 }
 
-// bar is a partition's units over the seconds of a load, a column for each second, or for several when there are more
-// than barColumns. A full block is the capacity, a blank no row at all. The first and the last second of the clock are
-// usually not whole, so they look lower than they are.
-func bar(p *Partition, seconds float64) string {
-	n := max(len(p.PerSecond), int(seconds)+1)
+// bar is a partition's units over the seconds of the clock, a column for each, or for several when there are more than
+// barColumns. A full block is the capacity of the time that the load was under way in, a blank no row at all.
+func bar(p *Partition, startMS, seconds float64) string {
+	start := math.Mod(startMS/1000, 1) // seconds before it in the first column are not the load's
+	end := start + seconds
+	n := max(len(p.PerSecond), int(math.Ceil(end)))
 	each := (n + barColumns - 1) / barColumns
 	var b strings.Builder
 	for at := 0; at < n; at += each {
@@ -159,14 +164,18 @@ func bar(p *Partition, seconds float64) string {
 		for i := at; i < min(at+each, len(p.PerSecond)); i++ {
 			units += p.PerSecond[i]
 		}
-		b.WriteRune(block(float64(units), p.Capacity*float64(min(each, n-at))))
+		covered := min(end, float64(at+each)) - max(start, float64(at))
+		b.WriteRune(block(float64(units), p.Capacity*covered))
 	}
 	return b.String()
 }
 
 func block(units, capacity float64) rune {
-	if units <= 0 || capacity <= 0 {
+	if units <= 0 {
 		return ' '
 	}
-	return blocks[min(len(blocks)-1, int(units/capacity*float64(len(blocks))))]
+	if capacity <= 0 {
+		return blocks[len(blocks)-1]
+	}
+	return blocks[int(min(float64(len(blocks)-1), units/capacity*float64(len(blocks))))]
 }

@@ -68,6 +68,8 @@ var testArrows = map[string][]string{
 	"writer":   {"engine/server", "engine/faults", "encode"},
 	"e2e":      {"engine/server", "engine/faults", "bench"},
 
+	"bench/spread": {"engine/server"},
+
 	"partitioner": {"shuffle"},
 }
 
