@@ -85,10 +85,10 @@ func repeatText(ts *testscript.TestScript, neg bool, args []string) {
 
 // serveStore runs `tsimport serve` on a store until the script ends and sets TABLESTORE_* for the commands that follow.
 func serveStore(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: serve STORE")
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: serve STORE [flag…]")
 	}
-	s, err := launch("--store", ts.MkAbs(args[0]))
+	s, err := launch(append([]string{"--store", ts.MkAbs(args[0])}, args[1:]...)...)
 	ts.Check(err)
 	ts.Defer(func() {
 		if err := s.terminate(); err != nil {

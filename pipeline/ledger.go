@@ -181,8 +181,10 @@ func (d *dispatcher) rangeOf(i int) string {
 	if v, ok := d.partitions.LowerValue(i); ok {
 		from = showKey(v)
 	}
-	if v, ok := d.partitions.LowerValue(i + 1); ok {
-		to = showKey(v)
+	if i+1 < d.partitions.Len() {
+		if v, ok := d.partitions.LowerValue(i + 1); ok {
+			to = showKey(v)
+		}
 	}
 	return from + " to " + to
 }

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -112,7 +113,11 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 	if !(units > 0) || math.IsInf(units, 1) {
 		return
 	}
+	units = min(units, maxUnits)
 	p.probe.sent += units
+	if len(p.line.sends) > 2*p.max { // requests of which no answer told, after time-outs
+		p.line.sends = slices.Delete(p.line.sends, 0, p.max)
+	}
 	p.line.sends = append(p.line.sends, send{now, units})
 	if p.phase == inCruise || p.phase == inKnown {
 		p.advance(now)
@@ -127,6 +132,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	if !(units > 0) || !(accepted >= 0) || math.IsInf(units, 1) {
 		return
 	}
+	units = min(units, maxUnits)
 	accepted = min(accepted, units)
 	sent = earlier(sent, now)
 	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
@@ -196,7 +202,7 @@ func (p *Pacer) State() string {
 // open begins the clock at the first call of any kind, and takes the mean row.
 func (p *Pacer) open(now time.Time, perRow float64) {
 	if perRow > 0 && !math.IsInf(perRow, 1) {
-		p.perRow = perRow
+		p.perRow = min(max(perRow, minPerRow), maxUnits)
 	}
 	if !p.credit.at.IsZero() {
 		return

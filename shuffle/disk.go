@@ -9,8 +9,12 @@ import (
 )
 
 // frame is a run of a lane's rows on its way to disk, on disk, or on its way back.
+//
+// A frame goes to the end of its lane, so all rows that are behind it came after all of its rows: among items of several
+// lanes it belongs where its last row does. By its first row it could come in front of a row of another lane, with which it
+// is joined later, that a row of the same key in it must follow.
 type frame struct {
-	seq    uint64
+	seq    uint64 // of the last row
 	parts  []part
 	rows   int
 	bytes  int64 // raw
@@ -23,6 +27,7 @@ type frame struct {
 
 // part is the rows of one split in a frame.
 type part struct {
+	seq   uint64
 	split *table.Split
 	rows  int
 }
@@ -138,13 +143,13 @@ func (s *Lanes) write(l *Lane, size int64) *Job {
 		return nil
 	}
 	f := j.frame
-	f.seq = j.items[0].seq
 	for _, i := range j.items {
 		rows := i.indices()
 		i.frame = f
 		j.rows = append(j.rows, rows)
-		f.parts = append(f.parts, part{split: i.block.Split, rows: len(rows)})
+		f.parts = append(f.parts, part{seq: i.seq, split: i.block.Split, rows: len(rows)})
 		f.rows += len(rows)
+		f.seq = max(f.seq, i.seq)
 	}
 	s.writing += j.bytes
 	return j
@@ -265,9 +270,9 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 	f := j.frame
 	byLane := map[int][]*item{} // of a shared frame
 	var all []*item
-	for _, b := range j.blocks {
+	for n, b := range j.blocks {
 		s.hold(b)
-		i := &item{seq: f.seq, block: b, bytes: int64(b.Bytes())}
+		i := &item{seq: f.parts[n].seq, block: b, bytes: int64(b.Bytes())}
 		if !f.shared {
 			all = append(all, i)
 			continue

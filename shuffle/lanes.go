@@ -156,6 +156,11 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 	// Where lanes were joined their rows come in the order in which they were read.
 	slices.SortStableFunc(all, func(a, b queued) int { return cmp.Compare(a.seq, b.seq) })
 	items := make([][]*item, n)
+	type place struct {
+		lane  int
+		frame *frame
+	}
+	waits := map[place]bool{} // lanes that were joined may have shared a frame
 	for _, q := range all {
 		if q.block != nil {
 			if q.frame != nil {
@@ -168,9 +173,10 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 		}
 		q.frame.shared = true
 		for _, to := range over(q.old) {
-			if end := len(items[to]); end > 0 && items[to][end-1].frame == q.frame {
-				continue // two lanes that were joined shared it
+			if waits[place{to, q.frame}] {
+				continue
 			}
+			waits[place{to, q.frame}] = true
 			items[to] = append(items[to], &item{seq: q.seq, frame: q.frame})
 		}
 	}

@@ -18,21 +18,21 @@ import (
 	"tsimport/table"
 )
 
-func loadCommand(interrupts *interrupts) *cli.Command {
+func loadCommand(interrupts *interrupts, show *display) *cli.Command {
 	return &cli.Command{
 		Name:      "load",
 		Usage:     "load CSV, JSON-lines and Parquet files into a table",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
 			"Every record is written, rejected with its reason, or superseded by a later record with the same key.\n" +
-			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files.",
+			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files." + signalHelp(),
 		Flags:  loadFlags(),
-		Action: func(c *cli.Context) error { return load(c, interrupts) },
+		Action: func(c *cli.Context) error { return load(c, interrupts, show) },
 	}
 }
 
 func loadFlags() []cli.Flag {
-	return append(append(targetFlags(), readFlags()...), []cli.Flag{
+	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
 		textsFlag("pk", "primary-key column `NAME[:TYPE]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample)"),
@@ -55,7 +55,6 @@ func loadFlags() []cli.Flag {
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
 
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything, write nothing"},
-		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight", Value: pipeline.DefaultConcurrency},
 		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a share counts from 1,000 rows on; -1 never", Value: "100"},
 		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long, as 30s or 15m", Value: pipeline.DefaultRetryFor},
 		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, as 90s or 2m; 0s is twice --request-timeout"},
@@ -64,21 +63,28 @@ func loadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for summary and rejects (default ./tsimport-runs/<time>-<table>)"},
 		&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
 	}...)
+	return append(flags, rateFlags()...)
 }
 
-func load(c *cli.Context, interrupts *interrupts) (err error) {
+func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	cfg, err := loadConfig(c)
 	if err != nil {
 		return err
 	}
-	stdout, stderr := c.App.Writer, c.App.ErrWriter
 	noSync, err := parseSync(c.String("sync"))
 	if err != nil {
 		return err
 	}
-	t, err := openTarget(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}, stderr)
+	cfg.Monitor = pipeline.NewMonitor()
+	defer onStateSignals(cfg.Monitor, show)()
+	stopStatus, err := serveStatus(c, cfg.Monitor, show)
+	if err != nil {
+		return err
+	}
+	defer stopStatus()
+	t, err := openTarget(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}, show)
 	if err != nil {
 		return err
 	}
@@ -98,7 +104,12 @@ func load(c *cli.Context, interrupts *interrupts) (err error) {
 	cfg.Target.Absent = t.missing
 	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
 
-	screen := newScreen(c, stderr)
+	limitMemory(cfg.Limits.Memory, t.embedded)
+	if text := orderWarning(&cfg.Write); text != "" {
+		say(c, show, "warning: %s", text)
+	}
+
+	screen := newScreen(c, show, cfg.Monitor)
 	cfg.Progress = &screen.progress
 	cfg.OnPlan = screen.plan
 	cfg.Drain = interrupts.drain
@@ -112,7 +123,7 @@ func load(c *cli.Context, interrupts *interrupts) (err error) {
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
 		if jsonErr == nil {
-			_, jsonErr = fmt.Fprintf(stdout, "%s\n", text)
+			_, jsonErr = fmt.Fprintf(c.App.Writer, "%s\n", text)
 		}
 		if err == nil && jsonErr != nil {
 			err = fmt.Errorf("print summary: %w", jsonErr)
@@ -169,6 +180,7 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		func() (err error) { cfg.Read, err = parseRead(c); return },
 		func() (err error) { cfg.Columns, err = parseColumns(c); return },
 		func() error { return parseWrite(c, &cfg.Write) },
+		func() error { return parseRates(c, &cfg) },
 	} {
 		if err := parse(); err != nil {
 			return cfg, usagef("%v", err)

@@ -25,14 +25,15 @@ func main() {
 func run(args []string, stdout, stderr io.Writer) int {
 	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitPipe.
 	signal.Ignore(syscall.SIGPIPE)
-	interrupts := newInterrupts(stderr)
+	show := newDisplay(stderr)
+	interrupts := newInterrupts(show)
 	defer interrupts.close()
-	app := newApp(stdout, stderr, interrupts)
+	app := newApp(stdout, show, interrupts)
 	args, err := flagsFirst(app, args)
 	if err == nil {
 		err = app.RunContext(interrupts.hard, args)
 	}
-	return exitCode(stderr, err)
+	return exitCode(show, err)
 }
 
 // exitPipe is what a process that SIGPIPE ends has as its exit code: the reader of the output has seen enough.
@@ -78,7 +79,7 @@ func exitCode(stderr io.Writer, err error) int {
 	return code
 }
 
-func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
+func newApp(stdout io.Writer, show *display, interrupts *interrupts) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // its usual -v would be taken for --verbose
 	app := &cli.App{
 		Name:    "tsimport",
@@ -89,7 +90,7 @@ func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
 			"Exit codes: 0 all rows written, 1 failed, 2 bad usage or configuration, 3 finished with rejected rows,\n" +
 			"4 stopped by the error limit, 130/143 interrupted.",
 		Writer:                    stdout,
-		ErrWriter:                 stderr,
+		ErrWriter:                 show,
 		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
 		ExitErrHandler:            func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
@@ -99,7 +100,7 @@ func newApp(stdout, stderr io.Writer, interrupts *interrupts) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts), inspectCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(),
+			loadCommand(interrupts, show), inspectCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(),
 		},
 	}
 	setUsageErrors(app)

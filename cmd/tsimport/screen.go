@@ -2,17 +2,13 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"tsimport/pipeline"
 	"tsimport/runfolder"
@@ -20,10 +16,10 @@ import (
 
 // screen shows a load to the user, on stderr.
 type screen struct {
-	w        io.Writer
+	w        *display
+	load     stateSource
 	quiet    bool
 	verbose  bool
-	terminal bool
 	progress pipeline.Progress
 	again    string // what to know before loading again
 	existed  bool   // the table
@@ -32,13 +28,10 @@ type screen struct {
 	stopped  sync.WaitGroup
 }
 
-func newScreen(c *cli.Context, w io.Writer) *screen {
-	s := &screen{w: w, quiet: c.Bool("quiet"), verbose: c.Bool("verbose"), start: time.Now(), stopping: make(chan struct{})}
+func newScreen(c *cli.Context, w *display, load stateSource) *screen {
+	s := &screen{w: w, load: load, quiet: c.Bool("quiet"), verbose: c.Bool("verbose"), start: time.Now(), stopping: make(chan struct{})}
 	if c.String("mode") == "put" && c.String("condition") == "ignore" {
 		s.again = ": rows that are there already are written once more, with the same values"
-	}
-	if f, ok := w.(*os.File); ok {
-		s.terminal = term.IsTerminal(int(f.Fd()))
 	}
 	return s
 }
@@ -90,88 +83,6 @@ func schemaText(p *pipeline.Plan, all bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// watch shows progress until the load ends: a bar on a terminal, else a line every few seconds.
-func (s *screen) watch() {
-	defer s.stopped.Done()
-	interval := 5 * time.Second
-	if s.verbose {
-		interval = time.Second
-	}
-	show := func() { s.line("%s", s.progressText()) }
-	if s.terminal {
-		interval = 200 * time.Millisecond
-		bar := s.newBar()
-		show = func() { s.moveBar(bar) }
-		defer func() { _ = bar.Clear() }()
-	}
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			show()
-		case <-s.stopping:
-			return
-		}
-	}
-}
-
-func (s *screen) newBar() *progressbar.ProgressBar {
-	return progressbar.NewOptions64(s.progress.BytesTotal.Load(),
-		progressbar.OptionSetWriter(s.w), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
-		progressbar.OptionSetWidth(20), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-}
-
-func (s *screen) moveBar(bar *progressbar.ProgressBar) {
-	bar.Describe(s.counts())
-	// A bar that is full clears itself, but rows are still being written then.
-	read := s.progress.BytesRead.Load()
-	if total := s.progress.BytesTotal.Load(); total > 0 {
-		read = min(read, total-1)
-	}
-	_ = bar.Set64(read)
-}
-
-func (s *screen) counts() string {
-	p := &s.progress
-	rate := float64(p.Written.Load()) / time.Since(s.start).Seconds()
-	text := fmt.Sprintf("%s rows, %s rows/s", grouped(p.Written.Load()), grouped(int64(rate)))
-	if n := p.Rejected.Load(); n > 0 {
-		text += fmt.Sprintf(", %s rejected", grouped(n))
-	}
-	if n := p.Throttled.Load(); n > 0 {
-		text += fmt.Sprintf(", %s throttled", grouped(n))
-	}
-	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
-		text += fmt.Sprintf(", trying again: %.100s", trouble)
-	}
-	if wait := time.Until(time.UnixMilli(p.Settling.Load())); wait > 0 {
-		text += fmt.Sprintf(", waiting up to %v for requests without an answer", round(wait))
-	}
-	return text
-}
-
-func (s *screen) progressText() string {
-	p := &s.progress
-	text := s.counts()
-	read, total := p.BytesRead.Load(), p.BytesTotal.Load()
-	text += fmt.Sprintf(", %s read", byteText(read))
-	if total > 0 {
-		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
-		if read > 0 && read < total {
-			left := time.Duration(float64(time.Since(s.start)) * float64(total-read) / float64(read))
-			text += fmt.Sprintf(", about %v left", round(left))
-		}
-	}
-	return text
-}
-
-// stop ends the progress display.
-func (s *screen) stop() {
-	close(s.stopping)
-	s.stopped.Wait()
-}
-
 // report shows how the load ended and what to do next.
 func (s *screen) report(r *pipeline.Report, look string) {
 	counts := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", grouped(r.Read), grouped(r.Written), grouped(r.Rejected), grouped(r.Superseded))
@@ -184,6 +95,9 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	} else {
 		s.line("%s: %s in %v (%s rows/s, %s sent in %s requests)", r.State, counts, elapsed,
 			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), grouped(r.Requests))
+	}
+	for _, text := range spreadNotes(r) {
+		s.line("%s", text)
 	}
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
 		made := ""
@@ -208,6 +122,42 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("look at the rows: %s", look)
 	}
 	s.line("summary: %s", filepath.Join(r.RunDir, runfolder.SummaryFile))
+}
+
+// throttledMuch is the share of rows sent that were refused for capacity from which on it is worth a word: some are, for
+// how else would a lane find out its rate.
+const throttledMuch = 0.02
+
+// spreadNotes are sentences about how the rows were spread over partitions, memory and disk; those that matter.
+func spreadNotes(r *pipeline.Report) (notes []string) {
+	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
+	for _, h := range r.HotKeys {
+		add("hot spot: %s %s has %.0f%% of the rows; one partition-key value is never split", h.Column, h.Value, h.Share*100)
+	}
+	if r.Partitions > 1 {
+		recut := ""
+		if r.Recuts > 0 {
+			recut = fmt.Sprintf(", their bounds changed %s", times(r.Recuts))
+		}
+		add("written to %d partitions, the last of them begun after %v%s", r.Partitions, round(time.Duration(r.LastLaneSeconds*float64(time.Second))), recut)
+	}
+	if r.SpilledRows > 0 {
+		add("memory was full: %s rows waited on disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
+	}
+	if r.SpillError != "" {
+		add("warning: rows could not be put on disk, so reading waited for memory: %s; see --temp-dir, --temp-max and --memory", r.SpillError)
+	}
+	if r.RowsSent > 0 && float64(r.Throttled) > throttledMuch*float64(r.RowsSent) {
+		add("%.0f%% of the rows sent were refused for capacity and sent again", 100*float64(r.Throttled)/float64(r.RowsSent))
+	}
+	return notes
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return grouped(n) + " times"
 }
 
 // retryCommand loads corrected rejects with the types of this load: a sample of the rejects alone may show others.

@@ -18,13 +18,14 @@ func serveCommand() *cli.Command {
 		Name:  "serve",
 		Usage: "serve an embedded store over HTTP, for any Tablestore SDK",
 		Description: "Prints one line when it is ready: url=… instance=… access_key_id=… access_key_secret=…\n" +
-			"Stops on SIGINT or SIGTERM, after the requests under way.",
-		Flags: []cli.Flag{
+			"Stops on SIGINT or SIGTERM, after the requests under way.\n" +
+			"The simulation's flags apply to every table; docs/engine.md describes them and the admin API under /_engine/.",
+		Flags: append(simulationFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, made if missing", Value: defaultStore},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none", Value: "always"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-		},
+		}...),
 		Action: serve,
 	}
 }
@@ -46,7 +47,15 @@ func serve(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := server.Open(c.String("store"), server.Options{NoSync: noSync})
+	simulated, err := simulation(c)
+	if err != nil {
+		return err
+	}
+	plan, err := faultPlan(c)
+	if err != nil {
+		return err
+	}
+	store, err := server.Open(c.String("store"), server.Options{NoSync: noSync, Simulation: simulated, Faults: plan})
 	if err != nil {
 		return err
 	}
@@ -60,6 +69,9 @@ func serve(c *cli.Context) (err error) {
 	}
 	if noSync {
 		say(c, c.App.ErrWriter, "warning: --sync none: a crash of the machine loses acknowledged rows")
+	}
+	if simulated != nil || plan != nil {
+		say(c, c.App.ErrWriter, "simulating partitions, capacity or faults, as the flags say; /_engine/stats has the counts")
 	}
 	web := &http.Server{
 		Handler: store, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,

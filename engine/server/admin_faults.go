@@ -62,7 +62,6 @@ func (s *Server) adminSetFaults(_ context.Context, _ string, body []byte) (any, 
 		return nil, err
 	}
 	s.SetFaults(p)
-	s.faultsSet.Store(nil)
 	if p != nil {
 		s.faultsSet.Store(&j)
 	}

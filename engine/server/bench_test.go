@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/sim"
 )
 
 // recorder keeps the last request's body.
@@ -103,4 +105,17 @@ func BenchmarkBatchDecode(b *testing.B) {
 		c.release()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/200, "ns/row")
+}
+
+func BenchmarkSimulatedBatchPut(b *testing.B) {
+	s := open(b, Options{NoSync: true})
+	createTable(b, inProcess(s), "t", 1)
+	body := batchBody(b, s, false)
+	if err := s.Sim().Simulate("", Simulation{Config: sim.Config{PartitionUnits: 1e9}}); err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Sim().Split(testContext, "t", Cut{Even: 32}); err != nil {
+		b.Fatal(err)
+	}
+	benchmarkBatch(b, s, body)
 }

@@ -88,7 +88,10 @@ func newServer(st *store.Store, o Options) *Server {
 }
 
 // SetFaults replaces the plan of faults; nil is none.
-func (s *Server) SetFaults(p *faults.Plan) { s.plan.Store(p) }
+func (s *Server) SetFaults(p *faults.Plan) {
+	s.plan.Store(p)
+	s.faultsSet.Store(nil)
+}
 
 // Faults is the present plan of faults, nil for none.
 func (s *Server) Faults() *faults.Plan { return s.plan.Load() }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -149,7 +151,6 @@ func TestDescribeTableGivesThePartitionsBounds(t *testing.T) {
 func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		must(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100}`, nil)
-		start := time.Now()
 		go c.BatchWriteRow(rowsOf("a"))
 		time.Sleep(49 * time.Millisecond)
 		synctest.Wait()
@@ -160,7 +161,7 @@ func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
 			t.Errorf("%d rows before half of the latency, %d after", before, after)
 		}
 		time.Sleep(time.Second)
-		start = time.Now()
+		start := time.Now()
 		if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || time.Since(start) != 100*time.Millisecond {
 			t.Errorf("took %v, %v", time.Since(start), err)
 		}
@@ -197,4 +198,75 @@ func TestTheRequestedCapacityIsWhatIsAccepted(t *testing.T) {
 			t.Errorf("%d rows in 3 s of 1000 units", got)
 		}
 	})
+}
+
+func TestSplitsWhileLoadingLoseAndInventNothing(t *testing.T) {
+	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{
+		PartitionUnits: 20_000, Latency: 200 * time.Microsecond, Jitter: 1, AutoSplit: sim.AutoSplit{Bytes: 5000, Unavailable: time.Millisecond},
+		Moves: sim.Moves{PerMinute: 6000, Unavailable: time.Millisecond},
+	}}})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	var accepted atomic.Int64
+	var loaders sync.WaitGroup
+	for g := range 4 {
+		loaders.Go(func() {
+			for i := range 50 {
+				keys := make([]string, 20)
+				for j := range keys {
+					keys[j] = fmt.Sprintf("%04d", (g*1000+i*20+j)*7919%10000)
+				}
+				r, err := inProcess(s).BatchWriteRow(rowsOf(keys...))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, row := range r.TableToRowsResult["t"] {
+					if row.IsSucceed {
+						accepted.Add(1)
+					}
+				}
+			}
+		})
+	}
+	for i := range 8 {
+		must(t, s, "POST", "/_engine/tables/t/split", fmt.Sprintf(`{"keys":["%d"],"unavailable_ms":1}`, i), nil)
+		raw(s, "DescribeTable", []byte("\x0a\x01t"), nil)
+		must(t, s, "GET", "/_engine/stats", "", nil)
+	}
+	loaders.Wait()
+	st := s.Sim().Stats()["t"]
+	if n := rowsIn(t, c); int64(n) != accepted.Load() || st.Rows != accepted.Load() {
+		t.Errorf("%d rows in the table, %d acknowledged, %d counted", n, accepted.Load(), st.Rows)
+	}
+	if sum := st.Rows + st.Throttled + st.Unavailable; sum != 4000 || accepted.Load() == 0 || st.Unavailable == 0 {
+		t.Errorf("%+v of 4000 rows", st.Count)
+	}
+}
+
+func TestARowTheTableRefusesIsCountedAsFailed(t *testing.T) {
+	s := open(t, Options{Simulation: &Simulation{}})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	b := &tablestore.BatchWriteRowRequest{}
+	change := put("t", key("a", 1), "v", "x")
+	change.SetCondition(tablestore.RowExistenceExpectation_EXPECT_EXIST)
+	b.AddRowChange(change)
+	b.AddRowChange(put("t", key("b", 1), "v", "x"))
+	wrong := &tablestore.PrimaryKey{}
+	wrong.AddPrimaryKeyColumn("pk1", int64(1))
+	wrong.AddPrimaryKeyColumn("pk2", int64(1))
+	b.AddRowChange(put("t", wrong, "v", "x"))
+	b.AddRowChange(put("elsewhere", key("a", 1), "v", "x"))
+	r, err := c.BatchWriteRow(b)
+	want := fmt.Sprint([]string{wire.CodeConditionCheckFail, "", wire.CodeInvalidPK})
+	if got := fmt.Sprint(codes(t, r, err)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if row := r.TableToRowsResult["elsewhere"][0]; row.Error.Code != wire.CodeObjectNotExist {
+		t.Errorf("%+v", row)
+	}
+	if st := s.Sim().Stats()["t"]; st.Rows != 2 || st.Failed != 1 {
+		t.Errorf("%+v", st.Count)
+	}
 }

@@ -19,9 +19,12 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"pipeline", "scan", "client", "bench", "bench/spread", "engine/server", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "table"},
+	"cmd/tsimport": {"pipeline", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
+		"table"},
 	"pipeline": {"reader", "reader/convert", "reader/input", "reader/record", "encode", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client",
 		"runfolder", "plainbuffer", "table"},
+
+	"status": {"pipeline"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "table"},
 
@@ -66,7 +69,7 @@ var testArrows = map[string][]string{
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
-	"e2e":      {"engine/server", "engine/faults", "bench"},
+	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
 
 	"bench/spread": {"engine/server"},
 

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/pipeline"
+	"tsimport/table"
+)
+
+// rateFlags are about how fast and in which order rows are written, and what a load may take of the machine.
+func rateFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written as they stand in the input) or none (in any order; a sorted file then spreads at once)", Value: pipeline.LastWins.String()},
+		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight", Value: pipeline.DefaultConcurrency},
+		&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second that each partition is known to take; 0 finds it out"},
+		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 is no limit"},
+		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second; 0 is no limit"},
+		&cli.StringFlag{Name: "max-bytes-per-second", Usage: "write at most `SIZE` of rows a second, as 10MiB; 0 is no limit", Value: "0"},
+		&cli.StringFlag{Name: "memory", Usage: "keep within `SIZE` of memory, as 512MiB, at least 16MiB; an embedded store takes more (default: a quarter of the machine's, at most 1GiB)"},
+		&cli.StringFlag{Name: "temp-dir", Usage: "`DIR` for rows that memory has no room for (default: the system's)"},
+		&cli.StringFlag{Name: "temp-max", Usage: "at most `SIZE` of disk for them; 0 is no limit", Value: "0"},
+		&cli.StringFlag{Name: "status", Usage: "show the running load over HTTP at `ADDRESS`, as 127.0.0.1:0 (a free port): /status and /metrics"},
+	}
+}
+
+// Bounds of --memory and its default.
+const (
+	minMemory        = 16 << 20
+	maxDefaultMemory = pipeline.DefaultMemory
+	// embeddedMemory is what a store in this process takes beside the load: its caches and the requests it answers.
+	embeddedMemory = 512 << 20
+)
+
+// parseRates reads rateFlags. It changes nothing but cfg; --temp-dir is tried out.
+func parseRates(c *cli.Context, cfg *pipeline.Config) (err error) {
+	w, l := &cfg.Write, &cfg.Limits
+	if w.Order, err = pipeline.ParseOrder(c.String("order")); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		to   *float64
+	}{
+		{"partition-wcu", &w.PartitionWCU}, {"max-wcu", &w.MaxWCU}, {"max-rows-per-second", &w.MaxRowsPerSecond},
+	} {
+		*f.to = c.Float64(f.name)
+		if !(*f.to >= 0) || math.IsInf(*f.to, 0) {
+			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", f.name, *f.to)
+		}
+	}
+	var perSecond int64
+	for _, f := range []struct {
+		name string
+		to   *int64
+	}{
+		{"max-bytes-per-second", &perSecond}, {"temp-max", &l.TempMax}, {"memory", &l.Memory},
+	} {
+		if f.name == "memory" && !c.IsSet(f.name) {
+			l.Memory = defaultMemory(machineMemory(os.DirFS("/")))
+			continue
+		}
+		if *f.to, err = parseSize(c.String(f.name)); err != nil {
+			return fmt.Errorf("--%s: %w", f.name, err)
+		}
+	}
+	w.MaxBytesPerSecond = float64(perSecond)
+	if l.Memory < minMemory {
+		return fmt.Errorf("--memory %s: a load needs 16MiB at least", c.String("memory"))
+	}
+	l.TempDir = c.String("temp-dir")
+	return checkTempDir(l.TempDir)
+}
+
+// defaultMemory is what a load takes of a machine's memory; 0 is unknown.
+func defaultMemory(machine int64) int64 {
+	if machine == 0 {
+		return maxDefaultMemory
+	}
+	return min(max(machine/4, minMemory), maxDefaultMemory)
+}
+
+// checkTempDir finds out whether files can be made in the folder.
+func checkTempDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	f, err := os.CreateTemp(dir, ".tsimport-*")
+	if err != nil {
+		return fmt.Errorf("--temp-dir %s: no file can be made there: %w; give a folder that exists and is writable", dir, rootCause(err))
+	}
+	_ = f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return fmt.Errorf("--temp-dir %s: remove a file made there: %w", dir, rootCause(err))
+	}
+	return nil
+}
+
+// rootCause is an error without the path, which the text around it names.
+func rootCause(err error) error {
+	if e, ok := err.(*os.PathError); ok {
+		return e.Err
+	}
+	return err
+}
+
+// limitMemory tells the garbage collector how much the process may take, unless the user has told it.
+func limitMemory(memory int64, embedded bool) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	limit := pipeline.MemoryLimit(memory)
+	if embedded {
+		limit += embeddedMemory
+	}
+	debug.SetMemoryLimit(limit)
+}
+
+// orderWarning says what --order none means for rows of a key that do not simply replace each other.
+func orderWarning(w *pipeline.Write) string {
+	if w.Order != pipeline.OrderNone {
+		return ""
+	}
+	const any = "--order none: rows of the same key are written in any order"
+	switch {
+	case w.Condition != table.Ignore:
+		return any + ", so which of them the condition lets pass is chance"
+	case w.Mode == table.Update:
+		return any + ", so which of them a column is left with is chance"
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"tsimport/pipeline"
+	"tsimport/table"
+)
+
+func TestAFolderForSpilledRowsIsTriedOutAndLeftEmpty(t *testing.T) {
+	dir := t.TempDir()
+	if err := checkTempDir(dir); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%d entries are left, %v", len(entries), err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{filepath.Join(dir, "missing"), file} {
+		if err := checkTempDir(bad); err == nil || strings.Count(err.Error(), bad) != 1 {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestTheGarbageCollectorIsToldOfTheMemoryUnlessTheUserHas(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	t.Setenv("GOMEMLIMIT", "9GiB")
+	limitMemory(100<<20, false)
+	if got := debug.SetMemoryLimit(-1); got != before {
+		t.Errorf("GOMEMLIMIT is set, and the limit has become %d", got)
+	}
+	t.Setenv("GOMEMLIMIT", "")
+	for embedded, want := range map[bool]int64{false: pipeline.MemoryLimit(100 << 20), true: pipeline.MemoryLimit(100<<20) + 512<<20} {
+		debug.SetMemoryLimit(math.MaxInt64)
+		limitMemory(100<<20, embedded)
+		if got := debug.SetMemoryLimit(-1); got != want {
+			t.Errorf("embedded %v: the limit is %d, want %d", embedded, got, want)
+		}
+	}
+}
+
+func TestWithoutAnOrderTheUserIsWarnedWhereItMatters(t *testing.T) {
+	for _, tt := range []struct {
+		write pipeline.Write
+		warns bool
+	}{
+		{pipeline.Write{Order: pipeline.LastWins, Mode: table.Update, Condition: table.ExpectExist}, false},
+		{pipeline.Write{Order: pipeline.OrderNone}, false},
+		{pipeline.Write{Order: pipeline.OrderNone, Mode: table.Delete}, false},
+		{pipeline.Write{Order: pipeline.OrderNone, Mode: table.Update}, true},
+		{pipeline.Write{Order: pipeline.OrderNone, Condition: table.ExpectNotExist}, true},
+	} {
+		text := orderWarning(&tt.write)
+		if got := strings.Contains(text, "rows of the same key are written in any order"); got != tt.warns {
+			t.Errorf("%+v: %q", tt.write, text)
+		}
+	}
+}

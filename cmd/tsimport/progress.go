@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"tsimport/pipeline"
+)
+
+// How often progress is shown.
+const (
+	lineEvery        = 5 * time.Second
+	verboseLineEvery = time.Second
+	barEvery         = 200 * time.Millisecond
+	lanesEvery       = 500 * time.Millisecond
+)
+
+// glance is how long the screen waits for the state of the load: it has other things to show.
+const glance = 100 * time.Millisecond
+
+// watch shows progress until the load ends: a bar on a terminal, else a line every few seconds.
+func (s *screen) watch() {
+	defer s.stopped.Done()
+	interval, show := lineEvery, s.showLine
+	switch {
+	case s.w.terminal:
+		interval, show = barEvery, s.barShower()
+		defer s.w.paint()
+	case s.verbose:
+		interval = verboseLineEvery
+	}
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			show()
+		case <-s.stopping:
+			return
+		}
+	}
+}
+
+// showLine shows progress where nothing can be painted over.
+func (s *screen) showLine() {
+	s.line("%s", s.progressText())
+	if state := s.glance(); state != nil {
+		if text := lanesLine(state); text != "" {
+			s.line("%s", text)
+		}
+	}
+}
+
+// glance returns the state of the load if it is to be shown and there at once.
+func (s *screen) glance() *pipeline.State {
+	if !s.verbose {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), glance)
+	defer cancel()
+	state, err := s.load.State(ctx)
+	if err != nil {
+		return nil
+	}
+	return state
+}
+
+// barShower returns what shows the progress bar and, with --verbose, the busiest lanes below it.
+func (s *screen) barShower() (show func()) {
+	// The bar only draws; where the cursor goes is the display's business.
+	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
+		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
+		progressbar.OptionSetWidth(20), progressbar.OptionSetSpinnerChangeInterval(0))
+	var lanes []string
+	var asked time.Time
+	return func() {
+		if now := time.Now(); now.Sub(asked) >= lanesEvery {
+			asked = now
+			lanes = laneLines(s.glance())
+		}
+		s.moveBar(bar)
+		s.w.paint(append([]string{strings.TrimSpace(bar.String())}, lanes...)...)
+	}
+}
+
+// laneLines are the busiest lanes, a line each; none without a state.
+func laneLines(state *pipeline.State) (lines []string) {
+	if state == nil {
+		return nil
+	}
+	lanes := busiest(state)
+	for _, l := range lanes[:min(len(lanes), lanesOnScreen)] {
+		lines = append(lines, "  "+laneText(&l))
+	}
+	return lines
+}
+
+func (s *screen) moveBar(bar *progressbar.ProgressBar) {
+	bar.Describe(s.counts())
+	// A bar that is full ends, but rows are still being written then.
+	read := s.progress.BytesRead.Load()
+	if total := s.progress.BytesTotal.Load(); total > 0 {
+		read = min(read, total-1)
+	}
+	_ = bar.Set64(read)
+}
+
+func (s *screen) counts() string {
+	p := &s.progress
+	rate := float64(p.Written.Load()) / time.Since(s.start).Seconds()
+	text := fmt.Sprintf("%s rows, %s rows/s", grouped(p.Written.Load()), grouped(int64(rate)))
+	if n := p.Rejected.Load(); n > 0 {
+		text += fmt.Sprintf(", %s rejected", grouped(n))
+	}
+	if n := p.Throttled.Load(); n > 0 {
+		text += fmt.Sprintf(", %s throttled", grouped(n))
+	}
+	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
+		text += fmt.Sprintf(", trying again: %.100s", trouble)
+	}
+	if wait := time.Until(time.UnixMilli(p.Settling.Load())); wait > 0 {
+		text += fmt.Sprintf(", waiting up to %v for requests without an answer", round(wait))
+	}
+	return text
+}
+
+func (s *screen) progressText() string {
+	p := &s.progress
+	text := s.counts()
+	read, total := p.BytesRead.Load(), p.BytesTotal.Load()
+	text += fmt.Sprintf(", %s read", byteText(read))
+	if total > 0 {
+		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
+		if read > 0 && read < total {
+			left := time.Duration(float64(time.Since(s.start)) * float64(total-read) / float64(read))
+			text += fmt.Sprintf(", about %v left", round(left))
+		}
+	}
+	return text
+}
+
+// stop ends the progress display.
+func (s *screen) stop() {
+	close(s.stopping)
+	s.stopped.Wait()
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+)
+
+// simulationFlags are serve's: what is simulated of every table. All off unless given.
+func simulationFlags() []cli.Flag {
+	flags := []cli.Flag{
+		&cli.IntFlag{Name: "partitions", Usage: "cut every table into `N` partitions, at the sample's keys or else those of its first rows"},
+		&cli.StringFlag{Name: "sample-file", Usage: "`FILE` of partition-key values, one a line, that say where to cut and split"},
+		&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of one partition"},
+		&cli.DurationFlag{Name: "burst", Usage: "capacity an idle partition saves up, as a `DURATION`", Value: time.Second},
+		&cli.DurationFlag{Name: "latency", Usage: "mean `DURATION` of a request"},
+		&cli.Float64Flag{Name: "jitter", Usage: "`SHARE` by which the latency varies, 0 to 1"},
+		&cli.StringSliceFlag{Name: "slow", Usage: "`N:FACTOR` gives partition N (in key order, from 0) that share of the capacity; repeatable"},
+		&cli.StringFlag{Name: "throttle-code", Usage: "`CODE` of rows above the capacity: OTSNotEnoughCapacityUnit, OTSCapacityUnitExhausted or OTSServerBusy"},
+		&cli.StringFlag{Name: "splits", Usage: "halve every partition `EVERY[:UNAVAILABLE[:MAX]]`, until there are MAX (1s and 32 if not given)"},
+		&cli.StringFlag{Name: "moves", Usage: "move partitions chosen at random, `PER_MINUTE[:UNAVAILABLE]` (500ms if not given)"},
+		&cli.Int64Flag{Name: "auto-split-bytes", Usage: "split a partition that has grown by `BYTES`"},
+		&cli.Float64Flag{Name: "auto-split-load", Usage: "split a partition that uses this `SHARE` of its capacity for five seconds"},
+		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of the requests that write rows to go wrong"},
+		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
+		&cli.DurationFlag{Name: "fault-delay", Usage: "how late apply-late applies, as a `DURATION`", Value: time.Second},
+		&cli.Uint64Flag{Name: "seed", Usage: "`N` that decides everything random"},
+	}
+	for _, f := range flags {
+		setCategory(f, "Simulation")
+	}
+	return flags
+}
+
+func setCategory(f cli.Flag, name string) {
+	switch f := f.(type) {
+	case *cli.IntFlag:
+		f.Category = name
+	case *cli.Int64Flag:
+		f.Category = name
+	case *cli.Uint64Flag:
+		f.Category = name
+	case *cli.Float64Flag:
+		f.Category = name
+	case *cli.StringFlag:
+		f.Category = name
+	case *cli.StringSliceFlag:
+		f.Category = name
+	case *cli.DurationFlag:
+		f.Category = name
+	}
+}
+
+// simulation is what the flags ask for; nil is nothing.
+func simulation(c *cli.Context) (*server.Simulation, error) {
+	asked := false
+	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load"} {
+		asked = asked || c.IsSet(name)
+	}
+	if !asked {
+		return nil, nil
+	}
+	s := &server.Simulation{Config: sim.Config{
+		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), Burst: c.Duration("burst"),
+		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("seed"),
+		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"), Unavailable: time.Second},
+	}}
+	var err error
+	if s.Slow, err = parseSlow(c.StringSlice("slow")); err != nil {
+		return nil, err
+	}
+	if s.Splits, err = parseSplits(c.String("splits")); err != nil {
+		return nil, err
+	}
+	if s.Moves, err = parseMoves(c.String("moves")); err != nil {
+		return nil, err
+	}
+	if err := s.Check(); err != nil {
+		return nil, usagef("%v; see tsimport serve --help", err)
+	}
+	if file := c.String("sample-file"); file != "" {
+		if s.Partitions == 0 && s.Splits.Every == 0 && s.AutoSplit.Bytes == 0 && s.AutoSplit.Load == 0 {
+			return nil, usagef("--sample-file says where to cut, but nothing asks for partitions: add --partitions or --splits")
+		}
+		s.SampleLines, err = readLines(file)
+	}
+	return s, err
+}
+
+func parseSlow(list []string) (map[int]float64, error) {
+	slow := map[int]float64{}
+	for _, text := range list {
+		number, share, _ := strings.Cut(text, ":")
+		n, err := strconv.Atoi(number)
+		factor, err2 := strconv.ParseFloat(share, 64)
+		if err != nil || err2 != nil {
+			return nil, usagef("--slow %q is not N:FACTOR, as 7:0.1", text)
+		}
+		slow[n] = factor
+	}
+	return slow, nil
+}
+
+func parseSplits(text string) (s sim.Splits, err error) {
+	if text == "" {
+		return s, nil
+	}
+	parts := strings.Split(text, ":")
+	s.Unavailable = time.Second
+	s.Every, err = time.ParseDuration(parts[0])
+	if err == nil && len(parts) > 1 {
+		s.Unavailable, err = time.ParseDuration(parts[1])
+	}
+	if err == nil && len(parts) > 2 {
+		s.MaxPartitions, err = strconv.Atoi(parts[2])
+	}
+	if err != nil || len(parts) > 3 || s.Every <= 0 {
+		return s, usagef("--splits %q is not EVERY[:UNAVAILABLE[:MAX]], as 10s:1s:32", text)
+	}
+	return s, nil
+}
+
+func parseMoves(text string) (m sim.Moves, err error) {
+	if text == "" {
+		return m, nil
+	}
+	rate, away, given := strings.Cut(text, ":")
+	m.Unavailable = 500 * time.Millisecond
+	m.PerMinute, err = strconv.ParseFloat(rate, 64)
+	if err == nil && given {
+		m.Unavailable, err = time.ParseDuration(away)
+	}
+	if err != nil {
+		return m, usagef("--moves %q is not PER_MINUTE[:UNAVAILABLE], as 6:500ms", text)
+	}
+	return m, nil
+}
+
+func readLines(file string) (lines []string, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	scanner := bufio.NewScanner(f)
+	for scanner.Scan() {
+		if line := strings.TrimSuffix(scanner.Text(), "\r"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	if len(lines) == 0 {
+		return nil, fmt.Errorf("read %s: it holds no partition-key values", file)
+	}
+	return lines, nil
+}
+
+// faultPlan is what the flags ask for; nil is none.
+func faultPlan(c *cli.Context) (*faults.Plan, error) {
+	if !c.IsSet("fault-rate") {
+		if c.IsSet("fault-kinds") || c.IsSet("fault-delay") {
+			return nil, usagef("--fault-kinds and --fault-delay need --fault-rate")
+		}
+		return nil, nil
+	}
+	var kinds []string
+	for _, list := range c.StringSlice("fault-kinds") {
+		kinds = slices.Concat(kinds, strings.Split(list, ","))
+	}
+	p, err := faults.Random{Rate: c.Float64("fault-rate"), Kinds: kinds, Delay: c.Duration("fault-delay"), Seed: c.Uint64("seed")}.Plan()
+	if err != nil {
+		return nil, usagef("%v; see tsimport serve --help", err)
+	}
+	return p, nil
+}

@@ -1,0 +1,261 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tsimport/bench"
+)
+
+// watched is a load that a test looks at while it runs, and that waits for more input.
+type watched struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	dir    string
+	status string // address, with a slash at its end
+
+	mu      sync.Mutex
+	stderr  bytes.Buffer
+	changed chan struct{} // closed by the next write
+}
+
+// Write takes what the load says on stderr.
+func (w *watched) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stderr.Write(b)
+	close(w.changed)
+	w.changed = make(chan struct{})
+	return len(b), nil
+}
+
+// says waits until stderr has matched the pattern n times, and returns the groups of the last match.
+func (w *watched) says(pattern string, n int) []string {
+	w.t.Helper()
+	re := regexp.MustCompile("(?m)" + pattern)
+	deadline := time.After(processTimeout)
+	for {
+		w.mu.Lock()
+		text, changed := w.stderr.String(), w.changed
+		w.mu.Unlock()
+		if m := re.FindAllStringSubmatch(text, -1); len(m) >= n {
+			return m[n-1]
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			w.t.Fatalf("stderr has not matched %s %d times:\n%s", pattern, n, text)
+		}
+	}
+}
+
+// get asks the load over HTTP.
+func (w *watched) get(path string) (code int, body string) {
+	w.t.Helper()
+	client := http.Client{Timeout: processTimeout}
+	resp, err := client.Get(w.status + path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func (w *watched) signal(s syscall.Signal) {
+	w.t.Helper()
+	if err := w.cmd.Process.Signal(s); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// end waits for the load, which must end with the exit code.
+func (w *watched) end(code int) {
+	w.t.Helper()
+	w.cmd.Wait() // its error is the exit code below
+	if got := w.cmd.ProcessState.ExitCode(); got != code {
+		w.t.Errorf("exit code %d, want %d; stderr:\n%s", got, code, &w.stderr)
+	}
+}
+
+func watch(t *testing.T, args ...string) *watched {
+	t.Helper()
+	w := &watched{t: t, dir: t.TempDir(), changed: make(chan struct{})}
+	args = append([]string{"load", "-", "--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", w.dir + "/store",
+		"--run-dir", w.dir + "/run", "--status", "127.0.0.1:0"}, args...)
+	w.cmd = exec.Command(binary, args...)
+	var err error
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	w.cmd.Stderr = w
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	killer := time.AfterFunc(4*processTimeout, func() { w.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		killer.Stop()
+		w.cmd.Process.Kill() // it has ended unless the test has failed
+		w.cmd.Wait()
+	})
+	w.status = w.says(`^tsimport: status: (http://127\.0\.0\.1:\d+/)$`, 1)[1]
+	return w
+}
+
+// feed gives the load rows, more than it samples, so that it begins to write while the pipe stays open.
+func (w *watched) feed() {
+	w.t.Helper()
+	var text strings.Builder
+	text.WriteString(bench.CSVHeader)
+	for i := range 100_000 {
+		fmt.Fprintf(&text, "%d,A001,2,%d,1.5,2024-01-01T00:00:00Z,tea\n", i%100, i)
+	}
+	if _, err := io.WriteString(w.in, text.String()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// state is the part of /status that tests look at.
+type state struct {
+	Table                               string
+	Read, Written, Rejected, Superseded int64
+	Queued                              int64 `json:"rows_queued"`
+	Memory                              struct{ Limit int64 }
+	Lanes                               []struct {
+		Final int64 `json:"rows_final"`
+	}
+}
+
+// running waits until the load has written rows, and returns what it says then.
+func (w *watched) running() (s state) {
+	w.t.Helper()
+	deadline := time.Now().Add(processTimeout)
+	for {
+		code, body := w.get("status")
+		if code == http.StatusOK {
+			s = state{}
+			if err := json.Unmarshal([]byte(body), &s); err != nil {
+				w.t.Fatalf("%v in %s", err, body)
+			}
+			if s.Written > 0 {
+				return s
+			}
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("the load does not write: %d %s", code, body)
+		}
+	}
+}
+
+func TestARunningLoadIsLookedAtOverHTTP(t *testing.T) {
+	w := watch(t, "--max-rows-per-second", "500", "--memory", "64MiB")
+	if code, body := w.get("status"); code != http.StatusServiceUnavailable || !strings.Contains(body, `{
+  "error": "the load has not begun to write yet"
+}`) {
+		t.Errorf("before there is input: answer %d %s", code, body)
+	}
+	if code, body := w.get("metrics"); code != http.StatusOK || !strings.Contains(body, "\ntsimport_writing 0\n") {
+		t.Errorf("before there is input: answer %d %s", code, body)
+	}
+	w.feed()
+	s := w.running()
+	if s.Table != "t" || s.Memory.Limit != 64<<20 || s.Read < s.Written || len(s.Lanes) != 1 || s.Lanes[0].Final != s.Written || s.Queued == 0 {
+		t.Errorf("%+v", s)
+	}
+	code, body := w.get("metrics")
+	m := regexp.MustCompile(`(?m)^tsimport_rows_written_total (\d+)$`).FindStringSubmatch(body)
+	if code != http.StatusOK || m == nil || !strings.Contains(body, `tsimport_lane_rows_queued{from="",partition="0"}`) || !strings.Contains(body, "process_resident_memory_bytes") {
+		t.Errorf("metrics: answer %d %s", code, body)
+	}
+	if code, body := w.get(""); code != http.StatusOK || !strings.Contains(body, "/metrics") {
+		t.Errorf("front page: answer %d %s", code, body)
+	}
+	w.signal(syscall.SIGINT)
+	w.end(130)
+	if sum := readSummary(t, w.dir+"/run"); sum.Written < s.Written {
+		t.Errorf("%d rows were written at the end, %d before", sum.Written, s.Written)
+	}
+	if resp, err := http.Get(w.status); err == nil {
+		resp.Body.Close()
+		t.Error("the status is served after the load has ended")
+	}
+}
+
+func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
+	w := watch(t, "--max-rows-per-second", "500", "-q")
+	w.signal(syscall.SIGUSR1)
+	w.says(`^tsimport: the load has not begun to write yet$`, 1)
+	w.feed()
+	w.running()
+	const header = `^tsimport: table t after \S+: [\d,]+ rows read, [1-9][\d,]* written, [1-9][\d,]* queued, .*; 1 partition`
+	const lane = `^  partition 0 from the first key: \w+.*, [1-9][\d,]* queued`
+	for n := range 3 {
+		w.signal(syscall.SIGUSR1)
+		w.says(header, n+1)
+		w.says(lane, n+1)
+	}
+	w.signal(syscall.SIGTERM)
+	w.end(143)
+}
+
+func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
+	w := watch(t)
+	w.feed()
+	w.in.Close()
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() { // until the process has gone, at whatever it is doing
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = w.cmd.Process.Signal(syscall.SIGUSR1)
+			}
+		}
+	}()
+	w.end(0)
+	close(stop)
+	<-stopped
+	if s := readSummary(t, w.dir+"/run"); s.Written != 100_000 || s.State != "finished" {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestVerboseNamesTheBusiestLanes(t *testing.T) {
+	w := watch(t, "--max-rows-per-second", "500", "-v")
+	w.feed()
+	w.says(`^tsimport: [1-9][\d,]* rows, .* read`, 1)
+	w.says(`^tsimport: busiest of 1 partition: 0 \(\w+.*queued, \d+ in flight\)$`, 1)
+	w.signal(syscall.SIGINT)
+	w.end(130)
+}
+
+func TestAnAddressInUseEndsALoadBeforeItBegins(t *testing.T) {
+	w := watch(t)
+	address := strings.TrimSuffix(strings.TrimPrefix(w.status, "http://"), "/")
+	dir := t.TempDir()
+	_, stderr, code := runBinary(t, "load", "../examples/student-cards.csv", "--table", "t", "--pk", "CardID", "--store", dir+"/store", "--run-dir", dir+"/run", "--status", address)
+	if code != 2 || !strings.Contains(stderr, "tsimport: --status "+address+": ") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	if _, _, code := runBinary(t, "table", "list", "--store", dir+"/store"); code != 2 {
+		t.Error("the store was made")
+	}
+	w.signal(syscall.SIGINT)
+	w.end(130)
+}

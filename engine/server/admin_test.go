@@ -1,0 +1,369 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/sim"
+	"tsimport/engine/wire"
+)
+
+func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
+	s := open(t, Options{})
+	createTable(t, inProcess(s), "t", 1)
+	const split, simulate, faults = "/_engine/tables/t/split", "/_engine/tables/t/simulate", "/_engine/faults"
+	for _, v := range []struct {
+		method, path, body string
+		status             int
+		message            string
+	}{
+		{"GET", split, "", 405, "does not take GET, only POST"},
+		{"PUT", "/_engine/stats", "", 405, "only GET, DELETE"},
+		{"POST", "/_engine/", "", 404, "there is no /_engine/"},
+		{"POST", "/_engine/tables/t", "", 404, "there is no"},
+		{"POST", "/_engine/tables/t/explode", "{}", 404, "there is no"},
+		{"POST", "/_engine/tables//split", `{"even":1}`, 404, "there is no"},
+		{"POST", "/_engine/tables/no/split", `{"even":1}`, 404, "table no: there is no such table"},
+		{"POST", "/_engine/tables/no/simulate", `{}`, 404, "no such table"},
+		{"POST", "/_engine/tables/no/move", `{"partition":0}`, 404, "no such table"},
+		{"POST", split, `{"evn":1}`, 400, `unknown field \"evn\"`},
+		{"POST", split, `{"even":1} {}`, 400, "more after the object"},
+		{"POST", split, `{}`, 400, "give one of"},
+		{"POST", split, `{"even":1,"keys":["a"]}`, 400, "give one of"},
+		{"POST", split, `{"even":3}`, 400, "no rows"},
+		{"POST", split, `{"even":5000}`, 400, "1 to 4096"},
+		{"POST", split, `{"even":2,"partitions":3}`, 400, "goes with"},
+		{"POST", split, `{"keys":[]}`, 400, "empty"},
+		{"POST", split, `{"keys":[5]}`, 400, "5 is no value of the STRING partition key pk1"},
+		{"POST", split, `{"keys":[null]}`, 400, "no value"},
+		{"POST", split, `{"keys":["` + strings.Repeat("a", 1025) + `"]}`, 400, "at most 1024 bytes"},
+		{"POST", split, `{"keys":["a"],"unavailable_ms":-1}`, 400, "unavailable_ms"},
+		{"POST", simulate, `{"jitter":2}`, 400, "jitter is too large"},
+		{"POST", simulate, `{"slow":{"x":1}}`, 400, "no partition number"},
+		{"POST", simulate, `[]`, 400, "read the request's JSON"},
+		{"POST", simulate, `{"latency_ms":1e300}`, 400, "latency is too large"},
+		{"POST", "/_engine/tables/t/move", `{}`, 400, "is missing"},
+		{"POST", "/_engine/tables/t/move", `{"partition":1}`, 400, "partition 1 is not in 0…0"},
+		{"POST", "/_engine/tables/t/move", `{"partition":0,"unavailable_ms":1e9}`, 400, "unavailable_ms"},
+		{"POST", faults, `{"rate":2}`, 400, "0…1"},
+		{"POST", faults, `{"rate":1,"kinds":["x"]}`, 400, "none of"},
+		{"POST", faults, `{"kinds":["refuse"]}`, 400, "is missing"},
+		{"POST", faults, `{"rate":1,"plan":[]}`, 400, "or"},
+		{"POST", faults, `{"rate":1,"operations":["Explode"]}`, 400, "no operation"},
+		{"POST", split, strings.Repeat(" ", maxAdminBytes+1), 413, "longer than"},
+	} {
+		var got struct{ Error string }
+		a := s.serve(testContext, &request{v.method, v.path, http.Header{}, []byte(v.body)})
+		if status := admin(t, s, v.method, v.path, v.body, &got); status != v.status || !strings.Contains(string(a.body), v.message) || got.Error == "" {
+			t.Errorf("%s %s %.60s: %d %s, want %d %s", v.method, v.path, v.body, status, a.body, v.status, v.message)
+		}
+	}
+	if st := s.Sim().Stats()["t"]; len(st.Partitions) > 1 {
+		t.Error("a refused request has cut the table")
+	}
+}
+
+func TestAWebPageCannotDriveTheEngine(t *testing.T) {
+	s := open(t, Options{})
+	for _, v := range []struct {
+		name, value string
+		status      int
+	}{{"Origin", "http://elsewhere", 403}, {"Origin", "null", 403}, {"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-site", 403},
+		{"Sec-Fetch-Site", "same-origin", 200}, {"Sec-Fetch-Site", "none", 200}} {
+		a := s.serve(testContext, &request{"GET", "/_engine/stats", http.Header{v.name: {v.value}}, nil})
+		if a.status != v.status {
+			t.Errorf("%s: %s: %d, want %d", v.name, v.value, a.status, v.status)
+		}
+	}
+}
+
+func TestTheAdminAPITakesASampleLargerThanARequest(t *testing.T) {
+	s := open(t, Options{})
+	createTable(t, inProcess(s), "t", 1)
+	h := httptest.NewServer(s)
+	defer h.Close()
+	var body strings.Builder
+	body.WriteString(`{"partitions":4,"sample":[""`)
+	for i := range 60_000 {
+		fmt.Fprintf(&body, `,"%0100d"`, i)
+	}
+	body.WriteString(`]}`)
+	resp, err := http.Post(h.URL+"/_engine/tables/t/split", "application/json", strings.NewReader(body.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK || body.Len() < wire.MaxBodyBytes {
+		t.Fatalf("%v %d %.200s", err, resp.StatusCode, text)
+	}
+	if n := len(s.Sim().Stats()["t"].Partitions); n != 5 { // one ended
+		t.Errorf("%d partitions", n)
+	}
+}
+
+// createKeyTable creates a table with one primary-key column.
+
+func createKeyTable(t testing.TB, c *tablestore.TableStoreClient, name string, typ tablestore.PrimaryKeyType) error {
+	t.Helper()
+	meta := &tablestore.TableMeta{TableName: name}
+	meta.AddPrimaryKeyColumn("id", typ)
+	_, err := c.CreateTable(&tablestore.CreateTableRequest{
+		TableMeta: meta, TableOption: &tablestore.TableOption{TimeToAlive: -1, MaxVersion: 1}, ReservedThroughput: &tablestore.ReservedThroughput{},
+	})
+	return err
+}
+
+func TestKeysOfEveryTypeAreReadAndWritten(t *testing.T) {
+	s := open(t, Options{})
+	c := inProcess(s)
+	for typ, v := range map[tablestore.PrimaryKeyType]struct{ keys, want string }{
+		tablestore.PrimaryKeyType_INTEGER: {`[5, -7]`, "[<nil> -7 5]"},
+		tablestore.PrimaryKeyType_STRING:  {`["\u0000", "ü"]`, "[<nil> \x00 ü]"},
+		tablestore.PrimaryKeyType_BINARY:  {`[{"binary":"/w=="}, {"binary":"AAE="}]`, "[<nil> map[binary:AAE=] map[binary:/w==]]"},
+	} {
+		name := fmt.Sprintf("t%d", typ)
+		if err := createKeyTable(t, c, name, typ); err != nil {
+			t.Fatal(err)
+		}
+		var list struct{ Partitions []map[string]any }
+		must(t, s, "POST", "/_engine/tables/"+name+"/split", `{"keys":`+v.keys+`}`, &list)
+		var starts []any
+		for _, p := range list.Partitions {
+			starts = append(starts, p["start"])
+		}
+		if got := fmt.Sprint(starts); got != v.want {
+			t.Errorf("%s, want %s", got, v.want)
+		}
+		r, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
+		if err != nil || r.TableMeta.TableName != name {
+			t.Error(err)
+		}
+	}
+	for _, keys := range []string{`["a"]`, `[{"binary":"%"}]`, `[{"binary":"","x":1}]`, `[{}]`} {
+		name := fmt.Sprintf("/_engine/tables/t%d/split", tablestore.PrimaryKeyType_BINARY)
+		if status := admin(t, s, "POST", name, `{"keys":`+keys+`}`, nil); status != http.StatusBadRequest {
+			t.Errorf("%s: %d", keys, status)
+		}
+	}
+}
+
+func TestATableIsCutEvenlyOverItsRows(t *testing.T) {
+	s := open(t, Options{})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	var keys []string
+	for i := range 100 {
+		keys = append(keys, fmt.Sprintf("%02d", i))
+	}
+	if _, err := c.BatchWriteRow(rowsOf(keys...)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, s, "POST", "/_engine/tables/t/split", `{"even":4}`, nil)
+	if got := fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())); got != `["25" "50" "75"]` {
+		t.Error(got)
+	}
+	must(t, s, "POST", "/_engine/tables/t/split", `{"even":2}`, nil)
+	if got := fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())); got != `["50"]` {
+		t.Error(got)
+	}
+}
+
+func TestATableWithRowsIsCutWhenTheSimulationBegins(t *testing.T) {
+	s := open(t, Options{})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	var keys []string
+	for i := range 200 {
+		keys = append(keys, fmt.Sprintf("%03d", i))
+	}
+	if _, err := c.BatchWriteRow(rowsOf(keys...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 4}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%q", s.sim.present("t").Bounds(time.Now())); got != `["050" "100" "150"]` {
+		t.Error(got)
+	}
+}
+
+func TestTheSampleOfTheDefaultsCutsTablesMadeLater(t *testing.T) {
+	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"30", "-5", "10", "20"}}})
+	c := inProcess(s)
+	if err := createKeyTable(t, c, "numbers", tablestore.PrimaryKeyType_INTEGER); err != nil {
+		t.Fatal(err)
+	}
+	if err := createKeyTable(t, c, "texts", tablestore.PrimaryKeyType_STRING); err != nil {
+		t.Fatal(err)
+	}
+	if b := s.sim.present("numbers").Bounds(time.Now()); len(b) != 1 || b[0] != sim.IntegerKey(20) {
+		t.Errorf("%q", b)
+	}
+	if b := s.sim.present("texts").Bounds(time.Now()); len(b) != 1 || b[0] != "20" {
+		t.Errorf("%q", b)
+	}
+	if err := s.Sim().Simulate("", Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}); err == nil || !strings.Contains(err.Error(), `sample line 1: "x" is no value of the INTEGER`) {
+		t.Errorf("%v", err)
+	}
+	other := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"x"}}})
+	if err := createKeyTable(t, inProcess(other), "numbers", tablestore.PrimaryKeyType_INTEGER); code(err) != wire.CodeParameterInvalid {
+		t.Errorf("a table that the sample does not fit: %v", err)
+	}
+}
+
+func TestAWrongSimulationDoesNotOpen(t *testing.T) {
+	if _, err := Open("", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{Jitter: 7}}}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestSplitPointsNameTheirPartitions(t *testing.T) {
+	s := open(t, Options{})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	text := strings.Repeat("x", 400_000)
+	for i := range 20 {
+		if _, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key(string(rune('a'+i)), 1), "v", text)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, s, "POST", "/_engine/tables/t/split", `{"keys":["k"]}`, nil)
+	unit := int64(1 << 20)
+	r, err := c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: &unit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]int{}
+	for _, split := range r.Splits {
+		places[split.Location]++
+		if len(split.Location) != 32 {
+			t.Errorf("location %q", split.Location)
+		}
+	}
+	if len(r.Splits) < 5 || len(places) != 2 {
+		t.Errorf("%d splits in %v", len(r.Splits), places)
+	}
+}
+
+func TestADroppedTableTakesItsSimulationWithIt(t *testing.T) {
+	s := open(t, Options{})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	must(t, s, "POST", "/_engine/tables/t/split", `{"keys":["k"]}`, nil)
+	if _, err := c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	createTable(t, c, "t", 1)
+	if st := s.sim.present("t"); st != nil {
+		t.Errorf("%v", st.Stats(time.Now()))
+	}
+}
+
+func TestStatsTellPartitionsBySecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		must(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu":10}`, nil)
+		time.Sleep(time.Second)
+		must(t, s, "POST", "/_engine/tables/t/split", `{"keys":["m"],"unavailable_ms":1000}`, nil)
+		c.BatchWriteRow(rowsOf("a"))
+		time.Sleep(1100 * time.Millisecond)
+		c.BatchWriteRow(rowsOf("a", "b"))
+		var got struct {
+			Tables map[string]struct {
+				Rows, Throttled, Unavailable, Requests int
+				Partitions                             []struct {
+					Partition   *int
+					Start       any
+					Capacity    float64
+					Ended       *float64 `json:"ended_ms"`
+					First       float64  `json:"first_ms"`
+					Unavailable int
+					Seconds     []struct{ T, Rows, Throttled, Unavailable int }
+				}
+			}
+		}
+		must(t, s, "GET", "/_engine/stats", "", &got)
+		table := got.Tables["t"]
+		p := table.Partitions
+		if table.Rows != 1 || table.Throttled != 1 || table.Unavailable != 1 || table.Requests != 2 || len(p) != 3 {
+			t.Fatalf("%+v", table)
+		}
+		if p[0].Ended == nil || p[0].Partition != nil || *p[1].Partition != 0 || p[2].Start != "m" || p[1].Capacity != 10 || p[1].Unavailable != 1 {
+			t.Errorf("%+v", p)
+		}
+		seconds := p[1].Seconds
+		if len(seconds) != 2 || seconds[0].Unavailable != 1 || seconds[1].Rows != 1 || seconds[1].Throttled != 1 || p[1].First != float64(time.Now().UnixMilli()) {
+			t.Errorf("%+v", p[1])
+		}
+		must(t, s, "DELETE", "/_engine/stats", "", nil)
+		if st := s.Sim().Stats()["t"]; st.Rows != 0 || len(st.Partitions) != 2 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+func TestReadsWaitForTheirPartition(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		if _, err := c.BatchWriteRow(rowsOf("a", "z")); err != nil {
+			t.Fatal(err)
+		}
+		must(t, s, "POST", "/_engine/tables/t/split", `{"keys":["m"]}`, nil)
+		must(t, s, "POST", "/_engine/tables/t/move", `{"partition":1,"unavailable_ms":500}`, nil)
+		read := func(k *tablestore.PrimaryKey) error {
+			_, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: k, MaxVersion: 1}})
+			return err
+		}
+		if err := read(key("a", 0)); err != nil {
+			t.Error(err)
+		}
+		if err := read(key("z", 1)); code(err) != wire.CodePartitionUnavailable {
+			t.Error(err)
+		}
+		both := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1}
+		both.AddRow(key("a", 0))
+		both.AddRow(key("z", 1))
+		r, err := c.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{both}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := r.TableToRowsResult["t"]
+		if !rows[0].IsSucceed || rows[1].Error.Code != wire.CodePartitionUnavailable {
+			t.Errorf("%+v", rows)
+		}
+		time.Sleep(500 * time.Millisecond)
+		if err := read(key("z", 1)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestACancelledRequestIsNotAppliedBeforeHalfOfItsLatency(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		body := batchBody(t, s, false)
+		must(t, s, "DELETE", "/_engine/stats", "", nil)
+		must(t, s, "POST", "/_engine/simulate", `{"latency_ms":1000}`, nil)
+		done := make(chan error)
+		ctx, cancel := context.WithCancel(t.Context())
+		r := signed(s, "BatchWriteRow", body).WithContext(ctx)
+		go func() {
+			_, err := s.Transport().RoundTrip(r)
+			done <- err
+		}()
+		time.Sleep(100 * time.Millisecond)
+		cancel()
+		if err := <-done; err == nil {
+			t.Error("no error")
+		}
+		if st := s.Sim().Stats()["t"]; st.Rows != 0 {
+			t.Errorf("%d rows were let through", st.Rows)
+		}
+	})
+}

@@ -1,0 +1,334 @@
+package ratelimit
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// bench drives one Pacer by plain calls, request by request, over a way of 10 ms.
+type bench struct {
+	*testing.T
+	p   *Pacer
+	now time.Time
+}
+
+func newBench(t *testing.T, o PacerOptions) *bench {
+	o.Rand = rand.New(rand.NewPCG(1, 2))
+	return &bench{T: t, p: NewPacer(o), now: time.Unix(1000, 0)}
+}
+
+// send sends the next batch and lets the server accept at most room of it.
+func (b *bench) send(room float64) (units float64) {
+	b.Helper()
+	units, at, ok := b.p.Next(b.now, 0, 1)
+	if !ok {
+		b.Fatalf("%s: nothing may be sent with nothing in flight", b.p.State())
+	}
+	sent := later(b.now, at)
+	b.p.Sent(sent, units)
+	b.now = sent.Add(10 * time.Millisecond)
+	b.p.Answered(sent, b.now, units, min(units, room))
+	return units
+}
+
+// serve answers n batches from a bucket of one second that is empty at first.
+func (b *bench) serve(rate float64, n int) {
+	tokens, at := 0.0, b.now
+	for range n {
+		_, next, _ := b.p.Next(b.now, 0, 1)
+		met := later(b.now, next).Add(5 * time.Millisecond)
+		tokens = min(rate, tokens+met.Sub(at).Seconds()*rate)
+		at = met
+		tokens -= min(math.Floor(tokens), b.send(math.Floor(tokens)))
+	}
+}
+
+func (b *bench) want(state string, rate, within float64) {
+	b.Helper()
+	if b.p.State() != state || math.Abs(b.p.Rate()-rate) > within {
+		b.Fatalf("%s at %.1f units/s, want %s at %.1f", b.p.State(), b.p.Rate(), state, rate)
+	}
+}
+
+func TestTheFirstThrottleBeginsAMeasurementAndTheSecondEndsIt(t *testing.T) {
+	b := newBench(t, PacerOptions{})
+	_, at, _ := b.p.Next(b.now, 0, 1)
+	if wait := at.Sub(b.now); wait < 0 || wait > spread {
+		t.Errorf("the first request waits %v", wait)
+	}
+	for range 5 {
+		b.send(math.Inf(1))
+	}
+	b.want("start", 0, 0)
+	b.send(30)
+	b.want("measure", 0, 0)
+	if _, at, _ := b.p.Next(b.now, 0, 1); at.Sub(b.now) < refill {
+		t.Errorf("the bucket may fill for %v only", at.Sub(b.now))
+	}
+	if units := b.send(math.Inf(1)); units != 50 {
+		t.Errorf("a measurement sends batches of %v", units)
+	}
+	first := b.now
+	b.send(10)
+	b.want("cruise", 60.5/0.075, 0.2*60.5/0.075)
+	if _, at, _ := b.p.Next(b.now, 0, 1); !at.After(first) {
+		t.Error("cruise begins with credit although the bucket is empty")
+	}
+}
+
+func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
+	b := newBench(t, PacerOptions{})
+	b.send(0)
+	before := time.Duration(0)
+	for range 4 {
+		_, at, _ := b.p.Next(b.now, 0, 1)
+		if d := at.Sub(b.now); d <= before {
+			t.Fatalf("waits %v after %v", d, before)
+		} else {
+			before = d
+		}
+		b.send(0)
+		b.want("measure", 0, 0)
+	}
+	for range 10 {
+		b.send(0)
+	}
+	if b.p.State() != "cruise" || !(b.p.Rate() > 0) || b.p.Rate() > 1 {
+		t.Errorf("a partition that takes nothing: %s at %v", b.p.State(), b.p.Rate())
+	}
+}
+
+func TestTheRateSettlesWhereThePartitionsIs(t *testing.T) {
+	for _, rate := range []float64{1, 7, 30, 100, 1000, 5000} {
+		b := newBench(t, PacerOptions{})
+		b.serve(rate, 300)
+		b.want("cruise", rate, 0.05*rate+0.05)
+	}
+}
+
+func TestTheRateFollowsThePartitionsUpAndDown(t *testing.T) {
+	b := newBench(t, PacerOptions{})
+	for _, rate := range []float64{1000, 400, 3000, 20, 1000} {
+		b.serve(rate, 200)
+		b.want("cruise", rate, 0.1*rate)
+	}
+}
+
+func TestAKnownRateIsKept(t *testing.T) {
+	b := newBench(t, PacerOptions{Known: 1000})
+	b.want("known", 1000, 0)
+	b.serve(1000, 500)
+	b.want("known", 1000, 0)
+}
+
+func TestAKnownRateThatIsRefusedIsForgotten(t *testing.T) {
+	b := newBench(t, PacerOptions{Known: 1000})
+	b.serve(500, 100)
+	b.want("cruise", 500, 25)
+}
+
+func TestAKnownRateIsNotExceeded(t *testing.T) {
+	b := newBench(t, PacerOptions{Known: 1000})
+	sum, began := 0.0, b.now
+	for range 500 {
+		sum += b.send(math.Inf(1))
+	}
+	if rate := sum / b.now.Sub(began).Seconds(); rate > 1000*(1+knownFirstGain) || rate < 950 {
+		t.Errorf("sends %.0f units/s at a known rate of 1000", rate)
+	}
+}
+
+func TestAStartWithoutThrottleTakesAllThatMayBeInFlight(t *testing.T) {
+	for _, most := range []int{1, 8, 64} {
+		b := newBench(t, PacerOptions{MaxInFlight: most})
+		answers := 0
+		for ; b.p.ramp.window < most && answers < 10000; answers++ {
+			b.send(math.Inf(1))
+		}
+		if units, _, ok := b.p.Next(b.now, most-1, 1); !ok || most > 1 && units != maxRows {
+			t.Errorf("%d in flight: batch of %v, may be sent %v", most-1, units, ok)
+		}
+		if _, _, ok := b.p.Next(b.now, most, 1); ok {
+			t.Errorf("more than %d in flight", most)
+		}
+		if limit := 60 + most; answers > limit {
+			t.Errorf("%d answers until %d may be in flight", answers, most)
+		}
+	}
+}
+
+func TestNoMoreThanTheMaximumIsInFlight(t *testing.T) {
+	b := newBench(t, PacerOptions{Known: 1e6})
+	if _, _, ok := b.p.Next(b.now, 7, 1); !ok {
+		t.Error("the eighth request may not be sent")
+	}
+	if _, _, ok := b.p.Next(b.now, 8, 1); ok {
+		t.Error("a ninth request")
+	}
+	b.p.SetMaxInFlight(2)
+	if _, _, ok := b.p.Next(b.now, 2, 1); ok {
+		t.Error("a third request")
+	}
+}
+
+func TestAThrottleOfARequestSentBeforeTheLastOneIsNoNews(t *testing.T) {
+	b := newBench(t, PacerOptions{})
+	b.serve(1000, 100)
+	sent := b.now
+	b.send(0)
+	before := *b.p
+	b.p.Answered(sent, b.now, 200, 0)
+	if b.p.rate != before.rate || b.p.phase != before.phase || b.p.gauge != before.gauge {
+		t.Errorf("%s at %v became %s at %v", before.State(), before.rate, b.p.State(), b.p.rate)
+	}
+}
+
+func TestAnOutageIsProbedAndIsNoSample(t *testing.T) {
+	b := newBench(t, PacerOptions{})
+	b.serve(1000, 100)
+	rate := b.p.Rate()
+	for range 40 {
+		b.p.Unavailable(b.now)
+		_, at, ok := b.p.Next(b.now, 0, 1)
+		if d := at.Sub(b.now); !ok || d < 50*time.Millisecond || d > 150*time.Millisecond {
+			t.Fatalf("a probe after %v, %v", d, ok)
+		}
+		if _, _, ok := b.p.Next(b.now, 1, 1); ok {
+			t.Fatal("two probes at once")
+		}
+		b.now = at
+		b.p.Sent(at, 10)
+	}
+	b.send(math.Inf(1))
+	if b.p.gauge.whole {
+		t.Error("an outage is part of a measurement")
+	}
+	b.want("cruise", rate, 0)
+}
+
+func TestAnOutageWhileMeasuringBeginsAgain(t *testing.T) {
+	b := newBench(t, PacerOptions{})
+	b.send(0)
+	b.p.Unavailable(b.now)
+	b.send(10)
+	b.want("measure", 0, 0)
+	if !b.p.gauge.from.After(b.now.Add(-20*time.Millisecond)) || b.p.gauge.accepted != 0 {
+		t.Error("the measurement spans the outage")
+	}
+}
+
+func TestAStarvedLaneKeepsItsRate(t *testing.T) {
+	b := newBench(t, PacerOptions{})
+	b.serve(1000, 100)
+	rate := b.p.Rate()
+	for range 500 { // a tenth of what it might send
+		sent := b.now
+		b.p.Next(sent, 0, 1)
+		b.p.Sent(sent, 50)
+		b.now = b.now.Add(500 * time.Millisecond)
+		b.p.Answered(sent, sent.Add(10*time.Millisecond), 50, 50)
+	}
+	b.want("cruise", rate, 0)
+	if b.p.credit.level > 1.5*maxRows+0.04*rate {
+		t.Errorf("saved %v of credit meanwhile", b.p.credit.level)
+	}
+}
+
+func TestAChildBeginsAtTheFullRateAndForgivesTheFirstThrottle(t *testing.T) {
+	b := newBench(t, PacerOptions{MaxInFlight: 5})
+	if c := b.p.Child(b.now); c.State() != "start" || c.max != 5 {
+		t.Errorf("child of a lane without a rate: %s, %d in flight", c.State(), c.max)
+	}
+	b.serve(1000, 100)
+	rate := b.p.Rate()
+	b.p = b.p.Child(b.now)
+	b.want("cruise", rate, 0)
+	b.send(0)
+	b.want("cruise", rate, 0)
+}
+
+func TestARowLargerThanTheCreditGoesIntoDebt(t *testing.T) {
+	b := newBench(t, PacerOptions{Known: 100})
+	units, at, _ := b.p.Next(b.now, 0, 1000)
+	if units != 1000 {
+		t.Errorf("a batch of %v units for rows of 1000", units)
+	}
+	b.p.Sent(at, 3000)
+	b.p.Answered(at, at.Add(time.Millisecond), 3000, 3000)
+	_, next, _ := b.p.Next(at, 0, 1000)
+	if d := next.Sub(at); d < 25*time.Second || d > maxDebt*time.Second {
+		t.Errorf("3000 units at 100 a second hold up for %v", d)
+	}
+}
+
+func TestALaneThatHoldsFewRowsNeedNotWaitForAFullBatch(t *testing.T) {
+	b := newBench(t, PacerOptions{Known: 1000})
+	_, full, _ := b.p.Next(b.now, 0, 1)
+	units, few, ok := b.p.NextOf(b.now, 0, 1, 20)
+	if !ok || units != 20 || !few.Before(full) {
+		t.Errorf("20 units: %v at %v, a full batch at %v", units, few.Sub(b.now), full.Sub(b.now))
+	}
+}
+
+func TestASmallBucketIsTriedWithSmallerBatchesAtTheSameRate(t *testing.T) {
+	b := newBench(t, PacerOptions{})
+	b.serve(1000, 100)
+	for b.p.gauge.accepted < 50 {
+		b.send(math.Inf(1))
+	}
+	rate := b.p.Rate()
+	b.send(100)
+	if b.p.Rate() != rate || b.p.batch() != 75 {
+		t.Errorf("batches of %v at %v, want 75 at %v", b.p.batch(), b.p.Rate(), rate)
+	}
+	b.send(60) // the next one is refused as well: it was the rate
+	if b.p.size.most != maxRows {
+		t.Errorf("batches of %v stay", b.p.size.most)
+	}
+}
+
+func TestWhateverComesInTheRateIsFiniteAndAboveZero(t *testing.T) {
+	odd := []float64{0, -1, 0.5, 1, 37, 200, 1e6, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		one := func() float64 { return odd[r.IntN(len(odd))] }
+		p := NewPacer(PacerOptions{Known: one(), MaxInFlight: r.IntN(20) - 2, Rand: r})
+		now := time.Unix(1000, 0)
+		for range 400 {
+			now = now.Add([]time.Duration{0, 0, 1, time.Millisecond, time.Second, -time.Second, time.Hour}[r.IntN(7)])
+			switch r.IntN(12) {
+			case 0:
+				p.Unavailable(now)
+			case 1:
+				p = p.Child(now)
+			case 2, 3:
+				p.Sent(now, one())
+			case 4, 5, 6, 7:
+				p.Answered(now.Add(-time.Duration(r.IntN(1e9)-1000)), now, one(), one())
+			default:
+				units, at, ok := p.Next(now, r.IntN(10), one())
+				if ok && (!(units >= 1) || math.IsInf(units, 0) || at.Before(now) || at.Sub(now) > longest) {
+					t.Fatalf("seed %d: %v units after %v", seed, units, at.Sub(now))
+				}
+			}
+			if v := p.Rate(); math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v == 0 && p.State() != "start" && p.State() != "measure" {
+				t.Fatalf("seed %d: %s at a rate of %v", seed, p.State(), v)
+			}
+		}
+	}
+}
+
+func TestAClockThatStandsStillIsNoDivisor(t *testing.T) {
+	p := NewPacer(PacerOptions{Known: 1000})
+	now := time.Unix(1000, 0)
+	for i := range 50 {
+		p.Next(now, 0, 1)
+		p.Sent(now, 100)
+		p.Answered(now, now, 100, float64(i))
+	}
+	if v := p.Rate(); !(v > 0) || math.IsInf(v, 0) {
+		t.Errorf("a rate of %v", v)
+	}
+}

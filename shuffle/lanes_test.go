@@ -1,0 +1,323 @@
+package shuffle
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"tsimport/shuffle/spill"
+	"tsimport/table"
+)
+
+// run is a model of one life of the queues: rows come in, leave in turns, are spilled, read back and cut anew at random.
+type run struct {
+	t     *testing.T
+	rnd   *rand.Rand
+	lanes *Lanes
+	store *spill.Store
+	cuts  []int // keys below cuts[i] are not in lanes above i
+	jobs  []*Job
+	left  []int // rows by key, in the order in which they left
+	in    int
+	held  []table.Ref
+}
+
+// keys is how many ordering keys there are; a key is two bytes.
+const keys = 64
+
+func (r *run) route(key []byte) int {
+	k := int(binary.BigEndian.Uint16(key))
+	n, _ := slices.BinarySearch(r.cuts, k+1)
+	return n
+}
+
+// block makes rows numbered from n with keys of the lanes from lo to hi.
+func (r *run) block(lo, hi int) *table.Block {
+	b := &table.Block{Split: &table.Split{Source: "t", FirstRecord: int64(r.in)}}
+	for i := range 1 + r.rnd.IntN(30) {
+		start := len(b.Data)
+		b.Data = binary.BigEndian.AppendUint16(b.Data, uint16(lo+r.rnd.IntN(hi-lo)))
+		body := len(b.Data)
+		b.Data = binary.BigEndian.AppendUint32(b.Data, uint32(r.in))
+		b.Data = append(b.Data, make([]byte, r.rnd.IntN(300))...)
+		b.Append(start, body, 1, table.Mark{Record: uint32(i)}, nil)
+		r.in++
+	}
+	return b
+}
+
+func (r *run) cut() {
+	n := r.rnd.IntN(6)
+	old := append([]int{0}, append(slices.Clone(r.cuts), keys)...)
+	r.cuts = r.cuts[:0]
+	for range n {
+		r.cuts = append(r.cuts, 1+r.rnd.IntN(keys-1))
+	}
+	slices.Sort(r.cuts)
+	r.cuts = slices.Compact(r.cuts)
+	bounds := append([]int{0}, append(slices.Clone(r.cuts), keys)...)
+	r.lanes.Recut(len(bounds)-1, func(lane int) int {
+		for o := range len(old) - 1 {
+			if old[o] == bounds[lane] && old[o+1] == bounds[lane+1] {
+				return o
+			}
+		}
+		return -1
+	}, func(o int) (over []int) {
+		for lane := range len(bounds) - 1 {
+			if bounds[lane] < old[o+1] && bounds[lane+1] > old[o] {
+				over = append(over, lane)
+			}
+		}
+		return over
+	}, r.route)
+}
+
+// take takes rows off a lane; they stay in memory until they are final.
+func (r *run) take() {
+	n := r.rnd.IntN(r.lanes.Len())
+	l := r.lanes.Lane(n)
+	for range 1 + r.rnd.IntN(40) {
+		ref, ok := l.Front()
+		if !ok {
+			return
+		}
+		if got := r.route(ref.Key()); got != n {
+			r.t.Fatalf("lane %d holds a row of lane %d", n, got)
+		}
+		l.Advance()
+		r.left = append(r.left, int(binary.BigEndian.Uint32(ref.Body())))
+		r.held = append(r.held, ref)
+	}
+}
+
+func (r *run) finish(n int) {
+	for range min(n, len(r.held)) {
+		i := r.rnd.IntN(len(r.held))
+		r.lanes.Final(r.held[i])
+		r.held = slices.Delete(r.held, i, i+1)
+	}
+}
+
+// disk starts jobs and ends some, in any order.
+func (r *run) disk() {
+	var w Worker
+	for len(r.jobs) < 3 {
+		j := r.lanes.Next()
+		if j == nil {
+			break
+		}
+		w.Run(r.store, j)
+		r.jobs = append(r.jobs, j)
+	}
+	if len(r.jobs) > 0 {
+		i := r.rnd.IntN(len(r.jobs))
+		j := r.jobs[i]
+		r.jobs = slices.Delete(r.jobs, i, i+1)
+		if err := r.lanes.Done(j, r.route); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func TestRowsOfAKeyLeaveInTheirOrderWhateverIsSpilledOrCutAnew(t *testing.T) {
+	spilled := int64(0)
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		o := spill.Options{Dir: t.TempDir()}
+		if seed%3 == 0 {
+			o.MaxBytes = 8 << 10 // two frames at most: the disk is full most of the time
+		}
+		store, err := spill.Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 1 + rnd.Int64N(64<<10), Store: store})}
+		r.life()
+		spilled += r.lanes.Stats().SpilledRows
+		r.check()
+		if u := store.Usage(); u.Frames != 0 {
+			t.Errorf("%d frames are left on disk", u.Frames)
+		}
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Fatalf("with seed %d", seed)
+		}
+	}
+	if spilled < 10_000 {
+		t.Errorf("%d rows were spilled: the test tests nothing", spilled)
+	}
+}
+
+func (r *run) life() {
+	for steps := 0; steps < 300 || r.lanes.Rows() > 0 || len(r.jobs) > 0; steps++ {
+		if steps > 20_000 {
+			r.t.Fatalf("%d rows never leave", r.lanes.Rows())
+		}
+		switch choice := r.rnd.IntN(10); {
+		case choice < 4 && steps < 300:
+			if r.lanes.Full() {
+				break
+			}
+			lane := r.rnd.IntN(r.lanes.Len())
+			bounds := append([]int{0}, append(slices.Clone(r.cuts), keys)...)
+			b := r.block(bounds[lane], bounds[lane+1])
+			if choice == 0 {
+				r.lanes.PushRouted(b, r.route)
+			} else {
+				r.lanes.Push(lane, b)
+			}
+		case choice == 4 && r.rnd.IntN(4) == 0:
+			r.cut()
+		case choice < 7:
+			r.take()
+		case choice == 7:
+			r.finish(1 + r.rnd.IntN(100))
+		default:
+			r.disk()
+		}
+		if r.lanes.Rows()+int64(len(r.left)) != int64(r.in) {
+			r.t.Fatalf("%d rows came, %d left, %d are said to wait", r.in, len(r.left), r.lanes.Rows())
+		}
+	}
+	r.finish(len(r.held))
+}
+
+func (r *run) check() {
+	if r.lanes.Bytes() != 0 {
+		r.t.Errorf("%d bytes are still counted", r.lanes.Bytes())
+	}
+	seen := make([]bool, r.in)
+	for _, n := range r.left {
+		if seen[n] {
+			r.t.Errorf("row %d left twice", n)
+		}
+		seen[n] = true
+	}
+	if len(r.left) != r.in {
+		r.t.Errorf("%d of %d rows left", len(r.left), r.in)
+	}
+}
+
+func TestALaneKeepsTheOrderOfItsKeys(t *testing.T) {
+	// The order of rows within a key is checked here for every key: rows are numbered as they come.
+	for seed := range uint64(100) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		store, err := spill.Open(spill.Options{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 16 << 10, Store: store})}
+		last := map[uint16]int{}
+		for steps := 0; steps < 400 || r.lanes.Rows() > 0; steps++ {
+			if steps < 400 && rnd.IntN(2) == 0 && !r.lanes.Full() {
+				r.lanes.PushRouted(r.block(0, keys), r.route)
+			}
+			if steps < 400 && rnd.IntN(20) == 0 {
+				r.cut()
+			}
+			r.disk()
+			n := rnd.IntN(r.lanes.Len())
+			l := r.lanes.Lane(n)
+			for range rnd.IntN(20) {
+				ref, ok := l.Front()
+				if !ok {
+					break
+				}
+				key, row := binary.BigEndian.Uint16(ref.Key()), int(binary.BigEndian.Uint32(ref.Body()))
+				if before, ok := last[key]; ok && before > row {
+					t.Fatalf("seed %d: row %d of key %d left after row %d", seed, row, key, before)
+				}
+				last[key] = row
+				l.Advance()
+				r.lanes.Final(ref)
+			}
+		}
+		store.Close()
+	}
+}
+
+func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
+	dir := t.TempDir()
+	store, err := spill.Open(spill.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
+	r.lanes = New(1, Options{Budget: 64 << 10, Store: store})
+	var w Worker
+	for r.lanes.Stats().Frames == 0 {
+		r.lanes.Push(0, r.block(0, keys))
+		if j := r.lanes.Next(); j != nil {
+			w.Run(store, j)
+			if err := r.lanes.Done(j, r.route); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "frames"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v: %v", files, err)
+	}
+	if err := os.Truncate(files[0], 1); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, ok := r.lanes.Lane(0).Front(); !ok {
+			break
+		}
+		r.lanes.Lane(0).Advance()
+	}
+	j := r.lanes.Next()
+	if j == nil {
+		t.Fatal("an empty lane with rows on disk asks for nothing")
+	}
+	w.Run(store, j)
+	if err := r.lanes.Done(j, r.route); err == nil {
+		t.Error("rows that are gone were read back")
+	}
+	if r.lanes.Rows() == 0 {
+		t.Error("the rows that cannot be read are not counted any more")
+	}
+}
+
+func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
+	store, err := spill.Open(spill.Options{Dir: t.TempDir(), MaxBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
+	r.lanes = New(1, Options{Budget: 64 << 10, Store: store})
+	var w Worker
+	for !r.lanes.Full() {
+		r.lanes.Push(0, r.block(0, keys))
+		if j := r.lanes.Next(); j != nil {
+			w.Run(store, j)
+			if err := r.lanes.Done(j, r.route); err != nil {
+				t.Fatal(err)
+			}
+			if !errors.Is(j.WriteError(), spill.ErrFull) {
+				t.Fatalf("written to a full disk: %v", j.WriteError())
+			}
+		}
+	}
+	if r.lanes.Stats().Full == 0 {
+		t.Error("nothing was tried")
+	}
+	for r.lanes.Rows() > 0 {
+		ref, ok := r.lanes.Lane(0).Front()
+		if !ok {
+			t.Fatal("a row is not in memory")
+		}
+		r.lanes.Lane(0).Advance()
+		r.lanes.Final(ref)
+	}
+}

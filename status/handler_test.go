@@ -1,0 +1,220 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"tsimport/pipeline"
+)
+
+// fake is a load whose state is given; without one it does not answer.
+type fake struct{ state *pipeline.State }
+
+func (f *fake) State(ctx context.Context) (*pipeline.State, error) {
+	if f.state == nil {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	return f.state, nil
+}
+
+func sample() *pipeline.State {
+	return &pipeline.State{
+		Table: "cards", Order: "last-wins", Seconds: 12.5,
+		Read: 1000, Written: 700, Rejected: 3, Superseded: 2, Retried: 50, Throttled: 40, Requests: 9, WriteCU: 701,
+		Reading: true, InFlight: 4, Workers: 32, RowsOut: 200, Retrying: 10, Queued: 95,
+		Memory: pipeline.StateMemory{Limit: 1 << 30, Lanes: 1 << 20, Budget: 1 << 28, Full: true},
+		Spill:  pipeline.StateSpill{Frames: 2, RawBytes: 4096, DiskBytes: 1024, Rows: 60},
+		Map:    pipeline.StateMap{Partitions: 2, Exact: true, Reads: 5, Recuts: 1},
+		Marks:  pipeline.StateMarks{BytesRead: 5000, BytesTotal: 10000, Final: 705},
+		Lanes: []pipeline.StateLane{
+			{Partition: 0, Rate: 990.5, Pace: "cruise", Queued: 90, Spilled: true, Retrying: 10, InFlight: 3, Final: 600, Throttled: 40},
+			{Partition: 1, From: "m", Pace: "start", Queued: 5, InFlight: 1, Final: 105, Unavailable: 7, Down: true, Trouble: "OTSPartitionUnavailable"},
+		},
+	}
+}
+
+func get(h http.Handler, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w
+}
+
+func TestTheStateIsAnsweredAsItIs(t *testing.T) {
+	want := sample()
+	w := get(Handler(&fake{want}), "/status")
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("answer %d of type %q", w.Code, w.Header().Get("Content-Type"))
+	}
+	if !strings.Contains(w.Body.String(), "\n  \"table\": \"cards\",\n") {
+		t.Errorf("not indented:\n%s", w.Body)
+	}
+	var got pipeline.State
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, &got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestALoadThatDoesNotAnswerIsSaidToBeBeforeItsBeginOrAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		load := &fake{}
+		h := Handler(load)
+		check := func(want string) {
+			t.Helper()
+			start := time.Now()
+			w := get(h, "/status")
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("answer %d %s, want 503 and %q", w.Code, w.Body, want)
+			}
+			if d := time.Since(start); d != patience {
+				t.Errorf("answered after %v, want %v", d, patience)
+			}
+		}
+		check(`"error": "the load has not begun to write yet"`)
+		load.state = sample()
+		if w := get(h, "/status"); w.Code != http.StatusOK {
+			t.Errorf("answer %d %s", w.Code, w.Body)
+		}
+		load.state = nil
+		check(`"error": "the load does not answer any more; it is ending"`)
+	})
+}
+
+func TestAStateThatIsNoJSONIsAnError(t *testing.T) {
+	s := sample()
+	s.Lanes[0].Rate = math.Inf(1)
+	w := get(Handler(&fake{s}), "/status")
+	var answer map[string]string
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || w.Code != http.StatusInternalServerError || answer["error"] == "" {
+		t.Errorf("answer %d %s: %v", w.Code, w.Body, err)
+	}
+}
+
+func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
+	w := get(Handler(&fake{sample()}), "/metrics")
+	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4") {
+		t.Errorf("answer %d of type %q", w.Code, w.Header().Get("Content-Type"))
+	}
+	lines := map[string]bool{}
+	for l := range strings.Lines(w.Body.String()) {
+		lines[strings.TrimSpace(l)] = true
+	}
+	for _, want := range []string{
+		"tsimport_writing 1",
+		`tsimport_load_info{order="last-wins",table="cards"} 1`,
+		"tsimport_elapsed_seconds 12.5",
+		"tsimport_rows_read_total 1000",
+		"tsimport_rows_written_total 700",
+		"tsimport_rows_rejected_total 3",
+		"tsimport_rows_superseded_total 2",
+		"tsimport_rows_retried_total 50",
+		"tsimport_rows_throttled_total 40",
+		"tsimport_requests_total 9",
+		"tsimport_write_capacity_units_total 701",
+		"tsimport_reading 1",
+		"tsimport_requests_in_flight 4",
+		"tsimport_requests_in_flight_limit 32",
+		"tsimport_rows_in_flight 200",
+		"tsimport_rows_to_retry 10",
+		"tsimport_rows_queued 95",
+		"tsimport_memory_limit_bytes 1.073741824e+09",
+		"tsimport_memory_lanes_bytes 1.048576e+06",
+		"tsimport_memory_lanes_budget_bytes 2.68435456e+08",
+		"tsimport_memory_full 1",
+		"tsimport_spill_frames 2",
+		"tsimport_spill_disk_bytes 1024",
+		"tsimport_spill_raw_bytes 4096",
+		"tsimport_rows_spilled_total 60",
+		"tsimport_partitions 2",
+		"tsimport_partition_map_exact 1",
+		"tsimport_partition_map_failing 0",
+		"tsimport_partition_map_reads_total 5",
+		"tsimport_partition_map_recuts_total 1",
+		"tsimport_input_read_bytes_total 5000",
+		"tsimport_input_size_bytes 10000",
+		`tsimport_lane_rate_capacity_units_per_second{from="",partition="0"} 990.5`,
+		`tsimport_lane_pace_info{from="m",pace="start",partition="1"} 1`,
+		`tsimport_lane_rows_queued{from="",partition="0"} 90`,
+		`tsimport_lane_spilled{from="",partition="0"} 1`,
+		`tsimport_lane_rows_to_retry{from="",partition="0"} 10`,
+		`tsimport_lane_requests_in_flight{from="m",partition="1"} 1`,
+		`tsimport_lane_rows_final_total{from="m",partition="1"} 105`,
+		`tsimport_lane_rows_throttled_total{from="",partition="0"} 40`,
+		`tsimport_lane_rows_unavailable_total{from="m",partition="1"} 7`,
+		`tsimport_lane_down{from="m",partition="1"} 1`,
+		`tsimport_lane_stuck{from="m",partition="1"} 1`,
+	} {
+		if !lines[want] {
+			t.Errorf("no line %s", want)
+		}
+	}
+	for _, name := range []string{"go_goroutines ", "process_cpu_seconds_total "} {
+		if !strings.Contains(w.Body.String(), "\n"+name) {
+			t.Errorf("no metric %s", name)
+		}
+	}
+}
+
+func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{sample()})
+	problems, err := testutil.GatherAndLint(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestMetricsOfTheProcessAreThereBeforeTheLoadWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := get(Handler(&fake{}), "/metrics")
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "\ntsimport_writing 0\n") ||
+			!strings.Contains(w.Body.String(), "go_goroutines") || strings.Contains(w.Body.String(), "tsimport_rows") {
+			t.Errorf("answer %d\n%s", w.Code, w.Body)
+		}
+	})
+}
+
+func TestAKeyThatIsNoTextIsStillALabel(t *testing.T) {
+	s := sample()
+	s.Lanes[1].From = "a\xff\"\n"
+	s.Marks.BytesTotal = -1
+	w := get(Handler(&fake{s}), "/metrics")
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `tsimport_lane_down{from="a�\"\n",partition="1"} 1`) {
+		t.Errorf("answer %d\n%s", w.Code, w.Body)
+	}
+	if strings.Contains(w.Body.String(), "tsimport_input_size_bytes") {
+		t.Error("the size of a stream is shown")
+	}
+}
+
+func TestTheFrontPageNamesTheOthersAndNothingElseIsThere(t *testing.T) {
+	h := Handler(&fake{})
+	if w := get(h, "/"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "/status ") || !strings.Contains(w.Body.String(), "/metrics ") {
+		t.Errorf("answer %d %s", w.Code, w.Body)
+	}
+	if w := get(h, "/other"); w.Code != http.StatusNotFound {
+		t.Errorf("/other: answer %d", w.Code)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/status", nil))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: answer %d", w.Code)
+	}
+}

@@ -1,0 +1,139 @@
+package status
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tsimport/pipeline"
+)
+
+// metric is one number of a T: of a state or of a lane.
+type metric[T any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*T) float64
+}
+
+func gauge[T any](name, help string, value func(*T) float64, labels ...string) metric[T] {
+	return metric[T]{prometheus.NewDesc("tsimport_"+name, help, labels, nil), prometheus.GaugeValue, value}
+}
+
+func counter[T any](name, help string, value func(*T) float64, labels ...string) metric[T] {
+	return metric[T]{prometheus.NewDesc("tsimport_"+name+"_total", help, labels, nil), prometheus.CounterValue, value}
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+type (
+	state = pipeline.State
+	lane  = pipeline.StateLane
+)
+
+var (
+	writing = prometheus.NewDesc("tsimport_writing", "1 while the load writes, 0 before it begins and while it ends.", nil, nil)
+	info    = prometheus.NewDesc("tsimport_load_info", "What is loaded; the value is always 1.", []string{"table", "order"}, nil)
+	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "How a lane is paced: start, measure, cruise or known; the value is always 1.",
+		[]string{"partition", "from", "pace"}, nil)
+)
+
+var stateMetrics = []metric[state]{
+	counter("rows_read", "Rows read from the input.", func(s *state) float64 { return float64(s.Read) }),
+	counter("rows_written", "Rows that the service has accepted.", func(s *state) float64 { return float64(s.Written) }),
+	counter("rows_rejected", "Rows that will not be written.", func(s *state) float64 { return float64(s.Rejected) }),
+	counter("rows_superseded", "Rows that gave way to a later row of their key.", func(s *state) float64 { return float64(s.Superseded) }),
+	counter("rows_retried", "Rows sent again.", func(s *state) float64 { return float64(s.Retried) }),
+	counter("rows_throttled", "Rows refused for capacity, to be sent again.", func(s *state) float64 { return float64(s.Throttled) }),
+	counter("requests", "BatchWriteRow requests answered.", func(s *state) float64 { return float64(s.Requests) }),
+	counter("write_capacity_units", "Write capacity units that the service has charged.", func(s *state) float64 { return float64(s.WriteCU) }),
+	counter("input_read_bytes", "Bytes of the input read.", func(s *state) float64 { return float64(s.Marks.BytesRead) }),
+	gauge("elapsed_seconds", "Time since the load began.", func(s *state) float64 { return s.Seconds }),
+	gauge("reading", "1 until the input has been read to its end.", func(s *state) float64 { return number(s.Reading) }),
+	gauge("rows_queued", "Rows that wait in lanes, in memory and on disk.", func(s *state) float64 { return float64(s.Queued) }),
+	gauge("rows_in_flight", "Rows in requests that are not answered.", func(s *state) float64 { return float64(s.RowsOut) }),
+	gauge("rows_to_retry", "Rows that wait to be sent again.", func(s *state) float64 { return float64(s.Retrying) }),
+	gauge("requests_in_flight", "Requests that are not answered.", func(s *state) float64 { return float64(s.InFlight) }),
+	gauge("requests_in_flight_limit", "Requests in flight at most.", func(s *state) float64 { return float64(s.Workers) }),
+	gauge("memory_limit_bytes", "Memory that the load may take.", func(s *state) float64 { return float64(s.Memory.Limit) }),
+	gauge("memory_lanes_bytes", "Memory of rows in lanes and in flight.", func(s *state) float64 { return float64(s.Memory.Lanes) }),
+	gauge("memory_lanes_budget_bytes", "Memory that rows in lanes and in flight may take.", func(s *state) float64 { return float64(s.Memory.Budget) }),
+	gauge("memory_full", "1 while reading waits for memory.", func(s *state) float64 { return number(s.Memory.Full) }),
+	gauge("spill_frames", "Frames of spilled rows on disk.", func(s *state) float64 { return float64(s.Spill.Frames) }),
+	gauge("spill_disk_bytes", "Disk that spilled rows take.", func(s *state) float64 { return float64(s.Spill.DiskBytes) }),
+	gauge("spill_raw_bytes", "Spilled rows on disk before compression.", func(s *state) float64 { return float64(s.Spill.RawBytes) }),
+	counter("rows_spilled", "Rows that were ever spilled.", func(s *state) float64 { return float64(s.Spill.Rows) }),
+	gauge("partitions", "Partitions of the table as far as known.", func(s *state) float64 { return float64(s.Map.Partitions) }),
+	gauge("partition_map_exact", "1 if the service has named the partitions.", func(s *state) float64 { return number(s.Map.Exact) }),
+	counter("partition_map_reads", "Readings of the partition map.", func(s *state) float64 { return float64(s.Map.Reads) }),
+	counter("partition_map_recuts", "Times that the partition map had changed.", func(s *state) float64 { return float64(s.Map.Recuts) }),
+	gauge("partition_map_failing", "1 if the last reading of the partition map failed.", func(s *state) float64 { return number(s.Map.Error != "") }),
+}
+
+// inputSize is left out while the size is unknown.
+var inputSize = gauge("input_size_bytes", "Size of the input.", func(s *state) float64 { return float64(s.Marks.BytesTotal) })
+
+var laneMetrics = []metric[lane]{
+	laneGauge("rate_capacity_units_per_second", "Rate that the partition is taken to accept; 0 unknown.", func(l *lane) float64 { return l.Rate }),
+	laneGauge("rows_queued", "Rows that wait in memory.", func(l *lane) float64 { return float64(l.Queued) }),
+	laneGauge("spilled", "1 while rows of the lane are on disk.", func(l *lane) float64 { return number(l.Spilled) }),
+	laneGauge("rows_to_retry", "Rows that wait to be sent again.", func(l *lane) float64 { return float64(l.Retrying) }),
+	laneGauge("requests_in_flight", "Requests that are not answered.", func(l *lane) float64 { return float64(l.InFlight) }),
+	laneGauge("down", "1 while the partition does not serve.", func(l *lane) float64 { return number(l.Down) }),
+	laneGauge("stuck", "1 while no row of the lane is accepted.", func(l *lane) float64 { return number(l.Trouble != "") }),
+	laneCounter("rows_final", "Rows written or refused for good.", func(l *lane) float64 { return float64(l.Final) }),
+	laneCounter("rows_throttled", "Rows refused for capacity.", func(l *lane) float64 { return float64(l.Throttled) }),
+	laneCounter("rows_unavailable", "Rows refused because nobody served the partition.", func(l *lane) float64 { return float64(l.Unavailable) }),
+}
+
+func laneGauge(name, help string, value func(*lane) float64) metric[lane] {
+	return gauge("lane_"+name, help, value, "partition", "from")
+}
+
+func laneCounter(name, help string, value func(*lane) float64) metric[lane] {
+	return counter("lane_"+name, help, value, "partition", "from")
+}
+
+// collector gives one state as metrics; without a state it says only that. Being made for one request it need not be
+// described beforehand.
+type collector struct{ state *pipeline.State }
+
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	put := func(desc *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		for i := range labels {
+			labels[i] = strings.ToValidUTF8(labels[i], "�") // a key is cut off anywhere to be shown
+		}
+		m, err := prometheus.NewConstMetric(desc, kind, v, labels...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(desc, err)
+		}
+		out <- m
+	}
+	s := c.state
+	put(writing, prometheus.GaugeValue, number(s != nil))
+	if s == nil {
+		return
+	}
+	put(info, prometheus.GaugeValue, 1, s.Table, s.Order)
+	for _, m := range stateMetrics {
+		put(m.desc, m.kind, m.value(s))
+	}
+	if s.Marks.BytesTotal >= 0 {
+		put(inputSize.desc, inputSize.kind, inputSize.value(s))
+	}
+	for i := range s.Lanes {
+		l := &s.Lanes[i]
+		partition := strconv.Itoa(l.Partition)
+		for _, m := range laneMetrics {
+			put(m.desc, m.kind, m.value(l), partition, l.From)
+		}
+		put(pace, prometheus.GaugeValue, 1, partition, l.From, l.Pace)
+	}
+}

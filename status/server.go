@@ -1,0 +1,77 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"time"
+)
+
+// How long a client may take. Nothing is uploaded and no answer is long, so these are short.
+const (
+	headerTimeout   = 5 * time.Second
+	answerTimeout   = 30 * time.Second
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = time.Second
+	maxHeaderBytes  = 16 << 10
+)
+
+// Server answers requests at an address of its own.
+type Server struct {
+	listener net.Listener
+	web      *http.Server
+	end      context.CancelFunc // ends requests that wait for the load
+}
+
+// Listen takes the address; port 0 takes a free port. Until Serve runs, clients wait.
+func Listen(address string, load Load) (*Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	return &Server{
+		listener: listener,
+		end:      end,
+		web: &http.Server{
+			Handler:     Handler(load),
+			BaseContext: func(net.Listener) context.Context { return ctx },
+			// What a client does wrong is not worth a line among those of the load.
+			ErrorLog:          log.New(io.Discard, "", 0),
+			ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
+			MaxHeaderBytes: maxHeaderBytes,
+		},
+	}, nil
+}
+
+// URL is where the first page is.
+func (s *Server) URL() string { return fmt.Sprintf("http://%s/", s.listener.Addr()) }
+
+// Loopback reports whether only programs on this machine can reach the server.
+func (s *Server) Loopback() bool {
+	a, ok := s.listener.Addr().(*net.TCPAddr)
+	return ok && a.IP.IsLoopback()
+}
+
+// Serve answers requests until Close; then it returns nil.
+func (s *Server) Serve() error {
+	if err := s.web.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the status on %s: %w", s.listener.Addr(), err)
+	}
+	return nil
+}
+
+// Close lets requests under way finish, but not for long, and gives the address up. Serve need not have run.
+func (s *Server) Close() {
+	s.end()
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	if s.web.Shutdown(ctx) != nil {
+		_ = s.web.Close() // who still reads is cut off
+	}
+	_ = s.listener.Close() // closed already if Serve has run
+}

@@ -1,0 +1,129 @@
+package status
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tsimport/pipeline"
+)
+
+func TestAServerAnswersUntilItIsClosed(t *testing.T) {
+	s, err := Listen("127.0.0.1:0", &fake{sample()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }()
+	resp, err := http.Get(s.URL() + "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || !strings.Contains(string(body), `"table": "cards"`) {
+		t.Errorf("%v %s", err, body)
+	}
+	s.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if resp, err := http.Get(s.URL()); err == nil {
+		resp.Body.Close()
+		t.Error("a closed server answers")
+	}
+}
+
+// waiting is a load that tells when it is asked and never answers.
+type waiting chan bool
+
+func (w waiting) State(ctx context.Context) (*pipeline.State, error) {
+	w <- true
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestClosingEndsARequestThatWaits(t *testing.T) {
+	load := make(waiting)
+	s, err := Listen("127.0.0.1:0", load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, answered := make(chan error, 1), make(chan int, 1)
+	go func() { served <- s.Serve() }()
+	go func() {
+		resp, err := http.Get(s.URL() + "status")
+		if err != nil {
+			t.Error(err)
+			answered <- 0
+			return
+		}
+		resp.Body.Close()
+		answered <- resp.StatusCode
+	}()
+	<-load
+	s.Close()
+	if code := <-answered; code != http.StatusServiceUnavailable {
+		t.Errorf("answer %d", code)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnAddressInUseIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if s, err := Listen(l.Addr().String(), &fake{}); err == nil {
+		s.Close()
+		t.Error("an address was taken twice")
+	}
+}
+
+func TestAServerThatNeverServedGivesItsAddressUp(t *testing.T) {
+	s, err := Listen("127.0.0.1:0", &fake{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := s.listener.Addr().String()
+	s.Close()
+	if err := s.Serve(); err != nil {
+		t.Errorf("serve after close: %v", err)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+func TestAListenerThatFailsIsNamed(t *testing.T) {
+	s, err := Listen("127.0.0.1:0", &fake{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.listener.Close()
+	if err := s.Serve(); err == nil || !strings.Contains(err.Error(), s.listener.Addr().String()) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOnlyLoopbackAddressesCountAsSuch(t *testing.T) {
+	for address, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false, ":0": false} {
+		s, err := Listen(address, &fake{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Loopback(); got != want {
+			t.Errorf("%s: loopback %v", address, got)
+		}
+		s.Close()
+	}
+}
