@@ -30,6 +30,9 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	takesValue := map[string]bool{}
 	for _, f := range flags {
 		_, isBool := f.(*cli.BoolFlag)
+		if g, ok := f.(*cli.GenericFlag); ok {
+			_, isBool = g.Value.(interface{ IsBoolFlag() bool }) // a value may be missing, so it stands behind =
+		}
 		for _, name := range f.Names() {
 			takesValue[name] = !isBool
 		}

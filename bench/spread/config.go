@@ -1,0 +1,107 @@
+package spread
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tsimport/bench"
+)
+
+// The ways to load.
+const (
+	Naive        = "naive"         // the SDK, rows in file order, one worker
+	Parallel     = "parallel"      // the SDK, rows in file order, 32 workers
+	Preshuffled  = "preshuffled"   // the file shuffled first, then as Parallel
+	Tsimport     = "tsimport"      // tsimport load
+	TsimportNone = "tsimport-none" // tsimport load --order none
+)
+
+// Names are all ways to load, in the order they are run.
+var Names = []string{Naive, Parallel, Preshuffled, Tsimport, TsimportNone}
+
+// Config is what to measure.
+type Config struct {
+	Binary    string // path of tsimport
+	Input     Input
+	Table     Table
+	Scenarios []string      // of Names; nil is all
+	Baseline  time.Duration // after which a load with the SDK is stopped and measured
+
+	KnownRate bool   // tell tsimport the partitions' capacity
+	Memory    string // of tsimport, as its --memory; "" is its default
+
+	Keep string                        // folder in which files and stores stay; "" is a temporary one
+	Seed uint64                        // of the shuffle and the simulation
+	Say  func(format string, a ...any) // shows a line of progress; may be nil
+}
+
+// Input is what is loaded: a file, or without one the student-card dataset.
+type Input struct {
+	File string
+	Keys []string // of File: --pk for tsimport load
+	bench.StudentCards
+}
+
+// Table is what the engine simulates.
+type Table struct {
+	Partitions   int
+	PartitionWCU float64         // write capacity units a second
+	Latency      time.Duration   // of a request
+	Slow         map[int]float64 // partition number, from 0 in key order → share of PartitionWCU
+	Splits       time.Duration   // begin with one partition, halve all each time this has passed; 0 is not
+}
+
+// The clock of splits: the first round, and how long a partition that splits is away.
+const (
+	firstSplit       = 2 * time.Second
+	splitUnavailable = time.Second
+)
+
+// uneven says that partitions differ in capacity or in the time they exist, so that no one sum over all of them holds.
+func (t *Table) uneven() bool { return len(t.Slow) > 0 || t.Splits > 0 }
+
+// UsageError says that what was asked for cannot be measured.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+// Check returns a *UsageError if the Config asks for what is not there.
+func (c *Config) Check() error {
+	for _, check := range []struct {
+		bad     bool
+		message string
+	}{
+		{c.Table.Partitions < 1 || c.Table.Partitions > 1024, "--partitions: want 1 to 1024"},
+		{!(c.Table.PartitionWCU >= 1), "--partition-wcu: want 1 or more"},
+		{c.Table.Latency < 0 || c.Table.Latency > time.Minute, "--latency: want 0s to 1m"},
+		{c.Table.Splits < 0, "--splits: want more than nothing"},
+		{c.Baseline <= 0, "--baseline-seconds: want more than nothing"},
+		{c.Input.File != "" && len(c.Input.Keys) == 0, "a file needs --pk for each primary-key column"},
+		{c.Input.File == "" && len(c.Input.Keys) > 0, "--pk goes with a file; the student cards have a key of their own"},
+		{c.Input.File == "" && c.Input.Rows == 0, "--rows: want 1 or more"},
+		{len(c.Table.Slow) > 0 && c.Table.Splits > 0, "--slow and --splits: give one of them"},
+	} {
+		if check.bad {
+			return &UsageError{check.message}
+		}
+	}
+	for n, factor := range c.Table.Slow {
+		if n < 0 || n >= c.Table.Partitions || !(factor > 0 && factor <= 1) {
+			return &UsageError{fmt.Sprintf("--slow %d:%g: want a partition of 0 to %d and a share above 0, at most 1", n, factor, c.Table.Partitions-1)}
+		}
+	}
+	for _, name := range c.Scenarios {
+		if !slices.Contains(Names, name) {
+			return &UsageError{fmt.Sprintf("--only %q: want names of %s", name, strings.Join(Names, ", "))}
+		}
+	}
+	return nil
+}
+
+func (c *Config) say(format string, a ...any) {
+	if c.Say != nil {
+		c.Say(format, a...)
+	}
+}

@@ -1,0 +1,285 @@
+package spread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"tsimport/client"
+	"tsimport/scan"
+	"tsimport/table"
+)
+
+// Report is what was measured and with what.
+type Report struct {
+	Input           string          `json:"input"`
+	Order           string          `json:"order,omitempty"` // of the student cards
+	Rows            int64           `json:"rows"`
+	Partitions      int             `json:"partitions"`
+	PartitionWCU    float64         `json:"partition_wcu"`
+	KnownRate       bool            `json:"known_rate"`
+	LatencyMS       float64         `json:"latency_ms"`
+	Slow            map[int]float64 `json:"slow,omitempty"`
+	SplitsMS        float64         `json:"splits_ms,omitempty"`
+	BaselineSeconds float64         `json:"baseline_seconds"`
+	Memory          string          `json:"memory,omitempty"`
+	Seed            uint64          `json:"seed"`
+	Notes           []string        `json:"notes,omitempty"`
+	Scenarios       []*Scenario     `json:"scenarios"`
+}
+
+// Failed says that a load by tsimport did not end well or left the table other than the file.
+func (r *Report) Failed() bool {
+	return slices.ContainsFunc(r.Scenarios, func(s *Scenario) bool {
+		return s.Error != "" || s.Comparison != nil && !s.Comparison.Exact()
+	})
+}
+
+// run is a measurement under way.
+type run struct {
+	*Config
+	data   *dataset
+	dir    string
+	report *Report
+}
+
+// Run measures. When ctx ends, everything that it started ends too, and its temporary files are removed.
+func Run(ctx context.Context, c Config) (report *Report, err error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	r := &run{Config: &c, dir: c.Keep}
+	if r.dir == "" {
+		if r.dir, err = os.MkdirTemp("", "tsimport-bench-"); err != nil {
+			return nil, fmt.Errorf("create folder for the bench: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(r.dir)) }()
+	}
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	for _, name := range Names {
+		if len(c.Scenarios) > 0 && !slices.Contains(c.Scenarios, name) {
+			continue
+		}
+		s, err := r.scenario(ctx, name)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("scenario %s: %w", name, err)
+		}
+		if s != nil {
+			r.report.Scenarios = append(r.report.Scenarios, s)
+		}
+	}
+	return r.report, nil
+}
+
+// prepare makes the dataset.
+func (r *run) prepare(ctx context.Context) (err error) {
+	report := &Report{
+		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, KnownRate: r.KnownRate,
+		LatencyMS: float64(r.Table.Latency) / 1e6, Slow: r.Table.Slow, SplitsMS: float64(r.Table.Splits) / 1e6,
+		BaselineSeconds: r.Baseline.Seconds(), Memory: r.Memory, Seed: r.Seed,
+	}
+	dir, err := r.folder("data")
+	if err != nil {
+		return err
+	}
+	if r.Input.File == "" {
+		report.Input, report.Order = "student cards", string(r.Input.Order)
+		r.say("making %d student cards, %s", r.Input.Rows, r.Input.Order)
+		r.data, err = makeCards(ctx, r.Input.StudentCards, r.Seed, dir)
+	} else {
+		r.say("loading %s once without limits, to know what a table of it holds", r.Input.File)
+		r.data, err = lookAt(ctx, r.Config, dir)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if r.data.want.records == 0 {
+		return &UsageError{fmt.Sprintf("%s has no rows", report.Input)}
+	}
+	report.Rows, report.Notes = r.data.rows, r.data.notes
+	if r.Table.Splits == 0 {
+		_, parts := r.data.keys.cuts(r.Table.Partitions)
+		report.Notes = append(report.Notes, cutNotes(parts, r.Table.Partitions)...)
+	}
+	r.report = report
+	return nil
+}
+
+func (r *run) folder(name string) (string, error) {
+	dir := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("create folder for the bench: %w", err)
+	}
+	return dir, nil
+}
+
+// scenario runs one way to load on an engine of its own. Nil is a way that the file does not allow.
+func (r *run) scenario(ctx context.Context, name string) (*Scenario, error) {
+	isBaseline := name != Tsimport && name != TsimportNone
+	if isBaseline && r.data.noSDK != "" {
+		r.report.Notes = append(r.report.Notes, fmt.Sprintf("%s: the file is not loaded with the SDK: %s", name, r.data.noSDK))
+		return nil, nil
+	}
+	s := &Scenario{Name: name, Partitions: []Partition{}}
+	r.say("%s: loading", name)
+	dir, err := r.folder(name)
+	if err != nil {
+		return nil, err
+	}
+	if r.Keep == "" {
+		defer os.RemoveAll(dir) // the disk is for one store at a time; what is left goes with the whole folder
+	}
+	e, err := startEngine(ctx, r.Binary, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer e.close()
+	if err := r.makeTable(ctx, e); err != nil {
+		return nil, err
+	}
+	measure := r.tsimport
+	if isBaseline {
+		measure = r.baseline
+	}
+	return s, r.observed(ctx, e, s, func() (*measuring, error) { return measure(ctx, e, s, dir) })
+}
+
+// observed runs a load and looks at the engine meanwhile, where partitions split.
+func (r *run) observed(ctx context.Context, e *engine, s *Scenario, load func() (*measuring, error)) error {
+	if r.Table.Splits == 0 {
+		_, err := load()
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	seen := make(chan []observation, 1)
+	go func() { seen <- observe(watching, e) }()
+	m, err := load()
+	stop()
+	observations := <-seen
+	if err != nil {
+		return err
+	}
+	s.Splits = splitsOf(m.stats, observations, m.start)
+	return nil
+}
+
+// makeTable creates the table and cuts it while it is empty.
+func (r *run) makeTable(ctx context.Context, e *engine) error {
+	sdk, err := client.New(ctx, e.Target, nil)
+	if err != nil {
+		return err
+	}
+	if err := (&client.Admin{Client: sdk, Context: ctx}).Create(tableName, r.data.key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		return err
+	}
+	if r.Table.Splits > 0 {
+		return nil
+	}
+	bounds, _ := r.data.keys.cuts(r.Table.Partitions)
+	if len(bounds) == 0 {
+		return nil
+	}
+	keys := make([]any, len(bounds))
+	for i, b := range bounds {
+		keys[i] = keyJSON(b)
+	}
+	return e.do(ctx, http.MethodPost, "tables/"+tableName+"/split", map[string]any{"keys": keys}, nil)
+}
+
+// baseline loads with the SDK.
+func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) (*measuring, error) {
+	b := &baseline{engine: e, data: r.data, path: r.data.path, workers: parallelWorkers}
+	if s.Name == Naive {
+		b.workers = 1
+	}
+	if err := e.simulate(ctx, &r.Table, r.Seed); err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	if s.Name == Preshuffled {
+		b.path = filepath.Join(dir, "shuffled.csv")
+		if err := shuffleCSV(ctx, r.data.path, b.path, r.Seed); err != nil {
+			return nil, err
+		}
+		s.PreparationSeconds = time.Since(started).Seconds()
+	}
+	end, err := b.runFor(ctx, started.Add(r.Baseline))
+	if err != nil {
+		return nil, err
+	}
+	s.Seconds, s.Lost, s.Stopped = end.ended.Sub(started).Seconds(), end.lost, end.stopped
+	m := &measuring{stats: end.stats, uneven: r.Table.uneven(), start: unixMS(started)}
+	if end.stopped {
+		m.end = unixMS(end.ended)
+	}
+	m.fill(s, 0)
+	if !end.stopped {
+		m.ideal(s, r.Table.Splits > 0)
+	}
+	return m, nil
+}
+
+// tsimport loads with tsimport and compares the table with the file.
+func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) (*measuring, error) {
+	l := loader{config: r.Config, engine: e, data: r.data, dir: dir, flags: []string{"--order", "last-wins"}}
+	if s.Name == TsimportNone {
+		l.flags[1] = "none"
+	}
+	if r.KnownRate {
+		l.flags = append(l.flags, "--partition-wcu", strconv.FormatFloat(r.Table.PartitionWCU, 'f', -1, 64))
+	}
+	if err := e.simulate(ctx, &r.Table, r.Seed); err != nil {
+		return nil, err
+	}
+	if err := l.run(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		s.Error = err.Error()
+	}
+	s.Seconds, s.Loader, s.PeakRSSBytes = l.ended.Sub(l.started).Seconds(), &l.summary, l.summary.PeakRSSBytes
+	stats, _, err := e.stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &measuring{stats: stats, uneven: r.Table.uneven(), start: unixMS(l.started)}
+	m.fill(s, l.summary.LastLaneSeconds)
+	m.ideal(s, r.Table.Splits > 0)
+	r.say("%s: comparing the table with the file", s.Name)
+	if s.Comparison, err = r.compare(ctx, e); err != nil {
+		return nil, err
+	}
+	s.Verified, s.Lost = s.Comparison.String(), s.Comparison.Missing
+	return m, nil
+}
+
+// compare reads the table and compares every row.
+func (r *run) compare(ctx context.Context, e *engine) (*Comparison, error) {
+	sdk, err := client.New(ctx, e.Target, nil)
+	if err != nil {
+		return nil, err
+	}
+	c := new(Comparison)
+	err = scan.Table(ctx, sdk, tableName, r.data.key, scan.Options{}, func(row *scan.Row) error {
+		c.see(r.data.want, r.data.want.row(row))
+		return nil
+	})
+	c.end(r.data.want)
+	return c, err
+}
+
+func unixMS(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }

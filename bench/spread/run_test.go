@@ -1,0 +1,328 @@
+package spread
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+
+	"tsimport/bench"
+	"tsimport/client"
+	"tsimport/engine/server"
+)
+
+// fakeEnv makes this test binary behave as a tsimport of a certain kind: what it prints, where, and its exit code.
+const fakeEnv = "SPREAD_TEST_TSIMPORT"
+
+func TestMain(m *testing.M) {
+	switch kind := os.Getenv(fakeEnv); kind {
+	case "":
+		os.Exit(m.Run())
+	case "dies":
+		fmt.Fprintln(os.Stderr, "no room on the disk")
+		os.Exit(1)
+	case "mumbles":
+		fmt.Println("ready")
+	case "rejects":
+		fmt.Println(`{"read":5,"written":4,"rejected":1}`)
+		os.Exit(exitRejects)
+	case "chats":
+		fmt.Println("all is well")
+	}
+}
+
+func fake(t *testing.T, kind string) *Config {
+	t.Helper()
+	t.Setenv(fakeEnv, kind)
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config()
+	c.Binary = binary
+	return &c
+}
+
+func config() Config {
+	return Config{
+		Input:    Input{StudentCards: bench.StudentCards{Rows: 1000, Order: bench.Sorted, Seed: 1}},
+		Table:    Table{Partitions: 4, PartitionWCU: 1e6},
+		Baseline: time.Minute,
+	}
+}
+
+// here is an engine in the test's own process.
+func here(t *testing.T) *engine {
+	t.Helper()
+	store, err := server.Open(t.TempDir(), server.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(store)
+	t.Cleanup(func() {
+		web.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &engine{http: web.Client(), id: server.DefaultAccessKeyID, secret: server.DefaultAccessKeySecret, Target: client.Target{
+		Endpoint: web.URL, Instance: server.DefaultInstance,
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+	}}
+}
+
+func cards(t *testing.T, c *Config) *run {
+	t.Helper()
+	d, err := makeCards(t.Context(), c.Input.StudentCards, c.Seed, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &run{Config: c, data: d, dir: t.TempDir(), report: &Report{}}
+}
+
+func TestTheSDKsLoadsAreMeasuredAndComplete(t *testing.T) {
+	c := config()
+	r := cards(t, &c)
+	for _, name := range []string{Naive, Parallel, Preshuffled} {
+		e := here(t)
+		if err := r.makeTable(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		s := &Scenario{Name: name}
+		if _, err := r.baseline(t.Context(), e, s, t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		if s.Rows != 1000 || s.Units != 1000 || s.Lost != 0 || s.Stopped || s.Requests != 5 || s.BatchFill != 1 || len(s.Partitions) != 4 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		for _, p := range s.Partitions {
+			var perSecond int64
+			for _, n := range p.PerSecond {
+				perSecond += n
+			}
+			if p.Rows < 240 || p.Rows > 260 || perSecond != p.Units {
+				t.Errorf("%s: partition %s has %d rows, %d units over its seconds; want about 250", name, p.From, p.Rows, perSecond)
+			}
+		}
+		if (s.PreparationSeconds > 0) != (name == Preshuffled) {
+			t.Errorf("%s: prepared for %v s", name, s.PreparationSeconds)
+		}
+		if got, err := r.compare(t.Context(), e); err != nil || !got.Exact() || got.Rows != 1000 {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestALoadWithTheSDKStopsAtItsDeadline(t *testing.T) {
+	c := config()
+	c.Baseline = time.Nanosecond
+	c.Table.PartitionWCU = 1 // a row a second
+	r := cards(t, &c)
+	e := here(t)
+	if err := r.makeTable(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	s := &Scenario{Name: Naive}
+	m, err := r.baseline(t.Context(), e, s, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Stopped || m.end == 0 || s.IdealSeconds != 0 || s.Rows >= 1000 {
+		t.Errorf("not stopped: %+v", s)
+	}
+}
+
+func TestRowsThatTheSDKGivesUpAreLost(t *testing.T) {
+	c := config()
+	r := cards(t, &c)
+	e := here(t)
+	if err := r.makeTable(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.simulate(t.Context(), &c.Table, 1); err != nil {
+		t.Fatal(err)
+	}
+	// Applied and answered with OTSTimeout, which the SDK does not repeat writes for.
+	faults := map[string]any{"rate": 1, "kinds": []string{"error-after"}, "operations": []string{"BatchWriteRow"}}
+	if err := e.do(t.Context(), "POST", "faults", faults, nil); err != nil {
+		t.Fatal(err)
+	}
+	b := &baseline{engine: e, data: r.data, path: r.data.path, workers: 2}
+	m, err := b.runFor(t.Context(), time.Now().Add(time.Minute))
+	if err != nil || m.lost != 1000 || m.stopped {
+		t.Errorf("%d rows lost, stopped %v, %v; want 1000", m.lost, m.stopped, err)
+	}
+}
+
+func TestTheComparisonTellsWhatIsMissingChangedAndTooMuch(t *testing.T) {
+	c := config()
+	r := cards(t, &c)
+	e := here(t)
+	if err := r.makeTable(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(r.data.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	lines[1] = nil                                                               // missing
+	lines[2] = append(bytes.TrimSuffix(lines[2], []byte("\n")), "x\n"...)        // another attribute
+	lines = append(lines, []byte("1,Z999,1,1,1,2024-01-01T00:00:00Z,extra\n"))   // too much
+	lines = append(lines, bytes.Replace(lines[3], []byte(","), []byte(",Y"), 1)) // too much: another key
+	lines[3] = nil                                                               // missing
+	path := filepath.Join(t.TempDir(), "other.csv")
+	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&baseline{engine: e, data: r.data, path: path, workers: 1}).run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.compare(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (Comparison{Rows: 1000, Missing: 2, Extra: 2, Changed: 1}); *got != want {
+		t.Errorf("got %+v, want %+v", *got, want)
+	}
+	if got.Exact() || !strings.Contains(got.String(), "2 rows missing, 1 with other attributes, 2 too many") {
+		t.Errorf("it says %s", got)
+	}
+	if (&Report{Scenarios: []*Scenario{{Comparison: got}}}).Failed() != true || (&Report{Scenarios: []*Scenario{{}}}).Failed() {
+		t.Error("a wrong table must fail the report, a load without comparison must not")
+	}
+}
+
+func TestShufflingKeepsTheHeaderAndEveryRecord(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
+	records := []string{"1,a\n", "2,\"b\nb\"\n", "3,\"c\"\"\"\n", "4,d\n", "5,e"}
+	if err := os.WriteFile(from, []byte("k,v\n"+strings.Join(records, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := shuffleCSV(t.Context(), from, to, 3); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records[4] += "\n"
+	rest, ok := strings.CutPrefix(string(text), "k,v\n")
+	for _, r := range records {
+		if strings.Count(rest, r) != 1 {
+			t.Errorf("record %q is there %d times", r, strings.Count(rest, r))
+		}
+	}
+	if !ok || len(rest) != len(strings.Join(records, "")) || rest == strings.Join(records, "") {
+		t.Errorf("shuffled: %q", text)
+	}
+	if err := shuffleCSV(t.Context(), filepath.Join(dir, "none"), to, 3); err == nil {
+		t.Error("a missing file was shuffled")
+	}
+}
+
+func TestAnEngineThatDoesNotStartIsAnError(t *testing.T) {
+	for kind, want := range map[string]string{"dies": "no room on the disk", "mumbles": `"ready"`} {
+		c := fake(t, kind)
+		if _, err := Run(t.Context(), *c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q in it", kind, err, want)
+		}
+	}
+}
+
+func TestARefusalOfTheEngineIsShown(t *testing.T) {
+	err := here(t).do(t.Context(), "POST", "tables/none/split", map[string]any{"even": 2}, nil)
+	if err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "none") {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := here(t).stats(t.Context()); err == nil {
+		t.Error("counts of a table that is not there")
+	}
+}
+
+func TestALoadThatFailsSaysWhyAndOneWithRejectsIsMeasured(t *testing.T) {
+	for kind, want := range map[string]string{"dies": "no room on the disk", "chats": "summary", "rejects": ""} {
+		c := fake(t, kind)
+		l := loader{config: c, engine: &engine{}, data: &dataset{path: "x.csv"}, dir: t.TempDir()}
+		err := l.run(t.Context())
+		if want == "" && (err != nil || l.summary.Rejected != 1) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, %+v", kind, err, l.summary)
+		}
+	}
+}
+
+func TestAStoppedBenchLeavesNoFiles(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	c := config()
+	c.Say = func(string, ...any) { cancel(stopped) } // while the dataset is made
+	if _, err := Run(ctx, c); !errors.Is(err, stopped) {
+		t.Errorf("got %v", err)
+	}
+	left, err := os.ReadDir(os.TempDir())
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"--partitions":       func(c *Config) { c.Table.Partitions = 0 },
+		"--partition-wcu":    func(c *Config) { c.Table.PartitionWCU = math.NaN() },
+		"--latency":          func(c *Config) { c.Table.Latency = -1 },
+		"--baseline-seconds": func(c *Config) { c.Baseline = 0 },
+		"--rows":             func(c *Config) { c.Input.Rows = 0 },
+		"--pk for each":      func(c *Config) { c.Input.File = "x.csv" },
+		"--pk goes with":     func(c *Config) { c.Input.Keys = []string{"a"} },
+		"--slow 9":           func(c *Config) { c.Table.Slow = map[int]float64{9: 0.5} },
+		"--slow 1:2":         func(c *Config) { c.Table.Slow = map[int]float64{1: 2} },
+		"give one of them":   func(c *Config) { c.Table.Slow, c.Table.Splits = map[int]float64{1: 0.5}, time.Second },
+		`--only "fast"`:      func(c *Config) { c.Scenarios = []string{"naive", "fast"} },
+	} {
+		c := config()
+		change(&c)
+		_, err := Run(t.Context(), c)
+		var usage *UsageError
+		if !errors.As(err, &usage) || !strings.Contains(usage.Message, want) {
+			t.Errorf("got %v, want a usage error about %s", err, want)
+		}
+	}
+	if c := config(); c.Check() != nil {
+		t.Errorf("the plain config is refused: %v", c.Check())
+	}
+}
+
+func TestAFileThatTheSDKCannotLoadSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.csv")
+	if err := os.WriteFile(path, []byte("CardID,Amount\n1,2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := config()
+	d := &dataset{path: path, key: cards(t, &c).data.key}
+	if why := d.readHeader(nil); !strings.Contains(why, "SellerID") {
+		t.Errorf("it says %q", why)
+	}
+	d.path = filepath.Join(dir, "none")
+	if why := d.readHeader(nil); why == "" {
+		t.Error("a missing file has a header")
+	}
+	if err := os.WriteFile(path, []byte("CardID,Amount\nx,2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d = &dataset{columns: cardColumns[:2]}
+	if err := d.each(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "record 1, column CardID") {
+		t.Errorf("a card that is no number: %v", err)
+	}
+}

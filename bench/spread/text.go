@@ -1,0 +1,181 @@
+package spread
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// The drawing of partitions over time.
+const (
+	barColumns = 60
+	barLines   = 32
+)
+
+var blocks = []rune("▁▂▃▄▅▆▇█")
+
+// WriteText writes the report for people.
+func (r *Report) WriteText(w io.Writer) error {
+	out := &printer{w: w}
+	out.printf("%s, %d rows", r.Input, r.Rows)
+	if r.Order != "" {
+		out.printf(", %s", r.Order)
+	}
+	out.printf("; %d partitions of %g write capacity units a second, %g ms a request\n", r.Partitions, r.PartitionWCU, r.LatencyMS)
+	if r.SplitsMS > 0 {
+		out.printf("the table begins with one partition; all are halved %g s after the first row, then every %g s\n", firstSplit.Seconds(), r.SplitsMS/1000)
+	}
+	for _, n := range r.Notes {
+		out.printf("note: %s\n", n)
+	}
+	out.table(r.Scenarios)
+	for _, s := range r.Scenarios {
+		out.printf("\n%s\n", s.Name)
+		out.about(s)
+		out.bars(s)
+	}
+	return out.err
+}
+
+// printer keeps the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, a ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, a...)
+	}
+}
+
+// table compares the scenarios, a line each.
+func (p *printer) table(scenarios []*Scenario) {
+	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "\n\tseconds\trows\tcapacity share\tthrottled\trequests\tbatch fill\tlost\tpeak memory\t\n")
+	for _, s := range scenarios {
+		memory, stopped := "-", ""
+		if s.PeakRSSBytes > 0 {
+			memory = fmt.Sprintf("%d MiB", s.PeakRSSBytes>>20)
+		}
+		if s.Stopped {
+			stopped = "+"
+		}
+		fmt.Fprintf(t, "%s\t%.1f%s\t%d\t%.4f\t%.2f %%\t%d\t%.2f\t%d\t%s\t\n", s.Name, s.Seconds, stopped, s.Rows, s.CapacityShare,
+			100*s.ThrottledShare, s.Requests, s.BatchFill, s.Lost, memory)
+	}
+	p.err = cmp.Or(p.err, t.Flush())
+}
+
+// about says what does not fit the table.
+func (p *printer) about(s *Scenario) {
+	if s.Error != "" {
+		p.printf("  error: %s\n", s.Error)
+	}
+	if s.Stopped {
+		p.printf("  stopped after %.1f s\n", s.Seconds)
+	}
+	if s.PreparationSeconds > 0 {
+		p.printf("  %.1f s of it to shuffle the file\n", s.PreparationSeconds)
+	}
+	if s.Verified != "" {
+		p.printf("  %s\n", s.Verified)
+	}
+	if s.ShareWithBurst > 0 {
+		p.printf("  capacity share %.4f if what partitions had saved up before their first row counts too\n", s.ShareWithBurst)
+	}
+	if s.ShareFromLastLane > 0 {
+		p.printf("  capacity share %.4f from %.2f s on, when the last partition had a row\n", s.ShareFromLastLane, s.LastLaneSeconds)
+	}
+	if s.IdealSeconds > 0 {
+		p.printf("  last row after %.2f s; the partitions would allow %.2f s (%.4f)\n", s.MakespanSeconds, s.IdealSeconds, s.MakespanShare)
+	}
+	if len(s.Splits) > 0 {
+		p.splits(s.Splits)
+	}
+}
+
+func (p *printer) splits(splits []Split) {
+	var used []float64
+	for _, s := range splits {
+		if s.UsedMS != nil {
+			used = append(used, *s.UsedMS)
+		}
+	}
+	p.printf("  %d splits; the children's capacity was used to 90 %% after ", len(splits))
+	if len(used) == 0 {
+		p.printf("the load was done, or never\n")
+		return
+	}
+	slices.Sort(used)
+	p.printf("%.1f s (median), %.1f s (latest)", used[len(used)/2]/1000, used[len(used)-1]/1000)
+	if never := len(splits) - len(used); never > 0 {
+		p.printf(", never in %d", never)
+	}
+	p.printf("\n")
+}
+
+// bars draws each partition's use over time, a line each.
+func (p *printer) bars(s *Scenario) {
+	var present []Partition
+	for _, part := range s.Partitions {
+		if part.EndedMS == nil {
+			present = append(present, part)
+		}
+	}
+	width := 0
+	for i := range present[:min(len(present), barLines)] {
+		width = max(width, len([]rune(keyText(present[i].From))))
+	}
+	for i := range present[:min(len(present), barLines)] {
+		part := &present[i]
+		p.printf("  %-*s %s %.4f\n", min(width, 24), cut(keyText(part.From), 24), bar(part, s.StartMS, s.MakespanSeconds), part.Share)
+	}
+	if more := len(present) - barLines; more > 0 {
+		p.printf("  … and %d more\n", more)
+	}
+	if ended := len(s.Partitions) - len(present); ended > 0 {
+		p.printf("  %d partitions that were split are only in the JSON\n", ended)
+	}
+}
+
+// cut shortens a key for a line.
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// bar is a partition's units over the seconds of the clock, a column for each, or for several when there are more than
+// barColumns. A full block is the capacity of the time that the load was under way in, a blank no row at all.
+func bar(p *Partition, startMS, seconds float64) string {
+	start := math.Mod(startMS/1000, 1) // seconds before it in the first column are not the load's
+	end := start + seconds
+	n := max(len(p.PerSecond), int(math.Ceil(end)))
+	each := (n + barColumns - 1) / barColumns
+	var b strings.Builder
+	for at := 0; at < n; at += each {
+		var units int64
+		for i := at; i < min(at+each, len(p.PerSecond)); i++ {
+			units += p.PerSecond[i]
+		}
+		covered := min(end, float64(at+each)) - max(start, float64(at))
+		b.WriteRune(block(float64(units), p.Capacity*covered))
+	}
+	return b.String()
+}
+
+func block(units, capacity float64) rune {
+	if units <= 0 {
+		return ' '
+	}
+	if capacity <= 0 {
+		return blocks[len(blocks)-1]
+	}
+	return blocks[int(min(float64(len(blocks)-1), units/capacity*float64(len(blocks))))]
+}
