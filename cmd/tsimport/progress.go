@@ -16,7 +16,7 @@ import (
 const (
 	lineEvery        = 5 * time.Second
 	verboseLineEvery = time.Second
-	barEvery         = 200 * time.Millisecond
+	barEvery         = 250 * time.Millisecond
 	lanesEvery       = 500 * time.Millisecond
 )
 
@@ -75,7 +75,7 @@ func (s *screen) barShower() (show func()) {
 	// The bar only draws; where the cursor goes is the display's business.
 	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
-		progressbar.OptionSetWidth(20), progressbar.OptionSetSpinnerChangeInterval(0))
+		progressbar.OptionSetWidth(20), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true))
 	var lanes []string
 	var asked time.Time
 	return func() {
@@ -103,11 +103,23 @@ func laneLines(state *pipeline.State) (lines []string) {
 func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 	bar.Describe(s.counts())
 	// A bar that is full ends, but rows are still being written then.
-	read := s.progress.BytesRead.Load()
+	done := s.bytesDone()
 	if total := s.progress.BytesTotal.Load(); total > 0 {
-		read = min(read, total-1)
+		done = min(done, total-1)
 	}
-	_ = bar.Set64(read)
+	_ = bar.Set64(done)
+}
+
+// bytesDone is how much of the input has become rows that are final, about. Reading runs far ahead of writing where
+// rows wait in lanes.
+func (s *screen) bytesDone() int64 {
+	p := &s.progress
+	bytes, read := p.BytesRead.Load(), p.Read.Load()
+	if s.dryRun || read == 0 {
+		return bytes
+	}
+	final := p.Written.Load() + p.Rejected.Load() + p.Superseded.Load()
+	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
 }
 
 func (s *screen) counts() string {
@@ -136,8 +148,8 @@ func (s *screen) progressText() string {
 	text += fmt.Sprintf(", %s read", byteText(read))
 	if total > 0 {
 		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
-		if read > 0 && read < total {
-			left := time.Duration(float64(time.Since(s.start)) * float64(total-read) / float64(read))
+		if done := s.bytesDone(); done > 0 && done < total {
+			left := time.Duration(float64(time.Since(s.start)) * float64(total-done) / float64(done))
 			text += fmt.Sprintf(", about %v left", round(left))
 		}
 	}
