@@ -25,6 +25,7 @@ type screen struct {
 	again    string // what to know before loading again
 	existed  bool   // the table
 	start    time.Time
+	marks    []mark // of the last seconds
 	stopping chan struct{}
 	stopped  sync.WaitGroup
 }
