@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,17 @@ import (
 
 	"tsimport/pipeline"
 )
+
+// fakeLoad is a load whose state is given; without one it does not answer.
+type fakeLoad struct{ state *pipeline.State }
+
+func (f *fakeLoad) State(ctx context.Context) (*pipeline.State, error) {
+	if f.state == nil {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return f.state, nil
+}
 
 func runningState() *pipeline.State {
 	return &pipeline.State{

@@ -16,7 +16,7 @@ import (
 const (
 	lineEvery        = 5 * time.Second
 	verboseLineEvery = time.Second
-	barEvery         = 200 * time.Millisecond
+	barEvery         = 250 * time.Millisecond
 	lanesEvery       = 500 * time.Millisecond
 )
 
@@ -75,7 +75,7 @@ func (s *screen) barShower() (show func()) {
 	// The bar only draws; where the cursor goes is the display's business.
 	bar := progressbar.NewOptions64(s.progress.BytesTotal.Load(),
 		progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowBytes(true), progressbar.OptionUseIECUnits(true),
-		progressbar.OptionSetWidth(20), progressbar.OptionSetSpinnerChangeInterval(0))
+		progressbar.OptionSetWidth(20), progressbar.OptionSetPredictTime(false), progressbar.OptionSetSpinnerChangeInterval(0), progressbar.OptionSetRenderBlankState(true))
 	var lanes []string
 	var asked time.Time
 	return func() {
@@ -101,13 +101,54 @@ func laneLines(state *pipeline.State) (lines []string) {
 }
 
 func (s *screen) moveBar(bar *progressbar.ProgressBar) {
-	bar.Describe(s.counts())
+	bar.Describe(s.counts() + s.left(time.Now()))
 	// A bar that is full ends, but rows are still being written then.
-	read := s.progress.BytesRead.Load()
+	done := s.bytesDone()
 	if total := s.progress.BytesTotal.Load(); total > 0 {
-		read = min(read, total-1)
+		done = min(done, total-1)
 	}
-	_ = bar.Set64(read)
+	_ = bar.Set64(done)
+}
+
+// bytesDone is how much of the input has become rows that are final, about. Reading runs far ahead of writing where
+// rows wait in lanes.
+func (s *screen) bytesDone() int64 {
+	p := &s.progress
+	bytes, read := p.BytesRead.Load(), p.Read.Load()
+	if s.dryRun || read == 0 {
+		return bytes
+	}
+	final := p.Written.Load() + p.Rejected.Load() + p.Superseded.Load()
+	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
+}
+
+// lookBack is how far the estimate of the time left looks back. A load whose last rows are those of one slow partition is
+// not as fast as it was.
+const lookBack = 10 * time.Second
+
+// mark is how much of the input was done at a time.
+type mark struct {
+	at   time.Time
+	done int64
+}
+
+// left says how long the load will still take if it goes on as in the last seconds; nothing as long as nobody knows.
+func (s *screen) left(now time.Time) string {
+	total, done := s.progress.BytesTotal.Load(), s.bytesDone()
+	s.marks = append(s.marks, mark{now, done})
+	for len(s.marks) > 1 && now.Sub(s.marks[1].at) >= lookBack {
+		s.marks = s.marks[1:]
+	}
+	// Before that the load has begun with nothing.
+	from := mark{at: s.start}
+	if now.Sub(s.start) >= lookBack {
+		from = s.marks[0]
+	}
+	if done <= from.done || done >= total {
+		return ""
+	}
+	left := time.Duration(float64(now.Sub(from.at)) * float64(total-done) / float64(done-from.done))
+	return fmt.Sprintf(", about %v left", round(left))
 }
 
 func (s *screen) counts() string {
@@ -136,10 +177,7 @@ func (s *screen) progressText() string {
 	text += fmt.Sprintf(", %s read", byteText(read))
 	if total > 0 {
 		text += fmt.Sprintf(" of %s (%d%%)", byteText(total), read*100/total)
-		if read > 0 && read < total {
-			left := time.Duration(float64(time.Since(s.start)) * float64(total-read) / float64(read))
-			text += fmt.Sprintf(", about %v left", round(left))
-		}
+		text += s.left(time.Now())
 	}
 	return text
 }

@@ -20,16 +20,18 @@ type screen struct {
 	load     stateSource
 	quiet    bool
 	verbose  bool
+	dryRun   bool
 	progress pipeline.Progress
 	again    string // what to know before loading again
 	existed  bool   // the table
 	start    time.Time
+	marks    []mark // of the last seconds
 	stopping chan struct{}
 	stopped  sync.WaitGroup
 }
 
 func newScreen(c *cli.Context, w *display, load stateSource) *screen {
-	s := &screen{w: w, load: load, quiet: c.Bool("quiet"), verbose: c.Bool("verbose"), start: time.Now(), stopping: make(chan struct{})}
+	s := &screen{w: w, load: load, quiet: c.Bool("quiet"), verbose: c.Bool("verbose"), dryRun: c.Bool("dry-run"), start: time.Now(), stopping: make(chan struct{})}
 	if c.String("mode") == "put" && c.String("condition") == "ignore" {
 		s.again = ": rows that are there already are written once more, with the same values"
 	}

@@ -16,17 +16,6 @@ import (
 	"tsimport/pipeline"
 )
 
-// fakeLoad is a load whose state is given; without one it does not answer.
-type fakeLoad struct{ state *pipeline.State }
-
-func (f *fakeLoad) State(ctx context.Context) (*pipeline.State, error) {
-	if f.state == nil {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return f.state, nil
-}
-
 func TestTheStateIsShownAsOftenAsItIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
