@@ -87,7 +87,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	}
 	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.lanes, Store: disk.store})
 	for i := range m.Len() {
-		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w))
+		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}
 	d.hot = partitioner.NewHotKeys(in.keyType)
 	d.cutter = partitioner.New(partitioner.Options{

@@ -57,12 +57,12 @@ type lane struct {
 	written, units64, throttled, unavailable int64
 }
 
-func newLane(index int, queue *shuffle.Lane, cfg *Write) *lane {
+func newLane(index int, queue *shuffle.Lane, cfg *Write, alone bool) *lane {
 	l := &lane{index: index, queue: queue, perRow: 1, stale: true}
 	if cfg.pacer != nil {
 		l.pacer = cfg.pacer()
 	} else {
-		l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Known: cfg.PartitionWCU})
+		l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Known: cfg.PartitionWCU, Alone: alone})
 	}
 	l.patience.For = cfg.RetryFor
 	return l

@@ -32,7 +32,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 		case len(from[i]) == 1:
 			d.lanes[i] = oldLanes[from[i][0]].child(now, i, queue)
 		default:
-			d.lanes[i] = newLane(i, queue, &d.cfg.Write)
+			d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
 			d.lanes[i].begun = oldLanes[from[i][0]].begun
 		}
 	}

@@ -11,6 +11,7 @@ import (
 type PacerOptions struct {
 	Known       float64    // units a second the partition is known to take; 0 is unknown
 	MaxInFlight int        // requests of the lane in flight at most; 0 takes 8
+	Alone       bool       // there are no other lanes to keep out of step with: it begins at once
 	Rand        *rand.Rand // nil uses the process's source
 }
 
@@ -37,6 +38,7 @@ type Pacer struct {
 	phase  phase
 	rate   float64 // units a second; 0 is unknown
 	perRow float64 // units
+	alone  bool
 
 	line   line
 	ramp   ramp
@@ -58,7 +60,7 @@ const (
 
 // NewPacer returns the pacer of a lane that has sent nothing yet.
 func NewPacer(o PacerOptions) *Pacer {
-	p := &Pacer{rand: o.Rand, perRow: 1, size: size{most: maxRows}}
+	p := &Pacer{rand: o.Rand, perRow: 1, alone: o.Alone, size: size{most: maxRows}}
 	p.SetMaxInFlight(o.MaxInFlight)
 	p.probe.gain = usualGain
 	if o.Known > 0 && !math.IsInf(o.Known, 1) {
@@ -207,10 +209,14 @@ func (p *Pacer) open(now time.Time, perRow float64) {
 		return
 	}
 	p.credit.at, p.probe.since = now, now
+	step := time.Duration(p.random() * float64(spread))
+	if p.alone {
+		step = 0
+	}
 	if p.rate == 0 {
-		p.ramp = p.firstRamp(now.Add(time.Duration(p.random() * float64(spread))))
+		p.ramp = p.firstRamp(now.Add(step))
 	} else if !p.line.young {
-		p.credit.level = -p.random() * spread.Seconds() * p.rate
+		p.credit.level = -step.Seconds() * p.rate
 	}
 }
 

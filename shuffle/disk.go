@@ -62,15 +62,15 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead finds a lane that runs out of rows in memory. One that has none is read for whatever the budget: it could
-// never go on otherwise.
+// nextRead finds a lane that runs out of rows in memory. One that has not enough for a batch is read for whatever the
+// budget: it could not go on otherwise.
 func (s *Lanes) nextRead() *Job {
 	var best *Lane
 	for _, l := range s.lanes {
 		if !l.More() || l.bytes > s.share()/2 || l.items[l.mem].frame.reading {
 			continue
 		}
-		if l.ready > 0 && s.mem >= s.o.Budget {
+		if l.ready >= table.MaxBatchRows && s.mem >= s.o.Budget {
 			continue
 		}
 		if best == nil || l.ready < best.ready {
