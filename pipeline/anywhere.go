@@ -79,7 +79,7 @@ func (d *dispatcher) tellHunger() {
 	hungry := false
 	for i, l := range d.lanes {
 		n := int64(l.queue.Ready())
-		if l.queue.More() || l.queue.Bytes() >= share {
+		if l.queue.More() || n > 0 && l.queue.Bytes() >= share {
 			n = max(n, h.enough)
 		}
 		h.queued[i].Store(n)

@@ -67,6 +67,8 @@ type dispatcher struct {
 
 	rows, units, bytes *ratelimit.Bucket // ceilings over all lanes
 
+	readingWaits, sendingWaits bool // for memory
+
 	inputErr error // why the input could not be read to its end; what came before it is loaded
 	stop     error // why no further batch is cut; nil while the load goes on
 	dryRows  int64 // rows of a dry run
@@ -147,6 +149,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 		if d.stop != nil || d.queues.Full() {
 			blocks = nil
 		}
+		d.countWaits(blocks == nil && d.blocks != nil && d.stop == nil)
 		timer := time.NewTimer(d.nextEvent(now, next))
 		select {
 		case h, ok := <-blocks:
@@ -179,6 +182,18 @@ func (d *dispatcher) run(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
+}
+
+// countWaits notes when reading or sending begins to wait for memory.
+func (d *dispatcher) countWaits(reading bool) {
+	sending := len(d.idle) > 0 && d.flying > 0 && d.inFlight >= d.shares.inFlight
+	if reading && !d.readingWaits {
+		d.report.ReadWaits++
+	}
+	if sending && !d.sendingWaits {
+		d.report.SendWaits++
+	}
+	d.readingWaits, d.sendingWaits = reading, sending
 }
 
 // abandon waits for what is under way and starts nothing more.

@@ -66,6 +66,8 @@ type Report struct {
 	SpilledBytes    int64          `json:"spilled_bytes"`         // on disk, all that was ever written
 	PeakSpillBytes  int64          `json:"peak_spill_bytes"`      // on disk at a time
 	SpillError      string         `json:"spill_error,omitempty"` // why rows could not be spilled; reading waited then
+	ReadWaits       int64          `json:"read_waits"`            // how often reading waited for memory
+	SendWaits       int64          `json:"send_waits"`            // how often sending waited for memory of requests
 
 	Started       time.Time `json:"started"`
 	Seconds       float64   `json:"seconds"`

@@ -56,8 +56,8 @@ func (s *Lanes) Rows() int64 { return s.rows }
 // Bytes returns the memory of all blocks with rows that are in memory and not final.
 func (s *Lanes) Bytes() int64 { return s.mem }
 
-// Full reports whether no more blocks should come until rows have become final or were spilled.
-func (s *Lanes) Full() bool { return s.mem >= s.o.Budget }
+// Full reports whether no more blocks should come until rows have become final or were spilled. One block always may.
+func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
 // Stats returns what was spilled so far.
 func (s *Lanes) Stats() Stats { return s.stats }

@@ -1,0 +1,413 @@
+package pipeline
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsimport/client"
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/table"
+)
+
+// partitioned makes table t with the string key id and partitions that begin at the keys.
+func (w *world) partitioned(c server.Simulation, keys ...string) {
+	w.t.Helper()
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	admin := &client.Admin{Client: sdk, Context: context.Background()}
+	if err := admin.Create("t", []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.server.Sim().Simulate("t", c); err != nil {
+		w.t.Fatal(err)
+	}
+	w.cutAt(0, keys...)
+}
+
+func (w *world) cutAt(unavailable time.Duration, keys ...string) {
+	w.t.Helper()
+	var at []sim.Key
+	for _, k := range keys {
+		at = append(at, sim.Key(k))
+	}
+	if err := w.server.Sim().Split(context.Background(), "t", server.Cut{Keys: at, Unavailable: unavailable}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// numbered is a file of rows with the keys prefix000, prefix001, …, in order.
+func numbered(prefix string, rows int) string {
+	var b strings.Builder
+	b.WriteString("id,a\n")
+	for i := range rows {
+		fmt.Fprintf(&b, "%s%05d,v%d\n", prefix, i, i)
+	}
+	return b.String()
+}
+
+func TestEveryRequestHoldsRowsOfOnePartition(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{}, "k00250", "k00500", "k00750")
+	text := numbered("k", 1000)
+	want, _ := model{}.apply(t, contents{}, text)
+	for _, order := range []Order{LastWins, OrderNone} {
+		cfg := w.config(w.file("in.csv", text))
+		cfg.Write.Order = order
+		cfg.RunDir = filepath.Join(w.dir, order.String())
+		w.server.Sim().ResetStats()
+		wire := &watched{RoundTripper: w.server.Transport(), partitionOf: func(key string) int { return number(key) / 250 }}
+		cfg.Target.Client.Transport = wire
+		r := w.load(cfg)
+		w.wantRows(want)
+		if r.Partitions != 4 {
+			t.Errorf("%v: %d partitions, want 4", order, r.Partitions)
+		}
+		for _, p := range w.server.Sim().Stats()["t"].Partitions {
+			if p.Rows != 250 {
+				t.Errorf("%v: partition %d got %d rows, want 250", order, p.Position, p.Rows)
+			}
+		}
+		if wire.requests.Load() != r.Requests || wire.mixed.Load() != 0 {
+			t.Errorf("%v: %d of %d requests touch several partitions", order, wire.mixed.Load(), wire.requests.Load())
+		}
+	}
+}
+
+// watched looks at the keys of every BatchWriteRow request.
+type watched struct {
+	http.RoundTripper
+	partitionOf     func(key string) int
+	requests, mixed atomic.Int64
+}
+
+var keyPattern = regexp.MustCompile(`k[0-9]{5}`)
+
+func number(key string) int {
+	n, err := strconv.Atoi(key[1:])
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/BatchWriteRow") {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		w.requests.Add(1)
+		seen := map[int]bool{}
+		for _, key := range keyPattern.FindAll(body, -1) {
+			seen[w.partitionOf(string(key))] = true
+		}
+		if len(seen) != 1 {
+			w.mixed.Add(1)
+		}
+	}
+	return w.RoundTripper.RoundTrip(r)
+}
+
+func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{}, "k00500")
+	if err := w.server.Sim().Move("t", 0, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
+	cfg.Write.RetryFor = 500 * time.Millisecond
+	cfg.Write.Concurrency = 1 // not even the only worker
+	r, err := Run(context.Background(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
+		t.Errorf("the error does not name the partition and its answer: %v", err)
+	}
+	if r.Written != 500 || r.Unfinished != 500 || r.Rejected != 0 || r.ExitCode != ExitFailed {
+		t.Errorf("%d written, %d unfinished, %d rejected, exit %d; want 500, 500, 0, %d", r.Written, r.Unfinished, r.Rejected, r.ExitCode, ExitFailed)
+	}
+}
+
+func TestThrottlingIsNoErrorAndCostsNoRow(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 2000, Burst: 50 * time.Millisecond}}, "k00500")
+	text := numbered("k", 1000)
+	cfg := w.config(w.file("in.csv", text))
+	cfg.Limits.MaxErrors = MaxErrors{}
+	r := w.load(cfg)
+	want, _ := model{}.apply(t, contents{}, text)
+	w.wantRows(want)
+	if r.Throttled == 0 {
+		t.Error("nothing was throttled: the test tests nothing")
+	}
+	if r.ExitCode != ExitOK || r.Rejected != 0 || r.Retried != r.Throttled || r.RowsSent != r.Written+r.Throttled {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestCeilingsHoldBackTheWholeLoad(t *testing.T) {
+	text := numbered("k", 400)
+	for name, set := range map[string]func(*Write){
+		"rows":  func(w *Write) { w.MaxRowsPerSecond = 2000 },
+		"units": func(w *Write) { w.MaxWCU = 2000 },
+		"bytes": func(w *Write) { w.MaxBytesPerSecond = 2000 * 15 }, // id and a, their values: about 15 bytes a row
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.partitioned(server.Simulation{}, "k00100", "k00200", "k00300")
+			cfg := w.config(w.file("in.csv", text))
+			cfg.Write.BatchRows = 20
+			set(&cfg.Write)
+			r := w.load(cfg)
+			// The last request may leave as soon as the burst and what flowed in cover those before it.
+			if least := (400.0-2*20)/2000 - ceilingBurst.Seconds(); r.Seconds < least {
+				t.Errorf("400 rows at 2,000 a second took %.3f s, want %.3f or more", r.Seconds, least)
+			}
+			if r.Written != 400 {
+				t.Errorf("%d written", r.Written)
+			}
+		})
+	}
+}
+
+func TestAHotPartitionKeyIsNamedWithItsShare(t *testing.T) {
+	w := newWorld(t)
+	var b strings.Builder
+	b.WriteString("id,n,a\n")
+	for i := range 4000 {
+		id := fmt.Sprintf("k%05d", i)
+		if i%5 < 2 {
+			id = "crowd"
+		}
+		fmt.Fprintf(&b, "%s,%d,x\n", id, i)
+	}
+	cfg := w.config(w.file("in.csv", b.String()))
+	cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
+	r := w.load(cfg)
+	if len(r.HotKeys) != 1 || r.HotKeys[0].Value != "crowd" || r.HotKeys[0].Column != "id" || r.HotKeys[0].Share < 0.3 || r.HotKeys[0].Share > 0.5 {
+		t.Errorf("hot keys %+v, want crowd with about 0.4", r.HotKeys)
+	}
+	text, err := json.Marshal(r)
+	if err != nil || !bytes.Contains(text, []byte(`"hot_keys":[{"column":"id","value":"crowd","share":0.`)) {
+		t.Errorf("the report is %s: %v", text, err)
+	}
+}
+
+func TestRejectsHaveTheSamePlacesInEitherOrder(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,\"a,\nb\"\n")
+	for i := range 3000 {
+		switch {
+		case i%97 == 0:
+			fmt.Fprintf(&b, ",no key %d\n", i)
+		case i%89 == 0:
+			fmt.Fprintf(&b, "k%d,ragged,record\n", i)
+		case i%13 == 0:
+			fmt.Fprintf(&b, "k%d,\"two\nlines, %d\"\n", i, i)
+		default:
+			fmt.Fprintf(&b, "k%d,%d\n", i, i)
+		}
+	}
+	reasons := map[Order][]string{}
+	for _, order := range []Order{LastWins, OrderNone} {
+		w := newWorld(t)
+		cfg := w.config(w.file("in.csv", b.String()))
+		cfg.Write.Order = order
+		cfg.Read.SplitBytes = 700
+		r := w.load(cfg)
+		for _, line := range lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]) {
+			reasons[order] = append(reasons[order], strings.ReplaceAll(line, w.dir, ""))
+		}
+	}
+	if got, want := sorted(reasons[OrderNone]), sorted(reasons[LastWins]); got != want || len(reasons[LastWins]) != 31+33 {
+		t.Errorf("%d reasons in any order:\n%.2000s\n%d in source order:\n%.2000s", len(reasons[OrderNone]), got, len(reasons[LastWins]), want)
+	}
+}
+
+func sorted(lines []string) string {
+	m := map[string]bool{}
+	for _, l := range lines {
+		m[l] = true
+	}
+	return strings.Join(sortedKeys(m), "\n")
+}
+
+func TestWithoutAnOrderStreamsAndCompressedFilesAreReadToo(t *testing.T) {
+	w := newWorld(t)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(numbered("gzip", 500))); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.config(w.file("plain.csv", numbered("plain", 500)), w.file("in.csv.gz", packed.String()), "-")
+	cfg.Read.Stdin = strings.NewReader(numbered("stdin", 500))
+	cfg.Write.Order = OrderNone
+	r := w.load(cfg)
+	if got := len(w.rows()); r.Read != 1500 || got != 1500 {
+		t.Errorf("%d read, %d in the table, want 1500", r.Read, got)
+	}
+	if r.BytesRead != int64(len(numbered("plain", 500))+len(numbered("gzip", 500))+len(numbered("stdin", 500))) {
+		t.Errorf("%d bytes read", r.BytesRead)
+	}
+}
+
+func TestWithoutAnOrderALimitReadsTheFirstRecords(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", numbered("k", 5000)))
+	cfg.Write.Order, cfg.Limits.Records = OrderNone, 7
+	w.load(cfg)
+	rows := w.rows()
+	if _, last := rows["k00006"]; len(rows) != 7 || !last {
+		t.Errorf("%d rows: %v", len(rows), sortedKeys(rows))
+	}
+}
+
+func TestWithoutAnOrderAFileThatCannotBeReadFailsTheLoad(t *testing.T) {
+	w := newWorld(t)
+	path := w.file("in.csv", numbered("k", 20_000))
+	cfg := w.config(path)
+	cfg.Write.Order = OrderNone
+	cfg.Write.MaxRowsPerSecond = 50_000
+	cfg.Limits.Memory = 1
+	// The first request finds the file cut short behind the first pass.
+	var once sync.Once
+	w.plan.Decide = func(faults.Request) faults.Fault {
+		once.Do(func() {
+			if err := os.Truncate(path, 1000); err != nil {
+				t.Error(err)
+			}
+		})
+		return faults.Fault{}
+	}
+	r, err := Run(context.Background(), cfg)
+	if err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v, want one that names the file", err)
+	}
+	if r == nil || r.Read == 20_000 || r.Unfinished != 0 || r.ExitCode != ExitFailed {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt drives every class of memory to its limit: splits that are each more than
+// what may be read ahead, queues that are full, a disk that is full, requests that are each more than what may be in flight,
+// rows to be sent again on top, and rows that are larger than all of it.
+func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
+	huge := strings.Repeat("x", 300<<10)
+	var b strings.Builder
+	b.WriteString("id,a\n")
+	for i := range 3000 {
+		value := fmt.Sprint(i)
+		if i%400 == 7 {
+			value = huge
+		}
+		fmt.Fprintf(&b, "k%05d,%s\n", i%1500, value)
+	}
+	want, _ := model{}.apply(t, contents{}, b.String())
+	for _, tt := range []struct {
+		name         string
+		memory       int64
+		tempMax      int64
+		full, spills bool
+	}{
+		{"nothing at all", 1, 1, false, false},
+		{"a little, and a full disk", 4 << 20, 1, true, false},
+		{"a little, and disk enough", 4 << 20, 0, false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "k00300", "k00600", "k00900", "k01200")
+			cfg := w.config(w.file("in.csv", b.String()))
+			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
+			cfg.Write.Concurrency = 2
+			cfg.Write.pacer = func() pacer { return restless{} }
+			var mu sync.Mutex
+			n := 0
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if n++; n%3 == 0 {
+					return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSTimeout") }}
+				}
+				return faults.Fault{}
+			}
+			r := w.load(cfg)
+			w.plan.Decide = nil
+			w.wantRows(want)
+			if r.ReadWaits == 0 || r.SendWaits == 0 {
+				t.Errorf("reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)
+			}
+			if full := strings.Contains(r.SpillError, "no space left"); full != tt.full {
+				t.Errorf("spill error %q with at most %d bytes on disk", r.SpillError, tt.tempMax)
+			}
+			if spilled := r.SpilledRows > 0; spilled != tt.spills {
+				t.Errorf("%d rows were spilled", r.SpilledRows)
+			}
+			if left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*")); err != nil || len(left) > 0 {
+				t.Errorf("%v is left behind: %v", left, err)
+			}
+		})
+	}
+}
+
+func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{}, "k00500")
+	if err := w.server.Sim().Move("t", 1, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
+	drain, stop := context.WithCancelCause(context.Background())
+	cfg.Drain, cfg.Monitor = drain, NewMonitor()
+	done := make(chan error, 1)
+	go func() {
+		_, err := Run(context.Background(), cfg)
+		done <- err
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for {
+		s, err := cfg.Monitor.State(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Written < 500 || !s.Lanes[1].Down || s.Reading {
+			continue
+		}
+		if s.Read != 1000 || len(s.Lanes) != 2 || s.Lanes[1].From != "k00500" || s.Lanes[0].Final != 500 ||
+			s.Queued+int64(s.Retrying+s.RowsOut) != 500 || !s.Map.Exact || s.Map.Partitions != 2 || s.Marks.Final != 500 {
+			t.Errorf("%+v", s)
+		}
+		break
+	}
+	stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	short, cancelShort := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancelShort()
+	if s, err := cfg.Monitor.State(short); err == nil {
+		t.Errorf("a load that has ended says %+v", s)
+	}
+}
