@@ -13,7 +13,7 @@ type shares struct {
 }
 
 // fixedMemory is what the process takes before it reads a row: code, stacks, connections, the rest of the heap.
-const fixedMemory = 32 << 20
+const fixedMemory = 48 << 20
 
 // divideMemory says what each class may hold. Garbage that is not collected yet takes the third that is left.
 func divideMemory(memory int64) shares {

@@ -1,6 +1,10 @@
 package shuffle
 
-import "tsimport/table"
+import (
+	"math/rand/v2"
+
+	"tsimport/table"
+)
 
 // item is a part of a lane's queue: rows of one block in memory, or the rows of a frame on disk.
 type item struct {
@@ -43,6 +47,7 @@ type Lane struct {
 	rest  int64   // bytes of memory of the items behind them
 
 	writing int64 // bytes of memory of items that are being written to disk
+	turns   int   // rows that left the block in front in this turn
 }
 
 // Front returns the first row of the lane, and false when it has none or the first one is on disk.
@@ -64,6 +69,9 @@ func (l *Lane) Advance() {
 	i.next++
 	l.ready--
 	if i.count() > 0 {
+		if l.all.o.Unordered {
+			l.turn()
+		}
 		return
 	}
 	if i.frame != nil {
@@ -75,6 +83,24 @@ func (l *Lane) Advance() {
 	l.mem--
 	if l.mem == 0 {
 		l.reach()
+	}
+}
+
+// Without an order, a run of so many rows leaves one block after another, in turns among so many blocks.
+const (
+	turnRows  = 20
+	turnItems = 128
+)
+
+// turn brings another block to the front when the one there has had its turn.
+func (l *Lane) turn() {
+	if l.turns++; l.turns < turnRows {
+		return
+	}
+	l.turns = 0
+	n := rand.IntN(min(l.mem, turnItems))
+	if l.items[n].frame == nil && l.items[0].frame == nil { // what is being written to disk must not change
+		l.items[0], l.items[n] = l.items[n], l.items[0]
 	}
 }
 

@@ -14,6 +14,9 @@ type Options struct {
 	Budget int64
 	// Store keeps what is spilled; nil spills nothing.
 	Store *spill.Store
+	// Unordered lets rows leave a lane in another order than they came, so that keys that were read together do not leave
+	// together: a partition that is split where half of its rows are then has halves that fill alike.
+	Unordered bool
 }
 
 // Lanes are the queues of all lanes. They are not safe for concurrent use; Jobs may run elsewhere.
