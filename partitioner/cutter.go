@@ -3,6 +3,8 @@ package partitioner
 import (
 	"bytes"
 	"container/heap"
+	"math"
+	"slices"
 	"time"
 
 	"tsimport/table"
@@ -65,6 +67,7 @@ type Cutter struct {
 	settling timeline
 	flights  int // rows in flights
 	ready    int
+	maxHeld  int64     // bytes in a lane
 	unsafe   time.Time // the latest of all keys
 	spare    []*key
 }
@@ -72,8 +75,10 @@ type Cutter struct {
 // laneKeys are the keys of a lane.
 type laneKeys struct {
 	ready    []*key
-	waiting  int // rows that wait behind a row of their key
-	retrying int // rows that wait to be tried again
+	promoted int   // of those, rows that waited behind one of their key
+	waiting  int   // rows that wait behind a row of their key
+	held     int64 // bytes of those and of the rows that others supersede
+	retrying int   // rows that wait to be tried again
 }
 
 // key is what is known of one ordering key.
@@ -102,7 +107,7 @@ func New(o Options) *Cutter {
 	if o.Woken == nil {
 		o.Woken = func(int) {}
 	}
-	return &Cutter{o: o, keys: make(map[uint64]*key), lanes: make([]laneKeys, max(1, o.Lanes))}
+	return &Cutter{o: o, keys: make(map[uint64]*key), lanes: make([]laneKeys, max(1, o.Lanes)), maxHeld: math.MaxInt64}
 }
 
 // Flight is a batch on its way. Batch.Rows, Repeated and Outcomes run in parallel.
@@ -124,10 +129,22 @@ type Flight struct {
 // Ready returns how many rows that waited can go into the lane's next batch.
 func (c *Cutter) Ready(lane int) int { return len(c.lanes[lane].ready) }
 
+// Promoted returns how many of them waited behind a row of their key that is final now.
+func (c *Cutter) Promoted(lane int) int { return c.lanes[lane].promoted }
+
+// Held returns the lane's rows that have left it, are in no flight and are not final.
+func (c *Cutter) Held(lane int) int {
+	l := &c.lanes[lane]
+	return len(l.ready) + l.retrying + l.waiting
+}
+
+// LimitWaiting bounds the memory of a lane's rows that wait behind one of their key.
+func (c *Cutter) LimitWaiting(bytes int64) { c.maxHeld = max(bytes, 1) }
+
 // Stalled reports whether the lane can take no fresh rows: too many wait behind rows of their key or to be tried again.
 func (c *Cutter) Stalled(lane int) bool {
 	l := &c.lanes[lane]
-	return l.waiting >= c.o.MaxWaiting || l.retrying >= maxRetrying
+	return l.waiting >= c.o.MaxWaiting || l.held >= c.maxHeld || l.retrying >= maxRetrying
 }
 
 // maxRetrying bounds the rows of a lane that wait to be tried again: when the service refuses more, fresh ones wait too.
@@ -145,6 +162,9 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 	for _, k := range l.ready {
 		if !f.add(k, maxUnits) {
 			break
+		}
+		if k.attempts == 0 {
+			l.promoted--
 		}
 		taken++
 	}
@@ -205,6 +225,7 @@ func (c *Cutter) behind(lane int, k *key, r table.Ref, f *Flight) {
 		units := f.Units - was.Row().Units() + r.Row().Units()
 		if units <= f.Units && f.Replace(k.place, r) {
 			k.replaced = append(k.replaced, was)
+			c.lanes[k.lane].held += was.Memory()
 			k.row, f.Units = r, units
 			return
 		}
@@ -214,6 +235,7 @@ func (c *Cutter) behind(lane int, k *key, r table.Ref, f *Flight) {
 	}
 	k.waiting = append(k.waiting, r)
 	c.lanes[k.lane].waiting++
+	c.lanes[k.lane].held += r.Memory()
 }
 
 // Reset empties the flight for the next cut.
@@ -249,6 +271,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 
 func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 	for _, r := range k.replaced {
+		c.lanes[k.lane].held -= r.Memory()
 		c.o.Final(r, Superseded, table.Outcome{})
 	}
 	c.o.Final(k.row, Written, o)
@@ -262,6 +285,7 @@ func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 	k.row = table.Ref{}
 	if n := len(k.replaced); n > 0 {
 		c.turn(k, k.replaced[n-1])
+		c.lanes[k.lane].held -= k.row.Memory()
 		k.replaced = k.replaced[:n-1]
 	}
 	c.next(now, k)
@@ -286,6 +310,9 @@ func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 func (c *Cutter) makeReady(k *key) {
 	l := &c.lanes[k.lane]
 	l.ready = append(l.ready, k)
+	if k.attempts == 0 {
+		l.promoted++
+	}
 	c.ready++
 	c.o.Woken(k.lane)
 }
@@ -336,9 +363,11 @@ func (c *Cutter) promote(k *key) {
 		c.turn(k, last)
 		k.waiting = empty(k.waiting)
 		c.lanes[k.lane].waiting -= n
+		c.lanes[k.lane].held -= last.Memory()
 		return
 	}
 	c.turn(k, k.waiting[0])
+	c.lanes[k.lane].held -= k.row.Memory()
 	k.waiting[0] = table.Ref{}
 	k.waiting = k.waiting[1:]
 	c.lanes[k.lane].waiting--
@@ -412,6 +441,9 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 		for _, k := range old[i].ready {
 			k.lane = route(k.row.Key())
 			c.lanes[k.lane].ready = append(c.lanes[k.lane].ready, k)
+			if k.attempts == 0 {
+				c.lanes[k.lane].promoted++
+			}
 		}
 	}
 	for _, k := range c.keys {
@@ -422,6 +454,9 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 		}
 		k.lane = route(r.Key())
 		c.lanes[k.lane].waiting += len(k.waiting)
+		for _, r := range slices.Concat(k.waiting, k.replaced) {
+			c.lanes[k.lane].held += r.Memory()
+		}
 	}
 	for _, k := range c.retry {
 		k.lane = route(k.row.Key())

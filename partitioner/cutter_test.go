@@ -93,15 +93,19 @@ func simulate(t *testing.T, seed uint64) {
 	s := &simulation{t: t, rnd: rnd}
 	s.service = service{now: time.Unix(1000, 0), applied: map[string]int{}}
 	n, distinct := 1+rnd.IntN(120), 1+rnd.IntN(20)
-	for range n {
+	unordered := rnd.IntN(4) == 0
+	for i := range n {
 		s.keys = append(s.keys, fmt.Sprintf("key%d", rnd.IntN(distinct)))
+		if unordered {
+			s.keys[i] = fmt.Sprintf("key%d", i) // each of its own, as they are said to be
+		}
 		s.bad = append(s.bad, rnd.IntN(6) == 0)
 	}
 	s.ends, s.end = make([]int, n), make([]End, n)
 	lanes := 1 + rnd.IntN(4)
 	s.queues = shuffle.New(lanes, shuffle.Options{Budget: 1 << 20})
 	s.cutter = New(Options{
-		Lanes: lanes, Route: routeBy(lanes), Supersede: rnd.IntN(3) > 0, Settle: settle, MaxWaiting: 1 + rnd.IntN(50),
+		Lanes: lanes, Route: routeBy(lanes), Unordered: unordered, Supersede: rnd.IntN(3) > 0, Settle: settle, MaxWaiting: 1 + rnd.IntN(50),
 		Backoff: func(attempt int) time.Duration { return time.Duration(attempt) * 10 * time.Millisecond },
 		Final: func(r table.Ref, end End, _ table.Outcome) {
 			s.ends[number(r)]++
@@ -109,6 +113,7 @@ func simulate(t *testing.T, seed uint64) {
 			s.queues.Final(r)
 		},
 	})
+	s.cutter.LimitWaiting(rnd.Int64N(2000))
 	for _, b := range rowsOf(s.keys, 1+rnd.IntN(20)) {
 		s.queues.PushRouted(b, routeBy(lanes))
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
 	}
-	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.lanes, Store: disk.store, Unordered: w.Order == OrderNone})
+	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.lanes, Store: disk.store, Batch: w.BatchRows, Unordered: w.Order == OrderNone})
 	for i := range m.Len() {
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}
@@ -105,17 +106,16 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	d.flights = make(chan *flight, w.Concurrency)
 	d.results = make(chan result, w.Concurrency)
 	for range w.Concurrency {
-		f := new(flight)
-		f.MaxRows = w.BatchRows
-		d.idle = append(d.idle, f)
+		d.idle = append(d.idle, new(flight))
 	}
 	d.shareFlights()
 	return d
 }
 
 // shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
-// alone may have all.
+// alone may have all. And how much memory rows may hold that wait behind one of their key.
 func (d *dispatcher) shareFlights() {
+	d.cutter.LimitWaiting(d.shares.lanes / 4 / int64(len(d.lanes)))
 	for _, l := range d.lanes {
 		l.pacer.SetMaxInFlight(max(8, d.cfg.Write.Concurrency/len(d.lanes)))
 	}
@@ -136,7 +136,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.checkPatience(now)
 		}
 		if d.stop == nil {
-			d.startJobs()
+			d.startJobs(now)
 			d.tellHunger()
 		}
 		if d.finished(now) {
@@ -249,10 +249,8 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	if until, ok := d.cutter.Unsettled(now); ok {
 		next = min(next, until.Sub(now))
 	}
-	for _, l := range d.lanes {
-		if left, ok := l.patience.Left(now); ok && l.stuck && d.stop == nil {
-			next = min(next, left)
-		}
+	if d.queues.DiskFull() && d.queues.Full() {
+		next = min(next, diskAgain)
 	}
 	return max(next, 100*time.Microsecond)
 }
@@ -292,15 +290,18 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 		return
 	}
 	l.stale, l.asks = false, false
-	rows := d.cutter.Ready(l.index)
+	rows, fresh := d.cutter.Ready(l.index), 0
 	if !d.cutter.Stalled(l.index) {
-		rows += l.queue.Ready()
+		fresh = l.queue.Ready()
 	}
-	if rows == 0 {
+	if rows += fresh; rows == 0 {
 		return
 	}
-	more := d.blocks != nil && !d.queues.Full() || l.queue.More()
-	if more {
+	// Rows whose turn has come because the row of their key before them is final wait for nobody: their key would get on no
+	// faster than the lane lingers.
+	urgent := fresh == 0 && d.cutter.Promoted(l.index) > 0
+	soon := !urgent && (d.blocks != nil && !d.queues.Full() || l.queue.Coming())
+	if soon || !urgent && l.queue.More() {
 		l.units, l.at, l.asks = l.pacer.Next(now, l.inFlight, l.perRow)
 	} else {
 		l.units, l.at, l.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
@@ -308,7 +309,7 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 	if l.notBefore.After(l.at) {
 		l.at = l.notBefore
 	}
-	if more && rows < d.wanted(l) && l.queue.Bytes() < table.MaxBatchBytes {
+	if soon && rows < d.wanted(l) && l.queue.Bytes() < table.MaxBatchBytes {
 		if t := l.lastSend.Add(linger); t.After(l.at) {
 			l.at = t
 		}
@@ -317,18 +318,34 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 
 // wanted is how many rows the next batch of the lane may hold.
 func (d *dispatcher) wanted(l *lane) int {
-	rows := d.cfg.Write.BatchRows
-	if rows == 0 {
-		rows = table.MaxBatchRows
+	return d.underCeilings(min(d.batchRows(), int(math.Ceil(d.unitsUnderCeilings(l.units)/l.perRow))))
+}
+
+func (d *dispatcher) batchRows() int { return cmp.Or(d.cfg.Write.BatchRows, table.MaxBatchRows) }
+
+// A batch holds no more than flows in under a ceiling in so short a time, or a low one would come in lumps.
+const ceilingBatch = 0.2 // seconds
+
+func (d *dispatcher) underCeilings(rows int) int {
+	if d.rows != nil {
+		rows = min(rows, max(1, int(d.rows.Rate()*ceilingBatch)))
 	}
-	return min(rows, int(math.Ceil(l.units/l.perRow)))
+	return rows
+}
+
+func (d *dispatcher) unitsUnderCeilings(units float64) float64 {
+	if d.units != nil {
+		units = min(units, max(1, d.units.Rate()*ceilingBatch))
+	}
+	return units
 }
 
 // cut hands a batch of the lane to a worker.
 func (d *dispatcher) cut(l *lane, now time.Time) {
 	f := d.idle[len(d.idle)-1]
 	l.stale = true
-	for !d.cutter.Cut(now, l.index, l.queue, &f.Flight, l.units) {
+	f.MaxRows = d.underCeilings(d.batchRows())
+	for !d.cutter.Cut(now, l.index, l.queue, &f.Flight, d.unitsUnderCeilings(l.units)) {
 		if l.queue.Ready() == 0 || d.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
@@ -351,8 +368,8 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 
 func (d *dispatcher) checkPatience(now time.Time) {
 	for _, l := range d.lanes {
-		if l.stuck && l.patience.Over(now) {
-			d.halt(fmt.Errorf("no row of the partition %s was accepted for %v; last answer: %s", d.rangeOf(l.index), d.cfg.Write.RetryFor, l.lastError))
+		if l.hopeless(now) {
+			d.halt(fmt.Errorf("no row%s was accepted for %v (--retry-for); last answer: %s", d.ofPartition(l.index), d.cfg.Write.RetryFor, l.lastError))
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"strings"
 	"time"
 
 	"tsimport/partitioner"
@@ -46,6 +47,7 @@ type lane struct {
 
 	patience  ratelimit.Patience
 	stuck     bool // a row was not accepted since one became final
+	tries     int  // answers since then
 	lastError string
 
 	// When it could be sent to next, as far as is known; stale says that something has changed since.
@@ -54,7 +56,7 @@ type lane struct {
 	at    time.Time
 	units float64
 
-	written, units64, throttled, unavailable int64
+	written, throttled, unavailable int64
 }
 
 func newLane(index int, queue *shuffle.Lane, cfg *Write, alone bool) *lane {
@@ -68,11 +70,11 @@ func newLane(index int, queue *shuffle.Lane, cfg *Write, alone bool) *lane {
 	return l
 }
 
-// child is the lane of a partition that came out of this one's.
+// child is the lane of a partition that came out of this one's. Its patience begins anew: it may have no row to try.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Lane) *lane {
 	return &lane{
-		index: index, queue: queue, pacer: childPacer(l.pacer, now), perRow: l.perRow, stale: true, lastSend: l.lastSend, begun: l.begun,
-		notBefore: l.notBefore, down: l.down, patience: l.patience, stuck: l.stuck, lastError: l.lastError,
+		index: index, queue: queue, pacer: childPacer(l.pacer, now), perRow: l.perRow, stale: true, lastSend: l.lastSend,
+		notBefore: l.notBefore, down: l.down, patience: ratelimit.Patience{For: l.patience.For},
 	}
 }
 
@@ -106,7 +108,7 @@ func sum(f *partitioner.Flight) (a answer) {
 			a.failed++
 		}
 		if o.Fate == table.Again || o.Fate == table.Unknown {
-			a.code = o.Code + " " + o.Message
+			a.code = strings.TrimSpace(o.Code + " " + o.Message)
 		}
 	}
 	return a
@@ -124,6 +126,15 @@ func (l *lane) oddRefusal(a answer) bool {
 
 // leastOdd is how many rows a batch has that is not refused as a whole by chance.
 const leastOdd = 16
+
+// hopeless reports whether the lane has had no row accepted for as long as one may try. Time alone is not enough: a lane
+// may have had no turn.
+func (l *lane) hopeless(now time.Time) bool {
+	return l.stuck && l.tries >= leastTries && l.patience.Over(now)
+}
+
+// leastTries is how often a lane is refused before the load gives up.
+const leastTries = 3
 
 // landed takes an answer into account. It reports whether the partitions may have changed.
 func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) (changed bool) {
@@ -154,9 +165,10 @@ func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) 
 	if a.code != "" {
 		l.lastError = a.code
 		if !l.stuck {
-			l.stuck = true
+			l.stuck, l.tries = true, 0
 			l.patience.Progress(now)
 		}
+		l.tries++
 	}
 	return changed
 }

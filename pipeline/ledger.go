@@ -117,6 +117,7 @@ func (r *Report) count(f *flight, a answer, stats writer.Stats) {
 	r.Requests += int64(stats.Requests)
 	r.RowsSent += int64(a.rows)
 	r.Throttled += int64(a.throttled)
+	r.Unavailable += int64(a.unavailable)
 	for i := range f.Outcomes {
 		if f.Outcomes[i].Fate == table.Written {
 			r.WriteCU += int64(f.Outcomes[i].WriteCU)
@@ -156,6 +157,7 @@ func (d *dispatcher) complete(start time.Time) {
 	}
 	for _, l := range d.lanes {
 		if !l.begun.IsZero() {
+			r.PartitionsUsed++
 			r.LastLaneSeconds = max(r.LastLaneSeconds, l.begun.Sub(start).Seconds())
 		}
 	}
@@ -175,8 +177,11 @@ func showKey(v table.Value) string {
 	return table.Show(v.Bytes)
 }
 
-// rangeOf shows the key range of a partition.
-func (d *dispatcher) rangeOf(i int) string {
+// ofPartition names a partition by its key range, if there are several.
+func (d *dispatcher) ofPartition(i int) string {
+	if len(d.lanes) == 1 {
+		return ""
+	}
 	from, to := "the first key", "the last key"
 	if v, ok := d.partitions.LowerValue(i); ok {
 		from = showKey(v)
@@ -186,5 +191,5 @@ func (d *dispatcher) rangeOf(i int) string {
 			to = showKey(v)
 		}
 	}
-	return from + " to " + to
+	return " of the partition from " + from + " to " + to
 }

@@ -24,9 +24,9 @@ func divideMemory(memory int64) shares {
 // requestCopies is how often the rows of a request are in memory while it is sent: as a message and in buffers.
 const requestCopies = 3
 
-// blockLimit is how large the blocks of one lane are made: several of them fit its share.
+// blockLimit is how large the blocks of one lane are made: many of them fit its share, which is half of the memory for all.
 func (s shares) blockLimit(lanes int) int {
-	return int(min(max(s.lanes/4/int64(lanes), 16<<10), 1<<20))
+	return int(min(max(s.lanes/16/int64(lanes), 16<<10), 1<<20))
 }
 
 // splitLimit is how many bytes of encoded rows one split may become. Splits are read ahead, prepared, parsed and kept in

@@ -134,10 +134,10 @@ func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-	cfg.Write.RetryFor = 500 * time.Millisecond
+	cfg.Write.RetryFor = 2 * time.Second
 	cfg.Write.Concurrency = 1 // not even the only worker
 	r, err := Run(context.Background(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
+	if err == nil || !strings.Contains(err.Error(), "of the partition from the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
 		t.Errorf("the error does not name the partition and its answer: %v", err)
 	}
 	if r.Written != 500 || r.Unfinished != 500 || r.Rejected != 0 || r.ExitCode != ExitFailed {
@@ -311,9 +311,9 @@ func TestWithoutAnOrderAFileThatCannotBeReadFailsTheLoad(t *testing.T) {
 
 // TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt drives every class of memory to its limit: splits that are each more than
 // what may be read ahead, queues that are full, a disk that is full, requests that are each more than what may be in flight,
-// rows to be sent again on top, and rows that are larger than most of these.
+// rows to be sent again on top, and rows that are larger than some of these.
 func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
-	huge := strings.Repeat("x", 100<<10)
+	huge := strings.Repeat("x", 10<<10)
 	var b strings.Builder
 	b.WriteString("id,a\n")
 	for i := range 12_000 {
@@ -340,9 +340,15 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 			cfg := w.config(w.file("in.csv", b.String()))
 			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
 			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.Write.Concurrency = 2 // more would have all rows in flight
 			cfg.Monitor = NewMonitor()
 			opened := make(chan struct{})
-			go openWhenFull(t, cfg.Monitor, opened)
+			go func() {
+				defer close(opened)
+				wait(t, cfg.Monitor, func(s *State) bool {
+					return s.Memory.Full && (!tt.full || s.Spill.Error != "") || tt.spills && s.Spill.Rows > 0
+				})
+			}()
 			w.plan.Decide = func(r faults.Request) faults.Fault {
 				<-opened
 				if r.N%3 == 0 {
@@ -353,7 +359,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 			r := w.load(cfg)
 			w.plan.Decide = nil
 			w.wantRows(want)
-			if tt.waits && r.ReadWaits == 0 || r.SendWaits == 0 {
+			if tt.waits && r.ReadWaits == 0 || tt.memory == 1 && r.SendWaits == 0 {
 				t.Errorf("reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)
 			}
 			if full := strings.Contains(r.SpillError, "no space left"); tt.full && !full {
@@ -369,21 +375,24 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 	}
 }
 
-// openWhenFull opens the service once the load can read no further, because memory and disk are full or the input is at
-// its end.
-func openWhenFull(t *testing.T, m *Monitor, opened chan struct{}) {
-	defer close(opened)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+// wait waits until the load's state is as it should be.
+func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var last *State
 	for {
 		s, err := m.State(ctx)
 		if err != nil {
-			t.Error(err)
+			t.Errorf("the load has ended or hangs: %v; last state %+v", err, last)
 			return
 		}
-		if s.Memory.Full || !s.Reading {
+		if enough(s) {
 			return
 		}
+		last = s
+		<-tick.C
 	}
 }
 
@@ -425,5 +434,156 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 	defer cancelShort()
 	if s, err := cfg.Monitor.State(short); err == nil {
 		t.Errorf("a load that has ended says %+v", s)
+	}
+}
+
+func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{})
+	// The partition is away, is split while it is, and the upper half gets no row ever.
+	if err := w.server.Sim().Move("t", 0, 200*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
+	cfg.Write.RetryFor, cfg.Write.MaxRowsPerSecond = 500*time.Millisecond, 700
+	cfg.surveyEvery = 2 * time.Millisecond
+	var once sync.Once
+	w.plan.Decide = func(faults.Request) faults.Fault {
+		once.Do(func() { w.cutAt(200*time.Millisecond, "z") })
+		return faults.Fault{}
+	}
+	if r := w.load(cfg); r.Written != 1000 || r.Partitions != 2 || r.PartitionsUsed != 1 || r.Unavailable == 0 {
+		t.Errorf("%d written, %d of %d partitions used, %d unavailable", r.Written, r.PartitionsUsed, r.Partitions, r.Unavailable)
+	}
+}
+
+// hot is a file in which every second row is one of the key a, in between k00001, k00003, …, with values of so many bytes.
+func hot(rows, bytes int) string {
+	var b strings.Builder
+	b.WriteString("id,a\n")
+	v := strings.Repeat("x", bytes)
+	for i := range rows {
+		key := "a"
+		if i%2 == 1 {
+			key = fmt.Sprintf("k%05d", i)
+		}
+		fmt.Fprintf(&b, "%s,%d%s\n", key, i, v)
+	}
+	return b.String()
+}
+
+// running starts a load that is looked at until done says that the test has seen enough, and is drained then.
+func (w *world) running(cfg Config, done func(*State) bool) {
+	w.t.Helper()
+	drain, stop := context.WithCancelCause(context.Background())
+	cfg.Drain, cfg.Monitor = drain, NewMonitor()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Run(context.Background(), cfg)
+		ended <- err
+	}()
+	wait(w.t, cfg.Monitor, done)
+	stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+	if err := <-ended; err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestRowsBehindOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "b")
+	cfg := w.config(w.file("in.csv", hot(8000, 2000)))
+	cfg.Write.Mode = table.Update // every row of a is written, one after the other
+	cfg.Limits.Memory, cfg.Limits.TempDir = 24<<20, w.dir
+	most := int64(0)
+	w.running(cfg, func(s *State) bool {
+		most = max(most, s.Memory.Lanes-s.Memory.Budget)
+		return s.Lanes[1].Final == 4000
+	})
+	// Beyond the budget there may be what two lanes read back to go on with, and the block that was on its way.
+	if limit := int64(2 * maxBatchInMemory); most > limit {
+		t.Errorf("rows took %d bytes more than their budget, want at most %d", most, limit)
+	}
+}
+
+// maxBatchInMemory is a batch of the rows above and the frame it is read back with.
+const maxBatchInMemory = 200*2100 + 512<<10
+
+func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{})
+	r, in := io.Pipe()
+	go func() {
+		// The input goes on for ever: more rows might come.
+		fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,1\n", 300_000))
+	}()
+	cfg := w.config("-")
+	cfg.Read.Stdin, cfg.Read.SplitBytes = r, 4096
+	cfg.Write.Mode = table.Update
+	start := time.Now()
+	w.running(cfg, func(s *State) bool { return s.Written >= 200 })
+	in.Close()
+	// A batch waits a quarter of a second for company; 200 rows that each wait so long would take 50 s.
+	if took := time.Since(start); took > 25*time.Second {
+		t.Errorf("200 rows of one key took %v", took)
+	}
+}
+
+func TestTheEndWaitsForNoReadingOfTheMap(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{}, "k00500")
+	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
+	cfg.surveyEvery, cfg.Write.MaxRowsPerSecond = time.Millisecond, 5000
+	hangs := &hanging{RoundTripper: w.server.Transport(), from: 3, until: make(chan struct{})}
+	defer close(hangs.until)
+	cfg.Target.Client.Transport = hangs
+	if r := w.load(cfg); r.Written != 1000 || hangs.n.Load() < 3 {
+		t.Errorf("%d written, %d descriptions", r.Written, hangs.n.Load())
+	}
+}
+
+// hanging answers DescribeTable no more from the from-th on.
+type hanging struct {
+	http.RoundTripper
+	n     atomic.Int64
+	from  int64
+	until chan struct{}
+}
+
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/DescribeTable") && h.n.Add(1) >= h.from {
+		<-h.until
+		return nil, io.ErrUnexpectedEOF
+	}
+	return h.RoundTripper.RoundTrip(r)
+}
+
+func TestWithoutAnOrderASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
+	text := numbered("k", 40_000)
+	for _, order := range []Order{LastWins, OrderNone} {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{}, "k10000", "k20000", "k30000")
+		for n := range 4 {
+			if err := w.server.Sim().Move("t", n, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg := w.config(w.file("in.csv", text))
+		// A quarter of the rows fits into memory, and none on disk.
+		cfg.Write.Order, cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = order, 4<<20, 1, w.dir
+		cfg.Read.SplitBytes = 4 << 10
+		fed := 0
+		w.running(cfg, func(s *State) bool {
+			fed = 0
+			for _, l := range s.Lanes {
+				if l.Queued+l.Retrying > 0 {
+					fed++
+				}
+			}
+			return fed == len(s.Lanes) || s.Memory.Full
+		})
+		if order == OrderNone && fed != 4 || order == LastWins && fed == 4 {
+			t.Errorf("%v: %d of 4 partitions have rows when memory is full", order, fed)
+		}
 	}
 }

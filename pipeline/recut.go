@@ -33,7 +33,9 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 			d.lanes[i] = oldLanes[from[i][0]].child(now, i, queue)
 		default:
 			d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
-			d.lanes[i].begun = oldLanes[from[i][0]].begun
+		}
+		if l := d.lanes[i]; l.begun.IsZero() && (queue.Ready() > 0 || d.cutter.Held(i) > 0) {
+			l.begun = now
 		}
 	}
 	d.partitions = m

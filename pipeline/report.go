@@ -48,16 +48,18 @@ type Report struct {
 	Superseded int64 `json:"superseded"`
 	Unfinished int64 `json:"unfinished"`
 
-	Retried   int64 `json:"retried"`   // rows sent again
-	RowsSent  int64 `json:"rows_sent"` // in all requests, those sent again included
-	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
-	BytesRead int64 `json:"bytes_read"`
-	BytesSent int64 `json:"bytes_sent"` // bodies of all requests of the load
-	WriteCU   int64 `json:"write_cu"`   // as the service charged them
-	Requests  int64 `json:"requests"`   // BatchWriteRow requests
+	Retried     int64 `json:"retried"`     // rows sent again
+	RowsSent    int64 `json:"rows_sent"`   // in all requests, those sent again included
+	Throttled   int64 `json:"throttled"`   // rows refused for capacity and sent again
+	Unavailable int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
+	BytesRead   int64 `json:"bytes_read"`
+	BytesSent   int64 `json:"bytes_sent"` // bodies of all requests of the load
+	WriteCU     int64 `json:"write_cu"`   // as the service charged them
+	Requests    int64 `json:"requests"`   // BatchWriteRow requests
 
 	Order           string         `json:"order"`
 	Partitions      int            `json:"partitions"`        // at the end
+	PartitionsUsed  int            `json:"partitions_used"`   // of those, with rows of this load
 	PartitionReads  int64          `json:"partition_reads"`   // how often the partition map was read
 	Recuts          int64          `json:"recuts"`            // how often it had changed
 	LastLaneSeconds float64        `json:"last_lane_seconds"` // from the start until every partition had a row to write

@@ -63,7 +63,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
 		survey := newSurveyor(tablePartitions(admin, sdk, &cfg, report.Created), cfg.surveyEvery)
-		survey.current.Store(survey.read(start))
+		if m := survey.readWithin(gentle); m != nil {
+			survey.current.Store(m)
+		}
 		err = load(ctx, &cfg, plan, folder, report, sdk, survey, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
@@ -109,7 +111,10 @@ func newReport(cfg *Config, plan *Plan, start time.Time) *Report {
 func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, survey *surveyor, stopStdin func()) error {
 	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
 	if err != nil {
-		return err
+		if cfg.Limits.TempDir != "" {
+			return err
+		}
+		store, report.SpillError = nil, err.Error() // the system's folder, which nobody asked for: most loads need none
 	}
 	// Reading has a context of its own: when the load drains or has read enough, reading stops and writing goes on.
 	readCtx, cancelRead := context.WithCancel(ctx)
@@ -138,7 +143,12 @@ func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder
 	})
 	err = group.Wait()
 	d.complete(report.Started)
-	return errors.Join(err, store.Close())
+	if store != nil {
+		if closeErr := store.Close(); closeErr != nil {
+			report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+		}
+	}
+	return err
 }
 
 // work is one writing worker. It ends when flights is closed.

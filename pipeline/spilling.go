@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"time"
+
 	"tsimport/shuffle"
 	"tsimport/shuffle/spill"
 )
@@ -14,7 +16,11 @@ type disk struct {
 	jobs  chan *shuffle.Job
 	done  chan *shuffle.Job
 	busy  int
+	tried time.Time // when a disk that was full was last tried again
 }
+
+// diskAgain is how long a disk that was full is left alone while nothing of the load's own is freed on it.
+const diskAgain = 3 * time.Second
 
 func newDisk(store *spill.Store) *disk {
 	return &disk{store: store, jobs: make(chan *shuffle.Job, diskWorkers), done: make(chan *shuffle.Job, diskWorkers)}
@@ -31,7 +37,11 @@ func (k *disk) work() error {
 }
 
 // startJobs hands work to free disk workers.
-func (d *dispatcher) startJobs() {
+func (d *dispatcher) startJobs(now time.Time) {
+	if d.queues.DiskFull() && d.queues.Full() && now.Sub(d.disk.tried) >= diskAgain {
+		d.disk.tried = now
+		d.queues.TryDisk()
+	}
 	for d.disk.busy < diskWorkers {
 		j := d.queues.Next()
 		if j == nil {

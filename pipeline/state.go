@@ -62,10 +62,11 @@ type StateMemory struct {
 
 // StateSpill is what is on disk.
 type StateSpill struct {
-	Frames    int   `json:"frames"`
-	RawBytes  int64 `json:"raw_bytes"`
-	DiskBytes int64 `json:"disk_bytes"`
-	Rows      int64 `json:"rows_spilled"` // all that ever were
+	Frames    int    `json:"frames"`
+	RawBytes  int64  `json:"raw_bytes"`
+	DiskBytes int64  `json:"disk_bytes"`
+	Rows      int64  `json:"rows_spilled"`    // all that ever were
+	Error     string `json:"error,omitempty"` // why rows could not be spilled; reading waits then
 }
 
 // StateMap is what is known of the table's partitions.
@@ -87,13 +88,13 @@ type StateMarks struct {
 // StateLane is one partition's queue.
 type StateLane struct {
 	Partition   int     `json:"partition"`
-	From        string  `json:"from"`        // first key value, empty for the first partition
-	Rate        float64 `json:"rate"`        // capacity units a second that it is taken to accept; 0 unknown
-	Pace        string  `json:"pace"`        // start, measure, cruise or known
-	Queued      int     `json:"rows_queued"` // in memory, ready to go
-	Spilled     bool    `json:"spilled"`     // more are on disk
-	Retrying    int     `json:"rows_to_retry"`
-	InFlight    int     `json:"in_flight"` // requests
+	From        string  `json:"from"`          // first key value, empty for the first partition
+	Rate        float64 `json:"rate"`          // capacity units a second that it is taken to accept; 0 unknown
+	Pace        string  `json:"pace"`          // start, measure, cruise or known
+	Queued      int     `json:"rows_queued"`   // in memory, ready to go
+	Spilled     bool    `json:"spilled"`       // more are on disk
+	Retrying    int     `json:"rows_to_retry"` // and rows behind one of their key
+	InFlight    int     `json:"in_flight"`     // requests
 	Final       int64   `json:"rows_final"`
 	Throttled   int64   `json:"rows_throttled"`
 	Unavailable int64   `json:"rows_unavailable"`
@@ -122,10 +123,11 @@ func (d *dispatcher) state(now time.Time) *State {
 		u := d.disk.store.Usage()
 		s.Spill = StateSpill{Frames: u.Frames, RawBytes: u.RawBytes, DiskBytes: u.DiskBytes, Rows: d.queues.Stats().SpilledRows}
 	}
+	s.Spill.Error = r.SpillError
 	for i, l := range d.lanes {
 		lane := StateLane{
 			Partition: i, Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
-			Retrying: d.cutter.Ready(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
+			Retrying: d.cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
 			Down: l.down,
 		}
 		if v, ok := d.partitions.LowerValue(i); ok {

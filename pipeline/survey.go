@@ -10,7 +10,7 @@ import (
 	"tsimport/table"
 )
 
-// Partitions tells where a table's partitions begin.
+// partitions tells where a table's partitions begin.
 type partitions interface {
 	// Read returns the first key value of every partition but the first; exact says that the service named them.
 	Read(now time.Time) (bounds []table.Value, exact bool, err error)
@@ -54,6 +54,18 @@ func (s *surveyor) read(now time.Time) *partitioner.Map {
 	return partitioner.NewMap(bounds)
 }
 
+// readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is under way at a time.
+func (s *surveyor) readWithin(ctx context.Context) *partitioner.Map {
+	done := make(chan *partitioner.Map, 1)
+	go func() { done <- s.read(time.Now()) }()
+	select {
+	case m := <-done:
+		return m
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 // ask asks for a new reading soon.
 func (s *surveyor) ask() {
 	select {
@@ -73,7 +85,11 @@ func (s *surveyor) run(ctx context.Context) error {
 		case <-timer.C:
 		case <-s.asked:
 		}
-		if m := s.read(time.Now()); !m.Equal(s.current.Load()) {
+		m := s.readWithin(ctx)
+		if m == nil {
+			return nil
+		}
+		if !m.Equal(s.current.Load()) {
 			select {
 			case s.maps <- m:
 			case <-ctx.Done():

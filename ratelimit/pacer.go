@@ -86,10 +86,10 @@ func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (uni
 }
 
 func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool) {
-	if p.line.out && inFlight > 0 {
-		return 0, now, false
-	}
 	at = later(now, p.line.probeAt)
+	if p.line.out { // a probe is one row: most of them come too early
+		return p.perRow, at, inFlight == 0
+	}
 	if p.phase == inStart || p.phase == inMeasure {
 		return min(queued, p.ramp.rows*p.perRow), later(at, p.ramp.from), inFlight < min(p.ramp.window, p.max)
 	}
@@ -97,9 +97,6 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 		return 0, now, false
 	}
 	units = min(queued, p.batch())
-	if p.line.out { // a probe is not held up by credit, which stands still meanwhile
-		return units, at, true
-	}
 	p.advance(now)
 	p.reach(now)
 	if missing := units - p.credit.level; missing > units*1e-9 {

@@ -212,6 +212,7 @@ func TestAnOutageWhileMeasuringBeginsAgain(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.send(0)
 	b.p.Unavailable(b.now)
+	b.send(math.Inf(1)) // the probe
 	b.send(10)
 	b.want("measure", 0, 0)
 	if !b.p.gauge.from.After(b.now.Add(-20*time.Millisecond)) || b.p.gauge.accepted != 0 {

@@ -48,6 +48,7 @@ type Lane struct {
 
 	writing int64 // bytes of memory of items that are being written to disk
 	turns   int   // rows that left the block in front in this turn
+	settled bool  // nothing of it can be spilled, until something changes
 }
 
 // Front returns the first row of the lane, and false when it has none or the first one is on disk.
@@ -106,6 +107,7 @@ func (l *Lane) turn() {
 
 // push appends an item.
 func (l *Lane) push(i *item) {
+	l.settled = false
 	l.items = append(l.items, i)
 	switch {
 	case l.mem == len(l.items)-1 && i.block != nil:
@@ -119,6 +121,7 @@ func (l *Lane) push(i *item) {
 
 // reach counts the items in memory at the front again.
 func (l *Lane) reach() {
+	l.settled = false
 	for l.mem < len(l.items) && l.items[l.mem].block != nil {
 		i := l.items[l.mem]
 		l.mem++
@@ -136,6 +139,9 @@ func (l *Lane) Bytes() int64 { return l.bytes }
 
 // More reports whether rows wait behind those that can be taken now: on disk.
 func (l *Lane) More() bool { return l.mem < len(l.items) }
+
+// Coming reports whether rows behind those that can be taken now are being read back.
+func (l *Lane) Coming() bool { return l.More() && l.items[l.mem].frame.reading }
 
 // set replaces the lane's items.
 func (l *Lane) set(items []*item) {

@@ -1,6 +1,7 @@
 package shuffle
 
 import (
+	"cmp"
 	"slices"
 
 	"tsimport/shuffle/spill"
@@ -14,6 +15,8 @@ type Options struct {
 	Budget int64
 	// Store keeps what is spilled; nil spills nothing.
 	Store *spill.Store
+	// Batch is how many rows a lane wants in memory to go on with; 0 takes table.MaxBatchRows.
+	Batch int
 	// Unordered lets rows leave a lane in another order than they came, so that keys that were read together do not leave
 	// together: a partition that is split where half of its rows are then has halves that fill alike.
 	Unordered bool
@@ -40,6 +43,7 @@ type Stats struct {
 
 // New makes the queues of n lanes.
 func New(n int, o Options) *Lanes {
+	o.Batch = cmp.Or(o.Batch, table.MaxBatchRows)
 	s := &Lanes{o: o, frames: map[*frame]struct{}{}}
 	for range n {
 		s.lanes = append(s.lanes, &Lane{all: s})
@@ -61,6 +65,12 @@ func (s *Lanes) Bytes() int64 { return s.mem }
 
 // Full reports whether no more blocks should come until rows have become final or were spilled. One block always may.
 func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
+
+// DiskFull reports whether rows stay in memory because the disk took none.
+func (s *Lanes) DiskFull() bool { return s.full }
+
+// TryDisk lets the disk be tried again.
+func (s *Lanes) TryDisk() { s.full = false }
 
 // Stats returns what was spilled so far.
 func (s *Lanes) Stats() Stats { return s.stats }

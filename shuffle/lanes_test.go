@@ -136,7 +136,7 @@ func TestRowsOfAKeyLeaveInTheirOrderWhateverIsSpilledOrCutAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 1 + rnd.Int64N(64<<10), Store: store, Unordered: seed%4 == 1})}
+		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 1 + rnd.Int64N(64<<10), Store: store, Unordered: seed%4 == 1, Batch: 1 + rnd.IntN(20)})}
 		r.life()
 		spilled += r.lanes.Stats().SpilledRows
 		r.check()
@@ -213,7 +213,7 @@ func TestALaneKeepsTheOrderOfItsKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 16 << 10, Store: store})}
+		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 16 << 10, Store: store, Batch: 10})}
 		last := map[uint16]int{}
 		for steps := 0; steps < 400 || r.lanes.Rows() > 0; steps++ {
 			if steps < 400 && rnd.IntN(2) == 0 && !r.lanes.Full() {
@@ -251,7 +251,7 @@ func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 64 << 10, Store: store})
+	r.lanes = New(1, Options{Budget: 64 << 10, Store: store, Batch: 10})
 	var w Worker
 	for r.lanes.Stats().Frames == 0 {
 		r.lanes.Push(0, r.block(0, keys))
@@ -295,7 +295,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 64 << 10, Store: store})
+	r.lanes = New(1, Options{Budget: 256 << 10, Store: store, Batch: 10})
 	var w Worker
 	for !r.lanes.Full() {
 		r.lanes.Push(0, r.block(0, keys))
@@ -319,5 +319,100 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 		}
 		r.lanes.Lane(0).Advance()
 		r.lanes.Final(ref)
+	}
+}
+
+func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "disk")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	store, err := spill.Open(spill.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := os.RemoveAll(dir); err != nil { // the first write fails
+		t.Fatal(err)
+	}
+	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
+	r.lanes = New(1, Options{Budget: 256 << 10, Store: store, Batch: 10})
+	var w Worker
+	try := func() bool {
+		j := r.lanes.Next()
+		if j == nil {
+			return false
+		}
+		w.Run(store, j)
+		if err := r.lanes.Done(j, r.route); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	for !r.lanes.Full() {
+		r.lanes.Push(0, r.block(0, keys))
+	}
+	if !try() || !r.lanes.DiskFull() || r.lanes.Frames() != 0 {
+		t.Fatalf("full %v, %d frames; want a write that failed", r.lanes.DiskFull(), r.lanes.Frames())
+	}
+	if try() {
+		t.Error("a full disk is written to again at once")
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.lanes.TryDisk()
+	if !try() || r.lanes.DiskFull() || r.lanes.Frames() != 1 {
+		t.Errorf("full %v, %d frames; want one", r.lanes.DiskFull(), r.lanes.Frames())
+	}
+}
+
+func TestRowsThatWereReadBackStay(t *testing.T) {
+	for _, size := range []int{100, 3000} { // rows that are small, and large, beside the lane's share
+		store, err := spill.Open(spill.Options{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lanes := New(4, Options{Budget: 400 << 10, Store: store, Batch: 20})
+		route := func(key []byte) int { return int(key[0]) }
+		var w Worker
+		in := 0
+		push := func() {
+			b := &table.Block{Split: new(table.Split)}
+			for range 10 {
+				start := len(b.Data)
+				b.Data = append(b.Data, byte(in/200%4))
+				body := len(b.Data)
+				b.Data = append(b.Data, make([]byte, size)...)
+				b.Append(start, body, 1, table.Mark{}, nil)
+				in++
+			}
+			lanes.PushRouted(b, route)
+		}
+		const total = 20_000
+		for n := 0; in < total || lanes.Rows() > 0; n++ {
+			if in < total && !lanes.Full() {
+				push()
+			}
+			for j := lanes.Next(); j != nil; j = lanes.Next() {
+				w.Run(store, j)
+				if err := lanes.Done(j, route); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 5 {
+				if ref, ok := lanes.Lane(n % 4).Front(); ok {
+					lanes.Lane(n % 4).Advance()
+					lanes.Final(ref)
+				}
+			}
+			if most := int64(400<<10) + 4*(64<<10); lanes.Bytes() > most {
+				t.Fatalf("rows of %d bytes: %d bytes in memory", size, lanes.Bytes())
+			}
+		}
+		if spilled := lanes.Stats().SpilledRows; spilled == 0 || spilled > total+total/2 {
+			t.Errorf("rows of %d bytes: %d of %d rows were written to disk", size, spilled, total)
+		}
+		store.Close()
 	}
 }

@@ -124,6 +124,12 @@ type Ref struct {
 // Row returns the row.
 func (r Ref) Row() *Row { return &r.Block.Rows[r.Index] }
 
+// Memory returns the bytes of memory that the row takes in its block.
+func (r Ref) Memory() int64 {
+	row := r.Row()
+	return int64(row.end-row.key) + rowBytes
+}
+
 // Key returns the row's ordering key.
 func (r Ref) Key() []byte {
 	row := r.Row()
