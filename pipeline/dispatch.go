@@ -88,7 +88,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
 	}
-	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.lanes, Store: disk.store, Batch: w.BatchRows, Unordered: w.Order == OrderNone})
+	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.lanes, Store: disk.store, Unordered: w.Order == OrderNone})
 	for i := range m.Len() {
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}

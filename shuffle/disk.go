@@ -62,16 +62,16 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead finds a lane that has less than half of its share in memory, or not enough for a batch. One that has nothing is
-// read for whatever the budget: it could not go on otherwise.
+// nextRead finds a lane that has less than half of its share in memory. One that has nothing is read for whatever the
+// budget: it could not go on otherwise. Nothing is read for the sake of a full batch: where a share is less than that, more
+// would go to disk again at once.
 func (s *Lanes) nextRead() *Job {
 	var best *Lane
 	for _, l := range s.lanes {
 		if !l.More() || l.items[l.mem].frame.reading {
 			continue
 		}
-		batch := l.ready >= s.o.Batch || l.bytes >= table.MaxBatchBytes
-		if l.ready > 0 && (s.mem >= s.o.Budget || batch && l.bytes > s.share()/2) {
+		if l.ready > 0 && (s.mem >= s.o.Budget || l.bytes > s.share()/2) {
 			continue
 		}
 		if best == nil || l.ready < best.ready {
@@ -113,22 +113,11 @@ func (s *Lanes) nextWrite() *Job {
 }
 
 // last returns the last run of items that are in memory only, of about size bytes and at least half of that, behind those
-// that the lane keeps to go on with: its share, or a batch where that is more, and then what is read back at a time too, or
-// the same rows would go to disk and back for ever.
+// that the lane keeps to go on with: its share.
 func (l *Lane) last(size, share int64) (from, to int, ok bool) {
 	first := 1 // the first item may be under way in a cut
-	rows, kept, more := 0, int64(0), int64(0)
-	for ; first < len(l.items) && l.items[first-1].block != nil; first++ {
-		i := l.items[first-1]
-		if kept >= share && (rows >= l.all.o.Batch || kept >= table.MaxBatchBytes) {
-			if more <= 0 {
-				break
-			}
-			more -= i.bytes
-		} else if kept >= share {
-			more = size
-		}
-		rows, kept = rows+i.count(), kept+i.bytes
+	for kept := int64(0); first < len(l.items) && kept < share && l.items[first-1].block != nil; first++ {
+		kept += l.items[first-1].bytes
 	}
 	for to = len(l.items); to > first; to = from {
 		bytes := int64(0)

@@ -1,7 +1,6 @@
 package shuffle
 
 import (
-	"cmp"
 	"slices"
 
 	"tsimport/shuffle/spill"
@@ -15,8 +14,6 @@ type Options struct {
 	Budget int64
 	// Store keeps what is spilled; nil spills nothing.
 	Store *spill.Store
-	// Batch is how many rows a lane wants in memory to go on with; 0 takes table.MaxBatchRows.
-	Batch int
 	// Unordered lets rows leave a lane in another order than they came, so that keys that were read together do not leave
 	// together: a partition that is split where half of its rows are then has halves that fill alike.
 	Unordered bool
@@ -43,7 +40,6 @@ type Stats struct {
 
 // New makes the queues of n lanes.
 func New(n int, o Options) *Lanes {
-	o.Batch = cmp.Or(o.Batch, table.MaxBatchRows)
 	s := &Lanes{o: o, frames: map[*frame]struct{}{}}
 	for range n {
 		s.lanes = append(s.lanes, &Lane{all: s})

@@ -136,7 +136,7 @@ func TestRowsOfAKeyLeaveInTheirOrderWhateverIsSpilledOrCutAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 1 + rnd.Int64N(64<<10), Store: store, Unordered: seed%4 == 1, Batch: 1 + rnd.IntN(20)})}
+		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 1 + rnd.Int64N(64<<10), Store: store, Unordered: seed%4 == 1})}
 		r.life()
 		spilled += r.lanes.Stats().SpilledRows
 		r.check()
@@ -213,7 +213,7 @@ func TestALaneKeepsTheOrderOfItsKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 16 << 10, Store: store, Batch: 10})}
+		r := &run{t: t, rnd: rnd, store: store, lanes: New(1, Options{Budget: 16 << 10, Store: store})}
 		last := map[uint16]int{}
 		for steps := 0; steps < 400 || r.lanes.Rows() > 0; steps++ {
 			if steps < 400 && rnd.IntN(2) == 0 && !r.lanes.Full() {
@@ -251,7 +251,7 @@ func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 64 << 10, Store: store, Batch: 10})
+	r.lanes = New(1, Options{Budget: 64 << 10, Store: store})
 	var w Worker
 	for r.lanes.Stats().Frames == 0 {
 		r.lanes.Push(0, r.block(0, keys))
@@ -295,7 +295,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 256 << 10, Store: store, Batch: 10})
+	r.lanes = New(1, Options{Budget: 256 << 10, Store: store})
 	var w Worker
 	for !r.lanes.Full() {
 		r.lanes.Push(0, r.block(0, keys))
@@ -336,7 +336,7 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 256 << 10, Store: store, Batch: 10})
+	r.lanes = New(1, Options{Budget: 256 << 10, Store: store})
 	var w Worker
 	try := func() bool {
 		j := r.lanes.Next()
@@ -373,7 +373,7 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lanes := New(4, Options{Budget: 400 << 10, Store: store, Batch: 20})
+		lanes := New(4, Options{Budget: 400 << 10, Store: store})
 		route := func(key []byte) int { return int(key[0]) }
 		var w Worker
 		in := 0
