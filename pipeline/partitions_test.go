@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
+
 	"tsimport/client"
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
@@ -585,5 +587,34 @@ func TestWithoutAnOrderASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 		if order == OrderNone && fed != 4 || order == LastWins && fed == 4 {
 			t.Errorf("%v: %d of 4 partitions have rows when memory is full", order, fed)
 		}
+	}
+}
+
+func TestWithoutAnOrderRowGroupsAreReadOnceEach(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{}, "k00500", "k01000", "k01500")
+	type row struct {
+		ID string `parquet:"id"`
+		A  string `parquet:"a"`
+	}
+	var file bytes.Buffer
+	pq := parquet.NewGenericWriter[row](&file, parquet.MaxRowsPerRowGroup(300))
+	want := contents{}
+	for i := range 2000 {
+		r := row{fmt.Sprintf("k%05d", i), fmt.Sprint("v", i)}
+		if _, err := pq.Write([]row{r}); err != nil {
+			t.Fatal(err)
+		}
+		want[r.ID] = map[string]string{"a": r.A}
+	}
+	if err := pq.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.config(w.file("in.parquet", file.String()))
+	cfg.Write.Order = OrderNone
+	r := w.load(cfg)
+	w.wantRows(want)
+	if r.Read != 2000 || r.Written != 2000 {
+		t.Errorf("%d read, %d written", r.Read, r.Written)
 	}
 }

@@ -5,15 +5,17 @@ import (
 	"io"
 
 	"tsimport/reader/compress"
+	"tsimport/reader/parquet"
 )
 
 // Anywhere reports whether splits can be read in any order once it is known where they are: rows of Parquet, and files of
-// text that are neither compressed nor in an encoding that must be read from the beginning.
+// text that are neither compressed nor in an encoding that must be read from the beginning. To find splits of text all of it
+// is read, so one that comes over a network is not worth it.
 func (s *Source) Anywhere() bool {
 	if !s.item.Seekable() {
 		return false
 	}
-	return s.Format == Parquet || s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
+	return s.Format == Parquet || s.item.Local() && s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
 }
 
 // Reopen makes the source ready for Load. It is not safe for concurrent use.
@@ -23,7 +25,10 @@ func (s *Source) Reopen() error {
 		return err
 	}
 	s.at = at
-	return nil
+	if s.Format == Parquet {
+		s.file, err = parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten})
+	}
+	return err
 }
 
 // Load returns a split of a source that can be read anywhere with its data. Safe for concurrent use, between Reopen and

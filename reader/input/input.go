@@ -45,6 +45,12 @@ type source interface {
 // Seekable reports whether OpenAt works; Size is then known.
 func (i *Item) Seekable() bool { return i.src.seekable() }
 
+// Local reports whether the item is a file of this machine, which may be read twice at no cost to speak of.
+func (i *Item) Local() bool {
+	_, ok := i.src.(*localFile)
+	return ok
+}
+
 // OpenAt opens an item for reading at any offset. The context bounds every read. Reads of remote items are repeated when
 // the server or the connection fails, each goes to the server: read in large pieces. Bytes beyond Size do not exist.
 func (i *Item) OpenAt(ctx context.Context) (ReaderAtCloser, error) {
