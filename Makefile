@@ -38,6 +38,7 @@ fuzz:
 
 metamorphic:
 	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m
+	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

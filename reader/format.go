@@ -180,9 +180,12 @@ func (s *Source) discover(head []byte) error {
 		return fmt.Errorf("read %s: the file is one JSON array; want one object a line (as jq -c '.[]' writes them)", s.Name)
 	}
 	if len(s.text.head) == headBytes {
-		if i := bytes.LastIndexByte(head, '\n'); i >= 0 {
-			head = head[:i+1] // the last line is cut
+		i := bytes.LastIndexByte(head, '\n')
+		if i < 0 {
+			return fmt.Errorf("read %s: the first line is longer than %d MiB, so what members its object has cannot be seen; put a shorter line first",
+				s.Name, headBytes>>20)
 		}
+		head = head[:i+1] // the last line is cut
 	}
 	var found jsonl.Columns
 	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten}, &found)

@@ -494,3 +494,15 @@ func BenchmarkCSV(b *testing.B) {
 		report(b)
 	})
 }
+
+func TestAFirstLineOfJSONThatIsTooLongIsSaidToBe(t *testing.T) {
+	long := []byte(`{"a":"` + strings.Repeat("x", headBytes) + "\"}\n{\"a\":\"y\"}\n")
+	_, err := Open(context.Background(), itemOf(t, "in.jsonl", long), Options{})
+	if err == nil || !strings.Contains(err.Error(), "the first line is longer than 1 MiB") {
+		t.Errorf("got %v", err)
+	}
+	short := []byte("{\"a\":\"y\"}\n" + string(long))
+	if _, rows := valuesOf(t, itemOf(t, "in.jsonl", short), Options{}); len(rows) != 3 || len(rows[1][0]) != headBytes {
+		t.Errorf("%d rows", len(rows))
+	}
+}
