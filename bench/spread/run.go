@@ -246,7 +246,8 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 		return nil, err
 	}
 	if err := l.run(ctx); err != nil {
-		if ctx.Err() != nil {
+		var usage *UsageError
+		if ctx.Err() != nil || errors.As(err, &usage) {
 			return nil, err
 		}
 		s.Error = err.Error()
