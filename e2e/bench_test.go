@@ -99,6 +99,9 @@ func TestTheBenchTakesAFileAndSlowPartitions(t *testing.T) {
 
 func TestTheBenchReportsSplits(t *testing.T) {
 	report := benchSpread(t, "--rows", "6000", "--partitions", "2", "--partition-wcu", "1000", "--splits", "--only", "tsimport-none")
+	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "--order random") {
+		t.Errorf("notes %q; want one about rows in key order", report.Notes)
+	}
 	s := report.Scenarios[0]
 	if len(s.Splits) != 1 || len(s.Partitions) != 3 || s.Partitions[0].EndedMS == nil || string(s.Splits[0].From) != "null" || s.Splits[0].AtMS < 2000 {
 		t.Errorf("splits %+v, partitions %+v", s.Splits, s.Partitions)
