@@ -111,7 +111,7 @@ func TestWhatMattersOfTheSpreadIsReported(t *testing.T) {
 		t.Errorf("a plain load: %q", notes)
 	}
 	got := spreadNotes(&pipeline.Report{
-		HotKeys:    []pipeline.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
+		HotKeys: []pipeline.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
 		Written: 500, Partitions: 32, PartitionsUsed: 32, LastLaneSeconds: 1.25, Recuts: 1,
 		SpilledRows: 5000, SpilledBytes: 1 << 20, PeakSpillBytes: 1 << 19, SpillError: "no space left for spilled rows",
 		RowsSent: 1000, Throttled: 500, Unavailable: 100,
@@ -137,10 +137,13 @@ func TestPartitionsWithoutRowsAreNotSaidToBeWrittenTo(t *testing.T) {
 			"warning: the rows went to one partition alone, so the capacity of the others was of no use"},
 		0: {"8 partitions at the end, none of which got a row since"},
 	} {
-		got := spreadNotes(&pipeline.Report{Written: 9, RowsSent: 9, Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1})
+		got := spreadNotes(&pipeline.Report{Written: 10_000, RowsSent: 10_000, Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d used (-want +got)\n%s", used, diff)
 		}
+	}
+	if notes := spreadNotes(&pipeline.Report{Written: 9999, RowsSent: 9999, Partitions: 8, PartitionsUsed: 1}); len(notes) != 1 {
+		t.Errorf("a small load: %q; want no warning", notes)
 	}
 	if notes := spreadNotes(&pipeline.Report{Partitions: 8, RowsSent: 9}); notes != nil {
 		t.Errorf("nothing was written: %q", notes)

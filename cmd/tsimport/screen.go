@@ -130,6 +130,9 @@ func (s *screen) report(r *pipeline.Report, look string) {
 // it is worth a word: some are, for how else would a lane find out its rate.
 const refusedMuch = 0.02
 
+// rowsToSpread is how many rows a load has that could have used several partitions.
+const rowsToSpread = 10_000
+
 // spreadNotes are sentences about how the rows were spread over partitions, memory and disk; those that matter.
 func spreadNotes(r *pipeline.Report) (notes []string) {
 	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
@@ -139,7 +142,7 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 	if r.Partitions > 1 && r.Written > 0 {
 		add("%s", partitionsNote(r))
 	}
-	if r.Partitions > 1 && r.PartitionsUsed == 1 {
+	if r.Partitions > 1 && r.PartitionsUsed == 1 && r.Written >= rowsToSpread {
 		add("warning: the rows went to one partition alone, so the capacity of the others was of no use")
 	}
 	if r.SpilledRows > 0 {
