@@ -99,6 +99,9 @@ func TestTheBenchTakesAFileAndSlowPartitions(t *testing.T) {
 
 func TestTheBenchReportsSplits(t *testing.T) {
 	report := benchSpread(t, "--rows", "6000", "--partitions", "2", "--partition-wcu", "1000", "--splits", "--only", "tsimport-none")
+	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "--order random") {
+		t.Errorf("notes %q; want one about rows in key order", report.Notes)
+	}
 	s := report.Scenarios[0]
 	if len(s.Splits) != 1 || len(s.Partitions) != 3 || s.Partitions[0].EndedMS == nil || string(s.Splits[0].From) != "null" || s.Splits[0].AtMS < 2000 {
 		t.Errorf("splits %+v, partitions %+v", s.Splits, s.Partitions)
@@ -118,6 +121,12 @@ func TestTheBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		"--splits ": {"--splits=-1s"},
 		"--order":   {"--order", "up"},
 		"--rows":    {"a.csv", "--pk", "a", "--rows", "5"},
+		"digits alone, as 1000; see tsimport bench spread --help": {"--rows", "1,000"},
+		"--splits 5s: 5s is taken for a file; write --splits=5s":  {"--splits", "5s"},
+		"--splits 2m: 2m is taken for a file; write --splits=2m":  {"a.csv", "--pk", "a", "--splits", "2m"},
+		"--memory 1MiB: a load needs 16MiB at least":              {"--memory", "1MiB"},
+		`--memory: "lots" is not a size`:                          {"--memory", "lots"},
+		"open input missing.csv: there is no such file or folder": {"-q", "missing.csv", "--pk", "a"},
 	} {
 		_, stderr, code := runBinary(t, append([]string{"bench", "spread"}, args...)...)
 		if code != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, strings.Trim(want, "- ")) {

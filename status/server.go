@@ -48,8 +48,14 @@ func Listen(address string, load Load) (*Server, error) {
 	}, nil
 }
 
-// URL is where the first page is.
-func (s *Server) URL() string { return fmt.Sprintf("http://%s/", s.listener.Addr()) }
+// URL is where the first page is, as this machine reaches it: an address that stands for all is none to connect to.
+func (s *Server) URL() string {
+	address := s.listener.Addr().String()
+	if a, ok := s.listener.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		address = fmt.Sprintf("127.0.0.1:%d", a.Port)
+	}
+	return fmt.Sprintf("http://%s/", address)
+}
 
 // Loopback reports whether only programs on this machine can reach the server.
 func (s *Server) Loopback() bool {

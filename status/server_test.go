@@ -115,6 +115,30 @@ func TestAListenerThatFailsIsNamed(t *testing.T) {
 	}
 }
 
+func TestTheURLOfAllAddressesCanBeAsked(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "127.0.0.1:0"} {
+		s, err := Listen(address, &fake{sample()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- s.Serve() }()
+		if !strings.HasPrefix(s.URL(), "http://127.0.0.1:") {
+			t.Errorf("%s: the URL is %s", address, s.URL())
+		}
+		resp, err := http.Get(s.URL())
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: get %s: %v", address, s.URL(), err)
+		} else {
+			resp.Body.Close()
+		}
+		s.Close()
+		if err := <-served; err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
 func TestOnlyLoopbackAddressesCountAsSuch(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false, ":0": false} {
 		s, err := Listen(address, &fake{})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"tsimport/client"
@@ -47,10 +48,15 @@ type loader struct {
 	summary Summary
 }
 
-// exitRejects is what tsimport load ends with when some rows were rejected and all others written.
-const exitRejects = 3
+// What tsimport load ends with when it was asked for what cannot be, and when some rows were rejected and all others
+// written.
+const (
+	exitUsage   = 2
+	exitRejects = 3
+)
 
-// run loads the dataset. An error leaves a summary if the load got so far.
+// run loads the dataset. An error leaves a summary if the load got so far; what the load calls bad usage is bad usage of
+// the bench, whose flags and file are handed on.
 func (l *loader) run(ctx context.Context) error {
 	args := append([]string{"load", "--endpoint", l.engine.Endpoint, "--instance", l.engine.Instance, "--table", tableName,
 		"--run-dir", filepath.Join(l.dir, "run"), "--json", "--quiet", "--max-errors", "-1"}, l.flags...)
@@ -71,6 +77,9 @@ func (l *loader) run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == exitUsage {
+		return &UsageError{strings.TrimPrefix(client.OneLine(stderr.String()), "tsimport: ")}
+	}
 	if errors.As(err, &exit) && exit.ExitCode() == exitRejects {
 		err = nil // the comparison tells which rows are missing, and the summary how many were rejected
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"tsimport/bench"
 	"tsimport/client"
 	"tsimport/scan"
 	"tsimport/table"
@@ -82,6 +83,9 @@ func Run(ctx context.Context, c Config) (report *Report, err error) {
 	return r.report, nil
 }
 
+// splitsNote warns of a headline that looks right when nothing is.
+const splitsNote = "rows in key order leave most children of --splits empty, and empty ones are not counted: see what the partitions would allow, not the capacity share, or give --order random"
+
 // prepare makes the dataset.
 func (r *run) prepare(ctx context.Context) (err error) {
 	report := &Report{
@@ -111,6 +115,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return &UsageError{fmt.Sprintf("%s has no rows", report.Input)}
 	}
 	report.Rows, report.Notes = r.data.rows, r.data.notes
+	if r.Table.Splits > 0 && r.Input.File == "" && r.Input.Order == bench.Sorted {
+		report.Notes = append(report.Notes, splitsNote)
+	}
 	if r.Table.Splits == 0 {
 		_, parts := r.data.keys.cuts(r.Table.Partitions)
 		report.Notes = append(report.Notes, cutNotes(parts, r.Table.Partitions)...)
@@ -246,7 +253,8 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 		return nil, err
 	}
 	if err := l.run(ctx); err != nil {
-		if ctx.Err() != nil {
+		var usage *UsageError
+		if ctx.Err() != nil || errors.As(err, &usage) {
 			return nil, err
 		}
 		s.Error = err.Error()

@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	case "rejects":
 		fmt.Println(`{"read":5,"written":4,"rejected":1}`)
 		os.Exit(exitRejects)
+	case "refuses":
+		fmt.Fprintln(os.Stderr, "tsimport: --pk a:blob: no such type")
+		os.Exit(exitUsage)
 	case "chats":
 		fmt.Println("all is well")
 	}
@@ -324,5 +327,14 @@ func TestAFileThatTheSDKCannotLoadSaysWhy(t *testing.T) {
 	d = &dataset{columns: cardColumns[:2]}
 	if err := d.each(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), "record 1, column CardID") {
 		t.Errorf("a card that is no number: %v", err)
+	}
+}
+
+func TestWhatTheLoadCallsBadUsageIsBadUsageOfTheBench(t *testing.T) {
+	l := loader{config: fake(t, "refuses"), engine: here(t), data: &dataset{path: "x.csv"}, dir: t.TempDir()}
+	err := l.run(t.Context())
+	var usage *UsageError
+	if !errors.As(err, &usage) || usage.Message != "--pk a:blob: no such type" {
+		t.Errorf("%v", err)
 	}
 }

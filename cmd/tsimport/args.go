@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -66,6 +69,35 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 		return out, nil
 	}
 	return append(append(out, "--"), files...), nil
+}
+
+// wrongValue is how the flag package words a value that does not fit: with one dash, and without what would fit.
+var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^ :]+): (.*)$`)
+
+// flagErrorText is an error of the flag package as a user types flags.
+func flagErrorText(err error, flags []cli.Flag) string {
+	m := wrongValue.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err.Error()
+	}
+	dash := func(name string) string { return strings.Repeat("-", min(len(name), 2)) + name }
+	value, name, why := m[1], m[2], m[3]
+	for _, f := range flags {
+		if !slices.Contains(f.Names(), name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.BoolFlag:
+			why = "it takes no value"
+		case *cli.IntFlag, *cli.Int64Flag, *cli.Uint64Flag:
+			why = "want a whole number in digits alone, as 1000"
+		case *cli.Float64Flag:
+			why = "want a number in digits, as 1000 or 0.5"
+		case *cli.DurationFlag:
+			why = "want a duration with its unit, as 500ms, 30s or 15m"
+		}
+	}
+	return fmt.Sprintf("%s %s: %s", dash(name), value, why)
 }
 
 // texts is the value of a flag that may be repeated: every text as it was given. The library's own kind trims spaces,

@@ -119,7 +119,31 @@ func benchSpread(c *cli.Context) error {
 	return nil
 }
 
+// checkBenchArgs finds out what would only be noticed after minutes, or be blamed on something else.
+func checkBenchArgs(c *cli.Context) error {
+	for _, arg := range c.Args().Slice() {
+		if _, err := time.ParseDuration(arg); err == nil && c.IsSet("splits") {
+			if _, err := os.Stat(arg); err != nil {
+				return usagef("--splits %s: %s is taken for a file; write --splits=%s", arg, arg, arg)
+			}
+		}
+	}
+	if text := c.String("memory"); text != "" {
+		bytes, err := parseSize(text)
+		if err != nil {
+			return usagef("--memory: %v", err)
+		}
+		if err := checkMemory(text, bytes); err != nil {
+			return usagef("%v", err)
+		}
+	}
+	return nil
+}
+
 func benchSpreadConfig(c *cli.Context) (cfg spread.Config, err error) {
+	if err := checkBenchArgs(c); err != nil {
+		return cfg, err
+	}
 	if c.NArg() > 1 {
 		return cfg, usagef("bench spread takes one file, not %d", c.NArg())
 	}

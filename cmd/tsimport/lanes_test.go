@@ -111,10 +111,10 @@ func TestWhatMattersOfTheSpreadIsReported(t *testing.T) {
 		t.Errorf("a plain load: %q", notes)
 	}
 	got := spreadNotes(&pipeline.Report{
-		HotKeys:    []pipeline.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
-		Partitions: 32, LastLaneSeconds: 1.25, Recuts: 1,
+		HotKeys: []pipeline.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
+		Written: 500, Partitions: 32, PartitionsUsed: 32, LastLaneSeconds: 1.25, Recuts: 1,
 		SpilledRows: 5000, SpilledBytes: 1 << 20, PeakSpillBytes: 1 << 19, SpillError: "no space left for spilled rows",
-		RowsSent: 1000, Throttled: 500,
+		RowsSent: 1000, Throttled: 500, Unavailable: 100,
 	})
 	want := []string{
 		"hot spot: CardID 2000000001 has 41% of the rows; one partition-key value is never split",
@@ -122,8 +122,30 @@ func TestWhatMattersOfTheSpreadIsReported(t *testing.T) {
 		"memory was full: 5,000 rows waited on disk (1.0 MiB written, at most 512.0 KiB at a time)",
 		"warning: rows could not be put on disk, so reading waited for memory: no space left for spilled rows; see --temp-dir, --temp-max and --memory",
 		"50% of the rows sent were refused for capacity and sent again",
+		"10% of the rows sent were refused because their partition did not serve, and sent again",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestPartitionsWithoutRowsAreNotSaidToBeWrittenTo(t *testing.T) {
+	for used, want := range map[int][]string{
+		8: {"written to 8 partitions, the last of them begun after 1s"},
+		5: {"written to 5 of 8 partitions (the others got no row), the last of them begun after 1s"},
+		1: {"written to 1 of 8 partitions (the others got no row), the last of them begun after 1s",
+			"warning: the rows went to one partition alone, so the capacity of the others was of no use"},
+		0: {"8 partitions at the end, none of which got a row since"},
+	} {
+		got := spreadNotes(&pipeline.Report{Written: 10_000, RowsSent: 10_000, Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d used (-want +got)\n%s", used, diff)
+		}
+	}
+	if notes := spreadNotes(&pipeline.Report{Written: 9999, RowsSent: 9999, Partitions: 8, PartitionsUsed: 1}); len(notes) != 1 {
+		t.Errorf("a small load: %q; want no warning", notes)
+	}
+	if notes := spreadNotes(&pipeline.Report{Partitions: 8, RowsSent: 9}); notes != nil {
+		t.Errorf("nothing was written: %q", notes)
 	}
 }

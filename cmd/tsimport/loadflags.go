@@ -16,12 +16,12 @@ import (
 func rateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written as they stand in the input) or none (in any order; a sorted file then spreads at once)", Value: pipeline.LastWins.String()},
-		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight", Value: pipeline.DefaultConcurrency},
+		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight at most, 1 to 4096", Value: pipeline.DefaultConcurrency},
 		&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second that each partition is known to take; 0 finds it out"},
 		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 is no limit"},
 		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second; 0 is no limit"},
-		&cli.StringFlag{Name: "max-bytes-per-second", Usage: "write at most `SIZE` of rows a second, as 10MiB; 0 is no limit", Value: "0"},
-		&cli.StringFlag{Name: "memory", Usage: "keep within `SIZE` of memory, as 512MiB, at least 16MiB; an embedded store takes more (default: a quarter of the machine's, at most 1GiB)"},
+		&cli.StringFlag{Name: "max-bytes-per-second", Usage: "write at most `SIZE` of rows a second, as 10MiB, counted as the service does: names and values; 0 is no limit", Value: "0"},
+		&cli.StringFlag{Name: "memory", Usage: "`SIZE` for rows and what belongs to them, as 512MiB, at least 16MiB; the process may take 64MiB more, an embedded store 512MiB (default: a quarter of the machine's, at most 1GiB)"},
 		&cli.StringFlag{Name: "temp-dir", Usage: "`DIR` for rows that memory has no room for (default: the system's)"},
 		&cli.StringFlag{Name: "temp-max", Usage: "at most `SIZE` of disk for them; 0 is no limit", Value: "0"},
 		&cli.StringFlag{Name: "status", Usage: "show the running load over HTTP at `ADDRESS`, as 127.0.0.1:0 (a free port): /status and /metrics"},
@@ -69,11 +69,18 @@ func parseRates(c *cli.Context, cfg *pipeline.Config) (err error) {
 		}
 	}
 	w.MaxBytesPerSecond = float64(perSecond)
-	if l.Memory < minMemory {
-		return fmt.Errorf("--memory %s: a load needs 16MiB at least", c.String("memory"))
+	if err := checkMemory(c.String("memory"), l.Memory); err != nil {
+		return err
 	}
 	l.TempDir = c.String("temp-dir")
 	return checkTempDir(l.TempDir)
+}
+
+func checkMemory(text string, bytes int64) error {
+	if bytes < minMemory {
+		return fmt.Errorf("--memory %s: a load needs 16MiB at least", text)
+	}
+	return nil
 }
 
 // defaultMemory is what a load takes of a machine's memory; 0 is unknown.

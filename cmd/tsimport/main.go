@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -118,18 +117,17 @@ func version() string {
 
 // setUsageErrors makes every command answer a wrong flag with one line instead of its whole help.
 func setUsageErrors(app *cli.App) {
-	onError := func(c *cli.Context, err error, _ bool) error {
-		name := strings.TrimSpace(c.App.Name + " " + c.Command.FullName())
-		if c.Command.Name == "" || c.Command.Name == c.App.Name {
-			name = c.App.Name
+	onError := func(name string, flags []cli.Flag) cli.OnUsageErrorFunc {
+		return func(_ *cli.Context, err error, _ bool) error {
+			return usagef("%s; see %s --help", flagErrorText(err, flags), name)
 		}
-		return usagef("%v; see %s --help", err, name)
 	}
-	app.OnUsageError = onError
-	var walk func([]*cli.Command)
-	walk = func(commands []*cli.Command) {
+	app.OnUsageError = onError(app.Name, app.Flags)
+	var walk func(string, []*cli.Command)
+	walk = func(parent string, commands []*cli.Command) {
 		for _, c := range commands {
-			c.OnUsageError = onError
+			name := parent + " " + c.Name
+			c.OnUsageError = onError(name, c.Flags)
 			c.HideHelpCommand = len(c.Subcommands) == 0 // or a file called help would be taken for it
 			if len(c.Subcommands) > 0 {
 				c.Action = func(c *cli.Context) error {
@@ -139,10 +137,10 @@ func setUsageErrors(app *cli.App) {
 					return usagef("a command is missing; see tsimport %s --help", c.Command.Name)
 				}
 			}
-			walk(c.Subcommands)
+			walk(name, c.Subcommands)
 		}
 	}
-	walk(app.Commands)
+	walk(app.Name, app.Commands)
 }
 
 func usagef(format string, a ...any) error {

@@ -126,9 +126,12 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	s.line("summary: %s", filepath.Join(r.RunDir, runfolder.SummaryFile))
 }
 
-// throttledMuch is the share of rows sent that were refused for capacity from which on it is worth a word: some are, for
-// how else would a lane find out its rate.
-const throttledMuch = 0.02
+// refusedMuch is the share of rows sent that were refused for capacity, or by partitions that did not serve, from which on
+// it is worth a word: some are, for how else would a lane find out its rate.
+const refusedMuch = 0.02
+
+// rowsToSpread is how many rows a load has that could have used several partitions.
+const rowsToSpread = 10_000
 
 // spreadNotes are sentences about how the rows were spread over partitions, memory and disk; those that matter.
 func spreadNotes(r *pipeline.Report) (notes []string) {
@@ -136,12 +139,11 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 	for _, h := range r.HotKeys {
 		add("hot spot: %s %s has %.0f%% of the rows; one partition-key value is never split", h.Column, h.Value, h.Share*100)
 	}
-	if r.Partitions > 1 {
-		recut := ""
-		if r.Recuts > 0 {
-			recut = fmt.Sprintf(", their bounds changed %s", times(r.Recuts))
-		}
-		add("written to %d partitions, the last of them begun after %v%s", r.Partitions, round(time.Duration(r.LastLaneSeconds*float64(time.Second))), recut)
+	if r.Partitions > 1 && r.Written > 0 {
+		add("%s", partitionsNote(r))
+	}
+	if r.Partitions > 1 && r.PartitionsUsed == 1 && r.Written >= rowsToSpread {
+		add("warning: the rows went to one partition alone, so the capacity of the others was of no use")
 	}
 	if r.SpilledRows > 0 {
 		add("memory was full: %s rows waited on disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
@@ -149,10 +151,33 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 	if r.SpillError != "" {
 		add("warning: rows could not be put on disk, so reading waited for memory: %s; see --temp-dir, --temp-max and --memory", r.SpillError)
 	}
-	if r.RowsSent > 0 && float64(r.Throttled) > throttledMuch*float64(r.RowsSent) {
-		add("%.0f%% of the rows sent were refused for capacity and sent again", 100*float64(r.Throttled)/float64(r.RowsSent))
+	for _, refused := range []struct {
+		rows int64
+		why  string
+	}{
+		{r.Throttled, "refused for capacity"}, {r.Unavailable, "refused because their partition did not serve,"},
+	} {
+		if share := float64(refused.rows) / float64(max(r.RowsSent, 1)); share > refusedMuch {
+			add("%.0f%% of the rows sent were %s and sent again", 100*share, refused.why)
+		}
 	}
 	return notes
+}
+
+// partitionsNote says which partitions the rows went to. After a split only the children count that got rows since.
+func partitionsNote(r *pipeline.Report) string {
+	recut := ""
+	if r.Recuts > 0 {
+		recut = fmt.Sprintf(", their bounds changed %s", times(r.Recuts))
+	}
+	begun := fmt.Sprintf("the last of them begun after %v", round(time.Duration(r.LastLaneSeconds*float64(time.Second))))
+	switch r.PartitionsUsed {
+	case 0:
+		return fmt.Sprintf("%d partitions at the end, none of which got a row since%s", r.Partitions, recut)
+	case r.Partitions:
+		return fmt.Sprintf("written to %d partitions, %s%s", r.Partitions, begun, recut)
+	}
+	return fmt.Sprintf("written to %d of %d partitions (the others got no row), %s%s", r.PartitionsUsed, r.Partitions, begun, recut)
 }
 
 func times(n int64) string {

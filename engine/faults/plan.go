@@ -44,6 +44,11 @@ type Plan struct {
 	Only   func(operation string) bool // nil is BatchWriteRow only
 	Decide func(Request) Fault         // nil is no fault
 
+	// What it was made of, for who asks; a plan made by hand has neither.
+	Random     *Random  // Random.Plan's
+	Steps      []Step   // Scripted's
+	Operations []string // Scripted's
+
 	mu   sync.Mutex
 	n    int
 	done map[Action]int // faults given

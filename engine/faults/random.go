@@ -83,7 +83,7 @@ func (r Random) Plan() (*Plan, error) {
 			choices[i].Delay = defaultLate
 		}
 	}
-	return &Plan{Only: only(r.Operations), Decide: func(q Request) Fault {
+	return &Plan{Random: &r, Only: only(r.Operations), Decide: func(q Request) Fault {
 		rng := rand.New(rand.NewPCG(r.Seed, uint64(q.N)))
 		if rng.Float64() >= r.Rate {
 			return Fault{}
@@ -121,7 +121,7 @@ func Scripted(steps []Step, operations []string) (*Plan, error) {
 		f.Delay = s.Delay
 		byNumber[s.N] = f
 	}
-	return &Plan{Only: only(operations), Decide: func(q Request) Fault {
+	return &Plan{Steps: steps, Operations: operations, Only: only(operations), Decide: func(q Request) Fault {
 		return byNumber[q.N].drawn(rand.New(rand.NewPCG(0, uint64(q.N))))
 	}}, nil
 }

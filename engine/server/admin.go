@@ -62,12 +62,32 @@ func (s *Server) admin(ctx context.Context, r *request) *answer {
 // adminHandlers are the paths; the table's name of those below tables/ is taken out.
 var adminHandlers = map[string]map[string]func(s *Server, ctx context.Context, table string, body []byte) (any, error){
 	"simulate":        {http.MethodPost: (*Server).adminSimulate},
-	"faults":          {http.MethodGet: (*Server).adminFaults, http.MethodPost: (*Server).adminSetFaults},
+	"faults":          {http.MethodGet: (*Server).adminFaults, http.MethodPost: (*Server).adminSetFaults, http.MethodDelete: (*Server).adminEndFaults},
 	"stats":           {http.MethodGet: (*Server).adminStats, http.MethodDelete: (*Server).adminResetStats},
 	"tables/simulate": {http.MethodPost: (*Server).adminSimulate},
 	"tables/split":    {http.MethodPost: (*Server).adminSplit},
 	"tables/move":     {http.MethodPost: (*Server).adminMove},
 }
+
+// endpoints are what GET of the prefix alone answers: the paths with their methods.
+type endpoints struct {
+	Endpoints map[string][]string `json:"endpoints"`
+}
+
+func adminEndpoints() endpoints {
+	list := endpoints{map[string][]string{}}
+	for name := range adminHandlers {
+		path := name
+		if verb, ok := strings.CutPrefix(name, "tables/"); ok {
+			path = "tables/TABLE/" + verb
+		}
+		list.Endpoints[adminPrefix+path] = methodsOf(adminPrefix + path)
+	}
+	return list
+}
+
+// isAdmin says whether a path is the admin API's; the prefix may lack its slash.
+func isAdmin(path string) bool { return strings.HasPrefix(path+"/", adminPrefix) }
 
 func adminPath(path string) (name, table string) {
 	name = strings.TrimPrefix(path, adminPrefix)
@@ -80,6 +100,9 @@ func adminPath(path string) (name, table string) {
 }
 
 func methodsOf(path string) (methods []string) {
+	if len(path) <= len(adminPrefix) {
+		return []string{http.MethodGet}
+	}
 	name, _ := adminPath(path)
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		if adminHandlers[name][m] != nil {
@@ -95,8 +118,12 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 	}
 	name, table := adminPath(r.path)
 	methods := adminHandlers[name]
-	if methods == nil {
-		return nil, &adminError{http.StatusNotFound, fmt.Sprintf("there is no %s", r.path)}
+	if len(r.path) <= len(adminPrefix) {
+		if r.method == http.MethodGet {
+			return adminEndpoints(), nil
+		}
+	} else if methods == nil {
+		return nil, &adminError{http.StatusNotFound, fmt.Sprintf("there is no %s; GET %s lists what there is", r.path, adminPrefix)}
 	}
 	handler := methods[r.method]
 	if handler == nil {

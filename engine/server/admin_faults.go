@@ -52,6 +52,22 @@ func (j *faultsJSON) plan() (*faults.Plan, error) {
 	return p, nil
 }
 
+// shown is a plan as it could be asked for; nil is one made by hand.
+func shown(p *faults.Plan) *faultsJSON {
+	switch {
+	case p.Random != nil:
+		r := p.Random
+		return &faultsJSON{Rate: &r.Rate, Kinds: r.Kinds, Seed: r.Seed, Delay: millisOf(r.Delay), Operations: r.Operations}
+	case p.Steps != nil:
+		j := &faultsJSON{Operations: p.Operations, Plan: make([]stepJSON, len(p.Steps))}
+		for i, step := range p.Steps {
+			j.Plan[i] = stepJSON{N: step.N, Action: step.Action, Code: step.Code, Delay: millisOf(step.Delay)}
+		}
+		return j
+	}
+	return nil
+}
+
 func (s *Server) adminSetFaults(_ context.Context, _ string, body []byte) (any, error) {
 	var j faultsJSON
 	if err := readJSON(body, &j); err != nil {
@@ -62,22 +78,29 @@ func (s *Server) adminSetFaults(_ context.Context, _ string, body []byte) (any, 
 		return nil, err
 	}
 	s.SetFaults(p)
-	if p != nil {
-		s.faultsSet.Store(&j)
-	}
 	return s.adminFaults(context.Background(), "", nil)
+}
+
+// adminEndFaults switches faults off and forgets their counts.
+func (s *Server) adminEndFaults(context.Context, string, []byte) (any, error) {
+	s.SetFaults(nil)
+	s.lastPlan.Store(nil)
+	return struct{}{}, nil
 }
 
 func (s *Server) adminFaults(context.Context, string, []byte) (any, error) {
 	state := struct {
-		Set      *faultsJSON    `json:"set"` // null when it was not set here
+		Set      *faultsJSON    `json:"set"` // null when faults are off, or set by a program
 		On       bool           `json:"on"`
 		Requests int            `json:"requests"`
 		Late     int            `json:"late"`
 		Done     map[string]int `json:"done"`
-	}{Set: s.faultsSet.Load(), Done: map[string]int{}}
+	}{Done: map[string]int{}}
 	if p := s.Faults(); p != nil {
-		state.On, state.Requests, state.Late = true, p.Requests(), p.Late()
+		state.On, state.Set = true, shown(p)
+	}
+	if p := s.lastPlan.Load(); p != nil {
+		state.Requests, state.Late = p.Requests(), p.Late()
 		for action, n := range p.Done() {
 			state.Done[action.String()] = n
 		}

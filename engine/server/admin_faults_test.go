@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/faults"
 )
@@ -52,6 +53,74 @@ func TestFaultsAreSetAndCountedOverTheAdminAPI(t *testing.T) {
 			t.Error("faults are still on")
 		}
 	})
+}
+
+// faultsShown is what the admin API says of faults.
+type faultsShown struct {
+	Set      map[string]any
+	On       bool
+	Requests int
+	Done     map[string]int
+}
+
+func TestFaultsOfTheOptionsAreShownAsWhatIsSet(t *testing.T) {
+	random, err := faults.Random{Rate: 0.25, Kinds: []string{"refuse:OTSServerBusy"}, Delay: 2 * time.Second, Seed: 7}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripted, err := faults.Scripted([]faults.Step{{N: 3, Action: "apply-late", Delay: time.Second}}, []string{"PutRow"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		plan *faults.Plan
+		want map[string]any
+	}{
+		"random":   {random, map[string]any{"rate": 0.25, "kinds": []any{"refuse:OTSServerBusy"}, "delay_ms": 2000.0, "seed": 7.0}},
+		"scripted": {scripted, map[string]any{"operations": []any{"PutRow"}, "plan": []any{map[string]any{"n": 3.0, "action": "apply-late", "delay_ms": 1000.0}}}},
+		"by hand":  {&faults.Plan{}, nil},
+	} {
+		s := open(t, Options{Faults: tt.plan})
+		var got faultsShown
+		must(t, s, "GET", "/_engine/faults", "", &got)
+		if diff := cmp.Diff(tt.want, got.Set); diff != "" || !got.On {
+			t.Errorf("%s: on %v (-want +got)\n%s", name, got.On, diff)
+		}
+	}
+}
+
+func TestTheCountsOfFaultsOutliveThemUntilTheyAreDeletedOrOthersAreSet(t *testing.T) {
+	s := open(t, Options{})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	refused := func() {
+		t.Helper()
+		must(t, s, "POST", "/_engine/faults", `{"rate":1,"kinds":["refuse:OTSServerBusy"]}`, nil)
+		if _, err := c.BatchWriteRow(rowsOf("a")); code(err) != "OTSServerBusy" {
+			t.Fatal(err)
+		}
+	}
+	check := func(when string, on bool, requests, done int) {
+		t.Helper()
+		var got faultsShown
+		must(t, s, "GET", "/_engine/faults", "", &got)
+		if got.On != on || (got.Set != nil) != on || got.Requests != requests || got.Done["refuse"] != done {
+			t.Errorf("%s: %+v", when, got)
+		}
+	}
+	check("before any", false, 0, 0)
+	refused()
+	check("on", true, 1, 1)
+	must(t, s, "POST", "/_engine/faults", `{}`, nil)
+	if _, err := c.BatchWriteRow(rowsOf("b")); err != nil {
+		t.Error(err)
+	}
+	check("off", false, 1, 1)
+	must(t, s, "POST", "/_engine/faults", `{"rate":0.5}`, nil)
+	check("others set", true, 0, 0)
+	refused()
+	must(t, s, "DELETE", "/_engine/faults", "", nil)
+	check("deleted", false, 0, 0)
 }
 
 func TestAnAnswerIsResetInItsMiddle(t *testing.T) {

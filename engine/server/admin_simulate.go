@@ -25,6 +25,8 @@ func (m millis) duration() time.Duration {
 	return time.Duration(ns)
 }
 
+func millisOf(d time.Duration) millis { return millis(float64(d) / 1e6) }
+
 type simulateJSON struct {
 	PartitionWCU float64            `json:"partition_wcu"`
 	Burst        millis             `json:"burst_ms"`

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/sim"
 	"tsimport/engine/wire"
@@ -27,7 +28,9 @@ func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
 	}{
 		{"GET", split, "", 405, "does not take GET, only POST"},
 		{"PUT", "/_engine/stats", "", 405, "only GET, DELETE"},
-		{"POST", "/_engine/", "", 404, "there is no /_engine/"},
+		{"POST", "/_engine/", "", 405, "does not take POST, only GET"},
+		{"DELETE", "/_engine", "", 405, "does not take DELETE, only GET"},
+		{"GET", "/_engine/nothing", "", 404, "GET /_engine/ lists what there is"},
 		{"POST", "/_engine/tables/t", "", 404, "there is no"},
 		{"POST", "/_engine/tables/t/explode", "{}", 404, "there is no"},
 		{"POST", "/_engine/tables//split", `{"even":1}`, 404, "there is no"},
@@ -68,6 +71,24 @@ func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
 	}
 	if st := s.Sim().Stats()["t"]; len(st.Partitions) > 1 {
 		t.Error("a refused request has cut the table")
+	}
+}
+
+func TestTheAdminAPIListsWhatThereIs(t *testing.T) {
+	s := open(t, Options{})
+	want := map[string][]string{
+		"/_engine/faults": {"GET", "POST", "DELETE"}, "/_engine/simulate": {"POST"}, "/_engine/stats": {"GET", "DELETE"},
+		"/_engine/tables/TABLE/move": {"POST"}, "/_engine/tables/TABLE/simulate": {"POST"}, "/_engine/tables/TABLE/split": {"POST"},
+	}
+	for _, path := range []string{"/_engine", "/_engine/"} {
+		var got struct{ Endpoints map[string][]string }
+		must(t, s, "GET", path, "", &got)
+		if diff := cmp.Diff(want, got.Endpoints); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", path, diff)
+		}
+	}
+	if a := s.serve(testContext, &request{"GET", "/_engines", http.Header{}, nil}); strings.Contains(string(a.body), "endpoints") {
+		t.Errorf("/_engines is taken for the admin API: %s", a.body)
 	}
 }
 

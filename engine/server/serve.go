@@ -37,7 +37,7 @@ func (s *Server) serve(ctx context.Context, r *request) *answer {
 		return s.finish(r, identity{}, nil, wire.Failf(wire.CodePartitionUnavailable, "The server is closed: nothing was applied."))
 	}
 	defer s.end()
-	if strings.HasPrefix(r.path, adminPrefix) {
+	if isAdmin(r.path) {
 		return s.admin(ctx, r)
 	}
 	id, op, err := s.admit(r)

@@ -39,9 +39,9 @@ type Server struct {
 	plan  atomic.Pointer[faults.Plan]
 	sim   *Simulator
 
-	faultsSet atomic.Pointer[faultsJSON] // as the admin API was asked for them
-	ids       requestIDs
-	verify    keyCache
+	lastPlan atomic.Pointer[faults.Plan] // the last there was: its counts are asked for when it is over
+	ids      requestIDs
+	verify   keyCache
 
 	mu      sync.Mutex
 	serving int           // requests and late applications
@@ -81,7 +81,7 @@ func newServer(st *store.Store, o Options) *Server {
 		o.Now = time.Now
 	}
 	s := &Server{store: st, o: o, closing: make(chan struct{}), idle: make(chan struct{})}
-	s.plan.Store(o.Faults)
+	s.SetFaults(o.Faults)
 	s.sim = newSimulator(s)
 	s.ids.start(o.Now())
 	return s
@@ -90,7 +90,9 @@ func newServer(st *store.Store, o Options) *Server {
 // SetFaults replaces the plan of faults; nil is none.
 func (s *Server) SetFaults(p *faults.Plan) {
 	s.plan.Store(p)
-	s.faultsSet.Store(nil)
+	if p != nil {
+		s.lastPlan.Store(p)
+	}
 }
 
 // Faults is the present plan of faults, nil for none.
