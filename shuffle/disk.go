@@ -86,24 +86,28 @@ func (s *Lanes) nextRead() *Job {
 	return &Job{frame: f}
 }
 
-// nextWrite takes from the lane that has most in memory beyond its share what it needs last.
+// nextWrite takes from the lane that has most in memory beyond its share.
 func (s *Lanes) nextWrite() *Job {
 	if s.full || s.mem-s.writing <= s.o.Budget/2 {
 		return nil
 	}
 	size := s.frameBytes()
+	least := size / 2
+	if s.mem >= s.o.Budget {
+		least = 1 // better a small frame than none
+	}
 	var best *Lane
 	var from, to int
 	most := int64(0)
 	for _, l := range s.lanes {
 		extra := l.bytes + l.rest - l.writing - s.share()
-		if extra <= most || l.settled {
+		if extra <= most || l.settled > 0 && least >= l.settled {
 			continue
 		}
-		if f, t, ok := l.last(size, s.share()); ok {
+		if f, t, ok := l.spillable(size, least, s.share()); ok {
 			best, most, from, to = l, extra, f, t
 		} else {
-			l.settled = true
+			l.settled = least
 		}
 	}
 	if best == nil {
@@ -112,26 +116,26 @@ func (s *Lanes) nextWrite() *Job {
 	return s.write(best, from, to)
 }
 
-// last returns the last run of items that are in memory only, of about size bytes and at least half of that, behind those
-// that the lane keeps to go on with: its share.
-func (l *Lane) last(size, share int64) (from, to int, ok bool) {
-	first := 1 // the first item may be under way in a cut
-	for kept := int64(0); first < len(l.items) && kept < share && l.items[first-1].block != nil; first++ {
-		kept += l.items[first-1].bytes
+// spillable returns the first run of items that are in memory only, of about size bytes and at least least, behind those that
+// the lane keeps to go on with: its share. The first, not the last: runs then follow one another without gaps. Taken from the
+// end, each would leave a piece behind that is too short to be worth a frame, and a long lane fills memory with such pieces.
+func (l *Lane) spillable(size, least, share int64) (from, to int, ok bool) {
+	from = 1 // the first item may be under way in a cut
+	for kept := int64(0); from < len(l.items) && kept < share && l.items[from-1].block != nil; from++ {
+		kept += l.items[from-1].bytes
 	}
-	for to = len(l.items); to > first; to = from {
+	for ; from < len(l.items); from = max(to, from+1) {
 		bytes := int64(0)
-		for from = to; from > first && bytes < size; from-- {
-			i := l.items[from-1]
+		for to = from; to < len(l.items) && bytes < size; to++ {
+			i := l.items[to]
 			if i.block == nil || i.frame != nil {
 				break
 			}
 			bytes += i.bytes
 		}
-		if bytes >= size/2 {
+		if bytes >= least {
 			return from, to, true
 		}
-		from = min(from, to-1)
 	}
 	return 0, 0, false
 }
@@ -208,7 +212,7 @@ func (j *Job) WriteError() error {
 func (s *Lanes) written(j *Job) {
 	s.writing -= j.bytes
 	j.lane.writing -= j.bytes
-	j.lane.settled = false
+	j.lane.settled = 0
 	f := j.frame
 	if j.err != nil {
 		s.full = true

@@ -48,7 +48,7 @@ type Lane struct {
 
 	writing int64 // bytes of memory of items that are being written to disk
 	turns   int   // rows that left the block in front in this turn
-	settled bool  // nothing of it can be spilled, until something changes
+	settled int64 // no run of so many bytes or more can be spilled, until something changes; 0 is not known
 }
 
 // Front returns the first row of the lane, and false when it has none or the first one is on disk.
@@ -107,7 +107,7 @@ func (l *Lane) turn() {
 
 // push appends an item.
 func (l *Lane) push(i *item) {
-	l.settled = false
+	l.settled = 0
 	l.items = append(l.items, i)
 	switch {
 	case l.mem == len(l.items)-1 && i.block != nil:
@@ -121,7 +121,7 @@ func (l *Lane) push(i *item) {
 
 // reach counts the items in memory at the front again.
 func (l *Lane) reach() {
-	l.settled = false
+	l.settled = 0
 	for l.mem < len(l.items) && l.items[l.mem].block != nil {
 		i := l.items[l.mem]
 		l.mem++
