@@ -416,3 +416,40 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 		store.Close()
 	}
 }
+
+func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
+	store, err := spill.Open(spill.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	r := &run{t: t, rnd: rand.New(rand.NewPCG(4, 4)), store: store, cuts: []int{16, 32, 48}}
+	r.lanes = New(4, Options{Budget: 512 << 10, Store: store})
+	var w Worker
+	var jobs []*Job
+	for n := range 4000 {
+		// The rows of a sorted file: one lane after the other gets many times what memory holds.
+		lane := n / 1000
+		r.lanes.Push(lane, r.block(16*lane, 16*lane+16))
+		if j := r.lanes.Next(); j != nil {
+			w.Run(store, j)
+			jobs = append(jobs, j) // the disk is slower than the reader
+		}
+		for len(jobs) > 2 || len(jobs) > 0 && r.lanes.Full() {
+			if err := r.lanes.Done(jobs[0], r.route); err != nil {
+				t.Fatal(err)
+			}
+			jobs = jobs[1:]
+		}
+		for r.lanes.Full() {
+			j := r.lanes.Next()
+			if j == nil {
+				t.Fatalf("after %d blocks memory is full (%d bytes) and nothing can be spilled", n, r.lanes.Bytes())
+			}
+			w.Run(store, j)
+			if err := r.lanes.Done(j, r.route); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
