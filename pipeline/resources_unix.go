@@ -3,7 +3,12 @@
 package pipeline
 
 import (
+	"bufio"
+	"bytes"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -18,5 +23,23 @@ func resources() (cpuSeconds float64, peakRSSBytes int64) {
 	if runtime.GOOS == "darwin" {
 		unit = 1
 	}
-	return seconds(u.Utime) + seconds(u.Stime), int64(u.Maxrss) * unit
+	peakRSSBytes = int64(u.Maxrss) * unit
+	// Linux counts in Maxrss what the process was before it was exec'd, too: a copy of the one that started it.
+	if text, err := os.ReadFile("/proc/self/status"); err == nil {
+		if own, ok := highWater(text); ok {
+			peakRSSBytes = own
+		}
+	}
+	return seconds(u.Utime) + seconds(u.Stime), peakRSSBytes
+}
+
+// highWater finds the peak resident memory in bytes in Linux's /proc/PID/status.
+func highWater(status []byte) (bytesPeak int64, ok bool) {
+	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
+		if value, found := strings.CutPrefix(lines.Text(), "VmHWM:"); found {
+			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return n * 1024, err == nil
+		}
+	}
+	return 0, false
 }

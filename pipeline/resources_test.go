@@ -1,0 +1,18 @@
+//go:build unix
+
+package pipeline
+
+import "testing"
+
+func TestThePeakOfMemoryIsTheProcesssOwn(t *testing.T) {
+	n, ok := highWater([]byte("Name:\ttsimport\nVmPeak:\t 1851536 kB\nVmHWM:\t  154204 kB\nVmRSS:\t  101112 kB\n"))
+	if !ok || n != 154204*1024 {
+		t.Errorf("%d bytes, %v", n, ok)
+	}
+	if _, ok := highWater([]byte("Name:\ttsimport\n")); ok {
+		t.Error("found where there is none")
+	}
+	if cpu, peak := resources(); cpu <= 0 || peak < 1<<20 {
+		t.Errorf("%v CPU seconds, %d bytes", cpu, peak)
+	}
+}
