@@ -20,7 +20,10 @@ type Options struct {
 	ReadOnly bool             // writes are refused
 	InMemory bool             // nothing touches the disk
 	Now      func() time.Time // zero is time.Now
-	FS       vfs.FS           // zero is the operating system's; tests put faults here
+
+	ThroughputInterval time.Duration // the least time between two changes of a table's reserved throughput; 0 is none
+	MaxTables          int           // 0 is no quota
+	FS                 vfs.FS        // zero is the operating system's; tests put faults here
 }
 
 // Store is one open directory. It is safe for concurrent use.
@@ -37,6 +40,10 @@ type Store struct {
 	noSync  bool
 	read    bool // only
 	memory  bool
+
+	interval  time.Duration // see Options.ThroughputInterval
+	maxTables int           // 0 is no quota
+	numbers   numbers
 
 	ddl     sync.RWMutex
 	tables  map[string]*Table // guarded by names
@@ -55,6 +62,7 @@ type Store struct {
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
 		now: o.Now, noSync: o.NoSync, read: o.ReadOnly, memory: o.InMemory,
+		interval: o.ThroughputInterval, maxTables: o.MaxTables,
 		tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
 	}
 	s.health.failed = make(chan struct{})
@@ -83,7 +91,11 @@ func Open(dir string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	s.dirLock = lock
-	if err := s.loadTables(); err != nil {
+	err = s.loadTables()
+	if err == nil {
+		err = s.loadNumbers()
+	}
+	if err != nil {
 		s.Close()
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
