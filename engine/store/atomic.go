@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"tsimport/engine/wire"
 )
@@ -76,6 +77,14 @@ func (w *writer) applyAtomic() error {
 }
 
 func (w *writer) applyTable(rows []writeRow) error {
+	if !slices.ContainsFunc(rows, func(r writeRow) bool { return readsFirst(r.change) }) {
+		for i := range rows { // which cannot fail any more
+			if err := w.row(&rows[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	all := w.batch
 	w.batch = w.store.db.NewIndexedBatch()
 	defer func() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -359,6 +360,57 @@ func TestAColumnOfAKeyIsFoundBehindAnyOther(t *testing.T) {
 			if !bytes.Equal(partitionPart(key), key[:second]) {
 				t.Errorf("%q: partition key %x of %x", p, partitionPart(key), key)
 			}
+		}
+	}
+}
+
+// TestNoNumberOfARowThatIsLeftComesTwice loses any part of what was not synced: rows may go, but a row that is left has
+// a number below those to come.
+func TestNoNumberOfARowThatIsLeftComesTwice(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		c := &clock{}
+		c.ms.Store(1_700_000_000_000)
+		fs := vfs.NewCrashableMem()
+		s, err := Open("d", Options{FS: fs, Now: c.now, NoSync: noSync})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab := newNumbered(t, s)
+		if err := s.flush(); err != nil { // so that the table itself is there
+			t.Fatal(err)
+		}
+		var writing sync.WaitGroup
+		for range 4 {
+			writing.Go(func() {
+				for range 20 {
+					c.ms.Add(3_000)
+					write(s, tab, numbered("p", "", at("a", string(make([]byte, 20_000)), 0)), numbered("p", ""))
+				}
+			})
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 20 {
+			lossy := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: random})
+			after, err := Open("d", Options{FS: lossy, Now: func() time.Time { return time.Unix(0, 0) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tab := after.Table([]byte("numbered"))
+			left, err := stored(after, tab, "p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := mustWrite(t, after, tab, numbered("p", ""))[0]
+			if len(left) > 0 && n <= left[len(left)-1] {
+				t.Errorf("no sync %t: %d is not above %d, which is there", noSync, n, left[len(left)-1])
+			}
+			if err := after.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writing.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
