@@ -19,6 +19,7 @@ func skipReal(t *testing.T, s *service) {
 }
 
 func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.4", "3.12.1")
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)
@@ -125,6 +126,7 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 }
 
 func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.4")
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)
@@ -158,6 +160,7 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 }
 
 func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.2", "3.12.1")
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)
