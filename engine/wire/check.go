@@ -124,7 +124,7 @@ func (c *Change) checkCell(cell *Cell) *Error {
 func checkValue(c *Cell) *Error {
 	switch c.Type {
 	case NoValue:
-		return Invalid("No value is given for column name: %s.", c.Name)
+		return Invalid("No value is given for column name.")
 	case Integer, Boolean:
 	case Double:
 		if f := c.Float(); math.IsNaN(f) {
