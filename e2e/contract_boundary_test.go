@@ -200,7 +200,7 @@ func TestTableOptionsReachTheirEnds(t *testing.T) {
 	}
 }
 
-func TestATableMayForbidUpdates(t *testing.T) {
+func TestUpdatesAreRefusedWhereATableForbidsThem(t *testing.T) {
 	spec(t, "3.6.8", "3.10.3")
 	t.Parallel()
 	s := openService(t)
