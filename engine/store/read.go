@@ -35,11 +35,9 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Fi
 	returned, e := r.row(value)
 	if e != nil {
 		o.Err = readError(e)
-	} else if returned {
-		o.Consumed.Read = max(1, wire.Units(r.dataBytes(key))) // of what was read: filters come after
-		if r.passes(key) {
-			o.Row = wire.AppendRow(wire.AppendHeader(nil), key, r.cells)
-		}
+	} else if returned && r.passes(key) {
+		o.Consumed.Read = max(1, wire.Units(r.dataBytes(key))) // of what is answered; a range counts what it scans
+		o.Row = wire.AppendRow(wire.AppendHeader(nil), key, r.cells)
 	}
 	return o
 }
