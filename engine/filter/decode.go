@@ -47,7 +47,10 @@ func DecodeCondition(b []byte) (*Filter, *wire.Error) {
 func broken() *wire.Error { return wire.Invalid("Deserialize filter failed.") }
 
 // decoder counts the nodes before it descends into them, so that their limit bounds the depth of the recursion too.
-type decoder struct{ nodes int }
+type decoder struct {
+	nodes       int
+	expressions int // instructions of all so far
+}
 
 func (d *decoder) envelope(b []byte) (typ uint64, body []byte, err *wire.Error) {
 	if d.nodes++; d.nodes > MaxNodes {
@@ -74,7 +77,7 @@ func (d *decoder) envelope(b []byte) (typ uint64, body []byte, err *wire.Error) 
 func (d *decoder) node(typ uint64, body []byte) (node, *wire.Error) {
 	switch typ {
 	case typeSingle:
-		return decodeSingle(body)
+		return d.single(body)
 	case typeComposite:
 		return d.composite(body)
 	case typePagination:
@@ -125,7 +128,7 @@ func (d *decoder) composite(b []byte) (node, *wire.Error) {
 	return some(subs), nil
 }
 
-func decodeSingle(b []byte) (node, *wire.Error) {
+func (d *decoder) single(b []byte) (node, *wire.Error) {
 	s := &single{}
 	var value []byte
 	var err *wire.Error
@@ -151,7 +154,7 @@ func decodeSingle(b []byte) (node, *wire.Error) {
 			if !f.bytes() {
 				return false
 			}
-			s.rule, err = decodeRule(f.raw)
+			s.rule, err = d.rule(f.raw)
 			return err == nil
 		}
 		return true
@@ -172,7 +175,7 @@ func decodeSingle(b []byte) (node, *wire.Error) {
 	return s, wire.CheckValue(&s.value)
 }
 
-func decodeRule(b []byte) (*rule, *wire.Error) {
+func (d *decoder) rule(b []byte) (*rule, *wire.Error) {
 	var regex []byte
 	cast := wire.Integer // what an absent cast_type is
 	m := message{required: 1 << 1}
@@ -190,7 +193,12 @@ func decodeRule(b []byte) (*rule, *wire.Error) {
 	if !ok {
 		return nil, broken()
 	}
-	return newRule(regex, cast)
+	r, err := newRule(MaxRegexSize-d.expressions, regex, cast)
+	if err != nil {
+		return nil, err
+	}
+	d.expressions += r.size
+	return r, nil
 }
 
 func decodePage(b []byte) (*page, *wire.Error) {

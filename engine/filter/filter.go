@@ -11,9 +11,10 @@ import (
 const (
 	MaxNodes      = 32 // the filter itself, its sub-filters and theirs
 	MaxRegexBytes = 256
-	// MaxRegexSize is how many instructions a regular expression may compile to, about: 256 bytes of nested repeats
-	// could otherwise ask for millions. It admits a character that is repeated up to a thousand times.
-	MaxRegexSize = 2_048
+	// MaxRegexSize is how many instructions the regular expressions of a filter may compile to together, about: 256
+	// bytes of nested repeats could otherwise ask for millions, and a match takes time in proportion, which nothing
+	// interrupts.
+	MaxRegexSize = 1_024
 )
 
 // Filter is a decoded filter: a condition on the row, or a page of its columns.

@@ -16,10 +16,12 @@ import (
 type rule struct {
 	regex *regexp.Regexp
 	group int // whose text it is: the first one, or 0 for the whole match
+	size  int // about how many instructions the expression has
 	cast  wire.ValueType
 }
 
-func newRule(regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
+// newRule compiles an expression of at most room instructions.
+func newRule(room int, regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 	if len(regex) > MaxRegexBytes {
 		return nil, wire.Invalid("The length of regex in ValueTransferRule exceeds the limit, limit size: %d, current size: %d.", MaxRegexBytes, len(regex))
 	}
@@ -34,14 +36,15 @@ func newRule(regex []byte, cast wire.ValueType) (*rule, *wire.Error) {
 	if err != nil {
 		return nil, wire.Invalid("Invalid regex in ValueTransferRule: %v.", err)
 	}
-	if size(parsed) > MaxRegexSize {
-		return nil, wire.Invalid("Invalid regex in ValueTransferRule: `%s` repeats too much.", text)
+	n := size(parsed)
+	if n > room {
+		return nil, wire.Invalid("Invalid regex in ValueTransferRule: `%s` is too complex, with its repeats and the filter's other ones.", text)
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {
 		return nil, wire.Invalid("Invalid regex in ValueTransferRule: %v.", err)
 	}
-	return &rule{compiled, min(1, compiled.NumSubexp()), cast}, nil
+	return &rule{compiled, min(1, compiled.NumSubexp()), n, cast}, nil
 }
 
 // size is about how many instructions an expression compiles to, at most just above MaxRegexSize. The parser bounds

@@ -84,7 +84,8 @@ func TestRulesThatAreNoneAreRefused(t *testing.T) {
 		"a back-reference of Perl":          {`(a)\1`, wire.String, false},
 		"text that is none":                 {"\xff", wire.String, false},
 		"a character a thousand times":      {"a{1000}", wire.String, true},
-		"up to a thousand times":            {"a{0,1000}", wire.String, true},
+		"up to 512 times":                   {"a{0,512}", wire.String, true},
+		"up to 513 times":                   {"a{0,513}", wire.String, false},
 		"a thousand and one times":          {"a{1001}", wire.String, false},
 		"nested repeats":                    {"(?:(?:a{40}){40}){40}", wire.String, false},
 		"repeats side by side":              {strings.Repeat("(?:a{30}){30}", 19), wire.String, false},
@@ -122,6 +123,25 @@ func TestAnExpressionCompilesToAboutItsSize(t *testing.T) {
 		}
 		if n := len(prog.Inst); n > 2*estimate+8 || estimate > 2*n {
 			t.Errorf("%q: %d instructions, estimated %d", text, n, estimate)
+		}
+	}
+}
+
+func TestTheExpressionsOfAFilterShareTheirRoom(t *testing.T) {
+	of := func(times string, n int) []byte {
+		var subs [][]byte
+		for range n {
+			subs = append(subs, leaf{op: equal, column: "c", value: 1, rule: transfer("a{"+times+"}", wire.String)}.bytes())
+		}
+		return composite(combineOr, subs...)
+	}
+	for _, v := range []struct {
+		times string
+		n     int
+		ok    bool
+	}{{"512", 2, true}, {"513", 2, false}, {"32", 31, true}, {"34", 31, false}} {
+		if _, err := Decode(of(v.times, v.n)); v.ok != (err == nil) {
+			t.Errorf("%d expressions of %s characters: %v", v.n, v.times, err)
 		}
 	}
 }

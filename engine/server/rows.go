@@ -186,6 +186,9 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 			answers[i] = wire.TableOutcomes{Name: r.Name, Outcomes: make([]wire.Outcome, len(r.Keys))}
 			t := s.store.Table(r.Name)
 			for j, key := range r.Keys {
+				if filters[i] != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+					return nil, wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled.")
+				}
 				if err := lost[n]; err != nil {
 					answers[i].Outcomes[j].Err = err
 				} else if t == nil {

@@ -83,3 +83,23 @@ func TestARangeWithAFilterStopsAtTheNextRowWhenItsClientHasGone(t *testing.T) {
 		t.Error(p, err)
 	}
 }
+
+func TestAConditionalBatchAppliesNothingWhenItsClientHasGone(t *testing.T) {
+	s := open(t, Options{Now: (&clock{}).now})
+	tab := newTable(t, s, -1, 1)
+	passes := missingX(t, true)
+	changes := make([]wire.Change, 3)
+	for i := range changes {
+		changes[i] = change(wire.PutRow, int64(i))
+		changes[i].Condition = []byte{1}
+	}
+	w := TableWrite{Table: tab, Changes: changes, Conditions: []*filter.Filter{passes, passes, passes}, Outcomes: make([]wire.Outcome, 3)}
+	if err := s.Write(&patient{ctx, 2}, []TableWrite{w}); err == nil || *err != *cancelled() {
+		t.Error(err)
+	}
+	for k := range int64(3) {
+		if got := read(t, s, tab, k); got != "-" {
+			t.Errorf("row %d is there: %s", k, got)
+		}
+	}
+}

@@ -117,6 +117,9 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	// of eight goroutines.)
 	w.now = w.store.millis()
 	for i := range w.rows {
+		if w.rows[i].columns != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+			return cancelled()
+		}
 		if err := w.row(&w.rows[i]); err != nil {
 			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
 		}
