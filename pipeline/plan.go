@@ -137,7 +137,7 @@ func (p *planner) openInputs(ctx context.Context) error {
 	}
 	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
 	options := p.cfg.Read.Options
-	options.Stream = func(r io.Reader) io.Reader { return newStoppable(ctx, r) }
+	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
 	for _, item := range set.Items {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
