@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/partitioner"
+	"tsimport/plan"
 	"tsimport/reader"
 	"tsimport/reader/record"
 )
@@ -20,7 +21,7 @@ import (
 
 // region is a part of a source that is read in one go: a split of text, a row group of Parquet.
 type region struct {
-	source  *source
+	source  *plan.Source
 	splits  []reader.Split // without data
 	records []int64        // of each
 	first   int64          // records of the source before it
@@ -71,11 +72,11 @@ func (p *parsed) arrived() {
 
 // tellHunger tells the readers what the lanes have.
 func (d *dispatcher) tellHunger() {
-	if d.cfg.Write.Order != OrderNone || d.blocks == nil {
+	if d.cfg.Write.Order != plan.OrderNone || d.blocks == nil {
 		return
 	}
 	h := d.hunger.Load()
-	share := d.shares.lanes / 2 / int64(len(d.lanes))
+	share := d.shares.Lanes / 2 / int64(len(d.lanes))
 	hungry := false
 	for i, l := range d.lanes {
 		n := int64(l.queue.Ready())
@@ -97,14 +98,14 @@ func (d *dispatcher) tellHunger() {
 var errUnreadable = errors.New("the input cannot be read further")
 
 // readAnywhere reads sources whose splits can be read in any order. It reports whether all was passed on that is to be.
-func (r *reading) readAnywhere(ctx context.Context, sources []*source) (complete bool, err error) {
+func (r *reading) readAnywhere(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	regions, failed := r.find(ctx, sources)
 	if ctx.Err() != nil {
 		return false, nil
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	work := make(chan *region)
-	f := &feeder{reading: r, left: map[*source]*atomic.Int64{}}
+	f := &feeder{reading: r, left: map[*plan.Source]*atomic.Int64{}}
 	for _, g := range regions {
 		if f.left[g.source] == nil {
 			f.left[g.source] = new(atomic.Int64)
@@ -112,7 +113,7 @@ func (r *reading) readAnywhere(ctx context.Context, sources []*source) (complete
 		f.left[g.source].Add(1)
 	}
 	group.Go(func() error { return f.run(groupCtx, regions, work) })
-	for range r.cfg.Read.Parsers {
+	for range r.cfg.Read.Workers() {
 		group.Go(func() error {
 			p := newParser(r.plan, r.cfg, r.survey)
 			defer p.close()
@@ -131,13 +132,13 @@ func (r *reading) readAnywhere(ctx context.Context, sources []*source) (complete
 }
 
 // find returns the regions of the sources, and why there are no more.
-func (r *reading) find(ctx context.Context, sources []*source) (regions []*region, failed error) {
+func (r *reading) find(ctx context.Context, sources []*plan.Source) (regions []*region, failed error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, groupCtx := errgroup.WithContext(ctx)
 	order := r.stages(groupCtx, group, sources)
 	keys := len(r.plan.Schema.Key)
-	for range r.cfg.Read.Parsers {
+	for range r.cfg.Read.Workers() {
 		group.Go(func() error { return newParser(r.plan, r.cfg, r.survey).look(groupCtx, order.work, keys) })
 	}
 	group.Go(func() error {
@@ -170,7 +171,7 @@ func (p *parser) look(ctx context.Context, work <-chan *job, keys int) error {
 
 // count counts the records and lines of a split and finds the key it begins with. Splits of Parquet, which states its
 // counts, are read for their first row only, and only where a row group begins.
-func (p *parser) count(s *source, split reader.Split, keys int) (*parsed, error) {
+func (p *parser) count(s *plan.Source, split reader.Split, keys int) (*parsed, error) {
 	sp, err := p.of(s)
 	if err != nil {
 		return nil, err
@@ -237,14 +238,14 @@ type feeder struct {
 	*reading
 	todo   [][]*region // by the lane they begin in
 	hunger *hunger     // that todo was made for
-	left   map[*source]*atomic.Int64
+	left   map[*plan.Source]*atomic.Int64
 
 	rows, strays atomic.Int64 // rows that were read, and those of them in another lane than their region began in
 }
 
 // run hands out regions until there are no more.
 func (f *feeder) run(ctx context.Context, regions []*region, work chan<- *region) error {
-	opened := map[*source]bool{}
+	opened := map[*plan.Source]bool{}
 	for left := len(regions); left > 0; {
 		if h := f.reading.hunger.Load(); h != f.hunger {
 			regions = f.untaken(regions)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tsimport/partitioner"
+	"tsimport/plan"
 	"tsimport/ratelimit"
 	"tsimport/runfolder"
 	"tsimport/shuffle"
@@ -20,6 +21,9 @@ import (
 
 // linger is how long a batch that is not full waits for more rows while the input goes on.
 const linger = 250 * time.Millisecond
+
+// requestCopies is how often the rows of a request are in memory while it is sent: as a message and in buffers.
+const requestCopies = 3
 
 // flight is a batch of one lane on its way.
 type flight struct {
@@ -45,7 +49,7 @@ type dispatcher struct {
 	cfg      *Config
 	folder   *runfolder.Folder
 	report   *Report
-	shares   shares
+	shares   plan.Shares
 	stopRead context.CancelFunc
 
 	partitions *partitioner.Map
@@ -82,20 +86,20 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	m := survey.current.Load()
 	w := &cfg.Write
 	d := &dispatcher{
-		cfg: cfg, folder: folder, report: report, shares: divideMemory(cfg.Limits.Memory), stopRead: stopRead,
+		cfg: cfg, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
 		partitions: m, survey: survey, disk: disk, blocks: in.blocks, hunger: &in.hunger, fed: in.fed,
 		rows:  ratelimit.NewBucket(w.MaxRowsPerSecond, ceilingBurst),
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
 	}
-	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.lanes, Store: disk.store, Unordered: w.Order == OrderNone})
+	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.Lanes, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}
 	d.hot = partitioner.NewHotKeys(in.keyType)
 	d.cutter = partitioner.New(partitioner.Options{
-		Unordered: w.Order == OrderNone,
-		Supersede: w.Order == LastWins && w.Mode == table.Put && w.Condition == table.Ignore,
+		Unordered: w.Order == plan.OrderNone,
+		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore,
 		Settle:    w.Settle,
 		Backoff:   w.Backoff.After,
 		Lanes:     m.Len(),
@@ -115,7 +119,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 // shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
 // alone may have all. And how much memory rows may hold that wait behind one of their key.
 func (d *dispatcher) shareFlights() {
-	d.cutter.LimitWaiting(d.shares.lanes / 4 / int64(len(d.lanes)))
+	d.cutter.LimitWaiting(d.shares.Lanes / 4 / int64(len(d.lanes)))
 	for _, l := range d.lanes {
 		l.pacer.SetMaxInFlight(max(8, d.cfg.Write.Concurrency/len(d.lanes)))
 	}
@@ -186,7 +190,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 
 // countWaits notes when reading or sending begins to wait for memory.
 func (d *dispatcher) countWaits(reading bool) {
-	sending := len(d.idle) > 0 && d.flying > 0 && d.inFlight >= d.shares.inFlight
+	sending := len(d.idle) > 0 && d.flying > 0 && d.inFlight >= d.shares.InFlight
 	if reading && !d.readingWaits {
 		d.report.ReadWaits++
 	}
@@ -259,7 +263,7 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 // may send.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
 	next = time.Minute
-	for len(d.idle) > 0 && (d.flying == 0 || d.inFlight < d.shares.inFlight) {
+	for len(d.idle) > 0 && (d.flying == 0 || d.inFlight < d.shares.InFlight) {
 		if wait := max(d.rows.Wait(now), d.units.Wait(now), d.bytes.Wait(now)); wait > 0 {
 			return wait
 		}

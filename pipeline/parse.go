@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tsimport/encode"
+	"tsimport/plan"
 	"tsimport/reader"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
@@ -13,12 +14,12 @@ import (
 
 // parser is one worker of the reading stages: it prepares pieces, and makes rows of the records of splits.
 type parser struct {
-	plan     *Plan
+	plan     *plan.Plan
 	cfg      *Config
 	survey   *surveyor
 	encoder  *encode.Encoder
 	worker   reader.Worker
-	sources  map[*source]*sourceParser
+	sources  map[*plan.Source]*sourceParser
 	integers map[string]bool // input columns that are loaded as plain integers
 
 	rows   table.Block // of the split that is parsed, its memory is used again
@@ -31,13 +32,24 @@ type sourceParser struct {
 	convert *convert.Converter
 }
 
-func newParser(plan *Plan, cfg *Config, survey *surveyor) *parser {
-	encoder := encode.New(plan.Schema, cfg.Write.Mode, cfg.Write.DeleteNull)
-	encoder.Window = plan.window(cfg)
+func newParser(planned *plan.Plan, cfg *Config, survey *surveyor) *parser {
+	encoder := encode.New(planned.Schema, cfg.Write.Mode, cfg.Write.DeleteNull)
+	encoder.Window = planned.Window()
 	return &parser{
-		plan: plan, cfg: cfg, survey: survey, encoder: encoder,
-		sources: map[*source]*sourceParser{}, integers: plan.integers(),
+		plan: planned, cfg: cfg, survey: survey, encoder: encoder,
+		sources: map[*plan.Source]*sourceParser{}, integers: integers(planned.Schema),
 	}
+}
+
+// integers returns the input columns that are loaded as integers of their own.
+func integers(s *table.Schema) map[string]bool {
+	set := map[string]bool{}
+	for _, c := range s.Columns {
+		if c.Type == table.Integer && c.Time == nil {
+			set[c.Source] = true
+		}
+	}
+	return set
 }
 
 func (p *parser) run(ctx context.Context, work <-chan *job) error {
@@ -67,11 +79,11 @@ func (p *parser) close() {
 const maxParsers = 64
 
 // of returns the worker's parser for a source. Those of other sources are let go when there are too many.
-func (p *parser) of(s *source) (*sourceParser, error) {
+func (p *parser) of(s *plan.Source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
 	}
-	if len(p.sources) >= maxParsers || p.cfg.Write.Order == LastWins {
+	if len(p.sources) >= maxParsers || p.cfg.Write.Order == plan.LastWins {
 		for old, sp := range p.sources {
 			_ = sp.parser.Close() // as in close
 			delete(p.sources, old)
@@ -88,13 +100,13 @@ func (p *parser) of(s *source) (*sourceParser, error) {
 	return sp, nil
 }
 
-func (p *parser) parse(s *source, split reader.Split) (*parsed, error) {
+func (p *parser) parse(s *plan.Source, split reader.Split) (*parsed, error) {
 	sp, err := p.of(s)
 	if err != nil {
 		return nil, err
 	}
 	made := &parsed{split: &table.Split{
-		Source: s.Name, Header: s.header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
+		Source: s.Name, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
 	}}
 	p.rows.Reset()
 	made.records, made.lines, err = sp.parser.Parse(split, func(rec *record.Record) {
@@ -135,7 +147,7 @@ func (p *parser) divide(made *parsed) {
 		lane := m.Find(table.Ref{Block: &p.rows, Index: int32(i)}.Key())
 		p.byLane[lane] = append(p.byLane[lane], int32(i))
 	}
-	limit := divideMemory(p.cfg.Limits.Memory).blockLimit(m.Len())
+	limit := plan.DivideMemory(p.cfg.Limits.Memory).BlockLimit(m.Len())
 	for lane, rows := range p.byLane {
 		p.byLane[lane] = rows[:0]
 		for len(rows) > 0 {

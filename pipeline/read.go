@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"tsimport/partitioner"
+	"tsimport/plan"
 	"tsimport/reader"
 	"tsimport/table"
 )
@@ -14,7 +15,7 @@ import (
 // job is a piece of a source on its way to splits, or a split on its way to a block, or, as the last job, why the input
 // ends early.
 type job struct {
-	source *source
+	source *plan.Source
 	first  bool // of its source
 	last   bool // of its source: no piece
 
@@ -98,7 +99,7 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 
 // feed reads the sources in order and hands every piece to the workers and, in the same order, to stitch. What was read
 // before an error is loaded.
-func feed(ctx context.Context, sources []*source, work, pieces chan<- *job) error {
+func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job) error {
 	for _, s := range sources {
 		if err := feedPieces(ctx, s, work, pieces); err != nil {
 			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
@@ -111,7 +112,7 @@ func feed(ctx context.Context, sources []*source, work, pieces chan<- *job) erro
 	return nil
 }
 
-func feedPieces(ctx context.Context, s *source, work, pieces chan<- *job) error {
+func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job) error {
 	for first := true; ; first = false {
 		piece, err := s.Next()
 		if errors.Is(err, io.EOF) {

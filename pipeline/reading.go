@@ -3,39 +3,18 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
+	"tsimport/plan"
 	"tsimport/table"
 )
-
-// Order says in which order the rows of a key are written.
-type Order uint8
-
-// The orders.
-const (
-	LastWins  Order = iota // as they stand in the input: the last one stays
-	OrderNone              // in any: keys are unique, or it does not matter
-)
-
-func (o Order) String() string { return [...]string{"last-wins", "none"}[o] }
-
-// ParseOrder reads the name of an order.
-func ParseOrder(name string) (Order, error) {
-	for _, o := range []Order{LastWins, OrderNone} {
-		if o.String() == name {
-			return o, nil
-		}
-	}
-	return LastWins, fmt.Errorf("--order %q: want last-wins or none", name)
-}
 
 // reading is the part of a load from the files to the dispatcher.
 type reading struct {
 	cfg     *Config
-	plan    *Plan
+	plan    *plan.Plan
 	survey  *surveyor
 	blocks  chan handed
 	hunger  atomic.Pointer[hunger]
@@ -43,8 +22,8 @@ type reading struct {
 	keyType table.Type
 }
 
-func newReading(cfg *Config, plan *Plan, survey *surveyor) *reading {
-	r := &reading{cfg: cfg, plan: plan, survey: survey, blocks: make(chan handed), fed: make(chan struct{}, 1), keyType: plan.Schema.Key[0].Type}
+func newReading(cfg *Config, planned *plan.Plan, survey *surveyor) *reading {
+	r := &reading{cfg: cfg, plan: planned, survey: survey, blocks: make(chan handed), fed: make(chan struct{}, 1), keyType: planned.Schema.Key[0].Type}
 	r.hunger.Store(newHunger(survey.current.Load()))
 	return r
 }
@@ -52,11 +31,11 @@ func newReading(cfg *Config, plan *Plan, survey *surveyor) *reading {
 // run reads everything and closes blocks when all was passed on. Without an order, what can be read anywhere is read where
 // lanes are hungry, and the rest, streams and compressed files, behind it as it comes.
 func (r *reading) run(ctx context.Context) error {
-	ordered := r.plan.sources
-	if r.cfg.Write.Order == OrderNone && r.cfg.Limits.Records == 0 {
-		var anywhere []*source
+	ordered := r.plan.Sources
+	if r.cfg.Write.Order == plan.OrderNone && r.cfg.Limits.Records == 0 {
+		var anywhere []*plan.Source
 		ordered = nil
-		for _, s := range r.plan.sources {
+		for _, s := range r.plan.Sources {
 			if s.Anywhere() {
 				anywhere = append(anywhere, s)
 			} else {
@@ -82,12 +61,12 @@ func (r *reading) run(ctx context.Context) error {
 }
 
 // readInOrder reads the sources one after the other.
-func (r *reading) readInOrder(ctx context.Context, sources []*source) (complete bool, err error) {
+func (r *reading) readInOrder(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	order := r.stages(ctx, group, sources)
-	for range r.cfg.Read.Parsers {
+	for range r.cfg.Read.Workers() {
 		group.Go(func() error { return newParser(r.plan, r.cfg, r.survey).run(ctx, order.work) })
 	}
 	group.Go(func() error {
@@ -106,8 +85,8 @@ type stream struct {
 }
 
 // stages starts the stages that cut the sources into splits.
-func (r *reading) stages(ctx context.Context, group *errgroup.Group, sources []*source) stream {
-	ahead := readAhead * r.cfg.Read.Parsers
+func (r *reading) stages(ctx context.Context, group *errgroup.Group, sources []*plan.Source) stream {
+	ahead := plan.QueueAhead * r.cfg.Read.Workers()
 	s := stream{work: make(chan *job), splits: make(chan *job, ahead)}
 	pieces := make(chan *job, ahead)
 	group.Go(func() error { return feed(ctx, sources, s.work, pieces) })

@@ -19,9 +19,10 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"pipeline", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
+	"cmd/tsimport": {"pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
-	"pipeline": {"reader", "reader/convert", "reader/input", "reader/record", "encode", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client",
+	"plan": {"reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
+	"pipeline": {"plan", "reader", "reader/convert", "reader/input", "reader/record", "encode", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client",
 		"runfolder", "plainbuffer", "table"},
 
 	"status": {"pipeline"},
@@ -66,6 +67,7 @@ var arrows = map[string][]string{
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
 	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan"},
+	"plan":     {"engine/server"},
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
