@@ -122,7 +122,7 @@ func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 func (c *Config) request() *plan.Request {
 	return &plan.Request{
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Memory: c.Limits.Memory, RunDir: c.RunDir,
+		Mode: c.Write.Mode, DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/client"
+	"tsimport/intake"
 	"tsimport/plan"
 	"tsimport/runfolder"
 	"tsimport/scan"
@@ -109,10 +110,10 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	defer stopRead()
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
-	in := newReading(cfg, planned, survey)
-	group.Go(func() error { return in.run(readCtx) })
+	in := intake.New(planned, survey.current.Load())
+	group.Go(func() error { return in.Run(readCtx) })
 
-	d := newDispatcher(cfg, folder, report, stopRead, in, survey, newDisk(store))
+	d := newDispatcher(cfg, folder, report, stopRead, in, planned.Schema.Key[0].Type, survey, newDisk(store))
 	for range cfg.Write.Concurrency {
 		group.Go(func() error { return d.work(cfg, sdk) })
 	}

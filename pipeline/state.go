@@ -109,7 +109,7 @@ func (d *dispatcher) state(now time.Time) *State {
 		Table: r.Table, Order: r.Order, Seconds: now.Sub(r.Started).Seconds(),
 		Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded,
 		Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
-		Reading: d.blocks != nil, InFlight: d.flying, Workers: d.cfg.Write.Concurrency,
+		Reading: d.splits != nil, InFlight: d.flying, Workers: d.cfg.Write.Concurrency,
 		RowsOut: d.cutter.InFlight(), Retrying: d.cutter.Retrying(), Queued: d.queues.Rows(),
 		Memory: StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.queues.Bytes(), Budget: d.shares.Lanes, Full: d.queues.Full()},
 		Map:    StateMap{Partitions: len(d.lanes), Exact: d.survey.exact.Load(), Reads: d.survey.reads.Load(), Recuts: r.Recuts},

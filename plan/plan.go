@@ -13,7 +13,7 @@ import (
 	"tsimport/table"
 )
 
-// Plan is what a load will do, worked out before its first write.
+// Plan is what a load will do, worked out before its first write. Nothing of it changes afterwards but the state of Sources.
 type Plan struct {
 	Schema   *table.Schema
 	Create   bool     // the table does not exist yet
@@ -25,8 +25,9 @@ type Plan struct {
 	Headers []runfolder.Header // under which rejected records are kept
 	Empty   bool               // no input has a record
 
-	request *Request
-	table   *client.Table // nil when it does not exist yet
+	Request *Request
+
+	table *client.Table // nil when it does not exist yet
 }
 
 // Source is an input whose columns fit the schema.
@@ -47,7 +48,7 @@ type planner struct {
 // Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
 // the request and must be closed.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
-	p := &planner{request: r, plan: &Plan{request: r}}
+	p := &planner{request: r, plan: &Plan{Request: r}}
 	steps := []func() error{
 		p.checkFlags,
 		func() error { return p.openInputs(ctx) },

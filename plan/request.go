@@ -22,6 +22,7 @@ type Request struct {
 	Mode       table.Mode
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
+	Records    int64  // to read, from the start of the first input; 0 is all
 	Memory     int64  // bytes of memory of the process
 	RunDir     string // whose files are no inputs; "" is none
 }

@@ -71,7 +71,7 @@ func keyText(key []table.KeyColumn) string {
 // MakeTable makes the table of a plan that says Create. One that somebody else has made meanwhile is as good if it has the
 // same key; made is false then.
 func (p *Plan) MakeTable(admin *client.Admin) (made bool, err error) {
-	target := &p.request.Target
+	target := &p.Request.Target
 	err = admin.Create(target.Table, p.Schema.Key, target.Define)
 	if errors.Is(err, client.ErrTableExists) {
 		t, describeErr := admin.Describe(target.Table)
@@ -88,7 +88,7 @@ func (p *Plan) MakeTable(admin *client.Admin) (made bool, err error) {
 
 // Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive.
 func (p *Plan) Window() func() (from, to int64) {
-	seconds := p.request.Target.Define.MaxDeviation
+	seconds := p.Request.Target.Define.MaxDeviation
 	if p.table != nil {
 		seconds = p.table.MaxDeviation
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package intake
 
 import (
 	"context"
@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 
-	"tsimport/partitioner"
 	"tsimport/plan"
 	"tsimport/reader"
-	"tsimport/table"
 )
 
-// job is a piece of a source on its way to splits, or a split on its way to a block, or, as the last job, why the input
+// job is a piece of a source on its way to splits, or a split on its way to rows, or, as the last job, why the input
 // ends early.
 type job struct {
 	source *plan.Source
@@ -22,60 +20,11 @@ type job struct {
 	piece    *reader.Piece
 	prepared chan error // one, when the piece is prepared
 
-	split reader.Split
-	block chan outcome // one, when the split is parsed
+	split  reader.Split
+	parsed chan Handed // one, when the split is parsed
 
 	err error
 }
-
-// parsed is what the records of a split became.
-type parsed struct {
-	split      *table.Split
-	records    int // rejected ones included
-	lines      int
-	blocks     []laneBlock
-	partitions *partitioner.Map // under which the rows were divided
-	rejects    []splitReject
-
-	coming *hunger // which expects these rows for the lane; nil in source order
-	lane   int
-	key    []byte // of the first pass: the ordering key that the split begins with
-}
-
-// laneBlock is rows of a split that belong to one lane.
-type laneBlock struct {
-	lane  int
-	block *table.Block
-}
-
-// splitReject is a record of a split that the reader or the encoder refused.
-type splitReject struct {
-	mark   table.Mark
-	reason table.Reason
-	raw    []byte
-}
-
-// truncate drops what follows the first n records.
-func (p *parsed) truncate(n int) {
-	for i := range p.blocks {
-		p.blocks[i].block.Truncate(n)
-	}
-	rejects := len(p.rejects)
-	for rejects > 0 && int(p.rejects[rejects-1].mark.Record) >= n {
-		rejects--
-	}
-	p.rejects = p.rejects[:rejects]
-	p.records = min(p.records, n)
-}
-
-// outcome is a parsed split, or why it cannot be parsed.
-type outcome struct {
-	*parsed
-	err error
-}
-
-// handed is what the dispatcher gets: the next parsed split, or why there are no more.
-type handed = outcome
 
 // The reading stages end without an error when their context ends: whoever ended it knows why.
 
@@ -147,7 +96,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job) er
 		}
 		splits, err := stitchOne(ctx, j)
 		for _, sp := range splits {
-			split := &job{source: j.source, first: first, split: sp, block: make(chan outcome, 1)}
+			split := &job{source: j.source, first: first, split: sp, parsed: make(chan Handed, 1)}
 			first = false
 			if !send(ctx, order, split) || !send(ctx, work, split) {
 				return nil
@@ -188,7 +137,7 @@ func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
 // passed on all there is.
-func handOver(ctx context.Context, order <-chan *job, blocks chan<- handed) (complete bool) {
+func handOver(ctx context.Context, order <-chan *job, splits chan<- Handed) (complete bool) {
 	var records, lines int64
 	for {
 		j, ok := receive(ctx, order)
@@ -203,24 +152,24 @@ func handOver(ctx context.Context, order <-chan *job, blocks chan<- handed) (com
 				j.err = fmt.Errorf("close input %s: %w", j.source.Name, err)
 			}
 		}
-		h := handed{err: j.err}
+		h := Handed{Err: j.err}
 		if j.err == nil {
-			if h, ok = receive(ctx, j.block); !ok {
+			if h, ok = receive(ctx, j.parsed); !ok {
 				return false
 			}
 		}
-		if h.err == nil {
+		if h.Err == nil {
 			if j.first {
 				records, lines = 0, int64(j.source.HeaderLines())
 			}
-			h.split.FirstRecord, h.split.FirstLine = records, lines
-			records += int64(h.records)
+			h.Split.FirstRecord, h.Split.FirstLine = records, lines
+			records += int64(h.Records)
 			lines += int64(h.lines)
 		}
-		if !send(ctx, blocks, h) {
+		if !send(ctx, splits, h) {
 			return false
 		}
-		if h.err != nil {
+		if h.Err != nil {
 			// What follows a part that cannot be read is not loaded: it would be out of its place.
 			return true
 		}
