@@ -192,12 +192,12 @@ func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
 func TestTheHungriestLaneIsFedFirst(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,n\n")
-	for i := range 60_000 {
+	for i := range 90_000 {
 		fmt.Fprintf(&b, "k%05d,%d\n", i, i)
 	}
 	r := ask(file(t, "a.csv", b.String()))
 	r.Order, r.Read.SplitBytes, r.Read.Parsers = plan.OrderNone, 32<<10, 1
-	f := flow(t, r, "k20000", "k40000")
+	f := flow(t, r, "k30000", "k60000")
 	var rows [3]int
 	tell := func() { // until lane 1 has most of its rows, the others want nothing
 		f.Queued(func(lane int) (int, bool) { return 0, lane != 1 && rows[1] <= 15_000 })
@@ -215,7 +215,7 @@ func TestTheHungriestLaneIsFedFirst(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if want := [3]int{20_000, 20_000, 20_000}; rows != want {
+	if want := [3]int{30_000, 30_000, 30_000}; rows != want {
 		t.Errorf("%v rows in the lanes, want %v", rows, want)
 	}
 }
