@@ -15,8 +15,9 @@ func (s *service) atomicBatch(changes ...tablestore.RowChange) (*tablestore.Batc
 	return s.BatchWriteRow(r)
 }
 
-// §3.10: all rows of a table share one partition key, else every row fails.
+// All rows of a table share one partition key, else every row fails.
 func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
+	spec(t, "3.10.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -53,18 +54,22 @@ func TestAnAtomicBatchHasOnePartitionKey(t *testing.T) {
 	})
 }
 
-// §3.10: is_atomic. That the other rows answer the error of the one that failed is the engine's choice.
+// Is_atomic. That the other rows answer the error of the one that failed is the engine's choice.
 func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
+	spec(t, "3.10.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
 	tb.load(t, tb.put(tb.key("a", 9), c("t", "text")))
 	before := tb.all(t)
+	conditional := tb.delete(tb.key("a", 9))
+	conditional.SetColumnCondition(tablestore.NewSingleColumnCondition("t", tablestore.CT_EQUAL, "other text"))
 	for name, v := range map[string]struct {
 		bad  tablestore.RowChange
 		want refusal
 	}{
 		"a condition that fails":     {expecting(expectExist, tb.put(tb.key("a", 5))), conditionFailed},
+		"a column's condition":       {conditional, conditionFailed},
 		"a key that does not fit":    {tb.put(tb.key("a")), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
 		"an increment of text":       {tb.update(tb.key("a", 9), add("t", 1)), invalid("")},
 		"a timestamp out of bounds":  {tb.put(tb.key("a", 5), v("c", 1, 1)), invalid("Invalid timestamp. Cell:c.")},
@@ -73,7 +78,7 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 		for _, last := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, at the end %t", name, last), func(t *testing.T) {
 				changes := []tablestore.RowChange{tb.put(tb.key("a", 1), c("t", 1)), tb.update(tb.key("a", 2), add("n", 1))}
-				if name != "an increment of text" {
+				if name != "an increment of text" && name != "a column's condition" { // those are of that row
 					changes = append(changes, tb.delete(tb.key("a", 9)))
 				}
 				if last {

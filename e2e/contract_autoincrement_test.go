@@ -50,8 +50,9 @@ func numberOf(t testing.TB, k *tablestore.PrimaryKey) int64 {
 	return n
 }
 
-// §3.2: the value is made by the table, unique and rising for a partition key, and returned with RT_PK at no cost.
+// The value is made by the table, unique and rising for a partition key, and returned with RT_PK at no cost.
 func TestAutoIncrementNumbersRows(t *testing.T) {
+	spec(t, "3.2.2")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newNumberedTable(t)
@@ -86,8 +87,9 @@ func TestAutoIncrementNumbersRows(t *testing.T) {
 	})
 }
 
-// §3.2, §3.10: rows with placeholders do not count as repeated, whatever stands beside them.
+// Rows with placeholders do not count as repeated, whatever stands beside them.
 func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
+	spec(t, "3.2.2", "3.10.4")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newNumberedTable(t)
@@ -113,8 +115,9 @@ func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
 	diff(t, len(tb.all(t)), 200)
 }
 
-// §3.2: what a placeholder and a value of an auto-increment column may be used for.
+// What a placeholder and a value of an auto-increment column may be used for.
 func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
+	spec(t, "3.2.3", "3.2.4", "3.2.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newNumberedTable(t)
@@ -128,6 +131,8 @@ func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 	first := &tablestore.PrimaryKey{}
 	first.AddPrimaryKeyColumnWithAutoIncrement("pk1")
 	first.AddPrimaryKeyColumn("pk2", n)
+	conditional := tb.put(tb.placeholder("a"))
+	conditional.SetColumnCondition(tablestore.NewSingleColumnCondition("v", tablestore.CT_EQUAL, int64(1)))
 	invalidRow := func(e string) refusal {
 		return invalid("Invalid expect: " + e + " when modify a specific row for table with pk auto increment")
 	}
@@ -139,6 +144,7 @@ func TestAutoIncrementRefusesWhatItCannotNumber(t *testing.T) {
 		"a placeholder that must exist":      {expecting(expectExist, tb.put(tb.placeholder("a"))), invalid("Invalid expect:EXPECT_EXIST when modify row with pk auto increment"), false},
 		"a placeholder that must not exist":  {expecting(expectNotExist, tb.put(tb.placeholder("a"))), invalid("Invalid expect:EXPECT_NOT_EXIST when modify row with pk auto increment"), false},
 		"an update of one that must exist":   {expecting(expectExist, tb.update(tb.placeholder("a"), set("v", 1))), invalid("Invalid expect:EXPECT_EXIST when modify row with pk auto increment"), false},
+		"a placeholder on a condition":       {conditional, invalid("Can't set condition when modify row with pk auto increment"), false},
 		"a delete of a placeholder":          {tb.delete(tb.placeholder("a")), invalid("Invalid row to delete which with pk auto increment."), false},
 		"two placeholders":                   {tb.put(two), invalid("2 pk auto increment exist in row."), false},
 		"a placeholder in the partition key": {tb.put(first), invalid("Primary key column 'pk1' is not auto increment."), true},
@@ -185,8 +191,9 @@ func (tb *table) readBatch(k *tablestore.PrimaryKey) error {
 	return err
 }
 
-// §3.2: at most one column, an INTEGER, not the partition key.
+// At most one column, an INTEGER, not the partition key.
 func TestAutoIncrementIsDeclaredForOneIntegerBehindThePartitionKey(t *testing.T) {
+	spec(t, "3.2.1")
 	t.Parallel()
 	s := openService(t)
 	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ).int(3, 1) }
@@ -221,8 +228,9 @@ func TestAutoIncrementIsDeclaredForOneIntegerBehindThePartitionKey(t *testing.T)
 	}
 }
 
-// §3.2: numbers must stay monotonic after a restart.
+// Numbers must stay monotonic after a restart.
 func TestAutoIncrementGoesOnAfterARestart(t *testing.T) {
+	spec(t, "3.2.2")
 	t.Parallel()
 	r := openStore(t)
 	tb := r.newNumberedTable(t)

@@ -74,8 +74,9 @@ func (s *service) shardSplits(t testing.TB, table string) (bounds [][]byte) {
 	return bounds
 }
 
-// §5: CreateTable's partitions are the table's, and DescribeTable tells their bounds.
+// CreateTable's partitions are the table's, and DescribeTable tells their bounds.
 func TestATableIsCreatedInPartitions(t *testing.T) {
+	spec(t, "5.1.1", "5.1.2", "2.5.1")
 	t.Parallel()
 	r := openStore(t)
 	nine := [][]byte{infMin}
@@ -115,8 +116,9 @@ func TestATableIsCreatedInPartitions(t *testing.T) {
 	}
 }
 
-// §5: ranges that do not cover the keys, or are too many, are refused.
+// Ranges that do not cover the keys, or are too many, are refused.
 func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
+	spec(t, "5.1.2", "2.5.1")
 	t.Parallel()
 	s := openService(t)
 	eleven := [][]byte{infMin}
@@ -167,8 +169,9 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 	})
 }
 
-// §5: splits and the simulation build on the partitions a table was created with.
+// Splits and the simulation build on the partitions a table was created with.
 func TestASimulationBeginsWithTheTablesPartitions(t *testing.T) {
+	spec(t, "5.1.2")
 	t.Parallel()
 	r := &restartable{service: &service{}, store: filepath.Join(t.TempDir(), "store")}
 	r.start(t)

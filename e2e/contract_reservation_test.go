@@ -32,8 +32,9 @@ func (s *service) reserve(t testing.TB, table string, read, write int64) *answer
 
 var tooFrequent = refusal{403, "OTSTooFrequentReservedThroughputAdjustment", "Capacity unit adjustment is too frequent."}
 
-// §3.5, §3.6: reserved throughput is kept, one of its units may be named alone, and it changes once in two minutes.
+// Reserved throughput is kept, one of its units may be named alone, and it changes once in two minutes.
 func TestReservedThroughputIsKeptAndSeldomChanged(t *testing.T) {
+	spec(t, "3.6.10")
 	t.Parallel()
 	r := openStore(t)
 	from := time.Now().Unix()
@@ -87,6 +88,7 @@ func TestReservedThroughputIsKeptAndSeldomChanged(t *testing.T) {
 }
 
 func TestTheThroughputIntervalCanBeSwitchedOff(t *testing.T) {
+	spec(t, "3.6.10")
 	t.Parallel()
 	s := serviceWith(t, "--throughput-interval", "0s")
 	tb := s.newTable(t, tableOptions{})
@@ -116,8 +118,9 @@ func varintOf(t testing.TB, b []byte, field uint64) (value int64) {
 	return value
 }
 
-// §3.5: quotas are off unless asked for, and exact then.
+// Quotas are off unless asked for, and exact then.
 func TestQuotasOfTablesAreExact(t *testing.T) {
+	spec(t, "3.5.5")
 	t.Parallel()
 	t.Run("tables", func(t *testing.T) {
 		t.Parallel()
@@ -149,8 +152,9 @@ func TestQuotasOfTablesAreExact(t *testing.T) {
 	})
 }
 
-// §3.6: allow_update off refuses UpdateRow; what an update of the table does not name stays.
+// Allow_update off refuses UpdateRow; what an update of the table does not name stays.
 func TestATableMayForbidUpdates(t *testing.T) {
+	spec(t, "3.6.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 3, deviation: 172800})
@@ -172,8 +176,9 @@ func TestATableMayForbidUpdates(t *testing.T) {
 	diff(t, tb.values(t, k).Cells, []cell{c("c", int64(2))})
 }
 
-// §1.2, §3.5: predefined columns come and go, at most 32.
+// Predefined columns come and go, at most 32.
 func TestPredefinedColumnsComeAndGo(t *testing.T) {
+	spec(t, "3.3.8", "3.3.9")
 	t.Parallel()
 	r := openStore(t)
 	tb := r.newTable(t, tableOptions{defined: []tablestore.DefinedColumnSchema{{Name: "a", ColumnType: tablestore.DefinedColumn_INTEGER}}})

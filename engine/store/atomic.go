@@ -62,13 +62,13 @@ func spread(outcomes []wire.Outcome) {
 }
 
 // applyAtomic puts the rows of each table into a batch of its own, which joins the others when none of them failed.
-func (w *writer) applyAtomic() error {
+func (w *writer) applyAtomic(ctx context.Context) *wire.Error {
 	for from := 0; from < len(w.rows); {
 		to := from + 1
 		for to < len(w.rows) && w.rows[to].meta == w.rows[from].meta {
 			to++
 		}
-		if err := w.applyTable(w.rows[from:to]); err != nil {
+		if err := w.applyTable(ctx, w.rows[from:to]); err != nil {
 			return err
 		}
 		from = to
@@ -76,14 +76,9 @@ func (w *writer) applyAtomic() error {
 	return nil
 }
 
-func (w *writer) applyTable(rows []writeRow) error {
+func (w *writer) applyTable(ctx context.Context, rows []writeRow) *wire.Error {
 	if !slices.ContainsFunc(rows, func(r writeRow) bool { return readsFirst(r.change) }) {
-		for i := range rows { // which cannot fail any more
-			if err := w.row(&rows[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return w.applyRows(ctx, rows) // which cannot fail any more
 	}
 	all := w.batch
 	w.batch = w.store.db.NewIndexedBatch()
@@ -91,16 +86,19 @@ func (w *writer) applyTable(rows []writeRow) error {
 		w.batch.Close()
 		w.batch = all
 	}()
+	if err := w.applyRows(ctx, rows); err != nil {
+		return err
+	}
 	for i := range rows {
-		if err := w.row(&rows[i]); err != nil {
-			return err
-		}
-		if err := rows[i].outcome.Err; err != nil {
+		if failed := *rows[i].outcome; failed.Err != nil {
 			for j := range rows {
-				*rows[j].outcome = wire.Outcome{Err: err}
+				*rows[j].outcome = failed
 			}
 			return nil
 		}
 	}
-	return all.Apply(w.batch, nil)
+	if err := all.Apply(w.batch, nil); err != nil {
+		return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
+	}
+	return nil
 }

@@ -7,15 +7,17 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tsimport/engine/filter"
 	"tsimport/engine/wire"
 )
 
 // TableWrite is one table's part of a write. Table is nil when there is no such table. A row whose outcome already is
 // an error is left alone; the others get theirs.
 type TableWrite struct {
-	Table    *Table
-	Changes  []wire.Change
-	Outcomes []wire.Outcome
+	Table      *Table
+	Changes    []wire.Change
+	Conditions []*filter.Filter // of the changes' columns, nil where there is none; empty when no change has one
+	Outcomes   []wire.Outcome
 }
 
 // Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is the whole
@@ -60,6 +62,7 @@ type writer struct {
 type writeRow struct {
 	meta    *meta
 	change  *wire.Change
+	columns *filter.Filter // the condition on the columns, nil for none
 	outcome *wire.Outcome
 	key     []byte
 	from    int // in keys, until all keys are there
@@ -132,8 +135,8 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	if err := w.assign(ctx); err != nil {
 		return err
 	}
-	if err := w.apply(); err != nil {
-		return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
+	if err := w.apply(ctx); err != nil {
+		return err
 	}
 	if w.batch.Empty() {
 		return nil
@@ -141,14 +144,24 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	return w.store.commit(ctx, w.batch)
 }
 
-// apply puts the rows into the batch. An error means the store could not read; the batch is then given up.
-func (w *writer) apply() error {
+// apply puts the rows into the batch. After an error, of the whole request, the batch is given up.
+func (w *writer) apply(ctx context.Context) *wire.Error {
 	if w.atomic {
-		return w.applyAtomic()
+		return w.applyAtomic(ctx)
 	}
-	for i := range w.rows {
-		if err := w.row(&w.rows[i]); err != nil {
-			return err
+	return w.applyRows(ctx, w.rows)
+}
+
+func (w *writer) applyRows(ctx context.Context, rows []writeRow) *wire.Error {
+	for i := range rows {
+		if rows[i].columns != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+			return cancelled()
+		}
+		if err := w.row(&rows[i]); err != nil {
+			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
+		}
+		if w.atomic && rows[i].outcome.Err != nil {
+			return nil // the caller looks
 		}
 	}
 	return nil
@@ -156,7 +169,7 @@ func (w *writer) apply() error {
 
 // readsFirst reports whether a change needs the row as it was.
 func readsFirst(c *wire.Change) bool {
-	return c.Expect != wire.Ignore || c.Op == wire.UpdateRow
+	return c.Conditional() || c.Op == wire.UpdateRow
 }
 
 // prepare gives every row its key or its error. It returns about how large the batch will be and whether any row reads.
@@ -189,6 +202,9 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 				w.placeholders++
 			}
 			w.rows = append(w.rows, writeRow{meta: m, change: c, outcome: o, from: from, number: number})
+			if len(t.Conditions) > 0 {
+				w.rows[len(w.rows)-1].columns = t.Conditions[j]
+			}
 			reads = reads || readsFirst(c)
 			bytes += c.DataBytes + 64 + 4*len(c.Row.Cells)
 		}
@@ -211,7 +227,7 @@ func (w *writer) checkRepeats() *wire.Error {
 	picky := false
 	for i := range w.rows {
 		c := w.rows[i].change
-		picky = picky || c.Expect != wire.Ignore || c.Op == wire.UpdateRow && c.Increments()
+		picky = picky || c.Conditional() || c.Op == wire.UpdateRow && c.Increments()
 	}
 	if !picky {
 		return nil
@@ -230,6 +246,9 @@ func (w *writer) checkRepeats() *wire.Error {
 		for _, x := range []*wire.Change{before, c} {
 			if x.Expect != wire.Ignore {
 				return wire.Invalid("Repeated rows do not support row exist expectation check in BatchModify.")
+			}
+			if len(x.Condition) > 0 {
+				return wire.Invalid("Repeated rows do not support row condition check in BatchModify.")
 			}
 			if x.Increments() {
 				return wire.Invalid("Repeated rows do not support increment in BatchModify.")
@@ -268,7 +287,7 @@ func (w *writer) row(r *writeRow) error {
 	c, o := r.change, r.outcome
 	keyUnits := wire.Units(c.Row.KeyBytes())
 	o.Consumed.Write = wire.Units(c.Row.KeyBytes() + c.Row.CellBytes())
-	if c.Expect != wire.Ignore {
+	if c.Conditional() {
 		o.Consumed.Read = keyUnits
 	}
 	var exists bool
@@ -277,8 +296,8 @@ func (w *writer) row(r *writeRow) error {
 		if w.cells, exists, err = w.old(r); err != nil {
 			return err
 		}
-		if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {
-			o.Err = wire.Fail(wire.CodeConditionCheckFail)
+		if !r.met(w.cells, exists) {
+			o.Err, o.Consumed = wire.Fail(wire.CodeConditionCheckFail), wire.Capacity{Read: 1, Write: 1}
 			return nil
 		}
 	}
@@ -306,6 +325,22 @@ func (w *writer) row(r *writeRow) error {
 	}
 	o.Row = returned(c)
 	return nil
+}
+
+// met reports whether a change's conditions hold of the row before it. Of a row that does not exist every column is
+// missing, those of the key too.
+func (r *writeRow) met(cells []wire.Cell, exists bool) bool {
+	c := r.change
+	if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {
+		return false
+	}
+	if r.columns == nil {
+		return true
+	}
+	if !exists {
+		return r.columns.Match(nil, nil)
+	}
+	return r.columns.Match(c.Row.Key, cells)
 }
 
 // old is the row's visible cells before the change, as views into w.before, and whether the row exists.

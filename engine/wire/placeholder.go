@@ -22,6 +22,8 @@ func (c *Change) checkPlaceholder() *Error {
 		return Invalid("Invalid row to delete which with pk auto increment.")
 	case c.Expect != Ignore:
 		return Invalid("Invalid expect:%s when modify row with pk auto increment", c.Expect)
+	case len(c.Condition) > 0:
+		return Invalid("Can't set condition when modify row with pk auto increment")
 	}
 	return nil
 }
