@@ -100,7 +100,11 @@ func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
 		if split.Data != nil {
 			raw = split.Data[rec.Mark.Start:rec.Mark.End]
 		}
-		why := p.row(sp.values, rec, raw)
+		kept := raw
+		if p.flow.plan.Request.Written {
+			kept = nil
+		}
+		why := p.row(sp.values, rec, kept)
 		if why == nil {
 			return
 		}

@@ -118,8 +118,8 @@ type Interrupted struct {
 
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 
-// request is the part of a load that is decided before its first row.
-func (c *Config) request() *plan.Request {
+// Request is the part of a load that is decided before its first row.
+func (c *Config) Request() *plan.Request {
 	return &plan.Request{
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
 		Mode: c.Write.Mode, DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,

@@ -41,7 +41,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
 	admin := &client.Admin{Client: sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
-	planned, err := plan.Make(gentle, cfg.request(), admin)
+	planned, err := plan.Make(gentle, cfg.Request(), admin)
 	if err != nil {
 		return nil, err
 	}

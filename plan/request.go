@@ -25,6 +25,9 @@ type Request struct {
 	Records    int64  // to read, from the start of the first input; 0 is all
 	Memory     int64  // bytes of memory of the process
 	RunDir     string // whose files are no inputs; "" is none
+	// Written says that the rows are in the table already, to be compared with it: their timestamps may be as old as
+	// they like, and nobody asks for the records that they were made of.
+	Written bool
 }
 
 // Read says how inputs are read.

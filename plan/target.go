@@ -87,7 +87,11 @@ func (p *Plan) MakeTable(admin *client.Admin) (made bool, err error) {
 }
 
 // Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive.
+// It is nil for rows that were written before.
 func (p *Plan) Window() func() (from, to int64) {
+	if p.Request.Written {
+		return nil
+	}
 	seconds := p.Request.Target.Define.MaxDeviation
 	if p.table != nil {
 		seconds = p.table.MaxDeviation

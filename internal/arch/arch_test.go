@@ -19,7 +19,7 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
+	"cmd/tsimport": {"pipeline", "plan", "scan", "verify", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
 
 	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "plainbuffer", "table"},
@@ -27,6 +27,9 @@ var arrows = map[string][]string{
 	"plan":     {"reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
 	"status": {"pipeline"},
+
+	"verify":  {"plan", "intake", "scan", "extsort", "shuffle/spill", "partitioner", "client", "runfolder", "plainbuffer", "table"},
+	"extsort": {"shuffle/spill"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "table"},
 
@@ -73,6 +76,7 @@ var testArrows = map[string][]string{
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
+	"verify":   {"engine/server", "engine/faults", "pipeline", "ratelimit"},
 	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
 
 	"bench/spread": {"engine/server"},
