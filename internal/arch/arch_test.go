@@ -37,6 +37,7 @@ var arrows = map[string][]string{
 	"reader/parquet":  {"reader/record", "table"},
 	"reader/record":   {"table"},
 
+	"keydesign":   {"table"},
 	"encode":      {"plainbuffer", "table"},
 	"shuffle":     {"shuffle/spill", "table"},
 	"partitioner": {"table"},
