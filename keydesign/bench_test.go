@@ -2,6 +2,9 @@ package keydesign
 
 import (
 	"crypto/md5"
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	"tsimport/table"
@@ -29,6 +32,24 @@ func BenchmarkEval(b *testing.B) {
 			}
 		})
 	}
+}
+
+func TestAProgramServesManyWorkers(t *testing.T) {
+	p := compile(t, `trim(SellerID) + pad(CardID, 9) + salt(7) + (split(Name, "x")[0] | upper())`)
+	var group sync.WaitGroup
+	for worker := range int64(4) {
+		group.Go(func() {
+			e := p.NewEvaluator()
+			for i := range int64(200) {
+				card := worker*1000 + i
+				v, why := e.Eval(row(map[string]table.Value{"CardID": num(card)}))
+				if want := fmt.Sprintf("a100%09d", card); why != nil || !strings.HasPrefix(string(v.Bytes), want) {
+					t.Errorf("%q, %v, want %s…", v.Bytes, why, want)
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 func TestADeepExpressionCompilesWithoutGrowing(t *testing.T) {

@@ -19,7 +19,10 @@ type Column struct {
 // expression makes sense is for Compile to say.
 func ParseColumn(text string) (Column, error) {
 	head, expr, computed := strings.Cut(text, "=")
-	c := Column{Name: strings.TrimSpace(head), Expr: strings.TrimSpace(expr)}
+	c := Column{Name: head, Expr: strings.TrimSpace(expr)}
+	if computed {
+		c.Name = strings.TrimSpace(head) // a plain column may have spaces in its name's ends
+	}
 	if computed && c.Expr == "" {
 		return c, fmt.Errorf("%q: no expression after the =; want NAME[:TYPE]=EXPR", text)
 	}
@@ -31,7 +34,10 @@ func ParseColumn(text string) (Column, error) {
 		if err != nil {
 			return c, fmt.Errorf("%q: %w", text, err)
 		}
-		c.Name, c.Type = strings.TrimSpace(c.Name[:at]), t
+		c.Name, c.Type = c.Name[:at], t
+		if computed {
+			c.Name = strings.TrimSpace(c.Name)
+		}
 	}
 	if err := table.CheckColumnName(c.Name); err != nil {
 		return c, fmt.Errorf("%q: %w", text, err)

@@ -33,6 +33,22 @@ type Env struct {
 	Separator   rune     // what splice(auto, …) joins with; 0 while it is not chosen, see Program.Observer
 	// ReadFile reads what lookup names; nil is os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
+
+	probe bool // only the columns that are named matter
+}
+
+// Sources returns which columns an expression names, as indexes into columns, whose types need not be known yet. What
+// salt(n) is computed from without being named is not among them.
+func Sources(source string, columns []string) ([]int, error) {
+	env := Env{probe: true}
+	for _, name := range columns {
+		env.Columns = append(env.Columns, Input{name, table.Any})
+	}
+	p, err := Compile(source, env)
+	if err != nil {
+		return nil, err
+	}
+	return p.columns, nil
 }
 
 // LookupFile is a file that an expression's result depends on.
@@ -85,7 +101,11 @@ func Compile(source string, env Env) (*Program, error) {
 		return nil, fmt.Errorf("expression %q: %w", brief(source), err)
 	}
 	ast.Walk(&tree, c)
-	root, err := c.node(tree)
+	err = c.checkNames()
+	var root *node
+	if err == nil {
+		root, err = c.node(tree)
+	}
 	if err == nil {
 		err = c.checkResult(root)
 	}
@@ -183,12 +203,19 @@ func (c *compiler) parseMessage(err error) string {
 	return fmt.Sprintf("%s, at character %d", message, at.Column+1)
 }
 
+// checkNames refuses a let that hides a column: which of the two is meant could not be seen.
+func (c *compiler) checkNames() error {
+	for _, in := range c.program.env.Columns {
+		if c.bound[in.Name] {
+			return fmt.Errorf("let %s hides the column of that name; take another name", in.Name)
+		}
+	}
+	return nil
+}
+
 func (c *compiler) checkResult(root *node) error {
 	if root.typ == table.Null {
 		return errors.New("is always null; a column needs a value")
-	}
-	if len(c.used) == 0 {
-		return errors.New("reads no column, so every row would get the same value; name one of " + c.columnList())
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func Explain(d Design, samples [][]table.Value) Explanation {
 		x.Ranges = append(x.Ranges, rangeOf(name, segments))
 	}
 	for _, row := range samples {
-		x.Examples = append(x.Examples, d.example(row))
+		x.Examples = append(x.Examples, d.Example(row))
 	}
 	x.Notes = d.notes(segments)
 	return x
@@ -95,7 +95,8 @@ func (d Design) sources() []string {
 	return names
 }
 
-func (d Design) example(row []table.Value) Example {
+// Example is the key of one row.
+func (d Design) Example(row []table.Value) Example {
 	var x Example
 	sources := d.sources()
 	for i, in := range d.Inputs {

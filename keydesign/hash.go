@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -153,13 +154,13 @@ func (c *compiler) salt(k *call) (*node, error) {
 			add(x)
 		}
 	}
-	if len(parts) == 0 {
+	if len(parts) == 0 && !c.program.env.probe {
 		return nil, k.errorf("no columns; name those that the salt is computed from: salt(%d, column, …)", count)
 	}
 	width := bucketWidth(count)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, int(count)), width: width,
-		recipe: fmt.Sprintf("a salt from 0 to %d with %d digits, computed from %s (see docs/keys.md)", count-1, width, list[2:]),
-		python: fmt.Sprintf(`str(int(hashlib.md5(b"".join(b"\1" + struct.pack(">I", len(v.encode())) + v.encode() for v in (%s,))).hexdigest()[:8], 16) %% %d).zfill(%d)`, python[2:], count, width)}
+		recipe: fmt.Sprintf("a salt from 0 to %d with %d digits, computed from %s (see docs/keys.md)", count-1, width, strings.TrimPrefix(list, ", ")),
+		python: fmt.Sprintf(`str(int(hashlib.md5(b"".join(b"\1" + struct.pack(">I", len(v.encode())) + v.encode() for v in (%s,))).hexdigest()[:8], 16) %% %d).zfill(%d)`, strings.TrimPrefix(python, ", "), count, width)}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)
 		for _, x := range parts {

@@ -38,7 +38,7 @@ func identifier(name string) bool {
 
 // nearest returns the name with the fewest changed letters, or none if all are far.
 func nearest(name string, names []string) string {
-	best, most := "", max(1, utf8.RuneCountInString(name)/3)+1
+	best, most := "", min(3, max(1, utf8.RuneCountInString(name)/2))+1
 	for _, other := range names {
 		if strings.EqualFold(name, other) {
 			return other

@@ -19,12 +19,12 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
+	"cmd/tsimport": {"keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
 
 	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "plainbuffer", "table"},
-	"intake":   {"plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
-	"plan":     {"reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
+	"intake":   {"keydesign", "plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
+	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
 	"status": {"pipeline"},
 
