@@ -52,7 +52,7 @@ type Example struct {
 
 // Explain describes a design, with the keys of sample rows in the order of the design's inputs.
 func Explain(d Design, samples [][]table.Value) Explanation {
-	var x Explanation
+	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
 	var segments []Segment
 	for i, p := range d.Programs {
 		k := KeyColumn{Name: d.Columns[i].Name, Type: p.Type.String(), Expression: d.Columns[i].Source(), Recipe: p.root.recipe, Order: p.root.order}
