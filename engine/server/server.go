@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ type Options struct {
 	InMemory bool             // nothing touches the disk, the directory is ignored
 	Now      func() time.Time // zero is time.Now
 	Faults   *faults.Plan     // nil is none
+	Log      *log.Logger      // of what is wrong with the engine itself; nil is the standard logger
 
 	Simulation *Simulation // of every table; nil is none. Sim changes it later
 }
@@ -76,6 +78,9 @@ func newServer(st *store.Store, o Options) *Server {
 	}
 	if o.AccessKeySecret == "" {
 		o.AccessKeySecret = DefaultAccessKeySecret
+	}
+	if o.Log == nil {
+		o.Log = log.Default()
 	}
 	if o.Now == nil {
 		o.Now = time.Now
