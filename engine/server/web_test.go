@@ -78,7 +78,7 @@ func onWire(t testing.TB, s *Server, op string, body []byte) string {
 
 func TestNoRequestWhateverItsShapeStopsTheServer(t *testing.T) {
 	s := open(t, Options{})
-	addr := onPort(t, s, Limits{ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
+	addr := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
 	list := onWire(t, s, "ListTable", nil)
 	for name, v := range map[string]struct{ text, want string }{
 		"a request in order":            {list, "HTTP/1.1 200 "},
