@@ -104,6 +104,9 @@ const (
 // account, which would not fit the built-in key, and which nobody meant to give to this server.
 func account(c *cli.Context, o *server.Options) (shown string, err error) {
 	o.Instance, o.AccessKeyID, o.AccessKeySecret = c.String("instance"), c.String("access-key-id"), server.DefaultAccessKeySecret
+	if o.Instance == "" {
+		return "", usagef("--instance is empty; leave it out for %s", server.DefaultInstance)
+	}
 	own := o.AccessKeyID != ""
 	if !own {
 		o.AccessKeyID = server.DefaultAccessKeyID

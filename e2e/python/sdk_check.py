@@ -170,7 +170,8 @@ class Contract:
             _, start, rows, _ = self.client.get_range(table, direction, start, bounds[1], limit=2, **more)
             found += [dict(plain(row.attribute_columns))["age"] for row in rows]
             pages += 1
-        self.assertGreaterEqual(pages, 3)
+        if not more:
+            self.assertGreaterEqual(pages, 3)
         return found
 
     def test_ranges(self):
