@@ -19,13 +19,13 @@ func skipReal(t *testing.T, s *service) {
 }
 
 func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.4", "3.12.1")
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("a", 1)
 	must(t, s.do(tb.put(k, c("c", 1))))
-	filter := tablestore.NewSingleColumnCondition("c", tablestore.CT_EQUAL, int64(1))
 	put := func(change func(*tablestore.PutRowChange)) func() error {
 		return func() error {
 			p := tb.put(tb.key("a", 2))
@@ -45,34 +45,6 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 		}
 	}
 	for name, do := range map[string]func() error{
-		"a filter of GetRow":   get(func(q *tablestore.SingleRowQueryCriteria) { q.SetFilter(filter) }),
-		"a filter of GetRange": scan(func(q *tablestore.RangeRowQueryCriteria) { q.Filter = filter }),
-		"paging over columns": get(func(q *tablestore.SingleRowQueryCriteria) {
-			q.SetFilter(&tablestore.PaginationFilter{Offset: 0, Limit: 1})
-		}),
-		"a filter of BatchGetRow": func() error {
-			q := tb.keysToGet(k)
-			q.SetFilter(filter)
-			_, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
-			return err
-		},
-		"a column condition of PutRow": put(func(p *tablestore.PutRowChange) { p.SetColumnCondition(filter) }),
-		"a column condition of UpdateRow": func() error {
-			u := tb.update(k, set("c", 2))
-			u.SetColumnCondition(filter)
-			return s.do(u)
-		},
-		"a column condition of DeleteRow": func() error {
-			d := tb.delete(k)
-			d.SetColumnCondition(filter)
-			return s.do(d)
-		},
-		"a column condition in a batch": func() error {
-			d := tb.delete(k)
-			d.SetColumnCondition(filter)
-			_, err := s.batch(tb.put(tb.key("a", 2)), d)
-			return err
-		},
 		"an atomic batch": func() error {
 			r := &tablestore.BatchWriteRowRequest{IsAtomic: true}
 			r.AddRowChange(tb.put(tb.key("a", 2)))
@@ -87,9 +59,6 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 		"a put in a transaction":   put(func(p *tablestore.PutRowChange) { p.TransactionId = ptr("t") }),
 		"a read in a transaction":  get(func(q *tablestore.SingleRowQueryCriteria) { q.TransactionId = ptr("t") }),
 		"a range in a transaction": scan(func(q *tablestore.RangeRowQueryCriteria) { q.TransactionId = ptr("t") }),
-		"a range of part of the key": scan(func(q *tablestore.RangeRowQueryCriteria) {
-			q.ColumnsToGet, q.ReturnSpecifiedPkOnly = []string{"pk1"}, true
-		}),
 		"a transaction": func() error {
 			_, err := s.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name, PrimaryKey: tb.key("a")})
 			return err
@@ -125,6 +94,7 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 }
 
 func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.4")
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)
@@ -158,6 +128,7 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 }
 
 func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
+	spec(t, "1.2.2", "3.12.1")
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)

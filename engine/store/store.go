@@ -155,7 +155,7 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch) *wire.Error {
 	select {
 	case s.commits <- struct{}{}:
 	case <-ctx.Done():
-		return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
+		return cancelled()
 	case <-s.health.failed:
 		return s.health.refusal()
 	}
@@ -171,6 +171,10 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch) *wire.Error {
 	}
 	// A failure that Pebble reported through its logger only leaves no error behind: apply has returned nil.
 	return s.health.ambiguous()
+}
+
+func cancelled() *wire.Error {
+	return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
 }
 
 // apply hands the batch to Pebble, which panics when it cannot start a new log file.

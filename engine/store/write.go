@@ -7,15 +7,17 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tsimport/engine/filter"
 	"tsimport/engine/wire"
 )
 
 // TableWrite is one table's part of a write. Table is nil when there is no such table. A row whose outcome already is
 // an error is left alone; the others get theirs.
 type TableWrite struct {
-	Table    *Table
-	Changes  []wire.Change
-	Outcomes []wire.Outcome
+	Table      *Table
+	Changes    []wire.Change
+	Conditions []*filter.Filter // of the changes' columns, nil where there is none; empty when no change has one
+	Outcomes   []wire.Outcome
 }
 
 // Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is the whole
@@ -53,6 +55,7 @@ type writer struct {
 type writeRow struct {
 	meta    *meta
 	change  *wire.Change
+	columns *filter.Filter // the condition on the columns, nil for none
 	outcome *wire.Outcome
 	key     []byte
 	from    int // in keys, until all keys are there
@@ -114,6 +117,9 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	// of eight goroutines.)
 	w.now = w.store.millis()
 	for i := range w.rows {
+		if w.rows[i].columns != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+			return cancelled()
+		}
 		if err := w.row(&w.rows[i]); err != nil {
 			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
 		}
@@ -126,7 +132,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 
 // readsFirst reports whether a change needs the row as it was.
 func readsFirst(c *wire.Change) bool {
-	return c.Expect != wire.Ignore || c.Op == wire.UpdateRow
+	return c.Conditional() || c.Op == wire.UpdateRow
 }
 
 // prepare gives every row its key or its error. It returns about how large the batch will be and whether any row reads.
@@ -152,6 +158,9 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 				continue
 			}
 			w.rows = append(w.rows, writeRow{meta: m, change: c, outcome: o, from: from})
+			if len(t.Conditions) > 0 {
+				w.rows[len(w.rows)-1].columns = t.Conditions[j]
+			}
 			reads = reads || readsFirst(c)
 			bytes += c.DataBytes + 64 + 4*len(c.Row.Cells)
 		}
@@ -174,7 +183,7 @@ func (w *writer) checkRepeats() *wire.Error {
 	picky := false
 	for i := range w.rows {
 		c := w.rows[i].change
-		picky = picky || c.Expect != wire.Ignore || c.Op == wire.UpdateRow && c.Increments()
+		picky = picky || c.Conditional() || c.Op == wire.UpdateRow && c.Increments()
 	}
 	if !picky {
 		return nil
@@ -190,6 +199,9 @@ func (w *writer) checkRepeats() *wire.Error {
 		for _, x := range []*wire.Change{before, c} {
 			if x.Expect != wire.Ignore {
 				return wire.Invalid("Repeated rows do not support row exist expectation check in BatchModify.")
+			}
+			if len(x.Condition) > 0 {
+				return wire.Invalid("Repeated rows do not support row condition check in BatchModify.")
 			}
 			if x.Increments() {
 				return wire.Invalid("Repeated rows do not support increment in BatchModify.")
@@ -228,7 +240,7 @@ func (w *writer) row(r *writeRow) error {
 	c, o := r.change, r.outcome
 	keyUnits := wire.Units(c.Row.KeyBytes())
 	o.Consumed.Write = wire.Units(c.Row.KeyBytes() + c.Row.CellBytes())
-	if c.Expect != wire.Ignore {
+	if c.Conditional() {
 		o.Consumed.Read = keyUnits
 	}
 	var exists bool
@@ -237,8 +249,8 @@ func (w *writer) row(r *writeRow) error {
 		if w.cells, exists, err = w.old(r); err != nil {
 			return err
 		}
-		if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {
-			o.Err = wire.Fail(wire.CodeConditionCheckFail)
+		if !r.met(w.cells, exists) {
+			o.Err, o.Consumed = wire.Fail(wire.CodeConditionCheckFail), wire.Capacity{Read: 1, Write: 1}
 			return nil
 		}
 	}
@@ -266,6 +278,22 @@ func (w *writer) row(r *writeRow) error {
 	}
 	o.Row = returned(c)
 	return nil
+}
+
+// met reports whether a change's conditions hold of the row before it. Of a row that does not exist every column is
+// missing, those of the key too.
+func (r *writeRow) met(cells []wire.Cell, exists bool) bool {
+	c := r.change
+	if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {
+		return false
+	}
+	if r.columns == nil {
+		return true
+	}
+	if !exists {
+		return r.columns.Match(nil, nil)
+	}
+	return r.columns.Match(c.Row.Key, cells)
 }
 
 // old is the row's visible cells before the change, as views into w.before, and whether the row exists.

@@ -118,13 +118,14 @@ func (c *Change) checkCell(cell *Cell) *Error {
 			return Invalid("The value of column name:%s must be integer while incrementing it.", cell.Name)
 		}
 	}
-	return checkValue(cell)
+	return CheckValue(cell)
 }
 
-func checkValue(c *Cell) *Error {
+// CheckValue judges the value of an attribute column, also one that is only compared with.
+func CheckValue(c *Cell) *Error {
 	switch c.Type {
 	case NoValue:
-		return Invalid("No value is given for column name: %s.", c.Name)
+		return Invalid("No value is given for column name.")
 	case Integer, Boolean:
 	case Double:
 		if f := c.Float(); math.IsNaN(f) {

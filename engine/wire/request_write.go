@@ -48,6 +48,7 @@ type Change struct {
 	Op            RowOp
 	Row           Row
 	Expect        Existence
+	Condition     []byte // of columns, a Filter message; empty is none
 	Return        ReturnType
 	ReturnColumns [][]byte
 	// DataBytes is what the row counts towards MaxRequestDataBytes: names, values, 8 for each explicit timestamp.
@@ -63,6 +64,9 @@ func (c *Change) Increments() bool {
 	}
 	return false
 }
+
+// Conditional reports whether the change depends on the row before it.
+func (c *Change) Conditional() bool { return c.Expect != Ignore || len(c.Condition) > 0 }
 
 // TableChanges is one table's part of a write request.
 type TableChanges struct {
@@ -295,9 +299,7 @@ func (c *Change) condition(f field) *Error {
 		case 1:
 			return g.int32(&expect)
 		case 2:
-			if len(g.raw) > 0 {
-				return Unsupported("column conditions")
-			}
+			return g.bytes(&c.Condition)
 		}
 		return nil
 	})

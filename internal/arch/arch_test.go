@@ -53,8 +53,9 @@ var arrows = map[string][]string{
 
 	"shuffle/spill": {},
 
-	"engine/server": {"engine/store", "engine/wire", "engine/faults", "engine/sim"},
-	"engine/store":  {"engine/wire"},
+	"engine/server": {"engine/filter", "engine/store", "engine/wire", "engine/faults", "engine/sim"},
+	"engine/store":  {"engine/filter", "engine/wire"},
+	"engine/filter": {"engine/wire"},
 	"engine/faults": {"engine/wire"},
 	"engine/sim":    {},
 	"engine/wire":   {},
