@@ -95,6 +95,11 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 	c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 2, DeviationCellVersionInSec: 9},
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: 1, Writecap: 2}})
 	c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: number, SplitPointLimit: ptrTo(int32(3))})
+	more := &tablestore.AddDefinedColumnRequest{TableName: "t"}
+	more.AddDefinedColumn("d", tablestore.DefinedColumn_STRING)
+	c.AddDefinedColumn(more)
+	fewer := &tablestore.DeleteDefinedColumnRequest{TableName: "t", DefinedColumns: []string{"d"}}
+	c.DeleteDefinedColumn(fewer)
 	c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})
 	tap.bodies["CreateTable"] = append(tap.bodies["CreateTable"], createWithEverything())
 	return tap.bodies
