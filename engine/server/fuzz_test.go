@@ -44,7 +44,6 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 	tap := &taps{s.Transport(), map[string][][]byte{}}
 	c := sdk("http://engine", tap)
 	createTable(t, c, "t", 3)
-	number := ptrTo(int64(50))
 	k, auto := key("k", 1), &tablestore.PrimaryKey{}
 	auto.AddPrimaryKeyColumn("pk1", "k")
 	auto.AddPrimaryKeyColumnWithAutoIncrement("pk2")
@@ -90,19 +89,24 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 	}
 	scan(t, c, "t", tablestore.FORWARD, 3)
 	c.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: d})
+	aboutTables(c)
+	tap.bodies["CreateTable"] = append(tap.bodies["CreateTable"], createWithEverything())
+	return tap.bodies
+}
+
+// aboutTables sends the requests that are not about rows.
+func aboutTables(c *tablestore.TableStoreClient) {
 	c.ListTable()
 	c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 	c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 2, DeviationCellVersionInSec: 9},
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: 1, Writecap: 2}})
-	c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: number, SplitPointLimit: ptrTo(int32(3))})
+	c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: ptrTo(int64(1 << 20)), SplitPointLimit: ptrTo(int32(3))})
 	more := &tablestore.AddDefinedColumnRequest{TableName: "t"}
 	more.AddDefinedColumn("d", tablestore.DefinedColumn_STRING)
 	c.AddDefinedColumn(more)
 	fewer := &tablestore.DeleteDefinedColumnRequest{TableName: "t", DefinedColumns: []string{"d"}}
 	c.DeleteDefinedColumn(fewer)
 	c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})
-	tap.bodies["CreateTable"] = append(tap.bodies["CreateTable"], createWithEverything())
-	return tap.bodies
 }
 
 func ptrTo[T any](v T) *T { return &v }
