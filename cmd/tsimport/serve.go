@@ -23,7 +23,7 @@ func serveCommand() *cli.Command {
 			"The built-in access key is no secret. For one of your own give --access-key-id and put the secret into " + secretEnv + "\n" +
 			"or --access-key-secret-file; it is shown nowhere. Without these flags " + secretEnv + " is not looked at.\n" +
 			"The simulation's flags apply to every table; docs/engine.md describes them and the admin API under /_engine/.",
-		Flags: append(simulationFlags(), []cli.Flag{
+		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, made if missing", Value: defaultStore},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none", Value: "always"},
@@ -60,6 +60,9 @@ func serve(c *cli.Context) (err error) {
 	}
 	if c.Int("max-connections") < 1 {
 		return usagef("--max-connections %d: want at least 1", c.Int("max-connections"))
+	}
+	if err := setQuotas(c, &o); err != nil {
+		return err
 	}
 	store, err := server.Open(c.String("store"), o)
 	if err != nil {

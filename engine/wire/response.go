@@ -137,6 +137,7 @@ type TableDescription struct {
 	MaxVersions  int32
 	Deviation    int64
 	AllowUpdate  bool
+	Bounds       []Cell   // between the partitions the table was created with
 	Splits       [][]byte // PlainBuffer rows of the partition key alone
 	Created      int64    // Unix microseconds
 }
