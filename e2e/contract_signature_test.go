@@ -10,8 +10,6 @@ import (
 	"time"
 )
 
-// Section 1.6: signature V4.
-
 // keyV4 is the key of a day and a region, as base64 text: requests are signed with it, and the answers to them.
 func keyV4(secret, day, region string) string {
 	key := []byte("aliyun_v4" + secret)
@@ -40,6 +38,7 @@ func v4(operation, key, day, region string) func(http.Header) {
 
 func TestSignatureV4IsProvenAndAnsweredWithItsOwnKey(t *testing.T) {
 	t.Parallel()
+	spec(t, "1.6.1", "1.6.2")
 	s := openService(t)
 	if s.real {
 		t.Skip("the region of the instance is not known")
@@ -78,9 +77,9 @@ func TestSignatureV4IsProvenAndAnsweredWithItsOwnKey(t *testing.T) {
 	}
 }
 
-// Sections 1.3 and 1.5: what a token and other headers do to the signature.
 func TestEveryHeaderOfTheProtocolIsSigned(t *testing.T) {
 	t.Parallel()
+	spec(t, "1.3.3", "1.5.1", "1.5.2", "1.8.1", "1.8.2")
 	s := openService(t)
 	if s.real {
 		t.Skip("a made-up token is refused")
@@ -120,9 +119,9 @@ func TestEveryHeaderOfTheProtocolIsSigned(t *testing.T) {
 	}
 }
 
-// Section 1.7: headers of every answer, also of refusals; only an unknown access key leaves the signature out.
 func TestEveryAnswerHasItsHeadersAndAnIDOfItsOwn(t *testing.T) {
 	t.Parallel()
+	spec(t, "1.1.4", "1.7.1", "1.7.2", "1.9.1")
 	s := openService(t)
 	ids := map[string]bool{}
 	for name, v := range map[string]struct {
