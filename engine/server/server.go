@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,7 @@ type Options struct {
 	InMemory bool             // nothing touches the disk, the directory is ignored
 	Now      func() time.Time // zero is time.Now
 	Faults   *faults.Plan     // nil is none
+	Log      *log.Logger      // of what is wrong with the engine itself; nil is the standard logger
 
 	// The least time between two changes of a table's reserved throughput; 0 is DefaultThroughputInterval, less is none.
 	ThroughputInterval time.Duration
@@ -91,6 +93,9 @@ func newServer(st *store.Store, o Options) *Server {
 	}
 	if o.AccessKeySecret == "" {
 		o.AccessKeySecret = DefaultAccessKeySecret
+	}
+	if o.Log == nil {
+		o.Log = log.Default()
 	}
 	if o.Now == nil {
 		o.Now = time.Now
