@@ -23,6 +23,8 @@ type column struct {
 	texts [][]byte   // sample
 	kinds sampleKind // of the sample
 
+	decimals bool // texts of the sample are numbers, some with a point
+
 	rows, nulls, empty int64
 	distinct           sketch.Distinct
 	top                *sketch.Top
@@ -76,9 +78,22 @@ func (c *column) settle(t table.Type) {
 	c.integer = c.typ == table.Integer
 	c.clock = findClock(c)
 	if !c.integer {
+		c.decimals = decimalTexts(c.texts) && !c.clock.told
 		c.book = newCodebook(c.texts)
 	}
 	c.texts = nil
+}
+
+// decimalTexts says whether all texts are numbers and one of them has a point.
+func decimalTexts(texts [][]byte) bool {
+	point := false
+	for _, t := range texts {
+		if _, err := strconv.ParseFloat(string(t), 64); err != nil {
+			return false
+		}
+		point = point || bytes.IndexByte(t, '.') >= 0
+	}
+	return point
 }
 
 // floating says that the column has no exact values: as a key they would be texts, in no order worth having.

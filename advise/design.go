@@ -57,7 +57,10 @@ func (s *survey) best() *Candidate {
 			n = 150
 		case c.Fix != nil && c.Fix.Share >= goodShare:
 			n = 100
-		default:
+		case c.Fix != nil:
+			n = 30
+		}
+		if n == 0 || s.counts(p) {
 			return 0
 		}
 		if identifying.MatchString(p.name) {
@@ -114,7 +117,7 @@ func (s *survey) unlike(inKey []*column) (best *column, distinct int) {
 	}
 	var choices []choice
 	for _, c := range s.columns {
-		if slices.Contains(inKey, c) || c.code < 0 || c.nulls > 0 || c.longest > maxKey {
+		if slices.Contains(inKey, c) || c.code < 0 || c.nulls > 0 || c.longest > maxKey || c.rows == 0 {
 			continue
 		}
 		n, _ := s.kept.groups(identitiesOf(append(slices.Clone(inKey), c))...)
@@ -133,8 +136,10 @@ func (s *survey) unlike(inKey []*column) (best *column, distinct int) {
 			return 0
 		case named:
 			return 1
-		case c.clock.told || c.integer:
+		case c.clock.told:
 			return 2
+		case s.counts(c):
+			return 4
 		}
 		return 3
 	}

@@ -35,7 +35,9 @@ func (s *survey) fix(c *Candidate) {
 	if c.Fix == nil {
 		return
 	}
-	if c.Fix.Share < max(goodShare, c.Share) && c.cause != digitText {
+	// Of few rows a window holds so few values that even hashes of them meet.
+	helps := c.Fix.Share >= max(goodShare, c.Share) || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
+	if !helps && c.cause != digitText {
 		c.Fix, c.Heat.After = nil, nil
 		return
 	}
@@ -55,13 +57,13 @@ func (s *survey) hashPrefix(c *Candidate) *Fix {
 	fix := &Fix{Name: "hash prefix", columns: []string{p.name},
 		Expression: fmt.Sprintf("%s=md5(%s, 4) + text(%s)", s.keyName(), identifier(p.name), identifier(p.name)),
 		Why:        "four hex digits of its hash before the value spread neighbours over all partitions; reads of one value still find it, reads of a range no longer do"}
-	s.simulateFix(c, fix, simulate.Keys{hashed, s.kept.columns[p.code]})
+	s.simulateFix(c, fix, simulate.Keys{hashed, s.kept.columns[p.code]}, c.parts)
 	return fix
 }
 
-func (s *survey) simulateFix(c *Candidate, fix *Fix, keys simulate.Keys) {
+func (s *survey) simulateFix(c *Candidate, fix *Fix, keys simulate.Keys, parts []*column) {
 	var heat simulate.Heat
-	fix.Share, fix.Load, _, heat = s.spread(keys)
+	fix.Share, fix.Load, _, heat = s.spread(keys, identitiesOf(parts))
 	c.Heat.After = &heat
 }
 
@@ -96,17 +98,17 @@ func (s *survey) spliceChain(c *Candidate) *Fix {
 		step := s.add(parts)
 		if step.cause == tooLarge && s.divides(parts) == s.divides(before) {
 			step.Verdict = NotRecommended
-			step.Reason = fmt.Sprintf("does not help: each %s has one %s, so at %v times the rows the largest value still has %s", nameOf(before), partner.name, s.Growth, bytesText(step.GrownBytes))
+			step.Reason = fmt.Sprintf("does not help: each %s has one %s, so at %s times the rows the largest value still has %s", nameOf(before), partner.name, times(s.Growth), bytesText(step.GrownBytes))
 			if rows < 1.5 {
-				step.Reason = fmt.Sprintf("does not help: hardly a %s comes twice here, and the %d values of %s are taken to belong to it, so at %v times the rows the largest value still has %s",
-					nameOf(before), s.distinctOf(partner), partner.name, s.Growth, bytesText(step.GrownBytes))
+				step.Reason = fmt.Sprintf("does not help: hardly a %s comes twice here, and the %d values of %s are taken to belong to it, so at %s times the rows the largest value still has %s",
+					nameOf(before), s.distinctOf(partner), partner.name, times(s.Growth), bytesText(step.GrownBytes))
 			} else if each >= 1.05 {
-				step.Reason = fmt.Sprintf("does not help enough: at %v times the rows the largest value still has %s", s.Growth, bytesText(step.GrownBytes))
+				step.Reason = fmt.Sprintf("does not help enough: at %s times the rows the largest value still has %s", times(s.Growth), bytesText(step.GrownBytes))
 			}
 		}
 		if !step.Over10GB && step.Share >= goodShare {
 			f := s.splice(c, parts)
-			f.Why = fmt.Sprintf("at %v times the rows the largest value of the splice has %s", s.Growth, bytesText(step.GrownBytes))
+			f.Why = fmt.Sprintf("at %s times the rows the largest value of the splice has %s", times(s.Growth), bytesText(step.GrownBytes))
 			return f
 		}
 	}
@@ -132,7 +134,7 @@ func (s *survey) splice(c *Candidate, parts []*column) *Fix {
 		}
 	}
 	f.Expression = fmt.Sprintf("%s=splice(%s, %s)", s.keyName(), separator, strings.Join(texts, ", "))
-	s.simulateFix(c, f, s.keysOf(parts))
+	s.simulateFix(c, f, s.keysOf(parts), parts)
 	return f
 }
 
@@ -142,14 +144,25 @@ func digitsOf(c *column) int {
 }
 
 // identifying matches the names of columns that say whose row it is.
-var identifying = regexp.MustCompile(`([iI][dD]|ID[sS]?|[kK]ey|[cC]ode|[nN]o|[nN]um(ber)?|[uU]uid|UUID|SN|编号|编码|号|代码)$`)
+var identifying = regexp.MustCompile(`([iI][dD]|ID[sS]?|[kK]ey|[cC]ode|[nN]o|[nN]um(ber)?|[uU]uid|UUID|SN|编号|编码|号|代码)$|` +
+	`(?i)(user|customer|account|device|card|phone|mobile|host|session|member|client|buyer|seller|shop|store|vehicle|sensor|meter|imei|mac|vin|sku)$`)
+
+// named says whether a column's name, or the user, says that it names something.
+func (s *survey) named(c *column) bool {
+	return identifying.MatchString(c.name) || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(s.split(name), c) })
+}
+
+// counts says whether a column seems to count or measure something.
+func (s *survey) counts(c *column) bool {
+	return c.decimals || c.integer && !s.named(c) && !c.clock.told
+}
 
 // partners are the columns that may be joined behind one, those that say whose row it is first, of them the coarse ones
 // first: rows of one of their values stay together.
 func (s *survey) partners(first *column) []*column {
 	var list []*column
 	for _, c := range s.columns {
-		if c == first || c.code < 0 || c.nulls > 0 || c.empty > 0 || c.clock.told || c.longest > longKey || s.distinctOf(c) < 2 {
+		if c == first || c.code < 0 || c.nulls > 0 || c.empty > 0 || c.clock.told || c.longest > longKey || s.counts(c) || s.distinctOf(c) < 2 {
 			continue
 		}
 		list = append(list, c)

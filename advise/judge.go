@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tsimport/advise/simulate"
@@ -25,6 +26,8 @@ type cause uint8
 const (
 	fine cause = iota
 	floatingPoint
+	decimalText
+	measure
 	constant
 	hasNulls
 	tooLong
@@ -98,7 +101,7 @@ func (s *survey) add(parts []*column) *Candidate {
 	}
 	c.Facts = s.facts(parts)
 	if s.simulable(parts) {
-		c.Share, c.Load, c.Cut, c.Heat.Before = s.spread(s.keysOf(parts))
+		c.Share, c.Load, c.Cut, c.Heat.Before = s.spread(s.keysOf(parts), identitiesOf(parts))
 	}
 	s.judge(c)
 	s.report.Candidates = append(s.report.Candidates, c)
@@ -118,10 +121,13 @@ func (s *survey) keysOf(parts []*column) simulate.Keys {
 	return s.kept.keys(places...)
 }
 
-// spread simulates keys both ways.
-func (s *survey) spread(keys simulate.Keys) (live, load float64, cut int, heat simulate.Heat) {
+// spread simulates keys both ways. The hottest of the values that make a key bounds what live traffic can use: a window of
+// few rows may not show it.
+func (s *survey) spread(keys simulate.Keys, identities []int) (live, load float64, cut int, heat simulate.Heat) {
 	of, cut := simulate.Cut(keys, s.Partitions)
 	live, heat = simulate.Live(of, s.order, simulate.Traffic{Partitions: s.Partitions, Rate: s.Rate})
+	_, most := s.kept.groups(identities...)
+	live = min(live, float64(s.kept.rows)/float64(most*s.Partitions))
 	loaded := simulate.Load(of, cut, float64(s.Rate)/float64(s.Partitions))
 	return live, loaded.Share, cut, heat
 }
@@ -200,9 +206,9 @@ func (s *survey) monotonic(c *column) string {
 		place = c.code // as a key it is text, whatever the time
 	}
 	switch up, down := s.kept.trend(place, s.order); {
-	case up > 0.97 && down < 0.03:
+	case up > 0.6 && down < 0.05: // several rows may have one value
 		return "increasing"
-	case down > 0.97 && up < 0.03:
+	case down > 0.6 && up < 0.05:
 		return "decreasing"
 	}
 	return "no"
@@ -256,9 +262,9 @@ func (s *survey) judge(c *Candidate) {
 	switch {
 	case c.cause == fine:
 		c.Verdict = Recommended
-	case c.cause == tooLarge || c.cause == digitText:
+	case c.cause == tooLarge || c.cause == digitText || c.cause == measure:
 		c.Verdict = Usable
-	case (c.cause == inRuns || c.cause == skewed) && c.Share >= someShare:
+	case (c.cause == inRuns || c.cause == skewed) && !s.counts(c.parts[0]) && c.Share >= someShare:
 		c.Verdict = Usable
 	default:
 		c.Verdict = NotRecommended
@@ -285,6 +291,8 @@ func (s *survey) causeOf(c *Candidate) cause {
 	switch {
 	case slices.ContainsFunc(c.parts, (*column).floating):
 		return floatingPoint
+	case first.decimals && first.rows > 0:
+		return decimalText
 	case first.rows == 0 || c.Distinct <= 1:
 		return constant
 	case float64(c.Nulls) > nullShare*float64(s.rows):
@@ -301,6 +309,8 @@ func (s *survey) causeOf(c *Candidate) cause {
 		return inRuns
 	case c.Over10GB:
 		return tooLarge
+	case first.integer && !s.named(first):
+		return measure
 	case c.DigitsAsText && first.uneven && len(c.parts) == 1:
 		return digitText
 	}
@@ -314,7 +324,14 @@ func (s *survey) reason(c *Candidate) string {
 	switch c.cause {
 	case floatingPoint:
 		return fmt.Sprintf("a key column is an integer, a string or binary, and %s is %s: as text it would neither sort nor compare as the number does", name, c.parts[0].own)
+	case decimalText:
+		return "its values are decimal numbers, written so that only text keeps them: they measure something rather than name it, and sort as text"
+	case measure:
+		return fmt.Sprintf("even (%s), but nothing says that the numbers name anything: a count or a measure changes and says nothing about which row it is; if %s is a name, give it with --candidates", used, name)
 	case constant:
+		if c.Distinct == 0 {
+			return fmt.Sprintf("%s has no values", name)
+		}
 		return fmt.Sprintf("%s has %d value, and one value is never divided: all rows would be in one partition", name, c.Distinct)
 	case hasNulls:
 		return fmt.Sprintf("%s of the rows have no %s: key columns cannot be null, so these rows would be rejected", percent(ratio(c.Nulls, s.rows)), name)
@@ -329,16 +346,19 @@ func (s *survey) reason(c *Candidate) string {
 	case inRuns:
 		return fmt.Sprintf("rows that arrive together have keys that lie together: %s although no value is too hot", used)
 	case tooLarge:
-		return fmt.Sprintf("even, but at %v times the rows the largest value has %s, and one value should stay below 10 GB", s.Growth, bytesText(c.GrownBytes))
+		return fmt.Sprintf("even, but at %s times the rows the largest value has %s, and one value should stay below 10 GB", times(s.Growth), bytesText(c.GrownBytes))
 	case digitText:
 		return fmt.Sprintf("even (%s), but its digits are text of different lengths: they sort as 10, 100, 9, not as numbers", used)
 	}
 	reason := fmt.Sprintf("%d values, the hottest with %s of the rows, written evenly as they arrive: %s", c.Distinct, percent(c.Hottest), used)
 	if s.Growth != 1 {
-		reason += fmt.Sprintf("; at %v times the rows the largest value has %s", s.Growth, bytesText(c.GrownBytes))
+		reason += fmt.Sprintf("; at %s times the rows the largest value has %s", times(s.Growth), bytesText(c.GrownBytes))
 	}
 	return reason
 }
+
+// times is a growth as people read it.
+func times(growth float64) string { return strconv.FormatFloat(growth, 'f', -1, 64) }
 
 func percent(share float64) string {
 	switch {

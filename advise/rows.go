@@ -135,12 +135,19 @@ func (r *rows) source(ctx context.Context, s *reader.Source, f func([]table.Valu
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	parser := s.NewParser(c.Fields())
-	defer parser.Close()
+	var parser *reader.Parser // made behind the first Next, which opens the source again
+	defer func() {
+		if parser != nil {
+			_ = parser.Close() // nothing is written that could be lost
+		}
+	}()
 	var w reader.Worker
 	defer w.Close()
 	parse := func(splits []reader.Split) error {
 		for _, sp := range splits {
+			if parser == nil {
+				parser = s.NewParser(c.Fields())
+			}
 			_, _, err := parser.Parse(sp, func(rec *record.Record) {
 				values, why := c.Convert(rec)
 				if why != nil {

@@ -290,6 +290,12 @@ func (s *survey) findArrival() {
 	}
 	if s.arrival == nil {
 		a.How = "the input has no column of times: rows are taken to arrive in its own order; name a column with --arrival-by if they do not"
+		for _, c := range s.columns {
+			if c.code >= 0 && s.monotonic(c) != "no" && s.distinctOf(c) > int64(s.Partitions) {
+				s.note("the input is in the order of %s: if that is how it was written out and not how rows came, verdicts on live traffic are too hard; name the order of arrival with --arrival-by", c.name)
+				break
+			}
+		}
 		return
 	}
 	a.How = "found: it holds times"

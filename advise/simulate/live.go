@@ -1,6 +1,9 @@
 package simulate
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Traffic is how live writes come.
 type Traffic struct {
@@ -23,9 +26,10 @@ func (t Traffic) Window(rows int) int {
 	return min(rows, max(8, min(t.Rate, rows/(2*t.Partitions))))
 }
 
-// Live is the share of the capacity that rows coming in an order can use. In each window of n rows the busiest partition
-// gets m of them, where even keys would give it e, the mean over random choices of n partitions; as every partition must
-// keep up, the window uses e/m of the capacity. The share is the mean over all windows, at most 1.
+// Live is the share of the capacity that rows coming in an order can use. Of the n rows of a window the busiest of P
+// partitions gets m; as it must keep up, the window can use n/(P·m). The mean over all windows is put on the scale on
+// which one partition for all rows is 1/P and rows that each go to a random partition are 1: in a small window even they
+// meet. More than 1 is 1.
 //
 // order is the rows' numbers as they arrive; nil is their own order.
 func Live(of []uint16, order []int32, t Traffic) (share float64, heat Heat) {
@@ -34,9 +38,8 @@ func Live(of []uint16, order []int32, t Traffic) (share float64, heat Heat) {
 		return 0, Heat{}
 	}
 	n := t.Window(rows)
-	even := evenMaximum(n, t.Partitions)
+	sum, windows := 0.0, 0
 	count := make([]int32, t.Partitions)
-	windows := 0
 	columns := min(heatColumns, rows/n)
 	heat = Heat{Partitions: t.Partitions, Rows: make([][]int32, columns)}
 	for i := range heat.Rows {
@@ -53,36 +56,36 @@ func Live(of []uint16, order []int32, t Traffic) (share float64, heat Heat) {
 		if (i+1)%n != 0 {
 			continue
 		}
-		var most int32
-		for _, c := range count {
-			most = max(most, c)
-		}
-		share += even / float64(most)
+		sum += float64(n) / (float64(t.Partitions) * float64(slices.Max(count)))
 		windows++
 		clear(count)
 	}
-	return min(1, share/float64(windows)), heat // what is left over is less than a window
+	return t.scale(sum/float64(windows), n), heat // what is left over is less than a window
 }
 
-// trials is how often the luck of even keys is tried; the mean is then good to less than 1 %.
-const trials = 24
+// scale puts a mean of n/(P·m) on the scale of Live.
+func (t Traffic) scale(mean float64, n int) float64 {
+	one, even := 1/float64(t.Partitions), evenMean(n, t.Partitions)
+	if even <= one { // a single partition, or a single row
+		return 1
+	}
+	return max(one, min(1, one+(mean-one)*(1-one)/(even-one)))
+}
 
-// evenMaximum is how many of n rows the busiest of p partitions gets, on average, when each row's partition is drawn at
-// random. For few rows that is far above n/p, and nobody's fault.
-func evenMaximum(n, p int) float64 {
+// trials is how often the luck of even keys is tried; the mean is then good to about 1 %.
+const trials = 32
+
+// evenMean is the mean of n/(p·m) where m of n rows are in the busiest of p partitions and each row's partition is drawn at
+// random.
+func evenMean(n, p int) (mean float64) {
 	random := rand.New(rand.NewPCG(uint64(n), uint64(p)))
-	sum := int32(0)
 	count := make([]int32, p)
 	for range trials {
 		clear(count)
 		for range n {
 			count[random.IntN(p)]++
 		}
-		var most int32
-		for _, c := range count {
-			most = max(most, c)
-		}
-		sum += most
+		mean += float64(n) / (float64(p) * float64(slices.Max(count))) / trials
 	}
-	return float64(sum) / trials
+	return mean
 }

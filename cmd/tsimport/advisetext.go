@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -102,6 +103,10 @@ func (p *advicePrinter) table(r *advise.Report) {
 	}
 	fmt.Fprintf(&p.out, "%-*s  %-15s %-*s  %6s  %11s  %8s  %13s\n", name, "column", "verdict", barWidth+7, "live traffic", "load", "distinct", "hottest", "largest value")
 	for _, c := range r.Candidates {
+		if c.Distinct == 0 {
+			fmt.Fprintf(&p.out, "%s %s%s\n", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict), "no key: see below")
+			continue
+		}
 		bar := strings.Repeat("█", int(math.Round(c.Share*barWidth)))
 		bar += strings.Repeat("░", barWidth-utf8.RuneCountInString(bar))
 		text := fmt.Sprintf("%s %s%s %5.1f%%  %5.1f%%  %11s  %7.2f%%  %13s", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict), bar, 100*c.Share, 100*c.Load,
@@ -117,7 +122,7 @@ func grown(growth float64) string {
 	if growth == 1 {
 		return ""
 	}
-	return fmt.Sprintf(" at %v times the rows", growth)
+	return fmt.Sprintf(" at %s times the rows", strconv.FormatFloat(growth, 'f', -1, 64))
 }
 
 func pad(text string, width int) string {
