@@ -23,7 +23,8 @@ type column struct {
 	texts [][]byte   // sample
 	kinds sampleKind // of the sample
 
-	decimals bool // texts of the sample are numbers, some with a point
+	numbers  bool // most texts of the sample are numbers
+	decimals bool // and some have a point
 
 	rows, nulls, empty int64
 	distinct           sketch.Distinct
@@ -78,22 +79,24 @@ func (c *column) settle(t table.Type) {
 	c.integer = c.typ == table.Integer
 	c.clock = findClock(c)
 	if !c.integer {
-		c.decimals = decimalTexts(c.texts) && !c.clock.told
+		c.numbers, c.decimals = numberTexts(c.texts)
 		c.book = newCodebook(c.texts)
 	}
 	c.texts = nil
 }
 
-// decimalTexts says whether all texts are numbers and one of them has a point.
-func decimalTexts(texts [][]byte) bool {
-	point := false
+// numberTexts says whether four in five texts are numbers, the rest being ways to say that there is none, and whether one
+// of them has a point.
+func numberTexts(texts [][]byte) (numbers, decimals bool) {
+	n := 0
 	for _, t := range texts {
-		if _, err := strconv.ParseFloat(string(t), 64); err != nil {
-			return false
+		if _, err := strconv.ParseFloat(string(t), 64); err == nil {
+			n++
+			decimals = decimals || bytes.IndexByte(t, '.') >= 0
 		}
-		point = point || bytes.IndexByte(t, '.') >= 0
 	}
-	return point
+	numbers = n > 0 && 5*n >= 4*len(texts)
+	return numbers, numbers && decimals
 }
 
 // floating says that the column has no exact values: as a key they would be texts, in no order worth having.

@@ -90,12 +90,14 @@ func (s *survey) best() *Candidate {
 func (s *survey) makeUnique(d *Design, inKey []*column) {
 	rows := s.kept.rows
 	distinct, _ := s.kept.groups(identitiesOf(inKey)...)
-	for distinct < rows && len(d.Keys) < maxKeyColumns {
-		next, with := s.unlike(inKey)
-		if next == nil || with == distinct {
-			break
+	for _, measures := range []bool{false, true} { // what names the row first, what was measured only when that is not enough
+		for distinct < rows && len(d.Keys) < maxKeyColumns {
+			next, with := s.unlike(inKey, measures)
+			if next == nil || with == distinct {
+				break
+			}
+			d.Keys, inKey, distinct = append(d.Keys, next.name), append(inKey, next), with
 		}
-		d.Keys, inKey, distinct = append(d.Keys, next.name), append(inKey, next), with
 	}
 	where := "all rows"
 	if !s.kept.all() {
@@ -110,14 +112,14 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 
 // unlike finds the column that tells most rows of equal keys apart; of columns that do so almost alike one that says
 // whose row it is, and a counter before the rest: it stays unique as the table grows.
-func (s *survey) unlike(inKey []*column) (best *column, distinct int) {
+func (s *survey) unlike(inKey []*column, measures bool) (best *column, distinct int) {
 	type choice struct {
 		c        *column
 		distinct int
 	}
 	var choices []choice
 	for _, c := range s.columns {
-		if slices.Contains(inKey, c) || c.code < 0 || c.nulls > 0 || c.longest > maxKey || c.rows == 0 {
+		if slices.Contains(inKey, c) || c.code < 0 || c.nulls > 0 || c.longest > maxKey || c.rows == 0 || s.counts(c) != measures {
 			continue
 		}
 		n, _ := s.kept.groups(identitiesOf(append(slices.Clone(inKey), c))...)
@@ -138,8 +140,6 @@ func (s *survey) unlike(inKey []*column) (best *column, distinct int) {
 			return 1
 		case c.clock.told:
 			return 2
-		case s.counts(c):
-			return 4
 		}
 		return 3
 	}

@@ -154,7 +154,10 @@ func (s *survey) named(c *column) bool {
 
 // counts says whether a column seems to count or measure something.
 func (s *survey) counts(c *column) bool {
-	return c.decimals || c.integer && !s.named(c) && !c.clock.told
+	if c.clock.told || s.named(c) {
+		return false
+	}
+	return c.decimals || c.integer || c.numbers && !c.digits
 }
 
 // partners are the columns that may be joined behind one, those that say whose row it is first, of them the coarse ones

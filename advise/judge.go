@@ -291,7 +291,7 @@ func (s *survey) causeOf(c *Candidate) cause {
 	switch {
 	case slices.ContainsFunc(c.parts, (*column).floating):
 		return floatingPoint
-	case first.decimals && first.rows > 0:
+	case first.decimals && first.rows > 0 && s.counts(first):
 		return decimalText
 	case first.rows == 0 || c.Distinct <= 1:
 		return constant
@@ -309,7 +309,7 @@ func (s *survey) causeOf(c *Candidate) cause {
 		return inRuns
 	case c.Over10GB:
 		return tooLarge
-	case first.integer && !s.named(first):
+	case s.counts(first):
 		return measure
 	case c.DigitsAsText && first.uneven && len(c.parts) == 1:
 		return digitText
