@@ -340,9 +340,9 @@ func (s *survey) reason(c *Candidate) string {
 	case sequential:
 		return fmt.Sprintf("%s is %s with arrival: at any moment all writes meet in one partition, and %s", name, c.Monotonic, used)
 	case fewValues:
-		return fmt.Sprintf("only %d values, the hottest with %s of the rows; a value is never divided, so they cannot spread as the table grows, and %s", c.Distinct, percent(c.Hottest), used)
+		return fmt.Sprintf("only %s values, the hottest with %s of the rows; a value is never divided, so they cannot spread as the table grows, and %s", grouped(c.Distinct), percent(c.Hottest), used)
 	case skewed:
-		return fmt.Sprintf("the hottest of %d values has %s of the rows, an even partition %s; it is never divided, so %s", c.Distinct, percent(c.Hottest), percent(1/float64(p)), used)
+		return fmt.Sprintf("the hottest of %s values has %s of the rows, an even partition %s; it is never divided, so %s", grouped(c.Distinct), percent(c.Hottest), percent(1/float64(p)), used)
 	case inRuns:
 		return fmt.Sprintf("rows that arrive together have keys that lie together: %s although no value is too hot", used)
 	case tooLarge:
@@ -350,15 +350,29 @@ func (s *survey) reason(c *Candidate) string {
 	case digitText:
 		return fmt.Sprintf("even (%s), but its digits are text of different lengths: they sort as 10, 100, 9, not as numbers", used)
 	}
-	reason := fmt.Sprintf("%d values, the hottest with %s of the rows, written evenly as they arrive: %s", c.Distinct, percent(c.Hottest), used)
+	reason := fmt.Sprintf("%s values, the hottest with %s of the rows, written evenly as they arrive: %s", grouped(c.Distinct), percent(c.Hottest), used)
 	if s.Growth != 1 {
 		reason += fmt.Sprintf("; at %s times the rows the largest value has %s", times(s.Growth), bytesText(c.GrownBytes))
 	}
 	return reason
 }
 
+// grouped writes a number with commas between its thousands.
+func grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
 // times is a growth as people read it.
-func times(growth float64) string { return strconv.FormatFloat(growth, 'f', -1, 64) }
+func times(growth float64) string {
+	if growth == float64(int64(growth)) {
+		return grouped(int64(growth))
+	}
+	return strconv.FormatFloat(growth, 'f', -1, 64)
+}
 
 func percent(share float64) string {
 	switch {

@@ -21,6 +21,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"size":    size,
 	"width":   func(share float64) string { return strconv.FormatFloat(max(0.5, 100*share), 'f', 1, 64) },
 	"class":   class,
+	"int64":   func(n int) int64 { return int64(n) },
 }).Parse(text))
 
 // Write writes the page.
@@ -49,8 +50,7 @@ type card struct {
 type heatMap struct {
 	Title         string
 	Columns, Rows int
-	Cells         string // a byte each, column by column, base64
-	Scale         int    // times the even part that the byte 255 stands for
+	Cells         string // a byte each, column by column, base64; 255 is hottest times the even part, or more
 }
 
 // hottest is how many times the even part of rows a cell shows at most; all above look alike.
@@ -68,7 +68,7 @@ func maps(c *advise.Candidate) (all []heatMap) {
 }
 
 func draw(title string, h *simulate.Heat) heatMap {
-	m := heatMap{Title: title, Columns: len(h.Rows), Rows: h.Partitions, Scale: min(hottest, h.Partitions)}
+	m := heatMap{Title: title, Columns: len(h.Rows), Rows: h.Partitions}
 	var cells []byte
 	for _, column := range h.Rows {
 		total := 0
@@ -77,7 +77,7 @@ func draw(title string, h *simulate.Heat) heatMap {
 		}
 		for _, n := range column {
 			times := float64(n) * float64(h.Partitions) / float64(max(total, 1))
-			cells = append(cells, byte(min(255, 255*times/float64(m.Scale))))
+			cells = append(cells, byte(min(255, 255*times/hottest)))
 		}
 	}
 	m.Cells = base64.StdEncoding.EncodeToString(cells)
