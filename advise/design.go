@@ -63,7 +63,7 @@ func (s *survey) best() *Candidate {
 		if n == 0 || s.counts(p) {
 			return 0
 		}
-		if identifying.MatchString(p.name) {
+		if identifies(p.name) {
 			n += 40
 		}
 		if p.clock.told || p.longest > longKey || p.empty > 0 {
@@ -133,7 +133,7 @@ func (s *survey) unlike(inKey []*column, measures bool) (best *column, distinct 
 		return float64(c.distinct) < float64(most)-0.001*float64(s.kept.rows) && c.distinct < s.kept.rows
 	})
 	class := func(c *column) int {
-		switch named := identifying.MatchString(c.name); {
+		switch named := identifies(c.name); {
 		case named && s.monotonic(c) != "no":
 			return 0
 		case named:

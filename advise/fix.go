@@ -147,9 +147,16 @@ func digitsOf(c *column) int {
 var identifying = regexp.MustCompile(`([iI][dD]|ID[sS]?|[kK]ey|[cC]ode|[nN]o|[nN]um(ber)?|[uU]uid|UUID|SN|编号|编码|号|代码)$|` +
 	`(?i)(user|customer|account|device|card|phone|mobile|host|session|member|client|buyer|seller|shop|store|vehicle|sensor|meter|imei|mac|vin|sku)$`)
 
+// notIdentifying matches words that only end as such names do.
+var notIdentifying = regexp.MustCompile(`(?i)(humid|paid|valid|bid|grid|void|avoid|solid|liquid|fluid|hybrid|mid|acid|rapid|covid)$`)
+
 // named says whether a column's name, or the user, says that it names something.
 func (s *survey) named(c *column) bool {
-	return identifying.MatchString(c.name) || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(s.split(name), c) })
+	return identifies(c.name) || slices.ContainsFunc(s.Candidates, func(name string) bool { return slices.Contains(s.split(name), c) })
+}
+
+func identifies(name string) bool {
+	return identifying.MatchString(name) && !notIdentifying.MatchString(name)
 }
 
 // counts says whether a column seems to count or measure something.
@@ -174,7 +181,7 @@ func (s *survey) partners(first *column) []*column {
 		switch {
 		case s.monotonic(c) != "no":
 			return 2
-		case identifying.MatchString(c.name):
+		case identifies(c.name):
 			return 0
 		}
 		return 1

@@ -47,9 +47,10 @@ func (p *advicePrinter) print(r *advise.Report) error {
 // line writes a line, on a terminal folded at words; what follows the first is set in.
 func (p *advicePrinter) line(indent int, format string, a ...any) {
 	text := printable(fmt.Sprintf(format, a...))
-	for _, l := range fold(text, p.width-indent) {
-		fmt.Fprintf(&p.out, "%*s%s\n", indent, "", l)
-		indent = max(indent, 2)
+	lead := indent
+	for _, l := range fold(text, p.width-max(indent, 2)) {
+		fmt.Fprintf(&p.out, "%*s%s\n", lead, "", l)
+		lead = max(indent, 2)
 	}
 }
 
