@@ -117,6 +117,26 @@ func purchases(rows int) string {
 	return b.String()
 }
 
+func BenchmarkStudentCards(b *testing.B) {
+	const rows = 1_000_000
+	path := filepath.Join(b.TempDir(), "cards.csv")
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := errors.Join((bench.StudentCards{Rows: rows, Order: bench.Random, Seed: 3}).WriteCSV(b.Context(), f), f.Close()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Run(b.Context(), Config{Input: Input{Args: []string{path}}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(rows*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+}
+
 func TestASpliceWithWhatDependsOnTheColumnDoesNotHelp(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	checkVerdicts(t, r, `

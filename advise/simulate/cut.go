@@ -30,46 +30,60 @@ func (k Keys) compare(i, j int32) int {
 // the partition of each row and how many partitions there are, fewer than n where the values are too few or one of them
 // is too heavy.
 func Cut(keys Keys, n int) (of []uint16, partitions int) {
+	n = min(n, MaxPartitions)
 	sample := make([]int32, 0, min(keys.len(), maxCutSample))
 	// Steps of a fraction reach every part of the rows alike; whole ones would leave out the end.
 	for i := range cap(sample) {
 		sample = append(sample, int32(uint64(i)*uint64(keys.len())/uint64(cap(sample))))
 	}
-	if len(keys) == 1 {
-		column := keys[0]
-		slices.SortFunc(sample, func(a, b int32) int { return cmp.Compare(column[a], column[b]) })
-	} else {
-		slices.SortFunc(sample, keys.compare)
-	}
-	bounds := cutSorted(keys, sample, min(n, MaxPartitions))
 	of = make([]uint16, keys.len())
-	for i := range of {
-		low, high := 0, len(bounds) // how many bounds are at or below the row
-		for low < high {
-			middle := (low + high) / 2
-			if keys.compare(bounds[middle], int32(i)) <= 0 {
-				low = middle + 1
-			} else {
-				high = middle
-			}
+	if len(keys) > 1 {
+		slices.SortFunc(sample, keys.compare)
+		bounds := cutSorted(sample, keys.compare, n)
+		for i := range of {
+			of[i] = find(bounds, int32(i), keys.compare)
 		}
-		of[i] = uint16(low)
+		return of, len(bounds) + 1
+	}
+	// Numbers that stand together are sorted several times faster than rows that point to theirs.
+	values := make([]uint64, len(sample))
+	for i, row := range sample {
+		values[i] = keys[0][row]
+	}
+	slices.Sort(values)
+	bounds := cutSorted(values, cmp.Compare[uint64], n)
+	for i, v := range keys[0] {
+		of[i] = find(bounds, v, cmp.Compare[uint64])
 	}
 	return of, len(bounds) + 1
 }
 
-// cutSorted finds the rows at whose keys partitions begin, but for the first one. Each takes its even part of what is
-// left, so that a heavy value does not cost its neighbours their partitions.
-func cutSorted(keys Keys, sorted []int32, n int) (bounds []int32) {
+// find counts the bounds at or below a key.
+func find[T any](bounds []T, key T, compare func(a, b T) int) uint16 {
+	low, high := 0, len(bounds)
+	for low < high {
+		middle := (low + high) / 2
+		if compare(bounds[middle], key) <= 0 {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return uint16(low)
+}
+
+// cutSorted finds the keys at which partitions begin, but for the first one. Each takes its even part of what is left, so
+// that a heavy value does not cost its neighbours their partitions.
+func cutSorted[T any](sorted []T, compare func(a, b T) int, n int) (bounds []T) {
 	last := 0
 	for left := n; left > 1; left-- {
 		ideal := last + (len(sorted)-last)/left
 		if ideal >= len(sorted) {
 			break
 		}
-		low, _ := slices.BinarySearchFunc(sorted, sorted[ideal], keys.compare)
+		low, _ := slices.BinarySearchFunc(sorted, sorted[ideal], compare)
 		high := low
-		for high < len(sorted) && keys.compare(sorted[high], sorted[low]) == 0 {
+		for high < len(sorted) && compare(sorted[high], sorted[low]) == 0 {
 			high++
 		}
 		at := low

@@ -42,6 +42,7 @@ func adviseRun(c *cli.Context) error {
 	if err != nil {
 		return usagef("%v", err)
 	}
+	limitMemory(cfg.Memory, false)
 	report, err := advise.Run(c.Context, cfg)
 	var usage *advise.UsageError
 	if errors.As(err, &usage) {
