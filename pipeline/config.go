@@ -23,7 +23,10 @@ type Config struct {
 	Limits  Limits
 	RunDir  string // zero: runfolder.DefaultPath
 	Command string // how to run this load again, kept in the summary
-	DryRun  bool   // everything but the writes
+	// Arguments are those of that command, and Directory is where it was given; both are kept in the summary.
+	Arguments []string
+	Directory string
+	DryRun    bool // everything but the writes
 
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.

@@ -39,6 +39,8 @@ type Report struct {
 	RejectsFiles    []string       `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
 	RejectsEncoding string         `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
 	Command         string         `json:"command,omitempty"`
+	Arguments       []string       `json:"arguments,omitempty"` // of that command
+	Directory       string         `json:"directory,omitempty"` // in which it was given
 	Inputs          []string       `json:"inputs"`
 	Schema          []ReportColumn `json:"schema"`
 
@@ -76,6 +78,8 @@ type Report struct {
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
 	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
+
+	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
 }
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.

@@ -77,7 +77,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
-		Command: cfg.Command, Inputs: cfg.Inputs, Started: start.UTC(), Order: cfg.Write.Order.String(),
+		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: cfg.Inputs, Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
 	for _, s := range planned.Sources {
 		if e := s.RejectsEncoding(); e != "" {

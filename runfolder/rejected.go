@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // Rejected is which records a run has rejected: their numbers, from 1 and increasing, by input.
@@ -45,4 +46,34 @@ func ReadRejected(path string) (Rejected, error) {
 		slices.Sort(r[file])
 	}
 	return r, nil
+}
+
+// Run is what the folder of a run says of it.
+type Run struct {
+	Arguments []string // of the command line, the command's name first
+	Directory string   // in which it was started
+	Started   time.Time
+	Rejected  Rejected
+}
+
+// ReadRun reads the folder of a run.
+func ReadRun(path string) (*Run, error) {
+	name := filepath.Join(path, SummaryFile)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read run: %w", err)
+	}
+	var r struct {
+		Arguments []string  `json:"arguments"`
+		Directory string    `json:"directory"`
+		Started   time.Time `json:"started"`
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	rejected, err := ReadRejected(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Arguments: r.Arguments, Directory: r.Directory, Started: r.Started, Rejected: rejected}, nil
 }

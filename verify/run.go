@@ -59,7 +59,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	r := v.result
-	r.OK = r.Missing == 0 && r.Different == 0
+	r.OK = r.Missing == 0 && r.Different == 0 && (r.Extra == 0 || !cfg.ExtraFails)
 	r.SpilledRows, r.SpilledBytes, r.ReadCU = v.sorted.Spilled(), v.sorted.Usage().PeakDiskBytes, v.units.Load()
 	if r.Seconds = time.Since(start).Seconds(); r.Seconds > 0 {
 		r.RowsPerSecond = float64(r.Read+r.RowsInTable) / r.Seconds
@@ -91,6 +91,9 @@ func newVerifier(ctx context.Context, cfg *Config, now time.Time) (*verifier, er
 	v.result = &Result{
 		Table: described.Name, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
 		Examples: []Example{}, Notes: v.plan.Warnings,
+	}
+	if cfg.Condition != table.Ignore && cfg.Loaded.IsZero() {
+		v.result.Notes = append(v.result.Notes, "which rows the condition has refused only the run knows; name it with --run, or they count as different or missing")
 	}
 	return v, nil
 }

@@ -56,6 +56,7 @@ func loadFlags() []cli.Flag {
 
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
 
+		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files afterwards, as tsimport verify does; exit code 1 if a row is missing or different"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything, write nothing"},
 		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a share counts from 1,000 rows on; -1 never", Value: "100"},
 		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long, as 30s or 15m", Value: pipeline.DefaultRetryFor},
@@ -121,6 +122,9 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	if report == nil {
 		return err
 	}
+	if done := report.ExitCode == pipeline.ExitOK || report.ExitCode == pipeline.ExitRejects; c.Bool("verify") && done && err == nil && report.Read > 0 {
+		err = verifyLoad(cfg, interrupts, t, show, c, report)
+	}
 	screen.report(report, lookHint(c, report))
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
@@ -152,6 +156,8 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		RunDir:  c.String("run-dir"),
 		DryRun:  c.Bool("dry-run"),
 		Command: commandLine(append([]string{commandName()}, os.Args[1:]...)),
+
+		Arguments: os.Args[1:], Directory: workingDirectory(),
 	}
 	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write"} {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || c.IsSet(f)
@@ -162,6 +168,7 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		message string
 	}{
 		{cfg.Write.Concurrency < 1 || cfg.Write.Concurrency > 4096, "--concurrency: want 1 to 4096"},
+		{cfg.DryRun && c.Bool("verify"), "--verify: a dry run writes nothing that could be compared"},
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than nothing"},
 		{c.Int("max-versions") < 1, "--max-versions: want 1 or more"},
