@@ -47,7 +47,6 @@ type Sorter struct {
 	items []item
 	runs  []*run
 	count int64
-	last  []byte
 	spill int64 // items that were written to disk first
 }
 

@@ -26,7 +26,9 @@ type Config struct {
 	Loaded     time.Time          // when that load began; zero is unknown
 	Condition  table.Existence    // under which it has written
 	ExtraFails bool               // a surplus row is a failure too
-	Progress   *Progress          // kept up to date; may be nil
+
+	now      func() time.Time // of tests; nil is time.Now
+	Progress *Progress        // kept up to date; may be nil
 }
 
 // DefaultWorkers is how many requests are made at a time.

@@ -38,7 +38,7 @@ type verifier struct {
 // Run compares. The error says why that could not be done to the end; what differs is in the result.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	start := time.Now()
-	v, err := newVerifier(ctx, &cfg, start)
+	v, err := newVerifier(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return r, r.balance()
 }
 
-func newVerifier(ctx context.Context, cfg *Config, now time.Time) (*verifier, error) {
+func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	if cfg.Progress == nil {
 		cfg.Progress = new(Progress)
 	}
@@ -81,7 +81,7 @@ func newVerifier(ctx context.Context, cfg *Config, now time.Time) (*verifier, er
 		return nil, usagef("table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell", described.Name, described.AutoIncrement)
 	}
 	request := *cfg.Request
-	v := &verifier{cfg: cfg, admin: admin, table: described, anyOrder: request.Order == plan.OrderNone, hasher: newHasher(), now: now}
+	v := &verifier{cfg: cfg, admin: admin, table: described, anyOrder: request.Order == plan.OrderNone, hasher: newHasher(), now: time.Now()}
 	// Rows are sorted anyway, so the inputs are read from front to back whatever the order of writing was.
 	request.Written, request.Order, request.Memory = true, plan.LastWins, max(cfg.Memory/2, 1)
 	request.Target.Create = false
