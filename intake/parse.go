@@ -19,8 +19,9 @@ type parser struct {
 	integers map[string]bool // input columns that are loaded as plain integers
 	memory   plan.Shares
 
-	rows   table.Block // of the split that is parsed, its memory is used again
-	byLane [][]int32
+	rows      table.Block // of the split that is parsed, its memory is used again
+	byLane    [][]int32
+	keyFields []byte
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -100,11 +101,7 @@ func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
 		if split.Data != nil {
 			raw = split.Data[rec.Mark.Start:rec.Mark.End]
 		}
-		kept := raw
-		if p.flow.plan.Request.Written {
-			kept = nil
-		}
-		why := p.row(sp.values, rec, kept)
+		why := p.row(sp.values, rec, raw)
 		if why == nil {
 			return
 		}
@@ -129,6 +126,13 @@ func (p *parser) row(v *values, rec *record.Record, raw []byte) *table.Reason {
 	stamps, why := v.stamps(rec)
 	if why != nil {
 		return why
+	}
+	switch p.flow.plan.Request.Keep {
+	case plan.KeepNothing:
+		raw = nil
+	case plan.KeepKeyFields:
+		p.keyFields = v.appendKeyFields(p.keyFields[:0])
+		raw = p.keyFields
 	}
 	return p.encoder.Append(&p.rows, row, stamps, rec.Mark, raw)
 }

@@ -192,6 +192,17 @@ func (p *planner) chooseSeparator() error {
 	return nil
 }
 
+// KeyFields returns which of Fields the primary key is made of.
+func (p *Plan) KeyFields() []int {
+	var places []int
+	for i, f := range p.Fields {
+		if slices.Contains(p.env.SaltColumns, f.Source) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
 // Sample calls each with the fields of the first records of every input, those that can be converted, about as many as
 // types are inferred from, until it returns false. The values are valid until it returns.
 func (p *Plan) Sample(each func([]table.Value) bool) error {

@@ -27,9 +27,20 @@ type Request struct {
 	Memory     int64  // bytes of memory of the process
 	RunDir     string // whose files are no inputs; "" is none
 	// Written says that the rows are in the table already, to be compared with it: their timestamps may be as old as
-	// they like, and nobody asks for the records that they were made of.
+	// they like.
 	Written bool
+	Keep    Keep
 }
+
+// Keep is what stays with a row of the record that it was made of.
+type Keep uint8
+
+// The kinds.
+const (
+	KeepRecord    Keep = iota // the record as it stands in the input, for rejects
+	KeepNothing               // nobody asks for it
+	KeepKeyFields             // the values of the fields that the primary key is made of, so that they can be told apart
+)
 
 // Read says how inputs are read.
 type Read struct {

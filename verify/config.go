@@ -27,8 +27,7 @@ type Config struct {
 	Condition  table.Existence    // under which it has written
 	ExtraFails bool               // a surplus row is a failure too
 
-	now      func() time.Time // of tests; nil is time.Now
-	Progress *Progress        // kept up to date; may be nil
+	Progress *Progress // kept up to date; may be nil
 }
 
 // DefaultWorkers is how many requests are made at a time.

@@ -15,14 +15,25 @@ import (
 	"tsimport/table"
 )
 
-// split is a split of the inputs: a position is the number of a split, in source order, and that of a record in it.
+// places are the splits that positions name. A position is the number of a split, in source order, and that of a record
+// in it.
+type places []split
+
 type split struct {
 	file  string
 	first int64 // records of the file before it
 }
 
-func (v *verifier) place(position uint64) *Place {
-	s := v.splits[position>>32]
+// add adds the next split and returns its number.
+func (p *places) add(s *table.Split) int {
+	*p = append(*p, split{s.Source, s.FirstRecord})
+	return len(*p) - 1
+}
+
+func position(split int, row *table.Row) uint64 { return uint64(split)<<32 | uint64(row.Number()) }
+
+func (p places) place(position uint64) *Place {
+	s := p[position>>32]
 	return &Place{File: s.file, Record: s.first + int64(position&math.MaxUint32) + 1}
 }
 
@@ -89,24 +100,22 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 
 // take sorts in the rows of a split.
 func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) error {
-	number := uint64(len(v.splits))
-	v.splits = append(v.splits, split{p.Split.Source, p.Split.FirstRecord})
+	number := v.splits.add(p.Split)
 	v.result.Read += int64(p.Records)
 	v.result.Rejected += int64(len(p.Rejects))
 	v.cfg.Progress.Read.Add(int64(p.Records))
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
 			ref := table.Ref{Block: b.Block, Index: int32(i)}
-			record := ref.Row().Number()
 			switch {
-			case v.cfg.Rejected.Has(p.Split.Source, p.Split.FirstRecord+int64(record)+1):
+			case v.cfg.Rejected.Has(p.Split.Source, p.Split.FirstRecord+int64(ref.Row().Number())+1):
 				v.result.Rejected++
 				continue
 			case !v.sampled(ref.Key()):
 				v.result.NotSampled++
 				continue
 			}
-			reduced, err := r.of(number<<32|uint64(record), ref.Body())
+			reduced, err := r.of(position(number, ref.Row()), ref.Body())
 			if err != nil {
 				return err
 			}

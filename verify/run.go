@@ -28,8 +28,8 @@ type verifier struct {
 	plan     *plan.Plan
 	hasher   hasher
 	result   *Result
-	splits   []split // whose records positions name
-	stamped  bool    // a record gives its cells timestamps
+	splits   places
+	stamped  bool // a record gives its cells timestamps
 	sorted   *extsort.Sorted
 	units    atomic.Int64
 	now      time.Time
@@ -83,7 +83,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	request := *cfg.Request
 	v := &verifier{cfg: cfg, admin: admin, table: described, anyOrder: request.Order == plan.OrderNone, hasher: newHasher(), now: time.Now()}
 	// Rows are sorted anyway, so the inputs are read from front to back whatever the order of writing was.
-	request.Written, request.Order, request.Memory = true, plan.LastWins, max(cfg.Memory/2, 1)
+	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	request.Target.Create = false
 	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func (t *tally) example(kind string, key []byte, position uint64, columns []stri
 	}
 	e := Example{Kind: kind, Key: k, Columns: columns, position: position}
 	if kind != Extra {
-		e.Input = t.v.place(position)
+		e.Input = t.v.splits.place(position)
 	}
 	t.examples[kind] = append(t.examples[kind], e)
 	return &t.examples[kind][len(t.examples[kind])-1]

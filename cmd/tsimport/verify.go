@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,9 +38,18 @@ var flagsOfLoad = []string{"create", "ttl", "max-versions", "max-deviation", "re
 	"settle", "sync", "run-dir", "verify", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "status", "verbose"}
 
 func verifyFlags() []cli.Flag {
-	flags := loadFlags()
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` has loaded: its files, flags and rejects"},
+		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
+		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 1)", Value: "report"},
+		&cli.StringFlag{Name: "sample", Usage: "look at a random `SHARE` of the keys only, as 1% or 0.01, each read by itself; surplus rows are not found then"},
+	}, hidden(loadFlags(), flagsOfLoad)...)
+}
+
+// hidden leaves flags out of the help.
+func hidden(flags []cli.Flag, names []string) []cli.Flag {
 	for _, f := range flags {
-		if !slices.Contains(flagsOfLoad, f.Names()[0]) {
+		if !slices.Contains(names, f.Names()[0]) {
 			continue
 		}
 		switch f := f.(type) {
@@ -59,12 +67,7 @@ func verifyFlags() []cli.Flag {
 			f.Hidden = true
 		}
 	}
-	return append([]cli.Flag{
-		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` has loaded: its files, flags and rejects"},
-		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
-		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 1)", Value: "report"},
-		&cli.StringFlag{Name: "sample", Usage: "look at a random `SHARE` of the keys only, as 1% or 0.01, each read by itself; surplus rows are not found then"},
-	}, flags...)
+	return flags
 }
 
 // comparison is how a comparison is asked for, beside what a load is.
@@ -141,14 +144,14 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
 	progress := new(verify.Progress)
-	stop := watchComparison(c, show, progress)
+	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, o, t, run, progress)
 	stop()
 	if err != nil {
 		return noTable(err, t)
 	}
 	if c.Bool("json") {
-		err = printComparison(c, r)
+		err = printIndented(c.App.Writer, r)
 	} else {
 		err = writeComparison(c.App.Writer, r)
 	}
@@ -225,8 +228,10 @@ func contextOf(arguments []string) (*cli.Context, error) {
 	return load, err
 }
 
+const comparing = "verify: %s records read, %s rows of the table compared"
+
 // watchComparison shows how far a comparison is until the returned function is called.
-func watchComparison(c *cli.Context, show *display, p *verify.Progress) (stop func()) {
+func watchComparison(c *cli.Context, show *display, format string, p *verify.Progress) (stop func()) {
 	if c.Bool("quiet") || !show.terminal {
 		return func() {}
 	}
@@ -241,22 +246,11 @@ func watchComparison(c *cli.Context, show *display, p *verify.Progress) (stop fu
 				show.paint()
 				return
 			case <-tick.C:
-				show.paint(fmt.Sprintf("verify: %s records read, %s rows of the table compared", grouped(p.Read.Load()), grouped(p.Compared.Load())))
+				show.paint(fmt.Sprintf(format, grouped(p.Read.Load()), grouped(p.Compared.Load())))
 			}
 		}
 	}()
 	return func() { close(stopping); <-stopped }
-}
-
-func printComparison(c *cli.Context, r *verify.Result) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)
-	}
-	if err != nil {
-		return fmt.Errorf("print result: %w", err)
-	}
-	return nil
 }
 
 // writeComparison writes what was found for people.
@@ -316,7 +310,7 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 	}
 	run := &runfolder.Run{Started: report.Started, Rejected: rejected}
 	progress := new(verify.Progress)
-	stop := watchComparison(c, show, progress)
+	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, comparison{examples: 10}, t, run, progress)
 	stop()
 	switch {
