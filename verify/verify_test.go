@@ -115,18 +115,15 @@ func TestASampleReadsItsKeysAlone(t *testing.T) {
 	w.put(t, name, "surplus", cells{})
 	cfg := w.config(t, name, text.String())
 	cfg.Sample = 0.3
-	// Rows of a request that cannot be read now are asked for again.
 	w.faults.Only = func(op string) bool { return op == "BatchGetRow" || op == "GetRange" }
 	w.faults.Decide = func(r faults.Request) faults.Fault {
 		switch {
 		case r.Operation == "GetRange":
 			t.Error("a sample reads ranges")
 		case r.N%3 == 0:
-			return faults.Fault{Action: faults.RefuseRows, RowCode: func(row int) string {
-				return []string{"", "OTSServerBusy", "OTSPartitionUnavailable", ""}[row%4]
-			}}
-		case r.N%3 == 1:
 			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+		case r.N%3 == 1:
+			return faults.Fault{Action: faults.DropAfter}
 		}
 		return faults.Fault{}
 	}
