@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -15,36 +17,40 @@ const (
 	dataDir    = "data"
 )
 
-// prepareDir makes sure that dir is ours: it has the marker, or it is empty or missing and gets one.
-func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
+// prepareDir makes sure that dir is ours: it has the marker, or it is empty or missing. Then it is fresh, and create has
+// to make a store of it; so has a directory whose creation was interrupted.
+func prepareDir(fs vfs.FS, dir string, readOnly bool) (fresh bool, err error) {
 	names, err := fs.List(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && readOnly:
-		return fmt.Errorf("open store %s: no such directory", dir)
+		return false, fmt.Errorf("open store %s: no such directory", dir)
 	case errors.Is(err, os.ErrNotExist):
 		if err := makeDir(fs, dir); err != nil {
-			return fmt.Errorf("create store %s: %w", dir, err)
+			return false, fmt.Errorf("create store %s: %w", dir, err)
 		}
 	case err != nil:
-		return fmt.Errorf("open store %s: %w", dir, err)
+		return false, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	foreign := false
+	err = nil
+	begun := slices.Contains(names, markerName+".tmp")
 	for _, n := range names {
 		if n == markerName {
-			return checkMarker(fs, dir)
+			return false, checkMarker(fs, dir)
 		}
-		foreign = foreign || n != markerName+".tmp" // left by a process that was killed while it created the store
+		if n != markerName+".tmp" && !(n == dataDir && begun) {
+			err = fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
+		}
 	}
-	if foreign {
-		return fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
+	if err == nil && readOnly {
+		err = fmt.Errorf("open store %s: the directory holds no tsimport store", dir)
 	}
-	if readOnly {
-		return fmt.Errorf("open store %s: the directory holds no tsimport store", dir)
+	if err != nil {
+		return false, err
 	}
-	if err := createMarker(fs, dir); err != nil {
-		return fmt.Errorf("create store %s: %w", dir, err)
+	if err := beginStore(fs, dir); err != nil {
+		return false, fmt.Errorf("create store %s: %w", dir, err)
 	}
-	return nil
+	return true, nil
 }
 
 func checkMarker(fs vfs.FS, dir string) error {
@@ -60,8 +66,8 @@ func checkMarker(fs vfs.FS, dir string) error {
 	if string(text) != markerText {
 		return fmt.Errorf("open store %s: %s is not of a format this version knows", dir, markerName)
 	}
-	if err := makeDir(fs, fs.PathJoin(dir, dataDir)); err != nil {
-		return fmt.Errorf("open store %s: %w", dir, err)
+	if _, err := fs.Stat(fs.PathJoin(dir, dataDir)); err != nil {
+		return fmt.Errorf("open store %s: the store's data is gone: %w", dir, err)
 	}
 	return nil
 }
@@ -93,10 +99,9 @@ func syncDir(fs vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-// createMarker writes the marker whole or not at all: a kill leaves an empty directory or a store.
-func createMarker(fs vfs.FS, dir string) error {
-	tmp := fs.PathJoin(dir, markerName+".tmp")
-	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
+// beginStore writes the marker under another name, which says that a store is being created here.
+func beginStore(fs vfs.FS, dir string) error {
+	f, err := fs.Create(fs.PathJoin(dir, markerName+".tmp"), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -107,16 +112,38 @@ func createMarker(fs vfs.FS, dir string) error {
 	if e := f.Close(); err == nil {
 		err = e
 	}
+	if err == nil {
+		err = syncDir(fs, dir)
+	}
 	if err != nil {
 		return err
 	}
-	if err := fs.Rename(tmp, fs.PathJoin(dir, markerName)); err != nil {
-		return err
-	}
-	if err := syncDir(fs, dir); err != nil {
-		return err
-	}
 	return makeDir(fs, fs.PathJoin(dir, dataDir))
+}
+
+// create makes Pebble's files and then gives the directory its marker: what has the marker has data, so that data that
+// is missing later is a loss and not a store that was never used. The caller holds the lock, and opens the store anew:
+// the first log of Pebble's life is of an old format, in which damage in its middle passes for its end.
+func (s *Store) create(fs vfs.FS, dir string, po *pebble.Options) error {
+	marker := fs.PathJoin(dir, markerName)
+	if _, err := fs.Stat(marker); err == nil {
+		return nil // another process was faster
+	}
+	db, err := pebble.Open(fs.PathJoin(dir, dataDir), po)
+	if err != nil {
+		return err
+	}
+	err = db.Close()
+	if err == nil {
+		err = s.health.cause()
+	}
+	if err == nil {
+		err = fs.Rename(marker+".tmp", marker)
+	}
+	if err == nil {
+		err = syncDir(fs, dir)
+	}
+	return err
 }
 
 func lockError(dir string, err error) error {
