@@ -15,6 +15,9 @@ const (
 	markerName = "TSIMPORT-STORE"
 	markerText = "tsimport store, format 1\n"
 	dataDir    = "data"
+
+	begunName = markerName + ".tmp" // a store is being created here
+	unnamed   = markerName + ".new" // the marker in the making; only the owner of the lock writes it
 )
 
 // prepareDir makes sure that dir is ours: it has the marker, or it is empty or missing. Then it is fresh, and create has
@@ -32,13 +35,18 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) (fresh bool, err error) {
 		return false, fmt.Errorf("open store %s: %w", dir, err)
 	}
 	err = nil
-	begun := slices.Contains(names, markerName+".tmp")
+	begun := slices.Contains(names, begunName)
 	for _, n := range names {
 		if n == markerName {
 			return false, checkMarker(fs, dir)
 		}
-		if n != markerName+".tmp" && !(n == dataDir && begun) {
+		if n != begunName && !(begun && (n == dataDir || n == unnamed)) {
 			err = fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
+		}
+	}
+	if err != nil { // or another process has just finished creating it, while the names were read
+		if _, e := fs.Stat(fs.PathJoin(dir, markerName)); e == nil {
+			return false, checkMarker(fs, dir)
 		}
 	}
 	if err == nil && readOnly {
@@ -99,23 +107,12 @@ func syncDir(fs vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-// beginStore writes the marker under another name, which says that a store is being created here.
+// beginStore leaves a note that a store is being created here, and makes the directory that has the lock.
 func beginStore(fs vfs.FS, dir string) error {
-	f, err := fs.Create(fs.PathJoin(dir, markerName+".tmp"), vfs.WriteCategoryUnspecified)
-	if err != nil {
+	if err := writeFile(fs, fs.PathJoin(dir, begunName), ""); err != nil {
 		return err
 	}
-	_, err = f.Write([]byte(markerText))
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = syncDir(fs, dir)
-	}
-	if err != nil {
+	if err := syncDir(fs, dir); err != nil {
 		return err
 	}
 	return makeDir(fs, fs.PathJoin(dir, dataDir))
@@ -133,15 +130,36 @@ func (s *Store) create(fs vfs.FS, dir string, po *pebble.Options) error {
 	if err != nil {
 		return err
 	}
-	err = db.Close()
-	if err == nil {
-		err = s.health.cause()
+	if err := db.Close(); err != nil {
+		return err
 	}
-	if err == nil {
-		err = fs.Rename(marker+".tmp", marker)
+	if err := s.health.cause(); err != nil {
+		return err
 	}
+	if err := writeFile(fs, fs.PathJoin(dir, unnamed), markerText); err != nil {
+		return err
+	}
+	if err := fs.Rename(fs.PathJoin(dir, unnamed), marker); err != nil {
+		return err
+	}
+	if err := syncDir(fs, dir); err != nil {
+		return err
+	}
+	fs.Remove(fs.PathJoin(dir, begunName)) // beside the marker it says nothing
+	return nil
+}
+
+func writeFile(fs vfs.FS, name, text string) error {
+	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write([]byte(text))
 	if err == nil {
-		err = syncDir(fs, dir)
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
 	}
 	return err
 }

@@ -123,6 +123,38 @@ func TestAnInterruptedCreationIsTakenUp(t *testing.T) {
 	}
 }
 
+// TestOneOfManyCreatesAStore opens an empty directory many times at once: one gets it, the others hear that it is in use.
+func TestOneOfManyCreatesAStore(t *testing.T) {
+	for range 5 {
+		dir := filepath.Join(t.TempDir(), "store")
+		var all sync.WaitGroup
+		stores := make([]*Store, 8)
+		for i := range stores {
+			all.Go(func() {
+				s, err := Open(dir, Options{})
+				if err != nil && !strings.Contains(err.Error(), "in use") {
+					t.Error(err)
+				}
+				stores[i] = s
+			})
+		}
+		all.Wait()
+		open := 0
+		for _, s := range stores {
+			if s != nil {
+				open++
+				s.Close()
+			}
+		}
+		if open != 1 {
+			t.Errorf("%d are open", open)
+		}
+		if names, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(names) > 0 {
+			t.Error(names)
+		}
+	}
+}
+
 func TestAStoreWithoutItsDataDoesNotOpen(t *testing.T) {
 	for name, lose := range map[string]string{"the directory": dataDir, "its table of contents": dataDir + "/*MANIFEST*"} {
 		t.Run(name, func(t *testing.T) {
