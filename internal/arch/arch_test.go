@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"engine/store":  {"engine/wire"},
 	"engine/faults": {"engine/wire"},
 	"engine/sim":    {},
+	"engine/model":  {},
 	"engine/wire":   {},
 
 	"internal/arch": {},
@@ -72,6 +73,7 @@ var testArrows = map[string][]string{
 	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
 
 	"bench/spread": {"engine/server"},
+	"engine/model": {"engine/server"},
 
 	"partitioner": {"shuffle"},
 }

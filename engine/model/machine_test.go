@@ -1,0 +1,436 @@
+package model
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+// machine does the same to the engine and to the model.
+type machine struct {
+	engine *engine
+	model  *Model
+	clock  *clock
+	names  []string // of the tables there are, and one that is not
+}
+
+// checks is how many sequences a test runs, unless the flag -rapid.checks says.
+func checks(t *testing.T, n int) {
+	t.Helper()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if given {
+		return
+	}
+	set := func(n string) {
+		if err := flag.Lookup("rapid.checks").Value.Set(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := flag.Lookup("rapid.checks").Value.String()
+	set(strconv.Itoa(n))
+	t.Cleanup(func() { set(before) })
+}
+
+func TestTheEngineAnswersAsTheModel(t *testing.T) {
+	checks(t, 60)
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMachine(rt, "")
+		defer m.engine.close(rt)
+		rt.Repeat(m.actions())
+	})
+}
+
+func TestTheEngineAnswersAsTheModelAcrossRestarts(t *testing.T) {
+	checks(t, 6)
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		m := newMachine(rt, dir)
+		defer func() { m.engine.close(rt) }()
+		actions := m.actions()
+		actions["restart"] = func(rt *rapid.T) {
+			m.engine.close(rt)
+			m.engine.open(rt)
+		}
+		rt.Repeat(actions)
+	})
+}
+
+func newMachine(rt *rapid.T, dir string) *machine {
+	clock := newClock()
+	m := &machine{engine: &engine{dir: dir, clock: clock}, model: New(), clock: clock, names: []string{"missing"}}
+	m.engine.open(rt)
+	for i := range rapid.IntRange(1, 2).Draw(rt, "tables") {
+		name := fmt.Sprintf("t%d", i)
+		m.names = append(m.names, name)
+		m.create(rt, name)
+	}
+	return m
+}
+
+func (m *machine) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"write":      m.write,
+		"write more": m.write,
+		"batch":      m.batch,
+		"batch more": m.batch,
+		"get":        m.get,
+		"get batch":  m.getBatch,
+		"range":      m.getRange,
+		"range more": m.getRange,
+		"paging":     m.page,
+		"table":      m.table,
+		"time":       m.time,
+	}
+}
+
+func (m *machine) now() int64 { return m.clock.millis.Load() }
+
+// same fails the test when the engine's answer is not the model's. A refusal without a message is any message.
+func same(rt *rapid.T, what string, got, want any) {
+	anyMessage := cmp.Comparer(func(a, b *Refusal) bool {
+		if a == nil || b == nil {
+			return a == b
+		}
+		return a.Status == b.Status && a.Code == b.Code && (a.Message == b.Message || a.Message == "" || b.Message == "")
+	})
+	if d := cmp.Diff(want, got, anyMessage, cmpopts.EquateEmpty()); d != "" {
+		rt.Fatalf("%s (-model +engine)\n%s", what, d)
+	}
+}
+
+func (m *machine) create(rt *rapid.T, name string) {
+	types := rapid.SliceOfN(rapid.SampledFrom([]Type{Integer, String, Binary}), 1, 4).Draw(rt, "key types")
+	key := make([]KeyColumn, len(types))
+	for i, typ := range types {
+		key[i] = KeyColumn{fmt.Sprintf("k%d", i), typ}
+	}
+	o := drawOptions(rt)
+	same(rt, "CreateTable", m.engine.createTable(name, key, o), m.model.CreateTable(name, key, o))
+}
+
+func drawOptions(rt *rapid.T) Options {
+	return Options{
+		TTL:         rapid.SampledFrom([]int{-1, -1, 5, 60}).Draw(rt, "TTL"),
+		MaxVersions: rapid.IntRange(1, 3).Draw(rt, "max versions"),
+		Deviation:   rapid.SampledFrom([]int64{1, 10, 86400, 1e10}).Draw(rt, "deviation"),
+	}
+}
+
+// table is what happens to tables.
+func (m *machine) table(rt *rapid.T) {
+	name := rapid.SampledFrom(m.names).Draw(rt, "table")
+	switch rapid.SampledFrom([]string{"update", "update", "describe", "list", "delete", "create"}).Draw(rt, "operation") {
+	case "update":
+		m.update(rt, name)
+	case "list":
+		r, err := m.engine.ListTable()
+		if err != nil {
+			rt.Fatal(err)
+		}
+		same(rt, "ListTable", r.TableNames, m.model.TableNames())
+	case "delete":
+		same(rt, "DeleteTable", m.engine.deleteTable(name), m.model.DeleteTable(name))
+	case "create":
+		if name != "missing" {
+			m.create(rt, name)
+		}
+	case "describe":
+		got, r := m.engine.describe(name)
+		if t := m.model.Tables[name]; t != nil {
+			same(rt, "DescribeTable", got, description{t.Key, t.Options})
+		} else {
+			same(rt, "DescribeTable", r, noTable())
+		}
+	}
+}
+
+func (m *machine) update(rt *rapid.T, name string) {
+	o := drawOptions(rt)
+	got, r := m.engine.updateTable(name, o)
+	same(rt, "UpdateTable", r, m.model.UpdateTable(name, o))
+	if r != nil {
+		return
+	}
+	same(rt, "UpdateTable", got, o)
+	t := m.model.Tables[name]
+	all, r := m.engine.getRange(name, bound(t, Min), bound(t, Max), false, 0, &Selection{MaxVersions: 1000})
+	if r != nil {
+		rt.Fatal(r)
+	}
+	if err := m.model.Resync(name, all.Rows, m.now()); err != nil {
+		rt.Fatal(err)
+	}
+}
+
+func bound(t *Table, i Infinity) (k Key) {
+	for _, c := range t.Key {
+		k = append(k, KeyCell{c.Name, i})
+	}
+	return k
+}
+
+func (m *machine) time(rt *rapid.T) {
+	m.clock.millis.Add(rapid.SampledFrom([]int64{1, 1, 999, 1000, 5000, 61_000}).Draw(rt, "milliseconds"))
+}
+
+// Few values each, so that rows, columns and versions meet.
+var (
+	integers = []any{int64(0), int64(1), int64(-1), int64(math.MaxInt64), int64(math.MinInt64)}
+	texts    = []any{"", "a", "a\x00", "b", "ü"}
+	binaries = []any{[]byte{}, []byte{0}, []byte{0, 1}, []byte{255}}
+	columns  = []string{"a", "b", "c", "ü"}
+	values   = []any{int64(1), int64(2), int64(math.MaxInt64), 0.5, -1.5, true, false, "x", "y", "", []byte("x"), strings.Repeat("x", 4097)}
+)
+
+func drawValue(rt *rapid.T, typ Type) any {
+	return rapid.SampledFrom(map[Type][]any{Integer: integers, String: texts, Binary: binaries}[typ]).Draw(rt, "key value")
+}
+
+// drawKey is a key of the table, seldom one that does not fit.
+func (m *machine) drawKey(rt *rapid.T, name string) (k Key) {
+	t := m.model.Tables[name]
+	if t == nil {
+		return Key{{"k0", "x"}}
+	}
+	for _, c := range t.Key {
+		k = append(k, KeyCell{c.Name, drawValue(rt, c.Type)})
+	}
+	switch rapid.IntRange(0, 40).Draw(rt, "fault of the key") {
+	case 38:
+		k[len(k)-1].Name = "other"
+	case 39:
+		k[0].Value = drawValue(rt, t.Key[0].Type%3+1)
+	case 40:
+		if k = k[:len(k)-1]; len(k) == 0 {
+			k = Key{{"k0", "x"}, {"k1", "y"}}
+		}
+	}
+	return k
+}
+
+// drawStamp is a time near the clock, seldom beyond the deviation; 0 is none.
+func (m *machine) drawStamp(rt *rapid.T) int64 {
+	off := rapid.SampledFrom([]int64{0, 0, -1, 1, -999, 999, -1000, 1000, -1500, -5000, -6000, -60_000, 9000, -86_400_000}).Draw(rt, "stamp")
+	return m.now() + off
+}
+
+func (m *machine) drawOps(rt *rapid.T, kind RowKind) []Op {
+	return rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) Op {
+		op := Op{Name: rapid.SampledFrom(columns).Draw(rt, "column")}
+		if kind == UpdateRow {
+			op.Kind = rapid.SampledFrom([]OpKind{Put, Put, DeleteColumn, DeleteVersion, Increment}).Draw(rt, "operation")
+		}
+		switch op.Kind {
+		case Put:
+			op.Value = rapid.SampledFrom(values).Draw(rt, "value")
+			if rapid.IntRange(0, 2).Draw(rt, "stamped") == 0 {
+				op.Timestamp = m.drawStamp(rt)
+			}
+		case DeleteVersion:
+			op.Timestamp = m.drawStamp(rt)
+		case Increment:
+			op.Value = rapid.SampledFrom([]int64{1, -1, math.MaxInt64, math.MinInt64}).Draw(rt, "delta")
+		}
+		return op
+	}), 0, 5).Draw(rt, "columns")
+}
+
+func (m *machine) drawChange(rt *rapid.T) Change {
+	c := Change{
+		Table:  rapid.SampledFrom(append(m.names[1:], m.names...)).Draw(rt, "table"),
+		Kind:   rapid.SampledFrom([]RowKind{PutRow, PutRow, UpdateRow, UpdateRow, UpdateRow, DeleteRow}).Draw(rt, "kind"),
+		Expect: rapid.SampledFrom([]Existence{Ignore, Ignore, Ignore, Ignore, Exist, NotExist}).Draw(rt, "expects"),
+	}
+	c.Key = m.drawKey(rt, c.Table)
+	if c.Kind == DeleteRow {
+		return c
+	}
+	c.Ops = m.drawOps(rt, c.Kind)
+	if c.Kind == UpdateRow && len(c.Ops) == 0 && rapid.IntRange(0, 9).Draw(rt, "no cells") > 0 {
+		c.Ops = []Op{{Kind: Increment, Name: "n", Value: int64(1)}}
+	}
+	if c.Kind == PutRow {
+		c.ReturnKey = rapid.Bool().Draw(rt, "return key")
+	} else if c.increments() && rapid.Bool().Draw(rt, "return increments") {
+		c.ReturnColumns = []string{}
+		for _, op := range c.Ops {
+			if op.Kind == Increment && !slices.Contains(c.ReturnColumns, op.Name) && rapid.Bool().Draw(rt, "return column") {
+				c.ReturnColumns = append(c.ReturnColumns, op.Name)
+			}
+		}
+	}
+	return c
+}
+
+func (m *machine) write(rt *rapid.T) {
+	c := m.drawChange(rt)
+	want := m.model.WriteRow(c, m.now())
+	if c.ReturnColumns != nil && want.Row != nil {
+		if want.Row.Key = nil; len(want.Row.Cells) == 0 { // the SDK drops the key
+			want.Row = nil
+		}
+	}
+	same(rt, "a row", m.engine.writeRow(&c), want)
+}
+
+func (m *machine) batch(rt *rapid.T) {
+	changes := rapid.SliceOfN(rapid.Custom(m.drawChange), 1, 12).Draw(rt, "changes")
+	if rapid.IntRange(0, 2).Draw(rt, "blind") > 0 { // what may be repeated
+		for i := range changes {
+			c := &changes[i]
+			c.Expect = Ignore
+			c.Ops = slices.DeleteFunc(c.Ops, func(op Op) bool { return op.Kind == Increment })
+			c.ReturnColumns = nil
+			if c.Kind == UpdateRow && len(c.Ops) == 0 {
+				c.Kind = PutRow
+			}
+		}
+	}
+	changes = oneMisshapen(rt, changes)
+	want, wantRefusal := m.model.WriteBatch(changes, false, m.now())
+	got, gotRefusal := m.engine.writeBatch(changes, false)
+	same(rt, "the batch", gotRefusal, wantRefusal)
+	for i := range want {
+		perRow(&want[i])
+		if c := &changes[i]; c.ReturnColumns != nil && want[i].Row != nil {
+			if want[i].Row.Key = nil; len(want[i].Row.Cells) == 0 { // the SDK drops the key
+				want[i].Row = nil
+			}
+		}
+	}
+	same(rt, "rows of a batch", got, want)
+}
+
+// oneMisshapen leaves at most one row that fails the whole request: of several, the SDK's order of tables, which is
+// random, decides which is named.
+func oneMisshapen(rt *rapid.T, changes []Change) []Change {
+	left := rapid.IntRange(0, 9).Draw(rt, "misshapen") / 9
+	return slices.DeleteFunc(changes, func(c Change) bool {
+		if checkShape(&c, true) == nil {
+			return false
+		}
+		left--
+		return left < 0 && len(changes) > 1
+	})
+}
+
+// perRow takes away what an answer to one row of a batch does not have.
+func perRow(o *Outcome) {
+	if o.Refusal != nil {
+		r := *o.Refusal
+		r.Status = 0
+		o.Refusal = &r
+	}
+}
+
+func (m *machine) drawSelection(rt *rapid.T) *Selection {
+	s := &Selection{}
+	switch rapid.IntRange(0, 5).Draw(rt, "versions") {
+	case 0:
+		s.At = m.drawStamp(rt)
+	case 1:
+		s.From = m.drawStamp(rt)
+		s.To = s.From + rapid.Int64Range(1, 5000).Draw(rt, "length")
+		s.MaxVersions = rapid.IntRange(0, 2).Draw(rt, "max versions")
+	default:
+		s.MaxVersions = rapid.IntRange(1, 4).Draw(rt, "max versions")
+	}
+	if rapid.IntRange(0, 2).Draw(rt, "some columns") == 0 {
+		s.Columns = rapid.SliceOfN(rapid.SampledFrom(append([]string{"k0", "none"}, columns...)), 1, 3).Draw(rt, "columns")
+	}
+	if rapid.IntRange(0, 3).Draw(rt, "column range") == 0 {
+		s.Start = rapid.SampledFrom([]string{"", "a", "aa", "b", "z"}).Draw(rt, "from column")
+		s.End = rapid.SampledFrom([]string{"", "aa", "b", "d"}).Draw(rt, "to column")
+	}
+	return s
+}
+
+func (m *machine) get(rt *rapid.T) {
+	name := rapid.SampledFrom(m.names).Draw(rt, "table")
+	key, s := m.drawKey(rt, name), m.drawSelection(rt)
+	same(rt, "GetRow", m.engine.getRow(name, key, s), m.model.GetRow(name, key, s, m.now()))
+}
+
+func (m *machine) getBatch(rt *rapid.T) {
+	n := rapid.IntRange(1, 6).Draw(rt, "keys")
+	s := m.drawSelection(rt)
+	var tables []string
+	var keys []Key
+	var want []Outcome
+	for range n {
+		name := rapid.SampledFrom(m.names).Draw(rt, "table")
+		key := m.drawKey(rt, name)
+		o := m.model.GetRow(name, key, s, m.now())
+		perRow(&o)
+		tables, keys, want = append(tables, name), append(keys, key), append(want, o)
+	}
+	got, r := m.engine.getBatch(tables, keys, s)
+	if r != nil {
+		rt.Fatal(r)
+	}
+	same(rt, "BatchGetRow", got, want)
+}
+
+// drawBound is a key with infinities in some places.
+func (m *machine) drawBound(rt *rapid.T, name string) Key {
+	k := m.drawKey(rt, name)
+	for i := range k {
+		if x := rapid.IntRange(-2, 2).Draw(rt, "infinity"); x == -1 || x == 1 {
+			k[i].Value = Infinity(x)
+		}
+	}
+	return k
+}
+
+func (m *machine) getRange(rt *rapid.T) {
+	name := rapid.SampledFrom(m.names).Draw(rt, "table")
+	start, end := m.drawBound(rt, name), m.drawBound(rt, name)
+	backward := rapid.Bool().Draw(rt, "backward")
+	limit := rapid.IntRange(0, 4).Draw(rt, "limit")
+	s := m.drawSelection(rt)
+	want, wantRefusal := m.model.GetRange(name, start, end, backward, limit, s, m.now())
+	got, gotRefusal := m.engine.getRange(name, start, end, backward, limit, s)
+	same(rt, "the range", gotRefusal, wantRefusal)
+	same(rt, "GetRange", got, want)
+}
+
+// page reads a whole table page by page.
+func (m *machine) page(rt *rapid.T) {
+	name := rapid.SampledFrom(m.names[1:]).Draw(rt, "table")
+	t := m.model.Tables[name]
+	if t == nil {
+		rt.Skip("there is no table")
+	}
+	backward := rapid.Bool().Draw(rt, "backward")
+	limit := rapid.IntRange(0, 3).Draw(rt, "limit")
+	s := m.drawSelection(rt)
+	start, end := bound(t, Min), bound(t, Max)
+	if backward {
+		start, end = end, start
+	}
+	for start != nil {
+		want, r := m.model.GetRange(name, start, end, backward, limit, s, m.now())
+		if r != nil {
+			rt.Fatal(r)
+		}
+		got, r := m.engine.getRange(name, start, end, backward, limit, s)
+		if r != nil {
+			rt.Fatal(r)
+		}
+		same(rt, "a page", got, want)
+		start = want.Next
+	}
+}
