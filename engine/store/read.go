@@ -40,7 +40,7 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection) (o wire.Outc
 }
 
 func readError(err error) *wire.Error {
-	return wire.Failf(wire.CodeInternalServerError, "Read: %v.", err)
+	return wire.Failf(wire.CodeInternalServerError, "Read: %v.", oneLine(err))
 }
 
 // reader turns stored rows into the cells a selection wants.
