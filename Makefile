@@ -44,7 +44,7 @@ metamorphic:
 model:
 	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
 	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
-	$(GO) test -race ./engine/model -run 'Concurrent|Linear' -histories 3000 -timeout 30m
+	$(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
 
 # kill -9, losses of power, damaged files.
 crash:
