@@ -32,7 +32,7 @@ race:
 # Longer runs, not part of check.
 
 fuzz:
-	@set -e; for p in plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/server; do \
+	@set -e; for p in plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 

@@ -28,6 +28,7 @@ func header(name, value string) func(http.Header) {
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func TestOnlyAProvenRequestIsServed(t *testing.T) {
+	spec(t, "1.1.1", "1.1.3", "1.2.3", "1.3.1", "1.3.2", "1.3.3", "1.4.1", "1.4.2", "1.4.3", "1.5.2", "1.5.3", "1.5.4", "1.7.1", "1.7.2", "1.10.1")
 	t.Parallel()
 	s := openService(t)
 	now := time.Now()
@@ -77,6 +78,7 @@ func TestOnlyAProvenRequestIsServed(t *testing.T) {
 }
 
 func TestTheSDKIsToldOfWrongCredentials(t *testing.T) {
+	spec(t, "1.1.5", "1.5.2", "1.5.3", "1.5.4")
 	t.Parallel()
 	s := openService(t)
 	for name, v := range map[string]struct {
@@ -95,6 +97,7 @@ func TestTheSDKIsToldOfWrongCredentials(t *testing.T) {
 }
 
 func TestSignatureV4OfTheSDKIsAccepted(t *testing.T) {
+	spec(t, "1.6.1")
 	t.Parallel()
 	s := openService(t)
 	if s.real {
@@ -119,6 +122,7 @@ func TestSignatureV4OfTheSDKIsAccepted(t *testing.T) {
 }
 
 func TestBodiesMayBeCompressed(t *testing.T) {
+	spec(t, "1.8.1", "1.8.2")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

@@ -8,6 +8,7 @@ import (
 )
 
 func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
+	spec(t, "3.10.1", "3.10.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -36,6 +37,7 @@ func TestABatchAnswersEachRowInRequestOrder(t *testing.T) {
 }
 
 func TestABatchSucceedsAsARequestEvenIfEveryRowFails(t *testing.T) {
+	spec(t, "3.10.1")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -50,6 +52,7 @@ func TestABatchSucceedsAsARequestEvenIfEveryRowFails(t *testing.T) {
 }
 
 func TestABatchMayNameSeveralTables(t *testing.T) {
+	spec(t, "3.6.3", "3.10.1")
 	t.Parallel()
 	s := openService(t)
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
@@ -77,6 +80,7 @@ func TestABatchMayNameSeveralTables(t *testing.T) {
 }
 
 func TestRepeatedRowsOfABatch(t *testing.T) {
+	spec(t, "3.10.4")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -147,6 +151,7 @@ func TestRepeatedRowsOfABatch(t *testing.T) {
 }
 
 func TestABatchThatIsMalformedIsRefusedAsAWhole(t *testing.T) {
+	spec(t, "3.10.2", "1.10.3", "2.3.4")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -194,6 +199,7 @@ func (tb *table) batchGet(t *testing.T, q *tablestore.MultiRowQueryCriteria) (ro
 }
 
 func TestBatchGetRowAnswersKeyByKey(t *testing.T) {
+	spec(t, "3.11.1", "3.11.3", "3.11.6")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

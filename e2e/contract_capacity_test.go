@@ -16,6 +16,7 @@ func unitsOf(u *tablestore.ConsumedCapacityUnit) units { return units{u.Read, u.
 const keyBytes = 3 + 1 + 3 + 8
 
 func TestWritesConsumeFourKilobytesAUnit(t *testing.T) {
+	spec(t, "4.1.1", "4.1.2", "4.1.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 5})
@@ -76,6 +77,7 @@ func TestWritesConsumeFourKilobytesAUnit(t *testing.T) {
 }
 
 func TestALongKeyConsumesMoreThanOneUnit(t *testing.T) {
+	spec(t, "4.1.2", "4.1.3")
 	t.Parallel()
 	s := openService(t)
 	const str = tablestore.PrimaryKeyType_STRING
@@ -105,6 +107,7 @@ func TestALongKeyConsumesMoreThanOneUnit(t *testing.T) {
 }
 
 func TestReadsConsumeWhatTheyAnswer(t *testing.T) {
+	spec(t, "4.1.4", "4.1.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 2})
@@ -153,6 +156,7 @@ func TestReadsConsumeWhatTheyAnswer(t *testing.T) {
 }
 
 func TestARangeConsumesWhatItScansInOneSum(t *testing.T) {
+	spec(t, "4.1.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

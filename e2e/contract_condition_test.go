@@ -7,6 +7,7 @@ import (
 )
 
 func TestExistenceConditionsDecideWhetherAWriteApplies(t *testing.T) {
+	spec(t, "3.9.1")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -62,6 +63,7 @@ func TestExistenceConditionsDecideWhetherAWriteApplies(t *testing.T) {
 }
 
 func TestARowWithoutColumnsExists(t *testing.T) {
+	spec(t, "3.8.1", "3.8.4", "3.9.1")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -77,6 +79,7 @@ func TestARowWithoutColumnsExists(t *testing.T) {
 }
 
 func TestOfManyThatExpectNoRowOneSucceeds(t *testing.T) {
+	spec(t, "3.9.2")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -97,6 +100,7 @@ func TestOfManyThatExpectNoRowOneSucceeds(t *testing.T) {
 }
 
 func TestConcurrentIncrementsAreAllCounted(t *testing.T) {
+	spec(t, "3.9.2")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

@@ -37,6 +37,7 @@ func (r *restartable) start(t *testing.T) {
 }
 
 func TestDataSurvivesARestart(t *testing.T) {
+	spec(t, "3.8.9")
 	t.Parallel()
 	for name, end := range map[string]func(*served, testing.TB){"by SIGTERM": (*served).stop, "by SIGKILL": (*served).kill} {
 		t.Run(name, func(t *testing.T) {
@@ -76,6 +77,7 @@ func TestDataSurvivesARestart(t *testing.T) {
 
 // TestWhatWasAcknowledgedSurvives ends the server in the middle of writes by several clients.
 func TestWhatWasAcknowledgedSurvives(t *testing.T) {
+	spec(t, "3.8.9")
 	t.Parallel()
 	for name, end := range map[string]func(*served, testing.TB){"SIGTERM": (*served).stop, "SIGKILL": (*served).kill} {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +123,7 @@ func TestWhatWasAcknowledgedSurvives(t *testing.T) {
 }
 
 func TestAStoreHasOneServer(t *testing.T) {
+	spec(t, "1.1.6")
 	t.Parallel()
 	r := openStore(t)
 	tb := r.newTable(t, tableOptions{})
@@ -133,6 +136,7 @@ func TestAStoreHasOneServer(t *testing.T) {
 }
 
 func TestServeRefusesWhatItCannotServe(t *testing.T) {
+	spec(t, "1.1.6")
 	t.Parallel()
 	s := startServe(t, "--quiet")
 	foreign := t.TempDir()

@@ -9,6 +9,7 @@ import (
 )
 
 func TestKeysMustFitTheSchema(t *testing.T) {
+	spec(t, "3.1.1", "3.1.4", "3.1.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -69,6 +70,7 @@ func (tb *table) checkInBatches(t *testing.T, bad *tablestore.PrimaryKey, want r
 }
 
 func TestInfinitiesBelongToRanges(t *testing.T) {
+	spec(t, "3.1.6")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -109,6 +111,7 @@ func (tb *table) rowErrors(k *tablestore.PrimaryKey, now time.Time) map[string]r
 }
 
 func TestARowThatCannotBeWrittenIsRefused(t *testing.T) {
+	spec(t, "3.3.2", "3.3.6", "3.7.1", "3.10.2", "3.10.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -138,6 +141,7 @@ func rawPut(table string, row []byte, expect int64) message {
 }
 
 func TestMalformedRowsAreRefused(t *testing.T) {
+	spec(t, "1.7.2", "1.10.1", "1.10.3", "2.1.1", "2.2.2", "2.3.2", "2.3.4", "2.3.5", "3.8.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

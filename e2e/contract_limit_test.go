@@ -10,6 +10,7 @@ import (
 )
 
 func TestABatchHoldsAtMost200Rows(t *testing.T) {
+	spec(t, "3.5.1")
 	t.Parallel()
 	s := openService(t)
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
@@ -45,6 +46,7 @@ func TestABatchHoldsAtMost200Rows(t *testing.T) {
 }
 
 func TestABatchReadsAtMost100Rows(t *testing.T) {
+	spec(t, "3.5.2")
 	t.Parallel()
 	s := openService(t)
 	one, two := s.newTable(t, tableOptions{}), s.newTable(t, tableOptions{})
@@ -73,6 +75,7 @@ func TestABatchReadsAtMost100Rows(t *testing.T) {
 
 // What the 4 MB count: names and values, and 8 bytes for each timestamp that is given.
 func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
+	spec(t, "3.5.3", "6.1.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -123,6 +126,7 @@ func TestAWriteHoldsAtMost4MBOfData(t *testing.T) {
 }
 
 func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
+	spec(t, "3.3.4", "3.10.2", "6.1.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 2000})
@@ -177,6 +181,7 @@ func TestARowHoldsAtMost1024CellsInOneWrite(t *testing.T) {
 }
 
 func TestValuesHaveTheirLimits(t *testing.T) {
+	spec(t, "3.1.2", "3.3.3", "3.4.2", "3.10.2")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -228,6 +233,7 @@ func TestValuesHaveTheirLimits(t *testing.T) {
 }
 
 func TestKeyColumnsMayHaveNamesOf255Bytes(t *testing.T) {
+	spec(t, "3.4.2")
 	t.Parallel()
 	s := openService(t)
 	name := newTableName()
@@ -239,6 +245,7 @@ func TestKeyColumnsMayHaveNamesOf255Bytes(t *testing.T) {
 }
 
 func TestABodyHoldsAtMost5MB(t *testing.T) {
+	spec(t, "1.1.4")
 	t.Parallel()
 	s := openService(t)
 	tooLarge := refusal{413, "OTSRequestBodyTooLarge", "The size of POST data is too large."}

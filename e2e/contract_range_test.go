@@ -10,6 +10,7 @@ import (
 )
 
 func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
+	spec(t, "3.1.3", "3.11.7", "3.11.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -58,6 +59,7 @@ func TestRangesAreInKeyOrderInBothDirections(t *testing.T) {
 }
 
 func TestBinaryKeysAreOrderedByUnsignedBytes(t *testing.T) {
+	spec(t, "3.1.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_BINARY}})
@@ -76,6 +78,7 @@ func TestBinaryKeysAreOrderedByUnsignedBytes(t *testing.T) {
 }
 
 func TestARangePageEndsAt5000Rows(t *testing.T) {
+	spec(t, "3.11.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{tablestore.PrimaryKeyType_INTEGER}})
@@ -121,6 +124,7 @@ func TestARangePageEndsAt5000Rows(t *testing.T) {
 }
 
 func TestARangePageEndsAt4MB(t *testing.T) {
+	spec(t, "3.11.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -139,6 +143,7 @@ func TestARangePageEndsAt4MB(t *testing.T) {
 }
 
 func TestRangesThatAreNoneAreRefused(t *testing.T) {
+	spec(t, "3.11.7", "3.11.8", "3.1.4")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

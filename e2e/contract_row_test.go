@@ -9,6 +9,7 @@ import (
 )
 
 func TestValuesComeBackAsTheyWerePut(t *testing.T) {
+	spec(t, "3.3.1")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -36,6 +37,7 @@ func TestValuesComeBackAsTheyWerePut(t *testing.T) {
 }
 
 func TestKeysComeBackAsTheyWerePut(t *testing.T) {
+	spec(t, "3.1.1")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{keys: []tablestore.PrimaryKeyType{
@@ -55,6 +57,7 @@ func TestKeysComeBackAsTheyWerePut(t *testing.T) {
 }
 
 func TestColumnNamesMayBeAnyText(t *testing.T) {
+	spec(t, "3.4.2", "3.3.7", "2.3.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -86,6 +89,7 @@ func TestColumnNamesMayBeAnyText(t *testing.T) {
 }
 
 func TestARowIsPutUpdatedAndDeleted(t *testing.T) {
+	spec(t, "3.8.1", "3.8.2", "3.8.3", "3.8.4", "3.8.5", "3.8.6", "3.8.7")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -156,6 +160,7 @@ func (tb *table) checkInBatch(t *testing.T, change tablestore.RowChange, want re
 }
 
 func TestUpdateDeletesVersions(t *testing.T) {
+	spec(t, "3.8.5", "3.3.5", "3.7.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 3})
@@ -182,6 +187,7 @@ func TestUpdateDeletesVersions(t *testing.T) {
 }
 
 func TestWritesAnswerWithTheRowAskedFor(t *testing.T) {
+	spec(t, "2.4.5", "3.8.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -226,6 +232,7 @@ func TestWritesAnswerWithTheRowAskedFor(t *testing.T) {
 }
 
 func TestIncrementsAddUp(t *testing.T) {
+	spec(t, "3.8.6")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 3})

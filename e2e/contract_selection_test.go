@@ -17,6 +17,7 @@ func seedVersions(t *testing.T, tb *table, k *tablestore.PrimaryKey) (at int64) 
 }
 
 func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
+	spec(t, "2.4.4", "3.11.1", "3.11.3", "3.11.4")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 5})
@@ -79,6 +80,7 @@ func TestReadsSelectColumnsVersionsAndTimes(t *testing.T) {
 }
 
 func TestContradictoryReadsAreRefused(t *testing.T) {
+	spec(t, "3.11.1", "3.11.2", "3.5.4")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -112,6 +114,7 @@ func TestContradictoryReadsAreRefused(t *testing.T) {
 }
 
 func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
+	spec(t, "3.7.3", "3.7.4")
 	t.Parallel()
 	s := openService(t)
 	const day = 24 * 60 * 60
@@ -150,6 +153,7 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 }
 
 func TestCellsWithoutATimestampAreOfNow(t *testing.T) {
+	spec(t, "3.3.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 2})

@@ -9,6 +9,7 @@ import (
 )
 
 func TestATableLivesFromCreateToDelete(t *testing.T) {
+	spec(t, "1.2.1", "3.6.1", "3.6.2", "3.6.5", "3.6.6", "3.6.7")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 3, ttl: 864000, deviation: 172800,
@@ -59,6 +60,7 @@ func TestATableLivesFromCreateToDelete(t *testing.T) {
 }
 
 func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
+	spec(t, "3.6.7")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -97,6 +99,7 @@ func newOptions(ttl, versions int) *tablestore.TableOption {
 }
 
 func TestOperationsOnAMissingTableSaySo(t *testing.T) {
+	spec(t, "3.6.3")
 	t.Parallel()
 	s := openService(t)
 	tb := &table{service: s, name: newTableName()}
@@ -132,6 +135,7 @@ func TestOperationsOnAMissingTableSaySo(t *testing.T) {
 }
 
 func TestTableNamesFollowTheirRule(t *testing.T) {
+	spec(t, "3.4.1")
 	t.Parallel()
 	s := openService(t)
 	for name, ok := range map[string]bool{
@@ -174,6 +178,7 @@ func (r *create) body() message {
 }
 
 func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
+	spec(t, "3.1.5", "3.4.2", "3.6.1", "3.6.4", "3.6.9")
 	t.Parallel()
 	s := openService(t)
 	pk := func(name string, typ int64) message { return message{}.text(1, name).int(2, typ) }
@@ -218,6 +223,7 @@ func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
 }
 
 func TestUpdateTableRefusesAsCreateTableDoes(t *testing.T) {
+	spec(t, "3.6.6", "3.6.9")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 2})
@@ -243,6 +249,7 @@ func TestUpdateTableRefusesAsCreateTableDoes(t *testing.T) {
 }
 
 func TestPredefinedColumnsKeepTheirType(t *testing.T) {
+	spec(t, "3.3.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{defined: []tablestore.DefinedColumnSchema{
@@ -267,6 +274,7 @@ func TestPredefinedColumnsKeepTheirType(t *testing.T) {
 }
 
 func TestSplitPointsOfASmallTableAreNone(t *testing.T) {
+	spec(t, "5.2.1", "5.2.2")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

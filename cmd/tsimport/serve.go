@@ -20,7 +20,7 @@ func serveCommand() *cli.Command {
 		Description: "Prints one line when it is ready: url=… instance=… access_key_id=… access_key_secret=…\n" +
 			"Stops on SIGINT or SIGTERM, after the requests under way.\n" +
 			"The simulation's flags apply to every table; docs/engine.md describes them and the admin API under /_engine/.",
-		Flags: append(simulationFlags(), []cli.Flag{
+		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, made if missing", Value: defaultStore},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none", Value: "always"},
@@ -55,7 +55,11 @@ func serve(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := server.Open(c.String("store"), server.Options{NoSync: noSync, Simulation: simulated, Faults: plan})
+	options := server.Options{NoSync: noSync, Simulation: simulated, Faults: plan}
+	if err := setQuotas(c, &options); err != nil {
+		return err
+	}
+	store, err := server.Open(c.String("store"), options)
 	if err != nil {
 		return err
 	}

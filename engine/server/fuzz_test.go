@@ -22,6 +22,13 @@ func FuzzHandler(f *testing.F) {
 	keep()
 	scan(f, c, "t", tablestore.FORWARD, 3)
 	keep()
+	conditional := put("t", key("k", 1), "c", int64(1))
+	conditional.SetColumnCondition(tablestore.NewSingleColumnCondition("c", tablestore.CT_LESS_EQUAL, int64(1)))
+	c.PutRow(&tablestore.PutRowRequest{PutRowChange: conditional})
+	keep()
+	c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key("k", 1), MaxVersion: 1,
+		Filter: &tablestore.PaginationFilter{Offset: 0, Limit: 1}}})
+	keep()
 	var ops []string
 	for name := range operations {
 		if name != "DeleteTable" { // or the other operations would soon have nothing to work on

@@ -20,7 +20,7 @@ import (
 // a gap, at least to the last number acknowledged.
 func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged uint64) error {
 	data := fs.PathJoin(dir, dataDir)
-	last, err := s.flushedNumber(fs, data, lock)
+	last, err := s.flushedSerial(fs, data, lock)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged
 	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, ".log") })
 	slices.Sort(names)
 	for _, name := range names {
-		err := eachNumber(fs, data, name, func(n uint64) error {
+		err := eachSerial(fs, data, name, func(n uint64) error {
 			if n > last+1 {
 				return fmt.Errorf("writes %d to %d are missing before log %s: a log has been cut; restore the directory from a copy", last+1, n-1, name)
 			}
@@ -57,8 +57,8 @@ func (fs withoutLogs) List(dir string) ([]string, error) {
 	return slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, ".log") }), err
 }
 
-// flushedNumber is the number of the last batch that is in tables, without any log.
-func (s *Store) flushedNumber(fs vfs.FS, data string, lock *pebble.Lock) (uint64, error) {
+// flushedSerial is the number of the last batch that is in tables, without any log.
+func (s *Store) flushedSerial(fs vfs.FS, data string, lock *pebble.Lock) (uint64, error) {
 	if d, err := pebble.Peek(data, fs); err != nil || !d.Exists {
 		return 0, err
 	}
@@ -66,15 +66,15 @@ func (s *Store) flushedNumber(fs vfs.FS, data string, lock *pebble.Lock) (uint64
 	if err != nil {
 		return 0, err
 	}
-	number, err := readNumber(db)
+	number, err := readSerial(db)
 	if e := db.Close(); err == nil {
 		err = e
 	}
 	return number, err
 }
 
-// eachNumber calls f with the number of each batch of a log, up to its end or to the first damage.
-func eachNumber(fs vfs.FS, data, name string, f func(uint64) error) error {
+// eachSerial calls f with the number of each batch of a log, up to its end or to the first damage.
+func eachSerial(fs vfs.FS, data, name string, f func(uint64) error) error {
 	number, err := strconv.ParseUint(strings.TrimSuffix(name, ".log"), 10, 32)
 	if err != nil {
 		return nil // not a log of Pebble's
@@ -95,7 +95,7 @@ func eachNumber(fs vfs.FS, data, name string, f func(uint64) error) error {
 		if _, err := io.Copy(&batch, r); err != nil {
 			return nil
 		}
-		if n, ok := lastNumber(batch.Bytes()); ok {
+		if n, ok := lastSerial(batch.Bytes()); ok {
 			if err := f(n); err != nil {
 				return err
 			}
@@ -108,8 +108,8 @@ func newReader[N ~uint64](f func(io.Reader, N) *record.Reader, r io.Reader, numb
 	return f(r, N(number))
 }
 
-// lastNumber is the number that a batch writes.
-func lastNumber(repr []byte) (number uint64, ok bool) {
+// lastSerial is the number that a batch writes.
+func lastSerial(repr []byte) (number uint64, ok bool) {
 	if len(repr) < batchrepr.HeaderLen {
 		return 0, false
 	}
@@ -119,7 +119,7 @@ func lastNumber(repr []byte) (number uint64, ok bool) {
 		if !more || err != nil {
 			return number, ok
 		}
-		if kind == pebble.InternalKeyKindSet && bytes.Equal(key, numberKey) && len(value) == 8 {
+		if kind == pebble.InternalKeyKindSet && bytes.Equal(key, serialKey) && len(value) == 8 {
 			number, ok = binary.BigEndian.Uint64(value), true
 		}
 	}

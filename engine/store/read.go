@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tsimport/engine/filter"
 	"tsimport/engine/wire"
 )
 
-// Get reads one row. A row that is not there, or of which the selection leaves nothing, is an empty outcome.
-func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection) (o wire.Outcome) {
+// Get reads one row. A row that is not there, of which the selection leaves nothing, or that does not pass the filter
+// (nil is none) is an empty outcome.
+func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection, f *filter.Filter) (o wire.Outcome) {
 	o.Consumed.Read = 1
 	m := t.meta.Load()
 	k, err := m.appendKey(nil, key)
@@ -28,12 +31,12 @@ func (s *Store) Get(t *Table, key []wire.Cell, sel *wire.Selection) (o wire.Outc
 		return o
 	}
 	defer closer.Close()
-	r := reader{meta: m, rules: m.rules(s.millis()), selector: newSelector(sel, m.Key)}
+	r := reader{meta: m, rules: m.rules(s.millis()), selector: newSelector(sel, m.Key), filter: f}
 	returned, e := r.row(value)
 	if e != nil {
 		o.Err = readError(e)
-	} else if returned {
-		o.Consumed.Read = max(1, wire.Units(r.dataBytes(key)))
+	} else if returned && r.passes(key) {
+		o.Consumed.Read = max(1, wire.Units(r.dataBytes(key))) // of what is answered; a range counts what it scans
 		o.Row = wire.AppendRow(wire.AppendHeader(nil), key, r.cells)
 	}
 	return o
@@ -48,6 +51,7 @@ type reader struct {
 	meta     *meta
 	rules    rules
 	selector *selector
+	filter   *filter.Filter // nil is none
 	cells    []wire.Cell
 }
 
@@ -67,6 +71,18 @@ func (r *reader) row(value []byte) (returned bool, err error) {
 	return returned, nil
 }
 
+// passes applies the filter to what row has left of a row that is returned.
+func (r *reader) passes(key []wire.Cell) bool {
+	if r.filter == nil {
+		return true
+	}
+	if !r.filter.Match(key, r.cells) {
+		return false
+	}
+	r.cells = r.filter.Page(r.cells)
+	return r.selector.withKey || len(r.cells) > 0
+}
+
 func (r *reader) dataBytes(key []wire.Cell) (n int) {
 	for i := range key {
 		n += key[i].DataBytes()
@@ -84,8 +100,9 @@ type Page struct {
 	Next     []byte // PlainBuffer of the key to go on from, empty when the range is done
 }
 
-// Range reads rows in order until the request's limit, 5,000 rows or 4 MB scanned.
-func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange) (*Page, *wire.Error) {
+// Range reads rows in order until the request's limit of rows that pass the filter (nil is none), 5,000 rows or 4 MB
+// scanned.
+func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter.Filter) (*Page, *wire.Error) {
 	m := t.meta.Load()
 	bounds, err := m.bounds(q)
 	if err != nil {
@@ -97,8 +114,8 @@ func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange) (*Page, *
 	}
 	defer it.Close()
 	sc := scanner{
-		it: it, backward: q.Backward, limit: q.Limit,
-		reader: reader{meta: m, rules: m.rules(s.millis()), selector: newSelector(&q.Selection, m.Key)},
+		it: it, backward: q.Backward, limit: q.Limit, keyPart: q.KeyPart,
+		reader: reader{meta: m, rules: m.rules(s.millis()), selector: newSelector(&q.Selection, m.Key), filter: f},
 	}
 	if e := sc.scan(ctx); e != nil {
 		return nil, readError(e)
@@ -133,7 +150,8 @@ type scanner struct {
 	reader
 	it       *pebble.Iterator
 	backward bool
-	limit    int // rows returned, 0 is none
+	limit    int  // rows returned, 0 is none
+	keyPart  bool // only the key columns that are selected are answered
 	key      []wire.Cell
 	scanned  int // bytes
 	rows     []byte
@@ -144,7 +162,7 @@ func (s *scanner) scan(ctx context.Context) error {
 	ok := s.first()
 	returned := 0
 	for n := 0; ok; n++ {
-		if n%256 == 0 && ctx.Err() != nil {
+		if (n%256 == 0 || s.filter != nil) && ctx.Err() != nil { // a regular expression over a row may take its time
 			return ctx.Err()
 		}
 		if s.key, ok = decodeKey(s.it.Key(), s.meta.Key, s.key[:0]); !ok {
@@ -163,16 +181,23 @@ func (s *scanner) scan(ctx context.Context) error {
 			return err
 		}
 		s.scanned += s.dataBytes(s.key)
-		if answered {
+		if answered && s.passes(s.key) {
 			if s.rows == nil {
 				s.rows = wire.AppendHeader(nil)
 			}
-			s.rows = wire.AppendRow(s.rows, s.key, s.cells)
+			s.rows = wire.AppendRow(s.rows, s.answeredKey(), s.cells)
 			returned++
 		}
 		ok = s.step()
 	}
 	return s.it.Error()
+}
+
+func (s *scanner) answeredKey() []wire.Cell {
+	if !s.keyPart {
+		return s.key
+	}
+	return slices.DeleteFunc(s.key, func(c wire.Cell) bool { return !s.selector.wanted[string(c.Name)] })
 }
 
 func (s *scanner) first() bool {

@@ -22,7 +22,10 @@ type Options struct {
 	ReadOnly bool             // writes are refused
 	InMemory bool             // nothing touches the disk
 	Now      func() time.Time // zero is time.Now
-	FS       vfs.FS           // zero is the operating system's; tests put faults here
+
+	ThroughputInterval time.Duration // the least time between two changes of a table's reserved throughput; 0 is none
+	MaxTables          int           // 0 is no quota
+	FS                 vfs.FS        // zero is the operating system's; tests put faults here
 }
 
 // Store is one open directory. It is safe for concurrent use.
@@ -30,7 +33,8 @@ type Options struct {
 // Locks, in the order they are taken: ddl (shared by every write, exclusive for table operations), the stripes of the
 // rows, then commits. A blind write (Put or Delete that expects nothing) shares its stripes, because Pebble orders it
 // against other blind writes; a write that reads the row first owns them from the read until the batch is visible.
-// No lock is held while the log is synced: writes that come meanwhile share the next sync.
+// No lock is held while the log is synced: writes that come meanwhile share the next sync. (But for numbers.mu, which
+// comes before commits: it is held for one sync in ten seconds, while numbers are reserved.)
 type Store struct {
 	db      *pebble.DB
 	dirLock *pebble.Lock
@@ -39,6 +43,10 @@ type Store struct {
 	noSync  bool
 	read    bool // only
 	memory  bool
+
+	interval  time.Duration // see Options.ThroughputInterval
+	maxTables int           // 0 is no quota
+	numbers   numbers
 
 	ddl     sync.RWMutex
 	tables  map[string]*Table // guarded by names
@@ -50,7 +58,7 @@ type Store struct {
 	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed
 	// log write it leaves the others waiting for ever; one at a time makes them see the failure and say so.
 	commits  chan struct{}
-	numbered uint64 // guarded by commits: of the last batch
+	serial   uint64 // guarded by commits: of the last batch
 	synced   synced
 	health   health
 }
@@ -59,6 +67,7 @@ type Store struct {
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
 		now: o.Now, noSync: o.NoSync, read: o.ReadOnly, memory: o.InMemory,
+		interval: o.ThroughputInterval, maxTables: o.MaxTables,
 		tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
 	}
 	s.health.failed = make(chan struct{})
@@ -104,11 +113,14 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 		return refuse(err)
 	}
 	s.dirLock = lock
-	if s.numbered, err = readNumber(s.db); err == nil && !s.memory && !s.read {
-		err = s.synced.open(fs, dir, max(acknowledged, s.numbered), exists)
+	if s.serial, err = readSerial(s.db); err == nil && !s.memory && !s.read {
+		err = s.synced.open(fs, dir, max(acknowledged, s.serial), exists)
 	}
 	if err == nil {
 		err = s.loadTables()
+	}
+	if err == nil {
+		err = s.loadNumbers()
 	}
 	if err != nil {
 		s.db.Close()
@@ -167,7 +179,7 @@ func (s *Store) Close() (err error) {
 		err = e
 	}
 	if err == nil { // all is flushed, also what was not synced before
-		err = s.synced.advance(s.numbered)
+		err = s.synced.advance(s.serial)
 	}
 	if e := s.synced.close(); err == nil {
 		err = e
@@ -201,7 +213,7 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch) *wire.Error {
 	select {
 	case s.commits <- struct{}{}:
 	case <-ctx.Done():
-		return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
+		return cancelled()
 	case <-s.health.failed:
 		return s.health.refusal()
 	}
@@ -219,6 +231,10 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch) *wire.Error {
 	return s.health.ambiguous()
 }
 
+func cancelled() *wire.Error {
+	return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
+}
+
 // apply hands the batch to Pebble, which panics when it cannot start a new log file.
 func (s *Store) apply(b *pebble.Batch) (err error) {
 	defer func() {
@@ -229,7 +245,7 @@ func (s *Store) apply(b *pebble.Batch) (err error) {
 	if s.memory {
 		return s.db.Apply(b, pebble.NoSync)
 	}
-	if err := s.number(b); err != nil {
+	if err := s.giveSerial(b); err != nil {
 		return err
 	}
 	if s.noSync {

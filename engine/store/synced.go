@@ -14,7 +14,7 @@ import (
 	"tsimport/engine/wire"
 )
 
-// Every batch is numbered, and writes its number under numberKey: what is in the database says how far it goes. How far
+// Every batch is numbered, and writes its number under serialKey: what is in the database says how far it goes. How far
 // it was acknowledged is kept beside it, in the file SYNCED, which is written (not synced: a number too low does no harm)
 // after the log is synced and before the answer goes out. Pebble takes a log that ends early for one that a crash cut
 // in the middle of a write nobody was told about, and a manifest likewise; the two numbers together tell that from a
@@ -26,7 +26,7 @@ const (
 	slotBytes   = 512
 )
 
-var numberKey = []byte{0x00, 0x01}
+var serialKey = []byte{0x00, 0x01}
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
@@ -119,21 +119,21 @@ func (y *synced) close() error {
 	return err
 }
 
-// number gives a batch the next number; the caller holds commits. The number is the end of the batch's bytes, where
-// numberOf finds it.
-func (s *Store) number(b *pebble.Batch) error {
-	s.numbered++
-	return b.Set(numberKey, binary.BigEndian.AppendUint64(nil, s.numbered), nil)
+// giveSerial gives a batch the next serial number; the caller holds commits. The number is the end of the batch's bytes, where
+// serialOf finds it.
+func (s *Store) giveSerial(b *pebble.Batch) error {
+	s.serial++
+	return b.Set(serialKey, binary.BigEndian.AppendUint64(nil, s.serial), nil)
 }
 
-func numberOf(b *pebble.Batch) uint64 {
+func serialOf(b *pebble.Batch) uint64 {
 	repr := b.Repr()
 	return binary.BigEndian.Uint64(repr[len(repr)-8:])
 }
 
-// readNumber is the number of the last batch in a database, 0 when none was numbered.
-func readNumber(db *pebble.DB) (uint64, error) {
-	value, closer, err := db.Get(numberKey)
+// readSerial is the number of the last batch in a database, 0 when none was numbered.
+func readSerial(db *pebble.DB) (uint64, error) {
+	value, closer, err := db.Get(serialKey)
 	if err == pebble.ErrNotFound {
 		return 0, nil
 	}
@@ -149,7 +149,7 @@ func readNumber(db *pebble.DB) (uint64, error) {
 
 // acknowledge notes a batch that is on disk.
 func (s *Store) acknowledge(b *pebble.Batch) *wire.Error {
-	if err := s.synced.advance(numberOf(b)); err != nil {
+	if err := s.synced.advance(serialOf(b)); err != nil {
 		s.health.fail(err)
 		return s.health.ambiguous()
 	}

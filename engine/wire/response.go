@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"net/http"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -87,7 +88,11 @@ func AppendBatch(dst []byte, tables []TableOutcomes, emptyRows bool) []byte {
 func appendOutcome(dst []byte, o *Outcome, emptyRows bool) []byte {
 	if o.Err != nil {
 		dst = appendInt(dst, 1, 0)
-		return appendBytes(dst, 2, AppendError(nil, o.Err))
+		dst = appendBytes(dst, 2, AppendError(nil, o.Err))
+		if c := failedUnits(o.Err, emptyRows); c != (Capacity{}) {
+			dst = c.append(dst, 3)
+		}
+		return dst
 	}
 	dst = appendInt(dst, 1, 1)
 	dst = o.Consumed.append(dst, 3)
@@ -95,6 +100,19 @@ func appendOutcome(dst []byte, o *Outcome, emptyRows bool) []byte {
 		dst = appendBytes(dst, 4, o.Row)
 	}
 	return dst
+}
+
+// failedUnits is what a row of a batch consumed that was refused: nothing when the server or its capacity is the cause.
+func failedUnits(e *Error, read bool) Capacity {
+	switch {
+	case e.Code == CodeConditionCheckFail:
+		return Capacity{Read: 1, Write: 1}
+	case e.Status >= http.StatusInternalServerError, e.Code == CodeNotEnoughCapacityUnit, e.Code == CodeCapacityUnitExhausted:
+		return Capacity{}
+	case read:
+		return Capacity{Read: 1}
+	}
+	return Capacity{Write: 1}
 }
 
 // AppendGetRange is the body of a GetRange answer; rows is a PlainBuffer stream, next empty when the range is done.
@@ -118,6 +136,7 @@ type TableDescription struct {
 	MaxVersions  int32
 	Deviation    int64
 	AllowUpdate  bool
+	Bounds       []Cell   // between the partitions the table was created with
 	Splits       [][]byte // PlainBuffer rows of the partition key alone
 	Created      int64    // Unix microseconds
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/hex"
 	"net/http"
 	"strings"
@@ -190,20 +191,43 @@ func TestRequestVectorsDecode(t *testing.T) {
 	if err != nil || c.Options.TTL.Value != -1 || !c.Key[1].AutoIncrement {
 		t.Error(c, err)
 	}
-	if err := c.Check(); err == nil || err.Code != CodeUnsupported {
+	if err := c.Check(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestFiltersAndConditionsAreRefusedByName(t *testing.T) {
+func TestFiltersAndConditionsAreHandedOverAsTheyCame(t *testing.T) {
 	filter := unhex(t, "08011216080412036167651a0900120000000000000020012801")
-	if _, err := DecodeGetRow(appendBytes(unhex(t, vGet), 7, filter)); err == nil || err.Code != CodeUnsupported {
-		t.Error(err)
+	if g, err := DecodeGetRow(appendBytes(unhex(t, vGet), 7, filter)); err != nil || !bytes.Equal(g.Selection.Filter, filter) {
+		t.Error(g, err)
 	}
+	condition := unhex(t, "0801121a08011216080112037665721a0900030000000000000020012801")
 	var r WriteRequest
-	put := appendBytes(unhex(t, vPut), 3, unhex(t, "0801121a08011216080112037665721a0900030000000000000020012801"))
-	if err := r.DecodeRow(PutRow, put); err == nil || err.Code != CodeUnsupported {
-		t.Error(err)
+	if err := r.DecodeRow(PutRow, appendBytes(unhex(t, vPut), 3, condition)); err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Tables[0].Changes[0]; c.Expect != ExpectExist || !bytes.Equal(c.Condition, condition[4:]) || !c.Conditional() {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestPartOfTheKeyIsAnsweredWhenColumnsAreNamed(t *testing.T) {
+	all := unhex(t, vRange) // names column c
+	for _, v := range []struct {
+		body []byte
+		part bool
+	}{
+		{all, false},
+		{appendInt(bytes.Clone(all), 16, 1), false},
+		{appendInt(bytes.Clone(all), 16, 0), true},
+	} {
+		if g, err := DecodeGetRange(v.body); err != nil || g.KeyPart != v.part {
+			t.Errorf("%x: %+v, %v", v.body, g, err)
+		}
+	}
+	row := AppendRow(AppendHeader(nil), nil, []Cell{{Name: []byte("c"), Type: Boolean, Value: []byte{1}}})
+	if want := append([]byte{header, 0, 0, 0, tagData, tagCell}, row[6:]...); !bytes.Equal(row, want) {
+		t.Errorf("a row without a key: %x", row)
 	}
 }
 

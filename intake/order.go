@@ -1,0 +1,177 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"tsimport/plan"
+	"tsimport/reader"
+)
+
+// job is a piece of a source on its way to splits, or a split on its way to rows, or, as the last job, why the input
+// ends early.
+type job struct {
+	source *plan.Source
+	first  bool // of its source
+	last   bool // of its source: no piece
+
+	piece    *reader.Piece
+	prepared chan error // one, when the piece is prepared
+
+	split  reader.Split
+	parsed chan Handed // one, when the split is parsed
+
+	err error
+}
+
+// The reading stages end without an error when their context ends: whoever ended it knows why.
+
+func send[T any](ctx context.Context, to chan<- T, v T) bool {
+	select {
+	case to <- v:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
+	select {
+	case v, ok = <-from:
+		return v, ok
+	case <-ctx.Done():
+		return v, false
+	}
+}
+
+// feed reads the sources in order and hands every piece to the workers and, in the same order, to stitch. What was read
+// before an error is loaded.
+func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job) error {
+	for _, s := range sources {
+		if err := feedPieces(ctx, s, work, pieces); err != nil {
+			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
+				return nil
+			}
+			break
+		}
+	}
+	close(pieces)
+	return nil
+}
+
+func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job) error {
+	for first := true; ; first = false {
+		piece, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		j := &job{source: s, first: first, piece: piece, prepared: make(chan error, 1)}
+		if !send(ctx, pieces, j) || !send(ctx, work, j) {
+			return context.Cause(ctx)
+		}
+	}
+	if !send(ctx, pieces, &job{source: s, last: true}) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// stitch takes the prepared pieces in order and hands the splits they make to the workers and, in the same order, to the
+// hand-over. It alone knows when there is no more work.
+func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job) error {
+	first := true
+	for {
+		j, ok := receive(ctx, pieces)
+		if !ok {
+			if ctx.Err() == nil {
+				close(work)
+				close(order)
+			}
+			return nil
+		}
+		splits, err := stitchOne(ctx, j)
+		for _, sp := range splits {
+			split := &job{source: j.source, first: first, split: sp, parsed: make(chan Handed, 1)}
+			first = false
+			if !send(ctx, order, split) || !send(ctx, work, split) {
+				return nil
+			}
+		}
+		first = first || j.last
+		if err != nil {
+			// Nothing after it can be trusted to be in its place.
+			if send(ctx, order, &job{err: err}) {
+				close(order)
+			}
+			return nil
+		}
+		if j.last && !send(ctx, order, j) {
+			return nil
+		}
+	}
+}
+
+// stitchOne returns the splits that are whole after the job, and why there are no more.
+func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
+	switch {
+	case j.err != nil:
+		return j.source.Whole(), j.err
+	case j.last:
+		return j.source.Finish(), nil
+	}
+	prepareErr, ok := receive(ctx, j.prepared)
+	if !ok {
+		return nil, nil
+	}
+	splits, err := j.source.Add(j.piece)
+	if prepareErr != nil {
+		splits, err = append(splits, j.source.Whole()...), prepareErr
+	}
+	return splits, err
+}
+
+// handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
+// passed on all there is.
+func handOver(ctx context.Context, order <-chan *job, splits chan<- Handed) (complete bool) {
+	var records, lines int64
+	for {
+		j, ok := receive(ctx, order)
+		if !ok {
+			return ctx.Err() == nil
+		}
+		if j.last {
+			// Only now has every split been parsed, for which some formats read the source.
+			if err := j.source.Close(); err == nil {
+				continue
+			} else {
+				j.err = fmt.Errorf("close input %s: %w", j.source.Name, err)
+			}
+		}
+		h := Handed{Err: j.err}
+		if j.err == nil {
+			if h, ok = receive(ctx, j.parsed); !ok {
+				return false
+			}
+		}
+		if h.Err == nil {
+			if j.first {
+				records, lines = 0, int64(j.source.HeaderLines())
+			}
+			h.Split.FirstRecord, h.Split.FirstLine = records, lines
+			records += int64(h.Records)
+			lines += int64(h.lines)
+		}
+		if !send(ctx, splits, h) {
+			return false
+		}
+		if h.Err != nil {
+			// What follows a part that cannot be read is not loaded: it would be out of its place.
+			return true
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"tsimport/client"
+	"tsimport/reader"
+	"tsimport/reader/input"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+// Plan is what a load will do, worked out before its first write. Nothing of it changes afterwards but the state of Sources.
+type Plan struct {
+	Schema   *table.Schema
+	Create   bool     // the table does not exist yet
+	Bytes    int64    // of all inputs, -1 when one is a stream
+	Warnings []string // for the user, a sentence each
+	Notes    []string // what was found out about the inputs, for the user
+
+	Sources []*Source
+	Headers []runfolder.Header // under which rejected records are kept
+	Empty   bool               // no input has a record
+
+	Request *Request
+
+	table *client.Table // nil when it does not exist yet
+}
+
+// Source is an input whose columns fit the schema.
+type Source struct {
+	*reader.Source
+	Header int // in Plan.Headers
+}
+
+// planner works out a Plan.
+type planner struct {
+	request *Request
+	plan    *Plan
+	sampled struct{ records, bytes int }
+	all     []string // columns of all inputs, in the order in which they first come
+	columns []string // of them, those that are loaded
+}
+
+// Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
+// the request and must be closed.
+func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
+	p := &planner{request: r, plan: &Plan{Request: r}}
+	steps := []func() error{
+		p.checkFlags,
+		func() error { return p.openInputs(ctx) },
+		func() error { return p.describeTable(admin) },
+		p.joinColumns,
+		p.settleSchema,
+		p.checkSchema,
+		p.infer,
+		p.sizeSplits,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			p.plan.Close()
+			return nil, err
+		}
+	}
+	p.warn()
+	return p.plan, nil
+}
+
+// Close closes the inputs.
+func (p *Plan) Close() {
+	for _, s := range p.Sources {
+		s.Close()
+	}
+}
+
+func (p *planner) checkFlags() error {
+	c := p.request
+	if len(c.Inputs) == 0 {
+		return usagef("no input: name the files to load, or - for standard input")
+	}
+	if c.Target.Table == "" {
+		return usagef("no table: give --table")
+	}
+	if err := table.CheckTableName(c.Target.Table); err != nil {
+		return usagef("%v", err)
+	}
+	if c.DeleteNull && c.Mode != table.Update {
+		return usagef("--on-null delete needs --mode update: a put replaces the whole row anyway")
+	}
+	if n := len(c.Target.Key); n > table.MaxKeyColumns {
+		return usagef("%d key columns: a table has 1 to %d", n, table.MaxKeyColumns)
+	}
+	seen := map[string]bool{}
+	for _, k := range c.Target.Key {
+		if seen[k.Name] {
+			return usagef("--pk %s is given twice", k.Name)
+		}
+		seen[k.Name] = true
+	}
+	return nil
+}
+
+func (p *planner) openInputs(ctx context.Context) error {
+	find := p.request.Read.Find
+	find.Stdin = p.request.Read.Stdin
+	set, err := input.Expand(ctx, p.request.Inputs, find)
+	if err != nil {
+		return cannotLoad(ctx, err)
+	}
+	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
+	options := p.request.Read.Options
+	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
+	for _, item := range set.Items {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if p.request.RunDir != "" && runfolder.Touches(p.request.RunDir, item.Name) {
+			return usagef("input %s is a file of the run folder %s, which this run would write to; give another --run-dir", item.Name, p.request.RunDir)
+		}
+		s, err := reader.Open(ctx, item, options)
+		if err != nil {
+			return cannotLoad(ctx, err)
+		}
+		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Header: p.headerOf(s)})
+		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
+		if options.Sniff && s.Format == reader.CSV {
+			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
+		}
+		if s.Size < 0 || p.plan.Bytes < 0 {
+			p.plan.Bytes = -1
+		} else {
+			p.plan.Bytes += s.Size
+		}
+		// Thousands of inputs must not hold thousands of open files.
+		if err := s.Suspend(); err != nil {
+			return fmt.Errorf("close input %s: %w", item.Name, err)
+		}
+	}
+	return nil
+}
+
+// cannotLoad makes a usage error of an error about an input: nothing has been written, and what was given cannot be
+// loaded. An interruption stays what it is.
+func cannotLoad(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return usagef("%v", err)
+}
+
+// headerOf finds or adds the header under which the source's rejected records are kept.
+func (p *planner) headerOf(s *reader.Source) int {
+	kind := ".csv"
+	if s.Format != reader.CSV {
+		kind = ".ndjson"
+	}
+	for i, h := range p.plan.Headers {
+		if string(h.Text) == string(s.Header) && h.Kind == kind && h.Dir == s.Folder() {
+			return i
+		}
+	}
+	p.plan.Headers = append(p.plan.Headers, runfolder.Header{Text: s.Header, Kind: kind, Dir: s.Folder()})
+	return len(p.plan.Headers) - 1
+}
+
+// joinColumns finds the columns that are loaded, of all inputs together. An input that lacks one is refused; but an
+// object of JSON lines need not have every member.
+func (p *planner) joinColumns() error {
+	owner := map[string]string{}
+	for _, s := range p.plan.Sources {
+		for _, c := range s.Columns {
+			if _, known := owner[c]; known {
+				continue
+			}
+			owner[c] = s.Name
+			p.all = append(p.all, c)
+			if p.wanted(c) || p.isKeyName(p.rename(c)) {
+				p.columns = append(p.columns, c)
+			}
+		}
+	}
+	for _, s := range p.plan.Sources {
+		if s.Format == reader.JSONLines {
+			s.AddColumns(p.columns)
+			continue
+		}
+		for _, c := range p.columns {
+			if !slices.Contains(s.Columns, c) {
+				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them apart",
+					s.Name, c, owner[c])
+			}
+		}
+	}
+	return nil
+}
+
+func (p *planner) warn() {
+	if p.plan.table != nil && p.request.Target.DefineSet {
+		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions and the like) change nothing")
+	}
+	for _, c := range p.plan.Schema.Columns {
+		if !table.PlainColumnName(c.Name) {
+			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
+				"column name %q is more than letters, digits and underscores: the service takes it, SQL and secondary indexes do not", c.Name))
+		}
+	}
+	t := p.plan.table
+	if p.request.Mode == table.Update && (t != nil && t.MaxVersions > 1 || t == nil && p.request.Target.Define.MaxVersions > 1) {
+		p.plan.Warnings = append(p.plan.Warnings,
+			"the table keeps several versions: an update that is sent again after a lost answer leaves one version more")
+	}
+}
