@@ -12,7 +12,7 @@ import (
 
 var histories = flag.Int("histories", 150, "short concurrent histories that are checked for an order that explains them")
 
-var lone = []KeyColumn{{"k", Integer}}
+var lone = []KeyColumn{{Name: "k", Type: Integer}}
 
 func loneKey(k int64) Key { return Key{{"k", k}} }
 
@@ -261,7 +261,7 @@ func linear(rows []*row, history []event, done []bool, key Key, now int64) bool 
 			continue
 		}
 		m := New()
-		m.Tables["t"] = &Table{Key: lone, Options: Options{TTL: -1, MaxVersions: 2, Deviation: 86400}, rows: copied(rows)}
+		m.Tables["t"] = &Table{Key: lone, Options: Options{TTL: -1, MaxVersions: 2, Deviation: 86400}, rows: copyRows(rows)}
 		var want Outcome
 		if ev.change == nil {
 			want = m.GetRow("t", key, &Selection{MaxVersions: 2}, now)
@@ -278,12 +278,4 @@ func linear(rows []*row, history []event, done []bool, key Key, now int64) bool 
 		done[i] = false
 	}
 	return false
-}
-
-func copied(rows []*row) []*row {
-	c := make([]*row, len(rows))
-	for i, r := range rows {
-		c[i] = &row{key: r.key, cells: slices.Clone(r.cells)}
-	}
-	return c
 }

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -30,6 +32,34 @@ type Compare struct {
 	Value           any
 	FilterIfMissing bool
 	LatestOnly      bool
+	Rule            *Rule // nil is none
+}
+
+// Rule takes a value out of a text: the pattern's first group, or all that it matches, turned into the type of As.
+type Rule struct {
+	Pattern string
+	As      any // int64(0), 0.0 or ""
+}
+
+func (r *Rule) value(v any) (any, bool) {
+	text, ok := v.(string)
+	if !ok {
+		return nil, false
+	}
+	match := regexp.MustCompile(r.Pattern).FindStringSubmatch(text)
+	if match == nil {
+		return nil, false
+	}
+	text = match[min(1, len(match)-1)]
+	switch r.As.(type) {
+	case int64:
+		n, err := strconv.ParseInt(text, 10, 64)
+		return n, err == nil
+	case float64:
+		f, err := strconv.ParseFloat(text, 64)
+		return f, err == nil
+	}
+	return text, true
 }
 
 func (f *Compare) keeps(cells []Cell) bool {
@@ -50,6 +80,13 @@ func (f *Compare) keeps(cells []Cell) bool {
 
 // holds compares; values of different types compare as nothing.
 func (f *Compare) holds(v any) bool {
+	if f.Rule != nil {
+		taken, ok := f.Rule.value(v)
+		if !ok {
+			return false
+		}
+		v = taken
+	}
 	order, ok := compareAttributes(v, f.Value)
 	if !ok {
 		return false

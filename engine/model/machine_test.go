@@ -20,7 +20,8 @@ type machine struct {
 	engine *engine
 	model  *Model
 	clock  *clock
-	names  []string // of the tables there are, and one that is not
+	names  []string         // of the tables there are, and one that is not
+	last   map[string]int64 // the last number given, by partition key
 }
 
 // checks is how many sequences a test runs, unless the flag -rapid.checks says.
@@ -70,7 +71,7 @@ func TestTheEngineAnswersAsTheModelAcrossRestarts(t *testing.T) {
 
 func newMachine(rt *rapid.T, dir string) *machine {
 	clock := newClock()
-	m := &machine{engine: &engine{dir: dir, clock: clock}, model: New(), clock: clock, names: []string{"missing"}}
+	m := &machine{engine: &engine{dir: dir, clock: clock}, model: New(), clock: clock, last: map[string]int64{}, names: []string{"missing"}}
 	m.engine.open(rt)
 	for i := range rapid.IntRange(1, 2).Draw(rt, "tables") {
 		name := fmt.Sprintf("t%d", i)
@@ -115,7 +116,10 @@ func (m *machine) create(rt *rapid.T, name string) {
 	types := rapid.SliceOfN(rapid.SampledFrom([]Type{Integer, String, Binary}), 1, 4).Draw(rt, "key types")
 	key := make([]KeyColumn, len(types))
 	for i, typ := range types {
-		key[i] = KeyColumn{fmt.Sprintf("k%d", i), typ}
+		key[i] = KeyColumn{Name: fmt.Sprintf("k%d", i), Type: typ}
+	}
+	if n := len(key) - 1; n > 0 && key[n].Type == Integer {
+		key[n].Auto = rapid.Bool().Draw(rt, "auto-increment")
 	}
 	o := drawOptions(rt)
 	same(rt, "CreateTable", m.engine.createTable(name, key, o), m.model.CreateTable(name, key, o))
@@ -192,7 +196,7 @@ var (
 	texts    = []any{"", "a", "a\x00", "b", "ü"}
 	binaries = []any{[]byte{}, []byte{0}, []byte{0, 1}, []byte{255}}
 	columns  = []string{"a", "b", "c", "ü"}
-	values   = []any{int64(1), int64(2), int64(math.MaxInt64), 0.5, -1.5, true, false, "x", "y", "", []byte("x"), strings.Repeat("x", 4097)}
+	values   = []any{int64(1), int64(2), int64(math.MaxInt64), 0.5, -1.5, true, false, "x", "xy", "id=2", "1.5", "", []byte("x"), strings.Repeat("x", 4097)}
 )
 
 func drawValue(rt *rapid.T, typ Type) any {
@@ -207,6 +211,9 @@ func (m *machine) drawKey(rt *rapid.T, name string) (k Key) {
 	}
 	for _, c := range t.Key {
 		k = append(k, KeyCell{c.Name, drawValue(rt, c.Type)})
+	}
+	if n := len(t.rows); t.Key[len(k)-1].Auto && n > 0 && rapid.IntRange(0, 4).Draw(rt, "a row there is") > 0 {
+		return slices.Clone(t.rows[rapid.IntRange(0, n-1).Draw(rt, "row")].key)
 	}
 	switch rapid.IntRange(0, 40).Draw(rt, "fault of the key") {
 	case 38:
@@ -255,15 +262,22 @@ func (m *machine) drawChange(rt *rapid.T) Change {
 		Expect: rapid.SampledFrom([]Existence{Ignore, Ignore, Ignore, Ignore, Exist, NotExist}).Draw(rt, "expects"),
 	}
 	c.Key = m.drawKey(rt, c.Table)
+	if rapid.IntRange(0, 4).Draw(rt, "conditional") == 0 {
+		c.Condition = drawFilter(rt, 2)
+	}
 	if c.Kind == DeleteRow {
 		return c
+	}
+	if c.Kind == PutRow && len(c.Key) > 1 && rapid.IntRange(0, 30).Draw(rt, "placeholder") >= m.oddsAgainstPlaceholder(c.Table) {
+		c.Key[len(c.Key)-1].Value = Placeholder{}
+		c.Expect, c.Condition = Ignore, nil
 	}
 	c.Ops = m.drawOps(rt, c.Kind)
 	if c.Kind == UpdateRow && len(c.Ops) == 0 && rapid.IntRange(0, 9).Draw(rt, "no cells") > 0 {
 		c.Ops = []Op{{Kind: Increment, Name: "n", Value: int64(1)}}
 	}
 	if c.Kind == PutRow {
-		c.ReturnKey = rapid.Bool().Draw(rt, "return key")
+		c.ReturnKey = isPlaceholder(c.Key[len(c.Key)-1].Value) || rapid.Bool().Draw(rt, "return key")
 	} else if c.increments() && rapid.Bool().Draw(rt, "return increments") {
 		c.ReturnColumns = []string{}
 		for _, op := range c.Ops {
@@ -275,15 +289,41 @@ func (m *machine) drawChange(rt *rapid.T) Change {
 	return c
 }
 
+// oddsAgainstPlaceholder is 10 of 30 for a table that takes them, and 30 for others.
+func (m *machine) oddsAgainstPlaceholder(table string) int {
+	if t := m.model.Tables[table]; t != nil && t.Key[len(t.Key)-1].Auto {
+		return 10
+	}
+	return 30
+}
+
+// number gives the model's change the number that the engine has given; it must be above all before it.
+func (m *machine) number(rt *rapid.T, c *Change, got *Outcome) {
+	last := len(c.Key) - 1
+	if !isPlaceholder(c.Key[last].Value) || got.Refusal != nil || got.Row == nil || len(got.Row.Key) != last+1 {
+		return
+	}
+	n, ok := got.Row.Key[last].Value.(int64)
+	partition := fmt.Sprintf("%s %T %v", c.Table, c.Key[0].Value, c.Key[0].Value)
+	if before, given := m.last[partition]; !ok || given && n <= before {
+		rt.Fatalf("number %v was given after %d", got.Row.Key[last].Value, before)
+	}
+	m.last[partition] = n
+	c.Key = slices.Clone(c.Key)
+	c.Key[last].Value, c.Numbered = n, true
+}
+
 func (m *machine) write(rt *rapid.T) {
 	c := m.drawChange(rt)
+	got := m.engine.writeRow(&c)
+	m.number(rt, &c, &got)
 	want := m.model.WriteRow(c, m.now())
 	if c.ReturnColumns != nil && want.Row != nil {
 		if want.Row.Key = nil; len(want.Row.Cells) == 0 { // the SDK drops the key
 			want.Row = nil
 		}
 	}
-	same(rt, "a row", m.engine.writeRow(&c), want)
+	same(rt, "a row", got, want)
 }
 
 func (m *machine) batch(rt *rapid.T) {
@@ -291,7 +331,7 @@ func (m *machine) batch(rt *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(rt, "blind") > 0 { // what may be repeated
 		for i := range changes {
 			c := &changes[i]
-			c.Expect = Ignore
+			c.Expect, c.Condition = Ignore, nil
 			c.Ops = slices.DeleteFunc(c.Ops, func(op Op) bool { return op.Kind == Increment })
 			c.ReturnColumns = nil
 			if c.Kind == UpdateRow && len(c.Ops) == 0 {
@@ -300,8 +340,15 @@ func (m *machine) batch(rt *rapid.T) {
 		}
 	}
 	changes = oneMisshapen(rt, changes)
-	want, wantRefusal := m.model.WriteBatch(changes, false, m.now())
-	got, gotRefusal := m.engine.writeBatch(changes, false)
+	atomic := rapid.IntRange(0, 3).Draw(rt, "atomic") == 0
+	if atomic && rapid.IntRange(0, 4).Draw(rt, "one partition key") > 0 {
+		shareKey(changes)
+	}
+	got, gotRefusal := m.engine.writeBatch(changes, atomic)
+	for i := range got {
+		m.number(rt, &changes[i], &got[i])
+	}
+	want, wantRefusal := m.model.WriteBatch(changes, atomic, m.now())
 	same(rt, "the batch", gotRefusal, wantRefusal)
 	for i := range want {
 		perRow(&want[i])
@@ -312,6 +359,47 @@ func (m *machine) batch(rt *rapid.T) {
 		}
 	}
 	same(rt, "rows of a batch", got, want)
+}
+
+// shareKey gives the rows of each table the partition key of its first.
+func shareKey(changes []Change) {
+	first := map[string]any{}
+	for i := range changes {
+		c := &changes[i]
+		if first[c.Table] == nil {
+			first[c.Table] = c.Key[0].Value
+		}
+		c.Key[0].Value = first[c.Table]
+	}
+}
+
+// drawFilter is a filter of at most that many levels.
+func drawFilter(rt *rapid.T, levels int) Filter {
+	kind := rapid.IntRange(0, 5).Draw(rt, "filter")
+	if levels == 0 || kind < 3 {
+		f := &Compare{
+			Column:          rapid.SampledFrom(append([]string{"k0", "none"}, columns...)).Draw(rt, "column"),
+			Comparator:      Comparator(rapid.IntRange(1, 6).Draw(rt, "comparator")),
+			Value:           rapid.SampledFrom(values).Draw(rt, "value"),
+			FilterIfMissing: rapid.Bool().Draw(rt, "filter if missing"),
+			LatestOnly:      rapid.Bool().Draw(rt, "latest only"),
+		}
+		if kind == 0 {
+			f.Rule = &Rule{
+				rapid.SampledFrom([]string{"[0-9]+", "id=([0-9]+)", "x(y?)", "[0-9.]+$"}).Draw(rt, "pattern"),
+				rapid.SampledFrom([]any{int64(0), 0.0, ""}).Draw(rt, "as"),
+			}
+		}
+		return f
+	}
+	of := []Filter{drawFilter(rt, levels-1), drawFilter(rt, levels-1)}
+	switch kind {
+	case 3:
+		return &Not{of[0]}
+	case 4:
+		return And(of)
+	}
+	return Or(of)
 }
 
 // oneMisshapen leaves at most one row that fails the whole request: of several, the SDK's order of tables, which is
@@ -354,6 +442,12 @@ func (m *machine) drawSelection(rt *rapid.T) *Selection {
 	if rapid.IntRange(0, 3).Draw(rt, "column range") == 0 {
 		s.Start = rapid.SampledFrom([]string{"", "a", "aa", "b", "z"}).Draw(rt, "from column")
 		s.End = rapid.SampledFrom([]string{"", "aa", "b", "d"}).Draw(rt, "to column")
+	}
+	switch rapid.IntRange(0, 7).Draw(rt, "filtered") {
+	case 0, 1:
+		s.Filter = drawFilter(rt, 2)
+	case 2:
+		s.Filter = &Pagination{rapid.IntRange(0, 3).Draw(rt, "offset"), rapid.IntRange(1, 3).Draw(rt, "page")}
 	}
 	return s
 }

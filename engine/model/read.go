@@ -28,14 +28,31 @@ func (t *Table) read(r *row, s *Selection, now int64) (cells []Cell, returned bo
 	if !t.exists(r, now) {
 		return cells, false
 	}
-	returned = len(s.Columns) == 0 || len(cells) > 0 || slices.ContainsFunc(t.Key, func(k KeyColumn) bool { return slices.Contains(s.Columns, k.Name) })
+	returned = t.answers(s, cells)
 	if !returned || s.Filter == nil {
 		return cells, returned
 	}
 	if p, ok := s.Filter.(*Pagination); ok {
-		return p.cut(cells), true
+		cells = p.cut(cells)
+		return cells, t.answers(s, cells)
 	}
-	return cells, s.Filter.keeps(cells)
+	return cells, s.Filter.keeps(withKey(r, cells, true))
+}
+
+// answers says whether a row is answered by its cells: always when no columns are named or one of the key is.
+func (t *Table) answers(s *Selection, cells []Cell) bool {
+	return len(s.Columns) == 0 || len(cells) > 0 || slices.ContainsFunc(t.Key, func(k KeyColumn) bool { return slices.Contains(s.Columns, k.Name) })
+}
+
+// withKey is what a filter sees: the cells, and the key's columns of a row that exists.
+func withKey(r *row, cells []Cell, exists bool) []Cell {
+	cells = slices.Clone(cells)
+	if exists {
+		for _, k := range r.key {
+			cells = append(cells, Cell{Name: k.Name, Value: k.Value})
+		}
+	}
+	return cells
 }
 
 // selected is the visible cells by name, time and number of versions.

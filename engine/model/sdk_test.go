@@ -101,11 +101,17 @@ func refusal(err error) *Refusal {
 func sdkKey(k Key) *tablestore.PrimaryKey {
 	pk := &tablestore.PrimaryKey{}
 	for _, c := range k {
+		if _, ok := c.Value.([]byte); ok { // not comparable
+			pk.AddPrimaryKeyColumn(c.Name, c.Value)
+			continue
+		}
 		switch c.Value {
 		case Min:
 			pk.AddPrimaryKeyColumnWithMinValue(c.Name)
 		case Max:
 			pk.AddPrimaryKeyColumnWithMaxValue(c.Name)
+		case Placeholder{}:
+			pk.AddPrimaryKeyColumnWithAutoIncrement(c.Name)
 		default:
 			pk.AddPrimaryKeyColumn(c.Name, c.Value)
 		}
@@ -118,6 +124,16 @@ func sdkFilter(f Filter) tablestore.ColumnFilter {
 	case *Compare:
 		c := tablestore.NewSingleColumnCondition(f.Column, tablestore.ComparatorType(f.Comparator), f.Value)
 		c.FilterIfMissing, c.LatestVersionOnly = f.FilterIfMissing, f.LatestOnly
+		if f.Rule != nil {
+			as := tablestore.Variant_STRING
+			switch f.Rule.As.(type) {
+			case int64:
+				as = tablestore.Variant_INTEGER
+			case float64:
+				as = tablestore.Variant_DOUBLE
+			}
+			c.TransferRule = tablestore.NewValueTransferRule(f.Rule.Pattern, as)
+		}
 		return c
 	case *Not:
 		return sdkComposite(tablestore.LO_NOT, f.Of)
@@ -216,7 +232,11 @@ func rowOf(pk *tablestore.PrimaryKey, columns []*tablestore.AttributeColumn) *Ro
 func (e *engine) createTable(name string, key []KeyColumn, o Options) *Refusal {
 	meta := &tablestore.TableMeta{TableName: name}
 	for _, k := range key {
-		meta.AddPrimaryKeyColumn(k.Name, tablestore.PrimaryKeyType(k.Type))
+		if k.Auto {
+			meta.AddPrimaryKeyColumnOption(k.Name, tablestore.PrimaryKeyType(k.Type), tablestore.AUTO_INCREMENT)
+		} else {
+			meta.AddPrimaryKeyColumn(k.Name, tablestore.PrimaryKeyType(k.Type))
+		}
 	}
 	_, err := e.CreateTable(&tablestore.CreateTableRequest{
 		TableMeta: meta, TableOption: sdkOptions(o), ReservedThroughput: &tablestore.ReservedThroughput{},
@@ -372,7 +392,7 @@ func (e *engine) describe(name string) (description, *Refusal) {
 	}
 	t := description{Options: Options{r.TableOption.TimeToAlive, r.TableOption.MaxVersion, r.TableOption.DeviationCellVersionInSec}}
 	for _, k := range r.TableMeta.SchemaEntry {
-		t.Key = append(t.Key, KeyColumn{*k.Name, Type(*k.Type)})
+		t.Key = append(t.Key, KeyColumn{*k.Name, Type(*k.Type), k.Option != nil})
 	}
 	return t, nil
 }

@@ -112,6 +112,12 @@ func (t *Table) checkKey(key Key) *Refusal {
 		if want := t.Key[i].Name; c.Name != want {
 			return invalidPK(fmt.Sprintf("Validate PK name fail. Input: %s, Meta: %s.", c.Name, want))
 		}
+		if isPlaceholder(c.Value) {
+			if !t.Key[i].Auto {
+				return invalid(fmt.Sprintf("Primary key column '%s' is not auto increment.", c.Name))
+			}
+			continue
+		}
 		typ, finite := typeOf(c.Value)
 		if want := t.Key[i].Type; finite && typ != want {
 			return invalidPK(fmt.Sprintf("Validate PK type fail. Input: %s, Meta: %s.", typeName(typ), typeName(want)))
@@ -146,7 +152,15 @@ func compareKeys(a, b Key) int {
 	return 0
 }
 
+func isPlaceholder(v any) bool {
+	_, ok := v.(Placeholder)
+	return ok
+}
+
 func compareValues(a, b any) int {
+	if isPlaceholder(a) || isPlaceholder(b) {
+		return -1 // each stands for a number of its own
+	}
 	x, aInfinite := a.(Infinity)
 	y, bInfinite := b.(Infinity)
 	if aInfinite || bInfinite {

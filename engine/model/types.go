@@ -19,13 +19,17 @@ const (
 	Max Infinity = 1
 )
 
-// KeyColumn is one column of a table's primary key.
+// Placeholder stands in a key for the number that the service is to give.
+type Placeholder struct{}
+
+// KeyColumn is one column of a table's primary key. In an Auto column the service gives the numbers.
 type KeyColumn struct {
 	Name string
 	Type Type
+	Auto bool
 }
 
-// KeyCell is a primary-key column with its value: an int64, string, []byte or Infinity.
+// KeyCell is a primary-key column with its value: an int64, string, []byte, Infinity or Placeholder.
 type KeyCell struct {
 	Name  string
 	Value any
@@ -101,6 +105,7 @@ type Change struct {
 	Ops           []Op
 	Expect        Existence
 	Condition     Filter // nil is none
+	Numbered      bool   // the key's number was given for a placeholder, in this very change
 	ReturnKey     bool
 	ReturnColumns []string // of an update: incremented columns to answer with; nil is none
 }

@@ -12,7 +12,7 @@ func (m *Model) WriteRow(c Change, now int64) Outcome {
 	if r := checkShape(&c, false); r != nil {
 		return Outcome{Refusal: r}
 	}
-	outcomes, _ := m.write([]Change{c}, now)
+	outcomes, _ := m.write([]Change{c}, false, now)
 	return outcomes[0]
 }
 
@@ -29,7 +29,7 @@ func (m *Model) WriteBatch(changes []Change, atomic bool, now int64) ([]Outcome,
 			return nil, r
 		}
 	}
-	return m.write(changes, now)
+	return m.write(changes, atomic, now)
 }
 
 // checkShape is what a request is refused for without looking at a table.
@@ -60,8 +60,8 @@ func checkShape(c *Change, inBatch bool) *Refusal {
 	return nil
 }
 
-// write applies rows in order, each for itself, all at one time.
-func (m *Model) write(changes []Change, now int64) ([]Outcome, *Refusal) {
+// write applies rows in order, each for itself unless they are atomic, all at one time.
+func (m *Model) write(changes []Change, atomic bool, now int64) ([]Outcome, *Refusal) {
 	outcomes := make([]Outcome, len(changes))
 	for i := range changes {
 		c := &changes[i]
@@ -70,9 +70,14 @@ func (m *Model) write(changes []Change, now int64) ([]Outcome, *Refusal) {
 			outcomes[i].Refusal = noTable()
 		} else if r := t.checkKey(c.Key); r != nil {
 			outcomes[i].Refusal = r
+		} else if r := t.checkNumber(c); r != nil {
+			outcomes[i].Refusal = r
 		} else {
 			outcomes[i].Refusal = t.checkStamps(c, now)
 		}
+	}
+	if atomic {
+		return m.writeAtomic(changes, outcomes, now)
 	}
 	if r := checkRepeats(changes, outcomes); r != nil {
 		return nil, r
@@ -83,6 +88,16 @@ func (m *Model) write(changes []Change, now int64) ([]Outcome, *Refusal) {
 		}
 	}
 	return outcomes, nil
+}
+
+// checkNumber refuses a number of the client's own for what may be a new row.
+func (t *Table) checkNumber(c *Change) *Refusal {
+	for i, k := range t.Key {
+		if k.Auto && !isPlaceholder(c.Key[i].Value) && !c.Numbered && c.Kind != DeleteRow && c.Expect != Exist {
+			return invalid("")
+		}
+	}
+	return nil
 }
 
 // checkStamps keeps explicit timestamps within the deviation: now − deviation ≤ stamp < now + deviation, in seconds.
@@ -123,7 +138,7 @@ func (t *Table) apply(c *Change, now int64) Outcome {
 	at, r := t.find(c.Key)
 	exists := t.exists(r, now)
 	before := t.visible(r, now)
-	if c.Expect == Exist && !exists || c.Expect == NotExist && exists || c.Condition != nil && !c.Condition.keeps(before) {
+	if c.Expect == Exist && !exists || c.Expect == NotExist && exists || c.Condition != nil && !c.Condition.keeps(withKey(r, before, exists)) {
 		return Outcome{Refusal: conditionFailed()}
 	}
 	o := Outcome{Write: units(c.Key.dataBytes() + opBytes(c.Ops))}
