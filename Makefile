@@ -48,7 +48,7 @@ model:
 
 # kill -9, losses of power, damaged files.
 crash:
-	$(GO) test ./e2e -run TestKill -kills 100 -timeout 30m
+	$(GO) test ./e2e -run TestKilled -kills 100 -timeout 30m
 	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -timeout 30m
 
 bench:
