@@ -57,10 +57,10 @@ type Store struct {
 
 	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed
 	// log write it leaves the others waiting for ever; one at a time makes them see the failure and say so.
-	commits  chan struct{}
-	serial   uint64 // guarded by commits: of the last batch
-	synced   synced
-	health   health
+	commits chan struct{}
+	serial  uint64 // guarded by commits: of the last batch
+	synced  synced
+	health  health
 }
 
 // Open opens the store in dir, which it creates when it is missing or empty.
