@@ -47,17 +47,7 @@ var elsewhere = map[string][2]string{
 
 // without is the rules of sections 1 to 6 that no case proves, and why.
 var without = map[string]string{
-	"1.5.1": "every request of every case is signed so, by the SDK and by hand",
-	// Features that have suites of their own.
-	"3.5.6":  "filters: a suite of its own",
-	"3.9.3":  "filters and column conditions: a suite of its own",
-	"3.9.4":  "filters and column conditions: a suite of its own",
-	"3.9.5":  "filters and column conditions: a suite of its own",
-	"3.9.6":  "filters and column conditions: a suite of its own",
-	"3.9.7":  "filters and column conditions: a suite of its own",
-	"3.9.8":  "filters and column conditions: a suite of its own",
-	"3.11.5": "filters: a suite of its own",
-	"3.11.9": "filters: a suite of its own",
+	// None at present.
 }
 
 var ruleNumber = regexp.MustCompile(`^[1-6]\.\d+\.\d+$`)

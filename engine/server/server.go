@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,7 @@ type Options struct {
 	InMemory bool             // nothing touches the disk, the directory is ignored
 	Now      func() time.Time // zero is time.Now
 	Faults   *faults.Plan     // nil is none
+	Log      *log.Logger      // of what is wrong with the engine itself; nil is the standard logger
 
 	// The least time between two changes of a table's reserved throughput; 0 is DefaultThroughputInterval, less is none.
 	ThroughputInterval time.Duration
@@ -91,6 +93,9 @@ func newServer(st *store.Store, o Options) *Server {
 	}
 	if o.AccessKeySecret == "" {
 		o.AccessKeySecret = DefaultAccessKeySecret
+	}
+	if o.Log == nil {
+		o.Log = log.Default()
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -163,13 +168,14 @@ func (s *Server) Close() error {
 	return s.store.Close()
 }
 
-// applyLate runs apply after the delay, or at once when the server closes. The request that asks is being served, so
+// applyLate runs apply after the delay, or at once when the server closes, unless the plan's time is over. The request that asks is being served, so
 // the server cannot have closed yet.
 func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
 	s.mu.Lock()
 	s.serving++
 	s.mu.Unlock()
 	plan.Begin()
+	began := time.Now()
 	go func() {
 		defer s.end()
 		defer plan.End()
@@ -179,6 +185,8 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 		case <-timer.C:
 		case <-s.closing:
 		}
-		apply(context.Background())
+		if plan.Within == 0 || time.Since(began) <= plan.Within {
+			apply(context.Background())
+		}
 	}()
 }
