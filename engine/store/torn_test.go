@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tsimport/engine/wire"
 )
 
 var tornRounds = flag.Int("torn-rounds", 16, "cuts and flips of each file by the tests of torn stores")
@@ -277,5 +279,28 @@ func TestWhatWasWrittenWithoutSyncIsNotHeldToBeSyncedUntilTheClose(t *testing.T)
 	}
 	if n, ok, err := readSynced(fs, "d"); n != 2 || !ok || err != nil {
 		t.Error("after the close:", n, ok, err)
+	}
+}
+
+func TestAStoreThatMeetsADamagedTableTakesNoMoreWritesAndCloses(t *testing.T) {
+	fs, _ := storeAfter(t, true)
+	for _, name := range files(t, fs) {
+		if strings.HasSuffix(name, ".sst") {
+			rewrite(t, fs, name, flip(1000, 1).apply)
+		}
+	}
+	s, err := Open("d", Options{FS: fs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holds(s); err == nil {
+		t.Error("a damaged block was read")
+	}
+	e := s.Write(ctx, []TableWrite{{Table: s.Table([]byte("t")), Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}})
+	if e == nil || !strings.Contains(e.Message, ".sst is damaged") || strings.Contains(e.Message, "\n") {
+		t.Error(e)
+	}
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Error(err)
 	}
 }
