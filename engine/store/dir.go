@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
-	"slices"
+	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -15,67 +15,50 @@ const (
 	markerName = "TSIMPORT-STORE"
 	markerText = "tsimport store, format 1\n"
 	dataDir    = "data"
-
-	begunName = markerName + ".tmp" // a store is being created here
-	unnamed   = markerName + ".new" // the marker in the making; only the owner of the lock writes it
 )
 
-// prepareDir makes sure that dir is ours: it has the marker, or it is empty or missing. Then it is fresh, and create has
-// to make a store of it; so has a directory whose creation was interrupted.
-func prepareDir(fs vfs.FS, dir string, readOnly bool) (fresh bool, err error) {
+// prepareDir makes sure that dir is ours: it has the marker, or it is empty or missing and gets one.
+func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 	names, err := fs.List(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && readOnly:
-		return false, fmt.Errorf("open store %s: no such directory", dir)
+		return fmt.Errorf("open store %s: no such directory", dir)
 	case errors.Is(err, os.ErrNotExist):
 		if err := makeDir(fs, dir); err != nil {
-			return false, fmt.Errorf("create store %s: %w", dir, err)
+			return fmt.Errorf("create store %s: %w", dir, err)
 		}
 	case err != nil:
-		return false, fmt.Errorf("open store %s: %w", dir, err)
+		return fmt.Errorf("open store %s: %w", dir, err)
 	}
-	err = nil
-	begun := slices.Contains(names, begunName)
+	foreign := false
 	for _, n := range names {
 		if n == markerName {
-			return false, checkMarker(fs, dir)
+			return checkMarker(fs, dir)
 		}
-		if n != begunName && !(begun && (n == dataDir || n == unnamed)) {
-			err = fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
-		}
+		foreign = foreign || !strings.HasPrefix(n, markerName+".") || !strings.HasSuffix(n, ".tmp") // left by a process that was killed while it created the store
 	}
-	if err != nil { // or another process has just finished creating it, while the names were read
-		if _, e := fs.Stat(fs.PathJoin(dir, markerName)); e == nil {
-			return false, checkMarker(fs, dir)
-		}
+	if foreign {
+		return fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
 	}
-	if err == nil && readOnly {
-		err = fmt.Errorf("open store %s: the directory holds no tsimport store", dir)
+	if readOnly {
+		return fmt.Errorf("open store %s: the directory holds no tsimport store", dir)
 	}
-	if err != nil {
-		return false, err
+	if err := createMarker(fs, dir); err != nil {
+		return fmt.Errorf("create store %s: %w", dir, err)
 	}
-	if err := beginStore(fs, dir); err != nil {
-		return false, fmt.Errorf("create store %s: %w", dir, err)
-	}
-	return true, nil
+	return nil
 }
 
 func checkMarker(fs vfs.FS, dir string) error {
-	f, err := fs.Open(fs.PathJoin(dir, markerName))
-	if err != nil {
-		return fmt.Errorf("open store %s: %w", dir, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 256))
+	text, err := readWhole(fs, fs.PathJoin(dir, markerName), 256)
 	if err != nil {
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	if string(text) != markerText {
 		return fmt.Errorf("open store %s: %s is not of a format this version knows", dir, markerName)
 	}
-	if _, err := fs.Stat(fs.PathJoin(dir, dataDir)); err != nil {
-		return fmt.Errorf("open store %s: the store's data is gone: %w", dir, err)
+	if err := makeDir(fs, fs.PathJoin(dir, dataDir)); err != nil {
+		return fmt.Errorf("open store %s: %w", dir, err)
 	}
 	return nil
 }
@@ -107,61 +90,45 @@ func syncDir(fs vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-// beginStore leaves a note that a store is being created here, and makes the directory that has the lock.
-func beginStore(fs vfs.FS, dir string) error {
-	if err := writeFile(fs, fs.PathJoin(dir, begunName), ""); err != nil {
-		return err
-	}
-	if err := syncDir(fs, dir); err != nil {
+// createMarker writes the marker whole or not at all: a kill leaves an empty directory or a store.
+func createMarker(fs vfs.FS, dir string) error {
+	if err := writeWhole(fs, dir, markerName, []byte(markerText)); err != nil {
 		return err
 	}
 	return makeDir(fs, fs.PathJoin(dir, dataDir))
 }
 
-// create makes Pebble's files and then gives the directory its marker: what has the marker has data, so that data that
-// is missing later is a loss and not a store that was never used. The caller holds the lock, and opens the store anew:
-// the first log of Pebble's life is of an old format, in which damage in its middle passes for its end.
-func (s *Store) create(fs vfs.FS, dir string, po *pebble.Options) error {
-	marker := fs.PathJoin(dir, markerName)
-	if _, err := fs.Stat(marker); err == nil {
-		return nil // another process was faster
-	}
-	db, err := pebble.Open(fs.PathJoin(dir, dataDir), po)
+// writeWhole creates a file on disk, whole or not at all, also when others create it too.
+func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
+	tmp := fs.PathJoin(dir, fmt.Sprintf("%s.%08x.tmp", name, rand.Uint32()))
+	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	if err := db.Close(); err != nil {
-		return err
-	}
-	if err := s.health.cause(); err != nil {
-		return err
-	}
-	if err := writeFile(fs, fs.PathJoin(dir, unnamed), markerText); err != nil {
-		return err
-	}
-	if err := fs.Rename(fs.PathJoin(dir, unnamed), marker); err != nil {
-		return err
-	}
-	if err := syncDir(fs, dir); err != nil {
-		return err
-	}
-	fs.Remove(fs.PathJoin(dir, begunName)) // beside the marker it says nothing
-	return nil
-}
-
-func writeFile(fs vfs.FS, name, text string) error {
-	f, err := fs.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write([]byte(text))
+	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync()
 	}
 	if e := f.Close(); err == nil {
 		err = e
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if err := fs.Rename(tmp, fs.PathJoin(dir, name)); err != nil {
+		return err
+	}
+	return syncDir(fs, dir)
+}
+
+// readWhole reads a file of at most limit bytes; what is beyond is left out.
+func readWhole(fs vfs.FS, name string, limit int64) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 func lockError(dir string, err error) error {
