@@ -17,12 +17,13 @@ type Design struct {
 
 // Explanation says what a design of keys means.
 type Explanation struct {
-	Key      []KeyColumn  `json:"key"`
-	Order    string       `json:"order"`           // in which order a range read gives rows
-	Ranges   []Range      `json:"ranges"`          // what can be read by the ranges of an input column
-	Examples []Example    `json:"examples"`        // of the rows that were given
-	Notes    []string     `json:"notes"`           // what to be careful about
-	Files    []LookupFile `json:"files,omitempty"` // that the keys depend on
+	Key         []KeyColumn  `json:"key"`
+	PythonSetup []string     `json:"python_setup,omitempty"` // lines in front of the formulas in Python
+	Order       string       `json:"order"`                  // in which order a range read gives rows
+	Ranges      []Range      `json:"ranges"`                 // what can be read by the ranges of an input column
+	Examples    []Example    `json:"examples"`               // of the rows that were given
+	Notes       []string     `json:"notes"`                  // what to be careful about
+	Files       []LookupFile `json:"files,omitempty"`        // that the keys depend on
 }
 
 // KeyColumn is one column of the key.
@@ -70,6 +71,7 @@ func Explain(d Design, samples [][]table.Value) Explanation {
 			}
 		}
 	}
+	x.PythonSetup = pythonSetup(x.Key)
 	x.Order = orderSentence(segments)
 	for _, name := range d.sources() {
 		x.Ranges = append(x.Ranges, rangeOf(name, segments))
@@ -235,6 +237,9 @@ func (x Explanation) Text() string {
 		if k.Python != "" {
 			fmt.Fprintf(&b, "  in Python: %s\n", k.Python)
 		}
+	}
+	if len(x.PythonSetup) > 0 {
+		fmt.Fprintf(&b, "The Python needs:\n  %s\n", strings.Join(x.PythonSetup, "\n  "))
 	}
 	fmt.Fprintf(&b, "\nOrder: %s\n", x.Order)
 	for _, r := range x.Ranges {

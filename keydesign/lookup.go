@@ -45,7 +45,11 @@ func (c *compiler) lookup(k *call) (*node, error) {
 	if err != nil {
 		return nil, k.errorf("%v", err)
 	}
-	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: "the code of " + x.recipe + " in " + name, python: fmt.Sprintf("codes[%s]", textPython(x))}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: "the code of " + x.recipe + " in " + name, python: fmt.Sprintf("codes(%q)[%s]", name, textPython(x))}
+	if keep {
+		n.recipe += ", or itself if it has none"
+		n.python = fmt.Sprintf("codes(%q).get(%s, %s)", name, textPython(x), textPython(x))
+	}
 	if !keep {
 		n.order[0].Values = len(t.codes)
 	}

@@ -90,6 +90,16 @@ func resultType(src string, gives reflect.Type) (table.Type, error) {
 // Visit rewrites columns and calls. Children come before their parents, so a first walk finds what must stay.
 func (s *script) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
+	case *ast.MemberNode:
+		if property, ok := n.Property.(*ast.StringNode); ok && property.Value == "Local" && s.err == nil {
+			s.err = fmt.Errorf("Local() %s", noLocal)
+		}
+	case *ast.BuiltinNode:
+		if n.Name == "timezone" && s.err == nil {
+			if zone, ok := n.Arguments[0].(*ast.StringNode); !ok || zone.Value == "Local" {
+				s.err = fmt.Errorf("timezone of what is not written out, or of Local, %s", noLocal)
+			}
+		}
 	case *ast.CallNode:
 		callee, ok := n.Callee.(*ast.IdentifierNode)
 		switch {
