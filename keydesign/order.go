@@ -74,5 +74,5 @@ func textOrder(n *node) []Segment {
 	if n.typ == table.String {
 		return n.order
 	}
-	return unordered(n.src, 0)
+	return unordered("text("+n.src+")", 0)
 }

@@ -25,7 +25,7 @@ func computedSet(t *testing.T, text string, pk ...string) (d *dataset, why strin
 }
 
 func TestTheSDKLoadsRowsWhoseKeyIsComputed(t *testing.T) {
-	d, why := computedSet(t, "card,seller,n\n7,a,1\n-1,b,2\n8,c,3\n", `k=splice(",", pad(card, 3), seller)`, "s=salt(1000)")
+	d, why := computedSet(t, "\ufeffcard,seller,n\n7,a,1\n-1,b,2\n8,c,3\n", `k=splice(",", pad(card, 3), seller)`, "s=salt(1000)")
 	if why != "" {
 		t.Fatal(why)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tsimport/bench"
 	"tsimport/client"
@@ -187,6 +188,7 @@ func (d *dataset) readHeader(types map[string]table.Type) (why string) {
 	if err != nil {
 		return "it is not plain CSV with a header"
 	}
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	for _, name := range header {
 		col := column{name: name, typ: table.String}
 		if t, ok := types[name]; ok {
