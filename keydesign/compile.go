@@ -56,6 +56,7 @@ func Sources(source string, columns []string) ([]int, error) {
 type LookupFile struct {
 	Name   string
 	SHA256 string // hexadecimal
+	Shared int    // names whose code another name has as well
 }
 
 // Program is a checked expression. It never changes.

@@ -221,9 +221,12 @@ func (d Design) notes(segments []Segment) []string {
 		}
 		for _, f := range p.Files {
 			notes = append(notes, fmt.Sprintf("%s: the keys depend on %s (sha256 %s); a changed code changes keys of rows that are loaded already", d.Columns[i].Name, f.Name, f.SHA256[:12]))
+			if f.Shared > 0 {
+				notes = append(notes, fmt.Sprintf("%s: %d names in %s have a code that another name has as well; where nothing else in the key tells them apart, the last row replaces the others", d.Columns[i].Name, f.Shared, f.Name))
+			}
 		}
 	}
-	if len(segments) > 0 && segments[0].Order == NoOrder && segments[0].Values > 0 {
+	if len(segments) > 0 && segments[0].Order == NoOrder && segments[0].Values > 0 && !strings.HasPrefix(segments[0].Text, "lookup(") {
 		notes = append(notes, "a random prefix instead would write the same row under another key each time: a rerun would double rows, and a later row would not replace an earlier one; "+segments[0].Text+" gives a row the same key every time")
 	}
 	return notes

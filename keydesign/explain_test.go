@@ -71,7 +71,7 @@ func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
 }
 
 func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
-	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\n"), nil }}
+	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\nZoe,z\nx,1\n"), nil }}
 	x := Explain(design(t, env, `k=splice(auto, md5(CardID,2), pad(DeviceID,6), lookup(Name, "codes.csv"))`, "Score"),
 		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})})
 	text := x.Text()
@@ -87,6 +87,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 		"OutOfRange: column k: pad(DeviceID, 6): -1 is negative",
 		`takes "!"`,
 		"the keys depend on codes.csv",
+		"2 names in codes.csv have a code that another name has",
 		"a random prefix instead",
 		"a primary-key column cannot be a double",
 	} {

@@ -91,12 +91,26 @@ func (c *compiler) lookupFile(name string) (*lookupTable, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:])})
+	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:]), Shared: t.shared()})
 	if c.lookups == nil {
 		c.lookups = map[string]*lookupTable{}
 	}
 	c.lookups[name] = t
 	return t, nil
+}
+
+// shared counts the names whose code another name has as well.
+func (t *lookupTable) shared() (names int) {
+	by := map[string]int{}
+	for _, code := range t.codes {
+		by[string(code)]++
+	}
+	for _, n := range by {
+		if n > 1 {
+			names += n
+		}
+	}
+	return names
 }
 
 func parseLookup(name string, data []byte) (*lookupTable, error) {
