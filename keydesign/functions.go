@@ -60,6 +60,7 @@ const noLocal = "is not offered: the time zone of the machine decides, and on an
 var refused = map[string]string{
 	"random": noRandom, "rand": noRandom, "randint": noRandom, "uuid": noRandom, "RANDOM": noRandom, "RAND": noRandom,
 	"now": noClock, "today": noClock, "keys": noMapOrder, "values": noMapOrder, "toPairs": noMapOrder,
+	"string": "is not offered: it makes the text <nil> of a null; text(x) does not",
 }
 
 func unknownFunction(name string) error {

@@ -239,6 +239,11 @@ func TestNullGivesNullExceptWhereItIsAskedFor(t *testing.T) {
 		`upper(SellerID + text(DeviceID))`:          "null",
 		`substr(DeviceID, 1)`:                       "null",
 		`salt(9, DeviceID) + ""`:                    "7",
+		`[1, 2][DeviceID]`:                          "null",
+		`SellerID[DeviceID:]`:                       "null",
+		`text(DeviceID)[1:2]`:                       "null",
+		`[DeviceID, split(SellerID, "-")[7]][1]`:    CodeExpression,
+		`DeviceID == nil ? int("x" + SellerID) : 1`: table.CodeType,
 	} {
 		if got := eval(t, source, map[string]table.Value{"DeviceID": {}}); got != want {
 			t.Errorf("%s: %q, want %q", source, got, want)
@@ -261,6 +266,7 @@ func TestWhatIsWrongIsSaidOnOneLineBeforeTheFirstRow(t *testing.T) {
 		`map(toPairs({"a": CardID}), #[0])[0]`:   "no order",
 		`date(Name).Local().String()`:            "time zone of the machine",
 		`timezone("Local").String() + Name`:      "time zone of the machine",
+		`string(DeviceID)`:                       "text(x)",
 		`pad(DeviceID)`:                          "1 arguments",
 		`pad(DeviceID, 0)`:                       "0 is not from 1 to 64",
 		`pad(DeviceID, CardID)`:                  "written out",

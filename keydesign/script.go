@@ -305,6 +305,12 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 	}
 }
 
+// ofNull reports whether an error of the language is about a value that is not there. An index that is too large, or a
+// text that is no number, is as wrong in a row with a null as in another.
+func ofNull(err error) bool {
+	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // which does not say what
+}
+
 func (e *Evaluator) scriptFailed(n *node, err error, hasNull bool) {
 	var why *table.Reason
 	var at *file.Error
@@ -313,7 +319,7 @@ func (e *Evaluator) scriptFailed(n *node, err error, hasNull bool) {
 		if e.why == nil {
 			e.why = why
 		}
-	case hasNull:
+	case hasNull && ofNull(err):
 	case errors.As(err, &at):
 		e.fail(n, CodeExpression, nil, "%s", strings.Join(strings.Fields(at.Message), " "))
 	default:
