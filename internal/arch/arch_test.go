@@ -56,7 +56,7 @@ var arrows = map[string][]string{
 	"table":       {},
 	"bench":       {},
 
-	"bench/spread": {"bench", "client", "scan", "table"},
+	"bench/spread": {"bench", "client", "keydesign", "scan", "table"},
 
 	"shuffle/spill": {},
 
