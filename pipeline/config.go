@@ -3,27 +3,22 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
 
 	"tsimport/client"
+	"tsimport/plan"
 	"tsimport/ratelimit"
-	"tsimport/reader"
-	"tsimport/reader/convert"
-	"tsimport/reader/input"
 	"tsimport/table"
 )
 
 // Config is a load.
 type Config struct {
 	Inputs  []string // arguments in order, as input.Expand understands them
-	Read    Read
-	Target  Target
-	Columns Columns
+	Read    plan.Read
+	Target  plan.Target
+	Columns plan.Columns
 	Write   Write
 	Limits  Limits
 	RunDir  string // zero: runfolder.DefaultPath
@@ -34,7 +29,7 @@ type Config struct {
 	// Nil never ends.
 	Drain context.Context
 	// OnPlan is called before the first write. May be nil.
-	OnPlan func(*Plan)
+	OnPlan func(*plan.Plan)
 	// Progress is kept up to date while the load runs. May be nil.
 	Progress *Progress
 	// Monitor shows the state of the load while it runs. May be nil.
@@ -43,50 +38,12 @@ type Config struct {
 	surveyEvery time.Duration // between readings of the partition map; 0 is the constant, tests hurry
 }
 
-// Read says how inputs are read.
-type Read struct {
-	reader.Options                 // but Stream
-	Convert        convert.Options // but Decode, which each source has of its own
-	Find           input.Options   // how arguments are understood, but Stdin
-	Parsers        int             // workers; 0 takes one a processor
-	Stdin          io.Reader       // what - names; nil is os.Stdin. A read of it is left behind when the load stops
-}
-
-// Target says where rows go.
-type Target struct {
-	Client client.Target
-	Name   string // of the target, for reports
-	Table  string
-	Create bool              // make the table if it is missing
-	Key    []table.KeyColumn // for Create; a Type of Null is inferred. Given for an existing table, it must match
-	Define table.Definition  // for Create
-	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
-	DefineSet bool
-	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
-	Absent bool
-}
-
-// Columns says which input columns become which table columns.
-type Columns struct {
-	Only    []string          // input columns to load as attributes; nil loads all
-	Exclude []string          // input columns to leave out
-	Rename  map[string]string // input name to table name
-	Types   map[string]Type   // by input or table name
-}
-
-// Type is a type the user asked for.
-type Type struct {
-	Type table.Type
-	Hex  bool        // binary: text is hexadecimal, otherwise base64
-	Time *table.Time // integer: of a time
-}
-
 // Write says how rows are written.
 type Write struct {
 	Mode        table.Mode
 	Condition   table.Existence
 	DeleteNull  bool // update: a null deletes the column
-	Order       Order
+	Order       plan.Order
 	Concurrency int // requests in flight; 0 takes DefaultConcurrency
 	BatchRows   int // rows in a request; 0 takes the service's limit
 
@@ -161,19 +118,15 @@ type Interrupted struct {
 
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 
-// UsageError says that the load was asked for wrongly; nothing was written.
-type UsageError struct{ Message string }
-
-func (e *UsageError) Error() string { return e.Message }
-
-func usagef(format string, a ...any) error {
-	return &UsageError{Message: fmt.Sprintf(format, a...)}
+// request is the part of a load that is decided before its first row.
+func (c *Config) request() *plan.Request {
+	return &plan.Request{
+		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
+		Mode: c.Write.Mode, DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
+	}
 }
 
 func (c *Config) setDefaults() {
-	if c.Read.Parsers == 0 {
-		c.Read.Parsers = runtime.GOMAXPROCS(0)
-	}
 	if c.Write.Concurrency == 0 {
 		c.Write.Concurrency = DefaultConcurrency
 	}
@@ -191,9 +144,6 @@ func (c *Config) setDefaults() {
 	}
 	if c.Limits.Memory == 0 {
 		c.Limits.Memory = DefaultMemory
-	}
-	if c.Read.Stdin == nil {
-		c.Read.Stdin = os.Stdin
 	}
 	if c.Progress == nil {
 		c.Progress = new(Progress)

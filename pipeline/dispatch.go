@@ -1,16 +1,15 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
+	"tsimport/intake"
 	"tsimport/partitioner"
+	"tsimport/plan"
 	"tsimport/ratelimit"
 	"tsimport/runfolder"
 	"tsimport/shuffle"
@@ -20,6 +19,9 @@ import (
 
 // linger is how long a batch that is not full waits for more rows while the input goes on.
 const linger = 250 * time.Millisecond
+
+// requestCopies is how often the rows of a request are in memory while it is sent: as a message and in buffers.
+const requestCopies = 3
 
 // flight is a batch of one lane on its way.
 type flight struct {
@@ -45,7 +47,7 @@ type dispatcher struct {
 	cfg      *Config
 	folder   *runfolder.Folder
 	report   *Report
-	shares   shares
+	shares   plan.Shares
 	stopRead context.CancelFunc
 
 	partitions *partitioner.Map
@@ -55,10 +57,9 @@ type dispatcher struct {
 	hot        *partitioner.HotKeys
 	survey     *surveyor
 	disk       *disk
-	hunger     *atomic.Pointer[hunger]
-	fed        chan<- struct{}
+	intake     *intake.Flow
 
-	blocks   <-chan handed // nil once the input is complete
+	splits   <-chan intake.Handed // nil once the input is complete
 	flights  chan *flight
 	results  chan result
 	idle     []*flight // one for each free worker
@@ -78,24 +79,24 @@ type dispatcher struct {
 // ceilingBurst is how far ahead the ceilings let a load run.
 const ceilingBurst = 100 * time.Millisecond
 
-func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, in *reading, survey *surveyor, disk *disk) *dispatcher {
+func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, keyType table.Type, survey *surveyor, disk *disk) *dispatcher {
 	m := survey.current.Load()
 	w := &cfg.Write
 	d := &dispatcher{
-		cfg: cfg, folder: folder, report: report, shares: divideMemory(cfg.Limits.Memory), stopRead: stopRead,
-		partitions: m, survey: survey, disk: disk, blocks: in.blocks, hunger: &in.hunger, fed: in.fed,
+		cfg: cfg, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
+		partitions: m, survey: survey, disk: disk, intake: in, splits: in.Splits(),
 		rows:  ratelimit.NewBucket(w.MaxRowsPerSecond, ceilingBurst),
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
 	}
-	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.lanes, Store: disk.store, Unordered: w.Order == OrderNone})
+	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.Lanes, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}
-	d.hot = partitioner.NewHotKeys(in.keyType)
+	d.hot = partitioner.NewHotKeys(keyType)
 	d.cutter = partitioner.New(partitioner.Options{
-		Unordered: w.Order == OrderNone,
-		Supersede: w.Order == LastWins && w.Mode == table.Put && w.Condition == table.Ignore,
+		Unordered: w.Order == plan.OrderNone,
+		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore,
 		Settle:    w.Settle,
 		Backoff:   w.Backoff.After,
 		Lanes:     m.Len(),
@@ -115,7 +116,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 // shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
 // alone may have all. And how much memory rows may hold that wait behind one of their key.
 func (d *dispatcher) shareFlights() {
-	d.cutter.LimitWaiting(d.shares.lanes / 4 / int64(len(d.lanes)))
+	d.cutter.LimitWaiting(d.shares.Lanes / 4 / int64(len(d.lanes)))
 	for _, l := range d.lanes {
 		l.pacer.SetMaxInFlight(max(8, d.cfg.Write.Concurrency/len(d.lanes)))
 	}
@@ -137,7 +138,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 		}
 		if d.stop == nil {
 			d.startJobs(now)
-			d.tellHunger()
+			d.tellQueued()
 		}
 		if d.finished(now) {
 			if d.stop == nil {
@@ -145,21 +146,21 @@ func (d *dispatcher) run(ctx context.Context) error {
 			}
 			return d.stop
 		}
-		blocks := d.blocks
+		splits := d.splits
 		if d.stop != nil || d.queues.Full() {
-			blocks = nil
+			splits = nil
 		}
-		d.countWaits(blocks == nil && d.blocks != nil && d.stop == nil)
+		d.countWaits(splits == nil && d.splits != nil && d.stop == nil)
 		timer := time.NewTimer(d.nextEvent(now, next))
 		select {
-		case h, ok := <-blocks:
+		case h, ok := <-splits:
 			switch {
 			case !ok:
 				d.inputEnds()
-			case h.err != nil:
-				d.inputErr = h.err
+			case h.Err != nil:
+				d.inputErr = h.Err
 			default:
-				d.take(h.parsed)
+				d.take(h.Parsed)
 			}
 		case r := <-d.results:
 			d.landed(r)
@@ -186,7 +187,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 
 // countWaits notes when reading or sending begins to wait for memory.
 func (d *dispatcher) countWaits(reading bool) {
-	sending := len(d.idle) > 0 && d.flying > 0 && d.inFlight >= d.shares.inFlight
+	sending := len(d.idle) > 0 && d.flying > 0 && d.inFlight >= d.shares.InFlight
 	if reading && !d.readingWaits {
 		d.report.ReadWaits++
 	}
@@ -216,9 +217,9 @@ func (d *dispatcher) halt(cause error) {
 	d.stopRead()
 }
 
-// inputEnds notes that there are no more blocks: lanes need not wait for more rows.
+// inputEnds notes that there are no more splits: lanes need not wait for more rows.
 func (d *dispatcher) inputEnds() {
-	d.blocks = nil
+	d.splits = nil
 	for _, l := range d.lanes {
 		l.stale = true
 	}
@@ -229,7 +230,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 	if d.flying > 0 || d.disk.busy > 0 {
 		return false
 	}
-	if d.stop == nil && (d.blocks != nil || d.queues.Rows() > 0 || d.cutter.Remaining() > 0) {
+	if d.stop == nil && (d.splits != nil || d.queues.Rows() > 0 || d.cutter.Remaining() > 0) {
 		return false
 	}
 	// An attempt that may still be applied could undo what a later run writes: even a stopped load waits for it,
@@ -259,7 +260,7 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 // may send.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
 	next = time.Minute
-	for len(d.idle) > 0 && (d.flying == 0 || d.inFlight < d.shares.inFlight) {
+	for len(d.idle) > 0 && (d.flying == 0 || d.inFlight < d.shares.InFlight) {
 		if wait := max(d.rows.Wait(now), d.units.Wait(now), d.bytes.Wait(now)); wait > 0 {
 			return wait
 		}
@@ -300,7 +301,7 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 	// Rows whose turn has come because the row of their key before them is final wait for nobody: their key would get on no
 	// faster than the lane lingers.
 	urgent := fresh == 0 && d.cutter.Promoted(l.index) > 0
-	soon := !urgent && (d.blocks != nil && !d.queues.Full() || l.queue.Coming())
+	soon := !urgent && (d.splits != nil && !d.queues.Full() || l.queue.Coming())
 	if soon || !urgent && l.queue.More() {
 		l.units, l.at, l.asks = l.pacer.Next(now, l.inFlight, l.perRow)
 	} else {
@@ -314,30 +315,6 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 			l.at = t
 		}
 	}
-}
-
-// wanted is how many rows the next batch of the lane may hold.
-func (d *dispatcher) wanted(l *lane) int {
-	return d.underCeilings(min(d.batchRows(), int(math.Ceil(d.unitsUnderCeilings(l.units)/l.perRow))))
-}
-
-func (d *dispatcher) batchRows() int { return cmp.Or(d.cfg.Write.BatchRows, table.MaxBatchRows) }
-
-// A batch holds no more than flows in under a ceiling in so short a time, or a low one would come in lumps.
-const ceilingBatch = 0.2 // seconds
-
-func (d *dispatcher) underCeilings(rows int) int {
-	if d.rows != nil {
-		rows = min(rows, max(1, int(d.rows.Rate()*ceilingBatch)))
-	}
-	return rows
-}
-
-func (d *dispatcher) unitsUnderCeilings(units float64) float64 {
-	if d.units != nil {
-		units = min(units, max(1, d.units.Rate()*ceilingBatch))
-	}
-	return units
 }
 
 // cut hands a batch of the lane to a worker.

@@ -12,6 +12,7 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
+	"tsimport/plan"
 )
 
 var faultSeedsFlag = flag.Int("fault-seeds", 3, "how many seeds the test of a tenth of failing requests runs with")
@@ -22,7 +23,7 @@ var faultSeedsFlag = flag.Int("fault-seeds", 3, "how many seeds the test of a te
 // the table must be that of a plain sequential load and the ledger must balance.
 func TestATenthOfTheRequestsMayFailInEveryWay(t *testing.T) {
 	for seed := range uint64(*faultSeedsFlag) {
-		for _, order := range []Order{LastWins, OrderNone} {
+		for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 			t.Run(fmt.Sprintf("seed %d, %v", seed+1, order), func(t *testing.T) {
 				t.Parallel()
 				aTenthFails(t, seed+1, order)
@@ -31,13 +32,13 @@ func TestATenthOfTheRequestsMayFailInEveryWay(t *testing.T) {
 	}
 }
 
-func aTenthFails(t *testing.T, seed uint64, order Order) {
+func aTenthFails(t *testing.T, seed uint64, order plan.Order) {
 	rnd := rand.New(rand.NewPCG(seed, 11))
 	w := newWorld(t)
 	const records = 20_000
 	keys := records / 4
 	text := randomCSV(rnd, records, keys, false)
-	if order == OrderNone {
+	if order == plan.OrderNone {
 		keys = records
 		text = uniqueKeys(rnd, text)
 	}

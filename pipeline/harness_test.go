@@ -19,6 +19,7 @@ import (
 	"tsimport/client"
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
+	"tsimport/plan"
 	"tsimport/ratelimit"
 	"tsimport/scan"
 	"tsimport/table"
@@ -102,12 +103,12 @@ func (w *world) file(name, text string) string {
 func (w *world) config(inputs ...string) Config {
 	return Config{
 		Inputs: inputs,
-		Target: Target{
+		Target: plan.Target{
 			Client: w.target(), Name: "test", Table: "t", Create: true,
 			Key:    []table.KeyColumn{{Name: "id", Type: table.String}},
 			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
 		},
-		Columns: Columns{Types: map[string]Type{}},
+		Columns: plan.Columns{Types: map[string]plan.Type{}},
 		Write: Write{
 			Settle: settle, RetryFor: time.Minute,
 			Backoff: ratelimit.Backoff{Base: time.Millisecond, Max: 5 * time.Millisecond},

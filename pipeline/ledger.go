@@ -5,57 +5,59 @@ import (
 	"strconv"
 	"time"
 
+	"tsimport/intake"
 	"tsimport/partitioner"
+	"tsimport/plan"
 	"tsimport/table"
 	"tsimport/writer"
 )
 
 // take puts a parsed split into the ledger and its rows into their lanes.
-func (d *dispatcher) take(p *parsed) {
-	if limit := d.cfg.Limits.Records; limit > 0 && d.report.Read+int64(p.records) >= limit {
-		p.truncate(int(limit - d.report.Read))
+func (d *dispatcher) take(p *intake.Parsed) {
+	if limit := d.cfg.Limits.Records; limit > 0 && d.report.Read+int64(p.Records) >= limit {
+		p.Truncate(int(limit - d.report.Read))
 		d.inputEnds()
 		d.stopRead()
 	}
 	read := int64(0) // records of this split counted so far
-	for i := range p.rejects {
-		r := &p.rejects[i]
-		at := int(r.mark.Record) + 1
+	for i := range p.Rejects {
+		r := &p.Rejects[i]
+		at := int(r.Mark.Record) + 1
 		d.report.Read += int64(at) - read
 		read = int64(at)
-		d.reject(p.split.Header, p.split.Reject(r.mark, r.reason, r.raw))
+		d.reject(p.Split.Header, p.Split.Reject(r.Mark, r.Reason, r.Raw))
 		if d.stop != nil {
-			p.truncate(at) // what follows is not read
+			p.Truncate(at) // what follows is not read
 			break
 		}
 	}
-	d.report.Read += int64(p.records) - read
-	d.report.BytesRead += p.split.Input
-	if p.split.Number == 0 {
-		d.report.BytesRead += p.split.Offset // the header
+	d.report.Read += int64(p.Records) - read
+	d.report.BytesRead += p.Split.Input
+	if p.Split.Number == 0 {
+		d.report.BytesRead += p.Split.Offset // the header
 	}
 	d.push(p)
-	p.arrived()
+	p.Arrived()
 	d.flushRejects()
 	d.publish()
 }
 
-func (d *dispatcher) push(p *parsed) {
+func (d *dispatcher) push(p *intake.Parsed) {
 	now := time.Now()
-	for _, b := range p.blocks {
+	for _, b := range p.Blocks {
 		if d.cfg.DryRun {
-			d.dryRows += int64(len(b.block.Rows))
+			d.dryRows += int64(len(b.Block.Rows))
 			continue
 		}
-		if p.partitions != d.partitions {
+		if p.Partitions != d.partitions {
 			// The map has changed since the rows were divided.
-			d.queues.PushRouted(b.block, d.partitions.Find)
+			d.queues.PushRouted(b.Block, d.partitions.Find)
 			continue
 		}
-		d.queues.Push(b.lane, b.block)
-		d.lanes[b.lane].begin(now)
+		d.queues.Push(b.Lane, b.Block)
+		d.lanes[b.Lane].begin(now)
 	}
-	if p.partitions == d.partitions {
+	if p.Partitions == d.partitions {
 		return
 	}
 	for _, l := range d.lanes {
@@ -63,6 +65,19 @@ func (d *dispatcher) push(p *parsed) {
 			l.begin(now)
 		}
 	}
+}
+
+// tellQueued tells the intake what the lanes hold, which reads where there is least.
+func (d *dispatcher) tellQueued() {
+	if d.cfg.Write.Order != plan.OrderNone || d.splits == nil {
+		return
+	}
+	share := d.shares.Lanes / 2 / int64(len(d.lanes))
+	d.intake.Queued(func(lane int) (n int, enough bool) {
+		q := d.lanes[lane].queue
+		n = q.Ready()
+		return n, q.More() || n > 0 && q.Bytes() >= share
+	})
 }
 
 // begin notes that rows have come.

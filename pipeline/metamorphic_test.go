@@ -14,6 +14,7 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
+	"tsimport/plan"
 	"tsimport/table"
 )
 
@@ -52,9 +53,9 @@ func metamorphic(t *testing.T, seed uint64) {
 	// Two records that say the same of one key cannot be told apart when the answer for the second is lost and its
 	// condition then fails: the table is right, the count may say written instead of rejected.
 	distinct := m.condition == table.ExpectNotExist
-	order, records := Order(rnd.IntN(2)), 500+rnd.IntN(2500)
+	order, records := plan.Order(rnd.IntN(2)), 500+rnd.IntN(2500)
 	text := randomCSV(rnd, records, keys, distinct)
-	if order == OrderNone {
+	if order == plan.OrderNone {
 		keys = records
 		text = uniqueKeys(rnd, text)
 	}

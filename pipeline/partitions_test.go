@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +26,7 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
+	"tsimport/plan"
 	"tsimport/table"
 )
 
@@ -70,7 +73,7 @@ func TestEveryRequestHoldsRowsOfOnePartition(t *testing.T) {
 	w.partitioned(server.Simulation{}, "k00250", "k00500", "k00750")
 	text := numbered("k", 1000)
 	want, _ := model{}.apply(t, contents{}, text)
-	for _, order := range []Order{LastWins, OrderNone} {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		cfg := w.config(w.file("in.csv", text))
 		cfg.Write.Order = order
 		cfg.RunDir = filepath.Join(w.dir, order.String())
@@ -228,8 +231,8 @@ func TestRejectsHaveTheSamePlacesInEitherOrder(t *testing.T) {
 			fmt.Fprintf(&b, "k%d,%d\n", i, i)
 		}
 	}
-	reasons := map[Order][]string{}
-	for _, order := range []Order{LastWins, OrderNone} {
+	reasons := map[plan.Order][]string{}
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		w := newWorld(t)
 		cfg := w.config(w.file("in.csv", b.String()))
 		cfg.Write.Order = order
@@ -239,8 +242,8 @@ func TestRejectsHaveTheSamePlacesInEitherOrder(t *testing.T) {
 			reasons[order] = append(reasons[order], strings.ReplaceAll(line, w.dir, ""))
 		}
 	}
-	if got, want := sorted(reasons[OrderNone]), sorted(reasons[LastWins]); got != want || len(reasons[LastWins]) != 31+33 {
-		t.Errorf("%d reasons in any order:\n%.2000s\n%d in source order:\n%.2000s", len(reasons[OrderNone]), got, len(reasons[LastWins]), want)
+	if got, want := sorted(reasons[plan.OrderNone]), sorted(reasons[plan.LastWins]); got != want || len(reasons[plan.LastWins]) != 31+33 {
+		t.Errorf("%d reasons in any order:\n%.2000s\n%d in source order:\n%.2000s", len(reasons[plan.OrderNone]), got, len(reasons[plan.LastWins]), want)
 	}
 }
 
@@ -249,7 +252,7 @@ func sorted(lines []string) string {
 	for _, l := range lines {
 		m[l] = true
 	}
-	return strings.Join(sortedKeys(m), "\n")
+	return strings.Join(slices.Sorted(maps.Keys(m)), "\n")
 }
 
 func TestWithoutAnOrderStreamsAndCompressedFilesAreReadToo(t *testing.T) {
@@ -264,7 +267,7 @@ func TestWithoutAnOrderStreamsAndCompressedFilesAreReadToo(t *testing.T) {
 	}
 	cfg := w.config(w.file("plain.csv", numbered("plain", 500)), w.file("in.csv.gz", packed.String()), "-")
 	cfg.Read.Stdin = strings.NewReader(numbered("stdin", 500))
-	cfg.Write.Order = OrderNone
+	cfg.Write.Order = plan.OrderNone
 	r := w.load(cfg)
 	if got := len(w.rows()); r.Read != 1500 || got != 1500 {
 		t.Errorf("%d read, %d in the table, want 1500", r.Read, got)
@@ -277,11 +280,11 @@ func TestWithoutAnOrderStreamsAndCompressedFilesAreReadToo(t *testing.T) {
 func TestWithoutAnOrderALimitReadsTheFirstRecords(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", numbered("k", 5000)))
-	cfg.Write.Order, cfg.Limits.Records = OrderNone, 7
+	cfg.Write.Order, cfg.Limits.Records = plan.OrderNone, 7
 	w.load(cfg)
 	rows := w.rows()
 	if _, last := rows["k00006"]; len(rows) != 7 || !last {
-		t.Errorf("%d rows: %v", len(rows), sortedKeys(rows))
+		t.Errorf("%d rows: %v", len(rows), slices.Sorted(maps.Keys(rows)))
 	}
 }
 
@@ -289,7 +292,7 @@ func TestWithoutAnOrderAFileThatCannotBeReadFailsTheLoad(t *testing.T) {
 	w := newWorld(t)
 	path := w.file("in.csv", numbered("k", 20_000))
 	cfg := w.config(path)
-	cfg.Write.Order = OrderNone
+	cfg.Write.Order = plan.OrderNone
 	cfg.Write.MaxRowsPerSecond = 50_000
 	cfg.Limits.Memory = 1
 	// The first request finds the file cut short behind the first pass.
@@ -562,7 +565,7 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestWithoutAnOrderASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 	text := numbered("k", 40_000)
-	for _, order := range []Order{LastWins, OrderNone} {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		w := newWorld(t)
 		w.partitioned(server.Simulation{}, "k10000", "k20000", "k30000")
 		for n := range 4 {
@@ -584,7 +587,7 @@ func TestWithoutAnOrderASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 			}
 			return fed == len(s.Lanes) || s.Memory.Full
 		})
-		if order == OrderNone && fed != 4 || order == LastWins && fed == 4 {
+		if order == plan.OrderNone && fed != 4 || order == plan.LastWins && fed == 4 {
 			t.Errorf("%v: %d of 4 partitions have rows when memory is full", order, fed)
 		}
 	}
@@ -611,7 +614,7 @@ func TestWithoutAnOrderRowGroupsAreReadOnceEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := w.config(w.file("in.parquet", file.String()))
-	cfg.Write.Order = OrderNone
+	cfg.Write.Order = plan.OrderNone
 	r := w.load(cfg)
 	w.wantRows(want)
 	if r.Read != 2000 || r.Written != 2000 {

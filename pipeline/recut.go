@@ -41,7 +41,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	d.partitions = m
 	d.shareFlights()
 	d.survey.current.Store(m)
-	d.hunger.Store(newHunger(m))
+	d.intake.Recut(m)
 	d.report.Recuts++
 }
 

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/client"
+	"tsimport/intake"
+	"tsimport/plan"
 	"tsimport/runfolder"
 	"tsimport/scan"
 	"tsimport/shuffle/spill"
@@ -31,7 +32,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	var err error
 	if !cfg.Target.Absent {
 		if sdk, err = client.New(ctx, cfg.Target.Client, traffic); err != nil {
-			return nil, &UsageError{Message: err.Error()}
+			return nil, &plan.UsageError{Message: err.Error()}
 		}
 	}
 	// Until rows are under way there is nothing to drain: the first interrupt ends waiting for standard input or for a
@@ -40,25 +41,25 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
 	admin := &client.Admin{Client: sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
-	plan, err := makePlan(gentle, &cfg, admin)
+	planned, err := plan.Make(gentle, cfg.request(), admin)
 	if err != nil {
 		return nil, err
 	}
-	defer plan.close()
+	defer planned.Close()
 	if cfg.RunDir == "" {
 		cfg.RunDir = runfolder.DefaultPath(start, cfg.Target.Table)
 	}
-	folder, err := runfolder.Create(cfg.RunDir, plan.headers)
+	folder, err := runfolder.Create(cfg.RunDir, planned.Headers)
 	if err != nil {
 		return nil, err
 	}
-	report := newReport(&cfg, plan, start)
-	cfg.Progress.BytesTotal.Store(plan.Bytes)
+	report := newReport(&cfg, planned, start)
+	cfg.Progress.BytesTotal.Store(planned.Bytes)
 	if cfg.OnPlan != nil {
-		cfg.OnPlan(plan)
+		cfg.OnPlan(planned)
 	}
-	if plan.Create && !cfg.DryRun && !plan.empty {
-		report.Created, err = createTable(admin, plan, &cfg)
+	if planned.Create && !cfg.DryRun && !planned.Empty {
+		report.Created, err = planned.MakeTable(admin)
 	}
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
@@ -66,49 +67,33 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		if m := survey.readWithin(gentle); m != nil {
 			survey.current.Store(m)
 		}
-		err = load(ctx, &cfg, plan, folder, report, sdk, survey, func() { stopGently(nil) })
+		err = load(ctx, &cfg, planned, folder, report, sdk, survey, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
 	report.BytesSent = traffic.BytesSent.Load()
 	return finish(&cfg, report, folder, start, err)
 }
 
-// createTable makes the table. One that somebody else has made meanwhile is as good if it has the same key.
-func createTable(admin *client.Admin, plan *Plan, cfg *Config) (made bool, err error) {
-	err = admin.Create(cfg.Target.Table, plan.Schema.Key, cfg.Target.Define)
-	if errors.Is(err, client.ErrTableExists) {
-		t, describeErr := admin.Describe(cfg.Target.Table)
-		if describeErr != nil {
-			return false, describeErr
-		}
-		if !slices.Equal(t.Key, plan.Schema.Key) || t.AutoIncrement != "" {
-			return false, fmt.Errorf("create table %s: somebody else has made it meanwhile, with the primary key %s", t.Name, keyText(t.Key))
-		}
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func newReport(cfg *Config, plan *Plan, start time.Time) *Report {
+func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
 		Command: cfg.Command, Inputs: cfg.Inputs, Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
-	for _, s := range plan.sources {
+	for _, s := range planned.Sources {
 		if e := s.RejectsEncoding(); e != "" {
 			r.RejectsEncoding = e
 		}
 	}
-	for i, c := range plan.Schema.Columns {
+	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
-			Source: c.Source, Name: c.Name, Type: c.Type.String(), Key: i < len(plan.Schema.Key), Inferred: c.Inferred,
+			Source: c.Source, Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Inferred: c.Inferred,
 		})
 	}
 	return r
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, survey *surveyor, stopStdin func()) error {
+func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, survey *surveyor, stopStdin func()) error {
 	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
 	if err != nil {
 		if cfg.Limits.TempDir != "" {
@@ -125,10 +110,10 @@ func load(ctx context.Context, cfg *Config, plan *Plan, folder *runfolder.Folder
 	defer stopRead()
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
-	in := newReading(cfg, plan, survey)
-	group.Go(func() error { return in.run(readCtx) })
+	in := intake.New(planned, survey.current.Load())
+	group.Go(func() error { return in.Run(readCtx) })
 
-	d := newDispatcher(cfg, folder, report, stopRead, in, survey, newDisk(store))
+	d := newDispatcher(cfg, folder, report, stopRead, in, planned.Schema.Key[0].Type, survey, newDisk(store))
 	for range cfg.Write.Concurrency {
 		group.Go(func() error { return d.work(cfg, sdk) })
 	}

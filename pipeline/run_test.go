@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/faults"
+	"tsimport/plan"
 	"tsimport/reader"
 	"tsimport/runfolder"
 	"tsimport/table"
@@ -34,7 +35,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 		"e,7,\"open\"ed\r\n" +
 		"f,8,last"
 	cfg := w.config(w.file("in.csv", text))
-	cfg.Columns.Types["n"] = Type{Type: table.Integer}
+	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	cfg.Read.SplitBytes = 16 // record and line numbers go on from split to split
 	r := w.load(cfg)
 	if r.ExitCode != ExitRejects || r.Read != 8 || r.Written != 2 || r.Rejected != 6 {
@@ -77,7 +78,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 
 	corrected := strings.NewReplacer("not a number", "2", "c,3\r", "c,3,\r", ",4,y", "g,4,y", long, "h", "\xff", "ok", "\"open\"ed", "opened").Replace(string(kept))
 	again := w.config(w.file("corrected.csv", corrected))
-	again.Columns.Types["n"] = Type{Type: table.Integer}
+	again.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	again.RunDir = filepath.Join(w.dir, "again")
 	if r := w.load(again); r.ExitCode != ExitOK || r.Written != 6 {
 		t.Errorf("the corrected rejects: exit %d, %d written", r.ExitCode, r.Written)
@@ -115,7 +116,7 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 		t.Run(tt.limit, func(t *testing.T) {
 			w := newWorld(t)
 			cfg := w.config(w.file("in.csv", b.String()))
-			cfg.Columns.Types["n"] = Type{Type: table.Integer}
+			cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 			cfg.Read.SplitBytes = 777
 			var err error
 			if cfg.Limits.MaxErrors, err = ParseMaxErrors(tt.limit); err != nil {
@@ -145,7 +146,7 @@ func TestALimitReadsSoManyRecords(t *testing.T) {
 	for limit, want := range map[int64]int{1: 1, 2: 1, 3: 2, 5: 4, 6: 4, 0: 4} {
 		w := newWorld(t)
 		cfg := w.config(w.file("in.csv", text))
-		cfg.Columns.Types["n"] = Type{Type: table.Integer}
+		cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 		cfg.Limits.Records = limit
 		r := w.load(cfg)
 		if n := len(w.rows()); n != want || limit > 0 && r.Read != min(limit, 5) {
@@ -171,7 +172,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 }
 
 func isUsage(err error) bool {
-	var u *UsageError
+	var u *plan.UsageError
 	return errors.As(err, &u)
 }
 
@@ -302,7 +303,7 @@ func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
 	b.WriteString("id,n\na,1\nb,2\n\"")
 	b.Write(bytes.Repeat([]byte{'x'}, reader.MaxRecordBytes+2<<20))
 	cfg := w.config(w.file("in.csv", b.String()))
-	cfg.Columns.Types["n"] = Type{Type: table.String}
+	cfg.Columns.Types["n"] = plan.Type{Type: table.String}
 	cfg.Target.Key[0].Type = table.String
 	r, err := Run(context.Background(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "byte 13") {
@@ -395,7 +396,7 @@ func TestRejectsOfPartitionFoldersLoadAgain(t *testing.T) {
 	}
 	cfg := w.config(filepath.Join(w.dir, "in"))
 	cfg.Read.Find.PathColumns = true
-	cfg.Columns.Types["n"] = Type{Type: table.Integer}
+	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "dt", Type: table.String})
 	r := w.load(cfg)
 	if r.Written != 2 || r.Rejected != 2 || len(r.RejectsFiles) != 3 {
@@ -558,7 +559,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 			cfg.Read.SplitBytes, cfg.Limits.Memory, cfg.Write.Concurrency = 512, 4096, 1
 			var changed error
 			if name == "is replaced" {
-				cfg.OnPlan = func(*Plan) { changed = change(path) } // later, an open file does not notice
+				cfg.OnPlan = func(*plan.Plan) { changed = change(path) } // later, an open file does not notice
 			} else {
 				w.plan.Decide = func(r faults.Request) faults.Fault {
 					if r.N == 0 {
@@ -581,7 +582,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 func TestATableThatSomebodyElseMakesMeanwhileIsAsGood(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
-	cfg.OnPlan = func(*Plan) { // planned to be made: now another load makes it
+	cfg.OnPlan = func(*plan.Plan) { // planned to be made: now another load makes it
 		other := w.config(w.file("other.csv", "id,n\nb,2\n"))
 		other.RunDir = filepath.Join(w.dir, "other")
 		w.load(other)
@@ -590,28 +591,4 @@ func TestATableThatSomebodyElseMakesMeanwhileIsAsGood(t *testing.T) {
 		t.Error("the report says that this run made the table")
 	}
 	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})
-}
-
-func TestARecordThatGrowsAHundredfoldStaysWithinItsBlock(t *testing.T) {
-	w := newWorld(t)
-	var b strings.Builder
-	b.WriteString("id")
-	for i := range 500 {
-		fmt.Fprintf(&b, ",%s%d", strings.Repeat("n", 200), i)
-	}
-	b.WriteString("\n")
-	for i := range 1000 {
-		fmt.Fprintf(&b, "%d%s\n", i, strings.Repeat(",1", 500))
-	}
-	cfg := w.config(w.file("in.csv", b.String()))
-	size := 0
-	cfg.OnPlan = func(p *Plan) { size = p.sources[0].SplitBytes() }
-	cfg.DryRun = true
-	if r := w.load(cfg); r.Unfinished != 1000 {
-		t.Errorf("%+v", r)
-	}
-	// Each record is about a kilobyte and becomes about 110.
-	if encoded := size / 1002 * 500 * (203 + 24); size == 0 || encoded > 2*blockBytes {
-		t.Errorf("a split of %d bytes becomes a block of about %d", size, encoded)
-	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/pipeline"
+	"tsimport/plan"
 )
 
 func inspectCommand() *cli.Command {
@@ -33,7 +33,7 @@ func inspect(c *cli.Context) error {
 	if err != nil {
 		return usagef("%v", err)
 	}
-	found, err := pipeline.Inspect(c.Context, c.Args().Slice(), read, c.Bool("count"))
+	found, err := plan.Inspect(c.Context, c.Args().Slice(), read, c.Bool("count"))
 	if err != nil && len(found) == 0 {
 		return usagef("%v", err)
 	}
@@ -54,7 +54,7 @@ func inspect(c *cli.Context) error {
 	return err
 }
 
-func printInspection(w io.Writer, in *pipeline.Inspection, gap bool) error {
+func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if gap {
 		fmt.Fprintln(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/pipeline"
+	"tsimport/plan"
 	"tsimport/reader/convert"
 	"tsimport/table"
 )
@@ -139,7 +140,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 	cfg = pipeline.Config{
 		Inputs: c.Args().Slice(),
-		Target: pipeline.Target{
+		Target: plan.Target{
 			Table: c.String("table"), Create: c.Bool("create"),
 			Define: table.Definition{
 				TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
@@ -209,7 +210,7 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 	return key, nil
 }
 
-func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
+func parseColumns(c *cli.Context) (columns plan.Columns, err error) {
 	if c.IsSet("columns") {
 		if columns.Only, err = splitList(c.String("columns")); err != nil {
 			return columns, fmt.Errorf("--columns: %w", err)
@@ -233,7 +234,7 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 		}
 		columns.Rename[from] = to
 	}
-	columns.Types = map[string]pipeline.Type{}
+	columns.Types = map[string]plan.Type{}
 	for _, f := range textsOf(c, "type") {
 		i := strings.LastIndexByte(f, '=')
 		if at := strings.Index(f, "=timestamp("); at > 0 {
@@ -242,11 +243,11 @@ func parseColumns(c *cli.Context) (columns pipeline.Columns, err error) {
 		if i < 1 {
 			return columns, fmt.Errorf("--type %q: want name=type", f)
 		}
-		t := pipeline.Type{}
+		t := plan.Type{}
 		name := f[i+1:]
 		switch name {
 		case "binary(hex)":
-			t = pipeline.Type{Type: table.Binary, Hex: true}
+			t = plan.Type{Type: table.Binary, Hex: true}
 		case "binary(base64)":
 			t.Type = table.Binary
 		default:

@@ -9,13 +9,14 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/pipeline"
+	"tsimport/plan"
 	"tsimport/table"
 )
 
 // rateFlags are about how fast and in which order rows are written, and what a load may take of the machine.
 func rateFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written as they stand in the input) or none (in any order; a sorted file then spreads at once)", Value: pipeline.LastWins.String()},
+		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written as they stand in the input) or none (in any order; a sorted file then spreads at once)", Value: plan.LastWins.String()},
 		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight at most, 1 to 4096", Value: pipeline.DefaultConcurrency},
 		&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second that each partition is known to take; 0 finds it out"},
 		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 is no limit"},
@@ -39,7 +40,7 @@ const (
 // parseRates reads rateFlags. It changes nothing but cfg; --temp-dir is tried out.
 func parseRates(c *cli.Context, cfg *pipeline.Config) (err error) {
 	w, l := &cfg.Write, &cfg.Limits
-	if w.Order, err = pipeline.ParseOrder(c.String("order")); err != nil {
+	if w.Order, err = plan.ParseOrder(c.String("order")); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -120,7 +121,7 @@ func limitMemory(memory int64, embedded bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	limit := pipeline.MemoryLimit(memory)
+	limit := plan.MemoryLimit(memory)
 	if embedded {
 		limit += embeddedMemory
 	}
@@ -129,7 +130,7 @@ func limitMemory(memory int64, embedded bool) {
 
 // orderWarning says what --order none means for rows of a key that do not simply replace each other.
 func orderWarning(w *pipeline.Write) string {
-	if w.Order != pipeline.OrderNone {
+	if w.Order != plan.OrderNone {
 		return ""
 	}
 	const any = "--order none: rows of the same key are written in any order"

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tsimport/pipeline"
+	"tsimport/plan"
 	"tsimport/table"
 )
 
@@ -40,7 +41,7 @@ func TestTheGarbageCollectorIsToldOfTheMemoryUnlessTheUserHas(t *testing.T) {
 		t.Errorf("GOMEMLIMIT is set, and the limit has become %d", got)
 	}
 	t.Setenv("GOMEMLIMIT", "")
-	for embedded, want := range map[bool]int64{false: pipeline.MemoryLimit(100 << 20), true: pipeline.MemoryLimit(100<<20) + 512<<20} {
+	for embedded, want := range map[bool]int64{false: plan.MemoryLimit(100 << 20), true: plan.MemoryLimit(100<<20) + 512<<20} {
 		debug.SetMemoryLimit(math.MaxInt64)
 		limitMemory(100<<20, embedded)
 		if got := debug.SetMemoryLimit(-1); got != want {
@@ -54,11 +55,11 @@ func TestWithoutAnOrderTheUserIsWarnedWhereItMatters(t *testing.T) {
 		write pipeline.Write
 		warns bool
 	}{
-		{pipeline.Write{Order: pipeline.LastWins, Mode: table.Update, Condition: table.ExpectExist}, false},
-		{pipeline.Write{Order: pipeline.OrderNone}, false},
-		{pipeline.Write{Order: pipeline.OrderNone, Mode: table.Delete}, false},
-		{pipeline.Write{Order: pipeline.OrderNone, Mode: table.Update}, true},
-		{pipeline.Write{Order: pipeline.OrderNone, Condition: table.ExpectNotExist}, true},
+		{pipeline.Write{Order: plan.LastWins, Mode: table.Update, Condition: table.ExpectExist}, false},
+		{pipeline.Write{Order: plan.OrderNone}, false},
+		{pipeline.Write{Order: plan.OrderNone, Mode: table.Delete}, false},
+		{pipeline.Write{Order: plan.OrderNone, Mode: table.Update}, true},
+		{pipeline.Write{Order: plan.OrderNone, Condition: table.ExpectNotExist}, true},
 	} {
 		text := orderWarning(&tt.write)
 		if got := strings.Contains(text, "rows of the same key are written in any order"); got != tt.warns {

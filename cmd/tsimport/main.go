@@ -14,6 +14,7 @@ import (
 
 	"tsimport/client"
 	"tsimport/pipeline"
+	"tsimport/plan"
 )
 
 func main() {
@@ -57,7 +58,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func exitCode(stderr io.Writer, err error) int {
 	code := pipeline.ExitFailed
 	var exit *exitError
-	var usage *pipeline.UsageError
+	var usage *plan.UsageError
 	var interrupted *pipeline.Interrupted
 	switch {
 	case err == nil:
@@ -144,7 +145,7 @@ func setUsageErrors(app *cli.App) {
 }
 
 func usagef(format string, a ...any) error {
-	return &pipeline.UsageError{Message: fmt.Sprintf(format, a...)}
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
 }
 
 // interrupts turns signals into contexts: the first one ends drain, the second one hard.

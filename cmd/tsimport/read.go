@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/pipeline"
+	"tsimport/plan"
 	"tsimport/reader"
 	"tsimport/reader/convert"
 	"tsimport/reader/csv"
@@ -46,8 +46,8 @@ func readFlags() []cli.Flag {
 	}
 }
 
-func parseRead(c *cli.Context) (r pipeline.Read, err error) {
-	for _, parse := range []func(*cli.Context, *pipeline.Read) error{parseHeader, parseDialect, parseValues} {
+func parseRead(c *cli.Context) (r plan.Read, err error) {
+	for _, parse := range []func(*cli.Context, *plan.Read) error{parseHeader, parseDialect, parseValues} {
 		if err := parse(c, &r); err != nil {
 			return r, err
 		}
@@ -81,7 +81,7 @@ func parseRead(c *cli.Context) (r pipeline.Read, err error) {
 	return r, nil
 }
 
-func parseHeader(c *cli.Context, r *pipeline.Read) (err error) {
+func parseHeader(c *cli.Context, r *plan.Read) (err error) {
 	r.NoHeader = c.Bool("no-header") || c.IsSet("header") && !c.Bool("header")
 	if r.NoHeader && c.Bool("header") {
 		return errors.New("--header and --no-header: give one of them")
@@ -102,7 +102,7 @@ func parseHeader(c *cli.Context, r *pipeline.Read) (err error) {
 	return nil
 }
 
-func parseDialect(c *cli.Context, r *pipeline.Read) (err error) {
+func parseDialect(c *cli.Context, r *plan.Read) (err error) {
 	given := c.IsSet("delimiter") || c.IsSet("quote") || c.IsSet("escape") || c.IsSet("comment")
 	switch c.String("dialect") {
 	case "auto":
@@ -148,7 +148,7 @@ func oneByte(flag, text string) (byte, error) {
 	return text[0], nil
 }
 
-func parseValues(c *cli.Context, r *pipeline.Read) error {
+func parseValues(c *cli.Context, r *plan.Read) error {
 	nulls := textsOf(c, "null")
 	if r.Dialect.Escape == '\\' {
 		// Such a text's \N is known to be null where it stands; what reads \N once escapes are undone is text.

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/pipeline"
+	"tsimport/plan"
 	"tsimport/runfolder"
 )
 
@@ -45,7 +46,7 @@ func (s *screen) line(format string, a ...any) {
 }
 
 // plan shows what is about to be done, then begins to show progress.
-func (s *screen) plan(p *pipeline.Plan) {
+func (s *screen) plan(p *plan.Plan) {
 	for _, n := range p.Notes {
 		s.line("%s", n)
 	}
@@ -67,7 +68,7 @@ func (s *screen) plan(p *pipeline.Plan) {
 // shownColumns bounds the schema's line; --verbose shows all.
 const shownColumns = 12
 
-func schemaText(p *pipeline.Plan, all bool) string {
+func schemaText(p *plan.Plan, all bool) string {
 	var parts []string
 	for i, c := range p.Schema.Columns {
 		text := c.Name + " " + c.Type.String()

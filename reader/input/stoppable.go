@@ -1,12 +1,12 @@
-package pipeline
+package input
 
 import (
 	"context"
 	"io"
 )
 
-// stoppable is a reader whose reads end with a context. A read of a terminal or a pipe cannot be broken off, so each is
-// made by a goroutine into a buffer of its own; the last one stays behind until the process ends or data comes.
+// stoppable makes each read in a goroutine, into a buffer of its own: a read of a terminal or a pipe cannot be broken off.
+// The last one stays behind until the process ends or data comes.
 type stoppable struct {
 	ctx     context.Context
 	r       io.Reader
@@ -21,7 +21,9 @@ type readResult struct {
 	err error
 }
 
-func newStoppable(ctx context.Context, r io.Reader) *stoppable {
+// Stoppable returns a reader of r whose reads end with ctx, with its cause as the error. It may read ahead of what is asked
+// for, and one read of r may be under way when ctx has ended: r is the reader's alone from then on.
+func Stoppable(ctx context.Context, r io.Reader) io.Reader {
 	return &stoppable{ctx: ctx, r: r, buf: make([]byte, 256<<10), pending: make(chan readResult, 1)}
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package plan
 
 import (
 	"slices"
@@ -18,10 +18,10 @@ const (
 func (p *planner) infer() error {
 	s := p.plan.Schema
 	first := p.columns
-	in := convert.NewInference(len(first), p.cfg.Read.Convert)
-	p.plan.empty = true
-	share := max(sampleBytes/len(p.plan.sources), minSampleBytes)
-	for _, src := range p.plan.sources {
+	in := convert.NewInference(len(first), p.request.Read.Convert)
+	p.plan.Empty = true
+	share := max(sampleBytes/len(p.plan.Sources), minSampleBytes)
+	for _, src := range p.plan.Sources {
 		if err := p.sample(in, src, first, share); err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (p *planner) keyTypes() {
 
 // sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, those
 // in the first piece.
-func (p *planner) sample(in *convert.Inference, src *source, first []string, budget int) error {
+func (p *planner) sample(in *convert.Inference, src *Source, first []string, budget int) error {
 	place := make([]int, len(first))
 	fields := make([]record.Datum, len(first))
 	for i, name := range first {
@@ -72,7 +72,7 @@ func (p *planner) sample(in *convert.Inference, src *source, first []string, bud
 		return err
 	}
 	p.sampled.bytes += read
-	p.plan.empty = p.plan.empty && read == 0
+	p.plan.Empty = p.plan.Empty && read == 0
 	return src.Suspend()
 }
 
@@ -88,10 +88,10 @@ func (p *planner) sizeSplits() error {
 	}
 	records, text := max(p.sampled.records, 1), max(p.sampled.bytes, 1)
 	growth := 1 + float64(encoded)*float64(records)/float64(text)
-	block := min(blockBytes, divideMemory(p.cfg.Limits.Memory).splitLimit(p.cfg.Read.Parsers))
-	for _, s := range p.plan.sources {
+	block := min(blockBytes, DivideMemory(p.request.Memory).splitLimit(p.request.Read.Workers()))
+	for _, s := range p.plan.Sources {
 		limit := int(float64(block) / growth)
-		if p.cfg.Write.Order == OrderNone && s.Anywhere() {
+		if p.request.Order == OrderNone && s.Anywhere() {
 			limit = min(limit, max(int(s.Size/anywhereSplits), anywhereSplitBytes))
 		}
 		if limit < s.SplitBytes() {

@@ -1,4 +1,4 @@
-package pipeline
+package plan
 
 import (
 	"bytes"
@@ -52,7 +52,7 @@ const inspectBytes = 4 << 20
 func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspection, error) {
 	find := r.Find
 	if r.Stdin != nil {
-		find.Stdin = newStoppable(ctx, r.Stdin)
+		find.Stdin = input.Stoppable(ctx, r.Stdin)
 	}
 	set, err := input.Expand(ctx, args, find)
 	if err != nil {
@@ -86,7 +86,7 @@ type inspector struct {
 func inspectOne(ctx context.Context, item input.Item, r Read, count bool) (Inspection, error) {
 	in := Inspection{Path: item.Name, Bytes: item.Size, Columns: []InspectedColumn{}}
 	options := r.Options
-	options.Stream = func(from io.Reader) io.Reader { return newStoppable(ctx, from) }
+	options.Stream = func(from io.Reader) io.Reader { return input.Stoppable(ctx, from) }
 	s, err := reader.Open(ctx, item, options)
 	if err != nil {
 		return in, err

@@ -1,9 +1,9 @@
-package pipeline
+package plan
 
 import (
+	"maps"
 	"slices"
 
-	"tsimport/client"
 	"tsimport/table"
 )
 
@@ -14,7 +14,7 @@ func (p *planner) settleSchema() error {
 	if err := p.checkNamed(p.all); err != nil {
 		return err
 	}
-	s := &table.Schema{Table: p.cfg.Target.Table, Key: slices.Clone(p.cfg.Target.Key)}
+	s := &table.Schema{Table: p.request.Target.Table, Key: slices.Clone(p.request.Target.Key)}
 	if t := p.plan.table; t != nil {
 		if err := p.matchKey(t); err != nil {
 			return err
@@ -34,9 +34,9 @@ func (p *planner) settleSchema() error {
 				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
 			}
 			return usagef("no column %q in %s, which is to be a primary-key column of table %s (the file has %q); %s",
-				k.Name, p.plan.sources[0].Name, s.Table, firstOf(p.all), hint)
+				k.Name, p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
 		}
-		if slices.Contains(p.cfg.Columns.Exclude, src) {
+		if slices.Contains(p.request.Columns.Exclude, src) {
 			return usagef("--exclude %s: the column is part of the primary key", src)
 		}
 		isKey[src] = true
@@ -54,7 +54,7 @@ func (p *planner) settleSchema() error {
 		s.Columns = append(s.Columns, col)
 	}
 	for _, c := range columns {
-		if isKey[c] || !p.wanted(c) || p.cfg.Write.Mode == table.Delete {
+		if isKey[c] || !p.wanted(c) || p.request.Mode == table.Delete {
 			continue
 		}
 		col, err := p.column(c, p.rename(c))
@@ -71,45 +71,13 @@ func (p *planner) settleSchema() error {
 	return nil
 }
 
-func (p *planner) matchKey(t *client.Table) error {
-	if t.AutoIncrement != "" {
-		return usagef("table %s has the auto-increment key column %s; loading such tables is not supported yet", t.Name, t.AutoIncrement)
-	}
-	given := p.cfg.Target.Key
-	if len(given) == 0 {
-		return nil
-	}
-	same := len(given) == len(t.Key)
-	for i := range given {
-		same = same && given[i].Name == t.Key[i].Name && (given[i].Type == table.Null || given[i].Type == t.Key[i].Type)
-	}
-	if !same {
-		return usagef("table %s exists with the primary key %s, not %s; leave --pk out or use another table", t.Name, keyText(t.Key), keyText(given))
-	}
-	return nil
-}
-
-func keyText(key []table.KeyColumn) string {
-	text := ""
-	for i, k := range key {
-		if i > 0 {
-			text += ", "
-		}
-		text += k.Name
-		if k.Type != table.Null {
-			text += ":" + k.Type.String()
-		}
-	}
-	return text
-}
-
 // checkNamed refuses flags that name columns the input does not have.
 func (p *planner) checkNamed(columns []string) error {
-	c := &p.cfg.Columns
+	c := &p.request.Columns
 	named := []struct {
 		flag  string
 		names []string
-	}{{"--columns", c.Only}, {"--exclude", c.Exclude}, {"--rename", sortedKeys(c.Rename)}}
+	}{{"--columns", c.Only}, {"--exclude", c.Exclude}, {"--rename", slices.Sorted(maps.Keys(c.Rename))}}
 	for _, n := range named {
 		for _, name := range n.names {
 			if !slices.Contains(columns, name) {
@@ -117,7 +85,7 @@ func (p *planner) checkNamed(columns []string) error {
 			}
 		}
 	}
-	for _, name := range sortedKeys(c.Types) {
+	for _, name := range slices.Sorted(maps.Keys(c.Types)) {
 		known := slices.ContainsFunc(columns, func(col string) bool { return col == name || p.rename(col) == name })
 		if !known {
 			return p.unknownColumn("--type", name, columns)
@@ -137,14 +105,14 @@ func (p *planner) checkNamed(columns []string) error {
 }
 
 func (p *planner) unknownColumn(flag, name string, columns []string) error {
-	return usagef("%s names column %q, which %s does not have (it has %q)", flag, name, p.plan.sources[0].Name, firstOf(columns))
+	return usagef("%s names column %q, which %s does not have (it has %q)", flag, name, p.plan.Sources[0].Name, firstOf(columns))
 }
 
 // firstOf bounds the columns that a message lists.
 func firstOf(columns []string) []string { return columns[:min(len(columns), 20)] }
 
 func (p *planner) isKeyName(name string) bool {
-	key := p.cfg.Target.Key
+	key := p.request.Target.Key
 	if p.plan.table != nil {
 		key = p.plan.table.Key
 	}
@@ -152,17 +120,17 @@ func (p *planner) isKeyName(name string) bool {
 }
 
 func (p *planner) rename(column string) string {
-	if to, ok := p.cfg.Columns.Rename[column]; ok {
+	if to, ok := p.request.Columns.Rename[column]; ok {
 		return to
 	}
 	return column
 }
 
 // askedFor reports whether the user gave the key column's type with --pk.
-func (p *planner) askedFor(k table.KeyColumn) bool { return slices.Contains(p.cfg.Target.Key, k) }
+func (p *planner) askedFor(k table.KeyColumn) bool { return slices.Contains(p.request.Target.Key, k) }
 
 func (p *planner) wanted(column string) bool {
-	c := &p.cfg.Columns
+	c := &p.request.Columns
 	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
 }
 
@@ -170,11 +138,11 @@ func (p *planner) wanted(column string) bool {
 func (p *planner) column(src, name string) (table.Column, error) {
 	col := table.Column{Source: src, Name: name}
 	if err := table.CheckColumnName(name); err != nil {
-		return col, usagef("%s: %v", p.plan.sources[0].Name, err)
+		return col, usagef("%s: %v", p.plan.Sources[0].Name, err)
 	}
-	t, ok := p.cfg.Columns.Types[src]
+	t, ok := p.request.Columns.Types[src]
 	if !ok && !slices.Contains(p.all, name) {
-		t = p.cfg.Columns.Types[name] // by its new name, unless that is another input column's
+		t = p.request.Columns.Types[name] // by its new name, unless that is another input column's
 	}
 	col.Type, col.Hex, col.Time = t.Type, t.Hex, t.Time
 	return col, nil
@@ -187,7 +155,7 @@ func (p *planner) checkSchema() error {
 			return usagef("primary-key column %s cannot be %s: want string, integer or binary", col.Name, col.Type)
 		}
 	}
-	if p.cfg.Write.Mode == table.Update && len(s.Attributes()) == 0 {
+	if p.request.Mode == table.Update && len(s.Attributes()) == 0 {
 		return usagef("--mode update needs at least one attribute column")
 	}
 	return nil

@@ -1,4 +1,4 @@
-package pipeline
+package intake
 
 import (
 	"context"
@@ -6,75 +6,25 @@ import (
 	"fmt"
 	"io"
 
-	"tsimport/partitioner"
+	"tsimport/plan"
 	"tsimport/reader"
-	"tsimport/table"
 )
 
-// job is a piece of a source on its way to splits, or a split on its way to a block, or, as the last job, why the input
+// job is a piece of a source on its way to splits, or a split on its way to rows, or, as the last job, why the input
 // ends early.
 type job struct {
-	source *source
+	source *plan.Source
 	first  bool // of its source
 	last   bool // of its source: no piece
 
 	piece    *reader.Piece
 	prepared chan error // one, when the piece is prepared
 
-	split reader.Split
-	block chan outcome // one, when the split is parsed
+	split  reader.Split
+	parsed chan Handed // one, when the split is parsed
 
 	err error
 }
-
-// parsed is what the records of a split became.
-type parsed struct {
-	split      *table.Split
-	records    int // rejected ones included
-	lines      int
-	blocks     []laneBlock
-	partitions *partitioner.Map // under which the rows were divided
-	rejects    []splitReject
-
-	coming *hunger // which expects these rows for the lane; nil in source order
-	lane   int
-	key    []byte // of the first pass: the ordering key that the split begins with
-}
-
-// laneBlock is rows of a split that belong to one lane.
-type laneBlock struct {
-	lane  int
-	block *table.Block
-}
-
-// splitReject is a record of a split that the reader or the encoder refused.
-type splitReject struct {
-	mark   table.Mark
-	reason table.Reason
-	raw    []byte
-}
-
-// truncate drops what follows the first n records.
-func (p *parsed) truncate(n int) {
-	for i := range p.blocks {
-		p.blocks[i].block.Truncate(n)
-	}
-	rejects := len(p.rejects)
-	for rejects > 0 && int(p.rejects[rejects-1].mark.Record) >= n {
-		rejects--
-	}
-	p.rejects = p.rejects[:rejects]
-	p.records = min(p.records, n)
-}
-
-// outcome is a parsed split, or why it cannot be parsed.
-type outcome struct {
-	*parsed
-	err error
-}
-
-// handed is what the dispatcher gets: the next parsed split, or why there are no more.
-type handed = outcome
 
 // The reading stages end without an error when their context ends: whoever ended it knows why.
 
@@ -98,7 +48,7 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 
 // feed reads the sources in order and hands every piece to the workers and, in the same order, to stitch. What was read
 // before an error is loaded.
-func feed(ctx context.Context, sources []*source, work, pieces chan<- *job) error {
+func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job) error {
 	for _, s := range sources {
 		if err := feedPieces(ctx, s, work, pieces); err != nil {
 			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
@@ -111,7 +61,7 @@ func feed(ctx context.Context, sources []*source, work, pieces chan<- *job) erro
 	return nil
 }
 
-func feedPieces(ctx context.Context, s *source, work, pieces chan<- *job) error {
+func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job) error {
 	for first := true; ; first = false {
 		piece, err := s.Next()
 		if errors.Is(err, io.EOF) {
@@ -146,7 +96,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job) er
 		}
 		splits, err := stitchOne(ctx, j)
 		for _, sp := range splits {
-			split := &job{source: j.source, first: first, split: sp, block: make(chan outcome, 1)}
+			split := &job{source: j.source, first: first, split: sp, parsed: make(chan Handed, 1)}
 			first = false
 			if !send(ctx, order, split) || !send(ctx, work, split) {
 				return nil
@@ -187,7 +137,7 @@ func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
 // passed on all there is.
-func handOver(ctx context.Context, order <-chan *job, blocks chan<- handed) (complete bool) {
+func handOver(ctx context.Context, order <-chan *job, splits chan<- Handed) (complete bool) {
 	var records, lines int64
 	for {
 		j, ok := receive(ctx, order)
@@ -202,24 +152,24 @@ func handOver(ctx context.Context, order <-chan *job, blocks chan<- handed) (com
 				j.err = fmt.Errorf("close input %s: %w", j.source.Name, err)
 			}
 		}
-		h := handed{err: j.err}
+		h := Handed{Err: j.err}
 		if j.err == nil {
-			if h, ok = receive(ctx, j.block); !ok {
+			if h, ok = receive(ctx, j.parsed); !ok {
 				return false
 			}
 		}
-		if h.err == nil {
+		if h.Err == nil {
 			if j.first {
 				records, lines = 0, int64(j.source.HeaderLines())
 			}
-			h.split.FirstRecord, h.split.FirstLine = records, lines
-			records += int64(h.records)
+			h.Split.FirstRecord, h.Split.FirstLine = records, lines
+			records += int64(h.Records)
 			lines += int64(h.lines)
 		}
-		if !send(ctx, blocks, h) {
+		if !send(ctx, splits, h) {
 			return false
 		}
-		if h.err != nil {
+		if h.Err != nil {
 			// What follows a part that cannot be read is not loaded: it would be out of its place.
 			return true
 		}

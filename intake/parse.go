@@ -1,0 +1,165 @@
+package intake
+
+import (
+	"context"
+
+	"tsimport/encode"
+	"tsimport/plan"
+	"tsimport/reader"
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// parser is one worker of the flow: it prepares pieces, and makes rows of the records of splits.
+type parser struct {
+	flow     *Flow
+	encoder  *encode.Encoder
+	worker   reader.Worker
+	sources  map[*plan.Source]*sourceParser
+	integers map[string]bool // input columns that are loaded as plain integers
+	memory   plan.Shares
+
+	rows   table.Block // of the split that is parsed, its memory is used again
+	byLane [][]int32
+}
+
+// sourceParser is what a worker keeps for a source.
+type sourceParser struct {
+	parser *reader.Parser
+	values *values
+}
+
+func newParser(f *Flow) *parser {
+	r := f.plan.Request
+	encoder := encode.New(f.plan.Schema, r.Mode, r.DeleteNull)
+	encoder.Window = f.plan.Window()
+	return &parser{
+		flow: f, encoder: encoder, memory: plan.DivideMemory(r.Memory),
+		sources: map[*plan.Source]*sourceParser{}, integers: integers(f.plan.Schema),
+	}
+}
+
+// run prepares pieces and does what is to be done with splits until there is no more work.
+func (p *parser) run(ctx context.Context, work <-chan *job, parse func(*plan.Source, reader.Split) (*Parsed, error)) error {
+	for {
+		j, ok := receive(ctx, work)
+		if !ok {
+			return nil
+		}
+		if j.piece != nil {
+			j.prepared <- p.worker.Prepare(j.piece) // has room for the one answer
+			continue
+		}
+		made, err := parse(j.source, j.split)
+		j.parsed <- Handed{made, err} // has room for the one split
+	}
+}
+
+func (p *parser) close() {
+	p.worker.Close()
+	for _, s := range p.sources {
+		_ = s.parser.Close() // nothing is written that could be lost
+	}
+}
+
+// maxParsers bounds the sources that a worker keeps its parser of: in source order one is enough.
+const maxParsers = 64
+
+// of returns the worker's parser for a source. Those of other sources are let go when there are too many.
+func (p *parser) of(s *plan.Source) (*sourceParser, error) {
+	if sp := p.sources[s]; sp != nil {
+		return sp, nil
+	}
+	if len(p.sources) >= maxParsers || p.flow.plan.Request.Order == plan.LastWins {
+		for old, sp := range p.sources {
+			_ = sp.parser.Close() // as in close
+			delete(p.sources, old)
+		}
+	}
+	v, err := newValues(p.flow.plan, s)
+	if err != nil {
+		return nil, err
+	}
+	sp := &sourceParser{parser: s.NewParser(v.fields()), values: v}
+	p.sources[s] = sp
+	return sp, nil
+}
+
+// parse makes rows of the records of a split and divides them over the lanes.
+func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
+	sp, err := p.of(s)
+	if err != nil {
+		return nil, err
+	}
+	made := &Parsed{Split: &table.Split{
+		Source: s.Name, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
+	}}
+	p.rows.Reset()
+	made.Records, made.lines, err = sp.parser.Parse(split, func(rec *record.Record) {
+		var raw []byte
+		if split.Data != nil {
+			raw = split.Data[rec.Mark.Start:rec.Mark.End]
+		}
+		why := p.row(sp.values, rec, raw)
+		if why == nil {
+			return
+		}
+		if raw == nil {
+			raw = appendRecord(nil, s.Columns, rec, p.integers)
+		}
+		made.Rejects = append(made.Rejects, Reject{rec.Mark, *why, raw})
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.divide(made)
+	return made, nil
+}
+
+// row appends the record's row to the rows of the split, or says why there is none.
+func (p *parser) row(v *values, rec *record.Record, raw []byte) *table.Reason {
+	row, why := v.of(rec)
+	if why != nil {
+		return why
+	}
+	stamps, why := v.stamps(rec)
+	if why != nil {
+		return why
+	}
+	return p.encoder.Append(&p.rows, row, stamps, rec.Mark, raw)
+}
+
+// divide packs the rows of a split into blocks of their lanes, each as large as it must be.
+func (p *parser) divide(made *Parsed) {
+	m := p.flow.partitions()
+	made.Partitions = m
+	for len(p.byLane) < m.Len() {
+		p.byLane = append(p.byLane, nil)
+	}
+	for i := range p.rows.Rows {
+		lane := m.Find(table.Ref{Block: &p.rows, Index: int32(i)}.Key())
+		p.byLane[lane] = append(p.byLane[lane], int32(i))
+	}
+	limit := p.memory.BlockLimit(m.Len())
+	for lane, rows := range p.byLane {
+		p.byLane[lane] = rows[:0]
+		for len(rows) > 0 {
+			n := len(rows)
+			size := p.rows.Memory(rows)
+			if size > limit {
+				n = max(1, n*limit/size)
+				size = p.rows.Memory(rows[:n])
+			}
+			b := &table.Block{Split: made.Split, Data: make([]byte, 0, size), Rows: make([]table.Row, 0, n)}
+			b.Copy(&p.rows, rows[:n])
+			made.Blocks = append(made.Blocks, LaneBlock{lane, b})
+			rows = rows[n:]
+		}
+	}
+	if cap(p.rows.Data) > maxKeptBytes {
+		p.rows = table.Block{} // one enormous split must not hold its memory for ever
+	}
+}
+
+// maxKeptBytes bounds the memory that a worker keeps from split to split.
+const maxKeptBytes = 32 << 20

@@ -1,0 +1,68 @@
+package intake
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// Rejected records of formats that are no text are kept as JSON lines, which load again.
+
+// appendRecord appends a record as a line of JSON. Fields that were not read are left out. Times and decimals that are
+// loaded as integers are written as those.
+func appendRecord(dst []byte, columns []string, rec *record.Record, integers map[string]bool) []byte {
+	dst = append(dst, '{')
+	first := true
+	for i := range rec.Fields {
+		d := &rec.Fields[i]
+		if d.Kind == record.Null {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(appendString(dst, columns[i]), ':')
+		if integers[columns[i]] {
+			if n, ok := convert.Integer(d); ok {
+				dst = strconv.AppendInt(dst, n, 10)
+				continue
+			}
+		}
+		switch d.Kind {
+		case record.Number, record.JSON:
+			dst = append(dst, d.Bytes...)
+		case record.Integer:
+			dst = strconv.AppendInt(dst, d.Int, 10)
+		case record.Unsigned:
+			dst = strconv.AppendUint(dst, uint64(d.Int), 10)
+		case record.Boolean:
+			dst = strconv.AppendBool(dst, d.Int != 0)
+		case record.Binary:
+			dst = appendString(dst, base64.StdEncoding.EncodeToString(d.Bytes))
+		default:
+			dst = appendString(dst, convert.Text(d))
+		}
+	}
+	return append(dst, "}\n"...)
+}
+
+func appendString(dst []byte, s string) []byte {
+	text, _ := json.Marshal(s) // a string always marshals
+	return append(dst, text...)
+}
+
+// integers returns the input columns that are loaded as integers of their own.
+func integers(s *table.Schema) map[string]bool {
+	set := map[string]bool{}
+	for _, c := range s.Columns {
+		if c.Type == table.Integer && c.Time == nil {
+			set[c.Source] = true
+		}
+	}
+	return set
+}

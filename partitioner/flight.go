@@ -1,0 +1,46 @@
+package partitioner
+
+import (
+	"tsimport/table"
+)
+
+// Flight is a batch on its way. Batch.Rows, Repeated and Outcomes run in parallel.
+type Flight struct {
+	table.Batch
+	// Lane is the lane whose rows these were when the batch was cut.
+	Lane int
+	// Units are the write capacity units of the rows.
+	Units int
+	// Repeated marks rows that an earlier attempt may have applied.
+	Repeated []bool
+	// Retried is how many of the rows are sent again.
+	Retried int
+	// Outcomes is for the one who sends the batch to fill in.
+	Outcomes []table.Outcome
+	keys     []*key
+}
+
+// add puts the key's row into the flight.
+func (f *Flight) add(k *key, maxUnits float64) bool {
+	units := k.row.Row().Units()
+	if len(f.Rows) > 0 && float64(f.Units+units) > maxUnits || !f.Add(k.row) {
+		return false
+	}
+	f.Units += units
+	k.cut, k.place = f, len(f.keys)
+	f.keys = append(f.keys, k)
+	f.Repeated = append(f.Repeated, k.repeated)
+	if k.attempts > 0 {
+		f.Retried++
+	}
+	f.Outcomes = append(f.Outcomes, table.Outcome{Fate: table.Unknown})
+	return true
+}
+
+// Reset empties the flight for the next cut.
+func (f *Flight) Reset() {
+	f.Batch.Reset()
+	clear(f.keys)
+	clear(f.Outcomes)
+	f.keys, f.Repeated, f.Outcomes, f.Retried, f.Units = f.keys[:0], f.Repeated[:0], f.Outcomes[:0], 0, 0
+}

@@ -1,0 +1,64 @@
+package partitioner
+
+import (
+	"time"
+
+	"tsimport/table"
+)
+
+// key is what is known of one ordering key.
+type key struct {
+	hash     uint64
+	lane     int
+	row      table.Ref   // the row whose turn it is; Block nil while settling with no row to send
+	replaced []table.Ref // earlier rows that row supersedes if it is written, oldest first
+	waiting  []table.Ref // later rows
+	attempts int
+	repeated bool      // an attempt to write row had an unknown outcome
+	unsafe   time.Time // until then an attempt for this key may still be applied
+	due      time.Time // when the timeline it is in lets it go
+	cut      *Flight   // the flight that is being filled with it, and where in it
+	place    int
+}
+
+// newKey makes a key of a row whose turn it is at once.
+func (c *Cutter) newKey(hash uint64, lane int, r table.Ref) *key {
+	var k *key
+	if n := len(c.spare); n > 0 {
+		k, c.spare = c.spare[n-1], c.spare[:n-1]
+	} else {
+		k = new(key)
+	}
+	k.hash, k.lane, k.row = hash, lane, r
+	return k
+}
+
+// drop forgets a key.
+func (c *Cutter) drop(k *key) {
+	*k = key{replaced: empty(k.replaced), waiting: empty(k.waiting)}
+	if len(c.spare) < 4096 {
+		c.spare = append(c.spare, k)
+	}
+}
+
+// any returns one of the key's rows. Rows of another key with the same hash may wait behind it and belong to another lane;
+// they are sent with this lane's, which the service takes as well.
+func (k *key) any() (table.Ref, bool) {
+	switch {
+	case k.row.Block != nil:
+		return k.row, true
+	case len(k.waiting) > 0:
+		return k.waiting[0], true
+	}
+	return table.Ref{}, false
+}
+
+// empty keeps the memory of refs but none of the blocks they name.
+func empty(refs []table.Ref) []table.Ref {
+	clear(refs)
+	return refs[:0]
+}
+
+func (c *Cutter) turn(k *key, r table.Ref) {
+	k.row, k.attempts, k.repeated = r, 0, false
+}

@@ -1,0 +1,128 @@
+package partitioner
+
+import (
+	"bytes"
+	"container/heap"
+	"time"
+
+	"tsimport/table"
+)
+
+// Done takes a flight that has come back with its outcomes.
+func (c *Cutter) Done(now time.Time, f *Flight) {
+	for i, k := range f.keys {
+		c.flights--
+		o := f.Outcomes[i]
+		switch o.Fate {
+		case table.Written:
+			c.written(now, k, o)
+		case table.Refused:
+			c.refused(now, k, o)
+		case table.Unknown:
+			k.repeated = true
+			k.unsafe = now.Add(c.o.Settle)
+			if k.unsafe.After(c.unsafe) {
+				c.unsafe = k.unsafe
+			}
+			c.again(now, k, o)
+		case table.Again:
+			c.again(now, k, o)
+		}
+	}
+}
+
+func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
+	for _, r := range k.replaced {
+		c.lanes[k.lane].held -= r.Memory()
+		c.o.Final(r, Superseded, table.Outcome{})
+	}
+	c.o.Final(k.row, Written, o)
+	k.replaced, k.row = empty(k.replaced), table.Ref{}
+	c.next(now, k)
+}
+
+// refused rejects the key's row; the one it would have superseded takes its place.
+func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
+	c.o.Final(k.row, Rejected, o)
+	k.row = table.Ref{}
+	if n := len(k.replaced); n > 0 {
+		c.turn(k, k.replaced[n-1])
+		c.lanes[k.lane].held -= k.row.Memory()
+		k.replaced = k.replaced[:n-1]
+	}
+	c.next(now, k)
+}
+
+// again keeps a row to be sent again: at the front of its lane if its partition had no room for it, else when its time
+// comes.
+func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
+	k.attempts++
+	if c.o.Unordered {
+		k.lane = c.o.Route(k.row.Key()) // lanes may have been cut anew while it was in flight
+	}
+	if o.Throttled || o.Unavailable {
+		c.makeReady(k)
+		return
+	}
+	k.due = now.Add(c.o.Backoff(k.attempts))
+	c.lanes[k.lane].retrying++
+	heap.Push(&c.retry, k)
+}
+
+func (c *Cutter) makeReady(k *key) {
+	l := &c.lanes[k.lane]
+	l.ready = append(l.ready, k)
+	if k.attempts == 0 {
+		l.promoted++
+	}
+	c.ready++
+	c.o.Woken(k.lane)
+}
+
+// next decides where a key goes whose row has become final: a later row must not be sent while an attempt for the key
+// may still be applied, for that attempt would undo it.
+func (c *Cutter) next(now time.Time, k *key) {
+	if now.Before(k.unsafe) && !c.o.Unordered {
+		k.due = k.unsafe
+		heap.Push(&c.settling, k)
+		return
+	}
+	if k.row.Block == nil {
+		c.promote(k)
+	}
+	if k.row.Block != nil {
+		c.makeReady(k)
+		return
+	}
+	if !c.o.Unordered {
+		delete(c.keys, k.hash)
+	}
+	c.drop(k)
+}
+
+// promote gives the key's turn to a waiting row: the last one if it may supersede the others, else the first.
+func (c *Cutter) promote(k *key) {
+	n := len(k.waiting)
+	if n == 0 {
+		return
+	}
+	last := k.waiting[n-1]
+	collapse := c.o.Supersede
+	for _, r := range k.waiting[:n-1] {
+		// Rows of another key with the same hash wait here too; they must not be taken for earlier versions.
+		collapse = collapse && bytes.Equal(r.Key(), last.Key())
+	}
+	if collapse {
+		k.replaced = append(k.replaced[:0], k.waiting[:n-1]...)
+		c.turn(k, last)
+		k.waiting = empty(k.waiting)
+		c.lanes[k.lane].waiting -= n
+		c.lanes[k.lane].held -= last.Memory()
+		return
+	}
+	c.turn(k, k.waiting[0])
+	c.lanes[k.lane].held -= k.row.Memory()
+	k.waiting[0] = table.Ref{}
+	k.waiting = k.waiting[1:]
+	c.lanes[k.lane].waiting--
+}

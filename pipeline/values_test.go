@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"tsimport/plan"
+	"tsimport/table"
+)
+
+func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", "id,n\n7,1\n8,2\n"))
+	cfg.Target.Key[0].Type = table.Integer
+	w.load(cfg)
+	cfg.Inputs = []string{w.file("more.csv", "id,n\n007,3\n+8,4\n9,5\n")}
+	cfg.Target.Key = nil
+	if r := w.load(cfg); r.Rejected != 2 || r.Written != 1 {
+		t.Errorf("%+v", r)
+	}
+	w.wantRows(contents{"7": {"n": "1"}, "8": {"n": "2"}, "9": {"n": "5"}})
+	cfg.Columns.Types = map[string]plan.Type{"id": {Type: table.Integer}}
+	if r := w.load(cfg); r.Written != 3 {
+		t.Errorf("with --type: %+v", r)
+	}
+}
+
+func TestAValueThatTheSampleDidNotShowIsRejectedNotChanged(t *testing.T) {
+	w := newWorld(t)
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for range 10 << 20 / 7 { // more than the sample
+		b.WriteString("a,1234\n")
+	}
+	b.WriteString("b,007\nc,8\n")
+	r := w.load(w.config(w.file("in.csv", b.String())))
+	if r.Rejected != 1 || r.ExitCode != ExitRejects {
+		t.Errorf("%d rejected, exit %d", r.Rejected, r.ExitCode)
+	}
+	w.wantRows(contents{"a": {"n": "1234"}, "c": {"n": "8"}})
+}
+
+func TestLimitsAreCheckedBeforeSending(t *testing.T) {
+	w := newWorld(t)
+	wide := func(n int) string {
+		var header, row strings.Builder
+		header.WriteString("id")
+		row.WriteString("k")
+		for i := range n {
+			header.WriteString(",c" + strings.Repeat("x", i%5) + string(rune('a'+i%26)) + strings.Repeat("y", i/26))
+			row.WriteString(",1")
+		}
+		return header.String() + "\n" + row.String() + "\n"
+	}
+	big := func(n int) string { return "id,v\nk," + strings.Repeat("v", n) + "\n" }
+	key := func(n int) string { return "id,v\n" + strings.Repeat("k", n) + ",1\n" }
+	for name, tt := range map[string]struct{ text, code string }{
+		"1,024 columns":        {wide(table.MaxColumns), ""},
+		"1,025 columns":        {wide(table.MaxColumns + 1), table.CodeTooManyColumns},
+		"a value of 2 MiB":     {big(table.MaxValueBytes), ""},
+		"a byte more":          {big(table.MaxValueBytes + 1), table.CodeValueTooLong},
+		"a key of 1 KiB":       {key(table.MaxKeyBytes), ""},
+		"a key byte more":      {key(table.MaxKeyBytes + 1), table.CodeKeyTooLong},
+		"4 MB in a row":        {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",\n", ""},
+		"a byte more in a row": {"id,a,b,c\nk," + strings.Repeat("a", 2<<20-6) + "," + strings.Repeat("b", 2<<20) + ",c\n", table.CodeRowTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.t = t
+			cfg := w.config(w.file("in.csv", tt.text))
+			cfg.RunDir = t.TempDir()
+			r := w.load(cfg)
+			reasons := strings.Join(lines(t, cfg.RunDir+"/rejects.jsonl"), "\n")
+			if tt.code == "" && (r.Written != 1 || reasons != "") {
+				t.Errorf("%d written; %s", r.Written, reasons)
+			}
+			if tt.code != "" && (r.Rejected != 1 || !strings.Contains(reasons, tt.code)) {
+				t.Errorf("%d rejected: %s; want %s", r.Rejected, reasons, tt.code)
+			}
+		})
+	}
+}

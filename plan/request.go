@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+
+	"tsimport/client"
+	"tsimport/reader"
+	"tsimport/reader/convert"
+	"tsimport/reader/input"
+	"tsimport/table"
+)
+
+// Request is what is asked of a load, as far as it matters before the first row.
+type Request struct {
+	Inputs     []string // arguments in order, as input.Expand understands them
+	Read       Read
+	Target     Target
+	Columns    Columns
+	Mode       table.Mode
+	DeleteNull bool // update: a null deletes the column
+	Order      Order
+	Records    int64  // to read, from the start of the first input; 0 is all
+	Memory     int64  // bytes of memory of the process
+	RunDir     string // whose files are no inputs; "" is none
+}
+
+// Read says how inputs are read.
+type Read struct {
+	reader.Options                 // but Stream
+	Convert        convert.Options // but Decode, which each source has of its own
+	Find           input.Options   // how arguments are understood, but Stdin
+	Parsers        int             // workers; 0 takes one a processor
+	Stdin          io.Reader       // what - names; nil is os.Stdin. A read of it is left behind when the load stops
+}
+
+// Workers is how many parsers there are.
+func (r *Read) Workers() int { return cmp.Or(r.Parsers, runtime.GOMAXPROCS(0)) }
+
+// Target says where rows go.
+type Target struct {
+	Client client.Target
+	Name   string // of the target, for reports
+	Table  string
+	Create bool              // make the table if it is missing
+	Key    []table.KeyColumn // for Create; a Type of Null is inferred. Given for an existing table, it must match
+	Define table.Definition  // for Create
+	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
+	DefineSet bool
+	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
+	Absent bool
+}
+
+// Columns says which input columns become which table columns.
+type Columns struct {
+	Only    []string          // input columns to load as attributes; nil loads all
+	Exclude []string          // input columns to leave out
+	Rename  map[string]string // input name to table name
+	Types   map[string]Type   // by input or table name
+}
+
+// Type is a type the user asked for.
+type Type struct {
+	Type table.Type
+	Hex  bool        // binary: text is hexadecimal, otherwise base64
+	Time *table.Time // integer: of a time
+}
+
+// Order says in which order the rows of a key are written.
+type Order uint8
+
+// The orders.
+const (
+	LastWins  Order = iota // as they stand in the input: the last one stays
+	OrderNone              // in any: keys are unique, or it does not matter
+)
+
+func (o Order) String() string { return [...]string{"last-wins", "none"}[o] }
+
+// ParseOrder reads the name of an order.
+func ParseOrder(name string) (Order, error) {
+	for _, o := range []Order{LastWins, OrderNone} {
+		if o.String() == name {
+			return o, nil
+		}
+	}
+	return LastWins, fmt.Errorf("--order %q: want last-wins or none", name)
+}
+
+// UsageError says that the load was asked for wrongly; nothing was written.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+func usagef(format string, a ...any) error {
+	return &UsageError{Message: fmt.Sprintf(format, a...)}
+}

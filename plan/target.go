@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tsimport/client"
+	"tsimport/table"
+)
+
+func (p *planner) describeTable(admin *client.Admin) error {
+	name := p.request.Target.Table
+	if !p.request.Target.Absent {
+		t, err := admin.Describe(name)
+		if err == nil {
+			p.plan.table = t
+			return nil
+		}
+		if !errors.Is(err, client.ErrNoTable) {
+			return err
+		}
+	}
+	const pk = "its primary key with --pk NAME[:TYPE], once for each column in order"
+	switch create, key := p.request.Target.Create, len(p.request.Target.Key) > 0; {
+	case !key && create:
+		return usagef("table %s does not exist in %s: give %s", name, p.request.Target.Name, pk)
+	case !key:
+		return usagef("table %s does not exist in %s; to make it, give --create and %s", name, p.request.Target.Name, pk)
+	case !create:
+		return usagef("table %s does not exist in %s; to make it, give --create", name, p.request.Target.Name)
+	}
+	p.plan.Create = true
+	return nil
+}
+
+func (p *planner) matchKey(t *client.Table) error {
+	if t.AutoIncrement != "" {
+		return usagef("table %s has the auto-increment key column %s; loading such tables is not supported yet", t.Name, t.AutoIncrement)
+	}
+	given := p.request.Target.Key
+	if len(given) == 0 {
+		return nil
+	}
+	same := len(given) == len(t.Key)
+	for i := range given {
+		same = same && given[i].Name == t.Key[i].Name && (given[i].Type == table.Null || given[i].Type == t.Key[i].Type)
+	}
+	if !same {
+		return usagef("table %s exists with the primary key %s, not %s; leave --pk out or use another table", t.Name, keyText(t.Key), keyText(given))
+	}
+	return nil
+}
+
+func keyText(key []table.KeyColumn) string {
+	text := ""
+	for i, k := range key {
+		if i > 0 {
+			text += ", "
+		}
+		text += k.Name
+		if k.Type != table.Null {
+			text += ":" + k.Type.String()
+		}
+	}
+	return text
+}
+
+// MakeTable makes the table of a plan that says Create. One that somebody else has made meanwhile is as good if it has the
+// same key; made is false then.
+func (p *Plan) MakeTable(admin *client.Admin) (made bool, err error) {
+	target := &p.Request.Target
+	err = admin.Create(target.Table, p.Schema.Key, target.Define)
+	if errors.Is(err, client.ErrTableExists) {
+		t, describeErr := admin.Describe(target.Table)
+		if describeErr != nil {
+			return false, describeErr
+		}
+		if !slices.Equal(t.Key, p.Schema.Key) || t.AutoIncrement != "" {
+			return false, fmt.Errorf("create table %s: somebody else has made it meanwhile, with the primary key %s", t.Name, keyText(t.Key))
+		}
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive.
+func (p *Plan) Window() func() (from, to int64) {
+	seconds := p.Request.Target.Define.MaxDeviation
+	if p.table != nil {
+		seconds = p.table.MaxDeviation
+	}
+	deviation := cmp.Or(seconds, defaultDeviation) * 1000
+	return func() (from, to int64) {
+		now := time.Now().UnixMilli()
+		return now - deviation, now + deviation
+	}
+}
+
+// defaultDeviation is the service's own maximum deviation in seconds.
+const defaultDeviation = 86400
