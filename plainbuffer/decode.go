@@ -75,6 +75,9 @@ func Walk(b []byte, key, cell func(View)) (deleted bool, err error) {
 		case tagDeleteMarker:
 			deleted = true
 		case tagRowChecksum:
+			if len(b) == 0 {
+				return false, errCut
+			}
 			return deleted, nil
 		case tagCell:
 			v, rest, err := decodeCell(b)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -64,7 +63,7 @@ func check(c *cli.Context, show *display) error {
 		return err
 	}
 	if c.Bool("json") {
-		err = printIndented(c.App.Writer, r)
+		err = printIndented(c, r)
 	} else {
 		err = writeCheck(c.App.Writer, r)
 	}
@@ -75,18 +74,6 @@ func check(c *cli.Context, show *display) error {
 		return &exitError{code: pipeline.ExitFailed}
 	case r.Rejected > 0:
 		return &exitError{code: pipeline.ExitRejects}
-	}
-	return nil
-}
-
-// printIndented prints a result as JSON.
-func printIndented(w io.Writer, result any) error {
-	text, err := json.MarshalIndent(result, "", "  ")
-	if err == nil {
-		_, err = fmt.Fprintf(w, "%s\n", text)
-	}
-	if err != nil {
-		return fmt.Errorf("print result: %w", err)
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 		return noTable(err, t)
 	}
 	if c.Bool("json") {
-		err = printIndented(c.App.Writer, r)
+		err = printIndented(c, r)
 	} else {
 		err = writeComparison(c.App.Writer, r)
 	}
