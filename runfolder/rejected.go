@@ -67,6 +67,7 @@ func ReadRun(path string) (*Run, error) {
 		Arguments []string  `json:"arguments"`
 		Directory string    `json:"directory"`
 		Started   time.Time `json:"started"`
+		First     time.Time `json:"first_started"` // of a run of several attempts
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -74,6 +75,9 @@ func ReadRun(path string) (*Run, error) {
 	rejected, err := ReadRejected(path)
 	if err != nil {
 		return nil, err
+	}
+	if !r.First.IsZero() {
+		r.Started = r.First
 	}
 	return &Run{Arguments: r.Arguments, Directory: r.Directory, Started: r.Started, Rejected: rejected}, nil
 }

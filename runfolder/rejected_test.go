@@ -27,7 +27,7 @@ func TestARunIsReadBack(t *testing.T) {
 		}
 	}
 	started := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if err := f.WriteSummary(map[string]any{"arguments": []string{"load", "a b.csv"}, "directory": "/d", "started": started}); err != nil {
+	if err := f.WriteSummary(map[string]any{"arguments": []string{"load", "a b.csv"}, "directory": "/d", "started": started.Add(time.Hour), "first_started": started}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
