@@ -21,11 +21,17 @@ type Request struct {
 	Target     Target
 	Columns    Columns
 	Mode       table.Mode
+	Condition  table.Existence
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
-	Records    int64  // to read, from the start of the first input; 0 is all
-	Memory     int64  // bytes of memory of the process
-	RunDir     string // whose files are no inputs; "" is none
+	Records    int64 // to read, from the start of the first input; 0 is all
+	Memory     int64 // bytes of memory of the process
+	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
+	// that they are repeated blindly and have none; and whether the keys that the service makes are wanted.
+	MarkColumn  string
+	AtLeastOnce bool
+	Returned    bool
+	RunDir      string // whose files are no inputs; "" is none
 }
 
 // Read says how inputs are read.

@@ -23,6 +23,12 @@ type Outcome struct {
 	// Unavailable: Again or Unknown because the partition, the table or the server does not serve now.
 	Unavailable bool
 	WriteCU     int // write capacity units the service charged
-	Code        string
-	Message     string
+	// Number is what the service has made of the row's auto-increment column; 0 is unknown or none.
+	Number int64
+	// Stamp is the timestamp in milliseconds that was given to cells without one; 0 is none. Restamped says that an
+	// earlier attempt of unknown outcome had another.
+	Stamp     int64
+	Restamped bool
+	Code      string
+	Message   string
 }

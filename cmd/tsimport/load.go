@@ -195,7 +195,9 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 	for _, f := range flags {
 		k := table.KeyColumn{Name: f}
 		if i := strings.LastIndexByte(f, ':'); i >= 0 {
-			if k.Type, err = table.ParseType(f[i+1:]); err != nil {
+			if k.Auto = f[i+1:] == "auto"; k.Auto {
+				k.Type = table.Integer
+			} else if k.Type, err = table.ParseType(f[i+1:]); err != nil {
 				return nil, fmt.Errorf("--pk %s: %w", f, err)
 			}
 			if !k.Type.KeyType() {
