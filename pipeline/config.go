@@ -57,6 +57,16 @@ type Write struct {
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
 	Settle time.Duration
 
+	// Of tables with an auto-increment key column that the input has no values for: the attribute that rows are recognised by
+	// ("" takes plan.DefaultMarkColumn), whether rows are repeated blindly instead, and the file that the keys made by the
+	// service are kept in ("" is none), which must not exist.
+	MarkColumn   string
+	AtLeastOnce  bool
+	ReturnedKeys string
+	// Stamp is the timestamp in milliseconds of cells that bring none, in updates of a table that keeps several versions; 0
+	// takes the start of the load.
+	Stamp int64
+
 	pacer func() pacer // of tests; nil is the law
 }
 
@@ -122,7 +132,8 @@ func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 func (c *Config) request() *plan.Request {
 	return &plan.Request{
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
+		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.MarkColumn, AtLeastOnce: c.Write.AtLeastOnce, Returned: c.Write.ReturnedKeys != "",
+		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }
 

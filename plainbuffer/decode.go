@@ -12,8 +12,10 @@ import (
 // Cell is one decoded column. A cell without a value (a deletion) has a Value of type Null. Bytes are views into
 // what was decoded.
 type Cell struct {
-	Name  string
-	Value table.Value
+	Name    string
+	Value   table.Value
+	Stamped bool  // it has a timestamp
+	Stamp   int64 // milliseconds
 }
 
 // Decoded is a row read back from its bytes.
@@ -88,6 +90,7 @@ func decodeCell(b []byte) (c Cell, rest []byte, err error) {
 			if len(b) < 8 {
 				return c, nil, errCut
 			}
+			c.Stamped, c.Stamp = true, int64(binary.LittleEndian.Uint64(b))
 			b = b[8:]
 		default:
 			return c, nil, fmt.Errorf("decode PlainBuffer cell: unexpected tag %#x", tag)

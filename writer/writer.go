@@ -18,6 +18,8 @@ type Service interface {
 // Stats counts what a call did.
 type Stats struct {
 	Requests int // BatchWriteRow requests sent
+	Searched int // rows that were looked for before they were sent again
+	Found    int // of those, rows that were there, and so were not sent
 }
 
 // Writer writes rows of one table in one mode. Each worker has its own: it is not safe for concurrent use.
@@ -34,6 +36,9 @@ type Writer struct {
 	puts    []putRow
 	updates []updateRow
 	deletes []deleteRow
+
+	extras Extras
+	sent   dressed
 }
 
 // The SDK takes only its own kinds of row change, but asks them for their bytes: these answer with bytes that were
@@ -79,7 +84,18 @@ var expectations = map[table.Existence]tablestore.RowExistenceExpectation{
 // An error means that the run cannot go on (keys, permissions, a missing table, or the run was stopped); the outcomes
 // are set all the same.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
+	if n := w.extras.Numbers; n != nil && n.Mark != "" {
+		return w.writeOnce(rows, repeated, outcomes)
+	}
+	return w.write(rows, repeated, outcomes)
+}
+
+// write sends all of the rows, whatever became of earlier attempts.
+func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	stats := Stats{Requests: 1}
+	if err := w.dress(rows); err != nil {
+		return stats, err
+	}
 	results, err := w.send(rows)
 	if err != nil {
 		return w.refusedWhole(stats, err, rows, repeated, outcomes)
@@ -89,6 +105,7 @@ func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 		if outcomes[i], err = w.outcome(&results[i], rows[i], repeated[i]); err != nil && fatal == nil {
 			fatal = err
 		}
+		w.completed(&results[i], rows[i], &outcomes[i])
 	}
 	return stats, fatal
 }
@@ -98,17 +115,20 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 	o, verdict := wholeOutcome(err)
 	if verdict == halve && len(rows) > 1 {
 		mid := len(rows) / 2
-		first, err1 := w.Write(rows[:mid], repeated[:mid], outcomes[:mid])
+		first, err1 := w.write(rows[:mid], repeated[:mid], outcomes[:mid])
 		stats.add(first)
 		if err1 != nil {
 			fill(outcomes[mid:], table.Outcome{Fate: table.Again})
 			return stats, err1
 		}
-		second, err2 := w.Write(rows[mid:], repeated[mid:], outcomes[mid:])
+		second, err2 := w.write(rows[mid:], repeated[mid:], outcomes[mid:])
 		stats.add(second)
 		return stats, err2
 	}
 	fill(outcomes, o)
+	for i := range outcomes {
+		w.completed(nil, rows[i], &outcomes[i])
+	}
 	if verdict == stop {
 		return stats, fmt.Errorf("write to table %s: %w", w.table, &client.Error{Cause: err})
 	}
@@ -117,6 +137,8 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 
 func (s *Stats) add(o Stats) {
 	s.Requests += o.Requests
+	s.Searched += o.Searched
+	s.Found += o.Found
 }
 
 func fill(outcomes []table.Outcome, o table.Outcome) {
@@ -134,8 +156,12 @@ func (w *Writer) send(rows []table.Ref) (results []tablestore.RowResult, err err
 			results, err = nil, fmt.Errorf("unreadable answer: %v", p)
 		}
 	}()
+	changes, err := w.rowChanges(rows)
+	if err != nil {
+		return nil, err
+	}
 	request := &tablestore.BatchWriteRowRequest{
-		RowChangesGroupByTable: map[string][]tablestore.RowChange{w.table: w.rowChanges(rows)},
+		RowChangesGroupByTable: map[string][]tablestore.RowChange{w.table: changes},
 	}
 	res, err := w.service.BatchWriteRow(request)
 	if err != nil {
@@ -148,19 +174,27 @@ func (w *Writer) send(rows []table.Ref) (results []tablestore.RowResult, err err
 	return results, nil
 }
 
-func (w *Writer) rowChanges(rows []table.Ref) []tablestore.RowChange {
+func (w *Writer) rowChanges(rows []table.Ref) ([]tablestore.RowChange, error) {
 	w.changes = w.changes[:0]
 	switch w.mode {
 	case table.Put:
 		w.puts = grow(w.puts, len(rows))
 		for i, r := range rows {
+			if w.extras.Numbers != nil {
+				p, err := w.numberedPut(r, i)
+				if err != nil {
+					return nil, err
+				}
+				w.changes = append(w.changes, p)
+				continue
+			}
 			w.puts[i] = putRow{&w.put, r.Body()}
 			w.changes = append(w.changes, &w.puts[i])
 		}
 	case table.Update:
 		w.updates = grow(w.updates, len(rows))
 		for i, r := range rows {
-			w.updates[i] = updateRow{&w.update, r.Body()}
+			w.updates[i] = updateRow{&w.update, w.bodyOf(i, r)}
 			w.changes = append(w.changes, &w.updates[i])
 		}
 	case table.Delete:
@@ -170,7 +204,7 @@ func (w *Writer) rowChanges(rows []table.Ref) []tablestore.RowChange {
 			w.changes = append(w.changes, &w.deletes[i])
 		}
 	}
-	return w.changes
+	return w.changes, nil
 }
 
 func grow[T any](s []T, n int) []T {

@@ -214,7 +214,11 @@ func TestTheModeChoosesTheOperation(t *testing.T) {
 	for mode, want := range map[table.Mode]string{table.Put: "*writer.putRow", table.Update: "*writer.updateRow", table.Delete: "*writer.deleteRow"} {
 		rows, _, _ := batch(t, 1, mode)
 		w := New(&fake{}, "t", mode, table.Ignore)
-		if got := fmt.Sprintf("%T", w.rowChanges(rows)[0]); got != want {
+		changes, err := w.rowChanges(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%T", changes[0]); got != want {
 			t.Errorf("mode %d sends %s, want %s", mode, got, want)
 		}
 	}
