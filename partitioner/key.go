@@ -30,7 +30,7 @@ func (c *Cutter) newKey(hash uint64, lane int, r table.Ref) *key {
 	} else {
 		k = new(key)
 	}
-	k.hash, k.lane, k.row = hash, lane, r
+	k.hash, k.lane, k.row, k.repeated = hash, lane, r, c.o.Repeated
 	return k
 }
 
@@ -61,5 +61,5 @@ func empty(refs []table.Ref) []table.Ref {
 }
 
 func (c *Cutter) turn(k *key, r table.Ref) {
-	k.row, k.attempts, k.repeated, k.stamp = r, 0, false, 0
+	k.row, k.attempts, k.repeated, k.stamp = r, 0, c.o.Repeated, 0
 }

@@ -60,7 +60,10 @@ type Write struct {
 	// Of tables with an auto-increment key column that the input has no values for: the attribute that rows are recognised by
 	// ("" takes plan.DefaultMarkColumn), whether rows are repeated blindly instead, and the file that the keys made by the
 	// service are kept in ("" is none), which must not exist.
+	// LookFirst says that an earlier load of the same files may have written some of the rows: each is looked for before it is
+	// written.
 	MarkColumn   string
+	LookFirst    bool
 	AtLeastOnce  bool
 	ReturnedKeys string
 	// Stamp is the timestamp in milliseconds of cells that bring none, in updates of a table that keeps several versions; 0
@@ -132,7 +135,7 @@ func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 func (c *Config) request() *plan.Request {
 	return &plan.Request{
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.MarkColumn, AtLeastOnce: c.Write.AtLeastOnce, Returned: c.Write.ReturnedKeys != "",
+		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.MarkColumn, AtLeastOnce: c.Write.AtLeastOnce, LookFirst: c.Write.LookFirst, Returned: c.Write.ReturnedKeys != "",
 		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }

@@ -98,7 +98,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	d.cutter = partitioner.New(partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.Numbers == nil,
-		Settle:    w.Settle, SettleFirst: x.doubts != nil,
+		Settle:    w.Settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.LookFirst,
 		Stamp:   x.stamp,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),

@@ -34,13 +34,7 @@ func (p *planner) settleNumbers() error {
 	}
 	at := p.autoColumn()
 	if at == 0 {
-		if r.AtLeastOnce {
-			return usagef("--at-least-once: it is about tables with an auto-increment key column, and %s has none; leave it out", r.Target.Table)
-		}
-		if r.Returned {
-			return usagef("--returned-keys: table %s has no auto-increment key column, so its keys are those of the input; leave it out", r.Target.Table)
-		}
-		return nil
+		return p.refuseNumbering(fmt.Sprintf("table %s has none", r.Target.Table))
 	}
 	name := p.key()[at].Name
 	source := slices.IndexFunc(p.all, func(c string) bool { return p.rename(c) == name })
@@ -49,7 +43,7 @@ func (p *planner) settleNumbers() error {
 		if r.Mode != table.Delete && r.Condition != table.ExpectExist {
 			return usagef("the values of auto-increment column %s are made by the service; leave the column out (--exclude %s) to make rows, or give --condition exist to change rows that are there", name, name)
 		}
-		return nil
+		return p.refuseNumbering(fmt.Sprintf("the input gives the values of %s", name))
 	}
 	switch {
 	case r.Mode != table.Put:
@@ -63,11 +57,30 @@ func (p *planner) settleNumbers() error {
 	return p.settleMark()
 }
 
+// refuseNumbering refuses flags that mean nothing where the service makes no part of a key.
+func (p *planner) refuseNumbering(why string) error {
+	r := p.request
+	for _, f := range []struct {
+		given bool
+		flag  string
+	}{
+		{r.AtLeastOnce, "--at-least-once"}, {r.LookFirst, "--look-first"}, {r.Returned, "--returned-keys"}, {r.MarkColumn != "", "--mark-column"},
+	} {
+		if f.given {
+			return usagef("%s: it is about auto-increment key columns whose values the service makes, and %s; leave it out", f.flag, why)
+		}
+	}
+	return nil
+}
+
 var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete"}
 
 // settleMark sees to it that no column of the input is taken for the marks.
 func (p *planner) settleMark() error {
 	r := p.request
+	if r.AtLeastOnce && (r.LookFirst || r.MarkColumn != "") {
+		return usagef("--at-least-once: rows have no marks then, which --look-first and --mark-column are about; leave one of them out")
+	}
 	if r.AtLeastOnce {
 		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
 			"--at-least-once: a row whose answer is lost is sent again as it is, so it may be in table %s twice, and a late attempt may have a number above those of later rows", r.Target.Table))

@@ -27,9 +27,11 @@ type Request struct {
 	Records    int64 // to read, from the start of the first input; 0 is all
 	Memory     int64 // bytes of memory of the process
 	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
-	// that they are repeated blindly and have none; and whether the keys that the service makes are wanted.
+	// that they are repeated blindly and have none; whether they are looked for before they are written; and whether the keys
+	// that the service makes are wanted.
 	MarkColumn  string
 	AtLeastOnce bool
+	LookFirst   bool
 	Returned    bool
 	RunDir      string // whose files are no inputs; "" is none
 }

@@ -188,6 +188,7 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNoReject(t *testing.T) {
 		{"another type", table.Put, table.ExpectNotExist, true, stored(0, &tablestore.AttributeColumn{ColumnName: "v", Value: []byte("v")}), nil, table.Refused},
 		{"a column more", table.Put, table.ExpectNotExist, true, stored(0, same, &tablestore.AttributeColumn{ColumnName: "x", Value: "v"}), nil, table.Refused},
 		{"a column less", table.Put, table.ExpectNotExist, true, stored(0), nil, table.Refused},
+		{"a version more", table.Put, table.ExpectNotExist, true, stored(0, same, same), nil, table.Refused},
 		{"gone meanwhile", table.Put, table.ExpectNotExist, true, &tablestore.GetRowResponse{}, nil, table.Refused},
 		{"cannot be read back", table.Put, table.ExpectNotExist, true, nil, errors.New("EOF"), table.Unknown},
 		{"a put of a missing row", table.Put, table.ExpectExist, true, nil, nil, table.Refused},
@@ -220,6 +221,27 @@ func TestTheModeChoosesTheOperation(t *testing.T) {
 		}
 		if got := fmt.Sprintf("%T", changes[0]); got != want {
 			t.Errorf("mode %d sends %s, want %s", mode, got, want)
+		}
+	}
+}
+
+func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
+	for at, want := range map[int64]table.Fate{7000: table.Written, 7001: table.Refused} {
+		b, e := new(table.Block), encode.New(schema, table.Put, false)
+		if why := e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Mark{}, nil); why != nil {
+			t.Fatal(why)
+		}
+		res := &tablestore.GetRowResponse{Columns: []*tablestore.AttributeColumn{{ColumnName: "v", Value: "v", Timestamp: at}}}
+		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: int64(0)}}
+		f := &fake{
+			write: func([][]byte) ([]tablestore.RowResult, error) {
+				return []tablestore.RowResult{failed("OTSConditionCheckFail")}, nil
+			},
+			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil },
+		}
+		outcomes := make([]table.Outcome, 1)
+		if _, err := New(f, "t", table.Put, table.ExpectNotExist).Write([]table.Ref{{Block: b}}, []bool{true}, outcomes); err != nil || outcomes[0].Fate != want {
+			t.Errorf("stored at %d: %+v, %v", at, outcomes[0], err)
 		}
 	}
 }
