@@ -70,7 +70,8 @@ type Write struct {
 	// takes the start of the load.
 	Stamp int64
 
-	pacer func() pacer // of tests; nil is the law
+	pacer  func() pacer            // of tests; nil is the law
+	window func() (from, to int64) // of timestamps, of tests; nil is the table's
 }
 
 // Limits end a load early.

@@ -47,7 +47,11 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 	}
 	if planned.Restamp {
 		x.stamp = cmp.Or(cfg.Write.Stamp, report.Started.UnixMilli())
-		x.Stamp = writer.NewStamp(x.stamp, planned.Window())
+		window := cfg.Write.window
+		if window == nil {
+			window = planned.Window()
+		}
+		x.Stamp = writer.NewStamp(x.stamp, window)
 	}
 	at := planned.Schema.Numbered
 	if at == 0 {

@@ -344,3 +344,56 @@ func TestOrderNoneIsRefusedWhereNumbersHaveAnOrder(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A load whose run folder is lost is begun anew: rows that it has written are found by their marks.
+func TestRowsOfALostRunAreFound(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		w := newWorld(t)
+		text := users(rand.New(rand.NewPCG(5, 5)), 120, 7)
+		cfg := w.numbered(w.file("in.csv", text))
+		cfg.Read.SplitBytes = 200
+		cfg.Write.Concurrency, cfg.Write.BatchRows = 2, 3
+		if !whole {
+			cfg.Limits.Records = 50
+		}
+		w.load(cfg)
+		cfg.Limits.Records, cfg.RunDir, cfg.Write.LookFirst = 0, filepath.Join(w.dir, "other"), true
+		cfg.Write.ReturnedKeys = filepath.Join(w.dir, "all.csv")
+		r := w.load(cfg)
+		w.wantNumbered(text, cfg)
+		want := int64(50)
+		if whole {
+			want = 120
+		}
+		if r.Found != want || r.Searched != 120 || r.SurplusDeleted != 0 {
+			t.Errorf("%d of %d found, want %d; %d deleted", r.Found, r.Searched, want, r.SurplusDeleted)
+		}
+	}
+}
+
+// Key columns behind the number are the input's.
+func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.numbered(w.file("in.csv", "user,day,n\na,5,x\na,4,y\n\"b\",,z\n"))
+	cfg.Target.Key = append(numberedKey[:2:2], table.KeyColumn{Name: "day", Type: table.Integer})
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N == 0 {
+			return faults.Fault{Action: faults.DropAfter}
+		}
+		return faults.Fault{}
+	}
+	r := w.load(cfg)
+	var got []string
+	for _, k := range lines(t, cfg.Write.ReturnedKeys) {
+		f := strings.Split(k, ",")
+		got = append(got, f[1]+" "+f[2]+" "+f[4])
+	}
+	if r.Written != 2 || r.Rejected != 1 || r.Found != 1 || strings.Join(got, ", ") != "record user day, 1 a 5, 2 a 4" {
+		t.Errorf("%d written, %d rejected, %d found, keys %q", r.Written, r.Rejected, r.Found, got)
+	}
+	if rows := w.rows(); len(rows) != 2 {
+		t.Errorf("%v", rows)
+	}
+}
