@@ -48,12 +48,7 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 }
 
 func checkMarker(fs vfs.FS, dir string) error {
-	f, err := fs.Open(fs.PathJoin(dir, markerName))
-	if err != nil {
-		return fmt.Errorf("open store %s: %w", dir, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 256))
+	text, err := readWhole(fs, fs.PathJoin(dir, markerName), 256)
 	if err != nil {
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
@@ -95,12 +90,20 @@ func syncDir(fs vfs.FS, dir string) error {
 
 // createMarker writes the marker whole or not at all: a kill leaves an empty directory or a store.
 func createMarker(fs vfs.FS, dir string) error {
-	tmp := fs.PathJoin(dir, markerName+".tmp")
+	if err := writeWhole(fs, dir, markerName, []byte(markerText)); err != nil {
+		return err
+	}
+	return makeDir(fs, fs.PathJoin(dir, dataDir))
+}
+
+// writeWhole creates a file on disk, whole or not at all.
+func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
+	tmp := fs.PathJoin(dir, name+".tmp")
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write([]byte(markerText))
+	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -110,13 +113,20 @@ func createMarker(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := fs.Rename(tmp, fs.PathJoin(dir, markerName)); err != nil {
+	if err := fs.Rename(tmp, fs.PathJoin(dir, name)); err != nil {
 		return err
 	}
-	if err := syncDir(fs, dir); err != nil {
-		return err
+	return syncDir(fs, dir)
+}
+
+// readWhole reads a file of at most limit bytes; what is beyond is left out.
+func readWhole(fs vfs.FS, name string, limit int64) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
 	}
-	return makeDir(fs, fs.PathJoin(dir, dataDir))
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 func lockError(dir string, err error) error {

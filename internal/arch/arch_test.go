@@ -65,6 +65,7 @@ var arrows = map[string][]string{
 	"engine/filter": {"engine/wire"},
 	"engine/faults": {"engine/wire"},
 	"engine/sim":    {},
+	"engine/model":  {},
 	"engine/wire":   {},
 
 	"internal/arch": {},
@@ -81,6 +82,7 @@ var testArrows = map[string][]string{
 	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
 
 	"bench/spread": {"engine/server"},
+	"engine/model": {"engine/server"},
 
 	"advise": {"bench"},
 
