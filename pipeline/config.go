@@ -66,8 +66,8 @@ type Write struct {
 	LookFirst    bool
 	AtLeastOnce  bool
 	ReturnedKeys string
-	// Stamp is the timestamp in milliseconds of cells that bring none, in updates of a table that keeps several versions; 0
-	// takes the start of the load.
+	// Stamp is when the load began, in milliseconds, and with it the timestamp of cells that bring none in updates of a table
+	// that keeps several versions; 0 is now.
 	Stamp int64
 
 	pacer  func() pacer            // of tests; nil is the law

@@ -40,13 +40,17 @@ type extras struct {
 // markFraming is what a cell takes in a request beside its name and value.
 const markFraming = 24
 
+// clocks is how far the service's clock may be behind ours: a service refuses requests long before.
+const clocks = time.Hour
+
 func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient) (x *extras, err error) {
 	x = &extras{key: planned.Schema.Key}
 	if cfg.DryRun {
 		return x, nil
 	}
+	start := cmp.Or(cfg.Write.Stamp, report.Started.UnixMilli())
 	if planned.Restamp {
-		x.stamp = cmp.Or(cfg.Write.Stamp, report.Started.UnixMilli())
+		x.stamp = start
 		window := cfg.Write.window
 		if window == nil {
 			window = planned.Window()
@@ -58,6 +62,9 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 		return x, nil
 	}
 	x.Numbers = writer.NewNumbers(sdk, cfg.Target.Table, at, planned.Mark, planned.Job())
+	if !cfg.Write.LookFirst {
+		x.Numbers.Since = start - clocks.Milliseconds()
+	}
 	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.ReturnedKeys
 	if planned.Mark != "" {
 		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming

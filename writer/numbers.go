@@ -27,6 +27,9 @@ type Numbers struct {
 	Column int    // of the key
 	Mark   string // the attribute with the rows' marks; "" leaves rows without, and repeats them blindly
 	Job    string // which marks begin with
+	// Since is when the load began, in milliseconds, with room for clocks that differ: a row whose mark is older is one that an
+	// earlier load of the same files has written. 0 takes all for this load's.
+	Since int64
 
 	searcher Searcher
 	column   plainbuffer.Name
@@ -203,7 +206,7 @@ func (n *Numbers) search(key []plainbuffer.Cell, from int64, each func(mark stri
 		}
 		for _, r := range page.Rows {
 			for _, cell := range r.Columns {
-				if mark, ok := cell.Value.(string); ok && cell.ColumnName == n.Mark {
+				if mark, ok := cell.Value.(string); ok && cell.ColumnName == n.Mark && cell.Timestamp >= n.Since {
 					each(mark, r.PrimaryKey)
 				}
 			}

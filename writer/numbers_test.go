@@ -81,7 +81,7 @@ func (f *numbered) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRange
 			res.NextStartPrimaryKey = key
 			break
 		}
-		res.Rows = append(res.Rows, &tablestore.Row{PrimaryKey: key, Columns: []*tablestore.AttributeColumn{{ColumnName: "_m", Value: mark}}})
+		res.Rows = append(res.Rows, &tablestore.Row{PrimaryKey: key, Columns: []*tablestore.AttributeColumn{{ColumnName: "_m", Value: mark, Timestamp: n}}})
 	}
 	return res, nil
 }
@@ -270,5 +270,18 @@ func TestTheHighestNumbersOfManyKeysTakeBoundedMemory(t *testing.T) {
 	n.note([]byte("often"), 3)
 	if n.from([]byte("often")) != keys+1 {
 		t.Error("a lower number counts")
+	}
+}
+
+func TestARowOfAnEarlierLoadOfTheSameFilesIsNotTaken(t *testing.T) {
+	for since, found := range map[int64]int{0: 1, 5: 1, 6: 0} {
+		f, n, w := newNumbered()
+		n.Since = since
+		rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
+		f.rows[5], f.last = string(table.AppendMark(nil, "job", rows[0])), 5 // the fake's clock is its numbers
+		stats, err := w.Write(rows, []bool{true}, o)
+		if err != nil || stats.Found != found || o[0].Fate != table.Written {
+			t.Errorf("since %d: %+v, %+v, %v", since, stats, o[0], err)
+		}
 	}
 }
