@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -395,5 +396,78 @@ func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 	}
 	if rows := w.rows(); len(rows) != 2 {
 		t.Errorf("%v", rows)
+	}
+}
+
+// Rows that are refused for good have no number, and those behind them go on.
+func TestARefusedRowHasNoNumber(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := users(rand.New(rand.NewPCG(6, 6)), 60, 6)
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.Concurrency = 1
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		switch r.N {
+		case 1:
+			return faults.Fault{Action: faults.DropAfter}
+		case 2:
+			return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSOutOfRowSizeLimit") }}
+		}
+		return faults.Fault{}
+	}
+	r := w.load(cfg)
+	w.plan.Decide = nil
+	rejected := lines(t, filepath.Join(w.dir, "run", "rejects.csv"))
+	if r.Rejected == 0 || r.Written != 60-r.Rejected || int64(len(rejected)) != r.Rejected+1 {
+		t.Fatalf("%d written, %d rejected, rejects %q", r.Written, r.Rejected, rejected)
+	}
+	kept := "user,what\n"
+	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n")[1:] {
+		if !slices.Contains(rejected, l) {
+			kept += l + "\n"
+		}
+	}
+	w.wantNumbered(kept, Config{})
+	if keys := lines(t, cfg.Write.ReturnedKeys); int64(len(keys)) != r.Written+1 {
+		t.Errorf("%d keys of %d rows", len(keys)-1, r.Written)
+	}
+}
+
+// A load is interrupted while nobody knows whether rows were written; the next one looks for them.
+func TestAnInterruptedLoadGoesOnByLookingFirst(t *testing.T) {
+	for name, fault := range map[string]faults.Fault{
+		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}, "not applied": {Action: faults.DropBefore},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			text := users(rand.New(rand.NewPCG(7, 7)), 200, 9)
+			cfg := w.numbered(w.file("in.csv", text))
+			drain, stop := context.WithCancelCause(t.Context())
+			cfg.Drain = drain
+			cfg.Write.Concurrency, cfg.Write.BatchRows = 2, 5
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				switch {
+				case r.N == 6:
+					stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+					return fault
+				case r.N >= 4:
+					return fault
+				}
+				return faults.Fault{}
+			}
+			r, err := Run(t.Context(), cfg)
+			if err != nil || r.State != StateInterrupted || r.Unfinished == 0 {
+				t.Fatalf("%v, %+v", err, r)
+			}
+			w.plan.Decide = nil
+			cfg.Drain, cfg.RunDir, cfg.Write.LookFirst = nil, filepath.Join(w.dir, "run2"), true
+			cfg.Write.ReturnedKeys = filepath.Join(w.dir, "all.csv")
+			next := w.load(cfg)
+			w.wantNumbered(text, cfg)
+			if next.Written != 200 || next.Found < r.Written {
+				t.Errorf("%d written, %d found of %d and more", next.Written, next.Found, r.Written)
+			}
+		})
 	}
 }
