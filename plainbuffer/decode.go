@@ -27,8 +27,8 @@ type Decoded struct {
 
 var errCut = errors.New("decode PlainBuffer row: the bytes end too early")
 
-// Decode reads one row that this package encoded: for looking again at a row that is on its way, not for answers of
-// the service, whose checksums it does not check.
+// Decode reads one row without checking its checksums: one that this package encoded, to look at it again, or a key that
+// the service has returned for a row.
 func Decode(b []byte) (*Decoded, error) {
 	if len(b) < 5 || binary.LittleEndian.Uint32(b) != header || b[4] != tagRowPK {
 		return nil, errors.New("decode PlainBuffer row: no header")

@@ -3,8 +3,6 @@ package writer
 import (
 	"fmt"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"tsimport/client"
 	"tsimport/plainbuffer"
 	"tsimport/table"
@@ -25,7 +23,8 @@ func (w *Writer) With(x Extras) *Writer {
 // dressed is the rows of a request as they are sent, where that is not as they were encoded.
 type dressed struct {
 	data  []byte
-	ends  []int // of each row in data
+	ends  []int  // of each row in data
+	asks  []byte // that travels behind each row
 	stamp int64
 	mark  []byte
 }
@@ -34,6 +33,9 @@ type dressed struct {
 func (w *Writer) dress(rows []table.Ref) (err error) {
 	d := &w.sent
 	d.data, d.ends, d.stamp = d.data[:0], d.ends[:0], 0
+	if w.extras.Numbers != nil {
+		d.asks = asksKey
+	}
 	switch {
 	case w.extras.Stamp != nil:
 		d.stamp = w.extras.Stamp.Now()
@@ -56,9 +58,11 @@ func (w *Writer) dress(rows []table.Ref) (err error) {
 	return nil
 }
 
-// bodyOf returns the bytes of the i-th row of the request as they are sent.
-func (w *Writer) bodyOf(i int, r table.Ref) []byte {
-	d := &w.sent
+// asksKey asks for the key of a row, as the service has made it.
+var asksKey = []byte{tagReturn, 2, tagReturnType, returnKey}
+
+// body returns the bytes of the i-th row of the request as they are sent.
+func (d *dressed) body(i int, r table.Ref) []byte {
 	if len(d.ends) == 0 {
 		return r.Body()
 	}
@@ -69,42 +73,27 @@ func (w *Writer) bodyOf(i int, r table.Ref) []byte {
 	return d.data[start:d.ends[i]]
 }
 
-// numberedPut makes the SDK's own kind of change of a row with a placeholder: it asks for no key where another kind stands
-// in for it.
-func (w *Writer) numberedPut(row table.Ref, i int) (*tablestore.PutRowChange, error) {
-	decoded, err := plainbuffer.Decode(w.bodyOf(i, row))
-	if err != nil {
-		return nil, err
+// size is the length of body.
+func (d *dressed) size(i int, r table.Ref) int {
+	switch {
+	case len(d.ends) == 0:
+		return r.Row().Bytes()
+	case i == 0:
+		return d.ends[0]
 	}
-	p := &tablestore.PutRowChange{TableName: w.table, Condition: w.put.Condition, PrimaryKey: new(tablestore.PrimaryKey)}
-	for k, c := range decoded.Key {
-		if k == w.extras.Numbers.Column {
-			p.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement(c.Name)
-			continue
-		}
-		p.PrimaryKey.AddPrimaryKeyColumn(c.Name, client.SDKValue(c.Value))
-	}
-	for _, c := range decoded.Cells {
-		if c.Stamped {
-			p.AddColumnWithTimestamp(c.Name, client.SDKValue(c.Value), c.Stamp)
-			continue
-		}
-		p.AddColumn(c.Name, client.SDKValue(c.Value))
-	}
-	p.SetReturnPk()
-	return p, nil
+	return d.ends[i] - d.ends[i-1]
 }
 
-// completed adds to a row's outcome what the extras make of it; the result is nil if the request failed as a whole.
-func (w *Writer) completed(result *tablestore.RowResult, row table.Ref, o *table.Outcome) {
+// completed adds to a row's outcome what the extras make of it; the answer is nil if the request failed as a whole.
+func (w *Writer) completed(a *answered, row table.Ref, o *table.Outcome) {
 	if s := w.extras.Stamp; s != nil {
 		o.Stamp = w.sent.stamp
 		if o.Fate == table.Refused && client.ClassifyCode(o.Code, o.Message) == client.Content && s.leave(o.Stamp) {
 			o.Fate = table.Again
 		}
 	}
-	if n := w.extras.Numbers; n != nil && o.Fate == table.Written && result != nil {
-		o.Number = n.returned(row, result)
+	if n := w.extras.Numbers; n != nil && o.Fate == table.Written && a != nil {
+		o.Number = n.returned(row, a.row)
 		if o.Number == 0 && n.Mark != "" {
 			*o = table.Outcome{Fate: table.Unknown, Message: "unreadable answer: a row was taken, but not what key it has"}
 		}

@@ -60,12 +60,13 @@ func NewNumbers(s Searcher, name string, column int, mark, job string) *Numbers 
 	}
 }
 
-// returned notes the number that the service has given to the row, and returns it; 0 if the answer does not say.
-func (n *Numbers) returned(row table.Ref, r *tablestore.RowResult) int64 {
-	if n.Column >= len(r.PrimaryKey.PrimaryKeys) {
+// returned notes the number in the key that the service has returned for the row, and returns it; 0 if it cannot be read.
+func (n *Numbers) returned(row table.Ref, key []byte) int64 {
+	decoded, err := plainbuffer.Decode(key)
+	if err != nil || n.Column >= len(decoded.Key) {
 		return 0
 	}
-	number, _ := r.PrimaryKey.PrimaryKeys[n.Column].Value.(int64)
+	number := decoded.Key[n.Column].Value.Int
 	if number != 0 {
 		n.note(row.Key(), number)
 	}

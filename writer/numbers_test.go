@@ -11,9 +11,13 @@ import (
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 
 	"tsimport/encode"
+	"tsimport/plainbuffer"
 	"tsimport/table"
 )
 
@@ -26,34 +30,61 @@ type numbered struct {
 	read    func() error
 	deleted []int64
 	from    []any // of searches
+	silent  bool  // returns no keys
 }
 
-func (f *numbered) BatchWriteRow(r *tablestore.BatchWriteRowRequest) (*tablestore.BatchWriteRowResponse, error) {
-	var marks []string
-	var results []tablestore.RowResult
+// Post is fake.Post for a table that returns keys to who asks for them.
+func (f *numbered) Post(_ string, appendBody func([]byte) []byte) ([]byte, error) {
+	body := appendBody(nil)
 	lost, err := f.write(len(f.batches))
-	for _, c := range r.RowChangesGroupByTable["t"] {
-		put := c.(*tablestore.PutRowChange)
+	var marks []string
+	var results []result
+	for i, row := range rowsOf(body) {
+		decoded, decodeErr := plainbuffer.Decode(row)
+		if decodeErr != nil {
+			return nil, decodeErr
+		}
 		mark := ""
-		for _, col := range put.Columns {
-			if col.ColumnName == "_m" {
-				mark = col.Value.(string)
+		for _, c := range decoded.Cells {
+			if c.Name == "_m" {
+				mark = string(c.Value.Bytes)
 			}
 		}
 		marks = append(marks, mark)
-		result := tablestore.RowResult{IsSucceed: true, ConsumedCapacityUnit: &tablestore.ConsumedCapacityUnit{Write: 1}}
+		r := result{units: 1}
 		if err == nil || lost {
 			f.last += 10
 			f.rows[f.last] = mark
-			result.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "u", Value: "a"}, {ColumnName: "seq", Value: f.last}}
+			if asksForKey(body, i) && !f.silent {
+				r.key = keyOf(f.last)
+			}
 		}
-		results = append(results, result)
+		results = append(results, r)
 	}
 	f.batches = append(f.batches, marks)
 	if err != nil {
 		return nil, err
 	}
-	return &tablestore.BatchWriteRowResponse{TableToRowsResult: map[string][]tablestore.RowResult{"t": results}}, nil
+	return encodeAnswer("t", results), nil
+}
+
+// asksForKey reports whether the i-th row of a request is to return its key.
+func asksForKey(body []byte, i int) bool {
+	req := new(otsprotocol.BatchWriteRowRequest)
+	if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
+		panic(err)
+	}
+	return req.Tables[0].Rows[i].GetReturnContent().GetReturnType() == otsprotocol.ReturnType_RT_PK
+}
+
+// keyOf is the key of the user's row with a number.
+func keyOf(number int64) []byte {
+	var r plainbuffer.Row
+	r.Begin(nil)
+	u, seq := plainbuffer.NewName("u"), plainbuffer.NewName("seq")
+	r.Key(&u, str("a"))
+	r.Key(&seq, num(number))
+	return r.End()
 }
 
 func (f *numbered) GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
@@ -116,7 +147,7 @@ func numberedRows(t *testing.T, n int) (rows []table.Ref) {
 func newNumbered() (*numbered, *Numbers, *Writer) {
 	f := &numbered{rows: map[int64]string{}, write: func(int) (bool, error) { return false, nil }}
 	n := NewNumbers(f, "t", 1, "_m", "job")
-	return f, n, New(f, "t", table.Put, table.Ignore).With(Extras{Numbers: n})
+	return f, n, New(f, f, "t", table.Put, table.Ignore).With(Extras{Numbers: n})
 }
 
 func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
@@ -181,20 +212,10 @@ func TestAnAnswerWithoutTheKeyIsNoAnswer(t *testing.T) {
 	f, _, w := newNumbered()
 	f.write = func(int) (bool, error) { return false, nil }
 	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
-	w.service = withoutKeys{f}
+	f.silent = true
 	if _, err := w.Write(rows, []bool{false}, o); err != nil || o[0].Fate != table.Unknown {
 		t.Errorf("%+v, %v", o[0], err)
 	}
-}
-
-type withoutKeys struct{ *numbered }
-
-func (f withoutKeys) BatchWriteRow(r *tablestore.BatchWriteRowRequest) (*tablestore.BatchWriteRowResponse, error) {
-	res, err := f.numbered.BatchWriteRow(r)
-	for i := range res.TableToRowsResult["t"] {
-		res.TableToRowsResult["t"][i].PrimaryKey.PrimaryKeys = nil
-	}
-	return res, err
 }
 
 func TestOfCopiesTheRecordedOneStays(t *testing.T) {
@@ -282,6 +303,30 @@ func TestARowOfAnEarlierLoadOfTheSameFilesIsNotTaken(t *testing.T) {
 		stats, err := w.Write(rows, []bool{true}, o)
 		if err != nil || stats.Found != found || o[0].Fate != table.Written {
 			t.Errorf("since %d: %+v, %+v, %v", since, stats, o[0], err)
+		}
+	}
+}
+
+// The rows of a request are dressed, and all lengths in it must be those of what travels: the SDK reads it as it was meant.
+func TestARequestOfDressedRowsCanBeRead(t *testing.T) {
+	_, n, w := newNumbered()
+	rows := numberedRows(t, 200)
+	w.rows = rows
+	if err := w.dress(rows); err != nil {
+		t.Fatal(err)
+	}
+	body := w.appendBody(nil)
+	req := new(otsprotocol.BatchWriteRowRequest)
+	if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := proto.Marshal(protoadapt.MessageV2Of(req)); err != nil || !bytes.Equal(again, body) {
+		t.Errorf("%v: the SDK's own bytes are others", err)
+	}
+	for i, r := range req.Tables[0].Rows {
+		row, err := plainbuffer.Decode(r.RowChange)
+		if err != nil || len(row.Cells) != 2 || string(row.Cells[1].Value.Bytes) != string(table.AppendMark(nil, n.Job, rows[i])) || !asksForKey(body, i) {
+			t.Fatalf("row %d: %v, %+v", i, err, row)
 		}
 	}
 }

@@ -36,19 +36,19 @@ func TestARowRefusedForAnOldTimestampGetsAnotherOnce(t *testing.T) {
 	s := NewStamp(1_000_000, c.window)
 	var stamps []int64
 	refuse := true
-	f := &fake{write: func(rows [][]byte) ([]tablestore.RowResult, error) {
+	f := &fake{write: func(rows [][]byte) ([]result, error) {
 		row, err := plainbuffer.Decode(rows[0])
 		if err != nil {
 			return nil, err
 		}
 		stamps = append(stamps, row.Cells[0].Stamp)
 		if refuse {
-			return []tablestore.RowResult{failed("OTSParameterInvalid")}, nil
+			return []result{failed("OTSParameterInvalid")}, nil
 		}
 		return ok(1), nil
 	}}
 	rows, repeated, outcomes := batch(t, 1, table.Update)
-	w := New(f, "t", table.Update, table.Ignore).With(Extras{Stamp: s})
+	w := New(f, f, "t", table.Update, table.Ignore).With(Extras{Stamp: s})
 	want := []table.Fate{table.Again, table.Refused, table.Written}
 	for i, fate := range want {
 		refuse = i < 2
@@ -66,11 +66,11 @@ func TestARowRefusedForAnOldTimestampGetsAnotherOnce(t *testing.T) {
 
 func TestTheWholeRequestMayBeRefusedForAnOldTimestamp(t *testing.T) {
 	c := &clock{now: 1_006_000, deviation: 10_000}
-	f := &fake{write: func([][]byte) ([]tablestore.RowResult, error) {
+	f := &fake{write: func([][]byte) ([]result, error) {
 		return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400}
 	}}
 	rows, repeated, outcomes := batch(t, 2, table.Update)
-	w := New(f, "t", table.Update, table.Ignore).With(Extras{Stamp: NewStamp(1_000_000, c.window)})
+	w := New(f, f, "t", table.Update, table.Ignore).With(Extras{Stamp: NewStamp(1_000_000, c.window)})
 	if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[0].Fate != table.Again {
 		t.Errorf("%+v, %v", outcomes, err)
 	}

@@ -19,8 +19,8 @@ import (
 func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
-		Usage:       "measure loads into the embedded engine",
-		Subcommands: []*cli.Command{benchSpreadCommand()},
+		Usage:       "measure loads",
+		Subcommands: []*cli.Command{benchSpreadCommand(), benchClientCommand(), benchNullServerCommand(), benchBaselineCommand()},
 	}
 }
 

@@ -68,7 +68,8 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
 	}...)
-	return append(append(flags, numberFlags()...), rateFlags()...)
+	flags = append(append(flags, numberFlags()...), profileFlag())
+	return append(flags, rateFlags()...)
 }
 
 func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
@@ -80,6 +81,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	if err != nil {
 		return err
 	}
+	stopProfile, err := startProfile(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopProfile()) }()
 	cfg.Monitor = pipeline.NewMonitor()
 	defer onStateSignals(cfg.Monitor, show)()
 	stopStatus, err := serveStatus(c, cfg.Monitor, show)

@@ -19,7 +19,7 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
+	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
 	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
 	"advise/simulate": {},
@@ -56,7 +56,10 @@ var arrows = map[string][]string{
 	"table":       {},
 	"bench":       {},
 
-	"bench/spread": {"bench", "client", "scan", "table"},
+	"bench/baseline": {},
+	"bench/cost":     {"bench", "client", "encode", "table", "writer"},
+	"bench/null":     {"plainbuffer", "table"},
+	"bench/spread":   {"bench", "client", "scan", "table"},
 
 	"shuffle/spill": {},
 
@@ -81,8 +84,11 @@ var testArrows = map[string][]string{
 	"writer":   {"engine/server", "engine/faults", "encode"},
 	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
 
-	"bench/spread": {"engine/server"},
-	"engine/model": {"engine/server"},
+	"bench/baseline": {"bench/null"},
+	"bench/cost":     {"bench/null"},
+	"bench/null":     {"client"},
+	"bench/spread":   {"engine/server"},
+	"engine/model":   {"engine/server"},
 
 	"advise": {"bench"},
 
@@ -93,7 +99,7 @@ var testArrows = map[string][]string{
 var standardOnly = []string{"table"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
-var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/spread"}
+var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/null", "bench/spread"}
 
 func TestEveryImportIsAListedArrow(t *testing.T) {
 	root := filepath.Join("..", "..")
