@@ -109,7 +109,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	}
 	defer stopRead()
 	in := intake.New(planned, survey.current.Load())
-	x, err := newExtras(cfg, planned, folder, report, sdk)
+	x, err := newExtras(cfg, planned, folder, report, sdk, extrasKept{})
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
