@@ -43,7 +43,10 @@ const markFraming = 24
 // clocks is how far the service's clock may be behind ours: a service refuses requests long before.
 const clocks = time.Hour
 
-func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient) (x *extras, err error) {
+// extrasKept is how long the files of extras are, as a load that goes on has to know. Zero is a load that begins.
+type extrasKept struct{ doubts, returned int64 }
+
+func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, kept extrasKept) (x *extras, err error) {
 	x = &extras{key: planned.Schema.Key}
 	if cfg.DryRun {
 		return x, nil
@@ -68,21 +71,24 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.ReturnedKeys
 	if planned.Mark != "" {
 		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming
-		if x.doubts, err = runfolder.OpenJournal(filepath.Join(folder.Path, runfolder.DoubtsFile), 0); err != nil {
+		if x.doubts, err = runfolder.OpenJournal(filepath.Join(folder.Path, runfolder.DoubtsFile), kept.doubts); err != nil {
 			return nil, err
 		}
 	}
 	if cfg.Write.ReturnedKeys != "" {
-		if x.returned, err = openReturned(cfg.Write.ReturnedKeys, x.key); err != nil {
+		if x.returned, err = openReturned(cfg.Write.ReturnedKeys, x.key, kept.returned); err != nil {
 			return nil, errors.Join(err, x.close())
 		}
 	}
 	return x, nil
 }
 
-// openReturned makes the file of returned keys. One that is there is not touched: it may be the only place where the keys of
-// an earlier load stand.
-func openReturned(path string, key []table.KeyColumn) (*runfolder.Journal, error) {
+// openReturned makes the file of returned keys, or cuts that of the load that goes on to what it keeps. Another one that is
+// there is not touched: it may be the only place where the keys of an earlier load stand.
+func openReturned(path string, key []table.KeyColumn, keep int64) (*runfolder.Journal, error) {
+	if keep > 0 {
+		return runfolder.OpenJournal(path, keep)
+	}
 	if info, err := os.Stat(path); err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
 		return nil, fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
 	}
@@ -220,6 +226,17 @@ func (x *extras) sweepKey(ctx context.Context, cfg *Config, report *Report, doub
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// sync sees to it that the files survive a crash as far as they go, and says how far that is.
+func (x *extras) sync() (kept extrasKept, err error) {
+	if x.doubts != nil {
+		kept.doubts, err = x.doubts.Length(), x.doubts.Sync()
+	}
+	if x.returned != nil && err == nil {
+		kept.returned, err = x.returned.Length(), x.returned.Sync()
+	}
+	return kept, err
 }
 
 // close closes the files.

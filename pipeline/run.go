@@ -125,7 +125,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	}
 	defer stopRead()
 	in := intake.New(planned, survey.current.Load())
-	x, err := newExtras(cfg, planned, folder, report, service.sdk)
+	x, err := newExtras(cfg, planned, folder, report, service.sdk, extrasKept{})
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
