@@ -105,6 +105,14 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
 	}
+	r.Separator = planned.Separator()
+	for _, f := range planned.Fields {
+		field := ReportField{Name: f.Source}
+		if f.Type != table.Any && f.Type != table.Null {
+			field.Type = f.Type.String()
+		}
+		r.Fields = append(r.Fields, field)
+	}
 	return r
 }
 

@@ -19,8 +19,31 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
-		"table"},
+	"cmd/tsimport": {
+		"advise",
+		"advise/page",
+		"advise/simulate",
+		"bench",
+		"bench/baseline",
+		"bench/cost",
+		"bench/null",
+		"bench/spread",
+		"client",
+		"engine/faults",
+		"engine/server",
+		"engine/sim",
+		"keydesign",
+		"pipeline",
+		"plan",
+		"reader",
+		"reader/convert",
+		"reader/csv",
+		"reader/input",
+		"runfolder",
+		"scan",
+		"status",
+		"table",
+	},
 	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
 	"advise/simulate": {},
 	"advise/sketch":   {},
@@ -59,7 +82,7 @@ var arrows = map[string][]string{
 	"bench/baseline": {},
 	"bench/cost":     {"bench", "client", "encode", "table", "writer"},
 	"bench/null":     {"plainbuffer", "table"},
-	"bench/spread":   {"bench", "client", "scan", "table"},
+	"bench/spread":   {"bench", "client", "keydesign", "scan", "table"},
 
 	"shuffle/spill": {},
 
