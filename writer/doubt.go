@@ -109,10 +109,11 @@ func (n *Numbers) Sweep(doubts []Doubt) (deleted int, err error) {
 		from = min(from, d.From)
 	}
 	copies := map[string][]*tablestore.PrimaryKey{}
-	err = n.search(key.Key, from, func(mark string, k *tablestore.PrimaryKey) {
+	err = n.search(key.Key, from, 0, func(mark string, k *tablestore.PrimaryKey) (more bool) {
 		if _, ours := recorded[mark]; ours && n.Column < len(k.PrimaryKeys) {
 			copies[mark] = append(copies[mark], k)
 		}
+		return true
 	})
 	if err != nil {
 		return 0, err

@@ -149,11 +149,12 @@ func (n *Numbers) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	from := n.from(r.Key())
 	mark := string(table.AppendMark(nil, n.Job, r))
 	number := int64(0)
-	err = n.search(key.Key, from, func(m string, k *tablestore.PrimaryKey) {
-		// Of copies the lowest stays, which is the first that comes.
-		if at, ok := k.PrimaryKeys[n.Column].Value.(int64); ok && m == mark && number == 0 {
-			number = at
+	err = n.search(key.Key, from, firstPage, func(m string, k *tablestore.PrimaryKey) (more bool) {
+		if m == mark && n.Column < len(k.PrimaryKeys) {
+			// Of copies the lowest stays, which is the first that comes.
+			number, _ = k.PrimaryKeys[n.Column].Value.(int64)
 		}
+		return number == 0
 	})
 	if err != nil {
 		return false, n.unknown(err, o)
@@ -180,9 +181,13 @@ func (n *Numbers) unknown(err error, o *table.Outcome) error {
 	return nil
 }
 
+// firstPage is how many rows a search for one row reads first: it is mostly the next one of its ordering key, or none is
+// there. Further pages grow.
+const firstPage = 8
+
 // search calls each with the mark and the key of every row with a mark that has the key's columns before the number, from
-// the number from on, in their order.
-func (n *Numbers) search(key []plainbuffer.Cell, from int64, each func(mark string, key *tablestore.PrimaryKey)) error {
+// the number from on, in their order, until it wants no more. It reads limit rows first; 0 is as many as one answer holds.
+func (n *Numbers) search(key []plainbuffer.Cell, from int64, limit int32, each func(mark string, key *tablestore.PrimaryKey) (more bool)) error {
 	c := &tablestore.RangeRowQueryCriteria{
 		TableName: n.Table, StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey),
 		Direction: tablestore.FORWARD, MaxVersion: 1, ColumnsToGet: []string{n.Mark},
@@ -200,16 +205,15 @@ func (n *Numbers) search(key []plainbuffer.Cell, from int64, each func(mark stri
 			c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k.Name)
 		}
 	}
-	for {
+	for ; ; limit = min(8*limit, maxPage) {
+		c.Limit = limit
 		page, err := n.page(c)
 		if err != nil {
 			return err
 		}
 		for _, r := range page.Rows {
-			for _, cell := range r.Columns {
-				if mark, ok := cell.Value.(string); ok && cell.ColumnName == n.Mark && cell.Timestamp >= n.Since {
-					each(mark, r.PrimaryKey)
-				}
+			if mark, ok := n.markOf(r); ok && !each(mark, r.PrimaryKey) {
+				return nil
 			}
 		}
 		if page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0 {
@@ -217,6 +221,19 @@ func (n *Numbers) search(key []plainbuffer.Cell, from int64, each func(mark stri
 		}
 		c.StartPrimaryKey = page.NextStartPrimaryKey
 	}
+}
+
+// maxPage is how many rows an answer holds at most.
+const maxPage = 5000
+
+// markOf returns a row's mark, and false if it has none of this load's.
+func (n *Numbers) markOf(r *tablestore.Row) (string, bool) {
+	for _, cell := range r.Columns {
+		if mark, ok := cell.Value.(string); ok && cell.ColumnName == n.Mark && cell.Timestamp >= n.Since {
+			return mark, true
+		}
+	}
+	return "", false
 }
 
 // page makes an error of a panic: the SDK dereferences fields that a broken answer lacks.

@@ -108,7 +108,7 @@ func (f *numbered) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRange
 			continue
 		}
 		key := &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "u", Value: "a"}, {ColumnName: "seq", Value: n}}}
-		if len(res.Rows) == 2 { // pages are short
+		if len(res.Rows) == 2 || c.Limit > 0 && len(res.Rows) == int(c.Limit) { // pages are short
 			res.NextStartPrimaryKey = key
 			break
 		}
@@ -328,5 +328,17 @@ func TestARequestOfDressedRowsCanBeRead(t *testing.T) {
 		if err != nil || len(row.Cells) != 2 || string(row.Cells[1].Value.Bytes) != string(table.AppendMark(nil, n.Job, rows[i])) || !asksForKey(body, i) {
 			t.Fatalf("row %d: %v, %+v", i, err, row)
 		}
+	}
+}
+
+func TestASearchEndsWithTheRowThatIsFound(t *testing.T) {
+	f, _, w := newNumbered()
+	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
+	for n := range int64(100) {
+		f.rows[n+1] = "others"
+	}
+	f.rows[3], f.rows[50], f.last = string(table.AppendMark(nil, "job", rows[0])), string(table.AppendMark(nil, "job", rows[0])), 100
+	if _, err := w.Write(rows, []bool{true}, o); err != nil || o[0].Number != 3 || len(f.from) != 2 {
+		t.Errorf("%+v, %v, searched from %v", o[0], err, f.from)
 	}
 }
