@@ -20,8 +20,6 @@ import (
 
 	"tsimport/client"
 	"tsimport/engine/faults"
-	"tsimport/engine/server"
-	"tsimport/engine/sim"
 	"tsimport/plan"
 	"tsimport/table"
 )
@@ -291,18 +289,19 @@ func TestThrottledRowsKeepTheOrderOfTheirNumbers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := users(rand.New(rand.NewPCG(4, 4)), 1500, 40)
-	first := w.numbered(w.file("first.csv", "user,what\nother,x\n"))
-	first.Write.ReturnedKeys = ""
-	w.load(first)
-	if err := w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: 2000, Latency: time.Millisecond}}); err != nil {
-		t.Fatal(err)
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N%3 == 0 {
+			return faults.Fault{}
+		}
+		return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+r.N, "OTSNotEnoughCapacityUnit") }}
 	}
 	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.pacer = func() pacer { return restless{} }
 	r := w.load(cfg)
-	if r.Throttled == 0 {
-		t.Error("nothing was throttled")
+	if r.Throttled == 0 || r.Searched != 0 {
+		t.Errorf("%d rows throttled, %d searched", r.Throttled, r.Searched)
 	}
-	w.wantNumbered(text+"other,x\n", Config{Write: Write{}})
+	w.wantNumbered(text, cfg)
 }
 
 func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
