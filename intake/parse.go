@@ -34,6 +34,7 @@ func newParser(f *Flow) *parser {
 	r := f.plan.Request
 	encoder := encode.New(f.plan.Schema, r.Mode, r.DeleteNull)
 	encoder.Window = f.plan.Window()
+	dress(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: plan.DivideMemory(r.Memory),
 		sources: map[*plan.Source]*sourceParser{}, integers: integers(f.plan.Fields),
@@ -93,7 +94,7 @@ func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
 		return nil, err
 	}
 	made := &Parsed{Split: &table.Split{
-		Source: s.Name, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
+		Source: s.Name, Ordinal: s.Ordinal, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
 	}}
 	p.rows.Reset()
 	made.Records, made.lines, err = sp.parser.Parse(split, func(rec *record.Record) {
@@ -171,3 +172,13 @@ func (p *parser) divide(made *Parsed) {
 
 // maxKeptBytes bounds the memory that a worker keeps from split to split.
 const maxKeptBytes = 32 << 20
+
+// dress leaves room in rows for what is added to them when they are sent.
+func dress(e *encode.Encoder, p *plan.Plan) {
+	if p.Mark != "" {
+		e.Reserve, e.ReserveCells = len(p.Mark)+table.MaxMarkBytes, 1
+	}
+	if p.Restamp {
+		e.StampBytes = 8
+	}
+}

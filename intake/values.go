@@ -18,6 +18,7 @@ import (
 type values struct {
 	converter *convert.Converter
 	keys      int // columns of the primary key, which come first
+	ordering  int // of those, columns of the ordering key
 	keyFields []int
 	last      []table.Value // fields of the last record
 
@@ -35,7 +36,7 @@ func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	v := &values{converter: c, keys: len(p.Schema.Key), makers: p.Makers, versioned: options.VersionColumn != "", keyFields: p.KeyFields()}
+	v := &values{converter: c, keys: len(p.Schema.Key), ordering: len(p.Schema.Ordering()), makers: p.Makers, keyFields: p.KeyFields(), versioned: options.VersionColumn != ""}
 	v.row, v.evaluators = make([]table.Value, len(p.Makers)), make([]*keydesign.Evaluator, len(p.Makers))
 	for i, m := range p.Makers {
 		if m.Program != nil {
@@ -58,6 +59,8 @@ func (v *values) of(rec *record.Record) ([]table.Value, *table.Reason) {
 	}
 	for i, m := range v.makers {
 		switch {
+		case m.Program == nil && m.Field < 0:
+			v.row[i] = table.Value{}
 		case m.Program == nil:
 			v.row[i] = fields[m.Field]
 		case i < v.keys:
@@ -101,9 +104,9 @@ func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	v.times = v.times[:0]
 	for _, m := range v.makers {
 		at := int64(-1)
-		if m.Program == nil {
+		if m.Program == nil && m.Field >= 0 {
 			at = fields[m.Field]
-		} else if v.versioned && len(fields) > 0 {
+		} else if m.Program != nil && v.versioned && len(fields) > 0 {
 			at = fields[0]
 		}
 		v.times = append(v.times, at)
@@ -118,7 +121,7 @@ func (v *values) key(rec *record.Record) []byte {
 		return nil
 	}
 	var key []byte
-	for _, value := range row[:v.keys] {
+	for _, value := range row[:v.ordering] {
 		if value.Type == table.Null {
 			return nil
 		}

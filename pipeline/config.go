@@ -60,7 +60,21 @@ type Write struct {
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
 	Settle time.Duration
 
-	pacer func() pacer // of tests; nil is the law
+	// Of tables with an auto-increment key column that the input has no values for: the attribute that rows are recognised by
+	// ("" takes plan.DefaultMarkColumn), whether rows are repeated blindly instead, and the file that the keys made by the
+	// service are kept in ("" is none), which must not exist.
+	// LookFirst says that an earlier load of the same files may have written some of the rows: each is looked for before it is
+	// written.
+	MarkColumn   string
+	LookFirst    bool
+	AtLeastOnce  bool
+	ReturnedKeys string
+	// Stamp is when the load began, in milliseconds, and with it the timestamp of cells that bring none in updates of a table
+	// that keeps several versions; 0 is now.
+	Stamp int64
+
+	pacer  func() pacer            // of tests; nil is the law
+	window func() (from, to int64) // of timestamps, of tests; nil is the table's
 }
 
 // Limits end a load early.
@@ -125,7 +139,8 @@ func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 func (c *Config) Request() *plan.Request {
 	return &plan.Request{
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
+		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.MarkColumn, AtLeastOnce: c.Write.AtLeastOnce, LookFirst: c.Write.LookFirst, Returned: c.Write.ReturnedKeys != "",
+		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }
 

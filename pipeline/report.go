@@ -61,6 +61,15 @@ type Report struct {
 	WriteCU     int64 `json:"write_cu"`   // as the service charged them
 	Requests    int64 `json:"requests"`   // BatchWriteRow requests
 
+	MarkColumn     string `json:"mark_column,omitempty"`     // that rows with a number of the service's are recognised by
+	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
+	Searched       int64  `json:"searched,omitempty"`        // such rows that were looked for before they were sent again
+	Found          int64  `json:"found,omitempty"`           // of those, rows that were there already
+	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
+	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows that were sent again blindly (--at-least-once)
+	ExtraVersions  int64  `json:"extra_versions,omitempty"`  // updates that may have left a version more
+	Stamp          int64  `json:"stamp,omitempty"`           // timestamp in milliseconds of updated cells that brought none, at the end
+
 	Order           string         `json:"order"`
 	Partitions      int            `json:"partitions"`        // at the end
 	PartitionsUsed  int            `json:"partitions_used"`   // of those, with rows of this load
@@ -102,6 +111,7 @@ type ReportColumn struct {
 	Name       string `json:"name"`
 	Type       string `json:"type"`
 	Key        bool   `json:"key"`
+	Numbered   bool   `json:"numbered,omitempty"` // the service makes the values
 	Inferred   bool   `json:"inferred"`
 }
 

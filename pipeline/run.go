@@ -102,7 +102,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	}
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
-			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Inferred: c.Inferred,
+			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
 	}
 	r.Separator = planned.Separator()
@@ -132,12 +132,15 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 		stopStdin()
 	}
 	defer stopRead()
+	in := intake.New(planned, survey.current.Load())
+	x, err := newExtras(cfg, planned, folder, report, service.sdk, extrasKept{})
+	if err != nil {
+		return errors.Join(err, closeStore(store))
+	}
+	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store))
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
-	in := intake.New(planned, survey.current.Load())
 	group.Go(func() error { return in.Run(readCtx) })
-
-	d := newDispatcher(cfg, folder, report, stopRead, in, planned.Schema.Key[0].Type, survey, newDisk(store))
 	for range cfg.Write.Concurrency {
 		group.Go(func() error { return d.work(cfg, service) })
 	}
@@ -152,17 +155,25 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	})
 	err = group.Wait()
 	d.complete(report.Started)
-	if store != nil {
-		if closeErr := store.Close(); closeErr != nil {
-			report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
-		}
+	if err == nil {
+		err = x.sweep(ctx, cfg, report)
 	}
-	return err
+	if closeErr := closeStore(store); closeErr != nil {
+		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+	}
+	return errors.Join(err, x.close())
+}
+
+func closeStore(store *spill.Store) error {
+	if store == nil {
+		return nil
+	}
+	return store.Close()
 }
 
 // work is one writing worker. It ends when flights is closed.
 func (d *dispatcher) work(cfg *Config, service service) error {
-	w := writer.New(service.connection.Sender(), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition)
+	w := writer.New(service.connection.Sender(), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
 	for f := range d.flights {
 		r := result{flight: f, sent: time.Now()}
 		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)

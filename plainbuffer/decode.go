@@ -12,8 +12,10 @@ import (
 // Cell is one decoded column. A cell without a value (a deletion) has a Value of type Null. Bytes are views into
 // what was decoded.
 type Cell struct {
-	Name  string
-	Value table.Value
+	Name    string
+	Value   table.Value
+	Stamped bool  // it has a timestamp
+	Stamp   int64 // milliseconds
 }
 
 // Decoded is a row read back from its bytes.
@@ -44,12 +46,12 @@ type View struct {
 	Timestamp int64 // in milliseconds, -1 for none
 }
 
-// Decode reads one row that this package encoded: for looking again at a row that is on its way, not for answers of
-// the service, whose checksums it does not check.
+// Decode reads one row without checking its checksums: one that this package encoded, to look at it again, or a key that
+// the service has returned for a row.
 func Decode(b []byte) (*Decoded, error) {
 	d := &Decoded{}
 	to := func(cells *[]Cell) func(View) {
-		return func(v View) { *cells = append(*cells, Cell{string(v.Name), v.Value}) }
+		return func(v View) { *cells = append(*cells, Cell{string(v.Name), v.Value, v.Timestamp >= 0, max(v.Timestamp, 0)}) }
 	}
 	var err error
 	d.Delete, err = Walk(b, to(&d.Key), to(&d.Cells))

@@ -21,6 +21,7 @@ type Request struct {
 	Target     Target
 	Columns    Columns
 	Mode       table.Mode
+	Condition  table.Existence
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
 	Records    int64  // to read, from the start of the first input; 0 is all
@@ -30,6 +31,13 @@ type Request struct {
 	// they like.
 	Written bool
 	Keep    Keep
+	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
+	// that they are repeated blindly and have none; whether they are looked for before they are written; and whether the keys
+	// that the service makes are wanted.
+	MarkColumn  string
+	AtLeastOnce bool
+	LookFirst   bool
+	Returned    bool
 }
 
 // Keep is what stays with a row of the record that it was made of.

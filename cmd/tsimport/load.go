@@ -26,7 +26,8 @@ func loadCommand(interrupts *interrupts, show *display) *cli.Command {
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
 			"Every record is written, rejected with its reason, or superseded by a later record with the same key.\n" +
-			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files." + signalHelp(),
+			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files.\n" +
+			numbersHelp + signalHelp(),
 		Flags:  loadFlags(),
 		Action: func(c *cli.Context) error { return load(c, interrupts, show) },
 	}
@@ -36,7 +37,7 @@ func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
-		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample); EXPR computes it from columns of the input (docs/keys.md)"),
+		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from columns of the input (docs/keys.md)"),
 		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from columns of the input; in place of one of the same name; may be repeated"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, -1 never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
@@ -68,7 +69,8 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
 	}...)
-	return append(append(flags, profileFlag()), rateFlags()...)
+	flags = append(append(flags, numberFlags()...), profileFlag())
+	return append(flags, rateFlags()...)
 }
 
 func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
@@ -194,6 +196,7 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		func() (err error) { cfg.Columns, err = parseColumns(c); return },
 		func() error { return parseComputed(c, &cfg.Target, &cfg.Columns) },
 		func() error { return parseWrite(c, &cfg.Write) },
+		func() error { return parseNumbers(c, &cfg) },
 		func() error { return parseRates(c, &cfg) },
 	} {
 		if err := parse(); err != nil {
@@ -207,7 +210,9 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 	for _, f := range flags {
 		k := table.KeyColumn{Name: f}
 		if i := strings.LastIndexByte(f, ':'); i >= 0 {
-			if k.Type, err = table.ParseType(f[i+1:]); err != nil {
+			if k.Auto = f[i+1:] == "auto"; k.Auto {
+				k.Type = table.Integer
+			} else if k.Type, err = table.ParseType(f[i+1:]); err != nil {
 				return nil, fmt.Errorf("--pk %s: %w", f, err)
 			}
 			if !k.Type.KeyType() {

@@ -77,6 +77,8 @@ func schemaText(p *plan.Plan, all bool) string {
 		}
 		if expr := p.Expression(i); expr != "" {
 			text += " = " + expr
+		} else if i > 0 && i == p.Schema.Numbered {
+			text += " (numbered by the service)"
 		} else if c.Source != c.Name {
 			text += fmt.Sprintf(" (from %s)", c.Source)
 		}
@@ -101,7 +103,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("%s: %s in %v (%s rows/s, %s sent in %s requests)", r.State, counts, elapsed,
 			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), grouped(r.Requests))
 	}
-	for _, text := range spreadNotes(r) {
+	for _, text := range append(spreadNotes(r), numberNotes(r)...) {
 		s.line("%s", text)
 	}
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
@@ -121,7 +123,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
 	if r.Unfinished > 0 && !r.DryRun {
-		s.line("to go on, load the same files again%s", s.again)
+		s.line("to go on, load the same files again%s", againHow(r, s.again))
 	}
 	if r.Written > 0 {
 		s.line("look at the rows: %s", look)
