@@ -77,8 +77,10 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	if described.AutoIncrement != "" {
-		return nil, usagef("table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell", described.Name, described.AutoIncrement)
+	for _, k := range described.Key {
+		if k.Auto {
+			return nil, usagef("table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell", described.Name, k.Name)
+		}
 	}
 	request := *cfg.Request
 	v := &verifier{cfg: cfg, admin: admin, table: described, anyOrder: request.Order == plan.OrderNone, hasher: newHasher(), now: time.Now()}
