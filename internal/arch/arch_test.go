@@ -22,7 +22,7 @@ var arrows = map[string][]string{
 	"cmd/tsimport": {"pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
 
-	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "plainbuffer", "table"},
+	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "checkpoint", "plainbuffer", "table"},
 	"intake":   {"plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
 	"plan":     {"reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
@@ -47,6 +47,7 @@ var arrows = map[string][]string{
 	"scan":        {"client", "plainbuffer", "ratelimit", "table"},
 	"client":      {"plainbuffer", "ratelimit", "table"},
 	"runfolder":   {"table"},
+	"checkpoint":  {"table"},
 	"plainbuffer": {"table"},
 	"table":       {},
 	"bench":       {},
