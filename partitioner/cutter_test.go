@@ -115,7 +115,7 @@ func simulate(t *testing.T, seed uint64) {
 	})
 	s.cutter.LimitWaiting(rnd.Int64N(2000))
 	for _, b := range rowsOf(s.keys, 1+rnd.IntN(20)) {
-		s.queues.PushRouted(b, routeBy(lanes))
+		s.queues.PushRouted(b, nil, routeBy(lanes))
 	}
 	flights := 1 + rnd.IntN(6)
 	for steps := 0; s.queues.Rows() > 0 || s.cutter.Remaining() > 0; steps++ {
