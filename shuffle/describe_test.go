@@ -96,7 +96,7 @@ func (d *described) compare() {
 // are spilled, read back and cut anew.
 func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
 	spilled, recuts := int64(0), 0
-	for seed := range uint64(150) {
+	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		store, err := spill.Open(spill.Options{Dir: t.TempDir()})
 		if err != nil {
@@ -140,7 +140,7 @@ func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
 			t.Fatalf("with seed %d", seed)
 		}
 	}
-	if spilled < 5000 || recuts < 500 {
+	if spilled < 2000 || recuts < 150 {
 		t.Errorf("%d rows were spilled, lanes were cut anew %d times: the test tests nothing", spilled, recuts)
 	}
 }
