@@ -21,6 +21,7 @@ func when(f tablestore.ColumnFilter, change tablestore.RowChange) tablestore.Row
 }
 
 func TestColumnConditionsDecideWhetherAWriteApplies(t *testing.T) {
+	spec(t, "3.9.3", "3.9.4", "3.10.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -92,6 +93,7 @@ func TestColumnConditionsDecideWhetherAWriteApplies(t *testing.T) {
 }
 
 func TestAColumnConditionSeesWhatAReadWouldSee(t *testing.T) {
+	spec(t, "3.9.3", "3.9.5", "3.7.2")
 	t.Parallel()
 	s := openService(t)
 	const day = 24 * 60 * 60
@@ -133,6 +135,7 @@ func TestAColumnConditionSeesWhatAReadWouldSee(t *testing.T) {
 }
 
 func TestAColumnConditionReadsTheKey(t *testing.T) {
+	spec(t, "4.1.3")
 	t.Parallel()
 	s := openService(t)
 	const str = tablestore.PrimaryKeyType_STRING
@@ -166,6 +169,7 @@ func TestAColumnConditionReadsTheKey(t *testing.T) {
 }
 
 func TestRepeatedRowsTakeNoColumnCondition(t *testing.T) {
+	spec(t, "3.10.4")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -192,6 +196,7 @@ func TestRepeatedRowsTakeNoColumnCondition(t *testing.T) {
 }
 
 func TestColumnConditionsThatAreNoneAreRefused(t *testing.T) {
+	spec(t, "3.9.3", "3.9.7")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -241,6 +246,7 @@ func TestColumnConditionsThatAreNoneAreRefused(t *testing.T) {
 
 // TestOfManyThatCompareAndSetOneSucceeds lets writers race for every step of a counter.
 func TestOfManyThatCompareAndSetOneSucceeds(t *testing.T) {
+	spec(t, "3.9.2", "3.9.3")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

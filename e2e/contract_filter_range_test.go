@@ -9,6 +9,7 @@ import (
 )
 
 func TestARangeGoesOnOverRowsThatItsFilterTakes(t *testing.T) {
+	spec(t, "3.11.5", "3.11.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -53,6 +54,7 @@ func TestARangeGoesOnOverRowsThatItsFilterTakes(t *testing.T) {
 }
 
 func TestAFilteredRowCostsOneUnit(t *testing.T) {
+	spec(t, "4.1.4")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -79,6 +81,7 @@ func TestAFilteredRowCostsOneUnit(t *testing.T) {
 }
 
 func TestPagesOfColumnsAreTheRow(t *testing.T) {
+	spec(t, "3.11.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 3})
@@ -103,6 +106,7 @@ func TestPagesOfColumnsAreTheRow(t *testing.T) {
 }
 
 func TestARangeAnswersPartOfTheKeyWhenAskedTo(t *testing.T) {
+	spec(t, "3.11.9")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -151,6 +155,7 @@ func TestARangeAnswersPartOfTheKeyWhenAskedTo(t *testing.T) {
 }
 
 func TestHintsOfARangeAreOnlyHints(t *testing.T) {
+	spec(t, "2.6.1")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -164,6 +169,7 @@ func TestHintsOfARangeAreOnlyHints(t *testing.T) {
 }
 
 func TestAnEmptyNameBoundsNoColumns(t *testing.T) {
+	spec(t, "3.11.4")
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)

@@ -125,6 +125,7 @@ func (f rawFilter) Serialize() []byte { return f }
 func (f rawFilter) ToFilter() *otsprotocol.Filter { return &otsprotocol.Filter{} }
 
 func TestAFilterComparesEveryType(t *testing.T) {
+	spec(t, "2.5.1", "3.9.4", "3.9.5", "3.9.6")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -168,6 +169,7 @@ func TestAFilterComparesEveryType(t *testing.T) {
 }
 
 func TestFiltersOfAllReadsAgree(t *testing.T) {
+	spec(t, "3.11.5")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 5})
@@ -231,6 +233,7 @@ func TestFiltersOfAllReadsAgree(t *testing.T) {
 }
 
 func TestAFilterComparesWhatAnExpressionFinds(t *testing.T) {
+	spec(t, "3.9.8")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})
@@ -270,6 +273,7 @@ func TestAFilterComparesWhatAnExpressionFinds(t *testing.T) {
 }
 
 func TestFiltersThatAreNoneAreRefused(t *testing.T) {
+	spec(t, "3.9.7", "2.5.1", "3.5.6")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{})

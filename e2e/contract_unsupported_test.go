@@ -45,28 +45,11 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 		}
 	}
 	for name, do := range map[string]func() error{
-		"an atomic batch": func() error {
-			r := &tablestore.BatchWriteRowRequest{IsAtomic: true}
-			r.AddRowChange(tb.put(tb.key("a", 2)))
-			_, err := s.BatchWriteRow(r)
-			return err
-		},
-		"a placeholder for an auto-increment column": func() error {
-			auto := tb.key("a")
-			auto.AddPrimaryKeyColumnWithAutoIncrement("pk2")
-			return s.do(tb.put(auto))
-		},
 		"a put in a transaction":   put(func(p *tablestore.PutRowChange) { p.TransactionId = ptr("t") }),
 		"a read in a transaction":  get(func(q *tablestore.SingleRowQueryCriteria) { q.TransactionId = ptr("t") }),
 		"a range in a transaction": scan(func(q *tablestore.RangeRowQueryCriteria) { q.TransactionId = ptr("t") }),
 		"a transaction": func() error {
 			_, err := s.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name, PrimaryKey: tb.key("a")})
-			return err
-		},
-		"a predefined column more": func() error {
-			r := &tablestore.AddDefinedColumnRequest{TableName: tb.name}
-			r.AddDefinedColumn("d", tablestore.DefinedColumn_STRING)
-			_, err := s.AddDefinedColumn(r)
 			return err
 		},
 		"an index": func() error {
@@ -98,17 +81,12 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)
-	pk := func(name string, typ, option int64) message {
-		return message{}.text(1, name).int(2, typ).int(3, option)
-	}
 	for name, change := range map[string]func(*create){
-		"an auto-increment column": func(r *create) { r.meta = r.meta.bytes(2, pk("pk2", 1, 1)) },
-		"partitions":               func(r *create) { r.more = message{}.bytes(4, message{}.bytes(1, []byte{9}).bytes(2, []byte{10})) },
-		"a stream":                 func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
-		"encryption":               func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
-		"an index":                 func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1")) },
-		"local transactions":       func(r *create) { r.more = message{}.int(8, 1) },
-		"updates of whole rows":    func(r *create) { r.options = r.options.int(7, 1) },
+		"a stream":              func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
+		"encryption":            func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
+		"an index":              func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1")) },
+		"local transactions":    func(r *create) { r.more = message{}.int(8, 1) },
+		"updates of whole rows": func(r *create) { r.options = r.options.int(7, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := newTableName()
@@ -135,7 +113,7 @@ func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 	for _, operation := range []string{
 		"BulkImport", "BulkExport",
 		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
-		"CreateIndex", "DropIndex", "AddDefinedColumn", "DeleteDefinedColumn",
+		"CreateIndex", "DropIndex",
 		"ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",
 		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "ListSearchIndex", "DescribeSearchIndex",
 		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",

@@ -35,7 +35,7 @@ func newParser(f *Flow) *parser {
 	encoder.Window = f.plan.Window()
 	return &parser{
 		flow: f, encoder: encoder, memory: plan.DivideMemory(r.Memory),
-		sources: map[*plan.Source]*sourceParser{}, integers: integers(f.plan.Schema),
+		sources: map[*plan.Source]*sourceParser{}, integers: integers(f.plan.Fields),
 	}
 }
 

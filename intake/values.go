@@ -3,6 +3,7 @@ package intake
 import (
 	"fmt"
 
+	"tsimport/keydesign"
 	"tsimport/plan"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
@@ -15,16 +16,29 @@ import (
 type values struct {
 	converter *convert.Converter
 	keys      int // columns of the primary key, which come first
+
+	makers     []plan.Maker // nil if rows are what the converter makes
+	evaluators []*keydesign.Evaluator
+	row        []table.Value
+	times      []int64
+	versioned  bool // all cells of a row have the same timestamp
 }
 
 func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	options := p.Request.Read.Convert
 	options.Decode = s.Decode()
-	c, err := convert.New(s.Columns, p.Schema.Columns, options)
+	c, err := convert.New(s.Columns, p.Fields, options)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	return &values{converter: c, keys: len(p.Schema.Key)}, nil
+	v := &values{converter: c, keys: len(p.Schema.Key), makers: p.Makers, versioned: options.VersionColumn != ""}
+	v.row, v.evaluators = make([]table.Value, len(p.Makers)), make([]*keydesign.Evaluator, len(p.Makers))
+	for i, m := range p.Makers {
+		if m.Program != nil {
+			v.evaluators[i] = m.Program.NewEvaluator()
+		}
+	}
+	return v, nil
 }
 
 // fields returns the fields of the source's records that are looked at, in ascending order: the others need not be read.
@@ -33,11 +47,45 @@ func (v *values) fields() []int { return v.converter.Fields() }
 // of returns the values of the record's row by the schema's columns, or why it makes none. They are valid until the next
 // call, and as long as the record is.
 func (v *values) of(rec *record.Record) ([]table.Value, *table.Reason) {
-	return v.converter.Convert(rec)
+	fields, why := v.converter.Convert(rec)
+	if why != nil || v.makers == nil {
+		return fields, why
+	}
+	for i, m := range v.makers {
+		switch {
+		case m.Program == nil:
+			v.row[i] = fields[m.Field]
+		case i < v.keys:
+			v.row[i], why = m.Program.KeyValue(v.evaluators[i], fields, i == 0)
+		default:
+			v.row[i], why = v.evaluators[i].Eval(fields)
+		}
+		if why != nil {
+			return nil, why
+		}
+	}
+	return v.row, nil
 }
 
 // stamps returns the timestamps of the row's cells by the schema's columns, as the encoder takes them.
-func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) { return v.converter.Stamps(rec) }
+// A computed cell has that of its row's version column, else the server's: the cells that it is made of may differ.
+func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
+	fields, why := v.converter.Stamps(rec)
+	if why != nil || fields == nil || v.makers == nil {
+		return fields, why
+	}
+	v.times = v.times[:0]
+	for _, m := range v.makers {
+		at := int64(-1)
+		if m.Program == nil {
+			at = fields[m.Field]
+		} else if v.versioned && len(fields) > 0 {
+			at = fields[0]
+		}
+		v.times = append(v.times, at)
+	}
+	return v.times, nil
+}
 
 // key returns the ordering key of the record's row, nil when it makes none.
 func (v *values) key(rec *record.Record) []byte {

@@ -87,11 +87,12 @@ type ReportHotKey struct {
 
 // ReportColumn is one column of the schema that was loaded.
 type ReportColumn struct {
-	Source   string `json:"source"`
-	Name     string `json:"name"`
-	Type     string `json:"type"`
-	Key      bool   `json:"key"`
-	Inferred bool   `json:"inferred"`
+	Source     string `json:"source"` // empty if it is computed
+	Expression string `json:"expression,omitempty"`
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Key        bool   `json:"key"`
+	Inferred   bool   `json:"inferred"`
 }
 
 // balance checks the ledger.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tsimport/client"
+	"tsimport/keydesign"
 	"tsimport/reader"
 	"tsimport/reader/input"
 	"tsimport/runfolder"
@@ -16,10 +17,12 @@ import (
 // Plan is what a load will do, worked out before its first write. Nothing of it changes afterwards but the state of Sources.
 type Plan struct {
 	Schema   *table.Schema
-	Create   bool     // the table does not exist yet
-	Bytes    int64    // of all inputs, -1 when one is a stream
-	Warnings []string // for the user, a sentence each
-	Notes    []string // what was found out about the inputs, for the user
+	Fields   []table.Column // what a record is converted to; the schema's columns, unless some are computed
+	Makers   []Maker        // how the values of the schema's columns come of those; nil if they are the same
+	Create   bool           // the table does not exist yet
+	Bytes    int64          // of all inputs, -1 when one is a stream
+	Warnings []string       // for the user, a sentence each
+	Notes    []string       // what was found out about the inputs, for the user
 
 	Sources []*Source
 	Headers []runfolder.Header // under which rejected records are kept
@@ -27,6 +30,7 @@ type Plan struct {
 
 	Request *Request
 
+	env   keydesign.Env // of the expressions
 	table *client.Table // nil when it does not exist yet
 }
 
@@ -41,8 +45,10 @@ type planner struct {
 	request *Request
 	plan    *Plan
 	sampled struct{ records, bytes int }
-	all     []string // columns of all inputs, in the order in which they first come
-	columns []string // of them, those that are loaded
+	all     []string        // columns of all inputs, in the order in which they first come
+	columns []string        // of them, those that are read
+	named   map[string]bool // of them, those that expressions name
+	salt    []string        // what salt(n) is computed from
 }
 
 // Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
@@ -57,6 +63,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.settleSchema,
 		p.checkSchema,
 		p.infer,
+		p.compute,
 		p.sizeSplits,
 	}
 	for _, step := range steps {
@@ -93,12 +100,21 @@ func (p *planner) checkFlags() error {
 	if n := len(c.Target.Key); n > table.MaxKeyColumns {
 		return usagef("%d key columns: a table has 1 to %d", n, table.MaxKeyColumns)
 	}
+	if len(c.Columns.Set) > 0 && c.Mode == table.Delete {
+		return usagef("--set %s: deleting rows takes nothing but their keys; leave it out", c.Columns.Set[0].Name)
+	}
 	seen := map[string]bool{}
 	for _, k := range c.Target.Key {
 		if seen[k.Name] {
 			return usagef("--pk %s is given twice", k.Name)
 		}
 		seen[k.Name] = true
+	}
+	for _, col := range c.Columns.Set {
+		if seen[col.Name] {
+			return usagef("--set %s: the column is set twice, or a primary-key column, which --pk computes", col.Name)
+		}
+		seen[col.Name] = true
 	}
 	return nil
 }
@@ -177,9 +193,14 @@ func (p *planner) joinColumns() error {
 			}
 			owner[c] = s.Name
 			p.all = append(p.all, c)
-			if p.wanted(c) || p.isKeyName(p.rename(c)) {
-				p.columns = append(p.columns, c)
-			}
+		}
+	}
+	if err := p.findNamed(); err != nil {
+		return err
+	}
+	for _, c := range p.all {
+		if p.named[c] || !p.isComputed(p.rename(c)) && (p.wanted(c) || p.isKeyName(p.rename(c))) {
+			p.columns = append(p.columns, c)
 		}
 	}
 	for _, s := range p.plan.Sources {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"tsimport/client"
+	"tsimport/keydesign"
 	"tsimport/reader"
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
@@ -55,10 +56,12 @@ type Target struct {
 
 // Columns says which input columns become which table columns.
 type Columns struct {
-	Only    []string          // input columns to load as attributes; nil loads all
-	Exclude []string          // input columns to leave out
-	Rename  map[string]string // input name to table name
-	Types   map[string]Type   // by input or table name
+	Only    []string           // input columns to load as attributes; nil loads all
+	Exclude []string           // input columns to leave out
+	Rename  map[string]string  // input name to table name
+	Types   map[string]Type    // by input or table name
+	Keys    []keydesign.Column // of Target.Key, those that are computed
+	Set     []keydesign.Column // attributes that are computed
 }
 
 // Type is a type the user asked for.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tsimport/bench"
 	"tsimport/client"
@@ -173,6 +174,9 @@ func lookAt(ctx context.Context, c *Config, dir string) (d *dataset, err error) 
 
 // readHeader finds the columns as the SDK's loaders need them, or says why it cannot.
 func (d *dataset) readHeader(types map[string]table.Type) (why string) {
+	if slices.ContainsFunc(d.pk, func(k string) bool { return strings.Contains(k, "=") }) {
+		return "its key is computed"
+	}
 	f, err := os.Open(d.path)
 	if err != nil {
 		return "it is no plain file"

@@ -36,7 +36,8 @@ func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
-		textsFlag("pk", "primary-key column `NAME[:TYPE]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample)"),
+		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample); EXPR computes it from columns of the input (docs/keys.md)"),
+		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from columns of the input; in place of one of the same name; may be repeated"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, -1 never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
 		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
@@ -177,9 +178,9 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(c.String("max-errors"))
 			return
 		},
-		func() (err error) { cfg.Target.Key, err = parseKey(textsOf(c, "pk")); return },
 		func() (err error) { cfg.Read, err = parseRead(c); return },
 		func() (err error) { cfg.Columns, err = parseColumns(c); return },
+		func() error { return parseComputed(c, &cfg.Target, &cfg.Columns) },
 		func() error { return parseWrite(c, &cfg.Write) },
 		func() error { return parseRates(c, &cfg) },
 	} {

@@ -75,7 +75,9 @@ func schemaText(p *plan.Plan, all bool) string {
 		if i < len(p.Schema.Key) {
 			text += " (key)"
 		}
-		if c.Source != c.Name {
+		if expr := p.Expression(i); expr != "" {
+			text += " = " + expr
+		} else if c.Source != c.Name {
 			text += fmt.Sprintf(" (from %s)", c.Source)
 		}
 		parts = append(parts, text)

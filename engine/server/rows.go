@@ -107,7 +107,11 @@ func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
 		w.answers = append(w.answers, wire.TableOutcomes{Name: t.Name, Outcomes: rest[:n]})
 		rest = rest[n:]
 	}
-	if err := w.server.store.Write(ctx, w.tables); err != nil {
+	apply := w.server.store.Write
+	if w.request.Atomic {
+		apply = w.server.store.WriteAtomic
+	}
+	if err := apply(ctx, w.tables); err != nil {
 		return nil, err
 	}
 	if w.batch {

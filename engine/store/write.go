@@ -23,9 +23,13 @@ type TableWrite struct {
 // Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is the whole
 // request's: but for CodeInternalServerError nothing was applied.
 func (s *Store) Write(ctx context.Context, tables []TableWrite) *wire.Error {
+	return s.write(ctx, tables, false)
+}
+
+func (s *Store) write(ctx context.Context, tables []TableWrite, atomic bool) *wire.Error {
 	w := writers.Get().(*writer)
 	defer w.release()
-	w.store, w.now = s, s.millis()
+	w.store, w.now, w.atomic = s, s.millis(), atomic
 	s.ddl.RLock()
 	err := w.write(ctx, tables)
 	s.ddl.RUnlock()
@@ -44,6 +48,9 @@ type writer struct {
 	now   int64 // milliseconds: the timestamp of every cell that brings none
 	batch *pebble.Batch
 
+	atomic       bool // a table's rows are written all or none
+	placeholders int  // rows that wait for a number
+
 	rows   []writeRow
 	keys   []byte // the row keys, one after the other
 	value  []byte
@@ -59,6 +66,7 @@ type writeRow struct {
 	outcome *wire.Outcome
 	key     []byte
 	from    int // in keys, until all keys are there
+	number  int // column of the key that waits for a number; 0 is none
 }
 
 // millis is the store's clock: the time in milliseconds, which never goes back while the store is open.
@@ -98,6 +106,9 @@ func (w *writer) release() {
 
 func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	bytes, reads := w.prepare(tables)
+	if w.atomic {
+		w.checkAtomic(tables)
+	}
 	if err := w.checkRepeats(); err != nil {
 		return err
 	}
@@ -108,7 +119,12 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	}
 	var stripes stripeSet
 	for i := range w.rows {
-		stripes.add(w.store.stripe(w.rows[i].key), readsFirst(w.rows[i].change))
+		r := &w.rows[i]
+		if r.number > 0 {
+			stripes.add(w.store.stripe(partitionPart(r.key)), true) // see assign
+			continue
+		}
+		stripes.add(w.store.stripe(r.key), readsFirst(r.change))
 	}
 	w.store.lock(&stripes)
 	defer w.store.unlock(&stripes)
@@ -116,18 +132,39 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	// earlier, or its cells would hide behind the other's. (Taken before the locks, it lost a quarter of the increments
 	// of eight goroutines.)
 	w.now = w.store.millis()
-	for i := range w.rows {
-		if w.rows[i].columns != nil && ctx.Err() != nil { // a regular expression over a row may take its time
-			return cancelled()
-		}
-		if err := w.row(&w.rows[i]); err != nil {
-			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
-		}
+	if err := w.assign(ctx); err != nil {
+		return err
+	}
+	if err := w.apply(ctx); err != nil {
+		return err
 	}
 	if w.batch.Empty() {
 		return nil
 	}
 	return w.store.commit(ctx, w.batch)
+}
+
+// apply puts the rows into the batch. After an error, of the whole request, the batch is given up.
+func (w *writer) apply(ctx context.Context) *wire.Error {
+	if w.atomic {
+		return w.applyAtomic(ctx)
+	}
+	return w.applyRows(ctx, w.rows)
+}
+
+func (w *writer) applyRows(ctx context.Context, rows []writeRow) *wire.Error {
+	for i := range rows {
+		if rows[i].columns != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+			return cancelled()
+		}
+		if err := w.row(&rows[i]); err != nil {
+			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
+		}
+		if w.atomic && rows[i].outcome.Err != nil {
+			return nil // the caller looks
+		}
+	}
+	return nil
 }
 
 // readsFirst reports whether a change needs the row as it was.
@@ -153,11 +190,18 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 			if w.keys, o.Err = m.appendKey(w.keys, c.Row.Key); o.Err == nil {
 				o.Err = m.checkCells(c, w.now)
 			}
+			number := 0
+			if o.Err == nil {
+				number, o.Err = m.checkNumber(c)
+			}
 			if o.Err != nil {
 				w.keys = w.keys[:from]
 				continue
 			}
-			w.rows = append(w.rows, writeRow{meta: m, change: c, outcome: o, from: from})
+			if number > 0 {
+				w.placeholders++
+			}
+			w.rows = append(w.rows, writeRow{meta: m, change: c, outcome: o, from: from, number: number})
 			if len(t.Conditions) > 0 {
 				w.rows[len(w.rows)-1].columns = t.Conditions[j]
 			}
@@ -190,6 +234,9 @@ func (w *writer) checkRepeats() *wire.Error {
 	}
 	first := make(map[string]*wire.Change, len(w.rows))
 	for i := range w.rows {
+		if w.rows[i].number > 0 {
+			continue // a row of its own, whatever its number will be
+		}
 		c := w.rows[i].change
 		before, repeated := first[string(w.rows[i].key)]
 		if !repeated {

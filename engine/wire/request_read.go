@@ -125,12 +125,12 @@ func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	if err := r.Selection.check(""); err != nil {
 		return nil, err
 	}
-	r.Key, err = decodeKey(&Decoder{}, key, false)
+	r.Key, err = decodeKey(&Decoder{}, key, keyOfRead)
 	return r, err
 }
 
 // decodeKey reads a row that may hold nothing but a primary key.
-func decodeKey(d *Decoder, b []byte, bounds bool) ([]Cell, *Error) {
+func decodeKey(d *Decoder, b []byte, use keyUse) ([]Cell, *Error) {
 	row, err := d.Row(b)
 	switch {
 	case err != nil:
@@ -140,7 +140,7 @@ func decodeKey(d *Decoder, b []byte, bounds bool) ([]Cell, *Error) {
 	case row.Delete:
 		return nil, Invalid("Invalid request of reading data: unexpected RowDeleteMarker in request.")
 	}
-	return row.Key, checkKey(row.Key, bounds)
+	return row.Key, checkKey(row.Key, use)
 }
 
 // BatchGetTable is one table's part of BatchGetRow.
@@ -207,7 +207,7 @@ func decodeBatchGetTable(f field, dec *Decoder, rows *int) (t BatchGetTable, err
 		return t, err
 	}
 	for _, b := range keys {
-		key, err := decodeKey(dec, b, false)
+		key, err := decodeKey(dec, b, keyOfRead)
 		if err != nil {
 			return t, err
 		}
@@ -273,9 +273,9 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 		return nil, err
 	}
 	var dec Decoder
-	if r.Start, err = decodeKey(&dec, start, true); err != nil {
+	if r.Start, err = decodeKey(&dec, start, keyOfRange); err != nil {
 		return nil, err
 	}
-	r.End, err = decodeKey(&dec, end, true)
+	r.End, err = decodeKey(&dec, end, keyOfRange)
 	return r, err
 }

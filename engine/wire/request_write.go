@@ -33,6 +33,17 @@ const (
 	ExpectNotExist Existence = 2
 )
 
+// String is the expectation's name in messages.
+func (e Existence) String() string {
+	switch e {
+	case ExpectExist:
+		return "EXPECT_EXIST"
+	case ExpectNotExist:
+		return "EXPECT_NOT_EXIST"
+	}
+	return "IGNORE"
+}
+
 // ReturnType says which row a write answers with.
 type ReturnType int32
 
@@ -78,6 +89,7 @@ type TableChanges struct {
 // holds are views into the request's body.
 type WriteRequest struct {
 	Tables []TableChanges
+	Atomic bool // a table's rows are written all or none
 	rows   []Change
 	dec    Decoder
 }
@@ -90,7 +102,7 @@ func (r *WriteRequest) Reset() {
 	r.dec.Reset()
 	clear(r.rows)
 	clear(r.Tables)
-	r.rows, r.Tables = r.rows[:0], r.Tables[:0]
+	r.rows, r.Tables, r.Atomic = r.rows[:0], r.Tables[:0], false
 }
 
 // DecodeRow reads PutRow, UpdateRow or DeleteRow, and checks all that needs no schema.
@@ -163,9 +175,8 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 		case 2:
 			return refuseTransaction(f)
 		case 3:
-			if f.num != 0 {
-				return Unsupported("BatchWriteRow with is_atomic")
-			}
+			r.Atomic = f.num != 0
+			return f.varint()
 		}
 		return nil
 	})

@@ -19,12 +19,16 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
+	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
+	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
+	"advise/simulate": {},
+	"advise/sketch":   {},
+	"advise/page":     {"advise", "advise/simulate"},
 
 	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "checkpoint", "plainbuffer", "table"},
-	"intake":   {"plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
-	"plan":     {"reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
+	"intake":   {"keydesign", "plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
+	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
 	"status": {"pipeline"},
 
@@ -39,6 +43,7 @@ var arrows = map[string][]string{
 	"reader/parquet":  {"reader/record", "table"},
 	"reader/record":   {"table"},
 
+	"keydesign":   {"table"},
 	"encode":      {"plainbuffer", "table"},
 	"shuffle":     {"shuffle/spill", "table"},
 	"partitioner": {"table"},
@@ -77,6 +82,8 @@ var testArrows = map[string][]string{
 	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
 
 	"bench/spread": {"engine/server"},
+
+	"advise": {"bench"},
 
 	"partitioner": {"shuffle"},
 }
