@@ -113,7 +113,7 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 func TestReadingBeginsAtEveryPlaceItWasAt(t *testing.T) {
 	var b, jsonl bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
-	const records = 30_000
+	const records = 90_000
 	for i := range records {
 		fmt.Fprintf(&b, "%d,\"a \"\"quoted\"\" text,\nover %d lines\",%s\r\n", i, i%3, strings.Repeat("x", i%40))
 		fmt.Fprintf(&jsonl, "{\"id\":%d,\"v\":\"x%d\"}\n", i, i)
@@ -132,15 +132,15 @@ func TestReadingBeginsAtEveryPlaceItWasAt(t *testing.T) {
 		item func() input.Item
 		o    Options
 	}{
-		"a file":             {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 30_000}},
-		"a file cut in turn": {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 30_000, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
-		"JSON lines":         {func() input.Item { return itemOf(t, "in.jsonl", jsonl.Bytes()) }, Options{SplitBytes: 30_000}},
-		"UTF-16":             {func() input.Item { return itemOf(t, "in.csv", wide) }, Options{SplitBytes: 30_000, Encoding: "utf-16le"}},
-		"gzip":               {func() input.Item { return itemOf(t, "in.gz", packed.Bytes()) }, Options{SplitBytes: 30_000}},
-		"BGZF":               {func() input.Item { return itemOf(t, "in.gz", bgzf(text, 40_000)) }, Options{SplitBytes: 30_000}},
-		"zstd frames":        {func() input.Item { return itemOf(t, "in.zst", zstdFrames(t, text, 40_000)) }, Options{SplitBytes: 30_000}},
-		"a stream":           {func() input.Item { return streamOf(t, text) }, Options{SplitBytes: 30_000, ChainBytes: 10_000}},
-		"gzip in a stream":   {func() input.Item { return streamOf(t, packed.Bytes()) }, Options{SplitBytes: 30_000, ChainBytes: 10_000}},
+		"a file":             {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 90_000}},
+		"a file cut in turn": {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 90_000, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
+		"JSON lines":         {func() input.Item { return itemOf(t, "in.jsonl", jsonl.Bytes()) }, Options{SplitBytes: 90_000}},
+		"UTF-16":             {func() input.Item { return itemOf(t, "in.csv", wide) }, Options{SplitBytes: 90_000, Encoding: "utf-16le"}},
+		"gzip":               {func() input.Item { return itemOf(t, "in.gz", packed.Bytes()) }, Options{SplitBytes: 90_000}},
+		"BGZF":               {func() input.Item { return itemOf(t, "in.gz", bgzf(text, 40_000)) }, Options{SplitBytes: 90_000}},
+		"zstd frames":        {func() input.Item { return itemOf(t, "in.zst", zstdFrames(t, text, 40_000)) }, Options{SplitBytes: 90_000}},
+		"a stream":           {func() input.Item { return streamOf(t, text) }, Options{SplitBytes: 90_000, ChainBytes: 10_000}},
+		"gzip in a stream":   {func() input.Item { return streamOf(t, packed.Bytes()) }, Options{SplitBytes: 90_000, ChainBytes: 10_000}},
 		"Parquet":            {func() input.Item { return itemOf(t, "in.parquet", parquetRows(t, records, 1000)) }, Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
