@@ -10,17 +10,12 @@ type Replay struct {
 	total   int64
 }
 
-// NewReplay begins with the state at the end of the attempt before. Settled says that it ended in order, so that no row
-// was sent behind the state's back.
-func NewReplay(s *State, ordered, settled bool) *Replay {
+// NewReplay begins with the state at the end of the attempt before.
+func NewReplay(s *State, ordered bool) *Replay {
 	r := &Replay{state: s, ordered: ordered}
 	for _, p := range s.Pieces {
-		n := p.Allowance
-		if settled {
-			n = 0
-		}
-		r.left = append(r.left, n)
-		r.total += n
+		r.left = append(r.left, p.Allowance)
+		r.total += p.Allowance
 	}
 	return r
 }

@@ -101,6 +101,20 @@ func (s *State) Complete(source int) bool {
 	return !ok || p >= At(source+1, 0)
 }
 
+// Done reports whether nothing is left of base, the state that an attempt began with: none of what it says was read waits or
+// is out any more.
+func (s *State) Done(base *State) bool {
+	if len(Intersect(s.Out, base.Read)) > 0 {
+		return false
+	}
+	for i := range s.Pieces {
+		if len(Intersect(s.Pieces[i].Waiting, base.Read)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Tile lays pieces side by side: the lanes in order of keys, what waits in their queues, cut where keys begin or end.
 func Tile(lanes []Lane, queued []Queued) []Piece {
 	type group struct {
@@ -187,8 +201,8 @@ func join(pieces []Piece) []Piece {
 
 // Continue makes the pieces of an attempt those of the job: base is the state that the attempt began with, again what it
 // has read so far, whatever was final of it. What base says waits goes on waiting until it was read again, and what it
-// says is final stays so. While suspicious, allowances of base hold too: what they let out may still be applied.
-func Continue(base *State, again Set, pieces []Piece, suspicious bool) []Piece {
+// says is final stays so. Allowances of base hold too: what they let out may have been applied.
+func Continue(base *State, again Set, pieces []Piece) []Piece {
 	var bounds [][]byte
 	for _, all := range [][]Piece{base.Pieces, pieces} {
 		for i := range all {
@@ -200,10 +214,7 @@ func Continue(base *State, again Set, pieces []Piece, suspicious bool) []Piece {
 	for i := range tiles {
 		t := &tiles[i]
 		old, own := base.Pieces[base.pieceOf(t.Lower)], pieces[now.pieceOf(t.Lower)]
-		t.Allowance = own.Allowance
-		if suspicious {
-			t.Allowance = max(t.Allowance, old.Allowance)
-		}
+		t.Allowance = max(own.Allowance, old.Allowance)
 		t.Waiting = Union(Subtract(own.Waiting, base.Read), Union(Intersect(own.Waiting, old.Waiting), Subtract(old.Waiting, again)))
 	}
 	return join(tiles)

@@ -153,7 +153,7 @@ func TestAnAttemptGoesOnFromTheStateBefore(t *testing.T) {
 		base := &State{Read: oldSet, Pieces: Tile([]Lane{{Allowance: 5}}, append([]Queued(nil), oldQueued...))}
 		again, againSet := drawSet(t, "again")
 		queued := drawQueued(t, "queued", again)
-		pieces := Continue(base, againSet, Tile([]Lane{{Allowance: 3}}, append([]Queued(nil), queued...)), false)
+		pieces := Continue(base, againSet, Tile([]Lane{{Allowance: 3}}, append([]Queued(nil), queued...)))
 		s := State{Read: Union(oldSet, againSet), Pieces: pieces}
 		for p := Position(0); p < universe; p++ {
 			for key := range byte(10) {
@@ -173,7 +173,7 @@ func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
 		Pieces: []Piece{{Waiting: Set{{4, 10}}, Allowance: 3}, {Lower: []byte{5}, Allowance: 0}},
 		Out:    Set{{1, 2}},
 	}
-	r := NewReplay(s, true, false)
+	r := NewReplay(s, true)
 	var got []string
 	for record := range int64(12) {
 		for _, key := range []byte{1, 7} {
@@ -190,14 +190,7 @@ func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
 	if !r.Unknown(0, 10) || r.Unknown(0, 9) {
 		t.Errorf("behind what was read, and with no allowance left, nothing is known; before it something is")
 	}
-	settled := NewReplay(s, true, true)
-	if _, suspect := settled.Row(0, 4, []byte{1}); suspect {
-		t.Error("a row that was queued when the attempt ended in order is suspect")
-	}
-	if _, suspect := settled.Row(0, 1, []byte{1}); !suspect {
-		t.Error("a row that was out is not suspect")
-	}
-	if _, suspect := NewReplay(s, false, false).Row(0, 11, []byte{1}); !suspect {
+	if _, suspect := NewReplay(s, false).Row(0, 11, []byte{1}); !suspect {
 		t.Error("without an order a row that was not known may have been sent, and is not suspect")
 	}
 }

@@ -92,7 +92,7 @@ func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
 		return nil, err
 	}
 	made := &Parsed{Split: &table.Split{
-		Source: s.Name, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
+		Source: s.Name, Ordinal: s.Ordinal, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
 	}}
 	p.rows.Reset()
 	made.Records, made.lines, err = sp.parser.Parse(split, func(rec *record.Record) {
@@ -143,6 +143,7 @@ func (p *parser) divide(made *Parsed) {
 	limit := p.memory.BlockLimit(m.Len())
 	for lane, rows := range p.byLane {
 		p.byLane[lane] = rows[:0]
+		from := uint32(0) // the first block of a lane stands for what comes before it in the split, the last for the rest
 		for len(rows) > 0 {
 			n := len(rows)
 			size := p.rows.Memory(rows)
@@ -154,6 +155,11 @@ func (p *parser) divide(made *Parsed) {
 			b.Copy(&p.rows, rows[:n])
 			made.Blocks = append(made.Blocks, LaneBlock{lane, b})
 			rows = rows[n:]
+			b.From, b.To = from, uint32(made.Records)
+			if len(rows) > 0 {
+				b.To = p.rows.Place(rows[0])
+			}
+			from = b.To
 		}
 	}
 	if cap(p.rows.Data) > maxKeptBytes {

@@ -37,7 +37,8 @@ type Plan struct {
 // Source is an input whose columns fit the schema.
 type Source struct {
 	*reader.Source
-	Header int // in Plan.Headers
+	Ordinal int // in Plan.Sources
+	Header  int // in Plan.Headers
 }
 
 // planner works out a Plan.
@@ -140,7 +141,7 @@ func (p *planner) openInputs(ctx context.Context) error {
 		if err != nil {
 			return cannotLoad(ctx, err)
 		}
-		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Header: p.headerOf(s)})
+		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Ordinal: len(p.plan.Sources), Header: p.headerOf(s)})
 		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
 		if options.Sniff && s.Format == reader.CSV {
 			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))

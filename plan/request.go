@@ -26,6 +26,8 @@ type Request struct {
 	Records    int64  // to read, from the start of the first input; 0 is all
 	Memory     int64  // bytes of memory of the process
 	RunDir     string // whose files are no inputs; "" is none
+	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
+	Inferred map[string]table.Type
 }
 
 // Read says how inputs are read.
