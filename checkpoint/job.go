@@ -47,13 +47,6 @@ func Identify(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Fingerprint is a short form of the details.
-func (j *Job) Fingerprint() string {
-	text, _ := json.Marshal(j.Details) // strings always marshal
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
-}
-
 // Write keeps the job in its run folder.
 func (j *Job) Write(dir string) error {
 	text, err := json.MarshalIndent(j, "", "  ")

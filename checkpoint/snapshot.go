@@ -20,7 +20,7 @@ type Snapshot struct {
 
 // About is what a snapshot says beside what is final.
 type About struct {
-	Job     string    `json:"job"` // fingerprint
+	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`
 	Attempt int       `json:"attempt"` // from 1
 	Begun   time.Time `json:"begun"`   // when the first attempt began

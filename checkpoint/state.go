@@ -78,6 +78,15 @@ func (s *State) firstOpen(p Position) (first Position, ok bool) {
 	return first, ok
 }
 
+// Open returns the first position of all that is not final, where sources are read in order.
+func (s *State) Open() Position {
+	end := s.Read.End()
+	if p, ok := s.firstOpen(0); ok {
+		return min(p, end)
+	}
+	return end
+}
+
 // FirstOpen returns the first record of a source that is not final: one that was read, or the first one that was not.
 func (s *State) FirstOpen(source int) int64 {
 	from, end := At(source, 0), At(source+1, 0)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tsimport/partitioner"
+	"tsimport/table"
 )
 
 // recut takes a new partition map: lanes whose range is the same stay, the others are cut anew. A lane that came out of a
@@ -14,7 +15,10 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	same := sameRanges(old, m)
 	over := overlaps(old, m)
 	route := m.Find
-	d.queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, route)
+	d.queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, route, func(i int) *table.KeyRange {
+		keys := m.Range(i)
+		return &keys
+	})
 	d.cutter.Recut(m.Len(), route)
 	from := make([][]int, m.Len())
 	for i, news := range over {
@@ -34,6 +38,9 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 		default:
 			d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
 		}
+		if same[i] < 0 {
+			d.lanes[i].inherit(from[i], over, oldLanes)
+		}
 		if l := d.lanes[i]; l.begun.IsZero() && (queue.Ready() > 0 || d.cutter.Held(i) > 0) {
 			l.begun = now
 		}
@@ -43,6 +50,20 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	d.survey.current.Store(m)
 	d.intake.Recut(m)
 	d.report.Recuts++
+}
+
+// inherit gives a new lane its share of what those whose keys it has may send until the next checkpoint: all lanes that
+// come out of one together no more than that one.
+func (l *lane) inherit(from []int, over [][]int, old []*lane) {
+	for n, i := range from {
+		parent, share := old[i], int64(len(over[i]))
+		left, next := parent.left/share, parent.next/share
+		if n == 0 {
+			l.left, l.next = left, next
+		}
+		l.left, l.next = min(l.left, left), min(l.next, next)
+		l.taken += parent.taken
+	}
 }
 
 // sameRanges says for each partition of a new map which of the old one has its range, -1 for none.
