@@ -1,7 +1,5 @@
 package checkpoint
 
-import "sync/atomic"
-
 // Replay answers for the records that an attempt reads what became of them before. In source order it counts how many of
 // them the attempt before may have sent without its checkpoint saying so, and is not safe for concurrent use; without an
 // order it does not count and is.
@@ -9,7 +7,7 @@ type Replay struct {
 	state   *State
 	ordered bool
 	left    []int64 // allowance by piece
-	total   atomic.Int64
+	total   int64
 }
 
 // NewReplay begins with the state at the end of the attempt before.
@@ -17,7 +15,7 @@ func NewReplay(s *State, ordered bool) *Replay {
 	r := &Replay{state: s, ordered: ordered}
 	for _, p := range s.Pieces {
 		r.left = append(r.left, p.Allowance)
-		r.total.Add(p.Allowance)
+		r.total += p.Allowance
 	}
 	return r
 }
@@ -37,7 +35,7 @@ func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool)
 		return false, false
 	}
 	r.left[i]--
-	r.total.Add(-1)
+	r.total--
 	return false, true
 }
 
@@ -49,11 +47,7 @@ func (r *Replay) AllFinal(source int, from, to int64) bool {
 	return r.state.AllFinal(At(source, from), At(source, to))
 }
 
-// Exhausted reports whether every row was met that may have been sent without the state's saying so. It is safe for
-// concurrent use.
-func (r *Replay) Exhausted() bool { return r.total.Load() == 0 }
-
 // Unknown reports whether nothing is known of any record of a source from one on, and none is suspect.
 func (r *Replay) Unknown(source int, from int64) bool {
-	return r.ordered && r.Exhausted() && At(source, from) >= r.state.Read.End()
+	return r.ordered && r.total == 0 && At(source, from) >= r.state.Read.End()
 }

@@ -201,10 +201,10 @@ func piecesFrom(bounds [][]byte) []Piece {
 	return pieces
 }
 
-// join makes one piece of neighbours that say the same.
+// join makes one piece of neighbours that say the same. Those with an allowance stay apart: each may send as much.
 func join(pieces []Piece) []Piece {
 	return slices.CompactFunc(pieces, func(a, b Piece) bool {
-		return a.Allowance == b.Allowance && slices.Equal(a.Waiting, b.Waiting)
+		return a.Allowance == 0 && b.Allowance == 0 && slices.Equal(a.Waiting, b.Waiting)
 	})
 }
 

@@ -167,6 +167,17 @@ func TestAnAttemptGoesOnFromTheStateBefore(t *testing.T) {
 	})
 }
 
+func TestNeighboursKeepTheirAllowances(t *testing.T) {
+	lanes := []Lane{{Allowance: 5}, {Lower: []byte{3}, Allowance: 5}, {Lower: []byte{6}}, {Lower: []byte{8}}}
+	pieces := Tile(lanes, nil)
+	if len(pieces) != 3 {
+		t.Errorf("%d pieces, want one for each lane with an allowance and one for the others", len(pieces))
+	}
+	if n := len(Continue(&State{Pieces: pieces}, nil, Tile(nil, nil))); n != 3 {
+		t.Errorf("%d pieces, want the 3 from before", n)
+	}
+}
+
 func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
 	s := &State{
 		Read:   Set{{0, 10}},

@@ -70,7 +70,10 @@ func (p *Past) final(s *plan.Source, first, n int64) bool {
 // settle drops from a split, whose records are numbered, what is final of it, and marks the rows that may have been sent.
 func (p *Past) settle(made *Parsed) {
 	first, source := made.Split.FirstRecord, made.Split.Ordinal
-	if p == nil || p.Records.Unknown(source, first) {
+	if p == nil {
+		return
+	}
+	if made.New = p.Records.Unknown(source, first); made.New {
 		return
 	}
 	made.Rejects = slices.DeleteFunc(made.Rejects, func(r Reject) bool {

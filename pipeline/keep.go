@@ -58,6 +58,7 @@ type keeper struct {
 	done chan saved
 	busy bool
 	soon bool // a lane waits, or soon will
+	now  bool // lanes wait that no checkpoint knows
 
 	built  time.Time     // when the load was described last
 	cost   time.Duration // of that
@@ -69,6 +70,7 @@ type keeper struct {
 	out    map[checkpoint.Position]struct{} // of its rows out, those that have not left their queue again
 	replay *checkpoint.Replay               // what the intake is told of base
 	queued int64                            // suspect rows that are in the lanes
+	passed bool                             // all suspect rows have come
 	left   int64                            // records of base that are not final and were not read again
 	read   checkpoint.Set                   // of all attempts
 	again  checkpoint.Set                   // of this one: what was handed over, whatever became of it before
@@ -150,7 +152,7 @@ func (k *keeper) due(now time.Time) time.Duration {
 	if k.soon || k.last.IsZero() {
 		wait = min(wait, cmp.Or(k.cfg.CheckpointEvery, keepSoon))
 	}
-	if k.built.IsZero() {
+	if k.built.IsZero() || k.now {
 		return 0
 	}
 	return max(0, wait-now.Sub(k.built))
@@ -176,9 +178,10 @@ func (d *dispatcher) keep(now time.Time) {
 	}
 	s := d.snapshot(now)
 	for _, l := range d.lanes {
-		l.next, l.taken = d.allowance(l), 0
+		l.next, l.taken, l.pending = d.allowance(l), 0, true
+		l.left = min(l.left, l.next) // the checkpoint may be on the disk before that is known here
 	}
-	k.busy, k.soon = true, false
+	k.busy, k.soon, k.now = true, false, false
 	k.jobs <- &saving{s, d.folder.Files()} // has room for every one
 }
 
@@ -207,8 +210,8 @@ func (d *dispatcher) kept(s saved) {
 	d.report.Checkpoints++
 	k.last = s.of
 	for _, l := range d.lanes {
-		if l.next > 0 {
-			l.left, l.next = max(0, l.next-l.taken), 0
+		if l.pending {
+			l.left, l.pending = max(0, l.next-l.taken), false
 		}
 		l.stale = true
 	}
@@ -233,7 +236,7 @@ func (d *dispatcher) snapshot(now time.Time) *checkpoint.Snapshot {
 	s.Pieces = checkpoint.Tile(d.ranges(), d.queued())
 	if k.base != nil {
 		s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
-		if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (d.splits == nil || k.replay.Exhausted())) {
+		if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (d.splits == nil || k.passed)) {
 			k.base = nil
 		}
 	}
@@ -343,6 +346,7 @@ func (k *keeper) counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
 	from, to := checkpoint.At(sp.Ordinal, sp.FirstRecord), checkpoint.At(sp.Ordinal, sp.FirstRecord+int64(p.Records))
 	k.read, k.again = k.read.Add(from, to), k.again.Add(from, to)
+	k.passed = k.passed || p.New
 	if k.base != nil {
 		k.meet(p)
 	}

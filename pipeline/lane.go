@@ -61,6 +61,7 @@ type lane struct {
 	// Rows that may leave the queue until the next checkpoint is written, that may from the moment that it describes, and
 	// that have left since the last such moment.
 	left, next, taken int64
+	pending           bool // next counts once the checkpoint is written
 }
 
 func newLane(index int, queue *shuffle.Lane, cfg *Write, alone bool) *lane {

@@ -2,9 +2,11 @@ package pipeline
 
 import (
 	"bytes"
+	"math"
 	"time"
 
 	"tsimport/partitioner"
+	"tsimport/plan"
 	"tsimport/table"
 )
 
@@ -39,30 +41,31 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 			d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
 		}
 		if same[i] < 0 {
-			d.lanes[i].inherit(from[i], over, oldLanes)
+			d.lanes[i].expect(from[i], over, oldLanes, d.cfg.Write.Order == plan.LastWins)
 		}
 		if l := d.lanes[i]; l.begun.IsZero() && (queue.Ready() > 0 || d.cutter.Held(i) > 0) {
 			l.begun = now
 		}
 	}
 	d.partitions = m
+	if d.keeper != nil {
+		d.keeper.now = true
+	}
 	d.shareFlights()
 	d.survey.current.Store(m)
 	d.intake.Recut(m)
 	d.report.Recuts++
 }
 
-// inherit gives a new lane its share of what those whose keys it has may send until the next checkpoint: all lanes that
-// come out of one together no more than that one.
-func (l *lane) inherit(from []int, over [][]int, old []*lane) {
-	for n, i := range from {
-		parent, share := old[i], int64(len(over[i]))
-		left, next := parent.left/share, parent.next/share
-		if n == 0 {
-			l.left, l.next = left, next
-		}
-		l.left, l.next = min(l.left, left), min(l.next, next)
-		l.taken += parent.taken
+// expect guesses how many rows the new lane will send, by those whose keys it has. It may send none until a checkpoint knows
+// it: what the last one lets a lane send are the first rows of that lane's keys, and the first ones of a part of those
+// keys stand further back.
+func (l *lane) expect(from []int, over [][]int, old []*lane, ordered bool) {
+	if !ordered {
+		l.left = math.MaxInt64
+	}
+	for _, i := range from {
+		l.taken += old[i].taken / int64(len(over[i]))
 	}
 }
 
