@@ -174,10 +174,10 @@ func (d *dispatcher) run(ctx context.Context) error {
 			return d.stop
 		}
 		splits := d.splits
-		if d.stop != nil || d.queues.Full() {
+		if d.stop != nil || d.queues.Full() || d.queues.Fed() {
 			splits = nil
 		}
-		d.countWaits(splits == nil && d.splits != nil && d.stop == nil)
+		d.countWaits(d.splits != nil && d.stop == nil && d.queues.Full())
 		timer := time.NewTimer(d.nextEvent(now, next))
 		select {
 		case h, ok := <-splits:

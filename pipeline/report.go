@@ -41,6 +41,8 @@ type Report struct {
 	Command         string         `json:"command,omitempty"`
 	Inputs          []string       `json:"inputs"`
 	Schema          []ReportColumn `json:"schema"`
+	Fields          []ReportField  `json:"-"` // what is read of the input, columns that only expressions name too
+	Separator       string         `json:"-"` // that splice(auto, …) joins with, empty without one
 
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
@@ -85,6 +87,7 @@ type Report struct {
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
 	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
+	Allocations   uint64    `json:"allocations"` // of the process, from the heap
 
 	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
 }
@@ -100,6 +103,9 @@ type ReportHotKey struct {
 	Value  string  `json:"value"`
 	Share  float64 `json:"share"` // of the rows written, estimated
 }
+
+// ReportField is a column of the input with the type that its values were read as; empty if each has its own.
+type ReportField struct{ Name, Type string }
 
 // ReportColumn is one column of the schema that was loaded.
 type ReportColumn struct {

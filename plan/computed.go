@@ -243,6 +243,14 @@ func (p *Plan) Design() (keydesign.Design, error) {
 	return d, nil
 }
 
+// Separator is what splice(auto, …) joins with, empty if nothing asks for it.
+func (p *Plan) Separator() string {
+	if p.env.Separator == 0 {
+		return ""
+	}
+	return string(p.env.Separator)
+}
+
 // Expression returns what computes a column of the schema, empty for one that is loaded as it is.
 func (p *Plan) Expression(column int) string {
 	if p.Makers == nil || p.Makers[column].Program == nil {

@@ -54,11 +54,11 @@ func errorText(err error) (code, message string) {
 }
 
 // outcome decides about one row of an answer.
-func (w *Writer) outcome(r *tablestore.RowResult, row table.Ref, repeated bool) (table.Outcome, error) {
-	if r.IsSucceed {
-		return table.Outcome{Fate: table.Written, WriteCU: int(r.ConsumedCapacityUnit.Write)}, nil
+func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outcome, error) {
+	if a.ok {
+		return table.Outcome{Fate: table.Written, WriteCU: a.writeCU}, nil
 	}
-	o := table.Outcome{Code: r.Error.Code, Message: client.OneLine(r.Error.Message)}
+	o := table.Outcome{Code: string(a.code), Message: client.OneLine(string(a.message))}
 	switch client.ClassifyCode(o.Code, o.Message) {
 	case client.Throttled:
 		o.Fate, o.Throttled = table.Again, true
@@ -116,7 +116,7 @@ func (w *Writer) holds(row table.Ref) (same bool, err error) {
 	for _, c := range decoded.Key {
 		key.AddPrimaryKeyColumn(c.Name, client.SDKValue(c.Value))
 	}
-	res, err := w.service.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+	res, err := w.reader.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
 		TableName: w.table, PrimaryKey: key, MaxVersion: 1,
 	}})
 	if err != nil {

@@ -114,7 +114,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if n := len(r.RejectsFiles); n > 1 {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
-	if n := len(r.RejectsFiles); n > 1 && len(r.Schema) <= shownColumns {
+	if n := len(r.RejectsFiles); n > 1 && len(r.Fields) <= shownColumns {
 		s.line("once they are corrected: %s", retryCommand(r))
 	}
 	if r.ExitCode == pipeline.ExitErrorLimit {
@@ -193,13 +193,19 @@ func times(n int64) string {
 // retryCommand loads corrected rejects with the types of this load: a sample of the rejects alone may show others.
 func retryCommand(r *pipeline.Report) string {
 	text := commandName() + " load " + quoteArg(r.RejectsFiles[0]) + " --table " + r.Table
-	for _, c := range r.Schema {
-		text += " --type " + quoteArg(c.Source+"="+c.Type)
+	for _, f := range r.Fields {
+		if f.Type != "" {
+			text += " --type " + quoteArg(f.Name+"="+f.Type)
+		}
 	}
 	if r.RejectsEncoding != "" {
 		text += " --encoding " + r.RejectsEncoding
 	}
-	return text + " and the other flags of this load, but --skip-lines and --header-line"
+	text += " and the other flags of this load, but --skip-lines and --header-line"
+	if r.Separator != "" { // a sample of the rejects would choose another
+		text += fmt.Sprintf(", and with %q in place of auto in splice", r.Separator)
+	}
+	return text
 }
 
 func grouped(n int64) string {

@@ -168,13 +168,14 @@ func (s *Server) Close() error {
 	return s.store.Close()
 }
 
-// applyLate runs apply after the delay, or at once when the server closes. The request that asks is being served, so
+// applyLate runs apply after the delay, or at once when the server closes, unless the plan's time is over. The request that asks is being served, so
 // the server cannot have closed yet.
 func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
 	s.mu.Lock()
 	s.serving++
 	s.mu.Unlock()
 	plan.Begin()
+	began := time.Now()
 	go func() {
 		defer s.end()
 		defer plan.End()
@@ -184,6 +185,8 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 		case <-timer.C:
 		case <-s.closing:
 		}
-		apply(context.Background())
+		if plan.Within == 0 || time.Since(began) <= plan.Within {
+			apply(context.Background())
+		}
 	}()
 }
