@@ -20,8 +20,10 @@ type Job struct {
 	Target   string    `json:"target"`
 	Table    string    `json:"table"`
 	Started  time.Time `json:"started"`
-	Types    []Typed   `json:"types,omitempty"`   // of columns that were inferred: a later attempt must not infer others
-	Retried  []string  `json:"retried,omitempty"` // runs that have loaded the rejects of this one
+	Types    []Typed   `json:"types,omitempty"` // of columns that were inferred: a later attempt must not infer others
+	// Separator is what splice(auto, …) joins with.
+	Separator string   `json:"separator,omitempty"`
+	Retried   []string `json:"retried,omitempty"` // runs that have loaded the rejects of this one
 }
 
 // Detail is something that must be the same when the job is continued.

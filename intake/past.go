@@ -9,13 +9,19 @@ import (
 	"tsimport/table"
 )
 
+// Place is where a record begins in a source, Chain what a stream was as far as it was read.
+type (
+	Place = reader.Place
+	Chain = reader.Chain
+)
+
 // Past is what earlier attempts of a load have done. The zero Past is none.
 type Past struct {
 	// Records answers for records that were read before.
 	Records Records
 	// Begin says where a source that is read in order begins, the zero Place at its first record, and what it was if it is a stream. Skip says that all of it is
 	// final: it is not read.
-	Begin func(source int) (from reader.Place, known reader.Chain, skip bool)
+	Begin func(source int) (from Place, known Chain, skip bool)
 }
 
 // Records says what became of records, by the ordinal of their source and their number in it. For sources that are read in
@@ -45,7 +51,7 @@ func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
 		if skip {
 			continue
 		}
-		if from == (reader.Place{}) {
+		if from == (Place{}) {
 			from = s.Source.Begin()
 		}
 		s.Seek(from, known)

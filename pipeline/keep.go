@@ -11,7 +11,6 @@ import (
 	"tsimport/checkpoint"
 	"tsimport/intake"
 	"tsimport/plan"
-	"tsimport/reader"
 	"tsimport/runfolder"
 	"tsimport/shuffle"
 	"tsimport/table"
@@ -444,9 +443,9 @@ func (k *keeper) past() *intake.Past {
 	if b == nil {
 		return nil
 	}
-	chains := map[int]reader.Chain{}
+	chains := map[int]intake.Chain{}
 	for _, c := range b.Chains {
-		chains[c.Source] = reader.Chain{Every: c.Every, Sums: c.Sums}
+		chains[c.Source] = intake.Chain{Every: c.Every, Sums: c.Sums}
 	}
 	starts := map[int]checkpoint.Start{}
 	for _, s := range b.Starts {
@@ -454,9 +453,9 @@ func (k *keeper) past() *intake.Past {
 	}
 	return &intake.Past{
 		Records: k.replay,
-		Begin: func(source int) (reader.Place, reader.Chain, bool) {
+		Begin: func(source int) (intake.Place, intake.Chain, bool) {
 			s := starts[source]
-			return reader.Place{Record: s.Record, Line: s.Line, Offset: s.Offset}, chains[source], k.ordered && b.Complete(source)
+			return intake.Place{Record: s.Record, Line: s.Line, Offset: s.Offset}, chains[source], k.ordered && b.Complete(source)
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"tsimport/checkpoint"
 	"tsimport/plan"
@@ -21,8 +22,8 @@ type Resume struct {
 	// AcceptChanged goes on although inputs were changed.
 	AcceptChanged bool
 	Args          []string // the command's arguments, kept in the run folder to run it again; without secrets
-	// Known are types of input columns that were inferred before, of a load that must not infer others.
-	Known []checkpoint.Typed
+	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
+	Settings *checkpoint.Job
 	// OnResume is called before the first write of an attempt that goes on. May be nil.
 	OnResume func(Resumed)
 }
@@ -128,15 +129,22 @@ func (o *origin) settle(now time.Time, settle, request time.Duration) {
 	}
 }
 
-// inferred returns the types that the first attempt inferred.
-func (o *origin) inferred(known []checkpoint.Typed) map[string]table.Type {
-	types := map[string]table.Type{}
-	for _, t := range append(append([]checkpoint.Typed(nil), known...), o.job.Types...) {
-		if parsed, err := table.ParseType(t.Type); err == nil {
-			types[t.Column] = parsed
+// settings enters into the request what the first attempt found out by a sample.
+func (o *origin) settings(r *plan.Request, given *checkpoint.Job) {
+	r.Inferred = map[string]table.Type{}
+	for _, job := range []*checkpoint.Job{given, o.job} {
+		if job == nil {
+			continue
+		}
+		for _, t := range job.Types {
+			if parsed, err := table.ParseType(t.Type); err == nil {
+				r.Inferred[t.Column] = parsed
+			}
+		}
+		if separator, n := utf8.DecodeRuneInString(job.Separator); n > 0 {
+			r.Separator = separator
 		}
 	}
-	return types
 }
 
 // compare enters the details of the load into the job, or says what has changed since the first attempt.
@@ -165,6 +173,7 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 		}
 	}
 	o.job.Details = details
+	o.job.Separator = planned.Separator()
 	if o.job.Types == nil {
 		for _, c := range planned.Fields {
 			if c.Inferred {

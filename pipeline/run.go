@@ -49,7 +49,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	defer func() { _ = from.lock.Release() }() // the process's end would do
 	request := cfg.request()
-	request.Inferred = from.inferred(cfg.Resume.Known)
+	from.settings(request, cfg.Resume.Settings)
 	planned, err := plan.Make(gentle, request, admin)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,8 @@ type Request struct {
 	RunDir     string // whose files are no inputs; "" is none
 	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
 	Inferred map[string]table.Type
+	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
+	Separator rune
 }
 
 // Read says how inputs are read.

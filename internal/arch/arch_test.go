@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 		"bench/cost",
 		"bench/null",
 		"bench/spread",
-		"client",
+		"checkpoint", "client",
 		"engine/faults",
 		"engine/server",
 		"engine/sim",
