@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -34,6 +36,7 @@ type crashes struct {
 	cfg     Config
 	records map[checkpoint.Position][]byte // ordering keys of all records; nil for those that can be no row
 	bySent  map[checkpoint.Position]int    // the first attempt that has sent a record
+	stdin   string
 	mu      sync.Mutex
 
 	attempts, replayed, checked, fresh int
@@ -103,7 +106,7 @@ func killed(t *testing.T, seed uint64) {
 	if checkpoint.Exists(cfg.RunDir) {
 		t.Error("a finished run has a checkpoint")
 	}
-	t.Logf("%v %v %v: %d attempts, %d rows sent again of %d, %d recuts, %d checkpoints compared", order, m.mode, m.condition, c.attempts, c.replayed, records, r.Recuts, c.checked)
+	t.Logf("%v %v %v of %q: %d attempts, %d rows sent again of %d, %d recuts, %d checkpoints compared", order, m.mode, m.condition, cfg.Inputs, c.attempts, c.replayed, records, r.Recuts, c.checked)
 	if c.fresh > 0 {
 		t.Errorf("%d rows that had been sent were sent again and nothing said that they may have been", c.fresh)
 	}
@@ -122,7 +125,7 @@ func (c *crashes) sources(text string, m model) (names []string) {
 			n = 1 + c.rnd.IntN(n)
 		}
 		part := header + strings.Join(lines[:n], "")
-		names = append(names, c.w.file(fmt.Sprintf("in%d.csv", source), part))
+		names = append(names, c.write(source, part))
 		all, err := csv.NewReader(strings.NewReader(part)).ReadAll()
 		if err != nil {
 			c.t.Fatal(err)
@@ -140,6 +143,26 @@ func (c *crashes) sources(text string, m model) (names []string) {
 		lines = lines[n:]
 	}
 	return names
+}
+
+// write makes a source of a text: a file, a compressed one or, once, standard input.
+func (c *crashes) write(source int, text string) string {
+	switch kind := c.rnd.IntN(4); {
+	case kind == 0:
+		var packed bytes.Buffer
+		w := gzip.NewWriter(&packed)
+		if _, err := w.Write([]byte(text)); err != nil {
+			c.t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			c.t.Fatal(err)
+		}
+		return c.w.file(fmt.Sprintf("in%d.csv.gz", source), packed.String())
+	case kind == 1 && c.stdin == "":
+		c.stdin = text
+		return "-"
+	}
+	return c.w.file(fmt.Sprintf("in%d.csv", source), text)
 }
 
 // compare compares what a checkpoint calls final with the counters of that moment.
@@ -188,6 +211,7 @@ func (c *crashes) attempt(base *checkpoint.Snapshot, kill bool) *Report {
 	defer stopGently(nil)
 	cfg := c.cfg
 	cfg.Drain = drain
+	cfg.Read.Stdin, cfg.Read.ChainBytes = strings.NewReader(c.stdin), 1000
 	saves, sends, gently := 0, 0, c.rnd.IntN(4) == 0
 	lastSave, lastSend := c.rnd.IntN(12), 1+c.rnd.IntN(60)
 	dead := false
