@@ -43,11 +43,12 @@ type Config struct {
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
 
-	allowance   int64                                   // rows that a lane may send until the next checkpoint; 0 is the rule
-	onSnapshot  func(*dispatcher, *checkpoint.Snapshot) // of tests: a moment was described
-	onSave      func(*checkpoint.Snapshot) error        // of tests: a checkpoint is about to be written
-	onSend      func([]table.Ref)                       // of tests: rows are sent
-	surveyEvery time.Duration                           // between readings of the partition map; 0 is the constant, tests hurry
+	keptFor, keepPatience time.Duration                           // 0 are the constants, tests hurry
+	allowance             int64                                   // rows that a lane may send until the next checkpoint; 0 is the rule
+	onSnapshot            func(*dispatcher, *checkpoint.Snapshot) // of tests: a moment was described
+	onSave                func(*checkpoint.Snapshot) error        // of tests: a checkpoint is about to be written
+	onSend                func([]table.Ref)                       // of tests: rows are sent
+	surveyEvery           time.Duration                           // between readings of the partition map; 0 is the constant, tests hurry
 }
 
 // Write says how rows are written.

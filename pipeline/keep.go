@@ -135,7 +135,7 @@ func (k *keeper) write(j *saving) error {
 
 // mayWait returns how long sending has to wait for a checkpoint: a row that is sent must not be unknown to it for long.
 func (k *keeper) mayWait(now time.Time) time.Duration {
-	if k == nil || !k.last.IsZero() && now.Sub(k.last) < keptFor {
+	if k == nil || !k.last.IsZero() && now.Sub(k.last) < cmp.Or(k.cfg.keptFor, keptFor) {
 		return 0
 	}
 	return keepSoon
@@ -167,8 +167,8 @@ func (d *dispatcher) keep(now time.Time) {
 		if since.IsZero() {
 			since = k.begun
 		}
-		if now.Sub(since) > keepPatience {
-			d.halt(fmt.Errorf("no checkpoint could be written for %v: %w", keepPatience, cmp.Or(k.failed, errSlow)))
+		if patience := cmp.Or(d.cfg.keepPatience, keepPatience); now.Sub(since) > patience {
+			d.halt(fmt.Errorf("no checkpoint could be written for %v: %w", patience, cmp.Or(k.failed, errSlow)))
 			return
 		}
 	}
