@@ -152,6 +152,7 @@ func (p *parser) divide(made *Parsed) {
 	limit := p.memory.BlockLimit(m.Len())
 	for lane, rows := range p.byLane {
 		p.byLane[lane] = rows[:0]
+		from := uint32(0) // the first block of a lane stands for what comes before it in the split, the last for the rest
 		for len(rows) > 0 {
 			n := len(rows)
 			size := p.rows.Memory(rows)
@@ -163,6 +164,11 @@ func (p *parser) divide(made *Parsed) {
 			b.Copy(&p.rows, rows[:n])
 			made.Blocks = append(made.Blocks, LaneBlock{lane, b})
 			rows = rows[n:]
+			b.From, b.To = from, uint32(made.Records)
+			if len(rows) > 0 {
+				b.To = p.rows.Place(rows[0])
+			}
+			from = b.To
 		}
 	}
 	if cap(p.rows.Data) > maxKeptBytes {

@@ -11,6 +11,7 @@ import (
 
 // Done takes a flight that has come back with its outcomes.
 func (c *Cutter) Done(now time.Time, f *Flight) {
+	delete(c.flying, f)
 	for i, k := range f.keys {
 		c.flights--
 		o := f.Outcomes[i]

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tsimport/checkpoint"
 	"tsimport/client"
 	"tsimport/plan"
 	"tsimport/ratelimit"
@@ -27,6 +28,13 @@ type Config struct {
 	Arguments []string
 	Directory string
 	DryRun    bool // everything but the writes
+	Resume    Resume
+
+	// Sync makes what the service has acknowledged safe from a crash, of a service that does not do so itself. It is called
+	// before a checkpoint says that it is final. May be nil.
+	Sync func() error
+	// CheckpointEvery is the time between checkpoints; 0 takes a second.
+	CheckpointEvery time.Duration
 
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.
@@ -38,7 +46,12 @@ type Config struct {
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
 
-	surveyEvery time.Duration // between readings of the partition map; 0 is the constant, tests hurry
+	keptFor, keepPatience time.Duration                           // 0 are the constants, tests hurry
+	allowance             int64                                   // rows that a lane may send until the next checkpoint; 0 is the rule
+	onSnapshot            func(*dispatcher, *checkpoint.Snapshot) // of tests: a moment was described
+	onSave                func(*checkpoint.Snapshot) error        // of tests: a checkpoint is about to be written
+	onSend                func([]table.Ref)                       // of tests: rows are sent
+	surveyEvery           time.Duration                           // between readings of the partition map; 0 is the constant, tests hurry
 }
 
 // Write says how rows are written.

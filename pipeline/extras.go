@@ -43,8 +43,13 @@ const markFraming = 24
 // clocks is how far the service's clock may be behind ours: a service refuses requests long before.
 const clocks = time.Hour
 
-// extrasKept is how long the files of extras are, as a load that goes on has to know. Zero is a load that begins.
-type extrasKept struct{ doubts, returned int64 }
+// extrasKept is what a load that goes on has to know: how long the files of extras are, the timestamp of updates and when
+// the first attempt began. Zero is a load that begins.
+type extrasKept struct {
+	doubts, returned int64
+	stamp            int64
+	begun            time.Time
+}
 
 func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, kept extrasKept) (x *extras, err error) {
 	x = &extras{key: planned.Schema.Key}
@@ -52,8 +57,11 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 		return x, nil
 	}
 	start := cmp.Or(cfg.Write.Stamp, report.Started.UnixMilli())
+	if !kept.begun.IsZero() {
+		start = min(start, kept.begun.UnixMilli())
+	}
 	if planned.Restamp {
-		x.stamp = start
+		x.stamp = cmp.Or(kept.stamp, start)
 		window := cfg.Write.window
 		if window == nil {
 			window = planned.Window()
@@ -228,15 +236,29 @@ func (x *extras) sweepKey(ctx context.Context, cfg *Config, report *Report, doub
 	}
 }
 
-// sync sees to it that the files survive a crash as far as they go, and says how far that is.
-func (x *extras) sync() (kept extrasKept, err error) {
+// keep enters into a checkpoint how far the files go, which are flushed so far.
+func (x *extras) keep(counters map[string]int64) error {
+	if x.Stamp != nil {
+		counters[runStamp] = x.Stamp.At()
+	}
+	var err error
 	if x.doubts != nil {
-		kept.doubts, err = x.doubts.Length(), x.doubts.Sync()
+		counters[doubtBytes], err = x.doubts.Length(), x.doubts.Flush()
 	}
 	if x.returned != nil && err == nil {
-		kept.returned, err = x.returned.Length(), x.returned.Sync()
+		counters[returnedBytes], err = x.returned.Length(), x.returned.Flush()
 	}
-	return kept, err
+	return err
+}
+
+// files are the files that must be synced before a checkpoint says how far they go.
+func (x *extras) files() (files []*os.File) {
+	for _, j := range []*runfolder.Journal{x.doubts, x.returned} {
+		if j != nil {
+			files = append(files, j.File())
+		}
+	}
+	return files
 }
 
 // close closes the files.

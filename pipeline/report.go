@@ -52,12 +52,16 @@ type Report struct {
 	Superseded int64 `json:"superseded"`
 	Unfinished int64 `json:"unfinished"`
 
+	Attempts int   `json:"attempts"`           // of this run, this one included; the counters are those of all
+	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
+	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
+
 	Retried     int64 `json:"retried"`     // rows sent again
 	RowsSent    int64 `json:"rows_sent"`   // in all requests, those sent again included
 	Throttled   int64 `json:"throttled"`   // rows refused for capacity and sent again
 	Unavailable int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
 	BytesRead   int64 `json:"bytes_read"`
-	BytesSent   int64 `json:"bytes_sent"` // bodies of all requests of the load
+	BytesSent   int64 `json:"bytes_sent"` // bodies of all requests of this attempt
 	WriteCU     int64 `json:"write_cu"`   // as the service charged them
 	Requests    int64 `json:"requests"`   // BatchWriteRow requests
 
@@ -84,7 +88,12 @@ type Report struct {
 	ReadWaits       int64          `json:"read_waits"`            // how often reading waited for memory
 	SendWaits       int64          `json:"send_waits"`            // how often sending waited for memory of requests
 
-	Started       time.Time `json:"started"`
+	Checkpoints       int64   `json:"checkpoints"`                // written by this attempt
+	CheckpointSeconds float64 `json:"checkpoint_seconds"`         // that sending waited for them to be made
+	CheckpointError   string  `json:"checkpoint_error,omitempty"` // why the last one could not be written
+
+	FirstStarted  time.Time `json:"first_started"` // the first attempt
+	Started       time.Time `json:"started"`       // this one
 	Seconds       float64   `json:"seconds"`
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
@@ -92,6 +101,13 @@ type Report struct {
 	Allocations   uint64    `json:"allocations"` // of the process, from the heap
 
 	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
+
+	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
+}
+
+// overLimit reports whether more rows were rejected in this attempt, now at its end, than may be.
+func (r *Report) overLimit(m MaxErrors) bool {
+	return m.Exceeded(r.Rejected-r.rejectedBefore, r.Read-r.readBefore, true)
 }
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.

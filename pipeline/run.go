@@ -10,6 +10,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"golang.org/x/sync/errgroup"
 
+	"tsimport/checkpoint"
 	"tsimport/client"
 	"tsimport/intake"
 	"tsimport/plan"
@@ -42,19 +43,40 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
 	admin := &client.Admin{Client: service.sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
-	planned, err := plan.Make(gentle, cfg.Request(), admin)
+	from, err := findOrigin(&cfg, start)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.lock.Release() }() // the process's end would do
+	request := cfg.Request()
+	from.settings(request, cfg.Resume.Settings)
+	planned, err := plan.Make(gentle, request, admin)
 	if err != nil {
 		return nil, err
 	}
 	defer planned.Close()
+	if !cfg.DryRun {
+		if err := from.compare(&cfg, planned); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.RunDir == "" {
 		cfg.RunDir = runfolder.DefaultPath(start, cfg.Target.Table)
 	}
-	folder, err := runfolder.Create(cfg.RunDir, planned.Headers)
+	folder, err := from.openFolder(&cfg, planned)
 	if err != nil {
 		return nil, err
 	}
 	report := newReport(&cfg, planned, start)
+	if s := from.snapshot; s != nil {
+		report.goOn(s)
+		if cfg.Resume.OnResume != nil {
+			cfg.Resume.OnResume(Resumed{
+				RunDir: cfg.RunDir, Attempt: report.Attempts, Read: report.Read,
+				Final: report.Written + report.Rejected + report.Superseded, Since: report.FirstStarted,
+			})
+		}
+	}
 	cfg.Progress.BytesTotal.Store(planned.Bytes)
 	if cfg.OnPlan != nil {
 		cfg.OnPlan(planned)
@@ -68,7 +90,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		if m := survey.readWithin(gentle); m != nil {
 			survey.current.Store(m)
 		}
-		err = load(ctx, &cfg, planned, folder, report, service, survey, func() { stopGently(nil) })
+		err = load(ctx, &cfg, planned, folder, report, service, survey, from, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
 	report.BytesSent = traffic.BytesSent.Load()
@@ -93,7 +115,8 @@ func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s servi
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
-		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: cfg.Inputs, Started: start.UTC(), Order: cfg.Write.Order.String(),
+		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: cfg.Inputs,
+		Attempts: 1, FirstStarted: start.UTC(), Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
 	for _, s := range planned.Sources {
 		if e := s.RejectsEncoding(); e != "" {
@@ -117,7 +140,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, service service, survey *surveyor, stopStdin func()) error {
+func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, service service, survey *surveyor, from *origin, stopStdin func()) error {
 	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
 	if err != nil {
 		if cfg.Limits.TempDir != "" {
@@ -133,13 +156,18 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	}
 	defer stopRead()
 	in := intake.New(planned, survey.current.Load())
-	x, err := newExtras(cfg, planned, folder, report, service.sdk, extrasKept{})
+	x, err := newExtras(cfg, planned, folder, report, service.sdk, from.extras())
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
-	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store))
+	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store), from)
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
+	if !cfg.DryRun {
+		d.keeper = newKeeper(cfg, folder, planned, from, time.Now())
+		in.Resume(d.keeper.past())
+		group.Go(d.keeper.save)
+	}
 	group.Go(func() error { return in.Run(readCtx) })
 	for range cfg.Write.Concurrency {
 		group.Go(func() error { return d.work(cfg, service) })
@@ -158,6 +186,11 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	if err == nil {
 		err = x.sweep(ctx, cfg, report)
 	}
+	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors)) {
+		if keepErr := d.keeper.final(d); keepErr != nil {
+			report.CheckpointError = keepErr.Error() // the one before still holds
+		}
+	}
 	if closeErr := closeStore(store); closeErr != nil {
 		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
@@ -175,6 +208,9 @@ func closeStore(store *spill.Store) error {
 func (d *dispatcher) work(cfg *Config, service service) error {
 	w := writer.New(service.connection.Sender(), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
 	for f := range d.flights {
+		if cfg.onSend != nil {
+			cfg.onSend(f.Rows)
+		}
 		r := result{flight: f, sent: time.Now()}
 		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
 		r.done = time.Now()
@@ -187,7 +223,7 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Time, err error) (*Report, error) {
 	var interrupted *Interrupted
 	switch {
-	case err == nil && cfg.Limits.MaxErrors.Exceeded(report.Rejected, report.Read, true):
+	case err == nil && report.overLimit(cfg.Limits.MaxErrors):
 		report.State, report.ExitCode = StateErrorLimit, ExitErrorLimit
 	case err == nil && report.Rejected > 0:
 		report.State, report.ExitCode = StateFinished, ExitRejects
@@ -202,7 +238,7 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	report.RejectsFiles = folder.RejectsFiles()
 	report.Seconds = time.Since(start).Seconds()
 	if report.Seconds > 0 {
-		report.RowsPerSecond = float64(report.Written) / report.Seconds
+		report.RowsPerSecond = float64(report.Written-report.writtenBefore) / report.Seconds
 	}
 	report.CPUSeconds, report.PeakRSSBytes = resources()
 	var memory runtime.MemStats
@@ -211,7 +247,11 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	if err != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}
-	if sumErr := folder.WriteSummary(report); err == nil && sumErr != nil {
+	sumErr := folder.WriteSummary(report)
+	if sumErr == nil && report.State == StateFinished && !cfg.DryRun {
+		sumErr = checkpoint.Remove(folder.Path)
+	}
+	if err == nil && sumErr != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, sumErr.Error()
 		err = sumErr
 	}

@@ -51,7 +51,9 @@ type View struct {
 func Decode(b []byte) (*Decoded, error) {
 	d := &Decoded{}
 	to := func(cells *[]Cell) func(View) {
-		return func(v View) { *cells = append(*cells, Cell{string(v.Name), v.Value, v.Timestamp >= 0, max(v.Timestamp, 0)}) }
+		return func(v View) {
+			*cells = append(*cells, Cell{string(v.Name), v.Value, v.Timestamp >= 0, max(v.Timestamp, 0)})
+		}
 	}
 	var err error
 	d.Delete, err = Walk(b, to(&d.Key), to(&d.Cells))

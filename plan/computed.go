@@ -123,8 +123,11 @@ func (p *planner) compute() error {
 		auto = auto || program.Auto
 	}
 	if auto {
-		if err := p.chooseSeparator(); err != nil {
-			return err
+		p.plan.env.Separator = p.request.Separator
+		if p.request.Separator == 0 {
+			if err := p.chooseSeparator(); err != nil {
+				return err
+			}
 		}
 		for _, col := range p.computed() {
 			col.Type = want[col.Name]

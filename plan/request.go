@@ -38,6 +38,10 @@ type Request struct {
 	AtLeastOnce bool
 	LookFirst   bool
 	Returned    bool
+	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
+	Inferred map[string]table.Type
+	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
+	Separator rune
 }
 
 // Keep is what stays with a row of the record that it was made of.

@@ -54,6 +54,9 @@ func (j *Journal) Append(b []byte) error {
 // Length is how many bytes there are, those that are not flushed included.
 func (j *Journal) Length() int64 { return j.length }
 
+// File is the open file, to be synced by whoever says how long it is.
+func (j *Journal) File() *os.File { return j.file }
+
 // Path is the path of the file.
 func (j *Journal) Path() string { return j.path }
 

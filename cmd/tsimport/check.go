@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ func checkCommand(show *display) *cli.Command {
 var targetNames = []string{"endpoint", "instance", "store", "request-timeout", "table", "concurrency", "retry-for"}
 
 func check(c *cli.Context, show *display) error {
-	cfg, err := loadConfig(c)
+	cfg, err := loadConfig(c, &invocation{args: os.Args[1:]})
 	if err != nil {
 		return err
 	}

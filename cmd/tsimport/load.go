@@ -19,7 +19,7 @@ import (
 	"tsimport/table"
 )
 
-func loadCommand(interrupts *interrupts, show *display) *cli.Command {
+func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "load",
 		Usage:     "load CSV, JSON-lines and Parquet files into a table",
@@ -29,7 +29,7 @@ func loadCommand(interrupts *interrupts, show *display) *cli.Command {
 			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files.\n" +
 			numbersHelp + signalHelp(),
 		Flags:  loadFlags(),
-		Action: func(c *cli.Context) error { return load(c, interrupts, show) },
+		Action: func(c *cli.Context) error { return load(c, interrupts, show, in) },
 	}
 }
 
@@ -64,6 +64,9 @@ func loadFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, as 90s or 2m; 0s is twice --request-timeout"},
 		&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
 
+		&cli.BoolFlag{Name: "fresh", Usage: "start over, although an earlier run of this load did not finish; without, it goes on"},
+		&cli.BoolFlag{Name: "accept-changed-input", Usage: "go on with a run although its inputs were changed since: what was read of them must be the same"},
+		&cli.StringFlag{Name: "retry-rejects", Usage: "load what the run in `FOLDER` has rejected, once it is corrected, with that run's settings; other flags come on top"},
 		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for summary and rejects (default ./tsimport-runs/<time>-<table>)"},
 		&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
@@ -73,8 +76,11 @@ func loadFlags() []cli.Flag {
 	return append(flags, rateFlags()...)
 }
 
-func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
-	cfg, err := loadConfig(c)
+func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
+	if c.String("retry-rejects") != "" {
+		return retryRejects(c, interrupts, show, in)
+	}
+	cfg, err := loadConfig(c, in)
 	if err != nil {
 		return err
 	}
@@ -114,6 +120,10 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	cfg.Target.Absent = t.missing
 	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
 
+	if t.store != nil && noSync {
+		cfg.Sync = t.store.Sync
+	}
+
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	if text := orderWarning(&cfg.Write); text != "" {
 		say(c, show, "warning: %s", text)
@@ -122,10 +132,14 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	screen := newScreen(c, show, cfg.Monitor)
 	cfg.Progress = &screen.progress
 	cfg.OnPlan = screen.plan
+	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
 	interrupts.drains()
 	report, err := pipeline.Run(interrupts.hard, cfg)
 	screen.stop()
+	if report != nil && err == nil {
+		err = noteRetried(in, report)
+	}
 	if report == nil {
 		return err
 	}
@@ -149,7 +163,10 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	return nil
 }
 
-func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
+// checkpointEnv sets the time between checkpoints, for tests that crash loads often.
+const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
+
+func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
 	cfg = pipeline.Config{
 		Inputs: c.Args().Slice(),
 		Target: plan.Target{
@@ -162,9 +179,16 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		Limits:  pipeline.Limits{Records: c.Int64("limit")},
 		RunDir:  c.String("run-dir"),
 		DryRun:  c.Bool("dry-run"),
-		Command: commandLine(append([]string{commandName()}, os.Args[1:]...)),
-
-		Arguments: os.Args[1:], Directory: workingDirectory(),
+		Command: in.command(), Arguments: in.kept(), Directory: workingDirectory(),
+		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings},
+	}
+	if in.folder != "" {
+		cfg.RunDir = in.folder
+	}
+	if text := os.Getenv(checkpointEnv); text != "" {
+		if cfg.CheckpointEvery, err = time.ParseDuration(text); err != nil || cfg.CheckpointEvery <= 0 {
+			return cfg, usagef("%s %q: want a duration with its unit, as 50ms", checkpointEnv, text)
+		}
 	}
 	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write"} {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || c.IsSet(f)

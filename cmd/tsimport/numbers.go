@@ -63,14 +63,3 @@ func numbered(r *pipeline.Report) bool {
 	}
 	return false
 }
-
-// againHow says with which flags the same files are loaded again after a load that was stopped; usual is what other loads need.
-func againHow(r *pipeline.Report, usual string) string {
-	if !numbered(r) {
-		return usual
-	}
-	if r.MarkColumn == "" {
-		return usual + "; rows that are written already will be there twice"
-	}
-	return usual + " with --look-first"
-}

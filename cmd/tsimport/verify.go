@@ -124,7 +124,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 			return err
 		}
 	}
-	cfg, err := loadConfig(load)
+	cfg, err := loadConfig(load, &invocation{args: os.Args[1:]})
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 	if err != nil {
 		return err
 	}
-	run := &runfolder.Run{Started: report.Started, Rejected: rejected}
+	run := &runfolder.Run{Started: report.FirstStarted, Rejected: rejected}
 	progress := new(verify.Progress)
 	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, comparison{examples: 10}, t, run, progress)

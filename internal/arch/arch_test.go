@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 		"bench/cost",
 		"bench/null",
 		"bench/spread",
-		"client",
+		"checkpoint", "client",
 		"engine/faults",
 		"engine/server",
 		"engine/sim",
@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"advise/sketch":   {},
 	"advise/page":     {"advise", "advise/simulate"},
 
-	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "plainbuffer", "table"},
+	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "checkpoint", "plainbuffer", "table"},
 	"intake":   {"keydesign", "plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
 	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
@@ -81,6 +81,7 @@ var arrows = map[string][]string{
 	"scan":        {"client", "plainbuffer", "ratelimit", "table"},
 	"client":      {"plainbuffer", "ratelimit", "table"},
 	"runfolder":   {"table"},
+	"checkpoint":  {"table"},
 	"plainbuffer": {"table"},
 	"table":       {},
 	"bench":       {},
@@ -113,7 +114,7 @@ var testArrows = map[string][]string{
 	"writer":   {"engine/server", "engine/faults", "encode"},
 	"verify":   {"engine/server", "engine/faults", "reader/input", "keydesign"},
 	"export":   {"engine/server", "engine/faults"},
-	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
+	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/spread"},
 
 	"bench/baseline": {"bench/null"},
 	"bench/cost":     {"bench/null"},
