@@ -21,8 +21,9 @@ const module = "tsimport"
 var arrows = map[string][]string{
 	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
-	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
-	"age": {"table"},
+	"advise":      {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
+	"age":         {"table"},
+	"age/archive": {"scan", "table"},
 
 	"advise/simulate": {},
 	"advise/sketch":   {},
