@@ -19,10 +19,11 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
+	"cmd/tsimport": {"age", "age/apply", "advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
 	"advise":      {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
 	"age":         {"table"},
+	"age/apply":   {"age", "age/archive", "client", "scan", "table"},
 	"age/archive": {"scan", "table"},
 
 	"advise/simulate": {},
@@ -88,6 +89,8 @@ var testArrows = map[string][]string{
 	"engine/model": {"engine/server"},
 
 	"advise": {"bench"},
+
+	"age/apply": {"engine/server", "engine/faults"},
 
 	"partitioner": {"shuffle"},
 }
