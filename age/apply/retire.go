@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -37,7 +36,7 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 	name := item.Have.Name
 	s := &archive.Subject{Target: r.Target, Table: name, Key: item.key, TimeToLive: item.Have.TTL, MaxVersions: item.Have.MaxVersions,
 		Rows: func(each func(*scan.Row) error) error { return r.read(ctx, item, each) }}
-	compared, err := r.compareEarlier(f, item, s)
+	err := r.compareEarlier(f, item, s)
 	if err != nil {
 		return err
 	}
@@ -46,29 +45,21 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 		if item.Export, err = f.Export(s); err != nil {
 			return err
 		}
-		compared = true
 		r.sayf("table %s: exported %d rows to %s, read back and compared", name, item.Export.Rows, filepath.Join(f.Dir, item.Export.File))
 	}
 	if !item.Drop {
 		return nil
 	}
-	if !compared { // cannot be; but a table that is gone does not come back
-		return fmt.Errorf("drop table %s: its export is not compared with it", name)
-	}
-	return r.drop(item)
+	return r.drop(item) // its export was made, or compared, in this run
 }
 
-// compareEarlier looks for an export of an earlier run that has all that the table has. It reads the table only if the
-// answer matters: for one that is to be dropped, and for one whose export says that its table was dropped already.
-func (r *runner) compareEarlier(f *archive.Folder, item *Item, s *archive.Subject) (compared bool, err error) {
+// compareEarlier looks for an export of an earlier run that has all that the table has, and makes it the item's. What a
+// look has found is not enough: only an export that was compared in this run lets a table be dropped.
+func (r *runner) compareEarlier(f *archive.Folder, item *Item, s *archive.Subject) error {
+	item.Export = nil
 	m, err := archive.Latest(f.Dir, r.Target, item.Have.Name)
 	if err != nil || m == nil {
-		item.Export = nil
-		return false, err
-	}
-	if m.State == archive.Verified && m.Whole(f.Dir) && !item.Drop {
-		item.Export = m
-		return false, nil
+		return err
 	}
 	r.sayf("table %s: comparing it with its export %s", item.Have.Name, filepath.Join(f.Dir, m.File))
 	err = f.Verify(m, s)
@@ -76,13 +67,12 @@ func (r *runner) compareEarlier(f *archive.Folder, item *Item, s *archive.Subjec
 	switch {
 	case err == nil:
 		item.Export = m
-		return true, nil
 	case errors.As(err, &changed), errors.As(err, &damaged):
-		item.Export = nil
 		r.sayf("%v; exporting the table again, beside it", err)
-		return false, nil
+	default:
+		return err
 	}
-	return false, err
+	return nil
 }
 
 // drop deletes a table whose export was found equal to it just before.

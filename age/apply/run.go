@@ -41,7 +41,7 @@ var SystemClock = Clock{Now: time.Now, Wait: func(ctx context.Context, d time.Du
 
 // Pace says how a plan is carried out.
 type Pace struct {
-	Interval time.Duration     // between two changes of a table's throughput; 0 is DefaultInterval
+	Interval time.Duration     // between two changes of a table's throughput; 0 is DefaultInterval, less is none
 	Clock    Clock             // the zero Clock is SystemClock
 	Say      func(line string) // is told what happens as it happens; nil is nobody
 	RetryFor time.Duration     // of a page of a table that is read; 0 is client.Patience
@@ -173,6 +173,9 @@ func hopeless(err error) bool {
 // dueOf is when a table's throughput may be changed. The service names whole seconds, so the last change may be almost a
 // second later; a clock that is ahead of ours does not make us wait longer than the interval.
 func (r *runner) dueOf(item *Item) (time.Time, error) {
+	if r.Interval < 0 {
+		return time.Time{}, nil
+	}
 	last, err := r.Admin.Adjusted(item.Have.Name)
 	if err != nil || last.IsZero() {
 		return time.Time{}, err

@@ -139,6 +139,17 @@ func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
 	}
 }
 
+func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
+	w := months(t, "202405", server.Options{ThroughputInterval: -1})
+	if err := w.tools().Reserve("c_202405", 7, 7); err != nil {
+		t.Fatal(err)
+	}
+	w.pace.Interval = -1
+	if p := w.mustRun(); p.Items[3].State != Done || len(w.waits) != 0 {
+		t.Errorf("%s after %v", p.Items[3].State, w.waits)
+	}
+}
+
 func TestATableThatIsRefusedForEverFailsAlone(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 1000 * time.Hour})
 	if err := w.tools().Reserve("c_202404", 7, 7); err != nil {
