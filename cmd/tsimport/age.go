@@ -131,6 +131,7 @@ func ageResult(c *cli.Context, plan *apply.Plan, t *target, stopped error) error
 		say(c, c.App.ErrWriter, "%d tables are not done; give the same command again to go on", counts[apply.Planned])
 	case !c.Bool("apply") && counts[apply.Planned] > 0:
 		say(c, c.App.ErrWriter, "%d of %d tables would change; nothing was changed, --apply does it", counts[apply.Planned], len(plan.Items))
+	case len(plan.Items) == 0: // that was said
 	case !c.Bool("apply"):
 		say(c, c.App.ErrWriter, "all %d tables are as the policy says", len(plan.Items))
 	default:
