@@ -187,6 +187,36 @@ func TestATableWithMoreVersionsThanAnExportHoldsIsNotDropped(t *testing.T) {
 	}
 }
 
+func TestADropThatFailsLeavesTheExportAsItWas(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	refused := errors.New("no such right")
+	w.before = func(operation string) error {
+		if operation == "DeleteTable" {
+			return refused
+		}
+		return nil
+	}
+	for _, i := range w.mustRun().Items[:3] {
+		if i.State != Failed || !errors.Is(i.Err, refused) || i.Dropped {
+			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
+		}
+	}
+	w.request.DropExpired = false
+	w.mustRun()
+	if got := w.contents(); got != exported || w.manifest("202401").State != archive.Verified {
+		t.Errorf("archive: %s", got)
+	}
+	if got := outline(w.look()); strings.Contains(got, "planned") {
+		t.Errorf("%s", got)
+	}
+	w.before, w.request.DropExpired = nil, true
+	w.mustRun()
+	if got := w.tables(); got != "c_202408 0/50 -1 1" || w.contents() != exported {
+		t.Errorf("tables %s, archive %s", got, w.contents())
+	}
+}
+
 func TestATableThatIsMadeAgainAfterItsDropIsAnotherTable(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true
