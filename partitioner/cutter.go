@@ -36,6 +36,12 @@ type Options struct {
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration
+	// SettleFirst lets a row wait for that before it is sent again: whoever sends it will look first whether it is there.
+	SettleFirst bool
+	// Repeated says that an earlier process may have written any of the rows.
+	Repeated bool
+	// Stamp is the timestamp in milliseconds that an earlier process gave to cells without one; 0 is none.
+	Stamp int64
 	// Backoff returns how long a row waits after its n-th failed attempt, if it failed for itself and not for its partition.
 	Backoff func(attempt int) time.Duration
 	// MaxWaiting bounds the rows of a lane that wait behind a row of their key; 0 takes 10,000. Beyond it the lane stands

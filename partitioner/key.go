@@ -15,6 +15,7 @@ type key struct {
 	waiting  []table.Ref // later rows
 	attempts int
 	repeated bool      // an attempt to write row had an unknown outcome
+	stamp    int64     // the timestamp that the first such attempt gave to cells
 	unsafe   time.Time // until then an attempt for this key may still be applied
 	due      time.Time // when the timeline it is in lets it go
 	cut      *Flight   // the flight that is being filled with it, and where in it
@@ -29,7 +30,7 @@ func (c *Cutter) newKey(hash uint64, lane int, r table.Ref) *key {
 	} else {
 		k = new(key)
 	}
-	k.hash, k.lane, k.row = hash, lane, r
+	k.hash, k.lane, k.row, k.repeated = hash, lane, r, c.o.Repeated
 	return k
 }
 
@@ -60,5 +61,5 @@ func empty(refs []table.Ref) []table.Ref {
 }
 
 func (c *Cutter) turn(k *key, r table.Ref) {
-	k.row, k.attempts, k.repeated = r, 0, false
+	k.row, k.attempts, k.repeated, k.stamp = r, 0, c.o.Repeated, 0
 }

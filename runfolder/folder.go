@@ -17,6 +17,8 @@ import (
 const (
 	SummaryFile = "summary.json"
 	ReasonsFile = "rejects.jsonl"
+	// DoubtsFile is the journal of rows with a number of the service's that were sent more than once.
+	DoubtsFile = "repeated.bin"
 )
 
 // Root is where runs go that name no folder.
@@ -85,7 +87,7 @@ func (f *Folder) keepEarlier() error {
 		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
 			old = append(old, e.Name())
 		}
-		if e.Type().IsRegular() && (e.Name() == SummaryFile || strings.HasPrefix(e.Name(), rejectsPrefix)) {
+		if e.Type().IsRegular() && (e.Name() == SummaryFile || e.Name() == DoubtsFile || strings.HasPrefix(e.Name(), rejectsPrefix)) {
 			old = append(old, e.Name())
 		}
 	}

@@ -86,9 +86,10 @@ func (s *Lanes) nextRead() *Job {
 	return &Job{frame: f}
 }
 
-// nextWrite takes from the lane that has most in memory beyond its share.
+// nextWrite takes from the lane that has most in memory beyond its share, if another is short of rows: otherwise reading
+// may as well wait.
 func (s *Lanes) nextWrite() *Job {
-	if s.full || s.mem-s.writing <= s.o.Budget/2 {
+	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.hungry() {
 		return nil
 	}
 	size := s.frameBytes()

@@ -251,7 +251,7 @@ func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 64 << 10, Store: store})
+	r.lanes = New(2, Options{Budget: 64 << 10, Store: store}) // the other is hungry
 	var w Worker
 	for r.lanes.Stats().Frames == 0 {
 		r.lanes.Push(0, r.block(0, keys))
@@ -295,7 +295,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 256 << 10, Store: store})
+	r.lanes = New(2, Options{Budget: 256 << 10, Store: store}) // the other is hungry
 	var w Worker
 	for !r.lanes.Full() {
 		r.lanes.Push(0, r.block(0, keys))
@@ -336,7 +336,7 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 256 << 10, Store: store})
+	r.lanes = New(2, Options{Budget: 256 << 10, Store: store}) // the other is hungry
 	var w Worker
 	try := func() bool {
 		j := r.lanes.Next()
@@ -381,7 +381,7 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 			b := &table.Block{Split: new(table.Split)}
 			for range 10 {
 				start := len(b.Data)
-				b.Data = append(b.Data, byte(in/200%4))
+				b.Data = append(b.Data, byte(in/200%3)) // the fourth lane is hungry
 				body := len(b.Data)
 				b.Data = append(b.Data, make([]byte, size)...)
 				b.Append(start, body, 1, table.Mark{}, nil)
@@ -423,8 +423,8 @@ func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	r := &run{t: t, rnd: rand.New(rand.NewPCG(4, 4)), store: store, cuts: []int{16, 32, 48}}
-	r.lanes = New(4, Options{Budget: 512 << 10, Store: store})
+	r := &run{t: t, rnd: rand.New(rand.NewPCG(4, 4)), store: store, cuts: []int{16, 32, 48, 64}}
+	r.lanes = New(5, Options{Budget: 512 << 10, Store: store}) // the last one is hungry
 	var w Worker
 	var jobs []*Job
 	for n := range 4000 {
@@ -450,6 +450,41 @@ func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
 			if err := r.lanes.Done(j, r.route); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
+	store, err := spill.Open(spill.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for lanes := 1; lanes <= 3; lanes++ {
+		r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
+		r.lanes = New(lanes, Options{Budget: 2 << 20, Store: store})
+		fed := 0
+		for n := 0; !r.lanes.Full(); n++ {
+			r.lanes.Push(n%lanes, r.block(0, keys))
+			if r.lanes.Fed() {
+				fed++
+			} else if fed > 0 {
+				t.Errorf("%d lanes: more rows, and not fed any more", lanes)
+			}
+		}
+		if fed == 0 || r.lanes.Next() != nil {
+			t.Errorf("%d lanes: fed %d times; a frame is to be written although all have rows", lanes, fed)
+		}
+		for r.lanes.Lane(0).Ready() > 0 {
+			ref, _ := r.lanes.Lane(0).Front()
+			r.lanes.Lane(0).Advance()
+			r.lanes.Final(ref)
+		}
+		if r.lanes.Fed() {
+			t.Errorf("%d lanes: an empty lane is fed", lanes)
+		}
+		if wants := r.lanes.Next() != nil; wants != (lanes > 1) {
+			t.Errorf("%d lanes, one of them empty: a frame is to be written: %v", lanes, wants)
 		}
 	}
 }

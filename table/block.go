@@ -21,16 +21,20 @@ func (r *Row) Size() int { return int(r.size) }
 // Units returns the write capacity units the row costs.
 func (r *Row) Units() int { return CapacityUnits(int(r.size)) }
 
+// Number returns how many records of the split stand before the row's.
+func (r *Row) Number() int { return int(r.record) }
+
 // Bytes returns the length of the row's PlainBuffer bytes.
 func (r *Row) Bytes() int { return int(r.raw - r.body) }
 
 // Split is the part of a source that blocks came from. Its blocks share it.
 type Split struct {
-	Source string
-	Header int // which of the run's input headers the records belong to
-	Number int
-	Offset int64 // in the (decompressed) input
-	Input  int64 // bytes of the input that it stands for
+	Source  string
+	Ordinal int // of the source among those of the run
+	Header  int // which of the run's input headers the records belong to
+	Number  int
+	Offset  int64 // in the (decompressed) input
+	Input   int64 // bytes of the input that it stands for
 
 	FirstRecord int64 // records of the source before this split; known at the hand-over
 	FirstLine   int64 // lines of the source before this split; known at the hand-over
@@ -129,6 +133,9 @@ func (r Ref) Memory() int64 {
 	row := r.Row()
 	return int64(row.end-row.key) + rowBytes
 }
+
+// Number returns the row's place among the records of its source, from 0: records are numbered when their split is handed over.
+func (r Ref) Number() int64 { return r.Block.Split.FirstRecord + int64(r.Row().record) }
 
 // Key returns the row's ordering key.
 func (r Ref) Key() []byte {

@@ -203,5 +203,5 @@ func (d *digest) take(w io.Writer, rows func(func(*scan.Row) error) error) error
 	if err != nil {
 		return err
 	}
-	return lines.Close()
+	return lines.Flush()
 }

@@ -108,7 +108,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts, show), inspectCommand(), explainCommand(), adviseCommand(), exportCommand(), tableCommand(), ageCommand(), serveCommand(), genCommand(), benchCommand(),
+			loadCommand(interrupts, show), verifyCommand(interrupts, show), checkCommand(show), inspectCommand(), explainCommand(), adviseCommand(), exportCommand(), tableCommand(), ageCommand(), serveCommand(), genCommand(), benchCommand(),
 		},
 	}
 	setUsageErrors(app)

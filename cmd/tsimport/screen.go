@@ -77,6 +77,8 @@ func schemaText(p *plan.Plan, all bool) string {
 		}
 		if expr := p.Expression(i); expr != "" {
 			text += " = " + expr
+		} else if i > 0 && i == p.Schema.Numbered {
+			text += " (numbered by the service)"
 		} else if c.Source != c.Name {
 			text += fmt.Sprintf(" (from %s)", c.Source)
 		}
@@ -101,7 +103,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("%s: %s in %v (%s rows/s, %s sent in %s requests)", r.State, counts, elapsed,
 			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), grouped(r.Requests))
 	}
-	for _, text := range spreadNotes(r) {
+	for _, text := range append(spreadNotes(r), numberNotes(r)...) {
 		s.line("%s", text)
 	}
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
@@ -114,14 +116,14 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if n := len(r.RejectsFiles); n > 1 {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
-	if n := len(r.RejectsFiles); n > 1 && len(r.Schema) <= shownColumns {
+	if n := len(r.RejectsFiles); n > 1 && len(r.Fields) <= shownColumns {
 		s.line("once they are corrected: %s", retryCommand(r))
 	}
 	if r.ExitCode == pipeline.ExitErrorLimit {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
 	if r.Unfinished > 0 && !r.DryRun {
-		s.line("to go on, load the same files again%s", s.again)
+		s.line("to go on, load the same files again%s", againHow(r, s.again))
 	}
 	if r.Written > 0 {
 		s.line("look at the rows: %s", look)
@@ -193,13 +195,19 @@ func times(n int64) string {
 // retryCommand loads corrected rejects with the types of this load: a sample of the rejects alone may show others.
 func retryCommand(r *pipeline.Report) string {
 	text := commandName() + " load " + quoteArg(r.RejectsFiles[0]) + " --table " + r.Table
-	for _, c := range r.Schema {
-		text += " --type " + quoteArg(c.Source+"="+c.Type)
+	for _, f := range r.Fields {
+		if f.Type != "" {
+			text += " --type " + quoteArg(f.Name+"="+f.Type)
+		}
 	}
 	if r.RejectsEncoding != "" {
 		text += " --encoding " + r.RejectsEncoding
 	}
-	return text + " and the other flags of this load, but --skip-lines and --header-line"
+	text += " and the other flags of this load, but --skip-lines and --header-line"
+	if r.Separator != "" { // a sample of the rejects would choose another
+		text += fmt.Sprintf(", and with %q in place of auto in splice", r.Separator)
+	}
+	return text
 }
 
 func grouped(n int64) string {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -33,7 +35,7 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 		if n == markerName {
 			return checkMarker(fs, dir)
 		}
-		foreign = foreign || n != markerName+".tmp" // left by a process that was killed while it created the store
+		foreign = foreign || !strings.HasPrefix(n, markerName+".") || !strings.HasSuffix(n, ".tmp") // left by a process that was killed while it created the store
 	}
 	if foreign {
 		return fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
@@ -96,9 +98,9 @@ func createMarker(fs vfs.FS, dir string) error {
 	return makeDir(fs, fs.PathJoin(dir, dataDir))
 }
 
-// writeWhole creates a file on disk, whole or not at all.
+// writeWhole creates a file on disk, whole or not at all, also when others create it too.
 func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
-	tmp := fs.PathJoin(dir, name+".tmp")
+	tmp := fs.PathJoin(dir, fmt.Sprintf("%s.%08x.tmp", name, rand.Uint32()))
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err

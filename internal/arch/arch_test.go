@@ -19,13 +19,39 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"age", "age/apply", "advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
-		"table"},
-	"advise":      {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
-	"age":         {"table"},
-	"age/apply":   {"age", "age/archive", "client", "scan", "table"},
-	"age/archive": {"scan", "table"},
-
+	"cmd/tsimport": {
+		"advise",
+		"advise/page",
+		"advise/simulate",
+		"age",
+		"age/apply",
+		"bench",
+		"bench/baseline",
+		"bench/cost",
+		"bench/null",
+		"bench/spread",
+		"client",
+		"engine/faults",
+		"engine/server",
+		"engine/sim",
+		"export",
+		"keydesign",
+		"pipeline",
+		"plan",
+		"reader",
+		"reader/convert",
+		"reader/csv",
+		"reader/input",
+		"runfolder",
+		"scan",
+		"status",
+		"table",
+		"verify",
+	},
+	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
+	"age":             {"table"},
+	"age/apply":       {"age", "age/archive", "client", "scan", "table"},
+	"age/archive":     {"scan", "table"},
 	"advise/simulate": {},
 	"advise/sketch":   {},
 	"advise/page":     {"advise", "advise/simulate"},
@@ -35,6 +61,10 @@ var arrows = map[string][]string{
 	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
 	"status": {"pipeline"},
+
+	"verify":  {"plan", "intake", "scan", "extsort", "shuffle/spill", "partitioner", "client", "runfolder", "plainbuffer", "table"},
+	"extsort": {"shuffle/spill"},
+	"export":  {"scan", "client", "table"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "table"},
 
@@ -60,7 +90,10 @@ var arrows = map[string][]string{
 	"table":       {},
 	"bench":       {},
 
-	"bench/spread": {"bench", "client", "scan", "table"},
+	"bench/baseline": {},
+	"bench/cost":     {"bench", "client", "encode", "table", "writer"},
+	"bench/null":     {"plainbuffer", "table"},
+	"bench/spread":   {"bench", "client", "keydesign", "scan", "table"},
 
 	"shuffle/spill": {},
 
@@ -78,15 +111,20 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
-	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader"},
+	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader", "verify"},
 	"plan":     {"engine/server"},
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
+	"verify":   {"engine/server", "engine/faults", "reader/input", "keydesign"},
+	"export":   {"engine/server", "engine/faults"},
 	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
 
-	"bench/spread": {"engine/server"},
-	"engine/model": {"engine/server"},
+	"bench/baseline": {"bench/null"},
+	"bench/cost":     {"bench/null"},
+	"bench/null":     {"client"},
+	"bench/spread":   {"engine/server"},
+	"engine/model":   {"engine/server"},
 
 	"advise": {"bench"},
 
@@ -99,7 +137,7 @@ var testArrows = map[string][]string{
 var standardOnly = []string{"table"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
-var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/spread"}
+var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/null", "bench/spread"}
 
 func TestEveryImportIsAListedArrow(t *testing.T) {
 	root := filepath.Join("..", "..")
