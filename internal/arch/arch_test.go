@@ -23,6 +23,8 @@ var arrows = map[string][]string{
 		"advise",
 		"advise/page",
 		"advise/simulate",
+		"age",
+		"age/apply",
 		"bench",
 		"bench/baseline",
 		"bench/cost",
@@ -47,6 +49,9 @@ var arrows = map[string][]string{
 		"verify",
 	},
 	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
+	"age":             {"table"},
+	"age/apply":       {"age", "age/archive", "client", "scan", "table"},
+	"age/archive":     {"scan", "table"},
 	"advise/simulate": {},
 	"advise/sketch":   {},
 	"advise/page":     {"advise", "advise/simulate"},
@@ -123,6 +128,8 @@ var testArrows = map[string][]string{
 	"engine/model":   {"engine/server"},
 
 	"advise": {"bench"},
+
+	"age/apply": {"engine/server", "engine/faults"},
 
 	"partitioner": {"shuffle"},
 }
