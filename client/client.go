@@ -92,13 +92,13 @@ func CheckEndpoint(endpoint string) error {
 func network(t Target) *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
 		MaxIdleConnsPerHost:   t.Connections,
-		IdleConnTimeout:       25 * time.Second, // the SDK's own default, under the service's
-		TLSHandshakeTimeout:   15 * time.Second,
+		IdleConnTimeout:       idleTimeout,
+		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: t.RequestTimeout,
 		DisableCompression:    true,
-		WriteBufferSize:       256 << 10, // most requests whole: a remainder costs a system call and a buffer of its own; what is not used takes no memory
+		WriteBufferSize:       64 << 10,
 	}
 }
 

@@ -154,7 +154,9 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 
 // work is one writing worker. It ends when flights is closed.
 func (d *dispatcher) work(cfg *Config, service service) error {
-	w := writer.New(service.connection.Sender(), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition)
+	sender := service.connection.Sender()
+	defer sender.Close()
+	w := writer.New(sender, service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition)
 	for f := range d.flights {
 		r := result{flight: f, sent: time.Now()}
 		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
