@@ -76,7 +76,9 @@ type Report struct {
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
 	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
-	Allocations   uint64    `json:"allocations"` // of the process, from the heap
+
+	Allocations    uint64 `json:"allocations"`     // of the process, from the heap
+	AllocatedBytes uint64 `json:"allocated_bytes"` // by them
 }
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.

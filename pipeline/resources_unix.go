@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// resources returns what the process has used so far: CPU seconds, user and system, and its peak resident memory.
-func resources() (cpuSeconds float64, peakRSSBytes int64) {
+// Resources returns what the process has used so far: CPU seconds, user and system, and its peak resident memory.
+func Resources() (cpuSeconds float64, peakRSSBytes int64) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0, 0

@@ -187,10 +187,10 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	if report.Seconds > 0 {
 		report.RowsPerSecond = float64(report.Written) / report.Seconds
 	}
-	report.CPUSeconds, report.PeakRSSBytes = resources()
+	report.CPUSeconds, report.PeakRSSBytes = Resources()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	report.Allocations = memory.Mallocs
+	report.Allocations, report.AllocatedBytes = memory.Mallocs, memory.TotalAlloc
 	if err != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}

@@ -16,11 +16,13 @@ type Load struct {
 	RowsPerCPU    float64 `json:"rows_per_cpu_second"`
 	AllocsPerRow  float64 `json:"allocs_per_row"` // 0 for an external command that does not tell
 	PeakRSSBytes  int64   `json:"peak_rss_bytes"`
-	Seconds       float64 `json:"seconds"`
-	Busy          float64 `json:"cores_busy"` // CPU seconds a second
-	Requests      int64   `json:"requests"`
-	Connections   int64   `json:"connections"`
-	OfFloor       float64 `json:"of_floor"` // CPU, of the floor's sum in the same round
+
+	AllocBytesPerRow float64 `json:"alloc_bytes_per_row"`
+	Seconds          float64 `json:"seconds"`
+	Busy             float64 `json:"cores_busy"` // CPU seconds a second
+	Requests         int64   `json:"requests"`
+	Connections      int64   `json:"connections"`
+	OfFloor          float64 `json:"of_floor"` // CPU, of the floor's sum in the same round
 }
 
 func measured(p *os.ProcessState, seconds float64, rows uint64) Load {

@@ -117,11 +117,13 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 	l = measured(cmd.ProcessState, seconds, m.cfg.Rows)
 	l.Requests, l.Connections = after.Requests-before.Requests, after.Connections-before.Connections
 	var own struct {
-		Allocations  int64 `json:"allocations"`
-		PeakRSSBytes int64 `json:"peak_rss_bytes"`
+		Allocations    int64 `json:"allocations"`
+		AllocatedBytes int64 `json:"allocated_bytes"`
+		PeakRSSBytes   int64 `json:"peak_rss_bytes"`
 	}
 	if json.Unmarshal(stdout.Bytes(), &own) == nil { // an external command need not say anything
 		l.AllocsPerRow = float64(own.Allocations) / float64(m.cfg.Rows)
+		l.AllocBytesPerRow = float64(own.AllocatedBytes) / float64(m.cfg.Rows)
 		if own.PeakRSSBytes > 0 {
 			l.PeakRSSBytes = own.PeakRSSBytes
 		}

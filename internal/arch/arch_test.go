@@ -75,7 +75,7 @@ var testArrows = map[string][]string{
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
-	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
+	"e2e":      {"engine/server", "engine/faults", "bench", "bench/cost", "bench/spread"},
 
 	"bench/baseline": {"bench/null"},
 	"bench/cost":     {"bench/null"},
