@@ -51,8 +51,8 @@ func TestTheClientsCostIsMeasuredBesideTheBaselines(t *testing.T) {
 
 // A load's allocations a row do not depend on the machine. Two sizes take out what does not depend on the rows.
 const (
-	mostAllocs     = 0.5  // a row: those of a request, most of them the SDK's signer's, on 200 rows
-	mostAllocBytes = 900  // a row of 12 columns: what is read (150), its block (560), a part of that again for what grows
+	mostAllocs     = 0.5 // a row: those of a request, most of them the SDK's signer's, on 200 rows
+	mostAllocBytes = 900 // a row of 12 columns: what is read (150), its block (560), a part of that again for what grows
 )
 
 func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
