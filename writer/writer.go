@@ -36,6 +36,7 @@ type Writer struct {
 	rows       []table.Ref // of the request that is being sent
 	appendBody func([]byte) []byte
 	answers    []answered
+	last       refusal
 }
 
 // New makes a writer. Existence is the condition every row is written under.
