@@ -77,8 +77,10 @@ type Report struct {
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
 	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
 
-	Allocations    uint64 `json:"allocations"`     // of the process, from the heap
-	AllocatedBytes uint64 `json:"allocated_bytes"` // by them
+	// CPUWaitSeconds is for how long its threads could have run and had no processor: others were using it.
+	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
+	Allocations    uint64  `json:"allocations"`     // of the process, from the heap
+	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
 }
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.

@@ -188,6 +188,7 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 		report.RowsPerSecond = float64(report.Written) / report.Seconds
 	}
 	report.CPUSeconds, report.PeakRSSBytes = Resources()
+	report.CPUWaitSeconds = processorWait()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	report.Allocations, report.AllocatedBytes = memory.Mallocs, memory.TotalAlloc
