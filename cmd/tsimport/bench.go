@@ -20,7 +20,7 @@ func benchCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
 		Usage:       "measure loads",
-		Subcommands: []*cli.Command{benchSpreadCommand(), benchClientCommand(), benchNullServerCommand(), benchBaselineCommand()},
+		Subcommands: []*cli.Command{benchSpreadCommand(), benchClientCommand(), benchReadInputCommand(), benchNullServerCommand(), benchBaselineCommand()},
 	}
 }
 

@@ -119,7 +119,7 @@ var testArrows = map[string][]string{
 	"writer":   {"engine/server", "engine/faults", "encode"},
 	"verify":   {"engine/server", "engine/faults", "reader/input", "keydesign"},
 	"export":   {"engine/server", "engine/faults"},
-	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/spread"},
+	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/cost", "bench/spread"},
 
 	"bench/baseline": {"bench/null"},
 	"bench/cost":     {"bench/null"},
