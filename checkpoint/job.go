@@ -22,8 +22,10 @@ type Job struct {
 	Started  time.Time `json:"started"`
 	Types    []Typed   `json:"types,omitempty"` // of columns that were inferred: a later attempt must not infer others
 	// Separator is what splice(auto, …) joins with.
-	Separator string   `json:"separator,omitempty"`
-	Retried   []string `json:"retried,omitempty"` // runs that have loaded the rejects of this one
+	Separator string `json:"separator,omitempty"`
+	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
+	PolicyNow time.Time `json:"policy_now,omitzero"`
+	Retried   []string  `json:"retried,omitempty"` // runs that have loaded the rejects of this one
 }
 
 // Detail is something that must be the same when the job is continued.

@@ -21,6 +21,8 @@ type Encoder struct {
 	Reserve      int
 	ReserveCells int
 	StampBytes   int
+	// Table, where rows go to several tables, is the one of the next row: its ordering key begins with it.
+	Table string
 	// Window, when set, says which timestamps the table takes, in milliseconds: from inclusive, to exclusive.
 	Window func() (from, to int64)
 }
@@ -45,6 +47,9 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 // for all. Record is the record as it stood, kept with the row; nil for formats that are no text.
 func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Mark, record []byte) *table.Reason {
 	start := len(b.Data)
+	if e.Table != "" {
+		b.Data = table.AppendTable(b.Data, e.Table)
+	}
 	size, why := e.key(b, values)
 	if why != nil {
 		b.Data = b.Data[:start]

@@ -22,6 +22,7 @@ type parser struct {
 	rows      table.Block // of the split that is parsed, its memory is used again
 	byLane    [][]int32
 	keyFields []byte
+	names     map[string]string // of tables
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -37,7 +38,7 @@ func newParser(f *Flow) *parser {
 	dress(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: plan.DivideMemory(r.Memory),
-		sources: map[*plan.Source]*sourceParser{}, integers: integers(f.plan.Fields),
+		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, integers: integers(f.plan.Fields),
 	}
 }
 
@@ -102,14 +103,18 @@ func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
 		if split.Data != nil {
 			raw = split.Data[rec.Mark.Start:rec.Mark.End]
 		}
-		why := p.row(sp.values, rec, raw)
-		if why == nil {
+		archived, why := p.row(sp.values, rec, raw)
+		if why == nil && !archived {
 			return
 		}
 		if raw == nil {
 			raw = appendRecord(nil, s.Columns, rec, p.integers)
 		}
-		made.Rejects = append(made.Rejects, Reject{rec.Mark, *why, raw})
+		if archived {
+			made.Archived = append(made.Archived, Archived{rec.Mark, p.encoder.Table, raw})
+			return
+		}
+		made.Rejects = append(made.Rejects, Reject{rec.Mark, p.encoder.Table, *why, raw})
 	})
 	if err != nil {
 		return nil, err
@@ -118,15 +123,26 @@ func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
 	return made, nil
 }
 
-// row appends the record's row to the rows of the split, or says why there is none.
-func (p *parser) row(v *values, rec *record.Record, raw []byte) *table.Reason {
+// row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive.
+func (p *parser) row(v *values, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
+	p.encoder.Table = ""
 	row, why := v.of(rec)
 	if why != nil {
-		return why
+		return false, why
+	}
+	if v.namer != nil {
+		name, archived, why := v.table()
+		if why != nil {
+			return false, why
+		}
+		p.encoder.Table = p.tableName(name)
+		if archived {
+			return true, nil
+		}
 	}
 	stamps, why := v.stamps(rec)
 	if why != nil {
-		return why
+		return false, why
 	}
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepNothing:
@@ -135,8 +151,24 @@ func (p *parser) row(v *values, rec *record.Record, raw []byte) *table.Reason {
 		p.keyFields = v.appendKeyFields(p.keyFields[:0])
 		raw = p.keyFields
 	}
-	return p.encoder.Append(&p.rows, row, stamps, rec.Mark, raw)
+	return false, p.encoder.Append(&p.rows, row, stamps, rec.Mark, raw)
 }
+
+// tableName makes a string of a table's name, once for each.
+func (p *parser) tableName(name []byte) string {
+	if s, ok := p.names[string(name)]; ok {
+		return s
+	}
+	if len(p.names) >= maxNames {
+		clear(p.names)
+	}
+	s := string(name)
+	p.names[s] = s
+	return s
+}
+
+// maxNames bounds the names of tables that a parser remembers.
+const maxNames = 4096
 
 // divide packs the rows of a split into blocks of their lanes, each as large as it must be.
 func (p *parser) divide(made *Parsed) {

@@ -18,6 +18,7 @@ type Parsed struct {
 	Blocks     []LaneBlock
 	Partitions *partitioner.Map // under which the rows were divided
 	Rejects    []Reject         // in the order of their records
+	Archived   []Archived       // likewise
 	New        bool             // in source order: earlier attempts knew nothing of this split and of those behind it
 
 	lines  int
@@ -35,8 +36,16 @@ type LaneBlock struct {
 // Reject is a record of a split that the reader or the encoder refused.
 type Reject struct {
 	Mark   table.Mark
+	Table  string // among several, "" if none is known
 	Reason table.Reason
 	Raw    []byte // the record, in the form of the source's rejects
+}
+
+// Archived is a record that goes to no table but to the archive.
+type Archived struct {
+	Mark  table.Mark
+	Table string // whose rows the archive has in its place
+	Raw   []byte // the record, in the form of the source's rejects
 }
 
 // Truncate drops what follows the first n records.
@@ -49,6 +58,11 @@ func (p *Parsed) Truncate(n int) {
 		rejects--
 	}
 	p.Rejects = p.Rejects[:rejects]
+	archived := len(p.Archived)
+	for archived > 0 && int(p.Archived[archived-1].Mark.Record) >= n {
+		archived--
+	}
+	p.Archived = p.Archived[:archived]
 	p.Records = min(p.Records, n)
 }
 

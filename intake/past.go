@@ -85,6 +85,9 @@ func (p *Past) settle(made *Parsed) {
 	made.Rejects = slices.DeleteFunc(made.Rejects, func(r Reject) bool {
 		return p.Records.Counted(source, first+int64(r.Mark.Record))
 	})
+	made.Archived = slices.DeleteFunc(made.Archived, func(a Archived) bool {
+		return p.Records.Counted(source, first+int64(a.Mark.Record))
+	})
 	// Records are asked for in their order, whatever their lanes are.
 	type row struct {
 		record uint32

@@ -26,7 +26,8 @@ type values struct {
 	evaluators []*keydesign.Evaluator
 	row        []table.Value
 	times      []int64
-	versioned  bool // all cells of a row have the same timestamp
+	namer      *plan.Namer // nil if all rows go to one table
+	versioned  bool        // all cells of a row have the same timestamp
 }
 
 func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
@@ -38,6 +39,9 @@ func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	}
 	v := &values{converter: c, keys: len(p.Schema.Key), ordering: len(p.Schema.Ordering()), makers: p.Makers, keyFields: p.KeyFields(), versioned: options.VersionColumn != ""}
 	v.row, v.evaluators = make([]table.Value, len(p.Makers)), make([]*keydesign.Evaluator, len(p.Makers))
+	if p.Tables != nil {
+		v.namer = p.Tables.NewNamer()
+	}
 	for i, m := range p.Makers {
 		if m.Program != nil {
 			v.evaluators[i] = m.Program.NewEvaluator()
@@ -74,6 +78,10 @@ func (v *values) of(rec *record.Record) ([]table.Value, *table.Reason) {
 	}
 	return v.row, nil
 }
+
+// table returns the name of the table of the last record, valid until the next call, and whether the record goes to the
+// archive instead; or why it has none.
+func (v *values) table() (name []byte, archived bool, why *table.Reason) { return v.namer.Of(v.last) }
 
 // appendKeyFields appends the values of the fields that the last row's key was made of. They are the same bytes exactly if
 // the values are the same.
@@ -121,6 +129,13 @@ func (v *values) key(rec *record.Record) []byte {
 		return nil
 	}
 	var key []byte
+	if v.namer != nil {
+		name, _, why := v.table()
+		if why != nil {
+			return nil
+		}
+		key = table.AppendTable(key, string(name))
+	}
 	for _, value := range row[:v.ordering] {
 		if value.Type == table.Null {
 			return nil

@@ -57,7 +57,7 @@ func (c *Cutter) drop(k *key) {
 }
 
 // any returns one of the key's rows. Rows of another key with the same hash may wait behind it and belong to another lane;
-// they are sent with this lane's, which the service takes as well.
+// they move there when their turn comes.
 func (k *key) any() (table.Ref, bool) {
 	switch {
 	case k.row.Block != nil:

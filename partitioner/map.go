@@ -19,6 +19,8 @@ type Map struct {
 	// whole key.
 	common []byte
 	heads  []uint64
+	// tables are the tables of the lanes, "" of a gap; nil if all lanes are of one table.
+	tables []string
 }
 
 // NewMap makes a map with a lane before, between and after the bounds, in any order. Bounds given twice count once, and
@@ -42,14 +44,19 @@ func NewMap(bounds []table.Value) *Map {
 		m.values = append(m.values, b.value)
 		m.bounds = append(m.bounds, b.key)
 	}
+	m.index()
+	return m
+}
+
+// index prepares Find.
+func (m *Map) index() {
 	if len(m.bounds) == 0 {
-		return m
+		return
 	}
 	m.common = commonPrefix(m.bounds[0], m.bounds[len(m.bounds)-1])
 	for _, b := range m.bounds {
 		m.heads = append(m.heads, head(b[len(m.common):]))
 	}
-	return m
 }
 
 func commonPrefix(a, b []byte) []byte {
@@ -104,7 +111,9 @@ func (m *Map) Find(key []byte) int {
 }
 
 // Equal reports whether both maps cut the keys alike.
-func (m *Map) Equal(o *Map) bool { return slices.EqualFunc(m.bounds, o.bounds, bytes.Equal) }
+func (m *Map) Equal(o *Map) bool {
+	return slices.EqualFunc(m.bounds, o.bounds, bytes.Equal) && slices.Equal(m.tables, o.tables)
+}
 
 // Lower returns the lower bound of lane i as AppendKey encodes it, nil for the first lane, which has none.
 func (m *Map) Lower(i int) []byte {
@@ -123,9 +132,9 @@ func (m *Map) Range(i int) table.KeyRange {
 	return r
 }
 
-// LowerValue returns the lower bound of lane i; the first lane has none.
+// LowerValue returns the lower bound of lane i; the first lane, and the first one of a table among several, has none.
 func (m *Map) LowerValue(i int) (table.Value, bool) {
-	if i == 0 {
+	if i == 0 || m.values[i-1].Type == table.Null {
 		return table.Value{}, false
 	}
 	return m.values[i-1], true

@@ -128,6 +128,7 @@ func (c *Cutter) promote(k *key) {
 		k.waiting = empty(k.waiting)
 		c.lanes[k.lane].waiting -= n
 		c.lanes[k.lane].held -= last.Memory()
+		c.reroute(k)
 		return
 	}
 	c.turn(k, k.waiting[0])
@@ -135,4 +136,26 @@ func (c *Cutter) promote(k *key) {
 	k.waiting[0] = table.Ref{}
 	k.waiting = k.waiting[1:]
 	c.lanes[k.lane].waiting--
+	c.reroute(k)
+}
+
+// reroute moves a key to the lane of the row whose turn has come: one of another key with the same hash may belong to another
+// table, and a request carries one table.
+func (c *Cutter) reroute(k *key) {
+	lane := c.o.Route(k.row.Key())
+	if lane == k.lane {
+		return
+	}
+	held := int64(0)
+	for _, r := range k.waiting {
+		held += r.Memory()
+	}
+	for _, r := range k.replaced {
+		held += r.Memory()
+	}
+	c.lanes[k.lane].waiting -= len(k.waiting)
+	c.lanes[k.lane].held -= held
+	k.lane = lane
+	c.lanes[k.lane].waiting += len(k.waiting)
+	c.lanes[k.lane].held += held
 }

@@ -22,8 +22,11 @@ type Config struct {
 	Columns plan.Columns
 	Write   Write
 	Limits  Limits
-	RunDir  string // zero: runfolder.DefaultPath
-	Command string // how to run this load again, kept in the summary
+	// MaxTables is how many tables rows may go to, where --table has expressions, those of the archive included; 0 takes
+	// plan.DefaultMaxTables.
+	MaxTables int
+	RunDir    string // zero: runfolder.DefaultPath
+	Command   string // how to run this load again, kept in the summary
 	// Arguments are those of that command, and Directory is where it was given; both are kept in the summary.
 	Arguments []string
 	Directory string
@@ -175,6 +178,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Limits.Memory == 0 {
 		c.Limits.Memory = DefaultMemory
+	}
+	if c.Target.Policy != nil && c.Target.PolicyNow.IsZero() {
+		c.Target.PolicyNow = time.Now().UTC()
 	}
 	if c.Progress == nil {
 		c.Progress = new(Progress)

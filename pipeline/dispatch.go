@@ -27,7 +27,8 @@ const requestCopies = 3
 type flight struct {
 	partitioner.Flight
 	lane  *lane
-	bytes int64 // of memory, beside the blocks
+	table string // among several
+	bytes int64  // of memory, beside the blocks
 }
 
 // result is a flight that has come back.
@@ -59,6 +60,8 @@ type dispatcher struct {
 	disk       *disk
 	intake     *intake.Flow
 	extras     *extras
+	tables     *tableLedger // nil if there is one table
+	archive    *archive     // nil if nothing is archived
 
 	splits   <-chan intake.Handed // nil once the input is complete
 	flights  chan *flight
@@ -102,6 +105,11 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 		keys := m.Range(i)
 		d.queues.SetKeys(i, &keys)
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
+		d.lanes[i].table, d.lanes[i].gap = m.Table(i), m.Gap(i)
+	}
+	d.queues.SetIdle(m.Gap)
+	if m.Several() {
+		d.tables = newTableLedger(cfg.MaxTables)
 	}
 	d.hot = partitioner.NewHotKeys(x.key[0].Type)
 	d.cutter = partitioner.New(partitioner.Options{
@@ -142,10 +150,21 @@ func (d *dispatcher) stopSaving() {
 // shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
 // alone may have all. And how much memory rows may hold that wait behind one of their key.
 func (d *dispatcher) shareFlights() {
-	d.cutter.LimitWaiting(d.shares.Lanes / 4 / int64(len(d.lanes)))
+	n := d.sending()
+	d.cutter.LimitWaiting(d.shares.Lanes / 4 / int64(n))
 	for _, l := range d.lanes {
-		l.pacer.SetMaxInFlight(max(8, d.cfg.Write.Concurrency/len(d.lanes)))
+		l.pacer.SetMaxInFlight(max(8, d.cfg.Write.Concurrency/n))
 	}
+}
+
+// sending is how many lanes may send, at least one.
+func (d *dispatcher) sending() (n int) {
+	for _, l := range d.lanes {
+		if !l.gap {
+			n++
+		}
+	}
+	return max(n, 1)
 }
 
 // run returns nil when every row is final, or why it stopped earlier. It returns only when no request is under way, and
@@ -176,7 +195,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			return d.stop
 		}
 		splits := d.splits
-		if d.stop != nil || d.queues.Full() || d.queues.Fed() {
+		if d.stop != nil || d.queues.Full() || d.queues.Fed() || d.archive.waits(d.keeper) {
 			splits = nil
 		}
 		d.countWaits(d.splits != nil && d.stop == nil && d.queues.Full())
@@ -199,6 +218,8 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.kept(s)
 		case m := <-d.survey.maps:
 			d.recut(time.Now(), m)
+		case err := <-d.survey.failures():
+			d.halt(err)
 		case ask := <-d.cfg.Monitor.asks:
 			ask <- d.state(time.Now())
 		case <-drain:
@@ -326,6 +347,9 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 		return
 	}
 	l.stale, l.asks = false, false
+	if l.gap {
+		return
+	}
 	rows, fresh := d.cutter.Ready(l.index), 0
 	if !d.cutter.Stalled(l.index) {
 		fresh = int(min(int64(l.queue.Ready()), l.left))
@@ -363,7 +387,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 		}
 	}
 	d.idle = d.idle[:len(d.idle)-1]
-	f.lane = l
+	f.lane, f.table = l, l.table
 	f.bytes = int64(f.Size()) * requestCopies
 	l.inFlight++
 	l.lastSend = now
@@ -401,7 +425,7 @@ func (d *dispatcher) landed(r result) {
 	f.lane = nil
 	d.idle = append(d.idle, f)
 	if changed {
-		d.survey.ask()
+		d.survey.askTable(r.flight.table)
 	}
 	if r.err != nil {
 		d.halt(r.err)

@@ -137,7 +137,10 @@ func (w *world) load(cfg Config) *Report {
 type contents map[string]map[string]string
 
 // rows reads the whole table.
-func (w *world) rows() contents {
+func (w *world) rows() contents { return w.rowsOf("t") }
+
+// rowsOf reads the whole of any table.
+func (w *world) rowsOf(name string) contents {
 	w.t.Helper()
 	w.plan.WaitLate()
 	sdk, err := client.New(context.Background(), w.target(), nil)
@@ -145,12 +148,12 @@ func (w *world) rows() contents {
 		w.t.Fatal(err)
 	}
 	admin := &client.Admin{Client: sdk, Context: context.Background()}
-	described, err := admin.Describe("t")
+	described, err := admin.Describe(name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	got := contents{}
-	err = scan.Table(context.Background(), sdk, "t", described.Key, scan.Options{}, func(r *scan.Row) error {
+	err = scan.Table(context.Background(), sdk, name, described.Key, scan.Options{}, func(r *scan.Row) error {
 		cells := map[string]string{}
 		for _, c := range r.Columns {
 			cells[c.ColumnName] = fmt.Sprint(c.Value)

@@ -37,6 +37,7 @@ const (
 type saving struct {
 	snapshot *checkpoint.Snapshot
 	files    []*os.File // to be synced before
+	failed   error      // why it must not be written
 }
 
 // saved says that it is there, or why not.
@@ -88,7 +89,7 @@ func newKeeper(cfg *Config, folder *runfolder.Folder, planned *plan.Plan, from *
 		k.base, k.replay = b, checkpoint.NewReplay(&b.State, k.ordered)
 		k.about.Attempt, k.about.Begun = b.Attempt+1, b.Begun
 		k.read = append(k.read, b.Read...)
-		k.left = b.Counters["read"] - b.Counters["written"] - b.Counters["rejected"] - b.Counters["superseded"]
+		k.left = b.Counters["read"] - b.Counters["written"] - b.Counters["rejected"] - b.Counters["superseded"] - b.Counters["archived"]
 		for _, i := range b.Out {
 			for p := i.From; p < i.To; p++ {
 				k.out[p] = struct{}{}
@@ -111,6 +112,9 @@ func (k *keeper) save() error {
 
 // write makes what a checkpoint calls final safe from a crash, then the checkpoint.
 func (k *keeper) write(j *saving) error {
+	if j.failed != nil {
+		return j.failed
+	}
 	for _, f := range j.files {
 		if err := f.Sync(); err != nil {
 			return fmt.Errorf("sync rejected rows: %w", err)
@@ -181,7 +185,7 @@ func (d *dispatcher) keep(now time.Time) {
 		l.left = min(l.left, l.next) // the checkpoint may be on the disk before that is known here
 	}
 	k.busy, k.soon, k.now = true, false, false
-	k.jobs <- &saving{s, append(d.folder.Files(), d.extras.files()...)} // has room for every one
+	k.jobs <- &saving{s, d.keptFiles(), d.archive.failure()} // has room for every one
 }
 
 var errSlow = errors.New("the last one is still being written")
@@ -226,6 +230,10 @@ func (d *dispatcher) snapshot(now time.Time) *checkpoint.Snapshot {
 	if err := d.extras.keep(s.Counters); err != nil {
 		d.halt(err)
 	}
+	if err := d.archive.keep(s.Files); err != nil {
+		d.halt(err)
+	}
+	d.tables.keep(s.Counters, d.survey.tables)
 	if until, any := d.cutter.Settling(now); any {
 		s.Hold = until
 	}
@@ -270,7 +278,7 @@ func (d *dispatcher) ranges() []checkpoint.Lane {
 	lanes := make([]checkpoint.Lane, len(d.lanes))
 	for i, l := range d.lanes {
 		lanes[i] = checkpoint.Lane{Lower: d.partitions.Lower(i), Allowance: d.allowance(l)}
-		if d.stop != nil || d.ended || !d.keeper.ordered {
+		if d.stop != nil || d.ended || !d.keeper.ordered || l.gap {
 			lanes[i].Allowance = 0 // no more is sent; or it does not matter, for nothing is promised of it
 		}
 	}
@@ -437,7 +445,7 @@ func (k *keeper) final(d *dispatcher) error {
 	_, unsettled := d.cutter.Unsettled(now)
 	s := d.snapshot(now)
 	s.Settled = !unsettled && !now.Before(d.suspectUntil)
-	return k.write(&saving{s, append(d.folder.Files(), d.extras.files()...)})
+	return k.write(&saving{s, d.keptFiles(), d.archive.failure()})
 }
 
 // past is what the attempt before has left to the intake.

@@ -33,6 +33,8 @@ func childPacer(p pacer, now time.Time) pacer {
 // lane is what the dispatcher knows of one partition beside its rows.
 type lane struct {
 	index    int
+	table    string // of a load into several tables
+	gap      bool   // its rows wait for their table: nothing can be sent
 	queue    *shuffle.Lane
 	pacer    pacer
 	inFlight int

@@ -23,6 +23,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 			d.stopRead()
 		}
 	}
+	d.admit(p)
 	read := int64(0) // records of this split counted so far
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
@@ -30,6 +31,9 @@ func (d *dispatcher) take(p *intake.Parsed) {
 		d.report.Read += d.keeper.fresh(p.Split, read, int64(at)-read)
 		read = int64(at)
 		d.reject(p.Split.Header, p.Split.Reject(r.Mark, r.Reason, r.Raw))
+		if r.Table != "" {
+			d.tables.named(r.Table).Rejected++
+		}
 		if d.stop != nil {
 			p.Truncate(at) // what follows is not read
 			break
@@ -43,6 +47,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 	if p.Split.Number == 0 {
 		d.report.BytesRead += p.Split.Offset // the header
 	}
+	d.archiveRecords(p)
 	d.push(p)
 	p.Arrived()
 	d.flushRejects()
@@ -52,8 +57,12 @@ func (d *dispatcher) take(p *intake.Parsed) {
 func (d *dispatcher) push(p *intake.Parsed) {
 	now := time.Now()
 	for _, b := range p.Blocks {
+		if d.tables != nil && p.Partitions.Gap(b.Lane) {
+			d.findTables(b.Block)
+		}
 		if d.cfg.DryRun {
 			d.dryRows += int64(len(b.Block.Rows))
+			d.countDry(b.Block)
 			continue
 		}
 		if p.Partitions != d.partitions {
@@ -80,10 +89,13 @@ func (d *dispatcher) tellQueued() {
 	if d.cfg.Write.Order != plan.OrderNone || d.splits == nil {
 		return
 	}
-	share := d.shares.Lanes / 2 / int64(len(d.lanes))
+	share := d.shares.Lanes / 2 / int64(d.sending())
 	d.intake.Queued(func(lane int) (n int, enough bool) {
 		q := d.lanes[lane].queue
 		n = q.Ready()
+		if d.lanes[lane].gap {
+			return n, true
+		}
 		return n, q.More() || n > 0 && q.Bytes() >= share
 	})
 }
@@ -110,18 +122,29 @@ func (d *dispatcher) final(r table.Ref, end partitioner.End, o table.Outcome) {
 	switch end {
 	case partitioner.Written:
 		d.report.Written++
-		d.hot.Add(r.Key())
+		key := r.Key()
+		if d.tables != nil {
+			d.tables.row(key).Written++
+			_, key = table.CutTable(key)
+		}
+		d.hot.Add(key)
 		if err := d.extras.written(r, o, d.report); err != nil {
 			d.halt(err)
 		}
 	case partitioner.Superseded:
 		d.report.Superseded++
+		if d.tables != nil {
+			d.tables.row(r.Key()).Superseded++
+		}
 	case partitioner.Rejected:
 		rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message})
 		if len(rejected.Raw) == 0 {
 			rejected.Raw = appendRow(nil, r.Body())
 		}
 		d.reject(r.Block.Split.Header, rejected)
+		if d.tables != nil {
+			d.tables.row(r.Key()).Rejected++
+		}
 	}
 	d.queues.Final(r)
 }
@@ -171,6 +194,7 @@ func (d *dispatcher) publish() {
 	p.Trouble.Store(trouble)
 	p.Rejected.Store(d.report.Rejected)
 	p.Superseded.Store(d.report.Superseded)
+	p.Archived.Store(d.report.Archived)
 	p.Retried.Store(d.report.Retried)
 	p.Throttled.Store(d.report.Throttled)
 }
@@ -179,7 +203,8 @@ func (d *dispatcher) publish() {
 func (d *dispatcher) complete(start time.Time) {
 	r := d.report
 	r.Unfinished = d.unfinished()
-	r.Partitions = d.partitions.Len()
+	r.Partitions = d.sending()
+	d.completeTables()
 	r.PartitionReads = d.survey.reads.Load()
 	s := d.queues.Stats()
 	r.SpilledRows = s.SpilledRows
@@ -188,12 +213,12 @@ func (d *dispatcher) complete(start time.Time) {
 		r.SpilledBytes, r.PeakSpillBytes = u.WrittenBytes, u.PeakDiskBytes
 	}
 	for _, l := range d.lanes {
-		if !l.begun.IsZero() {
+		if !l.begun.IsZero() && !l.gap {
 			r.PartitionsUsed++
 			r.LastLaneSeconds = max(r.LastLaneSeconds, l.begun.Sub(start).Seconds())
 		}
 	}
-	for _, h := range d.hot.Report(d.partitions.Len()) {
+	for _, h := range d.hot.Report(d.sending()) {
 		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: showKey(h.Value), Share: h.Share})
 	}
 }
@@ -214,6 +239,10 @@ func (d *dispatcher) ofPartition(i int) string {
 	if len(d.lanes) == 1 {
 		return ""
 	}
+	of := ""
+	if t := d.partitions.Table(i); t != "" {
+		of = " of table " + t
+	}
 	from, to := "the first key", "the last key"
 	if v, ok := d.partitions.LowerValue(i); ok {
 		from = showKey(v)
@@ -223,5 +252,5 @@ func (d *dispatcher) ofPartition(i int) string {
 			to = showKey(v)
 		}
 	}
-	return " of the partition from " + from + " to " + to
+	return of + " of the partition from " + from + " to " + to
 }

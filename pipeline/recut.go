@@ -35,11 +35,12 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 		case same[i] >= 0:
 			d.lanes[i] = oldLanes[same[i]]
 			d.lanes[i].index, d.lanes[i].queue, d.lanes[i].stale = i, queue, true
-		case len(from[i]) == 1:
+		case len(from[i]) == 1 && !oldLanes[from[i][0]].gap: // a gap has sent nothing that a table could learn from
 			d.lanes[i] = oldLanes[from[i][0]].child(now, i, queue)
 		default:
 			d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
 		}
+		d.lanes[i].table, d.lanes[i].gap = m.Table(i), m.Gap(i)
 		if same[i] < 0 {
 			d.lanes[i].expect(from[i], over, oldLanes, d.cfg.Write.Order == plan.LastWins)
 		}
@@ -48,6 +49,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 		}
 	}
 	d.partitions = m
+	d.queues.SetIdle(m.Gap)
 	if d.keeper != nil {
 		d.keeper.now = true
 	}

@@ -26,7 +26,7 @@ const (
 )
 
 // Report is what became of a load: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// Unfinished, or the run has failed.
+// Archived + Unfinished, or the run has failed.
 type Report struct {
 	State           string         `json:"state"`
 	ExitCode        int            `json:"exit_code"`
@@ -50,7 +50,12 @@ type Report struct {
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
+	Archived   int64 `json:"archived"` // written to files, for their period is too old for a table
 	Unfinished int64 `json:"unfinished"`
+
+	Tables       []ReportTable `json:"tables,omitempty"`        // where there are several, by name
+	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // that ages are counted from
+	ArchiveFiles []string      `json:"archive_files,omitempty"` // with archived rows
 
 	Attempts int   `json:"attempts"`           // of this run, this one included; the counters are those of all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
@@ -137,9 +142,9 @@ type ReportColumn struct {
 
 // balance checks the ledger.
 func (r *Report) balance() error {
-	if sum := r.Written + r.Rejected + r.Superseded + r.Unfinished; sum != r.Read {
-		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d unfinished = %d",
-			r.Read, r.Written, r.Rejected, r.Superseded, r.Unfinished, sum)
+	if sum := r.Written + r.Rejected + r.Superseded + r.Archived + r.Unfinished; sum != r.Read {
+		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d archived + %d unfinished = %d",
+			r.Read, r.Written, r.Rejected, r.Superseded, r.Archived, r.Unfinished, sum)
 	}
 	return nil
 }
@@ -147,6 +152,7 @@ func (r *Report) balance() error {
 // Progress is how far a load has come, for a user interface that polls. Safe for concurrent use.
 type Progress struct {
 	Read, Written, Rejected, Superseded atomic.Int64
+	Archived                            atomic.Int64
 	Retried, Throttled                  atomic.Int64
 	BytesRead                           atomic.Int64
 	BytesTotal                          atomic.Int64 // -1 when a source is a stream

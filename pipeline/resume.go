@@ -49,7 +49,7 @@ type origin struct {
 func findOrigin(cfg *Config, now time.Time) (*origin, error) {
 	o := &origin{job: &checkpoint.Job{
 		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
-		Args:     cfg.Resume.Args, Command: cfg.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(),
+		Args:     cfg.Resume.Args, Command: cfg.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
 	}}
 	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
 	if !cfg.Resume.Look || cfg.DryRun {
@@ -74,6 +74,7 @@ func findOrigin(cfg *Config, now time.Time) (*origin, error) {
 	}
 	cfg.RunDir = path
 	job.Args, job.Command = o.job.Args, o.job.Command
+	cfg.Target.PolicyNow = job.PolicyNow
 	o.job, o.snapshot = job, s
 	o.settle(now, cfg.Write.Settle, cfg.Target.Client.RequestTimeout)
 	return o, nil
@@ -228,7 +229,7 @@ func (r *Report) counters() map[string]int64 {
 // lasting names the counters that go on over all attempts.
 func (r *Report) lasting() map[string]*int64 {
 	return map[string]*int64{
-		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded,
+		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived,
 		"retried": &r.Retried, "replayed": &r.Replayed, "rows_sent": &r.RowsSent, "throttled": &r.Throttled, "unavailable": &r.Unavailable,
 		"bytes_read": &r.BytesRead, "write_cu": &r.WriteCU, "requests": &r.Requests,
 		"recuts": &r.Recuts, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,

@@ -61,19 +61,22 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 	}
 	if cfg.RunDir == "" {
-		cfg.RunDir = runfolder.DefaultPath(start, cfg.Target.Table)
+		cfg.RunDir = runfolder.DefaultPath(start, plan.FileName(cfg.Target.Table))
 	}
 	folder, err := from.openFolder(&cfg, planned)
 	if err != nil {
 		return nil, err
 	}
 	report := newReport(&cfg, planned, start)
+	if cfg.Target.Policy != nil {
+		report.PolicyNow = &cfg.Target.PolicyNow
+	}
 	if s := from.snapshot; s != nil {
 		report.goOn(s)
 		if cfg.Resume.OnResume != nil {
 			cfg.Resume.OnResume(Resumed{
 				RunDir: cfg.RunDir, Attempt: report.Attempts, Read: report.Read,
-				Final: report.Written + report.Rejected + report.Superseded, Since: report.FirstStarted,
+				Final: report.Written + report.Rejected + report.Superseded + report.Archived, Since: report.FirstStarted,
 			})
 		}
 	}
@@ -87,6 +90,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
 		survey := newSurveyor(tablePartitions(admin, service.sdk, &cfg, report.Created), cfg.surveyEvery)
+		if planned.Tables != nil {
+			survey.tables = newTables(ctx, &cfg, planned, service.sdk)
+			survey.current.Store(survey.tables.current())
+		}
 		if m := survey.readWithin(gentle); m != nil {
 			survey.current.Store(m)
 		}
@@ -160,7 +167,13 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
+	old, err := newArchive(cfg, planned, folder, from)
+	if err != nil {
+		return errors.Join(err, closeStore(store), x.close())
+	}
 	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store), from)
+	d.archive = old
+	d.tables.goOn(from.snapshot)
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
 	if !cfg.DryRun {
@@ -194,7 +207,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	if closeErr := closeStore(store); closeErr != nil {
 		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
-	return errors.Join(err, x.close())
+	return errors.Join(err, x.close(), old.close(report))
 }
 
 func closeStore(store *spill.Store) error {
@@ -212,6 +225,9 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 	for f := range d.flights {
 		if cfg.onSend != nil {
 			cfg.onSend(f.Rows)
+		}
+		if f.table != "" {
+			w.SetTable(f.table)
 		}
 		r := result{flight: f, sent: time.Now()}
 		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
@@ -267,7 +283,7 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 // tablePartitions tells the partitions of the table. A dry run does not ask; a table that the run has made has no rows to
 // guess partitions from.
 func tablePartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, cfg *Config, created bool) partitions {
-	if cfg.DryRun || sdk == nil {
+	if cfg.DryRun || sdk == nil || plan.IsTemplate(cfg.Target.Table) {
 		return onePartition{}
 	}
 	p := scan.NewPartitions(admin, sdk, cfg.Target.Table)

@@ -33,6 +33,7 @@ type State struct {
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
+	Archived   int64 `json:"archived"`
 	Retried    int64 `json:"retried"`
 	Throttled  int64 `json:"throttled"`
 	Requests   int64 `json:"requests"`
@@ -88,13 +89,14 @@ type StateMarks struct {
 // StateLane is one partition's queue.
 type StateLane struct {
 	Partition   int     `json:"partition"`
-	From        string  `json:"from"`          // first key value, empty for the first partition
-	Rate        float64 `json:"rate"`          // capacity units a second that it is taken to accept; 0 unknown
-	Pace        string  `json:"pace"`          // start, measure, cruise or known
-	Queued      int     `json:"rows_queued"`   // in memory, ready to go
-	Spilled     bool    `json:"spilled"`       // more are on disk
-	Retrying    int     `json:"rows_to_retry"` // and rows behind one of their key
-	InFlight    int     `json:"in_flight"`     // requests
+	Table       string  `json:"table,omitempty"` // among several; empty for rows that wait for theirs
+	From        string  `json:"from"`            // first key value, empty for the first partition
+	Rate        float64 `json:"rate"`            // capacity units a second that it is taken to accept; 0 unknown
+	Pace        string  `json:"pace"`            // start, measure, cruise or known
+	Queued      int     `json:"rows_queued"`     // in memory, ready to go
+	Spilled     bool    `json:"spilled"`         // more are on disk
+	Retrying    int     `json:"rows_to_retry"`   // and rows behind one of their key
+	InFlight    int     `json:"in_flight"`       // requests
 	Final       int64   `json:"rows_final"`
 	Throttled   int64   `json:"rows_throttled"`
 	Unavailable int64   `json:"rows_unavailable"`
@@ -107,14 +109,14 @@ func (d *dispatcher) state(now time.Time) *State {
 	r := d.report
 	s := &State{
 		Table: r.Table, Order: r.Order, Seconds: now.Sub(r.Started).Seconds(),
-		Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded,
+		Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, Archived: r.Archived,
 		Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
 		Reading: d.splits != nil, InFlight: d.flying, Workers: d.cfg.Write.Concurrency,
 		RowsOut: d.cutter.InFlight(), Retrying: d.cutter.Retrying(), Queued: d.queues.Rows(),
 		Memory: StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.queues.Bytes(), Budget: d.shares.Lanes, Full: d.queues.Full()},
 		Map:    StateMap{Partitions: len(d.lanes), Exact: d.survey.exact.Load(), Reads: d.survey.reads.Load(), Recuts: r.Recuts},
 		Marks: StateMarks{BytesRead: r.BytesRead, BytesTotal: d.cfg.Progress.BytesTotal.Load(),
-			Final: r.Written + r.Rejected + r.Superseded},
+			Final: r.Written + r.Rejected + r.Superseded + r.Archived},
 	}
 	if text := d.survey.failed.Load(); text != nil {
 		s.Map.Error = *text
@@ -126,7 +128,7 @@ func (d *dispatcher) state(now time.Time) *State {
 	s.Spill.Error = r.SpillError
 	for i, l := range d.lanes {
 		lane := StateLane{
-			Partition: i, Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
+			Partition: i, Table: l.table, Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
 			Retrying: d.cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
 			Down: l.down,
 		}

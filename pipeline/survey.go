@@ -25,6 +25,7 @@ const (
 // surveyor keeps the partition map up to date.
 type surveyor struct {
 	from    partitions
+	tables  *tables                         // in place of from, if there are several
 	current atomic.Pointer[partitioner.Map] // the last map that was handed to the dispatcher
 	asked   chan struct{}                   // one
 	maps    chan *partitioner.Map
@@ -43,15 +44,44 @@ func newSurveyor(from partitions, every time.Duration) *surveyor {
 // read reads the map. When it cannot be read the last one stays good: bounds are hints.
 func (s *surveyor) read(now time.Time) *partitioner.Map {
 	s.reads.Add(1)
+	if s.tables != nil {
+		m, exact, err := s.tables.read(now) // a table that cannot be read does not keep others from being known
+		s.note(exact, err)
+		return m
+	}
 	bounds, exact, err := s.from.Read(now)
+	s.note(exact, err)
+	if err != nil {
+		return s.current.Load()
+	}
+	return partitioner.NewMap(bounds)
+}
+
+// note notes how a reading went.
+func (s *surveyor) note(exact bool, err error) {
 	if err != nil {
 		text := err.Error()
 		s.failed.Store(&text)
-		return s.current.Load()
+		return
 	}
 	s.failed.Store(nil)
 	s.exact.Store(exact)
-	return partitioner.NewMap(bounds)
+}
+
+// failures is where tables come that rows wait for in vain; nil if there is one table.
+func (s *surveyor) failures() <-chan error {
+	if s.tables == nil {
+		return nil
+	}
+	return s.tables.failed
+}
+
+// askTable asks for a new reading soon, of one table if there are several.
+func (s *surveyor) askTable(name string) {
+	if s.tables != nil {
+		s.tables.change(name)
+	}
+	s.ask()
 }
 
 // readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is under way at a time.

@@ -41,6 +41,9 @@ func (p *planner) findNamed() error {
 			sources[col.Name] = append(sources[col.Name], p.all[i])
 		}
 	}
+	if err := p.findNamedByTables(); err != nil {
+		return err
+	}
 	for _, k := range p.request.Target.Key {
 		of := sources[k.Name]
 		if !p.isComputed(k.Name) {
@@ -101,7 +104,7 @@ func (p *planner) settleFields() {
 // compute compiles the expressions against the types that the fields have got, and completes the schema.
 func (p *planner) compute() error {
 	s := p.plan.Schema
-	if len(p.computed()) == 0 && p.numbered == 0 {
+	if len(p.computed()) == 0 && p.numbered == 0 && p.plan.Tables == nil {
 		p.plan.Makers = nil
 	}
 	p.plan.env = keydesign.Env{SaltColumns: p.salt}

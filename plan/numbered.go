@@ -33,6 +33,9 @@ func (p *planner) settleNumbers() error {
 		return usagef("--pk: %v", err)
 	}
 	at := p.autoColumn()
+	if at > 0 && p.plan.Tables != nil {
+		return usagef("--table %s: a load into several tables makes no numbers for the auto-increment column %s; load each table apart", r.Target.Table, p.key()[at].Name)
+	}
 	if at == 0 {
 		return p.refuseNumbering(fmt.Sprintf("table %s has none", r.Target.Table))
 	}
@@ -133,6 +136,9 @@ func (p *planner) checkVersions() error {
 	versions := p.request.Target.Define.MaxVersions
 	if p.plan.table != nil {
 		versions = p.plan.table.MaxVersions
+	}
+	if p.plan.Tables != nil {
+		versions = p.plan.Tables.maxVersions(max(versions, p.request.Target.Define.MaxVersions))
 	}
 	if versions <= 1 {
 		return nil

@@ -28,6 +28,8 @@ type Plan struct {
 	Headers []runfolder.Header // under which rejected records are kept
 	Empty   bool               // no input has a record
 
+	Tables *Tables // that rows go to, if there are several; nil is one
+
 	Mark    string // attribute that rows are recognised by whose number the service makes; empty is none
 	Restamp bool   // cells without a timestamp get one when they are sent: the table keeps several versions
 
@@ -64,6 +66,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	p := &planner{request: r, plan: &Plan{Request: r}}
 	steps := []func() error{
 		p.checkFlags,
+		p.settleTables,
 		func() error { return p.openInputs(ctx) },
 		func() error { return p.describeTable(admin) },
 		p.findColumns,
@@ -74,6 +77,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.checkSchema,
 		p.infer,
 		p.compute,
+		p.compileTables,
 		p.sizeSplits,
 	}
 	for _, step := range steps {
@@ -101,7 +105,7 @@ func (p *planner) checkFlags() error {
 	if c.Target.Table == "" {
 		return usagef("no table: give --table")
 	}
-	if err := table.CheckTableName(c.Target.Table); err != nil {
+	if err := table.CheckTableName(c.Target.Table); err != nil && !IsTemplate(c.Target.Table) {
 		return usagef("%v", err)
 	}
 	if c.DeleteNull && c.Mode != table.Update {
@@ -234,7 +238,7 @@ func (p *planner) joinColumns() error {
 }
 
 func (p *planner) warn() {
-	if p.plan.table != nil && p.request.Target.DefineSet {
+	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.DefineSet {
 		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions and the like) change nothing")
 	}
 	for _, c := range p.plan.Schema.Columns {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"time"
 
+	"tsimport/age"
 	"tsimport/client"
 	"tsimport/keydesign"
 	"tsimport/reader"
@@ -76,6 +78,10 @@ type Target struct {
 	Define table.Definition  // for Create
 	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
 	DefineSet bool
+	// Policy says what tables of each age are, whose name is made of a period; nil is none. PolicyNow is the time that ages
+	// are counted from.
+	Policy    *age.Policy
+	PolicyNow time.Time
 	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
 	Absent bool
 }

@@ -12,6 +12,9 @@ import (
 )
 
 func (p *planner) describeTable(admin *client.Admin) error {
+	if p.plan.Tables != nil {
+		return p.describeTables(admin)
+	}
 	name := p.request.Target.Table
 	if !p.request.Target.Absent {
 		t, err := admin.Describe(name)

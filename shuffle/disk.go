@@ -35,7 +35,7 @@ const (
 )
 
 // share is what each lane may keep in memory.
-func (s *Lanes) share() int64 { return s.o.Budget / 2 / int64(len(s.lanes)) }
+func (s *Lanes) share() int64 { return s.o.Budget / 2 / int64(max(1, len(s.lanes)-s.idle)) }
 
 func (s *Lanes) frameBytes() int64 {
 	return min(max(s.share()/2, minFrameBytes), maxFrameBytes)

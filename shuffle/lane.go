@@ -64,6 +64,7 @@ func (i *item) indices() []int32 {
 
 // Lane is the queue of rows for one partition.
 type Lane struct {
+	idle  bool // nothing leaves it for the time being
 	all   *Lanes
 	items []*item // the front first
 	mem   int     // how many items at the front are in memory

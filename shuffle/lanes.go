@@ -28,6 +28,7 @@ type Lanes struct {
 	writing int64 // bytes of them that are being written to disk
 	frames  map[*frame]struct{}
 	full    bool // the last write found no room, and none was given back since
+	idle    int  // lanes
 	stats   Stats
 }
 
@@ -67,13 +68,26 @@ func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 // in no order; otherwise one of them is hungry, and nothing waits.
 func (s *Lanes) Fed() bool {
 	enough := s.enough()
+	fed := false
 	for _, l := range s.lanes {
 		// Whatever the memory, there must be rows for a few full batches.
-		if l.bytes < enough || l.ready < fedRows && l.bytes < 2*table.MaxBatchBytes {
+		if !l.idle && (l.bytes < enough || l.ready < fedRows && l.bytes < 2*table.MaxBatchBytes) {
 			return false
 		}
+		fed = fed || !l.idle
 	}
-	return true
+	return fed
+}
+
+// SetIdle says of every lane whether nothing leaves it for the time being, so that nobody need read for it. Lanes that
+// are new are not idle.
+func (s *Lanes) SetIdle(idle func(lane int) bool) {
+	s.idle = 0
+	for i, l := range s.lanes {
+		if l.idle = idle(i); l.idle {
+			s.idle++
+		}
+	}
 }
 
 const fedRows = 4 * table.MaxBatchRows
@@ -81,7 +95,7 @@ const fedRows = 4 * table.MaxBatchRows
 // enough is the memory of rows that keeps a lane going while others are read. A lane alone needs no more than what is
 // sent while a few splits are parsed; among several each is given more, because rows may come in runs.
 func (s *Lanes) enough() int64 {
-	if len(s.lanes) == 1 {
+	if len(s.lanes)-s.idle == 1 {
 		return min(s.share()/4, fedAlone)
 	}
 	return s.share() / 8
@@ -93,7 +107,7 @@ const fedAlone = 8 << 20
 func (s *Lanes) hungry() bool {
 	little := s.enough() / 2
 	for _, l := range s.lanes {
-		if l.bytes < little {
+		if !l.idle && l.bytes < little {
 			return true
 		}
 	}

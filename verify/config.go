@@ -42,7 +42,7 @@ type Progress struct {
 	Compared atomic.Int64 // rows of the table
 }
 
-// Result is what a comparison has found. Read = RowsExpected + Superseded + Rejected + NotSampled, RowsExpected = Equal +
+// Result is what a comparison has found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived, RowsExpected = Equal +
 // Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra.
 type Result struct {
 	Table  string  `json:"table"`
@@ -54,6 +54,9 @@ type Result struct {
 	Rejected   int64 `json:"rejected"`   // of those, by the reader or by the load
 	Superseded int64 `json:"superseded"` // whose key another one has
 	NotSampled int64 `json:"not_sampled,omitempty"`
+	Archived   int64 `json:"archived,omitempty"` // of a period that no table has; they are not looked for
+
+	Tables []TableResult `json:"tables,omitempty"` // where rows go to several, by name
 
 	RowsExpected int64 `json:"rows_expected"`
 	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of those looked for
@@ -74,6 +77,19 @@ type Result struct {
 	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
 }
 
+// TableResult is what was found of one table among several.
+type TableResult struct {
+	Name         string `json:"name"`
+	Absent       bool   `json:"absent,omitempty"` // there is no such table
+	RowsExpected int64  `json:"rows_expected"`
+	RowsInTable  int64  `json:"rows_in_table"`
+	Equal        int64  `json:"equal"`
+	Missing      int64  `json:"missing"`
+	Different    int64  `json:"different"`
+	Expired      int64  `json:"expired"`
+	Extra        int64  `json:"extra"`
+}
+
 // Kinds of examples.
 const (
 	Missing   = "missing"
@@ -84,6 +100,7 @@ const (
 // Example is one row that is not as it should be.
 type Example struct {
 	Kind    string   `json:"kind"`
+	Table   string   `json:"table,omitempty"` // among several
 	Key     Key      `json:"key"`
 	Columns []string `json:"columns,omitempty"` // that differ
 	Input   *Place   `json:"input,omitempty"`   // of the row that is expected

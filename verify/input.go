@@ -103,6 +103,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 	number := v.splits.add(p.Split)
 	v.result.Read += int64(p.Records)
 	v.result.Rejected += int64(len(p.Rejects))
+	v.result.Archived += int64(len(p.Archived))
 	v.cfg.Progress.Read.Add(int64(p.Records))
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {

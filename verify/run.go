@@ -244,7 +244,7 @@ func (v *verifier) newJudge() *judge {
 
 // balance checks that nothing was counted twice or not at all.
 func (r *Result) balance() error {
-	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled; sum != r.Read {
+	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived; sum != r.Read {
 		return fmt.Errorf("the counts do not balance: %d records, but %d", r.Read, sum)
 	}
 	if sum := r.Equal + r.Missing + r.Different + r.Expired; sum != r.RowsExpected {

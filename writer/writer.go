@@ -27,7 +27,7 @@ type Stats struct {
 	Found    int // of those, rows that were there, and so were not sent
 }
 
-// Writer writes rows of one table in one mode. Each worker has its own: it is not safe for concurrent use.
+// Writer writes rows in one mode, those of each call into one table. Each worker has its own: it is not safe for concurrent use.
 type Writer struct {
 	sender    Sender
 	reader    Reader
@@ -51,6 +51,9 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 	}
 	return w
 }
+
+// SetTable makes the rows of the next calls those of another table.
+func (w *Writer) SetTable(name string) { w.table = name }
 
 // Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. Repeated[i] says that an
 // earlier attempt may have applied rows[i].

@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 
 	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "checkpoint", "plainbuffer", "table"},
 	"intake":   {"keydesign", "plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
-	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
+	"plan":     {"age", "keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
 	"status": {"pipeline"},
 

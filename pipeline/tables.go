@@ -1,0 +1,220 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+	"tsimport/partitioner"
+	"tsimport/plan"
+	"tsimport/scan"
+	"tsimport/table"
+)
+
+// tables are those that the rows of a load go to, where there are several. The dispatcher says which ones rows wait for; the
+// surveyor makes sure that they are there, and reads their partitions.
+type tables struct {
+	plan   *plan.Plan
+	admin  *client.Admin
+	sdk    *tablestore.TableStoreClient
+	failed chan error // one: why rows wait for a table in vain
+
+	mu      sync.Mutex
+	wanted  []string
+	changed map[string]bool // whose partitions may be others
+	made    map[string]bool // by this attempt
+
+	open []*openTable // by name; the surveyor's
+	next int          // of them, the one that is read next
+}
+
+// openTable is a table that is there.
+type openTable struct {
+	name   string
+	from   partitions
+	bounds []table.Value
+	exact  bool
+}
+
+// tablesAtATime is of how many tables the partitions are read at a time, beside those that have changed: operations on
+// tables share a quota, and a load of a year by days has hundreds of tables.
+const tablesAtATime = 4
+
+func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient) *tables {
+	return &tables{
+		plan: planned, sdk: sdk, failed: make(chan error, 1), changed: map[string]bool{}, made: map[string]bool{},
+		admin: &client.Admin{Client: sdk, Context: ctx, RetryFor: min(cfg.Write.RetryFor, client.Patience)},
+	}
+}
+
+// want asks for a table.
+func (t *tables) want(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wanted = append(t.wanted, name)
+}
+
+// change says that the partitions of a table may be others.
+func (t *tables) change(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changed[name] = true
+}
+
+// take takes what was asked for since it was called last.
+func (t *tables) take() (wanted []string, changed map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	wanted, changed = t.wanted, t.changed
+	t.wanted, t.changed = nil, map[string]bool{}
+	return wanted, changed
+}
+
+// wasMade reports whether this attempt has made the table.
+func (t *tables) wasMade(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.made[name]
+}
+
+// read opens the tables that are wanted and makes the map anew. A table that cannot be opened is told, for rows wait for
+// it; partitions that cannot be read stay what they were.
+func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed error) {
+	wanted, changed := t.take()
+	for _, name := range wanted {
+		if err := t.openOne(name); err != nil {
+			select {
+			case t.failed <- err:
+			default: // the first one stops the load
+			}
+			failed = err
+			break
+		}
+		changed[name] = true
+	}
+	for i := range t.open {
+		if changed[t.open[i].name] {
+			failed = cmp.Or(t.open[i].read(now), failed)
+		}
+	}
+	if len(wanted) == 0 {
+		for range min(tablesAtATime, len(t.open)) {
+			o := t.open[t.next%len(t.open)]
+			t.next++
+			if !changed[o.name] {
+				failed = cmp.Or(o.read(now), failed)
+			}
+		}
+	}
+	return t.current(), t.exact(), failed
+}
+
+func (t *tables) openOne(name string) error {
+	made, err := t.plan.OpenTable(t.admin, name)
+	if err != nil {
+		return err
+	}
+	p := scan.NewPartitions(t.admin, t.sdk, name)
+	p.Created = made
+	if made {
+		t.mu.Lock()
+		t.made[name] = true
+		t.mu.Unlock()
+	}
+	at, found := slices.BinarySearchFunc(t.open, name, func(o *openTable, name string) int { return cmp.Compare(o.name, name) })
+	if !found {
+		t.open = slices.Insert(t.open, at, &openTable{name: name, from: p})
+	}
+	return nil
+}
+
+func (o *openTable) read(now time.Time) error {
+	bounds, exact, err := o.from.Read(now)
+	if err == nil {
+		o.bounds, o.exact = bounds, exact
+	}
+	return err
+}
+
+func (t *tables) current() *partitioner.Map {
+	known := make([]partitioner.TableBounds, len(t.open))
+	for i, o := range t.open {
+		known[i] = partitioner.TableBounds{Table: o.name, Bounds: o.bounds}
+	}
+	return partitioner.NewTablesMap(known)
+}
+
+func (t *tables) exact() bool {
+	for _, o := range t.open {
+		if !o.exact {
+			return false
+		}
+	}
+	return true
+}
+
+// ReportTable is what became of the rows of one table among several. Rows that have no table are rejected and count in none.
+type ReportTable struct {
+	Name       string `json:"name"`
+	Class      int    `json:"class,omitempty"` // of the age policy, from 1
+	Created    bool   `json:"created"`         // the run made the table
+	Written    int64  `json:"written"`
+	Superseded int64  `json:"superseded"`
+	Rejected   int64  `json:"rejected"`
+	Archived   int64  `json:"archived"`
+	Unfinished int64  `json:"unfinished,omitempty"` // of a dry run: rows that would have been written
+}
+
+// tableLedger counts the rows of each table, over all attempts. The dispatcher alone touches it.
+type tableLedger struct {
+	of     map[string]*ReportTable
+	last   *ReportTable
+	wanted map[string]bool // tables that rows were sent to or wait for, and those whose rows are archived
+	max    int
+}
+
+func newTableLedger(most int) *tableLedger {
+	return &tableLedger{of: map[string]*ReportTable{}, wanted: map[string]bool{}, max: cmp.Or(most, plan.DefaultMaxTables)}
+}
+
+// named returns the counts of a table.
+func (l *tableLedger) named(name string) *ReportTable {
+	t := l.of[name]
+	if t == nil {
+		t = &ReportTable{Name: name}
+		l.of[name] = t
+	}
+	return t
+}
+
+// row returns the counts of the table that an ordering key begins with.
+func (l *tableLedger) row(key []byte) *ReportTable {
+	name, _ := table.CutTable(key)
+	if l.last == nil || l.last.Name != string(name) {
+		l.last = l.named(string(name))
+	}
+	return l.last
+}
+
+// add notes a table that is new to this attempt. It returns an error for one too many.
+func (l *tableLedger) add(name string) (isNew bool, err error) {
+	if l.wanted[name] {
+		return false, nil
+	}
+	if len(l.wanted) >= l.max {
+		return false, fmt.Errorf("table %s would be one more than --max-tables %d; raise it if the rows are to go to so many, or look at --table", name, l.max)
+	}
+	l.wanted[name] = true
+	return true, nil
+}
+
+// counters of a table in a checkpoint.
+func (t *ReportTable) counters() map[string]*int64 {
+	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived}
+}
