@@ -2,10 +2,18 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"tsimport/age"
+	"tsimport/checkpoint"
+	"tsimport/client"
 	"tsimport/table"
 )
 
@@ -31,6 +39,7 @@ func TestEachRowGoesToTheTableOfItsMonth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.load(w.byMonth(w.file("a.csv", purchases(3000, 24))))
+	w.verifies(w.byMonth(w.dir+"/a.csv"), r)
 	if r.Written != 3000 || len(r.Tables) != 24 {
 		t.Fatalf("%d rows written into %d tables", r.Written, len(r.Tables))
 	}
@@ -101,5 +110,170 @@ func TestLaterRowsOfAKeySupersedeEarlierOnesOfTheirTableOnly(t *testing.T) {
 		if rows := w.rowsOf(name); len(rows) != 1 || !strings.HasSuffix(rows["k"]["v"], v) {
 			t.Errorf("%s has %v", name, rows)
 		}
+	}
+}
+
+// described says what a table is.
+func (w *world) described(name string) *client.Table {
+	w.t.Helper()
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found, err := (&client.Admin{Client: sdk, Context: context.Background()}).Describe(name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+// aging has a policy by which the newest 4 months of purchases are hot, 8 are warm, and older ones go to the archive.
+func (w *world) aging(inputs ...string) Config {
+	cfg := w.byMonth(inputs...)
+	policy, err := age.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: 500}}\n- {up_to: 11, reserved: {read: 200, write: 10}, max_versions: 2}\n- {archive: "+w.dir+"/old}\n"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cfg.Target.Policy, cfg.Target.PolicyNow = policy, time.Date(2025, 10, 20, 0, 0, 0, 0, time.UTC)
+	return cfg
+}
+
+// archiveOf returns the lines of purchases that belong to the file of a table in the archive, header included.
+func archiveOf(text, month string) (want []string) {
+	for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		if i == 0 || strings.Contains(line, ","+month+"-") {
+			want = append(want, line)
+		}
+	}
+	return want
+}
+
+func TestOldRowsGoToTheArchiveAndNewTablesAreMadeForTheirAge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := purchases(2400, 24)
+	cfg := w.aging(w.file("a.csv", text))
+	r := w.load(cfg)
+	w.verifies(cfg, r)
+	if r.Written != 1200 || r.Archived != 1200 || len(r.Tables) != 24 || len(r.ArchiveFiles) != 12 {
+		t.Fatalf("%d written, %d archived, %d tables, files %v", r.Written, r.Archived, len(r.Tables), r.ArchiveFiles)
+	}
+	for i, of := range r.Tables {
+		class, archived := 3, int64(100)
+		if i >= 12 {
+			class, archived = 2, 0
+		}
+		if i >= 20 {
+			class = 1
+		}
+		if of.Class != class || of.Archived != archived || of.Archived+of.Written != 100 {
+			t.Errorf("%+v", of)
+		}
+		if archived > 0 {
+			month := of.Name[2:6] + "-" + of.Name[6:]
+			if got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month); !slices.Equal(got, want) {
+				t.Errorf("%s: %d lines, want %d", of.Name, len(got), len(want))
+			}
+			continue
+		}
+		d := w.described(of.Name)
+		if got := []int{d.ReservedRead, d.ReservedWrite, d.MaxVersions}; class == 1 && !slices.Equal(got, []int{0, 500, 1}) || class == 2 && !slices.Equal(got, []int{200, 10, 2}) {
+			t.Errorf("%s of class %d has %v", of.Name, class, got)
+		}
+	}
+}
+
+func TestAnArchiveNeverWritesOverFilesOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := os.Mkdir(filepath.Join(w.dir, "old"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.file("old/t_202311.csv", "somebody's")
+	w.load(w.aging(w.file("a.csv", purchases(48, 24))))
+	if got := lines(t, filepath.Join(w.dir, "old", "t_202311.csv")); len(got) != 1 || got[0] != "somebody's" {
+		t.Errorf("%q", got)
+	}
+	if got := lines(t, filepath.Join(w.dir, "old", "t_202311-2.csv")); len(got) != 3 {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestALoadThatCannotArchiveFailsAndGoesOnLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.file("old", "a file where the folder should be")
+	text := purchases(2400, 24)
+	cfg := w.aging(w.file("a.csv", text))
+	cfg.Resume.Look = true
+	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "archive rows of table t_2023") {
+		t.Fatalf("%v", err)
+	}
+	if err := os.Remove(filepath.Join(w.dir, "old")); err != nil {
+		t.Fatal(err)
+	}
+	r := w.load(cfg)
+	w.verifies(cfg, r)
+	if r.Archived != 1200 || r.Written+r.Superseded != 1200 {
+		t.Errorf("%+v", r)
+	}
+	if got, want := lines(t, filepath.Join(w.dir, "old", "t_202401.csv")), archiveOf(text, "2024-01"); !slices.Equal(got, want) {
+		t.Errorf("%d lines, want %d", len(got), len(want))
+	}
+}
+
+// TestALoadIntoTablesThatIsKilledGoesOn kills a load at every one of its first checkpoints: rows and archive must be those
+// of one that was not, though the clock has gone on by a year meanwhile.
+func TestALoadIntoTablesThatIsKilledGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := purchases(24_000, 24)
+	cfg := w.aging(w.file("a.csv", text))
+	cfg.Resume.Look, cfg.CheckpointEvery, cfg.Limits.Memory = true, time.Millisecond, 1<<20
+	cfg.Read.SplitBytes = 8 << 10
+	var r *Report
+	for attempt := 1; ; attempt++ {
+		now, saves := cfg, 0
+		now.Target.PolicyNow = cfg.Target.PolicyNow.AddDate(min(attempt-1, 1), 0, 0)
+		ctx, kill := context.WithCancelCause(context.Background())
+		if attempt <= 12 {
+			now.onSave = func(*checkpoint.Snapshot) error {
+				if saves++; saves > attempt {
+					kill(errKilled)
+					return errKilled
+				}
+				return nil
+			}
+		}
+		var err error
+		r, err = Run(ctx, now)
+		kill(nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errKilled) {
+			t.Fatalf("attempt %d: %v", attempt, err)
+		}
+	}
+	if err := r.balance(); err != nil || r.Read != 24_000 || r.Archived != 12_000 || r.Attempts < 3 {
+		t.Fatalf("%v: %d read, %d archived, %d attempts", err, r.Read, r.Archived, r.Attempts)
+	}
+	w.verifies(cfg, r)
+	var sum int64
+	for _, of := range r.Tables {
+		sum += of.Written + of.Superseded + of.Archived
+		if of.Archived == 0 {
+			if n := len(w.rowsOf(of.Name)); n != 1000 || of.Written != 1000 {
+				t.Errorf("%d rows in %+v", n, of)
+			}
+			continue
+		}
+		month := of.Name[2:6] + "-" + of.Name[6:]
+		if got, want := lines(t, filepath.Join(w.dir, "old", of.Name+".csv")), archiveOf(text, month); !slices.Equal(got, want) {
+			t.Errorf("%s: %d lines, want %d", of.Name, len(got), len(want))
+		}
+	}
+	if sum != r.Read {
+		t.Errorf("the tables have %d rows of %d", sum, r.Read)
 	}
 }

@@ -116,6 +116,9 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 				v.result.NotSampled++
 				continue
 			}
+			if v.plan.Tables != nil {
+				v.name(ref.Key())
+			}
 			reduced, err := r.of(position(number, ref.Row()), ref.Body())
 			if err != nil {
 				return err
@@ -127,6 +130,14 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 		}
 	}
 	return nil
+}
+
+// name notes the table of an ordering key.
+func (v *verifier) name(key []byte) {
+	name, _ := table.CutTable(key)
+	if !v.named[string(name)] {
+		v.named[string(name)] = true
+	}
 }
 
 // sampled reports whether the key is looked at. All records of a key are, or none.

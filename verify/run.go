@@ -19,12 +19,13 @@ import (
 	"tsimport/table"
 )
 
-// verifier compares one table with its inputs.
+// verifier compares one table, or several, with their inputs.
 type verifier struct {
 	cfg      *Config
 	admin    *client.Admin
-	table    *client.Table
-	anyOrder bool // of the records of a key
+	tables   []*target       // by name
+	named    map[string]bool // tables that records go to, where there are several
+	anyOrder bool            // of the records of a key
 	plan     *plan.Plan
 	hasher   hasher
 	result   *Result
@@ -47,6 +48,9 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	defer v.sorted.Close()
+	if err := v.findTables(); err != nil {
+		return nil, err
+	}
 	if cfg.Sample > 0 {
 		err = v.compareSample(ctx)
 	} else {
@@ -73,25 +77,30 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	}
 	cfg.Workers = int(min(int64(cmp.Or(cfg.Workers, DefaultWorkers)), max(cfg.Memory/3/pageMemory, 1)))
 	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
-	described, err := admin.Describe(cfg.Request.Target.Table)
-	if err != nil {
-		return nil, err
-	}
-	for _, k := range described.Key {
-		if k.Auto {
-			return nil, usagef("table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell", described.Name, k.Name)
-		}
-	}
 	request := *cfg.Request
-	v := &verifier{cfg: cfg, admin: admin, table: described, anyOrder: request.Order == plan.OrderNone, hasher: newHasher(), now: time.Now()}
+	var tables []*target
+	if !plan.IsTemplate(request.Target.Table) {
+		described, err := admin.Describe(request.Target.Table)
+		if err != nil {
+			return nil, err
+		}
+		for _, k := range described.Key {
+			if k.Auto {
+				return nil, usagef("table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell", described.Name, k.Name)
+			}
+		}
+		tables = append(tables, &target{Table: described})
+	}
+	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: newHasher(), now: time.Now()}
 	// Rows are sorted anyway, so the inputs are read from front to back whatever the order of writing was.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	request.Target.Create = false
+	var err error
 	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
 		return nil, err
 	}
 	v.result = &Result{
-		Table: described.Name, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
+		Table: request.Target.Table, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
 		Examples: []Example{}, Notes: v.plan.Warnings,
 	}
 	if cfg.Condition != table.Ignore && cfg.Loaded.IsZero() {
@@ -111,29 +120,47 @@ func (v *verifier) sorter() (*extsort.Sorter, error) {
 	})
 }
 
-// keyRange is the ordering keys from one, inclusive, to another, exclusive; nil is no bound.
-type keyRange struct{ from, to []byte }
+// keyRange is the ordering keys of a table from one, inclusive, to another, exclusive; nil is no bound.
+type keyRange struct {
+	table    *target
+	from, to []byte // without the table's name
+}
 
 // ranges cuts the keys where partitions begin and, because there may be few, where it divides the inputs' keys evenly.
 func (v *verifier) ranges() []keyRange {
-	cuts := v.sorted.Cuts(4 * v.cfg.Workers)
-	if bounds, err := v.admin.Splits(v.table.Name); err == nil { // without them the ranges are as right, and less even
-		for _, b := range bounds {
-			cuts = append(cuts, table.AppendKey(nil, b))
-		}
-	}
-	slices.SortFunc(cuts, bytes.Compare)
-	cuts = slices.CompactFunc(cuts, bytes.Equal)
+	even := v.sorted.Cuts(4 * v.cfg.Workers)
 	var all []keyRange
-	var from []byte
-	for _, c := range append(cuts, nil) {
-		if c != nil && len(c) == 0 {
-			continue
+	for _, t := range v.tables {
+		var cuts [][]byte
+		for _, c := range even {
+			if own, ok := bytes.CutPrefix(c, t.prefix); ok {
+				cuts = append(cuts, own)
+			}
 		}
-		all = append(all, keyRange{from, c})
-		from = c
+		if bounds, err := v.partitions(t); err == nil { // without them the ranges are as right, and less even
+			for _, b := range bounds {
+				cuts = append(cuts, table.AppendKey(nil, b))
+			}
+		}
+		slices.SortFunc(cuts, bytes.Compare)
+		cuts = slices.CompactFunc(cuts, bytes.Equal)
+		var from []byte
+		for _, c := range append(cuts, nil) {
+			if c != nil && len(c) == 0 {
+				continue
+			}
+			all = append(all, keyRange{t, from, c})
+			from = c
+		}
 	}
 	return all
+}
+
+func (v *verifier) partitions(t *target) ([]table.Value, error) {
+	if t.absent {
+		return nil, nil
+	}
+	return v.admin.Splits(t.Name)
 }
 
 // compareAll compares all keys, range by range.
@@ -161,22 +188,25 @@ func (v *verifier) compareAll(ctx context.Context) error {
 
 // compareRange goes through the keys of the inputs and of the table side by side.
 func (v *verifier) compareRange(ctx context.Context, r keyRange) (*tally, error) {
-	o := v.options()
+	o := v.options(r.table)
 	var err error
-	if o.From, err = decodeKey(v.table.Key, r.from); err != nil {
+	if o.From, err = decodeKey(r.table.Key, r.from); err != nil {
 		return nil, err
 	}
-	if o.To, err = decodeKey(v.table.Key, r.to); err != nil {
+	if o.To, err = decodeKey(r.table.Key, r.to); err != nil {
 		return nil, err
 	}
-	t := v.newTally()
-	it := v.sorted.Range(r.from, r.to)
+	t := v.newTally(r.table)
+	it := v.sorted.Range(r.table.bounds(r.from, r.to))
 	expected := newWants(it, v.plan.Request.Mode, v.anyOrder)
 	next, more := expected.next()
-	var key []byte
-	err = scan.Table(ctx, v.cfg.Client, v.table.Name, v.table.Key, o, func(row *scan.Row) error {
+	key := bytes.Clone(r.table.prefix)
+	if r.table.absent {
+		return t, v.allMissing(t, expected, it, next, more)
+	}
+	err = scan.Table(ctx, v.cfg.Client, r.table.Name, r.table.Key, o, func(row *scan.Row) error {
 		v.cfg.Progress.Compared.Add(1)
-		key = appendKey(key[:0], row.PrimaryKey)
+		key = appendKey(key[:len(r.table.prefix)], row.PrimaryKey)
 		for more && bytes.Compare(next.key, key) < 0 {
 			t.expected(next, nil)
 			next, more = expected.next()
@@ -192,18 +222,26 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (*tally, error)
 		next, more = expected.next()
 		return nil
 	})
-	for err == nil && more {
+	if err != nil {
+		return t, err
+	}
+	return t, v.allMissing(t, expected, it, next, more)
+}
+
+// allMissing counts the keys that are left as missing.
+func (v *verifier) allMissing(t *tally, expected *wants, it *extsort.Iterator, next *want, more bool) error {
+	for more {
 		t.expected(next, nil)
 		next, more = expected.next()
 	}
-	return t, cmp.Or(err, it.Err(), t.err)
+	return cmp.Or(it.Err(), t.err)
 }
 
-// options are what is read of the table.
-func (v *verifier) options() scan.Options {
+// options are what is read of a table.
+func (v *verifier) options(t *target) scan.Options {
 	o := scan.Options{RetryFor: v.cfg.RetryFor, Units: &v.units}
 	if v.stamped {
-		o.Versions = v.table.MaxVersions
+		o.Versions = t.MaxVersions
 	}
 	switch v.plan.Request.Mode {
 	case table.Delete:
@@ -228,13 +266,13 @@ func (v *verifier) names() []string {
 	return names
 }
 
-func (v *verifier) newJudge() *judge {
+func (v *verifier) newJudge(t *target) *judge {
 	j := &judge{
-		hasher: v.hasher, mode: v.plan.Request.Mode, names: v.names(), versions: v.table.MaxVersions,
+		hasher: v.hasher, mode: v.plan.Request.Mode, names: v.names(), versions: t.MaxVersions,
 		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[string][]got{},
 	}
-	if v.table.TimeToLive > 0 {
-		j.oldest = v.now.UnixMilli() - 1000*int64(v.table.TimeToLive)
+	if t.TimeToLive > 0 {
+		j.oldest = v.now.UnixMilli() - 1000*int64(t.TimeToLive)
 	}
 	if !v.cfg.Loaded.IsZero() {
 		j.loaded = v.cfg.Loaded.UnixMilli()

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 
 	"golang.org/x/sync/errgroup"
@@ -16,19 +17,20 @@ func (v *verifier) compareSample(ctx context.Context) error {
 	group.SetLimit(v.cfg.Workers)
 	it := v.sorted.Range(nil, nil)
 	expected := newWants(it, v.plan.Request.Mode, v.anyOrder)
-	for more := true; more && ctx.Err() == nil; {
+	w, more := expected.next()
+	for more && ctx.Err() == nil {
 		var batch []want
+		var of *target
 		for len(batch) < scan.MaxGetRows && more {
-			var w *want
-			if w, more = expected.next(); more {
-				batch = append(batch, *w)
-				expected.now = want{} // the batch keeps it
+			if of != nil && !bytes.HasPrefix(w.key, of.prefix) {
+				break // a request reads one table
 			}
+			of = v.target(w.key)
+			batch = append(batch, *w)
+			expected.now = want{} // the batch keeps it
+			w, more = expected.next()
 		}
-		if len(batch) == 0 {
-			break
-		}
-		t := v.newTally()
+		t := v.newTally(of)
 		tallies = append(tallies, t)
 		group.Go(func() error { return v.compareKeys(ctx, t, batch) })
 	}
@@ -46,13 +48,15 @@ func (v *verifier) compareKeys(ctx context.Context, t *tally, batch []want) erro
 	keys := make([][]table.Value, len(batch))
 	var err error
 	for i := range batch {
-		if keys[i], err = decodeKey(v.table.Key, batch[i].key); err != nil {
+		if keys[i], err = decodeKey(t.table.Key, batch[i].key[len(t.table.prefix):]); err != nil {
 			return err
 		}
 	}
-	rows, err := scan.Get(ctx, v.cfg.Client, v.table.Name, v.table.Key, keys, v.options())
-	if err != nil {
-		return err
+	rows := make([]*scan.Row, len(batch))
+	if !t.table.absent {
+		if rows, err = scan.Get(ctx, v.cfg.Client, t.table.Name, t.table.Key, keys, v.options(t.table)); err != nil {
+			return err
+		}
 	}
 	for i, row := range rows {
 		t.expected(&batch[i], row)

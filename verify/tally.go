@@ -8,6 +8,7 @@ import (
 // tally counts what was found in one range of keys. It is not safe for concurrent use.
 type tally struct {
 	v     *verifier
+	table *target
 	judge *judge
 	err   error
 
@@ -16,8 +17,8 @@ type tally struct {
 	examples                                 map[string][]Example
 }
 
-func (v *verifier) newTally() *tally {
-	return &tally{v: v, judge: v.newJudge(), examples: map[string][]Example{}}
+func (v *verifier) newTally(of *target) *tally {
+	return &tally{v: v, table: of, judge: v.newJudge(of), examples: map[string][]Example{}}
 }
 
 // expected counts a key of the inputs and its row of the table, nil if there is none.
@@ -56,11 +57,14 @@ func (t *tally) example(kind string, key []byte, position uint64, columns []stri
 	if len(t.examples[kind]) >= t.v.cfg.Examples {
 		return nil
 	}
-	k, err := keyOf(t.v.table.Key, key)
+	k, err := keyOf(t.table.Key, key[len(t.table.prefix):])
 	if err != nil {
 		t.err = err
 	}
 	e := Example{Kind: kind, Key: k, Columns: columns, position: position}
+	if t.table.prefix != nil {
+		e.Table = t.table.Name
+	}
 	if kind != Extra {
 		e.Input = t.v.splits.place(position)
 	}
@@ -73,6 +77,7 @@ func (v *verifier) add(tallies []*tally) {
 	r := v.result
 	examples := map[string][]Example{}
 	for _, t := range tallies {
+		r.addTable(t)
 		r.RowsExpected += t.keys
 		r.Superseded += t.superseded
 		r.RowsInTable += t.inTable

@@ -112,7 +112,7 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
-	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader", "verify"},
+	"pipeline": {"age", "engine/server", "engine/faults", "engine/sim", "scan", "reader", "verify"},
 	"plan":     {"engine/server"},
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
