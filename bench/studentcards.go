@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -29,7 +30,11 @@ type StudentCards struct {
 	Rows  uint64
 	Order Order // "" is Arrival
 	Seed  uint64
+	Days  int // over which the purchases are spread, from 2024-01-01 on; 0 takes DefaultDays
 }
+
+// DefaultDays is over how many days purchases are spread.
+const DefaultDays = 90
 
 // The shape of the dataset.
 const (
@@ -39,7 +44,6 @@ const (
 	firstCard       = 2_000_000_001 // CardID of the first card
 	firstOrder      = 100_001       // OrderNumber of the first purchase
 	firstPurchase   = 1_704_067_200 // 2024-01-01T00:00:00Z
-	span            = 90 * 24 * time.Hour
 )
 
 // CSVHeader is the first line of the dataset.
@@ -79,6 +83,7 @@ func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
 // found without looking at the others.
 type cardGenerator struct {
 	rows, cards uint64
+	span        time.Duration
 	seed        uint64
 	rounds      []permutation // of cards to places in the round
 	devices     permutation
@@ -86,7 +91,7 @@ type cardGenerator struct {
 }
 
 func newCardGenerator(s StudentCards) *cardGenerator {
-	g := &cardGenerator{rows: s.Rows, cards: max(1, s.Rows/purchasesByCard), seed: mix(s.Seed)}
+	g := &cardGenerator{rows: s.Rows, span: time.Duration(cmp.Or(s.Days, DefaultDays)) * 24 * time.Hour, cards: max(1, s.Rows/purchasesByCard), seed: mix(s.Seed)}
 	for r := uint64(0); r*g.cards < s.Rows; r++ {
 		g.rounds = append(g.rounds, newPermutation(g.cards, mix(g.seed+r)))
 	}
@@ -142,7 +147,7 @@ func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
 	// Devices take turns; each turn begins elsewhere in their order.
 	device := g.devices.at((arrival + mix(g.seed^arrival/devices)) % devices)
 	random := mix(g.seed ^ arrival*0x9e37)
-	at := firstPurchase + int64(float64(arrival)/float64(g.rows)*span.Seconds())
+	at := firstPurchase + int64(float64(arrival)/float64(g.rows)*g.span.Seconds())
 
 	dst = strconv.AppendUint(dst, firstCard+card, 10)
 	dst = append(dst, ',')

@@ -54,6 +54,7 @@ type Run struct {
 	Directory string   // in which it was started
 	Started   time.Time
 	Rejected  Rejected
+	PolicyNow time.Time // that ages of tables were counted from; zero without a policy
 }
 
 // ReadRun reads the folder of a run.
@@ -68,6 +69,7 @@ func ReadRun(path string) (*Run, error) {
 		Directory string    `json:"directory"`
 		Started   time.Time `json:"started"`
 		First     time.Time `json:"first_started"` // of a run of several attempts
+		PolicyNow time.Time `json:"policy_now"`
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

@@ -48,6 +48,7 @@ var stateMetrics = []metric[state]{
 	counter("rows_written", "Rows that the service has accepted.", func(s *state) float64 { return float64(s.Written) }),
 	counter("rows_rejected", "Rows that will not be written.", func(s *state) float64 { return float64(s.Rejected) }),
 	counter("rows_superseded", "Rows that gave way to a later row of their key.", func(s *state) float64 { return float64(s.Superseded) }),
+	counter("rows_archived", "Rows written to files, for their period is too old for a table.", func(s *state) float64 { return float64(s.Archived) }),
 	counter("rows_retried", "Rows sent again.", func(s *state) float64 { return float64(s.Retried) }),
 	counter("rows_throttled", "Rows refused for capacity, to be sent again.", func(s *state) float64 { return float64(s.Throttled) }),
 	counter("requests", "BatchWriteRow requests answered.", func(s *state) float64 { return float64(s.Requests) }),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/age"
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
@@ -35,7 +36,10 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 
 func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
-		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
+		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into; with an expression in braces, as in 'consume_{month(PaidAt)}', each row goes to a table of its own period (docs/periods.md)"},
+		&cli.IntFlag{Name: "max-tables", Usage: "stop before rows go to more than `N` tables, where --table has an expression", Value: plan.DefaultMaxTables},
+		&cli.StringFlag{Name: "age-policy", Usage: "`FILE` with a policy for tables by period: new tables get the throughput and the time to live of their age, and rows that are too old go to an archive (docs/periods.md)"},
+		&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now when ages are counted", Hidden: true}, // for tests of what comes with the months
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
 		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from columns of the input (docs/keys.md)"),
 		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from columns of the input; in place of one of the same name; may be repeated"),
@@ -176,10 +180,11 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 				ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write"),
 			},
 		},
-		Limits:  pipeline.Limits{Records: c.Int64("limit")},
-		RunDir:  c.String("run-dir"),
-		DryRun:  c.Bool("dry-run"),
-		Command: in.command(), Arguments: in.kept(), Directory: workingDirectory(),
+		MaxTables: c.Int("max-tables"),
+		Limits:    pipeline.Limits{Records: c.Int64("limit")},
+		RunDir:    c.String("run-dir"),
+		DryRun:    c.Bool("dry-run"),
+		Command:   in.command(), Arguments: in.kept(), Directory: workingDirectory(),
 		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings},
 	}
 	if in.folder != "" {
@@ -205,6 +210,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		{c.Int("max-versions") < 1, "--max-versions: want 1 or more"},
 		{c.Int("ttl") == 0 || c.Int("ttl") < -1, "--ttl: want seconds, or -1 for never"},
 		{c.Int64("max-deviation") < 0, "--max-deviation: want seconds"},
+		{c.Int("max-tables") < 1, "--max-tables: want 1 or more"},
 		{c.Int("reserved-read") < 0 || c.Int("reserved-write") < 0, "--reserved-read and --reserved-write: want 0 or more"},
 	} {
 		if check.bad {
@@ -216,6 +222,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(c.String("max-errors"))
 			return
 		},
+		func() error { return parsePolicy(c, &cfg) },
 		func() (err error) { cfg.Read, err = parseRead(c); return },
 		func() (err error) { cfg.Columns, err = parseColumns(c); return },
 		func() error { return parseComputed(c, &cfg.Target, &cfg.Columns) },
@@ -228,6 +235,21 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		}
 	}
 	return cfg, nil
+}
+
+// parsePolicy reads the policy for tables by period. Ages count from the load's beginning.
+func parsePolicy(c *cli.Context, cfg *pipeline.Config) (err error) {
+	if c.String("age-policy") == "" {
+		return nil
+	}
+	cfg.Target.PolicyNow = time.Now().UTC()
+	if text := c.String("now"); text != "" {
+		if cfg.Target.PolicyNow, err = time.Parse(time.RFC3339, text); err != nil {
+			return fmt.Errorf("--now %q: want a time as in RFC 3339", text)
+		}
+	}
+	cfg.Target.Policy, err = age.Read(c.String("age-policy"))
+	return err
 }
 
 func parseKey(flags []string) (key []table.KeyColumn, err error) {
@@ -378,7 +400,13 @@ func parseSync(text string) (noSync bool, err error) {
 
 // lookHint says how to look at the rows of a load.
 func lookHint(c *cli.Context, r *pipeline.Report) string {
-	hint := commandName() + " export --table " + r.Table
+	name := r.Table
+	for _, t := range r.Tables {
+		if t.Written > 0 {
+			name = t.Name
+		}
+	}
+	hint := commandName() + " export --table " + name
 	for _, f := range []string{"store", "endpoint", "instance"} {
 		if c.IsSet(f) {
 			hint += " --" + f + " " + quoteArg(c.String(f))

@@ -118,7 +118,7 @@ func (s *screen) bytesDone() int64 {
 	if s.dryRun || read == 0 {
 		return bytes
 	}
-	final := p.Written.Load() + p.Rejected.Load() + p.Superseded.Load()
+	final := p.Written.Load() + p.Rejected.Load() + p.Superseded.Load() + p.Archived.Load()
 	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
 }
 

@@ -104,7 +104,7 @@ func readRun(folder string) *runInfo {
 	}
 	r := &runInfo{
 		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table, Command: sum.Command,
-		Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded,
+		Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.Archived,
 	}
 	if r.Started.IsZero() {
 		r.Started = sum.Started

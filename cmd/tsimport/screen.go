@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,7 +52,10 @@ func (s *screen) plan(p *plan.Plan) {
 	}
 	s.existed = !p.Create
 	verb := "table"
-	if p.Create {
+	switch {
+	case p.Tables != nil:
+		verb = "tables"
+	case p.Create:
 		verb = "new table"
 	}
 	s.line("%s %s: %s", verb, p.Schema.Table, schemaText(p, s.verbose))
@@ -95,6 +99,9 @@ func schemaText(p *plan.Plan, all bool) string {
 // report shows how the load ended and what to do next.
 func (s *screen) report(r *pipeline.Report, look string) {
 	counts := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", grouped(r.Read), grouped(r.Written), grouped(r.Rejected), grouped(r.Superseded))
+	if r.Archived > 0 {
+		counts += fmt.Sprintf(", %s archived", grouped(r.Archived))
+	}
 	if r.Unfinished > 0 && !r.DryRun {
 		counts += fmt.Sprintf(", %s unfinished", grouped(r.Unfinished))
 	}
@@ -105,7 +112,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("%s: %s in %v (%s rows/s, %s sent in %s requests)", r.State, counts, elapsed,
 			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), grouped(r.Requests))
 	}
-	for _, text := range append(spreadNotes(r), numberNotes(r)...) {
+	for _, text := range slices.Concat(tableNotes(r), spreadNotes(r), numberNotes(r)) {
 		s.line("%s", text)
 	}
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
@@ -131,6 +138,41 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("look at the rows: %s", look)
 	}
 	s.line("summary: %s", filepath.Join(r.RunDir, runfolder.SummaryFile))
+}
+
+// shownTables bounds the tables that are listed at the end; the summary has all.
+const shownTables = 60
+
+// tableNotes says what went into each of several tables.
+func tableNotes(r *pipeline.Report) (notes []string) {
+	for i, t := range r.Tables {
+		if i == shownTables {
+			return append(notes, fmt.Sprintf("… and %d more tables, see the summary", len(r.Tables)-i))
+		}
+		text := "table " + t.Name
+		if t.Archived > 0 {
+			text = "archive " + t.Name
+		} else if t.Created {
+			text = "new table " + t.Name
+		}
+		if t.Class > 0 {
+			text += fmt.Sprintf(" (class %d)", t.Class)
+		}
+		var counts []string
+		for _, c := range []struct {
+			n    int64
+			what string
+		}{{t.Written, "written"}, {t.Rejected, "rejected"}, {t.Superseded, "superseded"}, {t.Archived, "archived"}, {t.Unfinished, "would be written"}} {
+			if c.n > 0 {
+				counts = append(counts, grouped(c.n)+" "+c.what)
+			}
+		}
+		if len(counts) == 0 {
+			counts = []string{"no rows"}
+		}
+		notes = append(notes, text+": "+strings.Join(counts, ", "))
+	}
+	return notes
 }
 
 // refusedMuch is the share of rows sent that were refused for capacity, or by partitions that did not serve, from which on

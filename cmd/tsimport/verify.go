@@ -34,7 +34,7 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 }
 
 // flagsOfLoad are those that a comparison takes, because a load's command line has them, and has no use for.
-var flagsOfLoad = []string{"create", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "condition", "dry-run", "max-errors",
+var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "condition", "dry-run", "max-errors",
 	"settle", "sync", "run-dir", "verify", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "status", "verbose"}
 
 func verifyFlags() []cli.Flag {
@@ -187,6 +187,9 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 	v.Request.RunDir = ""
 	if run != nil {
 		v.Rejected, v.Loaded = run.Rejected, run.Started
+		if !run.PolicyNow.IsZero() {
+			v.Request.Target.PolicyNow = run.PolicyNow
+		}
 	}
 	return verify.Run(interrupts.drain, v)
 }
@@ -273,11 +276,17 @@ func comparisonLine(r *verify.Result) string {
 	if !r.OK {
 		verdict = "the table does not hold what the input says"
 	}
+	if n := len(r.Tables); n > 0 {
+		verdict = fmt.Sprintf("%d tables: %s", n, verdict)
+	}
 	text := fmt.Sprintf("%s: %s rows expected, %s equal, %s missing, %s different, %s surplus", verdict,
 		grouped(r.RowsExpected), grouped(r.Equal), grouped(r.Missing), grouped(r.Different), grouped(r.Extra))
 	if r.Sample > 0 {
 		text = fmt.Sprintf("%s: of %g%% of the keys: %s rows expected, %s equal, %s missing, %s different", verdict, 100*r.Sample,
 			grouped(r.RowsExpected), grouped(r.Equal), grouped(r.Missing), grouped(r.Different))
+	}
+	if r.Archived > 0 {
+		text += fmt.Sprintf(", %s archived", grouped(r.Archived))
 	}
 	if r.Expired > 0 {
 		text += fmt.Sprintf(", %s expired", grouped(r.Expired))
@@ -292,6 +301,9 @@ func exampleLine(e *verify.Example) string {
 		kind = "surplus"
 	}
 	text := fmt.Sprintf("%-9s %s", kind, printable(e.Key.String()))
+	if e.Table != "" {
+		text = fmt.Sprintf("%-9s %s: %s", kind, e.Table, printable(e.Key.String()))
+	}
 	if len(e.Columns) > 0 {
 		text += "  columns " + printable(strings.Join(e.Columns, ", "))
 	}
@@ -309,6 +321,9 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 		return err
 	}
 	run := &runfolder.Run{Started: report.FirstStarted, Rejected: rejected}
+	if report.PolicyNow != nil {
+		run.PolicyNow = *report.PolicyNow
+	}
 	progress := new(verify.Progress)
 	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, comparison{examples: 10}, t, run, progress)
