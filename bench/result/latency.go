@@ -45,9 +45,11 @@ func newHistogram() histogram {
 	return histogram{hdrhistogram.New(1, longestTracked.Microseconds(), 3)}
 }
 
-func (h histogram) add(d time.Duration) {
+func (h histogram) add(d time.Duration) { h.addTimes(d, 1) }
+
+func (h histogram) addTimes(d time.Duration, n int64) {
 	// The value is within the bounds, the only thing that can be wrong with it.
-	_ = h.RecordValue(min(max(d.Microseconds(), 1), longestTracked.Microseconds()))
+	_ = h.RecordValues(min(max(d.Microseconds(), 1), longestTracked.Microseconds()), n)
 }
 
 func (h histogram) latency() Latency {
@@ -77,11 +79,13 @@ type Counts map[int64]int64
 const countDigits = 7
 
 // Add counts a duration.
-func (c *Counts) Add(d time.Duration) {
+func (c *Counts) Add(d time.Duration) { c.add(d, 1) }
+
+func (c *Counts) add(d time.Duration, n int64) {
 	if *c == nil {
 		*c = Counts{}
 	}
-	(*c)[rounded(d.Microseconds())]++
+	(*c)[rounded(d.Microseconds())] += n
 }
 
 func rounded(us int64) int64 {

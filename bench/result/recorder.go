@@ -112,13 +112,30 @@ func (r *Recorder) measure(s *Sample) {
 }
 
 // Late counts the waiting of a batch that was never done: latency would look better than it was without it.
-func (r *Recorder) Late(intended, end time.Duration) {
+func (r *Recorder) Late(intended, end time.Duration) { r.late(intended, end, 1) }
+
+// maxLate is how many waits LateFrom counts one by one.
+const maxLate = 100_000
+
+// LateFrom counts the waiting of batches that were due from a time on, one each step, and that nobody sent until the end.
+func (r *Recorder) LateFrom(intended, step, end time.Duration) {
+	if end <= intended {
+		return
+	}
+	n := int64((end-intended)/max(step, 1)) + 1
+	weight := (n + maxLate - 1) / maxLate
+	for i := int64(0); i < n; i += weight {
+		r.late(intended+time.Duration(i)*step, end, min(weight, n-i))
+	}
+}
+
+func (r *Recorder) late(intended, end time.Duration, n int64) {
 	if end < intended || !r.Measured(end) {
 		return
 	}
-	p := r.points.At(end)
-	p.Latency.Add(end - intended)
-	r.latency.add(end - intended)
+	wait := end - intended
+	r.points.At(end).Latency.add(wait, n)
+	r.latency.addTimes(wait, n)
 }
 
 // Result is what was counted of a run that ended at a time since its start.
@@ -153,3 +170,6 @@ func tailQuantiles() (all []float64) {
 	}
 	return all
 }
+
+// Points are the counts so far, one each second or longer; good until the next call.
+func (r *Recorder) Points() []Point { return r.points.Points() }

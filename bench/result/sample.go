@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"time"
 )
 
@@ -20,8 +19,7 @@ const (
 
 // Sample is one request. Times count from the start of the run.
 type Sample struct {
-	Run       int           `json:"run,omitempty"` // of the search for the highest rate: which step; 0 is the measurement itself
-	Intended  time.Duration `json:"intended_ns"`   // when the batch was due; the same for all its attempts
+	Intended  time.Duration `json:"intended_ns"` // when the batch was due; the same for all its attempts
 	Sent      time.Duration `json:"sent_ns"`
 	Done      time.Duration `json:"done_ns"`
 	Attempt   int           `json:"attempt"` // 1 is the first
@@ -42,9 +40,9 @@ type Sample struct {
 	Codes       map[string]int64 `json:"-"` // of the rows that were not written; nil if all were
 }
 
-// header is the first line of a file of samples.
-type header struct {
-	Format   string   `json:"format"`
+// Header is the line in front of the samples of one run.
+type Header struct {
+	Format   string   `json:"format"` // samplesFormat
 	Started  string   `json:"started"`
 	WarmUp   float64  `json:"warm_up_seconds"`
 	Settings Settings `json:"settings"`
@@ -53,7 +51,7 @@ type header struct {
 // samplesFormat names the kind of file, and its version.
 const samplesFormat = "tsimport bench samples 1"
 
-// SampleWriter writes samples, a JSON object a line, below a line with the settings.
+// SampleWriter writes samples, a JSON object a line, those of each run below a line with its settings.
 type SampleWriter struct {
 	w   *bufio.Writer
 	enc *json.Encoder
@@ -61,12 +59,19 @@ type SampleWriter struct {
 }
 
 // NewSampleWriter begins a file of samples.
-func NewSampleWriter(w io.Writer, started string, warmUp time.Duration, s Settings) *SampleWriter {
+func NewSampleWriter(w io.Writer) *SampleWriter {
 	b := bufio.NewWriterSize(w, 1<<16)
 	sw := &SampleWriter{w: b, enc: json.NewEncoder(b)}
 	sw.enc.SetEscapeHTML(false)
-	sw.err = sw.enc.Encode(header{samplesFormat, started, warmUp.Seconds(), s})
 	return sw
+}
+
+// Begin begins a run; an error is kept for Flush.
+func (w *SampleWriter) Begin(h Header) {
+	h.Format = samplesFormat
+	if w.err == nil {
+		w.err = w.enc.Encode(h)
+	}
 }
 
 // Write writes a sample; an error is kept for Flush.
@@ -87,45 +92,74 @@ func (w *SampleWriter) Flush() error {
 	return nil
 }
 
-// ReadSamples makes the result of a file of samples again; of a search it is that of the last measurement.
+// sampleReader makes a run of samples a result again.
+type sampleReader struct {
+	header Header
+	rec    *Recorder
+	end    time.Duration
+	slots  map[string]int
+}
+
+// ReadSamples makes the result of a file of samples again. Of several runs, the steps of a search, it is the last one's.
 func ReadSamples(r io.Reader) (*Result, error) {
 	d := json.NewDecoder(r)
-	var h header
-	if err := d.Decode(&h); err != nil || h.Format != samplesFormat {
-		return nil, fmt.Errorf("read samples: the first line is none of %q", samplesFormat)
-	}
-	if !(h.WarmUp >= 0 && h.WarmUp < longestTracked.Seconds()) {
-		return nil, fmt.Errorf("read samples: a warm-up of %v s", h.WarmUp)
-	}
-	rec := NewRecorder(time.Duration(h.WarmUp * float64(time.Second)))
-	end := time.Duration(0)
-	slots := map[string]int{}
-	for n := 2; ; n++ {
-		var s Sample
-		if err := d.Decode(&s); err == io.EOF {
-			break
-		} else if err != nil {
+	var run *sampleReader
+	for n := 1; ; n++ {
+		var line struct {
+			Header
+			Sample
+		}
+		err := d.Decode(&line)
+		switch {
+		case err == io.EOF && run != nil:
+			return run.result(), nil
+		case err == nil && line.Format != "":
+			run, err = newSampleReader(line.Header)
+		case err == nil && run == nil || err == io.EOF:
+			err = fmt.Errorf("there is no line with the format %q in front", samplesFormat)
+		case err == nil:
+			err = run.add(&line.Sample)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read samples: line %d: %w", n, err)
 		}
-		if s.Run != 0 {
-			continue
-		}
-		if s.Done < s.Sent || s.Sent < 0 || s.Done > math.MaxInt64/2 || s.Rows < s.Written || s.Written < 0 {
-			return nil, fmt.Errorf("read samples: line %d: a request of %d rows, %d written, sent at %v and done at %v", n, s.Rows, s.Written, s.Sent, s.Done)
-		}
-		slot, known := slots[s.Partition]
-		if !known {
-			slot = rec.Slot(fmt.Sprintf("%08d", len(slots)), s.Partition) // in the order of their first requests
-			slots[s.Partition] = slot
-		}
-		s.Slot, s.Last = slot, s.Rows == s.Written
-		if s.Code != "" {
-			s.Codes = map[string]int64{s.Code: int64(s.Rows - s.Written)}
-		}
-		rec.Add(&s)
-		end = max(end, s.Done)
 	}
-	res := rec.Result(end)
-	res.Settings, res.Started = h.Settings, h.Started
-	return res, nil
+}
+
+func newSampleReader(h Header) (*sampleReader, error) {
+	if h.Format != samplesFormat {
+		return nil, fmt.Errorf("format %q: want %q", h.Format, samplesFormat)
+	}
+	if !(h.WarmUp >= 0 && h.WarmUp < longestTracked.Seconds()) {
+		return nil, fmt.Errorf("a warm-up of %v s: want none or a time below an hour", h.WarmUp)
+	}
+	warmUp := time.Duration(h.WarmUp * float64(time.Second))
+	return &sampleReader{header: h, rec: NewRecorder(warmUp), slots: map[string]int{}}, nil
+}
+
+// longestRun is what no time in a sample exceeds.
+const longestRun = 1000 * time.Hour
+
+func (r *sampleReader) add(s *Sample) error {
+	if s.Intended < 0 || s.Sent < s.Intended || s.Done < s.Sent || s.Done > longestRun || s.Written < 0 || s.Throttled < 0 || s.Rows < s.Written+s.Throttled {
+		return fmt.Errorf("a request of %d rows, %d written, %d throttled, due at %v, sent at %v, done at %v: that cannot be", s.Rows, s.Written, s.Throttled, s.Intended, s.Sent, s.Done)
+	}
+	slot, known := r.slots[s.Partition]
+	if !known {
+		slot = r.rec.Slot(fmt.Sprintf("%08d", len(r.slots)), s.Partition) // in the order of their first requests
+		r.slots[s.Partition] = slot
+	}
+	s.Slot, s.Last = slot, s.Rows == s.Written
+	if s.Code != "" {
+		s.Codes = map[string]int64{s.Code: int64(s.Rows - s.Written)}
+	}
+	r.rec.Add(s)
+	r.end = max(r.end, s.Done)
+	return nil
+}
+
+func (r *sampleReader) result() *Result {
+	res := r.rec.Result(r.end)
+	res.Settings, res.Started = r.header.Settings, r.header.Started
+	return res
 }

@@ -16,11 +16,11 @@ import (
 	"tsimport/pipeline"
 )
 
-func benchCommand() *cli.Command {
+func benchCommand(interrupts *interrupts) *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
-		Usage:       "measure loads into the embedded engine",
-		Subcommands: []*cli.Command{benchSpreadCommand()},
+		Usage:       "measure loads, and tables",
+		Subcommands: []*cli.Command{benchSpreadCommand(), benchWriteCommand(interrupts)},
 	}
 }
 

@@ -100,7 +100,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts, show), inspectCommand(), explainCommand(), adviseCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(),
+			loadCommand(interrupts, show), inspectCommand(), explainCommand(), adviseCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(interrupts),
 		},
 	}
 	setUsageErrors(app)
