@@ -39,6 +39,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 		}
 	}
 	d.partitions = m
+	d.record.recut(d.lanes, m)
 	d.shareFlights()
 	d.survey.current.Store(m)
 	d.intake.Recut(m)

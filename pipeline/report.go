@@ -76,6 +76,8 @@ type Report struct {
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
 	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
+
+	Timeline *Timeline `json:"-"` // nil if no row was under way
 }
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.

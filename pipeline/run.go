@@ -128,6 +128,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	})
 	err = group.Wait()
 	d.complete(report.Started)
+	report.Timeline = d.record.timeline()
 	if store != nil {
 		if closeErr := store.Close(); closeErr != nil {
 			report.SpillError = closeErr.Error() // the rows are written; a folder is left behind

@@ -17,6 +17,7 @@ import (
 const (
 	SummaryFile = "summary.json"
 	ReasonsFile = "rejects.jsonl"
+	PageFile    = "report.html"
 )
 
 // Root is where runs go that name no folder.
@@ -46,7 +47,7 @@ type Header struct {
 
 // Touches reports whether a run in the folder writes or moves the file: such a file cannot be an input.
 func Touches(folder, file string) bool {
-	if name := filepath.Base(file); name != SummaryFile && !strings.HasPrefix(name, rejectsPrefix) {
+	if name := filepath.Base(file); name != SummaryFile && name != PageFile && !strings.HasPrefix(name, rejectsPrefix) {
 		return false
 	}
 	in, err1 := os.Stat(filepath.Dir(file))
@@ -85,7 +86,7 @@ func (f *Folder) keepEarlier() error {
 		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
 			old = append(old, e.Name())
 		}
-		if e.Type().IsRegular() && (e.Name() == SummaryFile || strings.HasPrefix(e.Name(), rejectsPrefix)) {
+		if e.Type().IsRegular() && (e.Name() == SummaryFile || e.Name() == PageFile || strings.HasPrefix(e.Name(), rejectsPrefix)) {
 			old = append(old, e.Name())
 		}
 	}

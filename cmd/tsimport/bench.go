@@ -20,7 +20,7 @@ func benchCommand(interrupts *interrupts) *cli.Command {
 	return &cli.Command{
 		Name:        "bench",
 		Usage:       "measure loads, and tables",
-		Subcommands: []*cli.Command{benchSpreadCommand(), benchWriteCommand(interrupts)},
+		Subcommands: []*cli.Command{benchSpreadCommand(), benchWriteCommand(interrupts), benchCompareCommand()},
 	}
 }
 

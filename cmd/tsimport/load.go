@@ -16,6 +16,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
+	loadpage "tsimport/report"
 	"tsimport/table"
 )
 
@@ -122,6 +123,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 		return err
 	}
 	screen.report(report, lookHint(c, report))
+	if path, err := loadpage.Write(report); err != nil {
+		screen.line("warning: %v", err)
+	} else {
+		screen.line("page: %s", path)
+	}
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
 		if jsonErr == nil {

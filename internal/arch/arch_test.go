@@ -19,14 +19,14 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
+	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "bench/compare", "bench/result", "bench/write", "page", "report", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
 		"table"},
 	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
 	"advise/simulate": {},
 	"advise/sketch":   {},
 	"advise/page":     {"advise", "advise/simulate"},
 
-	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "plainbuffer", "table"},
+	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "timeline", "plainbuffer", "table"},
 	"intake":   {"keydesign", "plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
 	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
@@ -56,7 +56,14 @@ var arrows = map[string][]string{
 	"table":       {},
 	"bench":       {},
 
-	"bench/spread": {"bench", "client", "scan", "table"},
+	"bench/spread":  {"bench", "client", "scan", "table"},
+	"bench/write":   {"bench", "bench/result", "client", "encode", "partitioner", "ratelimit", "scan", "table", "writer"},
+	"bench/result":  {"page", "timeline"},
+	"bench/compare": {"bench/result"},
+
+	"page":     {},
+	"timeline": {},
+	"report":   {"page", "pipeline", "runfolder"},
 
 	"shuffle/spill": {},
 
@@ -81,6 +88,8 @@ var testArrows = map[string][]string{
 	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
 
 	"bench/spread": {"engine/server"},
+	"bench/write":  {"engine/server", "engine/faults", "engine/sim"},
+	"report":       {"engine/server", "timeline"},
 
 	"advise": {"bench"},
 
@@ -91,7 +100,7 @@ var testArrows = map[string][]string{
 var standardOnly = []string{"table"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
-var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/spread"}
+var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/spread", "bench/write"}
 
 func TestEveryImportIsAListedArrow(t *testing.T) {
 	root := filepath.Join("..", "..")
