@@ -83,6 +83,9 @@ type Table struct {
 	Note    string
 }
 
+// Wide reports whether the table needs the whole width.
+func (t Table) Wide() bool { return len(t.Columns) > 5 }
+
 // Right reports whether a column holds numbers.
 func (t Table) Right(column int) bool { return column < len(t.Numbers) && t.Numbers[column] }
 
@@ -98,8 +101,13 @@ var uplotJS string
 //go:embed uplot/uPlot.min.css
 var uplotCSS string
 
+// languageJS gives uPlot a language that it can write numbers in: browsers without one name none that is valid, and it would
+// draw nothing.
+const languageJS = `try { new Intl.NumberFormat(navigator.language) } catch (e) { Object.defineProperty(navigator, "language", { value: "en" }) }
+`
+
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"script": func() template.JS { return template.JS(uplotJS + "\n" + pageJS) },
+	"script": func() template.JS { return template.JS(languageJS + uplotJS + "\n" + pageJS) },
 	"style":  func() template.CSS { return template.CSS(uplotCSS) },
 }).Parse(pageHTML))
 

@@ -33,7 +33,7 @@
   }
   function lines(series, write, points) {
     return series.map(function (s, i) {
-      return { label: s.name, stroke: css("--s" + i % 6), width: 1.8, spanGaps: false, points: { show: points }, value: function (u, v) { return write(v); } };
+      return { label: s.name, stroke: css("--s" + i % 6), width: 1.8, spanGaps: false, points: { show: points || s.values.indexOf(null) >= 0, size: 4 }, value: function (u, v) { return write(v); } };
     });
   }
   function positive(values, log) { return log ? values.map(function (v) { return v > 0 ? v : null; }) : values; }
@@ -51,6 +51,7 @@
       (decades > 3 ? [1] : [1, 2, 5]).forEach(function (m) { var v = m * Math.pow(10, e); if (v >= low * 0.999 && v <= high * 1.001) all.push(v); });
     return all;
   }
+  var logAxis = { splits: logSplits, filter: function (u, all) { return all; } };
   function shades(u) {
     data.shades.forEach(function (s) {
       var from = u.valToPos(Math.max(s.from, u.scales.x.min), "x", true), to = u.valToPos(Math.min(s.to, u.scales.x.max), "x", true);
@@ -76,7 +77,7 @@
     for (var i = 0; i < count; i++) x.push((i + 0.5) * c.every);
     draw(el, {
       scales: { x: { time: false, range: [0, Math.max(count * c.every, 1e-3)] }, y: vertical(c.log) },
-      axes: [axis({ values: function (u, all) { return all.map(clock); } }), axis(Object.assign({ size: 64, values: function (u, all) { return all.map(write); } }, c.log ? { splits: logSplits } : {}))],
+      axes: [axis({ values: function (u, all) { return all.map(clock); } }), axis(Object.assign({ size: 64, values: function (u, all) { return all.map(write); } }, c.log ? logAxis : {}))],
       series: [{ label: "at", value: function (u, v) { return v == null ? "–" : clock(v); } }].concat(lines(c.series, write, count < 2)),
       cursor: { sync: { key: "time" }, points: { size: 6 } },
       hooks: { drawClear: [shades] },
@@ -93,7 +94,7 @@
     function trim10(v) { return String(Number(v.toFixed(6))); }
     draw(el, {
       scales: { x: { time: false, range: [0, last] }, y: vertical(true) },
-      axes: [axis({ splits: function () { return marks.filter(function (v) { return v <= last; }); }, values: function (u, all) { return all.map(name); } }), axis({ size: 64, splits: logSplits, values: function (u, all) { return all.map(seconds); } })],
+      axes: [axis({ splits: function () { return marks.filter(function (v) { return v <= last; }); }, values: function (u, all) { return all.map(name); } }), axis(Object.assign({ size: 64, values: function (u, all) { return all.map(seconds); } }, logAxis))],
       series: [{ label: "of all", value: function (u, v) { return v == null ? "–" : Number((100 * (1 - Math.pow(10, -v))).toFixed(4)) + " %"; } }].concat(lines(t.series, format("s"), x.length < 2)),
     }, [x].concat(t.series.map(function (s) { return positive(s.values, true); })));
   }

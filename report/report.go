@@ -103,18 +103,20 @@ func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
 		}
 		return s
 	}
+	written := []page.Series{
+		over("written", func(p *pipeline.Point) float64 { return float64(p.Final) }, true),
+		over("throttled", func(p *pipeline.Point) float64 { return float64(p.Throttled) }, true),
+	}
+	if r.WriteCU > r.Written {
+		written = append(written, over("capacity units", func(p *pipeline.Point) float64 { return p.Units }, true))
+	}
 	return []page.Chart{
-		{Title: "Rows a second", Every: every, Series: []page.Series{
-			over("written", func(p *pipeline.Point) float64 { return float64(p.Final) }, true),
-			over("read", func(p *pipeline.Point) float64 { return float64(p.Read) }, true),
-			over("throttled", func(p *pipeline.Point) float64 { return float64(p.Throttled) }, true),
+		{Title: "Rows a second", Every: every, Series: written},
+		{Title: "Rows read that wait to be written", Every: every, Series: []page.Series{
+			over("rows", func(p *pipeline.Point) float64 { return float64(p.Queued) }, false),
 		}},
-		{Title: "Capacity units and requests a second", Every: every, Series: []page.Series{
-			over("capacity units", func(p *pipeline.Point) float64 { return p.Units }, true),
+		{Title: "Requests a second", Every: every, Series: []page.Series{
 			over("requests", func(p *pipeline.Point) float64 { return float64(p.Requests) }, true),
-		}},
-		{Title: "Rows that wait to be written", Every: every, Series: []page.Series{
-			over("read and not final", func(p *pipeline.Point) float64 { return float64(p.Queued) }, false),
 		}},
 		{Title: "Trouble, rows a second", Every: every, Series: []page.Series{
 			over("sent again", func(p *pipeline.Point) float64 { return float64(p.Retried) }, true),

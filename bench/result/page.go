@@ -82,16 +82,21 @@ func (r *Result) charts() []page.Chart {
 		{Title: "Rows a second", Every: r.Every, Series: []page.Series{
 			{Name: "written", Values: perSecond(func(p *Point) int64 { return p.Rows })},
 			{Name: "throttled", Values: perSecond(func(p *Point) int64 { return p.Throttled })},
-			{Name: "refused otherwise", Values: perSecond(func(p *Point) int64 { return p.Refused })},
 		}},
 		{Title: "Latency of a batch", Unit: "s", Every: r.Every, Log: true, Series: []page.Series{
 			{Name: "p50", Values: quantile(.5)}, {Name: "p99", Values: quantile(.99)}, {Name: "max", Values: quantile(1)},
 		}},
-		{Title: "Capacity units and requests a second", Every: r.Every, Series: []page.Series{
-			{Name: "capacity units", Values: perSecond(func(p *Point) int64 { return p.Units })},
+		{Title: "Requests a second", Every: r.Every, Series: []page.Series{
 			{Name: "requests", Values: perSecond(func(p *Point) int64 { return p.Requests })},
 		}},
 	}
+	add := func(name string, when bool, values []float64) {
+		if when {
+			charts[0].Series = append(charts[0].Series, page.Series{Name: name, Values: values})
+		}
+	}
+	add("refused otherwise", r.Totals.Unavailable+r.Totals.Failed > 0, perSecond(func(p *Point) int64 { return p.Refused }))
+	add("capacity units", r.Totals.Units > r.Totals.Rows, perSecond(func(p *Point) int64 { return p.Units }))
 	if r.Settings.Rate > 0 {
 		due := make([]float64, n)
 		for i := range due {

@@ -126,9 +126,11 @@ func (p *phase) work(over context.Context) error {
 		intended := time.Since(p.began)
 		if p.rate > 0 {
 			intended = p.due(b.first)
-			if !sleep(over, time.Until(p.began.Add(intended))) {
+			if p.duration > 0 && intended >= p.duration || !sleep(over, time.Until(p.began.Add(intended))) {
 				return nil
 			}
+		} else if over.Err() != nil {
+			return nil
 		}
 		p.mu.Lock()
 		p.sent = max(p.sent, b.first+int64(len(b.rows.Rows)))

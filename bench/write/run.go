@@ -20,7 +20,8 @@ import (
 
 // How long things take that are no part of the measurement.
 const (
-	surveyEvery  = 2 * time.Second // between readings of the partition map
+	surveyEvery  = 2 * time.Second // between readings of the partition map; more often at first
+	surveyFirst  = 125 * time.Millisecond
 	readyFor     = 2 * time.Minute // until a table that was just made takes rows
 	dropFor      = 15 * time.Second
 	sayEvery     = 5 * time.Second
@@ -147,7 +148,8 @@ func (r *run) ready(ctx context.Context, made *rows) error {
 func (r *run) survey(ctx context.Context) {
 	p := scan.NewPartitions(&client.Admin{Client: r.sdk, Context: ctx, RetryFor: time.Nanosecond}, r.sdk, r.name)
 	p.Created = true
-	tick := time.NewTicker(surveyEvery)
+	wait := surveyFirst
+	tick := time.NewTimer(wait)
 	defer tick.Stop()
 	for {
 		if bounds, _, err := p.Read(time.Now()); err == nil {
@@ -157,6 +159,8 @@ func (r *run) survey(ctx context.Context) {
 		}
 		select {
 		case <-tick.C:
+			wait = min(2*wait, surveyEvery)
+			tick.Reset(wait)
 		case <-r.asked:
 			if !sleep(ctx, surveyEvery/10) { // a burst of errors is one reason to look
 				return
