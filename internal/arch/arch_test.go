@@ -85,7 +85,7 @@ var testArrows = map[string][]string{
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
-	"e2e":      {"engine/server", "engine/faults", "bench", "bench/spread"},
+	"e2e":      {"engine/server", "engine/faults", "bench", "bench/compare", "bench/result", "bench/spread"},
 
 	"bench/spread": {"engine/server"},
 	"bench/write":  {"engine/server", "engine/faults", "engine/sim"},
