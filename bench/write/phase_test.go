@@ -264,6 +264,25 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 	})
 }
 
+func TestATableThatGrowsDuringTheSearchIsNotHeldToWhatItTookAtFirst(t *testing.T) {
+	tries := 0
+	at := func(_ context.Context, rate float64) (*result.Result, error) {
+		capacity := 500.0
+		if tries++; tries > 3 { // it has split by then
+			capacity = 4000
+		}
+		rows := min(rate, capacity)
+		r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rows}, Totals: result.Totals{Requests: 100, Rows: int64(5 * rows), RowsSent: int64(5 * rate)}}
+		r.Totals.Throttled = int64(5 * (rate - rows))
+		return r, nil
+	}
+	s := &searcher{limits: Search{Start: 1000}, try: at, hold: at, say: t.Logf}
+	res, err := s.run(t.Context())
+	if err != nil || res.PerSecond.Rows < 4000*.96 || res.PerSecond.Rows > 4000 || tries > 20 {
+		t.Errorf("%v, %v rows/s after %d tries; want a little below 4000", err, res.PerSecond.Rows, tries)
+	}
+}
+
 func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
 	// Below 3,000 rows a second p99 is 10 ms, above it is 100: no throttling tells the rate.
 	tried := 0

@@ -38,29 +38,50 @@ func (e *errNoRate) Error() string {
 //
 //  1. Double the rate until a step breaks a limit.
 //  2. Try rates in between. A step that was throttled says itself what the table can take: what it took then.
-//  3. Hold the best rate. A partition that idles saves up capacity, so a short step passes at rates that do not last; then
+//  3. Try the lowest rate that broke a limit once more. A new table has one partition and splits while it is written to, so
+//     what was too much at first may no longer be; then go on from 1.
+//  4. Hold the best rate. A partition that idles saves up capacity, so a short step passes at rates that do not last; then
 //     hold a lower one.
 func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	low, high, hint := 0.0, math.Inf(1), 0.0
-	rate := s.limits.Start
+	rate, again := s.limits.Start, false // again: high is being tried once more
 	for len(s.steps) < mostSteps && ctx.Err() == nil {
 		res, err := s.try(ctx, rate)
 		if err != nil {
 			return nil, err
 		}
 		step := s.judge(rate, res)
-		if step.Passed {
+		switch {
+		case again && !step.Passed, step.Passed && rate >= maxRate, rate <= 1 && !step.Passed:
+			return s.end(ctx, max(low, passed(step)))
+		case again:
+			low, high, again = rate, math.Inf(1), false
+		case step.Passed:
 			low = rate
-		} else {
+		default:
 			high, hint = rate, hintOf(res)
 		}
-		if low > 0 && high/low <= 1+precision || low >= maxRate || rate <= 1 && low == 0 {
-			break
+		if again = low > 0 && high/low <= 1+precision; again {
+			rate = high
+		} else {
+			rate = between(low, high, hint)
 		}
-		rate = between(low, high, hint)
 	}
+	return s.end(ctx, low)
+}
+
+// passed is the rate of a step that has, 0 of one that has not.
+func passed(s result.Step) float64 {
+	if s.Passed {
+		return s.Rate
+	}
+	return 0
+}
+
+// end holds the rate that was found.
+func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error) {
 	if ctx.Err() == nil && low == 0 {
-		return nil, &errNoRate{rate}
+		return nil, &errNoRate{s.steps[len(s.steps)-1].Rate}
 	}
 	return s.settle(ctx, low)
 }
@@ -128,7 +149,7 @@ func (s *searcher) judge(rate float64, r *result.Result) result.Step {
 	s.steps = append(s.steps, step)
 	verdict := "kept"
 	if !step.Passed {
-		verdict = step.Why
+		verdict = "not kept"
 	}
 	s.say("%.0f rows/s: %.0f written, p99 %.4g ms, %.2f %% throttled: %s", rate, step.Achieved, step.P99, 100*step.Throttled, verdict)
 	return step
