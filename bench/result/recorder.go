@@ -122,7 +122,8 @@ func (r *Recorder) LateFrom(intended, step, end time.Duration) {
 	if end <= intended {
 		return
 	}
-	n := int64((end-intended)/max(step, 1)) + 1
+	step = max(step, 1)
+	n := int64((end - intended + step - 1) / step)
 	weight := (n + maxLate - 1) / maxLate
 	for i := int64(0); i < n; i += weight {
 		r.late(intended+time.Duration(i)*step, end, min(weight, n-i))
