@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check format tidy vet staticcheck race fuzz metamorphic bench laws node python
+.PHONY: build test check format tidy vet staticcheck race fuzz metamorphic bench laws model crash node python
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -50,6 +50,17 @@ fuzz:
 metamorphic:
 	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
+
+# The engine against the model: 3,000 random sequences of operations, 300 with restarts, concurrent clients.
+model:
+	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
+	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
+	$(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
+
+# kill -9, losses of power, damaged files.
+crash:
+	$(GO) test ./e2e -run TestKilled -kills 100 -timeout 30m
+	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -timeout 30m
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

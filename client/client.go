@@ -41,18 +41,8 @@ type Traffic struct {
 // repeats a request: the SDK's own retries would repeat writes that may have been applied, ignore ctx and hide
 // throttling.
 func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
-	endpoint := strings.TrimRight(t.Endpoint, "/")
-	if err := CheckEndpoint(endpoint); err != nil {
+	if err := t.complete(); err != nil {
 		return nil, err
-	}
-	if t.Instance == "" {
-		return nil, errors.New("no instance: give --instance or TABLESTORE_INSTANCE")
-	}
-	if t.RequestTimeout == 0 {
-		t.RequestTimeout = DefaultRequestTimeout
-	}
-	if t.Connections == 0 {
-		t.Connections = 64
 	}
 	if traffic == nil {
 		traffic = new(Traffic)
@@ -64,7 +54,25 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	if t.Transport == nil {
 		config.Transport.(*transport).base = network(t)
 	}
-	return tablestore.NewClientWithCredentialsProvider(endpoint, t.Instance, t.Credentials, config), nil
+	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, t.Credentials, config), nil
+}
+
+// complete checks the target and fills in what was left out.
+func (t *Target) complete() error {
+	t.Endpoint = strings.TrimRight(t.Endpoint, "/")
+	if err := CheckEndpoint(t.Endpoint); err != nil {
+		return err
+	}
+	if t.Instance == "" {
+		return errors.New("no instance: give --instance or TABLESTORE_INSTANCE")
+	}
+	if t.RequestTimeout == 0 {
+		t.RequestTimeout = DefaultRequestTimeout
+	}
+	if t.Connections == 0 {
+		t.Connections = 64
+	}
+	return nil
 }
 
 // CheckEndpoint returns why the endpoint cannot be used. An endpoint that may hold a secret is not repeated.

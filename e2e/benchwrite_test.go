@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	comparison "tsimport/bench/compare"
+	benchcompare "tsimport/bench/compare"
 	"tsimport/bench/result"
 )
 
@@ -51,12 +51,12 @@ func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout, stderr, code = runBinary(t, "bench", "compare", at("a.json"), at("a.jsonl"), "--json")
-	var c comparison.Comparison
+	var c benchcompare.Comparison
 	if err := json.Unmarshal([]byte(stdout), &c); err != nil || code != 0 {
 		t.Fatalf("compare: exit code %d, %v: %s", code, err, stderr)
 	}
 	for _, m := range c.Metrics {
-		if m.Verdict != comparison.TooFew { // a run of less than eight seconds tells nothing
+		if m.Verdict != benchcompare.TooFew { // a run of less than eight seconds tells nothing
 			t.Errorf("compared with itself: %+v", m)
 		}
 	}

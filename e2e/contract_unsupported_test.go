@@ -121,7 +121,11 @@ func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 		"CreateGlobalTable", "BindGlobalTable", "DescribeGlobalTable", "UnbindGlobalTable", "UpdateGlobalTable",
 		"tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/connect", "tunnel/heartbeat",
 		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
-		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta",
+		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
+		"CreateTimeseriesTable", "ListTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "DeleteTimeseriesTable",
+		"UpdateTimeseriesMeta", "DeleteTimeseriesMeta",
+		"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
+		"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
 	} {
 		t.Run(operation, func(t *testing.T) {
 			a := s.send(t, rawRequest{operation: operation})

@@ -37,8 +37,9 @@ type Env struct {
 	probe bool // only the columns that are named matter
 }
 
-// Sources returns which columns an expression names, as indexes into columns, whose types need not be known yet. What
-// salt(n) is computed from without being named is not among them.
+// Sources returns which columns an expression names, as indexes into columns, whose types need not be known yet. They
+// come in the order in which the expression names them, which does not depend on that of columns. What salt(n) is
+// computed from without being named is not among them.
 func Sources(source string, columns []string) ([]int, error) {
 	env := Env{probe: true}
 	for _, name := range columns {
@@ -48,13 +49,14 @@ func Sources(source string, columns []string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.columns, nil
+	return p.mentions, nil
 }
 
 // LookupFile is a file that an expression's result depends on.
 type LookupFile struct {
 	Name   string
 	SHA256 string // hexadecimal
+	Shared int    // names whose code another name has as well
 }
 
 // Program is a checked expression. It never changes.
@@ -63,13 +65,14 @@ type Program struct {
 	Files []LookupFile // that were read
 	Auto  bool         // has a splice(auto, …)
 
-	name    string
-	source  string
-	columns []int // that are read, in Env.Columns, ascending
-	env     Env
-	root    *node
-	slots   int
-	scripts int
+	name     string
+	source   string
+	columns  []int // that are read, in Env.Columns, ascending
+	mentions []int // the same in the order in which they are named
+	env      Env
+	root     *node
+	slots    int
+	scripts  int
 }
 
 // Columns returns which of Env.Columns the program reads, in ascending order.
@@ -95,7 +98,7 @@ func (p *Program) Observer(c *SeparatorChooser) *Evaluator {
 // where and what to do.
 func Compile(source string, env Env) (*Program, error) {
 	p := &Program{name: env.Name, source: source, env: env}
-	c := &compiler{program: p, used: map[int]bool{}, bound: map[string]bool{}}
+	c := &compiler{program: p, bound: map[string]bool{}}
 	tree, err := c.parse(source)
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", brief(source), err)
@@ -121,7 +124,7 @@ func CompileColumn(col Column, env Env) (*Program, error) {
 	env.Name = col.Name
 	if col.Expr == "" {
 		p := &Program{name: col.Name, source: col.Source(), env: env}
-		c := &compiler{program: p, used: map[int]bool{}}
+		c := &compiler{program: p}
 		root, err := c.column(col.Name)
 		if err != nil {
 			return nil, err
@@ -153,7 +156,7 @@ func convertHint(to table.Type) string {
 // compiler turns a syntax tree into nodes.
 type compiler struct {
 	program *Program
-	used    map[int]bool
+	used    []int           // in the order in which they are first named
 	bound   map[string]bool // names that let gives
 	lookups map[string]*lookupTable
 }
@@ -223,10 +226,7 @@ func (c *compiler) checkResult(root *node) error {
 func (c *compiler) settle(root *node) {
 	p := c.program
 	p.root, p.Type = root, root.typ
-	for i := range c.used {
-		p.columns = append(p.columns, i)
-	}
-	slices.Sort(p.columns)
+	p.mentions, p.columns = c.used, slices.Sorted(slices.Values(c.used))
 }
 
 // column is the value of an input column.
@@ -235,9 +235,11 @@ func (c *compiler) column(name string) (*node, error) {
 	if i < 0 {
 		return nil, c.unknownColumn(name)
 	}
-	c.used[i] = true
+	if !slices.Contains(c.used, i) {
+		c.used = append(c.used, i)
+	}
 	in := c.program.env.Columns[i]
-	n := &node{typ: in.Type, src: columnText(name), recipe: name, python: pythonName(name),
+	n := &node{typ: in.Type, src: columnText(name), plain: true, recipe: name, python: pythonName(name),
 		order: []Segment{{Text: name, Column: name, Order: Ascending}},
 		value: func(e *Evaluator, row []table.Value) table.Value { return row[i] }}
 	if n.typ == table.Null {

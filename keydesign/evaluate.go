@@ -30,6 +30,8 @@ type node struct {
 
 	order  []Segment // of the text for a String, of the number for others
 	width  int       // bytes of the text if it always has as many, else 0
+	plain  bool      // a column as it is
+	signed bool      // a text in which numbers below zero sort rightly, but are not what they say
 	recipe string    // how a reader makes it, in words
 	python string    // and in Python
 }
@@ -77,9 +79,6 @@ func (e *Evaluator) shown(v table.Value) []byte { return appendText(nil, v) }
 
 // maxRecipe bounds what is said about how to compute a key, in bytes.
 const maxRecipe = 2000
-
-// noPython stands where there is no formula in Python, and so in all that is made of it.
-const noPython = "…"
 
 // null is the value of what is missing or has failed.
 var null table.Value

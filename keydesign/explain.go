@@ -17,12 +17,13 @@ type Design struct {
 
 // Explanation says what a design of keys means.
 type Explanation struct {
-	Key      []KeyColumn  `json:"key"`
-	Order    string       `json:"order"`           // in which order a range read gives rows
-	Ranges   []Range      `json:"ranges"`          // what can be read by the ranges of an input column
-	Examples []Example    `json:"examples"`        // of the rows that were given
-	Notes    []string     `json:"notes"`           // what to be careful about
-	Files    []LookupFile `json:"files,omitempty"` // that the keys depend on
+	Key         []KeyColumn  `json:"key"`
+	PythonSetup []string     `json:"python_setup,omitempty"` // lines in front of the formulas in Python
+	Order       string       `json:"order"`                  // in which order a range read gives rows
+	Ranges      []Range      `json:"ranges"`                 // what can be read by the ranges of an input column
+	Examples    []Example    `json:"examples"`               // of the rows that were given
+	Notes       []string     `json:"notes"`                  // what to be careful about
+	Files       []LookupFile `json:"files,omitempty"`        // that the keys depend on
 }
 
 // KeyColumn is one column of the key.
@@ -70,6 +71,7 @@ func Explain(d Design, samples [][]table.Value) Explanation {
 			}
 		}
 	}
+	x.PythonSetup = pythonSetup(x.Key)
 	x.Order = orderSentence(segments)
 	for _, name := range d.sources() {
 		x.Ranges = append(x.Ranges, rangeOf(name, segments))
@@ -219,9 +221,12 @@ func (d Design) notes(segments []Segment) []string {
 		}
 		for _, f := range p.Files {
 			notes = append(notes, fmt.Sprintf("%s: the keys depend on %s (sha256 %s); a changed code changes keys of rows that are loaded already", d.Columns[i].Name, f.Name, f.SHA256[:12]))
+			if f.Shared > 0 {
+				notes = append(notes, fmt.Sprintf("%s: %d names in %s have a code that another name has as well; where nothing else in the key tells them apart, the last row replaces the others", d.Columns[i].Name, f.Shared, f.Name))
+			}
 		}
 	}
-	if len(segments) > 0 && segments[0].Order == NoOrder && segments[0].Values > 0 {
+	if len(segments) > 0 && segments[0].Order == NoOrder && segments[0].Values > 0 && !strings.HasPrefix(segments[0].Text, "lookup(") {
 		notes = append(notes, "a random prefix instead would write the same row under another key each time: a rerun would double rows, and a later row would not replace an earlier one; "+segments[0].Text+" gives a row the same key every time")
 	}
 	return notes
@@ -235,6 +240,9 @@ func (x Explanation) Text() string {
 		if k.Python != "" {
 			fmt.Fprintf(&b, "  in Python: %s\n", k.Python)
 		}
+	}
+	if len(x.PythonSetup) > 0 {
+		fmt.Fprintf(&b, "The Python needs:\n  %s\n", strings.Join(x.PythonSetup, "\n  "))
 	}
 	fmt.Fprintf(&b, "\nOrder: %s\n", x.Order)
 	for _, r := range x.Ranges {

@@ -71,14 +71,15 @@ func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
 }
 
 func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
-	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\n"), nil }}
+	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\nZoe,z\nx,1\n"), nil }}
 	x := Explain(design(t, env, `k=splice(auto, md5(CardID,2), pad(DeviceID,6), lookup(Name, "codes.csv"))`, "Score"),
 		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})})
 	text := x.Text()
 	for _, want := range []string{
 		`k (string) = splice(auto, md5(CardID,2)`,
 		`joined with "!": the first 2 hexadecimal digits of the md5 of CardID, DeviceID as 6 decimal digits with leading zeros, the code of Name in codes.csv`,
-		`"!".join([(hashlib.md5(str(CardID).encode()).hexdigest())[:2], str(DeviceID).zfill(6), codes[Name]])`,
+		`"!".join([(hashlib.md5(str(CardID).encode()).hexdigest())[:2], str(DeviceID).zfill(6), codes("codes.csv")[Name]])`,
+		`codes = lambda name: dict(csv.reader(`,
 		"Rows stand by the value of md5(CardID, 2), in which no column's order is kept; within that by DeviceID",
 		"GetRange over DeviceID: many: in up to 256 ranges",
 		"GetRange over CardID: no",
@@ -86,6 +87,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 		"OutOfRange: column k: pad(DeviceID, 6): -1 is negative",
 		`takes "!"`,
 		"the keys depend on codes.csv",
+		"2 names in codes.csv have a code that another name has",
 		"a random prefix instead",
 		"a primary-key column cannot be a double",
 	} {
@@ -112,5 +114,13 @@ func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
 	x := Explain(design(t, Env{Columns: inputs}, `k=trim(Name) + pad(CardID, 9)`), nil)
 	if x.Key[0].Python != "" || !strings.Contains(x.Key[0].Recipe, "trim(Name)") {
 		t.Errorf("%+v", x.Key[0])
+	}
+}
+
+func TestColumnsWithNamesThatPythonNeedsAreNoVariables(t *testing.T) {
+	env := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
+	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil)
+	if want := `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`; x.Key[0].Python != want {
+		t.Errorf("%s, want %s", x.Key[0].Python, want)
 	}
 }

@@ -50,10 +50,17 @@ const noRandom = "is not offered: a row that is loaded again, or a later row of 
 // noClock is why the time of the run is not offered.
 const noClock = "is not offered: a rerun would give rows other keys; use a time column of the input"
 
+// noMapOrder is why maps cannot be walked through.
+const noMapOrder = "is not offered: a map has no order, so the same row would get one key now and another then; name its parts, as in m.a"
+
+// noLocal is why the zone of the machine is not offered.
+const noLocal = "is not offered: the time zone of the machine decides, and on another one rows would get other keys; name the zone"
+
 // refused are functions that are named often and left out on purpose.
 var refused = map[string]string{
 	"random": noRandom, "rand": noRandom, "randint": noRandom, "uuid": noRandom, "RANDOM": noRandom, "RAND": noRandom,
-	"now": noClock, "today": noClock,
+	"now": noClock, "today": noClock, "keys": noMapOrder, "values": noMapOrder, "toPairs": noMapOrder,
+	"string": "is not offered: it makes the text <nil> of a null; text(x) does not",
 }
 
 func unknownFunction(name string) error {

@@ -24,10 +24,10 @@ type digest struct {
 
 // digests are the hashes by name. Those that are numbers are written with their highest byte first.
 var digests = map[string]digest{
-	"md5":     {md5.Size, func(sum *[32]byte, text []byte) { s := md5.Sum(text); copy(sum[:], s[:]) }, "hashlib.md5(%s.encode()).hexdigest()"},
-	"sha1":    {sha1.Size, func(sum *[32]byte, text []byte) { s := sha1.Sum(text); copy(sum[:], s[:]) }, "hashlib.sha1(%s.encode()).hexdigest()"},
-	"sha256":  {sha256.Size, func(sum *[32]byte, text []byte) { *sum = sha256.Sum256(text) }, "hashlib.sha256(%s.encode()).hexdigest()"},
-	"crc32":   {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE(text)) }, `"%%08x" %% zlib.crc32(%s.encode())`},
+	"md5":     {md5.Size, func(sum *[32]byte, text []byte) { s := md5.Sum(text); copy(sum[:], s[:]) }, "hashlib.md5(%s).hexdigest()"},
+	"sha1":    {sha1.Size, func(sum *[32]byte, text []byte) { s := sha1.Sum(text); copy(sum[:], s[:]) }, "hashlib.sha1(%s).hexdigest()"},
+	"sha256":  {sha256.Size, func(sum *[32]byte, text []byte) { *sum = sha256.Sum256(text) }, "hashlib.sha256(%s).hexdigest()"},
+	"crc32":   {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], crc32.ChecksumIEEE(text)) }, `"%%08x" %% zlib.crc32(%s)`},
 	"murmur3": {4, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint32(sum[:], murmur3(text)) }, `"%%08x" %% mmh3.hash(%s, signed=False)`},
 	"xxhash":  {8, func(sum *[32]byte, text []byte) { binary.BigEndian.PutUint64(sum[:], xxhash.Sum64(text)) }, "xxhash.xxh64(%s).hexdigest()"},
 }
@@ -51,7 +51,7 @@ func (c *compiler) digest(k *call) (*node, error) {
 	}
 	n := &node{typ: table.String, src: k.src, width: digits,
 		recipe: fmt.Sprintf("the first %d hexadecimal digits of the %s of %s", digits, k.name, x.recipe),
-		python: fmt.Sprintf("("+d.python+")[:%d]", textPython(x), digits)}
+		python: fmt.Sprintf("("+d.python+")[:%d]", bytesPython(x), digits)}
 	values := 0
 	if digits <= 6 {
 		values = 1 << (4 * digits)
@@ -99,7 +99,7 @@ func (c *compiler) bucket(k *call) (*node, error) {
 		n.python = fmt.Sprintf("str(%s %% %d).zfill(%d)", x.python, count, n.width)
 	} else {
 		n.recipe = fmt.Sprintf("the first 8 hexadecimal digits of the md5 of %s as a number, modulo %d, as %d digits", x.recipe, count, n.width)
-		n.python = fmt.Sprintf("str(int(hashlib.md5(%s.encode()).hexdigest()[:8], 16) %% %d).zfill(%d)", textPython(x), count, n.width)
+		n.python = fmt.Sprintf("str(int(hashlib.md5(%s).hexdigest()[:8], 16) %% %d).zfill(%d)", bytesPython(x), count, n.width)
 	}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)
@@ -136,7 +136,7 @@ func (c *compiler) salt(k *call) (*node, error) {
 	add := func(x *node) {
 		parts = append(parts, x)
 		list += ", " + x.recipe
-		python += ", " + textPython(x)
+		python += ", None if " + x.python + " is None else " + bytesPython(x)
 	}
 	for i := range k.args[1:] {
 		x, err := c.operand(k, i+1)
@@ -160,7 +160,7 @@ func (c *compiler) salt(k *call) (*node, error) {
 	width := bucketWidth(count)
 	n := &node{typ: table.String, src: k.src, order: unordered(k.src, int(count)), width: width,
 		recipe: fmt.Sprintf("a salt from 0 to %d with %d digits, computed from %s (see docs/keys.md)", count-1, width, strings.TrimPrefix(list, ", ")),
-		python: fmt.Sprintf(`str(int(hashlib.md5(b"".join(b"\1" + struct.pack(">I", len(v.encode())) + v.encode() for v in (%s,))).hexdigest()[:8], 16) %% %d).zfill(%d)`, strings.TrimPrefix(python, ", "), count, width)}
+		python: fmt.Sprintf(`str(int(hashlib.md5(b"".join(b"\0" if v is None else b"\1" + struct.pack(">I", len(v)) + v for v in [%s])).hexdigest()[:8], 16) %% %d).zfill(%d)`, strings.TrimPrefix(python, ", "), count, width)}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)
 		for _, x := range parts {

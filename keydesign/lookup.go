@@ -45,7 +45,11 @@ func (c *compiler) lookup(k *call) (*node, error) {
 	if err != nil {
 		return nil, k.errorf("%v", err)
 	}
-	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: "the code of " + x.recipe + " in " + name, python: fmt.Sprintf("codes[%s]", textPython(x))}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: "the code of " + x.recipe + " in " + name, python: fmt.Sprintf("codes(%q)[%s]", name, textPython(x))}
+	if keep {
+		n.recipe += ", or itself if it has none"
+		n.python = fmt.Sprintf("codes(%q).get(%s, %s)", name, textPython(x), textPython(x))
+	}
 	if !keep {
 		n.order[0].Values = len(t.codes)
 	}
@@ -87,12 +91,26 @@ func (c *compiler) lookupFile(name string) (*lookupTable, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:])})
+	c.program.Files = append(c.program.Files, LookupFile{Name: name, SHA256: hex.EncodeToString(sum[:]), Shared: t.shared()})
 	if c.lookups == nil {
 		c.lookups = map[string]*lookupTable{}
 	}
 	c.lookups[name] = t
 	return t, nil
+}
+
+// shared counts the names whose code another name has as well.
+func (t *lookupTable) shared() (names int) {
+	by := map[string]int{}
+	for _, code := range t.codes {
+		by[string(code)]++
+	}
+	for _, n := range by {
+		if n > 1 {
+			names += n
+		}
+	}
+	return names
 }
 
 func parseLookup(name string, data []byte) (*lookupTable, error) {

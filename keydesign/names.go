@@ -1,6 +1,7 @@
 package keydesign
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,9 +16,15 @@ func columnText(name string) string {
 	return "col(" + strconv.Quote(name) + ")"
 }
 
+// pythonWords are no names of variables in Python, or are what formulas call.
+var pythonWords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from global
+	if import in is lambda nonlocal not or pass raise return try while with yield
+	row str int abs len open dict format repr isinstance float hashlib struct zlib math mmh3 xxhash csv double codes time_of moment
+	Decimal datetime timedelta timezone ZoneInfo`)
+
 // pythonName is a column as a reader's variable.
 func pythonName(name string) string {
-	if identifier(name) && !strings.Contains(name, "$") {
+	if identifier(name) && !strings.Contains(name, "$") && !slices.Contains(pythonWords, name) {
 		return name
 	}
 	return "row[" + strconv.Quote(name) + "]"

@@ -36,7 +36,7 @@ func (c *compiler) pad(k *call) (*node, error) {
 		return nil, err
 	}
 	width := int(digits)
-	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width,
+	n := &node{typ: table.String, src: k.src, order: numberOrder(x, k.src), width: width,
 		recipe: fmt.Sprintf("%s as %d decimal digits with leading zeros", x.recipe, width),
 		python: fmt.Sprintf("%s.zfill(%d)", textPython(x), width)}
 	n.text = func(e *Evaluator, row []table.Value) bool {
@@ -106,7 +106,7 @@ func (c *compiler) padSigned(k *call, x *node) (*node, error) {
 	for range width {
 		beyond *= 10
 	}
-	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width + 1,
+	n := &node{typ: table.String, src: k.src, order: reorder(x, k.src, false, false), width: width + 1, signed: true,
 		recipe: fmt.Sprintf(`%s as "0" and %d decimal digits with leading zeros, or if it is negative as "-" and that of 10^%d %s`, x.recipe, width, width, "+ it"),
 		python: fmt.Sprintf(`("0" + str(%s).zfill(%d) if %s >= 0 else "-" + str(10**%d + %s).zfill(%d))`, x.python, width, x.python, width, x.python, width)}
 	n.text = func(e *Evaluator, row []table.Value) bool {

@@ -74,6 +74,14 @@ func (c *compiler) binary(n *ast.BinaryNode) (*node, error) {
 	made := &node{src: src, order: unordered(src, 0), recipe: "(" + l.recipe + " " + n.Operator + " " + r.recipe + ")",
 		python: "(" + l.python + " " + n.Operator + " " + r.python + ")"}
 	switch n.Operator {
+	case "&&":
+		made.python = "(" + l.python + " and " + r.python + ")"
+	case "||":
+		made.python = "(" + l.python + " or " + r.python + ")"
+	case "%":
+		made.python = remainderPython(l, r)
+	}
+	switch n.Operator {
 	case "+", "-", "*", "%", "/":
 		err = c.arithmetic(made, n.Operator[0], l, r)
 	case "??":

@@ -59,10 +59,20 @@ func reorder(n *node, src string, descending, coarse bool) []Segment {
 	return []Segment{s}
 }
 
+// numberOrder is the order of the number that a text stands for. A column of digits sorts as its numbers do, by which
+// its order is meant then. What else is in the order of a column sorts as a text, and so as a number only if all of it
+// has the same length.
+func numberOrder(x *node, src string) []Segment {
+	if x.typ == table.String && !x.plain && (x.width == 0 || x.signed) {
+		return unordered(src, 0)
+	}
+	return reorder(x, src, false, false)
+}
+
 // textOrder is the order of a part's text: of numbers it is not their own.
 func textOrder(n *node) []Segment {
 	if n.typ == table.String {
 		return n.order
 	}
-	return unordered(n.src, 0)
+	return unordered("text("+n.src+")", 0)
 }

@@ -109,7 +109,8 @@ func TestWhatDoesNotKeepTheOrderIsNotSaidTo(t *testing.T) {
 	for _, source := range []string{`md5(CardID, 4)`, `text(CardID)`, `reverse(Name)`, `lower(Name)`, `upper(Name)`, `bucket(CardID, 9)`, `salt(9)`,
 		`substr(Name, 2)`, `substr(CardID, 1, 2)`, `month(CardID, "s")`, `Name + SellerID`, `CardID * 2`, `CardID + OrderNumber`,
 		`format_time(CardID, "2006-1-2", "s")`, `format_time(CardID, "02-01-2006", "s")`, `format_time(CardID, "2006-01-02 15", "s", "America/New_York")`,
-		`trim(Name)`, `CardID ?? 1`, `Paid ? Name : SellerID`, `CardID - CardID % OrderNumber`} {
+		`int(pad(CardID, 2, signed))`, `int(splice(",", pad(CardID, 2, signed)))`, `int(substr(Name, 1, 2))`, `pad(substr(Name, 1, 2), 4)`,
+		`int(format_time(CardID, "-2006", "s"))`, `format_time(CardID, "%Y01%d", "s")`, `format_time(CardID, "v2-%Y", "s")`, `trim(Name)`, `CardID ?? 1`, `Paid ? Name : SellerID`, `CardID - CardID % OrderNumber`} {
 		if s, ok := single(compile(t, source).root.order); ok {
 			t.Errorf("%s: said to be %+v", source, s)
 		}

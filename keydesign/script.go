@@ -90,6 +90,16 @@ func resultType(src string, gives reflect.Type) (table.Type, error) {
 // Visit rewrites columns and calls. Children come before their parents, so a first walk finds what must stay.
 func (s *script) Visit(at *ast.Node) {
 	switch n := (*at).(type) {
+	case *ast.MemberNode:
+		if property, ok := n.Property.(*ast.StringNode); ok && property.Value == "Local" && s.err == nil {
+			s.err = fmt.Errorf("Local() %s", noLocal)
+		}
+	case *ast.BuiltinNode:
+		if n.Name == "timezone" && s.err == nil {
+			if zone, ok := n.Arguments[0].(*ast.StringNode); !ok || zone.Value == "Local" {
+				s.err = fmt.Errorf("timezone of what is not written out, or of Local, %s", noLocal)
+			}
+		}
 	case *ast.CallNode:
 		callee, ok := n.Callee.(*ast.IdentifierNode)
 		switch {
@@ -295,6 +305,12 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 	}
 }
 
+// ofNull reports whether an error of the language is about a value that is not there. An index that is too large, or a
+// text that is no number, is as wrong in a row with a null as in another.
+func ofNull(err error) bool {
+	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // which does not say what
+}
+
 func (e *Evaluator) scriptFailed(n *node, err error, hasNull bool) {
 	var why *table.Reason
 	var at *file.Error
@@ -303,7 +319,7 @@ func (e *Evaluator) scriptFailed(n *node, err error, hasNull bool) {
 		if e.why == nil {
 			e.why = why
 		}
-	case hasNull:
+	case hasNull && ofNull(err):
 	case errors.As(err, &at):
 		e.fail(n, CodeExpression, nil, "%s", strings.Join(strings.Fields(at.Message), " "))
 	default:

@@ -30,6 +30,7 @@ func (c *compiler) splice(k *call) (*node, error) {
 			return nil, err
 		}
 		parts = append(parts, x)
+		n.signed = n.signed || x.signed
 		n.order = append(n.order, textOrder(x)...)
 		if i > 0 {
 			n.recipe += ", "

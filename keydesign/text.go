@@ -1,6 +1,7 @@
 package keydesign
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -25,9 +26,10 @@ func (c *compiler) textOf(k *call) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{typ: table.String, src: k.src, order: textOrder(x), width: x.width, recipe: x.recipe, python: "str(" + x.python + ")", text: x.text}
+	n := &node{typ: table.String, src: k.src, order: textOrder(x), width: x.width, plain: x.plain && x.typ == table.String, signed: x.signed,
+		recipe: x.recipe, python: textPython(x), text: x.text}
 	if x.typ == table.String {
-		n.value, n.python = x.value, x.python
+		n.value = x.value
 	} else if s, ok := single(x.order); ok && s.Column != "" {
 		n.recipe += " as text"
 	}
@@ -40,7 +42,7 @@ func (c *compiler) integer(k *call) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, false, false), recipe: x.recipe + " as a number", python: "int(" + x.python + ")"}
+	n := &node{typ: table.Integer, src: k.src, order: numberOrder(x, k.src), recipe: x.recipe + " as a number", python: "int(" + x.python + ")"}
 	n.value = func(e *Evaluator, row []table.Value) table.Value {
 		v := x.value(e, row)
 		switch v.Type {
@@ -70,11 +72,12 @@ func (c *compiler) letters(k *call) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	change, from, python := unicode.ToUpper, byte('a'), ".upper()"
+	change, from, python := unicode.ToUpper, byte('a'), `"".join(c.upper() if len(c.upper()) == 1 else c for c in %s)`
 	if k.name == "lower" {
-		change, from, python = unicode.ToLower, 'A', ".lower()"
+		change, from, python = unicode.ToLower, 'A', `"".join(c.lower()[0] for c in %s)`
 	}
-	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: x.recipe + " in " + k.name + " case", python: x.python + python}
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: x.recipe + " in " + k.name + " case",
+		python: fmt.Sprintf(python, textPython(x))}
 	n.text = func(e *Evaluator, row []table.Value) bool {
 		start := len(e.buf)
 		if !e.stringOf(n, x, row) {
@@ -163,14 +166,6 @@ func orWord(text, word string) string {
 		return word
 	}
 	return text
-}
-
-// textPython is the text of a node in Python.
-func textPython(n *node) string {
-	if n.typ == table.String {
-		return n.python
-	}
-	return "str(" + n.python + ")"
 }
 
 // prefixBytes is the length of the first n characters.

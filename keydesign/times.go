@@ -2,7 +2,6 @@ package keydesign
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -82,9 +81,15 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		if layout != time.RFC3339 && len(v.Bytes) != len(layout) && (len(layout) != 19 || len(v.Bytes) < 19) {
 			continue
 		}
-		if t, err := time.ParseInLocation(layout, string(v.Bytes), at.zone); err == nil {
-			return t.In(at.zone), true
+		t, err := time.ParseInLocation(layout, string(v.Bytes), at.zone)
+		if err != nil {
+			continue
 		}
+		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead over the edge
+			e.fail(n, table.CodeRange, v.Bytes, "%q is not in the years 0 to 9999 in %s", table.Show(v.Bytes), at.zone)
+			return time.Time{}, false
+		}
+		return t, true
 	}
 	e.fail(n, table.CodeType, v.Bytes, "%q is no time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
 	return time.Time{}, false
@@ -93,17 +98,18 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 // formatTime keeps the order coarsely if the layout goes from years to smaller units with fixed widths, and if the zone
 // never turns its clocks back.
 func (c *compiler) formatTime(k *call) (*node, error) {
-	layout, err := k.literal(1)
+	written, err := k.literal(1)
 	if err != nil {
 		return nil, err
 	}
-	if strings.Contains(layout, "%") {
-		if layout, err = fromStrftime(layout); err != nil {
+	layout := timeLayout{{text: written}}
+	if strings.Contains(written, "%") {
+		if layout, err = fromStrftime(written); err != nil {
 			return nil, k.errorf("%v", err)
 		}
 	}
-	if time.Unix(0, 0).UTC().Format(layout) == time.Unix(987654321, 5e8).UTC().Format(layout) {
-		return nil, k.errorf("the layout %q names no part of a time; write 2006-01-02 15:04:05 or %%Y-%%m-%%d %%H:%%M:%%S, or parts of it", layout)
+	if string(layout.format(nil, time.Unix(0, 0).UTC())) == string(layout.format(nil, time.Unix(987654321, 5e8).UTC())) {
+		return nil, k.errorf("the layout %q names no part of a time; write 2006-01-02 15:04:05 or %%Y-%%m-%%d %%H:%%M:%%S, or parts of it", written)
 	}
 	at, err := c.clockOf(k, 2)
 	if err != nil {
@@ -113,10 +119,10 @@ func (c *compiler) formatTime(k *call) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: fmt.Sprintf("%s as a time like %q in %s", x.recipe, layout, at.zone),
-		python: fmt.Sprintf("time_of(%s).strftime(%s)", x.python, k.args[1].String())}
-	if ordered, width := orderedLayout(layout); ordered {
-		n.width = width
+	n := &node{typ: table.String, src: k.src, order: unordered(k.src, 0), recipe: fmt.Sprintf("%s as a time like %q in %s", x.recipe, written, at.zone),
+		python: layout.python(at.python(x))}
+	if ordered, width := layout.ordered(); ordered {
+		n.width, n.signed = width, true // as a number it may not be ordered: the layout "-2006" gives negative ones
 		if steady(at.zone) {
 			n.order = reorder(x, k.src, false, true)
 		}
@@ -125,11 +131,24 @@ func (c *compiler) formatTime(k *call) (*node, error) {
 		start := len(e.buf)
 		t, ok := at.read(e, n, x.value(e, row))
 		if ok {
-			e.buf = t.AppendFormat(e.buf[:start], layout)
+			e.buf = layout.format(e.buf[:start], t)
 		}
 		return ok
 	}
 	return n, nil
+}
+
+// python is the time of a value as a formula.
+func (at clock) python(x *node) string {
+	switch {
+	case x.typ == table.Integer && at.unit == 1e9:
+		return noPython // its times have microseconds
+	case x.typ == table.Integer:
+		return fmt.Sprintf("time_of(%s, %q, %d)", x.python, at.zone, at.unit)
+	case x.typ == table.String:
+		return fmt.Sprintf("time_of(%s, %q)", x.python, at.zone)
+	}
+	return noPython
 }
 
 // timePart is year, month or day as an integer. A year keeps the order coarsely.
@@ -142,7 +161,7 @@ func (c *compiler) timePart(k *call) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{typ: table.Integer, src: k.src, recipe: fmt.Sprintf("the %s of %s in %s", k.name, x.recipe, at.zone), python: fmt.Sprintf("time_of(%s).%s", x.python, k.name)}
+	n := &node{typ: table.Integer, src: k.src, recipe: fmt.Sprintf("the %s of %s in %s", k.name, x.recipe, at.zone), python: at.python(x) + "." + k.name}
 	part := time.Time.Year
 	switch k.name {
 	case "year":
@@ -164,25 +183,6 @@ func (c *compiler) timePart(k *call) (*node, error) {
 	return n, nil
 }
 
-// orderedLayout reports whether times sort as the layout's text does, and how long that is.
-func orderedLayout(layout string) (ordered bool, width int) {
-	parts := []string{"2006", "01", "02", "15", "04", "05"}
-	digits := func(r rune) bool { return r >= '0' && r <= '9' }
-	rest := layout
-	for _, part := range parts {
-		rest = strings.TrimLeft(rest, "-/:. _")
-		if rest == "" {
-			break
-		}
-		after, ok := strings.CutPrefix(strings.TrimPrefix(rest, "T"), part)
-		if !ok {
-			return false, 0
-		}
-		rest = after
-	}
-	return rest == "" && strings.ContainsFunc(layout, digits) && !strings.Contains(layout, "_2"), len(layout)
-}
-
 // steady reports whether a zone has turned its clocks in the years that data comes from.
 func steady(zone *time.Location) bool {
 	_, first := time.Date(2000, 1, 1, 0, 0, 0, 0, zone).Zone()
@@ -192,38 +192,4 @@ func steady(zone *time.Location) bool {
 		}
 	}
 	return true
-}
-
-// strftime are the directives that have a counterpart in a layout.
-var strftime = map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM",
-	'f': "000000", 'j': "002", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700", 'Z': "MST",
-	'F': "2006-01-02", 'T': "15:04:05", '%': "%"}
-
-func fromStrftime(pattern string) (string, error) {
-	var layout []byte
-	for i := 0; i < len(pattern); i++ {
-		if pattern[i] != '%' {
-			layout = append(layout, pattern[i])
-			continue
-		}
-		i++
-		if i == len(pattern) {
-			return "", fmt.Errorf("the layout %q ends with %%", pattern)
-		}
-		directive, ok := strftime[pattern[i]]
-		if !ok {
-			return "", fmt.Errorf("the layout %q has the unknown directive %%%c; there are %s", pattern, pattern[i], directiveList())
-		}
-		layout = append(layout, directive...)
-	}
-	return string(layout), nil
-}
-
-func directiveList() string {
-	var list []string
-	for b := range strftime {
-		list = append(list, "%"+string(b))
-	}
-	slices.Sort(list)
-	return strings.Join(list, " ")
 }

@@ -55,7 +55,8 @@ type recorder struct {
 }
 
 func newRecorder(report *Report) *recorder {
-	return &recorder{report: report, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
+	// What earlier attempts have read is none of this one's.
+	return &recorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
 }
 
 // recut takes the lanes that there are from now on, and their partitions.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"golang.org/x/sync/errgroup"
 
+	"tsimport/checkpoint"
 	"tsimport/client"
 	"tsimport/intake"
 	"tsimport/plan"
@@ -28,10 +30,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cfg.setDefaults()
 	start := time.Now()
 	traffic := new(client.Traffic)
-	var sdk *tablestore.TableStoreClient
-	var err error
+	var service service
 	if !cfg.Target.Absent {
-		if sdk, err = client.New(ctx, cfg.Target.Client, traffic); err != nil {
+		var err error
+		if service, err = connect(ctx, &cfg, traffic); err != nil {
 			return nil, &plan.UsageError{Message: err.Error()}
 		}
 	}
@@ -40,20 +42,41 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	gentle, stopGently := context.WithCancelCause(ctx)
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
-	admin := &client.Admin{Client: sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
-	planned, err := plan.Make(gentle, cfg.request(), admin)
+	admin := &client.Admin{Client: service.sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
+	from, err := findOrigin(&cfg, start)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.lock.Release() }() // the process's end would do
+	request := cfg.Request()
+	from.settings(request, cfg.Resume.Settings)
+	planned, err := plan.Make(gentle, request, admin)
 	if err != nil {
 		return nil, err
 	}
 	defer planned.Close()
+	if !cfg.DryRun {
+		if err := from.compare(&cfg, planned); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.RunDir == "" {
 		cfg.RunDir = runfolder.DefaultPath(start, cfg.Target.Table)
 	}
-	folder, err := runfolder.Create(cfg.RunDir, planned.Headers)
+	folder, err := from.openFolder(&cfg, planned)
 	if err != nil {
 		return nil, err
 	}
 	report := newReport(&cfg, planned, start)
+	if s := from.snapshot; s != nil {
+		report.goOn(s)
+		if cfg.Resume.OnResume != nil {
+			cfg.Resume.OnResume(Resumed{
+				RunDir: cfg.RunDir, Attempt: report.Attempts, Read: report.Read,
+				Final: report.Written + report.Rejected + report.Superseded, Since: report.FirstStarted,
+			})
+		}
+	}
 	cfg.Progress.BytesTotal.Store(planned.Bytes)
 	if cfg.OnPlan != nil {
 		cfg.OnPlan(planned)
@@ -63,21 +86,37 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
-		survey := newSurveyor(tablePartitions(admin, sdk, &cfg, report.Created), cfg.surveyEvery)
+		survey := newSurveyor(tablePartitions(admin, service.sdk, &cfg, report.Created), cfg.surveyEvery)
 		if m := survey.readWithin(gentle); m != nil {
 			survey.current.Store(m)
 		}
-		err = load(ctx, &cfg, planned, folder, report, sdk, survey, func() { stopGently(nil) })
+		err = load(ctx, &cfg, planned, folder, report, service, survey, from, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
 	report.BytesSent = traffic.BytesSent.Load()
 	return finish(&cfg, report, folder, start, err)
 }
 
+// service is the Tablestore that is loaded into: the SDK's client, and a connection for what is many.
+type service struct {
+	sdk        *tablestore.TableStoreClient
+	connection *client.Connection
+}
+
+func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s service, err error) {
+	target := cfg.Target.Client
+	target.Connections = cfg.Write.Concurrency
+	if s.sdk, err = client.New(ctx, target, traffic); err == nil {
+		s.connection, err = client.Connect(ctx, target, traffic)
+	}
+	return s, err
+}
+
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
-		Command: cfg.Command, Inputs: cfg.Inputs, Started: start.UTC(), Order: cfg.Write.Order.String(),
+		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: cfg.Inputs,
+		Attempts: 1, FirstStarted: start.UTC(), Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
 	for _, s := range planned.Sources {
 		if e := s.RejectsEncoding(); e != "" {
@@ -86,14 +125,22 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	}
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
-			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Inferred: c.Inferred,
+			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
+	}
+	r.Separator = planned.Separator()
+	for _, f := range planned.Fields {
+		field := ReportField{Name: f.Source}
+		if f.Type != table.Any && f.Type != table.Null {
+			field.Type = f.Type.String()
+		}
+		r.Fields = append(r.Fields, field)
 	}
 	return r
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, survey *surveyor, stopStdin func()) error {
+func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, service service, survey *surveyor, from *origin, stopStdin func()) error {
 	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
 	if err != nil {
 		if cfg.Limits.TempDir != "" {
@@ -108,14 +155,22 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 		stopStdin()
 	}
 	defer stopRead()
+	in := intake.New(planned, survey.current.Load())
+	x, err := newExtras(cfg, planned, folder, report, service.sdk, from.extras())
+	if err != nil {
+		return errors.Join(err, closeStore(store))
+	}
+	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store), from)
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
-	in := intake.New(planned, survey.current.Load())
+	if !cfg.DryRun {
+		d.keeper = newKeeper(cfg, folder, planned, from, time.Now())
+		in.Resume(d.keeper.past())
+		group.Go(d.keeper.save)
+	}
 	group.Go(func() error { return in.Run(readCtx) })
-
-	d := newDispatcher(cfg, folder, report, stopRead, in, planned.Schema.Key[0].Type, survey, newDisk(store))
 	for range cfg.Write.Concurrency {
-		group.Go(func() error { return d.work(cfg, sdk) })
+		group.Go(func() error { return d.work(cfg, service) })
 	}
 	for range diskWorkers {
 		group.Go(d.disk.work)
@@ -129,18 +184,34 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	err = group.Wait()
 	d.complete(report.Started)
 	report.Timeline = d.record.timeline()
-	if store != nil {
-		if closeErr := store.Close(); closeErr != nil {
-			report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+	if err == nil {
+		err = x.sweep(ctx, cfg, report)
+	}
+	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors)) {
+		if keepErr := d.keeper.final(d); keepErr != nil {
+			report.CheckpointError = keepErr.Error() // the one before still holds
 		}
 	}
-	return err
+	if closeErr := closeStore(store); closeErr != nil {
+		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+	}
+	return errors.Join(err, x.close())
+}
+
+func closeStore(store *spill.Store) error {
+	if store == nil {
+		return nil
+	}
+	return store.Close()
 }
 
 // work is one writing worker. It ends when flights is closed.
-func (d *dispatcher) work(cfg *Config, sdk *tablestore.TableStoreClient) error {
-	w := writer.New(sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition)
+func (d *dispatcher) work(cfg *Config, service service) error {
+	w := writer.New(service.connection.Sender(), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
 	for f := range d.flights {
+		if cfg.onSend != nil {
+			cfg.onSend(f.Rows)
+		}
 		r := result{flight: f, sent: time.Now()}
 		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
 		r.done = time.Now()
@@ -153,7 +224,7 @@ func (d *dispatcher) work(cfg *Config, sdk *tablestore.TableStoreClient) error {
 func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Time, err error) (*Report, error) {
 	var interrupted *Interrupted
 	switch {
-	case err == nil && cfg.Limits.MaxErrors.Exceeded(report.Rejected, report.Read, true):
+	case err == nil && report.overLimit(cfg.Limits.MaxErrors):
 		report.State, report.ExitCode = StateErrorLimit, ExitErrorLimit
 	case err == nil && report.Rejected > 0:
 		report.State, report.ExitCode = StateFinished, ExitRejects
@@ -168,13 +239,20 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	report.RejectsFiles = folder.RejectsFiles()
 	report.Seconds = time.Since(start).Seconds()
 	if report.Seconds > 0 {
-		report.RowsPerSecond = float64(report.Written) / report.Seconds
+		report.RowsPerSecond = float64(report.Written-report.writtenBefore) / report.Seconds
 	}
 	report.CPUSeconds, report.PeakRSSBytes = resources()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	report.Allocations = memory.Mallocs
 	if err != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}
-	if sumErr := folder.WriteSummary(report); err == nil && sumErr != nil {
+	sumErr := folder.WriteSummary(report)
+	if sumErr == nil && report.State == StateFinished && !cfg.DryRun {
+		sumErr = checkpoint.Remove(folder.Path)
+	}
+	if err == nil && sumErr != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, sumErr.Error()
 		err = sumErr
 	}

@@ -72,6 +72,26 @@ func TestComputedColumnsStandInTheSchemaWithTheirTypes(t *testing.T) {
 	}
 }
 
+func TestSaltDoesNotDependOnTheOrderOfTheInputsColumns(t *testing.T) {
+	var keys []string
+	for _, text := range []string{"a,b\n1,x\n", "b,a\nx,1\n"} {
+		p := makes(t, askComputed(t, text, []string{"s=salt(1000)", `k=splice(",", b, pad(a, 4))`}, nil), nil)
+		d, err := p.Design()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Sample(func(row []table.Value) bool {
+			keys = append(keys, strings.Join(d.Example(row).Key, " "))
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(keys) != 2 || keys[0] != keys[1] || keys[0] != "297 x,0001" {
+		t.Errorf("keys %q; want the same, by b and a as the expression names them", keys)
+	}
+}
+
 func TestWithoutExpressionsNothingIsMade(t *testing.T) {
 	p := makes(t, askComputed(t, cards, []string{"card"}, nil), nil)
 	if p.Makers != nil || len(p.Fields) != 3 || p.Expression(0) != "" {

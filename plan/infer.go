@@ -30,7 +30,10 @@ func (p *planner) infer() error {
 		if col.Type != table.Null {
 			continue
 		}
-		col.Type = in.Type(slices.Index(first, col.Source))
+		col.Type = p.request.Inferred[col.Source]
+		if col.Type == table.Null {
+			col.Type = in.Type(slices.Index(first, col.Source))
+		}
 		if i < p.plainKeys() && !col.Type.KeyType() {
 			col.Type = table.String
 		}

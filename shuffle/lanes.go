@@ -62,6 +62,44 @@ func (s *Lanes) Bytes() int64 { return s.mem }
 // Full reports whether no more blocks should come until rows have become final or were spilled. One block always may.
 func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
+// Fed reports whether every lane holds so much that reading on can wait. Rows that wait in memory cool down in the
+// processor's caches and cost more to send: twice as much when they fill a large budget. Lanes fare alike where rows come
+// in no order; otherwise one of them is hungry, and nothing waits.
+func (s *Lanes) Fed() bool {
+	enough := s.enough()
+	for _, l := range s.lanes {
+		// Whatever the memory, there must be rows for a few full batches.
+		if l.bytes < enough || l.ready < fedRows && l.bytes < 2*table.MaxBatchBytes {
+			return false
+		}
+	}
+	return true
+}
+
+const fedRows = 4 * table.MaxBatchRows
+
+// enough is the memory of rows that keeps a lane going while others are read. A lane alone needs no more than what is
+// sent while a few splits are parsed; among several each is given more, because rows may come in runs.
+func (s *Lanes) enough() int64 {
+	if len(s.lanes) == 1 {
+		return min(s.share()/4, fedAlone)
+	}
+	return s.share() / 8
+}
+
+const fedAlone = 8 << 20
+
+// hungry reports whether a lane has next to nothing in memory: only then is there a reason to have others' rows make way.
+func (s *Lanes) hungry() bool {
+	little := s.enough() / 2
+	for _, l := range s.lanes {
+		if l.bytes < little {
+			return true
+		}
+	}
+	return false
+}
+
 // DiskFull reports whether rows stay in memory because the disk took none.
 func (s *Lanes) DiskFull() bool { return s.full }
 
@@ -78,18 +116,19 @@ func (s *Lanes) Push(lane int, b *table.Block) {
 	}
 	s.hold(b)
 	s.rows += int64(len(b.Rows))
-	s.lanes[lane].push(&item{block: b, bytes: int64(b.Bytes())})
+	s.lanes[lane].push(newItem(b, s.lanes[lane].keys))
 }
 
-// PushRouted puts each row of the block at the end of the lane that route gives for its ordering key.
-func (s *Lanes) PushRouted(b *table.Block, route func(key []byte) int) {
+// PushRouted puts each row of the block at the end of the lane that route gives for its ordering key. Keys are those that
+// the block has all rows of.
+func (s *Lanes) PushRouted(b *table.Block, keys *table.KeyRange, route func(key []byte) int) {
 	if len(b.Rows) == 0 {
 		return
 	}
 	s.hold(b)
 	s.rows += int64(len(b.Rows))
-	for lane, i := range divide(&item{block: b, bytes: int64(b.Bytes())}, route) {
-		s.lanes[lane].push(i)
+	for lane, i := range divide(newItem(b, keys), route) {
+		s.lanes[lane].push(s.lanes[lane].narrow(i))
 	}
 }
 
@@ -128,15 +167,17 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 	}
 	items := make(map[int]*item, len(parts))
 	for to, rows := range parts {
-		items[to] = &item{block: i.block, rows: rows, bytes: i.bytes * int64(len(rows)) / int64(i.count())}
+		items[to] = &item{
+			block: i.block, rows: rows, bytes: i.bytes * int64(len(rows)) / int64(i.count()), keys: i.keys, from: i.start(), to: i.to,
+		}
 	}
 	return items
 }
 
 // Recut replaces the lanes by n others. Same says which old lane a new one has the range of, -1 for none: such a lane is
 // kept as it is. The rows of all others are routed; a frame on disk waits in every new lane that over names for an old
-// one, and is routed when it is read back.
-func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int) {
+// one, and is routed when it is read back. Keys says which keys a lane that is not kept has; it may be nil.
+func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int, keys func(lane int) *table.KeyRange) {
 	lanes := make([]*Lane, n)
 	kept := make([]bool, len(s.lanes))
 	for i := range lanes {
@@ -145,6 +186,9 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 			continue
 		}
 		lanes[i] = &Lane{all: s}
+		if keys != nil {
+			lanes[i].keys = keys(i)
+		}
 	}
 	parts := make([][][]*item, n) // of each new lane, what each old one gives it
 	for old, l := range s.lanes {
@@ -156,6 +200,11 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 		}
 	}
 	for i, l := range lanes {
+		for _, items := range parts[i] {
+			for _, it := range items {
+				l.narrow(it)
+			}
+		}
 		if parts[i] != nil {
 			l.set(join(parts[i]))
 		}

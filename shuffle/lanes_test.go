@@ -74,7 +74,7 @@ func (r *run) cut() {
 			}
 		}
 		return over
-	}, r.route)
+	}, r.route, func(lane int) *table.KeyRange { return keysBetween(bounds[lane], bounds[lane+1]) })
 }
 
 // take takes rows off a lane; they stay in memory until they are final.
@@ -169,7 +169,7 @@ func (r *run) life() {
 			bounds := append([]int{0}, append(slices.Clone(r.cuts), keys)...)
 			b := r.block(bounds[lane], bounds[lane+1])
 			if choice == 0 {
-				r.lanes.PushRouted(b, r.route)
+				r.lanes.PushRouted(b, nil, r.route)
 			} else {
 				r.lanes.Push(lane, b)
 			}
@@ -217,7 +217,7 @@ func TestALaneKeepsTheOrderOfItsKeys(t *testing.T) {
 		last := map[uint16]int{}
 		for steps := 0; steps < 400 || r.lanes.Rows() > 0; steps++ {
 			if steps < 400 && rnd.IntN(2) == 0 && !r.lanes.Full() {
-				r.lanes.PushRouted(r.block(0, keys), r.route)
+				r.lanes.PushRouted(r.block(0, keys), nil, r.route)
 			}
 			if steps < 400 && rnd.IntN(20) == 0 {
 				r.cut()
@@ -251,7 +251,7 @@ func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 64 << 10, Store: store})
+	r.lanes = New(2, Options{Budget: 64 << 10, Store: store}) // the other is hungry
 	var w Worker
 	for r.lanes.Stats().Frames == 0 {
 		r.lanes.Push(0, r.block(0, keys))
@@ -295,7 +295,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 256 << 10, Store: store})
+	r.lanes = New(2, Options{Budget: 256 << 10, Store: store}) // the other is hungry
 	var w Worker
 	for !r.lanes.Full() {
 		r.lanes.Push(0, r.block(0, keys))
@@ -336,7 +336,7 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(1, Options{Budget: 256 << 10, Store: store})
+	r.lanes = New(2, Options{Budget: 256 << 10, Store: store}) // the other is hungry
 	var w Worker
 	try := func() bool {
 		j := r.lanes.Next()
@@ -381,13 +381,13 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 			b := &table.Block{Split: new(table.Split)}
 			for range 10 {
 				start := len(b.Data)
-				b.Data = append(b.Data, byte(in/200%4))
+				b.Data = append(b.Data, byte(in/200%3)) // the fourth lane is hungry
 				body := len(b.Data)
 				b.Data = append(b.Data, make([]byte, size)...)
 				b.Append(start, body, 1, table.Mark{}, nil)
 				in++
 			}
-			lanes.PushRouted(b, route)
+			lanes.PushRouted(b, nil, route)
 		}
 		const total = 20_000
 		for n := 0; in < total || lanes.Rows() > 0; n++ {
@@ -423,8 +423,8 @@ func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	r := &run{t: t, rnd: rand.New(rand.NewPCG(4, 4)), store: store, cuts: []int{16, 32, 48}}
-	r.lanes = New(4, Options{Budget: 512 << 10, Store: store})
+	r := &run{t: t, rnd: rand.New(rand.NewPCG(4, 4)), store: store, cuts: []int{16, 32, 48, 64}}
+	r.lanes = New(5, Options{Budget: 512 << 10, Store: store}) // the last one is hungry
 	var w Worker
 	var jobs []*Job
 	for n := range 4000 {
@@ -450,6 +450,41 @@ func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
 			if err := r.lanes.Done(j, r.route); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
+	store, err := spill.Open(spill.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for lanes := 1; lanes <= 3; lanes++ {
+		r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
+		r.lanes = New(lanes, Options{Budget: 2 << 20, Store: store})
+		fed := 0
+		for n := 0; !r.lanes.Full(); n++ {
+			r.lanes.Push(n%lanes, r.block(0, keys))
+			if r.lanes.Fed() {
+				fed++
+			} else if fed > 0 {
+				t.Errorf("%d lanes: more rows, and not fed any more", lanes)
+			}
+		}
+		if fed == 0 || r.lanes.Next() != nil {
+			t.Errorf("%d lanes: fed %d times; a frame is to be written although all have rows", lanes, fed)
+		}
+		for r.lanes.Lane(0).Ready() > 0 {
+			ref, _ := r.lanes.Lane(0).Front()
+			r.lanes.Lane(0).Advance()
+			r.lanes.Final(ref)
+		}
+		if r.lanes.Fed() {
+			t.Errorf("%d lanes: an empty lane is fed", lanes)
+		}
+		if wants := r.lanes.Next() != nil; wants != (lanes > 1) {
+			t.Errorf("%d lanes, one of them empty: a frame is to be written: %v", lanes, wants)
 		}
 	}
 }

@@ -2,37 +2,78 @@ package writer
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
 
 	"tsimport/encode"
 	"tsimport/table"
 )
 
+// result is what a fake service says of a row.
+type result struct {
+	code  string // empty is success
+	units int
+	key   []byte // PlainBuffer bytes that are returned
+}
+
 // fake is a service whose answers a test makes up.
 type fake struct {
-	write    func(rows [][]byte) ([]tablestore.RowResult, error)
+	write    func(rows [][]byte) ([]result, error)
+	answer   func(rows [][]byte) []byte // in place of write, the bytes of the answer
 	get      func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error)
 	requests int
 }
 
-func (f *fake) BatchWriteRow(r *tablestore.BatchWriteRowRequest) (*tablestore.BatchWriteRowResponse, error) {
+func (f *fake) Post(operation string, appendBody func([]byte) []byte) ([]byte, error) {
 	f.requests++
-	var rows [][]byte
-	for _, c := range r.RowChangesGroupByTable["t"] {
-		rows = append(rows, c.Serialize())
+	rows := rowsOf(appendBody(nil))
+	if f.answer != nil {
+		return f.answer(rows), nil
 	}
 	results, err := f.write(rows)
 	if err != nil {
 		return nil, err
 	}
-	return &tablestore.BatchWriteRowResponse{TableToRowsResult: map[string][]tablestore.RowResult{"t": results}}, nil
+	return encodeAnswer("t", results), nil
 }
 
 func (f *fake) GetRow(r *tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
 	return f.get(r)
+}
+
+// rowsOf returns the PlainBuffer bytes of a request's rows.
+func rowsOf(body []byte) (rows [][]byte) {
+	req := new(otsprotocol.BatchWriteRowRequest)
+	if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
+		panic(err)
+	}
+	for _, r := range req.Tables[0].Rows {
+		rows = append(rows, r.RowChange)
+	}
+	return rows
+}
+
+func encodeAnswer(name string, results []result) []byte {
+	t := &otsprotocol.TableInBatchWriteRowResponse{TableName: &name}
+	for _, r := range results {
+		row := &otsprotocol.RowInBatchWriteRowResponse{IsOk: proto.Bool(r.code == "")}
+		row.Row = r.key
+		if r.code == "" {
+			row.Consumed = &otsprotocol.ConsumedCapacity{CapacityUnit: &otsprotocol.CapacityUnit{Read: proto.Int32(0), Write: proto.Int32(int32(r.units))}}
+		} else {
+			row.Error = &otsprotocol.Error{Code: &r.code, Message: proto.String("why")}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	body, err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{t}}))
+	if err != nil {
+		panic(err)
+	}
+	return body
 }
 
 var schema = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}},
@@ -55,21 +96,19 @@ func batch(t *testing.T, n int, mode table.Mode) ([]table.Ref, []bool, []table.O
 	return refs, make([]bool, n), make([]table.Outcome, n)
 }
 
-func ok(n int) (results []tablestore.RowResult) {
+func ok(n int) (results []result) {
 	for range n {
-		results = append(results, tablestore.RowResult{IsSucceed: true, ConsumedCapacityUnit: &tablestore.ConsumedCapacityUnit{Write: 2}})
+		results = append(results, result{units: 2})
 	}
 	return results
 }
 
-func failed(code string) tablestore.RowResult {
-	return tablestore.RowResult{Error: tablestore.Error{Code: code, Message: "why"}}
-}
+func failed(code string) result { return result{code: code} }
 
 func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 	codes := []string{"", "OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTimeout", "OTSConditionCheckFail", "OTSInvalidPK", "OTSNobodyKnows", "OTSParameterInvalid"}
 	want := []table.Fate{table.Written, table.Again, table.Again, table.Unknown, table.Refused, table.Refused, table.Refused, table.Refused}
-	f := &fake{write: func(rows [][]byte) ([]tablestore.RowResult, error) {
+	f := &fake{write: func(rows [][]byte) ([]result, error) {
 		results := ok(len(rows))
 		for i, c := range codes {
 			if c != "" {
@@ -79,7 +118,7 @@ func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 		return results, nil
 	}}
 	rows, repeated, outcomes := batch(t, len(codes), table.Put)
-	stats, err := New(f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+	stats, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
 	if err != nil || stats.Requests != 1 {
 		t.Fatalf("%v, %+v", err, stats)
 	}
@@ -94,18 +133,17 @@ func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 }
 
 func TestAnswersThatSayNothingLeaveEveryRowUnknown(t *testing.T) {
-	for name, write := range map[string]func([][]byte) ([]tablestore.RowResult, error){
-		"no results":       func([][]byte) ([]tablestore.RowResult, error) { return nil, nil },
-		"too few results":  func(rows [][]byte) ([]tablestore.RowResult, error) { return ok(len(rows) - 1), nil },
-		"too many results": func(rows [][]byte) ([]tablestore.RowResult, error) { return ok(len(rows) + 1), nil },
-		"the SDK panics":   func([][]byte) ([]tablestore.RowResult, error) { panic("nil pointer") },
-		"a cut connection": func([][]byte) ([]tablestore.RowResult, error) { return nil, errors.New("EOF") },
-		"an undecodable 5xx": func([][]byte) ([]tablestore.RowResult, error) {
+	for name, write := range map[string]func([][]byte) ([]result, error){
+		"no results":       func([][]byte) ([]result, error) { return nil, nil },
+		"too few results":  func(rows [][]byte) ([]result, error) { return ok(len(rows) - 1), nil },
+		"too many results": func(rows [][]byte) ([]result, error) { return ok(len(rows) + 1), nil },
+		"a cut connection": func([][]byte) ([]result, error) { return nil, errors.New("EOF") },
+		"an undecodable 5xx": func([][]byte) ([]result, error) {
 			return nil, &tablestore.OtsError{Code: "OTSServerUnavailable", Message: "<html>", HttpStatusCode: 502}
 		},
 	} {
 		rows, repeated, outcomes := batch(t, 3, table.Put)
-		if _, err := New(&fake{write: write}, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err != nil {
+		if _, err := New(&fake{write: write}, nil, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, o := range outcomes {
@@ -125,7 +163,7 @@ func TestARefusedRequestIsHalvedUntilTheBadRowsStandAlone(t *testing.T) {
 				isBad[string(rows[i].Body())] = true
 			}
 			f := &fake{}
-			f.write = func(bodies [][]byte) ([]tablestore.RowResult, error) {
+			f.write = func(bodies [][]byte) ([]result, error) {
 				for _, b := range bodies {
 					if isBad[string(b)] {
 						return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", Message: "bad", HttpStatusCode: 400}
@@ -133,7 +171,7 @@ func TestARefusedRequestIsHalvedUntilTheBadRowsStandAlone(t *testing.T) {
 				}
 				return ok(len(bodies)), nil
 			}
-			stats, err := New(f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+			stats, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
 			if err != nil || stats.Requests != f.requests {
 				t.Fatalf("%v, %+v, %d requests", err, stats, f.requests)
 			}
@@ -148,14 +186,14 @@ func TestARefusedRequestIsHalvedUntilTheBadRowsStandAlone(t *testing.T) {
 
 func TestAFatalAnswerWhileHalvingStops(t *testing.T) {
 	f := &fake{}
-	f.write = func(bodies [][]byte) ([]tablestore.RowResult, error) {
+	f.write = func(bodies [][]byte) ([]result, error) {
 		if len(bodies) > 2 {
 			return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400}
 		}
 		return nil, &tablestore.OtsError{Code: "OTSAuthFailed", HttpStatusCode: 403}
 	}
 	rows, repeated, outcomes := batch(t, 8, table.Put)
-	if _, err := New(f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err == nil {
+	if _, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err == nil {
 		t.Error("no error")
 	}
 	for i, o := range outcomes {
@@ -188,20 +226,21 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNoReject(t *testing.T) {
 		{"another type", table.Put, table.ExpectNotExist, true, stored(0, &tablestore.AttributeColumn{ColumnName: "v", Value: []byte("v")}), nil, table.Refused},
 		{"a column more", table.Put, table.ExpectNotExist, true, stored(0, same, &tablestore.AttributeColumn{ColumnName: "x", Value: "v"}), nil, table.Refused},
 		{"a column less", table.Put, table.ExpectNotExist, true, stored(0), nil, table.Refused},
+		{"a version more", table.Put, table.ExpectNotExist, true, stored(0, same, same), nil, table.Refused},
 		{"gone meanwhile", table.Put, table.ExpectNotExist, true, &tablestore.GetRowResponse{}, nil, table.Refused},
 		{"cannot be read back", table.Put, table.ExpectNotExist, true, nil, errors.New("EOF"), table.Unknown},
 		{"a put of a missing row", table.Put, table.ExpectExist, true, nil, nil, table.Refused},
 		{"a delete that is done", table.Delete, table.ExpectExist, true, nil, nil, table.Written},
 	} {
 		f := &fake{
-			write: func([][]byte) ([]tablestore.RowResult, error) {
-				return []tablestore.RowResult{failed("OTSConditionCheckFail")}, nil
+			write: func([][]byte) ([]result, error) {
+				return []result{failed("OTSConditionCheckFail")}, nil
 			},
 			get: func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return tt.get, tt.err },
 		}
 		rows, repeated, outcomes := batch(t, 1, tt.mode)
 		repeated[0] = tt.repeated
-		if _, err := New(f, "t", tt.mode, tt.condition).Write(rows, repeated, outcomes); err != nil {
+		if _, err := New(f, f, "t", tt.mode, tt.condition).Write(rows, repeated, outcomes); err != nil {
 			t.Fatal(err)
 		}
 		if outcomes[0].Fate != tt.want {
@@ -210,12 +249,21 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNoReject(t *testing.T) {
 	}
 }
 
-func TestTheModeChoosesTheOperation(t *testing.T) {
-	for mode, want := range map[table.Mode]string{table.Put: "*writer.putRow", table.Update: "*writer.updateRow", table.Delete: "*writer.deleteRow"} {
-		rows, _, _ := batch(t, 1, mode)
-		w := New(&fake{}, "t", mode, table.Ignore)
-		if got := fmt.Sprintf("%T", w.rowChanges(rows)[0]); got != want {
-			t.Errorf("mode %d sends %s, want %s", mode, got, want)
+func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
+	for at, want := range map[int64]table.Fate{7000: table.Written, 7001: table.Refused} {
+		b, e := new(table.Block), encode.New(schema, table.Put, false)
+		if why := e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Mark{}, nil); why != nil {
+			t.Fatal(why)
+		}
+		res := &tablestore.GetRowResponse{Columns: []*tablestore.AttributeColumn{{ColumnName: "v", Value: "v", Timestamp: at}}}
+		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: int64(0)}}
+		f := &fake{
+			write: func([][]byte) ([]result, error) { return []result{failed("OTSConditionCheckFail")}, nil },
+			get:   func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil },
+		}
+		outcomes := make([]table.Outcome, 1)
+		if _, err := New(f, f, "t", table.Put, table.ExpectNotExist).Write([]table.Ref{{Block: b}}, []bool{true}, outcomes); err != nil || outcomes[0].Fate != want {
+			t.Errorf("stored at %d: %+v, %v", at, outcomes[0], err)
 		}
 	}
 }

@@ -35,6 +35,7 @@ type run struct {
 	name  string // of the table
 	admin *client.Admin
 	sdk   *tablestore.TableStoreClient
+	wire  *client.Connection
 	asked chan struct{} // for the partition map
 }
 
@@ -47,6 +48,9 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 	}
 	r := &run{Config: &c, name: c.TablePrefix + time.Now().UTC().Format("20060102T150405") + "_" + rand.Text()[:6], asked: make(chan struct{}, 1)}
 	if r.sdk, err = client.New(hard, c.Client, nil); err != nil {
+		return nil, &UsageError{err.Error()}
+	}
+	if r.wire, err = client.Connect(hard, c.Client, nil); err != nil {
 		return nil, &UsageError{err.Error()}
 	}
 	made, err := newRows(c.Shape, uint64(c.Rows), r.name)
@@ -79,7 +83,7 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 
 func (r *run) prepare() {
 	r.surroundings = &surroundings{
-		newWriter: func() rowWriter { return writer.New(r.sdk, r.name, table.Put, table.Ignore) },
+		newWriter: func() rowWriter { return writer.New(r.wire.Sender(), r.sdk, r.name, table.Put, table.Ignore) },
 		shape:     r.Shape, table: r.name, batchRows: r.BatchRows, concurrency: r.Concurrency, retryFor: r.RetryFor,
 		settings: r.Config.settings(r.name), samples: r.Samples, watch: r.watch,
 		unavailable: func() {

@@ -18,9 +18,11 @@ import (
 
 func benchCommand(interrupts *interrupts) *cli.Command {
 	return &cli.Command{
-		Name:        "bench",
-		Usage:       "measure loads, and tables",
-		Subcommands: []*cli.Command{benchSpreadCommand(), benchWriteCommand(interrupts), benchCompareCommand()},
+		Name:  "bench",
+		Usage: "measure loads, and tables",
+		Subcommands: []*cli.Command{
+			benchSpreadCommand(), benchWriteCommand(interrupts), benchCompareCommand(), benchClientCommand(), benchNullServerCommand(), benchBaselineCommand(),
+		},
 	}
 }
 
@@ -37,7 +39,7 @@ func benchSpreadCommand() *cli.Command {
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +
 			"After a load by tsimport every row of the table is compared with the file; exit code 1 says that it differs.\n" +
-			"Of FILE, the SDK's loaders need plain CSV with a header that has the key columns.",
+			"Of FILE, the SDK's loaders need plain CSV with a header that has the key columns, or what those are computed of.",
 		Flags: []cli.Flag{
 			textsFlag("pk", "FILE: primary-key column as tsimport load takes it, in order, 1 to 4 times"),
 			&cli.Uint64Flag{Name: "rows", Usage: "student cards: how many", Value: 1_000_000},

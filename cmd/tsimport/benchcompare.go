@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/bench/compare"
+	benchcompare "tsimport/bench/compare"
 )
 
 func benchCompareCommand() *cli.Command {
@@ -33,14 +33,14 @@ func benchCompare(c *cli.Context) error {
 	if !(alpha >= 0.002 && alpha <= 0.5) {
 		return usagef("--alpha %v: want 0.002 to 0.5", alpha)
 	}
-	var sides [2]*compare.Side
+	var sides [2]*benchcompare.Side
 	for i := range sides {
 		var err error
-		if sides[i], err = compare.Read(c.Args().Get(i)); err != nil {
+		if sides[i], err = benchcompare.Read(c.Args().Get(i)); err != nil {
 			return usagef("%v", err)
 		}
 	}
-	result := compare.Compare(sides[0], sides[1], alpha)
+	result := benchcompare.Compare(sides[0], sides[1], alpha)
 	if c.Bool("json") {
 		return printJSON(c, result)
 	}

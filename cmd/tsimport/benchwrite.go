@@ -144,15 +144,15 @@ func benchWriteConfig(c *cli.Context) (cfg write.Config, err error) {
 		return cfg, nil
 	}
 	cfg.Search = &write.Search{MaxP99: c.Duration("max-p99"), Start: c.Float64("start-rate"), Step: c.Duration("step")}
-	cfg.Search.MaxThrottled, err = parseShare(c.String("max-throttled"))
+	cfg.Search.MaxThrottled, err = parseThrottled(c.String("max-throttled"))
 	if err != nil {
 		return cfg, usagef("--max-throttled %v", err)
 	}
 	return cfg, nil
 }
 
-// parseShare reads 1% or 0.5%.
-func parseShare(text string) (float64, error) {
+// parseThrottled reads 1% or 0.5%.
+func parseThrottled(text string) (float64, error) {
 	number, ok := strings.CutSuffix(text, "%")
 	p, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(p >= 0 && p < 100) {

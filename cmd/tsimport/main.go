@@ -28,7 +28,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
-	app := newApp(stdout, show, interrupts)
+	app := newApp(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	args, err := flagsFirst(app, args)
 	if err == nil {
 		err = app.RunContext(interrupts.hard, args)
@@ -79,7 +79,7 @@ func exitCode(stderr io.Writer, err error) int {
 	return code
 }
 
-func newApp(stdout io.Writer, show *display, interrupts *interrupts) *cli.App {
+func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // its usual -v would be taken for --verbose
 	app := &cli.App{
 		Name:    "tsimport",
@@ -100,7 +100,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts, show), inspectCommand(), explainCommand(), adviseCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(interrupts),
+			loadCommand(interrupts, show, in), resumeCommand(interrupts, show), runsCommand(), verifyCommand(interrupts, show), checkCommand(show), inspectCommand(), explainCommand(), adviseCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(interrupts),
 		},
 	}
 	setUsageErrors(app)

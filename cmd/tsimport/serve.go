@@ -26,7 +26,7 @@ func serveCommand() *cli.Command {
 		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, made if missing", Value: defaultStore},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
-			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none", Value: "always"},
+			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none (they survive an orderly stop)", Value: "always"},
 			&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance that clients have to give", Value: server.DefaultInstance},
 			&cli.StringFlag{Name: "access-key-id", Usage: "`ID` of the access key that clients have to use (" + server.DefaultAccessKeyID + " if not given)"},
 			&cli.StringFlag{Name: "access-key-secret-file", Usage: "`FILE` whose first line is the secret of the access key"},
@@ -90,7 +90,7 @@ func warn(c *cli.Context, addr net.Addr, o server.Options) {
 		}
 	}
 	if o.NoSync {
-		say(c, c.App.ErrWriter, "warning: --sync none: a crash of the machine loses acknowledged rows")
+		say(c, c.App.ErrWriter, "warning: --sync none: a kill of this process or a crash of the machine loses acknowledged rows")
 	}
 	if o.Simulation != nil || o.Faults != nil {
 		say(c, c.App.ErrWriter, "simulating partitions, capacity or faults, as the flags say; /_engine/stats has the counts")

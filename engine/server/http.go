@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -55,9 +56,13 @@ func resetConnection(control *http.ResponseController) {
 	conn.Close()
 }
 
-// head writes the answer's status and headers.
+// head writes the answer's status and headers. Those of the protocol are in lower case, as the service sends them: PHP's
+// SDK knows no other spelling, and net/http writes what it is given.
 func (a *answer) head(w http.ResponseWriter) {
 	for k, v := range a.header {
+		if strings.HasPrefix(k, "X-Ots-") {
+			k = lower(k)
+		}
 		w.Header()[k] = v
 	}
 	w.WriteHeader(a.status)

@@ -61,7 +61,9 @@ var unimplemented = func() map[string]bool {
 		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
 		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "CreateTimeseriesTable", "ListTimeseriesTable",
 		"DeleteTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "UpdateTimeseriesMeta",
-		"DeleteTimeseriesMeta",
+		"DeleteTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
+		"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
+		"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
 	} {
 		m[name] = true
 	}

@@ -226,6 +226,7 @@ func (s *Server) getRange(body []byte) (call, *wire.Error) {
 		if err != nil {
 			return nil, err
 		}
+		defer p.Release()
 		return wire.AppendGetRange(make([]byte, 0, len(p.Rows)+128), p.Consumed, p.Rows, p.Next), nil
 	}}}, nil
 }

@@ -74,6 +74,20 @@ func onWire(t testing.TB, s *Server, op string, body []byte) string {
 	return b.String()
 }
 
+// TestHeadersOfAnswersAreSpelledInLowerCase: released SDKs for PHP look them up as they come.
+func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
+	s := open(t, Options{})
+	addr := onPort(t, s, Limits{IdleTimeout: 300 * time.Millisecond})
+	for _, op := range []string{"ListTable", "PutRow"} { // the second is refused
+		answer := exchange(t, addr, onWire(t, s, op, nil))
+		for _, name := range []string{"contentmd5", "contenttype", "date", "requestid"} {
+			if !strings.Contains(answer, "\r\nx-ots-"+name+": ") {
+				t.Errorf("%s: no x-ots-%s in\n%q", op, name, answer)
+			}
+		}
+	}
+}
+
 func TestNoRequestWhateverItsShapeStopsTheServer(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})

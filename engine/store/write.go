@@ -33,7 +33,7 @@ func (s *Store) write(ctx context.Context, tables []TableWrite, atomic bool) *wi
 	s.ddl.RLock()
 	err := w.write(ctx, tables)
 	s.ddl.RUnlock()
-	if err == nil {
+	if err == nil && !s.noSync {
 		err = s.wait(w.batch)
 	}
 	if s.health.cause() != nil {
@@ -141,7 +141,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	if w.batch.Empty() {
 		return nil
 	}
-	return w.store.commit(ctx, w.batch)
+	return w.store.commit(ctx, w.batch, !w.store.noSync)
 }
 
 // apply puts the rows into the batch. After an error, of the whole request, the batch is given up.

@@ -222,6 +222,7 @@ type UpdateTable struct {
 	Name       []byte
 	Options    TableOptions
 	Throughput Throughput
+	streamOff  bool // asked for, and so it is
 }
 
 // DecodeUpdateTable reads the request.
@@ -238,6 +239,7 @@ func DecodeUpdateTable(b []byte) (*UpdateTable, *Error) {
 			r.Options.Set = true
 			return f.message(r.Options.field)
 		case 4:
+			r.streamOff = true
 			return refuseEnabled(f)
 		}
 		return nil

@@ -19,18 +19,52 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"advise", "advise/page", "advise/simulate", "keydesign", "pipeline", "plan", "scan", "client", "bench", "bench/spread", "bench/compare", "bench/result", "bench/write", "page", "report", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
-		"table"},
+	"cmd/tsimport": {
+		"advise",
+		"advise/page",
+		"advise/simulate",
+		"bench",
+		"bench/baseline",
+		"bench/compare",
+		"bench/cost",
+		"bench/null",
+		"bench/result",
+		"bench/spread",
+		"bench/write",
+		"checkpoint", "client",
+		"engine/faults",
+		"engine/server",
+		"engine/sim",
+		"export",
+		"keydesign",
+		"page",
+		"pipeline",
+		"plan",
+		"reader",
+		"reader/convert",
+		"reader/csv",
+		"reader/input",
+		"report",
+		"runfolder",
+		"scan",
+		"status",
+		"table",
+		"verify",
+	},
 	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
 	"advise/simulate": {},
 	"advise/sketch":   {},
 	"advise/page":     {"advise", "advise/simulate"},
 
-	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "timeline", "plainbuffer", "table"},
+	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "checkpoint", "timeline", "plainbuffer", "table"},
 	"intake":   {"keydesign", "plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
 	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
 	"status": {"pipeline"},
+
+	"verify":  {"plan", "intake", "scan", "extsort", "shuffle/spill", "partitioner", "client", "runfolder", "plainbuffer", "table"},
+	"extsort": {"shuffle/spill"},
+	"export":  {"scan", "client", "table"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "table"},
 
@@ -52,14 +86,18 @@ var arrows = map[string][]string{
 	"scan":        {"client", "plainbuffer", "ratelimit", "table"},
 	"client":      {"plainbuffer", "ratelimit", "table"},
 	"runfolder":   {"table"},
+	"checkpoint":  {"table"},
 	"plainbuffer": {"table"},
 	"table":       {},
 	"bench":       {},
 
-	"bench/spread":  {"bench", "client", "scan", "table"},
-	"bench/write":   {"bench", "bench/result", "client", "encode", "partitioner", "ratelimit", "scan", "table", "writer"},
-	"bench/result":  {"page", "timeline"},
-	"bench/compare": {"bench/result"},
+	"bench/baseline": {},
+	"bench/cost":     {"bench", "client", "encode", "table", "writer"},
+	"bench/null":     {"plainbuffer", "table"},
+	"bench/spread":   {"bench", "client", "keydesign", "scan", "table"},
+	"bench/write":    {"bench", "bench/result", "client", "encode", "partitioner", "ratelimit", "scan", "table", "writer"},
+	"bench/result":   {"page", "timeline"},
+	"bench/compare":  {"bench/result"},
 
 	"page":     {},
 	"timeline": {},
@@ -72,6 +110,7 @@ var arrows = map[string][]string{
 	"engine/filter": {"engine/wire"},
 	"engine/faults": {"engine/wire"},
 	"engine/sim":    {},
+	"engine/model":  {},
 	"engine/wire":   {},
 
 	"internal/arch": {},
@@ -80,16 +119,22 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
-	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader"},
+	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader", "verify"},
 	"plan":     {"engine/server"},
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
-	"e2e":      {"engine/server", "engine/faults", "bench", "bench/compare", "bench/result", "bench/spread"},
+	"verify":   {"engine/server", "engine/faults", "reader/input", "keydesign"},
+	"export":   {"engine/server", "engine/faults"},
+	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/result", "bench/spread"},
 
-	"bench/spread": {"engine/server"},
-	"bench/write":  {"engine/server", "engine/faults", "engine/sim"},
-	"report":       {"engine/server", "timeline"},
+	"bench/baseline": {"bench/null"},
+	"bench/cost":     {"bench/null"},
+	"bench/null":     {"client"},
+	"bench/spread":   {"engine/server"},
+	"engine/model":   {"engine/server"},
+	"bench/write":    {"engine/server", "engine/faults", "engine/sim"},
+	"report":         {"engine/server", "timeline"},
 
 	"advise": {"bench"},
 
@@ -100,7 +145,7 @@ var testArrows = map[string][]string{
 var standardOnly = []string{"table"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
-var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/spread", "bench/write"}
+var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/null", "bench/spread", "bench/write"}
 
 func TestEveryImportIsAListedArrow(t *testing.T) {
 	root := filepath.Join("..", "..")

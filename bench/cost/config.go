@@ -1,0 +1,72 @@
+package cost
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tsimport/bench"
+)
+
+// Tool is the name of tsimport's own load among the measurements, External that of the command of Config.Command.
+const (
+	Tool     = "tsimport"
+	External = "external"
+)
+
+// The baselines, in the order of the report: the ways of bench/baseline.
+var baselines = []string{"sequential", "workers", "timeline"}
+
+// Config is a measurement.
+type Config struct {
+	Binary string // tsimport itself
+	Rows   uint64
+	Shape  bench.Shape
+	Rounds int // each load is run so often, in turns; the median counts
+
+	Only       []string // loads to run; nil is all
+	Command    string   // of a further baseline, run by a shell; empty is none
+	LoadFlags  []string // more flags for tsimport load
+	Latency    time.Duration
+	Partitions int
+	TLS        bool
+	Procs      int    // GOMAXPROCS of the loads; 0 leaves it
+	Dir        string // for datasets and run folders, there already
+	Say        func(format string, a ...any)
+}
+
+// UsageError says that a measurement was asked for wrongly.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+// loads returns the loads to run, in order.
+func (c *Config) loads() ([]string, error) {
+	all := append([]string{Tool}, baselines...)
+	if c.Command != "" {
+		all = append(all, External)
+	}
+	if c.Only == nil {
+		return all, nil
+	}
+	for _, name := range c.Only {
+		if !slices.Contains(all, name) {
+			return nil, &UsageError{fmt.Sprintf("--only %s: want %s", name, strings.Join(all, ", "))}
+		}
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return !slices.Contains(c.Only, name) }), nil
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Rows < 1 || c.Rows > bench.LastID-bench.FirstID+1:
+		return &UsageError{fmt.Sprintf("--rows %d: want 1 to 900,000,000", c.Rows)}
+	case c.Rounds < 1:
+		return &UsageError{fmt.Sprintf("--rounds %d: want 1 or more", c.Rounds)}
+	case c.Latency < 0 || c.Partitions < 0 || c.Procs < 0:
+		return &UsageError{"--latency, --partitions and --procs: want 0 or more"}
+	}
+	_, err := c.loads()
+	return err
+}

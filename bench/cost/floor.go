@@ -1,0 +1,191 @@
+package cost
+
+import (
+	"crypto/md5"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"tsimport/bench"
+	"tsimport/encode"
+	"tsimport/table"
+	"tsimport/writer"
+)
+
+// Floor is what no client can do without, in microseconds of CPU a row: each stage alone, in one goroutine, from memory.
+type Floor struct {
+	CSV    float64 `json:"encoding_csv_us"` // encoding/csv, its record used again
+	Encode float64 `json:"encode_us"`       // typed values to PlainBuffer bytes
+	MD5    float64 `json:"md5_us"`          // of the bodies of full requests
+	Sum    float64 `json:"sum_us"`
+
+	WireBytes float64 `json:"wire_bytes_per_row"` // of the bodies
+	CSVBytes  float64 `json:"csv_bytes_per_row"`
+}
+
+// floorRows is how many rows of the input the floor is measured with: enough to leave the caches.
+const floorRows = 20_000
+
+// stageTime is how long a stage is repeated.
+const stageTime = 300 * time.Millisecond
+
+func measureFloor(file string, shape bench.Shape) (f Floor, err error) {
+	text, err := head(file)
+	if err != nil {
+		return f, err
+	}
+	records, err := csvStage(text, &f)
+	if err != nil {
+		return f, err
+	}
+	block, err := encodeStage(records, shape, &f)
+	if err != nil {
+		return f, err
+	}
+	md5Stage(block, &f)
+	f.Sum = f.CSV + f.Encode + f.MD5
+	return f, nil
+}
+
+// head reads the header and about floorRows records.
+func head(file string) ([]byte, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("measure floor: %w", err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, 64<<20))
+	if err != nil {
+		return nil, fmt.Errorf("measure floor: %w", err)
+	}
+	lines := 0
+	for i, c := range text {
+		if c == '\n' {
+			if lines++; lines == floorRows+1 {
+				return text[:i+1], nil
+			}
+		}
+	}
+	return text, nil
+}
+
+// repeat runs a stage over n rows until it has taken long enough and returns microseconds of CPU a row.
+func repeat(n int, stage func()) float64 {
+	stage() // warm
+	start, used, rows := time.Now(), cpuTime(), 0
+	for time.Since(start) < stageTime {
+		stage()
+		rows += n
+	}
+	return float64((cpuTime() - used).Nanoseconds()) / 1e3 / float64(rows)
+}
+
+// byteReader reads from memory without the pleasures of an io.WriterTo.
+type byteReader struct{ rest []byte }
+
+func (b *byteReader) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+func csvStage(text []byte, f *Floor) (records [][]string, err error) {
+	r := csv.NewReader(&byteReader{text})
+	if records, err = r.ReadAll(); err != nil || len(records) < 2 {
+		return nil, fmt.Errorf("measure floor: read input: %w", errors.Join(err, errors.New("it has no record")))
+	}
+	n := len(records) - 1
+	f.CSVBytes = float64(len(text)) / float64(n)
+	f.CSV = repeat(n, func() {
+		r := csv.NewReader(&byteReader{text})
+		r.ReuseRecord = true
+		for {
+			if _, err := r.Read(); err != nil {
+				return
+			}
+		}
+	})
+	return records[1:], nil
+}
+
+func encodeStage(records [][]string, shape bench.Shape, f *Floor) (*table.Block, error) {
+	rows := make([][]table.Value, len(records))
+	for i, r := range records {
+		for n, c := range shape.Columns {
+			v, err := valueOf(c.Kind, r[n])
+			if err != nil {
+				return nil, fmt.Errorf("measure floor: %w", err)
+			}
+			rows[i] = append(rows[i], v)
+		}
+	}
+	e := encode.New(SchemaOf(shape), table.Put, false)
+	block := new(table.Block)
+	f.Encode = repeat(len(rows), func() {
+		block.Reset()
+		for _, values := range rows {
+			e.Append(block, values, nil, table.Mark{}, nil)
+		}
+	})
+	return block, nil
+}
+
+// SchemaOf is the table schema of a shape.
+func SchemaOf(shape bench.Shape) *table.Schema {
+	s := &table.Schema{Table: "t"}
+	for i, c := range shape.Columns {
+		t := [...]table.Type{table.Integer, table.Double, table.String}[c.Kind]
+		if i == 0 {
+			s.Key = append(s.Key, table.KeyColumn{Name: c.Name, Type: t})
+		}
+		s.Columns = append(s.Columns, table.Column{Source: c.Name, Name: c.Name, Type: t})
+	}
+	return s
+}
+
+func valueOf(kind bench.Kind, text string) (v table.Value, err error) {
+	switch kind {
+	case bench.IntegerValues:
+		v.Type = table.Integer
+		v.Int, err = strconv.ParseInt(text, 10, 64)
+	case bench.DoubleValues:
+		v.Type = table.Double
+		v.Double, err = strconv.ParseFloat(text, 64)
+	default:
+		v = table.Value{Type: table.String, Bytes: []byte(text)}
+	}
+	return v, err
+}
+
+// md5Stage hashes bodies of full requests, as large as the rows make them.
+func md5Stage(block *table.Block, f *Floor) {
+	var bodies [][]byte
+	var refs []table.Ref
+	total, rows := 0, 0
+	for i := range block.Rows {
+		refs = append(refs, table.Ref{Block: block, Index: int32(i)})
+		if len(refs) == table.MaxBatchRows || i == len(block.Rows)-1 {
+			body := writer.AppendRequest(nil, "t", table.Put, table.Ignore, refs)
+			bodies = append(bodies, body)
+			total, rows = total+len(body), rows+len(refs)
+			refs = refs[:0]
+		}
+	}
+	f.WireBytes = float64(total) / float64(rows)
+	f.MD5 = repeat(rows, func() {
+		for _, b := range bodies {
+			sum := md5.Sum(b)
+			sink ^= sum[0]
+		}
+	})
+}
+
+// sink keeps results from being thought useless.
+var sink byte

@@ -1,0 +1,31 @@
+//go:build unix
+
+package cost
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// cpuTime is the CPU time that this process has used, user and system.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// peakRSS is the most memory that a process that has ended had.
+func peakRSS(p *os.ProcessState) int64 {
+	u, ok := p.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	if runtime.GOOS == "darwin" {
+		return int64(u.Maxrss)
+	}
+	return int64(u.Maxrss) << 10
+}

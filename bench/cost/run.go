@@ -1,0 +1,191 @@
+package cost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+
+	"tsimport/bench"
+	"tsimport/client"
+	"tsimport/table"
+)
+
+// The instance and keys of a null server, which looks at neither.
+const (
+	instance = "null"
+	keyID    = "null"
+	secret   = "null"
+)
+
+// Run generates the input, runs every load against one null server and measures the floor in between.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	m := &measurement{cfg: &cfg, ctx: ctx, file: filepath.Join(cfg.Dir, "rows.csv")}
+	if err := m.generate(); err != nil {
+		return nil, err
+	}
+	var err error
+	if m.server, err = startServer(ctx, &cfg); err != nil {
+		return nil, err
+	}
+	defer m.server.close()
+	loads, _ := cfg.loads() // checked before
+	report := &Report{Shape: cfg.Shape.Name, Columns: len(cfg.Shape.Columns), Rows: cfg.Rows, Loads: map[string]*Load{}, order: loads}
+	var floors []Floor
+	runs := map[string][]Load{}
+	for round := range cfg.Rounds {
+		floor, err := measureFloor(m.file, cfg.Shape)
+		if err != nil {
+			return nil, err
+		}
+		floors = append(floors, floor)
+		for _, name := range loads {
+			cfg.Say("round %d of %d: %s", round+1, cfg.Rounds, name)
+			load, err := m.run(name, round)
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("load %s: %w", name, err)
+			}
+			runs[name] = append(runs[name], load)
+		}
+	}
+	report.finish(floors, runs)
+	m.server.close()
+	report.ServerCPUSeconds = m.server.cpu()
+	return report, nil
+}
+
+type measurement struct {
+	cfg    *Config
+	ctx    context.Context
+	file   string
+	server *nullServer
+}
+
+func (m *measurement) generate() error {
+	m.cfg.Say("generating %d rows of %d columns", m.cfg.Rows, len(m.cfg.Shape.Columns))
+	f, err := os.Create(m.file)
+	if err != nil {
+		return fmt.Errorf("generate input: %w", err)
+	}
+	err = m.cfg.Shape.WriteCSV(m.ctx, f, m.cfg.Rows, 1)
+	if closeErr := f.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("generate input: %w", closeErr)
+	}
+	return err
+}
+
+// run loads the file into a new table in one of the ways and finds out what it used.
+func (m *measurement) run(name string, round int) (l Load, err error) {
+	tableName := fmt.Sprintf("%s_%d", name, round)
+	if err := m.createTable(tableName); err != nil {
+		return l, err
+	}
+	before, err := m.server.counts()
+	if err != nil {
+		return l, err
+	}
+	cmd := m.command(name, tableName)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	start := time.Now()
+	err = cmd.Run()
+	seconds := time.Since(start).Seconds()
+	if err != nil {
+		return l, fmt.Errorf("%w: %s", err, client.OneLine(stderr.String()))
+	}
+	after, err := m.server.counts()
+	if err != nil {
+		return l, err
+	}
+	if n := after.Rows - before.Rows; n != int64(m.cfg.Rows) {
+		return l, fmt.Errorf("%d rows arrived, want %d", n, m.cfg.Rows)
+	}
+	l = measured(cmd.ProcessState, seconds, m.cfg.Rows)
+	l.Requests, l.Connections = after.Requests-before.Requests, after.Connections-before.Connections
+	var own struct {
+		Allocations  int64 `json:"allocations"`
+		PeakRSSBytes int64 `json:"peak_rss_bytes"`
+	}
+	if json.Unmarshal(stdout.Bytes(), &own) == nil { // an external command need not say anything
+		l.AllocsPerRow = float64(own.Allocations) / float64(m.cfg.Rows)
+		if own.PeakRSSBytes > 0 {
+			l.PeakRSSBytes = own.PeakRSSBytes
+		}
+	}
+	return l, nil
+}
+
+func (m *measurement) createTable(name string) error {
+	target := client.Target{Endpoint: m.server.endpoint, Instance: instance,
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: keyID, AccessKeySecret: secret}}
+	if m.server.ca != "" {
+		transport, err := trusting(m.server.ca)
+		if err != nil {
+			return err
+		}
+		target.Transport = transport
+		defer transport.CloseIdleConnections()
+	}
+	sdk, err := client.New(m.ctx, target, nil)
+	if err != nil {
+		return err
+	}
+	admin := &client.Admin{Client: sdk, Context: m.ctx}
+	key := []table.KeyColumn{{Name: m.cfg.Shape.Columns[0].Name, Type: table.Integer}}
+	return admin.Create(name, key, table.Definition{TimeToLive: -1, MaxVersions: 1})
+}
+
+// command is the process of a load.
+func (m *measurement) command(name, tableName string) *exec.Cmd {
+	var cmd *exec.Cmd
+	switch name {
+	case Tool:
+		args := []string{"load", "--table", tableName, "--pk", m.cfg.Shape.Columns[0].Name + ":integer",
+			"--run-dir", filepath.Join(m.cfg.Dir, "run-"+tableName), "--json", "--quiet"}
+		args = append(append(args, m.cfg.LoadFlags...), "--", m.file)
+		cmd = exec.CommandContext(m.ctx, m.cfg.Binary, args...)
+	case External:
+		cmd = exec.CommandContext(m.ctx, "/bin/sh", "-c", m.cfg.Command)
+	default:
+		cmd = exec.CommandContext(m.ctx, m.cfg.Binary, "bench", "baseline", name)
+	}
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "TABLESTORE_") || strings.HasPrefix(v, "ALIBABA_CLOUD_") || strings.HasPrefix(v, "BENCH_")
+	})
+	cmd.Env = append(cmd.Env,
+		"TABLESTORE_ENDPOINT="+m.server.endpoint, "TABLESTORE_INSTANCE="+instance,
+		"TABLESTORE_ACCESS_KEY_ID="+keyID, "TABLESTORE_ACCESS_KEY_SECRET="+secret,
+		"BENCH_FILE="+m.file, "BENCH_TABLE="+tableName, "BENCH_ROWS="+fmt.Sprint(m.cfg.Rows), "BENCH_COLUMNS="+columnList(m.cfg.Shape))
+	if m.server.ca != "" {
+		cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+m.server.ca)
+	}
+	if m.cfg.Procs > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("GOMAXPROCS=%d", m.cfg.Procs))
+	}
+	return cmd
+}
+
+// columnList names the columns as the environment of a baseline has them: NAME:TYPE with commas between, the primary key
+// first.
+func columnList(s bench.Shape) string {
+	var list []string
+	for _, c := range s.Columns {
+		list = append(list, c.Name+":"+[...]string{"integer", "double", "string"}[c.Kind])
+	}
+	return strings.Join(list, ",")
+}

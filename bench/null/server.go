@@ -1,0 +1,86 @@
+package null
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options of a Server.
+type Options struct {
+	// Latency is how long a BatchWriteRow waits before it is answered.
+	Latency time.Duration
+	// Partitions is how many a table has whose first key column is an integer, cut evenly between First and Last; 0 is
+	// one.
+	Partitions  int
+	First, Last int64
+	// TLS, when set, is spoken on every connection.
+	TLS *tls.Config
+}
+
+// Server answers on connections. Its counts may be read while it serves.
+type Server struct {
+	o Options
+
+	Requests    atomic.Int64 // BatchWriteRow
+	Rows        atomic.Int64
+	Connections atomic.Int64 // accepted so far
+
+	mu     sync.Mutex
+	tables map[string][]byte // name to the answer of DescribeTable
+}
+
+// New makes a server.
+func New(o Options) *Server {
+	return &Server{o: o, tables: map[string][]byte{}}
+}
+
+// Serve answers on connections of the listener until it is closed, which is no error.
+func (s *Server) Serve(l net.Listener) error {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept a connection on %s: %w", l.Addr(), err)
+		}
+		s.Connections.Add(1)
+		if s.o.TLS != nil {
+			c = tls.Server(c, s.o.TLS)
+		}
+		go s.serve(c)
+	}
+}
+
+// serve answers the requests of one connection, one after the other. What cannot be read ends the connection: a client
+// that speaks no HTTP is told by that.
+func (s *Server) serve(c net.Conn) {
+	defer c.Close()
+	r := reader{conn: c, buf: make([]byte, 64<<10)}
+	var answer []byte
+	var written batches
+	for {
+		req, err := r.next()
+		if err != nil {
+			return
+		}
+		if string(req.path) == "/BatchWriteRow" {
+			answer = written.answer(req.body)
+			s.Requests.Add(1)
+			s.Rows.Add(int64(written.rows))
+			if s.o.Latency > 0 {
+				time.Sleep(s.o.Latency)
+			}
+		} else {
+			answer = s.operate(string(req.path), req.body)
+		}
+		if _, err := c.Write(answer); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package null
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+)
+
+// start serves until the test ends and returns the endpoint.
+func start(t *testing.T, o Options) (*Server, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, done := New(o), make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		l.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+func sdk(endpoint string, transport http.RoundTripper) *tablestore.TableStoreClient {
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.RetryTimes, config.Transport = 0, transport
+	config.HTTPTimeout.RequestTimeout = 20 * time.Second
+	return tablestore.NewClientWithConfig(endpoint, "i", "a", "b", "", config)
+}
+
+func createTable(t *testing.T, c *tablestore.TableStoreClient, name string) {
+	t.Helper()
+	meta := &tablestore.TableMeta{TableName: name}
+	meta.AddPrimaryKeyColumn("id", tablestore.PrimaryKeyType_INTEGER)
+	_, err := c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta, TableOption: tablestore.NewTableOption(-1, 2),
+		ReservedThroughput: &tablestore.ReservedThroughput{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func batch(name string, rows, bytes int) *tablestore.BatchWriteRowRequest {
+	b := new(tablestore.BatchWriteRowRequest)
+	for i := range rows {
+		change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
+		change.PrimaryKey.AddPrimaryKeyColumn("id", int64(i))
+		change.AddColumn("v", strings.Repeat("x", bytes))
+		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+		b.AddRowChange(change)
+	}
+	return b
+}
+
+func TestEveryRowIsAnsweredWhateverTheSizeOfTheRequest(t *testing.T) {
+	s, address := start(t, Options{})
+	c := sdk("http://"+address, nil)
+	want := 0
+	for _, rows := range []int{1, 2, 199, 200, 200, 3} {
+		for _, bytes := range []int{1, 400, 5000} {
+			res, err := c.BatchWriteRow(batch("t", rows, bytes))
+			if err != nil {
+				t.Fatalf("%d rows of %d bytes: %v", rows, bytes, err)
+			}
+			results := res.TableToRowsResult["t"]
+			if len(results) != rows {
+				t.Fatalf("%d results for %d rows of %d bytes", len(results), rows, bytes)
+			}
+			for _, r := range results {
+				if !r.IsSucceed || r.ConsumedCapacityUnit.Write != 1 {
+					t.Fatalf("%+v", r)
+				}
+			}
+			want += rows
+		}
+	}
+	if int(s.Rows.Load()) != want || s.Requests.Load() != 18 || s.Connections.Load() != 1 {
+		t.Errorf("%d rows in %d requests over %d connections, want %d in 18 over 1", s.Rows.Load(), s.Requests.Load(), s.Connections.Load(), want)
+	}
+}
+
+func TestTablesAreMadeDescribedListedAndDropped(t *testing.T) {
+	_, address := start(t, Options{})
+	c := sdk("http://"+address, nil)
+	describe := &tablestore.DescribeTableRequest{TableName: "t"}
+	if _, err := c.DescribeTable(describe); err == nil || !strings.Contains(err.Error(), "OTSObjectNotExist") {
+		t.Errorf("a table that is not there: %v", err)
+	}
+	createTable(t, c, "t")
+	res, err := c.DescribeTable(describe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := res.TableOption; o.TimeToAlive != -1 || o.MaxVersion != 2 || o.DeviationCellVersionInSec != 86400 {
+		t.Errorf("options %+v", o)
+	}
+	if k := res.TableMeta.SchemaEntry; len(k) != 1 || *k[0].Name != "id" || *k[0].Type != tablestore.PrimaryKeyType_INTEGER {
+		t.Errorf("key %+v", k)
+	}
+	if list, err := c.ListTable(); err != nil || fmt.Sprint(list.TableNames) != "[t]" {
+		t.Errorf("%v, %v", list, err)
+	}
+	if _, err := c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.DescribeTable(describe); err == nil {
+		t.Error("the dropped table is described")
+	}
+	if _, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+		TableName: "t", PrimaryKey: new(tablestore.PrimaryKey), MaxVersion: 1}}); err == nil {
+		t.Error("a row was read")
+	}
+}
+
+func TestPartitionsAreCutEvenly(t *testing.T) {
+	_, address := start(t, Options{Partitions: 4, First: 100, Last: 500})
+	target := client.Target{Endpoint: "http://" + address, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}}
+	c, err := client.New(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	createTable(t, c, "t")
+	bounds, err := (&client.Admin{Client: c, Context: t.Context()}).Splits("t")
+	if err != nil || len(bounds) != 3 {
+		t.Fatalf("%v, %v", bounds, err)
+	}
+	for i, b := range bounds {
+		if b.Int != int64(200+100*i) {
+			t.Errorf("partition %d begins at %d", i+1, b.Int)
+		}
+	}
+}
+
+func TestTLSIsSpokenWithACertificateOfItsOwn(t *testing.T) {
+	config, authority, err := NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, address := start(t, Options{TLS: config})
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(authority)
+	trusting := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer trusting.CloseIdleConnections()
+	createTable(t, sdk("https://"+address, trusting), "t")
+	if _, err := sdk("https://"+address, nil).ListTable(); err == nil {
+		t.Error("a client that does not know the authority trusts the server")
+	}
+}
+
+func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
+	_, address := start(t, Options{})
+	for _, text := range []string{
+		"GET / HTTP/1.1\r\n\r\n",
+		"POST /ListTable HTTP/1.1\r\n\r\n",
+		"POST /ListTable HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+		"POST /ListTable HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
+		"POST /\r\nContent-Length: 0\r\n\r\n",
+	} {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(c); err != nil || len(answer) > 0 {
+			t.Errorf("%q: %q, %v", text, answer, err)
+		}
+		c.Close()
+	}
+}
+
+func TestLatencyDelaysTheAnswer(t *testing.T) {
+	_, address := start(t, Options{Latency: 20 * time.Millisecond})
+	begin := time.Now()
+	if _, err := sdk("http://"+address, nil).BatchWriteRow(batch("t", 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took < 20*time.Millisecond {
+		t.Errorf("answered after %v", took)
+	}
+}

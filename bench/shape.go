@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+)
+
+// Kind is what the values of a shape's column are.
+type Kind uint8
+
+// The kinds.
+const (
+	IntegerValues Kind = iota
+	DoubleValues
+	StringValues
+)
+
+// ShapeColumn is a column of a shape: values of one kind and one length in characters.
+type ShapeColumn struct {
+	Name   string
+	Kind   Kind
+	Length int
+}
+
+// Shape is rows of one form: a unique integer id, which is the primary key, and attributes. Every record has the same
+// length.
+type Shape struct {
+	Name    string
+	Columns []ShapeColumn
+}
+
+// The range of ids, evenly used whatever the number of rows.
+const (
+	FirstID = 100_000_000
+	LastID  = 999_999_999
+)
+
+// Shapes are the forms of rows that costs are measured with: what an order looks like (12 columns, 150 bytes of CSV),
+// short rows (3 columns, 60 bytes) and wide ones (60 columns).
+func Shapes() []Shape {
+	wide := Shape{Name: "60", Columns: []ShapeColumn{{"id", IntegerValues, 9}}}
+	for i := 1; i < 60; i++ {
+		c := ShapeColumn{fmt.Sprintf("c%02d", i), StringValues, 10}
+		switch i % 6 {
+		case 1, 4:
+			c.Kind, c.Length = IntegerValues, 6
+		case 2:
+			c.Kind, c.Length = DoubleValues, 7
+		}
+		wide.Columns = append(wide.Columns, c)
+	}
+	return []Shape{
+		{"12", []ShapeColumn{
+			{"id", IntegerValues, 9}, {"user", IntegerValues, 8}, {"created", IntegerValues, 13}, {"count", IntegerValues, 3},
+			{"price", DoubleValues, 7}, {"mass", DoubleValues, 6},
+			{"status", StringValues, 8}, {"city", StringValues, 12}, {"product", StringValues, 20}, {"note", StringValues, 33},
+			{"device", StringValues, 16}, {"currency", StringValues, 3},
+		}},
+		{"3", []ShapeColumn{{"id", IntegerValues, 9}, {"name", StringValues, 20}, {"note", StringValues, 28}}},
+		wide,
+	}
+}
+
+// FindShape returns the shape of that name.
+func FindShape(name string) (Shape, error) {
+	shapes := Shapes()
+	if i := slices.IndexFunc(shapes, func(s Shape) bool { return s.Name == name }); i >= 0 {
+		return shapes[i], nil
+	}
+	return Shape{}, fmt.Errorf("shape %q: want 12, 3 or 60", name)
+}
+
+var errTooManyRows = errors.New("a shape has at most 900,000,000 rows: so many ids there are")
+
+// WriteCSV writes rows of the shape in an order in which ids look random. It stops when ctx ends.
+func (s Shape) WriteCSV(ctx context.Context, w io.Writer, rows, seed uint64) error {
+	if rows == 0 {
+		rows = 1 // a file of none has no types
+	}
+	if rows > LastID-FirstID+1 {
+		return errTooManyRows
+	}
+	out := bufio.NewWriterSize(w, 1<<18)
+	var line []byte
+	for i, c := range s.Columns {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = append(line, c.Name...)
+	}
+	_, err := out.Write(append(line, '\n'))
+	order := newPermutation(rows, seed)
+	step := (LastID - FirstID + 1) / rows
+	for i := uint64(0); i < rows && err == nil; i++ {
+		if i&0xfff == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		line = s.appendRow(line[:0], FirstID+order.at(i)*step, seed)
+		_, err = out.Write(line)
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		return fmt.Errorf("write dataset: %w", err)
+	}
+	return nil
+}
+
+const letters = "abcdefghijklmnopqrstuvwxyz    -_"
+
+func (s Shape) appendRow(dst []byte, id, seed uint64) []byte {
+	dst = strconv.AppendUint(dst, id, 10)
+	random := mix(id ^ seed)
+	for _, c := range s.Columns[1:] {
+		dst = append(dst, ',')
+		random = mix(random)
+		switch c.Kind {
+		case IntegerValues:
+			dst = appendDigits(dst, random, c.Length)
+		case DoubleValues:
+			// Neither the first digit nor the last is 0, so the text is the shortest of its value.
+			dst = append(appendDigits(dst, random, c.Length-3), '.')
+			dst = append(dst, byte('0'+random>>60%10), byte('1'+random>>56%9))
+		case StringValues:
+			dst = append(dst, letters[random%26])
+			for n := 1; n < c.Length; n++ {
+				if n%12 == 0 {
+					random = mix(random)
+				}
+				dst = append(dst, letters[random>>(5*(n%12))%32])
+			}
+		}
+	}
+	return append(dst, '\n')
+}
+
+func appendDigits(dst []byte, random uint64, n int) []byte {
+	dst = append(dst, byte('1'+random%9))
+	for range n - 1 {
+		random /= 10
+		dst = append(dst, byte('0'+random%10))
+	}
+	return dst
+}

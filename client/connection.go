@@ -1,0 +1,169 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// Connection sends requests whose bytes are made elsewhere: the SDK's client makes them of objects, several for each
+// cell, and copies them twice on the way. What it sends is what the SDK sends, header by header, signed by the SDK's own
+// signer; what it returns as an error is what the SDK returns.
+type Connection struct {
+	run         context.Context
+	endpoint    *url.URL
+	instance    string
+	credentials common.CredentialsProvider
+	base        http.RoundTripper
+	timeout     time.Duration
+	traffic     *Traffic
+}
+
+// Connect makes a connection to the target. When ctx ends, every request under way ends with it. Nothing is repeated,
+// but a request of which no byte was sent because the service had closed an idle connection.
+func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, error) {
+	if err := t.complete(); err != nil {
+		return nil, err
+	}
+	endpoint, err := url.Parse(t.Endpoint)
+	if err != nil {
+		return nil, CheckEndpoint(t.Endpoint)
+	}
+	if traffic == nil {
+		traffic = new(Traffic)
+	}
+	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
+		timeout: t.RequestTimeout, traffic: traffic}
+	if c.base == nil {
+		c.base = network(t)
+	}
+	return c, nil
+}
+
+// Sender sends one request at a time over a connection that it shares with others. It owns the memory of requests and
+// answers, which it uses again. It is not safe for concurrent use.
+type Sender struct {
+	c      *Connection
+	body   []byte
+	answer []byte
+	urls   map[string]*url.URL // by operation
+}
+
+// Sender makes a sender.
+func (c *Connection) Sender() *Sender { return &Sender{c: c, urls: map[string]*url.URL{}} }
+
+// Post sends a request for the operation with the body that appendBody appends to the memory it is given, and returns
+// the answer's body, valid until the next call. An answer of the service that is no success is a *tablestore.OtsError.
+func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
+	s.body = appendBody(s.body[:0])
+	body := &requestBody{rest: s.body}
+	defer func() {
+		if !body.isReleased() {
+			s.body = nil // somebody may still read it, whatever becomes of what he sends
+		}
+	}()
+	ctx, cancel := context.WithTimeout(s.c.run, s.c.timeout)
+	defer cancel()
+	req, err := s.request(operation, body)
+	if err != nil {
+		return nil, err
+	}
+	s.c.traffic.BytesSent.Add(int64(len(s.body)))
+	res, err := s.c.base.RoundTrip(req.WithContext(ctx))
+	if err == nil {
+		err = s.read(res)
+	}
+	if err == nil {
+		return s.answer, nil
+	}
+	if _, isAnswer := err.(*tablestore.OtsError); !isAnswer && s.c.run.Err() != nil {
+		// Whatever the connection made of it, the run was stopped.
+		return nil, &stopped{context.Cause(s.c.run)}
+	}
+	return nil, err
+}
+
+// request makes the request, signed.
+func (s *Sender) request(operation string, body *requestBody) (*http.Request, error) {
+	u := s.urls[operation]
+	if u == nil {
+		u = &url.URL{Scheme: s.c.endpoint.Scheme, Host: s.c.endpoint.Host, Path: "/" + operation}
+		s.urls[operation] = u
+	}
+	header, err := s.c.sign("/"+operation, time.Now().UTC().Format(dateLayout), body.rest)
+	if err != nil {
+		return nil, fmt.Errorf("sign request: %w", err)
+	}
+	sent := body.rest
+	return &http.Request{
+		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, ContentLength: int64(len(sent)), Body: body,
+		// The transport asks for it when a connection that was idle turns out to be closed before a byte was sent.
+		GetBody: func() (io.ReadCloser, error) { return body.again(sent), nil },
+	}, nil
+}
+
+// read reads an answer to its end.
+func (s *Sender) read(res *http.Response) (err error) {
+	defer res.Body.Close()
+	if s.answer, err = readAll(s.answer[:0], res.Body, res.ContentLength); err != nil {
+		return fmt.Errorf("read answer: %w", err)
+	}
+	if res.StatusCode < 200 || res.StatusCode >= 300 {
+		return refusal(res.StatusCode, s.answer, res.Header.Get(headerRequestID))
+	}
+	return nil
+}
+
+// maxAnswer bounds the memory that one answer takes.
+const maxAnswer = 64 << 20
+
+var errLongAnswer = errors.New("the answer is longer than 64 MiB")
+
+// readAll appends what r holds to dst. Size is how much that is, or negative.
+func readAll(dst []byte, r io.Reader, size int64) ([]byte, error) {
+	if size > maxAnswer {
+		return dst, errLongAnswer
+	}
+	if need := int(max(size, 511)) + 1; cap(dst) < need { // one more byte sees the end without growing
+		dst = make([]byte, 0, need)
+	}
+	for {
+		n, err := r.Read(dst[len(dst):cap(dst)])
+		dst = dst[:len(dst)+n]
+		if err == io.EOF {
+			return dst, nil
+		}
+		if err != nil {
+			return dst, err
+		}
+		if len(dst) > maxAnswer {
+			return dst, errLongAnswer
+		}
+		if len(dst) == cap(dst) {
+			dst = append(dst, 0)[:len(dst)]
+		}
+	}
+}
+
+// refusal makes the SDK's error of an answer that is no success.
+func refusal(status int, body []byte, requestID string) error {
+	e := &tablestore.OtsError{RequestId: requestID, HttpStatusCode: status}
+	var ok bool
+	if e.Code, e.Message, ok = decodeError(body); ok {
+		return e
+	}
+	// A proxy's page, or nothing at all.
+	e.Code, e.Message = tablestore.OTS_CLIENT_UNKNOWN, string(body)
+	if status >= 500 && status < 600 {
+		e.Code = tablestore.SERVER_UNAVAILABLE
+	}
+	return e
+}

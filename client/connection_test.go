@@ -1,0 +1,320 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/engine/faults"
+)
+
+// roundTrip is a network of one function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func sender(t *testing.T, ctx context.Context, target Target) *Sender {
+	t.Helper()
+	c, err := Connect(ctx, target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Sender()
+}
+
+func text(s string) func([]byte) []byte {
+	return func(dst []byte) []byte { return append(dst, s...) }
+}
+
+func TestRequestsAreSignedAsTheSDKSignsThem(t *testing.T) {
+	v4 := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret"}, "cn-hangzhou")
+	v4Token := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret", SecurityToken: "token"}, "cn-hangzhou")
+	for name, provider := range map[string]common.CredentialsProvider{
+		"keys":            &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret"},
+		"a token":         &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "secret", SecurityToken: "token"},
+		"V4":              v4,
+		"V4 with a token": v4Token,
+	} {
+		var want http.Header
+		var body []byte
+		target := Target{Endpoint: "http://recorded", Instance: "i", Credentials: provider, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			want = r.Header.Clone()
+			body, _ = io.ReadAll(r.Body)
+			return nil, errors.New("recorded")
+		})}
+		sdk, err := New(t.Context(), target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"}); err == nil {
+			t.Fatal("no error")
+		}
+		c, err := Connect(t.Context(), target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.sign("/DescribeTable", want.Get(headerDate), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-SDK +ours):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTheServiceAcceptsARequestOfOurs(t *testing.T) {
+	target := embedded(t, nil)
+	s := sender(t, t.Context(), target)
+	for range 2 {
+		if answer, err := s.Post("ListTable", text("")); err != nil || len(answer) != 0 {
+			t.Errorf("%q, %v", answer, err)
+		}
+	}
+	target.Credentials = keys("wrong")
+	_, err := sender(t, t.Context(), target).Post("ListTable", text(""))
+	if Classify(err) != Fatal || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("a wrong secret: %v", err)
+	}
+	target.Credentials = &common.DefaultCredentialsProvider{}
+	if _, err := sender(t, t.Context(), target).Post("ListTable", text("")); err == nil {
+		t.Error("no keys: no error")
+	}
+}
+
+func TestRefusalsAreTheSDKsErrors(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		body   string
+		want   tablestore.OtsError
+	}{
+		{503, "\n\x0dOTSServerBusy\x12\x04busy", tablestore.OtsError{Code: "OTSServerBusy", Message: "busy"}},
+		{403, "\n\x0dOTSAuthFailed", tablestore.OtsError{Code: "OTSAuthFailed"}},
+		{502, "<html>bad gateway</html>", tablestore.OtsError{Code: "OTSServerUnavailable", Message: "<html>bad gateway</html>"}},
+		{404, "not here", tablestore.OtsError{Code: tablestore.OTS_CLIENT_UNKNOWN, Message: "not here"}},
+		{307, "", tablestore.OtsError{Code: tablestore.OTS_CLIENT_UNKNOWN}},
+		{400, "\x12\x04code", tablestore.OtsError{Code: tablestore.OTS_CLIENT_UNKNOWN, Message: "\x12\x04code"}},
+	} {
+		target := Target{Endpoint: "http://made-up", Instance: "i", Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			r.Body.Close()
+			header := http.Header{headerRequestID: {"r1"}}
+			return &http.Response{StatusCode: tt.status, Header: header, ContentLength: -1, Body: io.NopCloser(strings.NewReader(tt.body))}, nil
+		})}
+		tt.want.RequestId, tt.want.HttpStatusCode = "r1", tt.status
+		_, err := sender(t, t.Context(), target).Post("BatchWriteRow", text("x"))
+		var got *tablestore.OtsError
+		if !errors.As(err, &got) || *got != tt.want {
+			t.Errorf("HTTP %d with %q: %#v", tt.status, tt.body, err)
+		}
+		if tt.status == 307 {
+			continue // the SDK would follow it
+		}
+		sdk, err := New(t.Context(), target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sdk.ListTable(); cmp.Diff(err, error(got)) != "" {
+			t.Errorf("HTTP %d with %q: the SDK says %#v", tt.status, tt.body, err)
+		}
+	}
+}
+
+func TestAnAnswerThatIsCutOffIsAmbiguous(t *testing.T) {
+	for _, answer := range []string{"", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf", "HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", "nonsense\r\n\r\n"} {
+		web := listen(t, func(c net.Conn) {
+			_, _ = http.ReadRequest(bufferedReader(c))
+			_, _ = io.WriteString(c, answer)
+			c.Close()
+		})
+		_, err := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
+		if err == nil || Classify(err) != Ambiguous {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+}
+
+func TestNobodyListeningMeansThatNothingWasSent(t *testing.T) {
+	_, err := sender(t, t.Context(), Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
+	if Classify(err) != Unavailable {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnIdleConnectionThatTheServiceClosedCostsNoRequest(t *testing.T) {
+	var requests atomic.Int64
+	web := listen(t, func(c net.Conn) {
+		// Each connection serves one request and is closed behind it, without saying so.
+		defer c.Close()
+		r, err := http.ReadRequest(bufferedReader(c))
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		requests.Add(1)
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	})
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	for range 20 {
+		// The close may be noticed before the next request or while it is begun; a request of which a byte was sent is not
+		// sent again.
+		answer, err := s.Post("BatchWriteRow", text("x"))
+		if err == nil && string(answer) != "ok" || err != nil && Classify(err) != Ambiguous {
+			t.Fatalf("%q, %v", answer, err)
+		}
+	}
+	if requests.Load() < 2 {
+		t.Error("no connection was made anew")
+	}
+}
+
+func TestTheRunsContextEndsAPost(t *testing.T) {
+	arrived := make(chan bool)
+	web := listen(t, func(c net.Conn) {
+		r, err := http.ReadRequest(bufferedReader(c))
+		if err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+			arrived <- true
+			_, _ = io.Copy(io.Discard, c) // until the client is gone
+		}
+		c.Close()
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := sender(t, ctx, Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Post("BatchWriteRow", text("x"))
+		done <- err
+	}()
+	<-arrived
+	cancel(errors.New("the user stopped"))
+	if err := <-done; Classify(err) != Canceled || !strings.Contains(Describe(err), "the user stopped") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestARequestEndsWithItsTimeout(t *testing.T) {
+	web := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c); c.Close() })
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s"), RequestTimeout: 30 * time.Millisecond})
+	_, err := s.Post("BatchWriteRow", text("x"))
+	if err == nil || Classify(err) != Ambiguous {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestABodyThatIsStillReadIsNotWrittenOver(t *testing.T) {
+	var held []io.ReadCloser
+	target := Target{Endpoint: "http://slow", Instance: "i", Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		held = append(held, r.Body) // answered before it was read
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(new(bytes.Buffer))}, nil
+	})}
+	s := sender(t, t.Context(), target)
+	for _, body := range []string{"first", "other", "third"} {
+		if _, err := s.Post("BatchWriteRow", text(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []string{"first", "other", "third"} {
+		if got, _ := io.ReadAll(held[i]); string(got) != want {
+			t.Errorf("request %d sends %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestPostsAreCountedInTheTraffic(t *testing.T) {
+	traffic := new(Traffic)
+	c, err := Connect(t.Context(), embedded(t, nil), traffic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Sender().Post("ListTable", text("")); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Sender().Post("DescribeTable", text("\n\x04none"))
+	if traffic.BytesSent.Load() != 6 {
+		t.Errorf("%d bytes", traffic.BytesSent.Load())
+	}
+}
+
+func TestConnectionsAreReusedByManySenders(t *testing.T) {
+	const senders = 32
+	var connections atomic.Int64
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	web.Start()
+	defer web.Close()
+	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s"), Connections: senders}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := bytes.Repeat([]byte("x"), 100_000)
+	done := make(chan error, senders)
+	for range senders {
+		go func() {
+			s := c.Sender()
+			var err error
+			for range 20 {
+				if _, e := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, body...) }); e != nil {
+					err = e
+				}
+			}
+			done <- err
+		}()
+	}
+	for range senders {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := connections.Load(); n > 2*senders { // the transport may dial one that it does not need in the end
+		t.Errorf("%d connections for %d senders of 20 requests each", n, senders)
+	}
+}
+
+func TestFaultsOfTheEngineComeThroughAsErrors(t *testing.T) {
+	plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(faults.Request) faults.Fault {
+		return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+	}}
+	_, err := sender(t, t.Context(), embedded(t, plan)).Post("ListTable", text(""))
+	if Classify(err) != Throttled {
+		t.Errorf("%v", err)
+	}
+}
+
+// listen serves each connection with serve until the test ends, and returns the endpoint.
+func listen(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(c)
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+func bufferedReader(c net.Conn) *bufio.Reader { return bufio.NewReader(c) }

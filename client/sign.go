@@ -1,0 +1,116 @@
+package client
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The headers of a request, as net/http writes them. The SDK's names are lower case and its own; the service compares
+// without case.
+const (
+	headerUserAgent   = "User-Agent"
+	headerDate        = "X-Ots-Date"
+	headerAPIVersion  = "X-Ots-Apiversion"
+	headerAccessKeyID = "X-Ots-Accesskeyid"
+	headerInstance    = "X-Ots-Instancename"
+	headerMD5         = "X-Ots-Contentmd5"
+	headerToken       = "X-Ots-Ststoken"
+	headerRequestID   = "X-Ots-Requestid"
+)
+
+const (
+	userAgent = "aliyun-tablestore-sdk-golang/4.0.2" // the signer's
+	// The SDK's own layout ends in .123Z, which package time takes for month, day and hour; the service looks at the
+	// seconds.
+	dateLayout = "2006-01-02T15:04:05.000Z"
+)
+
+// sign returns the headers of a request, the signature among them. The credentials are asked each time: they may rotate.
+func (c *Connection) sign(uri, date string, body []byte) (http.Header, error) {
+	keys := c.credentials.GetCredentials()
+	sum := md5.Sum(body)
+	header := http.Header{
+		headerUserAgent:   {userAgent},
+		headerDate:        {date},
+		headerAPIVersion:  {tablestore.ApiVersion},
+		headerAccessKeyID: {keys.GetAccessKeyID()},
+		headerInstance:    {c.instance},
+		headerMD5:         {base64.StdEncoding.EncodeToString(sum[:])},
+	}
+	if token := keys.GetSecurityToken(); token != "" {
+		header[headerToken] = []string{token}
+	}
+	req := http.Request{Header: header}
+	tablestore.AddExtraHeader(&req, keys)
+	signature, err := tablestore.GetSignature(uri, http.MethodPost, keys, header)
+	if err != nil {
+		return nil, err
+	}
+	tablestore.AddSignatureHeader(&req, keys, signature)
+	return header, nil
+}
+
+// requestBody reads the body of a request out of a sender's memory and knows when the transport has done with it.
+type requestBody struct {
+	rest   []byte
+	closed atomic.Bool
+	next   *requestBody // of the transport's next attempt
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+func (b *requestBody) Close() error {
+	b.closed.Store(true)
+	return nil
+}
+
+// again is the body for another attempt of the transport's.
+func (b *requestBody) again(body []byte) *requestBody {
+	next := &requestBody{rest: body}
+	b.next = next
+	return next
+}
+
+// isReleased reports whether nobody reads the body any more.
+func (b *requestBody) isReleased() bool {
+	for ; b != nil; b = b.next {
+		if !b.closed.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// decodeError reads the service's error message: code (1), which there must be, and message (2).
+func decodeError(b []byte) (code, message string, ok bool) {
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeField(b)
+		if n < 0 {
+			return "", "", false
+		}
+		_, _, tag := protowire.ConsumeTag(b)
+		if kind == protowire.BytesType && number <= 2 {
+			text, _ := protowire.ConsumeBytes(b[tag:n])
+			if number == 1 {
+				code, ok = string(text), true
+			} else {
+				message = string(text)
+			}
+		}
+		b = b[n:]
+	}
+	return code, message, ok
+}

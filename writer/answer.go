@@ -1,0 +1,181 @@
+package writer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// answered is what the service says of one row. Its bytes are views into the answer.
+type answered struct {
+	ok      bool
+	code    []byte
+	message []byte
+	writeCU int
+	row     []byte // PlainBuffer bytes of what the request asked to be returned, as the primary key; nil without
+}
+
+var errAnswer = errors.New("unreadable answer: not a BatchWriteRow response")
+
+// decodeAnswer reads the answer to a request of rows of one table, one answered a row in the request's order, into dst.
+// An answer for another number of rows is unreadable: it cannot be known which they are.
+func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answered, error) {
+	dst = dst[:0]
+	for len(body) > 0 {
+		number, f, rest, ok := field(body)
+		if !ok {
+			return nil, errAnswer
+		}
+		if body = rest; number != 1 {
+			continue
+		}
+		var err error
+		if dst, err = decodeTable(dst, f.bytes, name); err != nil {
+			return nil, err
+		}
+	}
+	if len(dst) != rows {
+		return nil, fmt.Errorf("unreadable answer: %d results for %d rows", len(dst), rows)
+	}
+	return dst, nil
+}
+
+// decodeTable reads the rows of a table's part of the answer; another table's are none of ours.
+func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
+	from := len(dst)
+	ours := false
+	var last []byte
+	for len(b) > 0 {
+		number, f, rest, ok := field(b)
+		if !ok {
+			return nil, errAnswer
+		}
+		b = rest
+		switch number {
+		case 1:
+			ours = string(f.bytes) == name
+		case 2:
+			// The rows of a request mostly fare alike.
+			if last != nil && bytes.Equal(last, f.bytes) {
+				dst = append(dst, dst[len(dst)-1])
+				continue
+			}
+			a, err := decodeRow(f.bytes)
+			if err != nil {
+				return nil, err
+			}
+			dst, last = append(dst, a), f.bytes
+		}
+	}
+	if !ours {
+		dst = dst[:from]
+	}
+	return dst, nil
+}
+
+func decodeRow(b []byte) (a answered, err error) {
+	said := false
+	for len(b) > 0 {
+		number, f, rest, ok := field(b)
+		if !ok {
+			return a, errAnswer
+		}
+		b = rest
+		switch number {
+		case 1:
+			a.ok, said = f.number != 0, true
+		case 2:
+			a.code, a.message, ok = decodeError(f.bytes)
+		case 3:
+			a.writeCU, ok = decodeConsumed(f.bytes)
+		case 4:
+			a.row = f.bytes
+		}
+		if !ok {
+			return a, errAnswer
+		}
+	}
+	if !said || !a.ok && len(a.code) == 0 {
+		return a, errors.New("unreadable answer: a row without a result")
+	}
+	return a, nil
+}
+
+func decodeError(b []byte) (code, message []byte, ok bool) {
+	for len(b) > 0 {
+		number, f, rest, ok := field(b)
+		if !ok {
+			return nil, nil, false
+		}
+		b = rest
+		switch number {
+		case 1:
+			code = f.bytes
+		case 2:
+			message = f.bytes
+		}
+	}
+	return code, message, true
+}
+
+// decodeConsumed returns the write capacity units of a ConsumedCapacity.
+func decodeConsumed(b []byte) (write int, ok bool) {
+	for len(b) > 0 {
+		number, unit, rest, ok := field(b)
+		if !ok {
+			return 0, false
+		}
+		b = rest
+		for number == 1 && len(unit.bytes) > 0 {
+			n, f, rest, ok := field(unit.bytes)
+			if !ok {
+				return 0, false
+			}
+			if unit.bytes = rest; n == 2 {
+				write = int(int32(f.number))
+			}
+		}
+	}
+	return write, true
+}
+
+// value is a field's: number of a varint, bytes of what has a length; neither for what no answer has.
+type value struct {
+	number uint64
+	bytes  []byte
+}
+
+// field takes the first field off a message.
+func field(b []byte) (number int, v value, rest []byte, ok bool) {
+	tag, n := binary.Uvarint(b)
+	if n <= 0 || tag>>3 == 0 || tag>>3 > 1<<29-1 {
+		return 0, v, nil, false
+	}
+	b = b[n:]
+	size := 0
+	switch tag & 7 {
+	case 0:
+		v.number, size = binary.Uvarint(b)
+		if size <= 0 {
+			return 0, v, nil, false
+		}
+	case 1:
+		size = 8
+	case 5:
+		size = 4
+	case 2:
+		length, n := binary.Uvarint(b)
+		if n <= 0 || length > uint64(len(b)-n) {
+			return 0, v, nil, false
+		}
+		size = n + int(length)
+		v.bytes = b[n:size:size]
+	default:
+		return 0, v, nil, false
+	}
+	if size > len(b) {
+		return 0, v, nil, false
+	}
+	return int(tag >> 3), v, b[size:], true
+}

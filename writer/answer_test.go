@@ -1,0 +1,120 @@
+package writer
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+
+	"tsimport/table"
+)
+
+func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
+	key := []byte{0x75, 0, 0, 0, 1}
+	unit := func(write int32) *otsprotocol.ConsumedCapacity {
+		return &otsprotocol.ConsumedCapacity{CapacityUnit: &otsprotocol.CapacityUnit{Read: proto.Int32(3), Write: &write}}
+	}
+	rows := []*otsprotocol.RowInBatchWriteRowResponse{
+		{IsOk: proto.Bool(true), Consumed: unit(7)},
+		{IsOk: proto.Bool(true), Consumed: unit(7)},
+		{IsOk: proto.Bool(true), Consumed: unit(1), Row: key},
+		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout"), Message: proto.String("late")}},
+		{IsOk: proto.Bool(false), Error: &otsprotocol.Error{Code: proto.String("OTSTimeout")}},
+	}
+	body, err := proto.Marshal(protoadapt.MessageV2Of(&otsprotocol.BatchWriteRowResponse{Tables: []*otsprotocol.TableInBatchWriteRowResponse{
+		{TableName: proto.String("other"), Rows: rows[:1]}, {TableName: proto.String("t"), Rows: rows},
+	}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeAnswer(nil, body, "t", len(rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rows {
+		a := got[i]
+		if a.ok != r.GetIsOk() || string(a.code) != r.GetError().GetCode() || string(a.message) != r.GetError().GetMessage() ||
+			a.writeCU != int(r.GetConsumed().GetCapacityUnit().GetWrite()) || !bytes.Equal(a.row, r.Row) {
+			t.Errorf("row %d: %+v", i, a)
+		}
+	}
+}
+
+func TestAnAnswerCutAnywhereOrDamagedIsNeverTakenForSuccess(t *testing.T) {
+	whole := encodeAnswer("t", append(ok(3), failed("OTSTimeout")))
+	for n := range whole {
+		if _, err := decodeAnswer(nil, whole[:n], "t", 4); err == nil {
+			t.Errorf("the first %d bytes of %d are an answer", n, len(whole))
+		}
+	}
+	for name, body := range map[string][]byte{
+		"another table":        encodeAnswer("u", ok(4)),
+		"no result":            {10, 11, 10, 1, 't', 18, 0, 18, 0, 18, 0, 18, 0},
+		"a refusal for naught": {10, 8, 10, 1, 't', 18, 3, 8, 0, 18, 0},
+		"a group":              {11, 12},
+		"field 0":              {2, 0},
+	} {
+		if _, err := decodeAnswer(nil, body, "t", 4); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// FuzzAnswer looks for answers that panic, or that the SDK's decoder reads otherwise.
+func FuzzAnswer(f *testing.F) {
+	f.Add(encodeAnswer("t", append(ok(2), failed("OTSServerBusy"))), 3)
+	f.Add(encodeAnswer("t", nil), 0)
+	f.Add([]byte{10, 5, 10, 1, 't', 18, 0}, 1)
+	f.Fuzz(func(t *testing.T, body []byte, rows int) {
+		got, err := decodeAnswer(nil, body, "t", rows)
+		if err != nil {
+			return
+		}
+		want := new(otsprotocol.BatchWriteRowResponse)
+		if proto.Unmarshal(body, protoadapt.MessageV2Of(want)) != nil {
+			return // ours is not a validator: what it needs is there
+		}
+		i := 0
+		for _, table := range want.Tables {
+			if table.GetTableName() != "t" {
+				continue
+			}
+			for _, r := range table.Rows {
+				if got[i].ok != r.GetIsOk() {
+					t.Errorf("row %d of %x", i, body)
+				}
+				i++
+			}
+		}
+		if i != rows {
+			t.Errorf("%d rows, not %d, in %x", i, rows, body)
+		}
+	})
+}
+
+func TestWritingAllocatesNothingForARow(t *testing.T) {
+	for _, n := range []int{1, 200} {
+		rows, repeated, outcomes := batch(t, n, table.Put)
+		w := New(echo{encodeAnswer("t", ok(n))}, nil, "t", table.Put, table.Ignore)
+		allocs := testing.AllocsPerRun(20, func() {
+			if _, err := w.Write(rows, repeated, outcomes); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%v allocations for a request of %d rows", allocs, n)
+		}
+	}
+}
+
+// echo answers every request with the same bytes.
+type echo struct{ answer []byte }
+
+var echoed []byte
+
+func (e echo) Post(_ string, appendBody func([]byte) []byte) ([]byte, error) {
+	echoed = appendBody(echoed[:0])
+	return e.answer, nil
+}

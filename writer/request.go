@@ -1,0 +1,81 @@
+package writer
+
+import (
+	"encoding/binary"
+
+	"tsimport/table"
+)
+
+// The bytes of a BatchWriteRow request, fields in the order of their numbers as the SDK writes them:
+//
+//	request   tables (1): table   is_atomic (3): false
+//	table     table_name (1)      rows (2): row, once for each
+//	row       type (1)            row_change (2): PlainBuffer bytes
+//	          condition (3): { row_existence (1) }
+//	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
+//
+// A message stands behind its length, so lengths come first: those of the rows are known since they were encoded, and
+// the rest follows from them without looking at a row's bytes.
+const (
+	tagTable        = 1<<3 | 2
+	tagAtomic       = 3 << 3
+	tagTableName    = 1<<3 | 2
+	tagRow          = 2<<3 | 2
+	tagType         = 1 << 3
+	tagRowChange    = 2<<3 | 2
+	tagCondition    = 3<<3 | 2
+	tagRowExistence = 1 << 3
+	tagReturn       = 4<<3 | 2
+	tagReturnType   = 1 << 3
+	returnKey       = 1
+)
+
+// Numbers of the service for the modes and the existence conditions.
+var (
+	operationTypes = [...]byte{table.Put: 1, table.Update: 2, table.Delete: 3}
+	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
+)
+
+// AppendRequest appends the bytes of a BatchWriteRow request that does mode to the rows of one table, each under the
+// condition.
+func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
+	return appendRequest(dst, name, mode, existence, rows, &dressed{})
+}
+
+// appendRequest is AppendRequest for rows as they are dressed.
+func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *dressed) []byte {
+	size := 1 + lengthSize(len(name)) + len(name)
+	for i, r := range rows {
+		n := rowSize(d.size(i, r)) + len(d.asks)
+		size += 1 + lengthSize(n) + n
+	}
+	dst = append(dst, tagTable)
+	dst = binary.AppendUvarint(dst, uint64(size))
+	dst = append(dst, tagTableName)
+	dst = binary.AppendUvarint(dst, uint64(len(name)))
+	dst = append(dst, name...)
+	for i, r := range rows {
+		row := d.body(i, r)
+		dst = append(dst, tagRow)
+		dst = binary.AppendUvarint(dst, uint64(rowSize(len(row))+len(d.asks)))
+		dst = append(dst, tagType, operationTypes[mode], tagRowChange)
+		dst = binary.AppendUvarint(dst, uint64(len(row)))
+		dst = append(dst, row...)
+		dst = append(dst, tagCondition, 2, tagRowExistence, expectations[existence])
+		dst = append(dst, d.asks...)
+	}
+	return append(dst, tagAtomic, 0)
+}
+
+// rowSize is the length of a row's message whose PlainBuffer bytes are n.
+func rowSize(n int) int { return 2 + 1 + lengthSize(n) + n + 4 }
+
+// lengthSize is how many bytes a length takes.
+func lengthSize(n int) int {
+	size := 1
+	for n >= 0x80 {
+		n >>= 7
+		size++
+	}
+	return size
+}
