@@ -183,6 +183,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	})
 	err = group.Wait()
 	d.complete(report.Started)
+	report.Timeline = d.record.timeline()
 	if err == nil {
 		err = x.sweep(ctx, cfg, report)
 	}

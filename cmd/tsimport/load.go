@@ -16,6 +16,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
+	loadpage "tsimport/report"
 	"tsimport/table"
 )
 
@@ -147,6 +148,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		err = verifyLoad(cfg, interrupts, t, show, c, report)
 	}
 	screen.report(report, lookHint(c, report))
+	if path, err := loadpage.Write(report); err != nil {
+		screen.line("warning: %v", err)
+	} else {
+		screen.line("page: %s", path)
+	}
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
 		if jsonErr == nil {
