@@ -19,8 +19,9 @@ type parser struct {
 	integers map[string]bool // input columns that are loaded as plain integers
 	memory   plan.Shares
 
-	rows   table.Block // of the split that is parsed, its memory is used again
-	byLane [][]int32
+	rows      table.Block // of the split that is parsed, its memory is used again
+	byLane    [][]int32
+	keyFields []byte
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -33,6 +34,7 @@ func newParser(f *Flow) *parser {
 	r := f.plan.Request
 	encoder := encode.New(f.plan.Schema, r.Mode, r.DeleteNull)
 	encoder.Window = f.plan.Window()
+	dress(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: plan.DivideMemory(r.Memory),
 		sources: map[*plan.Source]*sourceParser{}, integers: integers(f.plan.Fields),
@@ -126,6 +128,13 @@ func (p *parser) row(v *values, rec *record.Record, raw []byte) *table.Reason {
 	if why != nil {
 		return why
 	}
+	switch p.flow.plan.Request.Keep {
+	case plan.KeepNothing:
+		raw = nil
+	case plan.KeepKeyFields:
+		p.keyFields = v.appendKeyFields(p.keyFields[:0])
+		raw = p.keyFields
+	}
 	return p.encoder.Append(&p.rows, row, stamps, rec.Mark, raw)
 }
 
@@ -169,3 +178,13 @@ func (p *parser) divide(made *Parsed) {
 
 // maxKeptBytes bounds the memory that a worker keeps from split to split.
 const maxKeptBytes = 32 << 20
+
+// dress leaves room in rows for what is added to them when they are sent.
+func dress(e *encode.Encoder, p *plan.Plan) {
+	if p.Mark != "" {
+		e.Reserve, e.ReserveCells = len(p.Mark)+table.MaxMarkBytes, 1
+	}
+	if p.Restamp {
+		e.StampBytes = 8
+	}
+}

@@ -12,6 +12,7 @@ type Column struct {
 	Name string
 	Type table.Type // Null: what the expression gives
 	Expr string     // empty: the input column of the same name
+	Auto bool       // a key column that the service numbers
 }
 
 // ParseColumn reads NAME[:TYPE][=EXPR]. The first "=" ends the name, and so does a ":" before it, from which on a type
@@ -30,9 +31,17 @@ func ParseColumn(text string) (Column, error) {
 		return c, fmt.Errorf("%q: begins with a comparison; want NAME[:TYPE]=EXPR with a single = after the name", text)
 	}
 	if at := strings.LastIndexByte(c.Name, ':'); at >= 0 {
-		t, err := table.ParseType(strings.TrimSpace(c.Name[at+1:]))
-		if err != nil {
-			return c, fmt.Errorf("%q: %w", text, err)
+		name := strings.TrimSpace(c.Name[at+1:])
+		c.Auto = name == "auto"
+		if c.Auto && computed {
+			return c, fmt.Errorf("%q: the service makes the values of an auto column; leave the expression out", text)
+		}
+		t := table.Integer
+		if !c.Auto {
+			var err error
+			if t, err = table.ParseType(name); err != nil {
+				return c, fmt.Errorf("%q: %w", text, err)
+			}
 		}
 		c.Name, c.Type = c.Name[:at], t
 		if computed {

@@ -2,6 +2,7 @@ package partitioner
 
 import (
 	"bytes"
+	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -36,6 +37,12 @@ type Options struct {
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration
+	// SettleFirst lets a row wait for that before it is sent again: whoever sends it will look first whether it is there.
+	SettleFirst bool
+	// Repeated says that an earlier process may have written any of the rows.
+	Repeated bool
+	// Stamp is the timestamp in milliseconds that an earlier process gave to cells without one; 0 is none.
+	Stamp int64
 	// SuspectUntil is until when what an earlier process has sent may still be applied: rows that are suspect.
 	SuspectUntil time.Time
 	// Backoff returns how long a row waits after its n-th failed attempt, if it failed for itself and not for its partition.
@@ -155,6 +162,16 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 			continue
 		}
 		k := c.newKey(now, hash, lane, r)
+		if c.o.SettleFirst && now.Before(k.unsafe) {
+			// An earlier process may have sent it: it is looked for when that can no longer be applied.
+			q.Advance()
+			c.keys[hash] = k
+			k.due = k.unsafe
+			l.retrying++
+			heap.Push(&c.retry, k)
+			passed++
+			continue
+		}
 		if !f.add(k, maxUnits) {
 			c.drop(k)
 			break

@@ -15,6 +15,7 @@ type key struct {
 	waiting  []table.Ref // later rows
 	attempts int
 	repeated bool      // an attempt to write row had an unknown outcome
+	stamp    int64     // the timestamp that the first such attempt gave to cells
 	unsafe   time.Time // until then an attempt for this key may still be applied
 	due      time.Time // when the timeline it is in lets it go
 	cut      *Flight   // the flight that is being filled with it, and where in it
@@ -74,5 +75,5 @@ func empty(refs []table.Ref) []table.Ref {
 }
 
 func (c *Cutter) turn(k *key, r table.Ref) {
-	k.row, k.attempts, k.repeated = r, 0, r.Row().Suspect()
+	k.row, k.attempts, k.repeated, k.stamp = r, 0, c.o.Repeated || r.Row().Suspect(), 0
 }

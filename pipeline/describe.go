@@ -15,6 +15,9 @@ func (d *dispatcher) snapshot(now time.Time) *checkpoint.Snapshot {
 	d.flushRejects()
 	s := &checkpoint.Snapshot{About: k.about}
 	s.Time, s.Counters, s.Files = now.UTC(), d.report.counters(), d.folder.Lengths()
+	if err := d.extras.keep(s.Counters); err != nil {
+		d.halt(err)
+	}
 	if until, any := d.cutter.Settling(now); any {
 		s.Hold = until
 	}

@@ -58,6 +58,7 @@ type dispatcher struct {
 	survey     *surveyor
 	disk       *disk
 	intake     *intake.Flow
+	extras     *extras
 
 	splits   <-chan intake.Handed // nil once the input is complete
 	flights  chan *flight
@@ -85,12 +86,12 @@ type dispatcher struct {
 // ceilingBurst is how far ahead the ceilings let a load run.
 const ceilingBurst = 100 * time.Millisecond
 
-func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, keyType table.Type, survey *surveyor, disk *disk, from *origin) *dispatcher {
+func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, x *extras, survey *surveyor, disk *disk, from *origin) *dispatcher {
 	m := survey.current.Load()
 	w := &cfg.Write
 	d := &dispatcher{
 		cfg: cfg, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
-		partitions: m, survey: survey, disk: disk, intake: in, splits: in.Splits(),
+		partitions: m, survey: survey, disk: disk, extras: x, intake: in, splits: in.Splits(),
 		rows:  ratelimit.NewBucket(w.MaxRowsPerSecond, ceilingBurst),
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
@@ -102,11 +103,12 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 		d.queues.SetKeys(i, &keys)
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}
-	d.hot = partitioner.NewHotKeys(keyType)
+	d.hot = partitioner.NewHotKeys(x.key[0].Type)
 	d.cutter = partitioner.New(partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
-		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore,
-		Settle:    w.Settle, SuspectUntil: from.suspectUntil,
+		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.Numbers == nil,
+		Settle:    w.Settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.LookFirst,
+		Stamp: x.stamp, SuspectUntil: from.suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
 		Route:   m.Find,
@@ -339,7 +341,7 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 func (d *dispatcher) cut(l *lane, now time.Time) {
 	f := d.idle[len(d.idle)-1]
 	l.stale = true
-	f.MaxRows = d.underCeilings(d.batchRows())
+	f.MaxRows, f.RowExtra = d.underCeilings(d.batchRows()), d.extras.rowBytes
 	for !d.cutter.Cut(now, l.index, gate{d, l}, &f.Flight, d.unitsUnderCeilings(l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key

@@ -21,8 +21,10 @@ import (
 	"tsimport/engine/server"
 	"tsimport/plan"
 	"tsimport/ratelimit"
+	"tsimport/runfolder"
 	"tsimport/scan"
 	"tsimport/table"
+	"tsimport/verify"
 )
 
 // Times of the tests: an attempt is applied after lateness, and the loads wait settle for it. On a machine that lets
@@ -170,6 +172,26 @@ func (w *world) wantRows(want contents) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, w.rows()); diff != "" {
 		w.t.Errorf("the table differs from a sequential load (-want +got):\n%s", diff)
+	}
+}
+
+// verifies compares the table with what the load was given: whoever does so must find it as it should be.
+func (w *world) verifies(cfg Config, r *Report) {
+	w.t.Helper()
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rejected, err := runfolder.ReadRejected(r.RunDir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found, err := verify.Run(context.Background(), verify.Config{
+		Request: cfg.Request(), Client: sdk, Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
+		Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition,
+	})
+	if err != nil || !found.OK || found.Read != r.Read || found.Rejected != r.Rejected {
+		w.t.Errorf("verify: %v, %+v", err, found)
 	}
 }
 

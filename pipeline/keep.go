@@ -180,7 +180,7 @@ func (d *dispatcher) keep(now time.Time) {
 		l.left = min(l.left, l.next) // the checkpoint may be on the disk before that is known here
 	}
 	k.busy, k.soon, k.now = true, false, false
-	k.jobs <- &saving{s, d.folder.Files()} // has room for every one
+	k.jobs <- &saving{s, append(d.folder.Files(), d.extras.files()...)} // has room for every one
 }
 
 var errSlow = errors.New("the last one is still being written")
@@ -317,7 +317,7 @@ func (k *keeper) final(d *dispatcher) error {
 	_, unsettled := d.cutter.Unsettled(now)
 	s := d.snapshot(now)
 	s.Settled = !unsettled && !now.Before(d.suspectUntil)
-	return k.write(&saving{s, d.folder.Files()})
+	return k.write(&saving{s, append(d.folder.Files(), d.extras.files()...)})
 }
 
 // past is what the attempt before has left to the intake.

@@ -111,6 +111,9 @@ func (d *dispatcher) final(r table.Ref, end partitioner.End, o table.Outcome) {
 	case partitioner.Written:
 		d.report.Written++
 		d.hot.Add(r.Key())
+		if err := d.extras.written(r, o, d.report); err != nil {
+			d.halt(err)
+		}
 	case partitioner.Superseded:
 		d.report.Superseded++
 	case partitioner.Rejected:
@@ -142,7 +145,9 @@ func (d *dispatcher) flushRejects() {
 // count adds an answer to the report.
 func (r *Report) count(f *flight, a answer, stats writer.Stats) {
 	r.Requests += int64(stats.Requests)
-	r.RowsSent += int64(a.rows)
+	r.RowsSent += int64(a.rows - stats.Found)
+	r.Searched += int64(stats.Searched)
+	r.Found += int64(stats.Found)
 	r.Throttled += int64(a.throttled)
 	r.Unavailable += int64(a.unavailable)
 	for i := range f.Outcomes {

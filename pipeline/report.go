@@ -39,6 +39,8 @@ type Report struct {
 	RejectsFiles    []string       `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
 	RejectsEncoding string         `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
 	Command         string         `json:"command,omitempty"`
+	Arguments       []string       `json:"arguments,omitempty"` // of that command
+	Directory       string         `json:"directory,omitempty"` // in which it was given
 	Inputs          []string       `json:"inputs"`
 	Schema          []ReportColumn `json:"schema"`
 	Fields          []ReportField  `json:"-"` // what is read of the input, columns that only expressions name too
@@ -62,6 +64,15 @@ type Report struct {
 	BytesSent   int64 `json:"bytes_sent"` // bodies of all requests of this attempt
 	WriteCU     int64 `json:"write_cu"`   // as the service charged them
 	Requests    int64 `json:"requests"`   // BatchWriteRow requests
+
+	MarkColumn     string `json:"mark_column,omitempty"`     // that rows with a number of the service's are recognised by
+	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
+	Searched       int64  `json:"searched,omitempty"`        // such rows that were looked for before they were sent again
+	Found          int64  `json:"found,omitempty"`           // of those, rows that were there already
+	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
+	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows that were sent again blindly (--at-least-once)
+	ExtraVersions  int64  `json:"extra_versions,omitempty"`  // updates that may have left a version more
+	Stamp          int64  `json:"stamp,omitempty"`           // timestamp in milliseconds of updated cells that brought none, at the end
 
 	Order           string         `json:"order"`
 	Partitions      int            `json:"partitions"`        // at the end
@@ -89,6 +100,8 @@ type Report struct {
 	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
 	Allocations   uint64    `json:"allocations"` // of the process, from the heap
 
+	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
+
 	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
 }
 
@@ -114,6 +127,7 @@ type ReportColumn struct {
 	Name       string `json:"name"`
 	Type       string `json:"type"`
 	Key        bool   `json:"key"`
+	Numbered   bool   `json:"numbered,omitempty"` // the service makes the values
 	Inferred   bool   `json:"inferred"`
 }
 

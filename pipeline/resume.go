@@ -247,3 +247,19 @@ func (r *Report) goOn(s *checkpoint.Snapshot) {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again
 	}
 }
+
+// extras is what the attempt before has kept of rows that may not simply be sent twice.
+func (o *origin) extras() extrasKept {
+	if o.snapshot == nil {
+		return extrasKept{}
+	}
+	c := o.snapshot.Counters
+	return extrasKept{doubts: c[doubtBytes], returned: c[returnedBytes], stamp: c[runStamp], begun: o.snapshot.Begun}
+}
+
+// Counters of a checkpoint that are no part of the report.
+const (
+	doubtBytes    = "doubt_bytes"
+	returnedBytes = "returned_bytes"
+	runStamp      = "stamp"
+)

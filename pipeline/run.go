@@ -48,7 +48,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer func() { _ = from.lock.Release() }() // the process's end would do
-	request := cfg.request()
+	request := cfg.Request()
 	from.settings(request, cfg.Resume.Settings)
 	planned, err := plan.Make(gentle, request, admin)
 	if err != nil {
@@ -115,7 +115,8 @@ func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s servi
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
-		Command: cfg.Command, Inputs: cfg.Inputs, Attempts: 1, FirstStarted: start.UTC(), Started: start.UTC(), Order: cfg.Write.Order.String(),
+		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: cfg.Inputs,
+		Attempts: 1, FirstStarted: start.UTC(), Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
 	for _, s := range planned.Sources {
 		if e := s.RejectsEncoding(); e != "" {
@@ -124,7 +125,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	}
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
-			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Inferred: c.Inferred,
+			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
 	}
 	r.Separator = planned.Separator()
@@ -154,10 +155,14 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 		stopStdin()
 	}
 	defer stopRead()
+	in := intake.New(planned, survey.current.Load())
+	x, err := newExtras(cfg, planned, folder, report, service.sdk, from.extras())
+	if err != nil {
+		return errors.Join(err, closeStore(store))
+	}
+	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store), from)
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
-	in := intake.New(planned, survey.current.Load())
-	d := newDispatcher(cfg, folder, report, stopRead, in, planned.Schema.Key[0].Type, survey, newDisk(store), from)
 	if !cfg.DryRun {
 		d.keeper = newKeeper(cfg, folder, planned, from, time.Now())
 		in.Resume(d.keeper.past())
@@ -178,22 +183,30 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	})
 	err = group.Wait()
 	d.complete(report.Started)
+	if err == nil {
+		err = x.sweep(ctx, cfg, report)
+	}
 	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors)) {
 		if keepErr := d.keeper.final(d); keepErr != nil {
 			report.CheckpointError = keepErr.Error() // the one before still holds
 		}
 	}
-	if store != nil {
-		if closeErr := store.Close(); closeErr != nil {
-			report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
-		}
+	if closeErr := closeStore(store); closeErr != nil {
+		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
-	return err
+	return errors.Join(err, x.close())
+}
+
+func closeStore(store *spill.Store) error {
+	if store == nil {
+		return nil
+	}
+	return store.Close()
 }
 
 // work is one writing worker. It ends when flights is closed.
 func (d *dispatcher) work(cfg *Config, service service) error {
-	w := writer.New(service.connection.Sender(), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition)
+	w := writer.New(service.connection.Sender(), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
 	for f := range d.flights {
 		if cfg.onSend != nil {
 			cfg.onSend(f.Rows)

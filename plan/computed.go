@@ -12,7 +12,7 @@ import (
 
 // Maker says how the value of a column of the schema comes of the fields of a record.
 type Maker struct {
-	Field   int                // of Plan.Fields; the value as it is, if Program is nil
+	Field   int                // of Plan.Fields; the value as it is, if Program is nil. Negative: there is none, the service makes it
 	Program *keydesign.Program // computes the value from the fields
 }
 
@@ -67,7 +67,13 @@ func (p *planner) flagOf(col keydesign.Column) string {
 }
 
 // plainKeys is how many of the first fields are columns of the primary key.
-func (p *planner) plainKeys() int { return len(p.plan.Schema.Key) - len(p.request.Columns.Keys) }
+func (p *planner) plainKeys() int {
+	n := len(p.plan.Schema.Key) - len(p.request.Columns.Keys)
+	if p.numbered > 0 {
+		n--
+	}
+	return n
+}
 
 // settleFields finds what records are converted to: the schema's columns that are not computed, and then what
 // expressions name beside those.
@@ -77,7 +83,7 @@ func (p *planner) settleFields() {
 	place := map[string]int{}
 	for i, col := range s.Columns {
 		p.plan.Makers[i].Field = -1
-		if !p.isComputed(col.Name) {
+		if !p.isComputed(col.Name) && !p.isNumbered(col.Name) {
 			place[col.Source] = len(p.plan.Fields)
 			p.plan.Makers[i].Field = len(p.plan.Fields)
 			p.plan.Fields = append(p.plan.Fields, col)
@@ -95,7 +101,7 @@ func (p *planner) settleFields() {
 // compute compiles the expressions against the types that the fields have got, and completes the schema.
 func (p *planner) compute() error {
 	s := p.plan.Schema
-	if len(p.computed()) == 0 {
+	if len(p.computed()) == 0 && p.numbered == 0 {
 		p.plan.Makers = nil
 	}
 	p.plan.env = keydesign.Env{SaltColumns: p.salt}
@@ -131,7 +137,7 @@ func (p *planner) compute() error {
 		}
 	}
 	for i, m := range p.plan.Makers {
-		if m.Program == nil {
+		if m.Program == nil && m.Field >= 0 {
 			s.Columns[i] = p.plan.Fields[m.Field]
 		}
 	}
@@ -195,6 +201,17 @@ func (p *planner) chooseSeparator() error {
 	return nil
 }
 
+// KeyFields returns which of Fields the primary key is made of.
+func (p *Plan) KeyFields() []int {
+	var places []int
+	for i, f := range p.Fields {
+		if slices.Contains(p.env.SaltColumns, f.Source) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
 // Sample calls each with the fields of the first records of every input, those that can be converted, about as many as
 // types are inferred from, until it returns false. The values are valid until it returns.
 func (p *Plan) Sample(each func([]table.Value) bool) error {
@@ -229,6 +246,9 @@ func (p *Plan) Sample(each func([]table.Value) bool) error {
 func (p *Plan) Design() (keydesign.Design, error) {
 	d := keydesign.Design{Inputs: p.env.Columns}
 	for i, k := range p.Schema.Key {
+		if i > 0 && i == p.Schema.Numbered {
+			continue // nobody can look for a number that the service has made
+		}
 		col := keydesign.Column{Name: k.Name, Type: k.Type}
 		if p.Makers != nil && p.Makers[i].Program != nil {
 			col.Expr = p.Makers[i].Program.Source()

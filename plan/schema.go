@@ -14,7 +14,7 @@ func (p *planner) settleSchema() error {
 	if err := p.checkNamed(p.all); err != nil {
 		return err
 	}
-	s := &table.Schema{Table: p.request.Target.Table, Key: slices.Clone(p.request.Target.Key)}
+	s := &table.Schema{Table: p.request.Target.Table, Key: slices.Clone(p.request.Target.Key), Numbered: p.numbered}
 	if t := p.plan.table; t != nil {
 		if err := p.matchKey(t); err != nil {
 			return err
@@ -29,7 +29,7 @@ func (p *planner) settleSchema() error {
 	}
 	isKey := map[string]bool{}
 	for _, k := range s.Key {
-		if p.isComputed(k.Name) {
+		if p.isComputed(k.Name) || p.isNumbered(k.Name) {
 			s.Columns = append(s.Columns, table.Column{Name: k.Name, Type: k.Type})
 			continue
 		}
@@ -126,11 +126,7 @@ func (p *planner) unknownColumn(flag, name string, columns []string) error {
 func firstOf(columns []string) []string { return columns[:min(len(columns), 20)] }
 
 func (p *planner) isKeyName(name string) bool {
-	key := p.request.Target.Key
-	if p.plan.table != nil {
-		key = p.plan.table.Key
-	}
-	return slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
+	return slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Name == name })
 }
 
 func (p *planner) rename(column string) string {

@@ -18,6 +18,8 @@ import (
 const (
 	SummaryFile = "summary.json"
 	ReasonsFile = "rejects.jsonl"
+	// DoubtsFile is the journal of rows with a number of the service's that were sent more than once.
+	DoubtsFile = "repeated.bin"
 )
 
 // Root is where runs go that name no folder.
@@ -57,7 +59,7 @@ func Touches(folder, file string) bool {
 }
 
 // ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
-var ownFiles = []string{SummaryFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
+var ownFiles = []string{SummaryFile, DoubtsFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"

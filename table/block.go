@@ -31,6 +31,9 @@ func (r *Row) Size() int { return int(r.size) }
 // Units returns the write capacity units the row costs.
 func (r *Row) Units() int { return CapacityUnits(int(r.size)) }
 
+// Number returns how many records of the split stand before the row's.
+func (r *Row) Number() int { return int(r.record) }
+
 // Bytes returns the length of the row's PlainBuffer bytes.
 func (r *Row) Bytes() int { return int(r.raw - r.body) }
 

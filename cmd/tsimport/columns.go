@@ -20,7 +20,7 @@ func parseComputed(c *cli.Context, target *plan.Target, columns *plan.Columns) e
 		if col.Type != table.Null && !col.Type.KeyType() {
 			return fmt.Errorf("--pk %s: a primary-key column is string, integer or binary", text)
 		}
-		target.Key = append(target.Key, table.KeyColumn{Name: col.Name, Type: col.Type})
+		target.Key = append(target.Key, table.KeyColumn{Name: col.Name, Type: col.Type, Auto: col.Auto})
 		if col.Expr != "" {
 			columns.Keys = append(columns.Keys, col)
 		}

@@ -25,7 +25,8 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
 			"Every record is written, rejected with its reason, or superseded by a later record with the same key.\n" +
-			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files." + signalHelp(),
+			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files.\n" +
+			numbersHelp + signalHelp(),
 		Flags:  loadFlags(),
 		Action: func(c *cli.Context) error { return load(c, interrupts, show, in) },
 	}
@@ -35,7 +36,7 @@ func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
-		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample); EXPR computes it from columns of the input (docs/keys.md)"),
+		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from columns of the input (docs/keys.md)"),
 		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from columns of the input; in place of one of the same name; may be repeated"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, -1 never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
@@ -55,6 +56,7 @@ func loadFlags() []cli.Flag {
 
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
 
+		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files afterwards, as tsimport verify does; exit code 1 if a row is missing or different"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything, write nothing"},
 		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a share counts from 1,000 rows on; -1 never", Value: "100"},
 		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long, as 30s or 15m", Value: pipeline.DefaultRetryFor},
@@ -69,7 +71,8 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
 	}...)
-	return append(append(flags, profileFlag()), rateFlags()...)
+	flags = append(append(flags, numberFlags()...), profileFlag())
+	return append(flags, rateFlags()...)
 }
 
 func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
@@ -139,6 +142,9 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if report == nil {
 		return err
 	}
+	if done := report.ExitCode == pipeline.ExitOK || report.ExitCode == pipeline.ExitRejects; c.Bool("verify") && done && err == nil && report.Read > 0 {
+		err = verifyLoad(cfg, interrupts, t, show, c, report)
+	}
 	screen.report(report, lookHint(c, report))
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
@@ -172,8 +178,8 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		Limits:  pipeline.Limits{Records: c.Int64("limit")},
 		RunDir:  c.String("run-dir"),
 		DryRun:  c.Bool("dry-run"),
-		Command: in.command(),
-		Resume:  pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings},
+		Command: in.command(), Arguments: in.kept(), Directory: workingDirectory(),
+		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings},
 	}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
@@ -192,6 +198,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		message string
 	}{
 		{cfg.Write.Concurrency < 1 || cfg.Write.Concurrency > 4096, "--concurrency: want 1 to 4096"},
+		{cfg.DryRun && c.Bool("verify"), "--verify: a dry run writes nothing that could be compared"},
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than nothing"},
 		{c.Int("max-versions") < 1, "--max-versions: want 1 or more"},
@@ -212,6 +219,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		func() (err error) { cfg.Columns, err = parseColumns(c); return },
 		func() error { return parseComputed(c, &cfg.Target, &cfg.Columns) },
 		func() error { return parseWrite(c, &cfg.Write) },
+		func() error { return parseNumbers(c, &cfg) },
 		func() error { return parseRates(c, &cfg) },
 	} {
 		if err := parse(); err != nil {
@@ -225,7 +233,9 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 	for _, f := range flags {
 		k := table.KeyColumn{Name: f}
 		if i := strings.LastIndexByte(f, ':'); i >= 0 {
-			if k.Type, err = table.ParseType(f[i+1:]); err != nil {
+			if k.Auto = f[i+1:] == "auto"; k.Auto {
+				k.Type = table.Integer
+			} else if k.Type, err = table.ParseType(f[i+1:]); err != nil {
 				return nil, fmt.Errorf("--pk %s: %w", f, err)
 			}
 			if !k.Type.KeyType() {

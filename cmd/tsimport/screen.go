@@ -79,6 +79,8 @@ func schemaText(p *plan.Plan, all bool) string {
 		}
 		if expr := p.Expression(i); expr != "" {
 			text += " = " + expr
+		} else if i > 0 && i == p.Schema.Numbered {
+			text += " (numbered by the service)"
 		} else if c.Source != c.Name {
 			text += fmt.Sprintf(" (from %s)", c.Source)
 		}
@@ -103,7 +105,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("%s: %s in %v (%s rows/s, %s sent in %s requests)", r.State, counts, elapsed,
 			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), grouped(r.Requests))
 	}
-	for _, text := range spreadNotes(r) {
+	for _, text := range append(spreadNotes(r), numberNotes(r)...) {
 		s.line("%s", text)
 	}
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {

@@ -23,6 +23,8 @@ var arrows = map[string][]string{
 		"advise",
 		"advise/page",
 		"advise/simulate",
+		"age",
+		"age/apply",
 		"bench",
 		"bench/baseline",
 		"bench/cost",
@@ -32,6 +34,7 @@ var arrows = map[string][]string{
 		"engine/faults",
 		"engine/server",
 		"engine/sim",
+		"export",
 		"keydesign",
 		"pipeline",
 		"plan",
@@ -43,8 +46,12 @@ var arrows = map[string][]string{
 		"scan",
 		"status",
 		"table",
+		"verify",
 	},
 	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
+	"age":             {"table"},
+	"age/apply":       {"age", "age/archive", "client", "scan", "table"},
+	"age/archive":     {"scan", "table"},
 	"advise/simulate": {},
 	"advise/sketch":   {},
 	"advise/page":     {"advise", "advise/simulate"},
@@ -54,6 +61,10 @@ var arrows = map[string][]string{
 	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
 	"status": {"pipeline"},
+
+	"verify":  {"plan", "intake", "scan", "extsort", "shuffle/spill", "partitioner", "client", "runfolder", "plainbuffer", "table"},
+	"extsort": {"shuffle/spill"},
+	"export":  {"scan", "client", "table"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "table"},
 
@@ -101,11 +112,13 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
-	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader"},
+	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader", "verify"},
 	"plan":     {"engine/server"},
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
+	"verify":   {"engine/server", "engine/faults", "reader/input", "keydesign"},
+	"export":   {"engine/server", "engine/faults"},
 	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/spread"},
 
 	"bench/baseline": {"bench/null"},
@@ -115,6 +128,8 @@ var testArrows = map[string][]string{
 	"engine/model":   {"engine/server"},
 
 	"advise": {"bench"},
+
+	"age/apply": {"engine/server", "engine/faults"},
 
 	"partitioner": {"shuffle"},
 }
