@@ -127,21 +127,6 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	return d
 }
 
-// saves is where written checkpoints come back.
-func (d *dispatcher) saves() <-chan saved {
-	if d.keeper == nil {
-		return nil
-	}
-	return d.keeper.done
-}
-
-// stopSaving ends the writing of checkpoints.
-func (d *dispatcher) stopSaving() {
-	if d.keeper != nil {
-		close(d.keeper.jobs)
-	}
-}
-
 // shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
 // alone may have all. And how much memory rows may hold that wait behind one of their key.
 func (d *dispatcher) shareFlights() {

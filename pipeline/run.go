@@ -237,6 +237,9 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	case errors.As(err, &interrupted):
 		report.State, report.ExitCode, err = StateInterrupted, interrupted.ExitCode, nil
 	}
+	if err == nil && report.State == StateFinished && report.Unfinished > 0 && !cfg.DryRun {
+		err = fmt.Errorf("%d rows that an earlier attempt has read did not come again; is the input the same?", report.Unfinished)
+	}
 	err = errors.Join(err, report.balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
 	report.Seconds = time.Since(start).Seconds()
