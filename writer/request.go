@@ -17,13 +17,13 @@ import (
 // the rest follows from them without looking at a row's bytes.
 const (
 	tagTable        = 1<<3 | 2
-	tagAtomic       = 3<<3 | 0
+	tagAtomic       = 3 << 3
 	tagTableName    = 1<<3 | 2
 	tagRow          = 2<<3 | 2
-	tagType         = 1<<3 | 0
+	tagType         = 1 << 3
 	tagRowChange    = 2<<3 | 2
 	tagCondition    = 3<<3 | 2
-	tagRowExistence = 1<<3 | 0
+	tagRowExistence = 1 << 3
 )
 
 // Numbers of the service for the modes and the existence conditions.
