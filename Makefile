@@ -1,9 +1,9 @@
-# What CI runs is `make check`; checks fail, they never repair.
+# What CI runs is `make check node`; checks fail, they never repair.
 
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check format tidy vet staticcheck race fuzz metamorphic bench laws
+.PHONY: build test check format tidy vet staticcheck race fuzz metamorphic bench laws model crash node python
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -29,16 +29,38 @@ staticcheck:
 race:
 	$(GO) test -race ./...
 
+# The SDK for Node against tsimport serve. Needs node 18 or newer, and npm's registry to install it from.
+node:
+	cd e2e/node && npm ci --ignore-scripts --no-audit --no-fund
+	TSIMPORT_TEST_SDK=node $(GO) test ./e2e -run '^TestTheNodeSDK' -count 1
+
+# The same with the SDK for Python, not part of check. Needs python3 with venv and pip.
+python:
+	python3 -m venv e2e/python/venv
+	e2e/python/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/python/requirements.txt
+	TSIMPORT_TEST_SDK=python $(GO) test ./e2e -run '^TestThePythonSDK' -count 1
+
 # Longer runs, not part of check.
 
 fuzz:
-	@set -e; for p in plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/server; do \
+	@set -e; for p in age keydesign plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 
 metamorphic:
 	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
+
+# The engine against the model: 3,000 random sequences of operations, 300 with restarts, concurrent clients.
+model:
+	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
+	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
+	$(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
+
+# kill -9, losses of power, damaged files.
+crash:
+	$(GO) test ./e2e -run TestKilled -kills 100 -timeout 30m
+	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -timeout 30m
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

@@ -32,7 +32,6 @@ type Table struct {
 	Key     []table.KeyColumn
 	Defined map[string]table.Type // predefined attribute columns
 	table.Definition
-	AutoIncrement string // the key column that the service fills, empty without one
 }
 
 // Admin works on tables. Its operations are tried again while the service says that it is busy.
@@ -56,10 +55,8 @@ func (a *Admin) Describe(name string) (*Table, error) {
 	}
 	t := &Table{Name: name, Defined: map[string]table.Type{}}
 	for _, k := range res.TableMeta.SchemaEntry {
-		t.Key = append(t.Key, table.KeyColumn{Name: *k.Name, Type: keyTypes[*k.Type]})
-		if k.Option != nil && *k.Option == tablestore.AUTO_INCREMENT {
-			t.AutoIncrement = *k.Name
-		}
+		auto := k.Option != nil && *k.Option == tablestore.AUTO_INCREMENT
+		t.Key = append(t.Key, table.KeyColumn{Name: *k.Name, Type: keyTypes[*k.Type], Auto: auto})
 	}
 	for _, d := range res.TableMeta.DefinedColumns {
 		t.Defined[d.Name] = definedTypes[d.ColumnType]
@@ -89,7 +86,11 @@ func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) e
 	meta := &tablestore.TableMeta{TableName: name}
 	for _, k := range key {
 		for t, kt := range keyTypes {
-			if kt == k.Type {
+			switch {
+			case kt != k.Type:
+			case k.Auto:
+				meta.AddPrimaryKeyColumnOption(k.Name, t, tablestore.AUTO_INCREMENT)
+			default:
 				meta.AddPrimaryKeyColumn(k.Name, t)
 			}
 		}

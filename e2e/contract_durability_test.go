@@ -15,6 +15,7 @@ import (
 type restartable struct {
 	*service
 	store  string
+	args   []string // of serve, besides
 	server *served
 }
 
@@ -28,7 +29,7 @@ func openStore(t *testing.T) *restartable {
 // start serves the store; the service, and the tables that know it, talk to the new server from then on.
 func (r *restartable) start(t *testing.T) {
 	t.Helper()
-	r.server = startServe(t, "--quiet", "--store", r.store)
+	r.server = startServe(t, append([]string{"--quiet", "--store", r.store}, r.args...)...)
 	p := r.server
 	*r.service = service{
 		TableStoreClient: newClient(p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret),
@@ -120,6 +121,23 @@ func TestWhatWasAcknowledgedSurvives(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTablesSurviveAKillWithoutSync: rows may be lost then, their table may not.
+func TestTablesSurviveAKillWithoutSync(t *testing.T) {
+	spec(t, "3.8.9", "3.6.5")
+	t.Parallel()
+	r := &restartable{service: &service{}, store: filepath.Join(t.TempDir(), "store"), args: []string{"--sync", "none"}}
+	r.start(t)
+	tb := r.newTable(t, tableOptions{})
+	must(t, r.do(tb.put(tb.key("a", 1), c("v", 1))))
+	r.server.kill(t)
+	r.start(t)
+	describe(t, r.service, tb.name)
+	must(t, r.do(tb.put(tb.key("b", 1), c("v", 2))))
+	r.server.stop(t)
+	r.start(t)
+	diff(t, tb.values(t, tb.key("b", 1)).Cells, []cell{c("v", int64(2))})
 }
 
 func TestAStoreHasOneServer(t *testing.T) {

@@ -166,7 +166,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		"a wrong byte of a value":             {"PutRow", rawPut(tb.name, broken(-5), 0), invalid("")},
 		"no checksum of the row":              {"PutRow", rawPut(tb.name, good[:len(good)-2], 0), invalid("Invalid row: missing checksum.")},
 		"no header":                           {"PutRow", rawPut(tb.name, good[4:], 0), invalid("")},
-		"bytes behind the row":                {"PutRow", rawPut(tb.name, append(broken(-1)[:len(good)-1], good[len(good)-1], 0), 0), invalid("")},
+		"bytes behind the row":                {"PutRow", rawPut(tb.name, append(broken(-1)[:len(good)-1], good[len(good)-1], 1), 0), invalid("")},
 		"a value tag without a value":         {"PutRow", rawPut(tb.name, nothing, 0), invalid("")},
 		"an empty row":                        {"PutRow", rawPut(tb.name, nil, 0), invalid("")},
 		"an unknown existence condition":      {"PutRow", rawPut(tb.name, good, 3), invalid("")},

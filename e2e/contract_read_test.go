@@ -119,6 +119,7 @@ func ranged(q *tablestore.SingleRowQueryCriteria, d tablestore.Direction, end *t
 	return &tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 		TableName: q.TableName, StartPrimaryKey: q.PrimaryKey, EndPrimaryKey: end, Direction: d, Limit: limit,
 		ColumnsToGet: q.ColumnsToGet, MaxVersion: q.MaxVersion, TimeRange: q.TimeRange, StartColumn: q.StartColumn, EndColumn: q.EndColumn,
+		Filter: q.Filter,
 	}}
 }
 

@@ -47,28 +47,7 @@ var elsewhere = map[string][2]string{
 
 // without is the rules of sections 1 to 6 that no case proves, and why.
 var without = map[string]string{
-	"3.5.5": "an absent limit has no boundary; with flags: quotas, a suite of its own",
-	"1.5.1": "every request of every case is signed so, by the SDK and by hand",
-	// Features that have suites of their own.
-	"3.2.1":  "auto-increment: a suite of its own",
-	"3.2.2":  "auto-increment: a suite of its own",
-	"3.2.3":  "auto-increment: a suite of its own",
-	"3.2.4":  "auto-increment: a suite of its own",
-	"3.2.5":  "auto-increment: a suite of its own",
-	"3.3.9":  "predefined columns: a suite of its own",
-	"3.5.6":  "filters: a suite of its own",
-	"3.6.10": "reserved throughput: a suite of its own",
-	"2.5.1":  "filters and partitions: a suite of its own",
-	"3.9.3":  "filters and column conditions: a suite of its own",
-	"3.9.4":  "filters and column conditions: a suite of its own",
-	"3.9.5":  "filters and column conditions: a suite of its own",
-	"3.9.6":  "filters and column conditions: a suite of its own",
-	"3.9.7":  "filters and column conditions: a suite of its own",
-	"3.9.8":  "filters and column conditions: a suite of its own",
-	"3.10.5": "atomic batches: a suite of its own",
-	"3.11.5": "filters: a suite of its own",
-	"3.11.9": "filters: a suite of its own",
-	"5.1.2":  "partitions: a suite of its own",
+	// None at present.
 }
 
 var ruleNumber = regexp.MustCompile(`^[1-6]\.\d+\.\d+$`)

@@ -223,7 +223,7 @@ func TestCreateTableRefusesWhatATableCannotHave(t *testing.T) {
 }
 
 func TestUpdateTableRefusesAsCreateTableDoes(t *testing.T) {
-	spec(t, "3.6.6", "3.6.9")
+	spec(t, "1.2.4", "3.6.6", "3.6.9")
 	t.Parallel()
 	s := openService(t)
 	tb := s.newTable(t, tableOptions{versions: 2})
@@ -237,6 +237,7 @@ func TestUpdateTableRefusesAsCreateTableDoes(t *testing.T) {
 		"a time to live of 0":   {name.bytes(3, message{}.int(1, 0)), invalid("TimeToLive cannot be 0 or less than -1.")},
 		"versions of 0":         {name.bytes(3, message{}.int(2, 0)), invalid("The maximum versions cannot be less than or equal to 0")},
 		"a deviation of -1":     {name.bytes(3, message{}.int(5, -1)), invalid("The maximum deviation must be in range [0, INT64_MAX/1000000].")},
+		"a stream switched off": {name.bytes(4, message{}.int(1, 0)), accepted},
 		"only the versions":     {name.bytes(3, message{}.int(2, 4)), accepted},
 		"only the time to live": {name.bytes(3, message{}.int(1, 86400)), accepted},
 		"a table name of none":  {message{}.text(1, "t-").bytes(3, message{}.int(2, 4)), invalid("Invalid table name: 't-'.")},

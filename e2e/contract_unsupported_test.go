@@ -26,7 +26,6 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 	tb := s.newTable(t, tableOptions{})
 	k := tb.key("a", 1)
 	must(t, s.do(tb.put(k, c("c", 1))))
-	filter := tablestore.NewSingleColumnCondition("c", tablestore.CT_EQUAL, int64(1))
 	put := func(change func(*tablestore.PutRowChange)) func() error {
 		return func() error {
 			p := tb.put(tb.key("a", 2))
@@ -46,59 +45,11 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 		}
 	}
 	for name, do := range map[string]func() error{
-		"a filter of GetRow":   get(func(q *tablestore.SingleRowQueryCriteria) { q.SetFilter(filter) }),
-		"a filter of GetRange": scan(func(q *tablestore.RangeRowQueryCriteria) { q.Filter = filter }),
-		"paging over columns": get(func(q *tablestore.SingleRowQueryCriteria) {
-			q.SetFilter(&tablestore.PaginationFilter{Offset: 0, Limit: 1})
-		}),
-		"a filter of BatchGetRow": func() error {
-			q := tb.keysToGet(k)
-			q.SetFilter(filter)
-			_, err := s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
-			return err
-		},
-		"a column condition of PutRow": put(func(p *tablestore.PutRowChange) { p.SetColumnCondition(filter) }),
-		"a column condition of UpdateRow": func() error {
-			u := tb.update(k, set("c", 2))
-			u.SetColumnCondition(filter)
-			return s.do(u)
-		},
-		"a column condition of DeleteRow": func() error {
-			d := tb.delete(k)
-			d.SetColumnCondition(filter)
-			return s.do(d)
-		},
-		"a column condition in a batch": func() error {
-			d := tb.delete(k)
-			d.SetColumnCondition(filter)
-			_, err := s.batch(tb.put(tb.key("a", 2)), d)
-			return err
-		},
-		"an atomic batch": func() error {
-			r := &tablestore.BatchWriteRowRequest{IsAtomic: true}
-			r.AddRowChange(tb.put(tb.key("a", 2)))
-			_, err := s.BatchWriteRow(r)
-			return err
-		},
-		"a placeholder for an auto-increment column": func() error {
-			auto := tb.key("a")
-			auto.AddPrimaryKeyColumnWithAutoIncrement("pk2")
-			return s.do(tb.put(auto))
-		},
 		"a put in a transaction":   put(func(p *tablestore.PutRowChange) { p.TransactionId = ptr("t") }),
 		"a read in a transaction":  get(func(q *tablestore.SingleRowQueryCriteria) { q.TransactionId = ptr("t") }),
 		"a range in a transaction": scan(func(q *tablestore.RangeRowQueryCriteria) { q.TransactionId = ptr("t") }),
-		"a range of part of the key": scan(func(q *tablestore.RangeRowQueryCriteria) {
-			q.ColumnsToGet, q.ReturnSpecifiedPkOnly = []string{"pk1"}, true
-		}),
 		"a transaction": func() error {
 			_, err := s.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name, PrimaryKey: tb.key("a")})
-			return err
-		},
-		"a predefined column more": func() error {
-			r := &tablestore.AddDefinedColumnRequest{TableName: tb.name}
-			r.AddDefinedColumn("d", tablestore.DefinedColumn_STRING)
-			_, err := s.AddDefinedColumn(r)
 			return err
 		},
 		"an index": func() error {
@@ -130,17 +81,12 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	s := openService(t)
 	skipReal(t, s)
-	pk := func(name string, typ, option int64) message {
-		return message{}.text(1, name).int(2, typ).int(3, option)
-	}
 	for name, change := range map[string]func(*create){
-		"an auto-increment column": func(r *create) { r.meta = r.meta.bytes(2, pk("pk2", 1, 1)) },
-		"partitions":               func(r *create) { r.more = message{}.bytes(4, message{}.bytes(1, []byte{9}).bytes(2, []byte{10})) },
-		"a stream":                 func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
-		"encryption":               func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
-		"an index":                 func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1")) },
-		"local transactions":       func(r *create) { r.more = message{}.int(8, 1) },
-		"updates of whole rows":    func(r *create) { r.options = r.options.int(7, 1) },
+		"a stream":              func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
+		"encryption":            func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
+		"an index":              func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1")) },
+		"local transactions":    func(r *create) { r.more = message{}.int(8, 1) },
+		"updates of whole rows": func(r *create) { r.options = r.options.int(7, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := newTableName()
@@ -167,7 +113,7 @@ func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 	for _, operation := range []string{
 		"BulkImport", "BulkExport",
 		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
-		"CreateIndex", "DropIndex", "AddDefinedColumn", "DeleteDefinedColumn",
+		"CreateIndex", "DropIndex",
 		"ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",
 		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "ListSearchIndex", "DescribeSearchIndex",
 		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
@@ -175,7 +121,11 @@ func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 		"CreateGlobalTable", "BindGlobalTable", "DescribeGlobalTable", "UnbindGlobalTable", "UpdateGlobalTable",
 		"tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/connect", "tunnel/heartbeat",
 		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
-		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta",
+		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
+		"CreateTimeseriesTable", "ListTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "DeleteTimeseriesTable",
+		"UpdateTimeseriesMeta", "DeleteTimeseriesMeta",
+		"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
+		"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
 	} {
 		t.Run(operation, func(t *testing.T) {
 			a := s.send(t, rawRequest{operation: operation})

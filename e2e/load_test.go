@@ -194,7 +194,7 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	if err := os.WriteFile(input, text.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := runBinary(t, append([]string{"load", input}, load...)...); code != 0 {
+	if _, stderr, code := runBinary(t, append([]string{"load", input, "--fresh"}, load...)...); code != 0 {
 		t.Fatalf("the load after the kill: exit code %d, %s", code, stderr)
 	}
 	stdout, _, code = runBinary(t, "export", "--store", dir+"/store", "--table", "t")

@@ -13,15 +13,21 @@ type Encoder struct {
 	deleteNull bool
 	keys       []plainbuffer.Name
 	keyNames   []string
+	numbered   int // the key column that has a placeholder; 0 is none
 	attributes []plainbuffer.Name
 	columns    []table.Column
+	// Reserve is how many bytes of the row's size, as the service counts it, and how many cells must be left for what is
+	// added to it when it is sent. StampBytes is that for each cell without a timestamp.
+	Reserve      int
+	ReserveCells int
+	StampBytes   int
 	// Window, when set, says which timestamps the table takes, in milliseconds: from inclusive, to exclusive.
 	Window func() (from, to int64)
 }
 
 // New makes an encoder. With deleteNull, an update deletes the columns that are null instead of leaving them alone.
 func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
-	e := &Encoder{mode: mode, deleteNull: deleteNull && mode == table.Update, columns: s.Attributes()}
+	e := &Encoder{mode: mode, deleteNull: deleteNull && mode == table.Update, columns: s.Attributes(), numbered: s.Numbered}
 	for _, k := range s.Key {
 		e.keys = append(e.keys, plainbuffer.NewName(k.Name))
 		e.keyNames = append(e.keyNames, k.Name)
@@ -48,6 +54,10 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 	var r plainbuffer.Row
 	r.Begin(b.Data)
 	for i := range e.keys {
+		if i == e.numbered && i > 0 {
+			r.KeyAutoIncrement(&e.keys[i])
+			continue
+		}
 		r.Key(&e.keys[i], values[i])
 	}
 	if e.mode == table.Delete {
@@ -58,7 +68,7 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 		}
 		n, why := e.cells(&r, values[len(e.keys):], stamps)
 		b.Data = r.End()
-		size += n
+		size += n + e.Reserve
 		if why == nil && size > table.MaxRowBytes {
 			why = &table.Reason{Code: table.CodeRowTooLarge,
 				Message: fmt.Sprintf("the row has %d bytes, the limit is %d", size, table.MaxRowBytes)}
@@ -76,6 +86,10 @@ func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m
 func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *table.Reason) {
 	for i := range e.keys {
 		v := values[i]
+		if i == e.numbered && i > 0 {
+			size += e.keys[i].Len() + numberBytes
+			continue
+		}
 		if v.Type == table.Null {
 			return 0, &table.Reason{Column: e.keyNames[i], Code: table.CodeNullKey, Message: "a primary-key column has no value"}
 		}
@@ -83,11 +97,16 @@ func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *tabl
 			return 0, &table.Reason{Column: e.keyNames[i], Code: table.CodeKeyTooLong, Value: table.Show(v.Bytes),
 				Message: fmt.Sprintf("the key value has %d bytes, the limit is %d", len(v.Bytes), table.MaxKeyBytes)}
 		}
-		b.Data = table.AppendKey(b.Data, v)
+		if e.numbered == 0 || i < e.numbered {
+			b.Data = table.AppendKey(b.Data, v)
+		}
 		size += e.keys[i].Len() + v.Size()
 	}
 	return size, nil
 }
+
+// numberBytes is what the service counts for an integer.
+const numberBytes = 8
 
 // cells encodes the attribute cells. It returns their accounted size.
 func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64) (size int, why *table.Reason) {
@@ -108,6 +127,7 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 				size += 8
 			} else {
 				r.Cell(&e.attributes[i], *v)
+				size += e.StampBytes
 			}
 			size += e.attributes[i].Len() + v.Size()
 			count++
@@ -117,9 +137,9 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 			count++
 		}
 	}
-	if count > table.MaxColumns {
+	if limit := table.MaxColumns - e.ReserveCells; count > limit {
 		return 0, &table.Reason{Code: table.CodeTooManyColumns,
-			Message: fmt.Sprintf("the row has %d attribute columns, the limit is %d", count, table.MaxColumns)}
+			Message: fmt.Sprintf("the row has %d attribute columns, the limit is %d", count, limit)}
 	}
 	if count == 0 && e.mode == table.Update {
 		return 0, &table.Reason{Code: table.CodeNoCells, Message: "an update without a value changes nothing"}

@@ -25,6 +25,7 @@ func (f *Flow) readAnywhere(ctx context.Context, sources []*plan.Source) (comple
 	if ctx.Err() != nil {
 		return false, nil
 	}
+	regions = f.past.open(regions)
 	group, groupCtx := errgroup.WithContext(ctx)
 	work := make(chan *region)
 	fd := &feeder{flow: f, left: map[*plan.Source]*atomic.Int64{}}
@@ -178,6 +179,11 @@ func (f *feeder) read(ctx context.Context, p *parser, work <-chan *region) error
 func (f *feeder) readRegion(ctx context.Context, p *parser, g *region) error {
 	record := g.first
 	for i, place := range g.splits {
+		if n := g.records[i]; f.flow.past.final(g.source, record, n) {
+			record += n
+			g.coming.coming[g.lane].Add(-n)
+			continue
+		}
 		split, err := g.source.Load(place)
 		if err != nil {
 			return err
@@ -190,6 +196,7 @@ func (f *feeder) readRegion(ctx context.Context, p *parser, g *region) error {
 		record += g.records[i]
 		made.coming, made.lane = g.coming, g.lane
 		f.count(made)
+		f.flow.past.settle(made)
 		if !send(ctx, f.flow.splits, Handed{Parsed: made}) {
 			return nil
 		}

@@ -16,6 +16,7 @@ import (
 type Flow struct {
 	plan   *plan.Plan
 	splits chan Handed
+	past   *Past
 	hunger atomic.Pointer[hunger]
 	fed    chan struct{} // one: a lane may be hungry
 }
@@ -77,11 +78,11 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complet
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	order := f.stages(ctx, group, sources)
+	order := f.stages(ctx, group, f.seek(sources))
 	f.parsers(group, func(p *parser) error { return p.run(ctx, order.work, p.parse) })
 	group.Go(func() error {
 		defer cancel() // after an error the other stages have more to do, which nobody wants
-		complete = handOver(ctx, order.splits, f.splits)
+		complete = f.handOver(ctx, order.splits)
 		return nil
 	})
 	err = group.Wait()

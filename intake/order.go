@@ -137,7 +137,7 @@ func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
 // passed on all there is.
-func handOver(ctx context.Context, order <-chan *job, splits chan<- Handed) (complete bool) {
+func (f *Flow) handOver(ctx context.Context, order <-chan *job) (complete bool) {
 	var records, lines int64
 	for {
 		j, ok := receive(ctx, order)
@@ -160,13 +160,15 @@ func handOver(ctx context.Context, order <-chan *job, splits chan<- Handed) (com
 		}
 		if h.Err == nil {
 			if j.first {
-				records, lines = 0, int64(j.source.HeaderLines())
+				begin := j.source.Begin()
+				records, lines = begin.Record, begin.Line
 			}
 			h.Split.FirstRecord, h.Split.FirstLine = records, lines
 			records += int64(h.Records)
 			lines += int64(h.lines)
+			f.past.settle(h.Parsed)
 		}
-		if !send(ctx, splits, h) {
+		if !send(ctx, f.splits, h) {
 			return false
 		}
 		if h.Err != nil {

@@ -19,8 +19,9 @@ type parser struct {
 	integers map[string]bool // input columns that are loaded as plain integers
 	memory   plan.Shares
 
-	rows   table.Block // of the split that is parsed, its memory is used again
-	byLane [][]int32
+	rows      table.Block // of the split that is parsed, its memory is used again
+	byLane    [][]int32
+	keyFields []byte
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -33,9 +34,10 @@ func newParser(f *Flow) *parser {
 	r := f.plan.Request
 	encoder := encode.New(f.plan.Schema, r.Mode, r.DeleteNull)
 	encoder.Window = f.plan.Window()
+	dress(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: plan.DivideMemory(r.Memory),
-		sources: map[*plan.Source]*sourceParser{}, integers: integers(f.plan.Schema),
+		sources: map[*plan.Source]*sourceParser{}, integers: integers(f.plan.Fields),
 	}
 }
 
@@ -92,7 +94,7 @@ func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
 		return nil, err
 	}
 	made := &Parsed{Split: &table.Split{
-		Source: s.Name, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
+		Source: s.Name, Ordinal: s.Ordinal, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
 	}}
 	p.rows.Reset()
 	made.Records, made.lines, err = sp.parser.Parse(split, func(rec *record.Record) {
@@ -126,6 +128,13 @@ func (p *parser) row(v *values, rec *record.Record, raw []byte) *table.Reason {
 	if why != nil {
 		return why
 	}
+	switch p.flow.plan.Request.Keep {
+	case plan.KeepNothing:
+		raw = nil
+	case plan.KeepKeyFields:
+		p.keyFields = v.appendKeyFields(p.keyFields[:0])
+		raw = p.keyFields
+	}
 	return p.encoder.Append(&p.rows, row, stamps, rec.Mark, raw)
 }
 
@@ -143,6 +152,7 @@ func (p *parser) divide(made *Parsed) {
 	limit := p.memory.BlockLimit(m.Len())
 	for lane, rows := range p.byLane {
 		p.byLane[lane] = rows[:0]
+		from := uint32(0) // the first block of a lane stands for what comes before it in the split, the last for the rest
 		for len(rows) > 0 {
 			n := len(rows)
 			size := p.rows.Memory(rows)
@@ -154,6 +164,11 @@ func (p *parser) divide(made *Parsed) {
 			b.Copy(&p.rows, rows[:n])
 			made.Blocks = append(made.Blocks, LaneBlock{lane, b})
 			rows = rows[n:]
+			b.From, b.To = from, uint32(made.Records)
+			if len(rows) > 0 {
+				b.To = p.rows.Place(rows[0])
+			}
+			from = b.To
 		}
 	}
 	if cap(p.rows.Data) > maxKeptBytes {
@@ -163,3 +178,13 @@ func (p *parser) divide(made *Parsed) {
 
 // maxKeptBytes bounds the memory that a worker keeps from split to split.
 const maxKeptBytes = 32 << 20
+
+// dress leaves room in rows for what is added to them when they are sent.
+func dress(e *encode.Encoder, p *plan.Plan) {
+	if p.Mark != "" {
+		e.Reserve, e.ReserveCells = len(p.Mark)+table.MaxMarkBytes, 1
+	}
+	if p.Restamp {
+		e.StampBytes = 8
+	}
+}

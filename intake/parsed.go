@@ -18,6 +18,7 @@ type Parsed struct {
 	Blocks     []LaneBlock
 	Partitions *partitioner.Map // under which the rows were divided
 	Rejects    []Reject         // in the order of their records
+	New        bool             // in source order: earlier attempts knew nothing of this split and of those behind it
 
 	lines  int
 	coming *hunger // which expects these rows for the lane; nil in source order

@@ -57,9 +57,9 @@ func appendString(dst []byte, s string) []byte {
 }
 
 // integers returns the input columns that are loaded as integers of their own.
-func integers(s *table.Schema) map[string]bool {
+func integers(fields []table.Column) map[string]bool {
 	set := map[string]bool{}
-	for _, c := range s.Columns {
+	for _, c := range fields {
 		if c.Type == table.Integer && c.Time == nil {
 			set[c.Source] = true
 		}

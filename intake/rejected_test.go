@@ -10,9 +10,9 @@ import (
 
 func TestARejectedRecordOfNoTextFormatIsALineOfJSON(t *testing.T) {
 	seconds := table.Time{}
-	amounts := integers(&table.Schema{Columns: []table.Column{
+	amounts := integers([]table.Column{
 		{Source: "amount", Type: table.Integer}, {Source: "when", Type: table.Integer, Time: &seconds},
-	}})
+	})
 	columns := []string{"s", "none", "n", "i", "u", "b", "bin", "j", "amount", "when"}
 	rec := &record.Record{Fields: []record.Datum{
 		{Kind: record.String, Bytes: []byte("a \"b\"\n")},

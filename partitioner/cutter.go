@@ -2,6 +2,7 @@ package partitioner
 
 import (
 	"bytes"
+	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -36,6 +37,14 @@ type Options struct {
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration
+	// SettleFirst lets a row wait for that before it is sent again: whoever sends it will look first whether it is there.
+	SettleFirst bool
+	// Repeated says that an earlier process may have written any of the rows.
+	Repeated bool
+	// Stamp is the timestamp in milliseconds that an earlier process gave to cells without one; 0 is none.
+	Stamp int64
+	// SuspectUntil is until when what an earlier process has sent may still be applied: rows that are suspect.
+	SuspectUntil time.Time
 	// Backoff returns how long a row waits after its n-th failed attempt, if it failed for itself and not for its partition.
 	Backoff func(attempt int) time.Duration
 	// MaxWaiting bounds the rows of a lane that wait behind a row of their key; 0 takes 10,000. Beyond it the lane stands
@@ -64,7 +73,8 @@ type Cutter struct {
 	lanes    []laneKeys
 	retry    timeline
 	settling timeline
-	flights  int // rows in flights
+	flying   map[*Flight]struct{}
+	flights  int // rows in them
 	ready    int
 	maxHeld  int64     // bytes in a lane
 	unsafe   time.Time // the latest of all keys
@@ -91,7 +101,7 @@ func New(o Options) *Cutter {
 	if o.Woken == nil {
 		o.Woken = func(int) {}
 	}
-	return &Cutter{o: o, lanes: make([]laneKeys, max(1, o.Lanes)), maxHeld: math.MaxInt64}
+	return &Cutter{o: o, flying: map[*Flight]struct{}{}, lanes: make([]laneKeys, max(1, o.Lanes)), maxHeld: math.MaxInt64}
 }
 
 // Ready returns how many rows that waited can go into the lane's next batch.
@@ -146,12 +156,24 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		}
 		hash := r.Row().Hash
 		if k := c.keys.get(hash); k != nil {
-			c.behind(lane, k, r, f)
+			c.behind(now, lane, k, r, f)
 			q.Advance()
 			passed++
 			continue
 		}
-		k := c.newKey(hash, lane, r)
+		k := c.newKey(now, hash, lane, r)
+		if c.o.SettleFirst && now.Before(k.unsafe) {
+			// An earlier process may have sent it: it is looked for when that can no longer be applied.
+			q.Advance()
+			if !c.o.Unordered {
+				c.keys.put(k)
+			}
+			k.due = k.unsafe
+			l.retrying++
+			heap.Push(&c.retry, k)
+			passed++
+			continue
+		}
 		if !f.add(k, maxUnits) {
 			c.drop(k)
 			break
@@ -165,11 +187,15 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		k.cut = nil
 	}
 	c.flights += len(f.Rows)
+	if len(f.Rows) > 0 {
+		c.flying[f] = struct{}{}
+	}
 	return len(f.Rows) > 0
 }
 
 // behind puts a row behind the one of its key. If that one is only now being put into a batch, it gives way.
-func (c *Cutter) behind(lane int, k *key, r table.Ref, f *Flight) {
+func (c *Cutter) behind(now time.Time, lane int, k *key, r table.Ref, f *Flight) {
+	c.suspect(now, k, r)
 	if c.o.Supersede && k.cut == f && len(k.waiting) == 0 && k.attempts == 0 && k.unsafe.IsZero() &&
 		bytes.Equal(k.row.Key(), r.Key()) {
 		was := k.row

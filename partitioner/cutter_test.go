@@ -105,7 +105,7 @@ func simulate(t *testing.T, seed uint64) {
 	lanes := 1 + rnd.IntN(4)
 	s.queues = shuffle.New(lanes, shuffle.Options{Budget: 1 << 20})
 	s.cutter = New(Options{
-		Lanes: lanes, Route: routeBy(lanes), Unordered: unordered, Supersede: rnd.IntN(3) > 0, Settle: settle, MaxWaiting: 1 + rnd.IntN(50),
+		Lanes: lanes, Route: routeBy(lanes), Unordered: unordered, Supersede: rnd.IntN(3) > 0, Settle: settle, SuspectUntil: s.service.now.Add(settle), MaxWaiting: 1 + rnd.IntN(50),
 		Backoff: func(attempt int) time.Duration { return time.Duration(attempt) * 10 * time.Millisecond },
 		Final: func(r table.Ref, end End, _ table.Outcome) {
 			s.ends[number(r)]++
@@ -114,8 +114,12 @@ func simulate(t *testing.T, seed uint64) {
 		},
 	})
 	s.cutter.LimitWaiting(rnd.Int64N(2000))
-	for _, b := range rowsOf(s.keys, 1+rnd.IntN(20)) {
-		s.queues.PushRouted(b, routeBy(lanes))
+	blocks := rowsOf(s.keys, 1+rnd.IntN(20))
+	if rnd.IntN(2) == 0 && !unordered {
+		s.suspect(blocks)
+	}
+	for _, b := range blocks {
+		s.queues.PushRouted(b, nil, routeBy(lanes))
 	}
 	flights := 1 + rnd.IntN(6)
 	for steps := 0; s.queues.Rows() > 0 || s.cutter.Remaining() > 0; steps++ {
@@ -126,6 +130,7 @@ func simulate(t *testing.T, seed uint64) {
 			t.Fatalf("%d rows remaining, %d not final", remaining, unended)
 		}
 		s.step(flights)
+		s.checkOut()
 	}
 	until, unsettled := s.cutter.Unsettled(s.service.now)
 	for _, l := range s.service.late {
@@ -135,6 +140,50 @@ func simulate(t *testing.T, seed uint64) {
 	}
 	s.service.advance(s.service.now.Add(10 * settle))
 	s.check()
+}
+
+// suspect makes the first rows of some keys suspect: an earlier process has sent them, and they may be applied yet.
+func (s *simulation) suspect(blocks []*table.Block) {
+	left := map[string]int{}
+	for _, b := range blocks {
+		for i := range b.Rows {
+			r := table.Ref{Block: b, Index: int32(i)}
+			key := string(r.Key())
+			n, known := left[key]
+			if !known {
+				n = s.rnd.IntN(4)
+			}
+			left[key] = n - 1
+			if n <= 0 {
+				continue
+			}
+			b.Rows[i].SetSuspect()
+			if !s.bad[number(r)] && s.rnd.IntN(2) == 0 {
+				at := s.service.now.Add(time.Duration(s.rnd.Int64N(int64(settle))))
+				s.service.late = append(s.service.late, late{at, sent{key, number(r)}})
+			}
+		}
+	}
+}
+
+// checkOut checks that the rows that are said to be out are those that have left their lane and are not final.
+func (s *simulation) checkOut() {
+	seen := map[int]bool{}
+	s.cutter.Out(func(r table.Ref) {
+		n := number(r)
+		if seen[n] || s.ends[n] > 0 {
+			s.t.Errorf("row %d is said to be out: twice %v, final %v", n, seen[n], s.ends[n] > 0)
+		}
+		seen[n] = true
+	})
+	if len(seen) != s.cutter.Remaining() {
+		s.t.Errorf("%d rows are said to be out, %d are", len(seen), s.cutter.Remaining())
+	}
+	if until, any := s.cutter.Settling(s.service.now); any {
+		if all, ok := s.cutter.Unsettled(s.service.now); !ok || until.After(all) {
+			s.t.Errorf("a key settles until %v, all until %v", until, all)
+		}
+	}
 }
 
 // routeBy divides keys among lanes by their last digit.
@@ -156,7 +205,7 @@ func (s *simulation) recut() {
 			all[i] = i
 		}
 		return all
-	}, routeBy(n))
+	}, routeBy(n), nil)
 	s.cutter.Recut(n, routeBy(n))
 }
 

@@ -15,6 +15,7 @@ type key struct {
 	waiting  []table.Ref // later rows
 	attempts int
 	repeated bool      // an attempt to write row had an unknown outcome
+	stamp    int64     // the timestamp that the first such attempt gave to cells
 	unsafe   time.Time // until then an attempt for this key may still be applied
 	due      time.Time // when the timeline it is in lets it go
 	cut      *Flight   // the flight that is being filled with it, and where in it
@@ -22,15 +23,29 @@ type key struct {
 }
 
 // newKey makes a key of a row whose turn it is at once.
-func (c *Cutter) newKey(hash uint64, lane int, r table.Ref) *key {
+func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key {
 	var k *key
 	if n := len(c.spare); n > 0 {
 		k, c.spare = c.spare[n-1], c.spare[:n-1]
 	} else {
 		k = new(key)
 	}
-	k.hash, k.lane, k.row = hash, lane, r
+	k.hash, k.lane = hash, lane
+	c.turn(k, r)
+	c.suspect(now, k, r)
 	return k
+}
+
+// suspect notes that an earlier process may have sent a row of the key: it may still be applied, so that no later row of
+// the key may be sent yet.
+func (c *Cutter) suspect(now time.Time, k *key, r table.Ref) {
+	if !r.Row().Suspect() || c.o.Unordered || !now.Before(c.o.SuspectUntil) || k.unsafe.After(c.o.SuspectUntil) {
+		return
+	}
+	k.unsafe = c.o.SuspectUntil
+	if k.unsafe.After(c.unsafe) {
+		c.unsafe = k.unsafe
+	}
 }
 
 // drop forgets a key.
@@ -60,5 +75,5 @@ func empty(refs []table.Ref) []table.Ref {
 }
 
 func (c *Cutter) turn(k *key, r table.Ref) {
-	k.row, k.attempts, k.repeated = r, 0, false
+	k.row, k.attempts, k.repeated, k.stamp = r, 0, c.o.Repeated || r.Row().Suspect(), 0
 }

@@ -114,6 +114,15 @@ func (m *Map) Lower(i int) []byte {
 	return m.bounds[i-1]
 }
 
+// Range returns the keys of lane i.
+func (m *Map) Range(i int) table.KeyRange {
+	r := table.KeyRange{Lower: m.Lower(i)}
+	if i < len(m.bounds) {
+		r.Upper = m.bounds[i]
+	}
+	return r
+}
+
 // LowerValue returns the lower bound of lane i; the first lane has none.
 func (m *Map) LowerValue(i int) (table.Value, bool) {
 	if i == 0 {

@@ -2,6 +2,7 @@ package partitioner
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 // Done takes a flight that has come back with its outcomes.
 func (c *Cutter) Done(now time.Time, f *Flight) {
+	delete(c.flying, f)
 	for i, k := range f.keys {
 		c.flights--
 		o := f.Outcomes[i]
@@ -19,7 +21,9 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 		case table.Refused:
 			c.refused(now, k, o)
 		case table.Unknown:
-			k.repeated = true
+			if !k.repeated {
+				k.repeated, k.stamp = true, o.Stamp
+			}
 			k.unsafe = now.Add(c.o.Settle)
 			if k.unsafe.After(c.unsafe) {
 				c.unsafe = k.unsafe
@@ -36,6 +40,8 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 		c.lanes[k.lane].held -= r.Memory()
 		c.o.Final(r, Superseded, table.Outcome{})
 	}
+	o.Repeated = k.repeated
+	o.Restamped = k.repeated && cmp.Or(k.stamp, c.o.Stamp) != o.Stamp
 	c.o.Final(k.row, Written, o)
 	k.replaced, k.row = empty(k.replaced), table.Ref{}
 	c.next(now, k)
@@ -60,11 +66,15 @@ func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 	if c.o.Unordered {
 		k.lane = c.o.Route(k.row.Key()) // lanes may have been cut anew while it was in flight
 	}
-	if o.Throttled || o.Unavailable {
+	settles := o.Fate == table.Unknown && c.o.SettleFirst
+	if (o.Throttled || o.Unavailable) && !settles {
 		c.makeReady(k)
 		return
 	}
 	k.due = now.Add(c.o.Backoff(k.attempts))
+	if settles && k.due.Before(k.unsafe) {
+		k.due = k.unsafe
+	}
 	c.lanes[k.lane].retrying++
 	heap.Push(&c.retry, k)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tsimport/checkpoint"
 	"tsimport/client"
 	"tsimport/plan"
 	"tsimport/ratelimit"
@@ -23,7 +24,17 @@ type Config struct {
 	Limits  Limits
 	RunDir  string // zero: runfolder.DefaultPath
 	Command string // how to run this load again, kept in the summary
-	DryRun  bool   // everything but the writes
+	// Arguments are those of that command, and Directory is where it was given; both are kept in the summary.
+	Arguments []string
+	Directory string
+	DryRun    bool // everything but the writes
+	Resume    Resume
+
+	// Sync makes what the service has acknowledged safe from a crash, of a service that does not do so itself. It is called
+	// before a checkpoint says that it is final. May be nil.
+	Sync func() error
+	// CheckpointEvery is the time between checkpoints; 0 takes a second.
+	CheckpointEvery time.Duration
 
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.
@@ -35,7 +46,12 @@ type Config struct {
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
 
-	surveyEvery time.Duration // between readings of the partition map; 0 is the constant, tests hurry
+	keptFor, keepPatience time.Duration                           // 0 are the constants, tests hurry
+	allowance             int64                                   // rows that a lane may send until the next checkpoint; 0 is the rule
+	onSnapshot            func(*dispatcher, *checkpoint.Snapshot) // of tests: a moment was described
+	onSave                func(*checkpoint.Snapshot) error        // of tests: a checkpoint is about to be written
+	onSend                func([]table.Ref)                       // of tests: rows are sent
+	surveyEvery           time.Duration                           // between readings of the partition map; 0 is the constant, tests hurry
 }
 
 // Write says how rows are written.
@@ -57,7 +73,21 @@ type Write struct {
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
 	Settle time.Duration
 
-	pacer func() pacer // of tests; nil is the law
+	// Of tables with an auto-increment key column that the input has no values for: the attribute that rows are recognised by
+	// ("" takes plan.DefaultMarkColumn), whether rows are repeated blindly instead, and the file that the keys made by the
+	// service are kept in ("" is none), which must not exist.
+	// LookFirst says that an earlier load of the same files may have written some of the rows: each is looked for before it is
+	// written.
+	MarkColumn   string
+	LookFirst    bool
+	AtLeastOnce  bool
+	ReturnedKeys string
+	// Stamp is when the load began, in milliseconds, and with it the timestamp of cells that bring none in updates of a table
+	// that keeps several versions; 0 is now.
+	Stamp int64
+
+	pacer  func() pacer            // of tests; nil is the law
+	window func() (from, to int64) // of timestamps, of tests; nil is the table's
 }
 
 // Limits end a load early.
@@ -118,11 +148,12 @@ type Interrupted struct {
 
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 
-// request is the part of a load that is decided before its first row.
-func (c *Config) request() *plan.Request {
+// Request is the part of a load that is decided before its first row.
+func (c *Config) Request() *plan.Request {
 	return &plan.Request{
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
+		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.MarkColumn, AtLeastOnce: c.Write.AtLeastOnce, LookFirst: c.Write.LookFirst, Returned: c.Write.ReturnedKeys != "",
+		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }
 

@@ -58,6 +58,7 @@ type dispatcher struct {
 	survey     *surveyor
 	disk       *disk
 	intake     *intake.Flow
+	extras     *extras
 
 	splits   <-chan intake.Handed // nil once the input is complete
 	flights  chan *flight
@@ -71,6 +72,12 @@ type dispatcher struct {
 
 	readingWaits, sendingWaits bool // for memory
 
+	keeper *keeper   // nil if nothing is kept: of a dry run
+	ended  bool      // nothing is sent any more
+	hold   time.Time // until then nothing is sent
+	// suspectUntil is until when what the attempt before has sent may be applied.
+	suspectUntil time.Time
+
 	inputErr error // why the input could not be read to its end; what came before it is loaded
 	stop     error // why no further batch is cut; nil while the load goes on
 	dryRows  int64 // rows of a dry run
@@ -79,30 +86,34 @@ type dispatcher struct {
 // ceilingBurst is how far ahead the ceilings let a load run.
 const ceilingBurst = 100 * time.Millisecond
 
-func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, keyType table.Type, survey *surveyor, disk *disk) *dispatcher {
+func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, x *extras, survey *surveyor, disk *disk, from *origin) *dispatcher {
 	m := survey.current.Load()
 	w := &cfg.Write
 	d := &dispatcher{
 		cfg: cfg, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
-		partitions: m, survey: survey, disk: disk, intake: in, splits: in.Splits(),
+		partitions: m, survey: survey, disk: disk, extras: x, intake: in, splits: in.Splits(),
 		rows:  ratelimit.NewBucket(w.MaxRowsPerSecond, ceilingBurst),
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
+		hold:  from.hold, suspectUntil: from.suspectUntil,
 	}
 	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.Lanes, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {
+		keys := m.Range(i)
+		d.queues.SetKeys(i, &keys)
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}
-	d.hot = partitioner.NewHotKeys(keyType)
+	d.hot = partitioner.NewHotKeys(x.key[0].Type)
 	d.cutter = partitioner.New(partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
-		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore,
-		Settle:    w.Settle,
-		Backoff:   w.Backoff.After,
-		Lanes:     m.Len(),
-		Route:     m.Find,
-		Woken:     func(i int) { d.lanes[i].stale = true },
-		Final:     d.final,
+		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.Numbers == nil,
+		Settle:    w.Settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.LookFirst,
+		Stamp: x.stamp, SuspectUntil: from.suspectUntil,
+		Backoff: w.Backoff.After,
+		Lanes:   m.Len(),
+		Route:   m.Find,
+		Woken:   func(i int) { d.lanes[i].stale = true },
+		Final:   d.final,
 	})
 	d.flights = make(chan *flight, w.Concurrency)
 	d.results = make(chan result, w.Concurrency)
@@ -111,6 +122,21 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	}
 	d.shareFlights()
 	return d
+}
+
+// saves is where written checkpoints come back.
+func (d *dispatcher) saves() <-chan saved {
+	if d.keeper == nil {
+		return nil
+	}
+	return d.keeper.done
+}
+
+// stopSaving ends the writing of checkpoints.
+func (d *dispatcher) stopSaving() {
+	if d.keeper != nil {
+		close(d.keeper.jobs)
+	}
 }
 
 // shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
@@ -127,11 +153,14 @@ func (d *dispatcher) shareFlights() {
 func (d *dispatcher) run(ctx context.Context) error {
 	defer close(d.flights)
 	defer close(d.disk.jobs)
+	saves := d.saves()
+	defer d.stopSaving()
 	drain := d.cfg.Drain.Done()
 	for {
 		now := time.Now()
 		d.cutter.Wake(now)
 		next := time.Minute
+		d.keep(now)
 		if d.stop == nil {
 			next = d.dispatch(now)
 			d.checkPatience(now)
@@ -166,6 +195,8 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.landed(r)
 		case j := <-d.disk.done:
 			d.jobDone(j)
+		case s := <-saves:
+			d.kept(s)
 		case m := <-d.survey.maps:
 			d.recut(time.Now(), m)
 		case ask := <-d.cfg.Monitor.asks:
@@ -253,12 +284,16 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	if d.queues.DiskFull() && d.queues.Full() {
 		next = min(next, diskAgain)
 	}
+	next = min(next, d.keeper.due(now))
 	return max(next, 100*time.Microsecond)
 }
 
 // dispatch hands batches of lanes that may send to free workers, in random turns. It returns the time until another lane
 // may send.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
+	if wait := max(d.keeper.mayWait(now), d.hold.Sub(now)); wait > 0 {
+		return wait
+	}
 	next = time.Minute
 	for len(d.idle) > 0 && (d.flying == 0 || d.inFlight < d.shares.InFlight) {
 		if wait := max(d.rows.Wait(now), d.units.Wait(now), d.bytes.Wait(now)); wait > 0 {
@@ -293,7 +328,7 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 	l.stale, l.asks = false, false
 	rows, fresh := d.cutter.Ready(l.index), 0
 	if !d.cutter.Stalled(l.index) {
-		fresh = l.queue.Ready()
+		fresh = int(min(int64(l.queue.Ready()), l.left))
 	}
 	if rows += fresh; rows == 0 {
 		return
@@ -321,9 +356,9 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 func (d *dispatcher) cut(l *lane, now time.Time) {
 	f := d.idle[len(d.idle)-1]
 	l.stale = true
-	f.MaxRows = d.underCeilings(d.batchRows())
-	for !d.cutter.Cut(now, l.index, l.queue, &f.Flight, d.unitsUnderCeilings(l.units)) {
-		if l.queue.Ready() == 0 || d.cutter.Stalled(l.index) {
+	f.MaxRows, f.RowExtra = d.underCeilings(d.batchRows()), d.extras.rowBytes
+	for !d.cutter.Cut(now, l.index, gate{d, l}, &f.Flight, d.unitsUnderCeilings(l.units)) {
+		if l.queue.Ready() == 0 || l.left <= 0 || d.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
 	}

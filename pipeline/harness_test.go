@@ -21,12 +21,14 @@ import (
 	"tsimport/engine/server"
 	"tsimport/plan"
 	"tsimport/ratelimit"
+	"tsimport/runfolder"
 	"tsimport/scan"
 	"tsimport/table"
+	"tsimport/verify"
 )
 
-// Times of the tests: an attempt is applied late within lateness, and the loads wait settle for it. The wide gap keeps a
-// slow machine from breaking the assumption that the tests are about.
+// Times of the tests: an attempt is applied after lateness, and the loads wait settle for it. On a machine that lets
+// nothing run for so long, it is not applied at all: that would break the assumption that the tests are about.
 const (
 	lateness = 10 * time.Millisecond
 	settle   = 200 * time.Millisecond
@@ -51,7 +53,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{}}
+	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
 	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan})
 	if err != nil {
 		t.Fatal(err)
@@ -170,6 +172,26 @@ func (w *world) wantRows(want contents) {
 	w.t.Helper()
 	if diff := cmp.Diff(want, w.rows()); diff != "" {
 		w.t.Errorf("the table differs from a sequential load (-want +got):\n%s", diff)
+	}
+}
+
+// verifies compares the table with what the load was given: whoever does so must find it as it should be.
+func (w *world) verifies(cfg Config, r *Report) {
+	w.t.Helper()
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rejected, err := runfolder.ReadRejected(r.RunDir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	found, err := verify.Run(context.Background(), verify.Config{
+		Request: cfg.Request(), Client: sdk, Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
+		Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition,
+	})
+	if err != nil || !found.OK || found.Read != r.Read || found.Rejected != r.Rejected {
+		w.t.Errorf("verify: %v, %+v", err, found)
 	}
 }
 

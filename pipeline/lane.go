@@ -57,6 +57,11 @@ type lane struct {
 	units float64
 
 	written, throttled, unavailable int64
+
+	// Rows that may leave the queue until the next checkpoint is written, that may from the moment that it describes, and
+	// that have left since the last such moment.
+	left, next, taken int64
+	pending           bool // next counts once the checkpoint is written
 }
 
 func newLane(index int, queue *shuffle.Lane, cfg *Write, alone bool) *lane {

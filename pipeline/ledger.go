@@ -14,16 +14,20 @@ import (
 
 // take puts a parsed split into the ledger and its rows into their lanes.
 func (d *dispatcher) take(p *intake.Parsed) {
-	if limit := d.cfg.Limits.Records; limit > 0 && d.report.Read+int64(p.Records) >= limit {
-		p.Truncate(int(limit - d.report.Read))
-		d.inputEnds()
-		d.stopRead()
+	if limit := d.cfg.Limits.Records; limit > 0 {
+		// Records that an earlier attempt has counted come first: such a load is read in order.
+		fresh := d.keeper.fresh(p.Split, 0, int64(p.Records))
+		if d.report.Read+fresh >= limit {
+			p.Truncate(p.Records - int(fresh) + int(limit-d.report.Read))
+			d.inputEnds()
+			d.stopRead()
+		}
 	}
 	read := int64(0) // records of this split counted so far
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
 		at := int(r.Mark.Record) + 1
-		d.report.Read += int64(at) - read
+		d.report.Read += d.keeper.fresh(p.Split, read, int64(at)-read)
 		read = int64(at)
 		d.reject(p.Split.Header, p.Split.Reject(r.Mark, r.Reason, r.Raw))
 		if d.stop != nil {
@@ -31,7 +35,10 @@ func (d *dispatcher) take(p *intake.Parsed) {
 			break
 		}
 	}
-	d.report.Read += int64(p.Records) - read
+	d.report.Read += d.keeper.fresh(p.Split, read, int64(p.Records)-read)
+	if d.keeper != nil {
+		d.keeper.counted(p, d.report.BytesRead)
+	}
 	d.report.BytesRead += p.Split.Input
 	if p.Split.Number == 0 {
 		d.report.BytesRead += p.Split.Offset // the header
@@ -51,7 +58,8 @@ func (d *dispatcher) push(p *intake.Parsed) {
 		}
 		if p.Partitions != d.partitions {
 			// The map has changed since the rows were divided.
-			d.queues.PushRouted(b.Block, d.partitions.Find)
+			keys := p.Partitions.Range(b.Lane)
+			d.queues.PushRouted(b.Block, &keys, d.partitions.Find)
 			continue
 		}
 		d.queues.Push(b.Lane, b.Block)
@@ -88,9 +96,13 @@ func (l *lane) begin(now time.Time) {
 	}
 }
 
-// unfinished counts the rows that were read and are not final.
+// unfinished counts the rows that were read, by whatever attempt, and are not final.
 func (d *dispatcher) unfinished() int64 {
-	return d.queues.Rows() + int64(d.cutter.Remaining()) + d.dryRows
+	n := d.queues.Rows() + int64(d.cutter.Remaining()) + d.dryRows
+	if d.keeper != nil {
+		n += d.keeper.left
+	}
+	return n
 }
 
 // final enters a row into the ledger.
@@ -99,6 +111,9 @@ func (d *dispatcher) final(r table.Ref, end partitioner.End, o table.Outcome) {
 	case partitioner.Written:
 		d.report.Written++
 		d.hot.Add(r.Key())
+		if err := d.extras.written(r, o, d.report); err != nil {
+			d.halt(err)
+		}
 	case partitioner.Superseded:
 		d.report.Superseded++
 	case partitioner.Rejected:
@@ -116,7 +131,7 @@ func (d *dispatcher) reject(header int, r table.Reject) {
 	if err := d.folder.Reject(header, r); err != nil {
 		d.halt(err)
 	}
-	if d.cfg.Limits.MaxErrors.Exceeded(d.report.Rejected, d.report.Read, false) {
+	if d.cfg.Limits.MaxErrors.Exceeded(d.report.Rejected-d.report.rejectedBefore, d.report.Read-d.report.readBefore, false) {
 		d.halt(errLimit)
 	}
 }
@@ -130,7 +145,9 @@ func (d *dispatcher) flushRejects() {
 // count adds an answer to the report.
 func (r *Report) count(f *flight, a answer, stats writer.Stats) {
 	r.Requests += int64(stats.Requests)
-	r.RowsSent += int64(a.rows)
+	r.RowsSent += int64(a.rows - stats.Found)
+	r.Searched += int64(stats.Searched)
+	r.Found += int64(stats.Found)
 	r.Throttled += int64(a.throttled)
 	r.Unavailable += int64(a.unavailable)
 	for i := range f.Outcomes {

@@ -84,6 +84,7 @@ func metamorphic(t *testing.T, seed uint64) {
 	w.plan.Decide = nil
 
 	w.wantRows(want)
+	w.verifies(cfg, r)
 	if r.Read != int64(strings.Count(text, "\n")-1) || r.Rejected != rejected {
 		t.Errorf("%d read, %d rejected; want %d and %d", r.Read, r.Rejected, strings.Count(text, "\n")-1, rejected)
 	}

@@ -2,9 +2,12 @@ package pipeline
 
 import (
 	"bytes"
+	"math"
 	"time"
 
 	"tsimport/partitioner"
+	"tsimport/plan"
+	"tsimport/table"
 )
 
 // recut takes a new partition map: lanes whose range is the same stay, the others are cut anew. A lane that came out of a
@@ -14,7 +17,10 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	same := sameRanges(old, m)
 	over := overlaps(old, m)
 	route := m.Find
-	d.queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, route)
+	d.queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, route, func(i int) *table.KeyRange {
+		keys := m.Range(i)
+		return &keys
+	})
 	d.cutter.Recut(m.Len(), route)
 	from := make([][]int, m.Len())
 	for i, news := range over {
@@ -34,15 +40,33 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 		default:
 			d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
 		}
+		if same[i] < 0 {
+			d.lanes[i].expect(from[i], over, oldLanes, d.cfg.Write.Order == plan.LastWins)
+		}
 		if l := d.lanes[i]; l.begun.IsZero() && (queue.Ready() > 0 || d.cutter.Held(i) > 0) {
 			l.begun = now
 		}
 	}
 	d.partitions = m
+	if d.keeper != nil {
+		d.keeper.now = true
+	}
 	d.shareFlights()
 	d.survey.current.Store(m)
 	d.intake.Recut(m)
 	d.report.Recuts++
+}
+
+// expect guesses how many rows the new lane will send, by those whose keys it has. It may send none until a checkpoint knows
+// it: what the last one lets a lane send are the first rows of that lane's keys, and the first ones of a part of those
+// keys stand further back.
+func (l *lane) expect(from []int, over [][]int, old []*lane, ordered bool) {
+	if !ordered {
+		l.left = math.MaxInt64
+	}
+	for _, i := range from {
+		l.taken += old[i].taken / int64(len(over[i]))
+	}
 }
 
 // sameRanges says for each partition of a new map which of the old one has its range, -1 for none.

@@ -16,10 +16,15 @@ func appendRow(dst []byte, body []byte) []byte {
 		return append(appendString(append(dst, `{"error":`...), err.Error()), "}\n"...)
 	}
 	dst = append(dst, '{')
+	first := true
 	for i, c := range append(row.Key, row.Cells...) {
-		if i > 0 {
+		if i < len(row.Key) && c.Value.Type == table.Null {
+			continue // the service would have numbered the row
+		}
+		if !first {
 			dst = append(dst, ',')
 		}
+		first = false
 		dst = append(appendString(dst, c.Name), ':')
 		switch c.Value.Type {
 		case table.Null:

@@ -39,8 +39,12 @@ type Report struct {
 	RejectsFiles    []string       `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
 	RejectsEncoding string         `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
 	Command         string         `json:"command,omitempty"`
+	Arguments       []string       `json:"arguments,omitempty"` // of that command
+	Directory       string         `json:"directory,omitempty"` // in which it was given
 	Inputs          []string       `json:"inputs"`
 	Schema          []ReportColumn `json:"schema"`
+	Fields          []ReportField  `json:"-"` // what is read of the input, columns that only expressions name too
+	Separator       string         `json:"-"` // that splice(auto, …) joins with, empty without one
 
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
@@ -48,14 +52,27 @@ type Report struct {
 	Superseded int64 `json:"superseded"`
 	Unfinished int64 `json:"unfinished"`
 
+	Attempts int   `json:"attempts"`           // of this run, this one included; the counters are those of all
+	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
+	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
+
 	Retried     int64 `json:"retried"`     // rows sent again
 	RowsSent    int64 `json:"rows_sent"`   // in all requests, those sent again included
 	Throttled   int64 `json:"throttled"`   // rows refused for capacity and sent again
 	Unavailable int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
 	BytesRead   int64 `json:"bytes_read"`
-	BytesSent   int64 `json:"bytes_sent"` // bodies of all requests of the load
+	BytesSent   int64 `json:"bytes_sent"` // bodies of all requests of this attempt
 	WriteCU     int64 `json:"write_cu"`   // as the service charged them
 	Requests    int64 `json:"requests"`   // BatchWriteRow requests
+
+	MarkColumn     string `json:"mark_column,omitempty"`     // that rows with a number of the service's are recognised by
+	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
+	Searched       int64  `json:"searched,omitempty"`        // such rows that were looked for before they were sent again
+	Found          int64  `json:"found,omitempty"`           // of those, rows that were there already
+	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
+	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows that were sent again blindly (--at-least-once)
+	ExtraVersions  int64  `json:"extra_versions,omitempty"`  // updates that may have left a version more
+	Stamp          int64  `json:"stamp,omitempty"`           // timestamp in milliseconds of updated cells that brought none, at the end
 
 	Order           string         `json:"order"`
 	Partitions      int            `json:"partitions"`        // at the end
@@ -71,7 +88,12 @@ type Report struct {
 	ReadWaits       int64          `json:"read_waits"`            // how often reading waited for memory
 	SendWaits       int64          `json:"send_waits"`            // how often sending waited for memory of requests
 
-	Started       time.Time `json:"started"`
+	Checkpoints       int64   `json:"checkpoints"`                // written by this attempt
+	CheckpointSeconds float64 `json:"checkpoint_seconds"`         // that sending waited for them to be made
+	CheckpointError   string  `json:"checkpoint_error,omitempty"` // why the last one could not be written
+
+	FirstStarted  time.Time `json:"first_started"` // the first attempt
+	Started       time.Time `json:"started"`       // this one
 	Seconds       float64   `json:"seconds"`
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
@@ -81,6 +103,15 @@ type Report struct {
 	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
 	Allocations    uint64  `json:"allocations"`     // of the process, from the heap
 	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
+
+	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
+
+	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
+}
+
+// overLimit reports whether more rows were rejected in this attempt, now at its end, than may be.
+func (r *Report) overLimit(m MaxErrors) bool {
+	return m.Exceeded(r.Rejected-r.rejectedBefore, r.Read-r.readBefore, true)
 }
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.
@@ -90,13 +121,18 @@ type ReportHotKey struct {
 	Share  float64 `json:"share"` // of the rows written, estimated
 }
 
+// ReportField is a column of the input with the type that its values were read as; empty if each has its own.
+type ReportField struct{ Name, Type string }
+
 // ReportColumn is one column of the schema that was loaded.
 type ReportColumn struct {
-	Source   string `json:"source"`
-	Name     string `json:"name"`
-	Type     string `json:"type"`
-	Key      bool   `json:"key"`
-	Inferred bool   `json:"inferred"`
+	Source     string `json:"source"` // empty if it is computed
+	Expression string `json:"expression,omitempty"`
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Key        bool   `json:"key"`
+	Numbered   bool   `json:"numbered,omitempty"` // the service makes the values
+	Inferred   bool   `json:"inferred"`
 }
 
 // balance checks the ledger.

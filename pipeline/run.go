@@ -10,6 +10,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"golang.org/x/sync/errgroup"
 
+	"tsimport/checkpoint"
 	"tsimport/client"
 	"tsimport/intake"
 	"tsimport/plan"
@@ -42,19 +43,40 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
 	admin := &client.Admin{Client: service.sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
-	planned, err := plan.Make(gentle, cfg.request(), admin)
+	from, err := findOrigin(&cfg, start)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.lock.Release() }() // the process's end would do
+	request := cfg.Request()
+	from.settings(request, cfg.Resume.Settings)
+	planned, err := plan.Make(gentle, request, admin)
 	if err != nil {
 		return nil, err
 	}
 	defer planned.Close()
+	if !cfg.DryRun {
+		if err := from.compare(&cfg, planned); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.RunDir == "" {
 		cfg.RunDir = runfolder.DefaultPath(start, cfg.Target.Table)
 	}
-	folder, err := runfolder.Create(cfg.RunDir, planned.Headers)
+	folder, err := from.openFolder(&cfg, planned)
 	if err != nil {
 		return nil, err
 	}
 	report := newReport(&cfg, planned, start)
+	if s := from.snapshot; s != nil {
+		report.goOn(s)
+		if cfg.Resume.OnResume != nil {
+			cfg.Resume.OnResume(Resumed{
+				RunDir: cfg.RunDir, Attempt: report.Attempts, Read: report.Read,
+				Final: report.Written + report.Rejected + report.Superseded, Since: report.FirstStarted,
+			})
+		}
+	}
 	cfg.Progress.BytesTotal.Store(planned.Bytes)
 	if cfg.OnPlan != nil {
 		cfg.OnPlan(planned)
@@ -68,7 +90,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		if m := survey.readWithin(gentle); m != nil {
 			survey.current.Store(m)
 		}
-		err = load(ctx, &cfg, planned, folder, report, service, survey, func() { stopGently(nil) })
+		err = load(ctx, &cfg, planned, folder, report, service, survey, from, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
 	report.BytesSent = traffic.BytesSent.Load()
@@ -93,7 +115,8 @@ func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s servi
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
-		Command: cfg.Command, Inputs: cfg.Inputs, Started: start.UTC(), Order: cfg.Write.Order.String(),
+		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: cfg.Inputs,
+		Attempts: 1, FirstStarted: start.UTC(), Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
 	for _, s := range planned.Sources {
 		if e := s.RejectsEncoding(); e != "" {
@@ -102,14 +125,22 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	}
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
-			Source: c.Source, Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Inferred: c.Inferred,
+			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
 		})
+	}
+	r.Separator = planned.Separator()
+	for _, f := range planned.Fields {
+		field := ReportField{Name: f.Source}
+		if f.Type != table.Any && f.Type != table.Null {
+			field.Type = f.Type.String()
+		}
+		r.Fields = append(r.Fields, field)
 	}
 	return r
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, service service, survey *surveyor, stopStdin func()) error {
+func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, service service, survey *surveyor, from *origin, stopStdin func()) error {
 	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
 	if err != nil {
 		if cfg.Limits.TempDir != "" {
@@ -124,12 +155,20 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 		stopStdin()
 	}
 	defer stopRead()
+	in := intake.New(planned, survey.current.Load())
+	x, err := newExtras(cfg, planned, folder, report, service.sdk, from.extras())
+	if err != nil {
+		return errors.Join(err, closeStore(store))
+	}
+	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store), from)
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
-	in := intake.New(planned, survey.current.Load())
+	if !cfg.DryRun {
+		d.keeper = newKeeper(cfg, folder, planned, from, time.Now())
+		in.Resume(d.keeper.past())
+		group.Go(d.keeper.save)
+	}
 	group.Go(func() error { return in.Run(readCtx) })
-
-	d := newDispatcher(cfg, folder, report, stopRead, in, planned.Schema.Key[0].Type, survey, newDisk(store))
 	for range cfg.Write.Concurrency {
 		group.Go(func() error { return d.work(cfg, service) })
 	}
@@ -144,20 +183,36 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	})
 	err = group.Wait()
 	d.complete(report.Started)
-	if store != nil {
-		if closeErr := store.Close(); closeErr != nil {
-			report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+	if err == nil {
+		err = x.sweep(ctx, cfg, report)
+	}
+	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors)) {
+		if keepErr := d.keeper.final(d); keepErr != nil {
+			report.CheckpointError = keepErr.Error() // the one before still holds
 		}
 	}
-	return err
+	if closeErr := closeStore(store); closeErr != nil {
+		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+	}
+	return errors.Join(err, x.close())
+}
+
+func closeStore(store *spill.Store) error {
+	if store == nil {
+		return nil
+	}
+	return store.Close()
 }
 
 // work is one writing worker. It ends when flights is closed.
 func (d *dispatcher) work(cfg *Config, service service) error {
 	sender := service.connection.Sender()
 	defer sender.Close()
-	w := writer.New(sender, service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition)
+	w := writer.New(sender, service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
 	for f := range d.flights {
+		if cfg.onSend != nil {
+			cfg.onSend(f.Rows)
+		}
 		r := result{flight: f, sent: time.Now()}
 		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
 		r.done = time.Now()
@@ -170,7 +225,7 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Time, err error) (*Report, error) {
 	var interrupted *Interrupted
 	switch {
-	case err == nil && cfg.Limits.MaxErrors.Exceeded(report.Rejected, report.Read, true):
+	case err == nil && report.overLimit(cfg.Limits.MaxErrors):
 		report.State, report.ExitCode = StateErrorLimit, ExitErrorLimit
 	case err == nil && report.Rejected > 0:
 		report.State, report.ExitCode = StateFinished, ExitRejects
@@ -185,7 +240,7 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	report.RejectsFiles = folder.RejectsFiles()
 	report.Seconds = time.Since(start).Seconds()
 	if report.Seconds > 0 {
-		report.RowsPerSecond = float64(report.Written) / report.Seconds
+		report.RowsPerSecond = float64(report.Written-report.writtenBefore) / report.Seconds
 	}
 	report.CPUSeconds, report.PeakRSSBytes = Resources()
 	report.CPUWaitSeconds = processorWait()
@@ -195,7 +250,11 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	if err != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}
-	if sumErr := folder.WriteSummary(report); err == nil && sumErr != nil {
+	sumErr := folder.WriteSummary(report)
+	if sumErr == nil && report.State == StateFinished && !cfg.DryRun {
+		sumErr = checkpoint.Remove(folder.Path)
+	}
+	if err == nil && sumErr != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, sumErr.Error()
 		err = sumErr
 	}

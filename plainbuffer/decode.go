@@ -12,8 +12,10 @@ import (
 // Cell is one decoded column. A cell without a value (a deletion) has a Value of type Null. Bytes are views into
 // what was decoded.
 type Cell struct {
-	Name  string
-	Value table.Value
+	Name    string
+	Value   table.Value
+	Stamped bool  // it has a timestamp
+	Stamp   int64 // milliseconds
 }
 
 // Decoded is a row read back from its bytes.
@@ -25,49 +27,90 @@ type Decoded struct {
 
 var errCut = errors.New("decode PlainBuffer row: the bytes end too early")
 
-// Decode reads one row that this package encoded: for looking again at a row that is on its way, not for answers of
-// the service, whose checksums it does not check.
+// Op is what a cell does.
+type Op uint8
+
+// The operations. Set gives a column a value.
+const (
+	Set Op = iota
+	DeleteAll
+	DeleteOne
+	Add
+)
+
+// View is a column as it stands in a row's bytes. Name and the value's bytes are views into them.
+type View struct {
+	Name      []byte
+	Value     table.Value // of type Null for a deletion
+	Op        Op
+	Timestamp int64 // in milliseconds, -1 for none
+}
+
+// Decode reads one row without checking its checksums: one that this package encoded, to look at it again, or a key that
+// the service has returned for a row.
 func Decode(b []byte) (*Decoded, error) {
-	if len(b) < 5 || binary.LittleEndian.Uint32(b) != header || b[4] != tagRowPK {
-		return nil, errors.New("decode PlainBuffer row: no header")
-	}
 	d := &Decoded{}
-	cells := &d.Key
+	to := func(cells *[]Cell) func(View) {
+		return func(v View) {
+			*cells = append(*cells, Cell{string(v.Name), v.Value, v.Timestamp >= 0, max(v.Timestamp, 0)})
+		}
+	}
+	var err error
+	d.Delete, err = Walk(b, to(&d.Key), to(&d.Cells))
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Walk reads one row as Decode does and calls key and cell with its columns, in order; it allocates nothing. A nil
+// function is not called. Deleted says that the row is deleted.
+func Walk(b []byte, key, cell func(View)) (deleted bool, err error) {
+	if len(b) < 5 || binary.LittleEndian.Uint32(b) != header || b[4] != tagRowPK {
+		return false, errors.New("decode PlainBuffer row: no header")
+	}
+	each := key
 	for b = b[5:]; len(b) > 0; {
 		tag := b[0]
 		b = b[1:]
 		switch tag {
 		case tagRowData:
-			cells = &d.Cells
+			each = cell
 		case tagDeleteMarker:
-			d.Delete = true
+			deleted = true
 		case tagRowChecksum:
-			return d, nil
-		case tagCell:
-			c, rest, err := decodeCell(b)
-			if err != nil {
-				return nil, err
+			if len(b) == 0 {
+				return false, errCut
 			}
-			*cells = append(*cells, c)
+			return deleted, nil
+		case tagCell:
+			v, rest, err := decodeCell(b)
+			if err != nil {
+				return false, err
+			}
+			if each != nil {
+				each(v)
+			}
 			b = rest
 		default:
-			return nil, fmt.Errorf("decode PlainBuffer row: unexpected tag %#x", tag)
+			return false, fmt.Errorf("decode PlainBuffer row: unexpected tag %#x", tag)
 		}
 	}
-	return nil, errCut
+	return false, errCut
 }
 
-func decodeCell(b []byte) (c Cell, rest []byte, err error) {
+var ops = map[byte]Op{opDeleteAllVersions: DeleteAll, opDeleteOneVersion: DeleteOne, opIncrement: Add}
+
+func decodeCell(b []byte) (c View, rest []byte, err error) {
+	c.Timestamp = -1
 	for len(b) > 0 {
 		tag := b[0]
 		b = b[1:]
 		switch tag {
 		case tagCellName:
-			var name []byte
-			if name, b, err = decodeBytes(b); err != nil {
+			if c.Name, b, err = decodeBytes(b); err != nil {
 				return c, nil, err
 			}
-			c.Name = string(name)
 		case tagCellValue:
 			var value []byte
 			if value, b, err = decodeBytes(b); err != nil {
@@ -80,14 +123,16 @@ func decodeCell(b []byte) (c Cell, rest []byte, err error) {
 			if len(b) < 1 {
 				return c, nil, errCut
 			}
-			b = b[1:]
 			if tag == tagCellChecksum {
-				return c, b, nil
+				return c, b[1:], nil
 			}
+			c.Op = ops[b[0]]
+			b = b[1:]
 		case tagCellTimestamp:
 			if len(b) < 8 {
 				return c, nil, errCut
 			}
+			c.Timestamp = int64(binary.LittleEndian.Uint64(b))
 			b = b[8:]
 		default:
 			return c, nil, fmt.Errorf("decode PlainBuffer cell: unexpected tag %#x", tag)

@@ -3,7 +3,9 @@ package plainbuffer
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -270,4 +272,36 @@ func BenchmarkRow12Columns(b *testing.B) {
 		buf = r.End()
 	}
 	b.SetBytes(int64(len(buf)))
+}
+
+func TestWalkSeesWhatWasWritten(t *testing.T) {
+	id, n, gone, old, count := NewName("id"), NewName("n"), NewName("gone"), NewName("old"), NewName("count")
+	var r Row
+	r.Begin(nil)
+	r.Key(&id, table.Value{Type: table.Integer, Int: 5})
+	r.CellAt(&n, table.Value{Type: table.String, Bytes: []byte("x")}, 1234)
+	r.DeleteColumn(&gone)
+	r.DeleteVersion(&old, 99)
+	r.Increment(&count, 3)
+	row := r.End()
+	var got []string
+	see := func(v View) { got = append(got, fmt.Sprintf("%s %v %d @%d", v.Name, v.Value.Type, v.Op, v.Timestamp)) }
+	deleted, err := Walk(row, see, see)
+	want := "id integer 0 @-1, n string 0 @1234, gone null 1 @-1, old null 2 @99, count integer 3 @-1"
+	if err != nil || deleted || strings.Join(got, ", ") != want {
+		t.Errorf("got  %s, %v, %v\nwant %s", strings.Join(got, ", "), deleted, err, want)
+	}
+	if allocs := testing.AllocsPerRun(10, func() { _, _ = Walk(row, nil, func(View) {}) }); allocs > 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+	r.Begin(nil)
+	r.Key(&id, table.Value{Type: table.Integer, Int: 5})
+	if deleted, err := Walk(r.EndDelete(), nil, nil); err != nil || !deleted {
+		t.Errorf("a row that is deleted: %v, %v", deleted, err)
+	}
+	for n := range row {
+		if _, err := Walk(row[:n], nil, nil); err == nil {
+			t.Errorf("the first %d bytes are a row", n)
+		}
+	}
 }

@@ -16,7 +16,6 @@ const (
 
 // infer gives a type to every column that has none, from a sample of every input.
 func (p *planner) infer() error {
-	s := p.plan.Schema
 	first := p.columns
 	in := convert.NewInference(len(first), p.request.Read.Convert)
 	p.plan.Empty = true
@@ -26,25 +25,21 @@ func (p *planner) infer() error {
 			return err
 		}
 	}
-	for i := range s.Columns {
-		col := &s.Columns[i]
+	for i := range p.plan.Fields {
+		col := &p.plan.Fields[i]
 		if col.Type != table.Null {
 			continue
 		}
-		col.Type = in.Type(slices.Index(first, col.Source))
-		if i < len(s.Key) && !col.Type.KeyType() {
+		col.Type = p.request.Inferred[col.Source]
+		if col.Type == table.Null {
+			col.Type = in.Type(slices.Index(first, col.Source))
+		}
+		if i < p.plainKeys() && !col.Type.KeyType() {
 			col.Type = table.String
 		}
 		col.Exact, col.Inferred = true, true
 	}
-	p.keyTypes()
 	return nil
-}
-
-func (p *planner) keyTypes() {
-	for i := range p.plan.Schema.Key {
-		p.plan.Schema.Key[i].Type = p.plan.Schema.Columns[i].Type
-	}
 }
 
 // sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, those

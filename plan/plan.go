@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tsimport/client"
+	"tsimport/keydesign"
 	"tsimport/reader"
 	"tsimport/reader/input"
 	"tsimport/runfolder"
@@ -16,24 +17,31 @@ import (
 // Plan is what a load will do, worked out before its first write. Nothing of it changes afterwards but the state of Sources.
 type Plan struct {
 	Schema   *table.Schema
-	Create   bool     // the table does not exist yet
-	Bytes    int64    // of all inputs, -1 when one is a stream
-	Warnings []string // for the user, a sentence each
-	Notes    []string // what was found out about the inputs, for the user
+	Fields   []table.Column // what a record is converted to; the schema's columns, unless some are computed
+	Makers   []Maker        // how the values of the schema's columns come of those; nil if they are the same
+	Create   bool           // the table does not exist yet
+	Bytes    int64          // of all inputs, -1 when one is a stream
+	Warnings []string       // for the user, a sentence each
+	Notes    []string       // what was found out about the inputs, for the user
 
 	Sources []*Source
 	Headers []runfolder.Header // under which rejected records are kept
 	Empty   bool               // no input has a record
 
+	Mark    string // attribute that rows are recognised by whose number the service makes; empty is none
+	Restamp bool   // cells without a timestamp get one when they are sent: the table keeps several versions
+
 	Request *Request
 
+	env   keydesign.Env // of the expressions
 	table *client.Table // nil when it does not exist yet
 }
 
 // Source is an input whose columns fit the schema.
 type Source struct {
 	*reader.Source
-	Header int // in Plan.Headers
+	Header  int // in Plan.Headers
+	Ordinal int // in Plan.Sources
 }
 
 // planner works out a Plan.
@@ -41,8 +49,13 @@ type planner struct {
 	request *Request
 	plan    *Plan
 	sampled struct{ records, bytes int }
-	all     []string // columns of all inputs, in the order in which they first come
-	columns []string // of them, those that are loaded
+	all     []string          // columns of all inputs, in the order in which they first come
+	owner   map[string]string // the first input that has each
+	columns []string          // of them, those that are read
+	named   map[string]bool   // of them, those that expressions name
+	// numbered is which key column the service makes the values of; 0 is none.
+	numbered int
+	salt     []string // what salt(n) is computed from
 }
 
 // Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
@@ -53,10 +66,14 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.checkFlags,
 		func() error { return p.openInputs(ctx) },
 		func() error { return p.describeTable(admin) },
+		p.findColumns,
+		p.settleNumbers,
+		p.checkVersions,
 		p.joinColumns,
 		p.settleSchema,
 		p.checkSchema,
 		p.infer,
+		p.compute,
 		p.sizeSplits,
 	}
 	for _, step := range steps {
@@ -93,12 +110,21 @@ func (p *planner) checkFlags() error {
 	if n := len(c.Target.Key); n > table.MaxKeyColumns {
 		return usagef("%d key columns: a table has 1 to %d", n, table.MaxKeyColumns)
 	}
+	if len(c.Columns.Set) > 0 && c.Mode == table.Delete {
+		return usagef("--set %s: deleting rows takes nothing but their keys; leave it out", c.Columns.Set[0].Name)
+	}
 	seen := map[string]bool{}
 	for _, k := range c.Target.Key {
 		if seen[k.Name] {
 			return usagef("--pk %s is given twice", k.Name)
 		}
 		seen[k.Name] = true
+	}
+	for _, col := range c.Columns.Set {
+		if seen[col.Name] {
+			return usagef("--set %s: the column is set twice, or a primary-key column, which --pk computes", col.Name)
+		}
+		seen[col.Name] = true
 	}
 	return nil
 }
@@ -124,7 +150,7 @@ func (p *planner) openInputs(ctx context.Context) error {
 		if err != nil {
 			return cannotLoad(ctx, err)
 		}
-		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Header: p.headerOf(s)})
+		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Header: p.headerOf(s), Ordinal: len(p.plan.Sources)})
 		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
 		if options.Sniff && s.Format == reader.CSV {
 			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
@@ -166,20 +192,30 @@ func (p *planner) headerOf(s *reader.Source) int {
 	return len(p.plan.Headers) - 1
 }
 
-// joinColumns finds the columns that are loaded, of all inputs together. An input that lacks one is refused; but an
-// object of JSON lines need not have every member.
-func (p *planner) joinColumns() error {
-	owner := map[string]string{}
+// findColumns finds the columns of all inputs together, and those that expressions name.
+func (p *planner) findColumns() error {
+	p.owner = map[string]string{}
 	for _, s := range p.plan.Sources {
 		for _, c := range s.Columns {
-			if _, known := owner[c]; known {
+			if _, known := p.owner[c]; known {
 				continue
 			}
-			owner[c] = s.Name
+			p.owner[c] = s.Name
 			p.all = append(p.all, c)
-			if p.wanted(c) || p.isKeyName(p.rename(c)) {
-				p.columns = append(p.columns, c)
-			}
+		}
+	}
+	return p.findNamed()
+}
+
+// joinColumns finds the columns that are loaded. An input that lacks one is refused; but an object of JSON lines need not
+// have every member.
+func (p *planner) joinColumns() error {
+	for _, c := range p.all {
+		if p.isNumbered(p.rename(c)) {
+			continue // it is left out, and the service makes one of that name
+		}
+		if p.named[c] || !p.isComputed(p.rename(c)) && (p.wanted(c) || p.isKeyName(p.rename(c))) {
+			p.columns = append(p.columns, c)
 		}
 	}
 	for _, s := range p.plan.Sources {
@@ -190,7 +226,7 @@ func (p *planner) joinColumns() error {
 		for _, c := range p.columns {
 			if !slices.Contains(s.Columns, c) {
 				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them apart",
-					s.Name, c, owner[c])
+					s.Name, c, p.owner[c])
 			}
 		}
 	}
@@ -206,10 +242,5 @@ func (p *planner) warn() {
 			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
 				"column name %q is more than letters, digits and underscores: the service takes it, SQL and secondary indexes do not", c.Name))
 		}
-	}
-	t := p.plan.table
-	if p.request.Mode == table.Update && (t != nil && t.MaxVersions > 1 || t == nil && p.request.Target.Define.MaxVersions > 1) {
-		p.plan.Warnings = append(p.plan.Warnings,
-			"the table keeps several versions: an update that is sent again after a lost answer leaves one version more")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"tsimport/client"
+	"tsimport/keydesign"
 	"tsimport/reader"
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
@@ -20,12 +21,38 @@ type Request struct {
 	Target     Target
 	Columns    Columns
 	Mode       table.Mode
+	Condition  table.Existence
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
 	Records    int64  // to read, from the start of the first input; 0 is all
 	Memory     int64  // bytes of memory of the process
 	RunDir     string // whose files are no inputs; "" is none
+	// Written says that the rows are in the table already, to be compared with it: their timestamps may be as old as
+	// they like.
+	Written bool
+	Keep    Keep
+	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
+	// that they are repeated blindly and have none; whether they are looked for before they are written; and whether the keys
+	// that the service makes are wanted.
+	MarkColumn  string
+	AtLeastOnce bool
+	LookFirst   bool
+	Returned    bool
+	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
+	Inferred map[string]table.Type
+	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
+	Separator rune
 }
+
+// Keep is what stays with a row of the record that it was made of.
+type Keep uint8
+
+// The kinds.
+const (
+	KeepRecord    Keep = iota // the record as it stands in the input, for rejects
+	KeepNothing               // nobody asks for it
+	KeepKeyFields             // the values of the fields that the primary key is made of, so that they can be told apart
+)
 
 // Read says how inputs are read.
 type Read struct {
@@ -55,10 +82,12 @@ type Target struct {
 
 // Columns says which input columns become which table columns.
 type Columns struct {
-	Only    []string          // input columns to load as attributes; nil loads all
-	Exclude []string          // input columns to leave out
-	Rename  map[string]string // input name to table name
-	Types   map[string]Type   // by input or table name
+	Only    []string           // input columns to load as attributes; nil loads all
+	Exclude []string           // input columns to leave out
+	Rename  map[string]string  // input name to table name
+	Types   map[string]Type    // by input or table name
+	Keys    []keydesign.Column // of Target.Key, those that are computed
+	Set     []keydesign.Column // attributes that are computed
 }
 
 // Type is a type the user asked for.

@@ -14,7 +14,7 @@ func (p *planner) settleSchema() error {
 	if err := p.checkNamed(p.all); err != nil {
 		return err
 	}
-	s := &table.Schema{Table: p.request.Target.Table, Key: slices.Clone(p.request.Target.Key)}
+	s := &table.Schema{Table: p.request.Target.Table, Key: slices.Clone(p.request.Target.Key), Numbered: p.numbered}
 	if t := p.plan.table; t != nil {
 		if err := p.matchKey(t); err != nil {
 			return err
@@ -23,10 +23,16 @@ func (p *planner) settleSchema() error {
 	}
 	bySource := map[string]string{} // table name to input name
 	for _, c := range columns {
-		bySource[p.rename(c)] = c
+		if !p.isComputed(p.rename(c)) {
+			bySource[p.rename(c)] = c
+		}
 	}
 	isKey := map[string]bool{}
 	for _, k := range s.Key {
+		if p.isComputed(k.Name) || p.isNumbered(k.Name) {
+			s.Columns = append(s.Columns, table.Column{Name: k.Name, Type: k.Type})
+			continue
+		}
 		src, ok := bySource[k.Name]
 		if !ok {
 			hint := "check --pk, or use --rename old=new if the column has another name"
@@ -54,7 +60,7 @@ func (p *planner) settleSchema() error {
 		s.Columns = append(s.Columns, col)
 	}
 	for _, c := range columns {
-		if isKey[c] || !p.wanted(c) || p.request.Mode == table.Delete {
+		if isKey[c] || !p.wanted(c) || p.isComputed(p.rename(c)) || p.request.Mode == table.Delete {
 			continue
 		}
 		col, err := p.column(c, p.rename(c))
@@ -67,7 +73,15 @@ func (p *planner) settleSchema() error {
 		}
 		s.Columns = append(s.Columns, col)
 	}
+	for _, col := range p.request.Columns.Set {
+		made := table.Column{Name: col.Name, Type: col.Type}
+		if t := p.plan.table; t != nil && made.Type == table.Null {
+			made.Type = t.Defined[col.Name]
+		}
+		s.Columns = append(s.Columns, made)
+	}
 	p.plan.Schema = s
+	p.settleFields()
 	return nil
 }
 
@@ -93,7 +107,7 @@ func (p *planner) checkNamed(columns []string) error {
 	}
 	used := map[string]string{}
 	for _, col := range columns {
-		if !p.wanted(col) && !p.isKeyName(p.rename(col)) {
+		if p.isComputed(p.rename(col)) || !p.wanted(col) && !p.isKeyName(p.rename(col)) {
 			continue
 		}
 		if other, ok := used[p.rename(col)]; ok {
@@ -112,11 +126,7 @@ func (p *planner) unknownColumn(flag, name string, columns []string) error {
 func firstOf(columns []string) []string { return columns[:min(len(columns), 20)] }
 
 func (p *planner) isKeyName(name string) bool {
-	key := p.request.Target.Key
-	if p.plan.table != nil {
-		key = p.plan.table.Key
-	}
-	return slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
+	return slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Name == name })
 }
 
 func (p *planner) rename(column string) string {

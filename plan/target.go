@@ -37,16 +37,14 @@ func (p *planner) describeTable(admin *client.Admin) error {
 }
 
 func (p *planner) matchKey(t *client.Table) error {
-	if t.AutoIncrement != "" {
-		return usagef("table %s has the auto-increment key column %s; loading such tables is not supported yet", t.Name, t.AutoIncrement)
-	}
 	given := p.request.Target.Key
 	if len(given) == 0 {
 		return nil
 	}
 	same := len(given) == len(t.Key)
 	for i := range given {
-		same = same && given[i].Name == t.Key[i].Name && (given[i].Type == table.Null || given[i].Type == t.Key[i].Type)
+		same = same && given[i].Name == t.Key[i].Name &&
+			(given[i].Type == table.Null || given[i].Type == t.Key[i].Type && given[i].Auto == t.Key[i].Auto)
 	}
 	if !same {
 		return usagef("table %s exists with the primary key %s, not %s; leave --pk out or use another table", t.Name, keyText(t.Key), keyText(given))
@@ -61,7 +59,10 @@ func keyText(key []table.KeyColumn) string {
 			text += ", "
 		}
 		text += k.Name
-		if k.Type != table.Null {
+		switch {
+		case k.Auto:
+			text += ":auto"
+		case k.Type != table.Null:
 			text += ":" + k.Type.String()
 		}
 	}
@@ -78,7 +79,7 @@ func (p *Plan) MakeTable(admin *client.Admin) (made bool, err error) {
 		if describeErr != nil {
 			return false, describeErr
 		}
-		if !slices.Equal(t.Key, p.Schema.Key) || t.AutoIncrement != "" {
+		if !slices.Equal(t.Key, p.Schema.Key) {
 			return false, fmt.Errorf("create table %s: somebody else has made it meanwhile, with the primary key %s", t.Name, keyText(t.Key))
 		}
 		return false, nil
@@ -87,7 +88,11 @@ func (p *Plan) MakeTable(admin *client.Admin) (made bool, err error) {
 }
 
 // Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive.
+// It is nil for rows that were written before.
 func (p *Plan) Window() func() (from, to int64) {
+	if p.Request.Written {
+		return nil
+	}
 	seconds := p.Request.Target.Define.MaxDeviation
 	if p.table != nil {
 		seconds = p.table.MaxDeviation

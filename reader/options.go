@@ -53,6 +53,7 @@ type Options struct {
 	Known      []string    // members of JSON lines that the user named: they need not be in the sample
 	IgnoreTS   bool        // timestamps in lines of the vendor's own export do not count
 	SplitBytes int         // 0 takes DefaultSplitBytes
+	ChainBytes int64       // of a stream between the sums by which it is known again; 0 takes 8 MiB
 	// Stream wraps what is read of a stream, which may block for ever; nil leaves it as it is.
 	Stream func(io.Reader) io.Reader
 }

@@ -40,6 +40,8 @@ type textReader struct {
 	cutFrom io.Closer
 	next    int64  // offset of the next range
 	back    *Piece // put back after sampling
+	skip    int64  // bytes of the stream to read over
+	drop    int64  // bytes of the pieces in order to drop
 	begun   bool
 	ended   bool
 
@@ -67,6 +69,7 @@ func (s *Source) Next() (*Piece, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.seekText()
 		s.reader = r
 	}
 	return s.reader.nextPiece()
@@ -85,11 +88,10 @@ func (s *Source) nextRows() (*Piece, error) {
 		return nil, io.EOF
 	}
 	if s.next == 0 {
-		f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten})
-		if err != nil {
+		if err := s.openRows(); err != nil {
 			return nil, err
 		}
-		s.file = f
+		s.seekRows()
 	}
 	if s.next >= len(s.file.Splits()) {
 		return nil, s.end()
@@ -232,6 +234,11 @@ func (r *textReader) nextBlocks(p *Piece) (*Piece, error) {
 
 // nextChunk reads the next chunk of a stream. An error comes after the bytes before it.
 func (r *textReader) nextChunk(p *Piece) (*Piece, error) {
+	if r.skip > 0 {
+		if err := r.pass(p); err != nil {
+			return nil, err
+		}
+	}
 	size := r.s.o.SplitBytes
 	if p.first && !r.s.text.transcode {
 		size += int(r.s.text.offset) // the header, which the first piece drops
@@ -239,6 +246,11 @@ func (r *textReader) nextChunk(p *Piece) (*Piece, error) {
 	p.data = make([]byte, size, size+slack)
 	n, err := io.ReadFull(r.stream, p.data)
 	p.data = p.data[:n]
+	if r.s.chain != nil {
+		if _, err := r.s.chain.Write(p.data); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case err == io.EOF && r.s.Stream():
 		r.ended = true
@@ -305,6 +317,9 @@ func (s *Source) Add(p *Piece) ([]Split, error) {
 		return []Split{{Number: p.rows.Number, Bytes: p.rows.Bytes, rows: p.rows}}, nil
 	}
 	r := s.reader
+	if r.dropped(p) {
+		return nil, nil
+	}
 	var data []byte
 	if s.Dialect.Parallel() {
 		data = r.stitcher.Add(p.data, p.scan)

@@ -41,6 +41,8 @@ type Source struct {
 	fixed  []input.Column
 	next   int      // split of Parquet
 	keys   []string // names of key values that lines of the vendor's own export do not name
+	begin  *Place   // where reading begins; nil is the first record
+	chain  *chainer // of a stream
 }
 
 // textStart is where the data of a text begin.
@@ -61,7 +63,11 @@ func Open(ctx context.Context, item input.Item, o Options) (*Source, error) {
 		o.Stream = func(r io.Reader) io.Reader { return r }
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
+	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
 	s := &Source{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns}
+	if s.Stream() {
+		s.chain = newChainer(s.Name, o.ChainBytes)
+	}
 	if err := s.look(); err != nil {
 		s.Close()
 		return nil, err

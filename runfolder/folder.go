@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 const (
 	SummaryFile = "summary.json"
 	ReasonsFile = "rejects.jsonl"
+	// DoubtsFile is the journal of rows with a number of the service's that were sent more than once.
+	DoubtsFile = "repeated.bin"
 )
 
 // Root is where runs go that name no folder.
@@ -31,7 +34,8 @@ func DefaultPath(start time.Time, tableName string) string {
 type Folder struct {
 	Path    string
 	headers []Header
-	rejects []*os.File // by header
+	lengths map[string]int64 // bytes of the files of rejects, by their names below Path
+	rejects []*os.File       // by header
 	raw     []*bufio.Writer
 	reasons *os.File
 	lines   *bufio.Writer
@@ -54,6 +58,9 @@ func Touches(folder, file string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(in, run)
 }
 
+// ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
+var ownFiles = []string{SummaryFile, DoubtsFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
+
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"
 
@@ -62,7 +69,7 @@ func Create(path string, headers []Header) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("create run folder: %w", err)
 	}
-	f := &Folder{Path: path, headers: headers}
+	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}}
 	if err := f.keepEarlier(); err != nil {
 		return nil, fmt.Errorf("keep earlier run in %s: %w", path, err)
 	}
@@ -85,7 +92,7 @@ func (f *Folder) keepEarlier() error {
 		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
 			old = append(old, e.Name())
 		}
-		if e.Type().IsRegular() && (e.Name() == SummaryFile || strings.HasPrefix(e.Name(), rejectsPrefix)) {
+		if e.Type().IsRegular() && (slices.Contains(ownFiles, e.Name()) || strings.HasPrefix(e.Name(), rejectsPrefix)) {
 			old = append(old, e.Name())
 		}
 	}
@@ -180,15 +187,18 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 		return fmt.Errorf("keep rejected row: %w", err)
 	}
 	_, _ = f.lines.Write(append(line, '\n')) // a bufio.Writer keeps its error for Flush
+	f.lengths[ReasonsFile] += int64(len(line)) + 1
 	return nil
 }
 
 func (f *Folder) writeRecord(header int, text []byte) {
 	w := f.raw[header]
-	_, _ = w.Write(text) // a bufio.Writer keeps its error for Flush
+	n, _ := w.Write(text) // a bufio.Writer keeps its error for Flush
 	if len(text) > 0 && text[len(text)-1] != '\n' {
 		_ = w.WriteByte('\n') // the last record of a file may lack its line end
+		n++
 	}
+	f.lengths[f.below(f.rejectsPath(header))] += int64(n)
 }
 
 // Flush writes what Reject holds back.

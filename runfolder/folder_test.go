@@ -120,3 +120,96 @@ func TestTheSummaryIsReplacedWhole(t *testing.T) {
 		t.Error("the new summary stands beside the old one")
 	}
 }
+
+func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
+	dir := t.TempDir()
+	headers := []Header{{Text: []byte("a,b\r\n")}, {}, {Text: []byte("x\n"), Dir: "k=v"}}
+	f, err := Create(dir, headers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reject(t, f, 0, "1,1\r\n")
+	reject(t, f, 2, "no line end")
+	if err := f.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	lengths := f.Lengths()
+	if n := len(f.Files()); n != 3 {
+		t.Errorf("%d open files, want 3", n)
+	}
+	reasons := read(t, filepath.Join(dir, ReasonsFile))
+	reject(t, f, 0, "2,2\r\n")
+	reject(t, f, 1, "3\n")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Reopen(dir, headers, lengths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(dir, "rejects.csv")); got != "a,b\r\n1,1\r\n" {
+		t.Errorf("cut back to %q", got)
+	}
+	if got := read(t, filepath.Join(dir, ReasonsFile)); got != reasons {
+		t.Errorf("reasons cut back to %q, want %q", got, reasons)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "rejects-2.csv")); !os.IsNotExist(err) {
+		t.Errorf("a file that was made later is still there: %v", err)
+	}
+	reject(t, again, 0, "4,4\r\n")
+	reject(t, again, 1, "5\n")
+	reject(t, again, 2, "6\n")
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"rejects.csv": "a,b\r\n1,1\r\n4,4\r\n", "rejects-2.csv": "5\n", "k=v/rejects-3.csv": "x\nno line end\n6\n",
+	} {
+		if got := read(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("%s holds %q, want %q", name, got, want)
+		}
+	}
+	if n := strings.Count(read(t, filepath.Join(dir, ReasonsFile)), "\n"); n != 5 {
+		t.Errorf("%d reasons, want 5", n)
+	}
+	for name, length := range again.Lengths() {
+		if got := len(read(t, filepath.Join(dir, name))); int64(got) != length {
+			t.Errorf("%s has %d bytes, said to have %d", name, got, length)
+		}
+	}
+	if err := os.Truncate(filepath.Join(dir, "rejects.csv"), 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Reopen(dir, headers, again.Lengths()); err == nil || !strings.Contains(err.Error(), "--fresh") {
+		t.Errorf("a file that lacks rows: %v", err)
+	}
+}
+
+func TestOneProcessWorksOnARun(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := TakeLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = TakeLock(dir) // another open file of this process is as good as another process
+	held, ok := err.(*HeldError)
+	if !ok || held.By.PID != os.Getpid() || held.By.Host == "" || !strings.Contains(err.Error(), "is worked on by process") {
+		t.Errorf("a second lock: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Errorf("released twice: %v", err)
+	}
+	lock, err = TakeLock(dir)
+	if err != nil {
+		t.Errorf("locked again: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeLock(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that does not exist was locked")
+	}
+}

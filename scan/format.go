@@ -12,10 +12,10 @@ import (
 	"tsimport/table"
 )
 
-// Formatter writes rows as text. Close writes what is still held back.
+// Formatter writes rows. Flush writes what is still held back: behind it there are whole rows only.
 type Formatter interface {
 	Write(*Row) error
-	Close() error
+	Flush() error
 }
 
 // CSV writes rows as RFC 4180 with a header: the primary key first, then the attribute columns given. An absent cell is
@@ -32,16 +32,22 @@ type CSV struct {
 
 // NewCSV writes the header.
 func NewCSV(w io.Writer, keys, attributes []string) (*CSV, error) {
+	f := ContinueCSV(w, keys, attributes)
+	for i, c := range f.columns {
+		f.cells[i] = c
+	}
+	return f, f.line()
+}
+
+// ContinueCSV writes rows behind those that another one has written.
+func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
 	f := &CSV{w: bufio.NewWriterSize(w, 1<<16), place: map[string]int{}, keys: len(keys)}
 	f.columns = append(append(f.columns, keys...), attributes...)
 	for i, c := range attributes {
 		f.place[c] = len(keys) + i
 	}
 	f.cells = make([]any, len(f.columns))
-	for i, c := range f.columns {
-		f.cells[i] = c
-	}
-	return f, f.flush()
+	return f
 }
 
 // Write writes one row. Columns that were not given are left out.
@@ -55,10 +61,11 @@ func (f *CSV) Write(r *Row) error {
 			f.cells[i] = c.Value
 		}
 	}
-	return f.flush()
+	return f.line()
 }
 
-func (f *CSV) flush() error {
+// line writes the cells.
+func (f *CSV) line() error {
 	f.buf = f.buf[:0]
 	for i, v := range f.cells {
 		if i > 0 {
@@ -74,8 +81,8 @@ func (f *CSV) flush() error {
 	return err
 }
 
-// Close flushes.
-func (f *CSV) Close() error { return f.w.Flush() }
+// Flush writes what is held back.
+func (f *CSV) Flush() error { return f.w.Flush() }
 
 func appendField(dst []byte, v any) []byte {
 	switch v := v.(type) {
@@ -160,5 +167,5 @@ func (f *JSONL) text(s string) {
 	f.buf.Truncate(f.buf.Len() - 1)
 }
 
-// Close flushes.
-func (f *JSONL) Close() error { return f.w.Flush() }
+// Flush writes what is held back.
+func (f *JSONL) Flush() error { return f.w.Flush() }

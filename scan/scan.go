@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -25,24 +26,23 @@ type Service interface {
 type Options struct {
 	Columns  []string      // attribute columns to read; nil reads all. Rows with none of them still come
 	Limit    int64         // rows, 0 is all
+	From, To []table.Value // of the first key columns: the rows from here, inclusive, to there, exclusive; nil is no bound
+	Versions int           // of each cell, newest first; 0 reads the newest only
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
+	Units    *atomic.Int64 // to which the read capacity units that the service charges are added; may be nil
 }
 
-// Table calls each with every row of a table in primary-key order. It stops at the first error of each.
+// Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at the first error of each.
 func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
 	if o.RetryFor == 0 {
 		o.RetryFor = client.Patience
 	}
 	criteria := &tablestore.RangeRowQueryCriteria{
 		TableName:       name,
-		StartPrimaryKey: new(tablestore.PrimaryKey),
-		EndPrimaryKey:   new(tablestore.PrimaryKey),
+		StartPrimaryKey: bound(key, o.From, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMinValue),
+		EndPrimaryKey:   bound(key, o.To, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMaxValue),
 		Direction:       tablestore.FORWARD,
-		MaxVersion:      1,
-	}
-	for _, k := range key {
-		criteria.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue(k.Name)
-		criteria.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k.Name)
+		MaxVersion:      int32(max(o.Versions, 1)),
 	}
 	if o.Columns != nil {
 		// With a key column in the list, rows that have none of the attributes come too.
@@ -57,6 +57,7 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 		if err != nil {
 			return fmt.Errorf("read table %s: %w", name, err)
 		}
+		o.charge(page.ConsumedCapacityUnit)
 		for _, r := range page.Rows {
 			if err := each(r); err != nil {
 				return err
@@ -70,29 +71,61 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 	}
 }
 
+// bound makes a key of the values that there are. The columns behind given ones begin with the least value: a bound of
+// fewer columns than the key has stands before all keys that begin with it. Without any, open fills in all columns.
+func bound(key []table.KeyColumn, values []table.Value, open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
+	pk := new(tablestore.PrimaryKey)
+	for i, k := range key {
+		switch {
+		case i < len(values):
+			pk.AddPrimaryKeyColumn(k.Name, client.SDKValue(values[i]))
+		case len(values) == 0:
+			open(pk, k.Name)
+		default:
+			pk.AddPrimaryKeyColumnWithMinValue(k.Name)
+		}
+	}
+	return pk
+}
+
+func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
+	if o.Units != nil && c != nil {
+		o.Units.Add(int64(c.Read))
+	}
+}
+
 // readPage reads one page; reading is safe to repeat.
-func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, retryFor time.Duration) (*tablestore.GetRangeResponse, error) {
+func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, retryFor time.Duration) (page *tablestore.GetRangeResponse, err error) {
+	err = patiently(ctx, retryFor, func() error {
+		page, err = getRange(s, c)
+		return err
+	})
+	return page, err
+}
+
+// patiently repeats a request while that can help.
+func patiently(ctx context.Context, retryFor time.Duration, request func() error) error {
 	backoff := ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
 	end := time.Now().Add(retryFor)
 	for attempt := 1; ; attempt++ {
-		page, err := getRange(s, c)
+		err := request()
 		if err == nil {
-			return page, nil
+			return nil
 		}
 		switch client.Classify(err) {
 		case client.Throttled, client.Unavailable, client.Ambiguous:
 		default:
-			return nil, &client.Error{Cause: err}
+			return &client.Error{Cause: err}
 		}
 		if time.Now().After(end) {
-			return nil, &client.Error{Cause: err}
+			return &client.Error{Cause: err}
 		}
 		timer := time.NewTimer(backoff.After(attempt))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -156,7 +156,7 @@ func TestCSVIsReadBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(f.Write(everyType()), f.Close()); err != nil {
+	if err := errors.Join(f.Write(everyType()), f.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	records, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(out.String(), "\r\n", "␍\n"))).ReadAll()
@@ -175,7 +175,7 @@ func TestCSVIsReadBackAsItWas(t *testing.T) {
 func TestJSONLinesTellTheTypes(t *testing.T) {
 	var out bytes.Buffer
 	f := NewJSONL(&out)
-	if err := errors.Join(f.Write(everyType()), f.Close()); err != nil {
+	if err := errors.Join(f.Write(everyType()), f.Flush()); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"id":-9223372036854775808,"b":{"base64":"AP8="},"d":1.5,"e":"","eb":{"base64":""},"f":false,"i":9223372036854775807,` +
@@ -190,25 +190,33 @@ func TestJSONLinesTellTheTypes(t *testing.T) {
 }
 
 func TestASpoolGivesBackWhatItGot(t *testing.T) {
-	dir := t.TempDir()
-	s, err := NewSpool(dir)
+	var kept bytes.Buffer
+	s, err := NewSpool(&kept, []string{"before"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 {
+	for i := range 3000 {
 		if err := s.Write(everyType()); err != nil {
 			t.Fatal(err)
 		}
+		if i%1000 == 7 { // at any place
+			if err := s.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if got := strings.Join(s.Columns(), " "); got != "b d e eb f i l q w 表" {
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(s.Columns(), " "); got != "b before d e eb f i l q w 表" {
 		t.Errorf("columns %s", got)
 	}
 	rows := 0
-	err = s.Replay(func(r *Row) error {
+	err = Replay(&kept, 3000, func(r *Row) error {
 		rows++
 		var got, want bytes.Buffer
 		f, g := NewJSONL(&got), NewJSONL(&want)
-		if err := errors.Join(f.Write(r), f.Close(), g.Write(everyType()), g.Close()); err != nil {
+		if err := errors.Join(f.Write(r), f.Flush(), g.Write(everyType()), g.Flush()); err != nil {
 			return err
 		}
 		if got.String() != want.String() {
@@ -216,28 +224,107 @@ func TestASpoolGivesBackWhatItGot(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || rows != 1000 {
+	if err != nil || rows != 3000 {
 		t.Errorf("%d rows, %v", rows, err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("%v left behind, %v", left, err)
 	}
 }
 
 func TestACutSpoolIsAnError(t *testing.T) {
-	s, err := NewSpool(t.TempDir())
+	var kept bytes.Buffer
+	s, err := NewSpool(&kept, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	if err := s.Write(everyType()); err != nil {
+	if err := errors.Join(s.Write(everyType()), s.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	s.rows++ // as if the last row had not reached the disk
-	if err := s.Replay(func(*Row) error { return nil }); err == nil {
+	for _, cut := range []int{0, 1, kept.Len() - 1} {
+		if err := Replay(bytes.NewReader(kept.Bytes()[:cut]), 1, func(*Row) error { return nil }); err == nil {
+			t.Errorf("of %d bytes the first %d were enough", kept.Len(), cut)
+		}
+	}
+	if err := Replay(bytes.NewReader(kept.Bytes()), 2, func(*Row) error { return nil }); err == nil {
 		t.Error("a missing row went unnoticed")
+	}
+}
+
+func TestARangeBeginsAndEndsWhereItIsToldTo(t *testing.T) {
+	sdk := tableOf(t, 100, nil)
+	value := func(n int64) []table.Value { return []table.Value{{Type: table.Integer, Int: n}} }
+	for _, tt := range []struct {
+		from, to    []table.Value
+		first, rows int64
+	}{{value(10), value(20), 10, 10}, {nil, value(5), 0, 5}, {value(95), nil, 95, 5}} {
+		var got []int64
+		var units atomic.Int64
+		if err := Table(context.Background(), sdk, "t", key, Options{From: tt.from, To: tt.to, Units: &units}, func(r *Row) error {
+			got = append(got, r.PrimaryKey.PrimaryKeys[0].Value.(int64))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if int64(len(got)) != tt.rows || got[0] != tt.first || got[tt.rows-1] != tt.first+tt.rows-1 || units.Load() == 0 {
+			t.Errorf("from %v to %v: %v, %d units", tt.from, tt.to, got, units.Load())
+		}
+	}
+}
+
+// refusing is a Getter that refuses rows with the codes that it is given, one request after the other.
+type refusing struct {
+	Getter
+	codes    [][]string // by request and row; none left is no refusal
+	requests int
+}
+
+func (r *refusing) BatchGetRow(req *tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error) {
+	r.requests++
+	res, err := r.Getter.BatchGetRow(req)
+	if err != nil || len(r.codes) == 0 {
+		return res, err
+	}
+	codes := r.codes[0]
+	r.codes = r.codes[1:]
+	rows := res.TableToRowsResult["t"]
+	for i := range rows {
+		if code := codes[i%len(codes)]; code != "" {
+			rows[i] = tablestore.RowResult{TableName: "t", Error: tablestore.Error{Code: code, Message: "not now"}, Index: int32(i)}
+		}
+	}
+	return res, nil
+}
+
+func TestGetAsksAgainForRowsThatWereRefused(t *testing.T) {
+	sdk := tableOf(t, 50, nil)
+	var keys [][]table.Value
+	for i := range int64(MaxGetRows) {
+		keys = append(keys, []table.Value{{Type: table.Integer, Int: 99 - i}})
+	}
+	busy := []string{"OTSServerBusy", "", "OTSPartitionUnavailable"}
+	s := &refusing{Getter: sdk, codes: [][]string{busy, {"OTSNotEnoughCapacityUnit"}, busy}}
+	var units atomic.Int64
+	rows, err := Get(context.Background(), s, "t", key, keys, Options{Columns: []string{"n"}, Units: &units})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rows {
+		id := int64(99 - i)
+		switch {
+		case id >= 50 && r != nil:
+			t.Errorf("row %d is not there, but %v", id, r)
+		case id < 50 && (r == nil || len(r.Columns) != 1 || r.Columns[0].Value != -id):
+			t.Errorf("row %d came as %v", id, r)
+		}
+	}
+	if s.requests < 4 || units.Load() == 0 {
+		t.Errorf("%d requests, %d units", s.requests, units.Load())
+	}
+	for _, codes := range [][]string{{"OTSParameterInvalid"}, busy} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		stopped := errors.New("OTSParameterInvalid is not why")
+		cancel(stopped)
+		_, err := Get(ctx, &refusing{Getter: sdk, codes: [][]string{codes}}, "t", key, keys, Options{})
+		if permanent := len(codes) == 1; err == nil || permanent == errors.Is(err, stopped) {
+			t.Errorf("rows refused with %q and a context that has ended: %v", codes, err)
+		}
 	}
 }

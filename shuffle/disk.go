@@ -22,8 +22,10 @@ type frame struct {
 
 // part is the rows of one split in a frame.
 type part struct {
-	split *table.Split
-	rows  int
+	split    *table.Split
+	rows     int
+	keys     *table.KeyRange
+	from, to uint32
 }
 
 // Frames are as large as lets every lane have a few in memory.
@@ -149,7 +151,7 @@ func (s *Lanes) write(l *Lane, from, to int) *Job {
 		i.frame = f
 		j.bytes += i.bytes
 		j.rows = append(j.rows, rows)
-		f.parts = append(f.parts, part{split: i.block.Split, rows: len(rows)})
+		f.parts = append(f.parts, part{split: i.block.Split, rows: len(rows), keys: i.keys, from: i.start(), to: i.to})
 		f.rows += len(rows)
 	}
 	s.writing += j.bytes
@@ -274,9 +276,10 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 	f := j.frame
 	byLane := map[int][]*item{} // of a shared frame
 	var all []*item
-	for _, b := range j.blocks {
+	for n, b := range j.blocks {
 		s.hold(b)
-		i := &item{block: b, bytes: int64(b.Bytes())}
+		p := f.parts[n]
+		i := &item{block: b, bytes: int64(b.Bytes()), keys: p.keys, from: p.from, to: p.to}
 		if !f.shared {
 			all = append(all, i)
 			continue
@@ -296,7 +299,7 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 			items = byLane[n]
 		}
 		for _, i := range items {
-			placed += i.count()
+			placed += l.narrow(i).count()
 			l.rest += i.bytes
 		}
 		l.items = slices.Concat(l.items[:at], items, l.items[at+1:])

@@ -13,6 +13,31 @@ type item struct {
 	next  int          // the first of them that is still here
 	bytes int64        // of the block's memory, the rows' share
 	frame *frame       // being written while block is set, else holding the rows
+
+	// What the rows are all of: those of the split from record from on, before to, with these keys, that wait.
+	keys     *table.KeyRange
+	from, to uint32
+	begun    bool // rows have left, so that from is where the first one left stands
+}
+
+// newItem makes an item of all of a block's rows.
+func newItem(b *table.Block, keys *table.KeyRange) *item {
+	i := &item{block: b, bytes: int64(b.Bytes()), keys: keys, from: b.From, to: b.To}
+	if i.to == 0 {
+		i.to = b.Place(int32(len(b.Rows)-1)) + 1
+	}
+	return i
+}
+
+// start returns the first record that the item stands for now.
+func (i *item) start() uint32 {
+	switch {
+	case !i.begun:
+		return i.from
+	case i.rows != nil:
+		return i.block.Place(i.rows[i.next])
+	}
+	return i.block.Place(int32(i.next))
 }
 
 func (i *item) count() int {
@@ -46,9 +71,11 @@ type Lane struct {
 	bytes int64   // of memory, of those
 	rest  int64   // bytes of memory of the items behind them
 
-	writing int64 // bytes of memory of items that are being written to disk
-	turns   int   // rows that left the block in front in this turn
-	settled int64 // no run of so many bytes or more can be spilled, until something changes; 0 is not known
+	keys     *table.KeyRange                     // of rows that come now; nil is not known
+	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, and what of them is in this lane
+	writing  int64                               // bytes of memory of items that are being written to disk
+	turns    int                                 // rows that left the block in front in this turn
+	settled  int64                               // no run of so many bytes or more can be spilled, until something changes; 0 is not known
 }
 
 // Front returns the first row of the lane, and false when it has none or the first one is on disk.
@@ -68,6 +95,7 @@ func (l *Lane) Advance() {
 	l.all.rows--
 	i := l.items[0]
 	i.next++
+	i.begun = true
 	l.ready--
 	if i.count() > 0 {
 		if l.all.o.Unordered {
@@ -145,7 +173,7 @@ func (l *Lane) Coming() bool { return l.More() && l.items[l.mem].frame.reading }
 
 // set replaces the lane's items.
 func (l *Lane) set(items []*item) {
-	*l = Lane{all: l.all, items: items}
+	*l = Lane{all: l.all, items: items, keys: l.keys, narrowed: l.narrowed}
 	for _, i := range items {
 		if i.block != nil {
 			l.rest += i.bytes

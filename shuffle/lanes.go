@@ -116,18 +116,19 @@ func (s *Lanes) Push(lane int, b *table.Block) {
 	}
 	s.hold(b)
 	s.rows += int64(len(b.Rows))
-	s.lanes[lane].push(&item{block: b, bytes: int64(b.Bytes())})
+	s.lanes[lane].push(newItem(b, s.lanes[lane].keys))
 }
 
-// PushRouted puts each row of the block at the end of the lane that route gives for its ordering key.
-func (s *Lanes) PushRouted(b *table.Block, route func(key []byte) int) {
+// PushRouted puts each row of the block at the end of the lane that route gives for its ordering key. Keys are those that
+// the block has all rows of.
+func (s *Lanes) PushRouted(b *table.Block, keys *table.KeyRange, route func(key []byte) int) {
 	if len(b.Rows) == 0 {
 		return
 	}
 	s.hold(b)
 	s.rows += int64(len(b.Rows))
-	for lane, i := range divide(&item{block: b, bytes: int64(b.Bytes())}, route) {
-		s.lanes[lane].push(i)
+	for lane, i := range divide(newItem(b, keys), route) {
+		s.lanes[lane].push(s.lanes[lane].narrow(i))
 	}
 }
 
@@ -166,15 +167,17 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 	}
 	items := make(map[int]*item, len(parts))
 	for to, rows := range parts {
-		items[to] = &item{block: i.block, rows: rows, bytes: i.bytes * int64(len(rows)) / int64(i.count())}
+		items[to] = &item{
+			block: i.block, rows: rows, bytes: i.bytes * int64(len(rows)) / int64(i.count()), keys: i.keys, from: i.start(), to: i.to,
+		}
 	}
 	return items
 }
 
 // Recut replaces the lanes by n others. Same says which old lane a new one has the range of, -1 for none: such a lane is
 // kept as it is. The rows of all others are routed; a frame on disk waits in every new lane that over names for an old
-// one, and is routed when it is read back.
-func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int) {
+// one, and is routed when it is read back. Keys says which keys a lane that is not kept has; it may be nil.
+func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int, keys func(lane int) *table.KeyRange) {
 	lanes := make([]*Lane, n)
 	kept := make([]bool, len(s.lanes))
 	for i := range lanes {
@@ -183,6 +186,9 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 			continue
 		}
 		lanes[i] = &Lane{all: s}
+		if keys != nil {
+			lanes[i].keys = keys(i)
+		}
 	}
 	parts := make([][][]*item, n) // of each new lane, what each old one gives it
 	for old, l := range s.lanes {
@@ -194,6 +200,11 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 		}
 	}
 	for i, l := range lanes {
+		for _, items := range parts[i] {
+			for _, it := range items {
+				l.narrow(it)
+			}
+		}
 		if parts[i] != nil {
 			l.set(join(parts[i]))
 		}

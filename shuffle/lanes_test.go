@@ -74,7 +74,7 @@ func (r *run) cut() {
 			}
 		}
 		return over
-	}, r.route)
+	}, r.route, func(lane int) *table.KeyRange { return keysBetween(bounds[lane], bounds[lane+1]) })
 }
 
 // take takes rows off a lane; they stay in memory until they are final.
@@ -169,7 +169,7 @@ func (r *run) life() {
 			bounds := append([]int{0}, append(slices.Clone(r.cuts), keys)...)
 			b := r.block(bounds[lane], bounds[lane+1])
 			if choice == 0 {
-				r.lanes.PushRouted(b, r.route)
+				r.lanes.PushRouted(b, nil, r.route)
 			} else {
 				r.lanes.Push(lane, b)
 			}
@@ -217,7 +217,7 @@ func TestALaneKeepsTheOrderOfItsKeys(t *testing.T) {
 		last := map[uint16]int{}
 		for steps := 0; steps < 400 || r.lanes.Rows() > 0; steps++ {
 			if steps < 400 && rnd.IntN(2) == 0 && !r.lanes.Full() {
-				r.lanes.PushRouted(r.block(0, keys), r.route)
+				r.lanes.PushRouted(r.block(0, keys), nil, r.route)
 			}
 			if steps < 400 && rnd.IntN(20) == 0 {
 				r.cut()
@@ -387,7 +387,7 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 				b.Append(start, body, 1, table.Mark{}, nil)
 				in++
 			}
-			lanes.PushRouted(b, route)
+			lanes.PushRouted(b, nil, route)
 		}
 		const total = 20_000
 		for n := 0; in < total || lanes.Rows() > 0; n++ {

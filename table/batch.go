@@ -6,6 +6,8 @@ type Batch struct {
 	Rows []Ref
 
 	MaxRows int // zero: MaxBatchRows
+	// RowExtra is how many bytes travel with each row beside its PlainBuffer bytes.
+	RowExtra int
 
 	size int // accounted bytes
 	body int // bytes that travel, at most
@@ -15,7 +17,7 @@ type Batch struct {
 // comes twice: it asks its in-flight set, which holds the keys of this batch too.
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
-	body := row.Bytes() + bodyBytesPerRow
+	body := row.Bytes() + bodyBytesPerRow + b.RowExtra
 	limit := b.MaxRows
 	if limit == 0 {
 		limit = MaxBatchRows

@@ -15,22 +15,36 @@ type Row struct {
 
 const rowBytes = 40 // memory of a Row
 
+// suspect is the bit of Row.line that says that an earlier process may have sent the row. It is there because it must
+// survive being written to disk, and no split has so many lines.
+const suspect = 1 << 31
+
+// Suspect reports whether an earlier process may have sent the row, so that it may have been applied or may be yet.
+func (r *Row) Suspect() bool { return r.line&suspect != 0 }
+
+// SetSuspect says that an earlier process may have sent the row.
+func (r *Row) SetSuspect() { r.line |= suspect }
+
 // Size returns the row's bytes in the service's size accounting.
 func (r *Row) Size() int { return int(r.size) }
 
 // Units returns the write capacity units the row costs.
 func (r *Row) Units() int { return CapacityUnits(int(r.size)) }
 
+// Number returns how many records of the split stand before the row's.
+func (r *Row) Number() int { return int(r.record) }
+
 // Bytes returns the length of the row's PlainBuffer bytes.
 func (r *Row) Bytes() int { return int(r.raw - r.body) }
 
 // Split is the part of a source that blocks came from. Its blocks share it.
 type Split struct {
-	Source string
-	Header int // which of the run's input headers the records belong to
-	Number int
-	Offset int64 // in the (decompressed) input
-	Input  int64 // bytes of the input that it stands for
+	Source  string
+	Ordinal int // of the source among those of the run
+	Header  int // which of the run's input headers the records belong to
+	Number  int
+	Offset  int64 // in the (decompressed) input
+	Input   int64 // bytes of the input that it stands for
 
 	FirstRecord int64 // records of the source before this split; known at the hand-over
 	FirstLine   int64 // lines of the source before this split; known at the hand-over
@@ -43,6 +57,10 @@ type Block struct {
 	Split *Split
 	Data  []byte
 	Rows  []Row
+
+	// From and To are the records of the split that the block stands for: no row of its lane's keys among them is in
+	// another block. A To of 0 ends them behind the last row.
+	From, To uint32
 
 	Pending int // rows that keep the block in memory
 }
@@ -84,6 +102,17 @@ func (b *Block) Copy(from *Block, rows []int32) {
 	}
 }
 
+// Keep drops every row that keep says no to; the memory of its bytes stays.
+func (b *Block) Keep(keep func(i int32) bool) {
+	kept := b.Rows[:0]
+	for i := range b.Rows {
+		if keep(int32(i)) {
+			kept = append(kept, b.Rows[i])
+		}
+	}
+	b.Rows = kept
+}
+
 // Memory returns the bytes of Data that the rows take, by their indices.
 func (b *Block) Memory(rows []int32) (n int) {
 	for _, i := range rows {
@@ -115,6 +144,9 @@ func (s *Split) Reject(m Mark, why Reason, raw []byte) Reject {
 	}
 }
 
+// Place returns where the i-th row's record stands in its split.
+func (b *Block) Place(i int32) uint32 { return b.Rows[i].record }
+
 // Ref names one row of one block.
 type Ref struct {
 	Block *Block
@@ -129,6 +161,9 @@ func (r Ref) Memory() int64 {
 	row := r.Row()
 	return int64(row.end-row.key) + rowBytes
 }
+
+// Number returns the row's place among the records of its source, from 0: records are numbered when their split is handed over.
+func (r Ref) Number() int64 { return r.Block.Split.FirstRecord + int64(r.Row().record) }
 
 // Key returns the row's ordering key.
 func (r Ref) Key() []byte {
@@ -151,5 +186,5 @@ func (r Ref) Record() []byte {
 // Reject makes a reject of the row.
 func (r Ref) Reject(why Reason) Reject {
 	row := r.Row()
-	return r.Block.Split.Reject(Mark{Start: row.at, Record: row.record, Line: row.line}, why, r.Record())
+	return r.Block.Split.Reject(Mark{Start: row.at, Record: row.record, Line: row.line &^ suspect}, why, r.Record())
 }

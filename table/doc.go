@@ -10,7 +10,9 @@
 //   - source: an input file or stream. split: a part of a source that can be parsed alone.
 //   - record: what the reader delivers; row: a record that became a primary key and its PlainBuffer bytes.
 //   - partition: the server's key range. lane: our queue for one partition.
-//   - ordering key: what must not overtake itself: the primary key.
+//   - ordering key: what must not overtake itself: the primary key, or its columns before the one that the service numbers.
+//   - number: the value of an auto-increment key column, made by the service. mark: what a row whose number is the
+//     service's to make is recognised by.
 //   - final: a row is final once it is written and acknowledged, rejected, or superseded.
 //   - unfinished: read, but not final when the run stopped.
 package table

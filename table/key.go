@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -74,6 +75,21 @@ func DecodeKey(t Type, key []byte) (Value, int, error) {
 		}
 	}
 	return v, n, nil
+}
+
+// KeyRange is the ordering keys from Lower on, up to and without Upper, as AppendKey encodes them. A nil Lower begins at
+// the first key, a nil Upper ends behind the last.
+type KeyRange struct{ Lower, Upper []byte }
+
+// Within returns the keys that both ranges hold, and false if there are none.
+func (r KeyRange) Within(o KeyRange) (KeyRange, bool) {
+	if bytes.Compare(o.Lower, r.Lower) > 0 {
+		r.Lower = o.Lower
+	}
+	if o.Upper != nil && (r.Upper == nil || bytes.Compare(o.Upper, r.Upper) < 0) {
+		r.Upper = o.Upper
+	}
+	return r, r.Upper == nil || bytes.Compare(r.Lower, r.Upper) < 0
 }
 
 var hashSeed = maphash.MakeSeed()

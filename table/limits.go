@@ -66,6 +66,23 @@ func plainName(name string) bool {
 	return name != ""
 }
 
+// CheckKey returns why the service would refuse to make a table for its auto-increment columns, or nil.
+func CheckKey(key []KeyColumn) error {
+	auto := ""
+	for i, k := range key {
+		switch {
+		case !k.Auto:
+			continue
+		case i == 0:
+			return fmt.Errorf("primary-key column %s: the first column cannot be auto; put the partition key before it", k.Name)
+		case auto != "":
+			return fmt.Errorf("primary-key columns %s and %s: a table has one auto column at most", auto, k.Name)
+		}
+		auto = k.Name
+	}
+	return nil
+}
+
 // CapacityUnits returns the write capacity units of a row of size accounted bytes: one for each started 4 KiB.
 func CapacityUnits(size int) int {
 	return max(1, (size+CapacityUnitBytes-1)/CapacityUnitBytes)

@@ -23,6 +23,16 @@ type Outcome struct {
 	// Unavailable: Again or Unknown because the partition, the table or the server does not serve now.
 	Unavailable bool
 	WriteCU     int // write capacity units the service charged
-	Code        string
-	Message     string
+	// Repeated: an earlier attempt to write the row had an unknown outcome.
+	Repeated bool
+	// Number is what the service has made of the row's auto-increment column; 0 is unknown or none.
+	Number int64
+	// From is what the row's number cannot be below, whichever of its attempts was applied; 0 is unknown.
+	From int64
+	// Stamp is the timestamp in milliseconds that was given to cells without one; 0 is none. Restamped says that an
+	// earlier attempt of unknown outcome had another.
+	Stamp     int64
+	Restamped bool
+	Code      string
+	Message   string
 }

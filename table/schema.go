@@ -26,6 +26,7 @@ const (
 type KeyColumn struct {
 	Name string
 	Type Type
+	Auto bool // an auto-increment column: an Integer that the service can make, never the first
 }
 
 // Column says how one input column becomes one table column.
@@ -55,6 +56,17 @@ type Schema struct {
 	Table   string
 	Key     []KeyColumn
 	Columns []Column // Key's sources first, then attributes
+	// Numbered is which column of Key the service makes the value of for each row; 0 is none, as it is never the first.
+	// Rows then have a placeholder there, and are told apart no more by us.
+	Numbered int
+}
+
+// Ordering returns the key columns that make the ordering key: all, or those before the one that the service numbers.
+func (s *Schema) Ordering() []KeyColumn {
+	if s.Numbered > 0 {
+		return s.Key[:s.Numbered]
+	}
+	return s.Key
 }
 
 // Attributes returns the attribute columns.

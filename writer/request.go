@@ -12,6 +12,7 @@ import (
 //	table     table_name (1)      rows (2): row, once for each
 //	row       type (1)            row_change (2): PlainBuffer bytes
 //	          condition (3): { row_existence (1) }
+//	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
 // A message stands behind its length, so lengths come first: those of the rows are known since they were encoded, and
 // the rest follows from them without looking at a row's bytes.
@@ -24,6 +25,9 @@ const (
 	tagRowChange    = 2<<3 | 2
 	tagCondition    = 3<<3 | 2
 	tagRowExistence = 1 << 3
+	tagReturn       = 4<<3 | 2
+	tagReturnType   = 1 << 3
+	returnKey       = 1
 )
 
 // Numbers of the service for the modes and the existence conditions.
@@ -35,9 +39,14 @@ var (
 // AppendRequest appends the bytes of a BatchWriteRow request that does mode to the rows of one table, each under the
 // condition.
 func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
+	return appendRequest(dst, name, mode, existence, rows, &dressed{})
+}
+
+// appendRequest is AppendRequest for rows as they are dressed.
+func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *dressed) []byte {
 	size := 1 + lengthSize(len(name)) + len(name)
-	for _, r := range rows {
-		n := rowSize(r.Row().Bytes())
+	for i, r := range rows {
+		n := rowSize(d.size(i, r)) + len(d.asks)
 		size += 1 + lengthSize(n) + n
 	}
 	dst = append(dst, tagTable)
@@ -45,14 +54,15 @@ func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	dst = append(dst, tagTableName)
 	dst = binary.AppendUvarint(dst, uint64(len(name)))
 	dst = append(dst, name...)
-	for _, r := range rows {
-		row := r.Body()
+	for i, r := range rows {
+		row := d.body(i, r)
 		dst = append(dst, tagRow)
-		dst = binary.AppendUvarint(dst, uint64(rowSize(len(row))))
+		dst = binary.AppendUvarint(dst, uint64(rowSize(len(row))+len(d.asks)))
 		dst = append(dst, tagType, operationTypes[mode], tagRowChange)
 		dst = binary.AppendUvarint(dst, uint64(len(row)))
 		dst = append(dst, row...)
 		dst = append(dst, tagCondition, 2, tagRowExistence, expectations[existence])
+		dst = append(dst, d.asks...)
 	}
 	return append(dst, tagAtomic, 0)
 }

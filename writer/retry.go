@@ -112,8 +112,8 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) table.Outcome {
 	return o
 }
 
-// holds reports whether the table's row of the same key has exactly the cells of row: read back and encoded in row's
-// own order of columns, it gives the same bytes.
+// holds reports whether the table's row of the same key has exactly the cells of row: the same columns, one version of each,
+// the same values, and the timestamps that row gives.
 func (w *Writer) holds(row table.Ref) (same bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -129,14 +129,17 @@ func (w *Writer) holds(row table.Ref) (same bool, err error) {
 		key.AddPrimaryKeyColumn(c.Name, client.SDKValue(c.Value))
 	}
 	res, err := w.reader.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
-		TableName: w.table, PrimaryKey: key, MaxVersion: 1,
+		TableName: w.table, PrimaryKey: key, MaxVersion: 2,
 	}})
 	if err != nil {
 		return false, err
 	}
-	stored := make(map[string]any, len(res.Columns))
+	stored := make(map[string]*tablestore.AttributeColumn, len(res.Columns))
 	for _, c := range res.Columns {
-		stored[c.ColumnName] = c.Value
+		if stored[c.ColumnName] != nil {
+			return false, nil // somebody else has written to it too: a new row has one version of everything
+		}
+		stored[c.ColumnName] = c
 	}
 	put := 0
 	for _, c := range decoded.Cells {
@@ -144,8 +147,8 @@ func (w *Writer) holds(row table.Ref) (same bool, err error) {
 			continue // a deleted column: absent is right
 		}
 		put++
-		v, ok := stored[c.Name]
-		if !ok || !sameValue(v, c.Value) {
+		is := stored[c.Name]
+		if is == nil || !sameValue(is.Value, c.Value) || c.Stamped && is.Timestamp != c.Stamp {
 			return false, nil
 		}
 	}

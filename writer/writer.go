@@ -23,6 +23,8 @@ type Reader interface {
 // Stats counts what a call did.
 type Stats struct {
 	Requests int // BatchWriteRow requests sent
+	Searched int // rows that were looked for before they were sent again
+	Found    int // of those, rows that were there, and so were not sent
 }
 
 // Writer writes rows of one table in one mode. Each worker has its own: it is not safe for concurrent use.
@@ -37,12 +39,17 @@ type Writer struct {
 	appendBody func([]byte) []byte
 	answers    []answered
 	last       refusal
+
+	extras Extras
+	sent   dressed
 }
 
 // New makes a writer. Existence is the condition every row is written under.
 func New(sender Sender, reader Reader, name string, mode table.Mode, existence table.Existence) *Writer {
 	w := &Writer{sender: sender, reader: reader, table: name, mode: mode, existence: existence}
-	w.appendBody = func(dst []byte) []byte { return AppendRequest(dst, w.table, w.mode, w.existence, w.rows) }
+	w.appendBody = func(dst []byte) []byte {
+		return appendRequest(dst, w.table, w.mode, w.existence, w.rows, &w.sent)
+	}
 	return w
 }
 
@@ -52,7 +59,18 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 // An error means that the run cannot go on (keys, permissions, a missing table, or the run was stopped); the outcomes
 // are set all the same.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
+	if n := w.extras.Numbers; n != nil && n.Mark != "" {
+		return w.writeOnce(rows, repeated, outcomes)
+	}
+	return w.write(rows, repeated, outcomes)
+}
+
+// write sends all of the rows, whatever became of earlier attempts.
+func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	stats := Stats{Requests: 1}
+	if err := w.dress(rows); err != nil {
+		return stats, err
+	}
 	answers, err := w.send(rows)
 	if err != nil {
 		return w.refusedWhole(stats, err, rows, repeated, outcomes)
@@ -62,6 +80,7 @@ func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 		if outcomes[i], err = w.outcome(&answers[i], rows[i], repeated[i]); err != nil && fatal == nil {
 			fatal = err
 		}
+		w.completed(&answers[i], rows[i], &outcomes[i])
 	}
 	return stats, fatal
 }
@@ -71,17 +90,20 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 	o, verdict := wholeOutcome(err)
 	if verdict == halve && len(rows) > 1 {
 		mid := len(rows) / 2
-		first, err1 := w.Write(rows[:mid], repeated[:mid], outcomes[:mid])
+		first, err1 := w.write(rows[:mid], repeated[:mid], outcomes[:mid])
 		stats.add(first)
 		if err1 != nil {
 			fill(outcomes[mid:], table.Outcome{Fate: table.Again})
 			return stats, err1
 		}
-		second, err2 := w.Write(rows[mid:], repeated[mid:], outcomes[mid:])
+		second, err2 := w.write(rows[mid:], repeated[mid:], outcomes[mid:])
 		stats.add(second)
 		return stats, err2
 	}
 	fill(outcomes, o)
+	for i := range outcomes {
+		w.completed(nil, rows[i], &outcomes[i])
+	}
 	if verdict == stop {
 		return stats, fmt.Errorf("write to table %s: %w", w.table, &client.Error{Cause: err})
 	}
@@ -90,6 +112,8 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 
 func (s *Stats) add(o Stats) {
 	s.Requests += o.Requests
+	s.Searched += o.Searched
+	s.Found += o.Found
 }
 
 func fill(outcomes []table.Outcome, o table.Outcome) {

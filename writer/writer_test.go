@@ -17,6 +17,7 @@ import (
 type result struct {
 	code  string // empty is success
 	units int
+	key   []byte // PlainBuffer bytes that are returned
 }
 
 // fake is a service whose answers a test makes up.
@@ -60,6 +61,7 @@ func encodeAnswer(name string, results []result) []byte {
 	t := &otsprotocol.TableInBatchWriteRowResponse{TableName: &name}
 	for _, r := range results {
 		row := &otsprotocol.RowInBatchWriteRowResponse{IsOk: proto.Bool(r.code == "")}
+		row.Row = r.key
 		if r.code == "" {
 			row.Consumed = &otsprotocol.ConsumedCapacity{CapacityUnit: &otsprotocol.CapacityUnit{Read: proto.Int32(0), Write: proto.Int32(int32(r.units))}}
 		} else {
@@ -224,6 +226,7 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNoReject(t *testing.T) {
 		{"another type", table.Put, table.ExpectNotExist, true, stored(0, &tablestore.AttributeColumn{ColumnName: "v", Value: []byte("v")}), nil, table.Refused},
 		{"a column more", table.Put, table.ExpectNotExist, true, stored(0, same, &tablestore.AttributeColumn{ColumnName: "x", Value: "v"}), nil, table.Refused},
 		{"a column less", table.Put, table.ExpectNotExist, true, stored(0), nil, table.Refused},
+		{"a version more", table.Put, table.ExpectNotExist, true, stored(0, same, same), nil, table.Refused},
 		{"gone meanwhile", table.Put, table.ExpectNotExist, true, &tablestore.GetRowResponse{}, nil, table.Refused},
 		{"cannot be read back", table.Put, table.ExpectNotExist, true, nil, errors.New("EOF"), table.Unknown},
 		{"a put of a missing row", table.Put, table.ExpectExist, true, nil, nil, table.Refused},
@@ -242,6 +245,25 @@ func TestAConditionThatOurOwnAttemptMadeFalseIsNoReject(t *testing.T) {
 		}
 		if outcomes[0].Fate != tt.want {
 			t.Errorf("%s: %+v, want fate %d", tt.name, outcomes[0], tt.want)
+		}
+	}
+}
+
+func TestARowWithTimestampsIsOursOnlyWithThem(t *testing.T) {
+	for at, want := range map[int64]table.Fate{7000: table.Written, 7001: table.Refused} {
+		b, e := new(table.Block), encode.New(schema, table.Put, false)
+		if why := e.Append(b, []table.Value{num(0), str("v"), {}}, []int64{-1, 7000, -1}, table.Mark{}, nil); why != nil {
+			t.Fatal(why)
+		}
+		res := &tablestore.GetRowResponse{Columns: []*tablestore.AttributeColumn{{ColumnName: "v", Value: "v", Timestamp: at}}}
+		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: int64(0)}}
+		f := &fake{
+			write: func([][]byte) ([]result, error) { return []result{failed("OTSConditionCheckFail")}, nil },
+			get:   func(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) { return res, nil },
+		}
+		outcomes := make([]table.Outcome, 1)
+		if _, err := New(f, f, "t", table.Put, table.ExpectNotExist).Write([]table.Ref{{Block: b}}, []bool{true}, outcomes); err != nil || outcomes[0].Fate != want {
+			t.Errorf("stored at %d: %+v, %v", at, outcomes[0], err)
 		}
 	}
 }

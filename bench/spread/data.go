@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tsimport/bench"
 	"tsimport/client"
@@ -22,7 +23,8 @@ type dataset struct {
 	rows    int64 // records
 	pk      []string
 	key     []table.KeyColumn
-	columns []column // of the CSV, in its order; nil when the SDK's loaders cannot read the file
+	columns []column // of the CSV, in its order, and then the computed ones; nil when the SDK's loaders cannot read the file
+	makers  []maker  // of the computed columns
 	noSDK   string   // why not
 	keys    *sample  // of the partition key
 	want    *contents
@@ -74,7 +76,8 @@ func makeCards(ctx context.Context, cards bench.StudentCards, seed uint64, dir s
 	return d, err
 }
 
-// each calls f with the values of every record of a CSV file with the dataset's columns. Empty fields are Null.
+// each calls f with the values of every record of a CSV file with the dataset's columns, those whose key can be
+// computed. Empty fields are Null.
 func (d *dataset) each(ctx context.Context, path string, f func([]table.Value) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -83,7 +86,7 @@ func (d *dataset) each(ctx context.Context, path string, f func([]table.Value) e
 	defer file.Close()
 	r := csv.NewReader(file)
 	r.ReuseRecord = true
-	values := make([]table.Value, len(d.columns))
+	values, computed := make([]table.Value, len(d.columns)), d.computer()
 	for n := 0; ; n++ {
 		record, err := r.Read()
 		if err == io.EOF {
@@ -102,6 +105,9 @@ func (d *dataset) each(ctx context.Context, path string, f func([]table.Value) e
 			if values[i], err = parseValue(d.columns[i].typ, text); err != nil {
 				return fmt.Errorf("read dataset %s: record %d, column %s: %w", path, n, d.columns[i].name, err)
 			}
+		}
+		if !computed.fill(values) {
+			continue // a record that tsimport rejects
 		}
 		if err := f(values); err != nil {
 			return err
@@ -182,6 +188,7 @@ func (d *dataset) readHeader(types map[string]table.Type) (why string) {
 	if err != nil {
 		return "it is not plain CSV with a header"
 	}
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	for _, name := range header {
 		col := column{name: name, typ: table.String}
 		if t, ok := types[name]; ok {
@@ -193,6 +200,10 @@ func (d *dataset) readHeader(types map[string]table.Type) (why string) {
 			}
 		}
 		d.columns = append(d.columns, col)
+	}
+	if why := d.compileKey(); why != "" {
+		d.columns = nil
+		return why
 	}
 	for _, k := range d.key {
 		if !slices.ContainsFunc(d.columns, func(c column) bool { return c.name == k.Name }) {

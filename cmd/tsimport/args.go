@@ -30,16 +30,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 		return append(out, rest...), nil // no leaf command: nothing to sort
 	}
 	command := out[:len(out):len(out)]
-	takesValue := map[string]bool{}
-	for _, f := range flags {
-		_, isBool := f.(*cli.BoolFlag)
-		if g, ok := f.(*cli.GenericFlag); ok {
-			_, isBool = g.Value.(interface{ IsBoolFlag() bool }) // a value may be missing, so it stands behind =
-		}
-		for _, name := range f.Names() {
-			takesValue[name] = !isBool
-		}
-	}
+	takesValue := valueFlags(flags)
 	var files []string
 	for len(rest) > 0 {
 		arg := rest[0]
@@ -69,6 +60,21 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 		return out, nil
 	}
 	return append(append(out, "--"), files...), nil
+}
+
+// valueFlags says of each flag's name whether a value follows it.
+func valueFlags(flags []cli.Flag) map[string]bool {
+	takesValue := map[string]bool{}
+	for _, f := range flags {
+		_, isBool := f.(*cli.BoolFlag)
+		if g, ok := f.(*cli.GenericFlag); ok {
+			_, isBool = g.Value.(interface{ IsBoolFlag() bool }) // a value may be missing, so it stands behind =
+		}
+		for _, name := range f.Names() {
+			takesValue[name] = !isBool
+		}
+	}
+	return takesValue
 }
 
 // wrongValue is how the flag package words a value that does not fit: with one dash, and without what would fit.

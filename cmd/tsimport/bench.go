@@ -37,7 +37,7 @@ func benchSpreadCommand() *cli.Command {
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +
 			"After a load by tsimport every row of the table is compared with the file; exit code 1 says that it differs.\n" +
-			"Of FILE, the SDK's loaders need plain CSV with a header that has the key columns.",
+			"Of FILE, the SDK's loaders need plain CSV with a header that has the key columns, or what those are computed of.",
 		Flags: []cli.Flag{
 			textsFlag("pk", "FILE: primary-key column as tsimport load takes it, in order, 1 to 4 times"),
 			&cli.Uint64Flag{Name: "rows", Usage: "student cards: how many", Value: 1_000_000},

@@ -101,14 +101,14 @@ func benchClient(c *cli.Context) (err error) {
 	return nil
 }
 
-// printIndented prints measurements as JSON.
+// printIndented prints a result as JSON.
 func printIndented(c *cli.Context, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err == nil {
 		_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)
 	}
 	if err != nil {
-		return fmt.Errorf("print measurements: %w", err)
+		return fmt.Errorf("print result: %w", err)
 	}
 	return nil
 }

@@ -7,11 +7,10 @@ import (
 	"io"
 	"os"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/urfave/cli/v2"
 
 	"tsimport/client"
-	"tsimport/scan"
+	exporting "tsimport/export"
 )
 
 func exportCommand() *cli.Command {
@@ -24,6 +23,7 @@ func exportCommand() *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write (default: stdout)"},
 			&cli.StringFlag{Name: "columns", Usage: "only these attribute columns `A,B`, in this order"},
 			&cli.Int64Flag{Name: "limit", Usage: "stop after `N` rows"},
+			&cli.BoolFlag{Name: "fresh", Usage: "start over; without it, an export to a file that was interrupted is continued"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
 		Action: export,
@@ -58,22 +58,28 @@ func export(c *cli.Context) (err error) {
 	if err != nil {
 		return noTable(err, t)
 	}
-	e := &exporter{ctx: c.Context, sdk: sdk, table: described, o: scan.Options{Limit: c.Int64("limit")}}
+	cfg := exporting.Config{Client: sdk, Table: described, Target: t.name, Format: c.String("format"), Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh")}
 	if c.IsSet("columns") {
-		if e.o.Columns, err = splitList(c.String("columns")); err != nil {
+		if cfg.Columns, err = splitList(c.String("columns")); err != nil {
 			return usagef("--columns: %v", err)
 		}
 	}
-	err = writeOutput(c.String("output"), c.App.Writer, func(w io.Writer) error {
-		if c.String("format") == "jsonl" {
-			return e.jsonl(w)
+	r, err := exportTo(c.Context, c.App.Writer, cfg)
+	var changed *exporting.ChangedError
+	switch {
+	case errors.As(err, &changed):
+		return usagef("%v", err)
+	case err != nil:
+		if cfg.Path != "" && cfg.Path != "-" && r.Rows > 0 {
+			say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to go on behind them", grouped(r.Rows))
 		}
-		return e.csv(w)
-	})
-	if err == nil {
-		say(c, c.App.ErrWriter, "exported %s rows of table %s", grouped(e.rows), name)
+		return err
 	}
-	return err
+	if r.Resumed > 0 {
+		say(c, c.App.ErrWriter, "continued behind %s rows that were there", grouped(r.Resumed))
+	}
+	say(c, c.App.ErrWriter, "exported %s rows of table %s", grouped(r.Rows), name)
+	return nil
 }
 
 // noTable says what to do about a missing table.
@@ -84,80 +90,19 @@ func noTable(err error, t *target) error {
 	return err
 }
 
-type exporter struct {
-	ctx   context.Context
-	sdk   *tablestore.TableStoreClient
-	table *client.Table
-	o     scan.Options
-	rows  int64
-}
-
-func (e *exporter) jsonl(w io.Writer) error {
-	f := scan.NewJSONL(w)
-	if err := e.scan(f.Write); err != nil {
-		return err
+// exportTo writes to a file, which appears under its name only when it is whole, or to stdout.
+func exportTo(ctx context.Context, stdout io.Writer, cfg exporting.Config) (exporting.Result, error) {
+	if cfg.Path == "" || cfg.Path == "-" {
+		return exporting.To(ctx, cfg, stdout)
 	}
-	return f.Close()
-}
-
-// csv needs the columns before the first row: they are given, or known once all rows have been read into a spool.
-func (e *exporter) csv(w io.Writer) (err error) {
-	columns, rows := e.o.Columns, e.scan
-	if columns == nil {
-		spool, err := scan.NewSpool("")
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, spool.Close()) }()
-		if err := e.scan(spool.Write); err != nil {
-			return err
-		}
-		columns, rows = spool.Columns(), spool.Replay
-	}
-	var keys []string
-	for _, k := range e.table.Key {
-		keys = append(keys, k.Name)
-	}
-	f, err := scan.NewCSV(w, keys, columns)
-	if err != nil {
-		return err
-	}
-	if err := rows(f.Write); err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-func (e *exporter) scan(each func(*scan.Row) error) error {
-	return scan.Table(e.ctx, e.sdk, e.table.Name, e.table.Key, e.o, func(r *scan.Row) error {
-		e.rows++
-		return each(r)
-	})
-}
-
-// writeOutput writes to a file, which appears under its name only when it is whole, or to stdout.
-func writeOutput(path string, stdout io.Writer, write func(io.Writer) error) error {
-	if path == "" || path == "-" {
-		return write(stdout)
-	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Stat(cfg.Path); err == nil && !info.Mode().IsRegular() {
 		// A pipe or a device cannot be replaced by renaming.
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		f, err := os.OpenFile(cfg.Path, os.O_WRONLY, 0)
 		if err != nil {
-			return fmt.Errorf("open output: %w", err)
+			return exporting.Result{}, fmt.Errorf("open output: %w", err)
 		}
-		return errors.Join(write(f), f.Close())
+		r, err := exporting.To(ctx, cfg, f)
+		return r, errors.Join(err, f.Close())
 	}
-	f, err := os.Create(path + ".part")
-	if err != nil {
-		return fmt.Errorf("create output: %w", err)
-	}
-	err = errors.Join(write(f), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(path+".part", path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(path+".part"))
-	}
-	return nil
+	return exporting.ToFile(ctx, cfg)
 }

@@ -19,16 +19,17 @@ import (
 	"tsimport/table"
 )
 
-func loadCommand(interrupts *interrupts, show *display) *cli.Command {
+func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "load",
 		Usage:     "load CSV, JSON-lines and Parquet files into a table",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
 			"Every record is written, rejected with its reason, or superseded by a later record with the same key.\n" +
-			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files." + signalHelp(),
+			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files.\n" +
+			numbersHelp + signalHelp(),
 		Flags:  loadFlags(),
-		Action: func(c *cli.Context) error { return load(c, interrupts, show) },
+		Action: func(c *cli.Context) error { return load(c, interrupts, show, in) },
 	}
 }
 
@@ -36,7 +37,8 @@ func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
 		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into"},
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
-		textsFlag("pk", "primary-key column `NAME[:TYPE]`, in order, 1 to 4 times; TYPE is string, integer or binary (default: from a sample)"),
+		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from columns of the input (docs/keys.md)"),
+		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from columns of the input; in place of one of the same name; may be repeated"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, -1 never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
 		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
@@ -55,22 +57,30 @@ func loadFlags() []cli.Flag {
 
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
 
+		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files afterwards, as tsimport verify does; exit code 1 if a row is missing or different"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything, write nothing"},
 		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a share counts from 1,000 rows on; -1 never", Value: "100"},
 		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long, as 30s or 15m", Value: pipeline.DefaultRetryFor},
 		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, as 90s or 2m; 0s is twice --request-timeout"},
 		&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
 
+		&cli.BoolFlag{Name: "fresh", Usage: "start over, although an earlier run of this load did not finish; without, it goes on"},
+		&cli.BoolFlag{Name: "accept-changed-input", Usage: "go on with a run although its inputs were changed since: what was read of them must be the same"},
+		&cli.StringFlag{Name: "retry-rejects", Usage: "load what the run in `FOLDER` has rejected, once it is corrected, with that run's settings; other flags come on top"},
 		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for summary and rejects (default ./tsimport-runs/<time>-<table>)"},
 		&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
 	}...)
-	return append(append(flags, profileFlags()...), rateFlags()...)
+	flags = append(append(flags, numberFlags()...), profileFlags()...)
+	return append(flags, rateFlags()...)
 }
 
-func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
-	cfg, err := loadConfig(c)
+func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
+	if c.String("retry-rejects") != "" {
+		return retryRejects(c, interrupts, show, in)
+	}
+	cfg, err := loadConfig(c, in)
 	if err != nil {
 		return err
 	}
@@ -110,6 +120,10 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	cfg.Target.Absent = t.missing
 	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
 
+	if t.store != nil && noSync {
+		cfg.Sync = t.store.Sync
+	}
+
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	if text := orderWarning(&cfg.Write); text != "" {
 		say(c, show, "warning: %s", text)
@@ -118,12 +132,19 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	screen := newScreen(c, show, cfg.Monitor)
 	cfg.Progress = &screen.progress
 	cfg.OnPlan = screen.plan
+	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
 	interrupts.drains()
 	report, err := pipeline.Run(interrupts.hard, cfg)
 	screen.stop()
+	if report != nil && err == nil {
+		err = noteRetried(in, report)
+	}
 	if report == nil {
 		return err
+	}
+	if done := report.ExitCode == pipeline.ExitOK || report.ExitCode == pipeline.ExitRejects; c.Bool("verify") && done && err == nil && report.Read > 0 {
+		err = verifyLoad(cfg, interrupts, t, show, c, report)
 	}
 	screen.report(report, lookHint(c, report))
 	if c.Bool("json") {
@@ -142,7 +163,10 @@ func load(c *cli.Context, interrupts *interrupts, show *display) (err error) {
 	return nil
 }
 
-func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
+// checkpointEnv sets the time between checkpoints, for tests that crash loads often.
+const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
+
+func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
 	cfg = pipeline.Config{
 		Inputs: c.Args().Slice(),
 		Target: plan.Target{
@@ -155,7 +179,16 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		Limits:  pipeline.Limits{Records: c.Int64("limit")},
 		RunDir:  c.String("run-dir"),
 		DryRun:  c.Bool("dry-run"),
-		Command: commandLine(append([]string{commandName()}, os.Args[1:]...)),
+		Command: in.command(), Arguments: in.kept(), Directory: workingDirectory(),
+		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings},
+	}
+	if in.folder != "" {
+		cfg.RunDir = in.folder
+	}
+	if text := os.Getenv(checkpointEnv); text != "" {
+		if cfg.CheckpointEvery, err = time.ParseDuration(text); err != nil || cfg.CheckpointEvery <= 0 {
+			return cfg, usagef("%s %q: want a duration with its unit, as 50ms", checkpointEnv, text)
+		}
 	}
 	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write"} {
 		cfg.Target.DefineSet = cfg.Target.DefineSet || c.IsSet(f)
@@ -166,6 +199,7 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 		message string
 	}{
 		{cfg.Write.Concurrency < 1 || cfg.Write.Concurrency > 4096, "--concurrency: want 1 to 4096"},
+		{cfg.DryRun && c.Bool("verify"), "--verify: a dry run writes nothing that could be compared"},
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than nothing"},
 		{c.Int("max-versions") < 1, "--max-versions: want 1 or more"},
@@ -182,10 +216,11 @@ func loadConfig(c *cli.Context) (cfg pipeline.Config, err error) {
 			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(c.String("max-errors"))
 			return
 		},
-		func() (err error) { cfg.Target.Key, err = parseKey(textsOf(c, "pk")); return },
 		func() (err error) { cfg.Read, err = parseRead(c); return },
 		func() (err error) { cfg.Columns, err = parseColumns(c); return },
+		func() error { return parseComputed(c, &cfg.Target, &cfg.Columns) },
 		func() error { return parseWrite(c, &cfg.Write) },
+		func() error { return parseNumbers(c, &cfg) },
 		func() error { return parseRates(c, &cfg) },
 	} {
 		if err := parse(); err != nil {
@@ -199,7 +234,9 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 	for _, f := range flags {
 		k := table.KeyColumn{Name: f}
 		if i := strings.LastIndexByte(f, ':'); i >= 0 {
-			if k.Type, err = table.ParseType(f[i+1:]); err != nil {
+			if k.Auto = f[i+1:] == "auto"; k.Auto {
+				k.Type = table.Integer
+			} else if k.Type, err = table.ParseType(f[i+1:]); err != nil {
 				return nil, fmt.Errorf("--pk %s: %w", f, err)
 			}
 			if !k.Type.KeyType() {

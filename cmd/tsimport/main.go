@@ -28,7 +28,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
-	app := newApp(stdout, show, interrupts)
+	app := newApp(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	args, err := flagsFirst(app, args)
 	if err == nil {
 		err = app.RunContext(interrupts.hard, args)
@@ -56,22 +56,12 @@ func (e *exitError) Unwrap() error { return e.err }
 
 // exitCode shows the error in one line and returns the exit code for it.
 func exitCode(stderr io.Writer, err error) int {
-	code := pipeline.ExitFailed
-	var exit *exitError
-	var usage *plan.UsageError
-	var interrupted *pipeline.Interrupted
-	switch {
-	case err == nil:
-		return pipeline.ExitOK
-	case errors.As(err, &exit):
-		code, err = exit.code, exit.err
-	case errors.As(err, &interrupted):
-		code = interrupted.ExitCode
-	case errors.As(err, &usage):
-		code = pipeline.ExitUsage
-	}
 	if errors.Is(err, syscall.EPIPE) {
 		return exitPipe
+	}
+	code := codeOf(err)
+	if exit := new(exitError); errors.As(err, &exit) {
+		err = exit.err
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "tsimport: %s\n", client.OneLine(err.Error()))
@@ -79,7 +69,25 @@ func exitCode(stderr io.Writer, err error) int {
 	return code
 }
 
-func newApp(stdout io.Writer, show *display, interrupts *interrupts) *cli.App {
+// codeOf is the exit code of an error, or of none.
+func codeOf(err error) int {
+	var exit *exitError
+	var usage *plan.UsageError
+	var interrupted *pipeline.Interrupted
+	switch {
+	case err == nil:
+		return pipeline.ExitOK
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.As(err, &interrupted):
+		return interrupted.ExitCode
+	case errors.As(err, &usage):
+		return pipeline.ExitUsage
+	}
+	return pipeline.ExitFailed
+}
+
+func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // its usual -v would be taken for --verbose
 	app := &cli.App{
 		Name:    "tsimport",
@@ -100,7 +108,20 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts, show), inspectCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(),
+			loadCommand(interrupts, show, in),
+			resumeCommand(interrupts, show),
+			runsCommand(),
+			verifyCommand(interrupts, show),
+			checkCommand(show),
+			inspectCommand(),
+			explainCommand(),
+			adviseCommand(),
+			exportCommand(),
+			tableCommand(),
+			serveCommand(),
+			genCommand(),
+			benchCommand(),
+			ageCommand(),
 		},
 	}
 	setUsageErrors(app)

@@ -23,8 +23,7 @@ type screen struct {
 	verbose  bool
 	dryRun   bool
 	progress pipeline.Progress
-	again    string // what to know before loading again
-	existed  bool   // the table
+	existed  bool // the table
 	start    time.Time
 	marks    []mark // of the last seconds
 	stopping chan struct{}
@@ -33,9 +32,6 @@ type screen struct {
 
 func newScreen(c *cli.Context, w *display, load stateSource) *screen {
 	s := &screen{w: w, load: load, quiet: c.Bool("quiet"), verbose: c.Bool("verbose"), dryRun: c.Bool("dry-run"), start: time.Now(), stopping: make(chan struct{})}
-	if c.String("mode") == "put" && c.String("condition") == "ignore" {
-		s.again = ": rows that are there already are written once more, with the same values"
-	}
 	return s
 }
 
@@ -65,6 +61,12 @@ func (s *screen) plan(p *plan.Plan) {
 	}
 }
 
+// resume says with what a load goes on.
+func (s *screen) resume(r pipeline.Resumed) {
+	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
+		r.RunDir, grouped(r.Final), grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
+}
+
 // shownColumns bounds the schema's line; --verbose shows all.
 const shownColumns = 12
 
@@ -75,7 +77,11 @@ func schemaText(p *plan.Plan, all bool) string {
 		if i < len(p.Schema.Key) {
 			text += " (key)"
 		}
-		if c.Source != c.Name {
+		if expr := p.Expression(i); expr != "" {
+			text += " = " + expr
+		} else if i > 0 && i == p.Schema.Numbered {
+			text += " (numbered by the service)"
+		} else if c.Source != c.Name {
 			text += fmt.Sprintf(" (from %s)", c.Source)
 		}
 		parts = append(parts, text)
@@ -99,7 +105,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("%s: %s in %v (%s rows/s, %s sent in %s requests)", r.State, counts, elapsed,
 			grouped(int64(r.RowsPerSecond)), byteText(r.BytesSent), grouped(r.Requests))
 	}
-	for _, text := range spreadNotes(r) {
+	for _, text := range append(spreadNotes(r), numberNotes(r)...) {
 		s.line("%s", text)
 	}
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
@@ -112,14 +118,14 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if n := len(r.RejectsFiles); n > 1 {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
-	if n := len(r.RejectsFiles); n > 1 && len(r.Schema) <= shownColumns {
-		s.line("once they are corrected: %s", retryCommand(r))
+	if len(r.RejectsFiles) > 1 && !r.DryRun {
+		s.line("once they are corrected: %s load --retry-rejects %s", commandName(), quoteArg(r.RunDir))
 	}
 	if r.ExitCode == pipeline.ExitErrorLimit {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
 	if r.Unfinished > 0 && !r.DryRun {
-		s.line("to go on, load the same files again%s", s.again)
+		s.line("to go on: %s resume %s, or the same command again", commandName(), quoteArg(r.RunDir))
 	}
 	if r.Written > 0 {
 		s.line("look at the rows: %s", look)
@@ -186,18 +192,6 @@ func times(n int64) string {
 		return "once"
 	}
 	return grouped(n) + " times"
-}
-
-// retryCommand loads corrected rejects with the types of this load: a sample of the rejects alone may show others.
-func retryCommand(r *pipeline.Report) string {
-	text := commandName() + " load " + quoteArg(r.RejectsFiles[0]) + " --table " + r.Table
-	for _, c := range r.Schema {
-		text += " --type " + quoteArg(c.Source+"="+c.Type)
-	}
-	if r.RejectsEncoding != "" {
-		text += " --encoding " + r.RejectsEncoding
-	}
-	return text + " and the other flags of this load, but --skip-lines and --header-line"
 }
 
 func grouped(n int64) string {

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
-	"net/http"
-	"time"
+	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -19,25 +20,22 @@ func serveCommand() *cli.Command {
 		Usage: "serve an embedded store over HTTP, for any Tablestore SDK",
 		Description: "Prints one line when it is ready: url=… instance=… access_key_id=… access_key_secret=…\n" +
 			"Stops on SIGINT or SIGTERM, after the requests under way.\n" +
+			"The built-in access key is no secret. For one of your own give --access-key-id and put the secret into " + secretEnv + "\n" +
+			"or --access-key-secret-file; it is shown nowhere. Without these flags " + secretEnv + " is not looked at.\n" +
 			"The simulation's flags apply to every table; docs/engine.md describes them and the admin API under /_engine/.",
-		Flags: append(simulationFlags(), []cli.Flag{
+		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, made if missing", Value: defaultStore},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
-			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none", Value: "always"},
+			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none (they survive an orderly stop)", Value: "always"},
+			&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance that clients have to give", Value: server.DefaultInstance},
+			&cli.StringFlag{Name: "access-key-id", Usage: "`ID` of the access key that clients have to use (" + server.DefaultAccessKeyID + " if not given)"},
+			&cli.StringFlag{Name: "access-key-secret-file", Usage: "`FILE` whose first line is the secret of the access key"},
+			&cli.IntFlag{Name: "max-connections", Usage: "`N` connections at once; more wait", Value: server.DefaultLimits.Connections},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
 		Action: serve,
 	}
 }
-
-// How long an HTTP client may take, and how long a stopping server waits for requests under way.
-const (
-	headerTimeout   = 10 * time.Second
-	bodyTimeout     = time.Minute
-	idleTimeout     = 2 * time.Minute
-	shutdownTimeout = 30 * time.Second
-	maxHeaderBytes  = 64 << 10
-)
 
 func serve(c *cli.Context) (err error) {
 	if c.Args().Present() {
@@ -55,7 +53,18 @@ func serve(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := server.Open(c.String("store"), server.Options{NoSync: noSync, Simulation: simulated, Faults: plan})
+	o := server.Options{NoSync: noSync, Simulation: simulated, Faults: plan, Log: log.New(c.App.ErrWriter, "tsimport: ", 0)}
+	shown, err := account(c, &o)
+	if err != nil {
+		return err
+	}
+	if c.Int("max-connections") < 1 {
+		return usagef("--max-connections %d: want at least 1", c.Int("max-connections"))
+	}
+	if err := setQuotas(c, &o); err != nil {
+		return err
+	}
+	store, err := server.Open(c.String("store"), o)
 	if err != nil {
 		return err
 	}
@@ -64,32 +73,83 @@ func serve(c *cli.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", c.String("listen"), err)
 	}
-	if a, ok := listener.Addr().(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		say(c, c.App.ErrWriter, "warning: %s can be reached from other machines, and the access key is no secret", a)
+	warn(c, listener.Addr(), o)
+	fmt.Fprintf(c.App.Writer, "url=http://%s instance=%s access_key_id=%s access_key_secret=%s\n",
+		listener.Addr(), o.Instance, o.AccessKeyID, shown)
+	say(c, c.App.ErrWriter, "serving store %s; Ctrl-C stops", c.String("store"))
+	return store.ServeListener(c.Context, listener, server.Limits{Connections: c.Int("max-connections")})
+}
+
+// warn says what the user should know of the server about to serve at addr.
+func warn(c *cli.Context, addr net.Addr, o server.Options) {
+	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
+		if o.AccessKeySecret == server.DefaultAccessKeySecret {
+			say(c, c.App.ErrWriter, "warning: %s can be reached from other machines, and the built-in access key is no secret; give --access-key-id and a secret", a)
+		} else {
+			say(c, c.App.ErrWriter, "warning: %s can be reached from other machines, and what is sent is not encrypted", a)
+		}
 	}
-	if noSync {
-		say(c, c.App.ErrWriter, "warning: --sync none: a crash of the machine loses acknowledged rows")
+	if o.NoSync {
+		say(c, c.App.ErrWriter, "warning: --sync none: a kill of this process or a crash of the machine loses acknowledged rows")
 	}
-	if simulated != nil || plan != nil {
+	if o.Simulation != nil || o.Faults != nil {
 		say(c, c.App.ErrWriter, "simulating partitions, capacity or faults, as the flags say; /_engine/stats has the counts")
 	}
-	web := &http.Server{
-		Handler: store, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+}
+
+const (
+	secretEnv      = "TABLESTORE_ACCESS_KEY_SECRET"
+	maxSecretBytes = 4096
+)
+
+// account fills in the instance and the access key, and returns what the ready line shows of the secret: itself only
+// if it is the built-in one. The environment's secret is that of a key the user names: it may well be the one of a real
+// account, which would not fit the built-in key, and which nobody meant to give to this server.
+func account(c *cli.Context, o *server.Options) (shown string, err error) {
+	o.Instance, o.AccessKeyID, o.AccessKeySecret = c.String("instance"), c.String("access-key-id"), server.DefaultAccessKeySecret
+	if o.Instance == "" {
+		return "", usagef("--instance is empty; leave it out for %s", server.DefaultInstance)
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(listener) }()
-	fmt.Fprintf(c.App.Writer, "url=http://%s instance=%s access_key_id=%s access_key_secret=%s\n",
-		listener.Addr(), server.DefaultInstance, server.DefaultAccessKeyID, server.DefaultAccessKeySecret)
-	say(c, c.App.ErrWriter, "serving store %s; Ctrl-C stops", c.String("store"))
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-	case <-c.Context.Done():
+	own := o.AccessKeyID != ""
+	if !own {
+		o.AccessKeyID = server.DefaultAccessKeyID
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), shutdownTimeout)
-	defer cancel()
-	if err := web.Shutdown(ctx); err != nil {
-		return fmt.Errorf("finish the requests under way: %w", err)
+	from := ""
+	if file := c.String("access-key-secret-file"); file != "" {
+		from = "(from-file)"
+		if o.AccessKeySecret, err = readSecret(file); err != nil {
+			return "", err
+		}
+	} else if own {
+		from = "(from-environment)"
+		if o.AccessKeySecret = os.Getenv(secretEnv); o.AccessKeySecret == "" {
+			return "", usagef("--access-key-id %s: no secret; set %s or give --access-key-secret-file", o.AccessKeyID, secretEnv)
+		}
 	}
-	return nil
+	if err := o.Check(); err != nil {
+		return "", usagef("%v", err)
+	}
+	if from == "" || o.AccessKeySecret == server.DefaultAccessKeySecret {
+		return server.DefaultAccessKeySecret, nil
+	}
+	return from, nil
+}
+
+// readSecret is the first line of a file, which is no longer than a secret can be.
+func readSecret(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", usagef("--access-key-secret-file: %v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSecretBytes+1))
+	if err != nil {
+		return "", usagef("--access-key-secret-file: %v", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	line = strings.TrimSuffix(line, "\r")
+	if line == "" || len(line) > maxSecretBytes {
+		return "", usagef("--access-key-secret-file %s: the first line is empty or longer than %d bytes", name, maxSecretBytes)
+	}
+	return line, nil
 }

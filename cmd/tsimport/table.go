@@ -26,7 +26,7 @@ func tableCommand() *cli.Command {
 				Flags: append(targetFlags(), quiet, asJSON, name), Action: tableDescribe},
 			{Name: "create", Usage: "make a table", ArgsUsage: "TABLE", Action: tableCreate,
 				Flags: append(targetFlags(), quiet, name,
-					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer or binary"),
+					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
 					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, -1 never", Value: -1},
 					&cli.IntFlag{Name: "max-versions", Usage: "versions kept of each cell", Value: 1},
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
@@ -119,7 +119,7 @@ func tableDescribe(c *cli.Context) error {
 		d := description{Table: name, TimeToLive: t.TimeToLive, MaxVersions: t.MaxVersions, MaxDeviation: t.MaxDeviation,
 			ReservedRead: t.ReservedRead, ReservedWrite: t.ReservedWrite}
 		for _, k := range t.Key {
-			d.PrimaryKey = append(d.PrimaryKey, describedPK{k.Name, k.Type.String(), k.Name == t.AutoIncrement})
+			d.PrimaryKey = append(d.PrimaryKey, describedPK{k.Name, k.Type.String(), k.Auto})
 		}
 		if c.Bool("json") {
 			return printJSON(c, d)
@@ -175,6 +175,9 @@ func tableCreate(c *cli.Context) error {
 		if k.Type == table.Null {
 			return usagef("--pk %s: give the type too, as in %s:string", k.Name, k.Name)
 		}
+	}
+	if err := table.CheckKey(key); err != nil {
+		return usagef("%v", err)
 	}
 	d := table.Definition{TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
 		ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write")}

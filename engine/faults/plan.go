@@ -44,6 +44,9 @@ type Plan struct {
 	Only   func(operation string) bool // nil is BatchWriteRow only
 	Decide func(Request) Fault         // nil is no fault
 
+	// Within is how long after a request it may still be applied late: as a service that gives up at last. 0 is for ever.
+	Within time.Duration
+
 	// What it was made of, for who asks; a plan made by hand has neither.
 	Random     *Random  // Random.Plan's
 	Steps      []Step   // Scripted's

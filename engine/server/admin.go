@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 )
 
 // adminPrefix is where the simulation is driven over HTTP. It does nothing unless asked, and needs no signature: the
-// port is as open as the access key, which is no secret.
+// port is as open as the built-in access key, which is no secret. With a secret of its own the server keeps it to clients
+// of the same machine.
 const adminPrefix = "/_engine/"
 
 // maxAdminBytes is how long a request may be: a sample is large.
@@ -116,6 +118,9 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 	if err := fromHere(r.header); err != nil {
 		return nil, err
 	}
+	if r.foreign {
+		return nil, &adminError{http.StatusForbidden, "clients of other machines are refused, for this server has a secret"}
+	}
 	name, table := adminPath(r.path)
 	methods := adminHandlers[name]
 	if len(r.path) <= len(adminPrefix) {
@@ -129,10 +134,19 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 	if handler == nil {
 		return nil, &adminError{http.StatusMethodNotAllowed, fmt.Sprintf("%s does not take %s, only %s", r.path, r.method, strings.Join(methodsOf(r.path), ", "))}
 	}
-	if len(r.body) > maxAdminBytes {
+	if r.tooLong {
 		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is longer than %d bytes", maxAdminBytes)}
 	}
 	return handler(s, ctx, table, r.body)
+}
+
+// adminFor says whether a client at addr may drive the simulation.
+func (s *Server) adminFor(addr string) bool {
+	if s.o.AccessKeySecret == DefaultAccessKeySecret {
+		return true
+	}
+	a, err := netip.ParseAddrPort(addr)
+	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
 // fromHere refuses what a web page of elsewhere makes a browser send.

@@ -64,7 +64,7 @@ func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
 		{"POST", split, strings.Repeat(" ", maxAdminBytes+1), 413, "longer than"},
 	} {
 		var got struct{ Error string }
-		a := s.serve(testContext, &request{v.method, v.path, http.Header{}, []byte(v.body)})
+		a := s.serve(testContext, &request{method: v.method, path: v.path, header: http.Header{}, body: []byte(v.body), tooLong: len(v.body) > maxAdminBytes})
 		if status := admin(t, s, v.method, v.path, v.body, &got); status != v.status || !strings.Contains(string(a.body), v.message) || got.Error == "" {
 			t.Errorf("%s %s %.60s: %d %s, want %d %s", v.method, v.path, v.body, status, a.body, v.status, v.message)
 		}
@@ -87,7 +87,7 @@ func TestTheAdminAPIListsWhatThereIs(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
 		}
 	}
-	if a := s.serve(testContext, &request{"GET", "/_engines", http.Header{}, nil}); strings.Contains(string(a.body), "endpoints") {
+	if a := s.serve(testContext, &request{method: "GET", path: "/_engines", header: http.Header{}}); strings.Contains(string(a.body), "endpoints") {
 		t.Errorf("/_engines is taken for the admin API: %s", a.body)
 	}
 }
@@ -99,7 +99,7 @@ func TestAWebPageCannotDriveTheEngine(t *testing.T) {
 		status      int
 	}{{"Origin", "http://elsewhere", 403}, {"Origin", "null", 403}, {"Sec-Fetch-Site", "cross-site", 403}, {"Sec-Fetch-Site", "same-site", 403},
 		{"Sec-Fetch-Site", "same-origin", 200}, {"Sec-Fetch-Site", "none", 200}} {
-		a := s.serve(testContext, &request{"GET", "/_engine/stats", http.Header{v.name: {v.value}}, nil})
+		a := s.serve(testContext, &request{method: "GET", path: "/_engine/stats", header: http.Header{v.name: {v.value}}})
 		if a.status != v.status {
 			t.Errorf("%s: %s: %d, want %d", v.name, v.value, a.status, v.status)
 		}

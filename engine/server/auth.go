@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,13 +16,9 @@ import (
 
 const maxSkew = 15 * time.Minute
 
-// identity is who a request claims to be and, once proven, the secret that signs the answer.
-type identity struct {
-	secret string // "" when the answer cannot be signed
-}
-
 // authenticate checks the headers of a request against its body as transmitted.
-func (s *Server) authenticate(path string, h http.Header, body []byte) (id identity, err *wire.Error) {
+func (s *Server) authenticate(path string, h http.Header, body []byte) (identity, *wire.Error) {
+	id := s.identify(h)
 	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance, wire.HeaderMD5} {
 		if h.Get(name) == "" {
 			return id, wire.Invalid("Missing header: %s.", lower(name))
@@ -34,7 +31,6 @@ func (s *Server) authenticate(path string, h http.Header, body []byte) (id ident
 	if h.Get(wire.HeaderAccessKeyID) != s.o.AccessKeyID {
 		return id, wire.Failf(wire.CodeAuthFailed, "The AccessKeyID does not exist.")
 	}
-	id.secret = s.o.AccessKeySecret
 	var want, got string
 	if v4 {
 		date, region := h.Get(wire.HeaderSignDate), h.Get(wire.HeaderSignRegion)
@@ -43,6 +39,9 @@ func (s *Server) authenticate(path string, h http.Header, body []byte) (id ident
 		}
 		if region == "" {
 			return id, wire.Invalid("Missing header: %s.", lower(wire.HeaderSignRegion))
+		}
+		if _, err := time.Parse("20060102", date); err != nil {
+			return id, wire.Invalid("Invalid date format: %s.", date)
 		}
 		id.secret = s.verify.derive(s.o.AccessKeySecret, date, region)
 		want, got = wire.SignV4(id.secret, path, h), h.Get(wire.HeaderSignatureV4)
@@ -63,9 +62,8 @@ func (s *Server) checkHeaders(h http.Header, body []byte) *wire.Error {
 		return wire.Failf(wire.CodeAuthFailed, "The instance is not found.")
 	}
 	date := h.Get(wire.HeaderDate)
-	// Only seconds count: Go's SDK writes month, day and hour where the fraction belongs.
-	at, e := time.Parse("2006-01-02T15:04:05Z", date)
-	if e != nil {
+	at, ok := parseDate(date)
+	if !ok {
 		return wire.Invalid("Invalid date format: %s.", date)
 	}
 	if d := s.o.Now().Sub(at).Truncate(time.Second); d > maxSkew || d < -maxSkew {
@@ -75,6 +73,23 @@ func (s *Server) checkHeaders(h http.Header, body []byte) *wire.Error {
 		return wire.Failf(wire.CodeAuthFailed, "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.")
 	}
 	return nil
+}
+
+// parseDate reads 2006-01-02T15:04:05Z with one to nine digits of a fraction or none. Only seconds count: Go's SDK
+// writes month, day and hour where the fraction belongs.
+func parseDate(text string) (at time.Time, ok bool) {
+	const seconds = len("2006-01-02T15:04:05")
+	if len(text) <= seconds || text[len(text)-1] != 'Z' {
+		return at, false
+	}
+	if fraction := text[seconds : len(text)-1]; fraction != "" {
+		digits := strings.Trim(fraction[1:], "0123456789") == ""
+		if fraction[0] != '.' || len(fraction) < 2 || len(fraction) > 10 || !digits {
+			return at, false
+		}
+	}
+	at, err := time.Parse("2006-01-02T15:04:05", text[:seconds])
+	return at, err == nil
 }
 
 func md5Text(b []byte) string {

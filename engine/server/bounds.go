@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"tsimport/engine/sim"
 	"tsimport/engine/store"
@@ -24,7 +25,10 @@ func (m *Simulator) present(name string) *simTable {
 func (m *Simulator) splits(t *store.Table, d *wire.TableDescription) (rows [][]byte) {
 	st := m.present(d.Name)
 	if st == nil {
-		return nil
+		for i := range d.Bounds {
+			rows = append(rows, wire.AppendRow(wire.AppendHeader(nil), d.Bounds[i:i+1], nil))
+		}
+		return rows
 	}
 	for _, k := range st.Bounds(m.server.o.Now()) {
 		c := wire.Cell{Name: []byte(st.key.Name), Type: st.key.Type.ValueType(), Value: []byte(k)}
@@ -39,18 +43,26 @@ func (m *Simulator) splits(t *store.Table, d *wire.TableDescription) (rows [][]b
 // locations say in which partition each of the parts begins that points cut a table into. The repeats add up to the
 // parts, one more than the points.
 func (m *Simulator) locations(t *store.Table, points [][]byte) []wire.Location {
-	st := m.present(t.Describe().Name)
-	if st == nil {
+	d := t.Describe()
+	st := m.present(d.Name)
+	owner := func(c *wire.Cell) string { return locationName(st.Owner(cellKey(c))) }
+	first := oneLocation
+	switch {
+	case st != nil:
+		first = locationName(st.Owner(""))
+	case len(d.Bounds) == 0:
 		return []wire.Location{{Name: oneLocation, Repeat: int64(len(points) + 1)}}
+	default:
+		owner = func(c *wire.Cell) string { return locationName(1 + below(d.Bounds, c)) }
+		first = locationName(1)
 	}
-	locations := []wire.Location{{Name: locationName(st.Owner("")), Repeat: 1}}
+	locations := []wire.Location{{Name: first, Repeat: 1}}
 	var dec wire.Decoder
 	for _, p := range points {
-		owner := 0
+		name := first
 		if row, err := dec.Row(p); err == nil && len(row.Key) > 0 {
-			owner = st.Owner(cellKey(&row.Key[0]))
+			name = owner(&row.Key[0])
 		}
-		name := locationName(owner)
 		if last := &locations[len(locations)-1]; last.Name == name {
 			last.Repeat++
 		} else {
@@ -58,6 +70,31 @@ func (m *Simulator) locations(t *store.Table, points [][]byte) []wire.Location {
 		}
 	}
 	return locations
+}
+
+// below is how many bounds are not above a key: the number of its partition, from 0.
+func below(bounds []wire.Cell, key *wire.Cell) (n int) {
+	for n < len(bounds) && wire.CompareBounds(&bounds[n], key) <= 0 {
+		n++
+	}
+	return n
+}
+
+// newSimTable simulates a table in the partitions it was created with, or where there are none as c says.
+func newSimTable(c sim.Config, bounds []wire.Cell, now time.Time) *sim.Table {
+	if len(bounds) == 0 {
+		return sim.NewTable(c, now)
+	}
+	keys := make([]sim.Key, len(bounds))
+	for i := range bounds {
+		keys[i] = cellKey(&bounds[i])
+	}
+	t := sim.NewTable(sim.Config{Seed: c.Seed}, now)
+	if err := t.Cut(now, keys, 0); err != nil { // cannot be: a table is created with far fewer than sim.MaxPartitions
+		return sim.NewTable(c, now)
+	}
+	t.Configure(c, now)
+	return t
 }
 
 // locationName is 32 characters, as the service's are.

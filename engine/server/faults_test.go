@@ -176,3 +176,19 @@ func TestAClosedServerSaysThatNothingWasApplied(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestARequestIsNotAppliedLaterThanThePlanAllows(t *testing.T) {
+	for within, want := range map[time.Duration]int{0: 3, time.Nanosecond: 0, time.Hour: 3} {
+		s, plan := faulty(t, faults.Fault{Action: faults.ApplyLate, Delay: time.Millisecond})
+		plan.Within = within
+		c := inProcess(s)
+		createTable(t, c, "t", 1)
+		if _, err := c.BatchWriteRow(batchOf(3)); err == nil {
+			t.Fatal("the request was answered")
+		}
+		plan.WaitLate()
+		if got := rowsIn(t, c); got != want {
+			t.Errorf("within %v: %d rows, want %d", within, got, want)
+		}
+	}
+}

@@ -1,43 +1,329 @@
 package server
 
 import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"net"
 	"net/http"
+	"runtime/metrics"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/engine/wire"
 )
 
-func FuzzHandler(f *testing.F) {
-	s := open(f, Options{NoSync: true})
-	rec := &recorder{RoundTripper: s.Transport()}
-	c := sdk("http://engine", rec)
-	var bodies [][]byte
-	keep := func() { bodies = append(bodies, rec.body) }
-	createTable(f, c, "t", 1)
-	keep()
+// taps keeps every request the SDK sends, by operation.
+type taps struct {
+	http.RoundTripper
+	bodies map[string][][]byte
+}
+
+func (r *taps) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, _ := io.ReadAll(req.Body)
+	op := strings.TrimPrefix(req.URL.Path, "/")
+	r.bodies[op] = append(r.bodies[op], body)
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	return r.RoundTripper.RoundTrip(req)
+}
+
+// sdkRequests are bodies of every operation as the SDK sends them, with every option it has. Whether the server grants
+// them does not matter.
+func sdkRequests(t testing.TB) map[string][][]byte {
+	s := open(t, Options{NoSync: true})
+	tap := &taps{s.Transport(), map[string][][]byte{}}
+	c := sdk("http://engine", tap)
+	createTable(t, c, "t", 3)
+	k, auto := key("k", 1), &tablestore.PrimaryKey{}
+	auto.AddPrimaryKeyColumn("pk1", "k")
+	auto.AddPrimaryKeyColumnWithAutoIncrement("pk2")
+	single := tablestore.NewSingleColumnCondition("c", tablestore.CT_GREATER_EQUAL, int64(1))
+	both := tablestore.NewCompositeColumnCondition(tablestore.LO_AND)
+	both.AddFilter(single)
+	both.AddFilter(tablestore.NewSingleColumnValueRegexFilter("s", tablestore.CT_EQUAL, tablestore.NewValueTransferRule("([0-9]+)", tablestore.Variant_INTEGER), int64(7)))
+	filters := []tablestore.ColumnFilter{nil, single, both, &tablestore.PaginationFilter{Offset: 1, Limit: 2}}
+	all := put("t", k, "c", int64(math.MaxInt64), "s", "a7", "d", 2.5, "b", []byte{0, 255}, "t", true)
+	all.AddColumnWithTimestamp("c", int64(2), s.o.Now().UnixMilli())
+	all.SetColumnCondition(single)
+	returned := put("t", auto)
+	returned.SetReturnPk()
+	u := &tablestore.UpdateRowChange{TableName: "t", PrimaryKey: k}
+	u.PutColumn("c", "v")
+	u.DeleteColumn("s")
+	u.DeleteColumnWithTimestamp("d", 1700000000000)
+	u.IncrementColumn("n", 3)
+	u.SetReturnIncrementValue()
+	u.AppendIncrementColumnToReturn("n")
+	u.SetCondition(tablestore.RowExistenceExpectation_EXPECT_EXIST)
+	d := &tablestore.DeleteRowChange{TableName: "t", PrimaryKey: k}
+	d.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	batch := batchOf(2)
+	batch.IsAtomic = true
+	batch.AddRowChange(u)
+	batch.AddRowChange(d)
+	c.BatchWriteRow(batch)
 	c.BatchWriteRow(batchOf(2))
-	keep()
-	get(f, c, "t", key("k", 1))
-	keep()
-	scan(f, c, "t", tablestore.FORWARD, 3)
-	keep()
-	var ops []string
-	for name := range operations {
-		if name != "DeleteTable" { // or the other operations would soon have nothing to work on
-			ops = append(ops, name)
+	for _, p := range []*tablestore.PutRowChange{all, returned} {
+		c.PutRow(&tablestore.PutRowRequest{PutRowChange: p})
+	}
+	c.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: u})
+	for _, f := range filters {
+		one := &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: k, MaxVersion: 2, ColumnsToGet: []string{"c", "pk1"}, Filter: f}
+		c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: one})
+		many := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1, Filter: f, StartColumn: ptrTo("a"), EndColumn: ptrTo("z")}
+		many.AddRow(k)
+		many.AddRow(key("none", 2))
+		c.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{many}})
+		c.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: key("z", 0), EndPrimaryKey: key("a", 0),
+			Direction: tablestore.BACKWARD, TimeRange: &tablestore.TimeRange{Start: 0, End: math.MaxInt64 / 1000}, Limit: 3, Filter: f}})
+	}
+	scan(t, c, "t", tablestore.FORWARD, 3)
+	c.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: d})
+	aboutTables(c)
+	tap.bodies["CreateTable"] = append(tap.bodies["CreateTable"], createWithEverything())
+	return tap.bodies
+}
+
+// aboutTables sends the requests that are not about rows.
+func aboutTables(c *tablestore.TableStoreClient) {
+	c.ListTable()
+	c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
+	c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 2, DeviationCellVersionInSec: 9},
+		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: 1, Writecap: 2}})
+	c.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{TableName: "t", SplitSize: 1, SplitSizeUnitInByte: ptrTo(int64(1 << 20)), SplitPointLimit: ptrTo(int32(3))})
+	more := &tablestore.AddDefinedColumnRequest{TableName: "t"}
+	more.AddDefinedColumn("d", tablestore.DefinedColumn_STRING)
+	c.AddDefinedColumn(more)
+	fewer := &tablestore.DeleteDefinedColumnRequest{TableName: "t", DefinedColumns: []string{"d"}}
+	c.DeleteDefinedColumn(fewer)
+	c.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})
+}
+
+func ptrTo[T any](v T) *T { return &v }
+
+// createWithEverything is a CreateTable with what the SDK cannot say: an auto-increment column and partitions.
+func createWithEverything() []byte {
+	nested := func(dst []byte, id protowire.Number, b []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), b)
+	}
+	number := func(dst []byte, id protowire.Number, n uint64) []byte {
+		return protowire.AppendVarint(protowire.AppendTag(dst, id, protowire.VarintType), n)
+	}
+	meta := nested(nil, 1, []byte("u"))
+	meta = nested(meta, 2, number(nested(nil, 1, []byte("pk1")), 2, 2))
+	meta = nested(meta, 2, number(number(nested(nil, 1, []byte("pk2")), 2, 1), 3, 1))
+	meta = nested(meta, 3, number(nested(nil, 1, []byte("d")), 2, 4))
+	body := nested(nil, 1, meta)
+	body = nested(body, 2, nested(nil, 1, number(number(nil, 1, 0), 2, 0)))
+	body = nested(body, 3, number(number(number(nil, 1, math.MaxUint64), 2, 1), 5, 86400))
+	m := []byte{3, 1, 0, 0, 0, 'm'}
+	body = nested(body, 4, nested(nested(nil, 1, []byte{9}), 2, m))
+	return nested(body, 4, nested(nested(nil, 1, m), 2, []byte{10}))
+}
+
+// fuzzed is a server that is made anew when requests have taken its table, or after many of them.
+type fuzzed struct {
+	*Server
+	filled   bool
+	requests int
+}
+
+const requestsPerServer = 5000
+
+func (z *fuzzed) renew(t testing.TB) {
+	if z.Server != nil {
+		z.requests++
+		if z.requests%requestsPerServer != 0 && (!z.filled || z.store.Table([]byte("t")) != nil) {
+			return
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	slices.Sort(ops)
-	for i := range ops {
-		for _, b := range bodies {
-			f.Add(uint8(i), b)
-		}
+	s, err := Open("", Options{InMemory: true, NoSync: true, Log: log.New(io.Discard, "", 0)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	f.Fuzz(func(t *testing.T, op uint8, body []byte) {
-		name := ops[int(op)%len(ops)]
-		if a := raw(s, name, body, nil); a.status >= http.StatusInternalServerError {
-			t.Errorf("%s: %d %q", name, a.status, a.body)
+	z.Server = s
+	if !z.filled {
+		return
+	}
+	c := inProcess(s)
+	createTable(t, c, "t", 2)
+	b := &tablestore.BatchWriteRowRequest{}
+	for i := range int64(200) {
+		b.AddRowChange(put("t", key(fmt.Sprint("k", i%7), i), "c", i, "s", strings.Repeat("x", int(i)), "d", float64(i), "b", []byte{byte(i)}, "t", i%2 == 0))
+	}
+	if _, err := c.BatchWriteRow(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// allocated is how many bytes of memory the process has ever taken from its heap.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// How the fuzzed body is sent.
+const (
+	toEmpty     = 1 << iota // to a server without tables
+	deflated                // compressed as it should be
+	asDeflated              // declared to be compressed, which it rarely is
+	answerSmall             // a compressed answer is asked for
+)
+
+// FuzzHandler sends any body to any operation, proven and signed, on an empty store and on one with rows.
+func FuzzHandler(f *testing.F) {
+	bodies := sdkRequests(f)
+	ops := slices.Sorted(func(yield func(string) bool) {
+		for name := range operations {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+	for i, op := range ops {
+		if len(bodies[op]) == 0 {
+			f.Fatalf("no request of %s to begin with", op)
+		}
+		for _, body := range bodies[op] {
+			for _, how := range []uint8{0, toEmpty, deflated | answerSmall} {
+				f.Add(uint8(i), how, body)
+			}
+		}
+		f.Add(uint8(i), uint8(0), bodies["BatchWriteRow"][0])
+		f.Add(uint8(i), uint8(asDeflated), deflate(bodies[op][0]))
+		f.Add(uint8(i), uint8(0), []byte(nil))
+	}
+	servers := map[bool]*fuzzed{false: {filled: true}, true: {}}
+	f.Fuzz(func(t *testing.T, number, how uint8, body []byte) {
+		op := ops[int(number)%len(ops)]
+		s := servers[how&toEmpty != 0]
+		s.renew(t)
+		var size string
+		switch raw := len(body); {
+		case how&deflated != 0:
+			body, size = deflate(body), strconv.Itoa(raw)
+		case how&asDeflated != 0:
+			size = "1000"
+		}
+		hung := time.AfterFunc(patience, func() { panic(op + ": no answer") })
+		defer hung.Stop()
+		before := allocated()
+		a := raw(s.Server, op, body, func(h http.Header) {
+			if size != "" {
+				h.Set(wire.HeaderRequestCompress, "deflate")
+				h.Set(wire.HeaderRequestSize, size)
+			}
+			if how&answerSmall != 0 {
+				h.Set(wire.HeaderResponseCompress, "deflate")
+			}
+		})
+		if got := int64(allocated() - before); got > 64<<20+256*int64(len(body)) {
+			t.Errorf("%s: %d bytes allocated for a body of %d", op, got, len(body))
+		}
+		checkAnswer(t, op, a)
+	})
+}
+
+// checkAnswer fails the test unless a is an answer that every SDK can read.
+func checkAnswer(t *testing.T, op string, a *answer) {
+	t.Helper()
+	if a.status >= http.StatusInternalServerError {
+		t.Errorf("%s: %d %q", op, a.status, a.body)
+	}
+	if a.header.Get(wire.HeaderMD5) != md5Text(a.body) || a.header.Get("Authorization") != "OTS "+DefaultAccessKeyID+":"+wire.SignResponse(DefaultAccessKeySecret, "/"+op, a.header) {
+		t.Errorf("%s: not signed: %v", op, a.header)
+	}
+	if a.status == http.StatusOK || a.header.Get(wire.HeaderResponseCompress) != "" {
+		return
+	}
+	for b := a.body; len(b) > 0; {
+		id, typ, n := protowire.ConsumeTag(b)
+		if n < 0 || typ != protowire.BytesType || id > 2 {
+			t.Fatalf("%s: the error is no message: %q", op, a.body)
+		}
+		text, m := protowire.ConsumeBytes(b[n:])
+		if m <= 0 || !utf8.Valid(text) {
+			t.Fatalf("%s: the error is not text: %q", op, a.body)
+		}
+		b = b[n+m:]
+	}
+}
+
+// FuzzConnection sends any bytes over a connection.
+func FuzzConnection(f *testing.F) {
+	var out syncBuffer
+	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC) // or the corpus would be out of date in a quarter of an hour
+	s := open(f, Options{Now: func() time.Time { return at }, Log: log.New(&out, "", 0)})
+	addr := onPort(f, s, Limits{})
+	list := onWire(f, s, "ListTable", nil)
+	create := onWire(f, s, "CreateTable", createWithEverything())
+	chunked := strings.Replace(list, "Content-Length: 0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1)
+	for _, text := range []string{
+		list, list + list, create, chunked, create[:len(create)-5], strings.Replace(list, "HTTP/1.1", "HTTP/1.0", 1),
+		"GET /_engine/stats HTTP/1.1\r\nHost: x\r\n\r\n", "POST /_engine/faults HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		"POST /%00 HTTP/1.1\r\nHost: x\r\nContent-Length: 5242881\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", "\x16\x03\x01", "",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		c.(*net.TCPConn).SetLinger(0) // thousands of connections would leave no ports
+		c.Write(text)                 // the server may have closed before its end
+		c.(*net.TCPConn).CloseWrite()
+		back, err := io.ReadAll(c)
+		if e, ok := err.(net.Error); ok && e.Timeout() {
+			t.Fatalf("neither an answer nor an end: %q", back)
+		}
+		if len(back) > 0 && !bytes.HasPrefix(back, []byte("HTTP/1.")) {
+			t.Errorf("not HTTP: %q", back)
+		}
+		if strings.Contains(out.String(), "panic") {
+			t.Errorf("%s", out.String())
+		}
+		s.SetFaults(nil) // the admin API may have set some
+		if a := raw(s, "ListTable", nil, nil); a.status != http.StatusOK {
+			t.Errorf("afterwards: %d %q", a.status, a.body)
+		}
+	})
+}
+
+// FuzzHeaders puts any text into the headers of a request that is signed rightly.
+func FuzzHeaders(f *testing.F) {
+	s := open(f, Options{})
+	f.Add("x-ots-date", "2024-01-02T03:04:05.123111Z", []byte("x"))
+	f.Add("x-ots-request-compress-type", "deflate", deflate([]byte("x")))
+	f.Add("x-ots-request-compress-size", "-1", []byte(nil))
+	f.Add("x-ots-response-compress-type", "deflate", []byte(nil))
+	f.Add("x-ots-signaturev4", "x", []byte(nil))
+	f.Add("x-ots-ststoken", "列\xff", []byte(nil))
+	f.Add("x-ots-contentmd5", " ", binary.LittleEndian.AppendUint64(nil, 1))
+	f.Fuzz(func(t *testing.T, name, value string, body []byte) {
+		a := raw(s, "DescribeTable", body, func(h http.Header) {
+			h.Set("x-ots-request-compress-type", "deflate")
+			h.Set("x-ots-request-compress-size", "10")
+			h.Set(name, value)
+		})
+		if a.status >= http.StatusInternalServerError || a.header.Get(wire.HeaderMD5) != md5Text(a.body) || a.header.Get(wire.HeaderRequestID) == "" {
+			t.Errorf("%d %q %v", a.status, a.body, a.header)
 		}
 	})
 }

@@ -124,7 +124,7 @@ func raw(s *Server, op string, body []byte, change func(http.Header)) *answer {
 	if h.Get(wire.HeaderSignature) == "" && h.Get(wire.HeaderSignatureV4) == "" {
 		h.Set(wire.HeaderSignature, wire.Sign(DefaultAccessKeySecret, "/"+op, h))
 	}
-	return s.serve(testContext, &request{http.MethodPost, "/" + op, h, body})
+	return s.serve(testContext, &request{method: http.MethodPost, path: "/" + op, header: h, body: body, tooLong: len(body) > wire.MaxBodyBytes})
 }
 
 // clock is a clock that only moves when it is told to.

@@ -6,31 +6,35 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"tsimport/engine/wire"
 )
 
 // ServeHTTP answers one request of a real connection.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(r)
+	q, err := readRequest(r)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client is gone: there is nobody to answer
+		s.refuseUnread(w, q, err)
+		return
 	}
-	a := s.serve(r.Context(), &request{r.Method, r.URL.Path, r.Header, body})
+	q.foreign = !s.adminFor(r.RemoteAddr)
+	if isAdmin(q.path) { // it may go through a whole table; it comes from this machine
+		http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	}
+	a := s.serve(r.Context(), q)
 	if a.cut {
 		panic(http.ErrAbortHandler)
 	}
-	for k, v := range a.header {
-		w.Header()[k] = v
-	}
-	w.WriteHeader(a.status)
 	if !a.truncate {
-		w.Write(a.body)
+		a.write(w)
 		return
 	}
+	a.head(w)
 	w.Write(a.body[:len(a.body)/2])
 	control := http.NewResponseController(w)
 	control.Flush()
@@ -52,21 +56,88 @@ func resetConnection(control *http.ResponseController) {
 	conn.Close()
 }
 
-// readBody reads at most one byte more than is allowed, which serve then refuses.
-func readBody(r *http.Request) ([]byte, error) {
-	if r.Body == nil || r.Body == http.NoBody {
-		return nil, nil
+// head writes the answer's status and headers. Those of the protocol are in lower case, as the service sends them: PHP's
+// SDK knows no other spelling, and net/http writes what it is given.
+func (a *answer) head(w http.ResponseWriter) {
+	for k, v := range a.header {
+		if strings.HasPrefix(k, "X-Ots-") {
+			k = lower(k)
+		}
+		w.Header()[k] = v
 	}
-	var buf bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= wire.MaxBodyBytes {
-		buf.Grow(int(n) + bytes.MinRead) // else ReadFrom doubles it to find the end
+	w.WriteHeader(a.status)
+}
+
+func (a *answer) write(w http.ResponseWriter) {
+	a.head(w)
+	w.Write(a.body) // a client that is gone needs no answer
+}
+
+// refuseUnread answers a request whose body did not come: too slowly, or in chunks that are none. A client that has
+// closed the connection in its middle is not answered.
+func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
+	refusal := wire.Invalid("Cannot deserialize the request data.")
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		refusal = wire.Fail(wire.CodeRequestTimeout)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Connection", "close") // where the next request begins is unknown
+	s.finish(r, s.identify(r.header), nil, refusal).write(w)
+}
+
+const (
+	// firstBytes is how much memory a body gets that is only announced, lest clients who send nothing take all.
+	firstBytes = 256 << 10
+	// drainedBytes is how much of a body that is too long is still read, so that its client reads the answer instead
+	// of an error of writing.
+	drainedBytes = 3 * wire.MaxBodyBytes
+)
+
+// readRequest reads the body, of which it keeps no more than is allowed. The request is there also with an error.
+func readRequest(r *http.Request) (*request, error) {
+	q := &request{method: r.Method, path: r.URL.Path, header: r.Header}
+	if r.Body == nil || r.Body == http.NoBody {
+		return q, nil
 	}
 	limit := int64(wire.MaxBodyBytes)
-	if strings.HasPrefix(r.URL.Path, adminPrefix) {
+	if isAdmin(q.path) {
 		limit = maxAdminBytes
 	}
-	_, err := buf.ReadFrom(io.LimitReader(r.Body, limit+1))
-	return buf.Bytes(), err
+	var buf bytes.Buffer
+	if n := r.ContentLength; n > limit {
+		q.tooLong = true
+	} else {
+		body := io.LimitReader(r.Body, limit+1)
+		buf.Grow(int(min(max(n, 0), firstBytes)) + bytes.MinRead) // else ReadFrom doubles it to find the end
+		if n > firstBytes {
+			if _, err := io.CopyN(&buf, body, firstBytes); err != nil {
+				return q, shortBody(err)
+			}
+			buf.Grow(int(n) - firstBytes + bytes.MinRead)
+		}
+		if _, err := buf.ReadFrom(body); err != nil {
+			return q, err
+		}
+		q.tooLong = int64(buf.Len()) > limit
+	}
+	if !q.tooLong {
+		q.body = buf.Bytes()
+		return q, nil
+	}
+	if r.Header.Get("Expect") == "" { // else the client waits for leave to send
+		io.CopyN(io.Discard, r.Body, drainedBytes) // whatever goes wrong here: the answer is the same
+	}
+	return q, nil
+}
+
+// shortBody is io.EOF of a body that is not at its end.
+func shortBody(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // Transport carries requests to the server without a port, in the caller's goroutine.
@@ -85,11 +156,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	body, err := borrowBody(r)
+	q, err := borrowRequest(r)
 	if err != nil {
 		return nil, err
 	}
-	a := t.server.serve(ctx, &request{r.Method, r.URL.Path, r.Header, body})
+	a := t.server.serve(ctx, q)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -122,20 +193,20 @@ func (r failingReader) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// borrowBody is the request's body, without a copy when it lies in memory: GetBody is set by net/http for readers over
+// borrowRequest reads the request's body, without a copy when it lies in memory: GetBody is set by net/http for readers over
 // a byte slice alone, and those hand the whole slice to WriteTo at once.
-func borrowBody(r *http.Request) ([]byte, error) {
+func borrowRequest(r *http.Request) (*request, error) {
 	if wt, ok := r.Body.(io.WriterTo); ok && r.GetBody != nil && r.ContentLength > 0 && r.ContentLength <= wire.MaxBodyBytes {
 		var b borrower
 		if _, err := wt.WriteTo(&b); err != nil {
 			return nil, err
 		}
 		if int64(len(b.view)) == r.ContentLength {
-			return b.view, nil
+			return &request{method: r.Method, path: r.URL.Path, header: r.Header, body: b.view}, nil
 		}
 		return nil, errors.New("the request's body is not as long as its ContentLength")
 	}
-	return readBody(r)
+	return readRequest(r)
 }
 
 // borrower keeps the first slice it is given, and copies when there are more.

@@ -26,11 +26,13 @@ var operations = map[string]*operation{}
 
 func init() {
 	for _, op := range []*operation{
-		{"CreateTable", (*Server).createTable},
-		{"ListTable", (*Server).listTable},
-		{"DescribeTable", (*Server).describeTable},
-		{"UpdateTable", (*Server).updateTable},
-		{"DeleteTable", (*Server).deleteTable},
+		{"CreateTable", tableOperation((*Server).createTable)},
+		{"ListTable", tableOperation((*Server).listTable)},
+		{"DescribeTable", tableOperation((*Server).describeTable)},
+		{"UpdateTable", tableOperation((*Server).updateTable)},
+		{"DeleteTable", tableOperation((*Server).deleteTable)},
+		{"AddDefinedColumn", tableOperation(definedColumns(wire.DecodeAddDefined))},
+		{"DeleteDefinedColumn", tableOperation(definedColumns(wire.DecodeDeleteDefined))},
 		{"ComputeSplitPointsBySize", (*Server).splitPoints},
 		{"GetRow", (*Server).getRow},
 		{"GetRange", (*Server).getRange},
@@ -49,7 +51,7 @@ var unimplemented = func() map[string]bool {
 	m := map[string]bool{}
 	for _, name := range []string{
 		"BulkImport", "BulkExport", "StartLocalTransaction", "CommitTransaction", "AbortTransaction",
-		"CreateIndex", "DropIndex", "AddDefinedColumn", "DeleteDefinedColumn",
+		"CreateIndex", "DropIndex",
 		"ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",
 		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "ListSearchIndex", "DescribeSearchIndex",
 		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
@@ -59,7 +61,9 @@ var unimplemented = func() map[string]bool {
 		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
 		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "CreateTimeseriesTable", "ListTimeseriesTable",
 		"DeleteTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "UpdateTimeseriesMeta",
-		"DeleteTimeseriesMeta",
+		"DeleteTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
+		"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
+		"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",
 	} {
 		m[name] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"tsimport/engine/filter"
 	"tsimport/engine/store"
 	"tsimport/engine/wire"
 )
@@ -15,6 +16,7 @@ type write struct {
 	batch    bool
 	request  wire.WriteRequest
 	tables   []store.TableWrite
+	filters  []*filter.Filter // the rows' column conditions; empty when there are none
 	outcomes []wire.Outcome
 	answers  []wire.TableOutcomes
 }
@@ -24,7 +26,11 @@ var writes = sync.Pool{New: func() any { return &write{} }}
 func (s *Server) newWrite(batch bool, decode func(*wire.WriteRequest) *wire.Error) (call, *wire.Error) {
 	w := writes.Get().(*write)
 	w.server, w.batch = s, batch
-	if err := decode(&w.request); err != nil {
+	err := decode(&w.request)
+	if err == nil {
+		err = w.decodeConditions()
+	}
+	if err != nil {
 		w.release()
 		return nil, err
 	}
@@ -34,6 +40,26 @@ func (s *Server) newWrite(batch bool, decode func(*wire.WriteRequest) *wire.Erro
 	}
 	w.outcomes = w.outcomes[:n]
 	return w, nil
+}
+
+// decodeConditions reads the rows' column conditions. Most requests have none, and keep none.
+func (w *write) decodeConditions() (err *wire.Error) {
+	row := 0
+	for i := range w.request.Tables {
+		changes := w.request.Tables[i].Changes
+		for j := range changes {
+			if c := changes[j].Condition; len(c) > 0 {
+				if len(w.filters) == 0 {
+					w.filters = append(w.filters, make([]*filter.Filter, w.request.Rows())...)
+				}
+				if w.filters[row], err = filter.DecodeCondition(c); err != nil {
+					return err
+				}
+			}
+			row++
+		}
+	}
+	return nil
 }
 
 func writeOne(op wire.RowOp) func(*Server, []byte) (call, *wire.Error) {
@@ -75,10 +101,17 @@ func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
 		t := &w.request.Tables[i]
 		n := len(t.Changes)
 		w.tables = append(w.tables, store.TableWrite{Table: w.server.store.Table(t.Name), Changes: t.Changes, Outcomes: rest[:n]})
+		if len(w.filters) > 0 {
+			w.tables[i].Conditions = w.filters[len(w.outcomes)-len(rest):][:n]
+		}
 		w.answers = append(w.answers, wire.TableOutcomes{Name: t.Name, Outcomes: rest[:n]})
 		rest = rest[n:]
 	}
-	if err := w.server.store.Write(ctx, w.tables); err != nil {
+	apply := w.server.store.Write
+	if w.request.Atomic {
+		apply = w.server.store.WriteAtomic
+	}
+	if err := apply(ctx, w.tables); err != nil {
 		return nil, err
 	}
 	if w.batch {
@@ -95,7 +128,8 @@ func (w *write) release() {
 	clear(w.outcomes)
 	clear(w.tables)
 	clear(w.answers)
-	w.tables, w.answers, w.server = w.tables[:0], w.answers[:0], nil
+	clear(w.filters)
+	w.tables, w.answers, w.filters, w.server = w.tables[:0], w.answers[:0], w.filters[:0], nil
 	writes.Put(w)
 }
 
@@ -104,12 +138,16 @@ func (s *Server) getRow(body []byte) (call, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
+	f, err := filter.Decode(r.Selection.Filter)
+	if err != nil {
+		return nil, err
+	}
 	return &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Key) }, plain: plain{1, func(context.Context) ([]byte, *wire.Error) {
 		t, err := s.table(r.Name)
 		if err != nil {
 			return nil, err
 		}
-		o := s.store.Get(t, r.Key, &r.Selection)
+		o := s.store.Get(t, r.Key, &r.Selection, f)
 		if o.Err != nil {
 			return nil, o.Err
 		}
@@ -123,8 +161,12 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 		return nil, err
 	}
 	rows := 0
+	filters := make([]*filter.Filter, len(tables))
 	for i := range tables {
 		rows += len(tables[i].Keys)
+		if filters[i], err = filter.Decode(tables[i].Selection.Filter); err != nil {
+			return nil, err
+		}
 	}
 	var lost map[int]*wire.Error // of keys, counted over all tables
 	c := &read{keys: func(v *visit) {
@@ -148,12 +190,15 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 			answers[i] = wire.TableOutcomes{Name: r.Name, Outcomes: make([]wire.Outcome, len(r.Keys))}
 			t := s.store.Table(r.Name)
 			for j, key := range r.Keys {
+				if filters[i] != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+					return nil, wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled.")
+				}
 				if err := lost[n]; err != nil {
 					answers[i].Outcomes[j].Err = err
 				} else if t == nil {
 					answers[i].Outcomes[j].Err = wire.Fail(wire.CodeObjectNotExist)
 				} else {
-					answers[i].Outcomes[j] = s.store.Get(t, key, &r.Selection)
+					answers[i].Outcomes[j] = s.store.Get(t, key, &r.Selection, filters[i])
 				}
 				n++
 			}
@@ -168,15 +213,20 @@ func (s *Server) getRange(body []byte) (call, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
+	f, err := filter.Decode(r.Selection.Filter)
+	if err != nil {
+		return nil, err
+	}
 	return &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Start) }, plain: plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
 		t, err := s.table(r.Name)
 		if err != nil {
 			return nil, err
 		}
-		p, err := s.store.Range(ctx, t, r)
+		p, err := s.store.Range(ctx, t, r, f)
 		if err != nil {
 			return nil, err
 		}
+		defer p.Release()
 		return wire.AppendGetRange(make([]byte, 0, len(p.Rows)+128), p.Consumed, p.Rows, p.Next), nil
 	}}}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,9 @@ type request struct {
 	path   string
 	header http.Header
 	body   []byte
+
+	tooLong bool // there was more than is allowed, and body is not all of it
+	foreign bool // of a client that may not drive the simulation
 }
 
 // answer is what goes back; cut says that the connection is to be cut instead, or after half of the body.
@@ -31,12 +35,19 @@ type answer struct {
 	reset    bool // with truncate: the connection is not closed but reset
 }
 
-// serve is the one path of every request.
-func (s *Server) serve(ctx context.Context, r *request) *answer {
+// serve is the one path of every request. A panic on it is an error of the engine's: it is logged and answered, and
+// the next request is served.
+func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 	if err := s.begin(); err != nil {
-		return s.finish(r, identity{}, nil, wire.Failf(wire.CodePartitionUnavailable, "The server is closed: nothing was applied."))
+		return s.finish(r, s.identify(r.header), nil, wire.Failf(wire.CodePartitionUnavailable, "The server is closed: nothing was applied."))
 	}
 	defer s.end()
+	defer func() {
+		if v := recover(); v != nil {
+			s.o.Log.Printf("panic in %q: %v\n%s", r.path, v, debug.Stack())
+			a = s.finish(r, s.identify(r.header), nil, wire.Fail(wire.CodeInternalServerError))
+		}
+	}()
 	if isAdmin(r.path) {
 		return s.admin(ctx, r)
 	}
@@ -59,10 +70,10 @@ func (s *Server) serve(ctx context.Context, r *request) *answer {
 // admit refuses what is not a proven request for an operation.
 func (s *Server) admit(r *request) (identity, *operation, *wire.Error) {
 	if r.method != http.MethodPost {
-		return identity{}, nil, wire.Fail(wire.CodeMethodNotAllowed)
+		return s.identify(r.header), nil, wire.Fail(wire.CodeMethodNotAllowed)
 	}
-	if len(r.body) > wire.MaxBodyBytes {
-		return identity{}, nil, wire.Fail(wire.CodeBodyTooLarge)
+	if r.tooLong {
+		return s.identify(r.header), nil, wire.Fail(wire.CodeBodyTooLarge)
 	}
 	id, err := s.authenticate(r.path, r.header, r.body)
 	if err != nil {
@@ -121,6 +132,11 @@ func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operat
 func (s *Server) later(op *operation, plan *faults.Plan, f faults.Fault, body []byte) {
 	body = bytes.Clone(body)
 	s.applyLate(plan, f.Delay, func(ctx context.Context) {
+		defer func() {
+			if v := recover(); v != nil {
+				s.o.Log.Printf("panic in a late %s: %v\n%s", op.name, v, debug.Stack())
+			}
+		}()
 		if c, err := op.decode(s, body); err == nil {
 			c.run(ctx)
 			c.release()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,9 @@ const (
 	DefaultAccessKeySecret = "tsimport-local-secret"
 )
 
+// DefaultThroughputInterval is how long a table's reserved throughput stays as it was changed.
+const DefaultThroughputInterval = 2 * time.Minute
+
 // Options of Open.
 type Options struct {
 	Instance, AccessKeyID, AccessKeySecret string // zero is the defaults above
@@ -28,6 +32,12 @@ type Options struct {
 	InMemory bool             // nothing touches the disk, the directory is ignored
 	Now      func() time.Time // zero is time.Now
 	Faults   *faults.Plan     // nil is none
+	Log      *log.Logger      // of what is wrong with the engine itself; nil is the standard logger
+
+	// The least time between two changes of a table's reserved throughput; 0 is DefaultThroughputInterval, less is none.
+	ThroughputInterval time.Duration
+	MaxTables          int // tables of the instance; 0 is no quota, the service's is 64
+	TableOps           int // table operations in any second; 0 is no limit, the service's is 10
 
 	Simulation *Simulation // of every table; nil is none. Sim changes it later
 }
@@ -42,6 +52,7 @@ type Server struct {
 	lastPlan atomic.Pointer[faults.Plan] // the last there was: its counts are asked for when it is over
 	ids      requestIDs
 	verify   keyCache
+	tableOps opsLimit
 
 	mu      sync.Mutex
 	serving int           // requests and late applications
@@ -53,7 +64,13 @@ var errClosed = errors.New("the server is closed")
 
 // Open opens the store in dir, creating it when it is missing (unless ReadOnly).
 func Open(dir string, o Options) (*Server, error) {
-	st, err := store.Open(dir, store.Options{NoSync: o.NoSync, ReadOnly: o.ReadOnly, InMemory: o.InMemory, Now: o.Now})
+	if o.ThroughputInterval == 0 {
+		o.ThroughputInterval = DefaultThroughputInterval
+	}
+	st, err := store.Open(dir, store.Options{
+		NoSync: o.NoSync, ReadOnly: o.ReadOnly, InMemory: o.InMemory, Now: o.Now,
+		ThroughputInterval: max(0, o.ThroughputInterval), MaxTables: o.MaxTables,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +94,14 @@ func newServer(st *store.Store, o Options) *Server {
 	if o.AccessKeySecret == "" {
 		o.AccessKeySecret = DefaultAccessKeySecret
 	}
+	if o.Log == nil {
+		o.Log = log.Default()
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	s := &Server{store: st, o: o, closing: make(chan struct{}), idle: make(chan struct{})}
+	s.tableOps.perSecond = o.TableOps
 	s.SetFaults(o.Faults)
 	s.sim = newSimulator(s)
 	s.ids.start(o.Now())
@@ -147,13 +168,14 @@ func (s *Server) Close() error {
 	return s.store.Close()
 }
 
-// applyLate runs apply after the delay, or at once when the server closes. The request that asks is being served, so
+// applyLate runs apply after the delay, or at once when the server closes, unless the plan's time is over. The request that asks is being served, so
 // the server cannot have closed yet.
 func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(context.Context)) {
 	s.mu.Lock()
 	s.serving++
 	s.mu.Unlock()
 	plan.Begin()
+	began := time.Now()
 	go func() {
 		defer s.end()
 		defer plan.End()
@@ -163,6 +185,8 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 		case <-timer.C:
 		case <-s.closing:
 		}
-		apply(context.Background())
+		if plan.Within == 0 || time.Since(began) <= plan.Within {
+			apply(context.Background())
+		}
 	}()
 }

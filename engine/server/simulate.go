@@ -131,7 +131,7 @@ func (m *Simulator) configure(t *store.Table, c sim.Config) error {
 
 func (m *Simulator) add(t *store.Table, c sim.Config) *simTable {
 	d := t.Describe()
-	st := &simTable{Table: sim.NewTable(c, m.server.o.Now()), name: d.Name, key: d.Key[0]}
+	st := &simTable{Table: newSimTable(c, d.Bounds, m.server.o.Now()), name: d.Name, key: d.Key[0]}
 	m.tables[t] = st
 	return st
 }

@@ -20,7 +20,7 @@ import (
 // admin asks the admin API and decodes the answer into out, which may be nil.
 func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 	t.Helper()
-	a := s.serve(testContext, &request{method, path, http.Header{}, []byte(body)})
+	a := s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: len(body) > maxAdminBytes})
 	if out != nil {
 		if err := json.Unmarshal(a.body, out); err != nil {
 			t.Fatalf("%s %s: %v: %s", method, path, err, a.body)
@@ -33,7 +33,7 @@ func admin(t testing.TB, s *Server, method, path, body string, out any) int {
 func must(t testing.TB, s *Server, method, path, body string, out any) {
 	t.Helper()
 	if status := admin(t, s, method, path, body, out); status != http.StatusOK {
-		a := s.serve(testContext, &request{method, path, http.Header{}, []byte(body)})
+		a := s.serve(testContext, &request{method: method, path: path, header: http.Header{}, body: []byte(body), tooLong: len(body) > maxAdminBytes})
 		t.Fatalf("%s %s: %d %s", method, path, status, a.body)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -33,7 +35,7 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 		if n == markerName {
 			return checkMarker(fs, dir)
 		}
-		foreign = foreign || n != markerName+".tmp" // left by a process that was killed while it created the store
+		foreign = foreign || !strings.HasPrefix(n, markerName+".") || !strings.HasSuffix(n, ".tmp") // left by a process that was killed while it created the store
 	}
 	if foreign {
 		return fmt.Errorf("open store %s: the directory is not empty and not a tsimport store", dir)
@@ -48,12 +50,7 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 }
 
 func checkMarker(fs vfs.FS, dir string) error {
-	f, err := fs.Open(fs.PathJoin(dir, markerName))
-	if err != nil {
-		return fmt.Errorf("open store %s: %w", dir, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, 256))
+	text, err := readWhole(fs, fs.PathJoin(dir, markerName), 256)
 	if err != nil {
 		return fmt.Errorf("open store %s: %w", dir, err)
 	}
@@ -95,12 +92,20 @@ func syncDir(fs vfs.FS, dir string) error {
 
 // createMarker writes the marker whole or not at all: a kill leaves an empty directory or a store.
 func createMarker(fs vfs.FS, dir string) error {
-	tmp := fs.PathJoin(dir, markerName+".tmp")
+	if err := writeWhole(fs, dir, markerName, []byte(markerText)); err != nil {
+		return err
+	}
+	return makeDir(fs, fs.PathJoin(dir, dataDir))
+}
+
+// writeWhole creates a file on disk, whole or not at all, also when others create it too.
+func writeWhole(fs vfs.FS, dir, name string, text []byte) error {
+	tmp := fs.PathJoin(dir, fmt.Sprintf("%s.%08x.tmp", name, rand.Uint32()))
 	f, err := fs.Create(tmp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write([]byte(markerText))
+	_, err = f.Write(text)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -110,13 +115,20 @@ func createMarker(fs vfs.FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := fs.Rename(tmp, fs.PathJoin(dir, markerName)); err != nil {
+	if err := fs.Rename(tmp, fs.PathJoin(dir, name)); err != nil {
 		return err
 	}
-	if err := syncDir(fs, dir); err != nil {
-		return err
+	return syncDir(fs, dir)
+}
+
+// readWhole reads a file of at most limit bytes; what is beyond is left out.
+func readWhole(fs vfs.FS, name string, limit int64) ([]byte, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
 	}
-	return makeDir(fs, fs.PathJoin(dir, dataDir))
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
 func lockError(dir string, err error) error {

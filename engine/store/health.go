@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -18,6 +19,7 @@ type health struct {
 	failed   chan struct{} // closed with err
 
 	flushFailed chan struct{} // one slot: a flush failed
+	corrupt     atomic.Bool   // a file holds what was not written to it: it is the cause, and compactions have stopped
 }
 
 func (h *health) fail(err error) {
@@ -67,6 +69,10 @@ func (h *health) ambiguous() *wire.Error {
 func (h *health) listener() *pebble.EventListener {
 	var ended error // guarded by h.mu: of the last flush
 	return &pebble.EventListener{
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			h.corrupt.Store(true)
+			h.fail(fmt.Errorf("file %s is damaged: %w", info.Path, oneLine(info.Details)))
+		},
 		FlushEnd: func(info pebble.FlushInfo) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -87,6 +93,14 @@ func (h *health) listener() *pebble.EventListener {
 			}
 		},
 	}
+}
+
+// compactions is how many may run at a time. Pebble repeats one that meets a damaged file for ever and without a pause.
+func (h *health) compactions() (low, high int) {
+	if h.corrupt.Load() {
+		return 0, 1 // Pebble divides by the second
+	}
+	return 1, 2
 }
 
 // logger is Pebble's. Its Fatalf returns, where Pebble's own ends the process: every caller in Pebble that can meet a

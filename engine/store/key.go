@@ -12,8 +12,9 @@ import (
 // flipped; strings and binaries with 00 written as 00 ff and ended by 00 01, so that a proper prefix sorts first.
 // The infinities of a range have tags of their own below and above the types, so bounds are ordinary keys.
 const (
-	spaceTables = 0x01
-	spaceRows   = 0x02
+	spaceTables  = 0x01
+	spaceRows    = 0x02
+	spaceNumbers = 0x03 // one key
 
 	tagInfMin  = 0x01
 	tagInteger = 0x10

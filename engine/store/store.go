@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,11 +18,14 @@ import (
 
 // Options of Open.
 type Options struct {
-	NoSync   bool             // acknowledged writes are not synced
+	NoSync   bool             // acknowledged rows are not synced, nor handed to the operating system; tables are
 	ReadOnly bool             // writes are refused
 	InMemory bool             // nothing touches the disk
 	Now      func() time.Time // zero is time.Now
-	FS       vfs.FS           // zero is the operating system's; tests put faults here
+
+	ThroughputInterval time.Duration // the least time between two changes of a table's reserved throughput; 0 is none
+	MaxTables          int           // 0 is no quota
+	FS                 vfs.FS        // zero is the operating system's; tests put faults here
 }
 
 // Store is one open directory. It is safe for concurrent use.
@@ -28,7 +33,8 @@ type Options struct {
 // Locks, in the order they are taken: ddl (shared by every write, exclusive for table operations), the stripes of the
 // rows, then commits. A blind write (Put or Delete that expects nothing) shares its stripes, because Pebble orders it
 // against other blind writes; a write that reads the row first owns them from the read until the batch is visible.
-// No lock is held while the log is synced: writes that come meanwhile share the next sync.
+// No lock is held while the log is synced: writes that come meanwhile share the next sync. (But for numbers.mu, which
+// comes before commits: it is held for one sync in ten seconds, while numbers are reserved.)
 type Store struct {
 	db      *pebble.DB
 	dirLock *pebble.Lock
@@ -37,6 +43,10 @@ type Store struct {
 	noSync  bool
 	read    bool // only
 	memory  bool
+
+	interval  time.Duration // see Options.ThroughputInterval
+	maxTables int           // 0 is no quota
+	numbers   numbers
 
 	ddl     sync.RWMutex
 	tables  map[string]*Table // guarded by names
@@ -48,6 +58,8 @@ type Store struct {
 	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed
 	// log write it leaves the others waiting for ever; one at a time makes them see the failure and say so.
 	commits chan struct{}
+	serial  uint64 // guarded by commits: of the last batch
+	synced  synced
 	health  health
 }
 
@@ -55,6 +67,7 @@ type Store struct {
 func Open(dir string, o Options) (*Store, error) {
 	s := &Store{
 		now: o.Now, noSync: o.NoSync, read: o.ReadOnly, memory: o.InMemory,
+		interval: o.ThroughputInterval, maxTables: o.MaxTables,
 		tables: map[string]*Table{}, seed: maphash.MakeSeed(), commits: make(chan struct{}, 1),
 	}
 	s.health.failed = make(chan struct{})
@@ -71,23 +84,59 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := prepareDir(fs, dir, o.ReadOnly); err != nil {
 		return nil, err
 	}
+	if err := s.open(fs, dir, o); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// open opens the database of a prepared directory.
+func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	data := fs.PathJoin(dir, dataDir)
 	lock, err := pebble.LockDirectory(data, fs)
 	if err != nil {
-		return nil, lockError(dir, err)
+		return lockError(dir, err)
+	}
+	refuse := func(err error) error { return fmt.Errorf("open store %s: %w", dir, oneLine(err)) }
+	acknowledged, exists, err := readSynced(fs, dir)
+	if err == nil && !s.memory {
+		err = s.checkLogs(fs, dir, lock, acknowledged)
+	}
+	if err != nil {
+		lock.Close()
+		return refuse(err)
 	}
 	po := s.pebbleOptions(fs, o)
 	po.Lock = lock
+	po.ErrorIfNotExists = exists // SYNCED is younger than Pebble's manifest, which would be made anew, and empty
 	if s.db, err = pebble.Open(data, po); err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+		return refuse(err)
 	}
 	s.dirLock = lock
-	if err := s.loadTables(); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	if s.serial, err = readSerial(s.db); err == nil && !s.memory && !s.read {
+		err = s.synced.open(fs, dir, max(acknowledged, s.serial), exists)
 	}
-	return s, nil
+	if err == nil {
+		err = s.loadTables()
+	}
+	if err == nil {
+		err = s.loadNumbers()
+	}
+	if err != nil {
+		s.db.Close()
+		lock.Close()
+		return refuse(err)
+	}
+	return nil
+}
+
+// oneLine is an error whose text is its first line: Pebble adds pages about corruption.
+func oneLine(err error) error {
+	if line, _, more := strings.Cut(err.Error(), "\n"); more {
+		return errors.New(line)
+	}
+	return err
 }
 
 // pebbleOptions favours loading: a large memtable makes few level-0 files, and compactions may use both small cores.
@@ -105,7 +154,7 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 		CacheSize:                   64 << 20,
 		BytesPerSync:                1 << 20,
 		MaxOpenFiles:                500,
-		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+		CompactionConcurrencyRange:  s.health.compactions,
 		Logger:                      logger{&s.health},
 		EventListener:               s.health.listener(),
 	}
@@ -116,7 +165,11 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 // Close flushes and closes the store. The caller has ended all other calls.
 func (s *Store) Close() (err error) {
 	if cause := s.health.cause(); cause != nil {
-		// Pebble's own Close can wait for ever on what failed; the log has all that was acknowledged.
+		// Pebble's own Close can wait for ever on a log that failed; the log has all that was acknowledged.
+		if s.health.corrupt.Load() {
+			s.db.Close()
+		}
+		s.synced.close()
 		s.dirLock.Close()
 		return fmt.Errorf("close store: %w", cause)
 	}
@@ -124,6 +177,12 @@ func (s *Store) Close() (err error) {
 		err = s.flush()
 	}
 	if e := s.db.Close(); err == nil {
+		err = e
+	}
+	if err == nil { // all is flushed, also what was not synced before
+		err = s.synced.advance(s.serial)
+	}
+	if e := s.synced.close(); err == nil {
 		err = e
 	}
 	if e := s.dirLock.Close(); err == nil {
@@ -150,12 +209,13 @@ func (s *Store) flush() error {
 	return s.health.state()
 }
 
-// commit makes a batch visible and leaves its sync to wait. When the error says that nothing was applied, nothing was.
-func (s *Store) commit(ctx context.Context, b *pebble.Batch) *wire.Error {
+// commit makes a batch visible and leaves its sync, if it wants one, to wait. When the error says that nothing was
+// applied, nothing was.
+func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Error {
 	select {
 	case s.commits <- struct{}{}:
 	case <-ctx.Done():
-		return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
+		return cancelled()
 	case <-s.health.failed:
 		return s.health.refusal()
 	}
@@ -166,42 +226,54 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch) *wire.Error {
 	if err := s.health.refusal(); err != nil {
 		return err
 	}
-	if err := s.apply(b); err != nil {
+	if err := s.apply(b, sync); err != nil {
 		s.health.fail(err)
 	}
 	// A failure that Pebble reported through its logger only leaves no error behind: apply has returned nil.
 	return s.health.ambiguous()
 }
 
+func cancelled() *wire.Error {
+	return wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
+}
+
 // apply hands the batch to Pebble, which panics when it cannot start a new log file.
-func (s *Store) apply(b *pebble.Batch) (err error) {
+func (s *Store) apply(b *pebble.Batch, sync bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("commit: %v", p)
 		}
 	}()
-	if s.noSync {
+	if s.memory {
+		return s.db.Apply(b, pebble.NoSync)
+	}
+	if err := s.giveSerial(b); err != nil {
+		return err
+	}
+	if !sync {
 		return s.db.Apply(b, pebble.NoSync)
 	}
 	return s.db.ApplyNoSyncWait(b, pebble.Sync)
 }
 
-// wait returns when a batch that commit took is on disk.
+// wait returns when a batch that commit took with sync is on disk.
 func (s *Store) wait(b *pebble.Batch) *wire.Error {
-	if s.noSync || b.Empty() {
+	if b.Empty() {
 		return nil
 	}
 	if err := b.SyncWait(); err != nil {
 		s.health.fail(err)
 		return s.health.ambiguous()
 	}
-	return nil
+	return s.acknowledge(b)
 }
 
-// commitAndWait is commit and wait for those who hold no row locks.
+// commitAndWait is commit and wait for those who hold no row locks. What is written so is rare, and synced even with
+// noSync: a kill may take rows then, but not their table.
 func (s *Store) commitAndWait(ctx context.Context, b *pebble.Batch) *wire.Error {
-	if err := s.commit(ctx, b); err != nil {
-		return err
+	err := s.commit(ctx, b, !s.memory)
+	if err == nil && !s.memory {
+		err = s.wait(b)
 	}
-	return s.wait(b)
+	return err
 }

@@ -56,7 +56,7 @@ func change(op wire.RowOp, k int64, cells ...wire.Cell) wire.Change {
 func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []string) {
 	t.Helper()
 	out := make([]wire.Outcome, len(changes))
-	if err := s.Write(ctx, []TableWrite{{tab, changes, out}}); err != nil {
+	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range out {
@@ -71,7 +71,7 @@ func apply(t testing.TB, s *Store, tab *Table, changes ...wire.Change) (codes []
 // read is a row's cells as text, "-" when there is no row.
 func read(t testing.TB, s *Store, tab *Table, k int64) string {
 	t.Helper()
-	o := s.Get(tab, rowKey(k), &wire.Selection{})
+	o := s.Get(tab, rowKey(k), &wire.Selection{}, nil)
 	if o.Err != nil {
 		t.Fatal(o.Err)
 	}
@@ -121,7 +121,7 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 				t.Error(got, read(t, s, tab, 2), read(t, s, tab, 3))
 			}
 			out := make([]wire.Outcome, 1)
-			if err := s.Write(ctx, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 1)}, out}}); err == nil || err.Code != wire.CodeNoPermission {
+			if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: out}}); err == nil || err.Code != wire.CodeNoPermission {
 				t.Error(err)
 			}
 		}
@@ -257,7 +257,7 @@ func TestRepeatedRowsAreAppliedInOrder(t *testing.T) {
 	}
 	picky := change(wire.PutRow, 4)
 	picky.Expect = wire.ExpectNotExist
-	err := s.Write(ctx, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 4), picky}, make([]wire.Outcome, 2)}})
+	err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 4), picky}, Outcomes: make([]wire.Outcome, 2)}})
 	if err == nil || !strings.Contains(err.Message, "BatchModify") || read(t, s, tab, 4) != "-" {
 		t.Error(err)
 	}
@@ -304,7 +304,7 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 5 {
-				err := s.Write(ctx, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 2)}, make([]wire.Outcome, 1)}})
+				err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}})
 				if err == nil {
 					t.Error("a write to a full disk was acknowledged")
 				}
@@ -312,7 +312,7 @@ func TestAFullDiskGivesCleanErrors(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	refused := s.Write(ctx, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 2)}, make([]wire.Outcome, 1)}})
+	refused := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 2)}, Outcomes: make([]wire.Outcome, 1)}})
 	if refused == nil || refused.Code != wire.CodeNoPermission || !strings.Contains(refused.Message, "nothing was applied") {
 		t.Error(refused)
 	}
@@ -330,7 +330,7 @@ func TestACancelledWriteThatWaitsIsNotApplied(t *testing.T) {
 	s.commits <- struct{}{} // another write is committing
 	stop, cancel := context.WithCancel(ctx)
 	cancel()
-	err := s.Write(stop, []TableWrite{{tab, []wire.Change{change(wire.PutRow, 1)}, make([]wire.Outcome, 1)}})
+	err := s.Write(stop, []TableWrite{{Table: tab, Changes: []wire.Change{change(wire.PutRow, 1)}, Outcomes: make([]wire.Outcome, 1)}})
 	<-s.commits
 	if err == nil || read(t, s, tab, 1) != "-" {
 		t.Error(err)

@@ -33,8 +33,10 @@ type meta struct {
 	NoUpdate     bool `json:",omitempty"`
 	Read, Write  int32
 	LastIncrease int64
-	LastDecrease int64 `json:",omitempty"`
-	Created      int64 // Unix microseconds
+	LastDecrease int64    `json:",omitempty"`
+	Created      int64    // Unix microseconds
+	Adjusted     int64    `json:",omitempty"` // Unix milliseconds: when reserved throughput was last changed
+	Bounds       [][]byte `json:",omitempty"` // between the partitions it was created with, as variants
 }
 
 var counterKey = []byte{0x00}
@@ -107,13 +109,16 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	if s.Table(r.Name) != nil {
 		return wire.Fail(wire.CodeObjectAlreadyExist)
 	}
+	if s.maxTables > 0 && len(s.Tables()) >= s.maxTables {
+		return wire.Fail(wire.CodeQuotaExhausted)
+	}
 	now := s.now()
 	m := &meta{
 		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined,
 		TTL: r.Options.TTL.Value, MaxVersions: r.Options.MaxVersions.Value,
 		Deviation: r.Options.Deviation.Or(wire.DefaultDeviation), NoUpdate: !r.Options.AllowUpdate.Or(true),
 		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
-		LastIncrease: now.Unix(), Created: now.UnixMicro(),
+		LastIncrease: now.Unix(), Created: now.UnixMicro(), Bounds: savedBounds(r.Bounds),
 	}
 	b := s.db.NewBatch()
 	b.Set(counterKey, binary.BigEndian.AppendUint32(nil, m.ID+1), nil)
@@ -149,14 +154,9 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 	m.MaxVersions = r.Options.MaxVersions.Or(m.MaxVersions)
 	m.Deviation = r.Options.Deviation.Or(m.Deviation)
 	m.NoUpdate = !r.Options.AllowUpdate.Or(!m.NoUpdate)
-	read, write := r.Throughput.Read.Or(m.Read), r.Throughput.Write.Or(m.Write)
-	if read > m.Read || write > m.Write {
-		m.LastIncrease = s.now().Unix()
+	if err := m.reserve(&r.Throughput, s.now(), s.interval); err != nil {
+		return nil, err
 	}
-	if read < m.Read || write < m.Write {
-		m.LastDecrease = s.now().Unix()
-	}
-	m.Read, m.Write = read, write
 	if err := s.saveTable(ctx, s.db.NewBatch(), &m); err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (t *Table) Describe() *wire.TableDescription {
 		Reserved:     wire.Capacity{Read: m.Read, Write: m.Write},
 		LastIncrease: m.LastIncrease, LastDecrease: m.LastDecrease,
 		TTL: m.TTL, MaxVersions: m.MaxVersions, Deviation: m.Deviation, AllowUpdate: !m.NoUpdate,
-		Created: m.Created,
+		Created: m.Created, Bounds: m.partitionBounds(),
 	}
 }
 
@@ -205,6 +205,13 @@ func (m *meta) appendKey(dst []byte, key []wire.Cell) ([]byte, *wire.Error) {
 		c, want := &key[i], &m.Key[i]
 		if string(c.Name) != want.Name {
 			return dst, wire.Failf(wire.CodeInvalidPK, "Validate PK name fail. Input: %s, Meta: %s.", c.Name, want.Name)
+		}
+		if c.Type == wire.AutoIncrement {
+			if !want.AutoIncrement {
+				return dst, wire.Invalid("Primary key column '%s' is not auto increment.", c.Name)
+			}
+			dst = append(dst, noNumber...)
+			continue
 		}
 		if typ := want.Type.ValueType(); c.Type != typ && c.Type != wire.InfMin && c.Type != wire.InfMax {
 			return dst, wire.Failf(wire.CodeInvalidPK, "Validate PK type fail. Input: %s, Meta: %s.", c.Type, typ)

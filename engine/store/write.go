@@ -7,27 +7,33 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"tsimport/engine/filter"
 	"tsimport/engine/wire"
 )
 
 // TableWrite is one table's part of a write. Table is nil when there is no such table. A row whose outcome already is
 // an error is left alone; the others get theirs.
 type TableWrite struct {
-	Table    *Table
-	Changes  []wire.Change
-	Outcomes []wire.Outcome
+	Table      *Table
+	Changes    []wire.Change
+	Conditions []*filter.Filter // of the changes' columns, nil where there is none; empty when no change has one
+	Outcomes   []wire.Outcome
 }
 
 // Write applies the rows in order, in one Pebble batch, and returns when they are on disk. An error is the whole
 // request's: but for CodeInternalServerError nothing was applied.
 func (s *Store) Write(ctx context.Context, tables []TableWrite) *wire.Error {
+	return s.write(ctx, tables, false)
+}
+
+func (s *Store) write(ctx context.Context, tables []TableWrite, atomic bool) *wire.Error {
 	w := writers.Get().(*writer)
 	defer w.release()
-	w.store, w.now = s, s.millis()
+	w.store, w.now, w.atomic = s, s.millis(), atomic
 	s.ddl.RLock()
 	err := w.write(ctx, tables)
 	s.ddl.RUnlock()
-	if err == nil {
+	if err == nil && !s.noSync {
 		err = s.wait(w.batch)
 	}
 	if s.health.cause() != nil {
@@ -42,6 +48,9 @@ type writer struct {
 	now   int64 // milliseconds: the timestamp of every cell that brings none
 	batch *pebble.Batch
 
+	atomic       bool // a table's rows are written all or none
+	placeholders int  // rows that wait for a number
+
 	rows   []writeRow
 	keys   []byte // the row keys, one after the other
 	value  []byte
@@ -53,9 +62,11 @@ type writer struct {
 type writeRow struct {
 	meta    *meta
 	change  *wire.Change
+	columns *filter.Filter // the condition on the columns, nil for none
 	outcome *wire.Outcome
 	key     []byte
 	from    int // in keys, until all keys are there
+	number  int // column of the key that waits for a number; 0 is none
 }
 
 // millis is the store's clock: the time in milliseconds, which never goes back while the store is open.
@@ -95,6 +106,9 @@ func (w *writer) release() {
 
 func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	bytes, reads := w.prepare(tables)
+	if w.atomic {
+		w.checkAtomic(tables)
+	}
 	if err := w.checkRepeats(); err != nil {
 		return err
 	}
@@ -105,7 +119,12 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	}
 	var stripes stripeSet
 	for i := range w.rows {
-		stripes.add(w.store.stripe(w.rows[i].key), readsFirst(w.rows[i].change))
+		r := &w.rows[i]
+		if r.number > 0 {
+			stripes.add(w.store.stripe(partitionPart(r.key)), true) // see assign
+			continue
+		}
+		stripes.add(w.store.stripe(r.key), readsFirst(r.change))
 	}
 	w.store.lock(&stripes)
 	defer w.store.unlock(&stripes)
@@ -113,20 +132,44 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	// earlier, or its cells would hide behind the other's. (Taken before the locks, it lost a quarter of the increments
 	// of eight goroutines.)
 	w.now = w.store.millis()
-	for i := range w.rows {
-		if err := w.row(&w.rows[i]); err != nil {
-			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
-		}
+	if err := w.assign(ctx); err != nil {
+		return err
+	}
+	if err := w.apply(ctx); err != nil {
+		return err
 	}
 	if w.batch.Empty() {
 		return nil
 	}
-	return w.store.commit(ctx, w.batch)
+	return w.store.commit(ctx, w.batch, !w.store.noSync)
+}
+
+// apply puts the rows into the batch. After an error, of the whole request, the batch is given up.
+func (w *writer) apply(ctx context.Context) *wire.Error {
+	if w.atomic {
+		return w.applyAtomic(ctx)
+	}
+	return w.applyRows(ctx, w.rows)
+}
+
+func (w *writer) applyRows(ctx context.Context, rows []writeRow) *wire.Error {
+	for i := range rows {
+		if rows[i].columns != nil && ctx.Err() != nil { // a regular expression over a row may take its time
+			return cancelled()
+		}
+		if err := w.row(&rows[i]); err != nil {
+			return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
+		}
+		if w.atomic && rows[i].outcome.Err != nil {
+			return nil // the caller looks
+		}
+	}
+	return nil
 }
 
 // readsFirst reports whether a change needs the row as it was.
 func readsFirst(c *wire.Change) bool {
-	return c.Expect != wire.Ignore || c.Op == wire.UpdateRow
+	return c.Conditional() || c.Op == wire.UpdateRow
 }
 
 // prepare gives every row its key or its error. It returns about how large the batch will be and whether any row reads.
@@ -147,11 +190,21 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 			if w.keys, o.Err = m.appendKey(w.keys, c.Row.Key); o.Err == nil {
 				o.Err = m.checkCells(c, w.now)
 			}
+			number := 0
+			if o.Err == nil {
+				number, o.Err = m.checkNumber(c)
+			}
 			if o.Err != nil {
 				w.keys = w.keys[:from]
 				continue
 			}
-			w.rows = append(w.rows, writeRow{meta: m, change: c, outcome: o, from: from})
+			if number > 0 {
+				w.placeholders++
+			}
+			w.rows = append(w.rows, writeRow{meta: m, change: c, outcome: o, from: from, number: number})
+			if len(t.Conditions) > 0 {
+				w.rows[len(w.rows)-1].columns = t.Conditions[j]
+			}
 			reads = reads || readsFirst(c)
 			bytes += c.DataBytes + 64 + 4*len(c.Row.Cells)
 		}
@@ -174,13 +227,16 @@ func (w *writer) checkRepeats() *wire.Error {
 	picky := false
 	for i := range w.rows {
 		c := w.rows[i].change
-		picky = picky || c.Expect != wire.Ignore || c.Op == wire.UpdateRow && c.Increments()
+		picky = picky || c.Conditional() || c.Op == wire.UpdateRow && c.Increments()
 	}
 	if !picky {
 		return nil
 	}
 	first := make(map[string]*wire.Change, len(w.rows))
 	for i := range w.rows {
+		if w.rows[i].number > 0 {
+			continue // a row of its own, whatever its number will be
+		}
 		c := w.rows[i].change
 		before, repeated := first[string(w.rows[i].key)]
 		if !repeated {
@@ -190,6 +246,9 @@ func (w *writer) checkRepeats() *wire.Error {
 		for _, x := range []*wire.Change{before, c} {
 			if x.Expect != wire.Ignore {
 				return wire.Invalid("Repeated rows do not support row exist expectation check in BatchModify.")
+			}
+			if len(x.Condition) > 0 {
+				return wire.Invalid("Repeated rows do not support row condition check in BatchModify.")
 			}
 			if x.Increments() {
 				return wire.Invalid("Repeated rows do not support increment in BatchModify.")
@@ -228,7 +287,7 @@ func (w *writer) row(r *writeRow) error {
 	c, o := r.change, r.outcome
 	keyUnits := wire.Units(c.Row.KeyBytes())
 	o.Consumed.Write = wire.Units(c.Row.KeyBytes() + c.Row.CellBytes())
-	if c.Expect != wire.Ignore {
+	if c.Conditional() {
 		o.Consumed.Read = keyUnits
 	}
 	var exists bool
@@ -237,8 +296,8 @@ func (w *writer) row(r *writeRow) error {
 		if w.cells, exists, err = w.old(r); err != nil {
 			return err
 		}
-		if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {
-			o.Err = wire.Fail(wire.CodeConditionCheckFail)
+		if !r.met(w.cells, exists) {
+			o.Err, o.Consumed = wire.Fail(wire.CodeConditionCheckFail), wire.Capacity{Read: 1, Write: 1}
 			return nil
 		}
 	}
@@ -266,6 +325,22 @@ func (w *writer) row(r *writeRow) error {
 	}
 	o.Row = returned(c)
 	return nil
+}
+
+// met reports whether a change's conditions hold of the row before it. Of a row that does not exist every column is
+// missing, those of the key too.
+func (r *writeRow) met(cells []wire.Cell, exists bool) bool {
+	c := r.change
+	if c.Expect == wire.ExpectExist && !exists || c.Expect == wire.ExpectNotExist && exists {
+		return false
+	}
+	if r.columns == nil {
+		return true
+	}
+	if !exists {
+		return r.columns.Match(nil, nil)
+	}
+	return r.columns.Match(c.Row.Key, cells)
 }
 
 // old is the row's visible cells before the change, as views into w.before, and whether the row exists.

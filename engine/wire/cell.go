@@ -2,7 +2,9 @@ package wire
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math"
+	"strconv"
 )
 
 // ValueType is PlainBuffer's variant type.
@@ -74,6 +76,17 @@ func (c *Cell) Int() int64 { return int64(binary.LittleEndian.Uint64(c.Value)) }
 
 // Float is the value of a DOUBLE cell.
 func (c *Cell) Float() float64 { return math.Float64frombits(binary.LittleEndian.Uint64(c.Value)) }
+
+// Text is the value for messages.
+func (c *Cell) Text() string {
+	switch c.Type {
+	case Integer:
+		return strconv.FormatInt(c.Int(), 10)
+	case String:
+		return string(c.Value)
+	}
+	return hex.EncodeToString(c.Value)
+}
 
 // DataBytes is the cell's share of capacity units: name and value, without the timestamp.
 func (c *Cell) DataBytes() int { return len(c.Name) + len(c.Value) }

@@ -8,7 +8,10 @@ import (
 
 // check judges a change by all rules that need no schema, and measures it.
 func (c *Change) check(inBatch bool) *Error {
-	if err := checkKey(c.Row.Key, false); err != nil {
+	if err := checkKey(c.Row.Key, keyOfWrite); err != nil {
+		return err
+	}
+	if err := c.checkPlaceholder(); err != nil {
 		return err
 	}
 	c.DataBytes = c.Row.KeyBytes()
@@ -44,8 +47,17 @@ func (c *Change) check(inBatch bool) *Error {
 	return c.checkReturn()
 }
 
-// checkKey judges the cells of a primary key; bounds allows the infinities of a range.
-func checkKey(key []Cell, bounds bool) *Error {
+// keyUse is what a primary key is for.
+type keyUse int
+
+const (
+	keyOfRead  keyUse = iota
+	keyOfWrite        // may have a placeholder
+	keyOfRange        // may have infinities
+)
+
+// checkKey judges the cells of a primary key by what it is for.
+func checkKey(key []Cell, use keyUse) *Error {
 	for i := range key {
 		c := &key[i]
 		if len(c.Name) == 0 || len(c.Name) > MaxNameBytes || !utf8.Valid(c.Name) {
@@ -58,14 +70,13 @@ func checkKey(key []Cell, bounds bool) *Error {
 		case NoValue:
 			return Invalid("No value is given for primary key column: '%s'.", c.Name)
 		case InfMin, InfMax:
-			if !bounds {
+			if use != keyOfRange {
 				return Invalid("%s is an invalid type for the primary key.", c.Type)
 			}
 		case AutoIncrement:
-			if bounds {
+			if use != keyOfWrite {
 				return Invalid("PKAutoIncr can't be used for read operations.")
 			}
-			return Unsupported("auto-increment primary key columns")
 		case Null:
 			return Invalid("%s is an invalid type for the primary key.", c.Type)
 		case String, Binary:
@@ -118,10 +129,11 @@ func (c *Change) checkCell(cell *Cell) *Error {
 			return Invalid("The value of column name:%s must be integer while incrementing it.", cell.Name)
 		}
 	}
-	return checkValue(cell)
+	return CheckValue(cell)
 }
 
-func checkValue(c *Cell) *Error {
+// CheckValue judges the value of an attribute column, also one that is only compared with.
+func CheckValue(c *Cell) *Error {
 	switch c.Type {
 	case NoValue:
 		return Invalid("No value is given for column name.")

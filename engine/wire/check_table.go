@@ -22,7 +22,10 @@ func (r *CreateTable) Check() *Error {
 	if err := r.Options.check(); err != nil {
 		return err
 	}
-	return r.Throughput.check()
+	if err := r.Throughput.check(); err != nil {
+		return err
+	}
+	return r.checkPartitions()
 }
 
 func (r *CreateTable) checkKey() *Error {
@@ -38,23 +41,26 @@ func (r *CreateTable) checkKey() *Error {
 			return Invalid("%d is an invalid type for the primary key.", c.Type)
 		case names[c.Name]:
 			return Invalid("Duplicated primary key name: '%s'.", c.Name)
-		case c.AutoIncrement:
-			return Unsupported("auto-increment primary key columns")
 		}
 		names[c.Name] = true
 	}
-	return nil
+	return r.checkAutoIncrement()
 }
 
 func (r *CreateTable) checkDefined() *Error {
 	if n := len(r.Defined); n > MaxDefinedColumns {
-		return Invalid("The number of defined columns exceeds the limit, limit count: %d, column count: %d.", MaxDefinedColumns, n)
+		return tooManyDefined(n)
 	}
 	names := map[string]bool{}
 	for _, c := range r.Key {
 		names[c.Name] = true
 	}
-	for _, c := range r.Defined {
+	return checkDefined(r.Defined, names)
+}
+
+// checkDefined judges predefined columns beside the columns in names.
+func checkDefined(columns []DefinedColumn, names map[string]bool) *Error {
+	for _, c := range columns {
 		switch {
 		case !ValidColumnName([]byte(c.Name)):
 			return Invalid("Invalid column name: '%s'.", c.Name)
@@ -74,7 +80,7 @@ func (r *UpdateTable) Check() *Error {
 	switch {
 	case !ValidTableName(r.Name):
 		return invalidTableName(r.Name)
-	case !o.Set && !t.Set:
+	case !o.Set && !t.Set && !r.streamOff:
 		return Invalid("No parameter is specified in UpdateTable.")
 	case o.Set && !o.TTL.Set && !o.MaxVersions.Set && !o.Deviation.Set && !o.AllowUpdate.Set:
 		return Invalid("No parameter is specified in table options.")

@@ -30,6 +30,7 @@ const (
 	CodeTooFrequentReservation  = "OTSTooFrequentReservedThroughputAdjustment"
 	CodeForbiddenUpdateCapacity = "OTSForbiddenUpdateCapacityUnit"
 	CodeRequestTimeout          = "OTSRequestTimeout"
+	CodeDataOutOfRange          = "OTSDataOutOfRange"
 )
 
 // known gives each code its HTTP status and usual message.
@@ -59,6 +60,7 @@ var known = map[string]struct {
 	CodeQuotaExhausted:          {http.StatusForbidden, "Number of tables exceeded the quota."},
 	CodeTooFrequentReservation:  {http.StatusForbidden, "Capacity unit adjustment is too frequent."},
 	CodeForbiddenUpdateCapacity: {http.StatusBadRequest, "Your instance is forbidden to update capacity unit."},
+	CodeDataOutOfRange:          {http.StatusBadRequest, "Data out of scope of atomic."},
 	CodeRequestTimeout:          {http.StatusRequestTimeout, "Request timeout."},
 }
 

@@ -15,6 +15,7 @@ const (
 	MaxNameBytes          = 255
 	MaxColumnsToGet       = 1024
 	MaxDefinedColumns     = 32
+	MaxTablePartitions    = 10 // that CreateTable may ask for
 	MaxRangeRows          = 5000
 	MaxRangeBytes         = 4 << 20
 	MaxReservedUnits      = 100_000

@@ -6,10 +6,12 @@ import "encoding/binary"
 func AppendHeader(dst []byte) []byte { return append(dst, header, 0, 0, 0) }
 
 // AppendRow writes one row for a response: key cells as they are, attribute cells with their timestamps, never an
-// operation type (two SDKs cannot read it there). The data section is left out when there are no cells.
+// operation type (two SDKs cannot read it there). A section without cells is left out.
 func AppendRow(dst []byte, key, cells []Cell) []byte {
-	dst = append(dst, tagKey)
 	crc := byte(0)
+	if len(key) > 0 {
+		dst = append(dst, tagKey)
+	}
 	for i := range key {
 		dst, crc = appendCell(dst, &key[i], crc)
 	}

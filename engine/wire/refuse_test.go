@@ -17,8 +17,5 @@ func TestOptionsWithoutAFeatureAreRefusedByName(t *testing.T) {
 		if _, err := DecodeUpdateTable(append(appendText(nil, 1, "t1"), table...)); refused(err) != on {
 			t.Errorf("UpdateTable with update_full_row %t: %v", on, err)
 		}
-		if _, err := DecodeGetRange(appendInt(unhex(t, vRange), 16, value)); refused(err) == on { // return_entire_primary_keys
-			t.Errorf("GetRange with return_entire_primary_keys %t: %v", on, err)
-		}
 	}
 }

@@ -9,6 +9,7 @@ type Selection struct {
 	TimeExact   Optional[int64]
 	StartColumn []byte // inclusive; nil is none
 	EndColumn   []byte // exclusive; nil is none
+	Filter      []byte // a Filter message; empty is none
 	hasTime     bool
 }
 
@@ -43,9 +44,7 @@ func (s *Selection) field(f field, n *selectionFields) *Error {
 	case n.versions:
 		return f.int32(&s.MaxVersions)
 	case n.filter:
-		if len(f.raw) > 0 {
-			return Unsupported("filters")
-		}
+		return f.bytes(&s.Filter)
 	case n.start:
 		return f.bytes(&s.StartColumn)
 	case n.end:
@@ -81,6 +80,9 @@ func (s *Selection) check(when string) *Error {
 		return Invalid("Timestamp must be in range [0, INT64_MAX/1000).")
 	case len(s.Columns) > MaxColumnsToGet:
 		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.", MaxColumnsToGet, len(s.Columns))
+	}
+	if len(s.EndColumn) == 0 {
+		s.EndColumn = nil // an empty name bounds nothing
 	}
 	for _, name := range s.Columns {
 		if !ValidColumnName(name) {
@@ -123,12 +125,12 @@ func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	if err := r.Selection.check(""); err != nil {
 		return nil, err
 	}
-	r.Key, err = decodeKey(&Decoder{}, key, false)
+	r.Key, err = decodeKey(&Decoder{}, key, keyOfRead)
 	return r, err
 }
 
 // decodeKey reads a row that may hold nothing but a primary key.
-func decodeKey(d *Decoder, b []byte, bounds bool) ([]Cell, *Error) {
+func decodeKey(d *Decoder, b []byte, use keyUse) ([]Cell, *Error) {
 	row, err := d.Row(b)
 	switch {
 	case err != nil:
@@ -138,7 +140,7 @@ func decodeKey(d *Decoder, b []byte, bounds bool) ([]Cell, *Error) {
 	case row.Delete:
 		return nil, Invalid("Invalid request of reading data: unexpected RowDeleteMarker in request.")
 	}
-	return row.Key, checkKey(row.Key, bounds)
+	return row.Key, checkKey(row.Key, use)
 }
 
 // BatchGetTable is one table's part of BatchGetRow.
@@ -205,7 +207,7 @@ func decodeBatchGetTable(f field, dec *Decoder, rows *int) (t BatchGetTable, err
 		return t, err
 	}
 	for _, b := range keys {
-		key, err := decodeKey(dec, b, false)
+		key, err := decodeKey(dec, b, keyOfRead)
 		if err != nil {
 			return t, err
 		}
@@ -220,6 +222,7 @@ type GetRange struct {
 	Backward   bool
 	Start, End []Cell // inclusive, exclusive
 	Limit      int    // 0 is none
+	KeyPart    bool   // of the key only the columns that the selection names are answered
 	Selection  Selection
 }
 
@@ -228,6 +231,7 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	r := &GetRange{}
 	var start, end []byte
 	var direction, limit Optional[int32]
+	var entire Optional[bool]
 	err := eachField(b, func(f field) *Error {
 		switch f.id {
 		case 1:
@@ -241,9 +245,7 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 		case 8:
 			return f.bytes(&end)
 		case 16:
-			if f.num == 0 { // absent is true
-				return Unsupported("GetRange without return_entire_primary_keys")
-			}
+			return f.bool(&entire)
 		}
 		return r.Selection.field(f, &getRangeFields)
 	})
@@ -266,13 +268,14 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 		return nil, Invalid("The limit must be greater than 0.")
 	}
 	r.Backward, r.Limit = direction.Value == 1, int(limit.Value)
+	r.KeyPart = !entire.Or(true) && len(r.Selection.Columns) > 0
 	if err := r.Selection.check(""); err != nil {
 		return nil, err
 	}
 	var dec Decoder
-	if r.Start, err = decodeKey(&dec, start, true); err != nil {
+	if r.Start, err = decodeKey(&dec, start, keyOfRange); err != nil {
 		return nil, err
 	}
-	r.End, err = decodeKey(&dec, end, true)
+	r.End, err = decodeKey(&dec, end, keyOfRange)
 	return r, err
 }

@@ -75,6 +75,8 @@ type CreateTable struct {
 	Defined    []DefinedColumn
 	Options    TableOptions
 	Throughput Throughput
+	Bounds     []Cell // between the partitions asked for; Check sets it
+	ranges     []partitionRange
 }
 
 // DecodeCreateTable reads the request and refuses the features the engine lacks.
@@ -93,7 +95,7 @@ func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 			r.Options.Set = true
 			return f.message(r.Options.field)
 		case 4:
-			return Unsupported("CreateTable with partitions")
+			return r.partition(f)
 		case 5, 6:
 			return refuseEnabled(f)
 		case 7:
@@ -138,20 +140,7 @@ func (r *CreateTable) meta(f field) *Error {
 	case 2:
 		return r.keyColumn(f)
 	case 3:
-		var c DefinedColumn
-		var typ Optional[int32]
-		err := f.message(func(g field) *Error {
-			switch g.id {
-			case 1:
-				return g.text(&c.Name)
-			case 2:
-				return g.int32(&typ)
-			}
-			return nil
-		})
-		c.Type = typ.Value
-		r.Defined = append(r.Defined, c)
-		return err
+		return f.definedColumn(&r.Defined)
 	case 4:
 		return Unsupported("CreateTable with secondary indexes")
 	}
@@ -233,6 +222,7 @@ type UpdateTable struct {
 	Name       []byte
 	Options    TableOptions
 	Throughput Throughput
+	streamOff  bool // asked for, and so it is
 }
 
 // DecodeUpdateTable reads the request.
@@ -249,6 +239,7 @@ func DecodeUpdateTable(b []byte) (*UpdateTable, *Error) {
 			r.Options.Set = true
 			return f.message(r.Options.field)
 		case 4:
+			r.streamOff = true
 			return refuseEnabled(f)
 		}
 		return nil

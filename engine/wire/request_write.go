@@ -33,6 +33,17 @@ const (
 	ExpectNotExist Existence = 2
 )
 
+// String is the expectation's name in messages.
+func (e Existence) String() string {
+	switch e {
+	case ExpectExist:
+		return "EXPECT_EXIST"
+	case ExpectNotExist:
+		return "EXPECT_NOT_EXIST"
+	}
+	return "IGNORE"
+}
+
 // ReturnType says which row a write answers with.
 type ReturnType int32
 
@@ -48,6 +59,7 @@ type Change struct {
 	Op            RowOp
 	Row           Row
 	Expect        Existence
+	Condition     []byte // of columns, a Filter message; empty is none
 	Return        ReturnType
 	ReturnColumns [][]byte
 	// DataBytes is what the row counts towards MaxRequestDataBytes: names, values, 8 for each explicit timestamp.
@@ -64,6 +76,9 @@ func (c *Change) Increments() bool {
 	return false
 }
 
+// Conditional reports whether the change depends on the row before it.
+func (c *Change) Conditional() bool { return c.Expect != Ignore || len(c.Condition) > 0 }
+
 // TableChanges is one table's part of a write request.
 type TableChanges struct {
 	Name    []byte
@@ -74,6 +89,7 @@ type TableChanges struct {
 // holds are views into the request's body.
 type WriteRequest struct {
 	Tables []TableChanges
+	Atomic bool // a table's rows are written all or none
 	rows   []Change
 	dec    Decoder
 }
@@ -86,7 +102,7 @@ func (r *WriteRequest) Reset() {
 	r.dec.Reset()
 	clear(r.rows)
 	clear(r.Tables)
-	r.rows, r.Tables = r.rows[:0], r.Tables[:0]
+	r.rows, r.Tables, r.Atomic = r.rows[:0], r.Tables[:0], false
 }
 
 // DecodeRow reads PutRow, UpdateRow or DeleteRow, and checks all that needs no schema.
@@ -159,9 +175,8 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 		case 2:
 			return refuseTransaction(f)
 		case 3:
-			if f.num != 0 {
-				return Unsupported("BatchWriteRow with is_atomic")
-			}
+			r.Atomic = f.num != 0
+			return f.varint()
 		}
 		return nil
 	})
@@ -295,9 +310,7 @@ func (c *Change) condition(f field) *Error {
 		case 1:
 			return g.int32(&expect)
 		case 2:
-			if len(g.raw) > 0 {
-				return Unsupported("column conditions")
-			}
+			return g.bytes(&c.Condition)
 		}
 		return nil
 	})

@@ -3,6 +3,7 @@ package wire
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -25,7 +26,7 @@ func appendInt(dst []byte, id protowire.Number, v int64) []byte {
 
 // AppendError is the body of a refused request.
 func AppendError(dst []byte, e *Error) []byte {
-	return appendText(appendText(dst, 1, e.Code), 2, e.Message)
+	return appendText(appendText(dst, 1, e.Code), 2, strings.ToValidUTF8(e.Message, "\ufffd")) // it may quote the request
 }
 
 // Capacity is the capacity units an operation consumed. Both are always sent: SDKs read them without looking.
@@ -136,6 +137,7 @@ type TableDescription struct {
 	MaxVersions  int32
 	Deviation    int64
 	AllowUpdate  bool
+	Bounds       []Cell   // between the partitions the table was created with
 	Splits       [][]byte // PlainBuffer rows of the partition key alone
 	Created      int64    // Unix microseconds
 }

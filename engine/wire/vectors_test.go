@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/hex"
 	"net/http"
 	"strings"
@@ -190,27 +191,50 @@ func TestRequestVectorsDecode(t *testing.T) {
 	if err != nil || c.Options.TTL.Value != -1 || !c.Key[1].AutoIncrement {
 		t.Error(c, err)
 	}
-	if err := c.Check(); err == nil || err.Code != CodeUnsupported {
+	if err := c.Check(); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestFiltersAndConditionsAreRefusedByName(t *testing.T) {
+func TestFiltersAndConditionsAreHandedOverAsTheyCame(t *testing.T) {
 	filter := unhex(t, "08011216080412036167651a0900120000000000000020012801")
-	if _, err := DecodeGetRow(appendBytes(unhex(t, vGet), 7, filter)); err == nil || err.Code != CodeUnsupported {
-		t.Error(err)
+	if g, err := DecodeGetRow(appendBytes(unhex(t, vGet), 7, filter)); err != nil || !bytes.Equal(g.Selection.Filter, filter) {
+		t.Error(g, err)
 	}
+	condition := unhex(t, "0801121a08011216080112037665721a0900030000000000000020012801")
 	var r WriteRequest
-	put := appendBytes(unhex(t, vPut), 3, unhex(t, "0801121a08011216080112037665721a0900030000000000000020012801"))
-	if err := r.DecodeRow(PutRow, put); err == nil || err.Code != CodeUnsupported {
-		t.Error(err)
+	if err := r.DecodeRow(PutRow, appendBytes(unhex(t, vPut), 3, condition)); err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Tables[0].Changes[0]; c.Expect != ExpectExist || !bytes.Equal(c.Condition, condition[4:]) || !c.Conditional() {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestPartOfTheKeyIsAnsweredWhenColumnsAreNamed(t *testing.T) {
+	all := unhex(t, vRange) // names column c
+	for _, v := range []struct {
+		body []byte
+		part bool
+	}{
+		{all, false},
+		{appendInt(bytes.Clone(all), 16, 1), false},
+		{appendInt(bytes.Clone(all), 16, 0), true},
+	} {
+		if g, err := DecodeGetRange(v.body); err != nil || g.KeyPart != v.part {
+			t.Errorf("%x: %+v, %v", v.body, g, err)
+		}
+	}
+	row := AppendRow(AppendHeader(nil), nil, []Cell{{Name: []byte("c"), Type: Boolean, Value: []byte{1}}})
+	if want := append([]byte{header, 0, 0, 0, tagData, tagCell}, row[6:]...); !bytes.Equal(row, want) {
+		t.Errorf("a row without a key: %x", row)
 	}
 }
 
 func TestMalformedRowsAreRefused(t *testing.T) {
 	for _, v := range []string{
 		"", "75000000", "7500000001", "7400000001030403000000706b3105060000000301000000610a1909ea",
-		"7500000001030403000000706b3105060000000301000000610a1909ea00",
+		"7500000001030403000000706b3105060000000301000000610a1909ea01",
 		"7500000001030403000000706b3105060000000301000000610a190203040100000063050a2e09e0", // V26
 		"7500000001030403000000706b31050a0000000301000000610a1909ea",
 		"75000000010304ffffffff706b3105060000000301000000610a1909ea",

@@ -19,14 +19,52 @@ const module = "tsimport"
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
 // imports a sibling; the engine, which judges the others, shares no code with them.
 var arrows = map[string][]string{
-	"cmd/tsimport": {"pipeline", "plan", "scan", "client", "bench", "bench/baseline", "bench/cost", "bench/null", "bench/spread", "engine/faults", "engine/server", "engine/sim", "reader", "reader/convert", "reader/csv", "reader/input", "runfolder", "status",
-		"table"},
+	"cmd/tsimport": {
+		"advise",
+		"advise/page",
+		"advise/simulate",
+		"age",
+		"age/apply",
+		"bench",
+		"bench/baseline",
+		"bench/cost",
+		"bench/null",
+		"bench/spread",
+		"checkpoint", "client",
+		"engine/faults",
+		"engine/server",
+		"engine/sim",
+		"export",
+		"keydesign",
+		"pipeline",
+		"plan",
+		"reader",
+		"reader/convert",
+		"reader/csv",
+		"reader/input",
+		"runfolder",
+		"scan",
+		"status",
+		"table",
+		"verify",
+	},
+	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
+	"age":             {"table"},
+	"age/apply":       {"age", "age/archive", "client", "scan", "table"},
+	"age/archive":     {"scan", "table"},
+	"advise/simulate": {},
+	"advise/sketch":   {},
+	"advise/page":     {"advise", "advise/simulate"},
 
-	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "plainbuffer", "table"},
-	"intake":   {"plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
-	"plan":     {"reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
+	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "checkpoint", "plainbuffer", "table"},
+	"intake":   {"keydesign", "plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
+	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
 	"status": {"pipeline"},
+
+	"verify":  {"plan", "intake", "scan", "extsort", "shuffle/spill", "partitioner", "client", "runfolder", "plainbuffer", "table"},
+	"extsort": {"shuffle/spill"},
+	"export":  {"scan", "client", "table"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "table"},
 
@@ -39,6 +77,7 @@ var arrows = map[string][]string{
 	"reader/parquet":  {"reader/record", "table"},
 	"reader/record":   {"table"},
 
+	"keydesign":   {"table"},
 	"encode":      {"plainbuffer", "table"},
 	"shuffle":     {"shuffle/spill", "table"},
 	"partitioner": {"table"},
@@ -47,6 +86,7 @@ var arrows = map[string][]string{
 	"scan":        {"client", "plainbuffer", "ratelimit", "table"},
 	"client":      {"plainbuffer", "ratelimit", "table"},
 	"runfolder":   {"table"},
+	"checkpoint":  {"table"},
 	"plainbuffer": {"table"},
 	"table":       {},
 	"bench":       {},
@@ -54,14 +94,16 @@ var arrows = map[string][]string{
 	"bench/baseline": {},
 	"bench/cost":     {"bench", "client", "encode", "table", "writer"},
 	"bench/null":     {"plainbuffer", "table"},
-	"bench/spread":   {"bench", "client", "scan", "table"},
+	"bench/spread":   {"bench", "client", "keydesign", "scan", "table"},
 
 	"shuffle/spill": {},
 
-	"engine/server": {"engine/store", "engine/wire", "engine/faults", "engine/sim"},
-	"engine/store":  {"engine/wire"},
+	"engine/server": {"engine/filter", "engine/store", "engine/wire", "engine/faults", "engine/sim"},
+	"engine/store":  {"engine/filter", "engine/wire"},
+	"engine/filter": {"engine/wire"},
 	"engine/faults": {"engine/wire"},
 	"engine/sim":    {},
+	"engine/model":  {},
 	"engine/wire":   {},
 
 	"internal/arch": {},
@@ -70,17 +112,24 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
-	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader"},
+	"pipeline": {"engine/server", "engine/faults", "engine/sim", "scan", "reader", "verify"},
 	"plan":     {"engine/server"},
 	"scan":     {"engine/server", "engine/faults"},
 	"client":   {"engine/server", "engine/faults"},
 	"writer":   {"engine/server", "engine/faults", "encode"},
-	"e2e":      {"engine/server", "engine/faults", "bench", "bench/cost", "bench/spread"},
+	"verify":   {"engine/server", "engine/faults", "reader/input", "keydesign"},
+	"export":   {"engine/server", "engine/faults"},
+	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/cost", "bench/spread"},
 
 	"bench/baseline": {"bench/null"},
 	"bench/cost":     {"bench/null"},
 	"bench/null":     {"client"},
 	"bench/spread":   {"engine/server"},
+	"engine/model":   {"engine/server"},
+
+	"advise": {"bench"},
+
+	"age/apply": {"engine/server", "engine/faults"},
 
 	"partitioner": {"shuffle"},
 }

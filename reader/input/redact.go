@@ -15,6 +15,9 @@ var secretWords = []string{"sign", "sig", "token", "secret", "passw", "pwd", "ke
 // secretPrefixes are of parameters that belong to a vendor's signature.
 var secretPrefixes = []string{"x-amz-", "x-oss-", "x-goog-", "x-cos-", "x-tos-", "x-obs-", "x-ms-"}
 
+// Redact returns an argument as it may be shown and kept: addresses without their secrets.
+func Redact(arg string) string { return redactAny(arg) }
+
 // redact returns an address as it may be shown: without user, password, fragment and the values of secret parameters.
 func redact(address string) string {
 	u, err := url.Parse(address)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -16,28 +15,29 @@ import (
 	"tsimport/plainbuffer"
 )
 
-// Spool keeps the rows of a scan on disk, compressed, until their columns are known: a Tablestore table has no list of
-// its columns, and a CSV file begins with one. Reading the table twice instead would cost its read capacity twice and
-// could see two different tables.
+// Spool keeps the rows of a scan, compressed, until their columns are known: a Tablestore table has no list of its
+// columns, and a CSV file begins with one. Reading the table twice instead would cost its read capacity twice and could
+// see two different tables. It is a Formatter; what it has written up to a Flush can be replayed.
 type Spool struct {
-	file    *os.File
-	buffer  *bufio.Writer
+	w       io.Writer
 	packer  *zstd.Encoder
 	names   map[string]*plainbuffer.Name
 	columns map[string]bool
-	buf     []byte
-	rows    int64
+	chunk   []byte // rows that are not written yet
+	packed  []byte
 }
 
-// NewSpool makes a spool in dir ("" is the system's directory for temporary files).
-func NewSpool(dir string) (*Spool, error) {
-	f, err := os.CreateTemp(dir, "tsimport-export-*")
-	if err != nil {
-		return nil, fmt.Errorf("create export spool: %w", err)
+// spoolChunk is how many bytes of rows are compressed together.
+const spoolChunk = 256 << 10
+
+// NewSpool writes to w. Columns are those that rows had which were written before.
+func NewSpool(w io.Writer, columns []string) (*Spool, error) {
+	s := &Spool{w: w, names: map[string]*plainbuffer.Name{}, columns: map[string]bool{}}
+	for _, c := range columns {
+		s.columns[c] = true
 	}
-	s := &Spool{file: f, buffer: bufio.NewWriterSize(f, 1<<16), names: map[string]*plainbuffer.Name{}, columns: map[string]bool{}}
-	if s.packer, err = zstd.NewWriter(s.buffer, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
-		s.Close()
+	var err error
+	if s.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, fmt.Errorf("create export spool: %w", err)
 	}
 	return s, nil
@@ -46,7 +46,8 @@ func NewSpool(dir string) (*Spool, error) {
 // Write keeps a row: its length and its PlainBuffer bytes.
 func (s *Spool) Write(r *Row) error {
 	var row plainbuffer.Row
-	row.Begin(append(s.buf[:0], 0, 0, 0, 0))
+	start := len(s.chunk)
+	row.Begin(append(s.chunk, 0, 0, 0, 0))
 	for _, k := range r.PrimaryKey.PrimaryKeys {
 		row.Key(s.name(k.ColumnName), client.ValueOf(k.Value))
 	}
@@ -54,12 +55,24 @@ func (s *Spool) Write(r *Row) error {
 		s.columns[c.ColumnName] = true
 		row.Cell(s.name(c.ColumnName), client.ValueOf(c.Value))
 	}
-	s.buf = row.End()
-	binary.LittleEndian.PutUint32(s.buf, uint32(len(s.buf)-4))
-	if _, err := s.packer.Write(s.buf); err != nil {
+	s.chunk = row.End()
+	binary.LittleEndian.PutUint32(s.chunk[start:], uint32(len(s.chunk)-start-4))
+	if len(s.chunk) < spoolChunk {
+		return nil
+	}
+	return s.Flush()
+}
+
+// Flush writes what is held back.
+func (s *Spool) Flush() error {
+	if len(s.chunk) == 0 {
+		return nil
+	}
+	s.packed = s.packer.EncodeAll(s.chunk, s.packed[:0])
+	s.chunk = s.chunk[:0]
+	if _, err := s.w.Write(s.packed); err != nil {
 		return fmt.Errorf("write export spool: %w", err)
 	}
-	s.rows++
 	return nil
 }
 
@@ -83,23 +96,17 @@ func (s *Spool) Columns() []string {
 	return names
 }
 
-// Replay calls each with every row kept, in order.
-func (s *Spool) Replay(each func(*Row) error) error {
-	if err := errors.Join(s.packer.Close(), s.buffer.Flush()); err != nil {
-		return fmt.Errorf("write export spool: %w", err)
-	}
-	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
-		return fmt.Errorf("read export spool: %w", err)
-	}
-	unpacker, err := zstd.NewReader(bufio.NewReaderSize(s.file, 1<<16), zstd.WithDecoderConcurrency(1))
+// Replay calls each with every row of what a spool has written, in order. There must be so many.
+func Replay(r io.Reader, rows int64, each func(*Row) error) error {
+	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return fmt.Errorf("read export spool: %w", err)
 	}
 	defer unpacker.Close()
 	in := bufio.NewReaderSize(unpacker, 1<<16)
 	for n := int64(0); ; n++ {
-		row, err := s.readRow(in)
-		if errors.Is(err, io.EOF) && n == s.rows {
+		row, err := readRow(in)
+		if errors.Is(err, io.EOF) && n == rows {
 			return nil
 		}
 		if err != nil {
@@ -112,7 +119,7 @@ func (s *Spool) Replay(each func(*Row) error) error {
 }
 
 // readRow returns io.EOF only between two rows.
-func (s *Spool) readRow(in io.Reader) (*Row, error) {
+func readRow(in io.Reader) (*Row, error) {
 	var length [4]byte
 	if _, err := io.ReadFull(in, length[:]); err != nil {
 		return nil, err
@@ -133,9 +140,4 @@ func (s *Spool) readRow(in io.Reader) (*Row, error) {
 		r.Columns = append(r.Columns, &tablestore.AttributeColumn{ColumnName: c.Name, Value: client.SDKValue(c.Value)})
 	}
 	return r, nil
-}
-
-// Close removes the spool.
-func (s *Spool) Close() error {
-	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
 }

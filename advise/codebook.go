@@ -1,0 +1,136 @@
+package advise
+
+import (
+	"bytes"
+	"math/bits"
+	"slices"
+)
+
+// codebook squeezes texts into 64 bits so that they sort as the texts do: a longer prefix of a text fits the fewer
+// different characters a place can have. Texts that a sample has not prepared it for are still in order, but some of
+// them become equal to their neighbours; it never makes a greater text smaller.
+type codebook struct {
+	places []place
+	tail   []uint64 // how many codes the places from here on make
+}
+
+// place is what stands at one offset of a column's texts. Rank 0 is the text's end.
+type place struct {
+	rank  [256]uint8 // of the character, else of the nearest one below
+	known [256]bool
+	size  uint64 // ranks
+}
+
+// maxPlaces is how far into a text a codebook looks.
+const maxPlaces = 64
+
+// newCodebook prepares for texts like those of a sample. First each place allows whatever class of characters it was
+// seen with; where that leaves no room for the places that tell the sample's texts apart, only what was seen.
+func newCodebook(sample [][]byte) *codebook {
+	sample = slices.Clone(sample)
+	slices.SortFunc(sample, bytes.Compare)
+	sample = slices.CompactFunc(sample, bytes.Equal)
+	generous := buildCodebook(sample, true)
+	if len(generous.places) >= telling(sample) {
+		return generous
+	}
+	lean := buildCodebook(sample, false)
+	if len(lean.places) > len(generous.places) {
+		return lean
+	}
+	return generous
+}
+
+// telling is how many characters tell all but one in a thousand of different sorted texts apart.
+func telling(sorted [][]byte) int {
+	var shared []int
+	for i := 1; i < len(sorted); i++ {
+		n := 0
+		for n < len(sorted[i-1]) && n < len(sorted[i]) && sorted[i-1][n] == sorted[i][n] {
+			n++
+		}
+		shared = append(shared, n+1)
+	}
+	if len(shared) == 0 {
+		return 0
+	}
+	slices.Sort(shared)
+	return min(maxPlaces, shared[len(shared)-1-len(shared)/1000])
+}
+
+func buildCodebook(sample [][]byte, generous bool) *codebook {
+	b := new(codebook)
+	codes := uint64(1)
+	for at := range maxPlaces {
+		var seen [256]bool
+		any := false
+		for _, text := range sample {
+			if at < len(text) {
+				seen[text[at]], any = true, true
+			}
+		}
+		if !any {
+			break
+		}
+		p := newPlace(seen, generous)
+		high, low := bits.Mul64(codes, p.size)
+		if high != 0 {
+			break
+		}
+		codes = low
+		b.places = append(b.places, p)
+	}
+	b.tail = make([]uint64, len(b.places)+1)
+	b.tail[len(b.places)] = 1
+	for i := len(b.places) - 1; i >= 0; i-- {
+		b.tail[i] = b.tail[i+1] * b.places[i].size
+	}
+	return b
+}
+
+// classes are the characters that stand for each other: where one was seen, all may come.
+var classes = [][2]byte{{'0', '9'}, {'A', 'Z'}, {'a', 'z'}, {0x80, 0xbf}, {0xc0, 0xff}}
+
+func newPlace(seen [256]bool, generous bool) place {
+	for _, class := range classes {
+		n := 0
+		for c := int(class[0]); c <= int(class[1]); c++ {
+			if seen[c] {
+				n++
+			}
+		}
+		// A single letter is often part of a prefix that all texts share; a digit counts on.
+		if n > 1 || n == 1 && (generous || class[0] == '0') {
+			for c := int(class[0]); c <= int(class[1]); c++ {
+				seen[c] = true
+			}
+		}
+	}
+	p := place{size: 1, known: seen}
+	for c := range seen {
+		if seen[c] && p.size < 255 {
+			p.size++
+		} else {
+			p.known[c] = false // has no rank of its own
+		}
+		p.rank[c] = uint8(p.size - 1)
+	}
+	return p
+}
+
+// code returns a text's number.
+func (b *codebook) code(text []byte) uint64 {
+	code := uint64(0)
+	for i := range b.places {
+		p := &b.places[i]
+		if i >= len(text) {
+			return code * b.tail[i] // its end sorts below everything
+		}
+		c := text[i]
+		code = code*p.size + uint64(p.rank[c])
+		if !p.known[c] { // behind all texts that go on from the character below
+			return code*b.tail[i+1] + b.tail[i+1] - 1
+		}
+	}
+	return code
+}

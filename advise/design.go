@@ -1,0 +1,173 @@
+package advise
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxKeyColumns is how many primary-key columns a table has at most.
+const maxKeyColumns = 4
+
+// design puts a whole primary key together: the best partition key, and columns that make it unique.
+func (s *survey) design() {
+	best := s.best()
+	if best == nil {
+		s.note("no column makes a good partition key, and none with a hash or a splice: make one from what the rows are read by")
+		return
+	}
+	d := &Design{PartitionKey: best.Column}
+	inKey := slices.Clone(best.parts)
+	if best.cause == fine && len(best.parts) == 1 {
+		d.Keys = []string{best.parts[0].name}
+	} else if best.Fix != nil {
+		d.Keys = []string{best.Fix.Expression}
+		inKey = nil
+		for _, name := range best.Fix.columns {
+			inKey = append(inKey, s.find(name))
+		}
+	} else {
+		f := s.splice(&Candidate{Heat: new(HeatPair)}, best.parts)
+		d.Keys = []string{f.Expression}
+	}
+	s.makeUnique(d, inKey)
+	d.Command = append([]string{"load"}, s.Input.Args...)
+	d.Command = append(d.Command, "--table", s.tableName(), "--create")
+	for _, k := range d.Keys {
+		d.Command = append(d.Command, "--pk", k)
+	}
+	s.report.Design = d
+}
+
+// best is the candidate that a key is made of: good as it is before one with a fix, one that says whose row it is before
+// others, an earlier column before a later one.
+func (s *survey) best() *Candidate {
+	score := func(c *Candidate) int {
+		p := c.parts[0]
+		n := 0
+		switch {
+		case c.Verdict == Recommended && len(c.parts) == 1:
+			n = 300
+		case c.Verdict == Usable && c.Fix != nil:
+			n = 200
+		case c.Verdict == Recommended:
+			n = 150
+		case c.Fix != nil && c.Fix.Share >= goodShare:
+			n = 100
+		case c.Fix != nil:
+			n = 30
+		}
+		if n == 0 || s.counts(p) {
+			return 0
+		}
+		if identifies(p.name) {
+			n += 40
+		}
+		if p.clock.told || p.longest > longKey || p.empty > 0 {
+			n -= 20
+		}
+		if float64(c.Distinct) < 0.9*float64(s.rows) { // whose row it is, rather than which
+			n += 10
+		}
+		if c.Fix != nil && c.Fix.Name == "splice" && c.cause != tooLarge {
+			n += 5 // it keeps order
+		}
+		return n
+	}
+	var found *Candidate
+	for _, c := range s.report.Candidates {
+		if n := score(c); n > 0 && (found == nil || n > score(found)) {
+			found = c
+		}
+	}
+	return found
+}
+
+// makeUnique adds columns to the key until it tells all rows apart, and says how far that came.
+func (s *survey) makeUnique(d *Design, inKey []*column) {
+	rows := s.kept.rows
+	distinct, _ := s.kept.groups(identitiesOf(inKey)...)
+	for _, measures := range []bool{false, true} { // what names the row first, what was measured only when that is not enough
+		for distinct < rows && len(d.Keys) < maxKeyColumns {
+			next, with := s.unlike(inKey, measures)
+			if next == nil || with == distinct {
+				break
+			}
+			d.Keys, inKey, distinct = append(d.Keys, next.name), append(inKey, next), with
+		}
+	}
+	where := "all rows"
+	if !s.kept.all() {
+		where = fmt.Sprintf("the %d rows looked at of %d", rows, s.rows)
+	}
+	if distinct == rows {
+		d.Unique = fmt.Sprintf("the key tells %s apart", where)
+		return
+	}
+	d.Unique = fmt.Sprintf("%d of %s share their key with another row, of which the last one stays: add what tells them apart, or load them as they are if they are repeats", rows-distinct, where)
+}
+
+// unlike finds the column that tells most rows of equal keys apart; of columns that do so almost alike one that says
+// whose row it is, and a counter before the rest: it stays unique as the table grows.
+func (s *survey) unlike(inKey []*column, measures bool) (best *column, distinct int) {
+	type choice struct {
+		c        *column
+		distinct int
+	}
+	var choices []choice
+	for _, c := range s.columns {
+		if slices.Contains(inKey, c) || c.code < 0 || c.nulls > 0 || c.longest > maxKey || c.rows == 0 || s.counts(c) != measures {
+			continue
+		}
+		n, _ := s.kept.groups(identitiesOf(append(slices.Clone(inKey), c))...)
+		choices = append(choices, choice{c, n})
+	}
+	if len(choices) == 0 {
+		return nil, 0
+	}
+	most := slices.MaxFunc(choices, func(a, b choice) int { return cmp.Compare(a.distinct, b.distinct) }).distinct
+	choices = slices.DeleteFunc(choices, func(c choice) bool {
+		return float64(c.distinct) < float64(most)-0.001*float64(s.kept.rows) && c.distinct < s.kept.rows
+	})
+	class := func(c *column) int {
+		switch named := identifies(c.name); {
+		case named && s.monotonic(c) != "no":
+			return 0
+		case named:
+			return 1
+		case c.clock.told:
+			return 2
+		}
+		return 3
+	}
+	b := slices.MinFunc(choices, func(a, b choice) int {
+		return cmp.Or(-boolCompare(a.distinct == s.kept.rows, b.distinct == s.kept.rows), cmp.Compare(class(a.c), class(b.c)), -cmp.Compare(a.distinct, b.distinct))
+	})
+	return b.c, b.distinct
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+
+// tableName makes a table's name of the first file's.
+func (s *survey) tableName() string {
+	base := path.Base(strings.ReplaceAll(s.Input.Args[0], `\`, "/"))
+	base, _, _ = strings.Cut(base, ".")
+	name := strings.Trim(notInNames.ReplaceAllString(base, "_"), "_")
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = strings.TrimSuffix("imported_"+name, "_")
+	}
+	return name[:min(len(name), 100)]
+}

@@ -1,0 +1,104 @@
+package advise
+
+import "tsimport/advise/simulate"
+
+// Verdict is what is thought of a partition key.
+type Verdict string
+
+// The verdicts.
+const (
+	Recommended    Verdict = "recommended"
+	Usable         Verdict = "usable"
+	NotRecommended Verdict = "not recommended"
+)
+
+// Report is what was found out. Shares are between 0 and 1.
+type Report struct {
+	Files       []string     `json:"files"`
+	Rows        int64        `json:"rows"`
+	Rejected    int64        `json:"rejected"` // records that a load would reject; they count nowhere
+	FirstReject string       `json:"first_reject,omitempty"`
+	RowsKept    int          `json:"rows_kept"` // what capacity shares, orders and groups rest on
+	RowBytes    float64      `json:"row_bytes"` // of a row on average, names and values as the service counts them
+	Partitions  int          `json:"partitions"`
+	Rate        int          `json:"rate"`   // rows a second
+	Window      int          `json:"window"` // rows of arrivals that are looked at together
+	Growth      float64      `json:"growth"`
+	Arrival     Arrival      `json:"arrival"`
+	Candidates  []*Candidate `json:"candidates"`
+	Design      *Design      `json:"design,omitempty"` // nil when nothing can be recommended
+	Notes       []string     `json:"notes"`
+}
+
+// Arrival is the order in which live rows are taken to come.
+type Arrival struct {
+	Column string `json:"column"` // "" is the input's order
+	How    string `json:"how"`    // why this one, a sentence
+}
+
+// Candidate is a column, or several spliced with +, as partition key.
+type Candidate struct {
+	Column  string    `json:"column"`
+	Type    string    `json:"type"`
+	Verdict Verdict   `json:"verdict"`
+	Reason  string    `json:"reason"`
+	Share   float64   `json:"capacity_share"`      // of live traffic in arrival order
+	Load    float64   `json:"load_capacity_share"` // of a plain load in the input's order
+	Cut     int       `json:"partitions"`          // that the values could be cut into
+	Fix     *Fix      `json:"fix,omitempty"`
+	Notes   []string  `json:"notes,omitempty"`
+	Facts             // of the values
+	Heat    *HeatPair `json:"-"`
+	parts   []*column // of a splice several
+	cause   cause
+}
+
+// Facts are what a candidate's values are like.
+type Facts struct {
+	Distinct     int64   `json:"distinct"`
+	Hottest      float64 `json:"hottest_share"`
+	Top          []Hot   `json:"top"` // up to ten
+	LargestBytes int64   `json:"largest_value_bytes"`
+	GrownBytes   int64   `json:"largest_value_bytes_grown"` // at the growth asked for
+	Over10GB     bool    `json:"over_10gb"`                 // GrownBytes are
+	Monotonic    string  `json:"monotonic"`                 // with arrival: "increasing", "decreasing" or "no"
+	KeyBytes     float64 `json:"key_bytes"`                 // on average
+	LongestKey   int     `json:"longest_key_bytes"`
+	Nulls        int64   `json:"nulls"`
+	DigitsAsText bool    `json:"digits_as_text"`
+	Prefix       string  `json:"common_prefix,omitempty"` // of all values
+	Enumeration  bool    `json:"enumeration"`             // few values that all come again and again
+}
+
+// Hot is a value and its share of the rows.
+type Hot struct {
+	Value string  `json:"value"`
+	Share float64 `json:"share"`
+}
+
+// Fix is a partition key made of the candidate that does better, simulated like any other.
+type Fix struct {
+	Name       string  `json:"name"`       // hash prefix, splice, pad, …
+	Expression string  `json:"expression"` // as --pk takes it, with its name
+	Share      float64 `json:"capacity_share"`
+	Load       float64 `json:"load_capacity_share"`
+	Why        string  `json:"why"`
+
+	column  string // name of the key column
+	columns []string
+}
+
+// HeatPair is where writes go over time, before and after the fix.
+type HeatPair struct {
+	Before simulate.Heat
+	After  *simulate.Heat // nil without a fix
+}
+
+// Design is a whole primary key.
+type Design struct {
+	PartitionKey string   `json:"partition_key"` // the candidate's name
+	Keys         []string `json:"primary_key"`   // as --pk takes them
+	Unique       string   `json:"unique"`        // whether they tell all rows apart, a sentence
+	Command      []string `json:"-"`             // arguments of tsimport, to be quoted for a shell
+	CommandText  string   `json:"command"`
+}

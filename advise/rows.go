@@ -1,0 +1,195 @@
+package advise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"tsimport/reader"
+	"tsimport/reader/convert"
+	"tsimport/reader/input"
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// Input says what is read and how.
+type Input struct {
+	Args    []string
+	Options reader.Options
+	Convert convert.Options // but Decode, which each source has of its own
+	Find    input.Options
+}
+
+// sampleBytes is how much of the inputs is looked at to find the columns' types: as much as a load looks at.
+const sampleBytes = 8 << 20
+
+// minSampleBytes is how much of each input at least.
+const minSampleBytes = 64 << 10
+
+// rows is a stream of typed rows: the only place that knows files.
+type rows struct {
+	input    Input
+	sources  []*reader.Source
+	columns  []table.Column
+	rejected int64
+	reject   string // the first one
+	warnings []string
+}
+
+// openRows opens the inputs and finds the columns' types, as a load does. each gets the text of every value in the
+// sample.
+func openRows(ctx context.Context, in Input, each func(column int, d *record.Datum)) (r *rows, err error) {
+	set, err := input.Expand(ctx, in.Args, in.Find)
+	if err != nil {
+		return nil, err
+	}
+	r = &rows{input: in, warnings: set.Warnings}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	for _, item := range set.Items {
+		s, err := reader.Open(ctx, item, in.Options)
+		if err != nil {
+			return r, err
+		}
+		r.sources = append(r.sources, s)
+		for _, name := range s.Columns {
+			if r.index(name) < 0 {
+				r.columns = append(r.columns, table.Column{Source: name, Name: name, Exact: true, Inferred: true})
+			}
+		}
+		if err := s.Suspend(); err != nil {
+			return r, fmt.Errorf("close input %s: %w", s.Name, err)
+		}
+	}
+	return r, r.infer(each)
+}
+
+func (r *rows) index(name string) int {
+	return slices.IndexFunc(r.columns, func(c table.Column) bool { return c.Name == name })
+}
+
+// infer finds the types. Inputs read together need the same columns, but lines of JSON may lack some.
+func (r *rows) infer(each func(int, *record.Datum)) error {
+	inference := convert.NewInference(len(r.columns), r.input.Convert)
+	fields := make([]record.Datum, len(r.columns))
+	for _, s := range r.sources {
+		if s.Format == reader.JSONLines {
+			var names []string
+			for _, c := range r.columns {
+				names = append(names, c.Name)
+			}
+			s.AddColumns(names)
+		}
+		place := make([]int, len(r.columns))
+		for i, c := range r.columns {
+			if place[i] = slices.Index(s.Columns, c.Name); place[i] < 0 {
+				return fmt.Errorf("%s has no column %q, which another input has; files looked at together need the same columns: give them apart", s.Name, c.Name)
+			}
+		}
+		_, err := s.Sample(max(sampleBytes/len(r.sources), minSampleBytes), func(rec *record.Record) {
+			if rec.Bad != nil || len(rec.Fields) != len(s.Columns) {
+				return
+			}
+			for i, from := range place {
+				fields[i] = rec.Fields[from]
+				each(i, inference.Plain(&fields[i]))
+			}
+			inference.Add(&record.Record{Fields: fields})
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.Suspend(); err != nil {
+			return fmt.Errorf("close input %s: %w", s.Name, err)
+		}
+	}
+	for i := range r.columns {
+		r.columns[i].Type = inference.Type(i)
+	}
+	return nil
+}
+
+// each calls f with the values of every row that a load would take, by columns, in the order of the inputs. They are
+// valid during the call.
+func (r *rows) each(ctx context.Context, f func([]table.Value)) error {
+	for _, s := range r.sources {
+		if err := r.source(ctx, s, f); err != nil {
+			return err
+		}
+		if err := s.Close(); err != nil {
+			return fmt.Errorf("close input %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *rows) source(ctx context.Context, s *reader.Source, f func([]table.Value)) error {
+	options := r.input.Convert
+	options.Decode = s.Decode()
+	c, err := convert.New(s.Columns, r.columns, options)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.Name, err)
+	}
+	var parser *reader.Parser // made behind the first Next, which opens the source again
+	defer func() {
+		if parser != nil {
+			_ = parser.Close() // nothing is written that could be lost
+		}
+	}()
+	var w reader.Worker
+	defer w.Close()
+	parse := func(splits []reader.Split) error {
+		for _, sp := range splits {
+			if parser == nil {
+				parser = s.NewParser(c.Fields())
+			}
+			_, _, err := parser.Parse(sp, func(rec *record.Record) {
+				values, why := c.Convert(rec)
+				if why != nil {
+					r.refuse(s.Name, why)
+					return
+				}
+				f(values)
+			})
+			if err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	}
+	for {
+		p, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return parse(s.Finish())
+		}
+		if err != nil {
+			return errors.Join(parse(s.Whole()), err)
+		}
+		prepareErr := w.Prepare(p)
+		splits, err := s.Add(p)
+		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *rows) refuse(source string, why *table.Reason) {
+	if r.rejected == 0 {
+		r.reject = fmt.Sprintf("%s: %v", source, why)
+	}
+	r.rejected++
+}
+
+func (r *rows) close() {
+	for _, s := range r.sources {
+		_ = s.Close() // nothing is written that could be lost
+	}
+}

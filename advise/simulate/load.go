@@ -1,0 +1,135 @@
+package simulate
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// What people's loaders do, and bench spread's scenario parallel: requests of 200 rows, 32 workers that share one reader.
+const (
+	batchRows = 200
+	workers   = 32
+	latency   = 5_000_000 // nanoseconds of a request
+)
+
+// The official SDK's own retries: rows refused are sent again after a pause that doubles, plus 1 to 9 ms, up to 320 ms;
+// after ten retries or 5 s it gives them up.
+const (
+	sdkRetries  = 10
+	sdkRetryFor = 5_000_000_000
+	sdkPause    = 10
+	sdkMaxPause = 320
+	millisecond = 1_000_000
+)
+
+// maxLoad is how long a load is followed, in nanoseconds: as long as bench spread follows it.
+const maxLoad = 60_000_000_000
+
+// Loaded is what came of a load in file order.
+type Loaded struct {
+	Share   float64 // of the capacity, from the start to the last row taken
+	Rows    int64   // taken
+	Lost    int64   // given up on after all retries
+	Seconds float64 // until the last row was taken
+}
+
+// Load follows a load of rows in their order: 32 workers each send the next 200 rows in one request, whatever partitions
+// they belong to. Each partition takes rate rows a second, with a second's worth saved up at most and nothing at the
+// start, and refuses the rest row by row.
+func Load(of []uint16, partitions int, rate float64) Loaded {
+	l := &load{of: of, rate: rate / 1e9, buckets: make([]bucket, partitions), random: rand.New(rand.NewPCG(1, uint64(len(of))))}
+	l.workers = make([]loader, workers)
+	for i := range l.workers {
+		l.workers[i].begin(l, 0)
+	}
+	for {
+		w := &l.workers[0]
+		for i := range l.workers {
+			if l.workers[i].at < w.at {
+				w = &l.workers[i]
+			}
+		}
+		if w.at >= maxLoad {
+			break
+		}
+		w.send(l)
+	}
+	seconds := float64(l.last) / 1e9
+	out := Loaded{Rows: l.taken, Lost: l.lost, Seconds: seconds}
+	if seconds > 0 {
+		out.Share = min(1, float64(l.taken)/(rate*float64(partitions)*seconds))
+	}
+	return out
+}
+
+type load struct {
+	of      []uint16
+	next    int // row that is read next
+	rate    float64
+	buckets []bucket
+	workers []loader
+	random  *rand.Rand
+
+	taken, lost int64
+	last        int64 // when the last row was taken
+}
+
+type bucket struct {
+	tokens float64
+	at     int64
+}
+
+// loader is a worker: a request under way.
+type loader struct {
+	at      int64 // it is sent
+	begun   int64
+	rows    []int32
+	retries int
+	pause   int64 // milliseconds
+}
+
+// never is later than any load is followed.
+const never = 1 << 62
+
+// begin takes the next rows.
+func (w *loader) begin(l *load, at int64) {
+	*w = loader{at: at, begun: at, rows: w.rows[:0]}
+	for len(w.rows) < batchRows && l.next < len(l.of) {
+		w.rows = append(w.rows, int32(l.next))
+		l.next++
+	}
+	if len(w.rows) == 0 {
+		w.at = never
+	}
+}
+
+// send asks the partitions for the rows that are left.
+func (w *loader) send(l *load) {
+	w.rows = slices.DeleteFunc(w.rows, func(row int32) bool { return l.take(int(l.of[row]), w.at) })
+	answered := w.at + latency
+	switch {
+	case len(w.rows) == 0:
+	case w.retries == sdkRetries || answered > w.begun+sdkRetryFor:
+		l.lost += int64(len(w.rows))
+	default:
+		w.retries++
+		w.pause = min(sdkMaxPause, 2*w.pause+1+l.random.Int64N(sdkPause-1))
+		w.at = answered + w.pause*millisecond
+		return
+	}
+	w.begin(l, answered)
+}
+
+func (l *load) take(partition int, at int64) bool {
+	b := &l.buckets[partition]
+	burst := max(1, l.rate*1e9) // or a row could never pass
+	b.tokens = min(burst, b.tokens+float64(at-b.at)*l.rate)
+	b.at = at
+	if b.tokens < 1-1e-6 {
+		return false
+	}
+	b.tokens--
+	l.taken++
+	l.last = max(l.last, at)
+	return true
+}

@@ -1,0 +1,73 @@
+package sketch
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+func TestDistinctValuesAreCountedWithinThreePercent(t *testing.T) {
+	for _, n := range []int{0, 1, 10, 60, 1000, 16384, 50000, 100000, 1000000} {
+		var d Distinct
+		for range 2 { // a value that comes again changes nothing
+			for i := range n {
+				d.Add(Mix(uint64(i)))
+			}
+		}
+		if got := d.Count(); math.Abs(float64(got)-float64(n)) > 0.03*float64(n) {
+			t.Errorf("%d values are counted as %d", n, got)
+		}
+	}
+}
+
+func TestHashesOfTextsAreAsGoodAsThoseOfNumbers(t *testing.T) {
+	var d Distinct
+	const n = 200000
+	for i := range n {
+		d.Add(Hash(fmt.Appendf(nil, "user-%d", i)))
+	}
+	if got := d.Count(); math.Abs(float64(got)-n) > 0.03*n {
+		t.Errorf("%d texts are counted as %d", n, got)
+	}
+	if Hash([]byte("a\x00")) == Hash([]byte("a")) || Hash(nil) == Hash([]byte{0}) {
+		t.Error("zeros at the end change no hash")
+	}
+}
+
+func TestTheMostFrequentValueIsFoundAmongManyOthers(t *testing.T) {
+	top := NewTop()
+	add := func(text string) { top.Add(Hash([]byte(text)), []byte(text)) }
+	for i := range 100000 {
+		add(fmt.Sprint(i))
+		if i%10 == 0 {
+			add("hot")
+		}
+		if i%20 == 0 {
+			add("warm")
+		}
+	}
+	values := top.Values(2)
+	if string(values[0].Value) != "hot" || string(values[1].Value) != "warm" {
+		t.Fatalf("most frequent: %q, %q", values[0].Value, values[1].Value)
+	}
+	if n := values[0].Count; n < 10000-115000/counters || n > 10000 {
+		t.Errorf("hot came 10000 times and is counted %d times", n)
+	}
+	if top.Seen() != 115000 {
+		t.Errorf("%d values seen", top.Seen())
+	}
+}
+
+func TestFewValuesAreCountedExactly(t *testing.T) {
+	top := NewTop()
+	for i := range 1000 {
+		text := fmt.Sprint(i % 7)
+		if hash := Hash([]byte(text)); !top.Known(hash) {
+			top.Add(hash, []byte(text))
+		}
+	}
+	values := top.Values(10)
+	if len(values) != 7 || values[0].Count != 143 || values[6].Count != 142 {
+		t.Errorf("counted %+v", values)
+	}
+}

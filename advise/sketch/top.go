@@ -1,0 +1,97 @@
+package sketch
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+// counters is how many values a Top counts at a time: a value with more than one row in counters cannot fall out, and
+// a count is too low by at most as much.
+const counters = 1024
+
+// Top finds the values that come most often, by the Space-Saving method, in constant memory. Values of one hash count
+// as one.
+type Top struct {
+	slots []slot
+	at    map[uint64]int32
+	seen  uint64
+	hand  int    // where the search for the smallest count goes on
+	least uint64 // no count is smaller
+}
+
+type slot struct {
+	hash  uint64
+	count uint64 // too high by at most over
+	over  uint64 // count that the slot had when the value took it
+	value []byte
+}
+
+// Counted is a value and how often it came, at least.
+type Counted struct {
+	Value []byte
+	Count uint64
+}
+
+// NewTop counts from nothing.
+func NewTop() *Top { return &Top{at: make(map[uint64]int32, counters)} }
+
+// Seen is how many values came.
+func (t *Top) Seen() uint64 { return t.seen }
+
+// Known counts a value that is being counted already; false asks for Add, which needs the value itself.
+func (t *Top) Known(hash uint64) bool {
+	i, ok := t.at[hash]
+	if ok {
+		t.seen++
+		t.slots[i].count++
+	}
+	return ok
+}
+
+// Add counts a value, which it copies if it is new.
+func (t *Top) Add(hash uint64, value []byte) {
+	if t.Known(hash) {
+		return
+	}
+	t.seen++
+	if len(t.slots) < counters {
+		t.at[hash] = int32(len(t.slots))
+		t.slots = append(t.slots, slot{hash: hash, count: 1, value: bytes.Clone(value)})
+		return
+	}
+	i := t.smallest()
+	s := &t.slots[i]
+	delete(t.at, s.hash)
+	t.at[hash] = int32(i)
+	*s = slot{hash: hash, count: s.count + 1, over: s.count, value: append(s.value[:0], value...)}
+}
+
+// smallest finds a slot with the smallest count. Counts only grow, so a whole round is searched once for each smallest
+// count there is, not once for each value.
+func (t *Top) smallest() int {
+	for range t.slots {
+		i := t.hand
+		t.hand = (t.hand + 1) % len(t.slots)
+		if t.slots[i].count == t.least {
+			return i
+		}
+	}
+	low := slices.MinFunc(t.slots, func(a, b slot) int { return cmp.Compare(a.count, b.count) }).count
+	t.least = low
+	i := slices.IndexFunc(t.slots, func(s slot) bool { return s.count == low })
+	t.hand = (i + 1) % len(t.slots)
+	return i
+}
+
+// Values returns the n values that came most often, most first, with the counts they have at least.
+func (t *Top) Values(n int) []Counted {
+	var all []Counted
+	for _, s := range t.slots {
+		all = append(all, Counted{s.value, s.count - s.over})
+	}
+	slices.SortFunc(all, func(a, b Counted) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), bytes.Compare(a.Value, b.Value))
+	})
+	return all[:min(n, len(all))]
+}

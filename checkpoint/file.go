@@ -1,0 +1,111 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Names of the files in a run folder.
+const (
+	File     = "checkpoint.bin"
+	PrevFile = "checkpoint.prev"
+)
+
+// Write puts an encoded snapshot in the place of the last one, which becomes the one before: beside it, synced, renamed,
+// so that a crash at any moment leaves a whole one.
+func Write(dir string, encoded []byte) error {
+	name := filepath.Join(dir, File)
+	if err := writeSynced(name+".new", encoded); err != nil {
+		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	// Between the two renames the one before is the newest there is: Read takes it.
+	if err := os.Rename(name, filepath.Join(dir, PrevFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	if err := os.Rename(name+".new", name); err != nil {
+		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	if err := syncFolder(dir); err != nil {
+		return fmt.Errorf("write checkpoint: %w", err)
+	}
+	return nil
+}
+
+// replaceFile writes a file beside its place and renames it.
+func replaceFile(name string, text []byte) error {
+	if err := writeSynced(name+".new", text); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+func writeSynced(name string, text []byte) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// syncFolder makes renames in a folder last.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	_ = f.Sync() // some file systems cannot, and need not
+	return f.Close()
+}
+
+// Read returns the newest whole snapshot of a run folder, fs.ErrNotExist if it has none.
+func Read(dir string) (*Snapshot, error) {
+	var failed error
+	for _, name := range []string{File, PrevFile} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			var s *Snapshot
+			if s, err = Decode(text); err == nil {
+				return s, nil
+			}
+		}
+		if failed == nil {
+			failed = fmt.Errorf("read checkpoint %s: %w", filepath.Join(dir, name), err)
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return nil, fmt.Errorf("read checkpoint in %s: %w", dir, fs.ErrNotExist)
+}
+
+// Exists reports whether the run folder has a checkpoint, whole or not.
+func Exists(dir string) bool {
+	for _, name := range []string{File, PrevFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Remove removes the checkpoint of a run that is finished.
+func Remove(dir string) error {
+	var failed error
+	// The older one first: when it alone were left it would be taken for the newest.
+	for _, name := range []string{PrevFile, File, File + ".new"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failed = errors.Join(failed, fmt.Errorf("remove checkpoint: %w", err))
+		}
+	}
+	return failed
+}

@@ -1,0 +1,116 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Job is which load a run is, as kept in its folder.
+type Job struct {
+	Identity string    `json:"identity"` // which run is meant: the same for the same target, table and inputs
+	Details  []Detail  `json:"details"`
+	Args     []string  `json:"args,omitempty"` // behind the program's name
+	Command  string    `json:"command,omitempty"`
+	Dir      string    `json:"dir"` // in which the command was given
+	Target   string    `json:"target"`
+	Table    string    `json:"table"`
+	Started  time.Time `json:"started"`
+	Types    []Typed   `json:"types,omitempty"` // of columns that were inferred: a later attempt must not infer others
+	// Separator is what splice(auto, …) joins with.
+	Separator string   `json:"separator,omitempty"`
+	Retried   []string `json:"retried,omitempty"` // runs that have loaded the rejects of this one
+}
+
+// Detail is something that must be the same when the job is continued.
+type Detail struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Input bool   `json:"input,omitempty"` // of an input, which the user may say has been changed on purpose
+}
+
+// Typed is the type of an input column.
+type Typed struct {
+	Column string `json:"column"`
+	Type   string `json:"type"`
+}
+
+// JobFile is the name of the job's file in a run folder.
+const JobFile = "run.json"
+
+// Identify makes an identity of what names a load.
+func Identify(parts ...string) string {
+	text, _ := json.Marshal(parts) // strings always marshal
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// Write keeps the job in its run folder.
+func (j *Job) Write(dir string) error {
+	text, err := json.MarshalIndent(j, "", "  ")
+	if err != nil {
+		return fmt.Errorf("keep job: %w", err)
+	}
+	name := filepath.Join(dir, JobFile)
+	if err := replaceFile(name, append(text, '\n')); err != nil {
+		return fmt.Errorf("keep job: %w", err)
+	}
+	return nil
+}
+
+// Changed returns what differs between the job as it was and as it is now, and whether nothing but inputs do.
+func (j *Job) Changed(now []Detail) (changes []string, inputsOnly bool) {
+	inputsOnly = true
+	is := map[string]Detail{}
+	for _, d := range now {
+		is[d.Name] = d
+	}
+	note := func(d Detail, format string, a ...any) {
+		inputsOnly = inputsOnly && d.Input
+		changes = append(changes, fmt.Sprintf(format, a...))
+	}
+	was := map[string]bool{}
+	for _, d := range j.Details {
+		was[d.Name] = true
+		switch n, ok := is[d.Name]; {
+		case !ok:
+			note(d, "%s was %s and is not there now", d.Name, show(d.Value))
+		case n.Value != d.Value:
+			note(d, "%s was %s and is %s now", d.Name, show(d.Value), show(n.Value))
+		}
+	}
+	for _, d := range now {
+		if !was[d.Name] {
+			note(d, "%s was not there and is %s now", d.Name, show(d.Value))
+		}
+	}
+	return changes, inputsOnly
+}
+
+// show bounds a value in a message.
+func show(value string) string {
+	if value == "" {
+		return "not given"
+	}
+	if r := []rune(value); len(r) > 60 {
+		return string(r[:60]) + "…"
+	}
+	return value
+}
+
+// ReadJob reads the job of a run folder.
+func ReadJob(dir string) (*Job, error) {
+	text, err := os.ReadFile(filepath.Join(dir, JobFile))
+	if err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
+	}
+	j := new(Job)
+	if err := json.Unmarshal(text, j); err != nil {
+		return nil, fmt.Errorf("read job %s: %w", filepath.Join(dir, JobFile), err)
+	}
+	return j, nil
+}

@@ -1,0 +1,53 @@
+package checkpoint
+
+// Replay answers for the records that an attempt reads what became of them before. In source order it counts how many of
+// them the attempt before may have sent without its checkpoint saying so, and is not safe for concurrent use; without an
+// order it does not count and is.
+type Replay struct {
+	state   *State
+	ordered bool
+	left    []int64 // allowance by piece
+	total   int64
+}
+
+// NewReplay begins with the state at the end of the attempt before.
+func NewReplay(s *State, ordered bool) *Replay {
+	r := &Replay{state: s, ordered: ordered}
+	for _, p := range s.Pieces {
+		r.left = append(r.left, p.Allowance)
+		r.total += p.Allowance
+	}
+	return r
+}
+
+// Row says of a record with a key whether it is final and, if it is not, whether it may have been sent. In source order
+// records are to be asked for in that order.
+func (r *Replay) Row(source int, record int64, key []byte) (final, suspect bool) {
+	p := At(source, record)
+	switch {
+	case r.state.Final(p, key):
+		return true, false
+	case !r.ordered, r.state.Out.Has(p):
+		return false, true
+	}
+	i := r.state.pieceOf(key)
+	if i < 0 || r.left[i] == 0 {
+		return false, false
+	}
+	r.left[i]--
+	r.total--
+	return false, true
+}
+
+// Counted reports whether the record was counted as read before: one that is rejected for what it is was rejected then.
+func (r *Replay) Counted(source int, record int64) bool { return r.state.Read.Has(At(source, record)) }
+
+// AllFinal reports whether all records of a source from one on, before another, are final.
+func (r *Replay) AllFinal(source int, from, to int64) bool {
+	return r.state.AllFinal(At(source, from), At(source, to))
+}
+
+// Unknown reports whether nothing is known of any record of a source from one on, and none is suspect.
+func (r *Replay) Unknown(source int, from int64) bool {
+	return r.ordered && r.total == 0 && At(source, from) >= r.state.Read.End()
+}

@@ -1,0 +1,226 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Snapshot is a load at one moment.
+type Snapshot struct {
+	About
+	State
+}
+
+// About is what a snapshot says beside what is final.
+type About struct {
+	Job     string    `json:"job"` // Job.Identity
+	Time    time.Time `json:"time"`
+	Attempt int       `json:"attempt"` // from 1
+	Begun   time.Time `json:"begun"`   // when the first attempt began
+	Ordered bool      `json:"ordered"` // rows of a key are written in source order
+	// Settled says that no attempt to write a row is under way or may still be applied.
+	Settled bool `json:"settled"`
+	// Settle is how long an attempt of unknown outcome may still be applied.
+	Settle time.Duration `json:"settle"`
+	// Hold is until when an attempt may be applied to a key of which no row is out: nothing is to be sent before.
+	Hold time.Time `json:"hold,omitzero"`
+	// SuspectUntil is until when what the attempt before has sent may be applied.
+	SuspectUntil time.Time `json:"suspect_until,omitzero"`
+
+	Counters map[string]int64 `json:"counters"`
+	Files    map[string]int64 `json:"files"` // bytes of the run folder's files that count
+	Starts   []Start          `json:"starts,omitempty"`
+	Chains   []Chain          `json:"chains,omitempty"`
+}
+
+// Start is a place of a source at which a record begins.
+type Start struct {
+	Source int   `json:"source"`
+	Record int64 `json:"record"` // records before it
+	Line   int64 `json:"line"`   // lines before it
+	Offset int64 `json:"offset"` // bytes of the decompressed text before it
+	Bytes  int64 `json:"bytes"`  // of all inputs, read before it
+}
+
+// Chain is what a stream was, as far as it was read.
+type Chain struct {
+	Source int      `json:"source"`
+	Every  int64    `json:"every"` // bytes between sums
+	Sums   []uint64 `json:"sums"`  // of all bytes before each multiple of Every, from 1 on
+}
+
+// A file is the magic, the version, the length of the zstd frame and its CRC-32C, then the frame. In the frame are the
+// length of About as JSON and that, then the sets: numbers as unsigned varints, positions as distances from the one
+// before, keys as the bytes that they share with the one before and the rest.
+const (
+	magic      = "tsimport checkpoint\n"
+	version    = 1
+	headBytes  = len(magic) + 1 + 4 + 4
+	maxUnpacks = 256 << 20 // of a file that is damaged and says otherwise
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Encode returns the snapshot as a file.
+func (s *Snapshot) Encode() ([]byte, error) {
+	about, err := json.Marshal(&s.About)
+	if err != nil {
+		return nil, fmt.Errorf("encode checkpoint: %w", err)
+	}
+	raw := binary.AppendUvarint(nil, uint64(len(about)))
+	raw = append(raw, about...)
+	raw = appendSet(appendSet(raw, s.Read), s.Out)
+	raw = binary.AppendUvarint(raw, uint64(len(s.Pieces)))
+	var before []byte
+	for _, p := range s.Pieces {
+		shared := 0
+		for shared < len(before) && shared < len(p.Lower) && before[shared] == p.Lower[shared] {
+			shared++
+		}
+		raw = binary.AppendUvarint(raw, uint64(shared))
+		raw = binary.AppendUvarint(raw, uint64(len(p.Lower)-shared))
+		raw = append(raw, p.Lower[shared:]...)
+		raw = binary.AppendUvarint(raw, uint64(p.Allowance))
+		raw = appendSet(raw, p.Waiting)
+		before = p.Lower
+	}
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	if err != nil {
+		return nil, fmt.Errorf("encode checkpoint: %w", err)
+	}
+	file := make([]byte, headBytes, headBytes+len(raw)/2)
+	file = z.EncodeAll(raw, file)
+	copy(file, magic)
+	file[len(magic)] = version
+	binary.LittleEndian.PutUint32(file[len(magic)+1:], uint32(len(file)-headBytes))
+	binary.LittleEndian.PutUint32(file[len(magic)+5:], crc32.Checksum(file[headBytes:], castagnoli))
+	return file, nil
+}
+
+func appendSet(dst []byte, s Set) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(s)))
+	last := Position(0)
+	for _, i := range s {
+		dst = binary.AppendUvarint(dst, uint64(i.From-last))
+		dst = binary.AppendUvarint(dst, uint64(i.To-i.From))
+		last = i.To
+	}
+	return dst
+}
+
+// errDamaged is what is wrong with a file that was not written to its end or was changed.
+var errDamaged = errors.New("the file is cut short or damaged")
+
+// Decode reads a file that Encode made.
+func Decode(file []byte) (*Snapshot, error) {
+	if len(file) < headBytes || string(file[:len(magic)]) != magic {
+		return nil, errDamaged
+	}
+	if v := file[len(magic)]; v != version {
+		return nil, fmt.Errorf("the file has version %d, this tsimport knows version %d", v, version)
+	}
+	packed := file[headBytes:]
+	if uint64(len(packed)) != uint64(binary.LittleEndian.Uint32(file[len(magic)+1:])) ||
+		crc32.Checksum(packed, castagnoli) != binary.LittleEndian.Uint32(file[len(magic)+5:]) {
+		return nil, errDamaged
+	}
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxUnpacks))
+	if err != nil {
+		return nil, err
+	}
+	defer z.Close()
+	raw, err := z.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, errDamaged
+	}
+	return decodeRaw(raw)
+}
+
+func decodeRaw(raw []byte) (*Snapshot, error) {
+	d := decoder{rest: raw}
+	s := new(Snapshot)
+	if about := d.bytes(); d.bad || json.Unmarshal(about, &s.About) != nil {
+		return nil, errDamaged
+	}
+	s.Read, s.Out = d.set(), d.set()
+	n := d.number()
+	if n == 0 || n > uint64(len(d.rest)) {
+		return nil, errDamaged
+	}
+	var before []byte
+	for i := range n {
+		shared := d.number()
+		if shared > uint64(len(before)) {
+			return nil, errDamaged
+		}
+		rest := d.bytes()
+		p := Piece{Lower: append(before[:shared:shared], rest...)}
+		allowance := d.number()
+		p.Allowance, p.Waiting = int64(allowance), d.set()
+		if d.bad || allowance > math.MaxInt64 || (i == 0) != (len(p.Lower) == 0) || i > 0 && string(p.Lower) <= string(before) {
+			return nil, errDamaged
+		}
+		s.Pieces = append(s.Pieces, p)
+		before = p.Lower
+	}
+	if len(d.rest) > 0 {
+		return nil, errDamaged
+	}
+	return s, nil
+}
+
+// decoder reads what was appended.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) number() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.number()
+	if n > uint64(len(d.rest)) {
+		d.bad, d.rest = true, nil
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) set() Set {
+	n := d.number()
+	if n > uint64(len(d.rest)) {
+		d.bad, d.rest = true, nil
+		return nil
+	}
+	var s Set
+	last := Position(0)
+	for i := range n {
+		gap, size := d.number(), d.number()
+		from := last + Position(gap)
+		to := from + Position(size)
+		if d.bad || from < last || to <= from || i > 0 && gap == 0 {
+			d.bad = true
+			return nil
+		}
+		s = append(s, Interval{from, to})
+		last = to
+	}
+	return s
+}

@@ -1,0 +1,216 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sample(read Position) *Snapshot {
+	return &Snapshot{
+		About: About{
+			Job: "j", Time: time.Unix(5, 0).UTC(), Attempt: 2, Ordered: true, Settle: time.Second,
+			Counters: map[string]int64{"read": int64(read)}, Files: map[string]int64{"rejects.csv": 7},
+			Starts: []Start{{Source: 1, Record: 2, Line: 3, Offset: 4, Bytes: 5}}, Chains: []Chain{{Source: 1, Every: 8, Sums: []uint64{1, 2}}},
+		},
+		State: State{
+			Read:   Set{{0, read}, {At(1, 0), At(1, 9)}},
+			Pieces: []Piece{{Waiting: Set{{1, 2}, {4, 8}}, Allowance: 3}, {Lower: []byte("key1")}, {Lower: []byte("key2"), Waiting: Set{{At(1, 0), At(1, 1)}}}},
+			Out:    Set{{2, 3}},
+		},
+	}
+}
+
+func TestASnapshotComesBackAsItWas(t *testing.T) {
+	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}, simulated(rand.New(rand.NewPCG(1, 1)), 40, false)} {
+		file, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := Decode(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(s, back); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestEveryChangedByteOfACheckpointIsNoticed(t *testing.T) {
+	file, err := sample(10).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range file {
+		bad := bytes.Clone(file)
+		bad[i] ^= 0x40
+		if _, err := Decode(bad); err == nil {
+			t.Errorf("byte %d changed: decoded", i)
+		}
+		if _, err := Decode(file[:i]); err == nil {
+			t.Errorf("cut at byte %d: decoded", i)
+		}
+	}
+}
+
+func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Read(dir); !errors.Is(err, fs.ErrNotExist) || Exists(dir) {
+		t.Errorf("an empty folder: %v, want one that there is none", err)
+	}
+	for read := Position(1); read <= 3; read++ {
+		file, err := sample(read).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Write(dir, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(read Position) {
+		t.Helper()
+		s, err := Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Read[0].To != read {
+			t.Errorf("read up to %d, want %d", s.Read[0].To, read)
+		}
+	}
+	want(3)
+	newest := filepath.Join(dir, File)
+	text, err := os.ReadFile(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(newest, text[:len(text)/2], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want(2)
+	if err := os.Remove(newest); err != nil { // a crash between the two renames
+		t.Fatal(err)
+	}
+	want(2)
+	if err := os.WriteFile(filepath.Join(dir, PrevFile), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), PrevFile) {
+		t.Errorf("both gone bad: %v, want an error that names the file", err)
+	}
+	if err := Remove(dir); err != nil || Exists(dir) {
+		t.Errorf("remove: %v", err)
+	}
+}
+
+func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
+	if err := Write(filepath.Join(t.TempDir(), "none"), []byte("x")); err == nil {
+		t.Error("written into a folder that does not exist")
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, File, "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, PrevFile, "in the way"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(dir, []byte("x")); err == nil {
+		t.Error("written in the place of a folder")
+	}
+	if err := Remove(dir); err == nil {
+		t.Error("a folder that is not empty was removed")
+	}
+}
+
+func TestWhatHasChangedIsNamed(t *testing.T) {
+	j := &Job{Details: []Detail{{"mode", "put", false}, {"size of a.csv", "10", true}}}
+	for _, c := range []struct {
+		now    []Detail
+		want   string
+		inputs bool
+	}{
+		{[]Detail{{"mode", "put", false}, {"size of a.csv", "10", true}}, "", true},
+		{[]Detail{{"mode", "put", false}, {"size of a.csv", "12", true}}, "size of a.csv was 10 and is 12 now", true},
+		{[]Detail{{"mode", "update", false}, {"size of a.csv", "10", true}}, "mode was put and is update now", false},
+		{[]Detail{{"mode", "put", false}}, "size of a.csv was 10 and is not there now", true},
+		{[]Detail{{"mode", "put", false}, {"size of a.csv", "10", true}, {"order", "", false}}, "order was not there and is not given now", false},
+	} {
+		changes, inputs := j.Changed(c.now)
+		if got := strings.Join(changes, "; "); got != c.want || inputs != c.inputs {
+			t.Errorf("changes %q, inputs only %v; want %q, %v", got, inputs, c.want, c.inputs)
+		}
+	}
+}
+
+func TestAJobComesBackAsItWas(t *testing.T) {
+	dir := t.TempDir()
+	j := &Job{Identity: Identify("a", "b"), Details: []Detail{{"mode", "put", false}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{"c", "string"}}}
+	if err := j.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadJob(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(j, back); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if Identify("a", "b") == Identify("ab") {
+		t.Error("different jobs have the same identity")
+	}
+	if err := os.WriteFile(filepath.Join(dir, JobFile), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadJob(dir); err == nil || !strings.Contains(err.Error(), JobFile) {
+		t.Errorf("a damaged job: %v, want an error that names the file", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}} {
+		file, err := s.Encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(file)
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		s, err := Decode(file)
+		if err != nil {
+			return
+		}
+		again, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := Decode(again)
+		if err != nil {
+			t.Fatalf("what was decoded and encoded again: %v", err)
+		}
+		if diff := cmp.Diff(s, back); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// FuzzDecodeRaw goes past the checksum.
+func FuzzDecodeRaw(f *testing.F) {
+	f.Add([]byte("\x02{}\x01\x00\x05\x00\x01\x00\x00\x00\x01\x01\x02"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s, err := decodeRaw(raw)
+		if err != nil {
+			return
+		}
+		for p := range Position(16) {
+			s.Final(p, []byte{byte(p)})
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/advise"
+	"tsimport/advise/page"
+	"tsimport/advise/simulate"
+)
+
+func adviseCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "advise",
+		Usage:     "say which columns make a partition key that spreads, and which one will be a hot spot",
+		ArgsUsage: "FILE...",
+		Description: inputsHelp + "\nReads the input once and judges every column as partition key: how much of the capacity of a table with --partitions\n" +
+			"could live traffic use, its rows in the order of arrival, and how much a plain load in the file's order. The last\n" +
+			"lines are the command of a load with the key that is recommended. docs/advise.md says what each number means.",
+		Flags: append(readFlags(), []cli.Flag{
+			&cli.StringFlag{Name: "candidates", Usage: "judge only these columns `A,B,C`; A+B is both of them spliced"},
+			&cli.IntFlag{Name: "partitions", Usage: "that the table is meant to have", Value: advise.DefaultPartitions},
+			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second of live traffic, and what the partitions take together", Value: advise.DefaultRate},
+			&cli.StringFlag{Name: "arrival-by", Usage: "`COLUMN` in whose order rows arrive (default: a column of times, else the input's order)"},
+			&cli.Float64Flag{Name: "growth", Usage: "`TIMES` as many rows as now, to see which values pass 10 GB", Value: 1},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for what is kept of the rows, as 512MiB, at least 16MiB; of a longer input parts are left out, and it is said (default: a quarter of the machine's, at most 1GiB)"},
+			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
+			&cli.StringFlag{Name: "html", Usage: "write the report with charts to `FILE`, a page that needs nothing else"},
+		}...),
+		Action: adviseRun,
+	}
+}
+
+func adviseRun(c *cli.Context) error {
+	cfg, err := adviseConfig(c)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	limitMemory(cfg.Memory, false)
+	report, err := advise.Run(c.Context, cfg)
+	var usage *advise.UsageError
+	if errors.As(err, &usage) {
+		return usagef("%s", usage.Message)
+	}
+	if err != nil {
+		return err
+	}
+	if d := report.Design; d != nil {
+		args := slices.Concat([]string{commandName()}, d.Command[:1], readFlagsOf(c), d.Command[1:])
+		d.CommandText = commandLine(args)
+	}
+	if path := c.String("html"); path != "" {
+		if err := writeOutput(path, c.App.Writer, func(w io.Writer) error { return page.Write(w, report) }); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	}
+	if c.Bool("json") {
+		return printJSON(c, report)
+	}
+	if c.String("html") == "-" {
+		return nil
+	}
+	return newAdvicePrinter(c.App.Writer).print(report)
+}
+
+func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
+	if !c.Args().Present() {
+		return cfg, errors.New("no input: name the files to look at, or - for standard input")
+	}
+	read, err := parseRead(c)
+	if err != nil {
+		return cfg, err
+	}
+	cfg = advise.Config{
+		Input:      advise.Input{Args: c.Args().Slice(), Options: read.Options, Convert: read.Convert, Find: read.Find},
+		Partitions: c.Int("partitions"), Rate: c.Int("rate"), ArrivalBy: c.String("arrival-by"), Growth: c.Float64("growth"),
+	}
+	if c.IsSet("candidates") {
+		if cfg.Candidates, err = splitList(c.String("candidates")); err != nil {
+			return cfg, fmt.Errorf("--candidates: %w", err)
+		}
+	}
+	cfg.Memory = defaultMemory(machineMemory(os.DirFS("/")))
+	if text := c.String("memory"); text != "" {
+		if cfg.Memory, err = parseSize(text); err == nil && cfg.Memory < minMemory {
+			err = fmt.Errorf("%s: want 16MiB at least", text)
+		}
+		if err != nil {
+			return cfg, fmt.Errorf("--memory %w", err)
+		}
+	}
+	switch {
+	case cfg.Partitions < 1 || cfg.Partitions > simulate.MaxPartitions:
+		return cfg, fmt.Errorf("--partitions %d: want 1 to %d", cfg.Partitions, simulate.MaxPartitions)
+	case cfg.Rate < cfg.Partitions:
+		return cfg, fmt.Errorf("--rate %d: want rows a second, at least one for each of %d partitions", cfg.Rate, cfg.Partitions)
+	case !(cfg.Growth >= 1) || math.IsInf(cfg.Growth, 0):
+		return cfg, fmt.Errorf("--growth %v: want 1 or more, times as many rows as now", cfg.Growth)
+	}
+	return cfg, nil
+}
+
+// readFlagsOf are the flags that say how the input is read, as they were given: a load needs them too.
+func readFlagsOf(c *cli.Context) (args []string) {
+	for _, f := range readFlags() {
+		name := f.Names()[0]
+		if !c.IsSet(name) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.BoolFlag:
+			args = append(args, fmt.Sprintf("--%s=%v", name, c.Bool(name)))
+		case *cli.GenericFlag:
+			for _, text := range textsOf(c, name) {
+				args = append(args, "--"+name, text)
+			}
+		default:
+			args = append(args, "--"+name, fmt.Sprint(c.Value(name)))
+		}
+	}
+	return args
+}

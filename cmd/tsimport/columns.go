@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/keydesign"
+	"tsimport/plan"
+	"tsimport/table"
+)
+
+// parseComputed reads --pk and --set.
+func parseComputed(c *cli.Context, target *plan.Target, columns *plan.Columns) error {
+	for _, text := range textsOf(c, "pk") {
+		col, err := keydesign.ParseColumn(text)
+		if err != nil {
+			return fmt.Errorf("--pk %w", err)
+		}
+		if col.Type != table.Null && !col.Type.KeyType() {
+			return fmt.Errorf("--pk %s: a primary-key column is string, integer or binary", text)
+		}
+		target.Key = append(target.Key, table.KeyColumn{Name: col.Name, Type: col.Type, Auto: col.Auto})
+		if col.Expr != "" {
+			columns.Keys = append(columns.Keys, col)
+		}
+	}
+	for _, text := range textsOf(c, "set") {
+		col, err := keydesign.ParseColumn(text)
+		if err != nil {
+			return fmt.Errorf("--set %w", err)
+		}
+		if col.Expr == "" {
+			return fmt.Errorf("--set %q: no expression; want NAME[:TYPE]=EXPR", text)
+		}
+		columns.Set = append(columns.Set, col)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/pipeline"
+)
+
+// numbersHelp says what an auto-increment key column is good for.
+const numbersHelp = "An auto-increment key column (--pk NAME:auto, never the first) is filled by the service with rising numbers, in the order of\n" +
+	"the input for each value of the columns before it: good for a stream of rows per partition key that is read in order. It is\n" +
+	"not good for finding one row, for which the number must be known (--returned-keys), nor for ids of a whole table: numbers\n" +
+	"have gaps and are unique within a partition-key value only."
+
+// numberFlags are about key columns that the service numbers.
+func numberFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "returned-keys", Usage: "auto-increment: write the key of every row to the CSV `FILE` (file, record, key columns); it must not exist"},
+		&cli.StringFlag{Name: "mark-column", Usage: "auto-increment: string `COLUMN` by which a row is recognised when it is not known whether it was written (default _tsimport)"},
+		&cli.BoolFlag{Name: "look-first", Usage: "auto-increment: look for each row before it is written, as an earlier load of the same files may have written it"},
+		&cli.BoolFlag{Name: "at-least-once", Usage: "auto-increment: no marks; a row whose answer is lost is sent again and may be in the table twice"},
+	}
+}
+
+// parseNumbers reads numberFlags.
+func parseNumbers(c *cli.Context, cfg *pipeline.Config) error {
+	w := &cfg.Write
+	w.ReturnedKeys, w.MarkColumn = c.String("returned-keys"), c.String("mark-column")
+	w.LookFirst, w.AtLeastOnce = c.Bool("look-first"), c.Bool("at-least-once")
+	for _, name := range []string{"returned-keys", "mark-column"} {
+		if c.IsSet(name) && c.String(name) == "" {
+			return fmt.Errorf("--%s is empty; leave it out or give a name", name)
+		}
+	}
+	return nil
+}
+
+// numberNotes says what became of rows that were sent more than once.
+func numberNotes(r *pipeline.Report) (notes []string) {
+	if r.ReturnedKeys != "" && !r.DryRun {
+		notes = append(notes, "keys of the rows: "+r.ReturnedKeys)
+	}
+	if r.Found > 0 || r.SurplusDeleted > 0 {
+		notes = append(notes, fmt.Sprintf("%s rows of unknown outcome were there already, %s surplus copies were deleted", grouped(r.Found), grouped(r.SurplusDeleted)))
+	}
+	if r.MaybeTwice > 0 {
+		notes = append(notes, fmt.Sprintf("warning: %s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", grouped(r.MaybeTwice)))
+	}
+	if r.ExtraVersions > 0 {
+		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: the timestamp of the run had become too old for the table (--max-deviation)", grouped(r.ExtraVersions)))
+	}
+	return notes
+}
+
+// numbered reports whether the service made part of the rows' keys.
+func numbered(r *pipeline.Report) bool {
+	for _, c := range r.Schema {
+		if c.Numbered {
+			return true
+		}
+	}
+	return false
+}

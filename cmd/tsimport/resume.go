@@ -1,0 +1,250 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/checkpoint"
+	"tsimport/pipeline"
+	"tsimport/reader/input"
+	"tsimport/runfolder"
+)
+
+// invocation is a load as it was asked for: by the command line, or by a run that goes on or whose rejects are loaded.
+type invocation struct {
+	args     []string        // behind the program's name, as they are kept
+	goOn     bool            // with the run in the folder
+	folder   string          // the run's, if not empty
+	settings *checkpoint.Job // whose types the load takes over
+	rejects  string          // the run whose rejects are loaded
+}
+
+// kept returns the arguments as they may be kept in the run folder to run the command again, none if they hold a secret.
+func (in *invocation) kept() []string {
+	for _, a := range in.args {
+		if input.Redact(a) != a {
+			return nil
+		}
+	}
+	return in.args
+}
+
+// command is the command as it can be typed again, without secrets.
+func (in *invocation) command() string {
+	args := []string{commandName()}
+	for _, a := range in.args {
+		args = append(args, input.Redact(a))
+	}
+	return commandLine(args)
+}
+
+func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
+	return &cli.Command{
+		Name:      "resume",
+		Usage:     "go on with a load that did not finish",
+		ArgsUsage: "[FOLDER]",
+		Description: "Runs the load's own command again, from where its checkpoint stands. Without FOLDER it is the newest run that did not\n" +
+			"finish; tsimport runs lists them all.",
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 1 {
+				return usagef("tsimport resume takes one run folder, not %d", c.NArg())
+			}
+			r, err := runToResume(c.Args().First())
+			if err != nil {
+				return err
+			}
+			folder, err := filepath.Abs(r.Folder)
+			if err != nil {
+				return fmt.Errorf("find run folder: %w", err)
+			}
+			if r.job.Dir != "" && !sameFolder(r.job.Dir, ".") {
+				if err := os.Chdir(r.job.Dir); err != nil {
+					return fmt.Errorf("go to the folder in which the load was started: %w", err)
+				}
+			}
+			if base, err := os.Getwd(); err == nil {
+				if rel, err := filepath.Rel(base, folder); err == nil && !strings.HasPrefix(rel, "..") {
+					folder = rel
+				}
+			}
+			return again(c, interrupts, show, &invocation{args: r.job.Args, goOn: true, folder: folder})
+		},
+	}
+}
+
+// runToResume finds the run in the folder, or the newest one that did not finish.
+func runToResume(folder string) (*runInfo, error) {
+	if folder != "" {
+		r := readRun(folder)
+		switch {
+		case r == nil:
+			return nil, usagef("%s is no run folder; tsimport runs lists them", folder)
+		case !r.Unfinished:
+			return nil, usagef("run %s is %s: there is nothing to go on with", folder, r.State)
+		case len(r.job.Args) == 0:
+			return nil, usagef("run %s: its command holds a secret, which is not kept; give the command again: %s", folder, r.Command)
+		}
+		return r, nil
+	}
+	all, err := findRuns(nil)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(r *runInfo) bool { return r.Unfinished && r.State != stateRunning })
+	if i < 0 {
+		return nil, usagef("no run below %s is unfinished", runfolder.Root)
+	}
+	return runToResume(all[i].Folder)
+}
+
+// again runs a command of a run.
+func again(c *cli.Context, interrupts *interrupts, show *display, in *invocation) error {
+	app := newApp(c.App.Writer, show, interrupts, in)
+	args, err := flagsFirst(app, append([]string{os.Args[0]}, in.args...))
+	if err != nil {
+		return err
+	}
+	return app.RunContext(c.Context, args)
+}
+
+// otherSettings are flags that a load of rejects does not take over from the load that rejected them: rejects have a form
+// of their own, and are loaded whole.
+var otherSettings = []string{
+	"format", "encoding", "header-line", "skip-lines", "limit", "run-dir", "fresh", "accept-changed-input", "retry-rejects", "dry-run",
+}
+
+// retryRejects loads what a run has rejected with the settings of that run; flags that are given now come behind its own.
+func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *invocation) error {
+	folder := c.String("retry-rejects")
+	if c.Args().Present() {
+		return usagef("--retry-rejects %s: the inputs are the run's rejects; name no others", folder)
+	}
+	r := readRun(folder)
+	switch {
+	case r == nil || r.job == nil:
+		return usagef("--retry-rejects %s: that is no run folder; tsimport runs lists them", folder)
+	case r.Unfinished:
+		return usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, quoteArg(folder))
+	case len(r.job.Args) == 0:
+		return usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the files with rejects by a command of your own", folder)
+	case len(r.Retried) > 0 && !c.Bool("fresh"):
+		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them once more", folder, r.Retried[len(r.Retried)-1])
+	}
+	files, encoding, err := rejectsOf(folder)
+	if err != nil {
+		return err
+	}
+	app := newApp(c.App.Writer, show, interrupts, nil)
+	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, r.job.Args...))
+	if err != nil {
+		return err
+	}
+	load := findCommand(app.Commands, "load")
+	flags, inputs := cutInputs(sorted[2:])
+	args := append([]string{"load"}, withoutFlags(load.Flags, flags, otherSettings)...)
+	if len(inputs) > 0 && !c.IsSet("delimiter") && !slices.Contains(args, "--delimiter") && byTabs(inputs[0]) {
+		args = append(args, "--delimiter", `\t`)
+	}
+	if encoding != "" {
+		args = append(args, "--encoding", encoding)
+	}
+	given, err := flagsFirst(app, append([]string{os.Args[0]}, asked.args...))
+	if err != nil {
+		return err
+	}
+	now, _ := cutInputs(given[2:])
+	args = append(args, withoutFlags(load.Flags, now, []string{"retry-rejects"})...)
+	args = append(append(args, "--"), files...)
+	full, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
+	if err != nil {
+		return err
+	}
+	in := &invocation{args: asked.args, goOn: asked.goOn, folder: asked.folder, settings: r.job, rejects: folder}
+	return newApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, full)
+}
+
+// rejectsOf returns the files with a run's rejected records, and the encoding of their text if it is not UTF-8.
+func rejectsOf(folder string) (files []string, encoding string, err error) {
+	sum, err := readSummary(folder)
+	if err != nil {
+		return nil, "", err
+	}
+	err = filepath.WalkDir(folder, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && name != folder && !strings.Contains(e.Name(), "="):
+			return fs.SkipDir // of earlier runs in the folder
+		case !e.IsDir() && strings.HasPrefix(e.Name(), "rejects") && e.Name() != runfolder.ReasonsFile:
+			files = append(files, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("find rejected rows: %w", err)
+	}
+	if len(files) == 0 {
+		return nil, "", usagef("--retry-rejects %s: the run rejected nothing", folder)
+	}
+	return files, sum.RejectsEncoding, nil
+}
+
+// cutInputs cuts sorted arguments into flags and what stands behind --.
+func cutInputs(args []string) (flags, inputs []string) {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[:i], args[i+1:]
+	}
+	return args, nil
+}
+
+// withoutFlags leaves out flags, and their values, by their names.
+func withoutFlags(known []cli.Flag, args, names []string) (rest []string) {
+	drop := map[string]bool{}
+	for _, f := range known {
+		for _, name := range f.Names() {
+			drop[name] = slices.ContainsFunc(f.Names(), func(n string) bool { return slices.Contains(names, n) })
+		}
+	}
+	values := valueFlags(known)
+	for i := 0; i < len(args); i++ {
+		name, _, inOne := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		n := 1
+		if values[name] && !inOne {
+			n = 2
+		}
+		if !drop[name] {
+			rest = append(rest, args[i:min(i+n, len(args))]...)
+		}
+		i += n - 1
+	}
+	return rest
+}
+
+// byTabs reports whether an input's name says that its fields stand between tabs.
+func byTabs(name string) bool {
+	name = strings.ToLower(name)
+	return strings.Contains(name, ".tsv") || strings.Contains(name, ".tab")
+}
+
+// noteRetried makes the run whose rejects were loaded remember it.
+func noteRetried(in *invocation, r *pipeline.Report) error {
+	if in.rejects == "" || r.State != pipeline.StateFinished {
+		return nil
+	}
+	job, err := checkpoint.ReadJob(in.rejects)
+	if err != nil {
+		return err
+	}
+	by := r.RunDir
+	if abs, err := filepath.Abs(by); err == nil {
+		by = abs
+	}
+	job.Retried = append(job.Retried, by)
+	return job.Write(in.rejects)
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/checkpoint"
+	"tsimport/pipeline"
+	"tsimport/runfolder"
+)
+
+// States of a run that has not ended by itself.
+const (
+	stateRunning = "running"
+	stateCrashed = "crashed" // its process is gone and did not say how it ended
+)
+
+// runInfo is a run as its folder shows it.
+type runInfo struct {
+	Folder     string    `json:"folder"`
+	State      string    `json:"state"`
+	Unfinished bool      `json:"unfinished"` // it can go on
+	Started    time.Time `json:"started"`
+	Target     string    `json:"target"`
+	Table      string    `json:"table"`
+	Read       int64     `json:"read"`
+	Final      int64     `json:"final"` // written, rejected or superseded
+	Rejected   int64     `json:"rejected"`
+	Command    string    `json:"command"`
+	Retried    []string  `json:"retried,omitempty"` // runs that have loaded its rejects
+
+	job *checkpoint.Job
+}
+
+func runsCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "runs",
+		Usage: "list loads: their state, how far they came and how they were started",
+		Description: "Runs are folders below ./" + runfolder.Root + ", and folders named as arguments. One that is not finished goes on with\n" +
+			"tsimport resume FOLDER, or when the same command is given again.",
+		ArgsUsage: "[FOLDER...]",
+		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
+		Action: func(c *cli.Context) error {
+			all, err := findRuns(c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			if c.Bool("json") {
+				if all == nil {
+					all = []*runInfo{}
+				}
+				text, err := json.MarshalIndent(all, "", "  ")
+				if err == nil {
+					_, err = fmt.Fprintf(c.App.Writer, "%s\n", text)
+				}
+				return err
+			}
+			w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+			for _, r := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s of %s rows final\t%s\t%s\n",
+					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, grouped(r.Final), grouped(r.Read), r.Folder, printable(r.Command))
+			}
+			return w.Flush()
+		},
+	}
+}
+
+// findRuns returns the runs in the folders, by default all there are, newest first.
+func findRuns(folders []string) (all []*runInfo, err error) {
+	if len(folders) == 0 {
+		entries, err := os.ReadDir(runfolder.Root)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				folders = append(folders, filepath.Join(runfolder.Root, e.Name()))
+			}
+		}
+	}
+	for _, f := range folders {
+		if r := readRun(f); r != nil {
+			all = append(all, r)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *runInfo) int { return b.Started.Compare(a.Started) })
+	return all, nil
+}
+
+// readRun looks at a run folder. It returns nil for a folder that holds no run.
+func readRun(folder string) *runInfo {
+	sum, err := readSummary(folder)
+	if err != nil {
+		return nil
+	}
+	r := &runInfo{
+		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table, Command: sum.Command,
+		Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded,
+	}
+	if r.Started.IsZero() {
+		r.Started = sum.Started
+	}
+	if j, err := checkpoint.ReadJob(folder); err == nil {
+		r.job, r.Started, r.Target, r.Table, r.Command, r.Retried = j, j.Started, j.Target, j.Table, j.Command, j.Retried
+	}
+	if r.Unfinished = checkpoint.Exists(folder) && r.job != nil; r.Unfinished {
+		if s, err := checkpoint.Read(folder); err == nil {
+			r.Read, r.Rejected = s.Counters["read"], s.Counters["rejected"]
+			r.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"]
+		}
+	}
+	if r.State == stateRunning && !held(folder) {
+		r.State = stateCrashed
+	}
+	return r
+}
+
+func readSummary(folder string) (*pipeline.Report, error) {
+	name := filepath.Join(folder, runfolder.SummaryFile)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	sum := new(pipeline.Report)
+	if err := json.Unmarshal(text, sum); err != nil {
+		return nil, fmt.Errorf("read summary %s: %w", name, err)
+	}
+	return sum, nil
+}
+
+// held reports whether a process works on the run.
+func held(folder string) bool {
+	if _, err := os.Stat(filepath.Join(folder, runfolder.LockFile)); err != nil {
+		return false
+	}
+	lock, err := runfolder.TakeLock(folder)
+	if err != nil {
+		return true
+	}
+	_ = lock.Release() // it was taken to see whether it can be
+	return false
+}

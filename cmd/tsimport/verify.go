@@ -1,0 +1,340 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/client"
+	"tsimport/pipeline"
+	"tsimport/runfolder"
+	"tsimport/verify"
+)
+
+func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
+	return &cli.Command{
+		Name:      "verify",
+		Usage:     "compare a table with the files that were loaded into it",
+		ArgsUsage: "FILE...",
+		Description: inputsHelp + "\n" +
+			"Every flag of tsimport load is taken and means the same: put verify in the place of load, or name a run with --run.\n" +
+			"The table is read, never written. Exit code 0: nothing is missing or different; 1: something is, or the\n" +
+			"comparison failed; 2: bad usage.",
+		Flags:  verifyFlags(),
+		Action: func(c *cli.Context) error { return verifyTable(c, interrupts, show) },
+	}
+}
+
+// flagsOfLoad are those that a comparison takes, because a load's command line has them, and has no use for.
+var flagsOfLoad = []string{"create", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "condition", "dry-run", "max-errors",
+	"settle", "sync", "run-dir", "verify", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "status", "verbose"}
+
+func verifyFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` has loaded: its files, flags and rejects"},
+		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
+		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 1)", Value: "report"},
+		&cli.StringFlag{Name: "sample", Usage: "look at a random `SHARE` of the keys only, as 1% or 0.01, each read by itself; surplus rows are not found then"},
+	}, hidden(loadFlags(), flagsOfLoad)...)
+}
+
+// hidden leaves flags out of the help.
+func hidden(flags []cli.Flag, names []string) []cli.Flag {
+	for _, f := range flags {
+		if !slices.Contains(names, f.Names()[0]) {
+			continue
+		}
+		switch f := f.(type) {
+		case *cli.BoolFlag:
+			f.Hidden = true
+		case *cli.StringFlag:
+			f.Hidden = true
+		case *cli.IntFlag:
+			f.Hidden = true
+		case *cli.Int64Flag:
+			f.Hidden = true
+		case *cli.Float64Flag:
+			f.Hidden = true
+		case *cli.DurationFlag:
+			f.Hidden = true
+		}
+	}
+	return flags
+}
+
+// comparison is how a comparison is asked for, beside what a load is.
+type comparison struct {
+	examples  int
+	extraFail bool
+	sample    float64
+	run       string
+}
+
+func parseComparison(c *cli.Context) (o comparison, err error) {
+	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run")}
+	switch extra := c.String("extra"); {
+	case extra != "report" && extra != "fail":
+		return o, usagef("--extra %q: want report or fail", extra)
+	case o.examples < 0:
+		return o, usagef("--examples: want 0 or more")
+	case o.run != "" && c.Args().Present():
+		return o, usagef("--run %s names the files too; leave %q out", o.run, c.Args().First())
+	}
+	if text := c.String("sample"); text != "" {
+		if o.sample, err = parseShare(text); err != nil {
+			return o, usagef("--sample %q: want a share above 0 and at most 100%%, as 1%% or 0.01", text)
+		}
+	}
+	return o, nil
+}
+
+// parseShare reads 1% or 0.01; all is 0.
+func parseShare(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	share, err := strconv.ParseFloat(number, 64)
+	if percent {
+		share /= 100
+	}
+	if err != nil || !(share > 0 && share <= 1) {
+		return 0, errors.New("no share")
+	}
+	if share == 1 {
+		return 0, nil
+	}
+	return share, nil
+}
+
+func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err error) {
+	o, err := parseComparison(c)
+	if err != nil {
+		return err
+	}
+	load := c // whose flags say what was loaded
+	var run *runfolder.Run
+	if o.run != "" {
+		if run, load, err = openRun(o.run); err != nil {
+			return err
+		}
+	}
+	cfg, err := loadConfig(load, &invocation{args: os.Args[1:]})
+	if err != nil {
+		return err
+	}
+	if run != nil {
+		if err := takeOwn(c, &cfg); err != nil {
+			return err
+		}
+	}
+	t, err := openTarget(load, access{readOnly: true}, show)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	limitMemory(cfg.Limits.Memory, t.embedded)
+	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	progress := new(verify.Progress)
+	stop := watchComparison(c, show, comparing, progress)
+	r, err := compare(interrupts, &cfg, o, t, run, progress)
+	stop()
+	if err != nil {
+		return noTable(err, t)
+	}
+	if c.Bool("json") {
+		err = printIndented(c, r)
+	} else {
+		err = writeComparison(c.App.Writer, r)
+	}
+	if err == nil && !r.OK {
+		return &exitError{code: pipeline.ExitFailed}
+	}
+	return err
+}
+
+// takeOwn takes what the machine may give from the comparison's own flags, not from those of the run.
+func takeOwn(c *cli.Context, cfg *pipeline.Config) error {
+	own := pipeline.Config{}
+	if err := parseRates(c, &own); err != nil {
+		return usagef("%v", err)
+	}
+	cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax = own.Limits.Memory, own.Limits.TempDir, own.Limits.TempMax
+	cfg.Write.Concurrency, cfg.Write.RetryFor = c.Int("concurrency"), c.Duration("retry-for")
+	return nil
+}
+
+// compare compares the table of a load with its inputs.
+func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *target, run *runfolder.Run, progress *verify.Progress) (*verify.Result, error) {
+	cfg.Target.Client.Connections = cfg.Write.Concurrency
+	sdk, err := client.New(interrupts.drain, cfg.Target.Client, nil)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	v := verify.Config{
+		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
+		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax,
+		RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition,
+	}
+	v.Request.RunDir = ""
+	if run != nil {
+		v.Rejected, v.Loaded = run.Rejected, run.Started
+	}
+	return verify.Run(interrupts.drain, v)
+}
+
+// openRun reads what a run was asked for and what it has rejected. The working directory becomes the one it was started
+// in: names of files are relative to that.
+func openRun(path string) (*runfolder.Run, *cli.Context, error) {
+	run, err := runfolder.ReadRun(path)
+	if err != nil {
+		return nil, nil, usagef("--run: %v", err)
+	}
+	load, err := contextOf(run.Arguments)
+	if err != nil {
+		return nil, nil, usagef("--run %s: %v", path, err)
+	}
+	if run.Directory != "" {
+		if err := os.Chdir(run.Directory); err != nil {
+			return nil, nil, usagef("--run %s: it was started in %s: %v; give its files and flags yourself", path, run.Directory, rootCause(err))
+		}
+	}
+	return run, load, nil
+}
+
+// contextOf reads the arguments of a load as the command line that they were.
+func contextOf(arguments []string) (*cli.Context, error) {
+	var load *cli.Context
+	app := &cli.App{
+		Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard,
+		Commands: []*cli.Command{{Name: "load", Flags: loadFlags(), Action: func(c *cli.Context) error { load = c; return nil }}},
+	}
+	setUsageErrors(app)
+	args, err := flagsFirst(app, append([]string{"tsimport"}, arguments...))
+	if err == nil {
+		err = app.Run(args)
+	}
+	if err == nil && load == nil {
+		err = errors.New("its summary does not say how it was started; give its files and flags yourself")
+	}
+	return load, err
+}
+
+const comparing = "verify: %s records read, %s rows of the table compared"
+
+// watchComparison shows how far a comparison is until the returned function is called.
+func watchComparison(c *cli.Context, show *display, format string, p *verify.Progress) (stop func()) {
+	if c.Bool("quiet") || !show.terminal {
+		return func() {}
+	}
+	stopping, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stopping:
+				show.paint()
+				return
+			case <-tick.C:
+				show.paint(fmt.Sprintf(format, grouped(p.Read.Load()), grouped(p.Compared.Load())))
+			}
+		}
+	}()
+	return func() { close(stopping); <-stopped }
+}
+
+// writeComparison writes what was found for people.
+func writeComparison(w io.Writer, r *verify.Result) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", comparisonLine(r))
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	for _, e := range r.Examples {
+		fmt.Fprintf(&b, "%s\n", exampleLine(&e))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// comparisonLine says in one line what was found.
+func comparisonLine(r *verify.Result) string {
+	verdict := "the table holds what the input says"
+	if !r.OK {
+		verdict = "the table does not hold what the input says"
+	}
+	text := fmt.Sprintf("%s: %s rows expected, %s equal, %s missing, %s different, %s surplus", verdict,
+		grouped(r.RowsExpected), grouped(r.Equal), grouped(r.Missing), grouped(r.Different), grouped(r.Extra))
+	if r.Sample > 0 {
+		text = fmt.Sprintf("%s: of %g%% of the keys: %s rows expected, %s equal, %s missing, %s different", verdict, 100*r.Sample,
+			grouped(r.RowsExpected), grouped(r.Equal), grouped(r.Missing), grouped(r.Different))
+	}
+	if r.Expired > 0 {
+		text += fmt.Sprintf(", %s expired", grouped(r.Expired))
+	}
+	text += fmt.Sprintf(" (%s records read, %s rejected, %s superseded", grouped(r.Read), grouped(r.Rejected), grouped(r.Superseded))
+	return text + fmt.Sprintf("; %v, %s rows/s)", round(time.Duration(r.Seconds*float64(time.Second))), grouped(int64(r.RowsPerSecond)))
+}
+
+func exampleLine(e *verify.Example) string {
+	kind := e.Kind
+	if kind == verify.Extra {
+		kind = "surplus"
+	}
+	text := fmt.Sprintf("%-9s %s", kind, printable(e.Key.String()))
+	if len(e.Columns) > 0 {
+		text += "  columns " + printable(strings.Join(e.Columns, ", "))
+	}
+	if e.Input != nil {
+		text += fmt.Sprintf("  (%s, record %s)", printable(e.Input.File), grouped(e.Input.Record))
+	}
+	return text
+}
+
+// verifyLoad compares the table with what a load has just written and enters the result into its report.
+func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *display, c *cli.Context, report *pipeline.Report) error {
+	cfg.Target.Absent = false
+	rejected, err := runfolder.ReadRejected(report.RunDir)
+	if err != nil {
+		return err
+	}
+	run := &runfolder.Run{Started: report.FirstStarted, Rejected: rejected}
+	progress := new(verify.Progress)
+	stop := watchComparison(c, show, comparing, progress)
+	r, err := compare(interrupts, &cfg, comparison{examples: 10}, t, run, progress)
+	stop()
+	switch {
+	case err != nil:
+		report.ExitCode, report.Error = pipeline.ExitFailed, client.OneLine(err.Error())
+	case !r.OK:
+		report.ExitCode, report.Error = pipeline.ExitFailed, "the table does not hold what the input says"
+	}
+	if r != nil {
+		report.Verify = r
+		say(c, show, "verify: %s", comparisonLine(r))
+		for _, e := range r.Examples {
+			say(c, show, "%s", exampleLine(&e))
+		}
+	}
+	folder := runfolder.Folder{Path: report.RunDir}
+	return errors.Join(err, folder.WriteSummary(report))
+}
+
+// workingDirectory is where this process was started, empty if nobody knows.
+func workingDirectory() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return filepath.Clean(dir)
+}

@@ -1,0 +1,231 @@
+"""The official SDK for Python against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID
+and TABLESTORE_ACCESS_KEY_SECRET name. It checks the signature, date and MD5 of every answer. Every test runs with both
+signatures the SDK has, and makes a table of its own."""
+
+import os
+import time
+import unittest
+
+from tablestore import (
+    INF_MAX, INF_MIN, PK_AUTO_INCR, BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, ComparatorType,
+    CompositeColumnCondition, Condition, DeleteRowItem, Direction, LogicalOperator, OTSClient, PutRowItem,
+    ReservedThroughput, ReturnType, Row, RowExistenceExpectation, SingleColumnCondition, TableInBatchGetRowItem,
+    TableInBatchWriteRowItem, TableMeta, TableOptions, UpdateRowItem,
+)
+from tablestore.error import OTSServiceError
+from tablestore.retry import NoRetryPolicy
+
+IGNORE, EXIST, ABSENT = (RowExistenceExpectation.IGNORE, RowExistenceExpectation.EXPECT_EXIST,
+                         RowExistenceExpectation.EXPECT_NOT_EXIST)
+STRING_AND_INTEGER = [("id", "STRING"), ("n", "INTEGER")]
+
+
+def connect(**change):
+    names = {
+        "end_point": os.environ["TABLESTORE_ENDPOINT"],
+        "access_key_id": os.environ["TABLESTORE_ACCESS_KEY_ID"],
+        "access_key_secret": os.environ["TABLESTORE_ACCESS_KEY_SECRET"],
+        "instance_name": os.environ["TABLESTORE_INSTANCE"],
+        "retry_policy": NoRetryPolicy(),
+    }
+    names.update(change)
+    return OTSClient(**names)
+
+
+def plain(columns):
+    return [(c[0], bytes(c[1]) if isinstance(c[1], bytearray) else c[1]) for c in columns or []]
+
+
+class Contract:
+    """The tests; the classes below say how requests are signed."""
+
+    options = {}
+    number = 0
+
+    def setUp(self):
+        self.client = connect(**self.options)
+
+    def table(self, schema, versions=1, deviation=86400):
+        Contract.number += 1
+        name = "python_%d_%d_%d" % (os.getpid(), time.time(), Contract.number)
+        self.client.create_table(TableMeta(name, schema), TableOptions(-1, versions, deviation),
+                                 ReservedThroughput(CapacityUnit(0, 0)))
+        return name
+
+    def put(self, table, key, columns, expect=IGNORE, condition=None, returned=None):
+        return self.client.put_row(table, Row(key, columns), Condition(expect, condition), returned)
+
+    def update(self, table, key, columns, expect=IGNORE, condition=None):
+        return self.client.update_row(table, Row(key, columns), Condition(expect, condition))
+
+    def get(self, table, key, **more):
+        _, row, _ = self.client.get_row(table, key, **more)
+        return None if row is None else plain(row.attribute_columns)
+
+    def refused(self, status, code, message, call, *args, **named):
+        with self.assertRaises(OTSServiceError) as caught:
+            call(*args, **named)
+        e = caught.exception
+        self.assertEqual((e.get_http_status(), e.get_error_code()), (status, code), e)
+        self.assertIn(message, e.get_error_message())
+        self.assertTrue(e.get_request_id())
+
+    def test_tables_are_made_listed_described_changed_and_deleted(self):
+        t = self.table(STRING_AND_INTEGER)
+        self.assertIn(t, self.client.list_table())
+        d = self.client.describe_table(t)
+        self.assertEqual([tuple(c[:2]) for c in d.table_meta.schema_of_primary_key], STRING_AND_INTEGER)
+        self.assertEqual((d.table_options.time_to_live, d.table_options.max_version), (-1, 1))
+        u = self.client.update_table(t, TableOptions(86400, 2, 1000))
+        self.assertEqual((u.table_options.time_to_live, u.table_options.max_version, u.table_options.max_time_deviation), (86400, 2, 1000))
+        self.refused(409, "OTSObjectAlreadyExist", "Requested table already exists.", self.client.create_table,
+                     TableMeta(t, STRING_AND_INTEGER), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+        self.client.delete_table(t)
+        self.refused(404, "OTSObjectNotExist", "Requested table does not exist.", self.client.describe_table, t)
+
+    def test_values_come_back_as_they_were(self):
+        t = self.table([("id", "STRING"), ("n", "INTEGER"), ("b", "BINARY")])
+        key = [("id", "上海 🀄"), ("n", -2**63), ("b", bytearray(b"\x00\xff\x80"))]
+        columns = [("bytes", bytearray(b"\x01\x00\xff")), ("double", 3.25), ("empty", ""), ("largest", 2**63 - 1), ("no", False),
+                   ("text", '你好,\n"世界" é'), ("yes", True), ("zero", 0)]
+        # Names stay in ASCII: this SDK counts a name's characters where its bytes belong.
+        consumed, _ = self.put(t, key, columns)
+        self.assertEqual((consumed.read, consumed.write), (0, 1))
+        consumed, row, _ = self.client.get_row(t, key)
+        self.assertEqual((consumed.read, consumed.write), (1, 0))
+        self.assertEqual(plain(row.primary_key), [(k, bytes(v) if isinstance(v, bytearray) else v) for k, v in key])
+        self.assertEqual(plain(row.attribute_columns), [(k, bytes(v) if isinstance(v, bytearray) else v) for k, v in columns])
+        self.assertIsNone(self.get(t, [("id", ""), ("n", 0), ("b", bytearray(b""))]))
+
+    def test_a_put_replaces_and_an_update_changes(self):
+        t, k = self.table(STRING_AND_INTEGER), [("id", "a"), ("n", 1)]
+        self.put(t, k, [("x", 1), ("y", "old")])
+        self.put(t, k, [("y", "new"), ("z", True)])
+        self.assertEqual(self.get(t, k), [("y", "new"), ("z", True)])
+        self.update(t, k, {"PUT": [("x", 7)], "DELETE_ALL": ["z"]})
+        self.assertEqual(self.get(t, k), [("x", 7), ("y", "new")])
+        self.update(t, k, {"INCREMENT": [("x", 2**53)]})
+        self.assertEqual(self.get(t, k, columns_to_get=["x"]), [("x", 2**53 + 7)])
+        self.client.delete_row(t, Row(k), Condition(IGNORE))
+        self.assertIsNone(self.get(t, k))
+
+    def test_versions(self):
+        t, k, at = self.table(STRING_AND_INTEGER, 3, 10 * 365 * 86400), [("id", "a"), ("n", 1)], 1700000000000
+        self.put(t, k, [("v", "first", at), ("v", "second", at + 1000)])
+        _, row, _ = self.client.get_row(t, k, max_version=3)
+        self.assertEqual([tuple(c) for c in row.attribute_columns], [("v", "second", at + 1000), ("v", "first", at)])
+        self.update(t, k, {"DELETE": [("v", None, at + 1000)]})
+        self.assertEqual(self.get(t, k), [("v", "first")])
+        self.assertEqual(self.get(t, k, max_version=None, time_range=(at, at + 1)), [("v", "first")])
+
+    def test_conditions(self):
+        t, k = self.table(STRING_AND_INTEGER), [("id", "a"), ("n", 1)]
+        failed = (403, "OTSConditionCheckFail", "Condition check failed.")
+        self.refused(*failed, self.put, t, k, [("x", 1)], EXIST)
+        consumed, _ = self.put(t, k, [("x", 1)], ABSENT)
+        self.assertEqual((consumed.read, consumed.write), (1, 1))
+        self.refused(*failed, self.put, t, k, [("x", 1)], ABSENT)
+        one = SingleColumnCondition("x", 1, ComparatorType.EQUAL, False)
+        self.update(t, k, {"PUT": [("x", 2)]}, EXIST, one)
+        self.refused(*failed, self.update, t, k, {"PUT": [("x", 3)]}, EXIST, one)
+        self.assertEqual(self.get(t, k), [("x", 2)])
+
+    def test_batches(self):
+        t, other = self.table(STRING_AND_INTEGER), self.table([("b", "BINARY")])
+        self.put(t, [("id", "old"), ("n", 1)], [("x", 1)])
+        r = BatchWriteRowRequest()
+        r.add(TableInBatchWriteRowItem(t, [
+            PutRowItem(Row([("id", "新"), ("n", 1)], [("x", "值")]), Condition(IGNORE), ReturnType.RT_PK),
+            PutRowItem(Row([("id", "none"), ("n", 1)], [("x", 1)]), Condition(EXIST)),
+            UpdateRowItem(Row([("id", "up"), ("n", 2)], {"PUT": [("y", 2.5)]}), Condition(IGNORE)),
+            DeleteRowItem(Row([("id", "old"), ("n", 1)]), Condition(IGNORE)),
+        ]))
+        r.add(TableInBatchWriteRowItem(other, [PutRowItem(Row([("b", bytearray(b"k"))], [("c", 1)]), Condition(IGNORE))]))
+        answer = self.client.batch_write_row(r)
+        self.assertEqual([(row.is_ok, row.error_code) for row in answer.get_put_by_table(t)], [(True, None), (False, "OTSConditionCheckFail")])
+        self.assertEqual([tuple(c) for c in answer.get_put_by_table(t)[0].row.primary_key], [("id", "新"), ("n", 1)])
+        self.assertTrue(answer.get_update_by_table(t)[0].is_ok and answer.get_delete_by_table(t)[0].is_ok and answer.get_put_by_table(other)[0].is_ok)
+        g = BatchGetRowRequest()
+        g.add(TableInBatchGetRowItem(t, [[("id", "新"), ("n", 1)], [("id", "old"), ("n", 1)]], max_version=1))
+        g.add(TableInBatchGetRowItem(other, [[("b", bytearray(b"k"))]], max_version=1))
+        got = self.client.batch_get_row(g)
+        rows = got.get_result_by_table(t)
+        self.assertEqual([row.is_ok for row in rows], [True, True])
+        self.assertEqual(plain(rows[0].row.attribute_columns), [("x", "值")])
+        self.assertIsNone(rows[1].row)
+        self.assertEqual(plain(got.get_result_by_table(other)[0].row.primary_key), [("b", b"k")])
+
+    def six(self):
+        t = self.table(STRING_AND_INTEGER)
+        for key in [("a", -1), ("a", 0), ("a", 2**53 + 1), ("b", 2), ("甲", 3), ("甲", 4)]:
+            self.put(t, list(zip(("id", "n"), key)), [("age", key[1]), ("city", "上海" if key[0] == "甲" else "Paris")])
+        return t
+
+    def ages(self, table, direction, **more):
+        bounds = [[("id", INF_MIN), ("n", INF_MIN)], [("id", INF_MAX), ("n", INF_MAX)]]
+        if direction == Direction.BACKWARD:
+            bounds.reverse()
+        found, start, pages = [], bounds[0], 0
+        while start is not None:
+            _, start, rows, _ = self.client.get_range(table, direction, start, bounds[1], limit=2, **more)
+            found += [dict(plain(row.attribute_columns))["age"] for row in rows]
+            pages += 1
+        if not more:
+            self.assertGreaterEqual(pages, 3)
+        return found
+
+    def test_ranges(self):
+        t, all_of_them = self.six(), [-1, 0, 2**53 + 1, 2, 3, 4]
+        self.assertEqual(self.ages(t, Direction.FORWARD), all_of_them)
+        self.assertEqual(self.ages(t, Direction.BACKWARD), all_of_them[::-1])
+        self.refused(400, "OTSParameterInvalid", "Begin key must less than end key in FORWARD", self.client.get_range, t,
+                     Direction.FORWARD, [("id", "b"), ("n", 1)], [("id", "a"), ("n", 1)])
+
+    def test_filters(self):
+        t = self.six()
+        shanghai = SingleColumnCondition("city", "上海", ComparatorType.EQUAL, False)
+        self.assertEqual(self.ages(t, Direction.FORWARD, column_filter=shanghai), [3, 4])
+        self.assertEqual(self.ages(t, Direction.BACKWARD, column_filter=shanghai), [4, 3])
+        middle = CompositeColumnCondition(LogicalOperator.AND)
+        middle.add_sub_condition(SingleColumnCondition("age", 0, ComparatorType.GREATER_EQUAL, False))
+        middle.add_sub_condition(SingleColumnCondition("age", 4, ComparatorType.LESS_THAN, False))
+        self.assertEqual(self.ages(t, Direction.FORWARD, column_filter=middle), [0, 2, 3])
+        other = CompositeColumnCondition(LogicalOperator.NOT)
+        other.add_sub_condition(middle)
+        self.assertEqual(self.ages(t, Direction.BACKWARD, column_filter=other), [4, 2**53 + 1, -1])
+        self.assertIsNone(self.get(t, [("id", "b"), ("n", 2)], column_filter=shanghai))
+
+    def test_auto_increment(self):
+        t = self.table([("id", "STRING"), ("seq", "INTEGER", PK_AUTO_INCR)])
+        auto, numbers = [("id", "user"), ("seq", PK_AUTO_INCR)], []
+        for i in range(3):
+            _, row = self.put(t, auto, [("i", i)], returned=ReturnType.RT_PK)
+            numbers.append(dict(row.primary_key)["seq"])
+        r = BatchWriteRowRequest()
+        r.add(TableInBatchWriteRowItem(t, [PutRowItem(Row(auto, [("i", i)]), Condition(IGNORE), ReturnType.RT_PK) for i in (3, 4)]))
+        numbers += [dict(row.row.primary_key)["seq"] for row in self.client.batch_write_row(r).get_put_by_table(t)]
+        self.assertEqual(numbers, sorted(set(numbers)))
+        self.assertEqual(self.get(t, [("id", "user"), ("seq", numbers[4])]), [("i", 4)])
+        self.refused(400, "OTSParameterInvalid", "", self.put, t, [("id", "user"), ("seq", numbers[0])], [("i", 9)])
+
+    def test_credentials(self):
+        for change, message in [({"access_key_secret": "wrong"}, "Signature mismatch."), ({"access_key_id": "nobody"}, "The AccessKeyID does not exist."),
+                                ({"instance_name": "nowhere"}, "The instance is not found.")]:
+            self.refused(403, "OTSAuthFailed", message, connect(**{**self.options, **change}).list_table)
+        self.assertIsNotNone(connect(sts_token="a token", **self.options).list_table())
+
+    def test_what_is_missing_is_refused_by_name(self):
+        self.refused(400, "OTSUnsupportedOperation", "ListSearchIndex", self.client.list_search_index)
+        self.refused(400, "OTSUnsupportedOperation", "StartLocalTransaction", self.client.start_local_transaction, "t", [("id", "a")])
+
+
+class SignatureV2(Contract, unittest.TestCase):
+    options = {}
+
+
+class SignatureV4(Contract, unittest.TestCase):
+    options = {"region": "cn-hangzhou"}
+
+
+if __name__ == "__main__":
+    unittest.main()

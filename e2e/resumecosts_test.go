@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+)
+
+var (
+	resumeRows = flag.Int("resume-rows", 8000, "rows of a kilobyte of the test of what going on costs")
+	resumeRate = flag.Int("resume-rate", 200, "rows a second that each of its partitions takes")
+)
+
+// slowest is the partition of 32 that is ten times slower than the others.
+const slowest = 7
+
+// wideRow is a row of about a kilobyte. Its key is not sorted.
+type wideRow struct {
+	ID string `parquet:"id"`
+	N  int64  `parquet:"n"`
+	V  string `parquet:"v"`
+}
+
+func wideRowAt(i int) wideRow {
+	x := uint64(i) + 0x9e3779b97f4a7c15
+	mix := func() uint64 {
+		x += 0x9e3779b97f4a7c15
+		z := (x ^ x>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		return z ^ z>>31
+	}
+	r := wideRow{ID: fmt.Sprintf("%016x", mix()), N: int64(i)}
+	var b strings.Builder
+	for b.Len() < 960 {
+		fmt.Fprintf(&b, "%x ", mix()&0xffff) // half of it is noise, as in real text
+		b.WriteString("some text that comes again ")
+	}
+	r.V = b.String()
+	return r
+}
+
+// writeRows writes the rows to a file whose name says how.
+func writeRows(t *testing.T, path string, rows int) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	var to io.Writer = buffered
+	var closers []io.Closer
+	switch filepath.Ext(path) {
+	case ".gz":
+		z, err := gzip.NewWriterLevel(buffered, gzip.BestSpeed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, closers = z, []io.Closer{z}
+	case ".zst":
+		z, err := zstd.NewWriter(buffered, zstd.WithEncoderLevel(zstd.SpeedFastest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, closers = z, []io.Closer{z}
+	case ".parquet":
+		w := parquet.NewGenericWriter[wideRow](buffered, parquet.MaxRowsPerRowGroup(20_000), parquet.Compression(&parquet.Snappy))
+		for i := range rows {
+			if _, err := w.Write([]wideRow{wideRowAt(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		to, closers = io.Discard, []io.Closer{w}
+	}
+	if len(closers) == 0 || to != io.Discard {
+		_, err = io.WriteString(to, "id,n,v\n")
+		for i := 0; i < rows && err == nil; i++ {
+			r := wideRowAt(i)
+			_, err = fmt.Fprintf(to, "%s,%d,%s\n", r.ID, r.N, r.V)
+		}
+	}
+	for _, c := range closers {
+		err = errors.Join(err, c.Close())
+	}
+	if err = errors.Join(err, buffered.Flush(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// accepted is how many rows the engine has written so far.
+func (s *served) accepted(t *testing.T) (rows int64) {
+	t.Helper()
+	res, err := http.Get(s.URL + "/_engine/stats")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var stats struct {
+		Tables map[string]struct{ Rows int64 }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&stats); err != nil {
+		t.Fatal(err)
+	}
+	return stats.Tables["t"].Rows
+}
+
+// TestWhatGoingOnCosts kills a load at 90 % of its rows, one partition being ten times slower than the others, and measures
+// how long it takes to go on and how many rows are written again: at most those in flight and one second's worth.
+func TestWhatGoingOnCosts(t *testing.T) {
+	for _, name := range []string{"in.csv", "in.csv.gz", "in.csv.zst", "in.parquet"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeRows(t, filepath.Join(dir, name), *resumeRows)
+			var sample strings.Builder
+			for i := range 32 {
+				fmt.Fprintf(&sample, "%02x\n", i*8)
+			}
+			bounds := filepath.Join(dir, "bounds.txt")
+			if err := os.WriteFile(bounds, []byte(sample.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			s := startServe(t, "--sync", "none", "--partitions", "32", "--sample-file", bounds, "--partition-wcu", fmt.Sprint(*resumeRate),
+				"--latency", "5ms", "--slow", fmt.Sprintf("%d:0.1", slowest))
+			start := func() *exec.Cmd {
+				cmd := exec.Command(binary, "load", name, "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id:string", "-q", "--settle", "1s")
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET="+s.AccessKeySecret)
+				cmd.Stderr = os.Stderr
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				return cmd
+			}
+			until := func(what string, done func() bool) {
+				t.Helper()
+				look := time.NewTicker(5 * time.Millisecond)
+				defer look.Stop()
+				for !done() {
+					<-look.C
+				}
+			}
+			first := start()
+			until("90 %", func() bool { return s.accepted(t) >= int64(*resumeRows)*9/10 })
+			if err := first.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = first.Wait() // it was killed
+			known, before := finalRows(dir), s.accepted(t)
+			begun := time.Now()
+			second := start()
+			until("new rows", func() bool { return s.accepted(t) > before })
+			toFirst := time.Since(begun)
+			// Once it has written a few rows that are new, all that it writes again was written: they come first in their lanes.
+			until("further rows", func() bool { return s.accepted(t) >= before+int64(*resumeRows)*6/100 })
+			if err := second.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			if err := second.Wait(); err == nil || second.ProcessState.ExitCode() != 130 {
+				t.Fatalf("the load that goes on: %v", err)
+			}
+			runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "summary.json"))
+			if err != nil || len(runs) != 1 {
+				t.Fatalf("%d runs: %v", len(runs), err)
+			}
+			text, err := os.ReadFile(runs[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum struct {
+				Read, Written, Unfinished, Replayed int64
+				Checkpoints                         int
+				CheckpointSeconds                   float64 `json:"checkpoint_seconds"`
+				Seconds                             float64
+			}
+			if err := json.Unmarshal(text, &sum); err != nil {
+				t.Fatal(err)
+			}
+			again := s.accepted(t) - sum.Written
+			allowed := int64(32*200 + 31**resumeRate + *resumeRate/10)
+			t.Logf("%s: %d rows, killed at %d of which the checkpoint knew %d; first new write after %v; %d rows written again (%d sent again; allowed %d); %d checkpoints took %.2f %% of its time",
+				name, *resumeRows, before, known, toFirst.Round(time.Millisecond), again, sum.Replayed, allowed, sum.Checkpoints, 100*sum.CheckpointSeconds/sum.Seconds)
+			if again > allowed {
+				t.Errorf("%d rows were written again, want at most %d: those in flight and one second's worth", again, allowed)
+			}
+		})
+	}
+}

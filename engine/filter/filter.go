@@ -1,0 +1,83 @@
+package filter
+
+import (
+	"bytes"
+	"slices"
+
+	"tsimport/engine/wire"
+)
+
+// Limits of one filter.
+const (
+	MaxNodes      = 32 // the filter itself, its sub-filters and theirs
+	MaxRegexBytes = 256
+	// MaxRegexSize is how many instructions the regular expressions of a filter may compile to together, about: 256
+	// bytes of nested repeats could otherwise ask for millions, and a match takes time in proportion, which nothing
+	// interrupts.
+	MaxRegexSize = 1_024
+)
+
+// Filter is a decoded filter: a condition on the row, or a page of its columns.
+type Filter struct {
+	root node // nil is every row
+	page *page
+}
+
+// row is what is judged. A missing row has neither key nor cells.
+type row struct {
+	key, cells []wire.Cell
+}
+
+// versions are the versions of a column, newest first; none when it is missing. A key column has one.
+func (r *row) versions(name []byte) []wire.Cell {
+	for i := range r.key {
+		if bytes.Equal(r.key[i].Name, name) {
+			return r.key[i : i+1]
+		}
+	}
+	from, found := slices.BinarySearchFunc(r.cells, name, func(c wire.Cell, name []byte) int { return bytes.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	end := from + 1
+	for end < len(r.cells) && bytes.Equal(r.cells[end].Name, name) {
+		end++
+	}
+	return r.cells[from:end]
+}
+
+// Match reports whether a row passes. The cells are in order of their names and within a name newest first; a row that
+// does not exist has neither a key nor cells.
+func (f *Filter) Match(key, cells []wire.Cell) bool {
+	return f.root == nil || f.root.match(&row{key, cells})
+}
+
+// Page is the cells of the columns asked for, a part of cells.
+func (f *Filter) Page(cells []wire.Cell) []wire.Cell {
+	if f.page == nil {
+		return cells
+	}
+	return f.page.of(cells)
+}
+
+// page is a ColumnPaginationFilter. It counts columns, not versions.
+type page struct{ offset, limit int }
+
+func (p *page) of(cells []wire.Cell) []wire.Cell {
+	from := skip(cells, p.offset)
+	return cells[from : from+skip(cells[from:], p.limit)]
+}
+
+// skip is how many cells the first n columns have.
+func skip(cells []wire.Cell, n int) int {
+	for i := range cells {
+		if i > 0 && bytes.Equal(cells[i].Name, cells[i-1].Name) {
+			continue
+		}
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(cells)
+}

@@ -1,0 +1,147 @@
+package filter
+
+import (
+	"math"
+	"regexp/syntax"
+	"strings"
+	"testing"
+
+	"tsimport/engine/wire"
+)
+
+func TestARuleComparesPartOfAText(t *testing.T) {
+	const text = "{cluster_name:name1,lastupdatetime:12345,load:-1.5e2}"
+	for name, v := range map[string]struct {
+		stored any
+		regex  string
+		cast   wire.ValueType
+		op     comparator
+		value  any
+		want   bool
+	}{
+		"the first group, as an integer":       {text, `lastupdatetime:([0-9]+)`, wire.Integer, greater, 12344, true},
+		"and no more than it is":               {text, `lastupdatetime:([0-9]+)`, wire.Integer, greater, 12345, false},
+		"the first of two groups":              {text, `(name\d),(last)`, wire.String, equal, "name1", true},
+		"the whole match without a group":      {text, `name\d`, wire.String, equal, "name1", true},
+		"a group that does not capture":        {text, `(?:name)\d`, wire.String, equal, "name1", true},
+		"the first of several matches":         {"a1b22", `\d+`, wire.Integer, equal, 1, true},
+		"a double":                             {text, `load:([^}]+)`, wire.Double, equal, -150.0, true},
+		"an integer as a double":               {"7", `.*`, wire.Double, equal, 7.0, true},
+		"a negative integer":                   {"x=-7", `-?\d+`, wire.Integer, less, 0, true},
+		"no match":                             {text, `nothing`, wire.String, notEqual, "x", false},
+		"a group that takes no part":           {"b", `(a)?b`, wire.String, equal, "", false},
+		"a group that is empty":                {"b", `(a*)b`, wire.String, equal, "", true},
+		"text that is no integer":              {"abc", `.*`, wire.Integer, notEqual, 1, false},
+		"an integer that is too large":         {"9223372036854775808", `.*`, wire.Integer, notEqual, 1, false},
+		"the largest integer":                  {"9223372036854775807", `.*`, wire.Integer, equal, math.MaxInt64, true},
+		"text that is no double":               {"1.2.3", `.*`, wire.Double, notEqual, 1.0, false},
+		"hexadecimal is no double":             {"0x1p4", `.*`, wire.Double, equal, 16.0, false},
+		"infinity is no double":                {"inf", `.*`, wire.Double, greater, 1.0, false},
+		"a double that is too large":           {"1e999", `.*`, wire.Double, greater, 1.0, false},
+		"a stored integer is no text":          {7, `.*`, wire.Integer, equal, 7, false},
+		"a stored binary is no text":           {[]byte("7"), `.*`, wire.Integer, equal, 7, false},
+		"a constant of another type":           {"7", `.*`, wire.Integer, equal, "7", false},
+		"whether there is a match":             {text, `name\d`, wire.String, exists, 0, true},
+		"whether there is none":                {text, `name\d`, wire.String, existsNot, 0, false},
+		"whether there is one where none is":   {text, `nothing`, wire.String, exists, 0, false},
+		"whether there is none where none is":  {text, `nothing`, wire.String, existsNot, 0, true},
+		"whether there is an integer in words": {"seven", `.*`, wire.Integer, existsNot, 0, true},
+		"classes, case and anchors":            {"ABC-12", `(?i)^abc-(\d{2})$`, wire.Integer, equal, 12, true},
+		"text that is no ASCII":                {"温度：21", `温度：(\d+)`, wire.Integer, equal, 21, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := decode(t, leaf{op: v.op, column: "c", value: v.value, rule: transfer(v.regex, v.cast)}.bytes())
+			if got := f.Match(nil, cells("c", v.stored)); got != v.want {
+				t.Error(got)
+			}
+		})
+	}
+	t.Run("without a type it is an integer", func(t *testing.T) {
+		f := decode(t, leaf{op: equal, column: "c", value: 12, rule: raw(1, []byte(`\d+`))}.bytes())
+		if !f.Match(nil, cells("c", "a12")) {
+			t.Error("does not match")
+		}
+	})
+	t.Run("the missing column's rule comes first", func(t *testing.T) {
+		f := decode(t, leaf{op: existsNot, column: "c", value: 0, filterIfMissing: true, rule: transfer("x", wire.String)}.bytes())
+		if f.Match(nil, nil) {
+			t.Error("a missing column passes")
+		}
+	})
+}
+
+func TestRulesThatAreNoneAreRefused(t *testing.T) {
+	for name, v := range map[string]struct {
+		regex string
+		cast  wire.ValueType
+		ok    bool
+	}{
+		"256 bytes":                         {strings.Repeat("a", 256), wire.String, true},
+		"257 bytes":                         {strings.Repeat("a", 257), wire.String, false},
+		"an empty expression":               {"", wire.String, true},
+		"a bracket that stays open":         {"(a", wire.String, false},
+		"a look-ahead of Perl":              {"a(?=b)", wire.String, false},
+		"a back-reference of Perl":          {`(a)\1`, wire.String, false},
+		"text that is none":                 {"\xff", wire.String, false},
+		"a character a thousand times":      {"a{1000}", wire.String, true},
+		"up to 512 times":                   {"a{0,512}", wire.String, true},
+		"up to 513 times":                   {"a{0,513}", wire.String, false},
+		"a thousand and one times":          {"a{1001}", wire.String, false},
+		"nested repeats":                    {"(?:(?:a{40}){40}){40}", wire.String, false},
+		"repeats side by side":              {strings.Repeat("(?:a{30}){30}", 19), wire.String, false},
+		"nested repeats of a class":         {`(?:\pL{100}){100}`, wire.String, false},
+		"brackets as deep as there is room": {strings.Repeat("(", 128) + strings.Repeat(")", 128), wire.String, true},
+		"as a boolean":                      {"a", wire.Boolean, false},
+		"as null":                           {"a", wire.Null, false},
+		"as a binary":                       {"a", wire.Binary, false},
+		"as an unknown type":                {"a", 5, false},
+		"as a type beyond all":              {"a", 200, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode(leaf{op: 1, column: "c", value: 1, rule: transfer(v.regex, v.cast)}.bytes())
+			if v.ok != (err == nil) || err != nil && err.Code != wire.CodeParameterInvalid {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The estimate that admits an expression holds of the program it becomes.
+func TestAnExpressionCompilesToAboutItsSize(t *testing.T) {
+	for _, text := range []string{
+		"", "abc", "a|bc|[d-f]", "(a)(?:b)*c+d?", "a{7}", "a{0,1000}", "(ab|c){3,9}", "(?:x{3,}){5}", `^\d+$`, "(?i)straße", `(a{2,5}|b{3,}){10}`,
+		strings.Repeat("(", 128) + strings.Repeat(")", 128),
+	} {
+		re, err := syntax.Parse(text, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		estimate := size(re)
+		prog, err := syntax.Compile(re.Simplify())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(prog.Inst); n > 2*estimate+8 || estimate > 2*n {
+			t.Errorf("%q: %d instructions, estimated %d", text, n, estimate)
+		}
+	}
+}
+
+func TestTheExpressionsOfAFilterShareTheirRoom(t *testing.T) {
+	of := func(times string, n int) []byte {
+		var subs [][]byte
+		for range n {
+			subs = append(subs, leaf{op: equal, column: "c", value: 1, rule: transfer("a{"+times+"}", wire.String)}.bytes())
+		}
+		return composite(combineOr, subs...)
+	}
+	for _, v := range []struct {
+		times string
+		n     int
+		ok    bool
+	}{{"512", 2, true}, {"513", 2, false}, {"32", 31, true}, {"34", 31, false}} {
+		if _, err := Decode(of(v.times, v.n)); v.ok != (err == nil) {
+			t.Errorf("%d expressions of %s characters: %v", v.n, v.times, err)
+		}
+	}
+}

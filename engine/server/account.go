@@ -1,0 +1,55 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"tsimport/engine/wire"
+)
+
+// Check says what is wrong with the account that the options describe, before anything is opened. An empty field is
+// its default and never wrong. No message holds the secret.
+func (o Options) Check() error {
+	if o.Instance != "" && !validInstance(o.Instance) {
+		return fmt.Errorf("instance %q: want 3 to 16 letters, digits and hyphens, a letter first and no hyphen last", o.Instance)
+	}
+	if strings.Trim(o.AccessKeyID, keyIDBytes) != "" {
+		return fmt.Errorf("access key id %q: want letters, digits and + . / _ - only, as the SDKs do", o.AccessKeyID)
+	}
+	for _, c := range []byte(o.AccessKeySecret) {
+		if c <= ' ' || c > '~' {
+			return errors.New("the access key secret has spaces or characters that are not printable ASCII; give one without")
+		}
+	}
+	return nil
+}
+
+const keyIDBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+./_-"
+
+func validInstance(name string) bool {
+	if len(name) < 3 || len(name) > 16 || name[len(name)-1] == '-' {
+		return false
+	}
+	for i, c := range []byte(name) {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || c != '-' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return true
+}
+
+// identity is who a request claims to be: the secret that signs the answer, which tells the client that this server
+// knows it, and proves nothing about the request.
+type identity struct {
+	secret string // "" when there is none to sign with
+}
+
+func (s *Server) identify(h http.Header) identity {
+	if h.Get(wire.HeaderAccessKeyID) != s.o.AccessKeyID {
+		return identity{}
+	}
+	return identity{s.o.AccessKeySecret}
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/wire"
+)
+
+// panics registers an operation that panics as long as the test runs.
+func panics(t *testing.T) (op string) {
+	operations["Panic"] = &operation{"Panic", func(*Server, []byte) (call, *wire.Error) { panic("on purpose") }}
+	t.Cleanup(func() { delete(operations, "Panic") })
+	return "Panic"
+}
+
+// syncBuffer is written by the server and read by the test.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func TestAPanicIsAnsweredAndLoggedAndTheServerGoesOn(t *testing.T) {
+	var out syncBuffer
+	s := open(t, Options{Log: log.New(&out, "", 0)})
+	op := panics(t)
+	a := raw(s, op, nil, nil)
+	if a.status != 500 || !strings.Contains(string(a.body), wire.CodeInternalServerError) || a.header.Get("Authorization") == "" {
+		t.Errorf("%d %q %v", a.status, a.body, a.header)
+	}
+	if !strings.Contains(out.String(), "on purpose") || !strings.Contains(out.String(), "server.panics") {
+		t.Errorf("log: %q", out.String())
+	}
+	if a := raw(s, "ListTable", nil, nil); a.status != 200 {
+		t.Errorf("afterwards: %d %q", a.status, a.body)
+	}
+}
+
+func TestAPanicOfARequestAppliedLateIsLogged(t *testing.T) {
+	var out syncBuffer
+	s := open(t, Options{Log: log.New(&out, "", 0)})
+	decoded := 0
+	operations["Late"] = &operation{"Late", func(*Server, []byte) (call, *wire.Error) {
+		if decoded++; decoded > 1 {
+			panic("on purpose")
+		}
+		return plain{}, nil
+	}}
+	defer delete(operations, "Late")
+	s.SetFaults(&faults.Plan{
+		Only:   func(op string) bool { return op == "Late" },
+		Decide: func(faults.Request) faults.Fault { return faults.Fault{Action: faults.ApplyLate, Delay: time.Hour} },
+	})
+	if a := raw(s, "Late", nil, nil); !a.cut {
+		t.Errorf("%d %q", a.status, a.body)
+	}
+	if err := s.Close(); err != nil { // applies it at once
+		t.Error(err)
+	}
+	if got := out.String(); decoded != 2 || !strings.Contains(got, "panic in a late Late: on purpose") {
+		t.Errorf("log: %q", got)
+	}
+}
+
+// gate is an operation that waits until the test lets it go on.
+type gate struct{ entered, open chan struct{} }
+
+func newGate(t *testing.T) *gate {
+	g := &gate{make(chan struct{}), make(chan struct{})}
+	operations["Gate"] = &operation{"Gate", func(*Server, []byte) (call, *wire.Error) {
+		return plain{0, func(context.Context) ([]byte, *wire.Error) {
+			close(g.entered)
+			<-g.open
+			return nil, nil
+		}}, nil
+	}}
+	t.Cleanup(func() { delete(operations, "Gate") })
+	return g
+}
+
+func TestAStopLetsRequestsUnderWayFinish(t *testing.T) {
+	g := newGate(t)
+	s := open(t, Options{})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeListener(ctx, listener, Limits{}) }()
+	c := dial(t, listener.Addr().String())
+	io.WriteString(c, onWire(t, s, "Gate", nil))
+	<-g.entered
+	stop()
+	for { // a port that refuses is a server that has begun to stop
+		probe, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			break
+		}
+		probe.Close()
+		runtime.Gosched()
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("it did not wait: %v", err)
+	default:
+	}
+	close(g.open)
+	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200 ") {
+		t.Errorf("%q %v", line, err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStopWaitsNoLongerThanTheGrace(t *testing.T) {
+	g := newGate(t)
+	var out syncBuffer
+	s := open(t, Options{Log: log.New(&out, "", 0)})
+	defer close(g.open) // or the store would never close
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeListener(ctx, listener, Limits{Grace: time.Millisecond}) }()
+	c := dial(t, listener.Addr().String())
+	io.WriteString(c, onWire(t, s, "Gate", nil))
+	<-g.entered
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if text, _ := io.ReadAll(c); len(text) > 0 {
+		t.Errorf("the connection is not cut: %q", text)
+	}
+	if !strings.Contains(out.String(), "still under way") {
+		t.Errorf("log: %q", out.String())
+	}
+}
+
+func TestAListenerThatFailsEndsTheServer(t *testing.T) {
+	s := open(t, Options{})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.Close()
+	if err := s.ServeListener(context.Background(), listener, Limits{}); err == nil || !strings.Contains(err.Error(), "serve on 127.0.0.1:") {
+		t.Error(err)
+	}
+}

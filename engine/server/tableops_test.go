@@ -1,0 +1,188 @@
+package server
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/sim"
+	"tsimport/engine/wire"
+)
+
+func TestTableOperationsAreCountedInAnySecond(t *testing.T) {
+	start := time.Now() // the SDK signs with the real time
+	now := &clock{at: start}
+	s := open(t, Options{Now: now.now, TableOps: 3})
+	c := inProcess(s)
+	list := func(at time.Duration, want string) {
+		t.Helper()
+		now.at = start.Add(at)
+		_, err := c.ListTable()
+		if got := code(err); got != want {
+			t.Errorf("at %s: got %q, want %q", at, got, want)
+		}
+	}
+	const no = wire.CodeQuotaExhausted
+	list(0, "")
+	list(400*time.Millisecond, "")
+	list(500*time.Millisecond, "")
+	list(999*time.Millisecond, no)
+	list(time.Second, "") // the first is a second ago
+	list(1399*time.Millisecond, no)
+	list(1400*time.Millisecond, "")
+	list(1400*time.Millisecond, no)
+	list(-time.Minute, "") // the clock was set back
+	_, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
+	if e, ok := err.(*tablestore.OtsError); !ok || e.Message != "Requested table does not exist." {
+		t.Error(err)
+	}
+	now.at = now.at.Add(time.Minute)
+	for range 3 {
+		list(time.Minute, "")
+	}
+	_, err = c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
+	if e, ok := err.(*tablestore.OtsError); !ok || e.Message != "Too frequent table operations." || e.HttpStatusCode != 403 {
+		t.Error(err)
+	}
+	if _, err := c.BatchWriteRow(batchOf(1)); err != nil { // rows are not table operations
+		t.Error(err)
+	}
+}
+
+// createNumbered creates the table t of pk1 STRING and pk2 INTEGER, which it numbers itself, in two partitions.
+func createNumbered(t testing.TB, s *Server) {
+	t.Helper()
+	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{
+		{Name: "pk1", Type: wire.KeyString}, {Name: "pk2", Type: wire.KeyInteger, AutoIncrement: true}}}
+	r.Options.TTL = wire.Optional[int32]{Value: -1, Set: true}
+	r.Options.MaxVersions = wire.Optional[int32]{Value: 1, Set: true}
+	r.Bounds = []wire.Cell{{Type: wire.String, Value: []byte("m")}}
+	if err := s.store.CreateTable(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func numbering(pk1 string) *tablestore.PutRowChange {
+	k := &tablestore.PrimaryKey{}
+	k.AddPrimaryKeyColumn("pk1", pk1)
+	k.AddPrimaryKeyColumnWithAutoIncrement("pk2")
+	p := put("t", k, "v", pk1)
+	p.SetReturnPk()
+	return p
+}
+
+func batch(atomic bool, changes ...tablestore.RowChange) *tablestore.BatchWriteRowRequest {
+	r := &tablestore.BatchWriteRowRequest{IsAtomic: atomic}
+	for _, c := range changes {
+		r.AddRowChange(c)
+	}
+	return r
+}
+
+func TestASimulationTakesTheTablesPartitionsAndNumbersTheRowsItServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Open("", Options{InMemory: true, Simulation: &Simulation{Config: sim.Config{PartitionUnits: 3, Partitions: 8, Seed: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		createNumbered(t, s)
+		c := inProcess(s)
+		s.sim.find([]byte("t"))
+		time.Sleep(time.Second) // the buckets fill
+		var changes []tablestore.RowChange
+		for i := range 10 {
+			changes = append(changes, numbering([]string{"a", "z"}[i%2]))
+		}
+		r, err := c.BatchWriteRow(batch(false, changes...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := map[any]int64{}
+		for i, row := range r.TableToRowsResult["t"] {
+			if row.IsSucceed != (i < 6) {
+				t.Errorf("row %d: %v", i, row.Error)
+			}
+			if !row.IsSucceed {
+				continue
+			}
+			p, n := row.PrimaryKey.PrimaryKeys[0].Value, row.PrimaryKey.PrimaryKeys[1].Value.(int64)
+			if n <= last[p] {
+				t.Errorf("row %d: %d is not above %d", i, n, last[p])
+			}
+			last[p] = n
+		}
+		if parts := s.Sim().Stats()["t"].Partitions; rowsIn(t, c) != 6 || len(liveOf(parts)) != 2 {
+			t.Errorf("%d rows, partitions %+v", rowsIn(t, c), parts)
+		}
+		time.Sleep(time.Second)
+		r, err = c.BatchWriteRow(batch(true, changes[0], changes[2], changes[4], changes[6]))
+		for i, code := range codes(t, r, err) { // three units for four rows: none is applied
+			if code != sim.NotEnoughCapacityUnit {
+				t.Errorf("row %d of an atomic batch: %q", i, code)
+			}
+		}
+		if n := rowsIn(t, c); n != 6 {
+			t.Errorf("%d rows, want 6", n)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// liveOf are the partitions that are the table's at present.
+func liveOf(all []sim.PartitionStats) (live []sim.PartitionStats) {
+	for _, p := range all {
+		if p.Ended.IsZero() {
+			live = append(live, p)
+		}
+	}
+	return live
+}
+
+func TestFaultsOfNumberedAndAtomicRows(t *testing.T) {
+	for name, v := range map[string]struct {
+		fault   faults.Fault
+		atomic  bool
+		applied int
+	}{
+		"some rows are refused":           {faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return []string{"", wire.CodeServerBusy}[i%2] }}, false, 2},
+		"one row of an atomic batch is":   {faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return []string{"", "", "", wire.CodeServerBusy}[i%4] }}, true, 0},
+		"the answer is lost":              {faults.Fault{Action: faults.DropAfter}, false, 4},
+		"the answer of an atomic one is":  {faults.Fault{Action: faults.DropAfter}, true, 4},
+		"it is applied late":              {faults.Fault{Action: faults.ApplyLate, Delay: time.Nanosecond}, false, 4},
+		"an atomic one is applied late":   {faults.Fault{Action: faults.ApplyLate, Delay: time.Nanosecond}, true, 4},
+		"it is refused":                   {faults.Fault{Action: faults.Refuse, Code: wire.CodeServerBusy}, true, 0},
+		"the connection is cut before it": {faults.Fault{Action: faults.DropBefore}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, plan := faulty(t, v.fault)
+			createNumbered(t, s)
+			c := inProcess(s)
+			r, err := c.BatchWriteRow(batch(v.atomic, numbering("a"), numbering("a"), numbering("a"), numbering("a")))
+			if v.fault.Action == faults.RefuseRows {
+				failed := 0
+				for _, code := range codes(t, r, err) {
+					if code != "" {
+						failed++
+					}
+				}
+				if failed != 4-v.applied {
+					t.Errorf("%d rows failed", failed)
+				}
+			} else if err == nil {
+				t.Error("it succeeded")
+			}
+			plan.WaitLate()
+			if n := rowsIn(t, c); n != v.applied {
+				t.Errorf("%d rows, want %d", n, v.applied)
+			}
+			if r, err = c.BatchWriteRow(batch(v.atomic, numbering("a"))); err != nil || !r.TableToRowsResult["t"][0].IsSucceed {
+				t.Error(err)
+			}
+		})
+	}
+}

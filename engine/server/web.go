@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// Limits bound what clients over a port may take of the machine. A zero field is that of DefaultLimits.
+type Limits struct {
+	Connections   int           // open at once; more wait until one is closed
+	HeaderBytes   int           // of a request's line and headers together
+	HeaderTimeout time.Duration // from a request's first byte, or the connection's beginning, to the end of its headers
+	ReadTimeout   time.Duration // likewise to the end of its body
+	WriteTimeout  time.Duration // from the end of the headers to the last byte of the answer
+	IdleTimeout   time.Duration // between two requests of a connection
+	Grace         time.Duration // how long requests under way may still take when the server stops
+}
+
+// DefaultLimits suit one machine. They bound memory too: a request may hold its body, the body inflated and the answer,
+// 5 MB and about as much each.
+var DefaultLimits = Limits{
+	Connections:   512,
+	HeaderBytes:   64 << 10,
+	HeaderTimeout: 10 * time.Second,
+	ReadTimeout:   time.Minute,
+	WriteTimeout:  3 * time.Minute,
+	IdleTimeout:   2 * time.Minute,
+	Grace:         30 * time.Second,
+}
+
+// filled are the limits with the defaults where nothing is said.
+func (l Limits) filled() Limits {
+	d := DefaultLimits
+	if l.Connections == 0 {
+		l.Connections = d.Connections
+	}
+	if l.HeaderBytes == 0 {
+		l.HeaderBytes = d.HeaderBytes
+	}
+	for _, t := range []struct {
+		set     *time.Duration
+		standby time.Duration
+	}{
+		{&l.HeaderTimeout, d.HeaderTimeout}, {&l.ReadTimeout, d.ReadTimeout}, {&l.WriteTimeout, d.WriteTimeout},
+		{&l.IdleTimeout, d.IdleTimeout}, {&l.Grace, d.Grace},
+	} {
+		if *t.set == 0 {
+			*t.set = t.standby
+		}
+	}
+	return l
+}
+
+// ServeListener answers what comes in at a listener until ctx is done. Then it accepts nothing more, lets requests
+// under way finish within the grace, cuts what is left, and returns nil. The listener is closed; the store is not.
+func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limits Limits) error {
+	limits = limits.filled()
+	web := &http.Server{
+		Handler:           s,
+		ErrorLog:          s.o.Log,
+		MaxHeaderBytes:    limits.HeaderBytes,
+		ReadHeaderTimeout: limits.HeaderTimeout,
+		ReadTimeout:       limits.ReadTimeout,
+		WriteTimeout:      limits.WriteTimeout,
+		IdleTimeout:       limits.IdleTimeout,
+
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is no operation either
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- web.Serve(netutil.LimitListener(listener, limits.Connections)) }()
+	select {
+	case err := <-failed:
+		web.Close()
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Grace)
+	defer cancel()
+	err := web.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.o.Log.Printf("requests were still under way after %v; their connections are cut", limits.Grace)
+		err = web.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("finish the requests under way: %w", err)
+	}
+	return nil
+}

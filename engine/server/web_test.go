@@ -1,0 +1,295 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/wire"
+)
+
+// patience ends a test that hangs; no test passes or fails by how long something takes.
+const patience = time.Minute
+
+// onPort serves s on a local port until the test ends, which waits for it.
+func onPort(t testing.TB, s *Server, limits Limits) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.ServeListener(ctx, listener, limits) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+func dial(t testing.TB, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetDeadline(time.Now().Add(patience))
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// exchange sends text over a connection of its own and returns what comes back until the server closes it.
+func exchange(t testing.TB, addr, text string) string {
+	t.Helper()
+	c := dial(t, addr)
+	io.WriteString(c, text) // the server may have refused it before its end
+	back, err := io.ReadAll(c)
+	if err, ok := err.(net.Error); ok && err.Timeout() {
+		t.Fatalf("%.60q: the server neither answers nor closes", text)
+	}
+	return string(back)
+}
+
+// onWire is a signed request as bytes.
+func onWire(t testing.TB, s *Server, op string, body []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := signed(s, op, body).Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHeadersOfAnswersAreSpelledInLowerCase: released SDKs for PHP look them up as they come.
+func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
+	s := open(t, Options{})
+	addr := onPort(t, s, Limits{IdleTimeout: 300 * time.Millisecond})
+	for _, op := range []string{"ListTable", "PutRow"} { // the second is refused
+		answer := exchange(t, addr, onWire(t, s, op, nil))
+		for _, name := range []string{"contentmd5", "contenttype", "date", "requestid"} {
+			if !strings.Contains(answer, "\r\nx-ots-"+name+": ") {
+				t.Errorf("%s: no x-ots-%s in\n%q", op, name, answer)
+			}
+		}
+	}
+}
+
+func TestNoRequestWhateverItsShapeStopsTheServer(t *testing.T) {
+	s := open(t, Options{})
+	addr := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
+	list := onWire(t, s, "ListTable", nil)
+	for name, v := range map[string]struct{ text, want string }{
+		"a request in order":            {list, "HTTP/1.1 200 "},
+		"HTTP/1.0":                      {strings.Replace(list, "HTTP/1.1", "HTTP/1.0", 1), "HTTP/1.0 200 "},
+		"HTTP/9.9":                      {strings.Replace(list, "HTTP/1.1", "HTTP/9.9", 1), "HTTP/1.1 505 "},
+		"two in one packet":             {list + list, "HTTP/1.1 200 "},
+		"HEAD":                          {"HEAD /ListTable HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 "},
+		"OPTIONS of everything":         {"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 "},
+		"CONNECT":                       {"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 "},
+		"a path above the root":         {"POST /../../etc/passwd HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
+		"a path of NUL and no text":     {"POST /%00%ff%fe HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
+		"NUL in a header":               {"POST /ListTable HTTP/1.1\r\nHost: x\r\nX-Ots-Date: \x00\r\n\r\n", "HTTP/1.1 400 "},
+		"NUL in the request line":       {"POST /List\x00Table HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 400 "},
+		"no HTTP at all":                {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "HTTP/1.1 400 "},
+		"a length that is no number":    {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n", "HTTP/1.1 400 "},
+		"a negative length":             {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
+		"a length beyond 64 bits":       {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
+		"two lengths":                   {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 400 "},
+		"a chunked body":                {strings.Replace(list, "Content-Length: 0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1), "HTTP/1.1 200 "},
+		"chunks that are none":          {"POST /ListTable HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
+		"an encoding nobody has":        {"POST /ListTable HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 "},
+		"a body that does not come":     {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf", "HTTP/1.1 408 "},
+		"a long body that does not":     {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 5242880\r\n\r\n" + strings.Repeat("x", 300<<10), "HTTP/1.1 408 "},
+		"a terabyte, asked for first":   {"POST /ListTable HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n", "HTTP/1.1 413 "},
+		"a terabyte, announced":         {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 1099511627776\r\n\r\nabc", "HTTP/1.1 413 "},
+		"headers beyond the limit":      {"POST /ListTable HTTP/1.1\r\nHost: x\r\nX-Ots-Tag: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"a line beyond the limit":       {"POST /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431 "},
+		"nothing but a line":            {"POST /ListTable HTTP/1.1\r\n", ""},
+		"nothing":                       {"", ""},
+		"a path of the admin API, long": {"POST /_engine/" + strings.Repeat("tables/", 1000) + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			back := exchange(t, addr, v.text)
+			if !strings.HasPrefix(back, v.want) {
+				t.Errorf("answer %.200q, want %q", back, v.want)
+			}
+			if name == "two in one packet" && strings.Count(back, "HTTP/1.1 200 ") != 2 {
+				t.Errorf("not two answers: %q", back)
+			}
+		})
+	}
+	if back := exchange(t, addr, list); !strings.HasPrefix(back, "HTTP/1.1 200 ") {
+		t.Errorf("after all that: %q", back)
+	}
+}
+
+func TestARefusalIsAnErrorMessageWhateverThePath(t *testing.T) {
+	s := open(t, Options{})
+	a := raw(s, "\x00\xff列", nil, nil)
+	if want := "\n\x13OTSParameterInvalid\x12\x26Unsupported operation: \x00\ufffd列."; a.status != 400 || !strings.HasPrefix(string(a.body), want[:22]) || !strings.HasSuffix(string(a.body), "\x00\ufffd列.") {
+		t.Errorf("%d %q", a.status, a.body)
+	}
+}
+
+func TestABodyThatIsTooLongIsReadToItsEndOnceSoThatItsClientHearsTheAnswer(t *testing.T) {
+	s := open(t, Options{})
+	addr := onPort(t, s, Limits{})
+	body := make([]byte, wire.MaxBodyBytes+1)
+	for name, r := range map[string]func() *http.Request{
+		"with a length": func() *http.Request { return signed(s, "PutRow", body) },
+		"in chunks": func() *http.Request {
+			r := signed(s, "PutRow", body)
+			r.ContentLength, r.TransferEncoding = -1, []string{"chunked"}
+			return r
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, addr)
+			q := r()
+			if err := q.Write(c); err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.ReadResponse(bufio.NewReader(c), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(resp.Body)
+			if resp.StatusCode != http.StatusRequestEntityTooLarge || err != nil || !bytes.Contains(text, []byte(wire.CodeBodyTooLarge)) {
+				t.Errorf("%d %q %v", resp.StatusCode, text, err)
+			}
+		})
+	}
+}
+
+func TestBodiesThatAreOnlyAnnouncedTakeLittleMemory(t *testing.T) {
+	s := open(t, Options{Log: log.New(io.Discard, "", 0)})
+	addr := onPort(t, s, Limits{Connections: 100, Grace: time.Millisecond})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	head := strings.Replace(onWire(t, s, "PutRow", nil), "Content-Length: 0", fmt.Sprintf("Content-Length: %d", wire.MaxBodyBytes), 1)
+	// With Expect the server asks for the body when it begins to read it: then its memory is taken.
+	head = strings.Replace(head, "\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n", 1)
+	for range 100 {
+		c := dial(t, addr)
+		if _, err := io.WriteString(c, head); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(c).ReadString('\n')
+		if err != nil || !strings.HasPrefix(line, "HTTP/1.1 100 ") {
+			t.Fatalf("%q %v", line, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if got := int64(after.TotalAlloc - before.TotalAlloc); got > 60<<20 {
+		t.Errorf("100 requests that announce 5 MB and send nothing: %d bytes", got)
+	}
+}
+
+func TestASlowHeaderLosesItsConnection(t *testing.T) {
+	s := open(t, Options{})
+	addr := onPort(t, s, Limits{HeaderTimeout: 20 * time.Millisecond})
+	c := dial(t, addr)
+	if _, err := io.WriteString(c, "POST /ListTable HTTP/1.1\r\nHost: "); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(c); err != nil || len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 408 ") {
+		t.Errorf("%q %v", text, err) // it ends at all: a server without the limit would wait as long as we do
+	}
+}
+
+func TestAClientThatDoesNotReadLosesItsConnection(t *testing.T) {
+	s := open(t, Options{})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	for i := range int64(3) {
+		if _, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: put("t", key("k", i), "c", strings.Repeat("x", 1<<20))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rec := &recorder{RoundTripper: s.Transport()}
+	scan(t, sdk("http://engine", rec), "t", tablestore.FORWARD, 10)
+	addr := onPort(t, s, Limits{WriteTimeout: 50 * time.Millisecond})
+	conn := dial(t, addr)
+	conn.(*net.TCPConn).SetReadBuffer(4096)
+	text := onWire(t, s, "GetRange", rec.body)
+	// Answers that nobody reads fill the buffers between, until the server can write no more and closes.
+	for {
+		if _, err := io.WriteString(conn, text); err != nil {
+			if err, ok := err.(net.Error); ok && err.Timeout() {
+				t.Error("the connection is still open")
+			}
+			return
+		}
+	}
+}
+
+func TestConnectionsBeyondTheLimitWait(t *testing.T) {
+	s := open(t, Options{})
+	addr := onPort(t, s, Limits{Connections: 1})
+	list := onWire(t, s, "ListTable", nil)
+	first, second := dial(t, addr), dial(t, addr)
+	io.WriteString(first, list)
+	if line, err := bufio.NewReader(first).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200") {
+		t.Fatalf("%q %v", line, err)
+	}
+	io.WriteString(second, list)
+	answered := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(second).ReadString('\n')
+		answered <- line
+	}()
+	// The first goes on being served while the second waits: ten requests, and no answer to the other in between.
+	r := bufio.NewReader(first)
+	for range 10 {
+		io.WriteString(first, list)
+		for line := ""; !strings.HasPrefix(line, "HTTP/1.1 200"); {
+			var err error
+			if line, err = r.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case line := <-answered:
+			t.Fatalf("a second connection is served: %q", line)
+		default:
+		}
+	}
+	first.Close()
+	if line := <-answered; !strings.HasPrefix(line, "HTTP/1.1 200") {
+		t.Errorf("when there is room: %q", line)
+	}
+}
+
+func TestADeflateBombIsNotInflated(t *testing.T) {
+	s := open(t, Options{})
+	bomb := deflate(make([]byte, 256<<20))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, size := range []string{"100", "5242880"} {
+		a := raw(s, "PutRow", bomb, func(h http.Header) {
+			h.Set(wire.HeaderRequestCompress, "deflate")
+			h.Set(wire.HeaderRequestSize, size)
+		})
+		if a.status != 400 || !strings.Contains(string(a.body), "Uncompress the request data failed.") {
+			t.Errorf("size %s: %d %q", size, a.status, a.body)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
+		t.Errorf("%d bytes", got)
+	}
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"tsimport/engine/wire"
+)
+
+// WriteAtomic is Write, but for each table either all rows are applied or none: then every row of the table has the
+// error of the first that has one. The rows of a table must share a partition key.
+func (s *Store) WriteAtomic(ctx context.Context, tables []TableWrite) *wire.Error {
+	return s.write(ctx, tables, true)
+}
+
+// checkAtomic gives the rows of a table one error when one of them has one, or when they are of several partition keys.
+// Only rows of tables without an error are left.
+func (w *writer) checkAtomic(tables []TableWrite) {
+	for i := range tables {
+		spread(tables[i].Outcomes)
+	}
+	var first *writeRow // of the table
+	for i := range w.rows {
+		r := &w.rows[i]
+		if first == nil || first.meta != r.meta {
+			first = r
+		}
+		if r.outcome.Err == nil && !bytes.Equal(partitionPart(first.key), partitionPart(r.key)) {
+			r.outcome.Err = wire.Failf(wire.CodeDataOutOfRange, "Data out of scope of atomic. Atomic PartKey:%s. Data PartKey:%s",
+				first.change.Row.Key[0].Text(), r.change.Row.Key[0].Text())
+		}
+	}
+	for i := range tables {
+		spread(tables[i].Outcomes)
+	}
+	kept := w.rows[:0]
+	w.placeholders = 0
+	for _, r := range w.rows {
+		if r.outcome.Err != nil {
+			continue
+		}
+		if r.number > 0 {
+			w.placeholders++
+		}
+		kept = append(kept, r)
+	}
+	clear(w.rows[len(kept):])
+	w.rows = kept
+}
+
+// spread gives all rows of a table the first error that one of them has.
+func spread(outcomes []wire.Outcome) {
+	for i := range outcomes {
+		if err := outcomes[i].Err; err != nil {
+			for j := range outcomes {
+				outcomes[j] = wire.Outcome{Err: err}
+			}
+			return
+		}
+	}
+}
+
+// applyAtomic puts the rows of each table into a batch of its own, which joins the others when none of them failed.
+func (w *writer) applyAtomic(ctx context.Context) *wire.Error {
+	for from := 0; from < len(w.rows); {
+		to := from + 1
+		for to < len(w.rows) && w.rows[to].meta == w.rows[from].meta {
+			to++
+		}
+		if err := w.applyTable(ctx, w.rows[from:to]); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+func (w *writer) applyTable(ctx context.Context, rows []writeRow) *wire.Error {
+	if !slices.ContainsFunc(rows, func(r writeRow) bool { return readsFirst(r.change) }) {
+		return w.applyRows(ctx, rows) // which cannot fail any more
+	}
+	all := w.batch
+	w.batch = w.store.db.NewIndexedBatch()
+	defer func() {
+		w.batch.Close()
+		w.batch = all
+	}()
+	if err := w.applyRows(ctx, rows); err != nil {
+		return err
+	}
+	for i := range rows {
+		if failed := *rows[i].outcome; failed.Err != nil {
+			for j := range rows {
+				*rows[j].outcome = failed
+			}
+			return nil
+		}
+	}
+	if err := all.Apply(w.batch, nil); err != nil {
+		return wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: %v.", err)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tsimport/engine/wire"
+)
+
+// numbers are the values of auto-increment columns, one ascending row of them for the whole store: the clock's
+// microseconds, or one more than the last where the clock is behind. Before a number above reserved is given, a higher
+// reserved is in the log, ahead of the rows; a store that is opened goes on above it. So no number comes twice or goes
+// down, whatever became of the rows, the process and the clock. (The highest number stored would be lost with its row.)
+type numbers struct {
+	mu       sync.Mutex
+	last     int64
+	reserved int64
+}
+
+// numberBlock is how many numbers are reserved at a time: of the clock's microseconds, ten seconds.
+const numberBlock = 10_000_000
+
+var (
+	numbersKey = []byte{spaceNumbers}
+	noNumber   = []byte{tagInteger, 0, 0, 0, 0, 0, 0, 0, 0} // a key's place for one
+)
+
+func (s *Store) loadNumbers() error {
+	value, closer, err := s.db.Get(numbersKey)
+	if err == pebble.ErrNotFound {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the last auto-increment value: %w", err)
+	}
+	defer closer.Close()
+	if len(value) != 8 {
+		return fmt.Errorf("read the last auto-increment value: it is damaged")
+	}
+	s.numbers.reserved = int64(binary.BigEndian.Uint64(value))
+	s.numbers.last = s.numbers.reserved
+	return nil
+}
+
+// takeNumbers gives the first of n numbers in a row.
+func (s *Store) takeNumbers(ctx context.Context, n int) (first int64, err *wire.Error) {
+	s.numbers.mu.Lock()
+	defer s.numbers.mu.Unlock()
+	first = max(s.numbers.last+1, s.now().UnixMicro())
+	last := first + int64(n) - 1
+	if last > s.numbers.reserved {
+		reserved := last + numberBlock
+		b := s.db.NewBatch()
+		defer func() {
+			if s.health.cause() == nil { // or Pebble's log may still write to it
+				b.Close()
+			}
+		}()
+		if e := b.Set(numbersKey, binary.BigEndian.AppendUint64(nil, uint64(reserved)), nil); e != nil {
+			return 0, wire.Failf(wire.CodeServerUnavailable, "Nothing was applied: reserve numbers: %v.", e)
+		}
+		if err := s.commitAndWait(ctx, b); err != nil {
+			return 0, err
+		}
+		s.numbers.reserved = reserved
+	}
+	s.numbers.last = last
+	return first, nil
+}
+
+// assign gives the rows with a placeholder their numbers, in the request's order. The caller owns the stripes of their
+// partition keys until the rows are visible, so of two rows of a partition key the one with the lower number is seen
+// first. A row that waits for a number has no lock of its own: nobody else can name it before it is there.
+func (w *writer) assign(ctx context.Context) *wire.Error {
+	if w.placeholders == 0 {
+		return nil
+	}
+	n, err := w.store.takeNumbers(ctx, w.placeholders)
+	if err != nil {
+		return err
+	}
+	values := make([]byte, 0, 8*w.placeholders)
+	for i := range w.rows {
+		r := &w.rows[i]
+		if r.number == 0 {
+			continue
+		}
+		at := columnAt(r.key, r.number) + 1 // behind the tag
+		binary.BigEndian.PutUint64(r.key[at:], uint64(n)^1<<63)
+		values = binary.LittleEndian.AppendUint64(values, uint64(n))
+		c := &r.change.Row.Key[r.number]
+		c.Type, c.Value = wire.Integer, values[len(values)-8:len(values):len(values)]
+		n++
+	}
+	return nil
+}
+
+// checkNumber says which column of a change's key waits for a number, 0 for none. A key that names the number is one of
+// a row that must be there, unless it is to be deleted.
+func (m *meta) checkNumber(c *wire.Change) (column int, err *wire.Error) {
+	for i := range m.Key {
+		switch {
+		case !m.Key[i].AutoIncrement:
+		case c.Row.Key[i].Type == wire.AutoIncrement:
+			return i, nil
+		case c.Op != wire.DeleteRow && c.Expect != wire.ExpectExist:
+			return 0, wire.Invalid("Invalid expect: %s when modify a specific row for table with pk auto increment", c.Expect)
+		}
+	}
+	return 0, nil
+}
+
+// columnAt is where in a row's key its column i begins; of a key that appendKey has made.
+func columnAt(key []byte, i int) int {
+	at := rowPrefixBytes
+	for ; i > 0; i-- {
+		if key[at] == tagInteger {
+			at += len(noNumber)
+			continue
+		}
+		at++
+		for {
+			at += bytes.IndexByte(key[at:], 0) + 2
+			if key[at-1] == 0x01 {
+				break
+			}
+		}
+	}
+	return at
+}
+
+// partitionPart is a row's key up to the end of its partition key.
+func partitionPart(key []byte) []byte { return key[:columnAt(key, 1)] }

@@ -1,0 +1,416 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tsimport/engine/wire"
+)
+
+// newNumbered creates a table of the columns p STRING, n INTEGER numbered by the table, and s STRING.
+func newNumbered(t testing.TB, s *Store) *Table {
+	t.Helper()
+	r := tableRequest("numbered", -1, 1)
+	r.Key = []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger, AutoIncrement: true}, {Name: "s", Type: wire.KeyString}}
+	if err := s.CreateTable(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	return s.Table(r.Name)
+}
+
+// numberedKey has a placeholder for n = 0.
+func numberedKey(p string, n int64, s string) []wire.Cell {
+	key := []wire.Cell{
+		{Name: []byte("p"), Type: wire.String, Value: []byte(p)},
+		{Name: []byte("n"), Type: wire.Integer, Value: integer(n)},
+		{Name: []byte("s"), Type: wire.String, Value: []byte(s)},
+	}
+	if n == 0 {
+		key[1].Type = wire.AutoIncrement
+	}
+	return key
+}
+
+func numbered(p, s string, cells ...wire.Cell) wire.Change {
+	return wire.Change{Op: wire.PutRow, Return: wire.ReturnKey, Row: wire.Row{Key: numberedKey(p, 0, s), Cells: cells}}
+}
+
+// write writes changes and returns the numbers of the rows that were written with one.
+func write(s *Store, tab *Table, changes ...wire.Change) (numbers []int64, err error) {
+	out := make([]wire.Outcome, len(changes))
+	if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}); err != nil {
+		return nil, err
+	}
+	for i := range out {
+		if out[i].Err != nil {
+			return nil, out[i].Err
+		}
+		if len(out[i].Row) == 0 {
+			continue
+		}
+		var d wire.Decoder
+		row, err := d.Row(out[i].Row)
+		if err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, row.Key[1].Int())
+	}
+	return numbers, nil
+}
+
+func mustWrite(t testing.TB, s *Store, tab *Table, changes ...wire.Change) []int64 {
+	t.Helper()
+	numbers, err := write(s, tab, changes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return numbers
+}
+
+// stored is the numbers of a partition key's rows, as a range reads them.
+func stored(s *Store, tab *Table, p string) (numbers []int64, err error) {
+	from, to := numberedKey(p, 1, ""), numberedKey(p, 1, "")
+	for i := 1; i < 3; i++ {
+		from[i].Type, to[i].Type = wire.InfMin, wire.InfMax
+	}
+	it, e := tab.meta.Load().bounds(&wire.GetRange{Start: from, End: to})
+	if e != nil {
+		return nil, e
+	}
+	rows, err := s.db.NewIter(it)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.First(); rows.Valid(); rows.Next() {
+		key, ok := decodeKey(rows.Key(), tab.meta.Load().Key, nil)
+		if !ok {
+			return nil, errors.New("key is damaged")
+		}
+		numbers = append(numbers, key[1].Int())
+	}
+	return numbers, nil
+}
+
+func TestRowsOfABatchAreNumberedInItsOrder(t *testing.T) {
+	c := &clock{}
+	c.ms.Store(1_700_000_000_000)
+	s := open(t, Options{Now: c.now})
+	tab := newNumbered(t, s)
+	got := mustWrite(t, s, tab, numbered("b", "z"), numbered("a", ""), numbered("b", "a"), numbered("b", "a"))
+	const first = 1_700_000_000_000_000
+	if want := []int64{first, first + 1, first + 2, first + 3}; !slices.Equal(got, want) {
+		t.Errorf("got %d, want %d", got, want)
+	}
+	for p, want := range map[string][]int64{"a": {first + 1}, "b": {first, first + 2, first + 3}} {
+		if got, err := stored(s, tab, p); err != nil || !slices.Equal(got, want) {
+			t.Errorf("rows of %s: got %d (%v), want %d", p, got, err, want)
+		}
+	}
+}
+
+func TestNumbersRiseWhateverTheClockDoes(t *testing.T) {
+	c := &clock{}
+	s := open(t, Options{Now: c.now})
+	tab := newNumbered(t, s)
+	last := int64(0)
+	for _, ms := range []int64{-5, 0, 1000, 1000, 999, 0, 1_700_000_000_000, 5, 1_700_000_000_001} {
+		c.ms.Store(ms)
+		if n := mustWrite(t, s, tab, numbered("p", ""))[0]; n <= last {
+			t.Errorf("at %d ms: %d is not above %d", ms, n, last)
+		} else {
+			last = n
+		}
+	}
+	if want := int64(1_700_000_000_001_000); last != want {
+		t.Errorf("got %d, want the clock's %d", last, want)
+	}
+}
+
+func TestNumbersGoOnAboveAReopen(t *testing.T) {
+	dir := t.TempDir()
+	c := &clock{}
+	c.ms.Store(1_700_000_000_000)
+	last := int64(0)
+	for i := range 4 {
+		s, err := Open(dir, Options{Now: c.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab := s.Table([]byte("numbered"))
+		if i == 0 {
+			tab = newNumbered(t, s)
+		}
+		for range 3 {
+			n := mustWrite(t, s, tab, numbered("p", ""))[0]
+			if n <= last {
+				t.Errorf("open %d: %d is not above %d", i, n, last)
+			}
+			last = n
+		}
+		// The row with the highest number goes: what is stored does not tell it any more.
+		d := wire.Change{Op: wire.DeleteRow, Row: wire.Row{Key: numberedKey("p", last, ""), Delete: true}}
+		mustWrite(t, s, tab, d)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.ms.Add(-60_000)
+	}
+}
+
+func TestNumbersGoOnAboveALossOfPower(t *testing.T) {
+	c := &clock{}
+	c.ms.Store(1_700_000_000_000)
+	fs := vfs.NewCrashableMem()
+	s, err := Open("d", Options{FS: fs, Now: c.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tab := newNumbered(t, s)
+	for range 30 {
+		c.ms.Add(3_000) // so that several blocks are reserved
+		last := mustWrite(t, s, tab, numbered("p", ""), numbered("p", ""))[1]
+		after, err := Open("d", Options{FS: fs.CrashClone(vfs.CrashCloneCfg{}), Now: func() time.Time { return time.Unix(0, 0) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := mustWrite(t, after, after.Table([]byte("numbered")), numbered("p", ""))[0]; n <= last {
+			t.Errorf("%d is not above %d, which was acknowledged", n, last)
+		}
+		if err := after.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNobodySeesANumberAppearBelowAnother has eight writers and a reader on one partition key: of what the reader has
+// seen once, nothing may come to be below the highest.
+func TestNobodySeesANumberAppearBelowAnother(t *testing.T) {
+	s := open(t, Options{})
+	tab := newNumbered(t, s)
+	const writers, batches = 8, 40
+	given := make([][]int64, writers)
+	errs := make(chan error, writers+1)
+	stop := make(chan struct{})
+	var writing, reading sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			for range batches {
+				numbers, err := write(s, tab, numbered("p", fmt.Sprint(w)), numbered("other", ""), numbered("p", fmt.Sprint(w)))
+				if err != nil {
+					errs <- err
+					return
+				}
+				given[w] = append(given[w], numbers[0], numbers[2])
+			}
+		})
+	}
+	reading.Go(func() {
+		var before []int64
+		for {
+			now, err := stored(s, tab, "p")
+			if err == nil && (len(now) < len(before) || !slices.Equal(now[:len(before)], before)) {
+				err = fmt.Errorf("rows came to be among those seen: %d, then %d", before, now)
+			}
+			if err != nil {
+				errs <- err
+				return
+			}
+			before = now
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	writing.Wait()
+	close(stop)
+	reading.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+	var all []int64
+	for _, numbers := range given {
+		if !slices.IsSorted(numbers) {
+			t.Error("a writer's numbers do not rise")
+		}
+		all = append(all, numbers...)
+	}
+	slices.Sort(all)
+	if n := len(slices.Compact(all)); n != writers*batches*2 {
+		t.Errorf("%d rows have %d numbers", writers*batches*2, n)
+	}
+	if got, err := stored(s, tab, "p"); err != nil || len(got) != writers*batches*2 {
+		t.Errorf("%d rows are stored (%v), want %d", len(got), err, writers*batches*2)
+	}
+}
+
+func TestAKeyWithANumberIsOneOfARowThatIsThere(t *testing.T) {
+	s := open(t, Options{})
+	tab := newNumbered(t, s)
+	n := mustWrite(t, s, tab, numbered("p", "", at("a", "x", 0)))[0]
+	named := func(op wire.RowOp, n int64, expect wire.Existence) string {
+		c := wire.Change{Op: op, Expect: expect, Row: wire.Row{Key: numberedKey("p", n, ""), Delete: op == wire.DeleteRow}}
+		if op != wire.DeleteRow {
+			c.Row.Cells = []wire.Cell{at("a", "y", 0)}
+		}
+		_, err := write(s, tab, c)
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	invalid := "OTSParameterInvalid: Invalid expect: %s when modify a specific row for table with pk auto increment"
+	failed := "OTSConditionCheckFail: Condition check failed."
+	for _, v := range []struct {
+		op     wire.RowOp
+		n      int64
+		expect wire.Existence
+		want   string
+	}{
+		{wire.PutRow, n, wire.Ignore, fmt.Sprintf(invalid, "IGNORE")},
+		{wire.PutRow, n, wire.ExpectNotExist, fmt.Sprintf(invalid, "EXPECT_NOT_EXIST")},
+		{wire.UpdateRow, n, wire.Ignore, fmt.Sprintf(invalid, "IGNORE")},
+		{wire.PutRow, n + 1, wire.ExpectExist, failed},
+		{wire.UpdateRow, n + 1, wire.ExpectExist, failed},
+		{wire.PutRow, n, wire.ExpectExist, ""},
+		{wire.UpdateRow, n, wire.ExpectExist, ""},
+		{wire.DeleteRow, n + 1, wire.Ignore, ""},
+		{wire.DeleteRow, n, wire.ExpectNotExist, failed},
+		{wire.DeleteRow, n, wire.Ignore, ""},
+		{wire.DeleteRow, n, wire.ExpectExist, failed},
+	} {
+		if got := named(v.op, v.n, v.expect); got != v.want {
+			t.Errorf("%s of %+d, %s: got %q, want %q", v.op, v.n-n, v.expect, got, v.want)
+		}
+	}
+}
+
+func TestAPlaceholderForAnotherColumnIsRefused(t *testing.T) {
+	s := open(t, Options{})
+	tab := newNumbered(t, s)
+	c := numbered("p", "")
+	c.Row.Key[1] = wire.Cell{Name: []byte("n"), Type: wire.Integer, Value: integer(1)}
+	c.Row.Key[2].Type = wire.AutoIncrement
+	if _, err := write(s, tab, c); err == nil || err.Error() != "OTSParameterInvalid: Primary key column 's' is not auto increment." {
+		t.Error(err)
+	}
+}
+
+func TestWithoutANumberNothingIsWritten(t *testing.T) {
+	s := open(t, Options{})
+	tab := newNumbered(t, s)
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	s.commits <- struct{}{} // somebody is committing, and the client does not wait
+	err := s.Write(gone, []TableWrite{{Table: tab, Changes: []wire.Change{numbered("p", "")}, Outcomes: make([]wire.Outcome, 1)}})
+	<-s.commits
+	if err == nil || err.Code != wire.CodePartitionUnavailable {
+		t.Error(err)
+	}
+	if got, err := stored(s, tab, "p"); err != nil || len(got) != 0 {
+		t.Error(got, err)
+	}
+	mustWrite(t, s, tab, numbered("p", ""))
+}
+
+func TestAStoreWhoseLastNumberIsDamagedDoesNotOpen(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.Set(numbersKey, []byte{1}, pebble.Sync); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Open(dir, Options{}); err == nil {
+		s.Close()
+		t.Error("it opened")
+	}
+}
+
+func TestAColumnOfAKeyIsFoundBehindAnyOther(t *testing.T) {
+	for _, p := range []string{"", "a", "\x00", "a\x00", "\x00\x01", "a\x00\xffb", "\x00\x00\x00"} {
+		for _, typ := range []wire.ValueType{wire.String, wire.Binary} {
+			key := appendRowPrefix(nil, 7)
+			key = appendColumn(key, &wire.Cell{Type: typ, Value: []byte(p)})
+			second := len(key)
+			key = appendColumn(key, &wire.Cell{Type: wire.Integer, Value: integer(-1)})
+			third := len(key)
+			key = appendColumn(key, &wire.Cell{Type: typ, Value: []byte(p)})
+			if columnAt(key, 0) != rowPrefixBytes || columnAt(key, 1) != second || columnAt(key, 2) != third {
+				t.Errorf("%q: %d %d %d, want %d %d %d", p, columnAt(key, 0), columnAt(key, 1), columnAt(key, 2), rowPrefixBytes, second, third)
+			}
+			if !bytes.Equal(partitionPart(key), key[:second]) {
+				t.Errorf("%q: partition key %x of %x", p, partitionPart(key), key)
+			}
+		}
+	}
+}
+
+// TestNoNumberOfARowThatIsLeftComesTwice loses any part of what was not synced: rows may go, but a row that is left has
+// a number below those to come.
+func TestNoNumberOfARowThatIsLeftComesTwice(t *testing.T) {
+	for _, noSync := range []bool{false, true} {
+		c := &clock{}
+		c.ms.Store(1_700_000_000_000)
+		fs := vfs.NewCrashableMem()
+		s, err := Open("d", Options{FS: fs, Now: c.now, NoSync: noSync})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab := newNumbered(t, s)
+		if err := s.flush(); err != nil { // so that the table itself is there
+			t.Fatal(err)
+		}
+		var writing sync.WaitGroup
+		for range 4 {
+			writing.Go(func() {
+				for range 20 {
+					c.ms.Add(3_000)
+					write(s, tab, numbered("p", "", at("a", string(make([]byte, 20_000)), 0)), numbered("p", ""))
+				}
+			})
+		}
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 20 {
+			lossy := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: random})
+			after, err := Open("d", Options{FS: lossy, Now: func() time.Time { return time.Unix(0, 0) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tab := after.Table([]byte("numbered"))
+			left, err := stored(after, tab, "p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := mustWrite(t, after, tab, numbered("p", ""))[0]
+			if len(left) > 0 && n <= left[len(left)-1] {
+				t.Errorf("no sync %t: %d is not above %d, which is there", noSync, n, left[len(left)-1])
+			}
+			if err := after.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		writing.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

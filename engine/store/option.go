@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"tsimport/engine/wire"
+)
+
+// reserve changes the reserved throughput as a request says. Naming the present values is no change.
+func (m *meta) reserve(t *wire.Throughput, now time.Time, interval time.Duration) *wire.Error {
+	read, write := t.Read.Or(m.Read), t.Write.Or(m.Write)
+	if read == m.Read && write == m.Write {
+		return nil
+	}
+	if m.Adjusted != 0 {
+		// A clock that was set back since says nothing about how long ago it was.
+		if since := now.Sub(time.UnixMilli(m.Adjusted)); since >= 0 && since < interval {
+			return wire.Fail(wire.CodeTooFrequentReservation)
+		}
+	}
+	m.Adjusted = now.UnixMilli()
+	if read > m.Read || write > m.Write {
+		m.LastIncrease = now.Unix()
+	}
+	if read < m.Read || write < m.Write {
+		m.LastDecrease = now.Unix()
+	}
+	m.Read, m.Write = read, write
+	return nil
+}
+
+// UpdateDefined adds or deletes predefined columns. Cells that are stored stay as they are.
+func (s *Store) UpdateDefined(ctx context.Context, r *wire.DefinedColumns) *wire.Error {
+	s.ddl.Lock()
+	defer s.ddl.Unlock()
+	t := s.Table(r.Name)
+	if t == nil {
+		return wire.Fail(wire.CodeObjectNotExist)
+	}
+	m := *t.meta.Load()
+	var err *wire.Error
+	if m.Defined, err = r.Apply(m.Key, m.Defined); err != nil {
+		return err
+	}
+	if err := s.saveTable(ctx, s.db.NewBatch(), &m); err != nil {
+		return err
+	}
+	t.meta.Store(&m)
+	return nil
+}
+
+// savedBounds are the bounds of partitions as they are kept.
+func savedBounds(bounds []wire.Cell) (saved [][]byte) {
+	for i := range bounds {
+		saved = append(saved, wire.AppendVariant(nil, &bounds[i]))
+	}
+	return saved
+}
+
+// partitionBounds are the bounds of the partitions the table was created with.
+func (m *meta) partitionBounds() (bounds []wire.Cell) {
+	for _, b := range m.Bounds {
+		c := wire.Cell{Name: []byte(m.Key[0].Name)}
+		var ok bool
+		if c.Type, c.Value, _, ok = wire.ReadVariant(b); ok {
+			bounds = append(bounds, c)
+		}
+	}
+	return bounds
+}

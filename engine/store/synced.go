@@ -1,0 +1,157 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tsimport/engine/wire"
+)
+
+// Every batch is numbered, and writes its number under serialKey: what is in the database says how far it goes. How far
+// it was acknowledged is kept beside it, in the file SYNCED, which is written (not synced: a number too low does no harm)
+// after the log is synced and before the answer goes out. Pebble takes a log that ends early for one that a crash cut
+// in the middle of a write nobody was told about, and a manifest likewise; the two numbers together tell that from a
+// file that lost acknowledged writes. Deleting SYNCED gives up that check, and with it what is missing.
+const (
+	syncedName  = "SYNCED"
+	syncedMagic = "tsimsync"
+	syncedSlots = 2 // written in turn, so that a torn write leaves the one before
+	slotBytes   = 512
+)
+
+var serialKey = []byte{0x00, 0x01}
+
+var crcTable = crc32.MakeTable(crc32.Castagnoli)
+
+// synced is the open file SYNCED. The zero value keeps nothing.
+type synced struct {
+	mu     sync.Mutex
+	file   vfs.File
+	number uint64
+	slot   int64
+}
+
+func appendSlot(dst []byte, number uint64) []byte {
+	from := len(dst)
+	dst = append(dst, syncedMagic...)
+	dst = binary.BigEndian.AppendUint64(dst, number)
+	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], crcTable))
+}
+
+func readSlot(b []byte) (number uint64, ok bool) {
+	const end = len(syncedMagic) + 8
+	if len(b) < end+4 || string(b[:len(syncedMagic)]) != syncedMagic || binary.BigEndian.Uint32(b[end:]) != crc32.Checksum(b[:end], crcTable) {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(b[len(syncedMagic):]), true
+}
+
+// readSynced is the number that was acknowledged last; ok is false when there is no such file.
+func readSynced(fs vfs.FS, dir string) (number uint64, ok bool, err error) {
+	text, err := readWhole(fs, fs.PathJoin(dir, syncedName), syncedSlots*slotBytes)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	for i := 0; i < len(text); i += slotBytes {
+		if n, valid := readSlot(text[i:min(len(text), i+slotBytes)]); valid {
+			number, ok = max(number, n), true
+		}
+	}
+	if !ok {
+		return 0, false, fmt.Errorf("%s is damaged; restore the directory from a copy, or delete that file to accept what the rest holds", syncedName)
+	}
+	return number, true, nil
+}
+
+// open opens the file for advance, and creates it when it is missing.
+func (y *synced) open(fs vfs.FS, dir string, number uint64, exists bool) error {
+	if !exists {
+		text := make([]byte, 0, syncedSlots*slotBytes)
+		for range syncedSlots {
+			slot := appendSlot(text[len(text):len(text):cap(text)], number)
+			text = text[:len(text)+slotBytes]
+			copy(text[len(text)-slotBytes:], slot)
+		}
+		if err := writeWhole(fs, dir, syncedName, text); err != nil {
+			return err
+		}
+	}
+	file, err := fs.OpenReadWrite(fs.PathJoin(dir, syncedName), vfs.WriteCategoryUnspecified)
+	y.file, y.number = file, number
+	return err
+}
+
+// advance notes that all batches up to number are on disk.
+func (y *synced) advance(number uint64) error {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.file == nil || number <= y.number {
+		return nil
+	}
+	var buf [slotBytes]byte
+	if _, err := y.file.WriteAt(appendSlot(buf[:0], number), y.slot%syncedSlots*slotBytes); err != nil {
+		return fmt.Errorf("write %s: %w", syncedName, err)
+	}
+	y.number = number
+	y.slot++
+	return nil
+}
+
+// close syncs the file, after the last number of a store that has been flushed.
+func (y *synced) close() error {
+	if y.file == nil {
+		return nil
+	}
+	err := y.file.Sync()
+	if e := y.file.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// giveSerial gives a batch the next serial number; the caller holds commits. The number is the end of the batch's bytes, where
+// serialOf finds it.
+func (s *Store) giveSerial(b *pebble.Batch) error {
+	s.serial++
+	return b.Set(serialKey, binary.BigEndian.AppendUint64(nil, s.serial), nil)
+}
+
+func serialOf(b *pebble.Batch) uint64 {
+	repr := b.Repr()
+	return binary.BigEndian.Uint64(repr[len(repr)-8:])
+}
+
+// readSerial is the number of the last batch in a database, 0 when none was numbered.
+func readSerial(db *pebble.DB) (uint64, error) {
+	value, closer, err := db.Get(serialKey)
+	if err == pebble.ErrNotFound {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read number of the last write: %w", err)
+	}
+	defer closer.Close()
+	if len(value) != 8 {
+		return 0, fmt.Errorf("read number of the last write: it is damaged")
+	}
+	return binary.BigEndian.Uint64(value), nil
+}
+
+// acknowledge notes a batch that is on disk.
+func (s *Store) acknowledge(b *pebble.Batch) *wire.Error {
+	if err := s.synced.advance(serialOf(b)); err != nil {
+		s.health.fail(err)
+		return s.health.ambiguous()
+	}
+	return nil
+}

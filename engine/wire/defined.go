@@ -1,0 +1,120 @@
+package wire
+
+func tooManyDefined(n int) *Error {
+	return Invalid("The number of defined columns exceeds the limit, limit count: %d, column count: %d.", MaxDefinedColumns, n)
+}
+
+func (f *field) definedColumn(dst *[]DefinedColumn) *Error {
+	var c DefinedColumn
+	var typ Optional[int32]
+	err := f.message(func(g field) *Error {
+		switch g.id {
+		case 1:
+			return g.text(&c.Name)
+		case 2:
+			return g.int32(&typ)
+		}
+		return nil
+	})
+	c.Type = typ.Value
+	*dst = append(*dst, c)
+	return err
+}
+
+// DefinedColumns is AddDefinedColumn or DeleteDefinedColumn.
+type DefinedColumns struct {
+	Name   []byte
+	Add    []DefinedColumn
+	Delete []string
+}
+
+// DecodeAddDefined reads AddDefinedColumn.
+func DecodeAddDefined(b []byte) (*DefinedColumns, *Error) {
+	r := &DefinedColumns{}
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&r.Name)
+		case 2:
+			return f.definedColumn(&r.Add)
+		}
+		return nil
+	})
+	return r, r.check(err)
+}
+
+// DecodeDeleteDefined reads DeleteDefinedColumn.
+func DecodeDeleteDefined(b []byte) (*DefinedColumns, *Error) {
+	r := &DefinedColumns{}
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&r.Name)
+		case 2:
+			var name string
+			err := f.text(&name)
+			r.Delete = append(r.Delete, name)
+			return err
+		}
+		return nil
+	})
+	return r, r.check(err)
+}
+
+func (r *DefinedColumns) check(err *Error) *Error {
+	switch {
+	case err != nil:
+		return err
+	case r.Name == nil:
+		return missing("table_name")
+	case !ValidTableName(r.Name):
+		return invalidTableName(r.Name)
+	case len(r.Add)+len(r.Delete) == 0:
+		return Invalid("No defined column is specified.")
+	}
+	return nil
+}
+
+// Apply gives the predefined columns of a table with a primary key after the request; have is left as it was. Either
+// all columns of the request can be added or deleted, or nothing is.
+func (r *DefinedColumns) Apply(key []KeyColumn, have []DefinedColumn) ([]DefinedColumn, *Error) {
+	if len(r.Delete) > 0 {
+		return r.without(have)
+	}
+	if n := len(have) + len(r.Add); n > MaxDefinedColumns {
+		return nil, tooManyDefined(n)
+	}
+	names := make(map[string]bool, len(key)+len(have)+len(r.Add))
+	for _, c := range key {
+		names[c.Name] = true
+	}
+	for _, c := range have {
+		names[c.Name] = true
+	}
+	if err := checkDefined(r.Add, names); err != nil {
+		return nil, err
+	}
+	return append(have[:len(have):len(have)], r.Add...), nil
+}
+
+func (r *DefinedColumns) without(have []DefinedColumn) (kept []DefinedColumn, err *Error) {
+	gone := make(map[string]bool, len(r.Delete))
+	for _, name := range r.Delete {
+		if gone[name] {
+			return nil, Invalid("Duplicated column name: '%s'.", name)
+		}
+		gone[name] = true
+	}
+	for _, c := range have {
+		if !gone[c.Name] {
+			kept = append(kept, c)
+		}
+		delete(gone, c.Name)
+	}
+	for _, name := range r.Delete {
+		if gone[name] {
+			return nil, Invalid("Defined column '%s' does not exist.", name)
+		}
+	}
+	return kept, nil
+}

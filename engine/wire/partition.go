@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"unicode/utf8"
+)
+
+// partitionRange is one range of CreateTable's partitions: two variants of the first primary-key column.
+type partitionRange struct{ begin, end []byte }
+
+func (r *CreateTable) partition(f field) *Error {
+	var p partitionRange
+	err := f.message(func(g field) *Error {
+		switch g.id {
+		case 1:
+			return g.bytes(&p.begin)
+		case 2:
+			return g.bytes(&p.end)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case p.begin == nil:
+		return missing("partitions.begin")
+	case p.end == nil:
+		return missing("partitions.end")
+	}
+	r.ranges = append(r.ranges, p)
+	return nil
+}
+
+// checkPartitions judges the partitions a table is to begin with: they must cover all keys, in ascending order, each
+// beginning where the one before ends. What lies between them becomes r.Bounds.
+func (r *CreateTable) checkPartitions() *Error {
+	r.Bounds = nil
+	n := len(r.ranges)
+	if n > MaxTablePartitions {
+		return Invalid("The count of partitions cannot be greater than %d", MaxTablePartitions)
+	}
+	var last Cell // where the range before ends
+	for i, p := range r.ranges {
+		begin, err := r.bound(p.begin)
+		if err != nil {
+			return err
+		}
+		end, err := r.bound(p.end)
+		if err != nil {
+			return err
+		}
+		switch {
+		case i == 0 && begin.Type != InfMin:
+			return Invalid("The first partition must begin at %s.", InfMin)
+		case i > 0 && (begin.Type != last.Type || !bytes.Equal(begin.Value, last.Value)):
+			return Invalid("Partition %d must begin where partition %d ends.", i, i-1)
+		case CompareBounds(&begin, &end) >= 0:
+			return Invalid("The begin of partition %d must be less than its end.", i)
+		case i == n-1 && end.Type != InfMax:
+			return Invalid("The last partition must end at %s.", InfMax)
+		}
+		if i < n-1 {
+			r.Bounds = append(r.Bounds, end)
+		}
+		last = end
+	}
+	return nil
+}
+
+// bound reads a bound of a partition: an infinity, or a value that the partition key can have and that is not below
+// all others.
+func (r *CreateTable) bound(b []byte) (Cell, *Error) {
+	typ, value, rest, ok := ReadVariant(b)
+	if !ok || len(rest) > 0 {
+		return Cell{}, Invalid("Invalid partition range: the bound is no value.")
+	}
+	c := Cell{Name: []byte(r.Key[0].Name), Type: typ, Value: value}
+	if typ == InfMin || typ == InfMax {
+		return c, nil
+	}
+	if want := r.Key[0].Type.ValueType(); typ != want {
+		return c, Failf(CodeInvalidPK, "Validate PK type fail. Input: %s, Meta: %s.", typ, want)
+	}
+	switch {
+	case typ != Integer && len(value) == 0:
+		return c, Invalid("Invalid partition range: no key lies below an empty bound.")
+	case len(value) > MaxKeyValueBytes:
+		return c, Invalid("The length of primary key column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", c.Name, MaxKeyValueBytes, len(value))
+	case typ == String && !utf8.Valid(value):
+		return c, Invalid("Value of column %s must be UTF8 encoding.", c.Name)
+	}
+	return c, nil
+}
+
+// CompareBounds orders two bounds of one partition key.
+func CompareBounds(a, b *Cell) int {
+	if a.Type == b.Type {
+		switch a.Type {
+		case Integer:
+			return cmp.Compare(a.Int(), b.Int())
+		default:
+			return bytes.Compare(a.Value, b.Value) // of an infinity empty
+		}
+	}
+	if a.Type == InfMin || b.Type == InfMax {
+		return -1
+	}
+	return 1
+}
+
+// AppendVariant writes a value as ReadVariant reads it.
+func AppendVariant(dst []byte, c *Cell) []byte { return appendVariant(dst, c) }

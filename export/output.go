@@ -1,0 +1,165 @@
+package export
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// What stands beside a file while it is written. The sidecar goes last.
+const (
+	partSuffix    = ".part"            // what will be the file
+	rowsSuffix    = ".part-rows"       // rows whose columns are not known yet
+	sidecarSuffix = ".tsimport-export" // how far the export has come
+)
+
+// state is how far an export has come: the sidecar of its file.
+type state struct {
+	Target  string   `json:"target"`
+	Table   string   `json:"table"`
+	Key     string   `json:"key"`
+	Format  string   `json:"format"`
+	Columns []string `json:"columns"` // that were asked for; null is all
+	Limit   int64    `json:"limit"`
+
+	Rows  int64    `json:"rows"`     // that are written
+	Bytes int64    `json:"bytes"`    // that they take, the header included
+	Last  []byte   `json:"last_key"` // ordering key of the last of them
+	Seen  []string `json:"seen"`     // columns of rows whose columns are not known yet
+}
+
+// differs says in what another state is of another export.
+func (s *state) differs(o *state) string {
+	var names []string
+	for _, c := range []struct {
+		name string
+		same bool
+	}{
+		{"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", s.Key == o.Key},
+		{"--format", s.Format == o.Format}, {"--columns", slices.Equal(s.Columns, o.Columns) && (s.Columns == nil) == (o.Columns == nil)},
+		{"--limit", s.Limit == o.Limit},
+	} {
+		if !c.same {
+			names = append(names, c.name)
+		}
+	}
+	return strings.Join(names, " and ")
+}
+
+// output is a file that is being written, or its rows.
+type output struct {
+	path string // of the file
+	file *os.File
+	at   state
+}
+
+// openOutput opens what an earlier export to the file has left, cut back to what is known to be there, or begins anew.
+func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed bool, err error) {
+	o = &output{path: path, at: want}
+	if fresh {
+		if err := o.remove(); err != nil {
+			return nil, false, err
+		}
+	}
+	text, err := os.ReadFile(path + sidecarSuffix)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if o.file, err = os.Create(path + suffix); err != nil {
+			return nil, false, fmt.Errorf("create output: %w", err)
+		}
+		return o, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("read %s: %w", path+sidecarSuffix, err)
+	}
+	var left state
+	if err := json.Unmarshal(text, &left); err != nil {
+		return nil, false, fmt.Errorf("read %s: %w; start over with --fresh", path+sidecarSuffix, err)
+	}
+	if what := want.differs(&left); what != "" {
+		return nil, false, &ChangedError{Path: path, What: what}
+	}
+	if o.file, err = os.OpenFile(path+suffix, os.O_RDWR, 0); err != nil {
+		return nil, false, fmt.Errorf("continue output: %w; start over with --fresh", err)
+	}
+	o.at = left
+	size, err := o.file.Seek(0, io.SeekEnd)
+	if err == nil && size < left.Bytes {
+		err = fmt.Errorf("%s has %d bytes, %d were written; start over with --fresh", path+suffix, size, left.Bytes)
+	}
+	if err == nil {
+		err = o.file.Truncate(left.Bytes)
+	}
+	if err == nil {
+		_, err = o.file.Seek(left.Bytes, io.SeekStart)
+	}
+	if err != nil {
+		return nil, false, errors.Join(fmt.Errorf("continue output: %w", err), o.file.Close())
+	}
+	return o, true, nil
+}
+
+// ChangedError says that an export cannot continue the one that was interrupted.
+type ChangedError struct{ Path, What string }
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("an interrupted export to %s differs in %s; ask for the same again, or start over with --fresh", e.Path, e.What)
+}
+
+// mark makes what was written so far safe, and notes it: the file first.
+func (o *output) mark() error {
+	size, err := o.file.Seek(0, io.SeekCurrent)
+	if err == nil {
+		err = o.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	o.at.Bytes = size
+	text, err := json.Marshal(o.at)
+	if err != nil {
+		return fmt.Errorf("write sidecar: %w", err)
+	}
+	return writeSynced(o.path+sidecarSuffix, append(text, '\n'))
+}
+
+// writeSynced replaces a small file: written beside, synced, renamed.
+func writeSynced(path string, text []byte) error {
+	f, err := os.Create(path + ".new")
+	if err != nil {
+		return fmt.Errorf("write sidecar: %w", err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write sidecar: %w", err)
+	}
+	return nil
+}
+
+// finish gives the file its name and removes what stood beside it.
+func (o *output) finish() error {
+	if err := errors.Join(o.file.Sync(), o.file.Close()); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	if err := os.Rename(o.path+partSuffix, o.path); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return o.remove()
+}
+
+// remove removes everything beside the file.
+func (o *output) remove() error {
+	for _, suffix := range []string{rowsSuffix, partSuffix, sidecarSuffix} {
+		if err := os.Remove(o.path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what an export has left: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package pipeline
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/plainbuffer"
+	"tsimport/plan"
+	"tsimport/runfolder"
+	"tsimport/table"
+	"tsimport/writer"
+)
+
+// extras is what a load keeps of rows that may not simply be sent twice: those whose number the service makes, and updates
+// in a table that keeps several versions. The dispatcher alone touches it while rows are under way.
+type extras struct {
+	writer.Extras
+	key      []table.KeyColumn
+	stamp    int64              // that updates begin with
+	rowBytes int                // that are added to a row when it is sent
+	doubts   *runfolder.Journal // rows that were sent more than once; nil where that does no harm, or is not looked after
+	returned *runfolder.Journal // keys that the service has made; nil if nobody asked for them
+
+	line []byte
+}
+
+// markFraming is what a cell takes in a request beside its name and value.
+const markFraming = 24
+
+// clocks is how far the service's clock may be behind ours: a service refuses requests long before.
+const clocks = time.Hour
+
+// extrasKept is what a load that goes on has to know: how long the files of extras are, the timestamp of updates and when
+// the first attempt began. Zero is a load that begins.
+type extrasKept struct {
+	doubts, returned int64
+	stamp            int64
+	begun            time.Time
+}
+
+func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, kept extrasKept) (x *extras, err error) {
+	x = &extras{key: planned.Schema.Key}
+	if cfg.DryRun {
+		return x, nil
+	}
+	start := cmp.Or(cfg.Write.Stamp, report.Started.UnixMilli())
+	if !kept.begun.IsZero() {
+		start = min(start, kept.begun.UnixMilli())
+	}
+	if planned.Restamp {
+		x.stamp = cmp.Or(kept.stamp, start)
+		window := cfg.Write.window
+		if window == nil {
+			window = planned.Window()
+		}
+		x.Stamp = writer.NewStamp(x.stamp, window)
+	}
+	at := planned.Schema.Numbered
+	if at == 0 {
+		return x, nil
+	}
+	x.Numbers = writer.NewNumbers(sdk, cfg.Target.Table, at, planned.Mark, planned.Job())
+	if !cfg.Write.LookFirst {
+		x.Numbers.Since = start - clocks.Milliseconds()
+	}
+	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.ReturnedKeys
+	if planned.Mark != "" {
+		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming
+		if x.doubts, err = runfolder.OpenJournal(filepath.Join(folder.Path, runfolder.DoubtsFile), kept.doubts); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Write.ReturnedKeys != "" {
+		if x.returned, err = openReturned(cfg.Write.ReturnedKeys, x.key, kept.returned); err != nil {
+			return nil, errors.Join(err, x.close())
+		}
+	}
+	return x, nil
+}
+
+// openReturned makes the file of returned keys, or cuts that of the load that goes on to what it keeps. Another one that is
+// there is not touched: it may be the only place where the keys of an earlier load stand.
+func openReturned(path string, key []table.KeyColumn, keep int64) (*runfolder.Journal, error) {
+	if keep > 0 {
+		return runfolder.OpenJournal(path, keep)
+	}
+	if info, err := os.Stat(path); err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
+		return nil, fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
+	}
+	j, err := runfolder.OpenJournal(path, 0)
+	if err != nil {
+		return nil, err
+	}
+	header := []string{"file", "record"}
+	for _, k := range key {
+		header = append(header, k.Name)
+	}
+	if err := j.Append(csvLine(header)); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+func csvLine(fields []string) []byte {
+	var b lineBuffer
+	w := csv.NewWriter(&b)
+	_ = w.Write(fields) // into memory
+	w.Flush()
+	return b
+}
+
+type lineBuffer []byte
+
+func (b *lineBuffer) Write(p []byte) (int, error) {
+	*b = append(*b, p...)
+	return len(p), nil
+}
+
+// written takes a row that is written.
+func (x *extras) written(r table.Ref, o table.Outcome, report *Report) error {
+	if o.Restamped {
+		report.ExtraVersions++
+	}
+	if x.Numbers == nil {
+		return nil
+	}
+	if o.Repeated && x.doubts == nil {
+		report.MaybeTwice++
+	}
+	if o.Repeated && x.doubts != nil {
+		doubt, err := x.Numbers.Doubt(r, o)
+		if err != nil {
+			return err
+		}
+		x.line = doubt.Append(x.line[:0])
+		if err := x.doubts.Append(x.line); err != nil {
+			return err
+		}
+	}
+	if x.returned == nil {
+		return nil
+	}
+	row, err := plainbuffer.Decode(r.Body())
+	if err != nil {
+		return err
+	}
+	fields := []string{r.Block.Split.Source, strconv.FormatInt(r.Number()+1, 10)}
+	for i, c := range row.Key {
+		switch {
+		case i == x.Numbers.Column && o.Number == 0:
+			fields = append(fields, "") // sent blindly, and the answer did not say
+		case i == x.Numbers.Column:
+			fields = append(fields, strconv.FormatInt(o.Number, 10))
+		case c.Value.Type == table.Integer:
+			fields = append(fields, strconv.FormatInt(c.Value.Int, 10))
+		case c.Value.Type == table.Binary:
+			fields = append(fields, base64.StdEncoding.EncodeToString(c.Value.Bytes))
+		default:
+			fields = append(fields, string(c.Value.Bytes))
+		}
+	}
+	return x.returned.Append(csvLine(fields))
+}
+
+// sweepRows is how many rows are looked up at a time, for those of one ordering key come in one scan.
+const sweepRows = 10_000
+
+// sweep looks up every row that was sent more than once and deletes surplus copies. It begins when no attempt can still be
+// applied.
+func (x *extras) sweep(ctx context.Context, cfg *Config, report *Report) error {
+	if x.Stamp != nil {
+		report.Stamp = x.Stamp.At()
+	}
+	if x.doubts == nil || x.doubts.Length() == 0 {
+		return nil
+	}
+	return x.doubts.Read(func(r *bufio.Reader) error {
+		for more := true; more; {
+			groups := map[string][]writer.Doubt{}
+			for range sweepRows {
+				d, err := writer.ReadDoubt(r)
+				if err == io.EOF {
+					more = false
+					break
+				}
+				if err != nil {
+					return err
+				}
+				groups[string(d.Ordering)] = append(groups[string(d.Ordering)], d)
+			}
+			for _, g := range groups {
+				if err := x.sweepKey(ctx, cfg, report, g); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// sweepKey sweeps the rows of one ordering key, again and again while that can help.
+func (x *extras) sweepKey(ctx context.Context, cfg *Config, report *Report, doubts []writer.Doubt) error {
+	end := time.Now().Add(cfg.Write.RetryFor)
+	for attempt := 1; ; attempt++ {
+		deleted, err := x.Numbers.Sweep(slices.Clip(doubts))
+		report.SurplusDeleted += int64(deleted)
+		if err == nil {
+			return nil
+		}
+		if !writer.SweepAgain(err) || time.Now().After(end) {
+			return fmt.Errorf("look for rows of table %s that were written twice: %w", cfg.Target.Table, err)
+		}
+		timer := time.NewTimer(cfg.Write.Backoff.After(attempt))
+		select {
+		case <-timer.C:
+		case <-cfg.Drain.Done():
+			timer.Stop()
+			return context.Cause(cfg.Drain)
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// keep enters into a checkpoint how far the files go, which are flushed so far.
+func (x *extras) keep(counters map[string]int64) error {
+	if x.Stamp != nil {
+		counters[runStamp] = x.Stamp.At()
+	}
+	var err error
+	if x.doubts != nil {
+		counters[doubtBytes], err = x.doubts.Length(), x.doubts.Flush()
+	}
+	if x.returned != nil && err == nil {
+		counters[returnedBytes], err = x.returned.Length(), x.returned.Flush()
+	}
+	return err
+}
+
+// files are the files that must be synced before a checkpoint says how far they go.
+func (x *extras) files() (files []*os.File) {
+	for _, j := range []*runfolder.Journal{x.doubts, x.returned} {
+		if j != nil {
+			files = append(files, j.File())
+		}
+	}
+	return files
+}
+
+// close closes the files.
+func (x *extras) close() error {
+	var err error
+	for _, j := range []*runfolder.Journal{x.doubts, x.returned} {
+		if j != nil {
+			err = errors.Join(err, j.Close())
+		}
+	}
+	return err
+}

@@ -1,0 +1,63 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsimport/plan"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+// What was written to the files behind the last checkpoint is cut off and comes again.
+func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := runfolder.Create(filepath.Join(dir, "run"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &Config{Write: Write{ReturnedKeys: filepath.Join(dir, "keys.csv")}}
+	planned := &plan.Plan{Schema: &table.Schema{Table: "t", Key: numberedKey, Numbered: 1}, Mark: "m", Request: &plan.Request{}}
+	x, err := newExtras(cfg, planned, folder, new(Report), nil, extrasKept{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.doubts.Append([]byte("doubt")); err != nil {
+		t.Fatal(err)
+	}
+	counters := map[string]int64{}
+	if err := x.keep(counters); err != nil {
+		t.Fatal(err)
+	}
+	kept := extrasKept{doubts: counters[doubtBytes], returned: counters[returnedBytes]}
+	if kept != (extrasKept{doubts: 5, returned: int64(len("file,record,user,seq\n"))}) {
+		t.Fatalf("%+v", kept)
+	}
+	for _, j := range []*runfolder.Journal{x.doubts, x.returned} {
+		if err := j.Append([]byte("what is not final")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.close(); err != nil {
+		t.Fatal(err)
+	}
+	if x, err = newExtras(cfg, planned, folder, new(Report), nil, kept); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{filepath.Join(folder.Path, runfolder.DoubtsFile): "doubt", cfg.Write.ReturnedKeys: "file,record,user,seq\n"} {
+		if text, err := os.ReadFile(name); err != nil || string(text) != want {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	if err := os.Truncate(cfg.Write.ReturnedKeys, 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newExtras(cfg, planned, folder, new(Report), nil, kept); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("%v", err)
+	}
+}

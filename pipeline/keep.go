@@ -1,0 +1,464 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"tsimport/checkpoint"
+	"tsimport/intake"
+	"tsimport/plan"
+	"tsimport/runfolder"
+	"tsimport/shuffle"
+	"tsimport/table"
+)
+
+// How often what is final is kept, and what depends on it.
+const (
+	keepEvery  = time.Second
+	keepSoon   = 100 * time.Millisecond // when a lane has sent nearly all that it may
+	keepAtMost = 5 * time.Second        // however long it takes to describe a load
+	// keepCost is how many times as long as describing the load took goes by before it is described again.
+	keepCost = 200
+	// keptFor is for how long requests may be sent since the moment that the last checkpoint describes.
+	keptFor = 10 * time.Second
+	// keepPatience is how long no checkpoint may be written before the load fails.
+	keepPatience = time.Minute
+	// leastAllowance is how many rows a lane may send, beyond twice what it sent since the last checkpoint, until the next
+	// one is written: an attempt that goes on from it cannot know which of them were sent. A few lanes share fewAllowance.
+	leastAllowance = 2000
+	fewAllowance   = 16_000
+)
+
+// saving is a checkpoint on its way to the disk.
+type saving struct {
+	snapshot *checkpoint.Snapshot
+	files    []*os.File // to be synced before
+}
+
+// saved says that it is there, or why not.
+type saved struct {
+	of  time.Time
+	err error
+}
+
+// keeper knows what is final and keeps it. It belongs to the dispatcher; only save runs elsewhere.
+type keeper struct {
+	cfg     *Config
+	folder  *runfolder.Folder
+	sources []*plan.Source
+	about   checkpoint.About
+	ordered bool
+
+	jobs chan *saving
+	done chan saved
+	busy bool
+	soon bool // a lane waits, or soon will
+	now  bool // lanes wait that no checkpoint knows
+
+	built  time.Time     // when the load was described last
+	cost   time.Duration // of that
+	last   time.Time     // the moment that the newest checkpoint describes
+	begun  time.Time
+	failed error // why the last one could not be written
+
+	base   *checkpoint.Snapshot             // what the attempt goes on from, nil if nothing of it is left
+	out    map[checkpoint.Position]struct{} // of its rows out, those that have not left their queue again
+	replay *checkpoint.Replay               // what the intake is told of base
+	queued int64                            // suspect rows that are in the lanes
+	passed bool                             // all suspect rows have come
+	left   int64                            // records of base that are not final and were not read again
+	read   checkpoint.Set                   // of all attempts
+	again  checkpoint.Set                   // of this one: what was handed over, whatever became of it before
+	starts map[int][]checkpoint.Start       // of splits of sources that are read in order
+	first  int                              // source of which there may be starts
+}
+
+func newKeeper(cfg *Config, folder *runfolder.Folder, planned *plan.Plan, from *origin, now time.Time) *keeper {
+	k := &keeper{
+		cfg: cfg, folder: folder, sources: planned.Sources, ordered: cfg.Write.Order == plan.LastWins, begun: now,
+		jobs: make(chan *saving, 1), done: make(chan saved, 1),
+		out: map[checkpoint.Position]struct{}{}, starts: map[int][]checkpoint.Start{},
+		about: checkpoint.About{Job: from.job.Identity, Attempt: 1, Begun: now.UTC(), Ordered: cfg.Write.Order == plan.LastWins, Settle: cfg.Write.Settle},
+	}
+	if b := from.snapshot; b != nil {
+		k.base, k.replay = b, checkpoint.NewReplay(&b.State, k.ordered)
+		k.about.Attempt, k.about.Begun = b.Attempt+1, b.Begun
+		k.read = append(k.read, b.Read...)
+		k.left = b.Counters["read"] - b.Counters["written"] - b.Counters["rejected"] - b.Counters["superseded"]
+		for _, i := range b.Out {
+			for p := i.From; p < i.To; p++ {
+				k.out[p] = struct{}{}
+			}
+		}
+		for _, s := range b.Starts {
+			k.starts[s.Source] = append(k.starts[s.Source], s)
+		}
+	}
+	return k
+}
+
+// save writes checkpoints until there are no more.
+func (k *keeper) save() error {
+	for j := range k.jobs {
+		k.done <- saved{j.snapshot.Time, k.write(j)} // has room for every one
+	}
+	return nil
+}
+
+// write makes what a checkpoint calls final safe from a crash, then the checkpoint.
+func (k *keeper) write(j *saving) error {
+	for _, f := range j.files {
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("sync rejected rows: %w", err)
+		}
+	}
+	if k.cfg.Sync != nil {
+		if err := k.cfg.Sync(); err != nil {
+			return fmt.Errorf("sync the store: %w", err)
+		}
+	}
+	encoded, err := j.snapshot.Encode()
+	if err != nil {
+		return err
+	}
+	if hook := k.cfg.onSave; hook != nil {
+		if err := hook(j.snapshot); err != nil {
+			return err
+		}
+	}
+	return checkpoint.Write(k.folder.Path, encoded)
+}
+
+// mayWait returns how long sending has to wait for a checkpoint: a row that is sent must not be unknown to it for long.
+func (k *keeper) mayWait(now time.Time) time.Duration {
+	if k == nil || !k.last.IsZero() && now.Sub(k.last) < cmp.Or(k.cfg.keptFor, keptFor) {
+		return 0
+	}
+	return keepSoon
+}
+
+// due returns the time until the load is to be described.
+func (k *keeper) due(now time.Time) time.Duration {
+	if k == nil || k.busy {
+		return math.MaxInt64
+	}
+	every := cmp.Or(k.cfg.CheckpointEvery, keepEvery)
+	wait := min(max(every, keepCost*k.cost), max(every, keepAtMost))
+	if k.soon || k.last.IsZero() {
+		wait = min(wait, cmp.Or(k.cfg.CheckpointEvery, keepSoon))
+	}
+	if k.built.IsZero() || k.now {
+		return 0
+	}
+	return max(0, wait-now.Sub(k.built))
+}
+
+// keep describes the load and hands that to be written, if it is time.
+func (d *dispatcher) keep(now time.Time) {
+	k := d.keeper
+	if k == nil {
+		return
+	}
+	if since := k.last; d.stop == nil {
+		if since.IsZero() {
+			since = k.begun
+		}
+		if patience := cmp.Or(d.cfg.keepPatience, keepPatience); now.Sub(since) > patience {
+			d.halt(fmt.Errorf("no checkpoint could be written for %v: %w", patience, cmp.Or(k.failed, errSlow)))
+			return
+		}
+	}
+	if k.due(now) > 0 {
+		return
+	}
+	s := d.snapshot(now)
+	for _, l := range d.lanes {
+		l.next, l.taken, l.pending = d.allowance(l), 0, true
+		l.left = min(l.left, l.next) // the checkpoint may be on the disk before that is known here
+	}
+	k.busy, k.soon, k.now = true, false, false
+	k.jobs <- &saving{s, append(d.folder.Files(), d.extras.files()...)} // has room for every one
+}
+
+var errSlow = errors.New("the last one is still being written")
+
+// allowance is how many rows the lane may send from now until the next checkpoint.
+func (d *dispatcher) allowance(l *lane) int64 {
+	if !d.keeper.ordered {
+		return math.MaxInt64
+	}
+	if d.cfg.allowance > 0 {
+		return d.cfg.allowance
+	}
+	return 2*l.taken + max(leastAllowance, fewAllowance/int64(len(d.lanes)))
+}
+
+// kept notes that a checkpoint was written, or not.
+func (d *dispatcher) kept(s saved) {
+	k := d.keeper
+	k.busy = false
+	if k.failed = s.err; s.err != nil {
+		d.report.CheckpointError = s.err.Error()
+		return // the one before still holds, and so does what it lets lanes send
+	}
+	d.report.CheckpointError = ""
+	d.report.Checkpoints++
+	k.last = s.of
+	for _, l := range d.lanes {
+		if l.pending {
+			l.left, l.pending = max(0, l.next-l.taken), false
+		}
+		l.stale = true
+	}
+}
+
+// snapshot describes the load as it is now.
+func (d *dispatcher) snapshot(now time.Time) *checkpoint.Snapshot {
+	k := d.keeper
+	begun := time.Now()
+	d.flushRejects()
+	s := &checkpoint.Snapshot{About: k.about}
+	s.Time, s.Counters, s.Files = now.UTC(), d.report.counters(), d.folder.Lengths()
+	if err := d.extras.keep(s.Counters); err != nil {
+		d.halt(err)
+	}
+	if until, any := d.cutter.Settling(now); any {
+		s.Hold = until
+	}
+	if d.hold.After(s.Hold) && now.Before(d.hold) {
+		s.Hold = d.hold
+	}
+	s.SuspectUntil = d.suspectUntil
+	s.Read = append(checkpoint.Set(nil), k.read...)
+	s.Out = d.out()
+	s.Pieces = checkpoint.Tile(d.ranges(), d.queued())
+	if k.base != nil {
+		s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
+		if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (d.splits == nil || k.passed)) {
+			k.base = nil
+		}
+	}
+	k.describeSources(s)
+	k.built, k.cost = now, time.Since(begun)
+	d.report.CheckpointSeconds += k.cost.Seconds()
+	if hook := d.cfg.onSnapshot; hook != nil {
+		hook(d, s)
+	}
+	return s
+}
+
+// out returns the rows that have left their queue and are not final.
+func (d *dispatcher) out() checkpoint.Set {
+	var all []checkpoint.Position
+	d.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
+	for p := range d.keeper.out {
+		all = append(all, p)
+	}
+	return checkpoint.OfPositions(all)
+}
+
+func position(r table.Ref) checkpoint.Position {
+	return checkpoint.At(r.Block.Split.Ordinal, r.Number())
+}
+
+// ranges returns the lanes and how much each may send.
+func (d *dispatcher) ranges() []checkpoint.Lane {
+	lanes := make([]checkpoint.Lane, len(d.lanes))
+	for i, l := range d.lanes {
+		lanes[i] = checkpoint.Lane{Lower: d.partitions.Lower(i), Allowance: d.allowance(l)}
+		if d.stop != nil || d.ended || !d.keeper.ordered {
+			lanes[i].Allowance = 0 // no more is sent; or it does not matter, for nothing is promised of it
+		}
+	}
+	return lanes
+}
+
+// queued returns what the lanes hold. In source order the rows of a key wait from the first one on to the end of what was
+// read.
+func (d *dispatcher) queued() (all []checkpoint.Queued) {
+	end := d.keeper.again.End()
+	d.queues.Describe(func(p shuffle.Part) {
+		keys := d.partitions.Range(p.Lane)
+		if p.Keys != nil {
+			within, any := p.Keys.Within(keys)
+			if !any {
+				return
+			}
+			keys = within
+		}
+		from, to := checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.From)), end
+		if !d.keeper.ordered {
+			to = checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.To))
+		}
+		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})
+	})
+	return all
+}
+
+// describeSources adds where each source is to be read from, and what streams were. Starts that will not be asked for again
+// are forgotten.
+func (k *keeper) describeSources(s *checkpoint.Snapshot) {
+	if k.ordered {
+		// One source has the first record that is not final: those before it are not read again, those behind it from their
+		// beginning.
+		open := s.Open()
+		k.describeStarts(s, open.Source(), open.Record())
+		for ; k.first < open.Source(); k.first++ {
+			delete(k.starts, k.first)
+		}
+	}
+	for _, source := range k.sources {
+		if !k.ordered {
+			k.describeStarts(s, source.Ordinal, -1)
+		}
+		if c, ok := source.Chain(); ok && len(c.Sums) > 0 {
+			s.Chains = append(s.Chains, checkpoint.Chain{Source: source.Ordinal, Every: c.Every, Sums: c.Sums})
+		}
+	}
+}
+
+// describeStarts adds the last start of a source that is not behind its first open record; -1 finds that out.
+func (k *keeper) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
+	starts := k.starts[source]
+	if len(starts) == 0 {
+		return
+	}
+	if open < 0 {
+		open = s.FirstOpen(source)
+	}
+	n := 0
+	for n+1 < len(starts) && starts[n+1].Record <= open {
+		n++
+	}
+	k.starts[source] = starts[n:]
+	if starts[n].Record <= open {
+		s.Starts = append(s.Starts, starts[n])
+	}
+}
+
+// maxStarts bounds the places that are remembered of a source: of more, every other one is forgotten.
+const maxStarts = 1024
+
+// counted enters a split that was handed over, and returns which of its records no attempt has counted before.
+func (k *keeper) counted(p *intake.Parsed, bytesBefore int64) {
+	sp := p.Split
+	from, to := checkpoint.At(sp.Ordinal, sp.FirstRecord), checkpoint.At(sp.Ordinal, sp.FirstRecord+int64(p.Records))
+	k.read, k.again = k.read.Add(from, to), k.again.Add(from, to)
+	k.passed = k.passed || p.New
+	if k.base != nil {
+		k.meet(p)
+	}
+	if !k.ordered && k.sources[sp.Ordinal].Anywhere() {
+		return
+	}
+	starts := k.starts[sp.Ordinal]
+	if n := len(starts); n > 0 && starts[n-1].Record >= sp.FirstRecord {
+		return // it is read again
+	}
+	starts = append(starts, checkpoint.Start{
+		Source: sp.Ordinal, Record: sp.FirstRecord, Line: sp.FirstLine, Offset: sp.Offset, Bytes: bytesBefore,
+	})
+	if len(starts) > maxStarts {
+		kept := starts[:0]
+		for i := range starts {
+			if i%2 == 0 || i == len(starts)-1 {
+				kept = append(kept, starts[i])
+			}
+		}
+		starts = kept
+	}
+	k.starts[sp.Ordinal] = starts
+}
+
+// meet counts the rows of a split that are known of the attempt before.
+func (k *keeper) meet(p *intake.Parsed) {
+	for _, b := range p.Blocks {
+		for i := range b.Block.Rows {
+			r := table.Ref{Block: b.Block, Index: int32(i)}
+			if r.Row().Suspect() {
+				k.queued++
+			}
+			if k.base.Read.Has(position(r)) {
+				k.left--
+			}
+		}
+	}
+}
+
+// fresh returns how many of n records of a split from one on no attempt has counted before.
+func (k *keeper) fresh(sp *table.Split, from, n int64) int64 {
+	if k == nil || n <= 0 {
+		return max(n, 0)
+	}
+	at := checkpoint.At(sp.Ordinal, sp.FirstRecord+from)
+	return n - k.read.Count(at, at+checkpoint.Position(n))
+}
+
+// gate is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
+type gate struct {
+	*dispatcher
+	lane *lane
+}
+
+func (g gate) Front() (table.Ref, bool) {
+	if g.lane.left <= 0 {
+		return table.Ref{}, false
+	}
+	return g.lane.queue.Front()
+}
+
+func (g gate) Advance() {
+	if k := g.keeper; k.base != nil {
+		if r, ok := g.lane.queue.Front(); ok && r.Row().Suspect() {
+			at := position(r)
+			delete(k.out, at)
+			k.queued--
+			if k.ordered || k.base.Read.Has(at) {
+				g.report.Replayed++
+			}
+		}
+	}
+	g.lane.queue.Advance()
+	g.lane.left--
+	g.lane.taken++
+	if g.lane.left < g.lane.taken/4 {
+		g.keeper.soon = true
+	}
+}
+
+// final keeps what is final when an attempt ends that did not finish.
+func (k *keeper) final(d *dispatcher) error {
+	now := time.Now()
+	d.ended = true
+	_, unsettled := d.cutter.Unsettled(now)
+	s := d.snapshot(now)
+	s.Settled = !unsettled && !now.Before(d.suspectUntil)
+	return k.write(&saving{s, append(d.folder.Files(), d.extras.files()...)})
+}
+
+// past is what the attempt before has left to the intake.
+func (k *keeper) past() *intake.Past {
+	b := k.base
+	if b == nil {
+		return nil
+	}
+	chains := map[int]intake.Chain{}
+	for _, c := range b.Chains {
+		chains[c.Source] = intake.Chain{Every: c.Every, Sums: c.Sums}
+	}
+	starts := map[int]checkpoint.Start{}
+	for _, s := range b.Starts {
+		starts[s.Source] = s
+	}
+	return &intake.Past{
+		Records: k.replay,
+		Begin: func(source int) (intake.Place, intake.Chain, bool) {
+			s := starts[source]
+			return intake.Place{Record: s.Record, Line: s.Line, Offset: s.Offset}, chains[source], k.ordered && b.Complete(source)
+		},
+	}
+}

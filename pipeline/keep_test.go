@@ -1,0 +1,229 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"tsimport/checkpoint"
+	"tsimport/plan"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+// plainCSV is n records with keys of their own.
+func plainCSV(n int) (text string, want contents) {
+	var b strings.Builder
+	b.WriteString("id,a\n")
+	want = contents{}
+	for i := range n {
+		fmt.Fprintf(&b, "key%d,a%d\n", i, i)
+		want[fmt.Sprintf("key%d", i)] = map[string]string{"a": fmt.Sprintf("a%d", i)}
+	}
+	return b.String(), want
+}
+
+func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	text, want := plainCSV(5000)
+	cfg := w.config(w.file("in.csv", text))
+	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.CheckpointEvery, cfg.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
+	var failing atomic.Bool
+	var failures, saves, whileFailing atomic.Int64
+	cfg.onSend = func([]table.Ref) {
+		if failures.Load() > 30 && failing.Load() {
+			whileFailing.Add(1)
+		}
+	}
+	cfg.onSave = func(*checkpoint.Snapshot) error {
+		if saves.Add(1) == 4 {
+			failing.Store(true)
+		}
+		if failing.Load() {
+			if failures.Add(1) == 60 {
+				failing.Store(false)
+			}
+			return errors.New("the disk is full")
+		}
+		return nil
+	}
+	r := w.load(cfg)
+	w.wantRows(want)
+	if failures.Load() != 60 || r.CheckpointError != "" {
+		t.Errorf("%d checkpoints failed; the last error is %q", failures.Load(), r.CheckpointError)
+	}
+	// Behind the last good one a lane may send its allowance, and no more: 30 failures later all of that has been sent.
+	if n := whileFailing.Load(); n > 0 {
+		t.Errorf("%d requests were sent long after the last checkpoint", n)
+	}
+}
+
+func TestALoadFailsThatCannotKeepWhatIsFinal(t *testing.T) {
+	for name, spoil := range map[string]func(*Config){
+		"checkpoint": func(cfg *Config) {
+			cfg.onSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
+		},
+		"store": func(cfg *Config) { cfg.Sync = func() error { return errors.New("the disk is full") } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			text, _ := plainCSV(5000)
+			cfg := w.config(w.file("in.csv", text))
+			cfg.CheckpointEvery, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
+			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
+			spoil(&cfg)
+			r, err := Run(context.Background(), cfg)
+			if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
+				t.Fatalf("error %v", err)
+			}
+			if r.State != StateFailed || r.CheckpointError == "" {
+				t.Errorf("state %s, checkpoint error %q", r.State, r.CheckpointError)
+			}
+		})
+	}
+}
+
+// stopped loads until the error limit stops it, and returns the configuration that goes on.
+func stopped(w *world, cfg Config) Config {
+	w.t.Helper()
+	cfg.Resume.Look = true
+	cfg.Limits.MaxErrors = MaxErrors{Rows: 0}
+	if r := w.load(cfg); r.State != StateErrorLimit || !checkpoint.Exists(cfg.RunDir) {
+		w.t.Fatalf("%s, with a checkpoint: %v", r.State, checkpoint.Exists(cfg.RunDir))
+	}
+	cfg.Limits.MaxErrors = MaxErrors{Rows: -1}
+	return cfg
+}
+
+const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
+
+func TestASecondProcessIsToldWhoWorksOnTheRun(t *testing.T) {
+	w := newWorld(t)
+	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+	lock, err := runfolder.TakeLock(cfg.RunDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *runfolder.HeldError
+	if _, err := Run(context.Background(), cfg); !errors.As(err, &held) || held.By.PID != os.Getpid() {
+		t.Errorf("error %v, want one that names this process", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.load(cfg); r.State != StateFinished || r.Attempts != 2 || !r.Resumed || r.Read != 4 || r.Rejected != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestACheckpointThatIsDamagedIsNotTakenForNone(t *testing.T) {
+	w := newWorld(t)
+	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+	for _, name := range []string{checkpoint.File, checkpoint.PrevFile} {
+		if err := os.WriteFile(filepath.Join(cfg.RunDir, name), []byte("damaged"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "start over with --fresh") {
+		t.Errorf("error %v", err)
+	}
+	cfg.Resume.Look = false
+	if r := w.load(cfg); r.State != StateFinished || r.Attempts != 1 {
+		t.Errorf("begun anew: %+v", r)
+	}
+}
+
+func TestTheStoreIsSyncedBeforeACheckpointSaysThatRowsAreFinal(t *testing.T) {
+	w := newWorld(t)
+	text, want := plainCSV(3000)
+	cfg := w.config(w.file("in.csv", text))
+	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.CheckpointEvery = time.Millisecond
+	var syncs, saves int // both by the one that writes checkpoints
+	cfg.Sync = func() error { syncs++; return nil }
+	cfg.onSave = func(*checkpoint.Snapshot) error {
+		if saves++; syncs != saves {
+			t.Errorf("checkpoint %d was written after %d syncs", saves, syncs)
+		}
+		return nil
+	}
+	w.load(cfg)
+	w.wantRows(want)
+	if saves == 0 {
+		t.Error("no checkpoint was written")
+	}
+}
+
+func TestALoadOfParquetGoesOnWithTheRowGroup(t *testing.T) {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		t.Run(order.String(), func(t *testing.T) {
+			w := newWorld(t)
+			type row struct {
+				ID string `parquet:"id"`
+				A  string `parquet:"a"`
+			}
+			path := filepath.Join(w.dir, "in.parquet")
+			f, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pw := parquet.NewGenericWriter[row](f, parquet.MaxRowsPerRowGroup(200))
+			want := contents{}
+			for i := range 4000 {
+				r := row{fmt.Sprintf("key%d", i), fmt.Sprintf("a%d", i)}
+				want[r.ID] = map[string]string{"a": r.A}
+				if _, err := pw.Write([]row{r}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(pw.Close(), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			cfg := w.config(path)
+			cfg.Write.Order, cfg.Write.pacer = order, func() pacer { return restless{} }
+			cfg.CheckpointEvery, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
+			cfg.Write.BatchRows, cfg.Write.MaxRowsPerSecond = 50, 20_000
+			ctx, stop := context.WithCancelCause(context.Background())
+			defer stop(nil)
+			killed := cfg
+			saves := 0
+			killed.onSave = func(s *checkpoint.Snapshot) error {
+				if saves++; s.Counters["written"] > 1000 {
+					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+					return errKilled
+				}
+				return nil
+			}
+			if r, err := Run(ctx, killed); err != nil || r.State != StateInterrupted {
+				t.Fatalf("%v, %v", r, err)
+			}
+			base, err := checkpoint.Read(cfg.RunDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := 0
+			cfg.onSend = func(rows []table.Ref) {
+				for _, r := range rows {
+					if base.Final(position(r), r.Key()) {
+						sent++
+					}
+				}
+			}
+			cfg.Write.Concurrency = 1 // onSend needs no lock
+			r := w.load(cfg)
+			w.wantRows(want)
+			if sent > 0 || r.Read != 4000 || r.Written != 4000 || !r.Resumed {
+				t.Errorf("%d final rows were sent again; %d read, %d written", sent, r.Read, r.Written)
+			}
+		})
+	}
+}

@@ -1,0 +1,480 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/csv"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+	"tsimport/engine/faults"
+	"tsimport/plan"
+	"tsimport/table"
+)
+
+var numberedSeedsFlag = flag.Int("numbered-seeds", 50, "how many seeds the test of auto-increment tables runs with")
+
+// numberedKey is a table whose rows the service numbers.
+var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
+
+// numbered loads files with the columns user, what into table t, which numbers its rows.
+func (w *world) numbered(inputs ...string) Config {
+	cfg := w.config(inputs...)
+	cfg.Target.Key = numberedKey
+	cfg.Write.ReturnedKeys = filepath.Join(w.dir, "keys.csv")
+	return cfg
+}
+
+// users makes records with the columns user, what: the second is the record's number, which no two have in common.
+func users(rnd *rand.Rand, records, users int) string {
+	var b strings.Builder
+	b.WriteString("user,what\n")
+	for i := range records {
+		fmt.Fprintf(&b, "key%d,w%d\n", rnd.IntN(users), i)
+	}
+	return b.String()
+}
+
+// wantNumbered checks that every record of the text is one row, that numbers rise in the order of the text, and that the
+// keys that were returned are those of the rows.
+func (w *world) wantNumbered(text string, cfg Config) {
+	w.t.Helper()
+	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	at := map[string]int64{} // user/what
+	rows := w.rows()
+	for key, cells := range rows {
+		user, number, _ := strings.Cut(key, "/")
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		who := user + "/" + cells["what"]
+		if at[who] != 0 {
+			w.t.Errorf("%s is there twice, as %d and %d", who, at[who], n)
+		}
+		at[who] = n
+	}
+	if len(rows) != len(records)-1 {
+		w.t.Errorf("%d rows of %d records", len(rows), len(records)-1)
+	}
+	last := map[string]int64{}
+	for i, r := range records[1:] {
+		n := at[r[0]+"/"+r[1]]
+		if n <= last[r[0]] {
+			w.t.Errorf("record %d of %s has number %d, an earlier one %d", i+1, r[0], n, last[r[0]])
+		}
+		last[r[0]] = n
+	}
+	if cfg.Write.ReturnedKeys == "" {
+		return
+	}
+	file, err := os.Open(cfg.Write.ReturnedKeys)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer file.Close()
+	keys, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if got := strings.Join(keys[0], ","); got != "file,record,user,seq" {
+		w.t.Errorf("header of the returned keys: %s", got)
+	}
+	seen := map[string]bool{}
+	for _, k := range keys[1:] {
+		i, err := strconv.Atoi(k[1])
+		if err != nil || i < 1 || i >= len(records) || seen[k[1]] || k[0] != cfg.Inputs[0] {
+			w.t.Fatalf("returned key %q", k)
+		}
+		seen[k[1]] = true
+		if r := records[i]; r[0] != k[2] || strconv.FormatInt(at[r[0]+"/"+r[1]], 10) != k[3] {
+			w.t.Errorf("record %d is %s/%d, returned is %s/%s", i, r[0], at[r[0]+"/"+r[1]], k[2], k[3])
+		}
+	}
+	if len(keys) != len(records) {
+		w.t.Errorf("%d keys returned for %d records", len(keys)-1, len(records)-1)
+	}
+}
+
+func TestRowsAreNumberedInTheOrderOfTheFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := users(rand.New(rand.NewPCG(1, 1)), 2000, 50)
+	cfg := w.numbered(w.file("in.csv", text))
+	r := w.load(cfg)
+	w.wantNumbered(text, cfg)
+	if r.Written != 2000 || r.Searched != 0 || r.Superseded != 0 {
+		t.Errorf("%d written, %d searched, %d superseded", r.Written, r.Searched, r.Superseded)
+	}
+}
+
+// TestEveryRowIsNumberedOnceWhateverFails draws an input, faults of writes, reads and deletions, and splits of partitions
+// from a seed.
+func TestEveryRowIsNumberedOnceWhateverFails(t *testing.T) {
+	for seed := range uint64(*numberedSeedsFlag) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			t.Parallel()
+			numberedFails(t, seed+1)
+		})
+	}
+}
+
+func numberedFails(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 17))
+	w := newWorld(t)
+	keys := 1 + rnd.IntN(60)
+	text := users(rnd, 50+rnd.IntN(300), keys)
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
+	cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
+	cfg.surveyEvery = 2 * time.Millisecond
+	cfg.Write.pacer = func() pacer { return restless{} }
+	share := rnd.Float64() * 0.15
+	source := rand.New(rand.NewPCG(rnd.Uint64(), 1))
+	var mu sync.Mutex
+	w.plan.Only = func(op string) bool { return op == "BatchWriteRow" || op == "GetRange" || op == "DeleteRow" }
+	decide := w.splitting(rnd, keys, func(r faults.Request) faults.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if source.Float64() >= share {
+			return faults.Fault{}
+		}
+		f := passingFaults[source.IntN(len(passingFaults))]
+		if r.Operation != "BatchWriteRow" && f.Action == faults.RefuseRows {
+			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+		}
+		return f
+	})
+	var over atomic.Bool // a reading of the partition map may outlive the load: the plan itself is not touched
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if over.Load() {
+			return faults.Fault{}
+		}
+		return decide(r)
+	}
+	r := w.load(cfg)
+	done := w.plan.Done()
+	over.Store(true)
+	w.wantNumbered(text, cfg)
+	t.Logf("%d rows, %d searched, %d found, %d deleted, %d recuts, %d late, %.1f s",
+		r.Read, r.Searched, r.Found, r.SurplusDeleted, r.Recuts, done[faults.ApplyLate], r.Seconds)
+	if t.Failed() {
+		t.Logf("%d keys, %+v", keys, cfg.Write)
+	}
+}
+
+// An attempt may be applied even later than settle, after its repeat. The test does that in its place, before the last row
+// is written: at the end one of the copies is deleted, and it is not the one whose key was returned.
+func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := "user,what\nkey1,w0\nkey2,w1\nkey3,w2\nkey1,w3\n"
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.Settle, cfg.Write.Concurrency, cfg.Write.BatchRows = time.Millisecond, 1, 1
+	cfg.Write.pacer = func() pacer { return restless{} }
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		switch r.N {
+		case 0:
+			return faults.Fault{Action: faults.DropBefore}
+		case 4:
+			w.copyRow("w0")
+		}
+		return faults.Fault{}
+	}
+	r := w.load(cfg)
+	w.plan.Decide = nil
+	w.wantNumbered(text, cfg)
+	if r.SurplusDeleted != 1 || r.Searched != 1 || r.Found != 0 {
+		t.Errorf("%d copies deleted, %d rows searched, %d found", r.SurplusDeleted, r.Searched, r.Found)
+	}
+}
+
+// copyRow writes a row of key1 once more.
+func (w *world) copyRow(what string) {
+	for key, cells := range w.rows() {
+		if cells["what"] != what {
+			continue
+		}
+		user, _, _ := strings.Cut(key, "/")
+		put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+		put.PrimaryKey.AddPrimaryKeyColumn("user", user)
+		put.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("seq")
+		for name, v := range cells {
+			put.AddColumn(name, v)
+		}
+		put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+		sdk, err := client.New(context.Background(), w.target(), nil)
+		if err == nil {
+			_, err = sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put})
+		}
+		if err != nil {
+			w.t.Error(err)
+		}
+		return
+	}
+	w.t.Errorf("no row %s to copy", what)
+}
+
+func TestARowThatWasAppliedAndLostIsFoundByItsMark(t *testing.T) {
+	for name, fault := range map[string]faults.Fault{
+		"connection cut":  {Action: faults.DropAfter},
+		"error answered":  {Action: faults.AnswerErrorAfter, Code: "OTSServerUnavailable"},
+		"answer cut":      {Action: faults.TruncateBody},
+		"applied late":    {Action: faults.ApplyLate, Delay: lateness},
+		"nothing applied": {Action: faults.DropBefore},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			text := users(rand.New(rand.NewPCG(2, 2)), 30, 10)
+			cfg := w.numbered(w.file("in.csv", text))
+			cfg.Write.Concurrency = 1
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				if r.N == 1 {
+					return fault
+				}
+				return faults.Fault{}
+			}
+			r := w.load(cfg)
+			w.wantNumbered(text, cfg)
+			if applied := fault.Action != faults.DropBefore; r.Searched == 0 || (r.Found == r.Searched) != applied || r.SurplusDeleted > 0 {
+				t.Errorf("%d searched, %d found, %d deleted", r.Searched, r.Found, r.SurplusDeleted)
+			}
+		})
+	}
+}
+
+// Whoever wants no marks gets none, and is told how many rows may be there twice.
+func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := users(rand.New(rand.NewPCG(3, 3)), 40, 20)
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.AtLeastOnce, cfg.Write.Concurrency = true, 1
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N == 0 {
+			return faults.Fault{Action: faults.DropAfter}
+		}
+		return faults.Fault{}
+	}
+	r := w.load(cfg)
+	rows := w.rows()
+	if int64(len(rows)) != r.Written+r.MaybeTwice || r.MaybeTwice == 0 || r.Searched > 0 {
+		t.Errorf("%d rows, %d written, %d maybe twice, %d searched", len(rows), r.Written, r.MaybeTwice, r.Searched)
+	}
+	for key, cells := range rows {
+		if len(cells) != 1 {
+			t.Errorf("%s: %v", key, cells)
+		}
+	}
+}
+
+// A partition whose capacity is short refuses rows one by one, in the middle of batches.
+func TestThrottledRowsKeepTheOrderOfTheirNumbers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := users(rand.New(rand.NewPCG(4, 4)), 1500, 40)
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N%3 == 0 {
+			return faults.Fault{}
+		}
+		return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+r.N, "OTSNotEnoughCapacityUnit") }}
+	}
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.pacer = func() pacer { return restless{} }
+	r := w.load(cfg)
+	if r.Throttled == 0 || r.Searched != 0 {
+		t.Errorf("%d rows throttled, %d searched", r.Throttled, r.Searched)
+	}
+	w.wantNumbered(text, cfg)
+}
+
+func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.numbered(w.file("in.csv", "user,what\na,b\n"))
+	w.file("keys.csv", "precious")
+	r, err := Run(t.Context(), cfg)
+	if err == nil || !strings.Contains(err.Error(), "keys.csv exists") || r.State != StateFailed {
+		t.Errorf("%v", err)
+	}
+	if text := lines(t, cfg.Write.ReturnedKeys); len(text) != 1 || text[0] != "precious" {
+		t.Errorf("%q", text)
+	}
+}
+
+// Rows that are there already are changed by the numbers that they have.
+func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := "user,what\na,w0\na,w1\nb,w2\n"
+	cfg := w.numbered(w.file("in.csv", text))
+	w.load(cfg)
+	keys := lines(t, cfg.Write.ReturnedKeys)
+	changes := "user,seq,what\n"
+	want := contents{}
+	for i, k := range keys[1:] {
+		f := strings.Split(k, ",")
+		changes += fmt.Sprintf("%s,%s,changed%d\n", f[2], f[3], i)
+		want[f[2]+"/"+f[3]] = map[string]string{"what": fmt.Sprintf("changed%d", i)}
+	}
+	next := w.numbered(w.file("changes.csv", changes))
+	next.Write.ReturnedKeys, next.Write.Condition, next.RunDir = "", table.ExpectExist, filepath.Join(w.dir, "run2")
+	if r := w.load(next); r.Written != 3 {
+		t.Errorf("%+v", r)
+	}
+	w.wantRows(want)
+	gone := next
+	gone.Write.Condition, gone.Write.Mode, gone.RunDir = table.Ignore, table.Delete, filepath.Join(w.dir, "run3")
+	w.load(gone)
+	w.wantRows(contents{})
+}
+
+func TestOrderNoneIsRefusedWhereNumbersHaveAnOrder(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.numbered(w.file("in.csv", "user,what\na,b\n"))
+	cfg.Write.Order = plan.OrderNone
+	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "--order none") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A load whose run folder is lost is begun anew: rows that it has written are found by their marks.
+func TestRowsOfALostRunAreFound(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []bool{false, true} {
+		w := newWorld(t)
+		text := users(rand.New(rand.NewPCG(5, 5)), 120, 7)
+		cfg := w.numbered(w.file("in.csv", text))
+		cfg.Read.SplitBytes = 200
+		cfg.Write.Concurrency, cfg.Write.BatchRows = 2, 3
+		if !whole {
+			cfg.Limits.Records = 50
+		}
+		w.load(cfg)
+		cfg.Limits.Records, cfg.RunDir, cfg.Write.LookFirst = 0, filepath.Join(w.dir, "other"), true
+		cfg.Write.ReturnedKeys = filepath.Join(w.dir, "all.csv")
+		r := w.load(cfg)
+		w.wantNumbered(text, cfg)
+		want := int64(50)
+		if whole {
+			want = 120
+		}
+		if r.Found != want || r.Searched != 120 || r.SurplusDeleted != 0 {
+			t.Errorf("%d of %d found, want %d; %d deleted", r.Found, r.Searched, want, r.SurplusDeleted)
+		}
+	}
+}
+
+// Key columns behind the number are the input's.
+func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.numbered(w.file("in.csv", "user,day,n\na,5,x\na,4,y\n\"b\",,z\n"))
+	cfg.Target.Key = append(numberedKey[:2:2], table.KeyColumn{Name: "day", Type: table.Integer})
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N == 0 {
+			return faults.Fault{Action: faults.DropAfter}
+		}
+		return faults.Fault{}
+	}
+	r := w.load(cfg)
+	var got []string
+	for _, k := range lines(t, cfg.Write.ReturnedKeys) {
+		f := strings.Split(k, ",")
+		got = append(got, f[1]+" "+f[2]+" "+f[4])
+	}
+	if r.Written != 2 || r.Rejected != 1 || r.Found != 1 || strings.Join(got, ", ") != "record user day, 1 a 5, 2 a 4" {
+		t.Errorf("%d written, %d rejected, %d found, keys %q", r.Written, r.Rejected, r.Found, got)
+	}
+	if rows := w.rows(); len(rows) != 2 {
+		t.Errorf("%v", rows)
+	}
+}
+
+// Rows that are refused for good have no number, and those behind them go on.
+func TestARefusedRowHasNoNumber(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := users(rand.New(rand.NewPCG(6, 6)), 60, 6)
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.Concurrency = 1
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		switch r.N {
+		case 1:
+			return faults.Fault{Action: faults.DropAfter}
+		case 2:
+			return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSOutOfRowSizeLimit") }}
+		}
+		return faults.Fault{}
+	}
+	r := w.load(cfg)
+	w.plan.Decide = nil
+	rejected := lines(t, filepath.Join(w.dir, "run", "rejects.csv"))
+	if r.Rejected == 0 || r.Written != 60-r.Rejected || int64(len(rejected)) != r.Rejected+1 {
+		t.Fatalf("%d written, %d rejected, rejects %q", r.Written, r.Rejected, rejected)
+	}
+	kept := "user,what\n"
+	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n")[1:] {
+		if !slices.Contains(rejected, l) {
+			kept += l + "\n"
+		}
+	}
+	w.wantNumbered(kept, Config{})
+	if keys := lines(t, cfg.Write.ReturnedKeys); int64(len(keys)) != r.Written+1 {
+		t.Errorf("%d keys of %d rows", len(keys)-1, r.Written)
+	}
+}
+
+// A load is interrupted while nobody knows whether rows were written; the next one looks for them.
+func TestAnInterruptedLoadGoesOnByLookingFirst(t *testing.T) {
+	for name, fault := range map[string]faults.Fault{
+		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}, "not applied": {Action: faults.DropBefore},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			text := users(rand.New(rand.NewPCG(7, 7)), 200, 9)
+			cfg := w.numbered(w.file("in.csv", text))
+			drain, stop := context.WithCancelCause(t.Context())
+			cfg.Drain = drain
+			cfg.Write.Concurrency, cfg.Write.BatchRows = 2, 5
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				switch {
+				case r.N == 6:
+					stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+					return fault
+				case r.N >= 4:
+					return fault
+				}
+				return faults.Fault{}
+			}
+			r, err := Run(t.Context(), cfg)
+			if err != nil || r.State != StateInterrupted || r.Unfinished == 0 {
+				t.Fatalf("%v, %+v", err, r)
+			}
+			w.plan.Decide = nil
+			cfg.Drain, cfg.RunDir, cfg.Write.LookFirst = nil, filepath.Join(w.dir, "run2"), true
+			cfg.Write.ReturnedKeys = filepath.Join(w.dir, "all.csv")
+			next := w.load(cfg)
+			w.wantNumbered(text, cfg)
+			if next.Written != 200 || next.Found < r.Written {
+				t.Errorf("%d written, %d found of %d and more", next.Written, next.Found, r.Written)
+			}
+		})
+	}
+}

@@ -1,0 +1,265 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+	"unicode/utf8"
+
+	"tsimport/checkpoint"
+	"tsimport/plan"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+// Resume says how a load goes on where an earlier attempt ended. The zero Resume begins anew.
+type Resume struct {
+	// Look looks for an unfinished run of the same load, in RunDir or below runfolder.Root, and goes on with it.
+	Look bool
+	// AcceptChanged goes on although inputs were changed.
+	AcceptChanged bool
+	Args          []string // the command's arguments, kept in the run folder to run it again; without secrets
+	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
+	Settings *checkpoint.Job
+	// OnResume is called before the first write of an attempt that goes on. May be nil.
+	OnResume func(Resumed)
+}
+
+// Resumed says what a run goes on from.
+type Resumed struct {
+	RunDir      string
+	Attempt     int
+	Final, Read int64 // records
+	Since       time.Time
+}
+
+// origin is what a run begins with.
+type origin struct {
+	job      *checkpoint.Job
+	snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
+	lock     *runfolder.Lock
+	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
+	hold, suspectUntil time.Time
+}
+
+// findOrigin finds the run that is to go on, and takes its lock. Without one it says only what the job is.
+func findOrigin(cfg *Config, now time.Time) (*origin, error) {
+	o := &origin{job: &checkpoint.Job{
+		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
+		Args:     cfg.Resume.Args, Command: cfg.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(),
+	}}
+	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
+	if !cfg.Resume.Look || cfg.DryRun {
+		return o, nil
+	}
+	path, job, err := unfinished(cfg, o.job.Identity)
+	if err != nil || path == "" {
+		return o, err
+	}
+	if o.lock, err = runfolder.TakeLock(path); err != nil {
+		return o, err
+	}
+	s, err := checkpoint.Read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// It ended, or sent nothing, since it was looked at.
+		err := o.lock.Release()
+		o.lock = nil
+		return o, err
+	case err != nil:
+		return o, errors.Join(fmt.Errorf("%w; start over with --fresh", err), o.lock.Release())
+	}
+	cfg.RunDir = path
+	job.Args, job.Command = o.job.Args, o.job.Command
+	o.job, o.snapshot = job, s
+	o.settle(now, cfg.Write.Settle, cfg.Target.Client.RequestTimeout)
+	return o, nil
+}
+
+// unfinished returns the folder of the run that is to go on, empty if there is none: the newest one of the same load, if it
+// did not finish.
+func unfinished(cfg *Config, identity string) (path string, job *checkpoint.Job, err error) {
+	if cfg.RunDir != "" {
+		job, err := checkpoint.ReadJob(cfg.RunDir)
+		if err != nil || !checkpoint.Exists(cfg.RunDir) {
+			return "", nil, nil // no run, or one that has nothing to go on from
+		}
+		if job.Identity != identity {
+			return "", nil, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or start over with --fresh",
+				cfg.RunDir, cfg.RunDir)}
+		}
+		return cfg.RunDir, job, nil
+	}
+	folders, err := os.ReadDir(runfolder.Root)
+	if err != nil {
+		return "", nil, nil // no run yet
+	}
+	for _, f := range folders {
+		at := filepath.Join(runfolder.Root, f.Name())
+		j, err := checkpoint.ReadJob(at)
+		if err != nil || j.Identity != identity || job != nil && !j.Started.After(job.Started) {
+			continue
+		}
+		path, job = at, j
+	}
+	if path == "" || !checkpoint.Exists(path) {
+		return "", nil, nil
+	}
+	return path, job, nil
+}
+
+// settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor behind its
+// last checkpoint, nor after it ended, which it has; an attempt without an answer may be applied for settle.
+func (o *origin) settle(now time.Time, settle, request time.Duration) {
+	s := o.snapshot
+	settle = max(settle, s.Settle)
+	latest := now.Add(settle)
+	if !s.Settled {
+		o.suspectUntil = latest
+		if t := s.Time.Add(keptFor + request + settle); t.Before(latest) {
+			o.suspectUntil = t
+		}
+	}
+	o.hold = s.Hold
+	if latest.Before(o.hold) {
+		o.hold = latest
+	}
+}
+
+// settings enters into the request what the first attempt found out by a sample.
+func (o *origin) settings(r *plan.Request, given *checkpoint.Job) {
+	r.Inferred = map[string]table.Type{}
+	for _, job := range []*checkpoint.Job{given, o.job} {
+		if job == nil {
+			continue
+		}
+		for _, t := range job.Types {
+			if parsed, err := table.ParseType(t.Type); err == nil {
+				r.Inferred[t.Column] = parsed
+			}
+		}
+		if separator, n := utf8.DecodeRuneInString(job.Separator); n > 0 {
+			r.Separator = separator
+		}
+	}
+}
+
+// compare enters the details of the load into the job, or says what has changed since the first attempt.
+func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
+	facts, err := planned.Facts()
+	if err != nil {
+		return err
+	}
+	condition := [...]string{"ignore", "exist", "not-exist"}[cfg.Write.Condition]
+	details := []checkpoint.Detail{
+		{Name: "the target", Value: cfg.Target.Name}, {Name: "--table", Value: cfg.Target.Table}, {Name: "--condition", Value: condition},
+	}
+	for _, f := range facts {
+		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
+	}
+	if o.snapshot != nil {
+		if o.snapshot.Job != o.job.Identity {
+			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s is not of the load that its checkpoint is of; start over with --fresh", cfg.RunDir, checkpoint.JobFile)}
+		}
+		changes, inputsOnly := o.job.Changed(details)
+		if len(changes) > 0 && !(inputsOnly && cfg.Resume.AcceptChanged) {
+			return changedError(cfg.RunDir, changes, inputsOnly)
+		}
+		if len(changes) > 0 {
+			o.snapshot.Chains = nil // of streams that are no longer the same
+		}
+	}
+	o.job.Details = details
+	o.job.Separator = planned.Separator()
+	if o.job.Types == nil {
+		for _, c := range planned.Fields {
+			if c.Inferred {
+				o.job.Types = append(o.job.Types, checkpoint.Typed{Column: c.Source, Type: c.Type.String()})
+			}
+		}
+	}
+	return nil
+}
+
+func changedError(path string, changes []string, inputsOnly bool) error {
+	text := changes[0]
+	if n := len(changes) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more changes)", n)
+	}
+	if inputsOnly {
+		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: %s; start over with --fresh, or go on with --accept-changed-input if what was read of it is the same", path, text)}
+	}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: %s; give the same command, or start over with --fresh", path, text)}
+}
+
+// openFolder makes the run folder, or opens the one that goes on, with the lock on it.
+func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *runfolder.Folder, err error) {
+	if o.snapshot != nil {
+		folder, err = runfolder.Reopen(cfg.RunDir, planned.Headers, o.snapshot.Files)
+	} else {
+		if err := os.MkdirAll(cfg.RunDir, 0o755); err != nil {
+			return nil, fmt.Errorf("create run folder: %w", err)
+		}
+		if o.lock == nil {
+			if o.lock, err = runfolder.TakeLock(cfg.RunDir); err != nil {
+				return nil, err
+			}
+		}
+		folder, err = runfolder.Create(cfg.RunDir, planned.Headers)
+	}
+	if err == nil && !cfg.DryRun {
+		err = o.job.Write(cfg.RunDir)
+	}
+	return folder, err
+}
+
+// counters are the parts of a report that go on over all attempts.
+func (r *Report) counters() map[string]int64 {
+	c := map[string]int64{}
+	for name, n := range r.lasting() {
+		c[name] = *n
+	}
+	return c
+}
+
+// lasting names the counters that go on over all attempts.
+func (r *Report) lasting() map[string]*int64 {
+	return map[string]*int64{
+		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded,
+		"retried": &r.Retried, "replayed": &r.Replayed, "rows_sent": &r.RowsSent, "throttled": &r.Throttled, "unavailable": &r.Unavailable,
+		"bytes_read": &r.BytesRead, "write_cu": &r.WriteCU, "requests": &r.Requests,
+		"recuts": &r.Recuts, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,
+	}
+}
+
+// goOn takes over what the attempts before have counted.
+func (r *Report) goOn(s *checkpoint.Snapshot) {
+	for name, n := range r.lasting() {
+		*n = s.Counters[name]
+	}
+	r.Attempts, r.Resumed = s.Attempt+1, true
+	r.FirstStarted = s.Begun
+	r.readBefore, r.writtenBefore, r.rejectedBefore = r.Read, r.Written, r.Rejected
+	if s.Ordered && len(s.Starts) > 0 {
+		r.BytesRead = s.Starts[0].Bytes // what follows is read again
+	}
+}
+
+// extras is what the attempt before has kept of rows that may not simply be sent twice.
+func (o *origin) extras() extrasKept {
+	if o.snapshot == nil {
+		return extrasKept{}
+	}
+	c := o.snapshot.Counters
+	return extrasKept{doubts: c[doubtBytes], returned: c[returnedBytes], stamp: c[runStamp], begun: o.snapshot.Begun}
+}
+
+// Counters of a checkpoint that are no part of the report.
+const (
+	doubtBytes    = "doubt_bytes"
+	returnedBytes = "returned_bytes"
+	runStamp      = "stamp"
+)

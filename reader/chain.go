@@ -1,0 +1,104 @@
+package reader
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"sync"
+)
+
+// Chain says what a stream was, as far as it was read: a stream cannot be looked at again without reading it.
+type Chain struct {
+	Every int64    // bytes of text between sums
+	Sums  []uint64 // of all bytes before Every, 2 Every, …
+}
+
+// covers is how many bytes the sums stand for.
+func (c Chain) covers() int64 { return c.Every * int64(len(c.Sums)) }
+
+// at returns the sum of the first n bytes, if there is one.
+func (c Chain) at(n int64) (uint64, bool) {
+	if c.Every <= 0 || n%c.Every != 0 || n/c.Every < 1 || n/c.Every > int64(len(c.Sums)) {
+		return 0, false
+	}
+	return c.Sums[n/c.Every-1], true
+}
+
+const (
+	defaultChainBytes = 8 << 20
+	maxSums           = 512 // when there are more, every other one is dropped
+)
+
+// chainer makes the chain of a stream while it is read, and compares it with that of an earlier reading.
+type chainer struct {
+	name string
+	unit int64
+	sum  hash.Hash
+	read int64
+
+	mu   sync.Mutex // the chain is asked for while the stream is read
+	made Chain
+	want Chain
+}
+
+func newChainer(name string, unit int64) *chainer {
+	return &chainer{name: name, unit: unit, sum: sha256.New(), made: Chain{Every: unit}}
+}
+
+// Write takes the next bytes of the stream. It fails where they are not what they were.
+func (c *chainer) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		part := b[:min(int64(len(b)), c.unit-c.read%c.unit)]
+		c.sum.Write(part)
+		c.read += int64(len(part))
+		b = b[len(part):]
+		if c.read%c.unit == 0 {
+			if err := c.note(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// expect says what the stream is to be.
+func (c *chainer) expect(known Chain) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.want = known
+}
+
+// note keeps the sum of what was read so far.
+func (c *chainer) note() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := binary.BigEndian.Uint64(c.sum.Sum(nil))
+	if was, known := c.want.at(c.read); known && was != sum {
+		return fmt.Errorf("read %s: within the %d bytes before byte %d it differs from what the run has read before; give the same input, or start over with --fresh",
+			c.name, c.want.Every, c.read)
+	}
+	if c.read%c.made.Every != 0 {
+		return nil
+	}
+	c.made.Sums = append(c.made.Sums, sum)
+	if len(c.made.Sums) >= maxSums {
+		for i := range maxSums / 2 {
+			c.made.Sums[i] = c.made.Sums[2*i+1]
+		}
+		c.made.Sums, c.made.Every = c.made.Sums[:maxSums/2], 2*c.made.Every
+	}
+	return nil
+}
+
+// chain returns what is known of the stream: while it is read again, what was known before.
+func (c *chainer) chain() Chain {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.made
+	if c.want.covers() > known.covers() {
+		known = c.want
+	}
+	return Chain{Every: known.Every, Sums: append([]uint64(nil), known.Sums...)}
+}

@@ -1,0 +1,273 @@
+package reader
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"tsimport/reader/convert"
+	tcsv "tsimport/reader/csv"
+	"tsimport/reader/input"
+	"tsimport/reader/record"
+)
+
+// reading is what a source gives from a place on: the place at which each split begins, and every record as text.
+type reading struct {
+	places  []Place
+	records []string // from the first place on
+	chain   Chain
+}
+
+func readFrom(item input.Item, o Options, from *Place, known Chain) (r reading, err error) {
+	s, err := Open(context.Background(), item, o)
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	if _, err := s.Sample(200, func(*record.Record) {}); err != nil { // as a load does before it reads
+		return r, err
+	}
+	if err := s.Suspend(); err != nil {
+		return r, err
+	}
+	if from != nil {
+		s.Seek(*from, known)
+	}
+	var w Worker
+	defer w.Close()
+	used := make([]int, len(s.Columns))
+	for i := range used {
+		used[i] = i
+	}
+	var p *Parser
+	at := Place{Record: -1}
+	for {
+		piece, err := s.Next()
+		var splits []Split
+		switch {
+		case errors.Is(err, io.EOF):
+			splits = s.Finish()
+		case err == nil:
+			if err = w.Prepare(piece); err == nil {
+				splits, err = s.Add(piece)
+			}
+		}
+		if at.Record < 0 && len(splits) > 0 {
+			at, p = s.Begin(), s.NewParser(used)
+			defer p.Close()
+		}
+		for _, sp := range splits {
+			at.Offset = sp.Offset
+			r.places = append(r.places, at)
+			records, lines, err := p.Parse(sp, func(rec *record.Record) {
+				var fields []string
+				for i := range rec.Fields {
+					fields = append(fields, convert.Text(&rec.Fields[i]))
+				}
+				r.records = append(r.records, strings.Join(fields, "|"))
+			})
+			if err != nil {
+				return r, err
+			}
+			at.Record, at.Line = at.Record+int64(records), at.Line+int64(lines)
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			r.chain, _ = s.Chain()
+			return r, err
+		}
+	}
+}
+
+func parquetRows(t *testing.T, rows, group int) []byte {
+	t.Helper()
+	type row struct {
+		ID int64  `parquet:"id"`
+		V  string `parquet:"v"`
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(int64(group)))
+	for i := range rows {
+		if _, err := w.Write([]row{{int64(i), fmt.Sprint("v", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestReadingBeginsAtEveryPlaceItWasAt(t *testing.T) {
+	var b, jsonl bytes.Buffer
+	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
+	const records = 90_000
+	for i := range records {
+		fmt.Fprintf(&b, "%d,\"a \"\"quoted\"\" text,\nover %d lines\",%s\r\n", i, i%3, strings.Repeat("x", i%40))
+		fmt.Fprintf(&jsonl, "{\"id\":%d,\"v\":\"x%d\"}\n", i, i)
+	}
+	text := b.Bytes()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Write(text)
+	w.Close()
+	var wide []byte
+	for _, r := range string(text[3:]) {
+		wide = append(wide, byte(r), byte(r>>8))
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for name, tt := range map[string]struct {
+		item func() input.Item
+		o    Options
+	}{
+		"a file":             {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 90_000}},
+		"a file cut in turn": {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 90_000, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
+		"JSON lines":         {func() input.Item { return itemOf(t, "in.jsonl", jsonl.Bytes()) }, Options{SplitBytes: 90_000}},
+		"UTF-16":             {func() input.Item { return itemOf(t, "in.csv", wide) }, Options{SplitBytes: 90_000, Encoding: "utf-16le"}},
+		"gzip":               {func() input.Item { return itemOf(t, "in.gz", packed.Bytes()) }, Options{SplitBytes: 90_000}},
+		"BGZF":               {func() input.Item { return itemOf(t, "in.gz", bgzf(text, 40_000)) }, Options{SplitBytes: 90_000}},
+		"zstd frames":        {func() input.Item { return itemOf(t, "in.zst", zstdFrames(t, text, 40_000)) }, Options{SplitBytes: 90_000}},
+		"a stream":           {func() input.Item { return streamOf(t, text) }, Options{SplitBytes: 90_000, ChainBytes: 10_000}},
+		"gzip in a stream":   {func() input.Item { return streamOf(t, packed.Bytes()) }, Options{SplitBytes: 90_000, ChainBytes: 10_000}},
+		"Parquet":            {func() input.Item { return itemOf(t, "in.parquet", parquetRows(t, records, 1000)) }, Options{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, err := readFrom(tt.item(), tt.o, nil, Chain{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all.records) != records || len(all.places) < 2 {
+				t.Fatalf("%d records, %d splits", len(all.records), len(all.places))
+			}
+			for i, place := range all.places {
+				if i > 3 && i < len(all.places)-1 && rnd.IntN(len(all.places)) > 8 {
+					continue
+				}
+				got, err := readFrom(tt.item(), tt.o, &place, all.chain)
+				if err != nil {
+					t.Fatalf("from %+v: %v", place, err)
+				}
+				if got.places[0] != place {
+					t.Errorf("sought %+v, began at %+v", place, got.places[0])
+				}
+				if want := all.records[place.Record:]; strings.Join(got.records, "\n") != strings.Join(want, "\n") {
+					t.Errorf("from %+v: %d records, want the last %d", place, len(got.records), len(want))
+				}
+				if fmt.Sprint(got.chain) != fmt.Sprint(all.chain) {
+					t.Errorf("from %+v the chain is %v, want %v", place, got.chain, all.chain)
+				}
+			}
+		})
+	}
+}
+
+func TestAStreamThatIsNotTheSameIsRefused(t *testing.T) {
+	text := []byte("id,v\n" + strings.Repeat("1,abcdefgh\n", 2000))
+	o := Options{SplitBytes: 500, ChainBytes: 100}
+	all, err := readFrom(streamOf(t, text), o, nil, Chain{})
+	if err != nil || len(all.chain.Sums) < 100 {
+		t.Fatalf("%v, %d sums", err, len(all.chain.Sums))
+	}
+	place := all.places[len(all.places)/2]
+	for _, at := range []int{700, int(place.Offset) - 50, int(place.Offset) + 300} {
+		other := bytes.Clone(text)
+		other[at] = '#'
+		if _, err := readFrom(streamOf(t, other), o, &place, all.chain); err == nil || !strings.Contains(err.Error(), "differs from what the run has read before") {
+			t.Errorf("byte %d changed: %v", at, err)
+		}
+		if _, err := readFrom(streamOf(t, other), o, &place, Chain{}); err != nil {
+			t.Errorf("byte %d changed, nothing known: %v", at, err)
+		}
+	}
+	if _, err := readFrom(streamOf(t, text[:place.Offset-20]), o, &place, Chain{}); err == nil || !strings.Contains(err.Error(), "ends before the place") {
+		t.Errorf("a shorter stream: %v", err)
+	}
+}
+
+func TestALongChainKeepsFewSums(t *testing.T) {
+	long := newChainer("s", 4)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	text := make([]byte, 4*maxSums*5)
+	for i := range text {
+		text[i] = byte(rnd.Uint32())
+	}
+	if _, err := long.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	c := long.chain()
+	if len(c.Sums) > maxSums || c.covers() < int64(len(text))*9/10 {
+		t.Errorf("%d sums, every %d bytes, of %d", len(c.Sums), c.Every, len(text))
+	}
+	again := newChainer("s", 4)
+	again.expect(c)
+	for part := range bytes.Lines(text) {
+		if _, err := again.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text[len(text)/2] ^= 1
+	other := newChainer("s", 4)
+	other.expect(c)
+	if _, err := other.Write(text); err == nil {
+		t.Error("a changed byte was not noticed")
+	}
+}
+
+func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
+	text := bytes.Repeat([]byte("1,abcdefg\n"), 100_000)
+	of := func(content []byte) string {
+		s, err := Open(context.Background(), itemOf(t, "in.csv", content), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		print, err := s.Fingerprint()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return print
+	}
+	same := of(text)
+	if of(text) != same {
+		t.Error("the same file has two fingerprints")
+	}
+	for _, at := range []int{0, len(text) / 2, len(text) - 2} {
+		other := bytes.Clone(text)
+		other[at] = 'x'
+		if of(other) == same {
+			t.Errorf("byte %d changed: the same fingerprint", at)
+		}
+	}
+	item := itemOf(t, "in.csv", text)
+	s, err := Open(context.Background(), item, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := os.Chtimes(item.Name, time.Now(), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Fingerprint(); err == nil {
+		t.Error("a file that was changed since it was found has a fingerprint")
+	}
+	stream, err := Open(context.Background(), streamOf(t, text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if print, err := stream.Fingerprint(); err != nil || print == "" {
+		t.Errorf("a stream: %q, %v", print, err)
+	}
+}

@@ -1,0 +1,75 @@
+package shuffle
+
+import (
+	"bytes"
+
+	"tsimport/table"
+)
+
+// Part is a part of a queue: of the rows of a split from record From on, before To, all that have the keys of the lane and
+// of Keys wait. Nil Keys are all.
+type Part struct {
+	Lane     int
+	Keys     *table.KeyRange
+	Split    *table.Split
+	From, To uint32
+}
+
+// SetKeys says which keys a lane has.
+func (s *Lanes) SetKeys(lane int, keys *table.KeyRange) { s.lanes[lane].keys = keys }
+
+// narrow makes the item's keys those that the lane has of them. Items of the same keys came out of the same lane in one
+// order; they do no more once they have been in two.
+func (l *Lane) narrow(i *item) *item {
+	if i.block == nil || l.keys == nil || i.keys == l.keys {
+		return i // a frame waits in all lanes that have its keys
+	}
+	if i.keys == nil {
+		i.keys = l.keys
+		return i
+	}
+	if known := l.narrowed[i.keys]; known != nil {
+		i.keys = known
+		return i
+	}
+	within, _ := i.keys.Within(*l.keys) // there are such keys: the item has rows
+	if !bytes.Equal(within.Lower, i.keys.Lower) || !bytes.Equal(within.Upper, i.keys.Upper) || (within.Upper == nil) != (i.keys.Upper == nil) {
+		if l.narrowed == nil {
+			l.narrowed = map[*table.KeyRange]*table.KeyRange{}
+		}
+		l.narrowed[i.keys] = &within
+		i.keys = &within
+	}
+	return i
+}
+
+// Describe calls each for what is queued, in memory and on disk. With an order, only for the first part of each range of
+// keys in each lane: what was read later of those keys waits behind it. Several ranges are in a lane after it was cut anew,
+// for rows that came before keep their order among those that came with them, not among all rows of the lane.
+func (s *Lanes) Describe(each func(Part)) {
+	for n, l := range s.lanes {
+		l.describe(n, s.o.Unordered, each)
+	}
+}
+
+func (l *Lane) describe(n int, every bool, each func(Part)) {
+	seen := map[*table.KeyRange]bool{}
+	give := func(p Part) {
+		if every || !seen[p.Keys] {
+			seen[p.Keys] = true
+			each(p)
+		}
+	}
+	for _, i := range l.items {
+		if !every && seen[l.keys] {
+			return // what comes last has the lane's own keys
+		}
+		if i.block != nil {
+			give(Part{n, i.keys, i.block.Split, i.start(), i.to})
+			continue
+		}
+		for _, p := range i.frame.parts {
+			give(Part{n, p.keys, p.split, p.from, p.to})
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"os"
+
+	"pgregory.net/rapid"
+
+	"tsimport/keydesign"
+	"tsimport/plan"
+	"tsimport/table"
+)
+
+// checkOf checks a CSV text under a key of one string column.
+func checkOf(t fatal, dir, text string, key keydesign.Column) CheckConfig {
+	t.Helper()
+	path := filepath.Join(dir, "in.csv")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatalf("%v", err)
+	}
+	r := &plan.Request{Inputs: []string{path}, Columns: plan.Columns{Types: map[string]plan.Type{}}}
+	r.Target = plan.Target{Table: "check", Create: true, Absent: true, Key: []table.KeyColumn{{Name: key.Name, Type: key.Type}}}
+	if key.Expr != "" {
+		r.Columns.Keys = []keydesign.Column{key}
+	}
+	return CheckConfig{Request: r, Unique: true, Examples: 3, Memory: 1 << 30, TempDir: dir}
+}
+
+func TestCollisionsAreCountedExactly(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		text := "a,b\n"
+		sources := map[string]map[string]bool{} // by key, what it is made of
+		first := map[string]string{}
+		var repeated, colliding int64
+		records := rapid.IntRange(0, 60).Draw(rt, "records")
+		for range records {
+			a := rapid.SampledFrom([]string{"x1", "x2", "y1", "y2", "z"}).Draw(rt, "a")
+			b := rapid.SampledFrom([]string{"", "p", "q"}).Draw(rt, "b")
+			text += a + "," + b + "\n"
+			key, source := a[:1], a
+			if sources[key] == nil {
+				sources[key], first[key] = map[string]bool{}, source
+			} else if first[key] == source {
+				repeated++
+			} else {
+				colliding++
+			}
+			sources[key][source] = true
+		}
+		collisions := int64(0)
+		for _, s := range sources {
+			if len(s) > 1 {
+				collisions++
+			}
+		}
+		cfg := checkOf(rt, dir, text, keydesign.Column{Name: "k", Type: table.String, Expr: "substr(a, 1, 1)"})
+		cfg.Request.Read.SplitBytes = 32
+		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
+		r, err := Check(context.Background(), cfg)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if r.Keys != int64(len(sources)) || r.Repeated != repeated || r.Collisions != collisions || r.Colliding != colliding || r.Read != int64(records) {
+			rt.Fatalf("%d keys, %d repeated, %d collisions, %d colliding; want %d, %d, %d, %d of\n%s",
+				r.Keys, r.Repeated, r.Collisions, r.Colliding, len(sources), repeated, collisions, colliding, text)
+		}
+		if r.OK != (collisions == 0) || int64(len(r.Examples)) != min(collisions, 3) {
+			rt.Fatalf("ok %v, examples %v", r.OK, r.Examples)
+		}
+		lines := strings.Split(text, "\n")
+		for _, e := range r.Examples {
+			a, b := lines[e.First.Record], lines[e.Other.Record]
+			if key := string(e.Key[0].Value.Bytes); a[:2] == b[:2] || a[:1] != key || b[:1] != key {
+				rt.Fatalf("%v: %q and %q are no collision", e.Key, a, b)
+			}
+		}
+	})
+}
+
+func TestAPlainKeyDoesNotCollide(t *testing.T) {
+	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,v\na,1\nb,2\na,3\n", keydesign.Column{Name: "k", Type: table.String}))
+	if err != nil || !r.OK || r.Keys != 2 || r.Repeated != 1 || r.Collisions != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestACheckCountsWhatWouldBeRejected(t *testing.T) {
+	text := "k,n\na,1\nb,x\n,3\nd,4,5\ne,y\n"
+	cfg := checkOf(t, t.TempDir(), text, keydesign.Column{Name: "k", Type: table.String})
+	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	for _, unique := range []bool{false, true} {
+		cfg.Unique = unique
+		r, err := Check(context.Background(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var codes []string
+		for _, code := range slices.Sorted(maps.Keys(r.Reasons)) {
+			codes = append(codes, fmt.Sprint(code, " ", r.Reasons[code]))
+		}
+		if got := strings.Join(codes, ", "); r.OK || r.Read != 5 || r.Rejected != 4 || got != "NullKey 1, RaggedRecord 1, WrongType 2" {
+			t.Errorf("%d read, %d rejected: %s", r.Read, r.Rejected, got)
+		}
+		if len(r.Rejects) != 3 || r.Rejects[0].Record != 2 || r.Rejects[0].Column != "n" || r.Rejects[0].Value != "x" {
+			t.Errorf("%+v", r.Rejects)
+		}
+		if unique && r.Keys != 1 || !unique && r.Keys != 0 {
+			t.Errorf("%d keys", r.Keys)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package verify
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/plan"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+// Config is what is to be compared, and how.
+type Config struct {
+	Request    *plan.Request // as a load has it
+	Client     *tablestore.TableStoreClient
+	Sample     float64            // share of the keys that is looked at, above 0 and below 1; 0 is all
+	Examples   int                // of each kind, at most
+	Workers    int                // requests at a time, at most; 0 takes DefaultWorkers
+	Memory     int64              // bytes of memory of the process
+	TempDir    string             // where rows wait that memory has no room for; "" takes the system's
+	TempMax    int64              // bytes of disk for that; 0 is no limit
+	RetryFor   time.Duration      // how long one request is tried again; 0 takes client.Patience
+	Rejected   runfolder.Rejected // by the load that is verified
+	Loaded     time.Time          // when that load began; zero is unknown
+	Condition  table.Existence    // under which it has written
+	ExtraFails bool               // a surplus row is a failure too
+
+	Progress *Progress // kept up to date; may be nil
+}
+
+// DefaultWorkers is how many requests are made at a time.
+const DefaultWorkers = 16
+
+// pageMemory is about what a worker takes: a page of the table as it travels, and what the SDK makes of it.
+const pageMemory = 24 << 20
+
+// Progress is how far a comparison has come. Safe for concurrent use.
+type Progress struct {
+	Read     atomic.Int64 // records
+	Compared atomic.Int64 // rows of the table
+}
+
+// Result is what a comparison has found. Read = RowsExpected + Superseded + Rejected + NotSampled, RowsExpected = Equal +
+// Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra.
+type Result struct {
+	Table  string  `json:"table"`
+	Mode   string  `json:"mode"`
+	OK     bool    `json:"ok"` // nothing is missing, different or, where that counts, surplus
+	Sample float64 `json:"sample,omitempty"`
+
+	Read       int64 `json:"read"`       // records of the inputs
+	Rejected   int64 `json:"rejected"`   // of those, by the reader or by the load
+	Superseded int64 `json:"superseded"` // whose key another one has
+	NotSampled int64 `json:"not_sampled,omitempty"`
+
+	RowsExpected int64 `json:"rows_expected"`
+	RowsInTable  int64 `json:"rows_in_table"` // with Sample, of those looked for
+	Equal        int64 `json:"equal"`
+	Missing      int64 `json:"missing"`
+	Different    int64 `json:"different"`
+	Expired      int64 `json:"expired"` // gone because the table keeps them no longer
+	Extra        int64 `json:"extra"`   // in the table and not in the inputs
+
+	Examples []Example `json:"examples"`
+	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
+
+	Ranges        int     `json:"ranges"`          // of keys, compared side by side
+	SpilledRows   int64   `json:"spilled_rows"`    // that memory had no room for
+	SpilledBytes  int64   `json:"spilled_bytes"`   // on disk
+	ReadCU        int64   `json:"read_cu"`         // as the service charged them
+	Seconds       float64 `json:"seconds"`         // of it all
+	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
+}
+
+// Kinds of examples.
+const (
+	Missing   = "missing"
+	Different = "different"
+	Extra     = "extra"
+)
+
+// Example is one row that is not as it should be.
+type Example struct {
+	Kind    string   `json:"kind"`
+	Key     Key      `json:"key"`
+	Columns []string `json:"columns,omitempty"` // that differ
+	Input   *Place   `json:"input,omitempty"`   // of the row that is expected
+
+	position uint64
+	cells    map[string]uint64 // the table's; nil when Columns are known
+}
+
+// Place is a record of the inputs.
+type Place struct {
+	File   string `json:"file"`
+	Record int64  `json:"record"` // from 1
+}

@@ -1,0 +1,137 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"math"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/extsort"
+	"tsimport/intake"
+	"tsimport/partitioner"
+	"tsimport/plan"
+	"tsimport/table"
+)
+
+// places are the splits that positions name. A position is the number of a split, in source order, and that of a record
+// in it.
+type places []split
+
+type split struct {
+	file  string
+	first int64 // records of the file before it
+}
+
+// add adds the next split and returns its number.
+func (p *places) add(s *table.Split) int {
+	*p = append(*p, split{s.Source, s.FirstRecord})
+	return len(*p) - 1
+}
+
+func position(split int, row *table.Row) uint64 { return uint64(split)<<32 | uint64(row.Number()) }
+
+func (p places) place(position uint64) *Place {
+	s := p[position>>32]
+	return &Place{File: s.file, Record: s.first + int64(position&math.MaxUint32) + 1}
+}
+
+// errEnough ends reading when all that is wanted was read.
+var errEnough = errors.New("enough was read")
+
+// eachSplit reads the inputs and calls each with every split in source order, cut off where the request's number of
+// records ends.
+func eachSplit(ctx context.Context, p *plan.Plan, each func(*intake.Parsed) error) error {
+	flow := intake.New(p, partitioner.NewMap(nil))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return flow.Run(groupCtx) })
+	group.Go(func() error {
+		left := p.Request.Records
+		for {
+			var h intake.Handed
+			var ok bool
+			select {
+			case h, ok = <-flow.Splits():
+			case <-groupCtx.Done():
+				return nil // whoever ended it knows why
+			}
+			switch {
+			case !ok:
+				return nil
+			case h.Err != nil:
+				return h.Err
+			}
+			if p.Request.Records > 0 {
+				h.Truncate(int(min(left, math.MaxInt32)))
+				left -= int64(h.Records)
+			}
+			if err := each(h.Parsed); err != nil {
+				return err
+			}
+			h.Arrived()
+			if p.Request.Records > 0 && left == 0 {
+				return errEnough
+			}
+		}
+	})
+	if err := group.Wait(); err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// readInput reduces and sorts the rows of the inputs.
+func (v *verifier) readInput(ctx context.Context) (err error) {
+	sorter, err := v.sorter()
+	if err != nil {
+		return err
+	}
+	r := newReducer(v.hasher, v.plan.Schema, v.plan.Request.Mode)
+	err = eachSplit(ctx, v.plan, func(p *intake.Parsed) error { return v.take(p, r, sorter) })
+	if err == nil {
+		v.sorted, err = sorter.Sort()
+	}
+	if err != nil {
+		return errors.Join(err, sorter.Close())
+	}
+	return nil
+}
+
+// take sorts in the rows of a split.
+func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) error {
+	number := v.splits.add(p.Split)
+	v.result.Read += int64(p.Records)
+	v.result.Rejected += int64(len(p.Rejects))
+	v.cfg.Progress.Read.Add(int64(p.Records))
+	for _, b := range p.Blocks {
+		for i := range b.Block.Rows {
+			ref := table.Ref{Block: b.Block, Index: int32(i)}
+			switch {
+			case v.cfg.Rejected.Has(p.Split.Source, p.Split.FirstRecord+int64(ref.Row().Number())+1):
+				v.result.Rejected++
+				continue
+			case !v.sampled(ref.Key()):
+				v.result.NotSampled++
+				continue
+			}
+			reduced, err := r.of(position(number, ref.Row()), ref.Body())
+			if err != nil {
+				return err
+			}
+			v.stamped = v.stamped || r.stamped
+			if err := sorter.Add(ref.Key(), reduced); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sampled reports whether the key is looked at. All records of a key are, or none.
+func (v *verifier) sampled(key []byte) bool {
+	if v.cfg.Sample <= 0 {
+		return true
+	}
+	return float64(maphash.Bytes(v.hasher.seed, key)) < v.cfg.Sample*(1<<64)
+}

@@ -1,0 +1,112 @@
+package verify
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+// What the input says of a row is kept as a position and, behind it, one of these.
+const (
+	kindWhole  = 'w' // the row is replaced by one whose cells have this sum; the table's own timestamps
+	kindCells  = 'c' // cells one by one: the row is updated, or replaced by cells with timestamps of their own
+	kindDelete = 'd' // the row is deleted
+)
+
+// cell is what the input says of one column of one row.
+type cell struct {
+	column int // of the schema's attributes
+	delete bool
+	stamp  int64 // -1 is the table's own time
+	hash   uint64
+}
+
+// reducer makes positions and what they stand for of rows. It is not safe for concurrent use.
+type reducer struct {
+	hasher
+	mode    table.Mode
+	columns map[string]int // places of the schema's attributes
+	names   []uint64       // their hashes
+
+	buf     []byte
+	sum     uint64
+	stamped bool
+}
+
+func newReducer(h hasher, s *table.Schema, mode table.Mode) *reducer {
+	r := &reducer{hasher: h, mode: mode, columns: map[string]int{}}
+	for i, c := range s.Attributes() {
+		r.columns[c.Name] = i
+		r.names = append(r.names, h.column(c.Name))
+	}
+	return r
+}
+
+const headBytes = 9 // of the position and the kind
+
+// of reduces the PlainBuffer bytes of a row. The result is valid until the next call.
+func (r *reducer) of(position uint64, body []byte) ([]byte, error) {
+	r.buf = binary.BigEndian.AppendUint64(r.buf[:0], position)
+	if r.mode == table.Delete {
+		return append(r.buf, kindDelete), nil
+	}
+	r.buf = append(r.buf, kindCells)
+	r.sum, r.stamped = 0, false
+	if _, err := plainbuffer.Walk(body, nil, r.add); err != nil {
+		return nil, fmt.Errorf("look at a row again: %w", err)
+	}
+	if r.mode == table.Put && !r.stamped {
+		r.buf[headBytes-1] = kindWhole
+		r.buf = binary.LittleEndian.AppendUint64(r.buf[:headBytes], r.sum)
+	}
+	return r.buf, nil
+}
+
+// Flags of a cell as it is kept.
+const (
+	flagDelete = 1 << iota
+	flagStamp
+)
+
+func (r *reducer) add(v plainbuffer.View) {
+	i := r.columns[string(v.Name)]
+	r.buf = binary.AppendUvarint(r.buf, uint64(i))
+	if v.Op == plainbuffer.DeleteAll {
+		r.buf = append(r.buf, flagDelete)
+		return
+	}
+	hash := r.cell(r.names[i], v.Value)
+	r.sum += hash
+	if v.Timestamp < 0 {
+		r.buf = append(r.buf, 0)
+	} else {
+		r.stamped = true
+		r.buf = append(r.buf, flagStamp)
+		r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(v.Timestamp))
+	}
+	r.buf = binary.LittleEndian.AppendUint64(r.buf, hash)
+}
+
+// cellsOf reads the cells that were kept, appending to dst.
+func cellsOf(dst []cell, kept []byte) []cell {
+	for len(kept) > 0 {
+		column, n := binary.Uvarint(kept)
+		c := cell{column: int(column), stamp: -1}
+		flags := kept[n]
+		kept = kept[n+1:]
+		if flags&flagStamp != 0 {
+			c.stamp = int64(binary.LittleEndian.Uint64(kept))
+			kept = kept[8:]
+		}
+		if flags&flagDelete != 0 {
+			c.delete = true
+		} else {
+			c.hash = binary.LittleEndian.Uint64(kept)
+			kept = kept[8:]
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}

@@ -1,0 +1,254 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/client"
+	"tsimport/extsort"
+	"tsimport/plan"
+	"tsimport/scan"
+	"tsimport/shuffle/spill"
+	"tsimport/table"
+)
+
+// verifier compares one table with its inputs.
+type verifier struct {
+	cfg      *Config
+	admin    *client.Admin
+	table    *client.Table
+	anyOrder bool // of the records of a key
+	plan     *plan.Plan
+	hasher   hasher
+	result   *Result
+	splits   places
+	stamped  bool // a record gives its cells timestamps
+	sorted   *extsort.Sorted
+	units    atomic.Int64
+	now      time.Time
+}
+
+// Run compares. The error says why that could not be done to the end; what differs is in the result.
+func Run(ctx context.Context, cfg Config) (*Result, error) {
+	start := time.Now()
+	v, err := newVerifier(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer v.plan.Close()
+	if err := v.readInput(ctx); err != nil {
+		return nil, err
+	}
+	defer v.sorted.Close()
+	if cfg.Sample > 0 {
+		err = v.compareSample(ctx)
+	} else {
+		err = v.compareAll(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := v.nameColumns(ctx); err != nil {
+		return nil, err
+	}
+	r := v.result
+	r.OK = r.Missing == 0 && r.Different == 0 && (r.Extra == 0 || !cfg.ExtraFails)
+	r.SpilledRows, r.SpilledBytes, r.ReadCU = v.sorted.Spilled(), v.sorted.Usage().PeakDiskBytes, v.units.Load()
+	if r.Seconds = time.Since(start).Seconds(); r.Seconds > 0 {
+		r.RowsPerSecond = float64(r.Read+r.RowsInTable) / r.Seconds
+	}
+	return r, r.balance()
+}
+
+func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
+	if cfg.Progress == nil {
+		cfg.Progress = new(Progress)
+	}
+	cfg.Workers = int(min(int64(cmp.Or(cfg.Workers, DefaultWorkers)), max(cfg.Memory/3/pageMemory, 1)))
+	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
+	described, err := admin.Describe(cfg.Request.Target.Table)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range described.Key {
+		if k.Auto {
+			return nil, usagef("table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell", described.Name, k.Name)
+		}
+	}
+	request := *cfg.Request
+	v := &verifier{cfg: cfg, admin: admin, table: described, anyOrder: request.Order == plan.OrderNone, hasher: newHasher(), now: time.Now()}
+	// Rows are sorted anyway, so the inputs are read from front to back whatever the order of writing was.
+	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
+	request.Target.Create = false
+	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
+		return nil, err
+	}
+	v.result = &Result{
+		Table: described.Name, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
+		Examples: []Example{}, Notes: v.plan.Warnings,
+	}
+	if cfg.Condition != table.Ignore && cfg.Loaded.IsZero() {
+		v.result.Notes = append(v.result.Notes, "which rows the condition has refused only the run knows; name it with --run, or they count as different or missing")
+	}
+	return v, nil
+}
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
+
+func (v *verifier) sorter() (*extsort.Sorter, error) {
+	return extsort.New(extsort.Options{
+		Memory: max(v.cfg.Memory/4, 1), Readers: v.cfg.Workers,
+		Spill: spill.Options{Dir: v.cfg.TempDir, MaxBytes: v.cfg.TempMax},
+	})
+}
+
+// keyRange is the ordering keys from one, inclusive, to another, exclusive; nil is no bound.
+type keyRange struct{ from, to []byte }
+
+// ranges cuts the keys where partitions begin and, because there may be few, where it divides the inputs' keys evenly.
+func (v *verifier) ranges() []keyRange {
+	cuts := v.sorted.Cuts(4 * v.cfg.Workers)
+	if bounds, err := v.admin.Splits(v.table.Name); err == nil { // without them the ranges are as right, and less even
+		for _, b := range bounds {
+			cuts = append(cuts, table.AppendKey(nil, b))
+		}
+	}
+	slices.SortFunc(cuts, bytes.Compare)
+	cuts = slices.CompactFunc(cuts, bytes.Equal)
+	var all []keyRange
+	var from []byte
+	for _, c := range append(cuts, nil) {
+		if c != nil && len(c) == 0 {
+			continue
+		}
+		all = append(all, keyRange{from, c})
+		from = c
+	}
+	return all
+}
+
+// compareAll compares all keys, range by range.
+func (v *verifier) compareAll(ctx context.Context) error {
+	ranges := v.ranges()
+	tallies := make([]*tally, len(ranges))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(v.cfg.Workers)
+	for i, r := range ranges {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() (err error) {
+			tallies[i], err = v.compareRange(ctx, r)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	v.result.Ranges = len(ranges)
+	v.add(tallies)
+	return nil
+}
+
+// compareRange goes through the keys of the inputs and of the table side by side.
+func (v *verifier) compareRange(ctx context.Context, r keyRange) (*tally, error) {
+	o := v.options()
+	var err error
+	if o.From, err = decodeKey(v.table.Key, r.from); err != nil {
+		return nil, err
+	}
+	if o.To, err = decodeKey(v.table.Key, r.to); err != nil {
+		return nil, err
+	}
+	t := v.newTally()
+	it := v.sorted.Range(r.from, r.to)
+	expected := newWants(it, v.plan.Request.Mode, v.anyOrder)
+	next, more := expected.next()
+	var key []byte
+	err = scan.Table(ctx, v.cfg.Client, v.table.Name, v.table.Key, o, func(row *scan.Row) error {
+		v.cfg.Progress.Compared.Add(1)
+		key = appendKey(key[:0], row.PrimaryKey)
+		for more && bytes.Compare(next.key, key) < 0 {
+			t.expected(next, nil)
+			next, more = expected.next()
+		}
+		if it.Err() != nil {
+			return it.Err()
+		}
+		if !more || !bytes.Equal(next.key, key) {
+			t.extra(key)
+			return nil
+		}
+		t.expected(next, row)
+		next, more = expected.next()
+		return nil
+	})
+	for err == nil && more {
+		t.expected(next, nil)
+		next, more = expected.next()
+	}
+	return t, cmp.Or(err, it.Err(), t.err)
+}
+
+// options are what is read of the table.
+func (v *verifier) options() scan.Options {
+	o := scan.Options{RetryFor: v.cfg.RetryFor, Units: &v.units}
+	if v.stamped {
+		o.Versions = v.table.MaxVersions
+	}
+	switch v.plan.Request.Mode {
+	case table.Delete:
+		o.Columns = []string{}
+	case table.Update:
+		if names := v.names(); len(names) < maxColumnsToGet {
+			o.Columns = names
+		}
+	}
+	return o
+}
+
+// maxColumnsToGet is how many columns a request can name.
+const maxColumnsToGet = 1024
+
+// names are the names of the attributes in the table.
+func (v *verifier) names() []string {
+	var names []string
+	for _, c := range v.plan.Schema.Attributes() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func (v *verifier) newJudge() *judge {
+	j := &judge{
+		hasher: v.hasher, mode: v.plan.Request.Mode, names: v.names(), versions: v.table.MaxVersions,
+		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[string][]got{},
+	}
+	if v.table.TimeToLive > 0 {
+		j.oldest = v.now.UnixMilli() - 1000*int64(v.table.TimeToLive)
+	}
+	if !v.cfg.Loaded.IsZero() {
+		j.loaded = v.cfg.Loaded.UnixMilli()
+	}
+	return j
+}
+
+// balance checks that nothing was counted twice or not at all.
+func (r *Result) balance() error {
+	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled; sum != r.Read {
+		return fmt.Errorf("the counts do not balance: %d records, but %d", r.Read, sum)
+	}
+	if sum := r.Equal + r.Missing + r.Different + r.Expired; sum != r.RowsExpected {
+		return fmt.Errorf("the counts do not balance: %d rows expected, but %d compared", r.RowsExpected, sum)
+	}
+	return nil
+}

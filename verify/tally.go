@@ -1,0 +1,94 @@
+package verify
+
+import (
+	"tsimport/scan"
+	"tsimport/table"
+)
+
+// tally counts what was found in one range of keys. It is not safe for concurrent use.
+type tally struct {
+	v     *verifier
+	judge *judge
+	err   error
+
+	keys, superseded, inTable                int64
+	equal, missing, different, expires, more int64
+	examples                                 map[string][]Example
+}
+
+func (v *verifier) newTally() *tally {
+	return &tally{v: v, judge: v.newJudge(), examples: map[string][]Example{}}
+}
+
+// expected counts a key of the inputs and its row of the table, nil if there is none.
+func (t *tally) expected(w *want, row *scan.Row) {
+	t.keys++
+	t.superseded += w.rows - 1
+	if row != nil {
+		t.inTable++
+	}
+	verdict, columns := t.judge.of(w, row)
+	switch verdict {
+	case isEqual:
+		t.equal++
+	case isExpired:
+		t.expires++
+	case isMissing:
+		t.missing++
+		t.example(Missing, w.key, w.position, nil)
+	case isDifferent:
+		t.different++
+		if e := t.example(Different, w.key, w.position, columns); e != nil && columns == nil {
+			e.cells = t.judge.cells(row)
+		}
+	}
+}
+
+// extra counts a row of the table whose key no record has.
+func (t *tally) extra(key []byte) {
+	t.inTable++
+	t.more++
+	t.example(Extra, key, 0, nil)
+}
+
+// example keeps an example, unless there are enough.
+func (t *tally) example(kind string, key []byte, position uint64, columns []string) *Example {
+	if len(t.examples[kind]) >= t.v.cfg.Examples {
+		return nil
+	}
+	k, err := keyOf(t.v.table.Key, key)
+	if err != nil {
+		t.err = err
+	}
+	e := Example{Kind: kind, Key: k, Columns: columns, position: position}
+	if kind != Extra {
+		e.Input = t.v.splits.place(position)
+	}
+	t.examples[kind] = append(t.examples[kind], e)
+	return &t.examples[kind][len(t.examples[kind])-1]
+}
+
+// add enters what was found in all ranges, in key order, into the result.
+func (v *verifier) add(tallies []*tally) {
+	r := v.result
+	examples := map[string][]Example{}
+	for _, t := range tallies {
+		r.RowsExpected += t.keys
+		r.Superseded += t.superseded
+		r.RowsInTable += t.inTable
+		r.Equal += t.equal
+		r.Missing += t.missing
+		r.Different += t.different
+		r.Expired += t.expires
+		r.Extra += t.more
+		for kind, list := range t.examples {
+			examples[kind] = append(examples[kind], list[:min(len(list), v.cfg.Examples-len(examples[kind]))]...)
+		}
+	}
+	for _, kind := range []string{Missing, Different, Extra} {
+		r.Examples = append(r.Examples, examples[kind]...)
+	}
+	if v.plan.Request.Mode == table.Delete && r.Different > 0 {
+		r.Notes = append(r.Notes, "with --mode delete the different rows are those that are still there")
+	}
+}

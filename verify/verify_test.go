@@ -1,0 +1,278 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/client"
+	"tsimport/engine/faults"
+	"tsimport/plan"
+	"tsimport/reader/input"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+func TestEveryTypeIsComparedBitForBit(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	row := cells{"d": math.Copysign(0, -1), "e": "", "x": []byte{0, 255}, "y": []byte{}, "n": int64(-7), "f": false, "s": "中\x00"}
+	w.put(t, name, "k", row)
+	cfg := w.config(t, name, "id,d,e,x,y,n,f,s\nk,-0,\"\",AP8=,\"\",-7,false,中\x00\n")
+	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary, "n": table.Integer, "f": table.Boolean, "s": table.String} {
+		cfg.Request.Columns.Types[c] = plan.Type{Type: typ}
+	}
+	if r := run(t, cfg); !r.OK || r.Equal != 1 {
+		t.Errorf("the row as it was put is different: %+v", r.Examples)
+	}
+	for column, other := range (cells{"d": 0.0, "e": []byte{}, "x": "\x00", "y": "", "n": float64(-7), "f": int64(0), "s": "中"}) {
+		w.update(t, name, "k", cells{column: other})
+		if r := run(t, cfg); r.OK || r.Different != 1 || len(r.Examples[0].Columns) != 1 || r.Examples[0].Columns[0] != column {
+			t.Errorf("column %s as %T %v: %s %+v", column, other, other, r.counts(), r.Examples)
+		}
+		w.update(t, name, "k", cells{column: row[column]})
+	}
+}
+
+func TestRejectsAndRepeatsAreNotExpected(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	w.put(t, name, "a", cells{"n": int64(3)})
+	w.put(t, name, "b", cells{"n": int64(2)})
+	w.put(t, name, "old", cells{"n": int64(1)})
+	cfg := w.config(t, name, "id,n\na,1\nb,2\na,3\nb,4\nc,5\nd,x\n")
+	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	file := cfg.Request.Inputs[0]
+	wantCounts(t, run(t, cfg), "expected 3, equal 1, missing 1, different 1, expired 0, extra 1, in table 3, rejected 1, superseded 2")
+
+	cfg.Rejected = runfolder.Rejected{file: {4, 5, 6}}
+	r := run(t, cfg)
+	wantCounts(t, r, "expected 2, equal 2, missing 0, different 0, expired 0, extra 1, in table 3, rejected 3, superseded 1")
+	if !r.OK || len(r.Examples) != 1 || r.Examples[0].Kind != Extra || r.Examples[0].Input != nil {
+		t.Errorf("ok %v, %+v", r.OK, r.Examples)
+	}
+	cfg.ExtraFails = true
+	if run(t, cfg).OK {
+		t.Error("a surplus row is no failure, though it was to be")
+	}
+	cfg.Request.Records = 2
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 1, expired 0, extra 1, in table 3, rejected 0, superseded 0")
+}
+
+func TestExamplesNameTheirRecords(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	var text strings.Builder
+	text.WriteString("id,n,m\n")
+	for i := range 2000 {
+		fmt.Fprintf(&text, "k%04d,%d,%d\n", i, i, i)
+		if i%100 != 7 {
+			m := i
+			if i%100 == 9 {
+				m++
+			}
+			w.put(t, name, fmt.Sprintf("k%04d", i), cells{"n": int64(i), "m": int64(m)})
+		}
+	}
+	cfg := w.config(t, name, text.String())
+	cfg.Examples, cfg.Memory, cfg.Request.Read.SplitBytes = 3, 1, 512
+	r := run(t, cfg)
+	wantCounts(t, r, "expected 2000, equal 1960, missing 20, different 20, expired 0, extra 0, in table 1980, rejected 0, superseded 0")
+	var got []string
+	for _, e := range r.Examples {
+		got = append(got, fmt.Sprintf("%s %s %v %d", e.Kind, e.Key, e.Columns, e.Input.Record))
+	}
+	want := `missing id="k0007" [] 8, missing id="k0107" [] 108, missing id="k0207" [] 208, ` +
+		`different id="k0009" [m] 10, different id="k0109" [m] 110, different id="k0209" [m] 210`
+	if strings.Join(got, ", ") != want {
+		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
+	}
+	if r.SpilledRows == 0 || r.Ranges < 2 {
+		t.Errorf("%d rows on disk, %d ranges: what was to be tried did not happen", r.SpilledRows, r.Ranges)
+	}
+	text2, err := json.Marshal(r.Examples[3])
+	if want := fmt.Sprintf(`{"kind":"different","key":{"id":"k0009"},"columns":["m"],"input":{"file":%q,"record":10}}`, cfg.Request.Inputs[0]); err != nil || string(text2) != want {
+		t.Errorf("as JSON %s, %v", text2, err)
+	}
+}
+
+func TestASampleReadsItsKeysAlone(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	var text strings.Builder
+	text.WriteString("id,n\n")
+	for i := range 3000 {
+		fmt.Fprintf(&text, "k%04d,%d\n", i, i)
+		if i%2 == 0 {
+			w.put(t, name, fmt.Sprintf("k%04d", i), cells{"n": int64(i)})
+		}
+	}
+	w.put(t, name, "surplus", cells{})
+	cfg := w.config(t, name, text.String())
+	cfg.Sample = 0.3
+	w.faults.Only = func(op string) bool { return op == "BatchGetRow" || op == "GetRange" }
+	w.faults.Decide = func(r faults.Request) faults.Fault {
+		switch {
+		case r.Operation == "GetRange":
+			t.Error("a sample reads ranges")
+		case r.N%3 == 0:
+			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+		case r.N%3 == 1:
+			return faults.Fault{Action: faults.DropAfter}
+		}
+		return faults.Fault{}
+	}
+	r := run(t, cfg)
+	if r.RowsExpected < 600 || r.RowsExpected > 1200 || r.RowsExpected+r.NotSampled != 3000 {
+		t.Errorf("of 3000 keys %d are looked at, %d are not", r.RowsExpected, r.NotSampled)
+	}
+	if r.Equal+r.Missing != r.RowsExpected || r.Missing < 200 || r.Equal < 200 || r.Extra != 0 || r.RowsInTable != r.Equal {
+		t.Error(r.counts())
+	}
+	if len(w.faults.Done()) != 2 {
+		t.Errorf("faults %v: not each of them happened", w.faults.Done())
+	}
+	w.faults.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
+	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestThrottledReadsAndMovingPartitionsAreReadAgain(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	text := "id,n\n"
+	for i := range 300 {
+		text += fmt.Sprintf("k%03d,%d\n", i, i)
+		w.put(t, name, fmt.Sprintf("k%03d", i), cells{"n": int64(i)})
+	}
+	w.faults.Only = func(op string) bool { return op == "GetRange" }
+	w.faults.Decide = func(r faults.Request) faults.Fault {
+		if r.N < 12 {
+			return faults.Fault{Action: faults.Refuse, Code: []string{"OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTableNotReady"}[r.N%3]}
+		}
+		return faults.Fault{}
+	}
+	if r := run(t, w.config(t, name, text)); !r.OK || r.Equal != 300 || r.Extra != 0 {
+		t.Error(r.counts())
+	}
+	if n := w.faults.Done()[faults.Refuse]; n != 12 {
+		t.Errorf("%d requests were refused", n)
+	}
+}
+
+func TestRowsThatTheTableNoLongerKeepsAreExpired(t *testing.T) {
+	now := time.Now()
+	w := newWorld(t)
+	day := 24 * time.Hour
+	name := w.make(t, table.Definition{TimeToLive: 86400, MaxDeviation: 1 << 30})
+	ms := func(ago time.Duration) int64 { return now.Add(-ago).UnixMilli() }
+	w.put(t, name, "fresh", cells{"n": int64(1)}, ms(time.Hour))
+	cfg := w.config(t, name, fmt.Sprintf("id,n,at\nfresh,1,%d\nold,2,%d\nlost,3,%d\n", ms(time.Hour), ms(2*day), ms(2*time.Hour)))
+	cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = "at", []string{"at"}
+	for _, mode := range []table.Mode{table.Put, table.Update} {
+		cfg.Request.Mode = mode
+		r := run(t, cfg)
+		wantCounts(t, r, "expected 3, equal 1, missing 1, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+		if r.OK || len(r.Examples) != 1 || r.Examples[0].Key.String() != `id="lost"` {
+			t.Errorf("%+v", r.Examples)
+		}
+	}
+	// Without timestamps in the input, the time of the load counts, if it is known.
+	cfg = w.config(t, name, "id,n\nfresh,1\ngone,2\n")
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 1, different 0, expired 0, extra 0, in table 1, rejected 0, superseded 0")
+	cfg.Loaded = now.Add(-2 * day)
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+	cfg.Request.Mode = table.Update
+	wantCounts(t, run(t, cfg), "expected 2, equal 1, missing 0, different 0, expired 1, extra 0, in table 1, rejected 0, superseded 0")
+}
+
+func TestVersionsAreTheNewestThatTheTableKeeps(t *testing.T) {
+	now := time.Now().UnixMilli()
+	w := newWorld(t)
+	name := w.make(t, table.Definition{MaxVersions: 2, MaxDeviation: 1 << 30})
+	text := "id,n,at\n"
+	for i, at := range []int64{now - 3000, now - 1000, now - 2000} { // of each key, not in order of time
+		text += fmt.Sprintf("a,%d,%d\nb,%d,%d\n", i, at, 10*i, at)
+		w.update(t, name, "a", cells{"n": int64(i)}, at)
+		w.update(t, name, "b", cells{"n": int64(10 * i)}, at)
+	}
+	cfg := w.config(t, name, text)
+	cfg.Request.Mode, cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = table.Update, "at", []string{"at"}
+	if r := run(t, cfg); !r.OK || r.Equal != 2 {
+		t.Fatalf("%s %+v", r.counts(), r.Examples)
+	}
+	w.update(t, name, "b", cells{"n": int64(21)}, now-2000) // the older of the two
+	r := run(t, cfg)
+	wantCounts(t, r, "expected 2, equal 1, missing 0, different 1, expired 0, extra 0, in table 2, rejected 0, superseded 4")
+	if got := r.Examples[0]; got.Key.String() != `id="b"` || len(got.Columns) != 1 || got.Columns[0] != "n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTimestampsOfReplacedRowsAreCompared(t *testing.T) {
+	now := time.Now().UnixMilli()
+	w := newWorld(t)
+	name := w.make(t, table.Definition{MaxDeviation: 1 << 30})
+	w.put(t, name, "a", cells{"n": int64(1)}, now-5000)
+	w.put(t, name, "b", cells{"n": int64(1)}, now-5000)
+	cfg := w.config(t, name, fmt.Sprintf("id,n,at\na,1,%d\nb,1,%d\n", now-5000, now-4000))
+	cfg.Request.Read.Convert.VersionColumn, cfg.Request.Columns.Exclude = "at", []string{"at"}
+	r := run(t, cfg)
+	if r.Equal != 1 || r.Different != 1 || r.Examples[0].Key.String() != `id="b"` || r.Examples[0].Columns[0] != "n" {
+		t.Errorf("%s %+v", r.counts(), r.Examples)
+	}
+	w.update(t, name, "a", cells{"other": int64(1)})
+	r = run(t, cfg)
+	if r.Equal != 0 || r.Different != 2 || len(r.Examples[0].Columns) != 1 || r.Examples[0].Columns[0] != "other" {
+		t.Errorf("with a column that nobody has written: %s %+v", r.counts(), r.Examples)
+	}
+}
+
+func TestAStreamIsComparedWithoutTheColumns(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	w.put(t, name, "a", cells{"n": int64(2)})
+	cfg := w.config(t, name, "")
+	cfg.Request.Inputs, cfg.Request.Read.Stdin = []string{"-"}, input.Stoppable(context.Background(), strings.NewReader("id,n\na,1\n"))
+	r := run(t, cfg)
+	if r.Different != 1 || len(r.Examples) != 1 || r.Examples[0].Columns != nil || len(r.Notes) != 1 {
+		t.Errorf("%s %+v %q", r.counts(), r.Examples, r.Notes)
+	}
+}
+
+func TestWhatCannotBeComparedIsAnError(t *testing.T) {
+	w := newWorld(t)
+	name := w.make(t, table.Definition{})
+	if _, err := Run(context.Background(), w.config(t, "no_table", "id\na\n")); !errors.Is(err, client.ErrNoTable) {
+		t.Errorf("a table that is not there: %v", err)
+	}
+	cfg := w.config(t, name, "id,n\na,1\n")
+	cfg.Request.Inputs = append(cfg.Request.Inputs, "no such file.csv")
+	var usage *plan.UsageError
+	if _, err := Run(context.Background(), cfg); !errors.As(err, &usage) {
+		t.Errorf("an input that is not there: %v", err)
+	}
+	cfg = w.config(t, name, "id,n\na,1\n")
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(stopped)
+	if _, err := Run(ctx, cfg); !errors.Is(err, stopped) {
+		t.Errorf("stopped: %v", err)
+	}
+	cfg.TempMax, cfg.Memory = 1, 1
+	text := "id,n\n"
+	for i := range 5000 {
+		text += fmt.Sprintf("a%d,1\n", i)
+	}
+	over := w.config(t, name, text)
+	over.TempMax, over.Memory = 1, 1
+	if _, err := Run(context.Background(), over); err == nil || !strings.Contains(err.Error(), "no space") {
+		t.Errorf("no disk: %v", err)
+	}
+}

@@ -1,0 +1,132 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"tsimport/extsort"
+	"tsimport/table"
+)
+
+// want is what the input says of one key: what its records leave behind when they are written in order or, if the order
+// does not matter, what any of them may.
+type want struct {
+	key      []byte
+	rows     int64
+	position uint64 // of the last record
+
+	versions []version      // put: any of these
+	columns  map[int]*state // update: each of these
+}
+
+// version is a row that replaces what was there.
+type version struct {
+	whole bool
+	hash  uint64 // if whole
+	cells []cell // otherwise
+}
+
+// state is what updates leave of a column.
+type state struct {
+	values  []uint64 // any of these is the newest value
+	absent  bool     // or there may be none
+	stamped []stamp  // and these versions, newest first
+}
+
+// stamp is a version of a cell: any of the values at that time.
+type stamp struct {
+	at     int64
+	values []uint64
+}
+
+// wants goes through the keys of a range.
+type wants struct {
+	it       *extsort.Iterator
+	mode     table.Mode
+	anyOrder bool
+	more     bool // the iterator stands on an item that was not taken yet
+	now      want
+}
+
+func newWants(it *extsort.Iterator, mode table.Mode, anyOrder bool) *wants {
+	return &wants{it: it, mode: mode, anyOrder: anyOrder, more: it.Next()}
+}
+
+// next goes to the next key, or reports that there is none. What was returned before is not valid any more.
+func (w *wants) next() (*want, bool) {
+	if !w.more {
+		return nil, false
+	}
+	n := &w.now
+	n.key = append(n.key[:0], w.it.Key()...)
+	n.rows, n.versions = 0, n.versions[:0]
+	if n.columns != nil {
+		clear(n.columns)
+	}
+	for w.more && bytes.Equal(w.it.Key(), n.key) {
+		w.take(n, w.it.Value())
+		w.more = w.it.Next()
+	}
+	return n, true
+}
+
+// take adds what one record says.
+func (w *wants) take(n *want, value []byte) {
+	n.rows++
+	n.position = binary.BigEndian.Uint64(value)
+	kind, kept := value[headBytes-1], value[headBytes:]
+	switch {
+	case kind == kindDelete:
+	case w.mode == table.Update:
+		if n.columns == nil {
+			n.columns = map[int]*state{}
+		}
+		for _, c := range cellsOf(nil, kept) {
+			s := n.columns[c.column]
+			if s == nil {
+				s = new(state)
+				n.columns[c.column] = s
+			}
+			s.update(c, w.anyOrder)
+		}
+	default:
+		v := version{whole: kind == kindWhole}
+		if v.whole {
+			v.hash = binary.LittleEndian.Uint64(kept)
+		} else {
+			v.cells = cellsOf(nil, kept)
+		}
+		if !w.anyOrder {
+			n.versions = n.versions[:0]
+		}
+		n.versions = append(n.versions, v)
+	}
+}
+
+// update is what an update does to a column. In any order, each may have been the last.
+func (s *state) update(c cell, anyOrder bool) {
+	switch {
+	case c.delete:
+		if !anyOrder {
+			s.values, s.stamped = nil, nil
+		}
+		s.absent = true
+	case c.stamp < 0:
+		if !anyOrder {
+			s.values, s.absent = s.values[:0], false
+		}
+		s.values = append(s.values, c.hash)
+	default:
+		i, found := slices.BinarySearchFunc(s.stamped, c.stamp, func(s stamp, at int64) int { return cmp.Compare(at, s.at) })
+		if !found {
+			s.stamped = slices.Insert(s.stamped, i, stamp{at: c.stamp})
+		}
+		v := &s.stamped[i]
+		if !anyOrder {
+			v.values = v.values[:0]
+		}
+		v.values = append(v.values, c.hash)
+	}
+}

@@ -1,0 +1,167 @@
+package writer
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+// Doubt is a row that was sent more than once, or may have been: whether there is one copy of it is looked up at the end.
+type Doubt struct {
+	Ordering []byte // key
+	Row      []byte // PlainBuffer bytes of its key, with a placeholder
+	Mark     string
+	Number   int64 // that was recorded
+	From     int64 // no copy has a lower one
+}
+
+// Doubt makes a doubt of a row that is written.
+func (n *Numbers) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
+	d := Doubt{Ordering: r.Key(), Mark: string(table.AppendMark(nil, n.Job, r)), Number: o.Number, From: o.From}
+	decoded, err := plainbuffer.Decode(r.Body())
+	if err != nil {
+		return d, err
+	}
+	var row plainbuffer.Row
+	row.Begin(nil)
+	for i, c := range decoded.Key {
+		name := plainbuffer.NewName(c.Name)
+		if i == n.Column {
+			row.KeyAutoIncrement(&name)
+			continue
+		}
+		row.Key(&name, c.Value)
+	}
+	d.Row = row.End()
+	return d, nil
+}
+
+// Append appends the doubt as it is kept in a file.
+func (d *Doubt) Append(dst []byte) []byte {
+	for _, b := range [][]byte{d.Ordering, d.Row, []byte(d.Mark)} {
+		dst = binary.AppendUvarint(dst, uint64(len(b)))
+		dst = append(dst, b...)
+	}
+	return binary.AppendVarint(binary.AppendVarint(dst, d.Number), d.From)
+}
+
+// maxDoubtBytes bounds each part of a doubt: four key columns with their names and what stands around them.
+const maxDoubtBytes = 1 << 16
+
+// ReadDoubt reads one doubt, or io.EOF behind the last.
+func ReadDoubt(r *bufio.Reader) (d Doubt, err error) {
+	var parts [3][]byte
+	for i := range parts {
+		size, err := binary.ReadUvarint(r)
+		if i == 0 && err == io.EOF {
+			return d, err
+		}
+		if err == nil && size > maxDoubtBytes {
+			err = errors.New("it is damaged")
+		}
+		if err == nil {
+			parts[i] = make([]byte, size)
+			_, err = io.ReadFull(r, parts[i])
+		}
+		if err != nil {
+			return d, fmt.Errorf("read row that was sent more than once: %w", whole(err))
+		}
+	}
+	d.Ordering, d.Row, d.Mark = parts[0], parts[1], string(parts[2])
+	if d.Number, err = binary.ReadVarint(r); err == nil {
+		d.From, err = binary.ReadVarint(r)
+	}
+	if err != nil {
+		return d, fmt.Errorf("read row that was sent more than once: %w", whole(err))
+	}
+	return d, nil
+}
+
+func whole(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Sweep looks for the rows of one ordering key that were sent more than once, and deletes all copies but one of each: the
+// one with the recorded number, else the lowest. It returns how many it has deleted; it may be repeated after an error.
+func (n *Numbers) Sweep(doubts []Doubt) (deleted int, err error) {
+	if len(doubts) == 0 {
+		return 0, nil
+	}
+	key, err := plainbuffer.Decode(doubts[0].Row)
+	if err != nil {
+		return 0, err
+	}
+	recorded := map[string]int64{}
+	from := doubts[0].From
+	for _, d := range doubts {
+		recorded[d.Mark] = d.Number // the last one, if a row was replayed
+		from = min(from, d.From)
+	}
+	copies := map[string][]*tablestore.PrimaryKey{}
+	err = n.search(key.Key, from, 0, func(mark string, k *tablestore.PrimaryKey) (more bool) {
+		if _, ours := recorded[mark]; ours && n.Column < len(k.PrimaryKeys) {
+			copies[mark] = append(copies[mark], k)
+		}
+		return true
+	})
+	if err != nil {
+		return 0, err
+	}
+	for mark, keys := range copies {
+		stays := 0
+		for i, k := range keys {
+			if number, _ := k.PrimaryKeys[n.Column].Value.(int64); number == recorded[mark] {
+				stays = i
+			}
+		}
+		for i, k := range keys {
+			if i == stays {
+				continue
+			}
+			if err := n.delete(k); err != nil {
+				return deleted, err
+			}
+			deleted++
+		}
+	}
+	return deleted, nil
+}
+
+// delete deletes a row. One that is gone is no error: an earlier try may have deleted it.
+func (n *Numbers) delete(k *tablestore.PrimaryKey) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("unreadable answer: %v", p)
+		}
+	}()
+	// A key that names a number is, for the service, one of a row that must be there.
+	_, err = n.searcher.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: &tablestore.DeleteRowChange{
+		TableName: n.Table, PrimaryKey: k,
+		Condition: &tablestore.RowCondition{RowExistenceExpectation: tablestore.RowExistenceExpectation_EXPECT_EXIST},
+	}})
+	var ots *tablestore.OtsError
+	if errors.As(err, &ots) && ots.Code == "OTSConditionCheckFail" {
+		return nil
+	}
+	return err
+}
+
+// SweepAgain reports whether a sweep that failed may succeed when it is tried again.
+func SweepAgain(err error) bool {
+	switch client.Classify(err) {
+	case client.Throttled, client.Unavailable, client.Ambiguous:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,344 @@
+package writer
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+
+	"tsimport/encode"
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+// numbered is a table of rows u, seq, whose numbers it makes itself, as far as Numbers needs one.
+type numbered struct {
+	last    int64
+	rows    map[int64]string // number to mark, of the one user there is
+	batches [][]string       // marks that were sent
+	write   func(batch int) (lost bool, err error)
+	read    func() error
+	deleted []int64
+	from    []any // of searches
+	silent  bool  // returns no keys
+}
+
+// Post is fake.Post for a table that returns keys to who asks for them.
+func (f *numbered) Post(_ string, appendBody func([]byte) []byte) ([]byte, error) {
+	body := appendBody(nil)
+	lost, err := f.write(len(f.batches))
+	var marks []string
+	var results []result
+	for i, row := range rowsOf(body) {
+		decoded, decodeErr := plainbuffer.Decode(row)
+		if decodeErr != nil {
+			return nil, decodeErr
+		}
+		mark := ""
+		for _, c := range decoded.Cells {
+			if c.Name == "_m" {
+				mark = string(c.Value.Bytes)
+			}
+		}
+		marks = append(marks, mark)
+		r := result{units: 1}
+		if err == nil || lost {
+			f.last += 10
+			f.rows[f.last] = mark
+			if asksForKey(body, i) && !f.silent {
+				r.key = keyOf(f.last)
+			}
+		}
+		results = append(results, r)
+	}
+	f.batches = append(f.batches, marks)
+	if err != nil {
+		return nil, err
+	}
+	return encodeAnswer("t", results), nil
+}
+
+// asksForKey reports whether the i-th row of a request is to return its key.
+func asksForKey(body []byte, i int) bool {
+	req := new(otsprotocol.BatchWriteRowRequest)
+	if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
+		panic(err)
+	}
+	return req.Tables[0].Rows[i].GetReturnContent().GetReturnType() == otsprotocol.ReturnType_RT_PK
+}
+
+// keyOf is the key of the user's row with a number.
+func keyOf(number int64) []byte {
+	var r plainbuffer.Row
+	r.Begin(nil)
+	u, seq := plainbuffer.NewName("u"), plainbuffer.NewName("seq")
+	r.Key(&u, str("a"))
+	r.Key(&seq, num(number))
+	return r.End()
+}
+
+func (f *numbered) GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
+	return nil, errors.New("no row is read")
+}
+
+func (f *numbered) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
+	if f.read != nil {
+		if err := f.read(); err != nil {
+			return nil, err
+		}
+	}
+	c := r.RangeRowQueryCriteria
+	start := c.StartPrimaryKey.PrimaryKeys[1]
+	f.from = append(f.from, start.Value)
+	from, _ := start.Value.(int64)
+	res := new(tablestore.GetRangeResponse)
+	for n := from; n <= f.last; n++ {
+		mark, ok := f.rows[n]
+		if !ok {
+			continue
+		}
+		key := &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "u", Value: "a"}, {ColumnName: "seq", Value: n}}}
+		if len(res.Rows) == 2 || c.Limit > 0 && len(res.Rows) == int(c.Limit) { // pages are short
+			res.NextStartPrimaryKey = key
+			break
+		}
+		res.Rows = append(res.Rows, &tablestore.Row{PrimaryKey: key, Columns: []*tablestore.AttributeColumn{{ColumnName: "_m", Value: mark, Timestamp: n}}})
+	}
+	return res, nil
+}
+
+func (f *numbered) DeleteRow(r *tablestore.DeleteRowRequest) (*tablestore.DeleteRowResponse, error) {
+	n := r.DeleteRowChange.PrimaryKey.PrimaryKeys[1].Value.(int64)
+	if _, ok := f.rows[n]; !ok {
+		return nil, &tablestore.OtsError{Code: "OTSConditionCheckFail", HttpStatusCode: 403}
+	}
+	delete(f.rows, n)
+	f.deleted = append(f.deleted, n)
+	return nil, nil
+}
+
+var numberedSchema = &table.Schema{Table: "t", Numbered: 1,
+	Key:     []table.KeyColumn{{Name: "u", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}},
+	Columns: []table.Column{{Name: "u", Type: table.String}, {Name: "seq", Type: table.Integer}, {Name: "v", Type: table.Integer}}}
+
+// numberedRows are n rows of one user.
+func numberedRows(t *testing.T, n int) (rows []table.Ref) {
+	t.Helper()
+	b, e := &table.Block{Split: new(table.Split)}, encode.New(numberedSchema, table.Put, false)
+	for i := range n {
+		if why := e.Append(b, []table.Value{str("a"), {}, num(int64(i))}, nil, table.Mark{Record: uint32(i)}, nil); why != nil {
+			t.Fatal(why)
+		}
+		rows = append(rows, table.Ref{Block: b, Index: int32(i)})
+	}
+	return rows
+}
+
+func newNumbered() (*numbered, *Numbers, *Writer) {
+	f := &numbered{rows: map[int64]string{}, write: func(int) (bool, error) { return false, nil }}
+	n := NewNumbers(f, "t", 1, "_m", "job")
+	return f, n, New(f, f, "t", table.Put, table.Ignore).With(Extras{Numbers: n})
+}
+
+func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
+	f, _, w := newNumbered()
+	rows := numberedRows(t, 2)
+	var o [2]table.Outcome
+	if _, err := w.Write(rows[:1], []bool{false}, o[:1]); err != nil || o[0].Number != 10 {
+		t.Fatalf("%+v, %v", o[0], err)
+	}
+	for _, applied := range []bool{false, true} {
+		f.write = func(int) (bool, error) { return applied, io.ErrUnexpectedEOF }
+		if _, err := w.Write(rows[1:], []bool{false}, o[1:]); err != nil || o[1].Fate != table.Unknown {
+			t.Fatalf("%+v, %v", o[1], err)
+		}
+	}
+	f.write = func(int) (bool, error) { return false, nil }
+	sent := len(f.batches)
+	stats, err := w.Write(rows[1:], []bool{true}, o[1:])
+	if err != nil || o[1].Fate != table.Written || o[1].Number != 20 || o[1].From != 11 || stats != (Stats{Searched: 1, Found: 1}) || len(f.batches) != sent {
+		t.Errorf("%+v, %v, %+v, %d requests", o[1], err, stats, len(f.batches))
+	}
+	if !slices.Equal(f.from, []any{int64(11)}) {
+		t.Errorf("searched from %v", f.from)
+	}
+}
+
+func TestARowThatIsNotThereIsSentAgainWithOthersOfItsBatch(t *testing.T) {
+	f, _, w := newNumbered()
+	rows, o := numberedRows(t, 3), make([]table.Outcome, 3)
+	f.rows[5], f.last = string(table.AppendMark(nil, "job", rows[1])), 5
+	stats, err := w.Write(rows, []bool{true, true, false}, o)
+	if err != nil || stats != (Stats{Requests: 1, Searched: 2, Found: 1}) {
+		t.Fatalf("%+v, %v", stats, err)
+	}
+	if o[0].Number != 15 || o[1].Number != 5 || o[2].Number != 25 {
+		t.Errorf("%+v", o)
+	}
+	if len(f.batches) != 1 || len(f.batches[0]) != 2 {
+		t.Errorf("sent %q", f.batches)
+	}
+}
+
+func TestARowThatCannotBeLookedForIsNotSent(t *testing.T) {
+	for code, fatal := range map[string]bool{"OTSServerBusy": false, "OTSPartitionUnavailable": false, "OTSTimeout": false, "OTSAuthFailed": true} {
+		f, _, w := newNumbered()
+		f.read = func() error { return &tablestore.OtsError{Code: code, Message: "why", HttpStatusCode: 503} }
+		rows, o := numberedRows(t, 2), make([]table.Outcome, 2)
+		_, err := w.Write(rows, []bool{true, false}, o)
+		if (err != nil) != fatal || o[0].Fate != table.Again || o[0].Throttled {
+			t.Errorf("%s: %+v, %v", code, o[0], err)
+		}
+		if o[0].Unavailable != (code == "OTSPartitionUnavailable") {
+			t.Errorf("%s: unavailable is %v", code, o[0].Unavailable)
+		}
+		if sent := len(f.batches) > 0; sent == fatal || !fatal && len(f.batches[0]) != 1 {
+			t.Errorf("%s: sent %q", code, f.batches)
+		}
+	}
+}
+
+func TestAnAnswerWithoutTheKeyIsNoAnswer(t *testing.T) {
+	f, _, w := newNumbered()
+	f.write = func(int) (bool, error) { return false, nil }
+	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
+	f.silent = true
+	if _, err := w.Write(rows, []bool{false}, o); err != nil || o[0].Fate != table.Unknown {
+		t.Errorf("%+v, %v", o[0], err)
+	}
+}
+
+func TestOfCopiesTheRecordedOneStays(t *testing.T) {
+	f, n, _ := newNumbered()
+	rows := numberedRows(t, 3)
+	mark := func(i int) string { return string(table.AppendMark(nil, "job", rows[i])) }
+	f.rows, f.last = map[int64]string{1: "others", 2: mark(0), 3: mark(0), 4: mark(1), 5: mark(0), 6: mark(2), 7: mark(1)}, 7
+	var doubts []Doubt
+	for i, number := range []int64{3, 99} { // the recorded copy of the second row is gone: then the lowest stays
+		d, err := n.Doubt(rows[i], table.Outcome{Number: number, From: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		doubts = append(doubts, d)
+	}
+	for range 2 { // it may be repeated
+		if _, err := n.Sweep(doubts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[int64]string{1: "others", 3: mark(0), 4: mark(1), 6: mark(2)}
+	if diff := cmp.Diff(want, f.rows); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestADoubtComesOutOfItsFileAsItWas(t *testing.T) {
+	_, n, _ := newNumbered()
+	var file []byte
+	var want []Doubt
+	for i, r := range numberedRows(t, 3) {
+		d, err := n.Doubt(r, table.Outcome{Number: int64(i) << 40, From: int64(i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, d)
+		file = d.Append(file)
+	}
+	r := bufio.NewReader(bytes.NewReader(file))
+	for i := range want {
+		got, err := ReadDoubt(r)
+		if diff := cmp.Diff(want[i], got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+	if _, err := ReadDoubt(r); err != io.EOF {
+		t.Errorf("behind the last: %v", err)
+	}
+	one := want[0].Append(nil)
+	for cut := 1; cut < len(one); cut++ {
+		if _, err := ReadDoubt(bufio.NewReader(bytes.NewReader(one[:cut]))); err == nil || err == io.EOF {
+			t.Errorf("%d of %d bytes: %v", cut, len(one), err)
+		}
+	}
+	if _, err := ReadDoubt(bufio.NewReader(strings.NewReader("\xff\xff\xff\xff\x0f"))); err == nil {
+		t.Error("a length of 4 GB is taken")
+	}
+}
+
+func TestTheHighestNumbersOfManyKeysTakeBoundedMemory(t *testing.T) {
+	_, n, _ := newNumbered()
+	const keys = 200_000
+	for i := range keys {
+		n.note(fmt.Appendf(nil, "key%d", i), int64(i)+1)
+		n.note([]byte("often"), int64(i)+1)
+	}
+	if n.bytes > maxHighestBytes || len(n.highest) != n.recent.Len() || len(n.highest) < maxHighestBytes/highestNumberMin/2 {
+		t.Errorf("%d bytes for %d keys", n.bytes, len(n.highest))
+	}
+	if n.from([]byte("often")) != keys+1 || n.from(fmt.Appendf(nil, "key%d", keys-1)) != keys+1 || n.from([]byte("key0")) != 0 {
+		t.Error("what was used last is forgotten first")
+	}
+	n.note([]byte("often"), 3)
+	if n.from([]byte("often")) != keys+1 {
+		t.Error("a lower number counts")
+	}
+}
+
+func TestARowOfAnEarlierLoadOfTheSameFilesIsNotTaken(t *testing.T) {
+	for since, found := range map[int64]int{0: 1, 5: 1, 6: 0} {
+		f, n, w := newNumbered()
+		n.Since = since
+		rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
+		f.rows[5], f.last = string(table.AppendMark(nil, "job", rows[0])), 5 // the fake's clock is its numbers
+		stats, err := w.Write(rows, []bool{true}, o)
+		if err != nil || stats.Found != found || o[0].Fate != table.Written {
+			t.Errorf("since %d: %+v, %+v, %v", since, stats, o[0], err)
+		}
+	}
+}
+
+// The rows of a request are dressed, and all lengths in it must be those of what travels: the SDK reads it as it was meant.
+func TestARequestOfDressedRowsCanBeRead(t *testing.T) {
+	_, n, w := newNumbered()
+	rows := numberedRows(t, 200)
+	w.rows = rows
+	if err := w.dress(rows); err != nil {
+		t.Fatal(err)
+	}
+	body := w.appendBody(nil)
+	req := new(otsprotocol.BatchWriteRowRequest)
+	if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := proto.Marshal(protoadapt.MessageV2Of(req)); err != nil || !bytes.Equal(again, body) {
+		t.Errorf("%v: the SDK's own bytes are others", err)
+	}
+	for i, r := range req.Tables[0].Rows {
+		row, err := plainbuffer.Decode(r.RowChange)
+		if err != nil || len(row.Cells) != 2 || string(row.Cells[1].Value.Bytes) != string(table.AppendMark(nil, n.Job, rows[i])) || !asksForKey(body, i) {
+			t.Fatalf("row %d: %v, %+v", i, err, row)
+		}
+	}
+}
+
+func TestASearchEndsWithTheRowThatIsFound(t *testing.T) {
+	f, _, w := newNumbered()
+	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
+	for n := range int64(100) {
+		f.rows[n+1] = "others"
+	}
+	f.rows[3], f.rows[50], f.last = string(table.AppendMark(nil, "job", rows[0])), string(table.AppendMark(nil, "job", rows[0])), 100
+	if _, err := w.Write(rows, []bool{true}, o); err != nil || o[0].Number != 3 || len(f.from) != 2 {
+		t.Errorf("%+v, %v, searched from %v", o[0], err, f.from)
+	}
+}
