@@ -43,7 +43,7 @@ python:
 # Longer runs, not part of check.
 
 fuzz:
-	@set -e; for p in keydesign plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server; do \
+	@set -e; for p in age keydesign plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 

@@ -38,9 +38,9 @@ type Writer struct {
 	rows       []table.Ref // of the request that is being sent
 	appendBody func([]byte) []byte
 	answers    []answered
-
-	extras Extras
-	sent   dressed
+	last       refusal
+	extras     Extras
+	sent       dressed
 }
 
 // New makes a writer. Existence is the condition every row is written under.

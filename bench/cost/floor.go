@@ -58,7 +58,7 @@ func head(file string) ([]byte, error) {
 		return nil, fmt.Errorf("measure floor: %w", err)
 	}
 	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, 64<<20))
+	text, err := io.ReadAll(io.LimitReader(in, 32<<20))
 	if err != nil {
 		return nil, fmt.Errorf("measure floor: %w", err)
 	}

@@ -21,7 +21,7 @@ func benchCommand(interrupts *interrupts) *cli.Command {
 		Name:  "bench",
 		Usage: "measure loads, and tables",
 		Subcommands: []*cli.Command{
-			benchSpreadCommand(), benchWriteCommand(interrupts), benchCompareCommand(), benchClientCommand(), benchNullServerCommand(), benchBaselineCommand(),
+			benchSpreadCommand(), benchWriteCommand(interrupts), benchCompareCommand(), benchClientCommand(), benchReadInputCommand(), benchNullServerCommand(), benchBaselineCommand(),
 		},
 	}
 }

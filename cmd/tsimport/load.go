@@ -73,7 +73,7 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
 	}...)
-	flags = append(append(flags, numberFlags()...), profileFlag())
+	flags = append(append(flags, numberFlags()...), profileFlags()...)
 	return append(flags, rateFlags()...)
 }
 
@@ -89,11 +89,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if err != nil {
 		return err
 	}
-	stopProfile, err := startProfile(c)
+	stopProfiles, err := startProfiles(c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopProfile()) }()
+	defer func() { err = errors.Join(err, stopProfiles()) }()
 	cfg.Monitor = pipeline.NewMonitor()
 	defer onStateSignals(cfg.Monitor, show)()
 	stopStatus, err := serveStatus(c, cfg.Monitor, show)

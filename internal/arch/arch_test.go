@@ -23,6 +23,8 @@ var arrows = map[string][]string{
 		"advise",
 		"advise/page",
 		"advise/simulate",
+		"age",
+		"age/apply",
 		"bench",
 		"bench/baseline",
 		"bench/compare",
@@ -52,6 +54,9 @@ var arrows = map[string][]string{
 		"verify",
 	},
 	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
+	"age":             {"table"},
+	"age/apply":       {"age", "age/archive", "client", "scan", "table"},
+	"age/archive":     {"scan", "table"},
 	"advise/simulate": {},
 	"advise/sketch":   {},
 	"advise/page":     {"advise", "advise/simulate"},
@@ -126,7 +131,7 @@ var testArrows = map[string][]string{
 	"writer":   {"engine/server", "engine/faults", "encode"},
 	"verify":   {"engine/server", "engine/faults", "reader/input", "keydesign"},
 	"export":   {"engine/server", "engine/faults"},
-	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/result", "bench/spread"},
+	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline": {"bench/null"},
 	"bench/cost":     {"bench/null"},
@@ -137,6 +142,8 @@ var testArrows = map[string][]string{
 	"report":         {"engine/server", "timeline"},
 
 	"advise": {"bench"},
+
+	"age/apply": {"engine/server", "engine/faults"},
 
 	"partitioner": {"shuffle"},
 }
