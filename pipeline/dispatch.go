@@ -59,6 +59,7 @@ type dispatcher struct {
 	disk       *disk
 	intake     *intake.Flow
 	extras     *extras
+	record     *recorder
 
 	splits   <-chan intake.Handed // nil once the input is complete
 	flights  chan *flight
@@ -104,6 +105,8 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}
 	d.hot = partitioner.NewHotKeys(x.key[0].Type)
+	d.record = newRecorder(report)
+	d.record.recut(d.lanes, m)
 	d.cutter = partitioner.New(partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.Numbers == nil,
@@ -382,6 +385,7 @@ func (d *dispatcher) landed(r result) {
 	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
 	l.written += int64(a.final)
 	d.cutter.Done(r.done, &f.Flight)
+	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)
 	f.Reset()
 	f.lane = nil
 	d.idle = append(d.idle, f)

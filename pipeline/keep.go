@@ -145,8 +145,10 @@ func (k *keeper) due(now time.Time) time.Duration {
 	if k == nil || k.busy {
 		return math.MaxInt64
 	}
-	every := cmp.Or(k.cfg.CheckpointEvery, keepEvery)
-	wait := min(max(every, keepCost*k.cost), max(every, keepAtMost))
+	wait := k.cfg.CheckpointEvery // who gives it means it
+	if wait == 0 {
+		wait = min(max(keepEvery, keepCost*k.cost), keepAtMost)
+	}
 	if k.soon || k.last.IsZero() {
 		wait = min(wait, cmp.Or(k.cfg.CheckpointEvery, keepSoon))
 	}

@@ -43,6 +43,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 	if p.Split.Number == 0 {
 		d.report.BytesRead += p.Split.Offset // the header
 	}
+	d.record.point(time.Now())
 	d.push(p)
 	p.Arrived()
 	d.flushRejects()

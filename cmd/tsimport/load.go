@@ -15,6 +15,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
+	loadpage "tsimport/report"
 	"tsimport/table"
 )
 
@@ -71,7 +72,7 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
 	}...)
-	flags = append(append(flags, numberFlags()...), profileFlag())
+	flags = append(append(flags, numberFlags()...), profileFlags()...)
 	return append(flags, rateFlags()...)
 }
 
@@ -87,11 +88,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if err != nil {
 		return err
 	}
-	stopProfile, err := startProfile(c)
+	stopProfiles, err := startProfiles(c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopProfile()) }()
+	defer func() { err = errors.Join(err, stopProfiles()) }()
 	cfg.Monitor = pipeline.NewMonitor()
 	defer onStateSignals(cfg.Monitor, show)()
 	stopStatus, err := serveStatus(c, cfg.Monitor, show)
@@ -146,6 +147,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		err = verifyLoad(cfg, interrupts, t, show, c, report)
 	}
 	screen.report(report, lookHint(c, report))
+	if path, err := loadpage.Write(report); err != nil {
+		screen.line("warning: %v", err)
+	} else {
+		screen.line("page: %s", path)
+	}
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
 		if jsonErr == nil {
