@@ -165,7 +165,9 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		if c.o.SettleFirst && now.Before(k.unsafe) {
 			// An earlier process may have sent it: it is looked for when that can no longer be applied.
 			q.Advance()
-			c.keys.put(k)
+			if !c.o.Unordered {
+				c.keys.put(k)
+			}
 			k.due = k.unsafe
 			l.retrying++
 			heap.Push(&c.retry, k)

@@ -35,6 +35,7 @@ type lane struct {
 	index    int
 	table    string // of a load into several tables
 	gap      bool   // its rows wait for their table: nothing can be sent
+	slot     int    // in the recorder's heat map
 	queue    *shuffle.Lane
 	pacer    pacer
 	inFlight int

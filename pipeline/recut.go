@@ -50,6 +50,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	}
 	d.partitions = m
 	d.queues.SetIdle(m.Gap)
+	d.record.recut(d.lanes, m)
 	if d.keeper != nil {
 		d.keeper.now = true
 	}

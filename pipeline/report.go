@@ -111,6 +111,8 @@ type Report struct {
 
 	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
 
+	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was under way
+
 	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
 }
 

@@ -196,6 +196,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	})
 	err = group.Wait()
 	d.complete(report.Started)
+	report.Timeline = d.record.timeline()
 	if err == nil {
 		err = x.sweep(ctx, cfg, report)
 	}
@@ -251,6 +252,9 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 		report.State, report.ExitCode, err = StateErrorLimit, ExitErrorLimit, nil
 	case errors.As(err, &interrupted):
 		report.State, report.ExitCode, err = StateInterrupted, interrupted.ExitCode, nil
+	}
+	if err == nil && report.State == StateFinished && report.Unfinished > 0 && !cfg.DryRun {
+		err = fmt.Errorf("%d rows that an earlier attempt has read did not come again; is the input the same?", report.Unfinished)
 	}
 	err = errors.Join(err, report.balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()

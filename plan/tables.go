@@ -44,6 +44,9 @@ func FileName(name string) string {
 		return name
 	}
 	return strings.Trim(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("{})", r) {
+			return -1
+		}
 		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 			return r
 		}

@@ -39,8 +39,9 @@ type Writer struct {
 	appendBody func([]byte) []byte
 	answers    []answered
 	last       refusal
-	extras     Extras
-	sent       dressed
+
+	extras Extras
+	sent   dressed
 }
 
 // New makes a writer. Existence is the condition every row is written under.

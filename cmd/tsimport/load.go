@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
+	loadpage "tsimport/report"
 	"tsimport/table"
 )
 
@@ -151,6 +151,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		err = verifyLoad(cfg, interrupts, t, show, c, report)
 	}
 	screen.report(report, lookHint(c, report))
+	if path, err := loadpage.Write(report); err != nil {
+		screen.line("warning: %v", err)
+	} else {
+		screen.line("page: %s", path)
+	}
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
 		if jsonErr == nil {
@@ -413,33 +418,6 @@ func lookHint(c *cli.Context, r *pipeline.Report) string {
 		}
 	}
 	return hint + " --limit 10"
-}
-
-// commandName is how tsimport was called: go run's binary is gone afterwards.
-func commandName() string {
-	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
-		return "go run ./cmd/tsimport"
-	}
-	return os.Args[0]
-}
-
-// commandLine is the command as it can be typed again.
-func commandLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = quoteArg(a)
-	}
-	quoted[0] = args[0]
-	return strings.Join(quoted, " ")
-}
-
-func quoteArg(a string) string {
-	if a != "" && strings.IndexFunc(a, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+", r)
-	}) < 0 {
-		return a
-	}
-	return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 }
 
 // round makes a duration fit to read.

@@ -120,7 +120,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			tableCommand(),
 			serveCommand(),
 			genCommand(),
-			benchCommand(),
+			benchCommand(interrupts),
 			ageCommand(),
 		},
 	}
