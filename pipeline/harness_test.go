@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,8 @@ type world struct {
 	dir    string
 	plan   *faults.Plan
 	server *server.Server
+	// template, if it is set, names the tables that loads go to in place of t.
+	template string
 }
 
 func newWorld(t *testing.T) *world {
@@ -103,10 +106,14 @@ func (w *world) file(name, text string) string {
 
 // config loads the inputs into table t with the string key id, creating it.
 func (w *world) config(inputs ...string) Config {
+	name := "t"
+	if w.template != "" {
+		name = w.template
+	}
 	return Config{
 		Inputs: inputs,
 		Target: plan.Target{
-			Client: w.target(), Name: "test", Table: "t", Create: true,
+			Client: w.target(), Name: "test", Table: name, Create: true,
 			Key:    []table.KeyColumn{{Name: "id", Type: table.String}},
 			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
 		},
@@ -136,8 +143,25 @@ func (w *world) load(cfg Config) *Report {
 // contents is a table: rows by key, each with its cells as column=value.
 type contents map[string]map[string]string
 
-// rows reads the whole table.
-func (w *world) rows() contents { return w.rowsOf("t") }
+// rows reads the whole table, or all tables.
+func (w *world) rows() contents {
+	if w.template == "" {
+		return w.rowsOf("t")
+	}
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	names, err := (&client.Admin{Client: sdk, Context: context.Background()}).List()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := contents{}
+	for _, name := range names {
+		maps.Copy(all, w.rowsOf(name))
+	}
+	return all
+}
 
 // rowsOf reads the whole of any table.
 func (w *world) rowsOf(name string) contents {

@@ -363,7 +363,7 @@ func (t *Tables) matches(name string) bool {
 	rest := name
 	for i, part := range t.parts {
 		switch {
-		case part.program == nil && part.expr != "":
+		case part.expr != "":
 		case i == 0:
 			if !strings.HasPrefix(rest, part.text) {
 				return false
