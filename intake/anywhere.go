@@ -127,7 +127,8 @@ func (f *feeder) hungriest() (lane int, ok bool) {
 	lane, longest := -1, -1
 	anyHungry := false
 	for i := range f.todo {
-		anyHungry = anyHungry || f.hunger.of(i) < f.hunger.enough
+		// A gap is fed with what begins in it, or its tables would never be known, and with nothing else.
+		anyHungry = anyHungry || !f.hunger.partitions.Gap(i) && f.hunger.of(i) < f.hunger.enough
 		if len(f.todo[i]) == 0 {
 			continue
 		}

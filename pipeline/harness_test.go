@@ -148,6 +148,16 @@ func (w *world) rows() contents {
 	if w.template == "" {
 		return w.rowsOf("t")
 	}
+	all := contents{}
+	for _, name := range w.tableNames() {
+		maps.Copy(all, w.rowsOf(name))
+	}
+	return all
+}
+
+// tableNames are the names of all tables.
+func (w *world) tableNames() []string {
+	w.t.Helper()
 	sdk, err := client.New(context.Background(), w.target(), nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -156,11 +166,7 @@ func (w *world) rows() contents {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	all := contents{}
-	for _, name := range names {
-		maps.Copy(all, w.rowsOf(name))
-	}
-	return all
+	return names
 }
 
 // rowsOf reads the whole of any table.

@@ -94,9 +94,6 @@ func (d *dispatcher) tellQueued() {
 	d.intake.Queued(func(lane int) (n int, enough bool) {
 		q := d.lanes[lane].queue
 		n = q.Ready()
-		if d.lanes[lane].gap {
-			return n, true
-		}
 		return n, q.More() || n > 0 && q.Bytes() >= share
 	})
 }

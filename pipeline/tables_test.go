@@ -14,6 +14,7 @@ import (
 	"tsimport/age"
 	"tsimport/checkpoint"
 	"tsimport/client"
+	"tsimport/plan"
 	"tsimport/table"
 )
 
@@ -275,5 +276,34 @@ func TestALoadIntoTablesThatIsKilledGoesOn(t *testing.T) {
 	}
 	if sum != r.Read {
 		t.Errorf("the tables have %d rows of %d", sum, r.Read)
+	}
+}
+
+func TestTablesAreFoundWhateverTheOrderOfReading(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.byMonth(w.file("a.csv", purchases(5000, 12)))
+	cfg.Write.Order, cfg.Read.SplitBytes = plan.OrderNone, 4<<10
+	r := w.load(cfg)
+	w.verifies(cfg, r)
+	if r.Written != 5000 || len(r.Tables) != 12 {
+		t.Errorf("%d rows written into %d tables", r.Written, len(r.Tables))
+	}
+}
+
+func TestADryRunMakesNoTablesAndNoFilesOfTheArchive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.aging(w.file("a.csv", purchases(240, 24)))
+	cfg.DryRun = true
+	r := w.load(cfg)
+	if r.Unfinished != 120 || r.Archived != 120 || len(r.Tables) != 24 || r.Tables[23].Unfinished != 10 || r.Tables[0].Archived != 10 || r.Created {
+		t.Errorf("%d would be written, %d archived, tables %+v", r.Unfinished, r.Archived, r.Tables)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "old")); !os.IsNotExist(err) {
+		t.Errorf("the archive is there: %v", err)
+	}
+	if len(w.tableNames()) != 0 {
+		t.Errorf("tables %v", w.tableNames())
 	}
 }
