@@ -36,7 +36,7 @@ func accept(rows []table.Ref, outcomes []table.Outcome) error {
 
 func around(concurrency int, answer func([]table.Ref, []table.Outcome) error) *surroundings {
 	s := &surroundings{
-		newWriter: func() rowWriter { return scripted{answer} }, shape: Shape{RowSize: 100, Columns: 2, Keys: bench.RandomKeys, Seed: 1},
+		newWriter: func() (rowWriter, func()) { return scripted{answer}, func() {} }, shape: Shape{RowSize: 100, Columns: 2, Keys: bench.RandomKeys, Seed: 1},
 		table: "t", batchRows: 200, concurrency: concurrency, retryFor: time.Minute, settings: result.Settings{BatchRows: 200},
 	}
 	s.partitions.Store(partitioner.NewMap(nil))
@@ -244,7 +244,7 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := around(32, nil)
 		sims := &simulated{table: sim.NewTable(sim.Config{PartitionUnits: capacity}, time.Now())}
-		s.newWriter = func() rowWriter { return sims }
+		s.newWriter = func() (rowWriter, func()) { return sims, func() {} }
 		phaseOf := func(duration time.Duration) func(context.Context, float64) (*result.Result, error) {
 			return func(ctx context.Context, rate float64) (*result.Result, error) {
 				return (&phase{surroundings: s, duration: duration, warmUp: duration / 5, rate: rate}).run(ctx)
