@@ -286,6 +286,60 @@ func TestAHeaderCannotBeSmuggledIn(t *testing.T) {
 	}
 }
 
+func TestARedirectIsNotFollowedAndSaysWhereto(t *testing.T) {
+	reached := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer other.Close()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer web.Close()
+	s := sender(t, t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")})
+	defer s.Close()
+	_, err := s.Post("BatchWriteRow", text("x"))
+	if reached || Classify(err) != Permanent || !strings.Contains(Describe(err), "HTTP 307: moved to "+other.URL) {
+		t.Errorf("%v", Describe(err))
+	}
+}
+
+func TestATLSHandshakeThatFailsMeansThatNothingWasSent(t *testing.T) {
+	web := listen(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1000))
+		c.Close()
+	})
+	s := sender(t, t.Context(), Target{Endpoint: strings.Replace(web, "http:", "https:", 1), Instance: "i", Credentials: keys("s")})
+	if _, err := s.Post("BatchWriteRow", text("x")); Classify(err) != Unavailable || !strings.Contains(Describe(err), "TLS") {
+		t.Errorf("%v", Describe(err))
+	}
+}
+
+func TestConnectionsOverTLSAreKept(t *testing.T) {
+	var connections atomic.Int64
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	web.StartTLS()
+	defer web.Close()
+	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.route.tls.RootCAs = web.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	s := c.Sender()
+	defer s.Close()
+	for range 20 {
+		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections for 20 requests", n)
+	}
+}
+
 func TestTLSIsSpokenAndTheCertificateChecked(t *testing.T) {
 	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -80,7 +80,8 @@ func (r *route) dial(run context.Context) (*link, error) {
 		secure := tls.Client(conn, r.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = conn.Close() // of no use
-			return nil, fmt.Errorf("speak TLS with %s: %w", r.address, err)
+			// No request was sent, as when nobody listens.
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: fmt.Errorf("speak TLS: %w", err)}
 		}
 		l.conn = secure
 	}
