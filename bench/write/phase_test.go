@@ -308,6 +308,34 @@ func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
 	}
 }
 
+func TestARateFarBelowWhatShortStepsTookIsHeld(t *testing.T) {
+	// What is tried for a step passes up to 10,000 rows a second; what is held falls behind, or is late, above 4,000.
+	for name, behind := range map[string]bool{"falls behind": true, "is late": false} {
+		holds := 0
+		at := func(limit float64) func(context.Context, float64) (*result.Result, error) {
+			return func(_ context.Context, rate float64) (*result.Result, error) {
+				rows, p99 := rate, 10.0
+				if limit == 4000 {
+					holds++
+				}
+				if rate > limit && behind {
+					rows = limit
+				} else if rate > limit {
+					p99 = 100
+				}
+				r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rows}, Totals: result.Totals{Requests: 100, Rows: int64(5 * rows), RowsSent: int64(5 * rows)}}
+				r.Latency = result.Latency{Count: 100, At: []float64{1, 1, 1, 1, p99, p99, p99}}
+				return r, nil
+			}
+		}
+		s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 1000}, try: at(10_000), hold: at(4000), say: t.Logf}
+		res, err := s.run(t.Context())
+		if err != nil || res.PerSecond.Rows > 4000 || res.PerSecond.Rows < 2000 || holds > mostHolds {
+			t.Errorf("what %s: %v, %+v after %d holds", name, err, res, holds)
+		}
+	}
+}
+
 func TestRowsHaveTheSizeAskedForAndBatchesKeepToOnePartition(t *testing.T) {
 	for _, kind := range []bench.KeyKind{bench.RandomKeys, bench.SequentialKeys, bench.ZipfKeys, bench.StudentCardKeys} {
 		made, err := newRows(Shape{RowSize: 333, Columns: 7, Keys: kind, Seed: 3}, 10000, "t")
