@@ -78,7 +78,7 @@ func drawInput(t *testing.T, rnd *rand.Rand, dir string) *crashInput {
 	in.total = 2000 + rnd.IntN(6000)
 	users, perUser, wide := 1+rnd.IntN(800), 1+rnd.IntN(4), 1
 	if rnd.IntN(3) == 0 { // more than the least memory of a load has room for
-		wide = 2000
+		wide = 9000
 	}
 	var all []crashRecord
 	for i := range in.total {

@@ -68,7 +68,7 @@ func (c *crashLoad) drawEngine() {
 	c.rnd.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
 	c.simulate = []string{
 		"--splits", fmt.Sprintf("%dms:%dms:%d", 50+c.rnd.IntN(500), c.rnd.IntN(60), 2+c.rnd.IntN(12)),
-		"--latency", "3ms", "--jitter", "0.9", "--partition-wcu", fmt.Sprint(1000 + c.rnd.IntN(4000)),
+		"--latency", "3ms", "--jitter", "0.9", "--partition-wcu", fmt.Sprint(500 + c.rnd.IntN(1500)),
 		"--fault-rate", fmt.Sprint(0.25 * c.rnd.Float64()), "--fault-kinds", strings.Join(kinds[:1+c.rnd.IntN(len(kinds))], ","),
 		"--fault-delay", "30ms",
 	}
@@ -128,8 +128,8 @@ func (c *crashLoad) command(args ...string) *exec.Cmd {
 		"TABLESTORE_ENDPOINT=http://"+c.address, "TABLESTORE_INSTANCE="+s.Instance,
 		"TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET="+s.AccessKeySecret,
 	)
-	if every := c.rnd.IntN(300); every >= 100 { // else as it is by default
-		cmd.Env = append(cmd.Env, fmt.Sprintf("TSIMPORT_CHECKPOINT_EVERY=%dms", every-99))
+	if every := c.rnd.IntN(300); every >= 60 { // else as it is by default
+		cmd.Env = append(cmd.Env, fmt.Sprintf("TSIMPORT_CHECKPOINT_EVERY=%dms", every-59))
 	}
 	return cmd
 }
