@@ -175,7 +175,11 @@ func (d *dispatcher) keep(now time.Time) {
 	if k.due(now) > 0 {
 		return
 	}
-	s := d.snapshot(now)
+	s, err := d.snapshot(now)
+	if err != nil {
+		d.halt(err)
+		return
+	}
 	for _, l := range d.lanes {
 		l.next, l.taken, l.pending = d.allowance(l), 0, true
 		l.left = min(l.left, l.next) // the checkpoint may be on the disk before that is known here
@@ -216,15 +220,19 @@ func (d *dispatcher) kept(s saved) {
 	}
 }
 
-// snapshot describes the load as it is now.
-func (d *dispatcher) snapshot(now time.Time) *checkpoint.Snapshot {
+// snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
+// on more of it than there is could not be gone on from.
+func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k := d.keeper
 	begun := time.Now()
-	d.flushRejects()
+	k.built = now
+	if err := d.folder.Flush(); err != nil {
+		return nil, err
+	}
 	s := &checkpoint.Snapshot{About: k.about}
 	s.Time, s.Counters, s.Files = now.UTC(), d.report.counters(), d.folder.Lengths()
 	if err := d.extras.keep(s.Counters); err != nil {
-		d.halt(err)
+		return nil, err
 	}
 	if until, any := d.cutter.Settling(now); any {
 		s.Hold = until
@@ -243,12 +251,12 @@ func (d *dispatcher) snapshot(now time.Time) *checkpoint.Snapshot {
 		}
 	}
 	k.describeSources(s)
-	k.built, k.cost = now, time.Since(begun)
+	k.cost = time.Since(begun)
 	d.report.CheckpointSeconds += k.cost.Seconds()
 	if hook := d.cfg.onSnapshot; hook != nil {
 		hook(d, s)
 	}
-	return s
+	return s, nil
 }
 
 // out returns the rows that have left their queue and are not final.
@@ -435,7 +443,10 @@ func (k *keeper) final(d *dispatcher) error {
 	now := time.Now()
 	d.ended = true
 	_, unsettled := d.cutter.Unsettled(now)
-	s := d.snapshot(now)
+	s, err := d.snapshot(now)
+	if err != nil {
+		return err
+	}
 	s.Settled = !unsettled && !now.Before(d.suspectUntil)
 	return k.write(&saving{s, append(d.folder.Files(), d.extras.files()...)})
 }
