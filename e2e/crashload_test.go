@@ -147,7 +147,7 @@ func (c *crashLoad) drawStrike() strike {
 	case 0:
 		s.final, s.after = -1, time.Duration(c.rnd.IntN(600))*time.Millisecond // before it has begun, or just then
 	case 1:
-		s.final, s.after = int64(c.rows)-1, time.Duration(c.rnd.Int64N(int64(crashSettle*5/4))) // while it waits, or ends
+		s.final, s.after = c.lastRows(), time.Duration(c.rnd.Int64N(int64(crashSettle*5/4))) // while it waits, or ends
 	default:
 		s.final, s.after = c.rnd.Int64N(int64(c.rows)), time.Duration(c.rnd.IntN(30))*time.Millisecond
 	}
@@ -160,10 +160,13 @@ func (c *crashLoad) drawStrike() strike {
 	return s
 }
 
+// lastRows is how many rows are final of a load that is about to end.
+func (c *crashLoad) lastRows() int64 { return int64(c.rows) * 9 / 10 }
+
 // run crashes attempts until one comes to its end, and returns the folder of the run.
 func (c *crashLoad) run() string {
 	c.t.Helper()
-	strikes := 1 + c.rnd.IntN(6)
+	strikes := 2 + c.rnd.IntN(6)
 	for c.attempts < 30 {
 		c.attempts++
 		args := c.args
@@ -202,7 +205,7 @@ func (c *crashLoad) attempt(args []string, strikes int) (left int, done bool) {
 		switch {
 		case s.final < 0:
 			c.early++
-		case s.final == int64(c.rows)-1:
+		case s.final == c.lastRows():
 			c.late++
 		}
 		if s.load {

@@ -59,46 +59,6 @@ func TestARunOfWhichNothingIsKnownIsNotTakenForNone(t *testing.T) {
 	}
 }
 
-// full puts a file that takes nothing, as on a full disk, in the place of one of a run folder.
-func full(t *testing.T, path string) {
-	t.Helper()
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("this system has no /dev/full")
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/full", path); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Rejects that could not be written must not be counted on by a checkpoint that could: nobody could go on from it.
-func TestARunGoesOnWhenThereIsRoomForItsRejectsAgain(t *testing.T) {
-	w := newWorld(t)
-	var text strings.Builder
-	text.WriteString("id,a\n")
-	for range 500 {
-		text.WriteString("key1,1\nkey2,2\nkey3\nkey4,4\n")
-	}
-	cfg := w.config(w.file("in.csv", text.String()))
-	cfg.Resume.Look, cfg.CheckpointEvery, cfg.Read.SplitBytes = true, time.Millisecond, 100
-	full(t, filepath.Join(cfg.RunDir, runfolder.ReasonsFile))
-	r, err := Run(context.Background(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "no space left") || r.State != StateFailed {
-		t.Fatalf("error %v", err)
-	}
-	if err := os.Remove(filepath.Join(cfg.RunDir, runfolder.ReasonsFile)); err != nil {
-		t.Fatal(err)
-	}
-	if r := w.load(cfg); r.State != StateFinished || r.Read != 2000 || r.Rejected != 500 {
-		t.Errorf("%+v", r)
-	}
-	if kept := lines(t, filepath.Join(cfg.RunDir, runfolder.ReasonsFile)); len(kept) != 500 {
-		t.Errorf("%d rejects are kept, want 500", len(kept))
-	}
-}
-
 // A load may be killed when it has written the header of the returned keys, or a part of it, and no checkpoint yet.
 func TestReturnedKeysWithoutAKeyAreWrittenAnew(t *testing.T) {
 	for name, text := range map[string]string{"nothing": "", "a part": "file,re", "the header": "file,record,user,seq\n"} {
