@@ -43,12 +43,13 @@ python:
 # Longer runs, not part of check.
 
 fuzz:
-	@set -e; for p in keydesign plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server; do \
+	@set -e; for p in checkpoint age keydesign plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 
 metamorphic:
 	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m
+	$(GO) test ./pipeline -run TestALoadThatIsKilled -crash-seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 300 with restarts, concurrent clients.

@@ -136,11 +136,17 @@ func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	return nil
 }
 
-func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
+// where returns the card and the device of a purchase.
+func (g *cardGenerator) where(arrival uint64) (card, device uint64) {
 	round := g.rounds[arrival/g.cards]
-	card := round.from(arrival % g.cards)
+	card = round.from(arrival % g.cards)
 	// Devices take turns; each turn begins elsewhere in their order.
-	device := g.devices.at((arrival + mix(g.seed^arrival/devices)) % devices)
+	device = g.devices.at((arrival + mix(g.seed^arrival/devices)) % devices)
+	return card, device
+}
+
+func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
+	card, device := g.where(arrival)
 	random := mix(g.seed ^ arrival*0x9e37)
 	at := firstPurchase + int64(float64(arrival)/float64(g.rows)*span.Seconds())
 

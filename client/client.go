@@ -92,10 +92,10 @@ func CheckEndpoint(endpoint string) error {
 func network(t Target) *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
 		MaxIdleConnsPerHost:   t.Connections,
-		IdleConnTimeout:       25 * time.Second, // the SDK's own default, under the service's
-		TLSHandshakeTimeout:   15 * time.Second,
+		IdleConnTimeout:       idleTimeout,
+		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: t.RequestTimeout,
 		DisableCompression:    true,
 		WriteBufferSize:       64 << 10,

@@ -21,7 +21,8 @@ type Connection struct {
 	endpoint    *url.URL
 	instance    string
 	credentials common.CredentialsProvider
-	base        http.RoundTripper
+	route       *route            // nil where base is to be used
+	base        http.RoundTripper // of proxies, and of stores in this process
 	timeout     time.Duration
 	traffic     *Traffic
 }
@@ -42,16 +43,20 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
 		timeout: t.RequestTimeout, traffic: traffic}
 	if c.base == nil {
-		c.base = network(t)
+		if c.route = newRoute(endpoint); c.route == nil {
+			c.base = network(t)
+		}
 	}
 	return c, nil
 }
 
-// Sender sends one request at a time over a connection that it shares with others. It owns the memory of requests and
-// answers, which it uses again. It is not safe for concurrent use.
+// Sender sends one request at a time, on a network connection of its own. It owns the memory of requests and answers,
+// which it uses again. It is not safe for concurrent use.
 type Sender struct {
 	c      *Connection
-	body   []byte
+	link   *link
+	buf    []byte // of a request: room for its head, and its body
+	head   []byte
 	answer []byte
 	urls   map[string]*url.URL // by operation
 }
@@ -59,26 +64,28 @@ type Sender struct {
 // Sender makes a sender.
 func (c *Connection) Sender() *Sender { return &Sender{c: c, urls: map[string]*url.URL{}} }
 
+// Close closes the sender's connection.
+func (s *Sender) Close() {
+	s.link.close()
+	s.link = nil
+}
+
+var room [headRoom]byte
+
 // Post sends a request for the operation with the body that appendBody appends to the memory it is given, and returns
 // the answer's body, valid until the next call. An answer of the service that is no success is a *tablestore.OtsError.
 func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
-	s.body = appendBody(s.body[:0])
-	body := &requestBody{rest: s.body}
-	defer func() {
-		if !body.isReleased() {
-			s.body = nil // somebody may still read it, whatever becomes of what he sends
-		}
-	}()
-	ctx, cancel := context.WithTimeout(s.c.run, s.c.timeout)
-	defer cancel()
-	req, err := s.request(operation, body)
+	s.buf = appendBody(append(s.buf[:0], room[:]...))
+	body := s.buf[headRoom:]
+	header, err := s.c.sign("/"+operation, time.Now().UTC().Format(dateLayout), body)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("sign request: %w", err)
 	}
-	s.c.traffic.BytesSent.Add(int64(len(s.body)))
-	res, err := s.c.base.RoundTrip(req.WithContext(ctx))
-	if err == nil {
-		err = s.read(res)
+	s.c.traffic.BytesSent.Add(int64(len(body)))
+	if s.c.route != nil {
+		err = s.send(operation, header, len(body))
+	} else {
+		err = s.roundTrip(operation, header, body)
 	}
 	if err == nil {
 		return s.answer, nil
@@ -90,16 +97,72 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 	return nil, err
 }
 
-// request makes the request, signed.
-func (s *Sender) request(operation string, body *requestBody) (*http.Request, error) {
+// send sends the request in buf on the sender's link and reads the answer.
+func (s *Sender) send(operation string, header http.Header, length int) (err error) {
+	if s.head, err = appendHead(s.head[:0], "/"+operation, s.c.route.host, header, length); err != nil {
+		return err
+	}
+	request := join(s.buf, s.head, headRoom)
+	fresh := false
+	if !s.link.usable() {
+		if fresh, err = true, s.dial(); err != nil {
+			return err
+		}
+	}
+	res, err := s.link.send(s.c.run, request, s.c.timeout)
+	var nothing errNothingSent
+	if errors.As(err, &nothing) && !fresh {
+		// The service has closed the connection this very moment.
+		if err = s.dial(); err != nil {
+			return err
+		}
+		res, err = s.link.send(s.c.run, request, s.c.timeout)
+	}
+	if err != nil {
+		s.Close()
+		return err
+	}
+	err = s.read(res)
+	if _, isAnswer := err.(*tablestore.OtsError); res.Close || err != nil && !isAnswer {
+		s.Close()
+	} else {
+		s.link.used = time.Now()
+	}
+	return err
+}
+
+// dial gives the sender a new link.
+func (s *Sender) dial() (err error) {
+	s.Close()
+	if s.link, err = s.c.route.dial(s.c.run); err == nil {
+		s.link.used = time.Now()
+	}
+	return err
+}
+
+// roundTrip sends the request through what stands in for the network, or knows how to speak to a proxy.
+func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) error {
+	body := &requestBody{rest: sent}
+	defer func() {
+		if !body.isReleased() {
+			s.buf = nil // somebody may still read it, whatever becomes of what he sends
+		}
+	}()
+	ctx, cancel := context.WithTimeout(s.c.run, s.c.timeout)
+	defer cancel()
+	res, err := s.c.base.RoundTrip(s.request(operation, header, body).WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	return s.read(res)
+}
+
+// request makes the request that base takes.
+func (s *Sender) request(operation string, header http.Header, body *requestBody) *http.Request {
 	u := s.urls[operation]
 	if u == nil {
 		u = &url.URL{Scheme: s.c.endpoint.Scheme, Host: s.c.endpoint.Host, Path: "/" + operation}
 		s.urls[operation] = u
-	}
-	header, err := s.c.sign("/"+operation, time.Now().UTC().Format(dateLayout), body.rest)
-	if err != nil {
-		return nil, fmt.Errorf("sign request: %w", err)
 	}
 	sent := body.rest
 	return &http.Request{
@@ -107,7 +170,7 @@ func (s *Sender) request(operation string, body *requestBody) (*http.Request, er
 		Header: header, ContentLength: int64(len(sent)), Body: body,
 		// The transport asks for it when a connection that was idle turns out to be closed before a byte was sent.
 		GetBody: func() (io.ReadCloser, error) { return body.again(sent), nil },
-	}, nil
+	}
 }
 
 // read reads an answer to its end.

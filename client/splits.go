@@ -25,6 +25,19 @@ const shardSplits protowire.Number = 6
 // none for a table of one partition, and none from a service that does not name them. It sends one request and tries
 // once: who watches partitions asks again soon anyway. The error is ErrNoTable when there is no such table.
 func (a *Admin) Splits(name string) ([]table.Value, error) {
+	answer, err := a.rawDescription(name)
+	if err != nil {
+		return nil, a.wrap("describe", name, err)
+	}
+	bounds, err := decodeSplits(answer)
+	if err != nil {
+		return nil, fmt.Errorf("describe table %s: read bounds of partitions: %w", name, err)
+	}
+	return bounds, nil
+}
+
+// rawDescription is the answer to one DescribeTable as the service sent it.
+func (a *Admin) rawDescription(name string) ([]byte, error) {
 	answer := new(recording)
 	req := &tablestore.DescribeTableRequest{TableName: name}
 	id := answer.start()
@@ -34,42 +47,31 @@ func (a *Admin) Splits(name string) ([]table.Value, error) {
 		_, err := a.Client.DescribeTable(req)
 		return err
 	})
-	if err != nil {
-		return nil, a.wrap("describe", name, err)
+	if err == nil && answer.body.Len() == 0 {
+		err = errors.New("its answer was not seen; the connection was not made by New")
 	}
-	if answer.body.Len() == 0 {
-		return nil, fmt.Errorf("describe table %s: its answer was not seen; the connection was not made by New", name)
-	}
-	bounds, err := decodeSplits(answer.body.Bytes())
-	if err != nil {
-		return nil, fmt.Errorf("describe table %s: read bounds of partitions: %w", name, err)
-	}
-	return bounds, nil
+	return answer.body.Bytes(), err
 }
 
 func decodeSplits(answer []byte) ([]table.Value, error) {
 	var bounds []table.Value
-	for len(answer) > 0 {
-		number, kind, n := protowire.ConsumeTag(answer)
-		if n < 0 {
-			return nil, protowire.ParseError(n)
+	err := eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
+		if number != shardSplits || kind != protowire.BytesType {
+			return nil
 		}
-		answer = answer[n:]
-		if n = protowire.ConsumeFieldValue(number, kind, answer); n < 0 {
-			return nil, protowire.ParseError(n)
+		row, _ := protowire.ConsumeBytes(value)
+		decoded, err := plainbuffer.Decode(row)
+		if err != nil {
+			return err
 		}
-		if number == shardSplits && kind == protowire.BytesType {
-			row, _ := protowire.ConsumeBytes(answer)
-			decoded, err := plainbuffer.Decode(row)
-			if err != nil {
-				return nil, err
-			}
-			if len(decoded.Key) == 0 || !decoded.Key[0].Value.Type.KeyType() {
-				return nil, errors.New("a bound has no value")
-			}
-			bounds = append(bounds, decoded.Key[0].Value)
+		if len(decoded.Key) == 0 || !decoded.Key[0].Value.Type.KeyType() {
+			return errors.New("a bound has no value")
 		}
-		answer = answer[n:]
+		bounds = append(bounds, decoded.Key[0].Value)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return bounds, nil
 }

@@ -19,7 +19,16 @@ func TestWhatACrashedLoadSpilledIsRemovedByTheNext(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	temp := t.TempDir()
-	w := watch(t, "--memory", "16MiB", "--temp-dir", temp, "--max-rows-per-second", "10", "--quiet")
+	// Of two partitions one gets no row, so that reading goes on for its sake although the other takes no more.
+	sample := filepath.Join(t.TempDir(), "sample.txt")
+	if err := os.WriteFile(sample, []byte("1\n2000000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	server := startServe(t, "--partitions", "2", "--sample-file", sample)
+	t.Setenv("TABLESTORE_ACCESS_KEY_ID", server.AccessKeyID)
+	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", server.AccessKeySecret)
+	w := watch(t, "--endpoint", server.URL, "--instance", server.Instance, "--create",
+		"--memory", "16MiB", "--temp-dir", temp, "--max-rows-per-second", "10", "--quiet")
 	go func() {
 		// The kill breaks the pipe.
 		io.WriteString(w.in, bench.CSVHeader)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -95,7 +96,10 @@ func (w *watched) end(code int) {
 func watch(t *testing.T, args ...string) *watched {
 	t.Helper()
 	w := &watched{t: t, dir: t.TempDir(), changed: make(chan struct{})}
-	args = append([]string{"load", "-", "--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", w.dir + "/store",
+	if !slices.Contains(args, "--endpoint") {
+		args = append(args, "--store", w.dir+"/store")
+	}
+	args = append([]string{"load", "-", "--table", "t", "--pk", "CardID", "--pk", "OrderNumber",
 		"--run-dir", w.dir + "/run", "--status", "127.0.0.1:0"}, args...)
 	w.cmd = exec.Command(binary, args...)
 	var err error
@@ -116,17 +120,21 @@ func watch(t *testing.T, args ...string) *watched {
 	return w
 }
 
-// feed gives the load rows, more than it samples, so that it begins to write while the pipe stays open.
-func (w *watched) feed() {
-	w.t.Helper()
+// feed gives the load rows, more than it samples, so that it begins to write while the pipe stays open. What it returns is
+// closed when the load has taken all of them: one that has enough to write lets them wait, and the end of the load breaks
+// the pipe.
+func (w *watched) feed() (fed chan struct{}) {
+	fed = make(chan struct{})
 	var text strings.Builder
 	text.WriteString(bench.CSVHeader)
 	for i := range 100_000 {
 		fmt.Fprintf(&text, "%d,A001,2,%d,1.5,2024-01-01T00:00:00Z,tea\n", i%100, i)
 	}
-	if _, err := io.WriteString(w.in, text.String()); err != nil {
-		w.t.Fatal(err)
-	}
+	go func() {
+		defer close(fed)
+		_, _ = io.WriteString(w.in, text.String())
+	}()
+	return fed
 }
 
 // state is the part of /status that tests look at.
@@ -214,7 +222,7 @@ func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
 
 func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
 	w := watch(t)
-	w.feed()
+	<-w.feed()
 	w.in.Close()
 	stop, stopped := make(chan bool), make(chan bool)
 	go func() { // until the process has gone, at whatever it is doing

@@ -69,7 +69,7 @@ type Options struct {
 // are unordered, keys are not looked up: each row is a key of its own.
 type Cutter struct {
 	o        Options
-	keys     map[uint64]*key // by hash: a collision makes a row wait for nothing, no more
+	keys     keyTable // by hash: a collision makes a row wait for nothing, no more
 	lanes    []laneKeys
 	retry    timeline
 	settling timeline
@@ -101,7 +101,7 @@ func New(o Options) *Cutter {
 	if o.Woken == nil {
 		o.Woken = func(int) {}
 	}
-	return &Cutter{o: o, keys: make(map[uint64]*key), flying: map[*Flight]struct{}{}, lanes: make([]laneKeys, max(1, o.Lanes)), maxHeld: math.MaxInt64}
+	return &Cutter{o: o, flying: map[*Flight]struct{}{}, lanes: make([]laneKeys, max(1, o.Lanes)), maxHeld: math.MaxInt64}
 }
 
 // Ready returns how many rows that waited can go into the lane's next batch.
@@ -155,7 +155,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 			break
 		}
 		hash := r.Row().Hash
-		if k := c.keys[hash]; k != nil {
+		if k := c.keys.get(hash); k != nil {
 			c.behind(now, lane, k, r, f)
 			q.Advance()
 			passed++
@@ -165,7 +165,9 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		if c.o.SettleFirst && now.Before(k.unsafe) {
 			// An earlier process may have sent it: it is looked for when that can no longer be applied.
 			q.Advance()
-			c.keys[hash] = k
+			if !c.o.Unordered {
+				c.keys.put(k)
+			}
 			k.due = k.unsafe
 			l.retrying++
 			heap.Push(&c.retry, k)
@@ -178,7 +180,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		}
 		q.Advance()
 		if !c.o.Unordered {
-			c.keys[hash] = k
+			c.keys.put(k)
 		}
 	}
 	for _, k := range f.keys {
@@ -222,9 +224,7 @@ func (c *Cutter) InFlight() int { return c.flights }
 // Remaining counts the rows that have left their lane and are not final.
 func (c *Cutter) Remaining() int {
 	n := c.flights + len(c.retry) + c.ready
-	for _, k := range c.keys {
-		n += len(k.replaced) + len(k.waiting)
-	}
+	c.keys.each(func(k *key) { n += len(k.replaced) + len(k.waiting) })
 	for _, k := range c.settling {
 		if k.row.Block != nil {
 			n++
@@ -247,18 +247,18 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 			}
 		}
 	}
-	for _, k := range c.keys {
+	c.keys.each(func(k *key) {
 		r, ok := k.any()
 		if !ok {
 			k.lane = -1 // settling: the next row of the key says it
-			continue
+			return
 		}
 		k.lane = route(r.Key())
 		c.lanes[k.lane].waiting += len(k.waiting)
 		for _, r := range slices.Concat(k.waiting, k.replaced) {
 			c.lanes[k.lane].held += r.Memory()
 		}
-	}
+	})
 	for _, k := range c.retry {
 		k.lane = route(k.row.Key())
 		c.lanes[k.lane].retrying++

@@ -20,9 +20,7 @@ func (c *Cutter) Out(each func(table.Ref)) {
 		}
 	}
 	if !c.o.Unordered {
-		for _, k := range c.keys {
-			one(k)
-		}
+		c.keys.each(one)
 		return
 	}
 	for f := range c.flying {

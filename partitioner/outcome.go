@@ -105,7 +105,7 @@ func (c *Cutter) next(now time.Time, k *key) {
 		return
 	}
 	if !c.o.Unordered {
-		delete(c.keys, k.hash)
+		c.keys.remove(k.hash)
 	}
 	c.drop(k)
 }

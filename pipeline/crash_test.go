@@ -80,7 +80,12 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 		before, _ = model{}.apply(t, before, first)
 		w.load(w.config(w.file("before.csv", first)))
 	}
-	want, rejected := m.apply(t, before, text)
+	limit := int64(0)
+	if rnd.IntN(5) == 0 {
+		limit = int64(1 + rnd.IntN(records))
+		records = int(limit)
+	}
+	want, rejected := m.apply(t, before, strings.Join(strings.SplitAfter(text, "\n")[:records+1], ""))
 
 	c := &crashes{t: t, w: w, rnd: rnd, records: map[checkpoint.Position][]byte{}, bySent: map[checkpoint.Position]int{}}
 	c.cfg = w.config(c.sources(text, m)...)
@@ -92,7 +97,7 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	cfg.Limits.Memory, cfg.Limits.TempDir = int64(1+rnd.IntN(1<<20)), w.dir
 	cfg.surveyEvery, cfg.CheckpointEvery, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
 	cfg.Write.pacer = func() pacer { return restless{} }
-	cfg.Resume.Look = true
+	cfg.Resume.Look, cfg.Limits.Records = true, limit
 	cfg.onSnapshot = c.compare
 	w.plan.Decide = w.splitting(rnd, keys, randomFaults(rnd))
 	w.grid.endanger(rnd, cfg)
@@ -188,7 +193,7 @@ func (c *crashes) compare(d *dispatcher, s *checkpoint.Snapshot) {
 
 // run runs attempts, each but the last killed, and returns the last one's report.
 func (c *crashes) run() *Report {
-	kills := 1 + c.rnd.IntN(4)
+	kills := 1 + c.rnd.IntN(5)
 	for {
 		base, err := checkpoint.Read(c.cfg.RunDir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -217,6 +222,9 @@ func (c *crashes) attempt(base *checkpoint.Snapshot, kill bool) *Report {
 	cfg.Read.Stdin, cfg.Read.ChainBytes = strings.NewReader(c.stdin), 1000
 	saves, sends, gently := 0, 0, c.rnd.IntN(4) == 0
 	lastSave, lastSend := c.rnd.IntN(12), 1+c.rnd.IntN(60)
+	if kill && c.rnd.IntN(4) == 0 {
+		cfg.Limits.MaxErrors = MaxErrors{Rows: int64(c.rnd.IntN(30))}
+	}
 	dead := false
 	end := func() {
 		if gently {

@@ -59,6 +59,7 @@ type dispatcher struct {
 	disk       *disk
 	intake     *intake.Flow
 	extras     *extras
+	record     *recorder
 
 	splits   <-chan intake.Handed // nil once the input is complete
 	flights  chan *flight
@@ -104,6 +105,8 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
 	}
 	d.hot = partitioner.NewHotKeys(x.key[0].Type)
+	d.record = newRecorder(report)
+	d.record.recut(d.lanes, m)
 	d.cutter = partitioner.New(partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.Numbers == nil,
@@ -122,21 +125,6 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	}
 	d.shareFlights()
 	return d
-}
-
-// saves is where written checkpoints come back.
-func (d *dispatcher) saves() <-chan saved {
-	if d.keeper == nil {
-		return nil
-	}
-	return d.keeper.done
-}
-
-// stopSaving ends the writing of checkpoints.
-func (d *dispatcher) stopSaving() {
-	if d.keeper != nil {
-		close(d.keeper.jobs)
-	}
 }
 
 // shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
@@ -397,6 +385,7 @@ func (d *dispatcher) landed(r result) {
 	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
 	l.written += int64(a.final)
 	d.cutter.Done(r.done, &f.Flight)
+	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)
 	f.Reset()
 	f.lane = nil
 	d.idle = append(d.idle, f)

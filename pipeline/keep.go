@@ -12,7 +12,6 @@ import (
 	"tsimport/intake"
 	"tsimport/plan"
 	"tsimport/runfolder"
-	"tsimport/shuffle"
 	"tsimport/table"
 )
 
@@ -146,8 +145,10 @@ func (k *keeper) due(now time.Time) time.Duration {
 	if k == nil || k.busy {
 		return math.MaxInt64
 	}
-	every := cmp.Or(k.cfg.CheckpointEvery, keepEvery)
-	wait := min(max(every, keepCost*k.cost), max(every, keepAtMost))
+	wait := k.cfg.CheckpointEvery // who gives it means it
+	if wait == 0 {
+		wait = min(max(keepEvery, keepCost*k.cost), keepAtMost)
+	}
 	if k.soon || k.last.IsZero() {
 		wait = min(wait, cmp.Or(k.cfg.CheckpointEvery, keepSoon))
 	}
@@ -220,134 +221,6 @@ func (d *dispatcher) kept(s saved) {
 	}
 }
 
-// snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
-// on more of it than there is could not be gone on from.
-func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
-	k := d.keeper
-	begun := time.Now()
-	k.built = now
-	if err := d.folder.Flush(); err != nil {
-		return nil, err
-	}
-	s := &checkpoint.Snapshot{About: k.about}
-	s.Time, s.Counters, s.Files = now.UTC(), d.report.counters(), d.folder.Lengths()
-	if err := d.extras.keep(s.Counters); err != nil {
-		return nil, err
-	}
-	if until, any := d.cutter.Settling(now); any {
-		s.Hold = until
-	}
-	if d.hold.After(s.Hold) && now.Before(d.hold) {
-		s.Hold = d.hold
-	}
-	s.SuspectUntil = d.suspectUntil
-	s.Read = append(checkpoint.Set(nil), k.read...)
-	s.Out = d.out()
-	s.Pieces = checkpoint.Tile(d.ranges(), d.queued())
-	if k.base != nil {
-		s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
-		if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (d.splits == nil || k.passed)) {
-			k.base = nil
-		}
-	}
-	k.describeSources(s)
-	k.cost = time.Since(begun)
-	d.report.CheckpointSeconds += k.cost.Seconds()
-	if hook := d.cfg.onSnapshot; hook != nil {
-		hook(d, s)
-	}
-	return s, nil
-}
-
-// out returns the rows that have left their queue and are not final.
-func (d *dispatcher) out() checkpoint.Set {
-	var all []checkpoint.Position
-	d.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
-	for p := range d.keeper.out {
-		all = append(all, p)
-	}
-	return checkpoint.OfPositions(all)
-}
-
-func position(r table.Ref) checkpoint.Position {
-	return checkpoint.At(r.Block.Split.Ordinal, r.Number())
-}
-
-// ranges returns the lanes and how much each may send.
-func (d *dispatcher) ranges() []checkpoint.Lane {
-	lanes := make([]checkpoint.Lane, len(d.lanes))
-	for i, l := range d.lanes {
-		lanes[i] = checkpoint.Lane{Lower: d.partitions.Lower(i), Allowance: d.allowance(l)}
-		if d.stop != nil || d.ended || !d.keeper.ordered {
-			lanes[i].Allowance = 0 // no more is sent; or it does not matter, for nothing is promised of it
-		}
-	}
-	return lanes
-}
-
-// queued returns what the lanes hold. In source order the rows of a key wait from the first one on to the end of what was
-// read.
-func (d *dispatcher) queued() (all []checkpoint.Queued) {
-	end := d.keeper.again.End()
-	d.queues.Describe(func(p shuffle.Part) {
-		keys := d.partitions.Range(p.Lane)
-		if p.Keys != nil {
-			within, any := p.Keys.Within(keys)
-			if !any {
-				return
-			}
-			keys = within
-		}
-		from, to := checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.From)), end
-		if !d.keeper.ordered {
-			to = checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.To))
-		}
-		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})
-	})
-	return all
-}
-
-// describeSources adds where each source is to be read from, and what streams were. Starts that will not be asked for again
-// are forgotten.
-func (k *keeper) describeSources(s *checkpoint.Snapshot) {
-	if k.ordered {
-		// One source has the first record that is not final: those before it are not read again, those behind it from their
-		// beginning.
-		open := s.Open()
-		k.describeStarts(s, open.Source(), open.Record())
-		for ; k.first < open.Source(); k.first++ {
-			delete(k.starts, k.first)
-		}
-	}
-	for _, source := range k.sources {
-		if !k.ordered {
-			k.describeStarts(s, source.Ordinal, -1)
-		}
-		if c, ok := source.Chain(); ok && len(c.Sums) > 0 {
-			s.Chains = append(s.Chains, checkpoint.Chain{Source: source.Ordinal, Every: c.Every, Sums: c.Sums})
-		}
-	}
-}
-
-// describeStarts adds the last start of a source that is not behind its first open record; -1 finds that out.
-func (k *keeper) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
-	starts := k.starts[source]
-	if len(starts) == 0 {
-		return
-	}
-	if open < 0 {
-		open = s.FirstOpen(source)
-	}
-	n := 0
-	for n+1 < len(starts) && starts[n+1].Record <= open {
-		n++
-	}
-	k.starts[source] = starts[n:]
-	if starts[n].Record <= open {
-		s.Starts = append(s.Starts, starts[n])
-	}
-}
-
 // maxStarts bounds the places that are remembered of a source: of more, every other one is forgotten.
 const maxStarts = 1024
 
@@ -404,6 +277,11 @@ func (k *keeper) fresh(sp *table.Split, from, n int64) int64 {
 	}
 	at := checkpoint.At(sp.Ordinal, sp.FirstRecord+from)
 	return n - k.read.Count(at, at+checkpoint.Position(n))
+}
+
+// reached reports whether a split comes to the end of what earlier attempts have read in order.
+func (k *keeper) reached(p *intake.Parsed) bool {
+	return k == nil || checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.Records)) >= k.read.End()
 }
 
 // gate is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
@@ -471,5 +349,20 @@ func (k *keeper) past() *intake.Past {
 			s := starts[source]
 			return intake.Place{Record: s.Record, Line: s.Line, Offset: s.Offset}, chains[source], k.ordered && b.Complete(source)
 		},
+	}
+}
+
+// saves is where written checkpoints come back.
+func (d *dispatcher) saves() <-chan saved {
+	if d.keeper == nil {
+		return nil
+	}
+	return d.keeper.done
+}
+
+// stopSaving ends the writing of checkpoints.
+func (d *dispatcher) stopSaving() {
+	if d.keeper != nil {
+		close(d.keeper.jobs)
 	}
 }

@@ -191,10 +191,11 @@ func TestALoadOfParquetGoesOnWithTheRowGroup(t *testing.T) {
 			cfg := w.config(path)
 			cfg.Write.Order, cfg.Write.pacer = order, func() pacer { return restless{} }
 			cfg.CheckpointEvery, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
-			cfg.Write.BatchRows, cfg.Write.MaxRowsPerSecond = 50, 20_000
+			cfg.Write.BatchRows = 50
 			ctx, stop := context.WithCancelCause(context.Background())
 			defer stop(nil)
 			killed := cfg
+			killed.Write.MaxRowsPerSecond = 2_000 // slow enough for a checkpoint in the middle
 			saves := 0
 			killed.onSave = func(s *checkpoint.Snapshot) error {
 				if saves++; s.Counters["written"] > 1000 {

@@ -33,6 +33,7 @@ func childPacer(p pacer, now time.Time) pacer {
 // lane is what the dispatcher knows of one partition beside its rows.
 type lane struct {
 	index    int
+	slot     int // in the recorder's heat map
 	queue    *shuffle.Lane
 	pacer    pacer
 	inFlight int

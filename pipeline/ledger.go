@@ -17,7 +17,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 	if limit := d.cfg.Limits.Records; limit > 0 {
 		// Records that an earlier attempt has counted come first: such a load is read in order.
 		fresh := d.keeper.fresh(p.Split, 0, int64(p.Records))
-		if d.report.Read+fresh >= limit {
+		if d.report.Read+fresh >= limit && d.keeper.reached(p) {
 			p.Truncate(p.Records - int(fresh) + int(limit-d.report.Read))
 			d.inputEnds()
 			d.stopRead()
@@ -43,6 +43,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 	if p.Split.Number == 0 {
 		d.report.BytesRead += p.Split.Offset // the header
 	}
+	d.record.point(time.Now())
 	d.push(p)
 	p.Arrived()
 	d.flushRejects()

@@ -48,6 +48,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 		}
 	}
 	d.partitions = m
+	d.record.recut(d.lanes, m)
 	if d.keeper != nil {
 		d.keeper.now = true
 	}

@@ -98,9 +98,15 @@ type Report struct {
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
 	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
 	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
-	Allocations   uint64    `json:"allocations"` // of the process, from the heap
+
+	// CPUWaitSeconds is for how long its threads could have run and had no processor: others were using it.
+	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
+	Allocations    uint64  `json:"allocations"`     // of the process, from the heap
+	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
 
 	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
+
+	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was under way
 
 	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
 }

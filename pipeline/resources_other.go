@@ -2,5 +2,8 @@
 
 package pipeline
 
-// resources is not known on this system.
-func resources() (cpuSeconds float64, peakRSSBytes int64) { return 0, 0 }
+// Resources is not known on this system.
+func Resources() (cpuSeconds float64, peakRSSBytes int64) { return 0, 0 }
+
+// processorWait is not known on this system.
+func processorWait() (seconds float64) { return 0 }

@@ -12,7 +12,7 @@ func TestThePeakOfMemoryIsTheProcesssOwn(t *testing.T) {
 	if _, ok := highWater([]byte("Name:\ttsimport\n")); ok {
 		t.Error("found where there is none")
 	}
-	if cpu, peak := resources(); cpu <= 0 || peak < 1<<20 {
+	if cpu, peak := Resources(); cpu <= 0 || peak < 1<<20 {
 		t.Errorf("%v CPU seconds, %d bytes", cpu, peak)
 	}
 }

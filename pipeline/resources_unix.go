@@ -6,14 +6,15 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// resources returns what the process has used so far: CPU seconds, user and system, and its peak resident memory.
-func resources() (cpuSeconds float64, peakRSSBytes int64) {
+// Resources returns what the process has used so far: CPU seconds, user and system, and its peak resident memory.
+func Resources() (cpuSeconds float64, peakRSSBytes int64) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0, 0
@@ -42,4 +43,21 @@ func highWater(status []byte) (bytesPeak int64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// processorWait returns for how many seconds the threads of this process were ready to run and had no processor, 0 where
+// the system does not say. Threads that have ended are not in it; Go keeps its own.
+func processorWait() (seconds float64) {
+	files, _ := filepath.Glob("/proc/self/task/*/schedstat") // Linux
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		fields := strings.Fields(string(text)) // nanoseconds of CPU and of waiting, turns
+		if err != nil || len(fields) < 2 {
+			continue
+		}
+		if n, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+			seconds += float64(n) / 1e9
+		}
+	}
+	return seconds
 }

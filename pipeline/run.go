@@ -183,6 +183,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	})
 	err = group.Wait()
 	d.complete(report.Started)
+	report.Timeline = d.record.timeline()
 	if err == nil {
 		err = x.sweep(ctx, cfg, report)
 	}
@@ -206,7 +207,9 @@ func closeStore(store *spill.Store) error {
 
 // work is one writing worker. It ends when flights is closed.
 func (d *dispatcher) work(cfg *Config, service service) error {
-	w := writer.New(service.connection.Sender(), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
+	sender := service.connection.Sender()
+	defer sender.Close()
+	w := writer.New(sender, service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
 	for f := range d.flights {
 		if cfg.onSend != nil {
 			cfg.onSend(f.Rows)
@@ -234,16 +237,20 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	case errors.As(err, &interrupted):
 		report.State, report.ExitCode, err = StateInterrupted, interrupted.ExitCode, nil
 	}
+	if err == nil && report.State == StateFinished && report.Unfinished > 0 && !cfg.DryRun {
+		err = fmt.Errorf("%d rows that an earlier attempt has read did not come again; is the input the same?", report.Unfinished)
+	}
 	err = errors.Join(err, report.balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
 	report.Seconds = time.Since(start).Seconds()
 	if report.Seconds > 0 {
 		report.RowsPerSecond = float64(report.Written-report.writtenBefore) / report.Seconds
 	}
-	report.CPUSeconds, report.PeakRSSBytes = resources()
+	report.CPUSeconds, report.PeakRSSBytes = Resources()
+	report.CPUWaitSeconds = processorWait()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	report.Allocations = memory.Mallocs
+	report.Allocations, report.AllocatedBytes = memory.Mallocs, memory.TotalAlloc
 	if err != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}

@@ -18,6 +18,7 @@ type partitions interface {
 
 // Times between readings of the partition map: DescribeTable is free, but shares a quota with all operations on tables.
 const (
+	surveyFirst  = time.Second // then doubling
 	surveyEvery  = 30 * time.Second
 	surveyAtMost = 250 * time.Millisecond
 )
@@ -74,9 +75,11 @@ func (s *surveyor) ask() {
 	}
 }
 
-// run reads the map every now and then and when it is asked to, until ctx ends.
+// run reads the map every now and then and when it is asked to, until ctx ends. It looks soon in the beginning: a table is
+// often split when the first rows come.
 func (s *surveyor) run(ctx context.Context) error {
-	timer := time.NewTimer(s.every)
+	every := min(s.every, surveyFirst)
+	timer := time.NewTimer(every)
 	defer timer.Stop()
 	for {
 		select {
@@ -101,6 +104,7 @@ func (s *surveyor) run(ctx context.Context) error {
 			return nil
 		case <-time.After(min(s.every, surveyAtMost)):
 		}
-		timer.Reset(s.every)
+		every = min(2*every, s.every)
+		timer.Reset(every)
 	}
 }

@@ -18,6 +18,7 @@ import (
 const (
 	SummaryFile = "summary.json"
 	ReasonsFile = "rejects.jsonl"
+	PageFile    = "report.html"
 	// DoubtsFile is the journal of rows with a number of the service's that were sent more than once.
 	DoubtsFile = "repeated.bin"
 )
@@ -50,7 +51,7 @@ type Header struct {
 
 // Touches reports whether a run in the folder writes or moves the file: such a file cannot be an input.
 func Touches(folder, file string) bool {
-	if name := filepath.Base(file); name != SummaryFile && !strings.HasPrefix(name, rejectsPrefix) {
+	if name := filepath.Base(file); name != SummaryFile && name != PageFile && !strings.HasPrefix(name, rejectsPrefix) {
 		return false
 	}
 	in, err1 := os.Stat(filepath.Dir(file))
@@ -59,7 +60,7 @@ func Touches(folder, file string) bool {
 }
 
 // ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
-var ownFiles = []string{SummaryFile, DoubtsFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
+var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"

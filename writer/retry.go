@@ -53,12 +53,24 @@ func errorText(err error) (code, message string) {
 	return "", client.Describe(err)
 }
 
+// refusal is what a refused row was told, as text. The rows of a request that is throttled are all told the same.
+type refusal struct{ code, message, line string }
+
+func (r *refusal) say(a *answered) {
+	if string(a.code) == r.code && string(a.message) == r.message {
+		return
+	}
+	r.code, r.message = string(a.code), string(a.message)
+	r.line = client.OneLine(r.message)
+}
+
 // outcome decides about one row of an answer.
 func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outcome, error) {
 	if a.ok {
 		return table.Outcome{Fate: table.Written, WriteCU: a.writeCU}, nil
 	}
-	o := table.Outcome{Code: string(a.code), Message: client.OneLine(string(a.message))}
+	w.last.say(a)
+	o := table.Outcome{Code: w.last.code, Message: w.last.line}
 	switch client.ClassifyCode(o.Code, o.Message) {
 	case client.Throttled:
 		o.Fate, o.Throttled = table.Again, true

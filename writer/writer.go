@@ -38,6 +38,7 @@ type Writer struct {
 	rows       []table.Ref // of the request that is being sent
 	appendBody func([]byte) []byte
 	answers    []answered
+	last       refusal
 
 	extras Extras
 	sent   dressed

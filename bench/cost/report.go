@@ -16,11 +16,14 @@ type Load struct {
 	RowsPerCPU    float64 `json:"rows_per_cpu_second"`
 	AllocsPerRow  float64 `json:"allocs_per_row"` // 0 for an external command that does not tell
 	PeakRSSBytes  int64   `json:"peak_rss_bytes"`
-	Seconds       float64 `json:"seconds"`
-	Busy          float64 `json:"cores_busy"` // CPU seconds a second
-	Requests      int64   `json:"requests"`
-	Connections   int64   `json:"connections"`
-	OfFloor       float64 `json:"of_floor"` // CPU, of the floor's sum in the same round
+
+	AllocBytesPerRow float64 `json:"alloc_bytes_per_row"`
+	Seconds          float64 `json:"seconds"`
+	Busy             float64 `json:"cores_busy"`   // CPU seconds a second
+	Wanted           float64 `json:"cores_wanted"` // the same if nobody else had used any: with the time that threads waited for one; 0 is not known
+	Requests         int64   `json:"requests"`
+	Connections      int64   `json:"connections"`
+	OfFloor          float64 `json:"of_floor"` // CPU, of the floor's sum in the same round
 }
 
 func measured(p *os.ProcessState, seconds float64, rows uint64) Load {
@@ -85,10 +88,10 @@ func middle[T any](all []T, measure func(T) float64) T {
 func (r *Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "%d rows of %d columns, %.0f bytes of CSV, %.0f on the wire\n\n", r.Rows, r.Columns, r.Floor.CSVBytes, r.Floor.WireBytes)
-	fmt.Fprintln(t, "load\tCPU µs/row\tof floor\trows/s\tcores busy\tallocs/row\tpeak MiB\tconnections\t")
+	fmt.Fprintln(t, "load\tCPU µs/row\tof floor\trows/s\tcores busy\twanted\tallocs/row\tpeak MiB\tconnections\t")
 	for _, name := range r.order {
 		l := r.Loads[name]
-		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.0f\t%.2f\t%.3f\t%.0f\t%d\t\n", name, l.CPUPerRow, l.OfFloor, l.RowsPerSecond, l.Busy, l.AllocsPerRow,
+		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.0f\t%.2f\t%.2f\t%.3f\t%.0f\t%d\t\n", name, l.CPUPerRow, l.OfFloor, l.RowsPerSecond, l.Busy, l.Wanted, l.AllocsPerRow,
 			float64(l.PeakRSSBytes)/(1<<20), l.Connections)
 	}
 	f := &r.Floor

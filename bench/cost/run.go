@@ -117,11 +117,20 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 	l = measured(cmd.ProcessState, seconds, m.cfg.Rows)
 	l.Requests, l.Connections = after.Requests-before.Requests, after.Connections-before.Connections
 	var own struct {
-		Allocations  int64 `json:"allocations"`
-		PeakRSSBytes int64 `json:"peak_rss_bytes"`
+		Allocations    int64 `json:"allocations"`
+		AllocatedBytes int64 `json:"allocated_bytes"`
+		PeakRSSBytes   int64 `json:"peak_rss_bytes"`
+
+		CPUSeconds     float64 `json:"cpu_seconds"`
+		CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
+		Seconds        float64 `json:"seconds"`
 	}
 	if json.Unmarshal(stdout.Bytes(), &own) == nil { // an external command need not say anything
 		l.AllocsPerRow = float64(own.Allocations) / float64(m.cfg.Rows)
+		l.AllocBytesPerRow = float64(own.AllocatedBytes) / float64(m.cfg.Rows)
+		if own.Seconds > 0 {
+			l.Wanted = (own.CPUSeconds + own.CPUWaitSeconds) / own.Seconds
+		}
 		if own.PeakRSSBytes > 0 {
 			l.PeakRSSBytes = own.PeakRSSBytes
 		}

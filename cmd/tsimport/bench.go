@@ -16,11 +16,13 @@ import (
 	"tsimport/pipeline"
 )
 
-func benchCommand() *cli.Command {
+func benchCommand(interrupts *interrupts) *cli.Command {
 	return &cli.Command{
-		Name:        "bench",
-		Usage:       "measure loads",
-		Subcommands: []*cli.Command{benchSpreadCommand(), benchClientCommand(), benchNullServerCommand(), benchBaselineCommand()},
+		Name:  "bench",
+		Usage: "measure loads, and tables",
+		Subcommands: []*cli.Command{
+			benchSpreadCommand(), benchWriteCommand(interrupts), benchCompareCommand(), benchClientCommand(), benchReadInputCommand(), benchNullServerCommand(), benchBaselineCommand(),
+		},
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"tsimport/bench/cost"
 	"tsimport/bench/null"
 	"tsimport/client"
+	"tsimport/pipeline"
 )
 
 func benchClientCommand() *cli.Command {
@@ -36,7 +37,7 @@ func benchClientCommand() *cli.Command {
 			"of the requests. The command of --baseline-cmd finds TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE,\n" +
 			"TABLESTORE_ACCESS_KEY_ID, TABLESTORE_ACCESS_KEY_SECRET, BENCH_FILE (CSV with a header), BENCH_TABLE (which exists),\n" +
 			"BENCH_COLUMNS (NAME:TYPE with commas between, the primary key first) and BENCH_ROWS in its environment; it must write\n" +
-			"every row once, and may print {\"allocations\": N, \"peak_rss_bytes\": N}.",
+			"every row once, and may print {\"allocations\": N, \"allocated_bytes\": N, \"peak_rss_bytes\": N}.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "how many", Value: 1_000_000},
 			&cli.StringFlag{Name: "shape", Usage: "12 (columns, 150 bytes of CSV), 3 (60 bytes) or 60", Value: "12"},
@@ -196,5 +197,7 @@ func benchBaseline(c *cli.Context) error {
 	}
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	return printJSONLine(c.App.Writer, map[string]any{"written": written, "seconds": time.Since(start).Seconds(), "allocations": memory.Mallocs})
+	_, peak := pipeline.Resources()
+	return printJSONLine(c.App.Writer, map[string]any{"written": written, "seconds": time.Since(start).Seconds(),
+		"allocations": memory.Mallocs, "allocated_bytes": memory.TotalAlloc, "peak_rss_bytes": peak})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
+	loadpage "tsimport/report"
 	"tsimport/table"
 )
 
@@ -73,7 +73,7 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
 	}...)
-	flags = append(append(flags, numberFlags()...), profileFlag())
+	flags = append(append(flags, numberFlags()...), profileFlags()...)
 	return append(flags, rateFlags()...)
 }
 
@@ -89,11 +89,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if err != nil {
 		return err
 	}
-	stopProfile, err := startProfile(c)
+	stopProfiles, err := startProfiles(c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stopProfile()) }()
+	defer func() { err = errors.Join(err, stopProfiles()) }()
 	cfg.Monitor = pipeline.NewMonitor()
 	defer onStateSignals(cfg.Monitor, show)()
 	stopStatus, err := serveStatus(c, cfg.Monitor, show)
@@ -154,6 +154,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		}
 	}
 	screen.report(report, lookHint(c, report))
+	if path, err := loadpage.Write(report); err != nil {
+		screen.line("warning: %v", err)
+	} else {
+		screen.line("page: %s", path)
+	}
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
 		if jsonErr == nil {
@@ -392,33 +397,6 @@ func lookHint(c *cli.Context, r *pipeline.Report) string {
 		}
 	}
 	return hint + " --limit 10"
-}
-
-// commandName is how tsimport was called: go run's binary is gone afterwards.
-func commandName() string {
-	if strings.Contains(filepath.ToSlash(os.Args[0]), "/go-build") {
-		return "go run ./cmd/tsimport"
-	}
-	return os.Args[0]
-}
-
-// commandLine is the command as it can be typed again.
-func commandLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = quoteArg(a)
-	}
-	quoted[0] = args[0]
-	return strings.Join(quoted, " ")
-}
-
-func quoteArg(a string) string {
-	if a != "" && strings.IndexFunc(a, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+", r)
-	}) < 0 {
-		return a
-	}
-	return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 }
 
 // round makes a duration fit to read.

@@ -56,7 +56,21 @@ func (e *exitError) Unwrap() error { return e.err }
 
 // exitCode shows the error in one line and returns the exit code for it.
 func exitCode(stderr io.Writer, err error) int {
-	code := pipeline.ExitFailed
+	if errors.Is(err, syscall.EPIPE) {
+		return exitPipe
+	}
+	code := codeOf(err)
+	if exit := new(exitError); errors.As(err, &exit) {
+		err = exit.err
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "tsimport: %s\n", client.OneLine(err.Error()))
+	}
+	return code
+}
+
+// codeOf is the exit code of an error, or of none.
+func codeOf(err error) int {
 	var exit *exitError
 	var usage *plan.UsageError
 	var interrupted *pipeline.Interrupted
@@ -64,19 +78,13 @@ func exitCode(stderr io.Writer, err error) int {
 	case err == nil:
 		return pipeline.ExitOK
 	case errors.As(err, &exit):
-		code, err = exit.code, exit.err
+		return exit.code
 	case errors.As(err, &interrupted):
-		code = interrupted.ExitCode
+		return interrupted.ExitCode
 	case errors.As(err, &usage):
-		code = pipeline.ExitUsage
+		return pipeline.ExitUsage
 	}
-	if errors.Is(err, syscall.EPIPE) {
-		return exitPipe
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "tsimport: %s\n", client.OneLine(err.Error()))
-	}
-	return code
+	return pipeline.ExitFailed
 }
 
 func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
@@ -100,7 +108,20 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts, show, in), resumeCommand(interrupts, show), runsCommand(), verifyCommand(interrupts, show), checkCommand(show), inspectCommand(), explainCommand(), adviseCommand(), exportCommand(), tableCommand(), serveCommand(), genCommand(), benchCommand(),
+			loadCommand(interrupts, show, in),
+			resumeCommand(interrupts, show),
+			runsCommand(),
+			verifyCommand(interrupts, show),
+			checkCommand(show),
+			inspectCommand(),
+			explainCommand(),
+			adviseCommand(),
+			exportCommand(),
+			tableCommand(),
+			serveCommand(),
+			genCommand(),
+			benchCommand(interrupts),
+			ageCommand(),
 		},
 	}
 	setUsageErrors(app)

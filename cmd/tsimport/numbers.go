@@ -53,13 +53,3 @@ func numberNotes(r *pipeline.Report) (notes []string) {
 	}
 	return notes
 }
-
-// numbered reports whether the service made part of the rows' keys.
-func numbered(r *pipeline.Report) bool {
-	for _, c := range r.Schema {
-		if c.Numbered {
-			return true
-		}
-	}
-	return false
-}

@@ -4,34 +4,53 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/pprof"
 
 	"github.com/urfave/cli/v2"
 )
 
-// profileFlag is for those who look into the tool itself.
-func profileFlag() cli.Flag {
-	return &cli.StringFlag{Name: "cpu-profile", Usage: "write a CPU profile to `FILE`", Hidden: true}
+// profileFlags are for those who look into the tool itself.
+func profileFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "cpu-profile", Usage: "write a CPU profile to `FILE`", Hidden: true},
+		&cli.StringFlag{Name: "allocations-profile", Usage: "write a profile of every allocation to `FILE`; slow", Hidden: true},
+	}
 }
 
-// startProfile begins a CPU profile if the user asked for one and returns what ends it.
-func startProfile(c *cli.Context) (stop func() error, err error) {
-	file := c.String("cpu-profile")
-	if file == "" {
-		return func() error { return nil }, nil
-	}
-	f, err := os.Create(file)
-	if err == nil {
-		err = pprof.StartCPUProfile(f)
-	}
-	if err != nil {
-		return nil, usagef("--cpu-profile %s: %v", file, err)
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		if err := f.Close(); err != nil {
-			return fmt.Errorf("write CPU profile: %w", errors.Unwrap(err))
+// startProfiles begins the profiles that the user asked for and returns what ends and writes them.
+func startProfiles(c *cli.Context) (stop func() error, err error) {
+	stop = func() error { return nil }
+	if name := c.String("cpu-profile"); name != "" {
+		f, err := os.Create(name)
+		if err == nil {
+			err = pprof.StartCPUProfile(f)
 		}
-		return nil
-	}, nil
+		if err != nil {
+			return nil, usagef("--cpu-profile %s: %v", name, err)
+		}
+		stop = func() error {
+			pprof.StopCPUProfile()
+			return closeProfile(f, nil)
+		}
+	}
+	if name := c.String("allocations-profile"); name != "" {
+		f, err := os.Create(name)
+		if err != nil {
+			return nil, errors.Join(usagef("--allocations-profile %s: %v", name, err), stop())
+		}
+		runtime.MemProfileRate = 1
+		before := stop
+		stop = func() error {
+			return errors.Join(before(), closeProfile(f, pprof.Lookup("allocs").WriteTo(f, 0)))
+		}
+	}
+	return stop, nil
+}
+
+func closeProfile(f *os.File, err error) error {
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write profile %s: %w", f.Name(), err)
+	}
+	return nil
 }

@@ -12,37 +12,8 @@ import (
 
 	"tsimport/checkpoint"
 	"tsimport/pipeline"
-	"tsimport/reader/input"
 	"tsimport/runfolder"
 )
-
-// invocation is a load as it was asked for: by the command line, or by a run that goes on or whose rejects are loaded.
-type invocation struct {
-	args     []string        // behind the program's name, as they are kept
-	goOn     bool            // with the run in the folder
-	folder   string          // the run's, if not empty
-	settings *checkpoint.Job // whose types the load takes over
-	rejects  string          // the run whose rejects are loaded
-}
-
-// kept returns the arguments as they may be kept in the run folder to run the command again, none if they hold a secret.
-func (in *invocation) kept() []string {
-	for _, a := range in.args {
-		if input.Redact(a) != a {
-			return nil
-		}
-	}
-	return in.args
-}
-
-// command is the command as it can be typed again, without secrets.
-func (in *invocation) command() string {
-	args := []string{commandName()}
-	for _, a := range in.args {
-		args = append(args, input.Redact(a))
-	}
-	return commandLine(args)
-}
 
 func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 	return &cli.Command{

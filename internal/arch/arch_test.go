@@ -23,23 +23,30 @@ var arrows = map[string][]string{
 		"advise",
 		"advise/page",
 		"advise/simulate",
+		"age",
+		"age/apply",
 		"bench",
 		"bench/baseline",
+		"bench/compare",
 		"bench/cost",
 		"bench/null",
+		"bench/result",
 		"bench/spread",
+		"bench/write",
 		"checkpoint", "client",
 		"engine/faults",
 		"engine/server",
 		"engine/sim",
 		"export",
 		"keydesign",
+		"page",
 		"pipeline",
 		"plan",
 		"reader",
 		"reader/convert",
 		"reader/csv",
 		"reader/input",
+		"report",
 		"runfolder",
 		"scan",
 		"status",
@@ -47,11 +54,14 @@ var arrows = map[string][]string{
 		"verify",
 	},
 	"advise":          {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "table"},
+	"age":             {"table"},
+	"age/apply":       {"age", "age/archive", "client", "scan", "table"},
+	"age/archive":     {"scan", "table"},
 	"advise/simulate": {},
 	"advise/sketch":   {},
 	"advise/page":     {"advise", "advise/simulate"},
 
-	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "checkpoint", "plainbuffer", "table"},
+	"pipeline": {"plan", "intake", "shuffle", "shuffle/spill", "scan", "partitioner", "ratelimit", "writer", "client", "runfolder", "checkpoint", "timeline", "plainbuffer", "table"},
 	"intake":   {"keydesign", "plan", "reader", "reader/convert", "reader/record", "encode", "partitioner", "table"},
 	"plan":     {"keydesign", "reader", "reader/convert", "reader/input", "reader/record", "client", "runfolder", "table"},
 
@@ -90,6 +100,13 @@ var arrows = map[string][]string{
 	"bench/cost":     {"bench", "client", "encode", "table", "writer"},
 	"bench/null":     {"plainbuffer", "table"},
 	"bench/spread":   {"bench", "client", "keydesign", "scan", "table"},
+	"bench/write":    {"bench", "bench/result", "client", "encode", "partitioner", "ratelimit", "scan", "table", "writer"},
+	"bench/result":   {"page", "timeline"},
+	"bench/compare":  {"bench/result"},
+
+	"page":     {},
+	"timeline": {},
+	"report":   {"page", "pipeline", "runfolder"},
 
 	"shuffle/spill": {},
 
@@ -114,15 +131,19 @@ var testArrows = map[string][]string{
 	"writer":   {"engine/server", "engine/faults", "encode"},
 	"verify":   {"engine/server", "engine/faults", "reader/input", "keydesign"},
 	"export":   {"engine/server", "engine/faults"},
-	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/spread"},
+	"e2e":      {"checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline": {"bench/null"},
 	"bench/cost":     {"bench/null"},
 	"bench/null":     {"client"},
 	"bench/spread":   {"engine/server"},
 	"engine/model":   {"engine/server"},
+	"bench/write":    {"engine/server", "engine/faults", "engine/sim"},
+	"report":         {"engine/server", "timeline"},
 
 	"advise": {"bench"},
+
+	"age/apply": {"engine/server", "engine/faults"},
 
 	"partitioner": {"shuffle"},
 }
@@ -131,7 +152,7 @@ var testArrows = map[string][]string{
 var standardOnly = []string{"table"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
-var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/null", "bench/spread"}
+var goroutineRooms = []string{"pipeline", "intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/null", "bench/spread", "bench/write"}
 
 func TestEveryImportIsAListedArrow(t *testing.T) {
 	root := filepath.Join("..", "..")

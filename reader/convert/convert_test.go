@@ -2,12 +2,12 @@ package convert
 
 import (
 	"math"
+	"math/rand/v2"
 	"strconv"
 	"testing"
 	_ "time/tzdata"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"tsimport/reader/record"
 	"tsimport/table"
@@ -121,19 +121,34 @@ func TestTextFitsOrIsRefusedAndNeverChanged(t *testing.T) {
 	}
 }
 
-func TestPlainlyCanonicalTextIsCanonical(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`-?[0-9]{1,12}(\.[0-9]{0,8})?`).Draw(t, "text")
-		if !plainlyCanonical([]byte(text)) {
+func TestPlainDecimalsAreReadAsTheExactWayReadsThem(t *testing.T) {
+	check := func(text string) {
+		f, canonical, ok := plainDecimal([]byte(text))
+		if !ok {
 			return
 		}
-		f, err := strconv.ParseFloat(text, 64)
-		if got := string(table.AppendDouble(nil, f)); err != nil || got != text {
-			t.Fatalf("%s prints as %s", text, got)
+		want, err := strconv.ParseFloat(text, 64)
+		if err != nil || f != want {
+			t.Fatalf("%q is %v, want %v (%v)", text, f, want, err)
 		}
-	})
-	if !plainlyCanonical([]byte("21.58")) || plainlyCanonical([]byte("10.50")) || plainlyCanonical([]byte("5.")) || plainlyCanonical([]byte("007")) {
-		t.Error("usual texts are not told apart")
+		if same := string(table.AppendDouble(nil, want)) == text; same != canonical {
+			t.Fatalf("%q: canonical %v, but it prints as %s", text, canonical, table.AppendDouble(nil, want))
+		}
+	}
+	for _, text := range []string{"", "-", "1", "-1", "1.", ".1", "1.0", "1.5", "-1.50", "100", "0", "0.5", "00", "1..2", "1e5", "+1", "1.2.3",
+		"999999999999999", "9999999999999999", "9.99999999999999", "99999999999999.9", "123456789012345.6", "1.23456789012345", "9007199254740993"} {
+		check(text)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 300_000 {
+		text := strconv.FormatUint(rnd.Uint64()>>rnd.IntN(64), 10)
+		if at := rnd.IntN(len(text) + 1); rnd.IntN(4) > 0 {
+			text = text[:at] + "." + text[at:]
+		}
+		if rnd.IntN(3) == 0 {
+			text = "-" + text
+		}
+		check(text)
 	}
 }
 

@@ -126,21 +126,11 @@ func parseInteger(v *table.Value, text []byte, exact bool) *table.Reason {
 	if len(digits) == 0 {
 		return wrong("not an integer")
 	}
-	var n uint64
-	limit := uint64(math.MaxInt64)
-	if negative {
-		limit++
+	n, fits, ok := parseDigits(digits, negative)
+	if !ok {
+		return wrong("not an integer")
 	}
-	over := false
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return wrong("not an integer")
-		}
-		if over = over || n > (limit-uint64(c-'0'))/10; !over {
-			n = n*10 + uint64(c-'0')
-		}
-	}
-	if over {
+	if !fits {
 		return outOfRange("the integer does not fit in 64 bits")
 	}
 	if exact && (text[0] == '+' || digits[0] == '0' && (len(digits) > 1 || negative)) {
@@ -151,6 +141,28 @@ func parseInteger(v *table.Value, text []byte, exact bool) *table.Reason {
 		v.Int = int64(-n)
 	}
 	return nil
+}
+
+// parseDigits reads digits and nothing else. They fit if the number, or its negative, is a 64-bit integer.
+func parseDigits(digits []byte, negative bool) (n uint64, fits, ok bool) {
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
+	}
+	const safe = 18 // so many always fit
+	fits = true
+	for i, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false, false
+		}
+		if i >= safe {
+			fits = fits && n <= (limit-uint64(c-'0'))/10
+		}
+		if fits {
+			n = n*10 + uint64(c-'0')
+		}
+	}
+	return n, fits, true
 }
 
 func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *table.Reason {
@@ -184,6 +196,10 @@ func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *ta
 }
 
 func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.Reason {
+	if f, canonical, ok := plainDecimal(text); ok && (canonical || !exact) {
+		*v = table.Value{Type: table.Double, Double: f}
+		return nil
+	}
 	significant := false // a digit other than 0 before the exponent
 	exponent := false
 	for _, b := range text {
@@ -207,7 +223,7 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 	if f == 0 && significant {
 		return outOfRange("the number is too small for a double")
 	}
-	if exact && !plainlyCanonical(text) {
+	if exact {
 		from := len(c.scratch)
 		c.scratch = table.AppendDouble(c.scratch, f)
 		if !bytes.Equal(c.scratch[from:], text) {
@@ -218,28 +234,47 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 	return nil
 }
 
-// plainlyCanonical recognises the usual canonical texts without printing the number again: a decimal of at most 15
-// significant digits is what its double prints as, if it has no zeros to spare and needs no exponent.
-func plainlyCanonical(text []byte) bool {
-	if len(text) > 0 && text[0] == '-' {
-		text = text[1:]
+// plainDecimal reads the usual numbers, which have at most 15 digits and no exponent: their digits and the power of ten are
+// doubles without loss, so one division rounds once, as it must. Such a text is what its double prints as if it has no
+// zeros to spare; a leading one, as in 0.5 and 0.0000001, is left to the exact way.
+func plainDecimal(text []byte) (f float64, canonical, ok bool) {
+	digits, negative := text, false
+	if len(digits) > 0 && digits[0] == '-' {
+		digits, negative = digits[1:], true
 	}
-	n := len(text)
-	if n == 0 || n > 15 || text[0] < '1' || text[0] > '9' {
-		return false // a leading zero, as in 0.5 and 0.0000001, is left to the exact way
+	n := len(digits)
+	if n == 0 || n > 16 || digits[0] < '1' || digits[0] > '9' {
+		return 0, false, false
 	}
-	point := false
-	for _, b := range text {
+	var mantissa uint64
+	point := -1
+	for i, b := range digits {
 		switch {
 		case b >= '0' && b <= '9':
-		case b == '.' && !point:
-			point = true
+			mantissa = mantissa*10 + uint64(b-'0')
+		case b == '.' && point < 0:
+			point = i
 		default:
-			return false
+			return 0, false, false
 		}
 	}
-	return !point || text[n-1] != '0' && text[n-1] != '.'
+	f = float64(mantissa)
+	switch {
+	case point < 0:
+		canonical = true
+		ok = n <= 15
+	case point < n-1:
+		f /= powersOfTen[n-1-point]
+		canonical = digits[n-1] != '0'
+		ok = true
+	}
+	if negative {
+		f = -f
+	}
+	return f, canonical, ok
 }
+
+var powersOfTen = [16]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
 var booleanWords = map[string]int64{
 	"true": 1, "t": 1, "yes": 1, "y": 1, "on": 1, "1": 1,

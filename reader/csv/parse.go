@@ -76,7 +76,15 @@ func (p *Parser) Next() (*record.Record, bool) {
 }
 
 func (p *Parser) field(text []byte, quoted bool) {
-	p.rec.Fields = append(p.rec.Fields, record.Datum{Kind: record.Text, Bytes: text, Quoted: quoted})
+	n := len(p.rec.Fields)
+	if n == cap(p.rec.Fields) {
+		p.rec.Fields = append(p.rec.Fields, record.Datum{})
+	}
+	// What a field of a CSV file does not use is zero since the memory was made: writing all of it costs more than finding
+	// the field.
+	p.rec.Fields = p.rec.Fields[:n+1]
+	d := &p.rec.Fields[n]
+	d.Kind, d.Quoted, d.Bytes = record.Text, quoted, text
 }
 
 // split cuts a line without quotes at its delimiters.

@@ -1,0 +1,100 @@
+package cost
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsimport/bench"
+)
+
+func TestTheFloorIsMeasuredWithTheRowsOfTheShape(t *testing.T) {
+	for _, shape := range bench.Shapes() {
+		file := filepath.Join(t.TempDir(), "rows.csv")
+		out, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shape.WriteCSV(t.Context(), out, 500, 1); err != nil {
+			t.Fatal(err)
+		}
+		out.Close()
+		f, err := measureFloor(file, shape)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.CSV <= 0 || f.Encode <= 0 || f.MD5 <= 0 || math.Abs(f.Sum-f.CSV-f.Encode-f.MD5) > 1e-9 {
+			t.Errorf("shape %s: %+v", shape.Name, f)
+		}
+		if shape.Name == "12" && math.Abs(f.WireBytes-414) > 0.5 {
+			t.Errorf("a row of 12 columns has %v bytes on the wire, want 414", f.WireBytes)
+		}
+	}
+}
+
+func TestInputsWithoutRowsHaveNoFloor(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "header": "id,name,note\n", "text": "id,name,note\nx,y,z\n", "ragged": "id\n1,2\n"} {
+		file := filepath.Join(t.TempDir(), "rows.csv")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := measureFloor(file, bench.Shapes()[1]); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := measureFloor("missing", bench.Shapes()[1]); err == nil {
+		t.Error("a missing file: no error")
+	}
+}
+
+func TestTheMedianRoundCounts(t *testing.T) {
+	r := &Report{Loads: map[string]*Load{}, order: []string{Tool, "sequential", "workers"}}
+	floors := []Floor{{Sum: 1}, {Sum: 2}, {Sum: 3}}
+	r.finish(floors, map[string][]Load{
+		Tool:         {{CPUPerRow: 2, Requests: 7}, {CPUPerRow: 9}, {CPUPerRow: 1}},
+		"sequential": {{CPUPerRow: 20}, {CPUPerRow: 20}, {CPUPerRow: 20}},
+		"workers":    {{CPUPerRow: 10}, {CPUPerRow: 12}, {CPUPerRow: 14}},
+	})
+	tool := r.Loads[Tool]
+	if tool.CPUPerRow != 2 || tool.Requests != 7 || tool.OfFloor != 2 { // 2/1, 9/2, 1/3
+		t.Errorf("%+v", tool)
+	}
+	if r.Floor.Sum != 2 || r.BestBaseline != "workers" || r.TimesCheaper != 6 {
+		t.Errorf("%+v", r)
+	}
+	var text bytes.Buffer
+	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "workers takes 6.0 times the CPU of tsimport") {
+		t.Errorf("%v:\n%s", err, text.String())
+	}
+}
+
+func TestBadMeasurementsAreRefused(t *testing.T) {
+	good := Config{Rows: 1, Rounds: 1, Shape: bench.Shapes()[0]}
+	for name, spoil := range map[string]func(*Config){
+		"no rows":         func(c *Config) { c.Rows = 0 },
+		"too many rows":   func(c *Config) { c.Rows = 1e9 },
+		"no round":        func(c *Config) { c.Rounds = 0 },
+		"a latency below": func(c *Config) { c.Latency = -1 },
+		"another load":    func(c *Config) { c.Only = []string{"spark"} },
+		"no command":      func(c *Config) { c.Only = []string{External} },
+	} {
+		c := good
+		spoil(&c)
+		var usage *UsageError
+		if _, err := Run(t.Context(), c); !errors.As(err, &usage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := good.check(); err != nil {
+		t.Error(err)
+	}
+	c := good
+	c.Binary, c.Dir, c.Say = filepath.Join(t.TempDir(), "missing"), t.TempDir(), func(string, ...any) {}
+	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "start null server") {
+		t.Errorf("a missing binary: %v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// KeyKind is how primary keys are chosen.
+type KeyKind string
+
+// The kinds of keys.
+const (
+	RandomKeys      KeyKind = "random"        // integers, evenly over all there are
+	SequentialKeys  KeyKind = "sequential"    // integers that count up
+	ZipfKeys        KeyKind = "zipf"          // integers of which few are frequent, and a counter
+	StudentCardKeys KeyKind = "student-cards" // of StudentCards, in the order of arrival
+)
+
+// KeyColumn is a column of a primary key; a column that is no text is an integer.
+type KeyColumn struct {
+	Name string
+	Text bool
+}
+
+// The shape of ZipfKeys: the most frequent of a million values has about an eighth of the rows.
+const (
+	zipfValues   = 1_000_000
+	zipfExponent = 1.1
+)
+
+// Keys makes primary keys, no two of them alike. The same parameters give the same keys. It is not safe for concurrent use.
+type Keys struct {
+	kind  KeyKind
+	seed  uint64
+	n     uint64
+	zipf  *rand.Zipf
+	cards *cardGenerator
+}
+
+// NewKeys makes the keys of a kind for about so many rows; more may be taken.
+func NewKeys(kind KeyKind, rows, seed uint64) (*Keys, error) {
+	k := &Keys{kind: kind, seed: mix(seed)}
+	switch kind {
+	case RandomKeys, SequentialKeys:
+	case ZipfKeys:
+		k.zipf = rand.NewZipf(rand.New(rand.NewPCG(seed, 0)), zipfExponent, 1, zipfValues-1)
+	case StudentCardKeys:
+		k.cards = newCardGenerator(StudentCards{Rows: max(rows, 1), Seed: seed})
+	default:
+		return nil, fmt.Errorf("keys %q: want random, sequential, zipf or student-cards", kind)
+	}
+	return k, nil
+}
+
+// Columns are the columns of the primary key, in order.
+func (k *Keys) Columns() []KeyColumn {
+	switch k.kind {
+	case ZipfKeys:
+		return []KeyColumn{{Name: "id"}, {Name: "seq"}}
+	case StudentCardKeys:
+		return []KeyColumn{{Name: "CardID"}, {Name: "SellerID", Text: true}, {Name: "DeviceID"}, {Name: "OrderNumber"}}
+	}
+	return []KeyColumn{{Name: "id"}}
+}
+
+// Next returns the next key: the columns' integers in their order, and the text in place of the one column that is text.
+func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
+	n := k.n
+	k.n++
+	integers, text = integers[:0], text[:0]
+	switch k.kind {
+	case SequentialKeys:
+		return append(integers, int64(n)), text
+	case ZipfKeys:
+		return append(integers, int64(mix(k.seed^k.zipf.Uint64())), int64(n)), text
+	case StudentCardKeys:
+		card, device := k.cards.where(n % k.cards.rows)
+		return append(integers, int64(firstCard+card), 0, int64(device), int64(firstOrder+n)), k.cards.appendSeller(text, device)
+	}
+	return append(integers, int64(mix(k.seed+n))), text // mix maps no two numbers to one
+}

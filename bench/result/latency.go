@@ -1,0 +1,157 @@
+package result
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Quantiles are the ones that results name.
+var Quantiles = []float64{.5, .75, .9, .95, .99, .999, .9999}
+
+// Latency is a distribution of durations in milliseconds.
+type Latency struct {
+	Count int64     `json:"count"`
+	Mean  float64   `json:"mean_ms"`
+	Min   float64   `json:"min_ms"`
+	At    []float64 `json:"percentiles_ms"` // p50, p75, p90, p95, p99, p99.9 and p99.99
+	Max   float64   `json:"max_ms"`
+	// Tail is the value at every one of TailQuantiles that the count can tell.
+	Tail []float64 `json:"tail_ms,omitempty"`
+}
+
+// TailQuantiles are evenly spaced by how rare they are: twenty to a tenth, down to one in a million.
+var TailQuantiles = tailQuantiles()
+
+// P returns a percentile of Quantiles in milliseconds, 0 if there is none.
+func (l *Latency) P(quantile float64) float64 {
+	if i := slices.Index(Quantiles, quantile); i >= 0 && i < len(l.At) {
+		return l.At[i]
+	}
+	return 0
+}
+
+// histogram is durations in microseconds, three digits of them.
+type histogram struct{ *hdrhistogram.Histogram }
+
+// longestTracked is what longer durations are taken for.
+const longestTracked = time.Hour
+
+func newHistogram() histogram {
+	return histogram{hdrhistogram.New(1, longestTracked.Microseconds(), 3)}
+}
+
+func (h histogram) add(d time.Duration) { h.addTimes(d, 1) }
+
+func (h histogram) addTimes(d time.Duration, n int64) {
+	// The value is within the bounds, the only thing that can be wrong with it.
+	_ = h.RecordValues(min(max(d.Microseconds(), 1), longestTracked.Microseconds()), n)
+}
+
+func (h histogram) latency() Latency {
+	l := Latency{Count: h.TotalCount()}
+	if l.Count == 0 {
+		return l
+	}
+	ms := func(us int64) float64 { return float64(us) / 1000 }
+	l.Mean, l.Min, l.Max = h.Mean()/1000, ms(h.Min()), ms(h.Max())
+	for _, q := range Quantiles {
+		l.At = append(l.At, ms(h.ValueAtQuantile(100*q)))
+	}
+	for _, q := range TailQuantiles {
+		if (1-q)*float64(l.Count) < 1 && len(l.Tail) > 0 {
+			break
+		}
+		l.Tail = append(l.Tail, ms(h.ValueAtQuantile(100*q)))
+	}
+	return l
+}
+
+// Counts is how often durations occurred, by microseconds rounded to seven binary digits: within 0.8 %. As JSON it is a
+// list of pairs, increasing.
+type Counts map[int64]int64
+
+// countDigits is how many binary digits of a duration Counts keeps.
+const countDigits = 7
+
+// Add counts a duration.
+func (c *Counts) Add(d time.Duration) { c.add(d, 1) }
+
+func (c *Counts) add(d time.Duration, n int64) {
+	if *c == nil {
+		*c = Counts{}
+	}
+	(*c)[rounded(d.Microseconds())] += n
+}
+
+func rounded(us int64) int64 {
+	us = max(us, 1)
+	if drop := bits.Len64(uint64(us)) - countDigits; drop > 0 {
+		us = (us + 1<<(drop-1)) >> drop << drop
+	}
+	return us
+}
+
+// Merge adds other counts.
+func (c *Counts) Merge(o Counts) {
+	if *c == nil && len(o) > 0 {
+		*c = Counts{}
+	}
+	for us, n := range o {
+		(*c)[us] += n
+	}
+}
+
+// Sum is how many there are.
+func (c Counts) Sum() (n int64) {
+	for _, k := range c {
+		n += k
+	}
+	return n
+}
+
+// Quantile returns the least duration that so large a part does not exceed, in milliseconds; 0 of none.
+func (c Counts) Quantile(q float64) float64 {
+	values := make([]int64, 0, len(c))
+	for us := range c {
+		values = append(values, us)
+	}
+	slices.Sort(values)
+	left := int64(q*float64(c.Sum())+.999999) - 1
+	for _, us := range values {
+		if left -= c[us]; left < 0 {
+			return float64(us) / 1000
+		}
+	}
+	return 0
+}
+
+// MarshalJSON writes pairs of microseconds and count.
+func (c Counts) MarshalJSON() ([]byte, error) {
+	pairs := make([][2]int64, 0, len(c))
+	for us, n := range c {
+		pairs = append(pairs, [2]int64{us, n})
+	}
+	slices.SortFunc(pairs, func(a, b [2]int64) int { return int(a[0] - b[0]) })
+	return json.Marshal(pairs)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Counts) UnmarshalJSON(text []byte) error {
+	var pairs [][2]int64
+	if err := json.Unmarshal(text, &pairs); err != nil {
+		return fmt.Errorf("latency: want pairs of microseconds and count: %w", err)
+	}
+	*c = nil
+	for _, p := range pairs {
+		if p[0] < 0 || p[1] < 0 {
+			return fmt.Errorf("latency: %d µs, %d times: want neither below 0", p[0], p[1])
+		}
+		c.Merge(Counts{p[0]: p[1]})
+	}
+	return nil
+}

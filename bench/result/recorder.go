@@ -1,0 +1,176 @@
+package result
+
+import (
+	"math"
+	"time"
+
+	"tsimport/timeline"
+)
+
+// The points of a result, however long the run is.
+const (
+	maxPoints      = 3600
+	maxHeatColumns = 600
+	pointEvery     = time.Second
+)
+
+// Recorder makes a Result of samples. It is not safe for concurrent use.
+type Recorder struct {
+	warmUp  time.Duration
+	totals  Totals
+	codes   map[string]int64
+	latency histogram
+	service histogram
+	points  *timeline.Line[Point]
+	heat    *timeline.Heat
+	parts   []partition // by slot
+}
+
+type partition struct {
+	Partition
+	service Counts
+}
+
+// NewRecorder makes a recorder for a run whose first part, warmUp long, is not measured.
+func NewRecorder(warmUp time.Duration) *Recorder {
+	return &Recorder{
+		warmUp: warmUp, codes: map[string]int64{}, latency: newHistogram(), service: newHistogram(),
+		points: timeline.New(pointEvery, maxPoints, mergePoints), heat: timeline.NewHeat(pointEvery, maxHeatColumns),
+	}
+}
+
+func mergePoints(into *Point, later Point) {
+	into.Rows += later.Rows
+	into.Units += later.Units
+	into.Bytes += later.Bytes
+	into.Requests += later.Requests
+	into.Retried += later.Retried
+	into.Throttled += later.Throttled
+	into.Refused += later.Refused
+	into.Latency.Merge(later.Latency)
+}
+
+// Slot numbers the partition that begins at the key lower, shown as from.
+func (r *Recorder) Slot(lower, from string) int {
+	slot := r.heat.Slot(lower, from)
+	for len(r.parts) <= slot {
+		r.parts = append(r.parts, partition{Partition: Partition{From: from}})
+	}
+	return slot
+}
+
+// Measured reports whether what ends at that time is measured.
+func (r *Recorder) Measured(done time.Duration) bool { return done >= r.warmUp }
+
+// Add counts a request.
+func (r *Recorder) Add(s *Sample) {
+	p := r.points.At(s.Done)
+	p.Rows += int64(s.Written)
+	p.Units += s.Units
+	p.Bytes += s.Bytes
+	p.Requests++
+	p.Throttled += int64(s.Throttled)
+	p.Refused += int64(s.Rows - s.Written - s.Throttled)
+	if s.Attempt > 1 {
+		p.Retried += int64(s.Rows)
+	}
+	if s.Last {
+		p.Latency.Add(s.Done - s.Intended)
+	}
+	r.heat.Add(s.Done, s.Slot, int64(s.Written))
+	if r.Measured(s.Done) {
+		r.measure(s)
+	}
+}
+
+func (r *Recorder) measure(s *Sample) {
+	t := &r.totals
+	t.Rows += int64(s.Written)
+	t.Units += s.Units
+	t.Bytes += s.Bytes
+	t.Requests++
+	t.RowsSent += int64(s.Rows)
+	t.Throttled += int64(s.Throttled)
+	t.Unavailable += int64(s.Unavailable)
+	t.Failed += int64(s.Failed)
+	if s.Attempt > 1 {
+		t.Retried += int64(s.Rows)
+	}
+	for code, n := range s.Codes {
+		r.codes[code] += n
+	}
+	if s.Last {
+		r.latency.add(s.Done - s.Intended)
+	}
+	r.service.add(s.Done - s.Sent)
+	p := &r.parts[s.Slot]
+	p.Rows += int64(s.Written)
+	p.Units += s.Units
+	p.Requests++
+	p.Throttled += int64(s.Throttled)
+	p.service.Add(s.Done - s.Sent)
+}
+
+// Late counts the waiting of a batch that was never done: latency would look better than it was without it.
+func (r *Recorder) Late(intended, end time.Duration) { r.late(intended, end, 1) }
+
+// maxLate is how many waits LateFrom counts one by one.
+const maxLate = 100_000
+
+// LateFrom counts the waiting of batches that were due from a time on, one each step, and that nobody sent until the end.
+func (r *Recorder) LateFrom(intended, step, end time.Duration) {
+	if end <= intended {
+		return
+	}
+	step = max(step, 1)
+	n := int64((end - intended + step - 1) / step)
+	weight := (n + maxLate - 1) / maxLate
+	for i := int64(0); i < n; i += weight {
+		r.late(intended+time.Duration(i)*step, end, min(weight, n-i))
+	}
+}
+
+func (r *Recorder) late(intended, end time.Duration, n int64) {
+	if end < intended || !r.Measured(end) {
+		return
+	}
+	wait := end - intended
+	r.points.At(end).Latency.add(wait, n)
+	r.latency.addTimes(wait, n)
+}
+
+// Result is what was counted of a run that ended at a time since its start.
+func (r *Recorder) Result(end time.Duration) *Result {
+	res := &Result{
+		WarmUp: min(r.warmUp, end).Seconds(), Seconds: max(0, end-r.warmUp).Seconds(), Totals: r.totals, Codes: r.codes,
+		Latency: r.latency.latency(), Service: r.service.latency(),
+		Every: r.points.Every().Seconds(), Points: r.points.Points(), Partitions: []Partition{},
+	}
+	perSecond := func(n int64) float64 {
+		if res.Seconds == 0 {
+			return 0
+		}
+		return float64(n) / res.Seconds
+	}
+	t := &r.totals
+	res.PerSecond = Rates{perSecond(t.Rows), perSecond(t.Units), perSecond(t.Bytes), perSecond(t.Requests)}
+	for _, slot := range r.heat.Order() {
+		p := r.parts[slot].Partition
+		p.PerSecond = perSecond(p.Rows)
+		p.P50, p.P99 = r.parts[slot].service.Quantile(.5), r.parts[slot].service.Quantile(.99)
+		res.Partitions = append(res.Partitions, p)
+	}
+	m := r.heat.Map()
+	res.Heat = Heat{Every: m.Every.Seconds(), Counts: m.Counts}
+	return res
+}
+
+func tailQuantiles() (all []float64) {
+	for i := range 121 {
+		all = append(all, 1-math.Pow(10, -float64(i)/20))
+	}
+	return all
+}
+
+// Points are the counts so far, one each second or longer; good until the next call.
+func (r *Recorder) Points() []Point { return r.points.Points() }

@@ -1,0 +1,110 @@
+package result
+
+// Result is one measurement. Times are in the units that the names end in.
+type Result struct {
+	Settings  Settings `json:"settings"`
+	Started   string   `json:"started"`           // RFC 3339, UTC
+	Stopped   string   `json:"stopped,omitempty"` // why it ended before its time
+	Seconds   float64  `json:"seconds"`           // measured, the warm-up apart
+	WarmUp    float64  `json:"warm_up_seconds"`
+	Totals    Totals   `json:"totals"`
+	PerSecond Rates    `json:"per_second"`
+	Latency   Latency  `json:"latency"` // of a batch, from when it was due until its last row was written
+	Service   Latency  `json:"service"` // of a request, from sending it to its answer
+
+	Codes      map[string]int64 `json:"codes,omitempty"` // rows not written at an attempt, by the service's code
+	Unfinished int64            `json:"unfinished"`      // rows that were sent and, at the end, not written
+	Every      float64          `json:"every_seconds"`   // of the points
+	Points     []Point          `json:"points"`          // since the start, the warm-up among them
+	Partitions []Partition      `json:"partitions"`      // in key order
+	Heat       Heat             `json:"heat"`
+	Steps      []Step           `json:"steps,omitempty"` // of the search for the highest rate
+}
+
+// Settings are what was asked for.
+type Settings struct {
+	Target      string  `json:"target"`
+	Table       string  `json:"table"`
+	Rows        int64   `json:"rows,omitempty"`
+	Duration    float64 `json:"duration_seconds,omitempty"`
+	RowSize     int     `json:"row_size"`
+	Columns     int     `json:"columns"`
+	Keys        string  `json:"keys"`
+	BatchRows   int     `json:"batch_rows"`
+	Concurrency int     `json:"concurrency"`
+	Rate        float64 `json:"rate,omitempty"` // rows a second asked for; 0 is a closed loop
+	Seed        uint64  `json:"seed"`
+}
+
+// Totals are sums over the measured time.
+type Totals struct {
+	Rows        int64 `json:"rows"` // written
+	Units       int64 `json:"write_cu"`
+	Bytes       int64 `json:"bytes"` // of those rows, as the service counts them
+	Requests    int64 `json:"requests"`
+	RowsSent    int64 `json:"rows_sent"`
+	Retried     int64 `json:"rows_retried"`
+	Throttled   int64 `json:"rows_throttled"`
+	Unavailable int64 `json:"rows_unavailable"`
+	Failed      int64 `json:"rows_failed"` // refused for good
+}
+
+// Rates are totals by time.
+type Rates struct {
+	Rows     float64 `json:"rows"`
+	Units    float64 `json:"write_cu"`
+	Bytes    float64 `json:"bytes"`
+	Requests float64 `json:"requests"`
+}
+
+// Point is what ended in one interval.
+type Point struct {
+	Rows      int64 `json:"rows"`
+	Units     int64 `json:"write_cu"`
+	Bytes     int64 `json:"bytes"`
+	Requests  int64 `json:"requests"`
+	Retried   int64 `json:"rows_retried"`
+	Throttled int64 `json:"rows_throttled"`
+	Refused   int64 `json:"rows_refused"` // for other reasons, at any attempt
+	// Latency of the batches whose last row was written in the interval.
+	Latency Counts `json:"latency"`
+}
+
+// Partition is what one partition did in the measured time.
+type Partition struct {
+	From      string  `json:"from"` // its first key value, "" for the first partition
+	Rows      int64   `json:"rows"`
+	Units     int64   `json:"write_cu"`
+	Requests  int64   `json:"requests"`
+	Throttled int64   `json:"rows_throttled"`
+	PerSecond float64 `json:"rows_per_second"`
+	P50       float64 `json:"service_p50_ms"`
+	P99       float64 `json:"service_p99_ms"`
+}
+
+// Heat is rows written by interval and partition, from the start.
+type Heat struct {
+	Every  float64   `json:"every_seconds"`
+	Counts [][]int64 `json:"rows"`
+}
+
+// Step is one try of the search for the highest rate.
+type Step struct {
+	Rate      float64 `json:"rate"`            // rows a second asked for
+	Achieved  float64 `json:"rows_per_second"` // written
+	P99       float64 `json:"p99_ms"`
+	Throttled float64 `json:"throttled_share"`
+	Seconds   float64 `json:"seconds"`
+	Passed    bool    `json:"passed"`
+	Why       string  `json:"why,omitempty"` // it did not
+}
+
+// ThrottledShare is how many of the rows that were sent were refused for capacity.
+func (t *Totals) ThrottledShare() float64 { return share(t.Throttled, t.RowsSent) }
+
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}

@@ -1,0 +1,189 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/page"
+)
+
+// recorded is a run of ten seconds at two partitions, with a request each 10 ms that takes 1 to 100 ms.
+func recorded(warmUp time.Duration, each func(*Sample)) *Result {
+	r := NewRecorder(warmUp)
+	slots := []int{r.Slot("", ""), r.Slot("m", "m")}
+	for i := range 1000 {
+		sent := time.Duration(i) * 10 * time.Millisecond
+		s := &Sample{Intended: sent, Sent: sent, Done: sent + time.Duration(1+i%100)*time.Millisecond, Attempt: 1, Rows: 200, Written: 200, Units: 200, Bytes: 20000,
+			Outcome: OK, Slot: slots[i%2], Partition: []string{"", "m"}[i%2], Last: true, WarmUp: false}
+		if i%50 == 49 {
+			s.Written, s.Units, s.Bytes, s.Throttled, s.Outcome, s.Code, s.Last = 150, 150, 15000, 50, Partly, "OTSNotEnoughCapacityUnit", false
+			s.Codes = map[string]int64{s.Code: 50}
+		}
+		r.Add(s)
+		if each != nil {
+			each(s)
+		}
+	}
+	res := r.Result(10 * time.Second)
+	res.Settings = Settings{Target: "a test", Table: "t", RowSize: 100, Columns: 3, Keys: "random", BatchRows: 200, Concurrency: 32}
+	res.Started = "2026-01-01T00:00:00Z"
+	return res
+}
+
+func TestTheResultAddsUp(t *testing.T) {
+	r := recorded(0, nil)
+	if r.Totals.Rows != 199_000 || r.Totals.Throttled != 1000 || r.Totals.Requests != 1000 || math.Abs(r.PerSecond.Rows-19900) > 1 || r.Codes["OTSNotEnoughCapacityUnit"] != 1000 {
+		t.Errorf("totals %+v, %v rows/s, codes %v", r.Totals, r.PerSecond.Rows, r.Codes)
+	}
+	var points, parts, heat int64
+	for _, p := range r.Points {
+		points += p.Rows
+	}
+	for _, p := range r.Partitions {
+		parts += p.Rows
+	}
+	for _, column := range r.Heat.Counts {
+		for _, n := range column {
+			heat += n
+		}
+	}
+	if points != r.Totals.Rows || parts != r.Totals.Rows || heat != r.Totals.Rows {
+		t.Errorf("%d rows: %d in the points, %d in the partitions, %d in the heat map", r.Totals.Rows, points, parts, heat)
+	}
+	if got := r.Service.P(.5); math.Abs(got-50) > .1 {
+		t.Errorf("p50 %v ms, want 50", got)
+	}
+	if got := r.Service.P(.9999); math.Abs(got-100) > .2 || r.Latency.Count != 980 {
+		t.Errorf("p99.99 %v ms, %d batches; want 100 and 980", got, r.Latency.Count)
+	}
+	if half := recorded(5*time.Second, nil); half.Totals.Rows > 102_000 || half.Totals.Rows < 99_000 || half.Seconds != 5 || len(half.Points) != len(r.Points) {
+		t.Errorf("with a warm-up of half the time: %+v in %v s", half.Totals, half.Seconds)
+	}
+}
+
+func TestJSONReadsBackAsItWas(t *testing.T) {
+	r := recorded(time.Second, nil)
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := new(Result)
+	if err := json.Unmarshal(text, back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, back); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSamplesGiveTheSameResultAgain(t *testing.T) {
+	var file bytes.Buffer
+	w := NewSampleWriter(&file)
+	w.Begin(Header{Settings: Settings{Table: "a step before"}})
+	w.Write(&Sample{Rows: 1, Written: 1, Outcome: OK})
+	w.Begin(Header{Started: "2026-01-01T00:00:00Z", WarmUp: 1, Settings: recorded(0, nil).Settings})
+	want := recorded(time.Second, w.Write)
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadSamples(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Totals != want.Totals || got.Settings != want.Settings || got.Started != want.Started || len(got.Partitions) != 2 || got.Partitions[1].From != "m" {
+		t.Errorf("totals %+v, want %+v; settings %+v, partitions %+v", got.Totals, want.Totals, got.Settings, got.Partitions)
+	}
+	if diff := cmp.Diff(want.Latency, got.Latency); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSamplesThatCannotBeAreRefused(t *testing.T) {
+	head := `{"format":"tsimport bench samples 1"}` + "\n"
+	for name, text := range map[string]string{
+		"nothing": "", "no header": `{"rows":1}`, "another format": `{"format":"x"}`, "no JSON": head + "x", "negative rows": head + `{"rows":1,"written":-1}`,
+		"done before sent": head + `{"sent_ns":5,"done_ns":4}`, "too much written": head + `{"rows":1,"written":2}`, "sent before due": head + `{"intended_ns":7,"sent_ns":6,"done_ns":9}`,
+		"warm-up": `{"format":"tsimport bench samples 1","warm_up_seconds":-1}`, "years": head + `{"done_ns":9000000000000000000}`,
+	} {
+		if r, err := ReadSamples(strings.NewReader(text)); err == nil {
+			t.Errorf("%s: %+v", name, r.Totals)
+		}
+	}
+}
+
+func TestLatenciesAreKeptWithinAHundredth(t *testing.T) {
+	for us := int64(1); us < 1<<40; us = us*3/2 + 1 {
+		if got := rounded(us); math.Abs(float64(got)/float64(us)-1) > .008 {
+			t.Errorf("%d µs is kept as %d", us, got)
+		}
+	}
+	var c Counts
+	for i := range 1000 {
+		c.Add(time.Duration(i+1) * time.Millisecond)
+	}
+	for q, want := range map[float64]float64{0: 1, .5: 500, .99: 990, 1: 1000} {
+		if got := c.Quantile(q); math.Abs(got/want-1) > .008 {
+			t.Errorf("quantile %v is %v ms, want %v", q, got, want)
+		}
+	}
+	if got := Counts(nil).Quantile(.5); got != 0 {
+		t.Errorf("the median of nothing is %v", got)
+	}
+}
+
+func TestManyLateBatchesCountAsManyAsTheyAre(t *testing.T) {
+	r := NewRecorder(0)
+	r.LateFrom(0, time.Microsecond, 10*time.Second) // ten million
+	l := r.Result(10 * time.Second).Latency
+	if l.Count != 10_000_000 || math.Abs(l.P(.5)-5000) > 20 {
+		t.Errorf("%d batches, p50 %v ms; want 10,000,000 and 5000", l.Count, l.P(.5))
+	}
+}
+
+func TestTheTextNamesWhatMatters(t *testing.T) {
+	r := recorded(time.Second, nil)
+	r.Stopped = "stopped by interrupt"
+	r.Steps = []Step{{Rate: 1000, Achieved: 1000, Passed: true}, {Rate: 2000, Why: "p99 40 ms"}}
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"stopped by interrupt after 10.0 s", "rows/s", "CU/s", "p99.99", "OTSNotEnoughCapacityUnit", "the first key", "p99 40 ms", "after a warm-up of 1.0 s"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+func TestABenchmarkLineHasPairsOfNumberAndUnit(t *testing.T) {
+	var text strings.Builder
+	if err := recorded(0, nil).WriteBenchmark(&text); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+	fields := strings.Fields(lines[len(lines)-1])
+	if !strings.HasPrefix(fields[0], "BenchmarkWrite/keys=random/") || fields[1] != "199000" || len(fields)%2 != 0 || !strings.Contains(text.String(), " ns/op\t") {
+		t.Errorf("%q", text.String())
+	}
+}
+
+func TestThePageHasTheChartsAndAnEmptyResultIsOneToo(t *testing.T) {
+	p := recorded(time.Second, nil).Page()
+	if len(p.Charts) != 3 || p.Tail == nil || p.Heat == nil || len(p.Heat.Partitions) != 2 || len(p.Shades) != 1 || len(p.Facts) == 0 {
+		t.Errorf("page %+v", p)
+	}
+	empty := NewRecorder(0).Result(0)
+	var html strings.Builder
+	if err := page.Write(&html, empty.Page()); err != nil {
+		t.Error(err)
+	}
+	if err := empty.WriteText(&html); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,148 @@
+package write
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"tsimport/partitioner"
+	"tsimport/table"
+)
+
+// batch is the rows of one request: of one partition.
+type batch struct {
+	rows  *table.Block
+	first int64 // rows of the run before it
+	lower string
+	shown string // of the partition: its first key value
+}
+
+// requestOverhead is what a row of a request takes beside its bytes, and the request beside its rows, at most.
+const (
+	rowOverhead     = 32
+	requestOverhead = 512
+)
+
+// cutter makes batches of generated rows, each of one partition. It is not safe for concurrent use, but for free.
+type cutter struct {
+	rows       *rows
+	most       int   // rows in a batch
+	left       int64 // rows still to make; -1 is no end
+	cut        int64 // rows in batches so far
+	partitions *atomic.Pointer[partitioner.Map]
+	m          *partitioner.Map
+	open       []*table.Block // by partition
+	full       []*batch       // that new partitions have filled
+	one        table.Block    // a row on its way to its partition
+	free       chan *table.Block
+}
+
+// newCutter makes a cutter of so many rows, 0 for no end, in batches of at most batchRows.
+func newCutter(r *rows, n int64, batchRows int, partitions *atomic.Pointer[partitioner.Map], concurrency int) *cutter {
+	c := &cutter{rows: r, most: batchRows, left: n, partitions: partitions, free: make(chan *table.Block, 2*concurrency)}
+	if n == 0 {
+		c.left = -1
+	}
+	c.m = partitions.Load()
+	c.open = make([]*table.Block, c.m.Len())
+	return c
+}
+
+// next returns the next batch, nil after the last row.
+func (c *cutter) next() (*batch, error) {
+	if m := c.partitions.Load(); m != c.m {
+		c.recut(m)
+	}
+	if len(c.full) > 0 {
+		b := c.full[0]
+		c.full = c.full[1:]
+		return b, nil
+	}
+	for c.left != 0 {
+		c.one.Reset()
+		if err := c.rows.next(&c.one); err != nil {
+			return nil, err
+		}
+		if c.left > 0 {
+			c.left--
+		}
+		row := table.Ref{Block: &c.one}
+		i := c.m.Find(row.Key())
+		b := c.block(i)
+		b.Copy(&c.one, firstRow)
+		if len(b.Rows) >= c.room(row.Row()) {
+			return c.close(i), nil
+		}
+	}
+	for i, b := range c.open {
+		if b != nil && len(b.Rows) > 0 {
+			return c.close(i), nil
+		}
+	}
+	return nil, nil
+}
+
+var firstRow = []int32{0}
+
+// room is how many rows like this one make a batch: a request has limits of bytes too.
+func (c *cutter) room(r *table.Row) int {
+	return max(1, min(c.most, table.MaxBatchBytes/r.Size(), (table.MaxBodyBytes-requestOverhead)/(r.Bytes()+rowOverhead)))
+}
+
+func (c *cutter) block(i int) *table.Block {
+	if c.open[i] == nil {
+		select {
+		case c.open[i] = <-c.free:
+			c.open[i].Reset()
+		default:
+			c.open[i] = new(table.Block)
+		}
+	}
+	return c.open[i]
+}
+
+func (c *cutter) close(i int) *batch {
+	b := &batch{rows: c.open[i], first: c.cut, lower: string(c.m.Lower(i)), shown: lowerText(c.m, i)}
+	c.cut += int64(len(b.rows.Rows))
+	c.open[i] = nil
+	return b
+}
+
+// recut divides rows that are in no batch yet among new partitions.
+func (c *cutter) recut(m *partitioner.Map) {
+	old := c.open
+	c.m, c.open = m, make([]*table.Block, m.Len())
+	for _, b := range old {
+		if b == nil {
+			continue
+		}
+		for i := range b.Rows {
+			row := table.Ref{Block: b, Index: int32(i)}
+			lane := m.Find(row.Key())
+			to := c.block(lane)
+			to.Copy(b, []int32{row.Index})
+			if len(to.Rows) >= c.room(row.Row()) {
+				c.full = append(c.full, c.close(lane))
+			}
+		}
+	}
+}
+
+// done gives back the memory of a batch.
+func (c *cutter) done(b *batch) {
+	select {
+	case c.free <- b.rows:
+	default:
+	}
+}
+
+// lowerText shows the first key value of a partition, nothing of the first partition.
+func lowerText(m *partitioner.Map, i int) string {
+	v, ok := m.LowerValue(i)
+	switch {
+	case !ok:
+		return ""
+	case v.Type == table.Integer:
+		return strconv.FormatInt(v.Int, 10)
+	}
+	return table.Show(v.Bytes)
+}

@@ -1,0 +1,133 @@
+package write
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"tsimport/bench"
+	"tsimport/bench/result"
+	"tsimport/client"
+	"tsimport/table"
+)
+
+// Config is a measurement.
+type Config struct {
+	Client      client.Target
+	Target      string // its name
+	TablePrefix string // of the table that is made
+	Keep        bool   // the table
+
+	Shape       Shape
+	Rows        int64         // to write; 0 is no limit
+	Duration    time.Duration // to write for, the warm-up included; 0 is no limit
+	WarmUp      time.Duration // at the beginning, which is not measured
+	BatchRows   int           // rows in a request; 0 takes the service's limit
+	Concurrency int           // requests in flight at most
+	Rate        float64       // rows a second, whatever the service does; 0 is a closed loop: each worker sends when its last batch is done
+	Search      *Search       // for the highest rate; nil is none
+
+	RetryFor time.Duration // without any row accepted before the run gives up; 0 takes a minute
+
+	Samples *result.SampleWriter // nil is none
+	Say     func(format string, a ...any)
+}
+
+// Shape is what rows look like.
+type Shape struct {
+	RowSize int // bytes as the service counts them: names and values
+	Columns int // attribute columns
+	Keys    bench.KeyKind
+	Seed    uint64
+}
+
+// Search says what the highest rate must keep to.
+type Search struct {
+	MaxP99       time.Duration // of the latency; 0 is no limit
+	MaxThrottled float64       // share of the rows sent
+	Start        float64       // rows a second to begin with; 0 takes 1,000
+	Step         time.Duration // how long each rate is tried; 0 takes 5 s
+}
+
+// UsageError is a Config that cannot be measured.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+// Bounds of a measurement.
+const (
+	maxRate        = 1e7
+	maxConcurrency = 4096
+	defaultRetry   = time.Minute
+	defaultStep    = 5 * time.Second
+	defaultStart   = 1000
+)
+
+// check completes the configuration, or says what is wrong with it.
+func (c *Config) check() error {
+	c.BatchRows = cmp.Or(c.BatchRows, table.MaxBatchRows)
+	c.RetryFor = cmp.Or(c.RetryFor, defaultRetry)
+	if c.Say == nil {
+		c.Say = func(string, ...any) {}
+	}
+	c.Client.Connections = max(c.Client.Connections, c.Concurrency)
+	for _, check := range []struct {
+		bad     bool
+		message string
+	}{
+		{c.Rows < 0, "--rows: want 1 or more"},
+		{c.Rows == 0 && c.Duration <= 0, "say how long to measure: --rows or --duration"},
+		{c.WarmUp < 0 || c.Duration > 0 && c.WarmUp >= c.Duration, "--warmup: want less than --duration, which it is part of"},
+		{c.BatchRows < 1 || c.BatchRows > table.MaxBatchRows, fmt.Sprintf("--batch-rows: want 1 to %d, the service's limit", table.MaxBatchRows)},
+		{c.Concurrency < 1 || c.Concurrency > maxConcurrency, fmt.Sprintf("--concurrency: want 1 to %d", maxConcurrency)},
+		{!(c.Rate >= 0 && c.Rate <= maxRate), fmt.Sprintf("--rate: want rows a second, at most %.0f", maxRate)},
+		{c.RetryFor < 0, "--retry-for: want more than nothing"},
+	} {
+		if check.bad {
+			return &UsageError{check.message}
+		}
+	}
+	if err := table.CheckTableName(c.TablePrefix + "x"); err != nil {
+		return &UsageError{fmt.Sprintf("--table-prefix: %v", err)}
+	}
+	if c.TablePrefix == "" {
+		return &UsageError{"--table-prefix: a table that a bench makes must be known by its name"}
+	}
+	return c.checkSearch()
+}
+
+func (c *Config) checkSearch() error {
+	s := c.Search
+	if s == nil {
+		return nil
+	}
+	s.Start, s.Step = cmp.Or(s.Start, defaultStart), cmp.Or(s.Step, defaultStep)
+	switch {
+	case c.Duration <= 0:
+		return &UsageError{"--find-max needs --duration: for so long the rate that was found is held at the end"}
+	case c.Rows > 0:
+		return &UsageError{"--find-max and --rows: give one of them"}
+	case c.Rate > 0:
+		return &UsageError{"--find-max and --rate: give one of them; --start-rate says where the search begins"}
+	case s.MaxP99 < 0 || s.Step < 100*time.Millisecond:
+		return &UsageError{"--max-p99 and --step: want more than nothing, --step 100ms at least"}
+	case !(s.MaxThrottled >= 0 && s.MaxThrottled < 1):
+		return &UsageError{"--max-throttled: want 0% to 99%"}
+	case !(s.Start >= 1 && s.Start <= maxRate) || math.IsNaN(s.Start):
+		return &UsageError{fmt.Sprintf("--start-rate: want 1 to %.0f rows a second", maxRate)}
+	}
+	return nil
+}
+
+// settings are what a result repeats of the configuration.
+func (c *Config) settings(tableName string) result.Settings {
+	return result.Settings{
+		Target: c.Target, Table: tableName, Rows: c.Rows, Duration: c.Duration.Seconds(), RowSize: c.Shape.RowSize, Columns: c.Shape.Columns,
+		Keys: string(c.Shape.Keys), BatchRows: c.BatchRows, Concurrency: c.Concurrency, Rate: c.Rate, Seed: c.Shape.Seed,
+	}
+}
+
+// errEnded says that a measurement ended before anything was measured.
+var errEnded = errors.New("it ended before anything was measured; give it more time")

@@ -1,0 +1,105 @@
+package write
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	"tsimport/bench"
+	"tsimport/encode"
+	"tsimport/table"
+)
+
+// rows makes the rows of a shape, one after the other. It is not safe for concurrent use.
+type rows struct {
+	schema  table.Schema
+	keys    *bench.Keys
+	text    int // which key column is text, -1 none
+	lengths []int
+	letters []byte
+	random  *rand.PCG
+	encoder *encode.Encoder
+
+	integers []int64
+	word     []byte
+	values   []table.Value
+}
+
+// leastLetters is how many letters values are cut from.
+const leastLetters = 1 << 16
+
+// newRows makes the rows of a shape for about n rows of a table.
+func newRows(s Shape, n uint64, name string) (*rows, error) {
+	if s.Columns < 1 || s.Columns > table.MaxColumns {
+		return nil, &UsageError{fmt.Sprintf("--columns %d: want 1 to %d", s.Columns, table.MaxColumns)}
+	}
+	keys, err := bench.NewKeys(s.Keys, n, s.Seed)
+	if err != nil {
+		return nil, &UsageError{"--" + err.Error()}
+	}
+	r := &rows{schema: table.Schema{Table: name}, keys: keys, text: -1, random: rand.NewPCG(s.Seed, 1)}
+	size := 0
+	for i, k := range keys.Columns() {
+		t := table.Integer
+		if k.Text {
+			t, r.text = table.String, i
+		}
+		r.schema.Key = append(r.schema.Key, table.KeyColumn{Name: k.Name, Type: t})
+		r.schema.Columns = append(r.schema.Columns, table.Column{Source: k.Name, Name: k.Name, Type: t})
+		size += len(k.Name) + 8
+	}
+	if r.text >= 0 {
+		size -= 4 // a seller's name is four bytes
+	}
+	for i := range s.Columns {
+		name := "c" + strconv.Itoa(i)
+		r.schema.Columns = append(r.schema.Columns, table.Column{Source: name, Name: name, Type: table.String})
+		size += len(name)
+	}
+	if err := r.divide(s, size); err != nil {
+		return nil, err
+	}
+	r.encoder = encode.New(&r.schema, table.Put, false)
+	return r, nil
+}
+
+// divide gives each column its part of what a row's size leaves for values.
+func (r *rows) divide(s Shape, fixed int) error {
+	left := s.RowSize - fixed
+	if left < s.Columns {
+		return &UsageError{fmt.Sprintf("--row-size %d: names and keys alone take %d bytes, and each of %d columns one more", s.RowSize, fixed, s.Columns)}
+	}
+	longest := (left + s.Columns - 1) / s.Columns
+	if longest > table.MaxValueBytes || s.RowSize > table.MaxRowBytes {
+		return &UsageError{fmt.Sprintf("--row-size %d: the service takes %d bytes a row and %d a value", s.RowSize, table.MaxRowBytes, table.MaxValueBytes)}
+	}
+	for i := range s.Columns {
+		r.lengths = append(r.lengths, (left+i)/s.Columns) // they add up to left
+	}
+	r.letters = make([]byte, max(leastLetters, 2*longest))
+	for i := range r.letters {
+		r.letters[i] = byte('a' + r.random.Uint64()%26)
+	}
+	return nil
+}
+
+// next appends the next row to a block.
+func (r *rows) next(b *table.Block) error {
+	r.integers, r.word = r.keys.Next(r.integers, r.word)
+	r.values = r.values[:0]
+	for i, n := range r.integers {
+		v := table.Value{Type: table.Integer, Int: n}
+		if i == r.text {
+			v = table.Value{Type: table.String, Bytes: r.word}
+		}
+		r.values = append(r.values, v)
+	}
+	for _, n := range r.lengths {
+		at := r.random.Uint64() % uint64(len(r.letters)-n+1)
+		r.values = append(r.values, table.Value{Type: table.String, Bytes: r.letters[at : at+uint64(n)]})
+	}
+	if why := r.encoder.Append(b, r.values, nil, table.Mark{}, nil); why != nil {
+		return fmt.Errorf("make a row: %w", why)
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package write
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/bench/result"
+	"tsimport/client"
+	"tsimport/partitioner"
+	"tsimport/scan"
+	"tsimport/table"
+	"tsimport/writer"
+)
+
+// How long things take that are no part of the measurement.
+const (
+	surveyEvery  = 2 * time.Second // between readings of the partition map; more often at first
+	surveyFirst  = 125 * time.Millisecond
+	readyFor     = 2 * time.Minute // until a table that was just made takes rows
+	dropFor      = 15 * time.Second
+	sayEvery     = 5 * time.Second
+	mostWarmStep = time.Second // of a step of a search
+)
+
+// run is a measurement under way.
+type run struct {
+	*Config
+	*surroundings
+	name  string // of the table
+	admin *client.Admin
+	sdk   *tablestore.TableStoreClient
+	wire  *client.Connection
+	asked chan struct{} // for the partition map
+}
+
+// Run measures. When gentle ends, what is in flight is finished and the result is that of the time until then; when hard
+// ends, requests end too. In either case a table that was made is dropped before Run returns. The result is nil if nothing
+// was measured.
+func Run(gentle, hard context.Context, c Config) (res *result.Result, err error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	r := &run{Config: &c, name: c.TablePrefix + time.Now().UTC().Format("20060102T150405") + "_" + rand.Text()[:6], asked: make(chan struct{}, 1)}
+	if r.sdk, err = client.New(hard, c.Client, nil); err != nil {
+		return nil, &UsageError{err.Error()}
+	}
+	if r.wire, err = client.Connect(hard, c.Client, nil); err != nil {
+		return nil, &UsageError{err.Error()}
+	}
+	made, err := newRows(c.Shape, uint64(c.Rows), r.name)
+	if err != nil {
+		return nil, err
+	}
+	r.admin = &client.Admin{Client: r.sdk, Context: gentle}
+	if err := r.admin.Create(r.name, made.schema.Key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		// An answer that was lost may have been that the table is there.
+		return nil, r.dropUnsure(err)
+	}
+	c.Say("table %s made", r.name)
+	defer func() { err = errors.Join(err, r.drop()) }()
+	r.prepare()
+	if err := r.ready(gentle, made); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(gentle)
+	surveyed := make(chan struct{})
+	go func() {
+		defer close(surveyed)
+		r.survey(ctx)
+	}()
+	defer func() {
+		stop()
+		<-surveyed
+	}()
+	return r.measure(gentle)
+}
+
+func (r *run) prepare() {
+	r.surroundings = &surroundings{
+		newWriter: func() rowWriter { return writer.New(r.wire.Sender(), r.sdk, r.name, table.Put, table.Ignore) },
+		shape:     r.Shape, table: r.name, batchRows: r.BatchRows, concurrency: r.Concurrency, retryFor: r.RetryFor,
+		settings: r.Config.settings(r.name), samples: r.Samples, watch: r.watch,
+		unavailable: func() {
+			select {
+			case r.asked <- struct{}{}:
+			default: // it is asked for already
+			}
+		},
+	}
+	r.partitions.Store(partitioner.NewMap(nil))
+}
+
+// measure runs the phases.
+func (r *run) measure(gentle context.Context) (res *result.Result, err error) {
+	if r.Search == nil {
+		res, err = (&phase{surroundings: r.surroundings, rows: r.Rows, duration: r.Duration, warmUp: r.WarmUp, rate: r.Rate}).run(gentle)
+	} else {
+		phaseOf := func(duration, warmUp time.Duration) func(context.Context, float64) (*result.Result, error) {
+			return func(ctx context.Context, rate float64) (*result.Result, error) {
+				return (&phase{surroundings: r.surroundings, duration: duration, warmUp: warmUp, rate: rate}).run(ctx)
+			}
+		}
+		s := &searcher{limits: *r.Search, try: phaseOf(r.Search.Step, min(mostWarmStep, r.Search.Step/4)), hold: phaseOf(r.Duration, r.WarmUp), say: r.Say}
+		res, err = s.run(gentle)
+	}
+	if stopped := context.Cause(gentle); stopped != nil && res != nil {
+		res.Stopped = stopped.Error()
+		if err == nil || errors.Is(err, stopped) {
+			return res, stopped
+		}
+	}
+	if err == nil && res.Totals.Requests == 0 {
+		err = errEnded
+	}
+	return res, err
+}
+
+// ready writes a row until the table takes it: a table that was just made may not serve at once.
+func (r *run) ready(ctx context.Context, made *rows) error {
+	block := new(table.Block)
+	if err := made.next(block); err != nil {
+		return err
+	}
+	w := r.newWriter()
+	s := new(sending)
+	for began := time.Now(); ; {
+		s.begin(&batch{rows: block})
+		s.outcomes = make([]table.Outcome, 1)
+		if _, err := w.Write(s.rows, s.repeated, s.outcomes); err != nil {
+			return err
+		}
+		switch o := s.outcomes[0]; {
+		case o.Fate == table.Written:
+			return nil
+		case o.Fate == table.Refused || time.Since(began) > readyFor:
+			return fmt.Errorf("write the first row to table %s: %s %s", r.name, o.Code, o.Message)
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// survey keeps the partition map up to date until ctx ends. What it cannot read it tries again the next time: rows are
+// written to whatever partitions there are.
+func (r *run) survey(ctx context.Context) {
+	p := scan.NewPartitions(&client.Admin{Client: r.sdk, Context: ctx, RetryFor: time.Nanosecond}, r.sdk, r.name)
+	p.Created = true
+	wait := surveyFirst
+	tick := time.NewTimer(wait)
+	defer tick.Stop()
+	for {
+		if bounds, _, err := p.Read(time.Now()); err == nil {
+			if m := partitioner.NewMap(bounds); !m.Equal(r.partitions.Load()) {
+				r.partitions.Store(m)
+			}
+		}
+		select {
+		case <-tick.C:
+			wait = min(2*wait, surveyEvery)
+			tick.Reset(wait)
+		case <-r.asked:
+			if !sleep(ctx, surveyEvery/10) { // a burst of errors is one reason to look
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watch says how a phase goes, until stop is called.
+func (r *run) watch(p *phase) (stop func()) {
+	done, ended := make(chan struct{}), new(atomic.Bool)
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		tick := time.NewTicker(sayEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				at, rows, throttled := p.progress()
+				r.Say("%v: %.0f rows/s, %.2f %% throttled", at.Round(time.Second), float64(rows)/at.Seconds(), 100*throttled)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		if !ended.Swap(true) {
+			close(done)
+		}
+		<-finished
+	}
+}
+
+// drop deletes the table, unless it is to be kept. It does so also when the run was stopped: then the contexts of requests
+// have ended, so it has its own.
+func (r *run) drop() error {
+	if r.Keep {
+		r.Say("table %s kept", r.name)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dropFor)
+	defer cancel()
+	target := r.Client
+	target.RequestTimeout = min(target.RequestTimeout, dropFor)
+	sdk, err := client.New(ctx, target, nil)
+	if err == nil {
+		err = (&client.Admin{Client: sdk, Context: ctx, RetryFor: dropFor}).Drop(r.name)
+	}
+	if err != nil && !errors.Is(err, client.ErrNoTable) {
+		return fmt.Errorf("%w; delete it with tsimport table drop %s --yes", err, r.name)
+	}
+	r.Say("table %s dropped", r.name)
+	return nil
+}
+
+// dropUnsure drops a table whose creation failed, if it may have been made all the same; not one that was there before.
+func (r *run) dropUnsure(created error) error {
+	class := client.Classify(cause(created))
+	if errors.Is(created, client.ErrTableExists) || class != client.Ambiguous && class != client.Canceled {
+		return created
+	}
+	r.Keep = false
+	if err := r.drop(); err != nil {
+		return fmt.Errorf("%w; whether it was made is not known", created)
+	}
+	return created
+}
+
+// cause is an error of the SDK inside one of ours.
+func cause(err error) error {
+	var e *client.Error
+	if errors.As(err, &e) {
+		return e.Cause
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+
+	"tsimport/bench"
+	"tsimport/client"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/table"
+)
+
+// embedded is an engine in memory and a client of it.
+func embedded(t *testing.T, o server.Options) (client.Target, *client.Admin) {
+	t.Helper()
+	o.InMemory = true
+	s, err := server.Open("", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	target := client.Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}}
+	sdk, err := client.New(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target, &client.Admin{Client: sdk, Context: t.Context()}
+}
+
+func configOf(target client.Target) Config {
+	return Config{Client: target, Target: "an engine in memory", TablePrefix: "bench_", Shape: Shape{RowSize: 100, Columns: 3, Keys: bench.RandomKeys, Seed: 1}, Rows: 5000, Concurrency: 4}
+}
+
+func tables(t *testing.T, a *client.Admin) []string {
+	t.Helper()
+	names, err := a.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestARunWritesItsRowsAndDropsItsTableAlone(t *testing.T) {
+	target, admin := embedded(t, server.Options{})
+	if err := admin.Create("bench_mine", []table.KeyColumn{{Name: "id", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	res, err := Run(t.Context(), t.Context(), configOf(target))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Totals.Rows != 5000 || res.Totals.Units != 5000 || res.Totals.Bytes != 500000 || res.Latency.Count != 25 || len(res.Partitions) != 1 {
+		t.Errorf("totals %+v, %d batches, %d partitions", res.Totals, res.Latency.Count, len(res.Partitions))
+	}
+	if left := tables(t, admin); !slices.Equal(left, []string{"bench_mine"}) {
+		t.Errorf("tables %v; want the one that was there", left)
+	}
+	keep := configOf(target)
+	keep.Keep = true
+	if res, err = Run(t.Context(), t.Context(), keep); err != nil || !slices.Contains(tables(t, admin), res.Settings.Table) {
+		t.Errorf("%v; the table that was to be kept is not in %v", err, tables(t, admin))
+	}
+}
+
+func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
+	for _, hardToo := range []bool{false, true} {
+		target, admin := embedded(t, server.Options{})
+		cause := errors.New("stopped by a test")
+		gentle, stop := context.WithCancelCause(t.Context())
+		hard, stopHard := context.WithCancelCause(t.Context())
+		c := configOf(target)
+		c.Rows, c.Duration = 0, time.Hour
+		c.Say = func(format string, _ ...any) {
+			if strings.HasSuffix(format, " made") {
+				time.AfterFunc(50*time.Millisecond, func() {
+					stop(cause)
+					if hardToo {
+						stopHard(cause)
+					}
+				})
+			}
+		}
+		res, err := Run(gentle, hard, c)
+		if !errors.Is(err, cause) {
+			t.Errorf("hard %v: %v, want the cause", hardToo, err)
+		}
+		if res != nil && res.Stopped != cause.Error() {
+			t.Errorf("hard %v: stopped by %q", hardToo, res.Stopped)
+		}
+		if left := tables(t, admin); len(left) != 0 {
+			t.Errorf("hard %v: tables %v are left", hardToo, left)
+		}
+	}
+}
+
+func TestPartitionsAreTakenFromTheTable(t *testing.T) {
+	target, _ := embedded(t, server.Options{Simulation: &server.Simulation{Config: sim.Config{Partitions: 4, Sample: []sim.Key{sim.IntegerKey(-1 << 62), sim.IntegerKey(0), sim.IntegerKey(1 << 62), sim.IntegerKey(1<<62 + 1)}}}})
+	c := configOf(target)
+	c.Rows, c.Rate = 6000, 6000 // for a second: the map is read meanwhile
+	res, err := Run(t.Context(), t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	for _, p := range res.Partitions {
+		sum += p.Rows
+	}
+	if len(res.Partitions) < 3 || sum != 6000 || len(res.Heat.Counts) == 0 || len(res.Heat.Counts[0]) != len(res.Partitions) {
+		t.Errorf("partitions %+v", res.Partitions)
+	}
+}

@@ -1,0 +1,156 @@
+package write
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"tsimport/bench/result"
+)
+
+// searcher looks for the highest rate that keeps to the limits.
+type searcher struct {
+	limits Search
+	// try writes at a rate for one step; hold for as long as the rate is to last. An error ends the search.
+	try, hold func(ctx context.Context, rate float64) (*result.Result, error)
+	say       func(format string, a ...any)
+
+	steps []result.Step
+}
+
+// How the search moves.
+const (
+	precision   = 0.03 // the search ends when it knows the rate so well
+	margin      = 0.98 // of what a table has taken while it refused some: a rate that it can keep up
+	mostSteps   = 40
+	mostHolds   = 6
+	leastServed = 0.97 // of the rows due: less is falling behind, whatever the latency
+)
+
+// errNoRate is how a search ends that has found nothing.
+type errNoRate struct{ rate float64 }
+
+func (e *errNoRate) Error() string {
+	return fmt.Sprintf("find the highest rate: not even %.0f rows/s keeps to --max-p99 and --max-throttled; begin lower (--start-rate) or allow more", e.rate)
+}
+
+// run finds the rate and holds it. The result is that of holding it.
+//
+//  1. Double the rate until a step breaks a limit.
+//  2. Try rates in between. A step that was throttled says itself what the table can take: what it took then.
+//  3. Try the lowest rate that broke a limit once more. A new table has one partition and splits while it is written to, so
+//     what was too much at first may no longer be; then go on from 1.
+//  4. Hold the best rate. A partition that idles saves up capacity, so a short step passes at rates that do not last; then
+//     hold a lower one.
+func (s *searcher) run(ctx context.Context) (*result.Result, error) {
+	low, high, hint := 0.0, math.Inf(1), 0.0
+	rate, again := s.limits.Start, false // again: high is being tried once more
+	for len(s.steps) < mostSteps && ctx.Err() == nil {
+		res, err := s.try(ctx, rate)
+		if err != nil {
+			return nil, err
+		}
+		step := s.judge(rate, res)
+		switch {
+		case again && !step.Passed, step.Passed && rate >= maxRate, rate <= 1 && !step.Passed:
+			return s.end(ctx, max(low, passed(step)))
+		case again:
+			low, high, again = rate, math.Inf(1), false
+		case step.Passed:
+			low = rate
+		default:
+			high, hint = rate, hintOf(res)
+		}
+		if again = low > 0 && high/low <= 1+precision; again {
+			rate = high
+		} else {
+			rate = between(low, high, hint)
+		}
+	}
+	return s.end(ctx, low)
+}
+
+// passed is the rate of a step that has, 0 of one that has not.
+func passed(s result.Step) float64 {
+	if s.Passed {
+		return s.Rate
+	}
+	return 0
+}
+
+// end holds the rate that was found.
+func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error) {
+	if ctx.Err() == nil && low == 0 {
+		return nil, &errNoRate{s.steps[len(s.steps)-1].Rate}
+	}
+	return s.settle(ctx, low)
+}
+
+// settle holds a rate, and lower ones while it breaks a limit.
+func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result, err error) {
+	for range mostHolds {
+		if ctx.Err() != nil {
+			return res, context.Cause(ctx)
+		}
+		s.say("holding %.0f rows/s", rate)
+		if res, err = s.hold(ctx, rate); err != nil {
+			return nil, err
+		}
+		passed := s.judge(rate, res).Passed
+		res.Steps = s.steps
+		if passed {
+			return res, nil
+		}
+		lower := rate * (1 - precision)
+		if hint := hintOf(res); hint > 0 {
+			lower = min(lower, max(hint, rate/2))
+		}
+		rate = lower
+	}
+	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held", rate, mostHolds)
+}
+
+// hintOf is the rate that a table can take by what it took while it throttled; 0 if it did not throttle.
+func hintOf(r *result.Result) float64 {
+	if r.Totals.Throttled == 0 {
+		return 0
+	}
+	return margin * r.PerSecond.Rows
+}
+
+// between is the next rate to try.
+func between(low, high, hint float64) float64 {
+	switch {
+	case math.IsInf(high, 1):
+		return min(2*low, maxRate)
+	case hint > low*(1+precision) && hint < high/(1+precision/2):
+		return hint
+	case low == 0:
+		return max(1, high/4)
+	}
+	return math.Sqrt(low * high)
+}
+
+// judge enters a step into the record.
+func (s *searcher) judge(rate float64, r *result.Result) result.Step {
+	step := result.Step{Rate: rate, Achieved: r.PerSecond.Rows, P99: r.Latency.P(.99), Throttled: r.Totals.ThrottledShare(), Seconds: r.Seconds}
+	switch limit := float64(s.limits.MaxP99.Microseconds()) / 1000; {
+	case r.Totals.Requests == 0:
+		step.Why = "no request was answered"
+	case step.Throttled > s.limits.MaxThrottled:
+		step.Why = fmt.Sprintf("%.2f %% throttled", 100*step.Throttled)
+	case limit > 0 && step.P99 > limit:
+		step.Why = fmt.Sprintf("p99 %.4g ms", step.P99)
+	case step.Achieved < leastServed*rate && float64(r.Unfinished)+rate*r.Seconds-float64(r.Totals.Rows) > 2*float64(r.Settings.BatchRows):
+		step.Why = fmt.Sprintf("%.0f rows/s written", step.Achieved)
+	default:
+		step.Passed = true
+	}
+	s.steps = append(s.steps, step)
+	verdict := "kept"
+	if !step.Passed {
+		verdict = "not kept"
+	}
+	s.say("%.0f rows/s: %.0f written, p99 %.4g ms, %.2f %% throttled: %s", rate, step.Achieved, step.P99, 100*step.Throttled, verdict)
+	return step
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package client
+
+import (
+	"net"
+	"syscall"
+)
+
+// pending reports whether something has come in on a connection on which nothing is expected: the end, as a rule, or an
+// answer to nothing, after which the connection is not to be trusted.
+func pending(c net.Conn) bool {
+	sc, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return true
+	}
+	nothing := false
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		nothing = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK || err == syscall.EINTR
+		return true
+	})
+	return err != nil || !nothing
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/age"
+	"tsimport/age/apply"
+	"tsimport/client"
+	"tsimport/pipeline"
+)
+
+func ageCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "age",
+		Usage: "change tables that hold a period each as a policy says for their age: throughput, time to live, archive",
+		Description: "Looks at the tables that the template names and prints what the policy would change. With --apply it is changed: options\n" +
+			"and reserved throughput are set, as seldom as the service allows, and tables that have expired are exported as JSON lines\n" +
+			"with a manifest beside them. Only with --drop-expired too are they dropped, each after its export was read back and\n" +
+			"compared with the table. Nobody may write to expired tables meanwhile. A run that was stopped goes on when the same\n" +
+			"command is given again. docs/age.md describes the policy.",
+		Flags: append(targetFlags(), []cli.Flag{
+			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
+			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, as consume_{month}; {day} and {year} too"},
+			&cli.BoolFlag{Name: "apply", Usage: "make the changes; without, only say what would change"},
+			&cli.BoolFlag{Name: "drop-expired", Usage: "drop expired tables once their export is verified"},
+			&cli.DurationFlag{Name: "throughput-interval", Usage: "least `DURATION` between two changes of a table's reserved throughput, as the service has it; 0 is none", Value: apply.DefaultInterval},
+			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
+			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests of what comes with the months
+		}...),
+		Action: ageTables,
+	}
+}
+
+// ageRequest is what the flags ask for, but for the connection.
+func ageRequest(c *cli.Context) (r apply.Request, err error) {
+	switch {
+	case c.Args().Present():
+		return r, usagef("age takes no arguments (%q); tables are named with --table", c.Args().First())
+	case c.String("policy") == "":
+		return r, usagef("no policy: give --policy FILE; docs/age.md describes it")
+	case c.String("table") == "":
+		return r, usagef("no tables: give --table with a period in braces, as in consume_{month}")
+	case c.Duration("throughput-interval") < 0:
+		return r, usagef("--throughput-interval must not be negative, got %s", c.Duration("throughput-interval"))
+	}
+	r.Now, r.DropExpired = time.Now(), c.Bool("drop-expired")
+	if text := c.String("now"); text != "" {
+		if r.Now, err = time.Parse(time.RFC3339, text); err != nil {
+			return r, usagef("--now %q: want a time as 2024-05-15T00:00:00Z", text)
+		}
+	}
+	if r.Template, err = age.ParseTemplate(c.String("table")); err != nil {
+		return r, usagef("--table: %v", err)
+	}
+	if r.Policy, err = age.Read(c.String("policy")); err != nil {
+		return r, usagef("%v", err)
+	}
+	if err := r.Policy.Fits(r.Template); err != nil {
+		return r, usagef("%v", err)
+	}
+	if last := r.Policy.Classes[len(r.Policy.Classes)-1]; r.DropExpired && !last.Archives() {
+		return r, usagef("--drop-expired: no class of the policy has an archive, so no table expires; leave it out or add one")
+	}
+	return r, nil
+}
+
+func ageTables(c *cli.Context) (err error) {
+	r, err := ageRequest(c)
+	if err != nil {
+		return err
+	}
+	t, err := openTarget(c, access{readOnly: !c.Bool("apply")}, c.App.ErrWriter)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.mustExist(); err != nil {
+		return err
+	}
+	sdk, err := client.New(c.Context, t.Target, nil)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	r.Admin = &client.Admin{Client: sdk, Context: c.Context}
+	if r.Target, err = t.identity(); err != nil {
+		return err
+	}
+	plan, err := apply.Look(c.Context, r)
+	if err != nil {
+		return err
+	}
+	sayOthers(c, plan, t)
+	var stopped error
+	if c.Bool("apply") {
+		interval := c.Duration("throughput-interval")
+		if interval == 0 {
+			interval = -1 // zero is the default
+		}
+		stopped = plan.Run(c.Context, apply.Pace{Interval: interval, Say: func(line string) { say(c, c.App.ErrWriter, "%s", client.OneLine(line)) }})
+	}
+	return ageResult(c, plan, t, stopped)
+}
+
+// ageResult shows the plan, or what became of it, and returns the error that is the exit code.
+func ageResult(c *cli.Context, plan *apply.Plan, t *target, stopped error) error {
+	result := error(nil)
+	counts := map[apply.State]int{}
+	for _, i := range plan.Items {
+		counts[i.State]++
+	}
+	if counts[apply.Failed] > 0 {
+		result = &exitError{code: pipeline.ExitFailed}
+	}
+	if stopped != nil {
+		result = stopped
+	}
+	show := printAges
+	if c.Bool("json") {
+		show = printAgesJSON
+	}
+	if err := show(c, plan, t, result); err != nil {
+		return errors.Join(err, stopped)
+	}
+	switch {
+	case stopped != nil:
+		say(c, c.App.ErrWriter, "%d tables are not done; give the same command again to go on", counts[apply.Planned])
+	case !c.Bool("apply") && counts[apply.Planned] > 0:
+		say(c, c.App.ErrWriter, "%d of %d tables would change; nothing was changed, --apply does it", counts[apply.Planned], len(plan.Items))
+	case len(plan.Items) == 0: // that was said
+	case !c.Bool("apply"):
+		say(c, c.App.ErrWriter, "all %d tables are as the policy says", len(plan.Items))
+	default:
+		say(c, c.App.ErrWriter, "%d tables changed, %d were as the policy says, %d failed", counts[apply.Done], counts[apply.Unchanged], counts[apply.Failed])
+	}
+	return result
+}
+
+// identity names the instance, or the embedded store, in manifests: by what does not depend on how it is reached.
+func (t *target) identity() (string, error) {
+	if !t.embedded {
+		return "instance " + t.Instance, nil
+	}
+	dir, err := filepath.Abs(t.dir)
+	return "store " + dir, err
+}
+
+// sayOthers tells of names that somebody may have meant to be the template's.
+func sayOthers(c *cli.Context, plan *apply.Plan, t *target) {
+	if len(plan.Items) == 0 {
+		say(c, c.App.ErrWriter, "there is no table %s in %s", plan.Template, t.name)
+	}
+	for _, name := range plan.Others {
+		say(c, c.App.ErrWriter, "table %s holds no %s by its name and is left alone", name, plan.Template.Unit)
+	}
+}

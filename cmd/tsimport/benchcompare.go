@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	benchcompare "tsimport/bench/compare"
+)
+
+func benchCompareCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "compare",
+		Usage:     "in what two measurements of bench write differ, and whether it is more than chance",
+		ArgsUsage: "A B",
+		Description: "A and B are files that bench write has made: --json, --samples or --benchfmt. Several runs of a side stand in one file\n" +
+			"of --benchfmt, or are files with commas between, A1,A2,…: then runs are compared (Mann-Whitney U test, at least four a\n" +
+			"side). Of one run a side its pieces are compared, so long that neighbours are independent: throughputs by the U test,\n" +
+			"percentiles by a bootstrap.",
+		Flags: []cli.Flag{
+			&cli.Float64Flag{Name: "alpha", Usage: "what is rarer by chance is called significant", Value: 0.05},
+			&cli.BoolFlag{Name: "json", Usage: "print the comparison as one JSON object"},
+		},
+		Action: benchCompare,
+	}
+}
+
+func benchCompare(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return usagef("bench compare takes two results, not %d: tsimport bench compare A B", c.NArg())
+	}
+	alpha := c.Float64("alpha")
+	if !(alpha >= 0.002 && alpha <= 0.5) {
+		return usagef("--alpha %v: want 0.002 to 0.5", alpha)
+	}
+	var sides [2]*benchcompare.Side
+	for i := range sides {
+		var err error
+		if sides[i], err = benchcompare.Read(c.Args().Get(i)); err != nil {
+			return usagef("%v", err)
+		}
+	}
+	result := benchcompare.Compare(sides[0], sides[1], alpha)
+	if c.Bool("json") {
+		return printJSON(c, result)
+	}
+	if err := result.WriteText(c.App.Writer); err != nil {
+		return fmt.Errorf("print comparison: %w", err)
+	}
+	return nil
+}

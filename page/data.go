@@ -1,0 +1,144 @@
+package page
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// data is what the script draws.
+type data struct {
+	Shades []shade `json:"shades"`
+	Charts []chart `json:"charts"`
+	Tail   *tail   `json:"tail"`
+	Heat   *heat   `json:"heat"`
+}
+
+type shade struct {
+	From number `json:"from"`
+	To   number `json:"to"`
+	Name string `json:"name"`
+}
+
+type chart struct {
+	Unit   string  `json:"unit"`
+	Every  number  `json:"every"`
+	Log    bool    `json:"log"`
+	Series []lines `json:"series"`
+}
+
+type lines struct {
+	Name   string   `json:"name"`
+	Values []number `json:"values"`
+}
+
+type tail struct {
+	Quantiles []number `json:"quantiles"`
+	Series    []lines  `json:"series"`
+}
+
+// heat has a byte a cell, interval by interval in base64; 255 stands for Most or more.
+type heat struct {
+	Unit       string   `json:"unit"`
+	Every      number   `json:"every"`
+	Columns    int      `json:"columns"`
+	Partitions []string `json:"partitions"` // the first of each line of cells
+	Each       int      `json:"each"`       // partitions in a line
+	Most       number   `json:"most"`
+	Cells      string   `json:"cells"`
+}
+
+// number is written with six digits at most; one that is none is null.
+type number float64
+
+func (n number) MarshalJSON() ([]byte, error) {
+	f := float64(n)
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return strconv.AppendFloat(nil, f, 'f', 0, 64), nil
+	}
+	return json.Marshal(json.Number(strconv.FormatFloat(f, 'g', 6, 64)))
+}
+
+func dataOf(p *Page) (d data) {
+	for _, s := range p.Shades {
+		d.Shades = append(d.Shades, shade{number(s.From), number(s.To), s.Name})
+	}
+	for _, c := range p.Charts {
+		d.Charts = append(d.Charts, chart{c.Unit, number(c.Every), c.Log, linesOf(c.Series)})
+	}
+	if p.Tail != nil {
+		d.Tail = &tail{numbers(p.Tail.Quantiles), linesOf(p.Tail.Series)}
+	}
+	if h := p.Heat; h != nil && len(h.Partitions) > 0 && len(h.Counts) > 0 {
+		d.Heat = heatOf(h)
+	}
+	return d
+}
+
+func linesOf(series []Series) (all []lines) {
+	for _, s := range series {
+		all = append(all, lines{s.Name, numbers(s.Values)})
+	}
+	return all
+}
+
+func numbers(values []float64) []number {
+	all := make([]number, len(values))
+	for i, v := range values {
+		all[i] = number(v)
+	}
+	return all
+}
+
+// MaxHeatRows is how many lines a heat map has at most; of more partitions neighbours share one.
+const MaxHeatRows = 512
+
+func heatOf(h *Heat) *heat {
+	each := (len(h.Partitions) + MaxHeatRows - 1) / MaxHeatRows
+	d := &heat{Unit: h.Unit, Every: number(h.Every), Columns: len(h.Counts), Each: each}
+	for i := 0; i < len(h.Partitions); i += each {
+		d.Partitions = append(d.Partitions, h.Partitions[i])
+	}
+	rates := make([]float64, 0, len(h.Counts)*len(d.Partitions))
+	for _, column := range h.Counts {
+		for i := range d.Partitions {
+			sum := int64(0)
+			for _, n := range column[min(i*each, len(column)):min((i+1)*each, len(column))] {
+				sum += n
+			}
+			rates = append(rates, float64(sum)/h.Every)
+		}
+	}
+	most := highest(rates)
+	cells := make([]byte, len(rates))
+	for i, r := range rates {
+		level := 255 * r / most
+		if r > 0 {
+			level = max(level, 1) // a little is not nothing
+		}
+		cells[i] = byte(min(255, level))
+	}
+	d.Most, d.Cells = number(most), base64.StdEncoding.EncodeToString(cells)
+	return d
+}
+
+// highest is what the brightest colour stands for: nearly the highest rate, since one that stands out alone would leave all
+// others dark.
+func highest(rates []float64) float64 {
+	var some []float64
+	for _, r := range rates {
+		if r > 0 {
+			some = append(some, r)
+		}
+	}
+	if len(some) == 0 {
+		return 1
+	}
+	slices.Sort(some)
+	return some[(len(some)-1)*99/100]
+}

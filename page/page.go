@@ -1,0 +1,125 @@
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+)
+
+// Page is what is shown, from top to bottom.
+type Page struct {
+	Title  string
+	State  string // a word or two beside the title; "" is none
+	Tone   Tone   // of State
+	Lead   []string
+	Facts  []Fact
+	Shades []Shade // of all charts over time
+	Charts []Chart
+	Tail   *Tail // nil is none
+	Heat   *Heat // nil is none
+	Tables []Table
+}
+
+// Tone is a judgement, shown as a colour.
+type Tone string
+
+// The tones.
+const (
+	Good    Tone = "good"
+	Warning Tone = "some"
+	Bad     Tone = "bad"
+)
+
+// Fact is a number that matters.
+type Fact struct {
+	Name, Value, Note string
+}
+
+// Shade marks a part of the time, in seconds.
+type Shade struct {
+	From, To float64
+	Name     string
+}
+
+// Chart is numbers over time: a point each Every seconds from the start. NaN is a gap.
+type Chart struct {
+	Title  string
+	Unit   string // of the values: "" is plain numbers, "s" is seconds of latency, "B" is bytes
+	Every  float64
+	Log    bool // the vertical axis
+	Series []Series
+}
+
+// Series is one line of a chart.
+type Series struct {
+	Name   string
+	Values []float64
+}
+
+// Tail is how large values are up to each quantile: values in seconds, in the order of the quantiles, which increase and are
+// below 1.
+type Tail struct {
+	Title     string
+	Quantiles []float64
+	Series    []Series
+}
+
+// Heat is counts over time and partitions: rows a second, say.
+type Heat struct {
+	Title      string
+	Unit       string
+	Every      float64   // seconds
+	Partitions []string  // where each begins, in key order
+	Counts     [][]int64 // by interval and partition; shown divided by Every
+}
+
+// Table is a table. Cells of columns that are Numbers stand to the right.
+type Table struct {
+	Title   string
+	Columns []string
+	Numbers []bool // by column; missing is not
+	Rows    [][]string
+	Note    string
+}
+
+// Wide reports whether the table needs the whole width.
+func (t Table) Wide() bool { return len(t.Columns) > 5 }
+
+// Right reports whether a column holds numbers.
+func (t Table) Right(column int) bool { return column < len(t.Numbers) && t.Numbers[column] }
+
+//go:embed page.html
+var pageHTML string
+
+//go:embed page.js
+var pageJS string
+
+//go:embed uplot/uPlot.iife.min.js
+var uplotJS string
+
+//go:embed uplot/uPlot.min.css
+var uplotCSS string
+
+// languageJS gives uPlot a language that it can write numbers in: browsers without one name none that is valid, and it would
+// draw nothing.
+const languageJS = `try { new Intl.NumberFormat(navigator.language) } catch (e) { Object.defineProperty(navigator, "language", { value: "en" }) }
+`
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"script": func() template.JS { return template.JS(languageJS + uplotJS + "\n" + pageJS) },
+	"style":  func() template.CSS { return template.CSS(uplotCSS) },
+}).Parse(pageHTML))
+
+// Write writes the page.
+func Write(w io.Writer, p *Page) error {
+	if err := pageTemplate.Execute(w, view{Page: p, Data: dataOf(p)}); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+type view struct {
+	*Page
+	Data data
+}

@@ -1,0 +1,112 @@
+package page
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func example() *Page {
+	return &Page{
+		Title: "Load into <b>t</b>", State: "finished", Tone: Good, Lead: []string{"</script><script>alert(1)</script>"},
+		Facts:  []Fact{{"rows/s", "1,000", "of which few"}},
+		Shades: []Shade{{0, 2, "warm-up"}},
+		Charts: []Chart{{Title: "Rows", Every: 1, Series: []Series{{"rows/s", []float64{1, math.NaN(), 3}}}}},
+		Tail:   &Tail{Title: "Latency", Quantiles: []float64{0, .5, .99}, Series: []Series{{"latency", []float64{.001, .002, .5}}}},
+		Heat:   &Heat{Title: "Partitions", Unit: "rows/s", Every: 2, Partitions: []string{"", "</script>"}, Counts: [][]int64{{200, 0}, {1, 100}}},
+		Tables: []Table{{Title: "Settings", Columns: []string{"name", "value"}, Numbers: []bool{false, true}, Rows: [][]string{{"<i>x</i>", "1"}}, Note: "a note"}},
+	}
+}
+
+func render(t *testing.T, p *Page) string {
+	t.Helper()
+	var b strings.Builder
+	if err := Write(&b, p); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// drawn returns what the page's script is given.
+func drawn(t *testing.T, html string) (d struct {
+	Charts []struct{ Series []struct{ Values []*float64 } }
+	Heat   *struct {
+		Partitions []string
+		Each       int
+		Most       float64
+		Cells      string
+	}
+}) {
+	t.Helper()
+	m := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindStringSubmatch(html)
+	if m == nil {
+		t.Fatal("the page holds no data")
+	}
+	if err := json.Unmarshal([]byte(m[1]), &d); err != nil {
+		t.Fatalf("%v in %s", err, m[1])
+	}
+	return d
+}
+
+func TestThePageNeedsNothingElse(t *testing.T) {
+	html := render(t, example())
+	if found := regexp.MustCompile(`(?i)<(link|iframe|img|object)|\s(src|href)=|@import|url\(|fetch\(|XMLHttpRequest`).FindString(html); found != "" {
+		t.Errorf("the page asks for something: %s", found)
+	}
+	for _, want := range []string{"default-src 'none'", "prefers-color-scheme: dark", "uPlot", ">1,000<", `class="verdict good"`, `<td class="n">1</td>`, "a note"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page does not hold %q", want)
+		}
+	}
+}
+
+func TestNamesAndValuesAreTextOnThePage(t *testing.T) {
+	html := render(t, example())
+	if n := strings.Count(html, "</script>"); n != 2 {
+		t.Errorf("%d scripts end, want 2", n)
+	}
+	for _, bad := range []string{"<b>t</b>", "<i>x", "<script>alert"} {
+		if strings.Contains(html, bad) {
+			t.Errorf("the page holds %s as it is", bad)
+		}
+	}
+	if got := drawn(t, html).Heat.Partitions[1]; got != "</script>" {
+		t.Errorf("the partition is called %q", got)
+	}
+}
+
+func TestAMissingNumberIsAGap(t *testing.T) {
+	v := drawn(t, render(t, example())).Charts[0].Series[0].Values
+	if len(v) != 3 || v[0] == nil || *v[0] != 1 || v[1] != nil || *v[2] != 3 {
+		t.Errorf("values %v", v)
+	}
+}
+
+func TestTheHeatMapShowsRatesByIntervalAndPartition(t *testing.T) {
+	h := drawn(t, render(t, example())).Heat
+	cells, err := base64.StdEncoding.DecodeString(h.Cells)
+	// 200 in two seconds are 100 a second; the highest but one of the rates 0.5, 50 and 100 is the brightest.
+	if err != nil || h.Most != 50 || string(cells) != string([]byte{255, 0, 2, 255}) {
+		t.Errorf("cells %v (%v), the most is %v", cells, err, h.Most)
+	}
+}
+
+func TestManyPartitionsShareLines(t *testing.T) {
+	p := &Page{Heat: &Heat{Every: 1, Partitions: make([]string, 1300), Counts: [][]int64{make([]int64, 1300), {7}}}}
+	p.Heat.Counts[0][1299] = 3
+	h := drawn(t, render(t, p)).Heat
+	cells, err := base64.StdEncoding.DecodeString(h.Cells)
+	if err != nil || h.Each != 3 || len(h.Partitions) != 434 || len(cells) != 868 || cells[433] == 0 || cells[434] == 0 {
+		t.Errorf("%d lines of %d partitions, %d cells, %v", len(h.Partitions), h.Each, len(cells), err)
+	}
+}
+
+func TestAnEmptyPageIsAPage(t *testing.T) {
+	html := render(t, &Page{Title: "nothing"})
+	if d := drawn(t, html); d.Heat != nil || len(d.Charts) != 0 || strings.Contains(html, `id="heat"`) {
+		t.Errorf("drawn: %+v", d)
+	}
+}

@@ -1,0 +1,88 @@
+package partitioner
+
+import "math/bits"
+
+// keyTable finds keys by their hash. A key comes and goes with every row, so it is a table with open addressing that uses
+// the hash as it is: Go's map hashes it again and costs three times as much. Its size follows the keys that it holds, and a
+// key is taken out by moving up those behind it, so it never needs to be made anew for what has gone.
+type keyTable struct {
+	slots []*key // a power of two, at most half of them used
+	count int
+	shift uint
+}
+
+// home is where a key of the hash stands if nothing is in its way. The ordering key's hash is good in all its bits; the
+// multiplication is for hashes that tests make up.
+func (t *keyTable) home(hash uint64) int { return int(hash * 0x9e3779b97f4a7c15 >> t.shift) }
+
+// get returns the key of the hash, nil if there is none.
+func (t *keyTable) get(hash uint64) *key {
+	if t.count == 0 {
+		return nil
+	}
+	for i := t.home(hash); ; i = (i + 1) & (len(t.slots) - 1) {
+		if k := t.slots[i]; k == nil || k.hash == hash {
+			return k
+		}
+	}
+}
+
+// put adds a key whose hash is not there.
+func (t *keyTable) put(k *key) {
+	if 2*(t.count+1) > len(t.slots) {
+		t.grow()
+	}
+	t.count++
+	t.place(k)
+}
+
+func (t *keyTable) place(k *key) {
+	i := t.home(k.hash)
+	for t.slots[i] != nil {
+		i = (i + 1) & (len(t.slots) - 1)
+	}
+	t.slots[i] = k
+}
+
+func (t *keyTable) grow() {
+	old := t.slots
+	t.slots = make([]*key, max(1024, 2*len(old)))
+	t.shift = uint(64 - bits.TrailingZeros(uint(len(t.slots))))
+	for _, k := range old {
+		if k != nil {
+			t.place(k)
+		}
+	}
+}
+
+// remove takes out the key of the hash, if there is one.
+func (t *keyTable) remove(hash uint64) {
+	if t.count == 0 {
+		return
+	}
+	mask := len(t.slots) - 1
+	i := t.home(hash)
+	for ; t.slots[i] == nil || t.slots[i].hash != hash; i = (i + 1) & mask {
+		if t.slots[i] == nil {
+			return
+		}
+	}
+	t.count--
+	// A key behind the gap moves into it, unless its home lies between the two.
+	for next := (i + 1) & mask; t.slots[next] != nil; next = (next + 1) & mask {
+		if home := t.home(t.slots[next].hash); (next-home)&mask >= (next-i)&mask {
+			t.slots[i] = t.slots[next]
+			i = next
+		}
+	}
+	t.slots[i] = nil
+}
+
+// each calls f with every key; f changes nothing in the table.
+func (t *keyTable) each(f func(*key)) {
+	for _, k := range t.slots {
+		if k != nil {
+			f(k)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package pipeline
+
+import (
+	"time"
+
+	"tsimport/partitioner"
+	"tsimport/timeline"
+)
+
+// The points that are kept of a load, however long it takes.
+const (
+	mostPoints  = 3600
+	mostColumns = 600
+)
+
+// Timeline is how a load went over time.
+type Timeline struct {
+	Every  time.Duration
+	Points []Point
+	Heat   timeline.Map // rows that became final, by partition
+}
+
+// Point is what happened in one interval.
+type Point struct {
+	Read        int64
+	Final       int64 // rows written or refused
+	Rejected    int64 // records of the input, and rows
+	Throttled   int64 // rows, at any attempt
+	Unavailable int64
+	Retried     int64
+	Requests    int64
+	Units       float64 // write capacity units of rows that were accepted, as the rows' sizes say
+	Queued      int64   // rows read and not final, at the end of the interval
+}
+
+func mergePoints(into *Point, later Point) {
+	into.Read += later.Read
+	into.Final += later.Final
+	into.Rejected += later.Rejected
+	into.Throttled += later.Throttled
+	into.Unavailable += later.Unavailable
+	into.Retried += later.Retried
+	into.Requests += later.Requests
+	into.Units += later.Units
+	into.Queued = later.Queued
+}
+
+// recorder keeps the timeline: once a request and once a split, so that rows pay nothing for it.
+type recorder struct {
+	report *Report
+	points *timeline.Line[Point]
+	heat   *timeline.Heat
+
+	read, rejected int64 // as far as they are counted
+}
+
+func newRecorder(report *Report) *recorder {
+	// What earlier attempts have read is none of this one's.
+	return &recorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
+}
+
+// recut takes the lanes that there are from now on, and their partitions.
+func (r *recorder) recut(lanes []*lane, m *partitioner.Map) {
+	for i, l := range lanes {
+		shown := ""
+		if v, ok := m.LowerValue(i); ok {
+			shown = showKey(v)
+		}
+		l.slot = r.heat.Slot(string(m.Lower(i)), shown)
+	}
+}
+
+// point returns that of a moment, with what the ledger has counted since the last.
+func (r *recorder) point(now time.Time) *Point {
+	l := r.report
+	p := r.points.At(now.Sub(l.Started))
+	p.Read += l.Read - r.read
+	p.Rejected += l.Rejected - r.rejected
+	r.read, r.rejected = l.Read, l.Rejected
+	p.Queued = l.Read - l.Written - l.Rejected - l.Superseded
+	return p
+}
+
+// landed takes an answer.
+func (r *recorder) landed(at time.Time, l *lane, a answer, retried, requests int) {
+	p := r.point(at)
+	p.Final += int64(a.final)
+	p.Throttled += int64(a.throttled)
+	p.Unavailable += int64(a.unavailable)
+	p.Retried += int64(retried)
+	p.Requests += int64(requests)
+	p.Units += a.accepted
+	r.heat.Add(at.Sub(r.report.Started), l.slot, int64(a.final))
+}
+
+func (r *recorder) timeline() *Timeline {
+	return &Timeline{Every: r.points.Every(), Points: r.points.Points(), Heat: r.heat.Map()}
+}

@@ -1,0 +1,91 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+)
+
+// Heat counts over time and partitions. A partition is named by where it begins, so that the part of it that begins there
+// keeps its counts when it splits. It is not safe for concurrent use.
+type Heat struct {
+	line  *Line[[]int64]
+	slots map[string]int
+	lower []string // by slot
+	shown []string
+}
+
+// NewHeat makes a heat map of at most so many intervals, the first of them every long.
+func NewHeat(every time.Duration, most int) *Heat {
+	return &Heat{slots: map[string]int{}, line: New(every, most, func(into *[]int64, later []int64) {
+		if len(*into) < len(later) {
+			*into, later = later, *into
+		}
+		for i, n := range later {
+			(*into)[i] += n
+		}
+	})}
+}
+
+// Slot returns the number under which Add counts the partition that begins at lower (in a form that sorts as keys do; ""
+// is the first partition) and is shown as the given text.
+func (h *Heat) Slot(lower, shown string) int {
+	slot, known := h.slots[lower]
+	if !known {
+		slot = len(h.lower)
+		h.slots[lower] = slot
+		h.lower, h.shown = append(h.lower, lower), append(h.shown, shown)
+	}
+	return slot
+}
+
+// Add counts n at a moment since the start.
+func (h *Heat) Add(since time.Duration, slot int, n int64) {
+	p := h.line.At(since)
+	for len(*p) <= slot {
+		*p = append(*p, 0)
+	}
+	(*p)[slot] += n
+}
+
+// Map is what a Heat has counted.
+type Map struct {
+	Every      time.Duration
+	Partitions []string  // where each begins, as shown, in key order
+	Counts     [][]int64 // by interval and partition
+}
+
+// Order returns the slots in key order.
+func (h *Heat) Order() []int {
+	order := make([]int, len(h.lower))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		switch {
+		case h.lower[a] < h.lower[b]:
+			return -1
+		case h.lower[a] > h.lower[b]:
+			return 1
+		}
+		return 0
+	})
+	return order
+}
+
+// Map returns the counts in key order.
+func (h *Heat) Map() Map {
+	order := h.Order()
+	m := Map{Every: h.line.Every(), Counts: make([][]int64, len(h.line.Points()))}
+	for _, slot := range order {
+		m.Partitions = append(m.Partitions, h.shown[slot])
+	}
+	for i, p := range h.line.Points() {
+		m.Counts[i] = make([]int64, len(order))
+		for at, slot := range order {
+			if slot < len(p) {
+				m.Counts[i][at] = p[slot]
+			}
+		}
+	}
+	return m
+}

@@ -1,0 +1,52 @@
+package timeline
+
+import "time"
+
+// Line is a row of points, one for each interval since the start. It is not safe for concurrent use.
+type Line[T any] struct {
+	every  time.Duration
+	most   int
+	merge  func(into *T, later T)
+	points []T
+}
+
+// New makes a line whose first interval is every, with at most so many points (an even number, at least 2). Merge adds a
+// later point to the one before it.
+func New[T any](every time.Duration, most int, merge func(into *T, later T)) *Line[T] {
+	return &Line[T]{every: max(every, 1), most: max(2, most&^1), merge: merge}
+}
+
+// At returns the point of a moment, given as the time since the start; before the start is the first interval. The pointer
+// is good until the next call.
+func (l *Line[T]) At(since time.Duration) *T {
+	i := int64(max(since, 0) / l.every)
+	for i >= int64(l.most) {
+		l.halve()
+		i = int64(max(since, 0) / l.every)
+	}
+	for int64(len(l.points)) <= i {
+		var empty T
+		l.points = append(l.points, empty)
+	}
+	return &l.points[i]
+}
+
+// Every is the present interval.
+func (l *Line[T]) Every() time.Duration { return l.every }
+
+// Points are the points so far; the caller does not change them.
+func (l *Line[T]) Points() []T { return l.points }
+
+func (l *Line[T]) halve() {
+	half := (len(l.points) + 1) / 2
+	for i := range half {
+		p := l.points[2*i]
+		if 2*i+1 < len(l.points) {
+			l.merge(&p, l.points[2*i+1])
+		}
+		l.points[i] = p
+	}
+	clear(l.points[half:]) // what they point to is merged elsewhere
+	l.points = l.points[:half]
+	l.every *= 2
+}

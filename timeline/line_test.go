@@ -1,0 +1,59 @@
+package timeline
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func add(into *int64, later int64) { *into += later }
+
+func TestNothingIsLostWhenTheIntervalDoubles(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 8, 9, 16, 17, 1000} {
+		l := New(time.Second, 8, add)
+		for i := range n {
+			*l.At(time.Duration(i) * time.Second)++
+		}
+		sum := int64(0)
+		for _, p := range l.Points() {
+			sum += p
+		}
+		if len(l.Points()) > 8 || sum != int64(n) {
+			t.Errorf("%d seconds: %d points that count %d", n, len(l.Points()), sum)
+		}
+		if last := time.Duration(len(l.Points())) * l.Every(); n > 0 && (last < time.Duration(n)*time.Second || last-l.Every() >= time.Duration(n)*time.Second) {
+			t.Errorf("%d seconds: the points end at %v, the interval is %v", n, last, l.Every())
+		}
+	}
+}
+
+func TestAPointIsWhereItsTimeIsEvenAfterALongPause(t *testing.T) {
+	l := New(time.Second, 4, add)
+	*l.At(-time.Second) += 1
+	*l.At(1500 * time.Millisecond) += 2
+	*l.At(100 * time.Second) += 4
+	if l.Every() != 32*time.Second || !slices.Equal(l.Points(), []int64{3, 0, 0, 4}) {
+		t.Errorf("%v every %v; want 3, 0, 0, 4 every 32s", l.Points(), l.Every())
+	}
+}
+
+func TestAHeatMapIsInKeyOrderAndKeepsPartitionsThatSplit(t *testing.T) {
+	h := NewHeat(time.Second, 2)
+	first := h.Slot("", "first")
+	h.Add(0, first, 5)
+	late := h.Slot("t", "late")
+	early := h.Slot("c", "early")
+	h.Add(time.Second, late, 3)
+	h.Add(time.Second, early, 2)
+	if again := h.Slot("t", "other text"); again != late {
+		t.Errorf("slot %d, then %d", late, again)
+	}
+	h.Add(3*time.Second, first, 1) // the interval doubles
+	m := h.Map()
+	if !slices.Equal(m.Partitions, []string{"first", "early", "late"}) || m.Every != 2*time.Second {
+		t.Fatalf("%q every %v", m.Partitions, m.Every)
+	}
+	if len(m.Counts) != 2 || !slices.Equal(m.Counts[0], []int64{5, 2, 3}) || !slices.Equal(m.Counts[1], []int64{1, 0, 0}) {
+		t.Errorf("counts %v", m.Counts)
+	}
+}
