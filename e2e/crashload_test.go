@@ -29,7 +29,7 @@ const crashTable = "crashed"
 // crashPatience hangs.
 const (
 	crashSettle   = 2 * time.Second
-	crashPatience = 4 * time.Minute
+	crashPatience = 10 * time.Minute
 )
 
 // crashLoad is a load that goes on again and again, of which the process, the engine or both are killed at moments that are

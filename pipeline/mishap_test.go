@@ -136,6 +136,30 @@ func TestTheColumnOfMarksStaysWhenALoadGoesOn(t *testing.T) {
 	}
 }
 
+// A load that has just begun has no checkpoint to go on from, but it is there.
+func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(w.dir)
+	cfg := w.config(w.file("in.csv", badCSV))
+	cfg.RunDir, cfg.Resume.Look = "", true
+	second := cfg
+	asked := false
+	cfg.OnPlan = func(*plan.Plan) {
+		asked = true
+		var held *runfolder.HeldError
+		if r, err := Run(context.Background(), second); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
+			t.Errorf("report %v, error %v; want one that names this process", r, err)
+		}
+	}
+	if r := w.load(cfg); r.Written != 3 || !asked {
+		t.Errorf("%+v", r)
+	}
+	cfg.OnPlan = nil
+	if r := w.load(cfg); r.Resumed || r.Written != 3 {
+		t.Errorf("another load of the same, later: %+v", r)
+	}
+}
+
 // What is to be done after a load can be interrupted too: the load is not begun anew then.
 func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {

@@ -111,10 +111,23 @@ func unfinished(cfg *Config, identity string) (path string, job *checkpoint.Job,
 		}
 		path, job = at, j
 	}
-	if path == "" || !checkpoint.Exists(path) {
+	if path == "" {
 		return "", nil, nil
 	}
+	if !checkpoint.Exists(path) {
+		return "", nil, notHeld(path)
+	}
 	return path, job, nil
+}
+
+// notHeld returns a *runfolder.HeldError if another process works on the run in the folder. It may have no checkpoint yet, but
+// two loads of the same at once would not keep the order of rows.
+func notHeld(path string) error {
+	lock, err := runfolder.TakeLock(path)
+	if err != nil {
+		return err
+	}
+	return lock.Release()
 }
 
 // settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor behind its
