@@ -22,6 +22,9 @@ import (
 // split and requests are lost or applied late. Run until it is done, the table must be that of a sequential load, every record
 // must be counted once and every reject kept once, and verify must find that, and each corruption that is planted then.
 func TestLoadsThatAreCrashedLeaveTheTableOfASequentialLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
 	for seed := *crashSeed; seed < *crashSeed+uint64(*crashRounds); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

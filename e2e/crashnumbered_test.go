@@ -14,6 +14,9 @@ import (
 // record must be one row, the numbers of a partition key must rise in the order of the input, and the file of returned keys must
 // have the one of every record.
 func TestNumberedLoadsThatAreCrashedHaveEachRecordOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
 	for seed := *crashSeed; seed < *crashSeed+uint64(*crashRounds); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
