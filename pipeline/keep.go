@@ -176,7 +176,11 @@ func (d *dispatcher) keep(now time.Time) {
 	if k.due(now) > 0 {
 		return
 	}
-	s := d.snapshot(now)
+	s, err := d.snapshot(now)
+	if err != nil {
+		d.halt(err)
+		return
+	}
 	for _, l := range d.lanes {
 		l.next, l.taken, l.pending = d.allowance(l), 0, true
 		l.left = min(l.left, l.next) // the checkpoint may be on the disk before that is known here
@@ -317,7 +321,10 @@ func (k *keeper) final(d *dispatcher) error {
 	now := time.Now()
 	d.ended = true
 	_, unsettled := d.cutter.Unsettled(now)
-	s := d.snapshot(now)
+	s, err := d.snapshot(now)
+	if err != nil {
+		return err
+	}
 	s.Settled = !unsettled && !now.Before(d.suspectUntil)
 	return k.write(&saving{s, append(d.folder.Files(), d.extras.files()...)})
 }

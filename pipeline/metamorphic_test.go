@@ -143,7 +143,7 @@ func (w *world) splitting(rnd *rand.Rand, keys int, decide func(faults.Request) 
 		defer mu.Unlock()
 		if r.N%every == 0 && r.N/every < 8 {
 			at := sim.Key(fmt.Sprintf("key%d", source.IntN(keys)))
-			err := w.server.Sim().Split(context.Background(), "t", server.Cut{Keys: []sim.Key{at}, Unavailable: time.Duration(source.IntN(10)) * time.Millisecond})
+			err := w.engine().Sim().Split(context.Background(), "t", server.Cut{Keys: []sim.Key{at}, Unavailable: time.Duration(source.IntN(10)) * time.Millisecond})
 			if err != nil {
 				w.t.Error(err)
 			}

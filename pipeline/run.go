@@ -187,7 +187,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	if err == nil {
 		err = x.sweep(ctx, cfg, report)
 	}
-	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors)) {
+	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.KeepCheckpoint) {
 		if keepErr := d.keeper.final(d); keepErr != nil {
 			report.CheckpointError = keepErr.Error() // the one before still holds
 		}
@@ -255,7 +255,7 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}
 	sumErr := folder.WriteSummary(report)
-	if sumErr == nil && report.State == StateFinished && !cfg.DryRun {
+	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.KeepCheckpoint {
 		sumErr = checkpoint.Remove(folder.Path)
 	}
 	if err == nil && sumErr != nil {

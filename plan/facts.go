@@ -24,6 +24,9 @@ func (p *Plan) Facts() ([]Fact, error) {
 		{Name: "--mode", Value: [...]string{"put", "update", "delete"}[r.Mode]}, {Name: "--on-null delete", Value: strconv.FormatBool(r.DeleteNull)},
 		{Name: "--order", Value: r.Order.String()}, {Name: "--limit", Value: strconv.FormatInt(r.Records, 10)},
 	}
+	if p.Schema.Numbered > 0 {
+		facts = append(facts, Fact{Name: "--mark-column", Value: p.Mark}) // none with --at-least-once
+	}
 	facts = append(facts, readFacts(&r.Read)...)
 	for i, k := range p.Schema.Key {
 		facts = append(facts, Fact{Name: fmt.Sprintf("primary-key column %d", i+1), Value: k.Name + ":" + k.Type.String()})

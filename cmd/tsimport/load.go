@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/checkpoint"
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
@@ -135,6 +136,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
 	interrupts.drains()
+	cfg.KeepCheckpoint = c.Bool("verify")
 	report, err := pipeline.Run(interrupts.hard, cfg)
 	screen.stop()
 	if report != nil && err == nil {
@@ -143,8 +145,13 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if report == nil {
 		return err
 	}
-	if done := report.ExitCode == pipeline.ExitOK || report.ExitCode == pipeline.ExitRejects; c.Bool("verify") && done && err == nil && report.Read > 0 {
-		err = verifyLoad(cfg, interrupts, t, show, c, report)
+	if cfg.KeepCheckpoint && err == nil && report.State == pipeline.StateFinished {
+		if report.Read > 0 {
+			err = verifyLoad(cfg, interrupts, t, show, c, report)
+		}
+		if err == nil { // else the same command compares again
+			err = checkpoint.Remove(report.RunDir)
+		}
 	}
 	screen.report(report, lookHint(c, report))
 	if path, err := loadpage.Write(report); err != nil {
