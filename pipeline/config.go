@@ -42,6 +42,8 @@ type Config struct {
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.
 	Drain context.Context
+	// Compared says that the table will be compared with the inputs, which must be possible.
+	Compared bool
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
 	// Progress is kept up to date while the load runs. May be nil.

@@ -176,6 +176,10 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	details := []checkpoint.Detail{
 		{Name: "the target", Value: cfg.Target.Name}, {Name: "--table", Value: cfg.Target.Table}, {Name: "--condition", Value: condition},
 	}
+	if planned.Schema.Numbered > 0 {
+		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
+		details = append(details, checkpoint.Detail{Name: "the column of marks", Value: planned.Mark}, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.ReturnedKeys})
+	}
 	for _, f := range facts {
 		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
 	}
@@ -264,6 +268,7 @@ func (r *Report) goOn(s *checkpoint.Snapshot) {
 	}
 	r.Attempts, r.Resumed = s.Attempt+1, true
 	r.FirstStarted = s.Begun
+	r.Unfinished = r.Read - r.Written - r.Rejected - r.Superseded // until the ledger says it
 	r.readBefore, r.writtenBefore, r.rejectedBefore = r.Read, r.Written, r.Rejected
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -55,6 +56,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer planned.Close()
+	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); cfg.Compared && k >= 0 {
+		return nil, &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell; leave it out",
+			cfg.Target.Table, planned.Schema.Key[k].Name)}
+	}
 	if !cfg.DryRun {
 		if err := from.compare(&cfg, planned); err != nil {
 			return nil, err

@@ -188,9 +188,9 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 				ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write"),
 			},
 		},
-		Limits:  pipeline.Limits{Records: c.Int64("limit")},
-		RunDir:  c.String("run-dir"),
-		DryRun:  c.Bool("dry-run"),
+		Limits: pipeline.Limits{Records: c.Int64("limit")},
+		RunDir: c.String("run-dir"),
+		DryRun: c.Bool("dry-run"), Compared: c.Bool("verify"),
 		Command: in.command(), Arguments: in.kept(), Directory: workingDirectory(),
 		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings},
 	}
