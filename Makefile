@@ -62,6 +62,9 @@ model:
 crash:
 	$(GO) test ./e2e -run TestKilled -kills 100 -timeout 30m
 	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -timeout 30m
+	$(GO) test ./pipeline -run 'TestALoadThatIsKilledGoesOn' -crash-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled' -power-seeds 200 -timeout 60m
+	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

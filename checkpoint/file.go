@@ -64,7 +64,9 @@ func syncFolder(dir string) error {
 	return f.Close()
 }
 
-// Read returns the newest whole snapshot of a run folder, fs.ErrNotExist if it has none.
+// Read returns the newest whole snapshot of a run folder, fs.ErrNotExist if it has none. If the newest is damaged, it is the
+// one before: then Older is set, and every record that is not final may have been sent, for the allowances of that snapshot
+// were over when the newest was there.
 func Read(dir string) (*Snapshot, error) {
 	var failed error
 	for _, name := range []string{File, PrevFile} {
@@ -75,6 +77,9 @@ func Read(dir string) (*Snapshot, error) {
 		if err == nil {
 			var s *Snapshot
 			if s, err = Decode(text); err == nil {
+				if failed != nil {
+					s.doubt()
+				}
 				return s, nil
 			}
 		}
@@ -87,6 +92,17 @@ func Read(dir string) (*Snapshot, error) {
 	}
 	return nil, fmt.Errorf("read checkpoint in %s: %w", dir, fs.ErrNotExist)
 }
+
+// doubt takes back what the snapshot says of rows that are not final.
+func (s *Snapshot) doubt() {
+	s.Older, s.Settled = true, false
+	for i := range s.Pieces {
+		s.Pieces[i].Allowance = anyNumber
+	}
+}
+
+// anyNumber is an allowance that nobody uses up, and of which the sum over all pieces is a number.
+const anyNumber = 1 << 40
 
 // Exists reports whether the run folder has a checkpoint, whole or not.
 func Exists(dir string) bool {

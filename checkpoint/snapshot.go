@@ -38,6 +38,8 @@ type About struct {
 	Files    map[string]int64 `json:"files"` // bytes of the run folder's files that count
 	Starts   []Start          `json:"starts,omitempty"`
 	Chains   []Chain          `json:"chains,omitempty"`
+
+	Older bool `json:"-"` // there was a newer one, which is damaged: see Read
 }
 
 // Start is a place of a source at which a record begins.

@@ -111,6 +111,48 @@ func TestTheOneBeforeIsTakenWhenTheNewestIsTorn(t *testing.T) {
 	}
 }
 
+// Rows were sent after the newest checkpoint was written, by its allowances, which nobody knows any more.
+func TestEveryOpenRecordMayHaveBeenSentWhenTheNewestCheckpointIsTorn(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		s := &Snapshot{About: About{Settled: true, Ordered: true}, State: State{
+			Read: Set{{0, 10}}, Pieces: []Piece{{Waiting: Set{{5, 10}}, Allowance: 1}, {Lower: []byte("m"), Waiting: Set{{5, 10}}}},
+		}}
+		file, err := s.Encode()
+		if err == nil {
+			err = Write(dir, file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	suspects := func() (n int) {
+		s, err := Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Older == s.Settled {
+			t.Errorf("older %v, settled %v", s.Older, s.Settled)
+		}
+		r := NewReplay(&s.State, true)
+		for i := range int64(40) {
+			if _, suspect := r.Row(0, i, []byte{"am"[i%2]}); suspect {
+				n++
+			}
+		}
+		return n
+	}
+	if n := suspects(); n != 1 {
+		t.Errorf("%d records may have been sent, want the one that is allowed", n)
+	}
+	if err := os.WriteFile(filepath.Join(dir, File), []byte("torn"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if n := suspects(); n != 35 {
+		t.Errorf("with the newest torn %d records may have been sent, want all 35 from number 5 on", n)
+	}
+}
+
 func TestACheckpointThatCannotBeWrittenIsAnError(t *testing.T) {
 	if err := Write(filepath.Join(t.TempDir(), "none"), []byte("x")); err == nil {
 		t.Error("written into a folder that does not exist")

@@ -180,6 +180,10 @@ func (s *Sender) read(res *http.Response) (err error) {
 		return fmt.Errorf("read answer: %w", err)
 	}
 	if res.StatusCode < 200 || res.StatusCode >= 300 {
+		if to := res.Header.Get("Location"); to != "" && res.StatusCode < 400 {
+			// What was signed for one host is not sent to another; the page that comes along says less.
+			s.answer = append(s.answer[:0], "moved to "+to...)
+		}
 		return refusal(res.StatusCode, s.answer, res.Header.Get(headerRequestID))
 	}
 	return nil

@@ -286,6 +286,60 @@ func TestAHeaderCannotBeSmuggledIn(t *testing.T) {
 	}
 }
 
+func TestARedirectIsNotFollowedAndSaysWhereto(t *testing.T) {
+	reached := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer other.Close()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	defer web.Close()
+	s := sender(t, t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")})
+	defer s.Close()
+	_, err := s.Post("BatchWriteRow", text("x"))
+	if reached || Classify(err) != Permanent || !strings.Contains(Describe(err), "HTTP 307: moved to "+other.URL) {
+		t.Errorf("%v", Describe(err))
+	}
+}
+
+func TestATLSHandshakeThatFailsMeansThatNothingWasSent(t *testing.T) {
+	web := listen(t, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1000))
+		c.Close()
+	})
+	s := sender(t, t.Context(), Target{Endpoint: strings.Replace(web, "http:", "https:", 1), Instance: "i", Credentials: keys("s")})
+	if _, err := s.Post("BatchWriteRow", text("x")); Classify(err) != Unavailable || !strings.Contains(Describe(err), "TLS") {
+		t.Errorf("%v", Describe(err))
+	}
+}
+
+func TestConnectionsOverTLSAreKept(t *testing.T) {
+	var connections atomic.Int64
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	web.StartTLS()
+	defer web.Close()
+	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.route.tls.RootCAs = web.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	s := c.Sender()
+	defer s.Close()
+	for range 20 {
+		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections for 20 requests", n)
+	}
+}
+
 func TestTLSIsSpokenAndTheCertificateChecked(t *testing.T) {
 	web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -330,6 +384,91 @@ func TestAProxyIsAskedForEveryEndpoint(t *testing.T) {
 			t.Errorf("%q, %v", answer, err)
 		}
 	}
+}
+
+func TestEndpointsAreReachedHoweverTheyAreWritten(t *testing.T) {
+	for listenOn, endpoints := range map[string][]string{
+		"127.0.0.1:0": {"http://127.0.0.1:PORT", "http://127.0.0.1:PORT/", "HTTP://127.0.0.1:PORT", "http://localhost:PORT"},
+		"[::1]:0":     {"http://[::1]:PORT", "http://[::1]:PORT/", "http://[::1%25lo]:PORT", "http://[0:0:0:0:0:0:0:1]:PORT"},
+	} {
+		l, err := net.Listen("tcp", listenOn)
+		if err != nil {
+			t.Logf("not tried: %v", err)
+			continue
+		}
+		web := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = io.WriteString(w, r.Host)
+		})}
+		go func() { _ = web.Serve(l) }()
+		t.Cleanup(func() { web.Close() })
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		for _, endpoint := range endpoints {
+			endpoint = strings.Replace(endpoint, "PORT", port, 1)
+			target := Target{Endpoint: endpoint, Instance: "i", Credentials: keys("s")}
+			s := sender(t, t.Context(), target)
+			got, err := s.Post("BatchWriteRow", text("x"))
+			u, _ := url.Parse(endpoint)
+			res, httpErr := http.Get(u.String())
+			if err != nil || httpErr != nil {
+				t.Errorf("%s: %v, net/http: %v", endpoint, err, httpErr)
+				continue
+			}
+			want, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			if string(got) != string(want) {
+				t.Errorf("%s: asks host %q, net/http %q", endpoint, got, want)
+			}
+			s.Close()
+		}
+	}
+	for endpoint, direct := range map[string]bool{
+		"https://i.cn-hangzhou.ots.aliyuncs.com": true, "http://[::1]": true, "http://h:1": true,
+		"http://b\u00fccher.example": false, "http://[fe80::1%25eth0]:80": false, "http://h:": false,
+	} {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := newRoute(u); (r != nil) != direct {
+			t.Errorf("%s: %+v", endpoint, r)
+		}
+	}
+}
+
+func TestClosedSendersLeaveNoConnectionBehind(t *testing.T) {
+	const senders = 256
+	var open atomic.Int64
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
+	web.Start()
+	defer web.Close()
+	c, err := Connect(t.Context(), Target{Endpoint: web.URL, Instance: "i", Credentials: keys("s")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, senders)
+	for range senders {
+		go func() {
+			s := c.Sender()
+			defer s.Close()
+			_, err := s.Post("BatchWriteRow", text("x"))
+			done <- err
+		}()
+	}
+	for range senders {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	waitFor(t, func() bool { return open.Load() == 0 })
 }
 
 func TestTheRunsContextEndsAPost(t *testing.T) {

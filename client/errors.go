@@ -111,8 +111,17 @@ func classifyAnswer(err *tablestore.OtsError) Class {
 	if c := ClassifyCode(err.Code, err.Message); c != Permanent {
 		return c
 	}
-	if err.HttpStatusCode >= http.StatusInternalServerError {
+	switch {
+	case err.HttpStatusCode >= http.StatusInternalServerError:
 		return Ambiguous // a proxy's page, or a code that nobody knows
+	case err.Code != tablestore.OTS_CLIENT_UNKNOWN:
+		return Permanent
+	}
+	switch err.HttpStatusCode { // said by whoever stands before the service
+	case http.StatusTooManyRequests:
+		return Throttled
+	case http.StatusRequestTimeout:
+		return Ambiguous
 	}
 	return Permanent
 }

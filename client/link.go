@@ -14,7 +14,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // How long a connection may take to come about, and how long it may lie idle: the SDK's own default, under the service's.
@@ -31,8 +33,13 @@ type route struct {
 	tls     *tls.Config // nil speaks plain
 }
 
-// newRoute returns the route to the endpoint, or nil if a proxy is on the way.
+// newRoute returns the route to the endpoint, or nil if a proxy is on the way, or if the host is not written as it is dialed
+// and named in a request: net/http knows what to make of other alphabets, IPv6 zones and a colon without a port.
 func newRoute(endpoint *url.URL) *route {
+	odd := func(r rune) bool { return r >= utf8.RuneSelf || r == '%' }
+	if strings.ContainsFunc(endpoint.Host, odd) || strings.HasSuffix(endpoint.Host, ":") {
+		return nil
+	}
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: endpoint})
 	if err != nil || proxy != nil {
 		return nil
@@ -73,7 +80,8 @@ func (r *route) dial(run context.Context) (*link, error) {
 		secure := tls.Client(conn, r.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = conn.Close() // of no use
-			return nil, fmt.Errorf("speak TLS with %s: %w", r.address, err)
+			// No request was sent, as when nobody listens.
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: fmt.Errorf("speak TLS: %w", err)}
 		}
 		l.conn = secure
 	}

@@ -46,7 +46,7 @@ func TestTheLastRowOfEachComputedKeyStays(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &summary); err != nil || code != 3 || summary.Rejected != rejected {
 		t.Fatalf("exit code %d, %d rejected, want %d (%v): %s", code, summary.Rejected, rejected, err, stderr)
 	}
-	if !strings.Contains(stderr, "--type '卡 号=integer' --type seller=string") || strings.Contains(stderr, "--type =") {
+	if !strings.Contains(stderr, "load --retry-rejects "+filepath.Join(dir, "run")) {
 		t.Errorf("the command for corrected rejects: %s", stderr)
 	}
 	stdout, stderr, code = runBinary(t, "export", "--store", store, "--table", "t", "-o", "-")

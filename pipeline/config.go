@@ -36,12 +36,17 @@ type Config struct {
 	// Sync makes what the service has acknowledged safe from a crash, of a service that does not do so itself. It is called
 	// before a checkpoint says that it is final. May be nil.
 	Sync func() error
+	// KeepCheckpoint leaves the checkpoint of a load that has finished, for something is to be done after it: a process that is
+	// killed then does not begin the load anew when it is run again. Whoever has done it calls checkpoint.Remove.
+	KeepCheckpoint bool
 	// CheckpointEvery is the time between checkpoints; 0 takes a second.
 	CheckpointEvery time.Duration
 
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.
 	Drain context.Context
+	// Compared says that the table will be compared with the inputs, which must be possible.
+	Compared bool
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
 	// Progress is kept up to date while the load runs. May be nil.

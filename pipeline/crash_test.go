@@ -48,20 +48,20 @@ type crashes struct {
 // once, every checkpoint must know exactly what is final, and what is final must not be sent again.
 func TestALoadThatIsKilledGoesOnAsIfItHadNotBeen(t *testing.T) {
 	if *seedFlag != 0 {
-		killed(t, *seedFlag)
+		killed(t, *seedFlag, newWorld)
 		return
 	}
 	for seed := range uint64(*crashSeeds) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
-			killed(t, seed+1)
+			killed(t, seed+1, newWorld)
 		})
 	}
 }
 
-func killed(t *testing.T, seed uint64) {
+func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	rnd := rand.New(rand.NewPCG(seed, 11))
-	w := newWorld(t)
+	w := start(t)
 	keys := 1 + rnd.IntN(300)
 	m := model{mode: table.Mode(rnd.IntN(3)), condition: table.Existence(rnd.IntN(3))}
 	if m.mode == table.Delete && m.condition == table.ExpectExist {
@@ -100,7 +100,9 @@ func killed(t *testing.T, seed uint64) {
 	cfg.Resume.Look, cfg.Limits.Records = true, limit
 	cfg.onSnapshot = c.compare
 	w.plan.Decide = w.splitting(rnd, keys, randomFaults(rnd))
+	w.grid.endanger(rnd, cfg)
 	r := c.run()
+	w.grid.end()
 	w.plan.Decide = nil
 
 	w.wantRows(want)
@@ -111,12 +113,12 @@ func killed(t *testing.T, seed uint64) {
 	if checkpoint.Exists(cfg.RunDir) {
 		t.Error("a finished run has a checkpoint")
 	}
-	t.Logf("%v %v %v of %q: %d attempts, %d rows sent again of %d, %d recuts, %d checkpoints compared", order, m.mode, m.condition, cfg.Inputs, c.attempts, c.replayed, records, r.Recuts, c.checked)
+	t.Logf("%v %v %v of %q: %d attempts, %d rows sent again of %d, %d recuts, %d checkpoints compared, power lost %d times", order, m.mode, m.condition, cfg.Inputs, c.attempts, c.replayed, records, r.Recuts, c.checked, w.grid.lost())
 	if c.fresh > 0 {
 		t.Errorf("%d rows that had been sent were sent again and nothing said that they may have been", c.fresh)
 	}
 	if t.Failed() {
-		t.Logf("%+v, %d keys, split %d, memory %d: repeat with -run TestALoadThatIsKilled -seed %d", m, keys, cfg.Read.SplitBytes, cfg.Limits.Memory, seed)
+		t.Logf("%+v, %d keys, split %d, memory %d: repeat with -run %s -seed %d", m, keys, cfg.Read.SplitBytes, cfg.Limits.Memory, strings.SplitN(t.Name(), "/", 2)[0], seed)
 	}
 }
 
@@ -210,6 +212,7 @@ func (c *crashes) run() *Report {
 // attempt runs until it is killed, before a checkpoint or a request that is drawn, or stopped in order, or done.
 func (c *crashes) attempt(base *checkpoint.Snapshot, kill bool) *Report {
 	c.attempts++
+	c.w.grid.serve()
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
 	drain, stopGently := context.WithCancelCause(ctx)
@@ -229,6 +232,7 @@ func (c *crashes) attempt(base *checkpoint.Snapshot, kill bool) *Report {
 			return
 		}
 		dead = true
+		c.w.grid.diesWith(c.rnd)
 		stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
 	}
 	cfg.onSave = func(*checkpoint.Snapshot) error {

@@ -8,15 +8,19 @@ import (
 	"tsimport/table"
 )
 
-// snapshot describes the load as it is now.
-func (d *dispatcher) snapshot(now time.Time) *checkpoint.Snapshot {
+// snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
+// on more of it than there is could not be gone on from.
+func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k := d.keeper
 	begun := time.Now()
-	d.flushRejects()
+	k.built = now
+	if err := d.folder.Flush(); err != nil {
+		return nil, err
+	}
 	s := &checkpoint.Snapshot{About: k.about}
 	s.Time, s.Counters, s.Files = now.UTC(), d.report.counters(), d.folder.Lengths()
 	if err := d.extras.keep(s.Counters); err != nil {
-		d.halt(err)
+		return nil, err
 	}
 	if err := d.archive.keep(s.Files); err != nil {
 		d.halt(err)
@@ -39,12 +43,12 @@ func (d *dispatcher) snapshot(now time.Time) *checkpoint.Snapshot {
 		}
 	}
 	k.describeSources(s)
-	k.built, k.cost = now, time.Since(begun)
+	k.cost = time.Since(begun)
 	d.report.CheckpointSeconds += k.cost.Seconds()
 	if hook := d.cfg.onSnapshot; hook != nil {
 		hook(d, s)
 	}
-	return s
+	return s, nil
 }
 
 // out returns the rows that have left their queue and are not final.

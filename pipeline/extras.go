@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -97,21 +98,36 @@ func openReturned(path string, key []table.KeyColumn, keep int64) (*runfolder.Jo
 	if keep > 0 {
 		return runfolder.OpenJournal(path, keep)
 	}
-	if info, err := os.Stat(path); err == nil && (info.Size() > 0 || !info.Mode().IsRegular()) {
+	header := []string{"file", "record"}
+	for _, k := range key {
+		header = append(header, k.Name)
+	}
+	line := csvLine(header)
+	if !begunOnly(path, line) {
 		return nil, fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
 	}
 	j, err := runfolder.OpenJournal(path, 0)
 	if err != nil {
 		return nil, err
 	}
-	header := []string{"file", "record"}
-	for _, k := range key {
-		header = append(header, k.Name)
-	}
-	if err := j.Append(csvLine(header)); err != nil {
+	if err := j.Append(line); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
+}
+
+// begunOnly reports whether a file holds no key: it is not there, or a load was killed when it had written no more than the
+// header, or a part of it.
+func begunOnly(path string, header []byte) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return true // opening it says what is wrong, if anything is
+	}
+	if !info.Mode().IsRegular() || info.Size() > int64(len(header)) {
+		return false
+	}
+	text, err := os.ReadFile(path)
+	return err == nil && bytes.HasPrefix(header, text)
 }
 
 func csvLine(fields []string) []byte {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,7 @@ type world struct {
 	server *server.Server
 	// template, if it is set, names the tables that loads go to in place of t.
 	template string
+	grid   *grid // with its power; nil if that does not fail
 }
 
 func newWorld(t *testing.T) *world {
@@ -72,9 +74,25 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) target() client.Target {
 	return client.Target{
-		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.server.Transport(),
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.transport(),
 		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
 	}
+}
+
+// engine is the store as it runs now.
+func (w *world) engine() *server.Server {
+	if w.grid != nil {
+		now, _ := w.grid.now()
+		return now
+	}
+	return w.server
+}
+
+func (w *world) transport() http.RoundTripper {
+	if w.grid != nil {
+		return w.grid
+	}
+	return w.server.Transport()
 }
 
 // restless is a pacer that never waits. Faults that tests throw in at random tell nothing of a partition's capacity, and

@@ -180,7 +180,11 @@ func (d *dispatcher) keep(now time.Time) {
 	if k.due(now) > 0 {
 		return
 	}
-	s := d.snapshot(now)
+	s, err := d.snapshot(now)
+	if err != nil {
+		d.halt(err)
+		return
+	}
 	for _, l := range d.lanes {
 		l.next, l.taken, l.pending = d.allowance(l), 0, true
 		l.left = min(l.left, l.next) // the checkpoint may be on the disk before that is known here
@@ -321,7 +325,10 @@ func (k *keeper) final(d *dispatcher) error {
 	now := time.Now()
 	d.ended = true
 	_, unsettled := d.cutter.Unsettled(now)
-	s := d.snapshot(now)
+	s, err := d.snapshot(now)
+	if err != nil {
+		return err
+	}
 	s.Settled = !unsettled && !now.Before(d.suspectUntil)
 	return k.write(&saving{s, d.keptFiles(), d.archive.failure()})
 }

@@ -150,7 +150,7 @@ func (w *world) splitting(rnd *rand.Rand, keys int, decide func(faults.Request) 
 			if w.template != "" {
 				name = fmt.Sprintf("t_%d", source.IntN(7))
 			}
-			err := w.server.Sim().Split(context.Background(), name, server.Cut{Keys: []sim.Key{at}, Unavailable: time.Duration(source.IntN(10)) * time.Millisecond})
+			err := w.engine().Sim().Split(context.Background(), name, server.Cut{Keys: []sim.Key{at}, Unavailable: time.Duration(source.IntN(10)) * time.Millisecond})
 			if err != nil && w.template == "" { // a table among several may not be there yet
 				w.t.Error(err)
 			}

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -144,29 +142,7 @@ func numberedFails(t *testing.T, seed uint64) {
 	cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
 	cfg.surveyEvery = 2 * time.Millisecond
 	cfg.Write.pacer = func() pacer { return restless{} }
-	share := rnd.Float64() * 0.15
-	source := rand.New(rand.NewPCG(rnd.Uint64(), 1))
-	var mu sync.Mutex
-	w.plan.Only = func(op string) bool { return op == "BatchWriteRow" || op == "GetRange" || op == "DeleteRow" }
-	decide := w.splitting(rnd, keys, func(r faults.Request) faults.Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		if source.Float64() >= share {
-			return faults.Fault{}
-		}
-		f := passingFaults[source.IntN(len(passingFaults))]
-		if r.Operation != "BatchWriteRow" && f.Action == faults.RefuseRows {
-			return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
-		}
-		return f
-	})
-	var over atomic.Bool // a reading of the partition map may outlive the load: the plan itself is not touched
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		if over.Load() {
-			return faults.Fault{}
-		}
-		return decide(r)
-	}
+	over := w.failNumbered(rnd, keys)
 	r := w.load(cfg)
 	done := w.plan.Done()
 	over.Store(true)

@@ -84,9 +84,12 @@ func findOrigin(cfg *Config, now time.Time) (*origin, error) {
 // did not finish.
 func unfinished(cfg *Config, identity string) (path string, job *checkpoint.Job, err error) {
 	if cfg.RunDir != "" {
-		job, err := checkpoint.ReadJob(cfg.RunDir)
-		if err != nil || !checkpoint.Exists(cfg.RunDir) {
+		if !checkpoint.Exists(cfg.RunDir) {
 			return "", nil, nil // no run, or one that has nothing to go on from
+		}
+		job, err := checkpoint.ReadJob(cfg.RunDir)
+		if err != nil {
+			return "", nil, fmt.Errorf("%w; the run in %s cannot go on: start over with --fresh", err, cfg.RunDir)
 		}
 		if job.Identity != identity {
 			return "", nil, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or start over with --fresh",
@@ -95,8 +98,11 @@ func unfinished(cfg *Config, identity string) (path string, job *checkpoint.Job,
 		return cfg.RunDir, job, nil
 	}
 	folders, err := os.ReadDir(runfolder.Root)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil, nil // no run yet
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("look for an unfinished run of this load: %w", err)
 	}
 	for _, f := range folders {
 		at := filepath.Join(runfolder.Root, f.Name())
@@ -106,10 +112,23 @@ func unfinished(cfg *Config, identity string) (path string, job *checkpoint.Job,
 		}
 		path, job = at, j
 	}
-	if path == "" || !checkpoint.Exists(path) {
+	if path == "" {
 		return "", nil, nil
 	}
+	if !checkpoint.Exists(path) {
+		return "", nil, notHeld(path)
+	}
 	return path, job, nil
+}
+
+// notHeld returns a *runfolder.HeldError if another process works on the run in the folder. It may have no checkpoint yet, but
+// two loads of the same at once would not keep the order of rows.
+func notHeld(path string) error {
+	lock, err := runfolder.TakeLock(path)
+	if err != nil {
+		return err
+	}
+	return lock.Release()
 }
 
 // settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor behind its
@@ -120,7 +139,7 @@ func (o *origin) settle(now time.Time, settle, request time.Duration) {
 	latest := now.Add(settle)
 	if !s.Settled {
 		o.suspectUntil = latest
-		if t := s.Time.Add(keptFor + request + settle); t.Before(latest) {
+		if t := s.Time.Add(keptFor + request + settle); t.Before(latest) && !s.Older {
 			o.suspectUntil = t
 		}
 	}
@@ -158,12 +177,19 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	details := []checkpoint.Detail{
 		{Name: "the target", Value: cfg.Target.Name}, {Name: "--table", Value: cfg.Target.Table}, {Name: "--condition", Value: condition},
 	}
+	if planned.Schema.Numbered > 0 {
+		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
+		details = append(details, checkpoint.Detail{Name: "the column of marks", Value: planned.Mark}, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.ReturnedKeys})
+	}
 	for _, f := range facts {
 		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
 	}
 	if o.snapshot != nil {
 		if o.snapshot.Job != o.job.Identity {
 			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s is not of the load that its checkpoint is of; start over with --fresh", cfg.RunDir, checkpoint.JobFile)}
+		}
+		if planned.Create {
+			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: table %s is gone, and with it the rows that the run has written; start over with --fresh", cfg.RunDir, cfg.Target.Table)}
 		}
 		changes, inputsOnly := o.job.Changed(details)
 		if len(changes) > 0 && !(inputsOnly && cfg.Resume.AcceptChanged) {
@@ -243,6 +269,7 @@ func (r *Report) goOn(s *checkpoint.Snapshot) {
 	}
 	r.Attempts, r.Resumed = s.Attempt+1, true
 	r.FirstStarted = s.Begun
+	r.Unfinished = r.Read - r.Written - r.Rejected - r.Superseded // until the ledger says it
 	r.readBefore, r.writtenBefore, r.rejectedBefore = r.Read, r.Written, r.Rejected
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again

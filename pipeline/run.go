@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -55,6 +56,10 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer planned.Close()
+	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); cfg.Compared && k >= 0 {
+		return nil, &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell; leave it out",
+			cfg.Target.Table, planned.Schema.Key[k].Name)}
+	}
 	if !cfg.DryRun {
 		if err := from.compare(&cfg, planned); err != nil {
 			return nil, err
@@ -200,7 +205,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	if err == nil {
 		err = x.sweep(ctx, cfg, report)
 	}
-	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors)) {
+	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.KeepCheckpoint) {
 		if keepErr := d.keeper.final(d); keepErr != nil {
 			report.CheckpointError = keepErr.Error() // the one before still holds
 		}
@@ -271,7 +276,7 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}
 	sumErr := folder.WriteSummary(report)
-	if sumErr == nil && report.State == StateFinished && !cfg.DryRun {
+	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.KeepCheckpoint {
 		sumErr = checkpoint.Remove(folder.Path)
 	}
 	if err == nil && sumErr != nil {

@@ -27,6 +27,9 @@ func (p *Plan) Facts() ([]Fact, error) {
 	if p.Tables != nil {
 		facts = append(facts, Fact{Name: "--age-policy", Value: policyText(r.Target.Policy)})
 	}
+	if p.Schema.Numbered > 0 {
+		facts = append(facts, Fact{Name: "--mark-column", Value: p.Mark}) // none with --at-least-once
+	}
 	facts = append(facts, readFacts(&r.Read)...)
 	for i, k := range p.Schema.Key {
 		facts = append(facts, Fact{Name: fmt.Sprintf("primary-key column %d", i+1), Value: k.Name + ":" + k.Type.String()})

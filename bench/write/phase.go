@@ -23,7 +23,7 @@ type rowWriter interface {
 
 // surroundings are what all phases of a run share.
 type surroundings struct {
-	newWriter   func() rowWriter
+	newWriter   func() (w rowWriter, closed func()) // closed gives back what it holds
 	partitions  atomic.Pointer[partitioner.Map]
 	shape       Shape
 	table       string
@@ -120,7 +120,8 @@ func (p *phase) due(first int64) time.Duration {
 
 // work sends batches one after the other.
 func (p *phase) work(over context.Context) error {
-	w := p.newWriter()
+	w, closed := p.newWriter()
+	defer closed()
 	s := new(sending)
 	for b := range p.batches {
 		intended := time.Since(p.began)

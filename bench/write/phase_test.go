@@ -36,7 +36,7 @@ func accept(rows []table.Ref, outcomes []table.Outcome) error {
 
 func around(concurrency int, answer func([]table.Ref, []table.Outcome) error) *surroundings {
 	s := &surroundings{
-		newWriter: func() rowWriter { return scripted{answer} }, shape: Shape{RowSize: 100, Columns: 2, Keys: bench.RandomKeys, Seed: 1},
+		newWriter: func() (rowWriter, func()) { return scripted{answer}, func() {} }, shape: Shape{RowSize: 100, Columns: 2, Keys: bench.RandomKeys, Seed: 1},
 		table: "t", batchRows: 200, concurrency: concurrency, retryFor: time.Minute, settings: result.Settings{BatchRows: 200},
 	}
 	s.partitions.Store(partitioner.NewMap(nil))
@@ -244,7 +244,7 @@ func TestTheSearchFindsTheCapacityOfASimulatedTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := around(32, nil)
 		sims := &simulated{table: sim.NewTable(sim.Config{PartitionUnits: capacity}, time.Now())}
-		s.newWriter = func() rowWriter { return sims }
+		s.newWriter = func() (rowWriter, func()) { return sims, func() {} }
 		phaseOf := func(duration time.Duration) func(context.Context, float64) (*result.Result, error) {
 			return func(ctx context.Context, rate float64) (*result.Result, error) {
 				return (&phase{surroundings: s, duration: duration, warmUp: duration / 5, rate: rate}).run(ctx)
@@ -305,6 +305,34 @@ func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
 	var none *errNoRate
 	if _, err := s.run(t.Context()); !errors.As(err, &none) {
 		t.Errorf("a limit that no rate keeps: %v", err)
+	}
+}
+
+func TestARateFarBelowWhatShortStepsTookIsHeld(t *testing.T) {
+	// What is tried for a step passes up to 10,000 rows a second; what is held falls behind, or is late, above 4,000.
+	for name, behind := range map[string]bool{"falls behind": true, "is late": false} {
+		holds := 0
+		at := func(limit float64) func(context.Context, float64) (*result.Result, error) {
+			return func(_ context.Context, rate float64) (*result.Result, error) {
+				rows, p99 := rate, 10.0
+				if limit == 4000 {
+					holds++
+				}
+				if rate > limit && behind {
+					rows = limit
+				} else if rate > limit {
+					p99 = 100
+				}
+				r := &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rows}, Totals: result.Totals{Requests: 100, Rows: int64(5 * rows), RowsSent: int64(5 * rows)}}
+				r.Latency = result.Latency{Count: 100, At: []float64{1, 1, 1, 1, p99, p99, p99}}
+				return r, nil
+			}
+		}
+		s := &searcher{limits: Search{MaxP99: 20 * time.Millisecond, Start: 1000}, try: at(10_000), hold: at(4000), say: t.Logf}
+		res, err := s.run(t.Context())
+		if err != nil || res.PerSecond.Rows > 4000 || res.PerSecond.Rows < 2000 || holds > mostHolds {
+			t.Errorf("what %s: %v, %+v after %d holds", name, err, res, holds)
+		}
 	}
 }
 

@@ -83,8 +83,11 @@ func Run(gentle, hard context.Context, c Config) (res *result.Result, err error)
 
 func (r *run) prepare() {
 	r.surroundings = &surroundings{
-		newWriter: func() rowWriter { return writer.New(r.wire.Sender(), r.sdk, r.name, table.Put, table.Ignore) },
-		shape:     r.Shape, table: r.name, batchRows: r.BatchRows, concurrency: r.Concurrency, retryFor: r.RetryFor,
+		newWriter: func() (rowWriter, func()) {
+			sender := r.wire.Sender()
+			return writer.New(sender, r.sdk, r.name, table.Put, table.Ignore), sender.Close
+		},
+		shape: r.Shape, table: r.name, batchRows: r.BatchRows, concurrency: r.Concurrency, retryFor: r.RetryFor,
 		settings: r.Config.settings(r.name), samples: r.Samples, watch: r.watch,
 		unavailable: func() {
 			select {
@@ -127,7 +130,8 @@ func (r *run) ready(ctx context.Context, made *rows) error {
 	if err := made.next(block); err != nil {
 		return err
 	}
-	w := r.newWriter()
+	w, closed := r.newWriter()
+	defer closed()
 	s := new(sending)
 	for began := time.Now(); ; {
 		s.begin(&batch{rows: block})

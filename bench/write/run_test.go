@@ -3,8 +3,12 @@ package write
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +101,39 @@ func TestAStoppedRunDropsItsTableAndSaysWhatItHas(t *testing.T) {
 		}
 		if left := tables(t, admin); len(left) != 0 {
 			t.Errorf("hard %v: tables %v are left", hardToo, left)
+		}
+	}
+}
+
+func TestAPhaseClosesItsConnections(t *testing.T) {
+	s, err := server.Open("", server.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var open atomic.Int64
+	web := httptest.NewUnstartedServer(s)
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	web.Start()
+	defer web.Close()
+	target, _ := embedded(t, server.Options{})
+	target.Endpoint, target.Transport = web.URL, nil
+	c := configOf(target)
+	c.Rows, c.Concurrency = 20_000, 32
+	if _, err := Run(t.Context(), t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	// The SDK's own clients keep a few.
+	for end := time.Now().Add(20 * time.Second); open.Load() > 8; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d connections are still open", open.Load())
 		}
 	}
 }

@@ -86,9 +86,11 @@ func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error)
 	return s.settle(ctx, low)
 }
 
-// settle holds a rate, and lower ones while it breaks a limit.
+// settle holds a rate, and lower ones while it breaks a limit: the steps down grow, since each takes as long as the rate is to
+// last, and what a short step took may be far above it.
 func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result, err error) {
-	for range mostHolds {
+	held := rate
+	for i := range mostHolds {
 		if ctx.Err() != nil {
 			return res, context.Cause(ctx)
 		}
@@ -96,18 +98,23 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		if res, err = s.hold(ctx, rate); err != nil {
 			return nil, err
 		}
-		passed := s.judge(rate, res).Passed
+		held = rate
+		step := s.judge(rate, res)
 		res.Steps = s.steps
-		if passed {
+		if step.Passed {
 			return res, nil
 		}
-		lower := rate * (1 - precision)
-		if hint := hintOf(res); hint > 0 {
+		lower := rate * (1 - precision*float64(int(1)<<min(i, 4)))
+		hint := hintOf(res)
+		if hint == 0 && step.Achieved < leastServed*rate {
+			hint = margin * step.Achieved // it fell behind, throttled or not
+		}
+		if hint > 0 {
 			lower = min(lower, max(hint, rate/2))
 		}
 		rate = lower
 	}
-	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held", rate, mostHolds)
+	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held", held, mostHolds)
 }
 
 // hintOf is the rate that a table can take by what it took while it throttled; 0 if it did not throttle.

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/age"
+	"tsimport/checkpoint"
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
@@ -139,6 +140,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
 	interrupts.drains()
+	cfg.KeepCheckpoint = c.Bool("verify")
 	report, err := pipeline.Run(interrupts.hard, cfg)
 	screen.stop()
 	if report != nil && err == nil {
@@ -147,8 +149,13 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if report == nil {
 		return err
 	}
-	if done := report.ExitCode == pipeline.ExitOK || report.ExitCode == pipeline.ExitRejects; c.Bool("verify") && done && err == nil && report.Read > 0 {
-		err = verifyLoad(cfg, interrupts, t, show, c, report)
+	if cfg.KeepCheckpoint && err == nil && report.State == pipeline.StateFinished {
+		if report.Read > 0 {
+			err = verifyLoad(cfg, interrupts, t, show, c, report)
+		}
+		if err == nil { // else the same command compares again
+			err = checkpoint.Remove(report.RunDir)
+		}
 	}
 	screen.report(report, lookHint(c, report))
 	if path, err := loadpage.Write(report); err != nil {
@@ -188,8 +195,8 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		MaxTables: c.Int("max-tables"),
 		Limits:    pipeline.Limits{Records: c.Int64("limit")},
 		RunDir:    c.String("run-dir"),
-		DryRun:    c.Bool("dry-run"),
-		Command:   in.command(), Arguments: in.kept(), Directory: workingDirectory(),
+		DryRun:    c.Bool("dry-run"), Compared: c.Bool("verify"),
+		Command: in.command(), Arguments: in.kept(), Directory: workingDirectory(),
 		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings},
 	}
 	if in.folder != "" {

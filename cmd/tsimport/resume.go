@@ -44,7 +44,11 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 					folder = rel
 				}
 			}
-			return again(c, interrupts, show, &invocation{args: r.job.Args, goOn: true, folder: folder})
+			args, err := acceptingNothing(newApp(c.App.Writer, show, interrupts, nil), r.job.Args)
+			if err != nil {
+				return err
+			}
+			return again(c, interrupts, show, &invocation{args: args, goOn: true, folder: folder})
 		},
 	}
 }
@@ -72,6 +76,20 @@ func runToResume(folder string) (*runInfo, error) {
 		return nil, usagef("no run below %s is unfinished", runfolder.Root)
 	}
 	return runToResume(all[i].Folder)
+}
+
+// acceptingNothing takes --accept-changed-input out of a load's arguments: what was accepted then was another change.
+func acceptingNothing(app *cli.App, args []string) ([]string, error) {
+	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
+	if err != nil {
+		return nil, err
+	}
+	flags, inputs := cutInputs(sorted[2:])
+	rest := append([]string{"load"}, withoutFlags(findCommand(app.Commands, "load").Flags, flags, []string{"accept-changed-input"})...)
+	if len(inputs) > 0 {
+		rest = append(append(rest, "--"), inputs...)
+	}
+	return rest, nil
 }
 
 // again runs a command of a run.

@@ -92,6 +92,9 @@ func parseComparison(c *cli.Context) (o comparison, err error) {
 		if o.sample, err = parseShare(text); err != nil {
 			return o, usagef("--sample %q: want a share above 0 and at most 100%%, as 1%% or 0.01", text)
 		}
+		if o.extraFail && o.sample > 0 {
+			return o, usagef("--extra fail: a sample finds no surplus rows; leave --sample out")
+		}
 	}
 	return o, nil
 }
@@ -204,6 +207,9 @@ func openRun(path string) (*runfolder.Run, *cli.Context, error) {
 	load, err := contextOf(run.Arguments)
 	if err != nil {
 		return nil, nil, usagef("--run %s: %v", path, err)
+	}
+	if of := load.String("retry-rejects"); of != "" {
+		return nil, nil, usagef("--run %s: it has loaded the rejects of run %s, which may have been changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
 	if run.Directory != "" {
 		if err := os.Chdir(run.Directory); err != nil {

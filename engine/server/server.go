@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"tsimport/engine/faults"
 	"tsimport/engine/store"
 )
@@ -30,6 +32,7 @@ type Options struct {
 	NoSync   bool             // acknowledged writes are not synced
 	ReadOnly bool             // open for reading only; writes are refused
 	InMemory bool             // nothing touches the disk, the directory is ignored
+	FS       vfs.FS           // nil is the operating system's; tests put one here whose power can fail
 	Now      func() time.Time // zero is time.Now
 	Faults   *faults.Plan     // nil is none
 	Log      *log.Logger      // of what is wrong with the engine itself; nil is the standard logger
@@ -68,7 +71,7 @@ func Open(dir string, o Options) (*Server, error) {
 		o.ThroughputInterval = DefaultThroughputInterval
 	}
 	st, err := store.Open(dir, store.Options{
-		NoSync: o.NoSync, ReadOnly: o.ReadOnly, InMemory: o.InMemory, Now: o.Now,
+		NoSync: o.NoSync, ReadOnly: o.ReadOnly, InMemory: o.InMemory, FS: o.FS, Now: o.Now,
 		ThroughputInterval: max(0, o.ThroughputInterval), MaxTables: o.MaxTables,
 	})
 	if err != nil {

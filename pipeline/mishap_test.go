@@ -1,0 +1,201 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/checkpoint"
+	"tsimport/client"
+	"tsimport/plan"
+	"tsimport/runfolder"
+	"tsimport/table"
+)
+
+// refused runs a load that must not begin, and returns why.
+func (w *world) refused(cfg Config) string {
+	w.t.Helper()
+	cfg.onSend = func([]table.Ref) { w.t.Error("rows were sent") }
+	r, err := Run(context.Background(), cfg)
+	if err == nil || r != nil {
+		w.t.Fatalf("report %v, error %v; want an error and none", r, err)
+	}
+	return err.Error()
+}
+
+// A table that is made anew would be without the rows that are final.
+func TestARunWhoseTableIsGoneDoesNotGoOn(t *testing.T) {
+	w := newWorld(t)
+	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&client.Admin{Client: sdk, Context: context.Background()}).Drop("t"); err != nil {
+		t.Fatal(err)
+	}
+	if text := w.refused(cfg); !strings.Contains(text, "table t is gone") || !strings.Contains(text, "--fresh") {
+		t.Errorf("error %s", text)
+	}
+	cfg.Resume.Look = false
+	if r := w.load(cfg); r.State != StateFinished || r.Written != 3 || len(w.rows()) != 3 {
+		t.Errorf("begun anew: %+v", r)
+	}
+}
+
+func TestARunOfWhichNothingIsKnownIsNotTakenForNone(t *testing.T) {
+	w := newWorld(t)
+	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+	if err := os.WriteFile(filepath.Join(cfg.RunDir, checkpoint.JobFile), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if text := w.refused(cfg); !strings.Contains(text, "read job") || !strings.Contains(text, "--fresh") {
+		t.Errorf("error %s", text)
+	}
+}
+
+// A load may be killed when it has written the header of the returned keys, or a part of it, and no checkpoint yet.
+func TestReturnedKeysWithoutAKeyAreWrittenAnew(t *testing.T) {
+	for name, text := range map[string]string{"nothing": "", "a part": "file,re", "the header": "file,record,user,seq\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			input := users(rand.New(rand.NewPCG(8, 8)), 20, 3)
+			cfg := w.numbered(w.file("in.csv", input))
+			w.file("keys.csv", text)
+			w.load(cfg)
+			w.wantNumbered(input, cfg)
+		})
+	}
+}
+
+// When the newest checkpoint cannot be read, rows have been sent that the older one neither knew nor allowed.
+func TestALoadGoesOnFromTheOlderCheckpoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := users(rand.New(rand.NewPCG(9, 9)), 400, 200)
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.allowance = 1, 5, 5
+	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.CheckpointEvery, cfg.Resume.Look = time.Millisecond, true
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	first := cfg
+	var older []byte // this and the others are of the one that writes checkpoints
+	knows := int64(0)
+	dead := false
+	first.onSave = func(s *checkpoint.Snapshot) (err error) {
+		written := s.Counters["written"]
+		if older == nil && written > 50 {
+			older, err = s.Encode()
+			knows = written
+		}
+		if dead = dead || older != nil && written > knows+50; dead {
+			stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			return errKilled
+		}
+		return err
+	}
+	if r, err := Run(ctx, first); err != nil || r.State != StateInterrupted {
+		t.Fatalf("%v, %v", r, err)
+	}
+	for name, content := range map[string][]byte{checkpoint.File: []byte("torn"), checkpoint.PrevFile: older} {
+		if err := os.WriteFile(filepath.Join(cfg.RunDir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := w.load(cfg)
+	w.wantNumbered(text, cfg)
+	if !r.Resumed || r.Found < 50 {
+		t.Errorf("%d rows were found, want those that were written behind the older checkpoint", r.Found)
+	}
+}
+
+func TestTheColumnOfMarksStaysWhenALoadGoesOn(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.numbered(w.file("in.csv", "user,what\na,b\nc\nd,e\n"))
+	cfg = stopped(w, cfg)
+	other := cfg
+	other.Write.MarkColumn = "other"
+	if text := w.refused(other); !strings.Contains(text, "--mark-column was _tsimport and is other now") {
+		t.Errorf("error %s", text)
+	}
+	without := cfg
+	without.Write.AtLeastOnce = true
+	if text := w.refused(without); !strings.Contains(text, "--mark-column was _tsimport and is not given now") {
+		t.Errorf("error %s", text)
+	}
+	w.load(cfg)
+	if rows := w.rows(); len(rows) != 2 {
+		t.Errorf("%v", rows)
+	}
+}
+
+// A load that has just begun has no checkpoint to go on from, but it is there.
+func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(w.dir)
+	cfg := w.config(w.file("in.csv", badCSV))
+	cfg.RunDir, cfg.Resume.Look = "", true
+	second := cfg
+	asked := false
+	cfg.OnPlan = func(*plan.Plan) {
+		asked = true
+		var held *runfolder.HeldError
+		if r, err := Run(context.Background(), second); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
+			t.Errorf("report %v, error %v; want one that names this process", r, err)
+		}
+	}
+	if r := w.load(cfg); r.Written != 3 || !asked {
+		t.Errorf("%+v", r)
+	}
+	cfg.OnPlan = nil
+	if r := w.load(cfg); r.Resumed || r.Written != 3 {
+		t.Errorf("another load of the same, later: %+v", r)
+	}
+}
+
+// What is to be done after a load can be interrupted too: the load is not begun anew then.
+func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		w := newWorld(t)
+		cfg := w.config(w.file("in.csv", badCSV))
+		cfg.Write.Condition, cfg.Write.Order = table.ExpectNotExist, order // whose rows would all be rejected
+		cfg.KeepCheckpoint, cfg.Resume.Look = true, true
+		if r := w.load(cfg); r.State != StateFinished || r.Written != 3 || !checkpoint.Exists(cfg.RunDir) {
+			t.Fatalf("%+v", r)
+		}
+		again := cfg
+		again.KeepCheckpoint = false
+		again.onSend = func([]table.Ref) { t.Error("rows were sent again") }
+		r := w.load(again)
+		if r.State != StateFinished || !r.Resumed || r.Read != 4 || r.Written != 3 || r.Rejected != 1 || checkpoint.Exists(cfg.RunDir) {
+			t.Errorf("%v: run again: %+v", order, r)
+		}
+		if kept := lines(t, filepath.Join(cfg.RunDir, runfolder.ReasonsFile)); len(kept) != 1 {
+			t.Errorf("rejects %q", kept)
+		}
+	}
+}
+
+// A run folder that cannot be looked for is not one that is not there.
+func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(w.dir)
+	if err := os.WriteFile(runfolder.Root, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.config(w.file("in.csv", badCSV))
+	cfg.RunDir, cfg.Resume.Look = "", true
+	if text := w.refused(cfg); !strings.Contains(text, "look for an unfinished run") {
+		t.Errorf("error %s", text)
+	}
+	if _, err := os.Stat(runfolder.Root); errors.Is(err, os.ErrNotExist) {
+		t.Error("the file is gone")
+	}
+}
