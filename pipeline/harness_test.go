@@ -53,7 +53,7 @@ type world struct {
 	server *server.Server
 	// template, if it is set, names the tables that loads go to in place of t.
 	template string
-	grid   *grid // with its power; nil if that does not fail
+	grid     *grid // with its power; nil if that does not fail
 }
 
 func newWorld(t *testing.T) *world {

@@ -269,7 +269,7 @@ func (r *Report) goOn(s *checkpoint.Snapshot) {
 	}
 	r.Attempts, r.Resumed = s.Attempt+1, true
 	r.FirstStarted = s.Begun
-	r.Unfinished = r.Read - r.Written - r.Rejected - r.Superseded // until the ledger says it
+	r.Unfinished = r.Read - r.Written - r.Rejected - r.Superseded - r.Archived // until the ledger says it
 	r.readBefore, r.writtenBefore, r.rejectedBefore = r.Read, r.Written, r.Rejected
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again
