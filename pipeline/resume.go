@@ -179,7 +179,7 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	}
 	if planned.Schema.Numbered > 0 {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
-		details = append(details, checkpoint.Detail{Name: "the column of marks", Value: planned.Mark}, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.ReturnedKeys})
+		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.ReturnedKeys})
 	}
 	for _, f := range facts {
 		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
