@@ -62,7 +62,7 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 			l := benchClient(t, args...).Loads["tsimport"]
 			return l.AllocsPerRow * float64(rows), l.AllocBytesPerRow * float64(rows)
 		}
-		const few, many = 100_000, 400_000
+		const few, many = 50_000, 200_000
 		allocs1, bytes1 := load(few)
 		allocs2, bytes2 := load(many)
 		allocs, bytes := (allocs2-allocs1)/(many-few), (bytes2-bytes1)/(many-few)

@@ -36,7 +36,7 @@ func TestAKilledExportContinues(t *testing.T) {
 		}
 		want[format] = stdout
 	}
-	s := startServe(t, "--store", store, "--latency", "300ms") // a page: a dozen of them take several seconds
+	s := startServe(t, "--store", store, "--latency", "150ms") // a page: a dozen of them take seconds
 	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
 	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
 	for format, want := range want {

@@ -85,8 +85,8 @@ func records(n, keys int) (text string, want []string, rejected int) {
 }
 
 func TestALoadThatIsKilledAgainAndAgainGetsDone(t *testing.T) {
-	const rows = 300_000
-	text, want, rejected := records(rows, 50_000)
+	const rows = 120_000
+	text, want, rejected := records(rows, 30_000)
 	for _, order := range []string{"last-wins", "none"} {
 		t.Run(order, func(t *testing.T) {
 			dir := t.TempDir()
