@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	crashRounds = flag.Int("crash-rounds", 2, "how many loads the tests of crashed loads crash, each several times")
+	crashRounds = flag.Int("crash-rounds", 1, "how many loads the tests of crashed loads crash, each several times")
 	crashSeed   = flag.Uint64("crash-seed", 1, "the seed of the first of them")
 )
 

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	resumeRows = flag.Int("resume-rows", 8000, "rows of a kilobyte of the test of what going on costs")
+	resumeRows = flag.Int("resume-rows", 5000, "rows of a kilobyte of the test of what going on costs")
 	resumeRate = flag.Int("resume-rate", 200, "rows a second that each of its partitions takes")
 )
 
