@@ -16,8 +16,7 @@ import (
 func benchSpread(t *testing.T, args ...string) *spread.Report {
 	t.Helper()
 	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	stdout, stderr, code := runBinary(t, append([]string{"bench", "spread", "--json"}, args...)...)
+	stdout, stderr, code := runBinaryWith(t, []string{"TMPDIR=" + temp}, append([]string{"bench", "spread", "--json"}, args...)...)
 	if code != 0 {
 		t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
@@ -58,6 +57,7 @@ func checkScenario(t *testing.T, s *spread.Scenario, rows int64, partitions int)
 }
 
 func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
+	t.Parallel()
 	report := benchSpread(t, "--rows", "20000", "--partitions", "4", "--partition-wcu", "2000", "--only", "tsimport-none,parallel")
 	if report.Rows != 20000 || len(report.Scenarios) != 2 || report.Scenarios[0].Name != spread.Parallel || report.Scenarios[1].Name != spread.TsimportNone {
 		t.Fatalf("%d rows, scenarios %+v", report.Rows, report.Scenarios)
@@ -75,6 +75,7 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 }
 
 func TestTheBenchTakesAFileAndSlowPartitions(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a.csv")
 	text := "id,name,note\n"
 	for i := range 600 {
@@ -98,6 +99,7 @@ func TestTheBenchTakesAFileAndSlowPartitions(t *testing.T) {
 }
 
 func TestTheBenchReportsSplits(t *testing.T) {
+	t.Parallel()
 	report := benchSpread(t, "--rows", "6000", "--partitions", "2", "--partition-wcu", "1000", "--splits", "--only", "tsimport-none")
 	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "--order random") {
 		t.Errorf("notes %q; want one about rows in key order", report.Notes)

@@ -67,11 +67,9 @@ func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
 
 func TestBenchWriteKeepsToARateAndFindsTheHighestOverTheWire(t *testing.T) {
 	s := startServe(t, "--sync", "none", "--partitions", "2", "--partition-wcu", "1000", "--burst", "100ms")
-	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
 	to := []string{"--endpoint", s.URL, "--instance", s.Instance, "--json", "-q"}
 	measure := func(args ...string) (*result.Result, string) {
-		stdout, stderr, code := runBinary(t, append(append([]string{"bench", "write"}, args...), to...)...)
+		stdout, stderr, code := runBinaryWith(t, s.credentials(), append(append([]string{"bench", "write"}, args...), to...)...)
 		if code == 1 {
 			return nil, stderr
 		}
@@ -91,15 +89,16 @@ func TestBenchWriteKeepsToARateAndFindsTheHighestOverTheWire(t *testing.T) {
 	case res != nil && (len(res.Steps) < 2 || res.Settings.Rate <= 0 || !res.Steps[len(res.Steps)-1].Passed):
 		t.Errorf("rate %v, steps %+v", res.Settings.Rate, res.Steps)
 	}
-	if stdout, _, code := runBinary(t, "table", "list", "--endpoint", s.URL, "--instance", s.Instance, "-q"); code != 0 || stdout != "" {
+	if stdout, _, code := runBinaryWith(t, s.credentials(), "table", "list", "--endpoint", s.URL, "--instance", s.Instance, "-q"); code != 0 || stdout != "" {
 		t.Errorf("exit code %d, tables left: %q", code, stdout)
 	}
 }
 
 func TestAnInterruptedBenchWriteDropsItsTableAndShowsWhatItHas(t *testing.T) {
+	t.Parallel()
 	s := startServe(t, "--sync", "none")
 	cmd := exec.Command(binary, "bench", "write", "--endpoint", s.URL, "--instance", s.Instance, "--duration", "1h")
-	cmd.Env = append(os.Environ(), "TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET="+s.AccessKeySecret)
+	cmd.Env = append(os.Environ(), s.credentials()...)
 	var stdout strings.Builder
 	cmd.Stdout = &stdout
 	stderr, err := cmd.StderrPipe()
@@ -128,9 +127,7 @@ func TestAnInterruptedBenchWriteDropsItsTableAndShowsWhatItHas(t *testing.T) {
 	if !strings.Contains(stdout.String(), "stopped by interrupt after") || !strings.Contains(stdout.String(), "rows/s") {
 		t.Errorf("result:\n%s", stdout.String())
 	}
-	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
-	if names, _, code := runBinary(t, "table", "list", "--endpoint", s.URL, "--instance", s.Instance, "-q"); code != 0 || names != "" {
+	if names, _, code := runBinaryWith(t, s.credentials(), "table", "list", "--endpoint", s.URL, "--instance", s.Instance, "-q"); code != 0 || names != "" {
 		t.Errorf("exit code %d, tables left: %q", code, names)
 	}
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -35,6 +36,12 @@ func noteSources() error {
 }
 
 func buildAndRun(m *testing.M) int {
+	// Most tests wait for processes and clocks rather than for a processor.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if err := noteSources(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -162,7 +169,19 @@ func (s *served) kill(t testing.TB) {
 // runBinary runs tsimport to its end and returns its outputs and exit code.
 func runBinary(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	return runBinaryWith(t, nil, args...)
+}
+
+// credentials are the environment variables with which tsimport reaches the served store.
+func (s *served) credentials() []string {
+	return []string{"TABLESTORE_ACCESS_KEY_ID=" + s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + s.AccessKeySecret}
+}
+
+// runBinaryWith is runBinary with further environment variables. Unlike t.Setenv it suits parallel tests.
+func runBinaryWith(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
 	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), env...)
 	var out, errOut bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(nil), io.Writer(&out), &errOut
 	killer := time.AfterFunc(processTimeout, func() {

@@ -14,8 +14,7 @@ import (
 func benchClient(t *testing.T, args ...string) *cost.Report {
 	t.Helper()
 	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	stdout, stderr, code := runBinary(t, append([]string{"bench", "client", "--json", "--quiet", "--rounds", "1"}, args...)...)
+	stdout, stderr, code := runBinaryWith(t, []string{"TMPDIR=" + temp}, append([]string{"bench", "client", "--json", "--quiet", "--rounds", "1"}, args...)...)
 	if code != 0 {
 		t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
 	}
@@ -56,6 +55,7 @@ const (
 )
 
 func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
+	t.Parallel()
 	for _, flags := range [][]string{nil, {"--partitions", "8"}, {"--tls"}} {
 		load := func(rows int) (allocs, bytes float64) {
 			args := append([]string{"--rows", fmt.Sprint(rows), "--only", "tsimport"}, flags...)
@@ -74,6 +74,7 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 }
 
 func TestWorkersKeepTheirConnections(t *testing.T) {
+	t.Parallel()
 	l := benchClient(t, "--rows", "200000", "--only", "tsimport", "--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
 	if l.Connections > 256+8 || l.Requests < 1000 { // the SDK's client has a few of its own
 		t.Errorf("%d connections for %d requests of 256 workers", l.Connections, l.Requests)

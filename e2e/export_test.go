@@ -14,6 +14,7 @@ import (
 
 // TestAKilledExportContinues kills an export once it has noted that rows are safe, and gives the same command again.
 func TestAKilledExportContinues(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	input := filepath.Join(dir, "cards.csv")
 	f, err := os.Create(input)
@@ -37,12 +38,11 @@ func TestAKilledExportContinues(t *testing.T) {
 		want[format] = stdout
 	}
 	s := startServe(t, "--store", store, "--latency", "150ms") // a page: a dozen of them take seconds
-	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
-	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
 	for format, want := range want {
 		out := filepath.Join(dir, "out."+format)
 		args := []string{"export", "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--format", format, "-o", out}
 		cmd := exec.Command(binary, args...)
+		cmd.Env = append(os.Environ(), s.credentials()...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestAKilledExportContinues(t *testing.T) {
 		if _, err := os.Stat(out); err == nil {
 			t.Fatalf("%s: the export ended before it could be killed", format)
 		}
-		_, stderr, code := runBinary(t, args...)
+		_, stderr, code := runBinaryWith(t, s.credentials(), args...)
 		if code != 0 || !strings.Contains(stderr, "continued behind") {
 			t.Errorf("%s: exit code %d, %s", format, code, stderr)
 		}

@@ -98,6 +98,7 @@ func readSummary(t *testing.T, dir string) summary {
 
 // TestSignalsStopALoad feeds a load through a pipe that stays open, so that it cannot end before the signal.
 func TestSignalsStopALoad(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		signal syscall.Signal
 		code   int
@@ -159,6 +160,7 @@ func (n *notice) Write(b []byte) (int, error) {
 // TestAKilledLoadLosesNoAcknowledgedRow kills a load after it has said that rows are written: those are in the store, and
 // the same load again makes the table whole.
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	load := []string{"--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", dir + "/store", "--run-dir", dir + "/run"}
 	cmd := exec.Command(binary, append([]string{"load", "-", "-v"}, load...)...)

@@ -85,10 +85,12 @@ func records(n, keys int) (text string, want []string, rejected int) {
 }
 
 func TestALoadThatIsKilledAgainAndAgainGetsDone(t *testing.T) {
+	t.Parallel()
 	const rows = 120_000
 	text, want, rejected := records(rows, 30_000)
 	for _, order := range []string{"last-wins", "none"} {
 		t.Run(order, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			text, want := text, want
 			if order == "none" { // for keys that do not come again
