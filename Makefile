@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check format tidy vet staticcheck race fuzz metamorphic bench laws model crash node python
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash node python
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -12,7 +12,13 @@ build:
 test:
 	$(GO) test ./...
 
-check: format tidy vet staticcheck test race
+check: markers format tidy vet staticcheck test race
+
+# Lines that a merge left behind. A row of equals signs alone may be a heading.
+markers:
+	@found=$$(git grep --no-index --exclude-standard -nIE '^(<<<<<<<|>>>>>>>|[|]{7})( |$$)'); code=$$?; \
+		if [ $$code -gt 1 ]; then exit $$code; fi; \
+		if [ -n "$$found" ]; then echo "left by a merge:"; echo "$$found"; exit 1; fi
 
 format:
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed: $$unformatted"; exit 1; fi
