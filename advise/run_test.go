@@ -95,10 +95,10 @@ func TestStudentCardsAreJudgedAlikeInEveryOrderOfTheFile(t *testing.T) {
 				}
 			}
 			fixed := candidate(t, r, "OrderNumber")
-			if want := "key=md5(OrderNumber, 4) + text(OrderNumber)"; fixed.Fix.Expression != want || fixed.Share > 0.05 || fixed.Fix.Share < 0.9 {
+			if want := "key=md5(OrderNumber, 4) + text(OrderNumber)"; fixed.Fix.Expression != want || fixed.Share > 0.07 || fixed.Fix.Share < 0.9 {
 				t.Errorf("OrderNumber: live %.3f, after %s %.3f", fixed.Share, fixed.Fix.Expression, fixed.Fix.Share)
 			}
-			if !slices.Equal(r.Design.Keys, []string{"CardID", "OrderNumber"}) || !strings.Contains(r.Design.Unique, "tells all rows apart") {
+			if !slices.Equal(r.Design.Keys, []string{"CardID", "OrderTime"}) || !strings.Contains(r.Design.Unique, "tells all rows apart") {
 				t.Errorf("design %v: %s", r.Design.Keys, r.Design.Unique)
 			}
 		})

@@ -74,8 +74,8 @@ func (k *Keys) Next(integers []int64, text []byte) ([]int64, []byte) {
 	case ZipfKeys:
 		return append(integers, int64(mix(k.seed^k.zipf.Uint64())), int64(n)), text
 	case StudentCardKeys:
-		card, device := k.cards.where(n % k.cards.rows)
-		return append(integers, int64(firstCard+card), 0, int64(device), int64(firstOrder+n)), k.cards.appendSeller(text, device)
+		card, device, order := k.cards.where(n)
+		return append(integers, int64(firstCard+card), 0, int64(device), int64(order)), k.cards.appendSeller(text, device)
 	}
 	return append(integers, int64(mix(k.seed+n))), text // mix maps no two numbers to one
 }

@@ -24,8 +24,9 @@ const (
 
 // StudentCards are the purchases that students make with their cards, the example of the vendor's page on primary-key
 // design: CardID, SellerID, DeviceID, OrderNumber and some attributes. Each device belongs to one seller; a few sellers
-// have most of the devices; cards and devices are used evenly over time; OrderNumber comes from one counter that grows
-// with time, so it is unique for a device.
+// have most of the devices; cards and devices are used evenly over time. OrderNumber grows with time and is unique within
+// a device only: two purchases of a card, at two devices, may have one number. CardID, DeviceID and OrderNumber together
+// are a key; CardID and OrderNumber are not.
 type StudentCards struct {
 	Rows  uint64
 	Order Order // "" is Arrival
@@ -38,12 +39,14 @@ const DefaultDays = 90
 
 // The shape of the dataset.
 const (
-	devices         = 1_000_000     // DeviceID is 0 to 999,999
-	sellers         = 60            // few
-	purchasesByCard = 20            // on average
-	firstCard       = 2_000_000_001 // CardID of the first card
-	firstOrder      = 100_001       // OrderNumber of the first purchase
-	firstPurchase   = 1_704_067_200 // 2024-01-01T00:00:00Z
+	deviceIDs         = 1_000_000     // DeviceID is 0 to 999,999
+	sellers           = 60            // few
+	purchasesByCard   = 20            // on average
+	purchasesByDevice = 100           // on average, as long as there are enough DeviceIDs
+	firstCard         = 2_000_000_001 // CardID of the first card
+	firstOrder        = 100_001       // the least OrderNumber
+	sameOrder         = 4             // devices that have one OrderNumber at a time
+	firstPurchase     = 1_704_067_200 // 2024-01-01T00:00:00Z
 )
 
 // CSVHeader is the first line of the dataset.
@@ -82,20 +85,21 @@ func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
 // every card buys once, in an order of the round's own; that makes use even over time and lets the rows of one card be
 // found without looking at the others.
 type cardGenerator struct {
-	rows, cards uint64
-	span        time.Duration
-	seed        uint64
-	rounds      []permutation // of cards to places in the round
-	devices     permutation
-	sellerShare []float64 // cumulative
+	rows, cards, devices uint64
+	span                 time.Duration
+	seed                 uint64
+	rounds               []permutation // of cards to places in the round
+	deviceIDs            permutation
+	sellerShare          []float64 // cumulative
 }
 
 func newCardGenerator(s StudentCards) *cardGenerator {
-	g := &cardGenerator{rows: s.Rows, span: time.Duration(cmp.Or(s.Days, DefaultDays)) * 24 * time.Hour, cards: max(1, s.Rows/purchasesByCard), seed: mix(s.Seed)}
+	g := &cardGenerator{rows: s.Rows, span: time.Duration(cmp.Or(s.Days, DefaultDays)) * 24 * time.Hour, seed: mix(s.Seed),
+		cards: max(1, s.Rows/purchasesByCard), devices: min(max(1, s.Rows/purchasesByDevice), deviceIDs)}
 	for r := uint64(0); r*g.cards < s.Rows; r++ {
 		g.rounds = append(g.rounds, newPermutation(g.cards, mix(g.seed+r)))
 	}
-	g.devices = newPermutation(devices, g.seed^0xd)
+	g.deviceIDs = newPermutation(deviceIDs, g.seed^0xd)
 	total := 0.0
 	for i := range sellers {
 		total += math.Pow(float64(i+1), -1.2)
@@ -141,17 +145,23 @@ func (g *cardGenerator) each(order Order, f func(arrival uint64) error) error {
 	return nil
 }
 
-// where returns the card and the device of a purchase.
-func (g *cardGenerator) where(arrival uint64) (card, device uint64) {
-	round := g.rounds[arrival/g.cards]
-	card = round.from(arrival % g.cards)
+// where returns the card, the device and the order number of a purchase. There may be more purchases than rows: cards
+// then begin again, order numbers do not.
+func (g *cardGenerator) where(arrival uint64) (card, device, order uint64) {
+	inRows := arrival % g.rows
+	card = g.rounds[inRows/g.cards].from(inRows % g.cards)
 	// Devices take turns; each turn begins elsewhere in their order.
-	device = g.devices.at((arrival + mix(g.seed^arrival/devices)) % devices)
-	return card, device
+	turn, place := arrival/g.devices, arrival%g.devices
+	device = g.deviceIDs.at((arrival + mix(g.seed^turn)) % g.devices)
+	// A turn has numbers of its own, so those of a device grow. Some devices are ahead of others, by up to the time in
+	// which each card is used once.
+	order = firstOrder + turn*((g.devices+sameOrder-1)/sameOrder) + place/sameOrder
+	order += mix(g.seed^0x0de4^device) % max(1, g.cards/sameOrder)
+	return card, device, order
 }
 
 func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
-	card, device := g.where(arrival)
+	card, device, order := g.where(arrival)
 	random := mix(g.seed ^ arrival*0x9e37)
 	at := firstPurchase + int64(float64(arrival)/float64(g.rows)*g.span.Seconds())
 
@@ -161,7 +171,7 @@ func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
 	dst = append(dst, ',')
 	dst = strconv.AppendUint(dst, device, 10)
 	dst = append(dst, ',')
-	dst = strconv.AppendUint(dst, firstOrder+arrival, 10)
+	dst = strconv.AppendUint(dst, order, 10)
 	dst = append(dst, ',')
 	dst = strconv.AppendFloat(dst, float64(50+random%4950)/100, 'f', -1, 64)
 	dst = append(dst, ',')

@@ -53,8 +53,8 @@ func TestTheThreeOrdersHoldTheSameRows(t *testing.T) {
 			if order == Sorted && !slices.IsSortedFunc(got, func(a, b []string) int { return strings.Compare(a[0], b[0]) }) {
 				t.Error("sorted is not by CardID")
 			}
-			if order == Arrival && !slices.IsSortedFunc(got, func(a, b []string) int { return number(a[3]) - number(b[3]) }) {
-				t.Error("arrival is not by OrderNumber")
+			if order == Arrival && !slices.IsSortedFunc(got, func(a, b []string) int { return strings.Compare(a[5], b[5]) }) {
+				t.Error("arrival is not by OrderTime")
 			}
 			slices.SortFunc(got, func(a, b []string) int { return slices.Compare(a, b) })
 			if sorted == nil {
@@ -77,7 +77,8 @@ func number(s string) int {
 
 func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
 	rows := generate(t, StudentCards{Rows: 50_000, Seed: 1})
-	sellerOf, perSeller, perCard, orders := map[string]string{}, map[string]int{}, map[string]int{}, map[string]bool{}
+	sellerOf, perSeller, perCard, perDevice := map[string]string{}, map[string]int{}, map[string]int{}, map[string]int{}
+	lastOrder, byCardAndOrder := map[string]int{}, map[string]int{}
 	firstHalf := map[string]int{}
 	for i, r := range rows {
 		card, seller, device := r[0], r[1], r[2]
@@ -91,10 +92,12 @@ func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
 		if seller[0] < 'A' || seller[0] > 'Z' || strings.Trim(seller[1:], "0123456789") != "" {
 			t.Fatalf("seller %s is not a letter and digits", seller)
 		}
-		if orders[r[3]] {
-			t.Fatalf("order %s twice", r[3])
+		if last, ok := lastOrder[device]; ok && number(r[3]) <= last {
+			t.Fatalf("device %s: order %s after %d", device, r[3], last)
 		}
-		orders[r[3]] = true
+		lastOrder[device] = number(r[3])
+		byCardAndOrder[card+" "+r[3]]++
+		perDevice[device]++
 		perSeller[seller]++
 		perCard[card]++
 		if i < len(rows)/2 {
@@ -107,6 +110,15 @@ func TestTheDatasetIsWhatTheVendorsPageDescribes(t *testing.T) {
 	}
 	if len(perSeller) > sellers || most < len(rows)/6 {
 		t.Errorf("%d sellers, the largest has %d of %d purchases: want few and skewed", len(perSeller), most, len(rows))
+	}
+	for device, n := range perDevice {
+		if n != purchasesByDevice {
+			t.Fatalf("device %s: %d purchases, want %d", device, n, purchasesByDevice)
+		}
+	}
+	// Whoever takes CardID and OrderNumber for a key loses some purchases, as with real data.
+	if repeats := len(rows) - len(byCardAndOrder); repeats < 5 || repeats > len(rows)/100 {
+		t.Errorf("%d of %d purchases repeat a card and an order number; want a few", repeats, len(rows))
 	}
 	for card, n := range perCard {
 		if n != purchasesByCard || firstHalf[card] != purchasesByCard/2 {

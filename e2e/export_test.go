@@ -26,7 +26,7 @@ func TestAKilledExportContinues(t *testing.T) {
 	}
 	f.Close()
 	store := filepath.Join(dir, "store")
-	if _, stderr, code := runBinary(t, "load", input, "--store", store, "--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--run-dir", dir+"/run"); code != 0 {
+	if _, stderr, code := runBinary(t, "load", input, "--store", store, "--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--run-dir", dir+"/run"); code != 0 {
 		t.Fatalf("load: exit code %d, %s", code, stderr)
 	}
 	want := map[string]string{}

@@ -105,7 +105,7 @@ func TestSignalsStopALoad(t *testing.T) {
 	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
 		t.Run(tt.signal.String(), func(t *testing.T) {
 			dir := t.TempDir()
-			cmd := exec.Command(binary, "load", "-", "--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", dir+"/store", "--run-dir", dir+"/run", "-v")
+			cmd := exec.Command(binary, "load", "-", "--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--store", dir+"/store", "--run-dir", dir+"/run", "-v")
 			in, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -162,7 +162,7 @@ func (n *notice) Write(b []byte) (int, error) {
 func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	load := []string{"--table", "t", "--pk", "CardID", "--pk", "OrderNumber", "--store", dir + "/store", "--run-dir", dir + "/run"}
+	load := []string{"--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--store", dir + "/store", "--run-dir", dir + "/run"}
 	cmd := exec.Command(binary, append([]string{"load", "-", "-v"}, load...)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {

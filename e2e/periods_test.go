@@ -53,7 +53,7 @@ func newPeriods(t *testing.T, rows int64) *periods {
 }
 
 func (p *periods) args(more ...string) []string {
-	return append([]string{"load", "cards.csv", "--table", "consume_{month(OrderTime)}", "--pk", "CardID", "--pk", "OrderNumber", "--create",
+	return append([]string{"load", "cards.csv", "--table", "consume_{month(OrderTime)}", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--create",
 		"--age-policy", "policy.yaml", "--now", "2025-12-20T00:00:00Z", "-q"}, more...)
 }
 
@@ -156,10 +156,9 @@ func (p *periods) sortArchive(t *testing.T) {
 		must(t, err)
 		header, rows, _ := strings.Cut(string(text), "\n")
 		lines := strings.SplitAfter(rows, "\n")
-		number := func(line string) string {
-			return strings.Join(strings.Split(line, ",")[3:min(4, strings.Count(line, ",")+1)], "")
-		}
-		slices.SortStableFunc(lines[:len(lines)-1], func(a, b string) int { return strings.Compare(number(a), number(b)) })
+		slices.SortStableFunc(lines[:len(lines)-1], func(a, b string) int {
+			return strings.Compare(strings.Split(a, ",")[5], strings.Split(b, ",")[5]) // OrderTime, of which none comes twice
+		})
 		must(t, os.WriteFile(path, []byte(header+"\n"+strings.Join(lines, "")), 0o600))
 	}
 }

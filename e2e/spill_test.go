@@ -63,7 +63,7 @@ func TestWhatACrashedLoadSpilledIsRemovedByTheNext(t *testing.T) {
 	if err := os.WriteFile(mine, []byte("keep"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	next := exec.Command(binary, "load", "../examples/student-cards.csv", "--table", "next", "--pk", "CardID", "--pk", "OrderNumber",
+	next := exec.Command(binary, "load", "../examples/student-cards.csv", "--table", "next", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber",
 		"--store", filepath.Join(t.TempDir(), "store"), "--run-dir", filepath.Join(t.TempDir(), "run"), "--temp-dir", temp)
 	if out, err := next.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -99,7 +99,7 @@ func watch(t *testing.T, args ...string) *watched {
 	if !slices.Contains(args, "--endpoint") {
 		args = append(args, "--store", w.dir+"/store")
 	}
-	args = append([]string{"load", "-", "--table", "t", "--pk", "CardID", "--pk", "OrderNumber",
+	args = append([]string{"load", "-", "--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber",
 		"--run-dir", w.dir + "/run", "--status", "127.0.0.1:0"}, args...)
 	w.cmd = exec.Command(binary, args...)
 	var err error

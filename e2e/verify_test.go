@@ -61,7 +61,7 @@ func TestVerifyFindsEachOfAHundredCorruptions(t *testing.T) {
 		}
 		return path
 	}
-	target := []string{"--table", "cards", "--pk", "CardID:integer", "--pk", "OrderNumber:integer", "--store", dir + "/store"}
+	target := []string{"--table", "cards", "--pk", "CardID:integer", "--pk", "DeviceID:integer", "--pk", "OrderNumber:integer", "--store", dir + "/store"}
 	load := func(wantCode int, args ...string) {
 		t.Helper()
 		args = append(append([]string{"load", "--run-dir", dir + "/run", "-q"}, target...), args...)
@@ -78,37 +78,37 @@ func TestVerifyFindsEachOfAHundredCorruptions(t *testing.T) {
 
 	rnd := rand.New(rand.NewPCG(20, 26))
 	var cells, missing, extra strings.Builder
-	cells.WriteString("CardID,OrderNumber,SellerID,DeviceID,Amount,Item\n")
-	missing.WriteString("CardID,OrderNumber\n")
+	cells.WriteString("CardID,DeviceID,OrderNumber,SellerID,OrderTime,Amount,Item\n")
+	missing.WriteString("CardID,DeviceID,OrderNumber\n")
 	extra.WriteString(bench.CSVHeader)
 	var want []string
 	for i, n := range rnd.Perm(rows)[:100] {
 		f := strings.Split(strings.TrimSpace(lines[n]), ",")
-		card, order := f[0], f[3]
+		card, device, order := f[0], f[2], f[3]
 		switch i % 3 {
 		case 0:
 			column := rnd.IntN(4)
 			values := make([]string, 4)
-			values[column] = []string{"nobody", "-1", "0.015625", "nothing"}[column]
-			fmt.Fprintf(&cells, "%s,%s,%s\n", card, order, strings.Join(values, ","))
-			want = append(want, fmt.Sprintf("different %s %s [%s]", card, order, []string{"SellerID", "DeviceID", "Amount", "Item"}[column]))
+			values[column] = []string{"nobody", "never", "0.015625", "nothing"}[column]
+			fmt.Fprintf(&cells, "%s,%s,%s,%s\n", card, device, order, strings.Join(values, ","))
+			want = append(want, fmt.Sprintf("different %s %s %s [%s]", card, device, order, []string{"SellerID", "OrderTime", "Amount", "Item"}[column]))
 		case 1:
-			fmt.Fprintf(&missing, "%s,%s\n", card, order)
-			want = append(want, fmt.Sprintf("missing %s %s []", card, order))
+			fmt.Fprintf(&missing, "%s,%s,%s\n", card, device, order)
+			want = append(want, fmt.Sprintf("missing %s %s %s []", card, device, order))
 		default:
 			order = "-" + order
-			fmt.Fprintf(&extra, "%s,A1,1,%s,1.5,t,i\n", card, order)
-			want = append(want, fmt.Sprintf("extra %s %s []", card, order))
+			fmt.Fprintf(&extra, "%s,A1,%s,%s,1.5,t,i\n", card, device, order)
+			want = append(want, fmt.Sprintf("extra %s %s %s []", card, device, order))
 		}
 	}
-	load(0, write("cells.csv", cells.String()), "--mode", "update", "--type", "SellerID=string", "--type", "DeviceID=integer", "--type", "Amount=double", "--type", "Item=string")
+	load(0, write("cells.csv", cells.String()), "--mode", "update", "--type", "SellerID=string", "--type", "OrderTime=string", "--type", "Amount=double", "--type", "Item=string")
 	load(0, write("missing.csv", missing.String()), "--mode", "delete")
 	load(0, write("extra.csv", extra.String()))
 
 	found := verified(t, 1, append(target, file, "--examples", "100")...)
 	var got []string
 	for _, e := range found.Examples {
-		got = append(got, fmt.Sprintf("%s %d %d %v", e.Kind, e.Key["CardID"], e.Key["OrderNumber"], e.Columns))
+		got = append(got, fmt.Sprintf("%s %d %d %d %v", e.Kind, e.Key["CardID"], e.Key["DeviceID"], e.Key["OrderNumber"], e.Columns))
 	}
 	slices.Sort(got)
 	slices.Sort(want)
