@@ -246,17 +246,19 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	panic("convert: column of type " + col.Type.String())
 }
 
-// Natural returns the type that a datum has of itself: what a file's own types become without a --type.
+// Natural returns the type that a datum has of itself: what a file's own types become without a --type. A number that
+// neither an integer of 64 bits nor a double holds exactly is a string.
 func Natural(d *record.Datum) table.Type {
 	switch d.Kind {
-	case record.Integer, record.Unsigned:
+	case record.Integer:
 		return table.Integer
-	case record.Number:
-		var v table.Value
-		if bytes.ContainsAny(d.Bytes, ".eE") || parseInteger(&v, d.Bytes, false) != nil {
-			return table.Double
+	case record.Unsigned:
+		if d.Int < 0 {
+			return table.String
 		}
 		return table.Integer
+	case record.Number:
+		return naturalNumber(d.Bytes)
 	case record.Double:
 		return table.Double
 	case record.Boolean:
@@ -265,6 +267,21 @@ func Natural(d *record.Datum) table.Type {
 		return table.Binary
 	}
 	return table.String
+}
+
+func naturalNumber(text []byte) table.Type {
+	var v table.Value
+	if !integral(text) || string(text) == "-0" { // the integer 0 has no sign
+		var c Converter
+		if c.parseDouble(&v, text, false) != nil {
+			return table.String
+		}
+		return table.Double
+	}
+	if parseInteger(&v, text, false) != nil {
+		return table.String
+	}
+	return table.Integer
 }
 
 // show returns a datum's text for a message.

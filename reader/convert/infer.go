@@ -18,6 +18,7 @@ type columnGuess struct {
 	integer, double, boolean bool // all untyped texts so far are that
 	own                      table.Type
 	large                    bool // an integer was seen that a double does not keep
+	long                     bool // a number was seen that is neither a 64-bit integer nor a double
 	mixed                    bool // values of several own types were seen
 }
 
@@ -60,6 +61,10 @@ func (g *columnGuess) add(c *Converter, d *record.Datum) {
 		return
 	}
 	own := Natural(d)
+	if own == table.String && (d.Kind == record.Number || d.Kind == record.Unsigned) {
+		g.long = true
+		return
+	}
 	if own == table.Integer {
 		var v table.Value
 		g.large = g.large || c.doubleValue(&v, d, false) != nil
@@ -93,6 +98,10 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 // itself has values of several types.
 func (in *Inference) Type(i int) table.Type {
 	switch g := in.columns[i]; {
+	case g.long && !g.mixed && !g.text && (g.own == table.Null || g.own == table.Integer || g.own == table.Double || g.own == table.String):
+		return table.String // all of it, so that the column has one type
+	case g.long:
+		return table.Any
 	case g.mixed || g.text && g.own != table.Null || g.own == table.Double && g.large:
 		return table.Any
 	case g.own != table.Null:

@@ -27,6 +27,10 @@ func outOfRange(message string) *table.Reason {
 	return &table.Reason{Code: table.CodeRange, Message: message}
 }
 
+func tooPrecise() *table.Reason {
+	return outOfRange("the number has more digits than a double keeps; as a string it is exact")
+}
+
 func (c *Converter) stringValue(v *table.Value, d *record.Datum) *table.Reason {
 	text := d.Bytes
 	switch d.Kind {
@@ -170,11 +174,7 @@ func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *ta
 	case record.Text, record.String:
 		return c.parseDouble(v, d.Bytes, exact)
 	case record.Number:
-		var n table.Value
-		if !bytes.ContainsAny(d.Bytes, ".eE") && parseInteger(&n, d.Bytes, false) == nil {
-			return c.doubleValue(v, &record.Datum{Kind: record.Integer, Int: n.Int}, false)
-		}
-		return c.parseDouble(v, d.Bytes, false) // a JSON number is no text to keep
+		return c.numberAsDouble(v, d)
 	case record.Double:
 		if math.IsNaN(d.Double) || math.IsInf(d.Double, 0) {
 			return outOfRange("the service takes neither NaN nor infinity")
@@ -186,13 +186,31 @@ func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *ta
 			*v = table.Value{Type: table.Double, Double: f}
 			return nil
 		}
-		return outOfRange("the integer has more digits than a double keeps")
+		return tooPrecise()
 	case record.Decimal:
 		from := len(c.scratch)
 		c.scratch = appendDecimal(c.scratch, d)
 		return c.parseDouble(v, c.scratch[from:], false)
 	}
 	return wrong("not a number")
+}
+
+// numberAsDouble makes a double of a JSON number, whose value must be kept though its text need not be.
+func (c *Converter) numberAsDouble(v *table.Value, d *record.Datum) *table.Reason {
+	if !integral(d.Bytes) {
+		return c.parseDouble(v, d.Bytes, false)
+	}
+	var n table.Value
+	if parseInteger(&n, d.Bytes, false) == nil && n.Int != 0 {
+		return c.doubleValue(v, &record.Datum{Kind: record.Integer, Int: n.Int}, false)
+	}
+	if why := c.parseDouble(v, d.Bytes, false); why != nil {
+		return why
+	}
+	if !exactInteger(d.Bytes, v.Double) {
+		return tooPrecise()
+	}
+	return nil
 }
 
 func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.Reason {
@@ -222,6 +240,9 @@ func (c *Converter) parseDouble(v *table.Value, text []byte, exact bool) *table.
 	}
 	if f == 0 && significant {
 		return outOfRange("the number is too small for a double")
+	}
+	if !exact && !table.KeepsDouble(text, f) {
+		return tooPrecise()
 	}
 	if exact {
 		from := len(c.scratch)

@@ -202,7 +202,7 @@ func (p *Parser) scalar(d *record.Datum) bool {
 func (p *Parser) setCell(c *cell, pk bool) bool {
 	if why := c.convert(pk, &p.scan); why != "" {
 		code := table.CodeType
-		if why == outOfRange {
+		if why == outOfRange || why == tooPrecise {
 			code = table.CodeRange
 		}
 		return p.refuse(string(c.name), code, fmt.Sprintf("%s: %s", table.Show(c.value.Bytes), why), p.scan.pos)
@@ -232,7 +232,10 @@ func (p *Parser) setCell(c *cell, pk bool) bool {
 	return true
 }
 
-const outOfRange = "out of range"
+const (
+	outOfRange = "out of range"
+	tooPrecise = "more digits than a double keeps"
+)
 
 // convert gives the value the kind that IsInt or T names; it returns what is wrong. A number under Attr that is not
 // marked is a double; under PK, where there are none, it stays a number.
@@ -259,6 +262,9 @@ func (c *cell) convert(pk bool, s *scanner) string {
 		v, err := strconv.ParseFloat(string(d.Bytes), 64)
 		if err != nil {
 			return because(err, "no double")
+		}
+		if !table.KeepsDouble(d.Bytes, v) {
+			return tooPrecise
 		}
 		*d = record.Datum{Kind: record.Double, Double: v}
 	case string(c.kind) == "binary":

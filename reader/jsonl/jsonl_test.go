@@ -105,8 +105,10 @@ func TestALineBecomesARecordWithTheTypesItStates(t *testing.T) {
 func TestExportedLinesOfTheVendorsToolBecomeRowsWithTimestamps(t *testing.T) {
 	o := Options{Columns: []string{"uid", "pk2", "name", "age", "w"}, Keys: []string{"uid"}}
 	lines := []struct{ line, want string }{
-		{`{"PK":{"Values":["redchen",0]},"Attr":{"Values":[{"C":"name","V":"x","TS":1626860469000},{"C":"age","V":9007199254740993,"TS":1626860469001,"IsInt":true},{"C":"w","V":9007199254740993}]}}`,
+		{`{"PK":{"Values":["redchen",0]},"Attr":{"Values":[{"C":"name","V":"x","TS":1626860469000},{"C":"age","V":9007199254740993,"TS":1626860469001,"IsInt":true},{"C":"w","V":9007199254740992}]}}`,
 			`s"redchen" n0 s"x"@1626860469000 i9007199254740993@1626860469001 d9.007199254740992e+15`},
+		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"w","V":9007199254740993}]}}`, `bad OutOfRange`},
+		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"w","V":0.1000000000000000055}]}}`, `bad OutOfRange`},
 		{` {"PK":{"Values":[{"C":"pk2","V":"a"},{"C":"uid","V":7,"IsInt":true}]}}`, `i7 s"a" null null null`},
 		{`{"Attr":{"Values":[{"c":"name","v":"AQID","t":"binary","ts":0}]},"PK":{"Values":["k"]}}`, `s"k" null b010203 null null`},
 		{`{"PK":{"Values":["k"]},"Attr":{"Values":[{"C":"age","V":1.5,"IsInt":true}]}}`, `bad WrongType`},
@@ -132,7 +134,7 @@ func TestExportedLinesOfTheVendorsToolBecomeRowsWithTimestamps(t *testing.T) {
 		t.Errorf("time stamps are kept: %s", got)
 	}
 	var c Columns
-	if n, bad := Discover([]byte(lines[0].line+"\n"+lines[3].line), Options{}, &c); n != 2 || bad != 1 ||
+	if n, bad := Discover([]byte(lines[0].line+"\n"+lines[5].line), Options{}, &c); n != 2 || bad != 1 ||
 		!slices.Equal(c.Names(), []string{"pk1", "pk2", "name", "age", "w"}) || !slices.Equal(c.Keys(), []string{"pk1", "pk2"}) {
 		t.Error(n, bad, c.Names(), c.Keys())
 	}
