@@ -68,7 +68,6 @@ type pageHeader struct {
 	stored     int32
 	crc        uint32
 	values     int32
-	rows       int32 // v2
 	encoding   int32
 	defLevels  int32 // encoding in v1, bytes in v2
 	repLevels  int32
@@ -125,8 +124,6 @@ func (h *pageHeader) parseBody(c *compact, field int16, t byte) bool {
 		h.values = c.int32(t)
 	case field == 2 && !v2, field == 4 && v2:
 		h.encoding = c.int32(t)
-	case field == 3 && v2:
-		h.rows = c.int32(t)
 	case field == 3 && h.body == 5, field == 5 && v2:
 		h.defLevels = c.int32(t)
 	case field == 4 && h.body == 5, field == 6 && v2:
@@ -144,7 +141,7 @@ func (h *pageHeader) check(left int64) error {
 	bodies := map[int32]int16{pageData: 5, pageDictionary: 7, pageDataV2: 8}
 	want, known := bodies[h.kind]
 	switch {
-	case h.size < 0 || h.stored < 0 || h.values < 0 || h.rows < 0:
+	case h.size < 0 || h.stored < 0 || h.values < 0:
 		return errors.New("page header with a negative size or count")
 	case int64(h.stored) > left:
 		return fmt.Errorf("page of %d bytes where the column has %d left", h.stored, left)

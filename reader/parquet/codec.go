@@ -11,7 +11,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
 )
 
 // The codecs, numbered as in the format.
@@ -34,12 +33,10 @@ var errPageSize = errors.New("page does not decompress to the size its header sa
 
 func codecError(codec int32) error {
 	switch codec {
-	case codecNone, codecSnappy, codecGzip, codecBrotli, codecZstd, codecLZ4Raw:
+	case codecNone, codecSnappy, codecGzip, codecBrotli, codecLZ4, codecZstd, codecLZ4Raw:
 		return nil
 	case codecLZO:
 		return errors.New("compression codec LZO is not supported")
-	case codecLZ4:
-		return errors.New("compression codec LZ4 (deprecated, its framing is not defined) is not supported")
 	}
 	return fmt.Errorf("compression codec %d is not known", codec)
 }
@@ -72,13 +69,9 @@ func decompress(codec int32, dst, src []byte, size int) ([]byte, error) {
 		}
 		dst, err = s2.Decode(grow(dst, size)[:size], src)
 	case codecLZ4Raw:
-		if size > 256*len(src)+64 {
-			return nil, errPageSize
-		}
-		dst = grow(dst, size+1)[:size+1] // the library does not bear an empty one
-		var n int
-		n, err = lz4.UncompressBlock(src, dst)
-		dst = dst[:max(n, 0)]
+		dst, err = inflateLZ4(dst, src, size)
+	case codecLZ4:
+		dst, err = inflateOldLZ4(dst, src, size)
 	case codecZstd:
 		dst, err = inflateZstd(dst, src, size)
 	case codecGzip:

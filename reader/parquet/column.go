@@ -18,7 +18,9 @@ type column struct {
 	codec int32
 	left  int64 // entries in the pages not opened yet
 	page  int
-	n     int // entries of the page that are not in the batch yet
+	n     int   // entries of the page that are not in the batch yet
+	fresh bool  // the next entry must begin a row
+	last  int64 // where the chunk's pages end, by the footer
 
 	repLevels hybrid
 	defLevels hybrid
@@ -33,9 +35,10 @@ type column struct {
 	readable []byte // scratch of text made from a value
 }
 
-func newColumn(l *leaf) *column {
+func newColumn(l *leaf, f *footer) *column {
 	c := &column{leaf: l}
 	c.values.init(l)
+	c.values.writer = f.writer
 	return c
 }
 
@@ -50,6 +53,7 @@ func (c *column) open(r io.ReaderAt, m *chunkMeta, end int64) error {
 	}
 	c.codec, c.left, c.page = m.codec, m.values, 0
 	c.n, c.at, c.have, c.val = 0, 0, 0, 0
+	c.fresh, c.last = true, start+m.bytes
 	c.values.dictionary, c.values.dictInts, c.values.dictBins = false, nil, nil
 	c.win.r, c.win.buf, c.win.off = r, nil, start
 	// Old versions of parquet-mr leave the dictionary page's header out of the size (PARQUET-816).
@@ -84,6 +88,10 @@ func (c *column) fill() error {
 		if err := readLevels(&c.repLevels, c.reps[:n], uint32(c.leaf.maxRep)); err != nil {
 			return err
 		}
+		if c.fresh && c.reps[0] != 0 {
+			return errors.New("its first entry does not begin a row")
+		}
+		c.fresh = false
 	}
 	filled := n
 	if top := uint32(c.leaf.maxDef); top > 0 {
@@ -99,9 +107,28 @@ func (c *column) fill() error {
 	if err := c.values.take(filled); err != nil {
 		return err
 	}
-	c.n -= n
+	if c.n -= n; c.n == 0 {
+		if err := c.finish(); err != nil {
+			return err
+		}
+	}
 	c.at, c.have, c.val = 0, n, 0
 	return nil
+}
+
+// finish checks that a page holds nothing beyond its entries.
+func (c *column) finish() error {
+	if c.leaf.maxRep > 0 {
+		if err := c.repLevels.finish(c.values.writer.group()); err != nil {
+			return fmt.Errorf("repetition levels: %w", err)
+		}
+	}
+	if c.leaf.maxDef > 0 {
+		if err := c.defLevels.finish(c.values.writer.group()); err != nil {
+			return fmt.Errorf("definition levels: %w", err)
+		}
+	}
+	return c.values.finish()
 }
 
 func readLevels(h *hybrid, dst []uint32, top uint32) error {
@@ -158,10 +185,16 @@ func (c *column) nextPage(skip *int64) error {
 			return errLongColumn
 		}
 		c.left -= int64(h.values)
-		if rows, known := c.rowsOf(&h); known && rows > 0 && rows <= *skip {
-			*skip -= rows
-			c.win.skip(int64(h.stored))
-			continue
+		if *skip > 0 {
+			rows, err := c.rowsOf(&h)
+			if err != nil {
+				return err
+			}
+			if rows > 0 && rows <= *skip {
+				*skip -= rows
+				c.win.skip(int64(h.stored))
+				continue
+			}
 		}
 		if h.values == 0 {
 			c.win.skip(int64(h.stored))
@@ -173,12 +206,36 @@ func (c *column) nextPage(skip *int64) error {
 	return nil
 }
 
-// rowsOf says how many rows begin in the page, when its header tells.
-func (c *column) rowsOf(h *pageHeader) (int64, bool) {
+// rowsOf returns how many rows begin in the page, which is not opened; 0 where that cannot be told. The header's own count of
+// rows is not believed: Arrow before version 12 writes the count of entries there. The levels of a v2 page are not compressed.
+func (c *column) rowsOf(h *pageHeader) (rows int64, err error) {
 	if c.leaf.maxRep == 0 {
-		return int64(h.values), true
+		return int64(h.values), nil
 	}
-	return int64(h.rows), h.kind == pageDataV2
+	if h.kind != pageDataV2 {
+		return 0, nil
+	}
+	b, err := c.win.peek(int64(h.repLevels))
+	if err != nil {
+		return 0, err
+	}
+	var levels hybrid
+	if err := levels.reset(b, widthOf(c.leaf.maxRep)); err != nil {
+		return 0, err
+	}
+	for left := int(h.values); left > 0; {
+		n := min(left, batch)
+		if err := readLevels(&levels, c.reps[:n], uint32(c.leaf.maxRep)); err != nil {
+			return 0, err
+		}
+		for _, level := range c.reps[:n] {
+			if level == 0 {
+				rows++
+			}
+		}
+		left -= n
+	}
+	return rows, nil
 }
 
 func (c *column) readDictionary(h *pageHeader) error {
@@ -223,6 +280,7 @@ func (c *column) openPage(h *pageHeader) error {
 		}
 	}
 	c.n = int(h.values)
+	c.fresh = c.fresh || h.kind == pageDataV2 // which holds whole rows
 	return c.values.open(h.encoding, b)
 }
 
@@ -259,6 +317,9 @@ func (c *column) skip(rows int64) error {
 func (c *column) done() error {
 	if c.at < c.have || c.n > 0 || c.left > 0 {
 		return errLongColumn
+	}
+	if at := c.win.off - int64(len(c.win.buf)); at < c.last {
+		return fmt.Errorf("%d bytes of the column lie behind its last page", c.last-at)
 	}
 	return nil
 }

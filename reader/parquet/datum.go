@@ -3,7 +3,9 @@ package parquet
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"math"
+	"strconv"
 
 	"tsimport/reader/record"
 	"tsimport/table"
@@ -12,18 +14,23 @@ import (
 // julianEpoch is 1970-01-01 as a Julian day.
 const julianEpoch = 2440588
 
-// datum sets d to the i-th value of the batch. Bytes are views, valid until the cursor moves.
+// datum sets d to the i-th value of the batch. Bytes are views, valid until the cursor moves. Of a value that is refused d is
+// what is stored, for the rejected record.
 func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	l := c.leaf
 	*d = record.Datum{Kind: l.kind}
 	if l.numeric() {
-		c.number(d, c.values.ints[i])
-		return nil
+		return c.number(d, c.values.ints[i])
 	}
 	b := c.values.bins[i]
 	switch {
 	case l.physical == physInt96:
-		return int96(d, b, l.path)
+		bad := int96(d, b, l.path)
+		if bad != nil {
+			c.readable = hex.AppendEncode(c.readable[:0], b)
+			*d = record.Datum{Kind: record.String, Bytes: c.readable}
+		}
+		return bad
 	case l.ann == annUUID:
 		c.readable = appendUUID(c.readable[:0], b)
 		d.Bytes = c.readable
@@ -38,7 +45,9 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	return nil
 }
 
-func (c *column) number(d *record.Datum, v int64) {
+// number sets d to a value that is stored as a number. One that its annotation does not allow is refused, for it would have to
+// be changed to be shown: 24:00:00 would be midnight, 300 in eight bits 44.
+func (c *column) number(d *record.Datum, v int64) *table.Reason {
 	l := c.leaf
 	switch l.kind {
 	case record.Double:
@@ -55,23 +64,37 @@ func (c *column) number(d *record.Datum, v int64) {
 		if l.unsigned {
 			d.Int = int64(uint32(v))
 		}
+		if d.Int < l.least || d.Int > l.most {
+			return l.outside(d.Int, fmt.Sprintf("an integer of %d bits", l.bits))
+		}
 	default:
 		d.Int, d.Unit = v, l.unit
 		d.Local = l.kind == record.Timestamp && l.local
+		if l.kind == record.TimeOfDay && (v < 0 || v >= secondsOfDay*int64(l.unit)) {
+			d.Kind = record.Integer
+			return l.outside(v, fmt.Sprintf("a time of day, which has %d units of a second", l.unit))
+		}
 	}
+	return nil
 }
 
+func (l *leaf) outside(v int64, what string) *table.Reason {
+	return &table.Reason{Column: l.path, Code: table.CodeRange, Message: "the value is not " + what, Value: strconv.FormatInt(v, 10)}
+}
+
+const secondsOfDay = 86400
+
 // int96 reads a legacy timestamp: nanoseconds of the day, then the Julian day. In nanoseconds it spans 1677 to 2262;
-// farther dates come in microseconds.
+// farther dates come in microseconds. Which zone it is in the file does not say: some writers put UTC there, some local time.
 func int96(d *record.Datum, b []byte, column string) *table.Reason {
 	nanos := int64(binary.LittleEndian.Uint64(b))
 	days := int64(int32(binary.LittleEndian.Uint32(b[8:]))) - julianEpoch
-	seconds := days*86400 + nanos/1e9
-	nanos %= 1e9
-	if nanos < 0 {
-		nanos += 1e9
-		seconds--
+	if nanos < 0 || nanos >= secondsOfDay*1e9 {
+		return &table.Reason{Column: column, Code: table.CodeRange, Message: "the nanoseconds of the INT96 timestamp are not within a day", Value: hex.EncodeToString(b)}
 	}
+	d.Local = true
+	seconds := days*secondsOfDay + nanos/1e9
+	nanos %= 1e9
 	const span = math.MaxInt64 / 1_000_000_000
 	switch {
 	case seconds >= -span && seconds < span:
@@ -79,7 +102,6 @@ func int96(d *record.Datum, b []byte, column string) *table.Reason {
 	case nanos%1000 == 0 && seconds >= -span*1000 && seconds < span*1000:
 		d.Int, d.Unit = seconds*1e6+nanos/1000, record.Micros
 	default:
-		*d = record.Datum{}
 		return &table.Reason{Column: column, Code: table.CodeRange, Message: "INT96 timestamp does not fit 64 bits", Value: hex.EncodeToString(b)}
 	}
 	return nil

@@ -101,6 +101,7 @@ type footer struct {
 	rows   int64
 	schema []element
 	groups []rowGroup
+	writer writer
 	start  int64 // of the footer in the file: where the pages end at the latest
 }
 
@@ -178,6 +179,8 @@ func parseFooter(b []byte) (*footer, error) {
 				encrypted = encrypted || enc
 				f.groups = append(f.groups, g)
 			})
+		case 6:
+			f.writer = writer(c.text(t))
 		case 8: // encryption_algorithm of a footer left in the clear
 			encrypted = true
 			return false

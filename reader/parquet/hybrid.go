@@ -1,13 +1,18 @@
 package parquet
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 )
 
-var errShort = errors.New("page holds fewer values than its header says")
+var (
+	errShort = errors.New("page holds fewer values than its header says")
+	errLeft  = errors.New("page holds more than the values its header says")
+)
 
 // hybrid reads the runs of the RLE and bit-packing hybrid, which holds levels, dictionary indices and booleans. Runs
 // are expanded only as far as asked for.
@@ -19,6 +24,8 @@ type hybrid struct {
 	packed uint64 // bits left of the packed run
 	bit    uint64 // position of the next in b
 	big    bool   // deprecated BIT_PACKED: the whole of b, highest bit first
+	last   []byte // from the last run's head on
+	sole   bool   // there are no runs, for every value is 0
 }
 
 func (h *hybrid) reset(b []byte, width uint) error {
@@ -40,7 +47,7 @@ func widthOf(maximum int) uint { return uint(bits.Len(uint(maximum))) }
 func (h *hybrid) read(dst []uint32) error {
 	for len(dst) > 0 {
 		switch {
-		case h.width == 0:
+		case h.sole:
 			clear(dst)
 			return nil
 		case h.run > 0:
@@ -50,7 +57,7 @@ func (h *hybrid) read(dst []uint32) error {
 			}
 			h.run -= uint64(n)
 			dst = dst[n:]
-		case h.packed >= uint64(h.width):
+		case h.packed > 0 && h.packed >= uint64(h.width):
 			n := int(min(h.packed/uint64(h.width), uint64(len(dst))))
 			if h.big {
 				h.unpackBig(dst[:n])
@@ -76,6 +83,7 @@ func (h *hybrid) next() error {
 	if h.big {
 		return errShort
 	}
+	h.last = h.b
 	head, n := binary.Uvarint(h.b)
 	if n <= 0 {
 		return errShort
@@ -83,6 +91,13 @@ func (h *hybrid) next() error {
 	h.b = h.b[n:]
 	if head>>1 == 0 {
 		return nil // a run of nothing; its head was a byte, so this ends
+	}
+	if h.width == 0 { // values without bits, but counted
+		h.value, h.run = 0, head>>1
+		if head&1 == 1 {
+			h.run = min(h.run, math.MaxUint64/8) * 8
+		}
+		return nil
 	}
 	if head&1 == 1 {
 		// A last run cut short is common and harmless: what is missing is noticed when it is asked for.
@@ -104,6 +119,40 @@ func (h *hybrid) next() error {
 	h.b = h.b[size:]
 	h.run = head >> 1
 	return nil
+}
+
+// finish checks that no values are left. A last packed run may be padded, with anything to a whole group of values (8, with
+// some writers more), with zeros beyond that.
+func (h *hybrid) finish(group uint64) error {
+	if h.sole {
+		return nil
+	}
+	if h.width == 0 {
+		h.run &^= 7 // padding
+	}
+	for end := h.bit + h.packed; h.bit < end; h.bit += 8 {
+		bits := load(h.b, h.bit)
+		if n := end - h.bit; n < 8 {
+			bits &= 1<<n - 1
+		}
+		if bits&0xff != 0 && h.packed >= group*uint64(h.width) {
+			return errLeft
+		}
+	}
+	rest := h.b[min((h.bit+7)/8, uint64(len(h.b))):]
+	for len(rest) > 0 && rest[0] <= 1 { // heads of runs of nothing
+		rest = rest[1:]
+	}
+	if h.run > 0 || len(rest) > 0 && !h.repeated(rest) {
+		return errLeft
+	}
+	return nil
+}
+
+// repeated reports whether what is left is the last run once more: DuckDB 1.3 writes it twice when a page ends with it.
+func (h *hybrid) repeated(rest []byte) bool {
+	n := len(h.last) - len(rest)
+	return !h.big && n > 0 && bytes.Equal(h.last[:n], rest)
 }
 
 func (h *hybrid) unpack(dst []uint32) {

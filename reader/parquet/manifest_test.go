@@ -90,7 +90,12 @@ func every(f *File) []int {
 // refused are the files that the manifest calls good and that are refused, with the reason.
 var refused = map[string]string{
 	"parquet/parquet-testing/data/datapage_v1-corrupt-checksum.parquet": "page checksum",
+	// The length of its last value was changed by hand from 2 to 0; the two bytes are left over.
+	"parquet/duckdb/data/parquet-testing/decimal/byte_array_decimal_empty_value.parquet": "holds more than the values",
 }
+
+// readable are the files that the manifest says no tool reads.
+var readable = map[string]int64{"parquet/parquet-testing/data/hadoop_lz4_compressed.parquet": 4}
 
 func TestEveryFileOfTheManifestLoadsOrIsRefusedAsItSays(t *testing.T) {
 	dir := shared(t)
@@ -117,6 +122,10 @@ func TestEveryFileOfTheManifestLoadsOrIsRefusedAsItSays(t *testing.T) {
 			case e.Expected == "any" || e.Expected == "":
 				either++
 				t.Logf("any   %s: %d rows, %d bad, %v", e.Path, rows, bad, err)
+			case readable[e.Path] > 0:
+				if err != nil || rows != readable[e.Path] {
+					t.Errorf("%s: %d rows: %v", e.Path, rows, err)
+				}
 			case e.Expected == "error" && err == nil:
 				t.Errorf("%s: %d rows of a file that is to be refused", e.Path, rows)
 			case e.Expected == "error":

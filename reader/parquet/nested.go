@@ -1,10 +1,12 @@
 package parquet
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"tsimport/reader/record"
 	"tsimport/table"
@@ -30,11 +32,15 @@ type nested struct {
 	out     []byte
 	bad     *table.Reason
 	texts   int // how often out was full
+	keys    []span
 }
+
+// span is a place in out.
+type span struct{ from, to int }
 
 // datum reads the next record's value. The text is valid until the next call.
 func (a *nested) datum(d *record.Datum) (*table.Reason, error) {
-	a.out, a.bad, a.texts = a.out[:0], nil, 0
+	a.out, a.bad, a.texts, a.keys = a.out[:0], nil, 0, a.keys[:0]
 	for _, c := range a.own {
 		switch err := c.advance(); {
 		case err == io.EOF:
@@ -52,7 +58,9 @@ func (a *nested) datum(d *record.Datum) (*table.Reason, error) {
 	if err := a.field(a.root); err != nil {
 		return nil, err
 	}
-	*d = record.Datum{Kind: record.JSON, Bytes: a.out}
+	if *d = (record.Datum{Kind: record.JSON, Bytes: a.out}); a.texts > 0 {
+		*d = record.Datum{} // out is not all of it
+	}
 	return a.bad, nil
 }
 
@@ -170,6 +178,9 @@ func (a *nested) value(n *node) error {
 	case n.shape == shapeMap:
 		return a.mapping(n)
 	}
+	if n.twice != "" {
+		a.refuse("", table.CodeType, fmt.Sprintf("two fields of a struct are called %q", n.twice))
+	}
 	a.out = append(a.out, '{')
 	for i, f := range n.fields {
 		if i > 0 {
@@ -216,19 +227,29 @@ func (a *nested) mapping(n *node) error {
 		return a.field(value)
 	}
 	if key.leaf != nil && key.leaf.kind == record.String {
-		return a.repeat(pair, '{', '}', func() error {
+		first := len(a.keys)
+		err := a.repeat(pair, '{', '}', func() error {
 			if err := a.ready(key); err != nil {
 				return err
 			}
 			if key.repetition == optional && a.absent(key) {
 				a.refuse(key.leaf.path, table.CodeType, "key of a map is null")
 			}
+			from := len(a.out)
 			if err := a.field(key); err != nil {
 				return err
 			}
+			a.keys = append(a.keys, span{from, len(a.out)})
 			a.out = append(a.out, ':')
 			return second()
 		})
+		if a.texts == 0 {
+			if twice := a.twice(a.keys[first:]); twice != nil {
+				a.refuse(key.leaf.path, table.CodeType, fmt.Sprintf("key %s occurs twice in a map", table.Show(twice)))
+			}
+		}
+		a.keys = a.keys[:first]
+		return err
 	}
 	return a.repeat(pair, '[', ']', func() error {
 		a.out = append(a.out, `{"key":`...)
@@ -242,6 +263,18 @@ func (a *nested) mapping(n *node) error {
 		a.out = append(a.out, '}')
 		return nil
 	})
+}
+
+// twice returns a key that occurs twice, nil if none does.
+func (a *nested) twice(keys []span) []byte {
+	text := func(s span) []byte { return a.out[s.from:s.to] }
+	slices.SortFunc(keys, func(x, y span) int { return bytes.Compare(text(x), text(y)) })
+	for i := 1; i < len(keys); i++ {
+		if bytes.Equal(text(keys[i-1]), text(keys[i])) {
+			return text(keys[i])
+		}
+	}
+	return nil
 }
 
 func (a *nested) scalar(n *node) error {
@@ -260,10 +293,10 @@ func (a *nested) scalar(n *node) error {
 		if a.bad == nil {
 			a.bad = why
 		}
-		return nil
 	}
 	switch {
 	case d.Kind == record.Double && (math.IsNaN(d.Double) || math.IsInf(d.Double, 0)):
+		a.refuse(n.leaf.path, table.CodeRange, "JSON has neither NaN nor infinity")
 		a.out = fmt.Appendf(a.out, `"%v"`, d.Double)
 	case d.Kind == record.Double && n.physical == physFloat:
 		a.out = appendFloat(a.out, d.Double, 32)

@@ -82,9 +82,9 @@ func TestEveryTypeArrivesAsItsKindWithItsValue(t *testing.T) {
 		"time ns":    {pq.Time(pq.Nanosecond), pq.Int64Value(7), record.Datum{Kind: record.TimeOfDay, Int: 7, Unit: record.Nanos}},
 		"stamp us":   {pq.Timestamp(pq.Microsecond), pq.Int64Value(-7), record.Datum{Kind: record.Timestamp, Int: -7, Unit: record.Micros}},
 		"local ms":   {pq.TimestampAdjusted(pq.Millisecond, false), pq.Int64Value(7), record.Datum{Kind: record.Timestamp, Int: 7, Unit: record.Millis, Local: true}},
-		"int96":      {leaf(pq.Int96Type), int96(julianEpoch+1, 5), record.Datum{Kind: record.Timestamp, Int: 86400e9 + 5, Unit: record.Nanos}},
-		"int96 past": {leaf(pq.Int96Type), int96(julianEpoch-1, 5), record.Datum{Kind: record.Timestamp, Int: -86400e9 + 5, Unit: record.Nanos}},
-		"int96 far":  {leaf(pq.Int96Type), int96(julianEpoch+2932896, 1000), record.Datum{Kind: record.Timestamp, Int: 253402214400e6 + 1, Unit: record.Micros}},
+		"int96":      {leaf(pq.Int96Type), int96(julianEpoch+1, 5), record.Datum{Kind: record.Timestamp, Int: 86400e9 + 5, Unit: record.Nanos, Local: true}},
+		"int96 past": {leaf(pq.Int96Type), int96(julianEpoch-1, 5), record.Datum{Kind: record.Timestamp, Int: -86400e9 + 5, Unit: record.Nanos, Local: true}},
+		"int96 far":  {leaf(pq.Int96Type), int96(julianEpoch+2932896, 1000), record.Datum{Kind: record.Timestamp, Int: 253402214400e6 + 1, Unit: record.Micros, Local: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, bad := one(t, c.node, c.v)
@@ -134,7 +134,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 	s := `q"\` + "\n\x01é"
 	rows := []shapes{
 		{ID: math.MaxInt64, List: []int64{1, math.MaxInt64}, Bare: []string{"x", ""}, Struct: &inner{A: 9007199254740993, B: &s},
-			Map: map[string]float64{"k": math.Inf(1)}, Pairs: map[int32]bool{-1: true}, Deep: [][]inner{{{A: 1}, {A: 2}}, {{A: 3}}},
+			Map: map[string]float64{"k": 1e300}, Pairs: map[int32]bool{-1: true}, Deep: [][]inner{{{A: 1}, {A: 2}}, {{A: 3}}},
 			When: []stamp{{time.Unix(1, 5000).UTC()}}, Raw: [][]byte{{0xff}}},
 		{ID: 2, List: []int64{}, Struct: &inner{}},
 		{ID: 3},
@@ -162,7 +162,7 @@ func TestNestedValuesBecomeJSONAndEmptyIsNotNull(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`9223372036854775807 [1,9223372036854775807] ["x",""] {"a":9007199254740993,"b":"q\"\\\n\u0001é"} {"k":"+Inf"} ` +
+		`9223372036854775807 [1,9223372036854775807] ["x",""] {"a":9007199254740993,"b":"q\"\\\n\u0001é"} {"k":1e+300} ` +
 			`[{"key":-1,"value":true}] [[{"a":1,"b":null},{"a":2,"b":null}],[{"a":3,"b":null}]] [{"at":"1970-01-01T00:00:01.000005Z"}] ["/w=="]`,
 		`2 [] [] {"a":0,"b":null} - - [] [] []`,
 		`3 - [] - - - [] [] []`,

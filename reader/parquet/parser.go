@@ -55,7 +55,7 @@ func (f *File) NewParser(columns []int) *Parser {
 func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
 	if n.leaf != nil {
 		if byLeaf[n.leaf.index] == nil {
-			byLeaf[n.leaf.index] = newColumn(n.leaf)
+			byLeaf[n.leaf.index] = newColumn(n.leaf, p.file.footer)
 			p.columns = append(p.columns, byLeaf[n.leaf.index])
 		}
 		return append(own, byLeaf[n.leaf.index])

@@ -3,6 +3,7 @@ package parquet
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"tsimport/reader/record"
@@ -29,6 +30,7 @@ type node struct {
 	rep    int   // repetition level at which the node repeats
 	shape  shape
 	item   *node
+	twice  string // a name that two of fields have
 }
 
 // leaf is a column of values.
@@ -45,6 +47,9 @@ type leaf struct {
 	unit     record.Unit
 	local    bool
 	unsigned bool
+	bits     int32 // of integers, and what they lie between
+	least    int64
+	most     int64
 }
 
 func (l *leaf) numeric() bool {
@@ -116,6 +121,13 @@ func (t *tree) children(parent *node, path []string, depth int) error {
 			parent.first = n.first
 		}
 		parent.fields = append(parent.fields, n)
+	}
+	names := make(map[string]bool, len(parent.fields))
+	for _, n := range parent.fields {
+		if names[n.name] {
+			parent.twice = n.name
+		}
+		names[n.name] = true
 	}
 	return nil
 }
@@ -203,6 +215,7 @@ func (l *leaf) interpret(from *element) error {
 		legacy(&e)
 	}
 	l.ann, l.scale, l.unit, l.local = e.ann, e.scale, e.unit, !e.utc
+	l.bound(64)
 	bytes := l.physical == physByteArray || l.physical == physFixed
 	fits := true
 	switch e.ann {
@@ -218,6 +231,9 @@ func (l *leaf) interpret(from *element) error {
 		l.kind, fits = record.Binary, l.physical == physFixed && l.length == 12
 	case annDecimal:
 		l.kind, fits = record.Decimal, bytes || l.physical == physInt32 || l.physical == physInt64
+		if l.scale > maxScale || l.scale < -maxScale {
+			return fmt.Errorf("decimals with a scale of %d are not supported", l.scale)
+		}
 	case annDate:
 		l.kind, fits = record.Date, l.physical == physInt32
 	case annTime:
@@ -230,7 +246,9 @@ func (l *leaf) interpret(from *element) error {
 		if l.unsigned && e.width == 64 {
 			l.kind = record.Unsigned
 		}
-		fits = e.width == 64 && l.physical == physInt64 || e.width < 64 && l.physical == physInt32
+		fits = e.width == 64 && l.physical == physInt64 ||
+			(e.width == 8 || e.width == 16 || e.width == 32) && l.physical == physInt32
+		l.bound(e.width)
 	default: // UNKNOWN among them: a column of nulls, whose type means nothing
 		l.plain()
 	}
@@ -239,6 +257,22 @@ func (l *leaf) interpret(from *element) error {
 	}
 	return nil
 }
+
+// bound sets what integers of some bits lie between. They are compared as they are shown: an unsigned one of 64 bits as what a
+// signed one of them is.
+func (l *leaf) bound(bits int32) {
+	l.bits, l.least, l.most = bits, math.MinInt64, math.MaxInt64
+	switch {
+	case bits <= 0 || bits >= 64:
+	case l.unsigned:
+		l.least, l.most = 0, 1<<bits-1
+	default:
+		l.least, l.most = -1<<(bits-1), 1<<(bits-1)-1
+	}
+}
+
+// maxScale bounds the zeros that a decimal's text may need. No known program writes more than 76 digits.
+const maxScale = 4096
 
 // plain is for a leaf that says nothing of what its values are.
 func (l *leaf) plain() {

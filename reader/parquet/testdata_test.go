@@ -19,8 +19,8 @@ func TestFilesOfOtherWritersGiveTheStatedValues(t *testing.T) {
 	}{
 		"dict-page-offset-zero":       {rows: 39, first: []string{"1552", "1552"}},
 		"fixed_length_decimal_legacy": {rows: 24, first: []string{"1.00", "2.00", "3.00"}},
-		"int96_from_spark": {rows: 6, first: []string{`"2024-01-01T20:34:56.123456Z"`, `"2024-01-01T01:00:00Z"`,
-			`"9999-12-31T03:00:00Z"`, `"2024-12-30T23:00:00Z"`, "null", "OutOfRange"}},
+		"int96_from_spark": {rows: 6, first: []string{`"2024-01-01T20:34:56.123456"`, `"2024-01-01T01:00:00"`,
+			`"9999-12-31T03:00:00"`, `"2024-12-30T23:00:00"`, "null", "OutOfRange"}},
 		"nested_lists.snappy": {rows: 3, first: []string{`[[["a","b"],["c"]],[null,["d"]]] 1`}},
 		"repeated_no_annotation": {rows: 6, first: []string{"1 null", "2 null", `3 {"phone":[]}`,
 			`4 {"phone":[{"number":5555555555,"kind":null}]}`}},

@@ -49,6 +49,8 @@ type values struct {
 	last     []byte // DELTA_BYTE_ARRAY: the value before
 	kept     []byte // memory of last between batches
 
+	writer writer // of the file
+
 	dictionary bool // there is one
 	dictInts   []int64
 	dictBins   [][]byte
@@ -75,7 +77,10 @@ func (v *values) open(encoding int32, b []byte) error {
 		if len(b) == 0 {
 			return v.levels.reset(nil, 1)
 		}
-		return v.levels.reset(b[1:], uint(b[0]))
+		err := v.levels.reset(b[1:], uint(b[0]))
+		// Some writers leave the runs out where there is only one value to choose from.
+		v.levels.sole = len(b) == 1 && b[0] == 0 && v.dictionarySize() == 1
+		return err
 	case encRLE:
 		if v.physical != physBoolean {
 			break
@@ -83,7 +88,9 @@ func (v *values) open(encoding int32, b []byte) error {
 		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
 			return v.levels.reset(nil, 1)
 		}
-		return v.levels.reset(b[4:4+binary.LittleEndian.Uint32(b)], 1)
+		size := 4 + binary.LittleEndian.Uint32(b)
+		v.b = b[size:]
+		return v.levels.reset(b[4:size], 1)
 	case encDelta:
 		if v.physical != physInt32 && v.physical != physInt64 {
 			break
@@ -135,6 +142,45 @@ func (v *values) openDeltaBytes() (err error) {
 	}
 	return err
 }
+
+// finish checks that a page of which all values were taken holds no more.
+func (v *values) finish() error {
+	left := false
+	switch v.encoding {
+	case encDictionary:
+		return v.levels.finish(v.writer.group())
+	case encRLE:
+		if err := v.levels.finish(v.writer.group()); err != nil {
+			return err
+		}
+		left = len(v.b) > 0
+	case encDelta:
+		if v.lengths.left > 0 {
+			return errLeft
+		}
+		rest, err := v.lengths.rest()
+		if err != nil {
+			return err
+		}
+		left = len(rest) > 0
+	case encDeltaLength, encDeltaByteArray:
+		left = v.lengths.left > 0 || v.prefixes.left > 0 || len(v.b) > 0
+	case encSplit:
+		left = v.at < v.stride
+	default:
+		rest := v.b
+		if v.physical == physBoolean {
+			rest = rest[min((v.bit+7)/8, uint64(len(rest))):]
+		}
+		left = len(rest) > 0 && !v.writer.padding(rest)
+	}
+	if left {
+		return errLeft
+	}
+	return nil
+}
+
+func (v *values) dictionarySize() int { return max(len(v.dictInts), len(v.dictBins)) }
 
 // width is the size of a value of fixed size, else 0.
 func (v *values) width() int {
@@ -250,7 +296,7 @@ func (v *values) takeIndices(n int) error {
 	if err := v.levels.read(v.indices[:n]); err != nil {
 		return err
 	}
-	size := uint32(max(len(v.dictInts), len(v.dictBins)))
+	size := uint32(v.dictionarySize())
 	for i, x := range v.indices[:n] {
 		if x >= size {
 			return fmt.Errorf("index %d goes beyond the dictionary of %d values", x, size)
@@ -343,10 +389,13 @@ func (v *values) setDictionary(encoding int32, n int, b []byte) error {
 	var err error
 	if v.bins != nil {
 		v.dictBins = make([][]byte, n)
-		_, err = plainBins(v.dictBins, b, v.width(), v.physical == physByteArray)
+		b, err = plainBins(v.dictBins, b, v.width(), v.physical == physByteArray)
 	} else {
 		v.dictInts = make([]int64, n)
-		_, err = plainInts(v.dictInts, b, v.width())
+		b, err = plainInts(v.dictInts, b, v.width())
+	}
+	if err == nil && len(b) > 0 {
+		err = errLeft
 	}
 	v.dictionary = err == nil
 	return err
