@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type Target struct {
 // Traffic counts what went over the wire. Safe for concurrent use.
 type Traffic struct {
 	BytesSent atomic.Int64 // request bodies
+	Checked   atomic.Int64 // answers of success that had the checksum they named
+	Unchecked atomic.Int64 // answers of success that named none, from an endpoint that had never named one
 }
 
 // New makes the SDK's client for the target. When ctx ends, every request under way ends with it. The client never
@@ -50,7 +53,7 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	config.HTTPTimeout.RequestTimeout = t.RequestTimeout
-	config.Transport = &transport{base: t.Transport, run: ctx, traffic: traffic}
+	config.Transport = &transport{base: t.Transport, run: ctx, credentials: t.Credentials, traffic: traffic}
 	if t.Transport == nil {
 		config.Transport.(*transport).base = network(t)
 	}
@@ -102,40 +105,41 @@ func network(t Target) *http.Transport {
 	}
 }
 
-// transport ties every request to the run's context: the SDK has no way to pass one.
+// transport ties every request to the run's context, for which the SDK has no way, and checks every answer, which the SDK
+// does not. A redirect loses its address on the way, so that nobody follows it.
 type transport struct {
-	base    http.RoundTripper
-	run     context.Context
-	traffic *Traffic
+	base        http.RoundTripper
+	run         context.Context
+	credentials common.CredentialsProvider
+	traffic     *Traffic
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.traffic.BytesSent.Add(max(r.ContentLength, 0))
 	ctx, cancel := context.WithCancelCause(r.Context())
-	stop := context.AfterFunc(t.run, func() { cancel(context.Cause(t.run)) })
-	done := func() { stop(); cancel(nil) }
+	defer cancel(nil)
+	defer context.AfterFunc(t.run, func() { cancel(context.Cause(t.run)) })()
 	res, err := t.base.RoundTrip(r.WithContext(ctx))
+	if err == nil {
+		res, err = t.read(r, res)
+	}
+	if err != nil && t.run.Err() != nil {
+		// Whatever the connection made of it, the run was stopped.
+		return nil, &stopped{context.Cause(t.run)}
+	}
+	return res, err
+}
+
+// read reads and checks the answer, and hands it on in memory.
+func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, error) {
+	body, err := t.traffic.receive(nil, r.URL.Path, keysOf(t.credentials, r.Header), res)
+	if err == nil && res.StatusCode >= 200 && res.StatusCode < 300 {
+		err = checkRows(r.URL.Path, body)
+	}
 	if err != nil {
-		done()
-		if t.run.Err() != nil {
-			// Whatever the connection made of it, the run was stopped.
-			return nil, &stopped{context.Cause(t.run)}
-		}
 		return nil, err
 	}
-	res.Body = &body{ReadCloser: res.Body, done: done}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	record(r, res)
 	return res, nil
-}
-
-// body ends the request's context when the answer has been read.
-type body struct {
-	io.ReadCloser
-	done func()
-}
-
-func (b *body) Close() error {
-	err := b.ReadCloser.Close()
-	b.done()
-	return err
 }

@@ -128,14 +128,20 @@ func TestErrorsAreClassified(t *testing.T) {
 		{ots(500, "OTSInternalServerError", ""), Ambiguous},
 		{ots(503, "OTSServerUnavailable", "<html>"), Ambiguous},
 		{ots(500, "OTSSomethingNew", ""), Ambiguous},
-		{ots(400, "OTSSomethingNew", ""), Permanent},
+		{ots(400, "OTSSomethingNew", ""), Unrecognized},
+		{ots(429, "Throttling.User", ""), Unrecognized},
+		{ots(429, "OTSFlowControl", ""), Throttled},
+		{ots(403, "OTSQuotaExhausted", "Too frequent table operations. "), Unavailable},
 		{ots(403, "OTSConditionCheckFail", ""), Permanent},
 		{ots(400, "OTSParameterInvalid", ""), Content},
 		{ots(413, "OTSRequestBodyTooLarge", ""), Content},
-		{ots(429, tablestore.OTS_CLIENT_UNKNOWN, "<html>slow down"), Throttled},
+		{ots(429, tablestore.OTS_CLIENT_UNKNOWN, "<html>slow down"), Ambiguous},
 		{ots(408, tablestore.OTS_CLIENT_UNKNOWN, ""), Ambiguous},
-		{ots(404, tablestore.OTS_CLIENT_UNKNOWN, "<html>"), Permanent},
-		{ots(307, tablestore.OTS_CLIENT_UNKNOWN, "moved"), Permanent},
+		{ots(404, tablestore.OTS_CLIENT_UNKNOWN, "<html>"), Ambiguous},
+		{ots(403, tablestore.OTS_CLIENT_UNKNOWN, "<html>"), Ambiguous},
+		{ots(413, tablestore.OTS_CLIENT_UNKNOWN, "<html>"), Ambiguous},
+		{ots(307, tablestore.OTS_CLIENT_UNKNOWN, "moved"), Ambiguous},
+		{&notSent{errors.New("sign request: no key")}, Unavailable},
 		{ots(403, "OTSAuthFailed", ""), Fatal},
 		{ots(404, "OTSObjectNotExist", ""), Fatal},
 		{fmt.Errorf("read: %w", io.ErrUnexpectedEOF), Ambiguous},
@@ -148,6 +154,28 @@ func TestErrorsAreClassified(t *testing.T) {
 		if got := Classify(tt.err); got != tt.want {
 			t.Errorf("%v is class %d, want %d", tt.err, got, tt.want)
 		}
+	}
+}
+
+func TestWhateverSaysTooManyRequestsSlowsDown(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		code   string
+		want   bool
+	}{
+		{429, tablestore.OTS_CLIENT_UNKNOWN, true}, {429, "Throttling.User", true}, {429, "OTSFlowControl", true},
+		{503, "OTSServerBusy", true}, {503, "OTSServerUnavailable", false}, {400, "Throttling", false}, {403, tablestore.OTS_CLIENT_UNKNOWN, false},
+	} {
+		if got := SlowDown(&tablestore.OtsError{HttpStatusCode: tt.status, Code: tt.code}); got != tt.want {
+			t.Errorf("HTTP %d %s: %v", tt.status, tt.code, got)
+		}
+	}
+}
+
+func TestTheRefusalOfAnInstanceBoundToAVPCSaysSo(t *testing.T) {
+	text := Describe(&tablestore.OtsError{HttpStatusCode: 403, Code: "OTSAuthFailed", Message: "Request denied because this instance can only be accessed from the binded VPC."})
+	if !strings.Contains(text, "VPC endpoint") || strings.Contains(text, "check the access key") {
+		t.Error(text)
 	}
 }
 

@@ -58,6 +58,7 @@ type Sender struct {
 	buf    []byte // of a request: room for its head, and its body
 	head   []byte
 	answer []byte
+	keys   common.Credentials  // that the request is signed with
 	urls   map[string]*url.URL // by operation
 }
 
@@ -77,9 +78,10 @@ var room [headRoom]byte
 func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	s.buf = appendBody(append(s.buf[:0], room[:]...))
 	body := s.buf[headRoom:]
-	header, err := s.c.sign("/"+operation, time.Now().UTC().Format(dateLayout), body)
+	s.keys = s.c.credentials.GetCredentials()
+	header, err := s.c.signWith(s.keys, "/"+operation, time.Now().UTC().Format(dateLayout), body)
 	if err != nil {
-		return nil, fmt.Errorf("sign request: %w", err)
+		return nil, &notSent{fmt.Errorf("sign request: %w", err)}
 	}
 	s.c.traffic.BytesSent.Add(int64(len(body)))
 	if s.c.route != nil {
@@ -100,7 +102,7 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 // send sends the request in buf on the sender's link and reads the answer.
 func (s *Sender) send(operation string, header http.Header, length int) (err error) {
 	if s.head, err = appendHead(s.head[:0], "/"+operation, s.c.route.host, header, length); err != nil {
-		return err
+		return &notSent{err}
 	}
 	request := join(s.buf, s.head, headRoom)
 	fresh := false
@@ -110,8 +112,7 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 		}
 	}
 	res, err := s.link.send(s.c.run, request, s.c.timeout)
-	var nothing errNothingSent
-	if errors.As(err, &nothing) && !fresh {
+	if unsent := new(notSent); errors.As(err, &unsent) && !fresh {
 		// The service has closed the connection this very moment.
 		if err = s.dial(); err != nil {
 			return err
@@ -122,7 +123,7 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 		s.Close()
 		return err
 	}
-	err = s.read(res)
+	err = s.read(operation, res)
 	if _, isAnswer := err.(*tablestore.OtsError); res.Close || err != nil && !isAnswer {
 		s.Close()
 	} else {
@@ -154,7 +155,7 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 	if err != nil {
 		return err
 	}
-	return s.read(res)
+	return s.read(operation, res)
 }
 
 // request makes the request that base takes.
@@ -174,16 +175,11 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 }
 
 // read reads an answer to its end.
-func (s *Sender) read(res *http.Response) (err error) {
-	defer res.Body.Close()
-	if s.answer, err = readAll(s.answer[:0], res.Body, res.ContentLength); err != nil {
-		return fmt.Errorf("read answer: %w", err)
+func (s *Sender) read(operation string, res *http.Response) (err error) {
+	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, res); err != nil {
+		return err
 	}
 	if res.StatusCode < 200 || res.StatusCode >= 300 {
-		if to := res.Header.Get("Location"); to != "" && res.StatusCode < 400 {
-			// What was signed for one host is not sent to another; the page that comes along says less.
-			s.answer = append(s.answer[:0], "moved to "+to...)
-		}
 		return refusal(res.StatusCode, s.answer, res.Header.Get(headerRequestID))
 	}
 	return nil

@@ -11,33 +11,47 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// Class is what an error of the service means for the request that met it.
+// Class is what an error of the service means for the request or the row that met it.
 type Class uint8
 
 // The classes, after Tablestore's error table and the documented retry rules.
 const (
-	// Permanent: the request will be refused however often it is sent.
+	// Permanent: it is refused however often it is sent, and was not applied.
 	Permanent Class = iota
 	// Throttled: over capacity; refused before it was applied.
 	Throttled
 	// Unavailable: the partition, the table or the server cannot take the request now; not applied.
 	Unavailable
-	// Ambiguous: the request may have been applied, now or later.
+	// Ambiguous: it may have been applied, now or later.
 	Ambiguous
-	// Content: the request was refused for what is in it; one bad row spoils the others.
+	// Content: refused for what is in it; one bad row spoils the others.
 	Content
 	// Fatal: no request will succeed: keys, permissions, a missing table.
 	Fatal
 	// Canceled: the run was stopped; otherwise like Ambiguous.
 	Canceled
+	// Unrecognized: a code that the service does not document. Like Ambiguous: nothing says that it comes before the request
+	// is applied.
+	Unrecognized
 )
 
+// Passes reports whether the same request may succeed later.
+func (c Class) Passes() bool {
+	return c == Throttled || c == Unavailable || c == Ambiguous || c == Unrecognized
+}
+
+// Open reports whether it is open what happened.
+func (c Class) Open() bool { return c == Ambiguous || c == Unrecognized || c == Canceled }
+
+// classes has the codes that the service documents. Only these settle what happened to a request or a row; whatever else
+// comes as an answer leaves it open.
 var classes = map[string]Class{
 	"OTSNotEnoughCapacityUnit": Throttled,
 	"OTSCapacityUnitExhausted": Throttled,
-	"OTSServerBusy":            Throttled,
-	"OTSStorageServerBusy":     Throttled,
-	"OTSOperationThrottled":    Throttled,
+	"OTSFlowControl":           Throttled,
+	"OTSServerBusy":            Throttled, // but see MayHaveApplied
+	"OTSStorageServerBusy":     Throttled, // likewise
+	"OTSOperationThrottled":    Throttled, // likewise
 
 	"OTSPartitionUnavailable":                    Unavailable,
 	"OTSTableNotReady":                           Unavailable,
@@ -62,17 +76,39 @@ var classes = map[string]Class{
 	"OTSMethodNotAllowed":     Fatal,
 	"OTSUnsupportedOperation": Fatal,
 	"OTSMissingHeader":        Fatal,
+
+	"OTSConditionCheckFail":            Permanent,
+	"OTSObjectAlreadyExist":            Permanent,
+	"OTSQuotaExhausted":                Permanent, // but see tooFrequent
+	"OTSForbiddenUpdateCapacityUnit":   Permanent,
+	"OTSOutOfTransactionDataSizeLimit": Permanent,
+	"OTSDataOutOfRange":                Permanent,
+	"OTSMetaNotMatch":                  Permanent,
 }
 
-// tooFrequent is the one message that makes OTSQuotaExhausted worth another try.
-const tooFrequent = "Too frequent table operations."
+// tooFrequent begins the one message that makes OTSQuotaExhausted worth another try.
+const tooFrequent = "Too frequent table operations"
 
 // ClassifyCode returns the class of an error code of the service, as it stands in a row's answer.
 func ClassifyCode(code, message string) Class {
-	if code == "OTSQuotaExhausted" && message == tooFrequent {
+	if code == "OTSQuotaExhausted" && strings.HasPrefix(strings.TrimSpace(message), tooFrequent) {
 		return Unavailable
 	}
-	return classes[code] // a code nobody knows is Permanent
+	if c, known := classes[code]; known {
+		return c
+	}
+	return Unrecognized
+}
+
+// MayHaveApplied reports whether a row that is refused with the code may be there all the same, though the code is one of
+// throttling: the documentation does not say when a busy server refuses, and some of the vendor's SDKs repeat only what may be
+// applied twice. It matters for rows that may not.
+func MayHaveApplied(code string) bool {
+	switch code {
+	case "OTSServerBusy", "OTSStorageServerBusy", "OTSOperationThrottled":
+		return true
+	}
+	return false
 }
 
 // NotServingCode reports whether the code means that the partition, the table or the server does not serve at the moment:
@@ -91,8 +127,11 @@ func NotServing(err error) bool {
 	return errors.As(err, &ots) && NotServingCode(ots.Code)
 }
 
-// Classify returns the class of an error that the SDK's client returned for a whole request.
+// Classify returns the class of an error that the SDK's client or a Sender returned for a whole request.
 func Classify(err error) Class {
+	if unsent := new(notSent); errors.As(err, &unsent) {
+		return Unavailable
+	}
 	var ots *tablestore.OtsError
 	if errors.As(err, &ots) {
 		return classifyAnswer(ots)
@@ -107,24 +146,30 @@ func Classify(err error) Class {
 	return Ambiguous // cut off, timed out, or an answer that cannot be read
 }
 
+// classifyAnswer goes by the code if the service documents it, whatever the status. A page has none.
 func classifyAnswer(err *tablestore.OtsError) Class {
-	if c := ClassifyCode(err.Code, err.Message); c != Permanent {
-		return c
-	}
-	switch {
-	case err.HttpStatusCode >= http.StatusInternalServerError:
-		return Ambiguous // a proxy's page, or a code that nobody knows
-	case err.Code != tablestore.OTS_CLIENT_UNKNOWN:
-		return Permanent
-	}
-	switch err.HttpStatusCode { // said by whoever stands before the service
-	case http.StatusTooManyRequests:
-		return Throttled
-	case http.StatusRequestTimeout:
+	c := ClassifyCode(err.Code, err.Message)
+	if c == Unrecognized && (err.Code == tablestore.OTS_CLIENT_UNKNOWN || err.HttpStatusCode >= http.StatusInternalServerError) {
 		return Ambiguous
 	}
-	return Permanent
+	return c
 }
+
+// SlowDown reports whether an answer asks for fewer requests: by the service's code or, whoever gave it and whatever it says,
+// by its status. It says nothing of whether the request was applied.
+func SlowDown(err error) bool {
+	var ots *tablestore.OtsError
+	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests || ClassifyCode(ots.Code, ots.Message) == Throttled)
+}
+
+// notSent is the error of a request of which nothing was sent.
+type notSent struct{ cause error }
+
+func (n *notSent) Error() string { return n.cause.Error() }
+func (n *notSent) Unwrap() error { return n.cause }
+
+// boundVPC is in what an instance says that takes requests from one network only.
+const boundVPC = "can only be accessed from the binded VPC"
 
 // Describe makes one line of an error for a user: what, and what to do where that is known. Request ids are kept:
 // support asks for them.
@@ -151,8 +196,10 @@ func Describe(err error) string {
 	if ots.RequestId != "" {
 		text += fmt.Sprintf(" (HTTP %d, request %s)", ots.HttpStatusCode, ots.RequestId)
 	}
-	switch ots.Code {
-	case "OTSAuthFailed":
+	switch {
+	case strings.Contains(ots.Message, boundVPC):
+		text += "; the instance takes requests from its VPC only: use its VPC endpoint from there, or allow other networks in its settings"
+	case ots.Code == "OTSAuthFailed":
 		text += "; check the access key, --instance and this machine's clock"
 	}
 	return text

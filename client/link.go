@@ -103,22 +103,17 @@ func (l *link) usable() bool {
 	return l != nil && time.Since(l.used) < idleTimeout && l.reader.Buffered() == 0 && !pending(l.plain)
 }
 
-// errNothingSent is the error of a request of which no byte has left: it can be sent again on a new link.
-type errNothingSent struct{ error }
-
-func (e errNothingSent) Unwrap() error { return e.error }
-
 // send sends a request and returns the answer, whose body is still to be read.
 func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) (*http.Response, error) {
 	if err := l.conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return nil, errNothingSent{err}
+		return nil, &notSent{err}
 	}
 	if ctx.Err() != nil { // looked at behind the deadline: who ends the context sets another one afterwards
 		return nil, context.Cause(ctx)
 	}
 	n, err := l.conn.Write(request)
 	if err != nil && n == 0 && l.conn == l.plain && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, errNothingSent{err}
+		return nil, &notSent{err}
 	}
 	if err != nil {
 		// Whoever refuses a request without reading it answers first and closes then.

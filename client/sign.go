@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -22,6 +23,10 @@ const (
 	headerMD5         = "X-Ots-Contentmd5"
 	headerToken       = "X-Ots-Ststoken"
 	headerRequestID   = "X-Ots-Requestid"
+	headerSignDate    = "X-Ots-Signdate"
+
+	headerAuthorization = "Authorization"
+	headerLocation      = "Location"
 )
 
 const (
@@ -33,7 +38,10 @@ const (
 
 // sign returns the headers of a request, the signature among them. The credentials are asked each time: they may rotate.
 func (c *Connection) sign(uri, date string, body []byte) (http.Header, error) {
-	keys := c.credentials.GetCredentials()
+	return c.signWith(c.credentials.GetCredentials(), uri, date, body)
+}
+
+func (c *Connection) signWith(keys common.Credentials, uri, date string, body []byte) (http.Header, error) {
 	sum := md5.Sum(body)
 	header := http.Header{
 		headerUserAgent:   {userAgent},

@@ -107,7 +107,7 @@ func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) e
 		if unsure && errors.As(err, &ots) && ots.Code == "OTSObjectAlreadyExist" {
 			return nil
 		}
-		unsure = unsure || err != nil && Classify(err) == Ambiguous
+		unsure = unsure || err != nil && Classify(err).Open()
 		return err
 	})
 	return a.wrap("create", name, err)
@@ -121,7 +121,7 @@ func (a *Admin) Drop(name string) error {
 		if unsure && isCode(err, "OTSObjectNotExist") {
 			return nil
 		}
-		unsure = unsure || err != nil && Classify(err) == Ambiguous
+		unsure = unsure || err != nil && Classify(err).Open()
 		return err
 	})
 	return a.wrap("drop", name, err)
@@ -153,13 +153,8 @@ func (a *Admin) try(op func() error) error {
 		if !errors.As(err, &ots) {
 			return err // a connection that does not work now is a wrong endpoint more often than a passing fault
 		}
-		switch Classify(err) {
-		case Throttled, Unavailable:
-		case Ambiguous:
-			if attempt >= maxAmbiguous {
-				return err
-			}
-		default:
+		switch class := Classify(err); {
+		case !class.Passes(), class.Open() && !SlowDown(err) && attempt >= maxAmbiguous:
 			return err
 		}
 		if time.Now().After(end) {

@@ -61,14 +61,16 @@ type Report struct {
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
 
-	Retried     int64 `json:"retried"`     // rows sent again
-	RowsSent    int64 `json:"rows_sent"`   // in all requests, those sent again included
-	Throttled   int64 `json:"throttled"`   // rows refused for capacity and sent again
-	Unavailable int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
-	BytesRead   int64 `json:"bytes_read"`
-	BytesSent   int64 `json:"bytes_sent"` // bodies of all requests of this attempt
-	WriteCU     int64 `json:"write_cu"`   // as the service charged them
-	Requests    int64 `json:"requests"`   // BatchWriteRow requests
+	Retried   int64 `json:"retried"`   // rows sent again
+	RowsSent  int64 `json:"rows_sent"` // in all requests, those sent again included
+	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
+	// UncheckedAnswers counts answers without a checksum, from an endpoint that never sent one.
+	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
+	Unavailable      int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
+	BytesRead        int64 `json:"bytes_read"`
+	BytesSent        int64 `json:"bytes_sent"` // bodies of all requests of this attempt
+	WriteCU          int64 `json:"write_cu"`   // as the service charged them
+	Requests         int64 `json:"requests"`   // BatchWriteRow requests
 
 	MarkColumn     string `json:"mark_column,omitempty"`     // that rows with a number of the service's are recognised by
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys

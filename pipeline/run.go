@@ -105,7 +105,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		err = load(ctx, &cfg, planned, folder, report, service, survey, from, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
-	report.BytesSent = traffic.BytesSent.Load()
+	report.BytesSent, report.UncheckedAnswers = traffic.BytesSent.Load(), traffic.Unchecked.Load()
 	return finish(&cfg, report, folder, start, err)
 }
 

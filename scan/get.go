@@ -85,6 +85,11 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	}
 	for n := range answers {
 		a, i := &answers[n], todo[n]
+		if a.IsSucceed && a.Error.Code != "" {
+			refused = errors.New("unreadable answer: a row that was read and has an error")
+			again = append(again, i)
+			continue
+		}
 		o.charge(a.ConsumedCapacityUnit)
 		if a.IsSucceed {
 			if len(a.PrimaryKey.PrimaryKeys) > 0 {
@@ -93,12 +98,10 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 			continue
 		}
 		refused = fmt.Errorf("%s: %s", a.Error.Code, client.OneLine(a.Error.Message))
-		switch client.ClassifyCode(a.Error.Code, a.Error.Message) {
-		case client.Throttled, client.Unavailable, client.Ambiguous:
-			again = append(again, i)
-		default:
+		if !client.ClassifyCode(a.Error.Code, a.Error.Message).Passes() {
 			return nil, nil, refused
 		}
+		again = append(again, i)
 	}
 	return again, refused, nil
 }

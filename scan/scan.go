@@ -112,9 +112,7 @@ func patiently(ctx context.Context, retryFor time.Duration, request func() error
 		if err == nil {
 			return nil
 		}
-		switch client.Classify(err) {
-		case client.Throttled, client.Unavailable, client.Ambiguous:
-		default:
+		if !client.Classify(err).Passes() {
 			return &client.Error{Cause: err}
 		}
 		if time.Now().After(end) {

@@ -30,6 +30,9 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 		if body = rest; number != 1 {
 			continue
 		}
+		if f.kind != kindBytes {
+			return nil, errAnswer
+		}
 		var err error
 		if dst, err = decodeTable(dst, f.bytes, name); err != nil {
 			return nil, err
@@ -52,6 +55,9 @@ func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
 			return nil, errAnswer
 		}
 		b = rest
+		if (number == 1 || number == 2) && f.kind != kindBytes {
+			return nil, errAnswer
+		}
 		switch number {
 		case 1:
 			ours = string(f.bytes) == name
@@ -75,17 +81,19 @@ func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
 }
 
 func decodeRow(b []byte) (a answered, err error) {
-	said := false
+	said, failed := false, false
 	for len(b) > 0 {
 		number, f, rest, ok := field(b)
-		if !ok {
+		if !ok || number <= 4 && (f.kind == kindBytes) != (number > 1) {
 			return a, errAnswer
 		}
 		b = rest
 		switch number {
 		case 1:
-			a.ok, said = f.number != 0, true
+			ok = !said && f.kind == kindVarint && f.number <= 1
+			a.ok, said = f.number == 1, true
 		case 2:
+			failed = true
 			a.code, a.message, ok = decodeError(f.bytes)
 		case 3:
 			a.writeCU, ok = decodeConsumed(f.bytes)
@@ -96,8 +104,11 @@ func decodeRow(b []byte) (a answered, err error) {
 			return a, errAnswer
 		}
 	}
-	if !said || !a.ok && len(a.code) == 0 {
+	switch {
+	case !said || !a.ok && len(a.code) == 0:
 		return a, errors.New("unreadable answer: a row without a result")
+	case a.ok && failed:
+		return a, errors.New("unreadable answer: a row that was taken and has an error")
 	}
 	return a, nil
 }
@@ -140,8 +151,15 @@ func decodeConsumed(b []byte) (write int, ok bool) {
 	return write, true
 }
 
+// The kinds of fields that answers have.
+const (
+	kindVarint = 0
+	kindBytes  = 2
+)
+
 // value is a field's: number of a varint, bytes of what has a length; neither for what no answer has.
 type value struct {
+	kind   byte
 	number uint64
 	bytes  []byte
 }
@@ -154,8 +172,9 @@ func field(b []byte) (number int, v value, rest []byte, ok bool) {
 	}
 	b = b[n:]
 	size := 0
-	switch tag & 7 {
-	case 0:
+	v.kind = byte(tag & 7)
+	switch v.kind {
+	case kindVarint:
 		v.number, size = binary.Uvarint(b)
 		if size <= 0 {
 			return 0, v, nil, false
@@ -164,7 +183,7 @@ func field(b []byte) (number int, v value, rest []byte, ok bool) {
 		size = 8
 	case 5:
 		size = 4
-	case 2:
+	case kindBytes:
 		length, n := binary.Uvarint(b)
 		if n <= 0 || length > uint64(len(b)-n) {
 			return 0, v, nil, false

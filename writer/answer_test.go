@@ -54,9 +54,17 @@ func TestAnAnswerCutAnywhereOrDamagedIsNeverTakenForSuccess(t *testing.T) {
 		"no result":            {10, 11, 10, 1, 't', 18, 0, 18, 0, 18, 0, 18, 0},
 		"a refusal for naught": {10, 8, 10, 1, 't', 18, 3, 8, 0, 18, 0},
 		"a group":              {11, 12},
+		"taken with an error":  {10, 15, 10, 1, 't', 18, 10, 8, 1, 18, 6, 10, 4, 'C', 'o', 'd', 'e'},
+		"two results in one":   {10, 9, 10, 1, 't', 18, 4, 8, 0, 8, 1},
+		"a result of another":  {10, 7, 10, 1, 't', 18, 2, 8, 3},
+		"a result as text":     {10, 8, 10, 1, 't', 18, 3, 10, 1, 1},
 		"field 0":              {2, 0},
 	} {
-		if _, err := decodeAnswer(nil, body, "t", 4); err == nil {
+		rows := 4
+		if n := bytes.Count(body, []byte{18}); body[0] == 10 && n == 1 || name == "taken with an error" {
+			rows = 1
+		}
+		if _, err := decodeAnswer(nil, body, "t", rows); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -159,9 +159,5 @@ func (n *Numbers) delete(k *tablestore.PrimaryKey) (err error) {
 
 // SweepAgain reports whether a sweep that failed may succeed when it is tried again.
 func SweepAgain(err error) bool {
-	switch client.Classify(err) {
-	case client.Throttled, client.Unavailable, client.Ambiguous:
-		return true
-	}
-	return false
+	return client.Classify(err).Passes()
 }

@@ -62,6 +62,9 @@ func NewNumbers(s Searcher, name string, column int, mark, job string) *Numbers 
 
 // returned notes the number in the key that the service has returned for the row, and returns it; 0 if it cannot be read.
 func (n *Numbers) returned(row table.Ref, key []byte) int64 {
+	if rows, err := plainbuffer.CheckRows(key); err != nil || rows != 1 {
+		return 0
+	}
 	decoded, err := plainbuffer.Decode(key)
 	if err != nil || n.Column >= len(decoded.Key) {
 		return 0
@@ -174,7 +177,7 @@ func (n *Numbers) unknown(err error, o *table.Outcome) error {
 	switch client.Classify(err) {
 	case client.Unavailable:
 		o.Unavailable = client.NotServing(err)
-	case client.Throttled, client.Ambiguous:
+	case client.Throttled, client.Ambiguous, client.Unrecognized:
 	default:
 		return fmt.Errorf("look for a row of table %s: %w", n.Table, &client.Error{Cause: err})
 	}

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -21,18 +22,19 @@ const (
 )
 
 // wholeOutcome decides about a request that failed as a whole: the outcome of each of its rows, and what to do.
-func wholeOutcome(err error) (table.Outcome, verdict) {
+func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	code, message := errorText(err)
 	o := table.Outcome{Code: code, Message: message}
 	switch client.Classify(err) {
 	case client.Throttled:
-		o.Fate, o.Throttled = table.Again, true
+		o.Fate, o.Throttled = w.busy(code), true
 		return o, carryOn
 	case client.Unavailable:
 		o.Fate, o.Unavailable = table.Again, client.NotServing(err)
 		return o, carryOn
-	case client.Ambiguous:
-		o.Fate, o.Unavailable = table.Unknown, client.NotServing(err)
+	case client.Ambiguous, client.Unrecognized:
+		o.Fate, o.Throttled = table.Unknown, client.SlowDown(err)
+		o.Unavailable = !o.Throttled && client.NotServing(err)
 		return o, carryOn
 	case client.Canceled:
 		o.Fate = table.Unknown
@@ -41,13 +43,21 @@ func wholeOutcome(err error) (table.Outcome, verdict) {
 		o.Fate = table.Refused
 		return o, halve
 	}
-	// Fatal, or a code nobody knows for the whole request: nothing is lost by stopping.
+	// No request will succeed, and nothing is lost by stopping.
 	o.Fate = table.Again
 	return o, stop
 }
 
+// busy is the fate of rows that were refused with a code of throttling.
+func (w *Writer) busy(code string) table.Fate {
+	if w.extras.Numbers != nil && client.MayHaveApplied(code) {
+		return table.Unknown
+	}
+	return table.Again
+}
+
 func errorText(err error) (code, message string) {
-	if ots, ok := err.(*tablestore.OtsError); ok {
+	if ots := new(tablestore.OtsError); errors.As(err, &ots) {
 		return ots.Code, client.OneLine(ots.Message)
 	}
 	return "", client.Describe(err)
@@ -73,11 +83,18 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	o := table.Outcome{Code: w.last.code, Message: w.last.line}
 	switch client.ClassifyCode(o.Code, o.Message) {
 	case client.Throttled:
-		o.Fate, o.Throttled = table.Again, true
+		o.Fate, o.Throttled = w.busy(o.Code), true
 	case client.Unavailable:
 		o.Fate, o.Unavailable = table.Again, client.NotServingCode(o.Code)
 	case client.Ambiguous:
 		o.Fate, o.Unavailable = table.Unknown, client.NotServingCode(o.Code)
+	case client.Unrecognized:
+		// It may pass. When it does not, somebody has to look at the row.
+		o.Fate = table.Unknown
+		if repeated {
+			o.Fate = table.Refused
+			o.Message += " (Tablestore does not document this code: the row may have been written)"
+		}
 	case client.Fatal:
 		o.Fate = table.Again
 		err := &tablestore.OtsError{Code: o.Code, Message: o.Message}

@@ -85,12 +85,34 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 		}
 		w.completed(&answers[i], rows[i], &outcomes[i])
 	}
+	if fatal == nil {
+		fatal = w.allUnrecognized(outcomes)
+	}
 	return stats, fatal
+}
+
+// allUnrecognized is an error if every row of a request of several has a code that the service does not document: that is no
+// matter of single rows, and to go on would be to guess.
+func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Code == "" || client.ClassifyCode(o.Code, o.Message) != client.Unrecognized {
+			return nil
+		}
+	}
+	if len(outcomes) < 2 {
+		return nil
+	}
+	for i := range outcomes {
+		outcomes[i].Fate = table.Unknown
+	}
+	return fmt.Errorf("write to table %s: every row of a request was answered with a code that Tablestore does not document, %s: %s; the rows may have been written",
+		w.table, outcomes[0].Code, outcomes[0].Message)
 }
 
 // refusedWhole handles an error for the request as a whole.
 func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
-	o, verdict := wholeOutcome(err)
+	o, verdict := w.wholeOutcome(err)
 	if verdict == halve && len(rows) > 1 {
 		mid := len(rows) / 2
 		first, err1 := w.write(rows[:mid], repeated[:mid], outcomes[:mid])

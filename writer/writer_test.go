@@ -2,6 +2,7 @@ package writer
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -107,7 +108,7 @@ func failed(code string) result { return result{code: code} }
 
 func TestEachRowGetsItsOwnOutcome(t *testing.T) {
 	codes := []string{"", "OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTimeout", "OTSConditionCheckFail", "OTSInvalidPK", "OTSNobodyKnows", "OTSParameterInvalid"}
-	want := []table.Fate{table.Written, table.Again, table.Again, table.Unknown, table.Refused, table.Refused, table.Refused, table.Refused}
+	want := []table.Fate{table.Written, table.Again, table.Again, table.Unknown, table.Refused, table.Refused, table.Unknown, table.Refused}
 	f := &fake{write: func(rows [][]byte) ([]result, error) {
 		results := ok(len(rows))
 		for i, c := range codes {
@@ -149,6 +150,97 @@ func TestAnswersThatSayNothingLeaveEveryRowUnknown(t *testing.T) {
 		for _, o := range outcomes {
 			if o.Fate != table.Unknown {
 				t.Errorf("%s: %+v", name, o)
+			}
+		}
+	}
+}
+
+func TestAnUndocumentedCodeOfARowIsTriedAgainAndThenRejected(t *testing.T) {
+	f := &fake{write: func(rows [][]byte) ([]result, error) {
+		return append(ok(len(rows)-1), failed("OTSNobodyKnows")), nil
+	}}
+	rows, repeated, outcomes := batch(t, 3, table.Put)
+	w := New(f, f, "t", table.Put, table.Ignore)
+	if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[2].Fate != table.Unknown {
+		t.Errorf("%+v, %v", outcomes[2], err)
+	}
+	repeated[2] = true
+	if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[2].Fate != table.Refused || !strings.Contains(outcomes[2].Message, "may have been written") {
+		t.Errorf("%+v, %v", outcomes[2], err)
+	}
+}
+
+func TestAnUndocumentedCodeOfAWholeBatchStops(t *testing.T) {
+	f := &fake{write: func(rows [][]byte) (results []result, err error) {
+		for range rows {
+			results = append(results, failed("OTSNobodyKnows"))
+		}
+		return results, nil
+	}}
+	for _, again := range []bool{false, true} {
+		rows, repeated, outcomes := batch(t, 3, table.Put)
+		repeated[0], repeated[1], repeated[2] = again, again, again
+		_, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes)
+		if err == nil || !strings.Contains(err.Error(), "OTSNobodyKnows") {
+			t.Errorf("repeated %v: %v", again, err)
+		}
+		for _, o := range outcomes {
+			if o.Fate != table.Unknown {
+				t.Errorf("repeated %v: %+v", again, o)
+			}
+		}
+	}
+}
+
+func TestARequestAnsweredWithoutACodeOfTheServiceIsOfUnknownOutcome(t *testing.T) {
+	for _, tt := range []struct {
+		status    int
+		code      string
+		throttled bool
+	}{
+		{200 + 107, tablestore.OTS_CLIENT_UNKNOWN, false}, {403, tablestore.OTS_CLIENT_UNKNOWN, false}, {404, tablestore.OTS_CLIENT_UNKNOWN, false},
+		{429, tablestore.OTS_CLIENT_UNKNOWN, true}, {429, "Throttling.User", true}, {400, "Throttling.User", false}, {500, "Whatever", false},
+	} {
+		f := &fake{write: func([][]byte) ([]result, error) {
+			return nil, &tablestore.OtsError{HttpStatusCode: tt.status, Code: tt.code, Message: "<html>"}
+		}}
+		rows, repeated, outcomes := batch(t, 3, table.Put)
+		if _, err := New(f, f, "t", table.Put, table.Ignore).Write(rows, repeated, outcomes); err != nil {
+			t.Errorf("HTTP %d %s: %v", tt.status, tt.code, err)
+		}
+		for _, o := range outcomes {
+			if o.Fate != table.Unknown || o.Throttled != tt.throttled {
+				t.Errorf("HTTP %d %s: %+v", tt.status, tt.code, o)
+			}
+		}
+	}
+}
+
+func TestABusyServerMayHaveWrittenRowsThatItNumbers(t *testing.T) {
+	for _, code := range []string{"OTSServerBusy", "OTSNotEnoughCapacityUnit"} {
+		for _, whole := range []bool{false, true} {
+			f := &fake{write: func(rows [][]byte) (results []result, err error) {
+				if whole {
+					return nil, &tablestore.OtsError{HttpStatusCode: 503, Code: code}
+				}
+				for range rows {
+					results = append(results, failed(code))
+				}
+				return results, nil
+			}}
+			for _, numbered := range []bool{false, true} {
+				rows, repeated, outcomes := batch(t, 2, table.Put)
+				w := New(f, f, "t", table.Put, table.Ignore)
+				want := table.Again
+				if numbered {
+					w.With(Extras{Numbers: NewNumbers(nil, "t", 1, "", "")})
+					if code == "OTSServerBusy" {
+						want = table.Unknown
+					}
+				}
+				if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[1].Fate != want || !outcomes[1].Throttled {
+					t.Errorf("%s, whole %v, numbered %v: %+v, %v", code, whole, numbered, outcomes[1], err)
+				}
 			}
 		}
 	}

@@ -230,7 +230,7 @@ func (r *run) drop() error {
 // dropUnsure drops a table whose creation failed, if it may have been made all the same; not one that was there before.
 func (r *run) dropUnsure(created error) error {
 	class := client.Classify(cause(created))
-	if errors.Is(created, client.ErrTableExists) || class != client.Ambiguous && class != client.Canceled {
+	if errors.Is(created, client.ErrTableExists) || !class.Open() {
 		return created
 	}
 	r.Keep = false

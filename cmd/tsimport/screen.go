@@ -197,6 +197,9 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 	if r.SpilledRows > 0 {
 		add("memory was full: %s rows waited on disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
 	}
+	if r.UncheckedAnswers > 0 {
+		add("warning: %d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
+	}
 	if r.SpillError != "" {
 		add("warning: rows could not be put on disk, so reading waited for memory: %s; see --temp-dir, --temp-max and --memory", r.SpillError)
 	}

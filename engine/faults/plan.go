@@ -17,7 +17,10 @@ const (
 	DropAfter               // the request is applied, then the connection is cut: the answer is lost
 	AnswerErrorAfter        // the request is applied, then the error Code (OTSTimeout when empty) is answered
 	ApplyLate               // the connection is cut (or the error Code is answered) at once; applied after Delay
-	BadBody                 // answers 502 with an HTML page, as a proxy does; nothing is applied
+	BadBody                 // answers an HTML page, as a proxy does; nothing is applied. Code is its HTTP status (502 when empty)
+	PageAfter               // the request is applied, then the page is answered
+	Redirect                // answers 307 to another host; nothing is applied
+	FlipBit                 // the request is applied; one bit of the answer's body is flipped on its way
 	TruncateBody            // the request is applied, the body of the answer is cut short
 	ResetBody               // the request is applied, the connection is reset in the middle of the answer
 	RefuseRows              // rows for which RowCode gives a code are refused, the others of a batch are applied
@@ -26,7 +29,8 @@ const (
 // Fault is what happens to one request.
 type Fault struct {
 	Action  Action
-	Code    string               // of Refuse, AnswerErrorAfter and, if not empty, ApplyLate
+	Code    string               // of Refuse, AnswerErrorAfter and, if not empty, ApplyLate; of pages
+	Bit     uint64               // of FlipBit: which, counted around the body
 	Delay   time.Duration        // of ApplyLate
 	RowCode func(row int) string // of RefuseRows: row counts over all tables of the request; "" applies it
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 var names = map[string]Action{
 	"refuse": Refuse, "drop-before": DropBefore, "drop-after": DropAfter, "error-after": AnswerErrorAfter,
 	"apply-late": ApplyLate, "bad-body": BadBody, "truncate-body": TruncateBody, "reset-body": ResetBody, "refuse-rows": RefuseRows,
+	"page-after": PageAfter, "redirect": Redirect, "flip-bit": FlipBit,
 }
 
 // String is the action's name.
@@ -133,6 +135,11 @@ func parse(kind string) (Fault, error) {
 	if !ok {
 		return Fault{}, fmt.Errorf("fault %q is none of %s", name, strings.Join(Actions(), ", "))
 	}
+	if a == BadBody || a == PageAfter {
+		if status, err := strconv.Atoi(code); code != "" && (err != nil || status < 200 || status > 599) {
+			return Fault{}, fmt.Errorf("fault %q: want a status of HTTP after the colon, as 429", kind)
+		}
+	}
 	return Fault{Action: a, Code: code}, nil
 }
 
@@ -150,6 +157,8 @@ func (f Fault) drawn(rng *rand.Rand) Fault {
 		if f.Code == "" {
 			f.Code = requestCodes[rng.IntN(len(requestCodes))]
 		}
+	case FlipBit:
+		f.Bit = rng.Uint64()
 	case RefuseRows:
 		code, seed := f.Code, rng.Uint64()
 		if code == "" {

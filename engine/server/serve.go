@@ -100,8 +100,9 @@ func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operat
 	case faults.DropBefore:
 		return &answer{cut: true}
 	case faults.BadBody:
-		return &answer{status: http.StatusBadGateway, header: http.Header{"Content-Type": {"text/html"}},
-			body: []byte("<html><head><title>502 Bad Gateway</title></head><body>502 Bad Gateway</body></html>")}
+		return page(f.Code)
+	case faults.Redirect:
+		return &answer{status: http.StatusTemporaryRedirect, header: http.Header{"Location": {"http://tablestore.invalid" + r.path}}}
 	case faults.ApplyLate:
 		s.later(op, plan, f, body)
 		if f.Code != "" {
@@ -122,10 +123,29 @@ func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operat
 		}
 		return s.finish(r, id, nil, wire.Fail(f.Code))
 	}
+	if f.Action == faults.PageAfter {
+		return page(f.Code)
+	}
 	a := s.finish(r, id, out, err)
+	if f.Action == faults.FlipBit && len(a.body) > 0 {
+		at := f.Bit % uint64(8*len(a.body))
+		a.body = bytes.Clone(a.body)
+		a.body[at/8] ^= 1 << (at % 8)
+	}
 	a.reset = f.Action == faults.ResetBody
 	a.truncate = a.reset || f.Action == faults.TruncateBody
 	return a
+}
+
+// page is what a proxy answers, with the status of HTTP that the text names.
+func page(code string) *answer {
+	status, err := strconv.Atoi(code)
+	if err != nil {
+		status = http.StatusBadGateway
+	}
+	title := strconv.Itoa(status) + " " + http.StatusText(status)
+	body := "<html><head><title>" + title + "</title></head><body>" + title + "</body></html>"
+	return &answer{status: status, header: http.Header{"Content-Type": {"text/html"}}, body: []byte(body)}
 }
 
 // later decodes a copy of the body, for the caller's may be used again by then.
