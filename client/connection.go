@@ -177,6 +177,10 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 // read reads an answer to its end.
 func (s *Sender) read(operation string, res *http.Response) (err error) {
 	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, res); err != nil {
+		if res.StatusCode == http.StatusRequestEntityTooLarge && s.answer != nil {
+			// Who refuses a body unread closes the connection on it, and his page may be cut off.
+			return refusal(res.StatusCode, nil, "")
+		}
 		return err
 	}
 	if res.StatusCode < 200 || res.StatusCode >= 300 {

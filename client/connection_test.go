@@ -608,3 +608,24 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 	}()
 	return "http://" + l.Addr().String()
 }
+
+// TestAGatewayThatRefusesABodyUnreadIsUnderstood: nginx answers 413 by the Content-Length alone and closes.
+func TestAGatewayThatRefusesABodyUnreadIsUnderstood(t *testing.T) {
+	web := listen(t, func(c net.Conn) {
+		defer c.Close()
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+			return
+		}
+		page := "<html>413 Request Entity Too Large</html>"
+		_, _ = fmt.Fprintf(c, "HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(page), page)
+	})
+	body := make([]byte, 7<<20)
+	for range 10 {
+		s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+		_, err := s.Post("BatchWriteRow", func(dst []byte) []byte { return append(dst, body...) })
+		if Classify(err) != Ambiguous || !TooLarge(err) && !CutWhileSending(err) {
+			t.Errorf("%v", err)
+		}
+		s.Close()
+	}
+}

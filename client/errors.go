@@ -162,6 +162,27 @@ func SlowDown(err error) bool {
 	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests || ClassifyCode(ots.Code, ots.Message) == Throttled)
 }
 
+// TooLarge reports whether a request was refused for its size, by the service or by a gateway before it.
+func TooLarge(err error) bool {
+	var ots *tablestore.OtsError
+	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusRequestEntityTooLarge || ots.Code == "OTSRequestBodyTooLarge")
+}
+
+// CutWhileSending reports whether the connection broke while the request was being sent. A gateway may do so that refuses a
+// large request without reading it.
+func CutWhileSending(err error) bool {
+	var cut *cutOff
+	return errors.As(err, &cut)
+}
+
+// cutOff is the error of a connection that broke while a request was being sent.
+type cutOff struct{ cause error }
+
+func (c *cutOff) Error() string {
+	return "the connection broke while the request was being sent: " + c.cause.Error()
+}
+func (c *cutOff) Unwrap() error { return c.cause }
+
 // notSent is the error of a request of which nothing was sent.
 type notSent struct{ cause error }
 

@@ -121,6 +121,9 @@ func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) 
 			res.Close = true
 			return res, nil
 		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			err = &cutOff{err}
+		}
 		return nil, err
 	}
 	return l.answer()

@@ -14,6 +14,15 @@ func (d *dispatcher) wanted(l *lane) int {
 
 func (d *dispatcher) batchRows() int { return cmp.Or(d.cfg.Write.BatchRows, table.MaxBatchRows) }
 
+// batchBytes is how large a request may be: what is set, or less where a gateway has refused that.
+func (d *dispatcher) batchBytes() int {
+	limit := cmp.Or(d.cfg.Write.BatchBytes, table.MaxBatchBytes)
+	if learnt := d.extras.Size.Limit(); learnt > 0 {
+		limit = min(limit, learnt)
+	}
+	return limit
+}
+
 // A batch holds no more than flows in under a ceiling in so short a time, or a low one would come in lumps.
 const ceilingBatch = 0.2 // seconds
 

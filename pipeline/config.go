@@ -70,6 +70,7 @@ type Write struct {
 	Order       plan.Order
 	Concurrency int // requests in flight; 0 takes DefaultConcurrency
 	BatchRows   int // rows in a request; 0 takes the service's limit
+	BatchBytes  int // bytes of a request's body, unless one row has more; 0 takes the service's limit
 
 	PartitionWCU      float64 // write capacity units a second that each partition is known to take; 0 is unknown
 	MaxWCU            float64 // write capacity units a second over all partitions; 0 is no limit

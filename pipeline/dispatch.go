@@ -357,7 +357,7 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 	if l.notBefore.After(l.at) {
 		l.at = l.notBefore
 	}
-	if soon && rows < d.wanted(l) && l.queue.Bytes() < table.MaxBatchBytes {
+	if soon && rows < d.wanted(l) && l.queue.Bytes() < int64(d.batchBytes()) {
 		if t := l.lastSend.Add(linger); t.After(l.at) {
 			l.at = t
 		}
@@ -368,7 +368,7 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 func (d *dispatcher) cut(l *lane, now time.Time) {
 	f := d.idle[len(d.idle)-1]
 	l.stale = true
-	f.MaxRows, f.RowExtra = d.underCeilings(d.batchRows()), d.extras.rowBytes
+	f.MaxRows, f.MaxBytes, f.RowExtra = d.underCeilings(d.batchRows()), d.batchBytes(), d.extras.rowBytes
 	for !d.cutter.Cut(now, l.index, gate{d, l}, &f.Flight, d.unitsUnderCeilings(l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key

@@ -54,6 +54,7 @@ type extrasKept struct {
 
 func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, kept extrasKept) (x *extras, err error) {
 	x = &extras{key: planned.Schema.Key}
+	x.Size = new(writer.Size)
 	if cfg.DryRun {
 		return x, nil
 	}

@@ -6,6 +6,8 @@ type Batch struct {
 	Rows []Ref
 
 	MaxRows int // zero: MaxBatchRows
+	// MaxBytes bounds the rows as they are accounted, and the body of the request; zero takes the service's limits.
+	MaxBytes int
 	// RowExtra is how many bytes travel with each row beside its PlainBuffer bytes.
 	RowExtra int
 
@@ -23,8 +25,7 @@ func (b *Batch) Add(r Ref) bool {
 		limit = MaxBatchRows
 	}
 	if len(b.Rows) > 0 && (len(b.Rows) >= limit ||
-		b.size+row.Size() > MaxBatchBytes ||
-		b.body+body+bodyBytesPerRequest > MaxBodyBytes) {
+		!b.fits(b.size+row.Size(), b.body+body)) {
 		return false
 	}
 	b.Rows = append(b.Rows, r)
@@ -33,11 +34,16 @@ func (b *Batch) Add(r Ref) bool {
 	return true
 }
 
+func (b *Batch) fits(size, body int) bool {
+	body += bodyBytesPerRequest
+	return size <= MaxBatchBytes && body <= MaxBodyBytes && (b.MaxBytes == 0 || max(size, body) <= b.MaxBytes)
+}
+
 // Replace puts another row in the place of the i-th and reports whether it fits.
 func (b *Batch) Replace(i int, r Ref) bool {
 	was, row := b.Rows[i].Row(), r.Row()
 	size, body := b.size-was.Size()+row.Size(), b.body-was.Bytes()+row.Bytes()
-	if len(b.Rows) > 1 && (size > MaxBatchBytes || body+bodyBytesPerRequest > MaxBodyBytes) {
+	if len(b.Rows) > 1 && !b.fits(size, body) {
 		return false
 	}
 	b.Rows[i], b.size, b.body = r, size, body

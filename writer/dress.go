@@ -12,6 +12,7 @@ import (
 type Extras struct {
 	Numbers *Numbers // the service numbers the rows: puts of rows with a placeholder in their key
 	Stamp   *Stamp   // cells without a timestamp get one: updates
+	Size    *Size    // learns how large requests may be
 }
 
 // With gives the writer its extras.

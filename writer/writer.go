@@ -37,6 +37,7 @@ type Writer struct {
 
 	rows       []table.Ref // of the request that is being sent
 	appendBody func([]byte) []byte
+	bytes      int // of its body
 	answers    []answered
 	last       refusal
 
@@ -48,7 +49,10 @@ type Writer struct {
 func New(sender Sender, reader Reader, name string, mode table.Mode, existence table.Existence) *Writer {
 	w := &Writer{sender: sender, reader: reader, table: name, mode: mode, existence: existence}
 	w.appendBody = func(dst []byte) []byte {
-		return appendRequest(dst, w.table, w.mode, w.existence, w.rows, &w.sent)
+		before := len(dst)
+		dst = appendRequest(dst, w.table, w.mode, w.existence, w.rows, &w.sent)
+		w.bytes = len(dst) - before
+		return dst
 	}
 	return w
 }
@@ -125,6 +129,11 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 		stats.add(second)
 		return stats, err2
 	}
+	if client.TooLarge(err) && len(rows) == 1 && repeated[0] {
+		// A gateway refuses it, and did before: it cannot be made smaller.
+		o.Fate, o.Code = table.Refused, "OTSRequestBodyTooLarge"
+		o.Message = "a gateway on the way refuses a request with this row alone: HTTP 413"
+	}
 	fill(outcomes, o)
 	for i := range outcomes {
 		w.completed(nil, rows[i], &outcomes[i])
@@ -153,8 +162,10 @@ func (w *Writer) send(rows []table.Ref) ([]answered, error) {
 	body, err := w.sender.Post("BatchWriteRow", w.appendBody)
 	w.rows = nil
 	if err != nil {
+		w.extras.Size.failed(w.bytes, err)
 		return nil, err
 	}
+	w.extras.Size.took(w.bytes)
 	w.answers, err = decodeAnswer(w.answers, body, w.table, len(rows))
 	return w.answers, err
 }

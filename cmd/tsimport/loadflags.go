@@ -18,6 +18,8 @@ func rateFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written as they stand in the input) or none (in any order; a sorted file then spreads at once)", Value: plan.LastWins.String()},
 		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight at most, 1 to 4096", Value: pipeline.DefaultConcurrency},
+		&cli.IntFlag{Name: "batch-rows", Usage: "rows in a request at most, 1 to 200", Value: table.MaxBatchRows},
+		&cli.StringFlag{Name: "batch-bytes", Usage: "`SIZE` of a request at most, as 512KiB, up to 4MiB; for a gateway that takes no more (found out too, from its refusals)", Value: "4MiB"},
 		&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second that each partition is known to take; 0 finds it out"},
 		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 is no limit"},
 		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second; 0 is no limit"},
@@ -54,12 +56,15 @@ func parseRates(c *cli.Context, cfg *pipeline.Config) (err error) {
 			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", f.name, *f.to)
 		}
 	}
-	var perSecond int64
+	if w.BatchRows = c.Int("batch-rows"); w.BatchRows < 1 || w.BatchRows > table.MaxBatchRows {
+		return fmt.Errorf("--batch-rows %d: want 1 to %d", w.BatchRows, table.MaxBatchRows)
+	}
+	var perSecond, batch int64
 	for _, f := range []struct {
 		name string
 		to   *int64
 	}{
-		{"max-bytes-per-second", &perSecond}, {"temp-max", &l.TempMax}, {"memory", &l.Memory},
+		{"max-bytes-per-second", &perSecond}, {"temp-max", &l.TempMax}, {"batch-bytes", &batch}, {"memory", &l.Memory},
 	} {
 		if f.name == "memory" && !c.IsSet(f.name) {
 			l.Memory = defaultMemory(machineMemory(os.DirFS("/")))
@@ -70,6 +75,9 @@ func parseRates(c *cli.Context, cfg *pipeline.Config) (err error) {
 		}
 	}
 	w.MaxBytesPerSecond = float64(perSecond)
+	if w.BatchBytes = int(batch); batch < 1 || batch > table.MaxBatchBytes {
+		return fmt.Errorf("--batch-bytes %s: want up to 4MiB", c.String("batch-bytes"))
+	}
 	if err := checkMemory(c.String("memory"), l.Memory); err != nil {
 		return err
 	}
