@@ -12,15 +12,17 @@ import (
 
 // Job is which load a run is, as kept in its folder.
 type Job struct {
-	Identity string    `json:"identity"` // which run is meant: the same for the same target, table and inputs
-	Details  []Detail  `json:"details"`
-	Args     []string  `json:"args,omitempty"` // behind the program's name
-	Command  string    `json:"command,omitempty"`
-	Dir      string    `json:"dir"` // in which the command was given
-	Target   string    `json:"target"`
-	Table    string    `json:"table"`
-	Started  time.Time `json:"started"`
-	Types    []Typed   `json:"types,omitempty"` // of columns that were inferred: a later attempt must not infer others
+	Identity string `json:"identity"` // which run is meant: the same for the same target, table and inputs
+	// Run is what the marks of the run's rows name it by; empty in runs of versions whose marks did not.
+	Run     string    `json:"run,omitempty"`
+	Details []Detail  `json:"details"`
+	Args    []string  `json:"args,omitempty"` // behind the program's name
+	Command string    `json:"command,omitempty"`
+	Dir     string    `json:"dir"` // in which the command was given
+	Target  string    `json:"target"`
+	Table   string    `json:"table"`
+	Started time.Time `json:"started"`
+	Types   []Typed   `json:"types,omitempty"` // of columns that were inferred: a later attempt must not infer others
 	// Separator is what splice(auto, …) joins with.
 	Separator string `json:"separator,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.

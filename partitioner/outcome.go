@@ -40,11 +40,19 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 		c.lanes[k.lane].held -= r.Memory()
 		c.o.Final(r, Superseded, table.Outcome{})
 	}
-	o.Repeated = k.repeated
+	o.Repeated = k.repeated && (!o.Found || c.sentAgain(k))
 	o.Restamped = k.repeated && cmp.Or(k.stamp, c.o.Stamp) != o.Stamp
 	c.o.Final(k.row, Written, o)
 	k.replaced, k.row = empty(k.replaced), table.Ref{}
 	c.next(now, k)
+}
+
+// sentAgain reports whether the key's row was sent after an attempt of unknown outcome, or may have been.
+func (c *Cutter) sentAgain(k *key) bool {
+	if c.o.Repeated || k.row.Row().Suspect() {
+		return k.attempts > 0 // beside that of the process before
+	}
+	return k.attempts > 1
 }
 
 // refused rejects the key's row; the one it would have superseded takes its place.

@@ -101,6 +101,13 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
 		hold:  from.hold, suspectUntil: from.suspectUntil,
 	}
+	if x.doubts != nil && w.LookFirst {
+		// What the load before has sent may be applied for that long, and a row must not be looked for before.
+		if until := time.Now().Add(w.Settle); until.After(d.hold) {
+			d.hold = until
+			cfg.Progress.Settling.Store(until.UnixMilli())
+		}
+	}
 	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.Lanes, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {
 		keys := m.Range(i)

@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -50,6 +52,9 @@ type extrasKept struct {
 	doubts, returned int64
 	stamp            int64
 	begun            time.Time
+	run              string // that marks name
+	marksBegun       int64  // when the first attempt began, in milliseconds by the service's clock; 0 is unknown
+	past             *writer.Past
 }
 
 func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, kept extrasKept) (x *extras, err error) {
@@ -74,10 +79,10 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 	if at == 0 {
 		return x, nil
 	}
-	x.Numbers = writer.NewNumbers(sdk, cfg.Target.Table, at, planned.Mark, planned.Job())
-	if !cfg.Write.LookFirst {
-		x.Numbers.Since = start - clocks.Milliseconds()
-	}
+	x.Numbers = writer.NewNumbers(sdk, cfg.Target.Table, at, planned.Mark, table.Marker{Job: planned.Job(), Run: kept.run})
+	x.Numbers.LookFirst, x.Numbers.Parallel = cfg.Write.LookFirst, lookUps(cfg.Write.Concurrency)
+	x.Numbers.Begun, x.Numbers.Past = cmp.Or(kept.marksBegun, start-clocks.Milliseconds()), kept.past
+	cfg.Progress.numbers.Store(x.Numbers)
 	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.ReturnedKeys
 	if planned.Mark != "" {
 		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming
@@ -218,37 +223,69 @@ func (x *extras) sweep(ctx context.Context, cfg *Config, report *Report) error {
 				}
 				groups[string(d.Ordering)] = append(groups[string(d.Ordering)], d)
 			}
-			for _, g := range groups {
-				if err := x.sweepKey(ctx, cfg, report, g); err != nil {
-					return err
-				}
+			if err := x.sweepGroups(ctx, cfg, report, groups); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 }
 
+// sweepGroups sweeps the rows of many ordering keys, of each many at a time.
+func (x *extras) sweepGroups(ctx context.Context, cfg *Config, report *Report, groups map[string][]writer.Doubt) error {
+	list := slices.Collect(maps.Values(groups))
+	if len(list) >= sweepTableFrom {
+		deleted, done, err := x.Numbers.SweepTable(slices.Concat(list...))
+		report.SurplusDeleted += int64(deleted)
+		if done || err != nil && !writer.SweepAgain(err) {
+			return err
+		}
+	}
+	var mu sync.Mutex
+	var failed error
+	x.Numbers.Parallel(len(list), func(i int) {
+		mu.Lock()
+		stop := failed != nil
+		mu.Unlock()
+		if stop {
+			return
+		}
+		deleted, err := x.sweepKey(ctx, cfg, list[i])
+		mu.Lock()
+		defer mu.Unlock()
+		report.SurplusDeleted += int64(deleted)
+		cfg.Progress.Swept.Add(int64(len(list[i])))
+		if failed == nil {
+			failed = err
+		}
+	})
+	return failed
+}
+
+// sweepTableFrom is for how many ordering keys all of a table is read, if it is not far larger.
+const sweepTableFrom = 64
+
 // sweepKey sweeps the rows of one ordering key, again and again while that can help.
-func (x *extras) sweepKey(ctx context.Context, cfg *Config, report *Report, doubts []writer.Doubt) error {
+func (x *extras) sweepKey(ctx context.Context, cfg *Config, doubts []writer.Doubt) (all int, err error) {
 	end := time.Now().Add(cfg.Write.RetryFor)
 	for attempt := 1; ; attempt++ {
-		deleted, err := x.Numbers.Sweep(slices.Clip(doubts))
-		report.SurplusDeleted += int64(deleted)
+		deleted, err := x.Numbers.Sweep(doubts)
+		all += deleted
 		if err == nil {
-			return nil
+			return all, nil
 		}
 		if !writer.SweepAgain(err) || time.Now().After(end) {
-			return fmt.Errorf("look for rows of table %s that were written twice: %w", cfg.Target.Table, err)
+			return all, fmt.Errorf("look for rows of table %s that were written twice: %w", cfg.Target.Table, err)
 		}
 		timer := time.NewTimer(cfg.Write.Backoff.After(attempt))
 		select {
 		case <-timer.C:
 		case <-cfg.Drain.Done():
 			timer.Stop()
-			return context.Cause(cfg.Drain)
+			return all, context.Cause(cfg.Drain)
 		case <-ctx.Done():
 			timer.Stop()
-			return context.Cause(ctx)
+			return all, context.Cause(ctx)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/checkpoint"
 	"tsimport/client"
 	"tsimport/engine/faults"
 	"tsimport/plan"
@@ -451,6 +452,165 @@ func TestAnInterruptedLoadGoesOnByLookingFirst(t *testing.T) {
 			if next.Written != 200 || next.Found < r.Written {
 				t.Errorf("%d written, %d found of %d and more", next.Written, next.Found, r.Written)
 			}
+		})
+	}
+}
+
+// A file of the same name is written every ten minutes and loaded each time; its records may be what they were before. Each
+// load writes its own rows, whatever becomes of its requests.
+func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
+	for name, fault := range map[string]faults.Fault{
+		"not applied": {Action: faults.DropBefore}, "applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			in := w.file("in.csv", "user,what\nd1,ok\nd2,ok\nd3,ok\n")
+			for i := range 3 {
+				cfg := w.numbered(in)
+				cfg.Write.Concurrency = 1
+				cfg.RunDir, cfg.Write.ReturnedKeys = filepath.Join(w.dir, fmt.Sprint("run", i)), ""
+				first := i > 0
+				w.plan.Decide = func(faults.Request) faults.Fault {
+					if first {
+						first = false
+						return fault
+					}
+					return faults.Fault{}
+				}
+				r := w.load(cfg)
+				if rows := len(w.rows()); rows != 3*(i+1) || r.Written != 3 || r.SurplusDeleted != 0 {
+					t.Errorf("load %d: %d rows, %d written, %d found, %d deleted", i+1, rows, r.Written, r.Found, r.SurplusDeleted)
+				}
+			}
+		})
+	}
+}
+
+// A run whose marks do not name it cannot be continued: its rows cannot be told from those of another load.
+func TestARunOfAVersionWithOtherMarksIsNotContinued(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.numbered(w.file("in.csv", "user,what\na,1\nb,2\n"))
+	cfg.Resume.Look, cfg.KeepCheckpoint = true, true
+	w.load(cfg)
+	job, err := checkpoint.ReadJob(cfg.RunDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(job.Details, func(d checkpoint.Detail) bool { return d.Name == "what marks say" }) {
+		t.Error("an earlier version would continue the run with marks of its own")
+	}
+	job.Run = ""
+	if err := job.Write(cfg.RunDir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "--look-first") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A request of the load before may be applied while the next one looks for its rows.
+func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := "user,what\na,1\nb,2\n"
+	cfg := w.numbered(w.file("in.csv", text))
+	cfg.Write.ReturnedKeys, cfg.Write.LookFirst = "", true
+	begun := time.Now()
+	cfg.onSend = func([]table.Ref) {
+		if waited := time.Since(begun); waited < cfg.Write.Settle {
+			t.Errorf("looked after %v", waited)
+		}
+	}
+	w.load(cfg)
+	w.wantNumbered(text, cfg)
+}
+
+// Rows that an earlier load has written to the ordering keys are not read when the answer to a request is lost.
+func TestALostAnswerIsLookedForAmongTheNewestRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const keys, each = 20, 300
+	var old strings.Builder
+	old.WriteString("user,what\n")
+	for i := range keys * each {
+		fmt.Fprintf(&old, "key%d,w%d\n", i%keys, i)
+	}
+	cfg := w.numbered(w.file("old.csv", old.String()))
+	cfg.Write.ReturnedKeys = ""
+	w.load(cfg)
+	text := "user,what\n"
+	for i := range keys {
+		text += fmt.Sprintf("key%d,new\n", i)
+	}
+	cfg = w.numbered(w.file("new.csv", text))
+	cfg.RunDir, cfg.Write.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
+	first := true
+	w.plan.Decide = func(faults.Request) faults.Fault {
+		if first {
+			first = false
+			return faults.Fault{Action: faults.DropAfter}
+		}
+		return faults.Fault{}
+	}
+	r := w.load(cfg)
+	if rows := len(w.rows()); rows != keys*(each+1) || r.Found != keys || r.SearchRequests != keys {
+		t.Errorf("%d rows, %d found with %d requests", rows, r.Found, r.SearchRequests)
+	}
+}
+
+// A load that was killed cannot know which of thousands of rows were sent. Looking for them takes no more requests than
+// sending them.
+func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
+	for name, keys := range map[string]int{"each its own key": 6000, "few keys": 50} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var text strings.Builder
+			text.WriteString("user,what\n")
+			for i := range 6000 {
+				fmt.Fprintf(&text, "key%d,w%d\n", i*7919%keys, i)
+			}
+			cfg := w.numbered(w.file("in.csv", text.String()))
+			cfg.Write.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
+			cfg.Write.Settle = time.Millisecond
+			drain, stop := context.WithCancelCause(t.Context())
+			cfg.Drain = drain
+			sent := 0
+			cfg.Write.Concurrency, cfg.CheckpointEvery = 1, time.Millisecond
+			var early *checkpoint.Snapshot
+			cfg.onSend = func(rows []table.Ref) {
+				if sent += len(rows); sent > 1500 && early == nil {
+					var err error
+					if early, err = checkpoint.Read(cfg.RunDir); err != nil {
+						t.Error(err)
+					}
+				}
+				if sent > 3000 {
+					stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+				}
+			}
+			if r, err := Run(t.Context(), cfg); err != nil || r.State != StateInterrupted {
+				t.Fatalf("%v, %+v", err, r)
+			}
+			// As a process leaves it that was killed a while after its last checkpoint.
+			for i := range early.Pieces {
+				early.Pieces[i].Allowance = max(early.Pieces[i].Allowance, 2500)
+			}
+			encoded, err := early.Encode()
+			if err == nil {
+				err = checkpoint.Write(cfg.RunDir, encoded)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Drain, cfg.onSend, cfg.Write.Concurrency = nil, nil, 8
+			r := w.load(cfg)
+			w.wantNumbered(text.String(), cfg)
+			if r.Searched < 2500 || r.Found < 1000 || r.SearchRequests > 100 {
+				t.Errorf("%d rows looked for, %d found, with %d requests", r.Searched, r.Found, r.SearchRequests)
+			}
+			t.Logf("%d rows looked for, %d found, with %d requests", r.Searched, r.Found, r.SearchRequests)
 		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"tsimport/writer"
 )
 
 // Exit codes of a load.
@@ -76,6 +78,7 @@ type Report struct {
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
 	Searched       int64  `json:"searched,omitempty"`        // such rows that were looked for before they were sent again
 	Found          int64  `json:"found,omitempty"`           // of those, rows that were there already
+	SearchRequests int64  `json:"search_requests,omitempty"` // GetRange requests of this attempt that looked for them
 	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
 	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows that were sent again blindly (--at-least-once)
 	ExtraVersions  int64  `json:"extra_versions,omitempty"`  // updates that may have left a version more
@@ -161,6 +164,18 @@ type Progress struct {
 	BytesRead                           atomic.Int64
 	BytesTotal                          atomic.Int64 // -1 when a source is a stream
 	Settling                            atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
+	Swept                               atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
 	Trouble                             atomic.Value // string: what the service answers while it takes no row
 	Done                                atomic.Bool
+
+	numbers atomic.Pointer[writer.Numbers]
+}
+
+// LookUps returns how many rows were looked for that an earlier attempt may have written, how many of them were there, and
+// the requests that this took.
+func (p *Progress) LookUps() (rows, found, requests int64) {
+	if n := p.numbers.Load(); n != nil {
+		return n.Searched.Load(), n.Found.Load(), n.Requests.Load()
+	}
+	return 0, 0, 0
 }

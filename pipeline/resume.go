@@ -49,6 +49,7 @@ type origin struct {
 func findOrigin(cfg *Config, now time.Time) (*origin, error) {
 	o := &origin{job: &checkpoint.Job{
 		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
+		Run:      table.NewRun(),
 		Args:     cfg.Resume.Args, Command: cfg.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
 	}}
 	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
@@ -181,6 +182,13 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
 		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.ReturnedKeys})
 	}
+	if planned.Mark != "" {
+		if o.snapshot != nil && o.job.Run == "" {
+			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: it was begun by an earlier version of tsimport, whose marks do not tell two runs apart; finish it with that version, or give --fresh --look-first, which finds the rows that it has written", cfg.RunDir)}
+		}
+		// A version that does not know the run's name would write other marks, and not find these.
+		details = append(details, checkpoint.Detail{Name: "what marks say", Value: "job, run, record"})
+	}
 	for _, f := range facts {
 		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
 	}
@@ -277,12 +285,12 @@ func (r *Report) goOn(s *checkpoint.Snapshot) {
 }
 
 // extras is what the attempt before has kept of rows that may not simply be sent twice.
-func (o *origin) extras() extrasKept {
+func (o *origin) extras(survey *surveyor) extrasKept {
 	if o.snapshot == nil {
-		return extrasKept{}
+		return extrasKept{run: o.job.Run}
 	}
 	c := o.snapshot.Counters
-	return extrasKept{doubts: c[doubtBytes], returned: c[returnedBytes], stamp: c[runStamp], begun: o.snapshot.Begun}
+	return extrasKept{run: o.job.Run, past: pastOf(o.snapshot, survey), doubts: c[doubtBytes], returned: c[returnedBytes], stamp: c[runStamp], begun: o.snapshot.Begun}
 }
 
 // Counters of a checkpoint that are no part of the report.

@@ -168,7 +168,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	}
 	defer stopRead()
 	in := intake.New(planned, survey.current.Load())
-	x, err := newExtras(cfg, planned, folder, report, service.sdk, from.extras())
+	x, err := newExtras(cfg, planned, folder, report, service.sdk, from.extras(survey))
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
@@ -204,6 +204,9 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	report.Timeline = d.record.timeline()
 	if err == nil {
 		err = x.sweep(ctx, cfg, report)
+	}
+	if x.Numbers != nil {
+		report.SearchRequests = x.Numbers.Requests.Load()
 	}
 	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.KeepCheckpoint) {
 		if keepErr := d.keeper.final(d); keepErr != nil {

@@ -1,21 +1,69 @@
 package table
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"hash/crc32"
 	"strconv"
+	"strings"
 )
 
-// MaxMarkBytes bounds a mark: a job's name of 12 characters, two numbers of 13 digits at most, a checksum of 7 and what
-// stands between them.
-const MaxMarkBytes = 48
+// MaxMarkBytes bounds a mark: a job's name of 12 characters, a run's of 8, two numbers of 13 digits at most, a checksum of 7
+// and the dots between them.
+const MaxMarkBytes = 60
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendMark appends the row's mark: text that says of which job, source and record it came. It has a checksum of the
-// row's bytes, so that a row is never taken for the one that stood at its place before the input was changed.
-func AppendMark(dst []byte, job string, r Ref) []byte {
-	dst = append(append(dst, job...), '.')
+// Marker makes the marks of one run. Job is the same for every load of the same inputs into the same table, Run for every
+// attempt of one load and for no other load.
+type Marker struct{ Job, Run string }
+
+// NewRun makes the name of a run.
+func NewRun() string {
+	var b [6]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Append appends the row's mark: text that says of which job, run, source and record it came. It has a checksum of the
+// row's bytes, so that a row is never taken for another that was at its place before the input changed.
+func (m Marker) Append(dst []byte, r Ref) []byte {
+	dst = append(append(dst, m.Job...), '.')
+	dst = append(append(dst, m.Run...), '.')
 	dst = append(strconv.AppendInt(dst, int64(r.Block.Split.Ordinal), 36), '.')
 	dst = append(strconv.AppendInt(dst, r.Number(), 36), '.')
 	return strconv.AppendUint(dst, uint64(crc32.Checksum(r.Body(), castagnoli)), 36)
+}
+
+// Marked is what a mark says.
+type Marked struct {
+	Job, Run string // Run is empty in marks of versions that did not write it
+	Source   int
+	Record   int64
+	Sum      uint32
+}
+
+// ParseMark reads a mark, and reports whether the text is one.
+func ParseMark(text string) (m Marked, ok bool) {
+	parts := strings.Split(text, ".")
+	switch len(parts) {
+	case 4:
+	case 5:
+		m.Run = parts[1]
+		parts = append(parts[:1], parts[2:]...)
+	default:
+		return m, false
+	}
+	m.Job = parts[0]
+	source, err1 := strconv.ParseInt(parts[1], 36, 32)
+	record, err2 := strconv.ParseInt(parts[2], 36, 64)
+	sum, err3 := strconv.ParseUint(parts[3], 36, 32)
+	m.Source, m.Record, m.Sum = int(source), record, uint32(sum)
+	return m, err1 == nil && err2 == nil && err3 == nil && m.Job != ""
+}
+
+// SameRecord reports whether two marks are of the same record of the same job, whichever run wrote them.
+func (m Marked) SameRecord(o Marked) bool {
+	m.Run, o.Run = "", ""
+	return m == o
 }

@@ -23,8 +23,10 @@ type Outcome struct {
 	// Unavailable: Again or Unknown because the partition, the table or the server does not serve now.
 	Unavailable bool
 	WriteCU     int // write capacity units the service charged
-	// Repeated: an earlier attempt to write the row had an unknown outcome.
+	// Repeated: the row was sent again after an attempt of unknown outcome, so there may be two of it.
 	Repeated bool
+	// Found: the row was not sent, for an earlier attempt had written it.
+	Found bool
 	// Number is what the service has made of the row's auto-increment column; 0 is unknown or none.
 	Number int64
 	// From is what the row's number cannot be below, whichever of its attempts was applied; 0 is unknown.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -25,7 +26,7 @@ type Doubt struct {
 
 // Doubt makes a doubt of a row that is written.
 func (n *Numbers) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
-	d := Doubt{Ordering: r.Key(), Mark: string(table.AppendMark(nil, n.Job, r)), Number: o.Number, From: o.From}
+	d := Doubt{Ordering: r.Key(), Mark: string(n.Marker.Append(nil, r)), Number: o.Number, From: o.From}
 	decoded, err := plainbuffer.Decode(r.Body())
 	if err != nil {
 		return d, err
@@ -93,7 +94,8 @@ func whole(err error) error {
 }
 
 // Sweep looks for the rows of one ordering key that were sent more than once, and deletes all copies but one of each: the
-// one with the recorded number, else the lowest. It returns how many it has deleted; it may be repeated after an error.
+// one with the recorded number, else the lowest. It deletes no row of another run: those have other marks. It returns how
+// many it has deleted; it may be repeated after an error.
 func (n *Numbers) Sweep(doubts []Doubt) (deleted int, err error) {
 	if len(doubts) == 0 {
 		return 0, nil
@@ -102,34 +104,80 @@ func (n *Numbers) Sweep(doubts []Doubt) (deleted int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	recorded := map[string]int64{}
 	from := doubts[0].From
 	for _, d := range doubts {
-		recorded[d.Mark] = d.Number // the last one, if a row was replayed
 		from = min(from, d.From)
 	}
-	copies := map[string][]*tablestore.PrimaryKey{}
-	err = n.search(key.Key, from, 0, func(mark string, k *tablestore.PrimaryKey) (more bool) {
-		if _, ours := recorded[mark]; ours && n.Column < len(k.PrimaryKeys) {
-			copies[mark] = append(copies[mark], k)
+	recorded, copies := recordedOf(doubts), map[string][]marked{}
+	err = n.search(key.Key, from, int32(min(firstPage*len(doubts), maxPage)), func(m marked) (more bool) {
+		if _, ours := recorded[m.mark]; ours {
+			copies[m.mark] = append(copies[m.mark], m)
 		}
-		return true
+		return !n.older(m)
 	})
 	if err != nil {
 		return 0, err
 	}
-	for mark, keys := range copies {
-		stays := 0
-		for i, k := range keys {
-			if number, _ := k.PrimaryKeys[n.Column].Value.(int64); number == recorded[mark] {
-				stays = i
+	return n.deleteSurplus(recorded, copies)
+}
+
+// SweepTable does so for the rows of many ordering keys at a time, by reading all of the table. It gives up when that takes
+// longer than to look for the rows of each key; done is false then, and nothing was deleted.
+func (n *Numbers) SweepTable(doubts []Doubt) (deleted int, done bool, err error) {
+	var bounds []table.Value
+	var names []string
+	for i, d := range doubts {
+		key, err := plainbuffer.Decode(d.Row)
+		if err != nil {
+			return 0, false, err
+		}
+		bounds = append(bounds, key.Key[0].Value)
+		if i == 0 {
+			names = namesOf(key.Key)
+		}
+	}
+	recorded, copies := recordedOf(doubts), map[string][]marked{}
+	var mu sync.Mutex
+	if !n.readAll(names, divide(bounds, int64(len(doubts))), int64(len(doubts)), func(m marked) (more bool) {
+		if _, ours := recorded[m.mark]; ours {
+			mu.Lock()
+			copies[m.mark] = append(copies[m.mark], m)
+			mu.Unlock()
+		}
+		return true
+	}) {
+		return 0, false, nil
+	}
+	deleted, err = n.deleteSurplus(recorded, copies)
+	return deleted, err == nil, err
+}
+
+// recordedOf returns the number that was recorded for each mark.
+func recordedOf(doubts []Doubt) map[string]int64 {
+	recorded := make(map[string]int64, len(doubts))
+	for _, d := range doubts {
+		recorded[d.Mark] = d.Number // the last one, if a row was replayed
+	}
+	return recorded
+}
+
+// deleteSurplus deletes all copies of a row but the recorded one, or the lowest.
+func (n *Numbers) deleteSurplus(recorded map[string]int64, copies map[string][]marked) (deleted int, err error) {
+	for mark, of := range copies {
+		stays := of[0].number
+		for _, m := range of {
+			stays = min(stays, m.number)
+		}
+		for _, m := range of {
+			if m.number == recorded[mark] {
+				stays = m.number
 			}
 		}
-		for i, k := range keys {
-			if i == stays {
+		for _, m := range of {
+			if m.number == stays {
 				continue
 			}
-			if err := n.delete(k); err != nil {
+			if err := n.delete(m.key); err != nil {
 				return deleted, err
 			}
 			deleted++

@@ -48,7 +48,7 @@ func (w *Writer) dress(rows []table.Ref) (err error) {
 			d.data, err = plainbuffer.AppendStamped(d.data, r.Body(), d.stamp)
 		} else {
 			n := w.extras.Numbers
-			d.mark = table.AppendMark(d.mark[:0], n.Job, r)
+			d.mark = n.Marker.Append(d.mark[:0], r)
 			d.data, err = plainbuffer.AppendWithCell(d.data, r.Body(), &n.column, table.Value{Type: table.String, Bytes: d.mark})
 		}
 		if err != nil {

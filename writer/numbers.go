@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -26,10 +27,20 @@ type Numbers struct {
 	Table  string
 	Column int    // of the key
 	Mark   string // the attribute with the rows' marks; "" leaves rows without, and repeats them blindly
-	Job    string // which marks begin with
-	// Since is when the load began, in milliseconds, with room for clocks that differ: a row whose mark is older is one that an
-	// earlier load of the same files has written. 0 takes all for this load's.
-	Since int64
+	Marker table.Marker
+	// LookFirst takes rows of any run of the job for those of this one: an earlier load of the same files is continued of which
+	// nothing else is left.
+	LookFirst bool
+	// Begun is when the first attempt of the load began, in milliseconds by the service's clock: searches end at rows that are
+	// older. 0 is unknown; then they read all rows of an ordering key.
+	Begun int64
+	// Parallel calls do with every number below n, several at a time; nil calls one after the other.
+	Parallel func(n int, do func(i int))
+	// Past, if an earlier attempt of the run may have sent rows, says which; nil is none.
+	Past *Past
+
+	// Requests counts the requests that read, Searched the rows that were looked for, Found those of them that were there.
+	Requests, Searched, Found atomic.Int64
 
 	searcher Searcher
 	column   plainbuffer.Name
@@ -52,10 +63,10 @@ const (
 	highestNumberMin = 128
 )
 
-// NewNumbers makes Numbers. Mark is the attribute that rows are recognised by, "" for none, job what their marks begin with.
-func NewNumbers(s Searcher, name string, column int, mark, job string) *Numbers {
+// NewNumbers makes Numbers. Mark is the attribute that rows are recognised by, "" for none.
+func NewNumbers(s Searcher, name string, column int, mark string, marker table.Marker) *Numbers {
 	return &Numbers{
-		Table: name, Column: column, Mark: mark, Job: job, searcher: s, column: plainbuffer.NewName(mark),
+		Table: name, Column: column, Mark: mark, Marker: marker, searcher: s, column: plainbuffer.NewName(mark),
 		highest: map[string]*list.Element{}, recent: list.New(),
 	}
 }
@@ -106,30 +117,41 @@ func (n *Numbers) from(key []byte) int64 {
 	return 0
 }
 
+// parallel is Parallel, or one after the other.
+func (n *Numbers) parallel(count int, do func(i int)) {
+	if n.Parallel != nil && count > 1 {
+		n.Parallel(count, do)
+		return
+	}
+	for i := range count {
+		do(i)
+	}
+}
+
 // writeOnce sends the rows but those that an earlier attempt has written: what may have been applied is looked for first.
-func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (stats Stats, err error) {
+func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
+	fill(outcomes, table.Outcome{Fate: table.Again}) // until it is known better
+	n := w.extras.Numbers
+	var look []int
+	for i := range rows {
+		if repeated[i] {
+			look = append(look, i)
+		}
+	}
+	found := make([]bool, len(rows))
+	stats, err := n.findAll(rows, look, found, outcomes)
+	if err != nil {
+		return stats, err
+	}
 	var send []table.Ref
 	var places []int
-	n := w.extras.Numbers
 	for i, r := range rows {
-		outcomes[i] = table.Outcome{Fate: table.Again} // until it is known better
-		if err != nil {
-			continue
+		if !found[i] && outcomes[i].Code == "" && outcomes[i].Message == "" {
+			send, places = append(send, r), append(places, i)
 		}
-		if repeated[i] {
-			var found bool
-			stats.Searched++
-			if found, err = n.find(r, &outcomes[i]); found {
-				stats.Found++
-			}
-			if found || err != nil || outcomes[i].Code != "" || outcomes[i].Message != "" {
-				continue
-			}
-		}
-		send, places = append(send, r), append(places, i)
 	}
-	if err != nil || len(send) == 0 {
-		return stats, err
+	if len(send) == 0 {
+		return stats, nil
 	}
 	some := make([]table.Outcome, len(send))
 	more, err := w.write(send, make([]bool, len(send)), some)
@@ -142,6 +164,40 @@ func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.O
 	return stats, err
 }
 
+// findAll looks for the rows at the places, many at a time.
+func (n *Numbers) findAll(rows []table.Ref, places []int, found []bool, outcomes []table.Outcome) (stats Stats, err error) {
+	if len(places) == 0 {
+		return stats, nil
+	}
+	if n.Past != nil {
+		n.Past.read(n, rows)
+	}
+	var mu sync.Mutex
+	n.parallel(len(places), func(k int) {
+		i := places[k]
+		mu.Lock()
+		failed := err != nil
+		mu.Unlock()
+		if failed {
+			return
+		}
+		was, findErr := n.find(rows[i], &outcomes[i])
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			err = findErr
+		}
+		found[i] = was
+		stats.Searched++
+		n.Searched.Add(1)
+		if was {
+			stats.Found++
+			n.Found.Add(1)
+		}
+	})
+	return stats, err
+}
+
 // find looks for a row that an earlier attempt may have written. Found, its outcome is Written; else the outcome says why it
 // cannot be told now, or nothing. An error means that no request will succeed.
 func (n *Numbers) find(r table.Ref, o *table.Outcome) (found bool, err error) {
@@ -149,15 +205,29 @@ func (n *Numbers) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("look for a row of table %s: %w", n.Table, err)
 	}
-	from := n.from(r.Key())
-	mark := string(table.AppendMark(nil, n.Job, r))
-	number := int64(0)
-	err = n.search(key.Key, from, firstPage, func(m string, k *tablestore.PrimaryKey) (more bool) {
-		if m == mark && n.Column < len(k.PrimaryKeys) {
-			// Of copies the lowest stays, which is the first that comes.
-			number, _ = k.PrimaryKeys[n.Column].Value.(int64)
+	mark := string(n.Marker.Append(nil, r))
+	want, _ := table.ParseMark(mark)
+	if number, copies, known := n.Past.lookUp(want, r.Row().Suspect()); known {
+		if number == 0 {
+			return false, nil
 		}
-		return number == 0
+		n.note(r.Key(), number)
+		*o = table.Outcome{Fate: table.Written, Number: number, Found: copies == 1}
+		return true, nil
+	}
+	// What another process has sent may have a number below those that this one was given: a row of the key that was refused
+	// then may have been taken since.
+	from := int64(0)
+	if !r.Row().Suspect() && !n.LookFirst {
+		from = n.from(r.Key())
+	}
+	number := int64(0)
+	err = n.search(key.Key, from, firstPage, func(m marked) (more bool) {
+		if n.isOf(mark, m.mark) {
+			number = m.number
+			return false
+		}
+		return n.LookFirst || !n.older(m) && !n.before(m, want)
 	})
 	if err != nil {
 		return false, n.unknown(err, o)
@@ -167,8 +237,26 @@ func (n *Numbers) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 		return false, nil
 	}
 	n.note(r.Key(), number)
-	*o = table.Outcome{Fate: table.Written, Number: number, From: from}
+	*o = table.Outcome{Fate: table.Written, Number: number, From: from, Found: true}
 	return true, nil
+}
+
+// isOf reports whether a row with the mark has is the one that this load writes with the mark want.
+func (n *Numbers) isOf(want, has string) bool {
+	if want == has || !n.LookFirst {
+		return want == has
+	}
+	w, _ := table.ParseMark(want)
+	h, ok := table.ParseMark(has)
+	return ok && w.SameRecord(h)
+}
+
+// before reports whether a row is of an earlier record of this run: rows of one ordering key are written in the order of
+// records, so the one that is wanted has no lower number. Where that does not hold, for an attempt was applied later than
+// anybody waits, the row is sent again, and the sweep, which reads on, deletes one of the copies.
+func (n *Numbers) before(m marked, want table.Marked) bool {
+	is, ok := table.ParseMark(m.mark)
+	return ok && is.Job == want.Job && is.Run == want.Run && (is.Source < want.Source || is.Source == want.Source && is.Record < want.Record)
 }
 
 // unknown says what to do about a row that could not be looked for. Nothing was sent, so it can be tried again.
@@ -182,69 +270,4 @@ func (n *Numbers) unknown(err error, o *table.Outcome) error {
 		return fmt.Errorf("look for a row of table %s: %w", n.Table, &client.Error{Cause: err})
 	}
 	return nil
-}
-
-// firstPage is how many rows a search for one row reads first: it is mostly the next one of its ordering key, or none is
-// there. Further pages grow.
-const firstPage = 8
-
-// search calls each with the mark and the key of every row with a mark that has the key's columns before the number, from
-// the number from on, in their order, until it wants no more. It reads limit rows first; 0 is as many as one answer holds.
-func (n *Numbers) search(key []plainbuffer.Cell, from int64, limit int32, each func(mark string, key *tablestore.PrimaryKey) (more bool)) error {
-	c := &tablestore.RangeRowQueryCriteria{
-		TableName: n.Table, StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey),
-		Direction: tablestore.FORWARD, MaxVersion: 1, ColumnsToGet: []string{n.Mark},
-	}
-	for i, k := range key {
-		switch {
-		case i < n.Column:
-			c.StartPrimaryKey.AddPrimaryKeyColumn(k.Name, client.SDKValue(k.Value))
-			c.EndPrimaryKey.AddPrimaryKeyColumn(k.Name, client.SDKValue(k.Value))
-		case i == n.Column && from > 0:
-			c.StartPrimaryKey.AddPrimaryKeyColumn(k.Name, from)
-			c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k.Name)
-		default:
-			c.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue(k.Name)
-			c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k.Name)
-		}
-	}
-	for ; ; limit = min(8*limit, maxPage) {
-		c.Limit = limit
-		page, err := n.page(c)
-		if err != nil {
-			return err
-		}
-		for _, r := range page.Rows {
-			if mark, ok := n.markOf(r); ok && !each(mark, r.PrimaryKey) {
-				return nil
-			}
-		}
-		if page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0 {
-			return nil
-		}
-		c.StartPrimaryKey = page.NextStartPrimaryKey
-	}
-}
-
-// maxPage is how many rows an answer holds at most.
-const maxPage = 5000
-
-// markOf returns a row's mark, and false if it has none of this load's.
-func (n *Numbers) markOf(r *tablestore.Row) (string, bool) {
-	for _, cell := range r.Columns {
-		if mark, ok := cell.Value.(string); ok && cell.ColumnName == n.Mark && cell.Timestamp >= n.Since {
-			return mark, true
-		}
-	}
-	return "", false
-}
-
-// page makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
-func (n *Numbers) page(c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("unreadable answer: %v", p)
-		}
-	}()
-	return n.searcher.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})
 }

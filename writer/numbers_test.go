@@ -23,14 +23,15 @@ import (
 
 // numbered is a table of rows u, seq, whose numbers it makes itself, as far as Numbers needs one.
 type numbered struct {
-	last    int64
-	rows    map[int64]string // number to mark, of the one user there is
-	batches [][]string       // marks that were sent
-	write   func(batch int) (lost bool, err error)
-	read    func() error
-	deleted []int64
-	from    []any // of searches
-	silent  bool  // returns no keys
+	last      int64
+	rows      map[int64]string // number to mark, of the one user there is
+	batches   [][]string       // marks that were sent
+	write     func(batch int) (lost bool, err error)
+	read      func() error
+	deleted   []int64
+	searched  [][2]int64 // numbers that ranges began and ended with
+	longPages bool
+	silent    bool // returns no keys
 }
 
 // Post is fake.Post for a table that returns keys to who asks for them.
@@ -98,17 +99,34 @@ func (f *numbered) GetRange(r *tablestore.GetRangeRequest) (*tablestore.GetRange
 		}
 	}
 	c := r.RangeRowQueryCriteria
-	start := c.StartPrimaryKey.PrimaryKeys[1]
-	f.from = append(f.from, start.Value)
-	from, _ := start.Value.(int64)
+	limit := 2 // pages are short
+	if !f.longPages {
+		limit = min(limit, int(c.Limit))
+	} else {
+		limit = int(c.Limit)
+	}
+	number := func(k *tablestore.PrimaryKey, without int64) int64 {
+		if v, ok := k.PrimaryKeys[1].Value.(int64); ok {
+			return v
+		}
+		return without
+	}
+	step, at, end := int64(-1), number(c.StartPrimaryKey, f.last), number(c.EndPrimaryKey, 0)
+	if c.Direction == tablestore.FORWARD {
+		step, at, end = 1, number(c.StartPrimaryKey, 1), number(c.EndPrimaryKey, f.last+1)
+	}
+	f.searched = append(f.searched, [2]int64{at, end})
 	res := new(tablestore.GetRangeResponse)
-	for n := from; n <= f.last; n++ {
+	if c.Direction == tablestore.FORWARD && c.EndPrimaryKey.PrimaryKeys[0].Value == "a" {
+		return res, nil // there is no other user
+	}
+	for n := at; n != end; n += step {
 		mark, ok := f.rows[n]
 		if !ok {
 			continue
 		}
 		key := &tablestore.PrimaryKey{PrimaryKeys: []*tablestore.PrimaryKeyColumn{{ColumnName: "u", Value: "a"}, {ColumnName: "seq", Value: n}}}
-		if len(res.Rows) == 2 || c.Limit > 0 && len(res.Rows) == int(c.Limit) { // pages are short
+		if len(res.Rows) == limit {
 			res.NextStartPrimaryKey = key
 			break
 		}
@@ -144,9 +162,11 @@ func numberedRows(t *testing.T, n int) (rows []table.Ref) {
 	return rows
 }
 
+var testMarker = table.Marker{Job: "job", Run: "run"}
+
 func newNumbered() (*numbered, *Numbers, *Writer) {
 	f := &numbered{rows: map[int64]string{}, write: func(int) (bool, error) { return false, nil }}
-	n := NewNumbers(f, "t", 1, "_m", "job")
+	n := NewNumbers(f, "t", 1, "_m", testMarker)
 	return f, n, New(f, f, "t", table.Put, table.Ignore).With(Extras{Numbers: n})
 }
 
@@ -169,15 +189,15 @@ func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
 	if err != nil || o[1].Fate != table.Written || o[1].Number != 20 || o[1].From != 11 || stats != (Stats{Searched: 1, Found: 1}) || len(f.batches) != sent {
 		t.Errorf("%+v, %v, %+v, %d requests", o[1], err, stats, len(f.batches))
 	}
-	if !slices.Equal(f.from, []any{int64(11)}) {
-		t.Errorf("searched from %v", f.from)
+	if want := [][2]int64{{20, 10}}; !slices.Equal(f.searched, want) { // the end is no part of it
+		t.Errorf("searched %v", f.searched)
 	}
 }
 
 func TestARowThatIsNotThereIsSentAgainWithOthersOfItsBatch(t *testing.T) {
 	f, _, w := newNumbered()
 	rows, o := numberedRows(t, 3), make([]table.Outcome, 3)
-	f.rows[5], f.last = string(table.AppendMark(nil, "job", rows[1])), 5
+	f.rows[5], f.last = string(testMarker.Append(nil, rows[1])), 5
 	stats, err := w.Write(rows, []bool{true, true, false}, o)
 	if err != nil || stats != (Stats{Requests: 1, Searched: 2, Found: 1}) {
 		t.Fatalf("%+v, %v", stats, err)
@@ -221,7 +241,7 @@ func TestAnAnswerWithoutTheKeyIsNoAnswer(t *testing.T) {
 func TestOfCopiesTheRecordedOneStays(t *testing.T) {
 	f, n, _ := newNumbered()
 	rows := numberedRows(t, 3)
-	mark := func(i int) string { return string(table.AppendMark(nil, "job", rows[i])) }
+	mark := func(i int) string { return string(testMarker.Append(nil, rows[i])) }
 	f.rows, f.last = map[int64]string{1: "others", 2: mark(0), 3: mark(0), 4: mark(1), 5: mark(0), 6: mark(2), 7: mark(1)}, 7
 	var doubts []Doubt
 	for i, number := range []int64{3, 99} { // the recorded copy of the second row is gone: then the lowest stays
@@ -294,15 +314,40 @@ func TestTheHighestNumbersOfManyKeysTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestARowOfAnEarlierLoadOfTheSameFilesIsNotTaken(t *testing.T) {
-	for since, found := range map[int64]int{0: 1, 5: 1, 6: 0} {
-		f, n, w := newNumbered()
-		n.Since = since
-		rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
-		f.rows[5], f.last = string(table.AppendMark(nil, "job", rows[0])), 5 // the fake's clock is its numbers
-		stats, err := w.Write(rows, []bool{true}, o)
-		if err != nil || stats.Found != found || o[0].Fate != table.Written {
-			t.Errorf("since %d: %+v, %+v, %v", since, stats, o[0], err)
+func TestOnlyWhoLooksFirstTakesRowsOfOtherRuns(t *testing.T) {
+	other := table.Marker{Job: testMarker.Job, Run: "other"}
+	for _, lookFirst := range []bool{false, true} {
+		for name, mark := range map[string]func(table.Ref) string{
+			"another run's": func(r table.Ref) string { return string(other.Append(nil, r)) },
+			"an earlier version's": func(r table.Ref) string {
+				return strings.Replace(string(other.Append(nil, r)), ".other.", ".", 1)
+			},
+		} {
+			f, n, w := newNumbered()
+			n.LookFirst = lookFirst
+			rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
+			f.rows[5], f.last = mark(rows[0]), 5
+			stats, err := w.Write(rows, []bool{true}, o)
+			if err != nil || (stats.Found == 1) != lookFirst || o[0].Fate != table.Written {
+				t.Errorf("look first %v, %s mark: %+v, %+v, %v", lookFirst, name, stats, o[0], err)
+			}
+		}
+	}
+}
+
+func TestTheSweepDeletesNoRowOfAnotherRun(t *testing.T) {
+	other := table.Marker{Job: testMarker.Job, Run: "other"}
+	for _, lookFirst := range []bool{false, true} {
+		f, n, _ := newNumbered()
+		n.LookFirst = lookFirst
+		rows := numberedRows(t, 1)
+		f.rows, f.last = map[int64]string{1: string(other.Append(nil, rows[0])), 2: string(testMarker.Append(nil, rows[0])), 3: string(other.Append(nil, rows[0]))}, 3
+		d, err := n.Doubt(rows[0], table.Outcome{Number: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if deleted, err := n.Sweep([]Doubt{d}); err != nil || deleted != 0 || len(f.rows) != 3 {
+			t.Errorf("look first %v: %d deleted, %v; rows %v", lookFirst, deleted, err, f.rows)
 		}
 	}
 }
@@ -325,20 +370,143 @@ func TestARequestOfDressedRowsCanBeRead(t *testing.T) {
 	}
 	for i, r := range req.Tables[0].Rows {
 		row, err := plainbuffer.Decode(r.RowChange)
-		if err != nil || len(row.Cells) != 2 || string(row.Cells[1].Value.Bytes) != string(table.AppendMark(nil, n.Job, rows[i])) || !asksForKey(body, i) {
+		if err != nil || len(row.Cells) != 2 || string(row.Cells[1].Value.Bytes) != string(n.Marker.Append(nil, rows[i])) || !asksForKey(body, i) {
 			t.Fatalf("row %d: %v, %+v", i, err, row)
 		}
 	}
 }
 
-func TestASearchEndsWithTheRowThatIsFound(t *testing.T) {
+func TestASearchBeginsWithTheNewestRowAndEndsWithTheOneThatIsFound(t *testing.T) {
 	f, _, w := newNumbered()
 	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
 	for n := range int64(100) {
 		f.rows[n+1] = "others"
 	}
-	f.rows[3], f.rows[50], f.last = string(table.AppendMark(nil, "job", rows[0])), string(table.AppendMark(nil, "job", rows[0])), 100
-	if _, err := w.Write(rows, []bool{true}, o); err != nil || o[0].Number != 3 || len(f.from) != 2 {
-		t.Errorf("%+v, %v, searched from %v", o[0], err, f.from)
+	f.rows[97], f.last = string(testMarker.Append(nil, rows[0])), 100
+	if _, err := w.Write(rows, []bool{true}, o); err != nil || o[0].Number != 97 || len(f.searched) != 2 {
+		t.Errorf("%+v, %v, searched %v", o[0], err, f.searched)
+	}
+}
+
+// The fake's clock is its numbers.
+func TestASearchEndsWithARowThatIsOlderThanTheLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows, younger int64
+		requests      int
+	}{
+		"all are older": {1000, 0, 1}, "the newest are not": {1000, 20, 2}, "none is older": {1000, 1000, 4}, "there are none": {0, 0, 1},
+	} {
+		f, n, w := newNumbered()
+		f.longPages, f.last = true, 20_000
+		n.Begun = f.last - c.younger + 1 + clockSpread
+		for i := range c.rows {
+			f.rows[f.last-i] = string(table.Marker{Job: "job", Run: "other"}.Append(nil, numberedRows(t, 1)[0]))
+		}
+		rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
+		if _, err := w.Write(rows, []bool{true}, o); err != nil || o[0].Fate != table.Written || o[0].Found || len(f.searched) != c.requests {
+			t.Errorf("%s: %+v, %v, searched %v", name, o[0], err, f.searched)
+		}
+	}
+}
+
+// Of the rows of a run those of earlier records have lower numbers.
+func TestASearchEndsWithAnEarlierRecordOfTheRun(t *testing.T) {
+	f, n, w := newNumbered()
+	f.longPages = true
+	rows := numberedRows(t, 600)
+	for i, r := range rows[:599] {
+		f.rows[int64(i)+1] = string(n.Marker.Append(nil, r))
+	}
+	f.last = 599
+	o := make([]table.Outcome, 1)
+	if _, err := w.Write(rows[599:], []bool{true}, o); err != nil || o[0].Number != 609 || len(f.searched) != 1 {
+		t.Errorf("%+v, %v, searched %v", o[0], err, f.searched)
+	}
+}
+
+// pastRows are rows of which an earlier process may have sent any, and has written the first 300, one of them twice.
+func pastRows(t *testing.T, f *numbered, n *Numbers) []table.Ref {
+	rows := numberedRows(t, 500)
+	for i, r := range rows {
+		r.Row().SetSuspect()
+		if i >= 300 {
+			continue
+		}
+		f.last++
+		f.rows[f.last] = string(n.Marker.Append(nil, r))
+		if i == 7 {
+			f.last++
+			f.rows[f.last] = f.rows[f.last-1]
+		}
+	}
+	n.Past = &Past{Rows: int64(len(rows)), Open: func(int, int64) bool { return true }}
+	return rows
+}
+
+// After a kill the rows that the process before may have sent are looked for with few requests, however many they are.
+func TestThePastIsReadAtOnce(t *testing.T) {
+	for others, requests := range map[int]int{0: 2, 30_000: 8} {
+		f, n, w := newNumbered()
+		f.longPages = true
+		rows := pastRows(t, f, n)
+		for range others {
+			f.last++
+			f.rows[f.last] = "others"
+		}
+		repeated, o := make([]bool, len(rows)), make([]table.Outcome, len(rows))
+		for i := range repeated {
+			repeated[i] = true
+		}
+		stats, err := w.Write(rows, repeated, o)
+		if err != nil || stats.Searched != 500 || stats.Found != 300 || len(f.batches[0]) != 200 || len(f.searched) > requests {
+			t.Fatalf("%+v, %v, %d requests", stats, err, len(f.searched))
+		}
+		for i := range o {
+			if want := i < 300; (o[i].Number <= 301) != want || o[i].Found != (want && i != 7) {
+				t.Errorf("row %d: %+v", i, o[i])
+			}
+		}
+		// A row that was not there has been sent since: the table must be asked.
+		searched := len(f.searched)
+		if _, err := w.Write(rows[400:401], repeated[:1], o[:1]); err != nil || !o[0].Found || len(f.searched) == searched {
+			t.Errorf("%+v, %v", o[0], err)
+		}
+	}
+}
+
+// A table that is far larger than what the run has written is not read to its end, and what it has shown is not believed.
+func TestReadingThePastIsGivenUp(t *testing.T) {
+	f, n, w := newNumbered()
+	f.longPages = true
+	for range 600_000 {
+		f.last++
+		f.rows[f.last] = "others"
+	}
+	rows := pastRows(t, f, n)
+	n.Past.read(n, rows)
+	if requests := len(f.searched); requests > 500/rowsPerPage+pagesMore+1 {
+		t.Errorf("%d requests for 500 rows", requests)
+	}
+	o := make([]table.Outcome, 1)
+	if _, err := w.Write(rows[299:300], []bool{true}, o); err != nil || !o[0].Found {
+		t.Errorf("%+v, %v", o[0], err)
+	}
+}
+
+// Reading the past fails in passing ways: then the rows are looked for one by one.
+func TestThePastMayBeUnreadable(t *testing.T) {
+	f, n, w := newNumbered()
+	f.longPages = true
+	rows := pastRows(t, f, n)
+	failures := 0
+	f.read = func() error {
+		if failures++; failures > pageTries {
+			return nil
+		}
+		return &tablestore.OtsError{Code: "OTSServerBusy", HttpStatusCode: 503}
+	}
+	o := make([]table.Outcome, 2)
+	if stats, err := w.Write(rows[298:300], []bool{true, true}, o); err != nil || stats.Found != 2 {
+		t.Errorf("%+v, %v", stats, err)
 	}
 }

@@ -161,6 +161,12 @@ func (s *screen) counts() string {
 	if n := p.Throttled.Load(); n > 0 {
 		text += fmt.Sprintf(", %s throttled", grouped(n))
 	}
+	if n, found, requests := p.LookUps(); requests > 0 {
+		text += fmt.Sprintf(", %s rows looked up (%s found, %s requests)", grouped(n), grouped(found), grouped(requests))
+	}
+	if n := p.Swept.Load(); n > 0 {
+		text += fmt.Sprintf(", %s checked for copies", grouped(n))
+	}
 	if trouble, _ := p.Trouble.Load().(string); trouble != "" {
 		text += fmt.Sprintf(", trying again: %.100s", trouble)
 	}

@@ -1,0 +1,70 @@
+package pipeline
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"tsimport/checkpoint"
+	"tsimport/table"
+	"tsimport/writer"
+)
+
+// leastLookUps is how many rows are looked for at a time at least, by all workers together: a look-up is a small request, and
+// a worker has up to 200 of them to make before it can send anything.
+const leastLookUps = 64
+
+// lookUps returns what calls a function many times side by side, so that all calls together run max(leastLookUps, workers) at
+// a time.
+func lookUps(workers int) func(n int, do func(i int)) {
+	most := max(leastLookUps, workers)
+	all := semaphore.NewWeighted(int64(most))
+	return func(n int, do func(i int)) {
+		var group errgroup.Group
+		var next atomic.Int64
+		for range min(n, most) {
+			group.Go(func() error {
+				for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+					if err := all.Acquire(context.Background(), 1); err != nil {
+						return err
+					}
+					do(int(i))
+					all.Release(1)
+				}
+				return nil
+			})
+		}
+		_ = group.Wait() // a context without an end does not fail
+	}
+}
+
+// pastOf says which rows the attempt before may have sent, by the checkpoint that this one resumes from.
+func pastOf(s *checkpoint.Snapshot, survey *surveyor) *writer.Past {
+	p := &writer.Past{Bounds: survey.bounds}
+	waiting := s.Out
+	for _, out := range s.Out {
+		p.Rows += int64(out.To - out.From)
+	}
+	for i := range s.Pieces {
+		p.Rows += s.Pieces[i].Allowance
+		waiting = checkpoint.Union(waiting, s.Pieces[i].Waiting)
+	}
+	p.Open = func(source int, record int64) bool {
+		at := checkpoint.At(source, record)
+		return waiting.Has(at) || !s.Read.Has(at)
+	}
+	return p
+}
+
+// bounds returns the first values of the partitions but the first.
+func (s *surveyor) bounds() (values []table.Value) {
+	m := s.current.Load()
+	for i := 1; i < m.Len(); i++ {
+		if v, ok := m.LowerValue(i); ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}

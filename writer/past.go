@@ -1,0 +1,203 @@
+package writer
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+// Past is what an earlier attempt of a run may have written of its rows. To look for each row alone takes a request for
+// each; but the table is often not much larger than what the run has written, and then reading all of it once, 5,000 marks a
+// request, answers for all rows. Which is cheaper nobody knows before: so the table is read until that has taken a fraction of
+// the requests that the rows alone would take, and what it has shown by then counts only if that was all of the table.
+type Past struct {
+	// Rows is how many rows the earlier attempt may have sent and not known to be written.
+	Rows int64
+	// Open reports whether a record is one of them.
+	Open func(source int, record int64) bool
+	// Bounds returns values of the partition key that divide the table into ranges to be read side by side. May be nil.
+	Bounds func() []table.Value
+
+	mu      sync.Mutex
+	tried   bool
+	written map[table.Marked]pastRow // nil unless all of the table was read
+	asked   map[table.Marked]bool    // rows that were not there, and that this attempt has sent since
+}
+
+// pastRow is the row of a record.
+type pastRow struct {
+	number int64 // the lowest of its copies
+	copies int
+}
+
+const (
+	// pastRowsLeast is for how many rows the table is read: a few are looked for alone.
+	pastRowsLeast = 256
+	// pastRowsMost bounds the memory of what is read: about 100 bytes a row.
+	pastRowsMost = 500_000
+	// A table is read with at most one request for so many rows, and some more.
+	rowsPerPage = 25
+	pagesMore   = 20
+	// pageTries is how often a page is asked for.
+	pageTries = 3
+	// A table is read in one range for so many rows, at most pastRanges side by side.
+	rowsPerRange = 500
+	pastRanges   = 32
+)
+
+// read reads the table if that was not tried before. The rows are some of those that are looked for: their keys divide the
+// table too.
+func (p *Past) read(n *Numbers, rows []table.Ref) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tried || p.Rows < pastRowsLeast || !slices.ContainsFunc(rows, func(r table.Ref) bool { return r.Row().Suspect() }) {
+		return
+	}
+	p.tried = true
+	written := map[table.Marked]pastRow{}
+	bounds, names := p.ranges(rows)
+	var mu sync.Mutex
+	all := n.readAll(names, bounds, min(p.Rows, pastRowsMost), func(m marked) (more bool) {
+		mark, ok := table.ParseMark(m.mark)
+		if !ok || mark.Job != n.Marker.Job || mark.Run != n.Marker.Run || !p.Open(mark.Source, mark.Record) {
+			return true
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		was, again := written[mark]
+		if again {
+			m.number = min(m.number, was.number)
+		}
+		written[mark] = pastRow{m.number, was.copies + 1}
+		return len(written) <= pastRowsMost
+	})
+	if all {
+		p.written, p.asked = written, map[table.Marked]bool{}
+	}
+}
+
+// lookUp returns the number of a suspect row, 0 if it is not there, and how many copies of it there are; known is false if the
+// table must be asked.
+func (p *Past) lookUp(want table.Marked, suspect bool) (number int64, copies int, known bool) {
+	if p == nil || !suspect {
+		return 0, 0, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.written == nil || p.asked[want] {
+		return 0, 0, false
+	}
+	row, ok := p.written[want]
+	if !ok {
+		p.asked[want] = true // it is sent now
+	}
+	return row.number, row.copies, true
+}
+
+// readAll calls each with the rows with a mark in the ranges, several at a time, and reports whether these were all: it gives
+// up when that takes too many requests for so many rows, or when each wants no more.
+func (n *Numbers) readAll(key []string, bounds []table.Value, rows int64, each func(marked) (more bool)) (all bool) {
+	left := atomic.Int64{}
+	left.Store(rows/rowsPerPage + pagesMore + int64(len(bounds)))
+	var failed atomic.Bool
+	n.parallel(len(bounds)+1, func(i int) {
+		c := n.criteria(tablestore.FORWARD)
+		c.Limit = maxPage
+		bound(c.StartPrimaryKey, key, bounds, i-1, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMinValue)
+		bound(c.EndPrimaryKey, key, bounds, i, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMaxValue)
+		for !failed.Load() {
+			page, ok := n.pageWithin(c, &left)
+			if !ok {
+				failed.Store(true)
+				return
+			}
+			for _, r := range page.Rows {
+				if m, ok := n.marked(r); ok && !each(m) {
+					failed.Store(true)
+					return
+				}
+			}
+			if page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0 {
+				return
+			}
+			c.StartPrimaryKey = page.NextStartPrimaryKey
+		}
+	})
+	return !failed.Load()
+}
+
+// bound makes the key at which the range before bounds[i] ends, and the next one begins; outside of bounds it is the table's
+// first or last.
+func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i int, end func(*tablestore.PrimaryKey, string)) {
+	for k, name := range names {
+		switch inside := i >= 0 && i < len(bounds); {
+		case inside && k == 0:
+			key.AddPrimaryKeyColumn(name, client.SDKValue(bounds[i]))
+		case inside:
+			key.AddPrimaryKeyColumnWithMinValue(name)
+		default:
+			end(key, name)
+		}
+	}
+}
+
+// pageWithin reads a page while there are requests left.
+func (n *Numbers) pageWithin(c *tablestore.RangeRowQueryCriteria, left *atomic.Int64) (*tablestore.GetRangeResponse, bool) {
+	for range pageTries {
+		if left.Add(-1) < 0 {
+			return nil, false
+		}
+		if page, err := n.page(c); err == nil {
+			return page, true
+		}
+	}
+	return nil, false
+}
+
+// ranges returns values of the partition key that divide the table, and the names of the key's columns.
+func (p *Past) ranges(rows []table.Ref) (bounds []table.Value, names []string) {
+	if p.Bounds != nil {
+		bounds = p.Bounds()
+	}
+	for i, r := range rows {
+		row, err := plainbuffer.Decode(r.Body())
+		if err != nil {
+			continue // to be found when it is sent
+		}
+		bounds = append(bounds, row.Key[0].Value)
+		if i == 0 {
+			names = namesOf(row.Key)
+		}
+	}
+	return divide(bounds, p.Rows), names
+}
+
+func namesOf(key []plainbuffer.Cell) (names []string) {
+	for _, c := range key {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// divide sorts values of the partition key and leaves out some of them, for so many rows.
+func divide(bounds []table.Value, rows int64) []table.Value {
+	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
+	slices.SortFunc(bounds, compare)
+	bounds = slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
+	most := int(min(rows/rowsPerRange, pastRanges-1))
+	if len(bounds) <= most {
+		return bounds
+	}
+	some := make([]table.Value, most)
+	for i := range some {
+		some[i] = bounds[i*len(bounds)/most]
+	}
+	return some
+}

@@ -1,0 +1,112 @@
+package writer
+
+import (
+	"fmt"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+	"tsimport/plainbuffer"
+)
+
+// firstPage is how many rows a search for one row reads first: it is mostly the newest one of its ordering key, or is not
+// there. Further pages grow.
+const firstPage = 8
+
+// maxPage is how many rows an answer holds at most.
+const maxPage = 5000
+
+// clockSpread is how far the clocks of the service's machines may be apart: one of them says when the load began, others
+// stamp the cells.
+const clockSpread = 10_000 // milliseconds
+
+// marked is a row with a mark, as a search meets it.
+type marked struct {
+	mark   string
+	number int64
+	stamp  int64 // of the mark, in milliseconds of the service's clock
+	key    *tablestore.PrimaryKey
+}
+
+// search calls each with every row with a mark that has the key's columns before the number, and a number of at least from,
+// until it wants no more. The newest comes first: the service's numbers rise, so a row that was sent a moment ago is at the
+// end of its ordering key, whatever the key holds. It reads limit rows first; 0 is as many as one answer holds.
+func (n *Numbers) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
+	c := n.criteria(tablestore.BACKWARD)
+	for i, k := range key {
+		switch {
+		case i < n.Column:
+			c.StartPrimaryKey.AddPrimaryKeyColumn(k.Name, client.SDKValue(k.Value))
+			c.EndPrimaryKey.AddPrimaryKeyColumn(k.Name, client.SDKValue(k.Value))
+		case i == n.Column && from > 0:
+			// The end is not part of the range.
+			c.StartPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k.Name)
+			c.EndPrimaryKey.AddPrimaryKeyColumn(k.Name, from-1)
+		case from > 0:
+			c.StartPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k.Name)
+			c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k.Name)
+		default:
+			c.StartPrimaryKey.AddPrimaryKeyColumnWithMaxValue(k.Name)
+			c.EndPrimaryKey.AddPrimaryKeyColumnWithMinValue(k.Name)
+		}
+	}
+	return n.read(c, limit, each)
+}
+
+func (n *Numbers) criteria(d tablestore.Direction) *tablestore.RangeRowQueryCriteria {
+	return &tablestore.RangeRowQueryCriteria{
+		TableName: n.Table, StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey),
+		Direction: d, MaxVersion: 1, ColumnsToGet: []string{n.Mark},
+	}
+}
+
+// read calls each with the rows of a range that have a mark, until it wants no more, by pages that grow from limit rows.
+func (n *Numbers) read(c *tablestore.RangeRowQueryCriteria, limit int32, each func(marked) (more bool)) error {
+	for ; ; limit = min(8*limit, maxPage) {
+		c.Limit = limit
+		page, err := n.page(c)
+		if err != nil {
+			return err
+		}
+		for _, r := range page.Rows {
+			if m, ok := n.marked(r); ok && !each(m) {
+				return nil
+			}
+		}
+		if page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0 {
+			return nil
+		}
+		c.StartPrimaryKey = page.NextStartPrimaryKey
+	}
+}
+
+// marked returns what a row's mark says, and false if it has none.
+func (n *Numbers) marked(r *tablestore.Row) (m marked, ok bool) {
+	if r.PrimaryKey == nil || n.Column >= len(r.PrimaryKey.PrimaryKeys) {
+		return m, false
+	}
+	m.key = r.PrimaryKey
+	m.number, _ = r.PrimaryKey.PrimaryKeys[n.Column].Value.(int64)
+	for _, cell := range r.Columns {
+		if cell.ColumnName == n.Mark {
+			m.stamp = cell.Timestamp
+			m.mark, ok = cell.Value.(string)
+		}
+	}
+	return m, ok
+}
+
+// older reports whether a row was written before the load began, and with it every row of its ordering key that has a lower
+// number. The service has stamped the mark, for no load gives marks a timestamp.
+func (n *Numbers) older(m marked) bool { return n.Begun > 0 && m.stamp < n.Begun-clockSpread }
+
+// page makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
+func (n *Numbers) page(c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("unreadable answer: %v", p)
+		}
+	}()
+	n.Requests.Add(1)
+	return n.searcher.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})
+}
