@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"bytes"
 	"container/list"
 	"fmt"
 	"sync"
@@ -80,6 +81,13 @@ func (n *Numbers) returned(row table.Ref, key []byte) int64 {
 	if err != nil || n.Column >= len(decoded.Key) {
 		return 0
 	}
+	var of []byte
+	for _, c := range decoded.Key[:n.Column] {
+		of = table.AppendKey(of, c.Value)
+	}
+	if !bytes.Equal(of, row.Key()) {
+		return 0 // of another row
+	}
 	number := decoded.Key[n.Column].Value.Int
 	if number != 0 {
 		n.note(row.Key(), number)
@@ -145,16 +153,17 @@ func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.O
 	}
 	var send []table.Ref
 	var places []int
+	var again []bool
 	for i, r := range rows {
 		if !found[i] && outcomes[i].Code == "" && outcomes[i].Message == "" {
-			send, places = append(send, r), append(places, i)
+			send, places, again = append(send, r), append(places, i), append(again, repeated[i])
 		}
 	}
 	if len(send) == 0 {
 		return stats, nil
 	}
 	some := make([]table.Outcome, len(send))
-	more, err := w.write(send, make([]bool, len(send)), some)
+	more, err := w.write(send, again, some)
 	stats.add(more)
 	for k, i := range places {
 		from := outcomes[i].From

@@ -31,6 +31,7 @@ type numbered struct {
 	deleted   []int64
 	searched  [][2]int64 // numbers that ranges began and ended with
 	longPages bool
+	swap      bool // returns keys of other rows
 	silent    bool // returns no keys
 }
 
@@ -58,6 +59,9 @@ func (f *numbered) Post(_ string, appendBody func([]byte) []byte) ([]byte, error
 			f.rows[f.last] = mark
 			if asksForKey(body, i) && !f.silent {
 				r.key = keyOf(f.last)
+				if f.swap {
+					r.key = keyOf(f.last, "b")
+				}
 			}
 		}
 		results = append(results, r)
@@ -79,11 +83,11 @@ func asksForKey(body []byte, i int) bool {
 }
 
 // keyOf is the key of the user's row with a number.
-func keyOf(number int64) []byte {
+func keyOf(number int64, user ...string) []byte {
 	var r plainbuffer.Row
 	r.Begin(nil)
 	u, seq := plainbuffer.NewName("u"), plainbuffer.NewName("seq")
-	r.Key(&u, str("a"))
+	r.Key(&u, str(strings.Join(append(user, "a")[:1], "")))
 	r.Key(&seq, num(number))
 	return r.End()
 }
@@ -235,6 +239,10 @@ func TestAnAnswerWithoutTheKeyIsNoAnswer(t *testing.T) {
 	f.silent = true
 	if _, err := w.Write(rows, []bool{false}, o); err != nil || o[0].Fate != table.Unknown {
 		t.Errorf("%+v, %v", o[0], err)
+	}
+	f.silent, f.swap = false, true
+	if _, err := w.Write(rows, []bool{false}, o); err != nil || o[0].Fate != table.Unknown {
+		t.Errorf("another row's key: %+v, %v", o[0], err)
 	}
 }
 
