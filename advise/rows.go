@@ -91,7 +91,7 @@ func (r *rows) infer(each func(int, *record.Datum)) error {
 				return fmt.Errorf("%s has no column %q, which another input has; files looked at together need the same columns: give them apart", s.Name, c.Name)
 			}
 		}
-		_, err := s.Sample(max(sampleBytes/len(r.sources), minSampleBytes), func(rec *record.Record) {
+		_, err := s.Sample(max(sampleBytes/len(r.sources), minSampleBytes), s.Columns, func(rec *record.Record) {
 			if rec.Bad != nil || len(rec.Fields) != len(s.Columns) {
 				return
 			}

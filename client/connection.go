@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -73,9 +74,28 @@ func (s *Sender) Close() {
 
 var room [headRoom]byte
 
+// keptBytes is how much memory a sender keeps from request to request. Larger buffers are shared, so that there are as many as
+// large requests under way, not as many as senders.
+const keptBytes = 64 << 10
+
+var largeBuffers sync.Pool
+
+// giveBack lets go of a buffer that is too large to keep.
+func (s *Sender) giveBack() {
+	if cap(s.buf) > keptBytes {
+		large := s.buf
+		s.buf = nil
+		largeBuffers.Put(&large)
+	}
+}
+
 // Post sends a request for the operation with the body that appendBody appends to the memory it is given, and returns
 // the answer's body, valid until the next call. An answer of the service that is no success is a *tablestore.OtsError.
 func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
+	if large, _ := largeBuffers.Get().(*[]byte); large != nil {
+		s.buf = *large
+	}
+	defer s.giveBack()
 	s.buf = appendBody(append(s.buf[:0], room[:]...))
 	body := s.buf[headRoom:]
 	s.keys = s.c.credentials.GetCredentials()

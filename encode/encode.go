@@ -124,18 +124,24 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 				return 0, &table.Reason{Column: e.columns[i].Name, Code: table.CodeValueTooLong, Value: table.Show(v.Bytes),
 					Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
 			}
-			if stamps != nil && stamps[i] >= 0 {
+			size += e.attributes[i].Len() + v.Size()
+			count++
+			stamped := stamps != nil && stamps[i] >= 0
+			if stamped {
 				if why := e.checkStamp(stamps[i], i); why != nil {
 					return 0, why
 				}
-				r.CellAt(&e.attributes[i], *v, stamps[i])
 				size += 8
 			} else {
-				r.Cell(&e.attributes[i], *v)
 				size += e.StampBytes
 			}
-			size += e.attributes[i].Len() + v.Size()
-			count++
+			switch {
+			case size > table.MaxRowBytes: // the caller refuses the row; its size is all that is wanted of the rest
+			case stamped:
+				r.CellAt(&e.attributes[i], *v, stamps[i])
+			default:
+				r.Cell(&e.attributes[i], *v)
+			}
 		case e.deleteNull:
 			r.DeleteColumn(&e.attributes[i])
 			size += e.attributes[i].Len()

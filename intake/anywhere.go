@@ -189,17 +189,17 @@ func (f *feeder) readRegion(ctx context.Context, p *parser, g *region) error {
 		if err != nil {
 			return err
 		}
-		made, err := p.parse(g.source, split)
-		if err != nil {
+		line := g.line
+		err = p.parts(ctx, g.source, split, nil, func(made *Parsed, _ bool) bool {
+			made.Split.FirstRecord, made.Split.FirstLine = record, line
+			record, line = record+int64(made.Records), line+int64(made.lines)
+			made.coming, made.lane = g.coming, g.lane
+			f.count(made)
+			f.flow.past.settle(made)
+			return send(ctx, f.flow.splits, Handed{Parsed: made})
+		})
+		if err != nil || ctx.Err() != nil {
 			return err
-		}
-		made.Split.FirstRecord, made.Split.FirstLine = record, g.line
-		record += g.records[i]
-		made.coming, made.lane = g.coming, g.lane
-		f.count(made)
-		f.flow.past.settle(made)
-		if !send(ctx, f.flow.splits, Handed{Parsed: made}) {
-			return nil
 		}
 	}
 	return nil

@@ -19,11 +19,12 @@ type Flow struct {
 	past   *Past
 	hunger atomic.Pointer[hunger]
 	fed    chan struct{} // one: a lane may be hungry
+	alone  chan struct{} // one: the parser that reads more of the pages of a source than may be read ahead
 }
 
 // New makes the flow of a planned load into the partitions of m.
 func New(p *plan.Plan, m *partitioner.Map) *Flow {
-	f := &Flow{plan: p, splits: make(chan Handed), fed: make(chan struct{}, 1)}
+	f := &Flow{plan: p, splits: make(chan Handed), fed: make(chan struct{}, 1), alone: make(chan struct{}, 1)}
 	f.Recut(m)
 	return f
 }
@@ -79,10 +80,12 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complet
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	order := f.stages(ctx, group, f.seek(sources))
-	f.parsers(group, func(p *parser) error { return p.run(ctx, order.work, p.parse) })
+	f.parsers(group, func(p *parser) error {
+		return p.run(ctx, order.work, func(ctx context.Context, j *job) { p.parseInParts(ctx, j, order.room) })
+	})
 	group.Go(func() error {
 		defer cancel() // after an error the other stages have more to do, which nobody wants
-		complete = f.handOver(ctx, order.splits)
+		complete = f.handOver(ctx, order.splits, order.room)
 		return nil
 	})
 	err = group.Wait()
@@ -104,14 +107,17 @@ func (f *Flow) parsers(group *errgroup.Group, run func(*parser) error) {
 type stream struct {
 	work   chan *job // pieces to prepare and splits to parse, for the parsers
 	splits chan *job // splits in source order
+	room   *room     // that pieces and splits take
 }
 
 // stages starts the stages that cut the sources into splits.
 func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources []*plan.Source) stream {
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
-	s := stream{work: make(chan *job), splits: make(chan *job, ahead)}
+	s := stream{work: make(chan *job), splits: make(chan *job, ahead), room: newRoom(f.plan.Shares().ReadAhead)}
 	pieces := make(chan *job, ahead)
-	group.Go(func() error { return feed(ctx, sources, s.work, pieces) })
-	group.Go(func() error { return stitch(ctx, pieces, s.work, s.splits) })
+	group.Go(func() error {
+		return feed(ctx, sources, s.work, pieces, s.room, int64(f.plan.Shares().SplitLimit(f.plan.Request.Read.Workers())))
+	})
+	group.Go(func() error { return stitch(ctx, pieces, s.work, s.splits, s.room) })
 	return s
 }

@@ -21,9 +21,31 @@ type job struct {
 	prepared chan error // one, when the piece is prepared
 
 	split  reader.Split
-	parsed chan Handed // one, when the split is parsed
+	parsed chan part     // parts of the split that were made ahead of its turn
+	later  chan part     // those after them
+	turn   chan struct{} // closed when the split's turn to be handed over has come
 
-	err error
+	bytes int64 // of room that the piece or split takes
+	err   error
+}
+
+// part is what a part of a split became, or why there is none.
+type part struct {
+	Handed
+	last  bool
+	later bool  // no part: the others come when it is their turn
+	bytes int64 // of room that it takes beside the split
+}
+
+// partsAhead is how many parts of a split may wait for its turn, as long as there is room.
+const partsAhead = 64
+
+// newJob makes the job of a split.
+func newJob(s *plan.Source, first bool, split reader.Split, bytes int64) *job {
+	return &job{
+		source: s, first: first, split: split, bytes: bytes,
+		parsed: make(chan part, partsAhead+2), later: make(chan part), turn: make(chan struct{}),
+	}
 }
 
 // The reading stages end without an error when their context ends: whoever ended it knows why.
@@ -48,9 +70,9 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 
 // feed reads the sources in order and hands every piece to the workers and, in the same order, to stitch. What was read
 // before an error is loaded.
-func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job) error {
+func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job, r *room, rows int64) error {
 	for _, s := range sources {
-		if err := feedPieces(ctx, s, work, pieces); err != nil {
+		if err := feedPieces(ctx, s, work, pieces, r, rows); err != nil {
 			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
 				return nil
 			}
@@ -61,16 +83,25 @@ func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job)
 	return nil
 }
 
-func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job) error {
+// feedPieces hands on the pieces of a source. Each takes room for its bytes and for rows bytes of the rows made of it.
+func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *room, rows int64) error {
 	for first := true; ; first = false {
+		n := rows + s.PieceBytes()
+		if !r.take(ctx, n) {
+			return context.Cause(ctx)
+		}
 		piece, err := s.Next()
+		if err != nil {
+			r.add(-n)
+		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		j := &job{source: s, first: first, piece: piece, prepared: make(chan error, 1)}
+		j := &job{source: s, first: first, piece: piece, prepared: make(chan error, 1), bytes: rows + piece.Bytes()}
+		r.add(j.bytes - n)
 		if !send(ctx, pieces, j) || !send(ctx, work, j) {
 			return context.Cause(ctx)
 		}
@@ -83,8 +114,9 @@ func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job) e
 
 // stitch takes the prepared pieces in order and hands the splits they make to the workers and, in the same order, to the
 // hand-over. It alone knows when there is no more work.
-func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job) error {
+func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r *room) error {
 	first := true
+	aside := int64(0) // bytes of pieces that have made no split yet
 	for {
 		j, ok := receive(ctx, pieces)
 		if !ok {
@@ -95,9 +127,13 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job) er
 			return nil
 		}
 		splits, err := stitchOne(ctx, j)
+		aside += j.bytes
+		r.setAside(j.bytes)
 		for _, sp := range splits {
-			split := &job{source: j.source, first: first, split: sp, parsed: make(chan Handed, 1)}
-			first = false
+			// The first split takes the bytes of all pieces so far, though the last one's end belongs to the next.
+			split := newJob(j.source, first, sp, aside)
+			r.setAside(-aside)
+			first, aside = false, 0
 			if !send(ctx, order, split) || !send(ctx, work, split) {
 				return nil
 			}
@@ -110,8 +146,13 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job) er
 			}
 			return nil
 		}
-		if j.last && !send(ctx, order, j) {
-			return nil
+		if j.last {
+			r.setAside(-aside)
+			r.add(-aside) // of a source without a record
+			aside = 0
+			if !send(ctx, order, j) {
+				return nil
+			}
 		}
 	}
 }
@@ -137,7 +178,7 @@ func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
 // passed on all there is.
-func (f *Flow) handOver(ctx context.Context, order <-chan *job) (complete bool) {
+func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (complete bool) {
 	var records, lines int64
 	for {
 		j, ok := receive(ctx, order)
@@ -152,28 +193,38 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job) (complete bool) 
 				j.err = fmt.Errorf("close input %s: %w", j.source.Name, err)
 			}
 		}
-		h := Handed{Err: j.err}
-		if j.err == nil {
-			if h, ok = receive(ctx, j.parsed); !ok {
+		if j.err != nil {
+			// What follows a part that cannot be read is not loaded: it would be out of its place.
+			return send(ctx, f.splits, Handed{Err: j.err})
+		}
+		if j.first {
+			begin := j.source.Begin()
+			records, lines = begin.Record, begin.Line
+		}
+		close(j.turn)
+		parts := j.parsed
+		for more := true; more; {
+			h, ok := receive(ctx, parts)
+			if !ok {
 				return false
 			}
-		}
-		if h.Err == nil {
-			if j.first {
-				begin := j.source.Begin()
-				records, lines = begin.Record, begin.Line
+			if h.later {
+				parts = j.later
+				continue
+			}
+			if h.Err != nil {
+				return send(ctx, f.splits, h.Handed)
 			}
 			h.Split.FirstRecord, h.Split.FirstLine = records, lines
 			records += int64(h.Records)
 			lines += int64(h.lines)
 			f.past.settle(h.Parsed)
+			if !send(ctx, f.splits, h.Handed) {
+				return false
+			}
+			r.add(-h.bytes)
+			more = !h.last
 		}
-		if !send(ctx, f.splits, h) {
-			return false
-		}
-		if h.Err != nil {
-			// What follows a part that cannot be read is not loaded: it would be out of its place.
-			return true
-		}
+		r.add(-j.bytes)
 	}
 }

@@ -29,6 +29,7 @@ type parser struct {
 type sourceParser struct {
 	parser *reader.Parser
 	values *values
+	waits  bool // its pages take so much memory that one parser at a time may read it
 }
 
 func newParser(f *Flow) *parser {
@@ -37,13 +38,13 @@ func newParser(f *Flow) *parser {
 	encoder.Window = f.plan.Window()
 	dress(encoder, f.plan)
 	return &parser{
-		flow: f, encoder: encoder, memory: plan.DivideMemory(r.Memory),
+		flow: f, encoder: encoder, memory: f.plan.Shares(),
 		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, integers: integers(f.plan.Fields),
 	}
 }
 
 // run prepares pieces and does what is to be done with splits until there is no more work.
-func (p *parser) run(ctx context.Context, work <-chan *job, parse func(*plan.Source, reader.Split) (*Parsed, error)) error {
+func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.Context, *job)) error {
 	for {
 		j, ok := receive(ctx, work)
 		if !ok {
@@ -53,8 +54,7 @@ func (p *parser) run(ctx context.Context, work <-chan *job, parse func(*plan.Sou
 			j.prepared <- p.worker.Prepare(j.piece) // has room for the one answer
 			continue
 		}
-		made, err := parse(j.source, j.split)
-		j.parsed <- Handed{made, err} // has room for the one split
+		parse(ctx, j)
 	}
 }
 
@@ -86,41 +86,6 @@ func (p *parser) of(s *plan.Source) (*sourceParser, error) {
 	sp := &sourceParser{parser: s.NewParser(v.fields()), values: v}
 	p.sources[s] = sp
 	return sp, nil
-}
-
-// parse makes rows of the records of a split and divides them over the lanes.
-func (p *parser) parse(s *plan.Source, split reader.Split) (*Parsed, error) {
-	sp, err := p.of(s)
-	if err != nil {
-		return nil, err
-	}
-	made := &Parsed{Split: &table.Split{
-		Source: s.Name, Ordinal: s.Ordinal, Header: s.Header, Number: split.Number, Offset: split.Offset, Input: split.Bytes,
-	}}
-	p.rows.Reset()
-	made.Records, made.lines, err = sp.parser.Parse(split, func(rec *record.Record) {
-		var raw []byte
-		if split.Data != nil {
-			raw = split.Data[rec.Mark.Start:rec.Mark.End]
-		}
-		archived, why := p.row(sp.values, rec, raw)
-		if why == nil && !archived {
-			return
-		}
-		if raw == nil {
-			raw = appendRecord(nil, s.Columns, rec, p.integers)
-		}
-		if archived {
-			made.Archived = append(made.Archived, Archived{rec.Mark, p.encoder.Table, raw})
-			return
-		}
-		made.Rejects = append(made.Rejects, Reject{rec.Mark, p.encoder.Table, *why, raw})
-	})
-	if err != nil {
-		return nil, err
-	}
-	p.divide(made)
-	return made, nil
 }
 
 // row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive.
@@ -203,13 +168,10 @@ func (p *parser) divide(made *Parsed) {
 			from = b.To
 		}
 	}
-	if cap(p.rows.Data) > maxKeptBytes {
-		p.rows = table.Block{} // one enormous split must not hold its memory for ever
+	if kept := p.rows.Bytes(); kept > 4*p.memory.SplitLimit(p.flow.plan.Request.Read.Workers()) {
+		p.rows = table.Block{} // one enormous row must not hold its memory from then on
 	}
 }
-
-// maxKeptBytes bounds the memory that a worker keeps from split to split.
-const maxKeptBytes = 32 << 20
 
 // dress leaves room in rows for what is added to them when they are sent.
 func dress(e *encode.Encoder, p *plan.Plan) {

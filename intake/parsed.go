@@ -72,3 +72,11 @@ func (p *Parsed) Arrived() {
 		p.coming.coming[p.lane].Add(-int64(p.Records))
 	}
 }
+
+// bytes is the memory of the rows.
+func (p *Parsed) bytes() (n int64) {
+	for _, b := range p.Blocks {
+		n += int64(b.Block.Bytes())
+	}
+	return n
+}

@@ -36,16 +36,22 @@ func (f *Flow) find(ctx context.Context, sources []*plan.Source) (regions []*reg
 	defer cancel()
 	group, groupCtx := errgroup.WithContext(ctx)
 	order := f.stages(groupCtx, group, sources)
-	f.parsers(group, func(p *parser) error { return p.run(groupCtx, order.work, p.count) })
+	f.parsers(group, func(p *parser) error { return p.run(groupCtx, order.work, p.countOnce) })
 	group.Go(func() error {
 		defer cancel() // as readInOrder
-		regions, failed = collect(groupCtx, order.splits)
+		regions, failed = collect(groupCtx, order.splits, order.room)
 		return nil
 	})
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	return regions, failed
+}
+
+// countOnce counts a split as a job.
+func (p *parser) countOnce(ctx context.Context, j *job) {
+	made, err := p.inTurn(ctx, j.source, j.turn, func() (*Parsed, error) { return p.count(j.source, j.split) })
+	j.parsed <- part{Handed: Handed{made, err}, last: true} // has room for it
 }
 
 // count counts the records and lines of a split and finds the key it begins with. Splits of Parquet, which states its
@@ -73,7 +79,7 @@ func (p *parser) count(s *plan.Source, split reader.Split) (*Parsed, error) {
 }
 
 // collect makes regions of splits that come in source order.
-func collect(ctx context.Context, splits <-chan *job) (regions []*region, failed error) {
+func collect(ctx context.Context, splits <-chan *job, r *room) (regions []*region, failed error) {
 	var records, lines int64
 	for {
 		j, ok := receive(ctx, splits)
@@ -88,7 +94,9 @@ func collect(ctx context.Context, splits <-chan *job) (regions []*region, failed
 		case j.err != nil:
 			return regions, j.err
 		}
+		close(j.turn)
 		made, ok := receive(ctx, j.parsed)
+		r.add(-j.bytes)
 		switch {
 		case !ok:
 			return regions, nil

@@ -3,6 +3,7 @@ package intake
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"tsimport/reader/convert"
@@ -13,7 +14,9 @@ import (
 // Rejected records of formats that are no text are kept as JSON lines, which load again.
 
 // appendRecord appends a record as a line of JSON. Fields that were not read are left out. Times and decimals that are
-// loaded as integers are written as those.
+// loaded as integers are written as those. A value that is longer than the service takes, and what follows once the record
+// is longer than a row can be, is left out: in its place stands how long it was, which is no JSON, so that the line cannot
+// be loaded as if that were the value.
 func appendRecord(dst []byte, columns []string, rec *record.Record, integers map[string]bool) []byte {
 	dst = append(dst, '{')
 	first := true
@@ -33,6 +36,10 @@ func appendRecord(dst []byte, columns []string, rec *record.Record, integers map
 				continue
 			}
 		}
+		if n := len(d.Bytes); n > table.MaxValueBytes || n > maxKeptValue && len(dst)+n > table.MaxRowBytes {
+			dst = fmt.Appendf(dst, "<%d bytes, left out>", n)
+			continue
+		}
 		switch d.Kind {
 		case record.Number, record.JSON:
 			dst = append(dst, d.Bytes...)
@@ -50,6 +57,9 @@ func appendRecord(dst []byte, columns []string, rec *record.Record, integers map
 	}
 	return append(dst, "}\n"...)
 }
+
+// maxKeptValue is how long a value may be that a record keeps however long it is.
+const maxKeptValue = 1 << 10
 
 func appendString(dst []byte, s string) []byte {
 	text, _ := json.Marshal(s) // a string always marshals

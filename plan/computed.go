@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -227,7 +228,7 @@ func (p *Plan) Sample(each func([]table.Value) bool) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", s.Name, err)
 		}
-		_, err = s.Sample(share, func(rec *record.Record) {
+		_, err = s.Sample(share, p.sources(), func(rec *record.Record) {
 			if !more {
 				return
 			}
@@ -243,6 +244,17 @@ func (p *Plan) Sample(each func([]table.Value) bool) error {
 		}
 	}
 	return nil
+}
+
+// Shares divides the memory of the request.
+func (p *Plan) Shares() Shares { return DivideMemory(cmp.Or(p.Request.Memory, defaultMemory)) }
+
+// sources are the input columns that are read.
+func (p *Plan) sources() (names []string) {
+	for _, c := range p.Fields {
+		names = append(names, c.Source)
+	}
+	return names
 }
 
 // Design returns the key as keydesign.Explain describes it.

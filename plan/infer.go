@@ -50,7 +50,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 	for i, name := range first {
 		place[i] = slices.Index(src.Columns, name)
 	}
-	read, err := src.Sample(budget, func(rec *record.Record) {
+	read, err := src.Sample(budget, first, func(rec *record.Record) {
 		p.sampled.records++
 		if rec.Bad != nil || len(rec.Fields) != len(src.Columns) {
 			return
@@ -83,7 +83,7 @@ func (p *planner) sizeSplits() error {
 	}
 	records, text := max(p.sampled.records, 1), max(p.sampled.bytes, 1)
 	growth := 1 + float64(encoded)*float64(records)/float64(text)
-	block := min(blockBytes, DivideMemory(p.request.Memory).splitLimit(p.request.Read.Workers()))
+	block := p.plan.Shares().SplitLimit(p.request.Read.Workers())
 	for _, s := range p.plan.Sources {
 		limit := int(float64(block) / growth)
 		if p.request.Order == OrderNone && s.Anywhere() {

@@ -143,6 +143,7 @@ func (p *planner) openInputs(ctx context.Context) error {
 	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
 	options := p.request.Read.Options
 	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
+	options.Memory = p.plan.Shares().reading()
 	for _, item := range set.Items {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -26,7 +26,7 @@ func (s *Source) Reopen() error {
 	}
 	s.at = at
 	if s.Format == Parquet {
-		s.file, err = parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten})
+		s.file, err = parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -37,7 +38,7 @@ func ParseFormat(name string) (Format, error) {
 const (
 	DefaultSplitBytes = 1 << 20  // text of a split, unless one record is longer
 	headBytes         = 1 << 20  // what is looked at to find out what a source is
-	MaxRecordBytes    = 64 << 20 // a longer record is taken for a quote that never closes
+	MaxRecordBytes    = 64 << 20 // a longer record is taken for a quote that never closes, however much memory there is
 )
 
 // Options say how sources are read. The zero Options find out everything that can be found out.
@@ -54,6 +55,18 @@ type Options struct {
 	IgnoreTS   bool        // timestamps in lines of the vendor's own export do not count
 	SplitBytes int         // 0 takes DefaultSplitBytes
 	ChainBytes int64       // of a stream between the sums by which it is known again; 0 takes 8 MiB
+	Memory     Memory
 	// Stream wraps what is read of a stream, which may block for ever; nil leaves it as it is.
 	Stream func(io.Reader) io.Reader
 }
+
+// Memory bounds what is held of one input at a time, in bytes. What needs more is refused. The zero value is for inputs that
+// are trusted not to need much.
+type Memory struct {
+	RecordBytes int   // text of a record; 0 takes MaxRecordBytes
+	PageBytes   int64 // pages and dictionaries of Parquet that one parser holds; 0 is no bound but that of a page
+	WindowBytes int   // what a decompressor keeps of its output; 0 takes compress.MaxWindow
+	BlockBytes  int   // a compressed block that is inflated alone, inflated; 0 takes the largest. Larger ones are read as a stream
+}
+
+func (m Memory) record() int { return cmp.Or(m.RecordBytes, MaxRecordBytes) }

@@ -9,6 +9,10 @@ import (
 	"tsimport/reader/record"
 )
 
+// surplusFields is how many fields a record of CSV may have beyond its columns before the rest is dropped: a field takes many
+// times the memory of its delimiter. Such a record is ragged either way.
+const surplusFields = 64 << 10
+
 // Parser reads the records of a source's splits. Each goroutine has its own.
 type Parser struct {
 	s     *Source
@@ -30,13 +34,34 @@ func (s *Source) NewParser(used []int) *Parser {
 			}
 		}
 		p.rows = s.file.NewParser(own)
+		p.rows.Limit = s.o.Memory.PageBytes
 	case JSONLines:
 		own := s.Columns[:len(s.Columns)-len(s.fixed)]
 		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys})
 	default:
 		p.csv = csv.NewParser(s.Dialect)
+		p.csv.MaxFields = len(s.Columns) + surplusFields
 	}
 	return p
+}
+
+// ErrMemory is why a split cannot be read: pages of Parquet take more memory than the parser may use. The message says how
+// much it would take.
+var ErrMemory = parquet.ErrMemory
+
+// LimitPages says how many bytes the parser may hold of the pages of Parquet from now on; 0 is no bound. Parse fails with
+// ErrMemory where it needs more.
+func (p *Parser) LimitPages(n int64) {
+	if p.rows != nil {
+		p.rows.Limit = n
+	}
+}
+
+// Release gives back the memory that the parser keeps from split to split.
+func (p *Parser) Release() {
+	if p.rows != nil {
+		p.rows.Release()
+	}
 }
 
 // Close releases the parser's memory.

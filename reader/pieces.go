@@ -118,10 +118,11 @@ func (s *Source) openText() (*textReader, error) {
 			return nil, err
 		} else if independent {
 			r.cutter, r.cutFrom = compress.NewBlockCutter(s.Compression, raw, s.Name), closer
+			r.cutter.Limit(s.o.Memory.BlockBytes, s.o.Memory.WindowBytes)
 			return r, nil
 		}
 	}
-	unpacked, err := compress.NewReader(s.Compression, raw, s.Name)
+	unpacked, err := compress.NewLimitedReader(s.Compression, raw, s.Name, s.o.Memory.WindowBytes)
 	if err != nil {
 		return nil, errors.Join(err, closer.Close())
 	}
@@ -329,10 +330,14 @@ func (s *Source) Add(p *Piece) ([]Split, error) {
 		data = r.pending[:n:n]
 		r.pending = append([]byte(nil), r.pending[n:]...)
 	}
-	if max(r.stitcher.Pending(), len(r.pending)) > MaxRecordBytes {
+	if limit := s.o.Memory.record(); max(r.stitcher.Pending(), len(r.pending)) > limit {
 		splits := append(r.split(data), s.Whole()...)
-		return splits, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never closes, or use --quote none",
-			s.Name, r.offset, MaxRecordBytes>>20)
+		more := ""
+		if limit < MaxRecordBytes {
+			more = "; give more memory with --memory if records are that long"
+		}
+		return splits, fmt.Errorf("read %s: the record at byte %d has no end within %d MiB; look for a quote that never closes, or use --quote none%s",
+			s.Name, r.offset, limit>>20, more)
 	}
 	return r.split(data), nil
 }
@@ -367,4 +372,21 @@ func (r *textReader) split(data []byte) []Split {
 	r.number++
 	r.offset += int64(len(data))
 	return []Split{sp}
+}
+
+// PieceBytes is about how many bytes the next piece has.
+func (s *Source) PieceBytes() int64 {
+	if s.Format == Parquet {
+		return 0
+	}
+	return int64(s.o.SplitBytes)
+}
+
+// Bytes is how many bytes the piece takes in memory, once it is prepared.
+func (p *Piece) Bytes() int64 {
+	n := int64(max(len(p.data), p.length))
+	if p.packed != nil {
+		n = int64(len(p.packed.Data) + p.packed.Bound)
+	}
+	return n
 }

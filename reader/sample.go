@@ -8,14 +8,20 @@ import (
 )
 
 // Sample calls each with the first records of the source, about budget bytes of them, and returns how many bytes it
-// looked at: 0 only if there are no records. Errors of reading are left for the load to meet, after the records before
+// looked at: 0 only if there are no records. What a record has beside the named columns may be Null. Errors of reading are left for the load to meet, after the records before
 // them. Suspend goes back to the start.
-func (s *Source) Sample(budget int, each func(*record.Record)) (read int, err error) {
+func (s *Source) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
 	var w Worker
 	defer w.Close()
-	used := make([]int, len(s.Columns))
-	for i := range used {
-		used[i] = i
+	wanted := make(map[string]bool, len(columns))
+	for _, c := range columns {
+		wanted[c] = true
+	}
+	var used []int
+	for i, c := range s.Columns {
+		if wanted[c] {
+			used = append(used, i)
+		}
 	}
 	look := func(splits []Split) { read += s.parseSample(splits, used, budget-read, each) }
 	for read < budget {

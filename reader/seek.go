@@ -172,6 +172,6 @@ func (s *Source) Version() string { return s.item.Version }
 
 // openRows opens the file of Parquet for a reading of its rows.
 func (s *Source) openRows() (err error) {
-	s.file, err = parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten})
+	s.file, err = parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
 	return err
 }

@@ -34,7 +34,7 @@ func readFrom(item input.Item, o Options, from *Place, known Chain) (r reading, 
 		return r, err
 	}
 	defer s.Close()
-	if _, err := s.Sample(200, func(*record.Record) {}); err != nil { // as a load does before it reads
+	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // as a load does before it reads
 		return r, err
 	}
 	if err := s.Suspend(); err != nil {

@@ -130,7 +130,7 @@ func (s *Source) openParquet() error {
 	if !s.item.Seekable() || s.Compression != compress.None {
 		return fmt.Errorf("read %s: Parquet is read at many places, which a stream or a compressed file does not allow; save it as a file first", s.Name)
 	}
-	f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten})
+	f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *Source) readHead(raw []byte) error {
 		s.text.head = raw
 		return nil
 	}
-	r, err := compress.NewReader(s.Compression, bytes.NewReader(raw), s.Name)
+	r, err := compress.NewLimitedReader(s.Compression, bytes.NewReader(raw), s.Name, s.o.Memory.WindowBytes)
 	if err != nil {
 		return err
 	}

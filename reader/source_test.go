@@ -68,7 +68,7 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 		return nil, nil, err
 	}
 	defer s.Close()
-	if _, err := s.Sample(200, func(*record.Record) {}); err != nil { // as a load does before it reads
+	if _, err := s.Sample(200, s.Columns, func(*record.Record) {}); err != nil { // as a load does before it reads
 		return nil, nil, err
 	}
 	if err := s.Suspend(); err != nil {
@@ -329,7 +329,7 @@ func TestDamagedFilesGiveTheRecordsBeforeTheDamage(t *testing.T) {
 	}
 	defer s.Close()
 	n := 0
-	if _, err := s.Sample(64<<20, func(rec *record.Record) {
+	if _, err := s.Sample(64<<20, s.Columns, func(rec *record.Record) {
 		if got := convert.Text(&rec.Fields[0]); rec.Bad != nil || got != fmt.Sprint(n) {
 			t.Fatalf("record %d: %q", n, got)
 		}

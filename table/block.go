@@ -13,7 +13,8 @@ type Row struct {
 	size   uint32 // accounted bytes
 }
 
-const rowBytes = 40 // memory of a Row
+// RowBytes is the memory of a Row.
+const RowBytes = 40
 
 // suspect is the bit of Row.line that says that an earlier process may have sent the row. It is there because it must
 // survive being written to disk, and no split has so many lines.
@@ -73,7 +74,7 @@ type Mark struct {
 }
 
 // Bytes returns the memory the block holds.
-func (b *Block) Bytes() int { return cap(b.Data) + cap(b.Rows)*rowBytes }
+func (b *Block) Bytes() int { return cap(b.Data) + cap(b.Rows)*RowBytes }
 
 // Reset empties the block and keeps its memory.
 func (b *Block) Reset() { b.Data, b.Rows = b.Data[:0], b.Rows[:0] }
@@ -159,7 +160,7 @@ func (r Ref) Row() *Row { return &r.Block.Rows[r.Index] }
 // Memory returns the bytes of memory that the row takes in its block.
 func (r Ref) Memory() int64 {
 	row := r.Row()
-	return int64(row.end-row.key) + rowBytes
+	return int64(row.end-row.key) + RowBytes
 }
 
 // Number returns the row's place among the records of its source, from 0: records are numbered when their split is handed over.

@@ -2,6 +2,7 @@ package writer
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"tsimport/table"
 )
@@ -49,6 +50,7 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 		n := rowSize(d.size(i, r)) + len(d.asks)
 		size += 1 + lengthSize(n) + n
 	}
+	dst = slices.Grow(dst, size+16)
 	dst = append(dst, tagTable)
 	dst = binary.AppendUvarint(dst, uint64(size))
 	dst = append(dst, tagTableName)

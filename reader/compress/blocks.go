@@ -45,7 +45,7 @@ func Independent(k Kind, head []byte) bool {
 		return size > 0
 	case Zstd:
 		for {
-			frame, _, skipped, err := zstdFrame(src, nil)
+			frame, _, skipped, err := zstdFrame(src, nil, maxOut)
 			if err != nil {
 				return false
 			}
@@ -64,6 +64,8 @@ type BlockCutter struct {
 	kind    Kind
 	name    string
 	src     *source
+	out     int // bytes that a piece inflates to at most, unless one block is larger; and that such a block inflates to
+	frame   int
 	started bool
 	rest    io.Reader // bytes of an unfinished block, then src
 	offset  int64     // of rest
@@ -71,7 +73,17 @@ type BlockCutter struct {
 
 // NewBlockCutter reads r, a file of which Independent said yes.
 func NewBlockCutter(k Kind, r io.Reader, name string) *BlockCutter {
-	return &BlockCutter{kind: k, name: name, src: newSource(r, 0)}
+	return &BlockCutter{kind: k, name: name, src: newSource(r, 0), out: pieceOut, frame: maxOut}
+}
+
+// Limit bounds the bytes that a block inflates to, and the window of what is not cut. Larger blocks are left to Rest. A limit
+// of 0 is the largest.
+func (c *BlockCutter) Limit(block, window int) {
+	if block > 0 {
+		c.frame = max(min(block, maxOut), 128<<10)
+		c.out = min(c.out, c.frame)
+	}
+	c.src.limit(window)
 }
 
 // Next returns the next piece, io.EOF at the end of the file. ErrDependent is not about damage alone: what cannot be
@@ -81,7 +93,7 @@ func (c *BlockCutter) Next() (Piece, error) {
 		return Piece{}, ErrDependent
 	}
 	p := Piece{Kind: c.kind, Name: c.name, Offset: c.src.offset()}
-	for len(p.Data) < pieceBytes && p.Bound < pieceOut {
+	for len(p.Data) < pieceBytes && p.Bound < c.out {
 		if end, err := c.src.atEnd(); end || err != nil {
 			if err != nil {
 				c.leave(nil)
@@ -121,13 +133,15 @@ func (c *BlockCutter) Rest() io.ReadCloser {
 	if c.rest == nil {
 		c.leave(nil)
 	}
-	return newReader(c.kind, newSource(c.rest, c.offset), c.name, c.started)
+	src := newSource(c.rest, c.offset)
+	src.window = c.src.window
+	return newReader(c.kind, src, c.name, c.started)
 }
 
 // block appends one block. With an error it appends what it took of the block.
 func (c *BlockCutter) block(data []byte) (_ []byte, bound int, err error) {
 	if c.kind == Zstd {
-		data, bound, _, err = zstdFrame(c.src, data)
+		data, bound, _, err = zstdFrame(c.src, data, c.frame)
 		return data, bound, err
 	}
 	size, err := bgzfSize(c.src)
@@ -182,8 +196,8 @@ func bgzfSize(src *source) (int, error) {
 
 // zstdFrame appends the next frame to data, walking over its blocks; a skippable frame is appended too. What was taken
 // of a frame is appended also when err is not nil.
-func zstdFrame(src *source, data []byte) (_ []byte, bound int, skipped bool, err error) {
-	f := frameWalk{src: src, data: data, start: len(data)}
+func zstdFrame(src *source, data []byte, out int) (_ []byte, bound int, skipped bool, err error) {
+	f := frameWalk{src: src, data: data, start: len(data), out: out}
 	bound, skipped, err = f.frame()
 	return f.data, bound, skipped, err
 }
@@ -192,12 +206,13 @@ type frameWalk struct {
 	src   *source
 	data  []byte
 	start int // of the frame in data
+	out   int // bytes that it may inflate to
 }
 
 // take appends the next n bytes.
 func (f *frameWalk) take(n int) ([]byte, error) {
 	at := len(f.data)
-	if at-f.start+n > maxFrame {
+	if at-f.start+n > min(maxFrame, f.out+128<<10) {
 		return nil, ErrDependent
 	}
 	f.data = slices.Grow(f.data, n)[:at+n]
@@ -219,7 +234,7 @@ func (f *frameWalk) frame() (bound int, skipped bool, err error) {
 		_, err := f.take(min(8+int(head.SkippableSize), maxFrame+1))
 		return 0, true, err
 	}
-	if head.WindowSize > MaxWindow || head.HasFCS && head.FrameContentSize > maxOut {
+	if head.WindowSize > MaxWindow || head.HasFCS && head.FrameContentSize > uint64(f.out) {
 		return 0, false, ErrDependent
 	}
 	if _, err := f.take(head.HeaderSize); err != nil {
@@ -230,7 +245,7 @@ func (f *frameWalk) frame() (bound int, skipped bool, err error) {
 		if n, last, err = f.block(); err != nil {
 			return 0, false, err
 		}
-		if bound += n; bound > maxOut+128<<10 {
+		if bound += n; bound > f.out+128<<10 {
 			return 0, false, ErrDependent
 		}
 	}
@@ -283,7 +298,7 @@ func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 	switch p.Kind {
 	case Zstd:
 		if f.zstd == nil {
-			if f.zstd, err = newZstd(nil); err != nil {
+			if f.zstd, err = newZstd(nil, MaxWindow); err != nil {
 				return dst, err
 			}
 		}

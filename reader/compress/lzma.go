@@ -3,14 +3,11 @@ package compress
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"io"
 
 	"github.com/ulikunitz/xz/lzma"
 )
-
-var errWindow = fmt.Errorf("a dictionary over %d MiB is not supported", MaxWindow>>20)
 
 // lzmaReader reads a .lzma file: one stream, no check sum.
 type lzmaReader struct {
@@ -29,7 +26,7 @@ func (z *lzmaReader) Read(p []byte) (int, error) {
 		if !lzmaDictSize(binary.LittleEndian.Uint32(head[1:])) {
 			return 0, errors.New("bad dictionary size")
 		}
-		if z.stream, err = newLzma(z.src, head); err != nil {
+		if z.stream, err = newLzma(z.src, head, z.src.window); err != nil {
 			return 0, err
 		}
 	}
@@ -46,10 +43,10 @@ func (z *lzmaReader) Read(p []byte) (int, error) {
 
 // newLzma begins a stream whose 13 bytes of header are head. The dictionary is as large as the header says, but never
 // larger than the data, so a limit on it bounds the memory.
-func newLzma(r io.Reader, head []byte) (io.Reader, error) {
+func newLzma(r io.Reader, head []byte, window int) (io.Reader, error) {
 	dict, size := binary.LittleEndian.Uint32(head[1:]), binary.LittleEndian.Uint64(head[5:])
-	if dict > MaxWindow && size > MaxWindow {
-		return nil, errWindow
+	if uint64(dict) > uint64(window) && size > uint64(window) {
+		return nil, &windowError{window}
 	}
 	z, err := lzma.NewReader(r)
 	if err == io.EOF {
@@ -120,7 +117,7 @@ func (z *lzipReader) next() error {
 	lzmaHead[0] = 0x5D
 	binary.LittleEndian.PutUint32(lzmaHead[1:], dict)
 	binary.LittleEndian.PutUint64(lzmaHead[5:], 1<<64-1)
-	z.stream, err = newLzma(&prefixed{head: lzmaHead, source: z.src}, lzmaHead)
+	z.stream, err = newLzma(&prefixed{head: lzmaHead, source: z.src}, lzmaHead, z.src.window)
 	z.size, z.crc = 0, 0
 	return err
 }

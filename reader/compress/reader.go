@@ -16,6 +16,16 @@ import (
 // dictionary, in bytes. It is what `zstd --long=27` and twice what `xz -9` need; zstd(1) has the same limit.
 const MaxWindow = 128 << 20
 
+// windowError says that a file needs a larger window than it may take.
+type windowError struct{ limit int }
+
+func (e *windowError) Error() string {
+	if e.limit < MaxWindow {
+		return fmt.Sprintf("decompressing it takes a window of more than %d MiB, which is more than memory allows; give more with --memory", e.limit>>20)
+	}
+	return fmt.Sprintf("a window of more than %d MiB is not supported", MaxWindow>>20)
+}
+
 // ErrTrailing is data behind the last member that is none itself.
 var ErrTrailing = errors.New("data after the end of the compressed stream")
 
@@ -25,7 +35,8 @@ const bufferBytes = 128 << 10
 // so that the position is right and what follows a member can be looked at.
 type source struct {
 	*bufio.Reader
-	in *counter
+	in     *counter
+	window int // bytes that a decoder may keep of its output
 }
 
 type counter struct {
@@ -45,7 +56,14 @@ func (c *counter) Read(p []byte) (int, error) {
 
 func newSource(r io.Reader, offset int64) *source {
 	in := &counter{r: r, n: offset}
-	return &source{Reader: bufio.NewReaderSize(in, bufferBytes), in: in}
+	return &source{Reader: bufio.NewReaderSize(in, bufferBytes), in: in, window: MaxWindow}
+}
+
+// limit sets the window, MaxWindow at most; 0 is that.
+func (s *source) limit(window int) {
+	if window > 0 {
+		s.window = min(window, MaxWindow)
+	}
 }
 
 // offset is the position of the next byte.
@@ -63,13 +81,20 @@ func (s *source) atEnd() (bool, error) {
 // NewReader decompresses r, which holds a file of kind k; name is for errors. None is passed through. An empty r is
 // an error for every other kind. Close releases memory; it does not close r.
 func NewReader(k Kind, r io.Reader, name string) (io.ReadCloser, error) {
+	return NewLimitedReader(k, r, name, 0)
+}
+
+// NewLimitedReader is NewReader with a smaller window: a file that needs more than that many bytes is refused. 0 is MaxWindow.
+func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadCloser, error) {
 	if k == None {
 		return io.NopCloser(r), nil
 	}
 	if !k.Supported() {
 		return nil, fmt.Errorf("decompress %s: %s is not supported", name, k)
 	}
-	return newReader(k, newSource(r, 0), name, false), nil
+	src := newSource(r, 0)
+	src.limit(window)
+	return newReader(k, src, name, false), nil
 }
 
 // newReader begins at a member, or, when continued, at what follows one.
@@ -140,7 +165,7 @@ func (r *reader) open() error {
 	case Gzip:
 		r.decoder = &gzipReader{src: r.src, continued: r.continued}
 	case Zstd:
-		d, err := newZstd(r.src)
+		d, err := newZstd(r.src, r.src.window)
 		if err != nil {
 			return err
 		}
@@ -165,13 +190,19 @@ func (r *reader) open() error {
 
 // newZstd makes a decoder that works in the goroutine of its caller. With a source it streams; without, DecodeAll is
 // meant.
-func newZstd(src io.Reader) (*zstd.Decoder, error) {
+func newZstd(src io.Reader, window int) (*zstd.Decoder, error) {
 	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxWindow(MaxWindow))
+		zstd.WithDecoderMaxWindow(uint64(window)))
 }
 
 // locate says which file and where. The place is where the decoder stands, a little behind the damage.
 func (r *reader) locate(err error) error {
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		err = &windowError{r.src.window}
+	}
+	if e := (*windowError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("decompress %s: %w", r.name, err)
+	}
 	if r.src.in.err != nil {
 		return fmt.Errorf("read %s at byte %d: %w", r.name, r.src.in.n, r.src.in.err)
 	}

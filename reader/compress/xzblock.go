@@ -114,8 +114,8 @@ func (b *xzBlock) chain(filters []xzFilter) error {
 	if b.hasSize {
 		dict = min(dict, max(b.wantSize, lzma.MinDictCap))
 	}
-	if dict > MaxWindow {
-		return errWindow
+	if dict > uint64(b.src.window) {
+		return &windowError{b.src.window}
 	}
 	var err error
 	b.lzma2, err = lzma.Reader2Config{DictCap: int(dict)}.NewReader2(b.src)

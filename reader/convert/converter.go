@@ -284,7 +284,14 @@ func naturalNumber(text []byte) table.Type {
 	return table.Integer
 }
 
+// maxShown is more bytes of a value than a message shows.
+const maxShown = 4 << 10
+
 // show returns a datum's text for a message.
 func show(d *record.Datum) string {
-	return table.Show(appendText(nil, d))
+	short := *d
+	if d.Kind != record.Decimal && len(d.Bytes) > maxShown {
+		short.Bytes = d.Bytes[:maxShown]
+	}
+	return table.Show(appendText(nil, &short))
 }

@@ -20,6 +20,9 @@ type Parser struct {
 	rec     record.Record
 	scratch []byte
 	simple  bool
+
+	// MaxFields is how many fields of a record are kept at most; 0 is all.
+	MaxFields int
 }
 
 // NewParser makes a parser for the dialect.
@@ -77,6 +80,9 @@ func (p *Parser) Next() (*record.Record, bool) {
 
 func (p *Parser) field(text []byte, quoted bool) {
 	n := len(p.rec.Fields)
+	if p.MaxFields > 0 && n >= p.MaxFields {
+		return
+	}
 	if n == cap(p.rec.Fields) {
 		p.rec.Fields = append(p.rec.Fields, record.Datum{})
 	}
@@ -203,7 +209,9 @@ func (p *Parser) general() {
 		f.quoted, f.open, f.trailed, f.escaped = false, false, false, false
 		_, end = g.field(&f)
 		null := f.escaped && !f.quoted && string(f.buf[from:]) == "N"
-		places = append(places, place{from, len(f.buf), null})
+		if len(p.rec.Fields) < p.MaxFields || p.MaxFields == 0 {
+			places = append(places, place{from, len(f.buf), null})
+		}
 		p.field(nil, f.quoted)
 		if f.open {
 			p.bad("a quote opens and never closes", p.data[begin:])

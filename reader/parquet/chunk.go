@@ -22,6 +22,8 @@ type window struct {
 	buf  []byte // read and not consumed
 	mem  []byte
 	want int // bytes to read at a time
+
+	owner *Parser // whose memory is counted
 }
 
 // peek returns the next n bytes, fewer at the end. They are valid until the next peek.
@@ -30,6 +32,9 @@ func (w *window) peek(n int64) ([]byte, error) {
 	if int64(len(w.buf)) < n {
 		size := min(max(n, int64(w.want)), int64(len(w.buf))+w.end-w.off)
 		if int64(cap(w.mem)) < size {
+			if err := w.owner.hold(size - int64(cap(w.mem))); err != nil {
+				return nil, err
+			}
 			w.mem = make([]byte, size)
 		}
 		mem := w.mem[:size]

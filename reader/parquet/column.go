@@ -29,16 +29,20 @@ type column struct {
 	at, have  int // the entry the cursor is on, of how many in the batch
 	val       int // of the next value in values
 
+	owner    *Parser // whose memory is counted
 	values   values
 	mem      []byte // decompressed page
+	held     int64  // bytes that the dictionary may take
+	pageHeld int64  // bytes that a decompressed page, and what is made of it, may take
 	numbers  [16]byte
 	readable []byte // scratch of text made from a value
 }
 
-func newColumn(l *leaf, f *footer) *column {
-	c := &column{leaf: l}
+func newColumn(l *leaf, p *Parser) *column {
+	c := &column{leaf: l, owner: p}
+	c.win.owner = p
 	c.values.init(l)
-	c.values.writer = f.writer
+	c.values.writer = p.file.footer.writer
 	return c
 }
 
@@ -54,11 +58,26 @@ func (c *column) open(r io.ReaderAt, m *chunkMeta, end int64) error {
 	c.codec, c.left, c.page = m.codec, m.values, 0
 	c.n, c.at, c.have, c.val = 0, 0, 0, 0
 	c.fresh, c.last = true, start+m.bytes
-	c.values.dictionary, c.values.dictInts, c.values.dictBins = false, nil, nil
+	c.dropDictionary()
 	c.win.r, c.win.buf, c.win.off = r, nil, start
 	// Old versions of parquet-mr leave the dictionary page's header out of the size (PARQUET-816).
 	c.win.end = min(end, start+m.bytes+100)
 	return nil
+}
+
+// dropDictionary lets the dictionary go.
+func (c *column) dropDictionary() {
+	c.values.dictionary, c.values.dictInts, c.values.dictBins = false, nil, nil
+	c.owner.held -= c.held
+	c.held = 0
+}
+
+// release lets all memory go; the column must be opened again.
+func (c *column) release() {
+	c.dropDictionary()
+	c.owner.held -= int64(cap(c.win.mem)) + c.pageHeld
+	c.win.mem, c.win.buf, c.mem, c.pageHeld = nil, nil, nil, 0
+	c.values.forget()
 }
 
 // advance makes sure that the cursor is on an entry. It returns io.EOF behind the last.
@@ -157,7 +176,7 @@ func (c *column) next() int {
 // nextPage opens the next data page, whose entries are then in n. Pages that lie within the next skip rows are stepped
 // over instead, and skip is lowered.
 func (c *column) nextPage(skip *int64) error {
-	c.win.want = readAhead
+	c.win.want = c.owner.readAhead()
 	if *skip > 0 {
 		c.win.want = headerBytes
 	}
@@ -200,7 +219,7 @@ func (c *column) nextPage(skip *int64) error {
 			c.win.skip(int64(h.stored))
 			continue
 		}
-		c.win.want = readAhead
+		c.win.want = c.owner.readAhead()
 		return c.openPage(&h)
 	}
 	return nil
@@ -242,6 +261,16 @@ func (c *column) readDictionary(h *pageHeader) error {
 	if c.values.dictionary {
 		return errors.New("column has two")
 	}
+	// A value of the dictionary takes an integer, or a slice, beside its bytes.
+	each := int64(8)
+	if c.values.bins != nil {
+		each = 24
+	}
+	n := int64(h.size) + each*min(int64(h.values), int64(h.size))
+	if err := c.owner.hold(n); err != nil {
+		return err
+	}
+	c.held += n
 	var mem []byte
 	b, _, err := h.load(&c.win, c.codec, &mem)
 	if err != nil {
@@ -253,7 +282,30 @@ func (c *column) readDictionary(h *pageHeader) error {
 	return c.values.setDictionary(h.encoding, int(h.values), b)
 }
 
+// holdPage counts the memory of a page before it is decompressed.
+func (c *column) holdPage(h *pageHeader) error {
+	need := int64(0)
+	if c.codec != codecNone {
+		need = int64(h.size)
+	}
+	if h.encoding == encDeltaByteArray {
+		need += 2*int64(h.size) + deltaScratch // the values, and the last of them
+	}
+	if need <= c.pageHeld {
+		return nil
+	}
+	c.mem = nil // the values of the page before are used up
+	if err := c.owner.hold(need - c.pageHeld); err != nil {
+		return err
+	}
+	c.pageHeld = need
+	return nil
+}
+
 func (c *column) openPage(h *pageHeader) error {
+	if err := c.holdPage(h); err != nil {
+		return err
+	}
 	b, levels, err := h.load(&c.win, c.codec, &c.mem)
 	if err != nil {
 		return err

@@ -36,6 +36,8 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 		d.Bytes = c.readable
 	case l.ann == annFloat16:
 		d.Double = float16(binary.LittleEndian.Uint16(b))
+	case l.kind == record.Decimal && len(b) > maxDecimalBytes:
+		return &table.Reason{Column: l.path, Code: table.CodeRange, Message: fmt.Sprintf("the decimal has %d bytes; at most %d are read", len(b), maxDecimalBytes)}
 	case l.kind == record.Decimal && len(b) == 0:
 		d.Scale, d.Bytes = l.scale, c.numbers[:1] // no bytes are the number 0
 		c.numbers[0] = 0
@@ -44,6 +46,9 @@ func (c *column) datum(d *record.Datum, i int) *table.Reason {
 	}
 	return nil
 }
+
+// maxDecimalBytes bounds decimals: their digits cost more than their bytes. 16 hold what other programs read.
+const maxDecimalBytes = 1 << 10
 
 // number sets d to a value that is stored as a number. One that its annotation does not allow is refused, for it would have to
 // be changed to be shown: 24:00:00 would be midnight, 300 in eight bits 44.

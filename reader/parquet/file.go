@@ -14,6 +14,7 @@ const defaultSplitRows = 64 << 10
 type Options struct {
 	Flatten   bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
 	SplitRows int64 // rows of a split at most; 0 means 65,536
+	MaxFooter int64 // bytes of the footer at most; 0 is all that the file can hold
 }
 
 // Split is a range of rows of one row group. Splits come in the order of the rows.
@@ -47,7 +48,7 @@ func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error
 		}
 	}()
 	f = &File{name: name, r: r}
-	if f.footer, err = readFooter(r, size); err == nil {
+	if f.footer, err = readFooter(r, size, o.MaxFooter); err == nil {
 		err = f.prepare(o)
 	}
 	if err != nil {

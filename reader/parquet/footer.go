@@ -111,7 +111,7 @@ var (
 )
 
 // readFooter reads the end of a file. A length the file cannot hold is refused before anything is allocated.
-func readFooter(r io.ReaderAt, size int64) (*footer, error) {
+func readFooter(r io.ReaderAt, size, limit int64) (*footer, error) {
 	if size < 12 {
 		return nil, fmt.Errorf("%w: %d bytes are too few", errNoParquet, size)
 	}
@@ -135,6 +135,9 @@ func readFooter(r io.ReaderAt, size int64) (*footer, error) {
 	n := int64(binary.LittleEndian.Uint32(tail[:]))
 	if n > size-12 {
 		return nil, fmt.Errorf("%w: a footer of %d bytes in a file of %d", errNoParquet, n, size)
+	}
+	if limit > 0 && n > limit {
+		return nil, fmt.Errorf("its footer of %d MiB takes more memory than there is; give more with --memory", n>>20)
 	}
 	b := make([]byte, n)
 	if err := readFull(r, b, size-8-n); err != nil {

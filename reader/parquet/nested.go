@@ -17,8 +17,8 @@ var errLevels = errors.New("levels of the columns of one group do not go togethe
 // maxTextBytes bounds the text of one record: what is longer fits no table. A few bytes of levels can stand for
 // billions of nulls, so a record maxTexts times as long is not even read to its end.
 const (
-	maxTextBytes = 16 << 20
-	maxTexts     = 16
+	maxTextBytes = 4 << 20
+	maxTexts     = 64
 )
 
 var errLongRecord = errors.New("one record has more than 256 MiB of JSON text")
@@ -151,14 +151,22 @@ func (a *nested) repeat(n *node, before, after byte, one func() error) error {
 			return c.wrap(errLevels)
 		}
 		if len(a.out) > maxTextBytes {
-			a.refuse(n.first.path, table.CodeValueTooLong, "JSON text is longer than 16 MiB")
-			a.out = a.out[:0] // the rest is read, for the next record begins behind it
-			if a.texts++; a.texts == maxTexts {
-				return c.wrap(errLongRecord)
+			if err := a.overflow(n.first); err != nil {
+				return err
 			}
 		}
 		a.out = append(a.out, ',')
 	}
+}
+
+// overflow drops the text: it is longer than any table takes. The rest is read, for the next record begins behind it.
+func (a *nested) overflow(l *leaf) error {
+	a.refuse(l.path, table.CodeValueTooLong, "JSON text is longer than 4 MiB")
+	a.out = a.out[:0]
+	if a.texts++; a.texts == maxTexts {
+		return a.column(l).wrap(errLongRecord)
+	}
+	return nil
 }
 
 // value writes n, which is there.
@@ -292,6 +300,11 @@ func (a *nested) scalar(n *node) error {
 	if why := c.datum(&d, i); why != nil {
 		if a.bad == nil {
 			a.bad = why
+		}
+	}
+	if len(a.out)+len(d.Bytes) > maxTextBytes {
+		if err := a.overflow(n.leaf); err != nil || len(d.Bytes) > maxTextBytes {
+			return err
 		}
 	}
 	switch {

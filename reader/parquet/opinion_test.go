@@ -71,7 +71,7 @@ func compare(b []byte, name string) (n int, theirs, ours error) {
 			continue
 		}
 		for k, chunk := range group.ColumnChunks() {
-			c := newColumn(f.leaves[k], f.footer)
+			c := newColumn(f.leaves[k], &Parser{file: f})
 			if err := c.open(bytes.NewReader(b), &f.footer.groups[i].columns[k], f.footer.start); err != nil {
 				return n, nil, err
 			}

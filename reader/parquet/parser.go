@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,6 +31,10 @@ type Parser struct {
 	row     int64 // the next row there
 	at      *column
 	calling bool
+
+	// Limit is how many bytes the parser may hold of pages and dictionaries; 0 is no bound.
+	Limit int64
+	held  int64
 }
 
 // NewParser returns a Parser that reads the columns given by their indices in Columns. The fields of the others stay
@@ -55,7 +60,7 @@ func (f *File) NewParser(columns []int) *Parser {
 func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
 	if n.leaf != nil {
 		if byLeaf[n.leaf.index] == nil {
-			byLeaf[n.leaf.index] = newColumn(n.leaf, p.file.footer)
+			byLeaf[n.leaf.index] = newColumn(n.leaf, p)
 			p.columns = append(p.columns, byLeaf[n.leaf.index])
 		}
 		return append(own, byLeaf[n.leaf.index])
@@ -72,7 +77,7 @@ func (p *Parser) open(n *node, byLeaf []*column, own []*column) []*column {
 func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 	defer func() {
 		if err != nil {
-			p.group = -1
+			p.Release()
 		}
 	}()
 	defer func() {
@@ -174,8 +179,44 @@ func (p *Parser) read() error {
 	return nil
 }
 
+// Release gives back the memory that is kept from split to split. The next one is read from the beginning of its row group.
+func (p *Parser) Release() {
+	for _, c := range p.columns {
+		c.release()
+	}
+	p.group = -1
+}
+
+// hold notes that n more bytes are held, before they are.
+func (p *Parser) hold(n int64) error {
+	if p.Limit > 0 && n > 0 && p.held+n > p.Limit {
+		return &memoryError{needs: p.held + n, limit: p.Limit}
+	}
+	p.held += n
+	return nil
+}
+
+// readAhead is how much of a column is read at a time: less of each where many columns share little memory.
+func (p *Parser) readAhead() int {
+	if p.Limit == 0 {
+		return readAhead
+	}
+	return int(min(max(p.Limit/4/int64(len(p.columns)), 4<<10), readAhead))
+}
+
+// ErrMemory is why a split cannot be read within Limit.
+var ErrMemory = errors.New("not enough memory")
+
+type memoryError struct{ needs, limit int64 }
+
+func (e *memoryError) Error() string {
+	return fmt.Sprintf("its pages take %d MiB or more, memory allows %d MiB; give more with --memory", e.needs>>20+1, e.limit>>20)
+}
+
+func (e *memoryError) Is(target error) bool { return target == ErrMemory }
+
 // Close gives the Parser's memory back. The File stays open.
 func (p *Parser) Close() error {
-	p.columns, p.outputs, p.group = nil, nil, -1
+	p.columns, p.outputs, p.group, p.held = nil, nil, -1, 0
 	return nil
 }

@@ -38,6 +38,7 @@ type values struct {
 
 	encoding int32
 	b        []byte
+	body     int    // bytes of the page's values
 	bit      uint64 // booleans
 	stride   int    // BYTE_STREAM_SPLIT: values in the page
 	at       int    // BYTE_STREAM_SPLIT: the next
@@ -65,7 +66,7 @@ func (v *values) init(l *leaf) {
 
 // open begins a page. An empty body is fine as long as no value is taken.
 func (v *values) open(encoding int32, b []byte) error {
-	v.encoding, v.b, v.bit, v.at, v.stride = encoding, b, 0, 0, 0
+	v.encoding, v.b, v.body, v.bit, v.at, v.stride = encoding, b, len(b), 0, 0, 0
 	switch encoding {
 	case encPlain:
 		return nil
@@ -200,9 +201,18 @@ func (v *values) width() int {
 // batch is how many values may be taken at once: fewer where each may repeat all of the one before.
 func (v *values) batch() int {
 	if v.encoding == encDeltaByteArray {
-		return batch / 8
+		return min(max(deltaScratch/max(v.body, 1), 1), batch/8)
 	}
 	return batch
+}
+
+// deltaScratch bounds the memory of a batch of values that repeat one another: no value is longer than its page.
+const deltaScratch = 4 << 20
+
+// forget lets the memory of pages and their values go.
+func (v *values) forget() {
+	v.b, v.scratch, v.last, v.kept, v.levels, v.lengths, v.prefixes = nil, nil, nil, nil, hybrid{}, delta{}, delta{}
+	clear(v.bins)
 }
 
 // take decodes the next n values, at most batch.
