@@ -34,6 +34,10 @@ type About struct {
 	// SuspectUntil is until when what the attempt before has sent may be applied.
 	SuspectUntil time.Time `json:"suspect_until,omitzero"`
 
+	// Tables says of each table that rows were written to when it was made, in microseconds by the service's clock: one of the
+	// same name that is made later does not hold them.
+	Tables map[string]int64 `json:"tables,omitempty"`
+
 	Counters map[string]int64 `json:"counters"`
 	Files    map[string]int64 `json:"files"` // bytes of the run folder's files that count
 	Starts   []Start          `json:"starts,omitempty"`

@@ -56,7 +56,10 @@ func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Table{Name: "t", Key: key, Defined: map[string]table.Type{}, Definition: d}
+	if got.Created == 0 {
+		t.Error("nothing says when the table was made")
+	}
+	want := &Table{Name: "t", Key: key, Defined: map[string]table.Type{}, Created: got.Created, Definition: d}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

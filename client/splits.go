@@ -17,40 +17,84 @@ import (
 	"tsimport/table"
 )
 
-// shardSplits is the number of the field of a DescribeTable answer with the partitions' bounds: PlainBuffer rows that
-// have the first primary-key column only.
-const shardSplits protowire.Number = 6
+// Fields of a DescribeTable answer that the SDK drops: the partitions' bounds, which are PlainBuffer rows that have the
+// first primary-key column only, and when the table was made.
+const (
+	shardSplits  protowire.Number = 6
+	creationTime protowire.Number = 9
+)
 
-// Splits returns the first partition-key value of every partition of a table but the first, as the service orders them:
-// none for a table of one partition, and none from a service that does not name them. It sends one request and tries
-// once: who watches partitions asks again soon anyway. The error is ErrNoTable when there is no such table.
-func (a *Admin) Splits(name string) ([]table.Value, error) {
+// Layout is where a table's partitions begin, and which table it is.
+type Layout struct {
+	// Bounds are the first partition-key values of every partition but the first, as the service orders them: none for a
+	// table of one partition, and none from a service that does not name them.
+	Bounds  []table.Value
+	Created int64 // as in Table
+}
+
+// Layout sends one DescribeTable and tries once: who watches partitions asks again soon anyway. The error is ErrNoTable when
+// there is no such table.
+func (a *Admin) Layout(name string) (*Layout, error) {
 	answer, err := a.rawDescription(name)
 	if err != nil {
 		return nil, a.wrap("describe", name, err)
 	}
-	bounds, err := decodeSplits(answer)
-	if err != nil {
+	l := new(Layout)
+	if l.Bounds, err = decodeSplits(answer); err != nil {
 		return nil, fmt.Errorf("describe table %s: read bounds of partitions: %w", name, err)
 	}
-	return bounds, nil
+	if l.Created, err = decodeCreated(answer); err != nil {
+		return nil, fmt.Errorf("describe table %s: read its time of creation: %w", name, err)
+	}
+	return l, nil
+}
+
+// Splits returns the bounds of a table's Layout.
+func (a *Admin) Splits(name string) ([]table.Value, error) {
+	l, err := a.Layout(name)
+	if err != nil {
+		return nil, err
+	}
+	return l.Bounds, nil
 }
 
 // rawDescription is the answer to one DescribeTable as the service sent it.
 func (a *Admin) rawDescription(name string) ([]byte, error) {
+	_, answer, err := a.describe(name)
+	if err == nil && len(answer) == 0 {
+		err = errors.New("its answer was not seen; the connection was not made by New")
+	}
+	return answer, err
+}
+
+// describe sends one DescribeTable. Raw is the answer as the service sent it, empty if the connection was not made by New.
+func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, raw []byte, err error) {
 	answer := new(recording)
 	req := &tablestore.DescribeTableRequest{TableName: name}
 	id := answer.start()
 	defer recordings.Delete(id)
 	req.SetTraceID(id)
-	err := answered(func() error {
-		_, err := a.Client.DescribeTable(req)
+	err = answered(func() (err error) {
+		res, err = a.Client.DescribeTable(req)
 		return err
 	})
-	if err == nil && answer.body.Len() == 0 {
-		err = errors.New("its answer was not seen; the connection was not made by New")
-	}
-	return answer.body.Bytes(), err
+	return res, answer.body.Bytes(), err
+}
+
+// decodeCreated reads when a table was made; 0 is an answer that does not say.
+func decodeCreated(answer []byte) (created int64, err error) {
+	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
+		if number != creationTime || kind != protowire.VarintType {
+			return nil
+		}
+		v, n := protowire.ConsumeVarint(value)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		created = int64(v)
+		return nil
+	})
+	return created, err
 }
 
 func decodeSplits(answer []byte) ([]table.Value, error) {

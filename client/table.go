@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -31,6 +32,9 @@ type Table struct {
 	Name    string
 	Key     []table.KeyColumn
 	Defined map[string]table.Type // predefined attribute columns
+	// Created tells a table from one of the same name that was dropped: when it was made, in microseconds since 1970 by the
+	// service's clock. 0 is a service that does not say.
+	Created int64
 	table.Definition
 }
 
@@ -46,14 +50,18 @@ type Admin struct {
 // Describe returns a table, or ErrNoTable.
 func (a *Admin) Describe(name string) (*Table, error) {
 	var res *tablestore.DescribeTableResponse
+	var raw []byte
 	err := a.try(func() (err error) {
-		res, err = a.Client.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
+		res, raw, err = a.describe(name)
 		return err
 	})
 	if err != nil {
 		return nil, a.wrap("describe", name, err)
 	}
 	t := &Table{Name: name, Defined: map[string]table.Type{}}
+	if t.Created, err = decodeCreated(raw); err != nil {
+		return nil, fmt.Errorf("describe table %s: read its time of creation: %w", name, err)
+	}
 	for _, k := range res.TableMeta.SchemaEntry {
 		auto := k.Option != nil && *k.Option == tablestore.AUTO_INCREMENT
 		t.Key = append(t.Key, table.KeyColumn{Name: *k.Name, Type: keyTypes[*k.Type], Auto: auto})
@@ -81,7 +89,8 @@ var definedTypes = map[tablestore.DefinedColumnType]table.Type{
 	tablestore.DefinedColumn_BINARY:  table.Binary,
 }
 
-// Create makes a table. A table of the same name and key that an earlier try of this call made is no error.
+// Create makes a table. The error is ErrTableExists if there is one of the name already. One that may have been made by an
+// earlier try of this call, whose answer was lost, is no error if it is what was asked for.
 func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
 	meta := &tablestore.TableMeta{TableName: name}
 	for _, k := range key {
@@ -105,12 +114,64 @@ func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) e
 		_, err := a.Client.CreateTable(req)
 		var ots *tablestore.OtsError
 		if unsure && errors.As(err, &ots) && ots.Code == "OTSObjectAlreadyExist" {
-			return nil
+			return a.isAsAsked(name, key, d, err)
 		}
 		unsure = unsure || err != nil && Classify(err).Open()
 		return err
 	})
 	return a.wrap("create", name, err)
+}
+
+// isAsAsked returns nil if the table has the key and the options that it was to be made with, exists otherwise.
+func (a *Admin) isAsAsked(name string, key []table.KeyColumn, d table.Definition, exists error) error {
+	t, err := a.Opened(name)
+	if err != nil {
+		return err
+	}
+	for _, of := range []*table.Definition{&d, &t.Definition} {
+		of.MaxDeviation = cmp.Or(of.MaxDeviation, DefaultDeviation)
+	}
+	if !slices.Equal(t.Key, key) || t.Definition != d {
+		return exists
+	}
+	return nil
+}
+
+// DefaultDeviation is the service's own maximum deviation of timestamps in seconds.
+const DefaultDeviation = 86400
+
+// OpensWithin is how long after CreateTable the service may still answer that the table does not exist.
+const OpensWithin = 90 * time.Second
+
+// Opened returns a table that this process has just made, once the service knows it: for OpensWithin it may say that there
+// is no such table.
+func (a *Admin) Opened(name string) (*Table, error) {
+	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+	end := time.Now().Add(OpensWithin)
+	for attempt := 1; ; attempt++ {
+		t, err := a.Describe(name)
+		if !errors.Is(err, ErrNoTable) {
+			return t, err
+		}
+		if !time.Now().Before(end) {
+			return nil, fmt.Errorf("describe table %s: the service has made it, and says after %v that it does not exist: %w", name, OpensWithin, err)
+		}
+		if err := a.pause(backoff.After(attempt)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits, unless the context ends.
+func (a *Admin) pause(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-a.Context.Done():
+		return context.Cause(a.Context)
+	}
 }
 
 // Drop deletes a table and its rows, or returns ErrNoTable.
@@ -160,12 +221,8 @@ func (a *Admin) try(op func() error) error {
 		if time.Now().After(end) {
 			return err
 		}
-		timer := time.NewTimer(backoff.After(attempt))
-		select {
-		case <-timer.C:
-		case <-a.Context.Done():
-			timer.Stop()
-			return context.Cause(a.Context)
+		if err := a.pause(backoff.After(attempt)); err != nil {
+			return err
 		}
 	}
 }
@@ -192,6 +249,9 @@ func (a *Admin) wrap(verb, name string, err error) error {
 	}
 	return fmt.Errorf("%s table %s: %w", verb, name, &Error{err})
 }
+
+// IsNoTable reports whether the service said that the table does not exist.
+func IsNoTable(err error) bool { return errors.Is(err, ErrNoTable) || isCode(err, "OTSObjectNotExist") }
 
 func isCode(err error, code string) bool {
 	var ots *tablestore.OtsError

@@ -218,8 +218,11 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 	interrupt()
 	other := *w.table
 	other.Key = []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.Binary}}
+	again := *w.table
+	again.Created++
 	for what, change := range map[string]func(*Config){
-		"the target": func(c *Config) { c.Target = "another" }, "--format": func(c *Config) { c.Format = CSV },
+		"the time at which the table was made": func(c *Config) { c.Table = &again },
+		"the target":                           func(c *Config) { c.Target = "another" }, "--format": func(c *Config) { c.Format = CSV },
 		"--columns": func(c *Config) { c.Columns = []string{} }, "--limit": func(c *Config) { c.Limit = 5 },
 		"the table's primary key": func(c *Config) { c.Table = &other },
 	} {

@@ -22,6 +22,7 @@ const (
 type state struct {
 	Target  string   `json:"target"`
 	Table   string   `json:"table"`
+	Created int64    `json:"created"` // when the table was made; 0 is unknown
 	Key     string   `json:"key"`
 	Format  string   `json:"format"`
 	Columns []string `json:"columns"` // that were asked for; null is all
@@ -41,6 +42,7 @@ func (s *state) differs(o *state) string {
 		same bool
 	}{
 		{"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", s.Key == o.Key},
+		{"the time at which the table was made", s.Created == o.Created || s.Created == 0 || o.Created == 0},
 		{"--format", s.Format == o.Format}, {"--columns", slices.Equal(s.Columns, o.Columns) && (s.Columns == nil) == (o.Columns == nil)},
 		{"--limit", s.Limit == o.Limit},
 	} {

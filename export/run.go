@@ -196,7 +196,7 @@ func ToFile(ctx context.Context, c Config) (Result, error) {
 }
 
 func (e *exporter) state() state {
-	s := state{Target: e.Target, Table: e.Table.Name, Format: e.Format, Columns: e.Columns, Limit: e.Limit}
+	s := state{Target: e.Target, Table: e.Table.Name, Created: e.Table.Created, Format: e.Format, Columns: e.Columns, Limit: e.Limit}
 	for _, k := range e.Table.Key {
 		s.Key += k.Name + ":" + k.Type.String() + " "
 	}

@@ -18,7 +18,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		return nil, err
 	}
 	s := &checkpoint.Snapshot{About: k.about}
-	s.Time, s.Counters, s.Files = now.UTC(), d.report.counters(), d.folder.Lengths()
+	s.Time, s.Counters, s.Files, s.Tables = now.UTC(), d.report.counters(), d.folder.Lengths(), d.ids.known()
 	if err := d.extras.keep(s.Counters); err != nil {
 		return nil, err
 	}

@@ -57,6 +57,7 @@ type dispatcher struct {
 	cutter     *partitioner.Cutter
 	hot        *partitioner.HotKeys
 	survey     *surveyor
+	ids        *tableIDs
 	disk       *disk
 	intake     *intake.Flow
 	extras     *extras
@@ -95,7 +96,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	w := &cfg.Write
 	d := &dispatcher{
 		cfg: cfg, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
-		partitions: m, survey: survey, disk: disk, extras: x, intake: in, splits: in.Splits(),
+		partitions: m, survey: survey, ids: from.ids, disk: disk, extras: x, intake: in, splits: in.Splits(),
 		rows:  ratelimit.NewBucket(w.MaxRowsPerSecond, ceilingBurst),
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
@@ -213,7 +214,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.kept(s)
 		case m := <-d.survey.maps:
 			d.recut(time.Now(), m)
-		case err := <-d.survey.failures():
+		case err := <-d.survey.fatal:
 			d.halt(err)
 		case ask := <-d.cfg.Monitor.asks:
 			ask <- d.state(time.Now())

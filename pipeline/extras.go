@@ -201,15 +201,15 @@ func (x *extras) written(r table.Ref, o table.Outcome, report *Report) error {
 const sweepRows = 10_000
 
 // sweep looks up every row that was sent more than once and deletes surplus copies. It begins when no attempt can still be
-// applied.
-func (x *extras) sweep(ctx context.Context, cfg *Config, report *Report) error {
+// applied. Swept says that there were such rows.
+func (x *extras) sweep(ctx context.Context, cfg *Config, report *Report) (swept bool, err error) {
 	if x.Stamp != nil {
 		report.Stamp = x.Stamp.At()
 	}
 	if x.doubts == nil || x.doubts.Length() == 0 {
-		return nil
+		return false, nil
 	}
-	return x.doubts.Read(func(r *bufio.Reader) error {
+	return true, x.doubts.Read(func(r *bufio.Reader) error {
 		for more := true; more; {
 			groups := map[string][]writer.Doubt{}
 			for range sweepRows {

@@ -547,7 +547,7 @@ func TestTheEndWaitsForNoReadingOfTheMap(t *testing.T) {
 	}
 }
 
-// hanging answers DescribeTable no more from the from-th on.
+// hanging does not answer the from-th DescribeTable.
 type hanging struct {
 	http.RoundTripper
 	n     atomic.Int64
@@ -556,7 +556,7 @@ type hanging struct {
 }
 
 func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(r.URL.Path, "/DescribeTable") && h.n.Add(1) >= h.from {
+	if strings.HasSuffix(r.URL.Path, "/DescribeTable") && h.n.Add(1) == h.from {
 		<-h.until
 		return nil, io.ErrUnexpectedEOF
 	}

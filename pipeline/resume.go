@@ -41,6 +41,7 @@ type origin struct {
 	job      *checkpoint.Job
 	snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
 	lock     *runfolder.Lock
+	ids      *tableIDs
 	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
 	hold, suspectUntil time.Time
 }
@@ -197,7 +198,7 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s is not of the load that its checkpoint is of; start over with --fresh", cfg.RunDir, checkpoint.JobFile)}
 		}
 		if planned.Create {
-			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: table %s is gone, and with it the rows that the run has written; start over with --fresh", cfg.RunDir, cfg.Target.Table)}
+			return tableGone(cfg.RunDir, cfg.Target.Table)
 		}
 		changes, inputsOnly := o.job.Changed(details)
 		if len(changes) > 0 && !(inputsOnly && cfg.Resume.AcceptChanged) {

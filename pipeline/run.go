@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer func() { _ = from.lock.Release() }() // the process's end would do
+	from.ids = newTableIDs(from.snapshot)
 	request := cfg.Request()
 	from.settings(request, cfg.Resume.Settings)
 	planned, err := plan.Make(gentle, request, admin)
@@ -62,6 +64,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	if !cfg.DryRun {
 		if err := from.compare(&cfg, planned); err != nil {
+			return nil, err
+		}
+		if err := from.sameTables(&cfg, planned, admin); err != nil {
 			return nil, err
 		}
 	}
@@ -90,13 +95,13 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		cfg.OnPlan(planned)
 	}
 	if planned.Create && !cfg.DryRun && !planned.Empty {
-		report.Created, err = planned.MakeTable(admin)
+		err = from.makeTable(planned, admin, report)
 	}
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
-		survey := newSurveyor(tablePartitions(admin, service.sdk, &cfg, report.Created), cfg.surveyEvery)
+		survey := newSurveyor(tablePartitions(admin, service.sdk, &cfg, report.Created, from.ids), cfg.surveyEvery)
 		if planned.Tables != nil {
-			survey.tables = newTables(ctx, &cfg, planned, service.sdk)
+			survey.tables = newTables(ctx, &cfg, planned, service.sdk, from.ids, survey.stop)
 			survey.current.Store(survey.tables.current())
 		}
 		if m := survey.readWithin(gentle); m != nil {
@@ -202,8 +207,8 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	err = group.Wait()
 	d.complete(report.Started)
 	report.Timeline = d.record.timeline()
-	if err == nil {
-		err = x.sweep(ctx, cfg, report)
+	if err == nil && !cfg.DryRun {
+		err = finishTables(ctx, cfg, report, service.sdk, x, from.ids)
 	}
 	if x.Numbers != nil {
 		report.SearchRequests = x.Numbers.Requests.Load()
@@ -217,6 +222,19 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
 	return errors.Join(err, x.close(), old.close(report))
+}
+
+// finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
+func finishTables(ctx context.Context, cfg *Config, report *Report, sdk *tablestore.TableStoreClient, x *extras, ids *tableIDs) error {
+	admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
+	if err := ids.confirm(admin); err != nil {
+		return err // nothing may be deleted from other tables
+	}
+	swept, err := x.sweep(ctx, cfg, report)
+	if err == nil && swept {
+		err = ids.confirm(admin)
+	}
+	return err
 }
 
 func closeStore(store *spill.Store) error {
@@ -240,6 +258,12 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 		}
 		r := result{flight: f, sent: time.Now()}
 		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
+		if r.err != nil && client.IsNoTable(r.err) && d.ids.opening(cmp.Or(f.table, cfg.Target.Table), r.sent) {
+			r.err = nil
+			for i := range f.Outcomes {
+				f.Outcomes[i].Unavailable = f.Outcomes[i].Unavailable || f.Outcomes[i].Fate == table.Again
+			}
+		}
 		r.done = time.Now()
 		d.results <- r // has room for every flight
 	}
@@ -294,12 +318,12 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 
 // tablePartitions tells the partitions of the table. A dry run does not ask; a table that the run has made has no rows to
 // guess partitions from.
-func tablePartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, cfg *Config, created bool) partitions {
+func tablePartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, cfg *Config, created bool, ids *tableIDs) partitions {
 	if cfg.DryRun || sdk == nil || plan.IsTemplate(cfg.Target.Table) {
 		return onePartition{}
 	}
 	p := scan.NewPartitions(admin, sdk, cfg.Target.Table)
-	p.Created = created
+	p.Created, p.See = created, func(at int64) error { return ids.see(cfg.Target.Table, at) }
 	return p
 }
 

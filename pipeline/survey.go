@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -33,11 +34,12 @@ type surveyor struct {
 	reads   atomic.Int64
 	exact   atomic.Bool
 	failed  atomic.Pointer[string] // why the last reading failed
+	fatal   chan error             // one: why the load cannot go on
 	every   time.Duration
 }
 
 func newSurveyor(from partitions, every time.Duration) *surveyor {
-	s := &surveyor{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map)}
+	s := &surveyor{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map), fatal: make(chan error, 1)}
 	s.current.Store(partitioner.NewMap(nil))
 	return s
 }
@@ -61,6 +63,9 @@ func (s *surveyor) read(now time.Time) *partitioner.Map {
 // note notes how a reading went.
 func (s *surveyor) note(exact bool, err error) {
 	if err != nil {
+		if errors.As(err, new(*ReplacedError)) {
+			s.stop(err)
+		}
 		text := err.Error()
 		s.failed.Store(&text)
 		return
@@ -69,12 +74,12 @@ func (s *surveyor) note(exact bool, err error) {
 	s.exact.Store(exact)
 }
 
-// failures is where tables come that rows wait for in vain; nil if there is one table.
-func (s *surveyor) failures() <-chan error {
-	if s.tables == nil {
-		return nil
+// stop stops the load; the first error counts.
+func (s *surveyor) stop(err error) {
+	select {
+	case s.fatal <- err:
+	default:
 	}
-	return s.tables.failed
 }
 
 // askTable asks for a new reading soon, of one table if there are several.

@@ -20,10 +20,11 @@ import (
 // tables are those that the rows of a load go to, where there are several. The dispatcher says which ones rows wait for; the
 // surveyor makes sure that they are there, and reads their partitions.
 type tables struct {
-	plan   *plan.Plan
-	admin  *client.Admin
-	sdk    *tablestore.TableStoreClient
-	failed chan error // one: why rows wait for a table in vain
+	plan  *plan.Plan
+	admin *client.Admin
+	sdk   *tablestore.TableStoreClient
+	ids   *tableIDs
+	stop  func(error) // says that rows wait for a table in vain
 
 	mu      sync.Mutex
 	wanted  []string
@@ -46,9 +47,9 @@ type openTable struct {
 // tables share a quota, and a load of a year by days has hundreds of tables.
 const tablesAtATime = 4
 
-func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient) *tables {
+func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *tableIDs, stop func(error)) *tables {
 	return &tables{
-		plan: planned, sdk: sdk, failed: make(chan error, 1), changed: map[string]bool{}, made: map[string]bool{},
+		plan: planned, sdk: sdk, ids: ids, stop: stop, changed: map[string]bool{}, made: map[string]bool{},
 		admin: &client.Admin{Client: sdk, Context: ctx, RetryFor: min(cfg.Write.RetryFor, client.Patience)},
 	}
 }
@@ -89,10 +90,7 @@ func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed err
 	wanted, changed := t.take()
 	for _, name := range wanted {
 		if err := t.openOne(name); err != nil {
-			select {
-			case t.failed <- err:
-			default: // the first one stops the load
-			}
+			t.stop(err)
 			failed = err
 			break
 		}
@@ -116,13 +114,17 @@ func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed err
 }
 
 func (t *tables) openOne(name string) error {
-	made, err := t.plan.OpenTable(t.admin, name)
+	described, made, err := t.plan.OpenTable(t.admin, name)
+	if err == nil {
+		err = t.ids.see(name, described.Created)
+	}
 	if err != nil {
 		return err
 	}
 	p := scan.NewPartitions(t.admin, t.sdk, name)
-	p.Created = made
+	p.Created, p.See = made, func(created int64) error { return t.ids.see(name, created) }
 	if made {
+		t.ids.noteMade(name)
 		t.mu.Lock()
 		t.made[name] = true
 		t.mu.Unlock()

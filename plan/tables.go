@@ -407,27 +407,26 @@ func (p *planner) describeTables(admin *client.Admin) error {
 }
 
 // OpenTable makes sure that one of the tables is there, with the key of all: it is made, if it is missing and may be.
-func (p *Plan) OpenTable(admin *client.Admin, name string) (made bool, err error) {
+func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, made bool, err error) {
 	target := &p.Request.Target
-	t, err := admin.Describe(name)
+	t, err = admin.Describe(name)
 	if errors.Is(err, client.ErrNoTable) {
 		if !target.Create {
-			return false, fmt.Errorf("table %s does not exist in %s; to make it, give --create", name, target.Name)
+			return nil, false, fmt.Errorf("table %s does not exist in %s; to make it, give --create", name, target.Name)
 		}
 		err = admin.Create(name, p.Schema.Key, p.Tables.definition(name, target.Define))
-		if !errors.Is(err, client.ErrTableExists) {
-			return err == nil, err
+		if made = err == nil; made || errors.Is(err, client.ErrTableExists) {
+			t, err = admin.Opened(name)
 		}
-		t, err = admin.Describe(name)
 	}
 	if err != nil {
-		return false, err
+		return nil, made, err
 	}
 	if !slices.Equal(t.Key, p.Schema.Key) {
-		return false, fmt.Errorf("table %s has the primary key %s, and the load's is %s; all tables of %s need the same", name, keyText(t.Key), keyText(p.Schema.Key), p.Tables.Text)
+		return nil, made, fmt.Errorf("table %s has the primary key %s, and the load's is %s; all tables of %s need the same", name, keyText(t.Key), keyText(p.Schema.Key), p.Tables.Text)
 	}
 	if t.MaxVersions > 1 && p.Request.Mode == table.Update && !p.Restamp {
-		return false, fmt.Errorf("table %s keeps %d versions of a cell, and others of %s one; load it apart", name, t.MaxVersions, p.Tables.Text)
+		return nil, made, fmt.Errorf("table %s keeps %d versions of a cell, and others of %s one; load it apart", name, t.MaxVersions, p.Tables.Text)
 	}
-	return false, nil
+	return t, made, nil
 }

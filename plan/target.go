@@ -72,22 +72,34 @@ func keyText(key []table.KeyColumn) string {
 	return text
 }
 
-// MakeTable makes the table of a plan that says Create. One that somebody else has made meanwhile is as good if it has the
-// same key; made is false then.
-func (p *Plan) MakeTable(admin *client.Admin) (made bool, err error) {
+// MakeTable makes the table of a plan that says Create, and returns it as the service describes it. One that somebody else
+// has made meanwhile is as good if it has the same key and keeps as many versions; made is false then.
+func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, err error) {
 	target := &p.Request.Target
 	err = admin.Create(target.Table, p.Schema.Key, target.Define)
-	if errors.Is(err, client.ErrTableExists) {
-		t, describeErr := admin.Describe(target.Table)
-		if describeErr != nil {
-			return false, describeErr
-		}
-		if !slices.Equal(t.Key, p.Schema.Key) {
-			return false, fmt.Errorf("create table %s: somebody else has made it meanwhile, with the primary key %s", t.Name, keyText(t.Key))
-		}
-		return false, nil
+	if made = err == nil; !made && !errors.Is(err, client.ErrTableExists) {
+		return nil, false, err
 	}
-	return err == nil, err
+	if t, err = admin.Opened(target.Table); err != nil {
+		return nil, made, err
+	}
+	const again = "give the command again"
+	switch {
+	case !slices.Equal(t.Key, p.Schema.Key):
+		return nil, made, fmt.Errorf("create table %s: somebody else has made it meanwhile, with the primary key %s; %s", t.Name, keyText(t.Key), again)
+	case t.MaxVersions != target.Define.MaxVersions:
+		return nil, made, fmt.Errorf("create table %s: somebody else has made it meanwhile, with %d versions of a cell and not %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
+	}
+	p.table = t
+	return t, made, nil
+}
+
+// Table is the load's table as the service described it before the load, nil if it is missing or there are several.
+func (p *Plan) Table() *client.Table {
+	if p.Tables != nil {
+		return nil
+	}
+	return p.table
 }
 
 // Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive.
@@ -100,12 +112,9 @@ func (p *Plan) Window() func() (from, to int64) {
 	if p.table != nil {
 		seconds = p.table.MaxDeviation
 	}
-	deviation := cmp.Or(seconds, defaultDeviation) * 1000
+	deviation := cmp.Or(seconds, client.DefaultDeviation) * 1000
 	return func() (from, to int64) {
 		now := time.Now().UnixMilli()
 		return now - deviation, now + deviation
 	}
 }
-
-// defaultDeviation is the service's own maximum deviation in seconds.
-const defaultDeviation = 86400

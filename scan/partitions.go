@@ -25,6 +25,8 @@ type Partitions struct {
 	// Created says that this run has made the table: what is in it is what the run has written, and sizes would say
 	// less about partitions than they cost to read.
 	Created bool
+	// See is told at each reading when the table was made, as client.Table has it; Read returns its error. May be nil.
+	See func(created int64) error
 
 	admin   *client.Admin
 	sdk     *tablestore.TableStoreClient
@@ -44,12 +46,15 @@ func NewPartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, name s
 // then a call returns the last guess, or its error. Nothing is tried again, the caller asks at its own pace; now is the
 // caller's time.
 func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err error) {
-	bounds, err = p.admin.Splits(p.name)
+	layout, err := p.admin.Layout(p.name)
+	if err == nil && p.See != nil {
+		err = p.See(layout.Created)
+	}
 	if err != nil {
 		return nil, false, err
 	}
-	if len(bounds) > 0 {
-		return increasing(bounds), true, nil
+	if len(layout.Bounds) > 0 {
+		return increasing(layout.Bounds), true, nil
 	}
 	if p.Created {
 		return nil, false, nil

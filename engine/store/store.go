@@ -48,12 +48,14 @@ type Store struct {
 	maxTables int           // 0 is no quota
 	numbers   numbers
 
-	ddl     sync.RWMutex
-	tables  map[string]*Table // guarded by names
-	names   sync.RWMutex
-	nextID  uint32 // guarded by ddl
-	seed    maphash.Seed
-	stripes [stripeCount]sync.RWMutex
+	ddl    sync.RWMutex
+	tables map[string]*Table // guarded by names
+	names  sync.RWMutex
+	nextID uint32 // guarded by ddl
+	// lastCreated is when the last table was made, in Unix microseconds; guarded by ddl.
+	lastCreated int64
+	seed        maphash.Seed
+	stripes     [stripeCount]sync.RWMutex
 
 	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed
 	// log write it leaves the others waiting for ever; one at a time makes them see the failure and say so.

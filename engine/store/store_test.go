@@ -173,6 +173,34 @@ func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
 	}
 }
 
+// Clients tell a table from one of its name that was dropped by the time it was made at.
+func TestEveryTableIsMadeAtAnotherTime(t *testing.T) {
+	c := &clock{}
+	c.ms.Store(1_700_000_000_000)
+	fs := vfs.NewMem()
+	made := int64(0)
+	for _, after := range []int64{0, 0, 1000, -5000, 0} { // the clock stands still, or is set back
+		c.ms.Add(after)
+		s, err := Open("store", Options{FS: fs, Now: c.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			at := newTable(t, s, -1, 1).Describe().Created
+			if at <= made {
+				t.Errorf("made at %d after one made at %d", at, made)
+			}
+			made = at
+			if err := s.DeleteTable(ctx, []byte("t")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestVersionsBeyondTheMaximumAndTheTTLAreGone(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_000_000_000)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -34,27 +36,33 @@ type meta struct {
 	Read, Write  int32
 	LastIncrease int64
 	LastDecrease int64    `json:",omitempty"`
-	Created      int64    // Unix microseconds
+	Created      int64    // Unix microseconds, later than of any table made before
 	Adjusted     int64    `json:",omitempty"` // Unix milliseconds: when reserved throughput was last changed
 	Bounds       [][]byte `json:",omitempty"` // between the partitions it was created with, as variants
 }
 
-var counterKey = []byte{0x00}
+// Keys of what is kept of all tables: the number of the next one, and when the last one was made.
+var (
+	counterKey = []byte{0x00}
+	createdKey = []byte{0x00, 0x02} // serialKey has 0x01
+)
 
 func tableKey(name string) []byte { return append([]byte{spaceTables}, name...) }
 
 func (s *Store) loadTables() error {
 	s.nextID = 1
-	value, closer, err := s.db.Get(counterKey)
-	switch {
-	case err == nil && len(value) == 4:
-		s.nextID = binary.BigEndian.Uint32(value)
-		closer.Close()
-	case err == nil:
-		closer.Close()
-		return fmt.Errorf("read table counter: it is damaged")
-	case err != pebble.ErrNotFound:
+	value, err := s.small(counterKey, 4)
+	if err != nil {
 		return fmt.Errorf("read table counter: %w", err)
+	}
+	if value != nil {
+		s.nextID = binary.BigEndian.Uint32(value)
+	}
+	if value, err = s.small(createdKey, 8); err != nil {
+		return fmt.Errorf("read when the last table was made: %w", err)
+	}
+	if value != nil {
+		s.lastCreated = int64(binary.BigEndian.Uint64(value))
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceTables}, UpperBound: []byte{spaceTables + 1}})
 	if err != nil {
@@ -69,9 +77,30 @@ func (s *Store) loadTables() error {
 		t := &Table{id: m.ID}
 		t.meta.Store(m)
 		s.tables[m.Name] = t
+		s.lastCreated = max(s.lastCreated, m.Created)
 	}
 	return it.Error()
 }
+
+// small returns the value of a key that has so many bytes, nil if there is none.
+func (s *Store) small(key []byte, size int) ([]byte, error) {
+	value, closer, err := s.db.Get(key)
+	if err == pebble.ErrNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closer.Close()
+	if len(value) != size {
+		return nil, errors.New("it is damaged")
+	}
+	return slices.Clone(value), nil
+}
+
+// created is when a table that is made now was made: later than any before, although clocks are set back and two tables may
+// be made within a microsecond. Clients tell a table from one that was dropped by it.
+func (s *Store) created(now time.Time) int64 { return max(now.UnixMicro(), s.lastCreated+1) }
 
 // Table looks a table up; nil is no such table.
 func (s *Store) Table(name []byte) *Table {
@@ -118,14 +147,15 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		TTL: r.Options.TTL.Value, MaxVersions: r.Options.MaxVersions.Value,
 		Deviation: r.Options.Deviation.Or(wire.DefaultDeviation), NoUpdate: !r.Options.AllowUpdate.Or(true),
 		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
-		LastIncrease: now.Unix(), Created: now.UnixMicro(), Bounds: savedBounds(r.Bounds),
+		LastIncrease: now.Unix(), Created: s.created(now), Bounds: savedBounds(r.Bounds),
 	}
 	b := s.db.NewBatch()
 	b.Set(counterKey, binary.BigEndian.AppendUint32(nil, m.ID+1), nil)
+	b.Set(createdKey, binary.BigEndian.AppendUint64(nil, uint64(m.Created)), nil)
 	if err := s.saveTable(ctx, b, m); err != nil {
 		return err
 	}
-	s.nextID++
+	s.nextID, s.lastCreated = s.nextID+1, m.Created
 	t := &Table{id: m.ID}
 	t.meta.Store(m)
 	s.setTable(m.Name, t)

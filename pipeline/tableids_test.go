@@ -1,0 +1,143 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tsimport/client"
+	"tsimport/table"
+)
+
+func (w *world) admin() *client.Admin {
+	w.t.Helper()
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &client.Admin{Client: sdk, Context: context.Background()}
+}
+
+// remake drops a table and makes it again as it was.
+func (w *world) remake(name string) {
+	w.t.Helper()
+	admin := w.admin()
+	if err := admin.Drop(name); err != nil {
+		w.t.Error(err)
+	}
+	if err := admin.Create(name, []table.KeyColumn{{Name: "id", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func TestARunWhoseTableWasMadeAgainIsNotResumed(t *testing.T) {
+	w := newWorld(t)
+	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
+	w.remake("t")
+	if text := w.refused(cfg); !strings.Contains(text, "table t was dropped and made again") || !strings.Contains(text, "--fresh") {
+		t.Errorf("error %s", text)
+	}
+	cfg.Resume.Look = false
+	if r := w.load(cfg); r.State != StateFinished || r.Written != 3 || len(w.rows()) != 3 {
+		t.Errorf("started over: %+v", r)
+	}
+}
+
+func TestARunOfWhichOneTableWasMadeAgainOrIsGoneIsNotResumed(t *testing.T) {
+	for name, want := range map[string]string{"made again": "table t_b was dropped and made again", "gone": "table t_b is gone"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.template = "t_{what}"
+			cfg := w.config(w.file("in.csv", fortyRows()))
+			cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
+			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.Resume.Look = true
+			drain, stop := context.WithCancelCause(context.Background())
+			sent := 0
+			cfg.Drain, cfg.onSend = drain, func([]table.Ref) {
+				if sent++; sent == 30 { // so there are both tables
+					stop(&Interrupted{Signal: "the test", ExitCode: ExitInterrupted})
+				}
+			}
+			if r := w.load(cfg); r.State != StateInterrupted {
+				t.Fatalf("%+v", r)
+			}
+			cfg.Drain = nil
+			w.remake("t_b")
+			if name == "gone" {
+				if err := w.admin().Drop("t_b"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if text := w.refused(cfg); !strings.Contains(text, want) || !strings.Contains(text, "--fresh") {
+				t.Errorf("error %s", text)
+			}
+		})
+	}
+}
+
+// fortyRows is a file whose rows go to t_a and t_b in turns.
+func fortyRows() string {
+	var b strings.Builder
+	b.WriteString("id,what\n")
+	for i := range 40 {
+		fmt.Fprintf(&b, "key%d,%c\n", i, 'a'+i%2)
+	}
+	return b.String()
+}
+
+// Without a look at the end nobody would see it: the rows after it are written as well as those before.
+func TestATableThatIsMadeAgainDuringTheLoadFailsIt(t *testing.T) {
+	for _, template := range []string{"", "t_{what}"} {
+		t.Run("table "+template, func(t *testing.T) {
+			w := newWorld(t)
+			w.template = template
+			cfg := w.config(w.file("in.csv", fortyRows()))
+			cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
+			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.Resume.Look = true
+			sent, name := 0, "t"
+			if template != "" {
+				name = "t_a"
+			}
+			cfg.onSend = func([]table.Ref) {
+				if sent++; sent == 20 {
+					w.remake(name)
+				}
+			}
+			r, err := Run(context.Background(), cfg)
+			if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "table "+name+" was dropped and made again") {
+				t.Fatalf("exit code %d, error %v", r.ExitCode, err)
+			}
+			if text := w.refused(cfg); !strings.Contains(text, "was dropped and made again") {
+				t.Errorf("the same command again: %s", text)
+			}
+		})
+	}
+}
+
+// A look at the partitions sees it before all rows are sent.
+func TestALoadStopsWhenItsTableIsSeenToBeAnother(t *testing.T) {
+	ids := newTableIDs(nil)
+	survey := newSurveyor(onePartition{}, 0)
+	for _, created := range []int64{1, 0, 1} { // 0 is a service that does not say
+		survey.note(false, ids.see("t", created))
+	}
+	select {
+	case err := <-survey.fatal:
+		t.Fatal(err)
+	default:
+	}
+	for _, created := range []int64{2, 3} {
+		survey.note(false, fmt.Errorf("look: %w", ids.see("t", created)))
+	}
+	select {
+	case err := <-survey.fatal:
+		if !strings.Contains(err.Error(), "made again") {
+			t.Error(err)
+		}
+	default:
+		t.Error("nothing stops the load")
+	}
+}
