@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash node python
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash node python dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -45,6 +45,12 @@ python:
 	python3 -m venv e2e/python/venv
 	e2e/python/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/python/requirements.txt
 	TSIMPORT_TEST_SDK=python $(GO) test ./e2e -run '^TestThePythonSDK' -count 1
+
+# Dumps by the databases themselves (PostgreSQL, MariaDB, SQLite; installed where missing, as root of a Debian machine), loaded
+# and compared cell by cell with what the databases say that they hold. The results stay in e2e/dumps/made for the default tests.
+dumps:
+	bash e2e/dumps/make.sh
+	$(GO) test ./e2e -run '^TestDumps' -count 1 -v
 
 # Longer runs, not part of check.
 

@@ -40,6 +40,8 @@ type Report struct {
 	RunDir          string         `json:"run_dir"`
 	RejectsFiles    []string       `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
 	RejectsEncoding string         `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
+	RejectsFlags    []string       `json:"rejects_flags,omitempty"`    // of a command that reads them, if they are CSV
+	RejectsMixed    bool           `json:"rejects_mixed,omitempty"`    // the files with rejected records are not all read alike
 	Command         string         `json:"command,omitempty"`
 	Arguments       []string       `json:"arguments,omitempty"` // of that command
 	Directory       string         `json:"directory,omitempty"` // in which it was given

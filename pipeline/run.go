@@ -129,17 +129,33 @@ func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s servi
 	return s, err
 }
 
+// noteRejectsDialect notes how rejected records are read again.
+func noteRejectsDialect(r *Report, sources []*plan.Source) {
+	encodings := map[string]bool{}
+	for _, s := range sources {
+		if e := s.RejectsEncoding(); e != "" {
+			r.RejectsEncoding = e
+		}
+		encodings[cmp.Or(s.RejectsEncoding(), "utf-8")] = true
+		flags := s.RejectsFlags()
+		switch {
+		case flags == nil:
+		case r.RejectsFlags == nil:
+			r.RejectsFlags = flags
+		case !slices.Equal(r.RejectsFlags, flags):
+			r.RejectsMixed = true
+		}
+	}
+	r.RejectsMixed = r.RejectsMixed || len(encodings) > 1
+}
+
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
 		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: cfg.Inputs,
 		Attempts: 1, FirstStarted: start.UTC(), Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
-	for _, s := range planned.Sources {
-		if e := s.RejectsEncoding(); e != "" {
-			r.RejectsEncoding = e
-		}
-	}
+	noteRejectsDialect(r, planned.Sources)
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{
 			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,

@@ -22,6 +22,8 @@ type Inspection struct {
 	Compression string            `json:"compression"`
 	Encoding    string            `json:"encoding"`          // of text
 	Dialect     string            `json:"dialect,omitempty"` // of CSV
+	Notes       []string          `json:"notes,omitempty"`   // how the dialect was found out
+	Hint        string            `json:"hint,omitempty"`    // what may be wrong with the columns
 	Header      bool              `json:"header"`            // the first record names the columns
 	Bytes       int64             `json:"bytes"`             // -1 unknown
 	Rows        int64             `json:"rows"`              // records, rejected ones included
@@ -89,7 +91,7 @@ func inspectOne(ctx context.Context, item input.Item, r Read, count bool) (Inspe
 	options.Stream = func(from io.Reader) io.Reader { return input.Stoppable(ctx, from) }
 	s, err := reader.Open(ctx, item, options)
 	if err != nil {
-		return in, err
+		return in, cannotLoad(ctx, err)
 	}
 	defer s.Close()
 	i := &inspector{in: in, source: s, options: r.Convert}
@@ -108,6 +110,7 @@ func (i *inspector) describe(o reader.Options) {
 	if s.Format == reader.CSV {
 		i.in.Dialect, i.in.Header = s.Dialect.String(), !o.NoHeader
 	}
+	i.in.Notes, i.in.Hint = s.Notes, s.Hint
 	i.options.Decode = s.Decode()
 	i.inference = convert.NewInference(len(s.Columns), i.options)
 	i.columns = make([]columnRange, len(s.Columns))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"tsimport/client"
 	"tsimport/keydesign"
@@ -51,13 +52,16 @@ type planner struct {
 	request *Request
 	plan    *Plan
 	sampled struct{ records, bytes int }
-	all     []string          // columns of all inputs, in the order in which they first come
-	owner   map[string]string // the first input that has each
-	columns []string          // of them, those that are read
-	named   map[string]bool   // of them, those that expressions name
+	// dialects tell how the records under each of Plan.Headers are read.
+	dialects []string
+	all      []string          // columns of all inputs, in the order in which they first come
+	owner    map[string]string // the first input that has each
+	columns  []string          // of them, those that are read
+	named    map[string]bool   // of them, those that expressions name
 	// numbered is which key column the service makes the values of; 0 is none.
 	numbered int
 	salt     []string // what salt(n) is computed from
+	hints    []string // what may be wrong with inputs whose columns do not fit
 }
 
 // Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
@@ -83,6 +87,9 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 	for _, step := range steps {
 		if err := step(); err != nil {
 			p.plan.Close()
+			if len(p.hints) > 0 && ctx.Err() == nil {
+				err = fmt.Errorf("%w; %s", err, p.hints[0])
+			}
 			return nil, err
 		}
 	}
@@ -157,6 +164,10 @@ func (p *planner) openInputs(ctx context.Context) error {
 		}
 		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Header: p.headerOf(s), Ordinal: len(p.plan.Sources)})
 		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
+		p.plan.Notes = append(p.plan.Notes, s.Notes...)
+		if s.Hint != "" {
+			p.hints = append(p.hints, s.Hint)
+		}
 		if options.Sniff && s.Format == reader.CSV {
 			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
 		}
@@ -188,12 +199,18 @@ func (p *planner) headerOf(s *reader.Source) int {
 	if s.Format != reader.CSV {
 		kind = ".ndjson"
 	}
+	read := strings.Join(append(s.RejectsFlags(), s.RejectsEncoding()), "\x00") // records of two dialects cannot share a file
 	for i, h := range p.plan.Headers {
-		if string(h.Text) == string(s.Header) && h.Kind == kind && h.Dir == s.Folder() {
+		if string(h.Text) == string(s.Header) && h.Kind == kind && h.Dir == s.Folder() && p.dialects[i] == read {
 			return i
 		}
 	}
-	p.plan.Headers = append(p.plan.Headers, runfolder.Header{Text: s.Header, Kind: kind, Dir: s.Folder()})
+	header := runfolder.Header{Text: s.Header, Kind: kind, Dir: s.Folder()}
+	if s.Format != reader.Parquet {
+		header.End, header.Ended = s.End(), s.Ended
+	}
+	p.plan.Headers = append(p.plan.Headers, header)
+	p.dialects = append(p.dialects, read)
 	return len(p.plan.Headers) - 1
 }
 

@@ -2,8 +2,10 @@ package reader
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +13,9 @@ import (
 	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
 )
+
+// ErrEmpty is in the chain of an error about a source that has no record and no columns.
+var ErrEmpty = errors.New("the file is empty")
 
 // findFormat settles what the text means and what its columns are.
 func (s *Source) findFormat() error {
@@ -31,13 +36,23 @@ func (s *Source) findFormat() error {
 	return s.readHeader()
 }
 
-// guessFormat tells JSON lines from CSV by the name, then by the first character.
-func guessFormat(name string, head []byte) Format {
-	base := strings.ToLower(path.Base(name))
-	for _, packed := range []string{".gz", ".zst", ".bz2", ".xz", ".lz4", ".sz", ".snappy"} {
+// Extension returns what an input's name ends with, in lower case, without the endings of compression and what follows in
+// an address: ".csv" of "http://host/a/Orders.CSV.gz?version=2".
+func Extension(name string) string {
+	if _, rest, address := strings.Cut(name, "://"); address {
+		name, _, _ = strings.Cut(rest, "?")
+		name, _, _ = strings.Cut(name, "#")
+	}
+	base := strings.ToLower(path.Base(filepath.ToSlash(name)))
+	for _, packed := range []string{".gz", ".zst", ".bz2", ".xz", ".lz4", ".sz", ".snappy", ".lzma", ".lz"} {
 		base = strings.TrimSuffix(base, packed)
 	}
-	switch path.Ext(base) {
+	return path.Ext(base)
+}
+
+// guessFormat tells JSON lines from CSV by the name, then by the first character.
+func guessFormat(name string, head []byte) Format {
+	switch Extension(name) {
 	case ".jsonl", ".ndjson", ".json":
 		return JSONLines
 	case ".csv", ".tsv", ".tab", ".psv":
@@ -51,19 +66,31 @@ func guessFormat(name string, head []byte) Format {
 
 func (s *Source) findDialect(head []byte) error {
 	s.Dialect = s.o.Dialect
+	start := skipLines(head, s.o.HeaderLine-1)
 	switch {
 	case s.o.Sniff:
-		d, err := csv.Sniff(skipLines(head, s.o.HeaderLine-1))
+		d, err := csv.Sniff(start)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", s.Name, err)
 		}
 		s.Dialect = d
 	case s.Dialect == csv.Dialect{}:
-		s.Dialect = csv.Dialect{Delimiter: ",", Quote: '"'}
-		if name := strings.ToLower(s.Name); strings.Contains(name, ".tsv") || strings.Contains(name, ".tab") {
-			s.Dialect.Delimiter = "\t"
+		s.Dialect.Quote = '"'
+	}
+	if s.Dialect.Delimiter == "" && s.Dialect.Name == "" {
+		s.Dialect.Delimiter = delimiterOf(s.Name)
+		if _, _, says := csv.Separator(start); says {
+			return fmt.Errorf("read %s: its first line %q names the delimiter, as Excel writes it: give --dialect excel", s.Name, firstLine(start))
 		}
 	}
+	preamble, note, err := s.Dialect.Settle(start, !s.o.NoHeader)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.Name, err)
+	}
+	if note != "" {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is read %s", s.Name, note))
+	}
+	s.text.preamble = preamble
 	if s.Dialect.EOL == 0 {
 		s.Dialect.EOL = csv.DetectEOL(head)
 	}
@@ -71,6 +98,20 @@ func (s *Source) findDialect(head []byte) error {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
 	return nil
+}
+
+// delimiterOf returns the delimiter that an input's name promises.
+func delimiterOf(name string) string {
+	switch Extension(name) {
+	case ".tsv", ".tab":
+		return "\t"
+	}
+	return ","
+}
+
+func firstLine(text []byte) string {
+	line, _, _ := bytes.Cut(text, []byte{'\n'})
+	return string(bytes.TrimRight(line, "\r"))
 }
 
 func skipLines(text []byte, n int) []byte {
@@ -91,13 +132,20 @@ func (s *Source) readHeader() error {
 	if s.text.transcode {
 		text, at = s.utf8Head(), 0
 	}
+	end := []byte(s.Dialect.End())
 	for line := 1; line < s.o.HeaderLine; line++ {
-		i := bytes.IndexByte(text, s.Dialect.EOL)
+		i := bytes.Index(text, end)
 		if i < 0 {
 			return fmt.Errorf("read %s: the text ends before line %d, where it is said to begin", s.Name, s.o.HeaderLine)
 		}
-		text, at = text[i+1:], at+int64(i+1)
-		s.text.lines++
+		n := i + len(end)
+		s.text.lines += s.Dialect.Lines(text[:n])
+		text, at = text[n:], at+int64(n)
+	}
+	if n := s.text.preamble; n > 0 {
+		s.Header = bytes.Clone(text[:n])
+		s.text.lines += s.Dialect.Lines(text[:n])
+		text, at = text[n:], at+int64(n)
 	}
 	s.text.offset = at
 	p := csv.NewParser(s.Dialect)
@@ -107,9 +155,9 @@ func (s *Source) readHeader() error {
 	case !ok && len(text) >= headBytes-int(at):
 		return fmt.Errorf("read %s: no record within %d bytes", s.Name, len(text))
 	case !ok && !s.o.NoHeader:
-		return fmt.Errorf("read %s: the file is empty, not even a header; use --no-header if that is meant", s.Name)
+		return fmt.Errorf("read %s: %w, not even a header; use --no-header if that is meant", s.Name, ErrEmpty)
 	case !ok && s.o.Names == nil:
-		return fmt.Errorf("read %s: the file is empty; give its columns with --names if that is meant", s.Name)
+		return fmt.Errorf("read %s: %w; give its columns with --names if that is meant", s.Name, ErrEmpty)
 	case !ok:
 		s.nameColumns(s.o.Names)
 		return nil
@@ -117,7 +165,7 @@ func (s *Source) readHeader() error {
 		return s.numberColumns(p, first)
 	case first.Bad != nil:
 		return fmt.Errorf("read header of %s: %s", s.Name, first.Bad.Message)
-	case int(first.Mark.End) == len(text) && len(s.text.head) == headBytes:
+	case int(first.Mark.End) == len(text) && len(s.text.head) == headBytes && !s.Dialect.Ended(text):
 		return fmt.Errorf("read header of %s: it does not end within %d bytes; look for a quote that never closes, or use --quote none", s.Name, headBytes)
 	}
 	names, err := s.headerNames(first)
@@ -125,10 +173,62 @@ func (s *Source) readHeader() error {
 		return err
 	}
 	s.nameColumns(names)
-	s.Header = bytes.Clone(text[first.Mark.Start:first.Mark.End])
-	s.text.lines += bytes.Count(text[:first.Mark.End], []byte{s.Dialect.EOL})
-	s.text.offset += int64(first.Mark.End)
+	s.hintAtDelimiter(names)
+	from, to := first.Mark.Start, first.Mark.End
+	types, err := s.typesRow(p, len(names))
+	if err != nil {
+		return err
+	}
+	if types {
+		to = p.End()
+	}
+	s.Header = append(s.Header, text[from:to]...)
+	s.text.lines += s.Dialect.Lines(text[:to])
+	s.text.offset += int64(to)
 	return nil
+}
+
+// typesRow reports whether the record after the header names types and is not data.
+func (s *Source) typesRow(p *csv.Parser, columns int) (bool, error) {
+	if s.Dialect.Types == csv.NoTypes {
+		return false, nil
+	}
+	second, ok := p.Next()
+	named := ok && len(second.Fields) == columns && csv.NamesTypes(second)
+	switch {
+	case s.Dialect.Types == csv.WithTypes && !named:
+		return false, fmt.Errorf("read %s: the line after the header does not name a ClickHouse type for each of its %d columns; leave -types out of --dialect", s.Name, columns)
+	case !named && s.Dialect.Types == csv.FindTypes:
+		s.Dialect.Name, s.Dialect.Types = s.Dialect.Name+"-names", csv.NoTypes
+		return false, nil
+	case s.Dialect.Types == csv.FindTypes && columns == 1:
+		return false, fmt.Errorf("read %s: %q after the header of one column may be its type or a value: give --dialect %s-types or %s-names",
+			s.Name, second.Fields[0].Bytes, s.Dialect.Name, s.Dialect.Name)
+	}
+	if s.Dialect.Types == csv.FindTypes {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s: the line after the header names types and is not data; else give --dialect %s-names", s.Name, s.Dialect.Name))
+		s.Dialect.Name += "-types"
+	}
+	return true, nil
+}
+
+// hintAtDelimiter notes that the one column there is looks like several.
+func (s *Source) hintAtDelimiter(names []string) {
+	if len(names) != 1 || s.o.Dialect.Delimiter != "" || s.o.Sniff {
+		return
+	}
+	for _, delimiter := range []string{";", "\t", "|", "\x01", ","} {
+		if delimiter == s.Dialect.Delimiter || !strings.Contains(names[0], delimiter) {
+			continue
+		}
+		s.Hint = fmt.Sprintf("%s has one column, %q; its fields may stand between %q: give --delimiter %s, or --dialect auto", s.Name, names[0], delimiter, shellText(delimiter))
+		return
+	}
+}
+
+// shellText writes a delimiter as a user types it in a shell.
+func shellText(delimiter string) string {
+	return "'" + strings.Trim(fmt.Sprintf("%q", delimiter), `"`) + "'"
 }
 
 func (s *Source) headerNames(first *record.Record) (names []string, err error) {
@@ -139,6 +239,9 @@ func (s *Source) headerNames(first *record.Record) (names []string, err error) {
 			if text, bad = decode(nil, text); bad >= 0 {
 				return nil, fmt.Errorf("read header of %s: name %d is not in %s", s.Name, i+1, s.Encoding.Name())
 			}
+		}
+		if s.o.TrimNames && !f.Quoted {
+			text = bytes.Trim(text, " \t")
 		}
 		names = append(names, string(text))
 	}

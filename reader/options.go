@@ -44,12 +44,13 @@ const (
 // Options say how sources are read. The zero Options find out everything that can be found out.
 type Options struct {
 	Format     Format
-	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default, with tabs in files named .tsv
+	Dialect    csv.Dialect // of CSV; the zero Dialect is csv.Default. Without a delimiter it is a comma, a tab in files named .tsv or .tab
 	Sniff      bool        // find the dialect by the text
 	NoHeader   bool        // the first record of CSV is data
 	Names      []string    // of columns when there is no header; default c1, c2, …
 	HeaderLine int         // the line of CSV on which the header stands, or the data begin without one; 0 is the first
 	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
+	TrimNames  bool        // spaces and tabs around the names in a header are dropped
 	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
 	Known      []string    // members of JSON lines that the user named: they need not be in the sample
 	IgnoreTS   bool        // timestamps in lines of the vendor's own export do not count

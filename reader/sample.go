@@ -53,17 +53,7 @@ func (s *Source) sampleStream(p *Piece, each func(*record.Record)) (int, error) 
 	data := p.data[min(int(s.text.offset), len(p.data)):]
 	n := len(data)
 	if !s.reader.ended {
-		if s.Dialect.Parallel() {
-			// The last record may be cut: what follows the last line end is left out.
-			n = 0
-			for i := len(data) - 1; i >= 0 && n == 0; i-- {
-				if data[i] == s.Dialect.EOL {
-					n = i + 1
-				}
-			}
-		} else {
-			n = s.Dialect.LastEnd(data)
-		}
+		n = s.Dialect.LastEnd(data) // the last record may be cut
 	}
 	read := s.parseSample([]Split{{Data: data[:n]}}, nil, n, each)
 	s.reader.back = p

@@ -24,7 +24,9 @@ type Source struct {
 	Size    int64    // of the input in bytes, -1 when unknown
 	Columns []string // names in the source's order, those of partition folders last
 	Renamed []string // what was done to names that were empty or came twice, a sentence each
-	Header  []byte   // the header record of CSV as it stands, line end included; nil without one
+	Notes   []string // what was found out about the dialect, a sentence each
+	Hint    string   // what may be wrong where its columns do not fit; empty is nothing
+	Header  []byte   // what stands before the first record of CSV and belongs to each file of such, line ends included; nil is nothing
 
 	Format      Format
 	Compression compress.Kind
@@ -50,6 +52,7 @@ type textStart struct {
 	bom        int   // bytes of the byte order mark
 	offset     int64 // of the first data record in the decompressed text
 	lines      int   // before it
+	preamble   int   // bytes before the header that name the delimiter
 	transcode  bool  // the text is made UTF-8 before it is cut, offsets count UTF-8
 	decode     bool  // fields are made UTF-8 after it was parsed
 	head       []byte
@@ -195,14 +198,14 @@ func (s *Source) cutPlan() {
 		return
 	}
 	d := s.Dialect
-	marks := []byte(d.Delimiter + d.Comment + "\r\n")
+	marks := []byte(d.Delimiter + d.Comment + d.RecordEnd + "\r\n")
 	if d.Quote != 0 {
 		marks = append(marks, d.Quote)
 	}
 	if d.Escape != 0 {
 		marks = append(marks, d.Escape)
 	}
-	s.text.decode = s.Format == CSV && s.Encoding.SafeBytes(marks)
+	s.text.decode = s.Format == CSV && !d.Typed && s.Encoding.SafeBytes(marks)
 	s.text.transcode = !s.text.decode
 }
 
@@ -267,6 +270,22 @@ func (s *Source) RejectsEncoding() string {
 	}
 	return ""
 }
+
+// RejectsFlags are the arguments of the command line that name the dialect of the source's records exactly: a few of them
+// alone may look otherwise than all. Nil for other formats than CSV.
+func (s *Source) RejectsFlags() []string {
+	if s.Format != CSV {
+		return nil
+	}
+	return s.Dialect.Flags()
+}
+
+// Ended reports whether a record of text, as it was delivered, has its line end; End is that line end. The last record of a
+// source may lack it.
+func (s *Source) Ended(record []byte) bool { return s.Dialect.Ended(record) }
+
+// End is what ends a record of text.
+func (s *Source) End() string { return s.Dialect.End() }
 
 // HeaderLines returns the number of lines before the first data record.
 func (s *Source) HeaderLines() int { return s.text.lines }

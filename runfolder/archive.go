@@ -94,19 +94,19 @@ func (a *Archive) Add(dir, table string, header int, record []byte) error {
 			return fmt.Errorf("archive rows of table %s: %w", table, err)
 		}
 		a.files[key] = j
-		if err := a.append(j, a.headers[header].Text); err != nil {
+		if err := a.append(j, header, a.headers[header].Text); err != nil {
 			return err
 		}
 	}
-	return a.append(j, record)
+	return a.append(j, header, record)
 }
 
-func (a *Archive) append(j *Journal, text []byte) error {
+func (a *Archive) append(j *Journal, header int, text []byte) error {
 	if err := j.Append(text); err != nil {
 		return err
 	}
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		return j.Append([]byte{'\n'}) // the last record of a file may lack its line end
+	if end := a.headers[header].missingEnd(text); end != "" {
+		return j.Append([]byte(end))
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package runfolder
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,6 +49,18 @@ type Header struct {
 	Text []byte // as it stands in the input, line end included; empty without one
 	Dir  string // below the run folder, of partition folders; empty is the run folder itself
 	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
+	// End ends a record, and Ended reports whether one has its end, which the last of an input may lack. Empty and nil are LF.
+	End   string
+	Ended func(record []byte) bool
+}
+
+// missingEnd returns what a record lacks of its end.
+func (h *Header) missingEnd(record []byte) string {
+	end := cmp.Or(h.End, "\n")
+	if len(record) == 0 || h.Ended != nil && h.Ended(record) || h.Ended == nil && bytes.HasSuffix(record, []byte(end)) {
+		return ""
+	}
+	return end
 }
 
 // Touches reports whether a run in the folder writes or moves the file: such a file cannot be an input.
@@ -195,11 +209,8 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 func (f *Folder) writeRecord(header int, text []byte) {
 	w := f.raw[header]
 	n, _ := w.Write(text) // a bufio.Writer keeps its error for Flush
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		_ = w.WriteByte('\n') // the last record of a file may lack its line end
-		n++
-	}
-	f.lengths[f.below(f.rejectsPath(header))] += int64(n)
+	more, _ := w.WriteString(f.headers[header].missingEnd(text))
+	f.lengths[f.below(f.rejectsPath(header))] += int64(n + more)
 }
 
 // Flush writes what Reject holds back.

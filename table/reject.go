@@ -6,6 +6,7 @@ import "fmt"
 const (
 	CodeRagged         = "RaggedRecord"
 	CodeQuote          = "BadQuote"
+	CodeEscape         = "AmbiguousEscape"
 	CodeUTF8           = "InvalidUTF8"
 	CodeType           = "WrongType"
 	CodeRange          = "OutOfRange"

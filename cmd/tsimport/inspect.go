@@ -63,12 +63,21 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 	if in.Error != "" {
 		fmt.Fprintf(t, "error\t%s\n", in.Error)
 	}
+	if in.Format == "" {
+		return t.Flush()
+	}
 	fmt.Fprintf(t, "format\t%s\ncompression\t%s\n", in.Format, in.Compression)
 	if in.Encoding != "" {
 		fmt.Fprintf(t, "encoding\t%s\n", in.Encoding)
 	}
 	if in.Dialect != "" {
 		fmt.Fprintf(t, "dialect\t%s\n", in.Dialect)
+	}
+	for _, note := range in.Notes {
+		fmt.Fprintf(t, "note\t%s\n", note)
+	}
+	if in.Hint != "" {
+		fmt.Fprintf(t, "hint\t%s\n", in.Hint)
 	}
 	rows := grouped(in.Rows)
 	if !in.Exact {

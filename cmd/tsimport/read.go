@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	_ "time/tzdata" // time zones of --type timestamp(…) on machines that have none
 
 	"github.com/urfave/cli/v2"
@@ -22,11 +24,12 @@ const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard i
 func readFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or auto", Value: "auto"},
-		&cli.StringFlag{Name: "dialect", Usage: "auto: find delimiter, quote and escape by the text; refuse where two readings are equally good"},
+		&cli.StringFlag{Name: "dialect", Usage: "`NAME` of the program that wrote the file: mysql, postgres, clickhouse, hive, excel, sqlite and others (docs/inputs.md); or auto: find delimiter, quote and escape by the text, refuse where two readings are equally good"},
 		&cli.StringFlag{Name: "delimiter", Usage: "`TEXT` between fields, one or several characters; \\t and \\x01 are understood (default: a comma, a tab in .tsv files)"},
 		&cli.StringFlag{Name: "quote", Usage: "`CHAR` around fields, or none", Value: `"`},
 		&cli.StringFlag{Name: "escape", Usage: "`CHAR` that makes the next one text (a quote in quotes is doubled either way), or none", Value: "none"},
-		&cli.StringFlag{Name: "comment", Usage: "lines that begin with `TEXT` are no records"},
+		&cli.StringFlag{Name: "comment", Usage: "lines that begin with `TEXT` are not records"},
+		&cli.StringFlag{Name: "record-end", Usage: "`TEXT` that ends a record in place of a line end, exactly, as '&|' or \\x02 (default: a line end)"},
 		&cli.BoolFlag{Name: "header", Usage: "the first record names the columns, as it does unless --no-header is given"},
 		&cli.BoolFlag{Name: "no-header", Usage: "the first record is data; columns are called c1, c2, … or as --names says"},
 		&cli.IntFlag{Name: "header-line", Usage: "`LINE` on which the header stands; what is above is left out"},
@@ -102,36 +105,58 @@ func parseHeader(c *cli.Context, r *plan.Read) (err error) {
 	return nil
 }
 
+// dialectFlags are the flags that say how the records of CSV are written.
+var dialectFlags = []string{"dialect", "delimiter", "quote", "escape", "comment", "record-end"}
+
 func parseDialect(c *cli.Context, r *plan.Read) (err error) {
-	given := c.IsSet("delimiter") || c.IsSet("quote") || c.IsSet("escape") || c.IsSet("comment")
-	switch c.String("dialect") {
-	case "auto":
+	given := slices.ContainsFunc(dialectFlags[1:], c.IsSet)
+	name := c.String("dialect")
+	if name == "auto" {
 		if given {
 			return errors.New("--dialect auto finds delimiter, quote and escape itself; give either it or them")
 		}
 		r.Sniff = true
 		return nil
-	case "":
-	default:
-		return fmt.Errorf("--dialect %q: want auto", c.String("dialect"))
 	}
-	if !given {
+	d, emptyIsText, known := csv.Named(name)
+	switch {
+	case name != "" && !known:
+		return fmt.Errorf("--dialect %q: want auto, %s", name, strings.Join(csv.Programs, ", "))
+	case name == "" && !given:
 		return nil
 	}
-	d := csv.Dialect{Delimiter: ",", Comment: c.String("comment")}
-	if c.IsSet("delimiter") {
-		if d.Delimiter, err = csv.Unescape(c.String("delimiter")); err != nil {
-			return fmt.Errorf("--delimiter: %w", err)
+	if !c.IsSet("empty") {
+		r.Convert.EmptyIsText = emptyIsText
+	}
+	if c.IsSet("comment") {
+		d.Comment = c.String("comment")
+	}
+	for flag, to := range map[string]*string{"delimiter": &d.Delimiter, "record-end": &d.RecordEnd} {
+		if !c.IsSet(flag) {
+			continue
+		}
+		if *to, err = csv.Unescape(c.String(flag)); err != nil {
+			return fmt.Errorf("--%s: %w", flag, err)
+		}
+		if *to == "" {
+			return fmt.Errorf("--%s: want at least one character", flag)
 		}
 	}
-	if d.Quote, err = oneByte("quote", c.String("quote")); err != nil {
-		return err
+	for flag, to := range map[string]*byte{"quote": &d.Quote, "escape": &d.Escape} {
+		if known && !c.IsSet(flag) {
+			continue
+		}
+		if *to, err = oneByte(flag, c.String(flag)); err != nil {
+			return err
+		}
 	}
-	if d.Escape, err = oneByte("escape", c.String("escape")); err != nil {
-		return err
+	if known && c.IsSet("escape") {
+		d.SetEscape(d.Escape)
 	}
-	if err := d.Check(); err != nil {
-		return fmt.Errorf("--delimiter, --quote, --escape and --comment: %w", err)
+	checked := d
+	checked.Delimiter = cmp.Or(d.Delimiter, ",") // else known when the input's name is
+	if err := checked.Check(); err != nil {
+		return fmt.Errorf("--delimiter, --quote, --escape, --comment and --record-end: %w", err)
 	}
 	r.Dialect = d
 	return nil
@@ -155,6 +180,7 @@ func parseValues(c *cli.Context, r *plan.Read) error {
 		nulls = slices.DeleteFunc(slices.Clone(nulls), func(n string) bool { return n == `\N` })
 	}
 	r.Convert.Nulls, r.Convert.Trim, r.Convert.VersionColumn = nulls, c.Bool("trim"), c.String("version-column")
+	r.TrimNames = r.Convert.Trim
 	switch c.String("ragged") {
 	case "reject":
 	case "pad":
@@ -169,7 +195,7 @@ func parseValues(c *cli.Context, r *plan.Read) error {
 		case text != "null" && text != "string":
 			return fmt.Errorf("--%s %q: want null or string", flag, text)
 		case flag == "empty":
-			*set = text == "string"
+			*set = text == "string" || !c.IsSet(flag) && *set // as the dialect says
 		default:
 			*set = text == "null"
 		}

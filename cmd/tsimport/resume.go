@@ -12,6 +12,7 @@ import (
 
 	"tsimport/checkpoint"
 	"tsimport/pipeline"
+	"tsimport/reader"
 	"tsimport/runfolder"
 )
 
@@ -125,9 +126,12 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	case len(r.Retried) > 0 && !c.Bool("fresh"):
 		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them once more", folder, r.Retried[len(r.Retried)-1])
 	}
-	files, encoding, err := rejectsOf(folder)
+	files, sum, err := rejectsOf(folder)
 	if err != nil {
 		return err
+	}
+	if sum.RejectsMixed && len(files) > 1 {
+		return usagef("--retry-rejects %s: its files of rejects are in different dialects or encodings; load each by itself, with the flags that say which", folder)
 	}
 	app := newApp(c.App.Writer, show, interrupts, nil)
 	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, r.job.Args...))
@@ -137,11 +141,17 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	load := findCommand(app.Commands, "load")
 	flags, inputs := cutInputs(sorted[2:])
 	args := append([]string{"load"}, withoutFlags(load.Flags, flags, otherSettings)...)
-	if len(inputs) > 0 && !c.IsSet("delimiter") && !slices.Contains(args, "--delimiter") && byTabs(inputs[0]) {
+	switch {
+	case len(sum.RejectsFlags) > 0:
+		args = withoutFlags(load.Flags, args, dialectFlags)
+		if !c.IsSet("dialect") {
+			args = append(args, sum.RejectsFlags...)
+		}
+	case len(inputs) > 0 && !slices.Contains(args, "--delimiter") && byTabs(inputs[0]): // a run of an earlier version
 		args = append(args, "--delimiter", `\t`)
 	}
-	if encoding != "" {
-		args = append(args, "--encoding", encoding)
+	if sum.RejectsEncoding != "" {
+		args = append(args, "--encoding", sum.RejectsEncoding)
 	}
 	given, err := flagsFirst(app, append([]string{os.Args[0]}, asked.args...))
 	if err != nil {
@@ -158,11 +168,11 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	return newApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, full)
 }
 
-// rejectsOf returns the files with a run's rejected records, and the encoding of their text if it is not UTF-8.
-func rejectsOf(folder string) (files []string, encoding string, err error) {
-	sum, err := readSummary(folder)
+// rejectsOf returns the files with a run's rejected records, and the run's summary.
+func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) {
+	sum, err = readSummary(folder)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	err = filepath.WalkDir(folder, func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -176,12 +186,12 @@ func rejectsOf(folder string) (files []string, encoding string, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, "", fmt.Errorf("find rejected rows: %w", err)
+		return nil, nil, fmt.Errorf("find rejected rows: %w", err)
 	}
 	if len(files) == 0 {
-		return nil, "", usagef("--retry-rejects %s: the run rejected nothing", folder)
+		return nil, nil, usagef("--retry-rejects %s: the run rejected nothing", folder)
 	}
-	return files, sum.RejectsEncoding, nil
+	return files, sum, nil
 }
 
 // cutInputs cuts sorted arguments into flags and what stands behind --.
@@ -217,8 +227,8 @@ func withoutFlags(known []cli.Flag, args, names []string) (rest []string) {
 
 // byTabs reports whether an input's name says that its fields stand between tabs.
 func byTabs(name string) bool {
-	name = strings.ToLower(name)
-	return strings.Contains(name, ".tsv") || strings.Contains(name, ".tab")
+	extension := reader.Extension(name)
+	return extension == ".tsv" || extension == ".tab"
 }
 
 // noteRetried makes the run whose rejects were loaded remember it.

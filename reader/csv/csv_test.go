@@ -81,6 +81,10 @@ func show(rec *record.Record, split []byte, offset, lines int) shown {
 		switch {
 		case f.Kind == record.Null:
 			s.Fields = append(s.Fields, "∅")
+		case f.Kind == record.Binary:
+			s.Fields = append(s.Fields, fmt.Sprintf("<%x>", f.Bytes))
+		case f.Kind == record.Number:
+			s.Fields = append(s.Fields, "#"+string(f.Bytes))
 		case f.Quoted:
 			s.Fields = append(s.Fields, "“"+string(f.Bytes)+"”")
 		default:
@@ -133,8 +137,17 @@ func TestRecordsOfADialect(t *testing.T) {
 		"a quoted field before CR at end": {Default, "a,\"b\"\r", [][]string{{"a", "“b”"}}},
 
 		"escapes":                      {escaping, "a\\,b,\"c\\\"d\"\"e\",\\\\\nx\\\ny,z\n", [][]string{{"a,b", "“c\"d\"e”", "\\"}, {"x\ny", "z"}}},
-		"an escaped N is null":         {escaping, "\\N,\"\\N\",\\NN,N\n", [][]string{{"∅", "“N”", "NN", "N"}}},
-		"an escape at the very end":    {escaping, "a,b\\", [][]string{{"a", "b\\"}}},
+		"an escaped N is null":         {escaping, "\\N,N,\"N\"\n", [][]string{{"∅", "N", "“N”"}}},
+		"escaped letters are refused":  {escaping, "a\\n\n\"\\N\"\n\\NN\nC:\\temp\n\\0\nb\n", [][]string{{table.CodeEscape}, {table.CodeEscape}, {table.CodeEscape}, {table.CodeEscape}, {table.CodeEscape}, {"b"}}},
+		"another escape character":     {Dialect{Delimiter: ",", Escape: '^'}, "a^nb,^N,^^\n", [][]string{{"anb", "N", "^"}}},
+		"CR CR LF":                     {Default, "a,b\r\r\n1,\"2\"\r\r\r\n\r\r\n3,\"4\r\r\n\"\r\r\n5,6\r\r", [][]string{{"a", "b"}, {"1", "“2”"}, {"3", "“4\r\r\n”"}, {"5", "6"}}},
+		"CR CR LF in a careful one":    {escaping, "a,b\r\r\n1,\"2\"\r\r\r\n3,4\\\r\r\n", [][]string{{"a", "b"}, {"1", "“2”"}, {"3", "4\r"}}},
+		"a record end":                 {Dialect{Delimiter: "+|", RecordEnd: "&|\n"}, "1+|a\nb\r&|\n2+|&||&|\n3+|c", [][]string{{"1", "a\nb\r"}, {"2", "&||"}, {"3", "c"}}},
+		"a record end of one byte":     {Dialect{Delimiter: "\x01", Quote: '"', RecordEnd: "\x02"}, "1\x01a\r\n\x02\x022\x01\"b\x02\"\x02", [][]string{{"1", "a\r\n"}, {"2", "“b\x02”"}}},
+		"an exact record end":          {Dialect{Delimiter: ",", RecordEnd: "\n"}, "a,b\r\n\r\n", [][]string{{"a", "b\r"}, {"\r"}}},
+		"an exact CR LF":               {Dialect{Delimiter: ",", RecordEnd: "\r\n"}, "a,b\nc\r\r\nd,e\r\n", [][]string{{"a", "b\nc\r"}, {"d", "e"}}},
+		"a delimiter before the end":   {Dialect{Delimiter: "|", RecordEnd: "|\n"}, "1|a|\n2||\n", [][]string{{"1", "a"}, {"2", ""}}},
+		"an escape at the very end":    {escaping, "a,b\\", [][]string{{table.CodeEscape}}},
 		"a delimiter of two":           {long, "a+|'b+|c'+|d+e|\n+|+|x\n", [][]string{{"a", "“b+|c”", "d+e|"}, {"", "", "x"}}},
 		"comments":                     {comments, "#c,\"\n1,\"#2\n3\"\n#x\n4,#5\n#end", [][]string{{"1", "“#2\n3”"}, {"4", "#5"}}},
 		"errors in a careful dialect":  {escaping, "\"a\"b,c\n1,\"2\n", [][]string{{table.CodeQuote}, {table.CodeQuote}}},
@@ -157,7 +170,8 @@ func TestRecordsOfADialect(t *testing.T) {
 func TestDialectsThatCannotBeReadAreRefused(t *testing.T) {
 	for _, d := range []Dialect{
 		{}, {Delimiter: ",", Quote: ','}, {Delimiter: "\n"}, {Delimiter: ",", Quote: '\r'}, {Delimiter: ",", Escape: ','},
-		{Delimiter: ",", Quote: '"', Escape: '"'}, {Delimiter: ",", Comment: "#\n"},
+		{Delimiter: ",", Quote: '"', Escape: '"'}, {Delimiter: ",", Comment: "#\n"}, {Delimiter: ",", RecordEnd: ",\n", Quote: ','},
+		{Delimiter: ",", RecordEnd: ","}, {Delimiter: ",", Quote: '"', RecordEnd: "\"\n"}, {Delimiter: "x", Escape: '\\', Escapes: EscapesPostgres},
 	} {
 		if d.Check() == nil {
 			t.Errorf("%+v was accepted", d)
@@ -170,15 +184,28 @@ func TestDialectsThatCannotBeReadAreRefused(t *testing.T) {
 func FuzzDialects(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,\"x\ny\"\n", "\"\"\"\"\n", "\"a\"b\n\"", "\r\n\n,\r\n\"\r\"", "a\"b,\"c\n\"d\"", "\"a,\n\"\"b\"\n,\"\"\n", "#\"\n\\\n,#", "a+|b\n'+|'\n",
+		"\\N\ta\\\\\n\\\n\\.\n", "1\tNULL\r\n\r\r\n\\", "a\x01\\x41\\0\\101\x01\n\\\r\n", "sep=;\n'a''b',X'0g',NULL\n", "a&&|b&|c&", "\\\\\\\n\\\\\n",
 	} {
-		f.Add([]byte(seed), uint8(1), ",", byte('"'), byte(0), "", false)
-		f.Add([]byte(seed), uint8(3), "+|", byte('\''), byte('\\'), "#", false)
-		f.Add([]byte(seed), uint8(2), ";", byte(0), byte(0), "", true)
+		f.Add([]byte(seed), uint8(1), ",", byte('"'), byte(0), "", "")
+		f.Add([]byte(seed), uint8(3), "+|", byte('\''), byte('\\'), "#", "")
+		f.Add([]byte(seed), uint8(2), ";", byte(0), byte(0), "", "\r")
+		f.Add([]byte(seed), uint8(2), ";", byte(0), byte('\\'), "", "&|")
+		f.Add([]byte(seed), uint8(1), "\t", byte(0), byte('\\'), "", "\x02")
+		for i := range Programs {
+			f.Add([]byte(seed), uint8(i%4), "", byte(i), byte(0), "", "")
+		}
 	}
-	f.Fuzz(func(t *testing.T, text []byte, size uint8, delimiter string, quote, escape byte, comment string, mac bool) {
-		d := Dialect{Delimiter: delimiter, Quote: quote, Escape: escape, Comment: comment}
-		if mac {
-			d.EOL = '\r'
+	f.Fuzz(func(t *testing.T, text []byte, size uint8, delimiter string, quote, escape byte, comment, recordEnd string) {
+		d := Dialect{Delimiter: delimiter, Quote: quote, Escape: escape, Comment: comment, RecordEnd: recordEnd}
+		if recordEnd == "\r" && size%2 == 0 {
+			d.EOL, d.RecordEnd = '\r', ""
+		}
+		if delimiter == "" { // that of a program
+			d, _, _ = Named(Programs[int(quote)%len(Programs)])
+			d.RecordEnd = recordEnd
+			if _, _, err := d.Settle(text, escape%2 == 0); err != nil {
+				return
+			}
 		}
 		if d.Check() != nil || len(text) > 2048 {
 			return
@@ -189,18 +216,48 @@ func FuzzDialects(f *testing.F) {
 			t.Fatalf("records depend on the splits (-whole +cut):\n%s", cmp.Diff(whole, cut))
 		}
 		checkCover(t, d, text, whole)
-		if d.Quote == '"' && d.Parallel() && !mac {
+		checkAgain(t, d, whole)
+		if d.Quote == '"' && d.simple() && d.End() == "\n" && d.Name == "" && d.dropsCR() {
 			compareWithStandard(t, text, d, whole)
 		}
 	})
+}
+
+// checkAgain checks that rejected records, kept one after the other, are read again as they were.
+func checkAgain(t *testing.T, d Dialect, all []shown) {
+	var kept []byte
+	var want []shown
+	for _, r := range all {
+		if !d.Ended([]byte(r.Raw)) && len(d.Delimiter+d.End()) > 2 {
+			continue // its end may make a delimiter of its last bytes
+		}
+		if r.Bad == table.CodeQuote || r.Bad != "" && !d.Ended([]byte(r.Raw)) {
+			continue // a quote that never closes, or an escape at the very end, takes in what follows it
+		}
+		kept = append(kept, r.Raw...)
+		if !d.Ended([]byte(r.Raw)) {
+			kept = append(kept, d.End()...)
+		}
+		want = append(want, r)
+	}
+	again := recordsOf(d, kept, len(kept)+1)
+	if fmt.Sprint(fields(again)) != fmt.Sprint(fields(want)) {
+		t.Fatalf("kept records are read differently (-once +again):\n%s", cmp.Diff(fields(want), fields(again)))
+	}
 }
 
 // checkCover checks that nothing but empty lines and comments lies between records.
 func checkCover(t *testing.T, d Dialect, text []byte, all []shown) {
 	at := 0
 	check := func(gap []byte) {
-		for _, line := range bytes.FieldsFunc(gap, func(r rune) bool { return r == rune(d.eol()) }) {
-			if line = bytes.TrimSuffix(line, []byte{'\r'}); len(line) > 0 && (d.Comment == "" || !bytes.HasPrefix(line, []byte(d.Comment))) {
+		for line := range bytes.SplitSeq(gap, []byte(d.End())) {
+			if d.dropsCR() {
+				line = bytes.TrimRight(line, "\r")
+			}
+			if string(line) == d.EndMark || !strings.ContainsAny(d.End(), "\r\n") && len(bytes.Trim(line, "\r\n")) == 0 {
+				continue
+			}
+			if len(line) > 0 && (d.Comment == "" || !bytes.HasPrefix(line, []byte(d.Comment))) {
 				t.Fatalf("%q is in no record", line)
 			}
 		}

@@ -1,23 +1,45 @@
 package csv
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
 
-// Dialect says how a text is read. The zero value is not usable; begin with Default.
+// Dialect says how a text is read. The zero value is not usable; begin with Default or Named. Dialects compare with ==.
 type Dialect struct {
+	// Name is that of the program whose dumps are read (see Named); empty for a dialect made of flags alone.
+	Name      string `json:",omitempty"`
 	Delimiter string // between fields, one or several bytes
 	Quote     byte   // around fields that hold delimiters, quotes or line ends; 0 is none
-	// Escape makes the byte behind it text, inside and outside quotes; 0 is none. A quote inside quotes is doubled
-	// either way.
+	// Escape begins an escape sequence, inside and outside quotes; 0 is none. A quote inside quotes is doubled either way.
 	Escape  byte
-	Comment string // lines that begin with it are no records; empty is none
-	// EOL ends a record: LF, before which a CR belongs to the line end, or CR. 0 is LF.
+	Comment string // lines that begin with it are not records; empty is none
+	// EOL ends a record: LF, with all CRs before it, or CR. 0 is LF.
 	EOL byte
+	// RecordEnd, when given, ends a record in place of EOL, exactly as it stands: a CR before it is data.
+	RecordEnd string  `json:",omitempty"`
+	Escapes   Escapes `json:",omitempty"` // what an escape sequence means
+	Null      string  `json:",omitempty"` // the raw text of an unquoted field that has no value
+	// Doubt is the raw text of an unquoted field that may or may not mean no value: it rejects its record.
+	Doubt   string `json:",omitempty"`
+	EndMark string `json:",omitempty"` // a line that is not a record and marks the end of the data
+	Blank   bool   `json:",omitempty"` // an empty line is a record with one empty field
+	Typed   bool   `json:",omitempty"` // quoted fields are strings, X'…' is binary, all others are numbers
+	Types   Types  `json:",omitempty"` // whether a record after the header names types
 }
+
+// Types says whether the record after the header is data.
+type Types uint8
+
+// The answers.
+const (
+	NoTypes   Types = iota // it is data
+	FindTypes              // it may name ClickHouse types
+	WithTypes              // it names types
+)
 
 // Default is RFC 4180: commas and double quotes.
 var Default = Dialect{Delimiter: ",", Quote: '"', EOL: '\n'}
@@ -31,6 +53,11 @@ func (d *Dialect) Check() error {
 		return fmt.Errorf("quote and delimiter both begin with %q", d.Quote)
 	case d.Escape != 0 && (d.Escape == d.Quote || d.Escape == d.Delimiter[0]):
 		return fmt.Errorf("the escape character %q has another meaning already", d.Escape)
+	case d.Escapes != EscapesText && isAlphanumeric(d.Delimiter[0]):
+		return fmt.Errorf("the delimiter %q may be part of an escape sequence", d.Delimiter)
+	}
+	if d.RecordEnd != "" {
+		return d.checkRecordEnd()
 	}
 	for _, c := range []byte(d.Delimiter + string([]byte{d.Quote, d.Escape}) + d.Comment) {
 		if c == '\n' || c == '\r' {
@@ -38,6 +65,23 @@ func (d *Dialect) Check() error {
 		}
 	}
 	return nil
+}
+
+func (d *Dialect) checkRecordEnd() error {
+	first := d.RecordEnd[0]
+	switch {
+	case first == d.Quote || first == d.Escape:
+		return fmt.Errorf("the record end %q begins with the quote or the escape character", d.RecordEnd)
+	case strings.Contains(d.Delimiter, d.RecordEnd) || d.Comment != "" && strings.HasPrefix(d.Comment, d.RecordEnd):
+		return fmt.Errorf("the record end %q is part of a delimiter or a comment too", d.RecordEnd)
+	case d.Escapes != EscapesText && isAlphanumeric(first):
+		return fmt.Errorf("the record end %q may be part of an escape sequence", d.RecordEnd)
+	}
+	return nil
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // Unescape reads a delimiter as users write it: \t is a tab, \x01 the byte 1.
@@ -52,18 +96,103 @@ func Unescape(text string) (string, error) {
 	return plain, nil
 }
 
+// escaped writes text so that Unescape gives it back.
+func escaped(text string) string {
+	if text == `\` {
+		return text
+	}
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		switch {
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\r':
+			b.WriteString(`\r`)
+		case c == '\\':
+			b.WriteString(`\\`)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// Flags are the arguments of the command line that name the dialect exactly, so that nothing is left to find out.
+func (d *Dialect) Flags() []string {
+	one := func(c byte) string {
+		if c == 0 {
+			return "none"
+		}
+		return escaped(string([]byte{c}))
+	}
+	var flags []string
+	if d.Name != "" {
+		flags = append(flags, "--dialect", d.Name)
+	}
+	flags = append(flags, "--delimiter", escaped(d.Delimiter), "--quote", one(d.Quote), "--escape", one(d.Escape))
+	if d.Comment != "" {
+		flags = append(flags, "--comment", d.Comment)
+	}
+	if d.RecordEnd != "" || d.eol() == '\r' {
+		flags = append(flags, "--record-end", escaped(d.End()))
+	}
+	return flags
+}
+
 func (d *Dialect) eol() byte {
-	if d.EOL == 0 {
+	switch {
+	case d.RecordEnd != "":
+		return d.RecordEnd[0]
+	case d.EOL == 0:
 		return '\n'
 	}
 	return d.EOL
 }
 
-// Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes and long
-// delimiters would multiply the states a chunk can begin in; such texts are scanned in order.
-func (d *Dialect) Parallel() bool {
-	return len(d.Delimiter) == 1 && d.Escape == 0 && d.Comment == ""
+// End is what ends a record, without the CRs that may stand before an LF.
+func (d *Dialect) End() string {
+	if d.RecordEnd != "" {
+		return d.RecordEnd
+	}
+	return string([]byte{d.eol()})
 }
 
-// simple reports whether records are read by the fast parser.
-func (d *Dialect) simple() bool { return d.Parallel() }
+// dropsCR reports whether the CRs before a record end belong to it.
+func (d *Dialect) dropsCR() bool { return d.RecordEnd == "" && d.eol() == '\n' }
+
+// lineByte is what editors count lines by.
+func (d *Dialect) lineByte() byte {
+	if d.RecordEnd == "" && d.EOL == '\r' || d.RecordEnd == "\r" {
+		return '\r'
+	}
+	return '\n'
+}
+
+// Lines counts the line ends of a text.
+func (d *Dialect) Lines(text []byte) int { return bytes.Count(text, []byte{d.lineByte()}) }
+
+// Ended reports whether a record, as it stands in the text, has its end.
+func (d *Dialect) Ended(record []byte) bool {
+	before, ended := bytes.CutSuffix(record, []byte(d.End()))
+	if !ended || d.Escape == 0 || !d.Escapes.coverEnds() {
+		return ended
+	}
+	run := len(before) - len(bytes.TrimRight(before, string([]byte{d.Escape})))
+	return run%2 == 0 // else the end is escaped: it is data
+}
+
+// Parallel reports whether chunks of the text can be scanned before those in front of them. Comments, escapes beside quotes
+// and long delimiters or record ends would multiply the states a chunk can begin in; such texts are scanned in order.
+func (d *Dialect) Parallel() bool {
+	return len(d.Delimiter) == 1 && len(d.RecordEnd) <= 1 && d.Comment == "" && (d.Escape == 0 || d.Quote == 0)
+}
+
+// simple reports whether records with quotes are read by the fast parser.
+func (d *Dialect) simple() bool { return d.Parallel() && d.Escape == 0 }
+
+// plain reports whether a line without quotes and escapes is cut at its delimiters by the fast parser.
+func (d *Dialect) plain() bool { return d.Parallel() }

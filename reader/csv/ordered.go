@@ -2,10 +2,9 @@ package csv
 
 import "bytes"
 
-// LastEnd returns where the last whole record of data ends, 0 when none does. Data begins at a record. It is for
-// dialects that are not Parallel.
+// LastEnd returns where the last whole record of data ends, 0 when none does. Data begins at a record.
 func (d *Dialect) LastEnd(data []byte) int {
-	g := general{d: d, data: data}
+	g := general{d: d, end: d.End(), data: data}
 	last := 0
 	for g.pos < len(data) {
 		if !g.skip() {
@@ -19,6 +18,7 @@ func (d *Dialect) LastEnd(data []byte) int {
 // general walks a text of any dialect byte by byte.
 type general struct {
 	d    *Dialect
+	end  string // of a record
 	data []byte
 	pos  int
 }
@@ -29,8 +29,7 @@ func (g *general) skip() bool {
 		return g.line()
 	}
 	for {
-		_, end := g.field(nil)
-		switch end {
+		switch g.field(nil) {
 		case endRecord:
 			return true
 		case endData:
@@ -45,12 +44,12 @@ func (g *general) comment() bool {
 
 // line moves behind the next line end.
 func (g *general) line() bool {
-	n := bytes.IndexByte(g.data[g.pos:], g.d.eol())
+	n := bytes.Index(g.data[g.pos:], []byte(g.end))
 	if n < 0 {
 		g.pos = len(g.data)
 		return false
 	}
-	g.pos += n + 1
+	g.pos += n + len(g.end)
 	return true
 }
 
@@ -67,13 +66,14 @@ const (
 type fieldText struct {
 	buf     []byte
 	quoted  bool
-	open    bool // its quote never closes
-	trailed bool // text stands behind its closing quote
-	escaped bool // an escape stood in it
+	open    bool   // its quote never closes
+	trailed bool   // text stands after its closing quote
+	why     string // an escape sequence in it means nothing for certain
+	stop    int    // where its raw text ends in the data
 }
 
 // field reads a field and what ends it. With f nil its text is not kept.
-func (g *general) field(f *fieldText) (*fieldText, fieldEnd) {
+func (g *general) field(f *fieldText) fieldEnd {
 	if g.d.Quote != 0 && g.pos < len(g.data) && g.data[g.pos] == g.d.Quote {
 		g.pos++
 		if f != nil {
@@ -83,10 +83,10 @@ func (g *general) field(f *fieldText) (*fieldText, fieldEnd) {
 			if f != nil {
 				f.open = true
 			}
-			return f, endData
+			return endData
 		}
 	}
-	return f, g.plain(f)
+	return g.plain(f)
 }
 
 // inQuotes reads up to and over the closing quote.
@@ -94,9 +94,9 @@ func (g *general) inQuotes(f *fieldText) (closed bool) {
 	for g.pos < len(g.data) {
 		c := g.data[g.pos]
 		switch {
-		case g.d.Escape != 0 && c == g.d.Escape && g.pos+1 < len(g.data):
-			g.pos++
-			f.add(g.data[g.pos])
+		case g.escapes(c):
+			g.pair(f)
+			continue
 		case c == g.d.Quote && g.pos+1 < len(g.data) && g.data[g.pos+1] == g.d.Quote:
 			g.pos++
 			f.add(c)
@@ -111,37 +111,74 @@ func (g *general) inQuotes(f *fieldText) (closed bool) {
 	return false
 }
 
+// escapes reports whether the byte at pos begins an escape sequence. One at the very end does not, nor does one before a
+// record end that it does not cover.
+func (g *general) escapes(c byte) bool {
+	if g.d.Escape == 0 || c != g.d.Escape || g.pos+1 >= len(g.data) {
+		return false
+	}
+	return g.d.Escapes.coverEnds() || !g.ends(g.pos+1)
+}
+
+// ends reports whether a record end stands at pos, with the CRs that belong to it.
+func (g *general) ends(pos int) bool {
+	if g.d.dropsCR() {
+		for pos < len(g.data) && g.data[pos] == '\r' {
+			pos++
+		}
+	}
+	return bytes.HasPrefix(g.data[pos:], []byte(g.end))
+}
+
+// pair reads an escape sequence.
+func (g *general) pair(f *fieldText) {
+	if f == nil {
+		g.pos += 2 // digits that may belong to it neither separate fields nor end records
+		return
+	}
+	buf, n, why := g.d.pair(f.buf, g.data[g.pos:])
+	f.buf = buf
+	g.pos += n
+	if f.why == "" {
+		f.why = why
+	}
+}
+
 // plain reads up to and over a delimiter or record end.
 func (g *general) plain(f *fieldText) fieldEnd {
 	start := 0
 	if f != nil {
 		start = len(f.buf)
 	}
+	crs := 0 // that the text so far ends with, none of them escaped
 	for g.pos < len(g.data) {
 		c := g.data[g.pos]
 		switch {
-		case c == g.d.eol():
-			g.pos++
-			f.trimCR(g.d, start)
-			f.note(start)
+		case c == g.end[0] && bytes.HasPrefix(g.data[g.pos:], []byte(g.end)):
+			f.finish(g, start, crs)
+			g.pos += len(g.end)
 			return endRecord
 		case c == g.d.Delimiter[0] && bytes.HasPrefix(g.data[g.pos:], []byte(g.d.Delimiter)):
+			f.finish(g, start, 0)
 			g.pos += len(g.d.Delimiter)
-			f.note(start)
 			return endDelimiter
-		case g.d.Escape != 0 && c == g.d.Escape && g.pos+1 < len(g.data):
-			if f != nil {
-				f.escaped = true
-			}
-			g.pos++
-			f.add(g.data[g.pos])
+		case g.escapes(c):
+			g.pair(f)
+			crs = 0
+			continue
 		default:
 			f.add(c)
+			if f != nil && g.d.Escape != 0 && c == g.d.Escape && g.d.Escapes.coverEnds() {
+				f.why = "the text ends in the middle of an escape sequence: it is cut short"
+			}
+		}
+		crs++
+		if c != '\r' {
+			crs = 0
 		}
 		g.pos++
 	}
-	f.trimCR(g.d, start)
-	f.note(start)
+	f.finish(g, start, crs)
 	return endData
 }
 
@@ -151,15 +188,15 @@ func (f *fieldText) add(c byte) {
 	}
 }
 
-// trimCR takes the CR of a CR LF off.
-func (f *fieldText) trimCR(d *Dialect, start int) {
-	if f != nil && d.eol() == '\n' && len(f.buf) > start && f.buf[len(f.buf)-1] == '\r' {
-		f.buf = f.buf[:len(f.buf)-1]
+// finish ends the text of a field before pos, without the CRs that belong to the record end.
+func (f *fieldText) finish(g *general, start, crs int) {
+	if f == nil {
+		return
 	}
-}
-
-func (f *fieldText) note(start int) {
-	if f != nil && f.quoted && len(f.buf) > start {
-		f.trailed = true
+	if !g.d.dropsCR() {
+		crs = 0
 	}
+	f.buf = f.buf[:len(f.buf)-crs]
+	f.stop = g.pos - crs
+	f.trailed = f.quoted && len(f.buf) > start
 }

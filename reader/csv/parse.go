@@ -8,25 +8,38 @@ import (
 )
 
 // Parser reads the records of one split after another. Line ends inside quotes belong to the field and are kept as they
-// are; empty lines and comments are no records. A quote opens a field only as its first byte; elsewhere in a field that
-// has none it is text. Text behind a closing quote and a quote that never closes make a record Bad.
+// are; comments are not records, nor are empty lines unless the dialect says so. A quote opens a field only as its first
+// byte; elsewhere in a field that has none it is text. Text after a closing quote, a quote that never closes and an escape
+// sequence without a certain meaning make a record Bad.
 type Parser struct {
 	d       Dialect
-	eol     byte
+	end     []byte // of a record
+	null    string
 	data    []byte
 	pos     int
 	records uint32
 	lines   uint32
 	rec     record.Record
 	scratch []byte
-	simple  bool
+	simple  bool // records with quotes are read by the fast parser
+	plain   bool // lines without quotes and escapes are
+	raw     bool // raw texts of fields have meanings
+	lineEnd bool // each record ends its line
 
 	// MaxFields is how many fields of a record are kept at most; 0 is all.
 	MaxFields int
 }
 
 // NewParser makes a parser for the dialect.
-func NewParser(d Dialect) *Parser { return &Parser{d: d, eol: d.eol(), simple: d.simple()} }
+func NewParser(d Dialect) *Parser {
+	p := &Parser{d: d, end: []byte(d.End()), null: d.Null, simple: d.simple(), plain: d.plain()}
+	if p.null == "" && d.Escape == '\\' {
+		p.null = `\N` // in every dialect that escapes with a backslash
+	}
+	p.raw = p.null != "" || d.Doubt != "" || d.Typed
+	p.lineEnd = len(p.end) == 1 && p.end[0] == d.lineByte()
+	return p
+}
 
 // Reset starts a split. Data is not changed.
 func (p *Parser) Reset(data []byte) {
@@ -39,22 +52,16 @@ func (p *Parser) Records() int { return int(p.records) }
 // Lines returns the lines passed since Reset.
 func (p *Parser) Lines() int { return int(p.lines) }
 
+// End returns where the last record delivered ends in the split.
+func (p *Parser) End() uint32 { return p.rec.Mark.End }
+
 // Next returns the next record, or false at the end of the split.
 func (p *Parser) Next() (*record.Record, bool) {
 	for p.pos < len(p.data) {
 		start := p.pos
-		rest := p.data[start:]
-		end, next := len(rest), len(rest)
-		if n := bytes.IndexByte(rest, p.eol); n >= 0 {
-			end, next = n, n+1
-		}
-		if end > 0 && p.eol == '\n' && rest[end-1] == '\r' {
-			end--
-		}
-		line := rest[:end]
-		if len(line) == 0 || p.d.Comment != "" && bytes.HasPrefix(line, []byte(p.d.Comment)) {
-			p.pos += next
-			p.lines++
+		line, next := p.line()
+		if p.passes(line) {
+			p.pass(next)
 			continue
 		}
 		p.rec = record.Record{
@@ -62,20 +69,62 @@ func (p *Parser) Next() (*record.Record, bool) {
 			Mark:   table.Mark{Start: uint32(start), Record: p.records, Line: p.lines},
 		}
 		switch {
-		case !p.simple:
-			p.general()
-		case p.d.Quote == 0 || bytes.IndexByte(line, p.d.Quote) < 0:
+		case p.plain && (p.d.Quote == 0 || bytes.IndexByte(line, p.d.Quote) < 0) && (p.d.Escape == 0 || bytes.IndexByte(line, p.d.Escape) < 0):
+			p.scratch = p.scratch[:0]
 			p.split(line)
-			p.pos += next
-			p.lines++
-		default:
+			p.pass(next)
+		case p.simple:
 			p.quoted()
+		default:
+			p.general()
 		}
 		p.records++
 		p.rec.Mark.End = uint32(p.pos)
 		return &p.rec, true
 	}
 	return nil, false
+}
+
+// line returns the text up to the next record end, escaped or quoted as it may be, and how many bytes they take together.
+func (p *Parser) line() (line []byte, next int) {
+	rest := p.data[p.pos:]
+	var n int
+	if len(p.end) == 1 {
+		n = bytes.IndexByte(rest, p.end[0])
+	} else {
+		n = bytes.Index(rest, p.end)
+	}
+	if n < 0 && !bytes.ContainsAny(p.end, "\r\n") && len(bytes.Trim(rest, "\r\n")) == 0 {
+		return nil, len(rest) // the line end that editors put after the last record end
+	}
+	if n < 0 {
+		return p.withoutCR(rest), len(rest)
+	}
+	return p.withoutCR(rest[:n]), n + len(p.end)
+}
+
+// pass moves over one line of n bytes.
+func (p *Parser) pass(n int) {
+	start := p.pos
+	p.pos += n
+	if p.lineEnd {
+		p.lines++
+		return
+	}
+	p.countLines(start)
+}
+
+// passes reports whether a line is not a record.
+func (p *Parser) passes(line []byte) bool {
+	switch {
+	case line == nil:
+		return true
+	case len(line) == 0:
+		return !p.d.Blank
+	case p.d.Comment != "" && bytes.HasPrefix(line, []byte(p.d.Comment)):
+		return true
+	}
+	return p.d.EndMark != "" && string(line) == p.d.EndMark
 }
 
 func (p *Parser) field(text []byte, quoted bool) {
@@ -100,23 +149,37 @@ func (p *Parser) split(line []byte) {
 		i := bytes.IndexByte(line, delimiter)
 		if i < 0 {
 			p.field(line, false)
-			return
+			break
 		}
 		p.field(line[:i], false)
 		line = line[i+1:]
 	}
-}
-
-func (p *Parser) bad(message string, text []byte) {
-	if p.rec.Bad == nil {
-		p.rec.Bad = &table.Reason{Code: table.CodeQuote, Message: message, Value: table.Show(text)}
+	if p.raw {
+		p.settleAll()
 	}
 }
 
-// countLines counts the lines of the record from start to pos.
+// settleAll settles fields whose text is as it stands in the data.
+func (p *Parser) settleAll() {
+	for i := range p.rec.Fields {
+		f := &p.rec.Fields[i]
+		p.settle(f, f.Bytes)
+	}
+}
+
+func (p *Parser) bad(message string, text []byte) { p.reject(table.CodeQuote, message, text) }
+
+// reject keeps the first reason for which the record cannot be read.
+func (p *Parser) reject(code, message string, text []byte) {
+	if p.rec.Bad == nil {
+		p.rec.Bad = &table.Reason{Code: code, Message: message, Value: table.Show(text)}
+	}
+}
+
+// countLines counts the lines of the text from start to pos.
 func (p *Parser) countLines(start int) {
-	p.lines += uint32(bytes.Count(p.data[start:p.pos], []byte{p.eol}))
-	if p.data[p.pos-1] != p.eol {
+	p.lines += uint32(p.d.Lines(p.data[start:p.pos]))
+	if p.lineEnd && p.data[p.pos-1] != p.end[0] {
 		p.lines++
 	}
 }
@@ -140,6 +203,9 @@ func (p *Parser) quoted() {
 		p.field(text, false)
 	}
 	p.countLines(start)
+	if p.raw {
+		p.settleAll()
+	}
 }
 
 // quotedField reads a field from its opening quote to behind its closing one.
@@ -179,7 +245,7 @@ func (p *Parser) plainField() (text []byte, more bool) {
 		case delimiter:
 			p.pos++
 			return p.data[start : p.pos-1], true
-		case p.eol:
+		case p.end[0]:
 			p.pos++
 			return p.withoutCR(p.data[start : p.pos-1]), false
 		}
@@ -187,30 +253,31 @@ func (p *Parser) plainField() (text []byte, more bool) {
 	return p.withoutCR(p.data[start:]), false
 }
 
+// withoutCR drops the CRs that belong to the record end.
 func (p *Parser) withoutCR(text []byte) []byte {
-	if n := len(text); n > 0 && p.eol == '\n' && text[n-1] == '\r' {
-		return text[:n-1]
+	n := len(text)
+	for n > 0 && text[n-1] == '\r' && p.d.dropsCR() {
+		n--
 	}
-	return text
+	return text[:n]
 }
 
 // general reads the record at pos of a dialect that needs more care.
 func (p *Parser) general() {
-	g := general{d: &p.d, data: p.data, pos: p.pos}
+	g := general{d: &p.d, end: string(p.end), data: p.data, pos: p.pos}
 	f := fieldText{buf: p.scratch[:0]}
 	start := p.pos
-	type place struct {
-		from, to int
-		null     bool // \N, as databases write it where a backslash escapes
-	}
+	type place struct{ from, to, rawFrom, rawTo int }
 	var places []place
 	for end := endDelimiter; end == endDelimiter; {
 		from, begin := len(f.buf), g.pos
-		f.quoted, f.open, f.trailed, f.escaped = false, false, false, false
-		_, end = g.field(&f)
-		null := f.escaped && !f.quoted && string(f.buf[from:]) == "N"
+		f.quoted, f.open, f.trailed, f.why = false, false, false, ""
+		end = g.field(&f)
+		if f.open {
+			f.stop = g.pos
+		}
 		if len(p.rec.Fields) < p.MaxFields || p.MaxFields == 0 {
-			places = append(places, place{from, len(f.buf), null})
+			places = append(places, place{from, len(f.buf), begin, f.stop})
 		}
 		p.field(nil, f.quoted)
 		if f.open {
@@ -219,13 +286,17 @@ func (p *Parser) general() {
 		if f.trailed {
 			p.bad("text after the closing quote", p.data[begin:g.pos])
 		}
-	}
-	for i, at := range places {
-		p.rec.Fields[i].Bytes = f.buf[at.from:at.to:at.to]
-		if at.null {
-			p.rec.Fields[i].Kind = record.Null
+		if f.why != "" && string(p.data[begin:f.stop]) != p.null {
+			p.reject(table.CodeEscape, f.why, p.data[begin:f.stop])
 		}
 	}
 	p.scratch, p.pos = f.buf, g.pos
+	for i, at := range places {
+		field := &p.rec.Fields[i]
+		field.Bytes = f.buf[at.from:at.to:at.to]
+		if p.raw {
+			p.settle(field, p.data[at.rawFrom:at.rawTo])
+		}
+	}
 	p.countLines(start)
 }

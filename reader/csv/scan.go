@@ -11,6 +11,7 @@ const (
 	InField                // in a field, not in quotes
 	InQuotes               // in quotes
 	PastQuote              // behind a quote that stood in quotes: a second one makes a quote of text, all else closes
+	Escaped                // after an escape character, which makes the next byte data
 	states
 )
 
@@ -28,6 +29,9 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 			s.First[i], s.End[i] = -1, State(i)
 		}
 		return s
+	}
+	if d.Escape != 0 && d.Escapes.coverEnds() {
+		return d.scanEscapes(chunk)
 	}
 	if d.Quote == 0 {
 		c := cursor{first: -1}
@@ -48,6 +52,41 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	s.First[AtField], s.End[AtField] = plain.first, plain.end
 	s.First[PastQuote], s.End[PastQuote] = plain.first, plain.end
 	return s
+}
+
+// scanEscapes scans a chunk of a dialect with escapes and no quotes: the two states it can begin in differ in its first byte.
+func (d *Dialect) scanEscapes(chunk []byte) (s Scan) {
+	first, end := d.scanFrom(chunk, 0)
+	for i := range s.First {
+		s.First[i], s.End[i] = first, end
+	}
+	s.First[Escaped], s.End[Escaped] = d.scanFrom(chunk, 1)
+	return s
+}
+
+// scanFrom scans a chunk of which the bytes before from are data.
+func (d *Dialect) scanFrom(chunk []byte, from int) (first int, end State) {
+	escaped := func(at int) bool { // by an odd number of escapes before it
+		run := 0
+		for at-run > from && chunk[at-run-1] == d.Escape {
+			run++
+		}
+		return run%2 == 1
+	}
+	first, end = -1, InField
+	if escaped(len(chunk)) {
+		end = Escaped
+	}
+	for at := from; at < len(chunk); at++ {
+		n := bytes.IndexByte(chunk[at:], d.eol())
+		if n < 0 {
+			break
+		}
+		if at += n; !escaped(at) {
+			return at + 1, end
+		}
+	}
+	return first, end
 }
 
 // scanBoth scans a chunk that begins in a field and one that begins in quotes. In most texts the two soon stand in the

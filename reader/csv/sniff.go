@@ -35,13 +35,19 @@ func (d Dialect) String() string {
 		quote = "quote " + strconv.Quote(string(rune(d.Quote)))
 	}
 	text := fmt.Sprintf("delimiter %q, %s", d.Delimiter, quote)
+	if d.Name != "" {
+		text = d.Name + ": " + text
+	}
 	if d.Escape != 0 {
 		text += fmt.Sprintf(", escape %q", string(rune(d.Escape)))
 	}
 	if d.Comment != "" {
 		text += fmt.Sprintf(", comments begin with %q", d.Comment)
 	}
-	if d.eol() == '\r' {
+	switch {
+	case d.RecordEnd != "":
+		text += fmt.Sprintf(", records end with %q", d.RecordEnd)
+	case d.eol() == '\r':
 		text += ", records end with CR"
 	}
 	return text

@@ -1,0 +1,222 @@
+package csv
+
+import (
+	"fmt"
+
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// Escapes says what an escape character and what follows it mean. Each program is read as the program itself reads its
+// files, so that a dump comes out as it went in.
+type Escapes uint8
+
+// The meanings.
+const (
+	// EscapesText makes the next byte text. With a backslash, a letter or a digit after it is refused: in most files that have
+	// such pairs they mean something else.
+	EscapesText Escapes = iota
+	// EscapesMySQL are those of LOAD DATA: \0 \b \n \r \t \Z; any other byte is itself.
+	// https://dev.mysql.com/doc/refman/8.4/en/load-data.html
+	EscapesMySQL
+	// EscapesPostgres are those of COPY's text format: \b \f \n \r \t \v, \ with one to three octal digits, \x with one or two
+	// hexadecimal ones; any other byte is itself. https://www.postgresql.org/docs/current/sql-copy.html
+	EscapesPostgres
+	// EscapesClickHouse are those of TabSeparated: \a \b \e \f \n \r \t \v \0, \x with two hexadecimal digits. The backslash
+	// stays before all others but quotes, slashes and control characters, as ClickHouse itself reads them.
+	// https://clickhouse.com/docs/interfaces/formats/TabSeparated
+	EscapesClickHouse
+	// EscapesHive are those of LazySimpleSerDe with ESCAPED BY: \n, \r, the escape character and the separators, which are the
+	// control characters 1 to 8 and the delimiter. A line end ends the record whatever stands before it.
+	// https://cwiki.apache.org/confluence/display/Hive/LanguageManual+DDL
+	EscapesHive
+	// EscapesUnknown means that a file may have escapes or not: every pair is refused.
+	EscapesUnknown
+)
+
+// coverEnds reports whether an escape before a record end makes it data.
+func (e Escapes) coverEnds() bool { return e != EscapesHive && e != EscapesUnknown }
+
+const escapesAdvice = "say which program wrote the file: --dialect mysql, postgres, clickhouse or hive (docs/inputs.md)"
+
+// pair appends what the escape sequence at the start of text means; text has at least two bytes. It returns how many of its
+// bytes the sequence takes, and why it means nothing for certain.
+func (d *Dialect) pair(dst, text []byte) (_ []byte, n int, why string) {
+	c := text[1]
+	switch d.Escapes {
+	case EscapesMySQL:
+		return append(dst, mysqlEscape(c)), 2, ""
+	case EscapesPostgres:
+		return postgresEscape(dst, text)
+	case EscapesClickHouse:
+		return clickHouseEscape(dst, text)
+	case EscapesHive:
+		switch {
+		case c == 'n':
+			return append(dst, '\n'), 2, ""
+		case c == 'r':
+			return append(dst, '\r'), 2, ""
+		case c == d.Escape || c == d.Delimiter[0] || c >= 1 && c <= 8:
+			return append(dst, c), 2, ""
+		}
+		return dst, 2, fmt.Sprintf("Hive does not write %q where it escapes; if the table has no ESCAPED BY, give --dialect hive-plain", text[:2])
+	case EscapesUnknown:
+		return dst, 2, fmt.Sprintf("%q may be an escape sequence or text: give --dialect hive-escaped if the table has ESCAPED BY, hive-plain if not", text[:2])
+	}
+	if d.Escape == '\\' && isAlphanumeric(c) {
+		return dst, 2, fmt.Sprintf("%q after the escape character of --escape has a meaning of its own in most files: %s", c, escapesAdvice)
+	}
+	return append(dst, c), 2, ""
+}
+
+func mysqlEscape(c byte) byte {
+	switch c {
+	case '0':
+		return 0
+	case 'b':
+		return '\b'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'Z':
+		return 0x1a
+	}
+	return c
+}
+
+func postgresEscape(dst, text []byte) (_ []byte, n int, why string) {
+	c := text[1]
+	switch c {
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'v':
+		c = '\v'
+	case 'x':
+		if value, digits := digitsOf(text[2:], 2, 16); digits > 0 {
+			return append(dst, value), 2 + digits, ""
+		}
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		value, digits := digitsOf(text[1:], 3, 8)
+		return append(dst, value), 1 + digits, ""
+	}
+	return append(dst, c), 2, ""
+}
+
+func clickHouseEscape(dst, text []byte) (_ []byte, n int, why string) {
+	c := text[1]
+	switch c {
+	case 'a':
+		c = '\a'
+	case 'b':
+		c = '\b'
+	case 'e':
+		c = 0x1b
+	case 'f':
+		c = '\f'
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'v':
+		c = '\v'
+	case '0':
+		c = 0
+	case 'x':
+		value, digits := digitsOf(text[2:], 2, 16)
+		if digits < 2 {
+			return dst, 2, `\x without two hexadecimal digits is not an escape sequence of ClickHouse`
+		}
+		return append(dst, value), 4, ""
+	case 'N':
+		return dst, 2, `\N is no value only as the whole field; ClickHouse does not write it inside one`
+	case '\\', '\'', '"', '`', '/':
+	default:
+		if c >= ' ' && c != 0x7f {
+			dst = append(dst, '\\')
+		}
+	}
+	return append(dst, c), 2, ""
+}
+
+// digitsOf reads up to most digits. A value beyond a byte keeps its low bits, as PostgreSQL does.
+func digitsOf(text []byte, most, base int) (value byte, digits int) {
+	n := 0
+	for digits < most && digits < len(text) {
+		c, v := text[digits], 0
+		switch {
+		case c >= '0' && c <= '9':
+			v = int(c - '0')
+		case c >= 'a' && c <= 'f':
+			v = int(c-'a') + 10
+		case c >= 'A' && c <= 'F':
+			v = int(c-'A') + 10
+		default:
+			v = base
+		}
+		if v >= base {
+			break
+		}
+		n = n*base + v
+		digits++
+	}
+	return byte(n), digits
+}
+
+// settle gives an unquoted field whose raw text has a meaning its kind, and fields of a typed dialect theirs.
+func (p *Parser) settle(f *record.Datum, raw []byte) {
+	d := &p.d
+	switch {
+	case f.Quoted:
+		if d.Typed {
+			f.Kind = record.String
+		}
+	case p.null != "" && string(raw) == p.null:
+		f.Kind = record.Null
+	case d.Doubt != "" && string(raw) == d.Doubt:
+		p.reject(table.CodeEscape, doubtMessage(d), raw)
+	case d.Typed:
+		p.typed(f, raw)
+	}
+}
+
+func doubtMessage(d *Dialect) string {
+	if d.Doubt == `\N` {
+		return `mysql --batch does not write \N; give --dialect mysql-tab if SELECT INTO OUTFILE or mysqldump --tab wrote the file`
+	}
+	return "NULL is no value in what mysql --batch writes, and text in what SELECT INTO OUTFILE and mysqldump --tab write: give --dialect mysql-batch or mysql-tab"
+}
+
+// typed reads an unquoted field of SQL: a blob X'…' or a number.
+func (p *Parser) typed(f *record.Datum, raw []byte) {
+	f.Kind = record.Number
+	if len(raw) < 3 || raw[0]|0x20 != 'x' || raw[1] != '\'' || raw[len(raw)-1] != '\'' {
+		return
+	}
+	digits := raw[2 : len(raw)-1]
+	from := len(p.scratch)
+	for ; len(digits) >= 2; digits = digits[2:] {
+		b, n := digitsOf(digits, 2, 16)
+		if n < 2 {
+			break
+		}
+		p.scratch = append(p.scratch, b)
+	}
+	if len(digits) > 0 {
+		p.reject(table.CodeEscape, "X'…' without an even number of hexadecimal digits is not a blob", raw)
+		return
+	}
+	f.Kind, f.Bytes = record.Binary, p.scratch[from:len(p.scratch):len(p.scratch)]
+}

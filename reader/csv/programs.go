@@ -1,0 +1,267 @@
+package csv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Names of the dialects of programs.
+const (
+	mysql           = "mysql"
+	mysqlBatch      = "mysql-batch"
+	mysqlTab        = "mysql-tab"
+	postgres        = "postgres"
+	postgresCSV     = "postgres-csv"
+	clickHouse      = "clickhouse"
+	clickHouseNames = "clickhouse-names"
+	clickHouseTypes = "clickhouse-types"
+	clickHouseCSV   = "clickhouse-csv"
+	csvNames        = "clickhouse-csv-names"
+	csvTypes        = "clickhouse-csv-types"
+	hive            = "hive"
+	hiveEscaped     = "hive-escaped"
+	hivePlain       = "hive-plain"
+	excel           = "excel"
+	sqlite          = "sqlite"
+	sqliteQuote     = "sqlite-quote"
+)
+
+// Programs are the names of the dialects that Named knows, those that users need first.
+var Programs = []string{
+	mysql, postgres, clickHouse, hive, excel, sqlite, sqliteQuote, postgresCSV, clickHouseCSV,
+	mysqlBatch, mysqlTab, clickHouseNames, clickHouseTypes, csvNames, csvTypes, hiveEscaped, hivePlain,
+}
+
+// Named returns the dialect in which a program writes its dumps, and whether an unquoted empty field is an empty string in
+// it. Some leave something open that a file itself tells: Settle finds it out.
+func Named(name string) (d Dialect, emptyIsText, ok bool) {
+	d = Dialect{Name: name, Delimiter: "\t", Escape: '\\', Null: `\N`, EOL: '\n', Blank: true}
+	switch name {
+	case mysql, mysqlBatch, mysqlTab:
+		d.Escapes, d.Doubt = EscapesMySQL, "NULL"
+		switch name {
+		case mysqlBatch:
+			d.Null, d.Doubt = "NULL", `\N`
+		case mysqlTab:
+			d.Doubt = ""
+		}
+		return d, true, true
+	case postgres:
+		d.Escapes, d.EndMark = EscapesPostgres, `\.`
+		return d, true, true
+	case clickHouse, clickHouseNames, clickHouseTypes:
+		d.Escapes, d.Types = EscapesClickHouse, typesOf(name)
+		return d, true, true
+	case hive, hiveEscaped, hivePlain:
+		d.Delimiter, d.Escapes = "\x01", EscapesUnknown
+		switch name {
+		case hiveEscaped:
+			d.Escapes = EscapesHive
+		case hivePlain:
+			d.Escapes, d.Escape = EscapesText, 0
+		}
+		return d, true, true
+	}
+	d = Dialect{Name: name, Delimiter: ",", Quote: '"', EOL: '\n', Blank: true}
+	switch name {
+	case postgresCSV:
+		d.EndMark = `\.`
+	case clickHouseCSV, csvNames, csvTypes:
+		d.Null, d.Types = `\N`, typesOf(name)
+	case excel:
+		d.Delimiter, d.Blank = "", false
+	case sqlite:
+	case sqliteQuote:
+		d.Quote, d.Null, d.Typed, d.Blank = '\'', "NULL", true, false
+	default:
+		return Dialect{}, false, false
+	}
+	return d, false, true
+}
+
+// SetEscape changes the escape character that the program uses by default; 0 is none. With Hive it also says whether the
+// table has ESCAPED BY.
+func (d *Dialect) SetEscape(escape byte) {
+	d.Escape = escape
+	switch {
+	case escape == 0:
+		d.Escapes = EscapesText
+		if d.Name == hive || d.Name == hiveEscaped {
+			d.Name = hivePlain
+		}
+	case d.Name == hive || d.Name == hivePlain:
+		d.Name, d.Escapes = hiveEscaped, EscapesHive
+	}
+}
+
+func typesOf(name string) Types {
+	switch {
+	case strings.HasSuffix(name, "-names"):
+		return NoTypes
+	case strings.HasSuffix(name, "-types"):
+		return WithTypes
+	}
+	return FindTypes
+}
+
+// Settle finds out, by the beginning of a text, what the dialect of a program leaves open. Header says that the text has
+// one. It returns how many bytes come before the header, and what was decided, for users.
+func (d *Dialect) Settle(head []byte, header bool) (preamble int, note string, err error) {
+	switch d.Name {
+	case mysql:
+		note = d.settleMySQL(head, header)
+	case hive:
+		note = d.settleHive(head)
+	case excel:
+		return d.settleExcel(head)
+	}
+	if strings.HasPrefix(d.Name, mysql) && d.RecordEnd == "" {
+		err = d.settleCR(head, header)
+	}
+	return 0, note, err
+}
+
+// settleMySQL tells what mysql --batch writes from what the server writes (SELECT INTO OUTFILE, mysqldump --tab). The first
+// has \t and \n for tabs and line ends and NULL for no value; the second has a backslash before them, and \N. Only the first
+// has a header.
+func (d *Dialect) settleMySQL(head []byte, header bool) (note string) {
+	server, batch := false, false
+	special := d.Delimiter[0]
+	for i := 0; i+1 < len(head); i++ {
+		if head[i] != d.Escape || d.Escape == 0 {
+			continue
+		}
+		switch c := head[i+1]; {
+		case c == special || c == '\n':
+			server = true
+		case c == 'N' && (i == 0 || head[i-1] == special || head[i-1] == '\n') && i+2 < len(head) && (head[i+2] == special || head[i+2] == '\n'):
+			server = true
+		case c == 'n' || c == 't' && special == '\t':
+			batch = true
+		}
+		i++
+	}
+	switch {
+	case server && !batch:
+		*d = d.as(mysqlTab, `\N`, "")
+		return `as SELECT INTO OUTFILE and mysqldump --tab write it: \N is no value, NULL is text; else give --dialect mysql-batch`
+	case batch && !server, header && !batch && !server:
+		*d = d.as(mysqlBatch, "NULL", `\N`)
+		return "as mysql --batch writes it: NULL is no value; else give --dialect mysql-tab"
+	}
+	return ""
+}
+
+func (d *Dialect) as(name, null, doubt string) Dialect {
+	made := *d
+	made.Name, made.Null, made.Doubt = name, null, doubt
+	return made
+}
+
+// settleCR finds out whether a CR before a line end is data. MySQL does not escape it, so it is the last column's, unless
+// the file was made on Windows or went through a tool that changes line ends.
+func (d *Dialect) settleCR(head []byte, header bool) error {
+	lines, crs := 0, 0
+	for rest := head; ; lines++ {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			break
+		}
+		if i > 0 && rest[i-1] == '\r' {
+			crs++
+		}
+		rest = rest[i+1:]
+	}
+	switch {
+	case crs == 0 || crs < lines:
+		d.RecordEnd = "\n"
+		return nil
+	case header: // no column's name ends with a CR
+		d.RecordEnd = "\r\n"
+		return nil
+	}
+	return errors.New(`every line ends with CR LF; the CR may belong to the last column, which is written as it is, or to the line end: give --record-end '\n' or '\r\n'`)
+}
+
+// settleHive finds out whether the table has ESCAPED BY. A backslash that no writer puts there is text in a table that has
+// not; an escaped backslash or separator, without such, shows one that has.
+func (d *Dialect) settleHive(head []byte) (note string) {
+	if d.Escapes != EscapesUnknown {
+		return ""
+	}
+	escaped, text := false, false
+	for i := 0; i+1 < len(head); i++ {
+		if head[i] != d.Escape {
+			continue
+		}
+		first := i == 0 || head[i-1] == '\n' || head[i-1] == d.Delimiter[0]
+		switch c := head[i+1]; {
+		case c == 'N' && first && (i+2 == len(head) || strings.IndexByte("\r\n"+d.Delimiter, head[i+2]) >= 0):
+		case c == 'n' || c == 'r':
+		case c == d.Escape || c == d.Delimiter[0] || c >= 1 && c <= 8:
+			escaped = true
+		default:
+			text = true
+		}
+		i++
+	}
+	switch {
+	case text:
+		d.Name, d.Escape, d.Escapes = hivePlain, 0, EscapesText
+		return "as a table without ESCAPED BY: a backslash is text; else give --dialect hive-escaped"
+	case escaped:
+		d.Name, d.Escapes = hiveEscaped, EscapesHive
+		return `as a table with ESCAPED BY '\'; else give --dialect hive-plain`
+	}
+	return ""
+}
+
+// settleExcel takes the delimiter from a first line sep=;, else finds it: Excel takes the list separator of the machine.
+func (d *Dialect) settleExcel(head []byte) (preamble int, note string, err error) {
+	delimiter, n, ok := Separator(head)
+	if ok {
+		if d.Delimiter == "" {
+			d.Delimiter = delimiter
+		}
+		return n, "", nil
+	}
+	if d.Delimiter != "" {
+		return 0, "", nil
+	}
+	var best []reading
+	if n := bytes.LastIndexByte(head, '\n'); n >= 0 {
+		head = head[:n+1]
+	}
+	for _, delimiter := range []string{",", ";", "\t"} {
+		try := *d
+		try.Delimiter = delimiter
+		if r, ok := readWith(try, head); ok {
+			best = better(best, r)
+		}
+	}
+	switch len(best) {
+	case 0:
+		d.Delimiter = ","
+	case 1:
+		d.Delimiter = best[0].d.Delimiter
+	default:
+		return 0, "", errors.New("the text can be read with several delimiters; say which with --delimiter")
+	}
+	return 0, fmt.Sprintf("with the delimiter %q", d.Delimiter), nil
+}
+
+// Separator reads the first line sep=; with which Excel names the delimiter. It returns the bytes of that line.
+func Separator(head []byte) (delimiter string, n int, ok bool) {
+	end := bytes.IndexByte(head, '\n')
+	if end < 0 {
+		return "", 0, false
+	}
+	line := strings.TrimRight(string(head[:end]), "\r")
+	line = strings.TrimSuffix(strings.TrimPrefix(line, `"`), `"`)
+	if len(line) != 5 || !strings.EqualFold(line[:4], "sep=") {
+		return "", 0, false
+	}
+	return line[4:], end + 1, true
+}
