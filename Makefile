@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash node python dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile node python dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -77,6 +77,10 @@ crash:
 	$(GO) test ./pipeline -run 'TestALoadThatIsKilledGoesOn' -crash-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled' -power-seeds 200 -timeout 60m
 	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
+
+# Loads through a network that cuts, delays, changes and repeats.
+hostile:
+	$(GO) test ./e2e -run TestAHostileNetwork -hostile-rounds 20 -hostile-troubles 40 -timeout 60m
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

@@ -1,6 +1,7 @@
 package writer
 
 import (
+	"maps"
 	"sync"
 
 	"tsimport/client"
@@ -14,7 +15,13 @@ type Size struct {
 	passed   int // bytes of the largest body that was taken
 	cuts     int // connections that broke while a larger body was being sent, one after the other
 	smallest int // the smallest of these bodies
+	// alone counts, for bodies of one row by their bytes, how often a gateway has refused them. It holds only sizes above
+	// passed, so it stays small.
+	alone map[int]int
 }
+
+// A single refusal may be a stray page that says nothing of the size.
+const refusalsToBelieve = 3
 
 // Cut connections say less than a refusal: it takes several to believe that the size is at fault, and no gateway has so low
 // a limit that small bodies could be.
@@ -37,10 +44,27 @@ func (s *Size) took(bytes int) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.passed = max(s.passed, bytes)
+	if s.passed = max(s.passed, bytes); len(s.alone) > 0 {
+		maps.DeleteFunc(s.alone, func(bytes, _ int) bool { return bytes <= s.passed })
+	}
 	if bytes >= s.smallest {
 		s.cuts = 0
 	}
+}
+
+// refusedAlone notes that a gateway refused a body of a single row. It reports whether that is to be believed: it happened
+// again and again, and no body as large has passed.
+func (s *Size) refusedAlone(bytes int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if bytes <= s.passed {
+		return false
+	}
+	if s.alone == nil {
+		s.alone = map[int]int{}
+	}
+	s.alone[bytes]++
+	return s.alone[bytes] >= refusalsToBelieve
 }
 
 // failed notes that a request failed as a whole.

@@ -39,19 +39,36 @@ func TestARefusedSizeIsHalvedAndOneThatPassedIsKept(t *testing.T) {
 	}
 }
 
-func TestAPageWithStatus413LeavesRowsOpenUntilOneAloneIsRefusedAgain(t *testing.T) {
-	f := &fake{write: func([][]byte) ([]result, error) { return nil, tooLarge(tablestore.OTS_CLIENT_UNKNOWN) }}
+func TestAPageWithStatus413LeavesRowsOpenUntilOneAloneIsRefusedThreeTimes(t *testing.T) {
+	fail := true
+	f := &fake{write: func(rows [][]byte) ([]result, error) {
+		if fail {
+			return nil, tooLarge(tablestore.OTS_CLIENT_UNKNOWN)
+		}
+		return make([]result, len(rows)), nil
+	}}
 	for _, tt := range []struct {
-		rows  int
-		again bool
-		want  table.Fate
-	}{{3, false, table.Unknown}, {3, true, table.Unknown}, {1, false, table.Unknown}, {1, true, table.Refused}} {
+		rows, times int
+		passed      bool // the same body before
+		want        table.Fate
+	}{{3, 5, false, table.Unknown}, {1, 2, false, table.Unknown}, {1, 3, false, table.Refused}, {1, 5, true, table.Unknown}} {
 		rows, repeated, outcomes := batch(t, tt.rows, table.Put)
-		repeated[0] = tt.again
 		size := new(Size)
 		w := New(f, f, "t", table.Put, table.Ignore).With(Extras{Size: size})
-		if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[0].Fate != tt.want || size.Limit() == 0 {
-			t.Errorf("%+v: %+v, limit %d, %v", tt, outcomes[0], size.Limit(), err)
+		if tt.passed {
+			fail = false
+			if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[0].Fate != table.Written {
+				t.Fatalf("%+v: %+v, %v", tt, outcomes[0], err)
+			}
+			fail = true
+		}
+		for range tt.times {
+			if _, err := w.Write(rows, repeated, outcomes); err != nil {
+				t.Fatalf("%+v: %v", tt, err)
+			}
+		}
+		if outcomes[0].Fate != tt.want || size.Limit() == 0 {
+			t.Errorf("%+v: %+v, limit %d", tt, outcomes[0], size.Limit())
 		}
 		if tt.want == table.Refused && !strings.Contains(fmt.Sprint(outcomes[0]), "413") {
 			t.Errorf("%+v", outcomes[0])

@@ -129,10 +129,10 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 		stats.add(second)
 		return stats, err2
 	}
-	if client.TooLarge(err) && len(rows) == 1 && repeated[0] {
-		// A gateway refuses it, and did before: it cannot be made smaller.
+	if client.TooLarge(err) && len(rows) == 1 && w.extras.Size != nil && w.extras.Size.refusedAlone(w.bytes) {
+		// It cannot be made smaller.
 		o.Fate, o.Code = table.Refused, "OTSRequestBodyTooLarge"
-		o.Message = "a gateway on the way refuses a request with this row alone: HTTP 413"
+		o.Message = fmt.Sprintf("a gateway between here and the service refuses a request with this row alone (HTTP 413 for %d bytes); raise its limit on bodies, the service takes %d", w.bytes, table.MaxBodyBytes)
 	}
 	fill(outcomes, o)
 	for i := range outcomes {
