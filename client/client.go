@@ -38,6 +38,7 @@ type Traffic struct {
 	BytesSent atomic.Int64 // request bodies
 	Checked   atomic.Int64 // answers of success that had the checksum they named
 	Unchecked atomic.Int64 // answers of success that named none, from an endpoint that had never named one
+	Clock     Clock        // of the service, by its answers
 }
 
 // New makes the SDK's client for the target. When ctx ends, every request under way ends with it. The client never
@@ -119,9 +120,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(t.run, func() { cancel(context.Cause(t.run)) })()
+	sent := time.Now()
 	res, err := t.base.RoundTrip(r.WithContext(ctx))
 	if err == nil {
-		res, err = t.read(r, res)
+		received := time.Now()
+		if res, err = t.read(r, res); err == nil {
+			t.traffic.Clock.Answered(res.Header, sent, received)
+		}
 	}
 	if err != nil && t.run.Err() != nil {
 		// Whatever the connection made of it, the run was stopped.

@@ -56,6 +56,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 type Sender struct {
 	c      *Connection
 	link   *link
+	sent   time.Time
 	buf    []byte // of a request: room for its head, and its body
 	head   []byte
 	answer []byte
@@ -98,8 +99,9 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 	defer s.giveBack()
 	s.buf = appendBody(append(s.buf[:0], room[:]...))
 	body := s.buf[headRoom:]
+	s.sent = time.Now()
 	s.keys = s.c.credentials.GetCredentials()
-	header, err := s.c.signWith(s.keys, "/"+operation, time.Now().UTC().Format(dateLayout), body)
+	header, err := s.c.signWith(s.keys, "/"+operation, s.sent.UTC().Format(dateLayout), body)
 	if err != nil {
 		return nil, &notSent{fmt.Errorf("sign request: %w", err)}
 	}
@@ -196,6 +198,7 @@ func (s *Sender) request(operation string, header http.Header, body *requestBody
 
 // read reads an answer to its end.
 func (s *Sender) read(operation string, res *http.Response) (err error) {
+	received := time.Now()
 	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, res); err != nil {
 		if res.StatusCode == http.StatusRequestEntityTooLarge && s.answer != nil {
 			// Who refuses a body unread closes the connection on it, and his page may be cut off.
@@ -203,6 +206,7 @@ func (s *Sender) read(operation string, res *http.Response) (err error) {
 		}
 		return err
 	}
+	s.c.traffic.Clock.Answered(res.Header, s.sent, received)
 	if res.StatusCode < 200 || res.StatusCode >= 300 {
 		return refusal(res.StatusCode, s.answer, res.Header.Get(headerRequestID))
 	}

@@ -220,6 +220,8 @@ func Describe(err error) string {
 	switch {
 	case strings.Contains(ots.Message, boundVPC):
 		text += "; the instance takes requests from its VPC only: use its VPC endpoint from there, or allow other networks in its settings"
+	case ots.Code == "OTSAuthFailed" && strings.HasPrefix(ots.Message, "Mismatch between system time"):
+		text += "; this machine's clock is too far from the service's: set it"
 	case ots.Code == "OTSAuthFailed":
 		text += "; check the access key, --instance and this machine's clock"
 	}

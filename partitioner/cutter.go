@@ -41,8 +41,10 @@ type Options struct {
 	SettleFirst bool
 	// Repeated says that an earlier process may have written any of the rows.
 	Repeated bool
-	// Stamp is the timestamp in milliseconds that an earlier process gave to cells without one; 0 is none.
-	Stamp int64
+	// Stamps makes the timestamps of cells that bring none; nil is the service's business.
+	Stamps Stamps
+	// Deletes says that rows may delete columns: no cell that follows may have a timestamp from before that.
+	Deletes bool
 	// SuspectUntil is until when what an earlier process has sent may still be applied: rows that are suspect.
 	SuspectUntil time.Time
 	// Backoff returns how long a row waits after its n-th failed attempt, if it failed for itself and not for its partition.
@@ -79,6 +81,7 @@ type Cutter struct {
 	maxHeld  int64     // bytes in a lane
 	unsafe   time.Time // the latest of all keys
 	spare    []*key
+	passed   map[uint64]int64 // by hash of the key, the timestamp that rows of an earlier process went up to; of Deletes
 }
 
 // laneKeys are the keys of a lane.
@@ -141,6 +144,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		if !f.add(k, maxUnits) {
 			break
 		}
+		c.stamp(k, f)
 		if k.attempts == 0 {
 			l.promoted--
 		}
@@ -178,6 +182,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 			c.drop(k)
 			break
 		}
+		c.stamp(k, f)
 		q.Advance()
 		if !c.o.Unordered {
 			c.keys.put(k)

@@ -15,7 +15,10 @@ type key struct {
 	waiting  []table.Ref // later rows
 	attempts int
 	repeated bool      // an attempt to write row had an unknown outcome
-	stamp    int64     // the timestamp that the first such attempt gave to cells
+	stamp    int64     // the timestamp of row, as it was sent last; 0 if it is to get one
+	first    int64     // and as it was sent in the first attempt that may have been applied
+	after    int64     // that of the key's row before: the next one's is above it
+	restamps int       // how often row got another one because it was refused
 	unsafe   time.Time // until then an attempt for this key may still be applied
 	due      time.Time // when the timeline it is in lets it go
 	cut      *Flight   // the flight that is being filled with it, and where in it
@@ -33,6 +36,7 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 	k.hash, k.lane = hash, lane
 	c.turn(k, r)
 	c.suspect(now, k, r)
+	k.after = c.passed[hash]
 	return k
 }
 
@@ -75,5 +79,9 @@ func empty(refs []table.Ref) []table.Ref {
 }
 
 func (c *Cutter) turn(k *key, r table.Ref) {
-	k.row, k.attempts, k.repeated, k.stamp = r, 0, c.o.Repeated || r.Row().Suspect(), 0
+	k.row, k.attempts, k.repeated, k.stamp, k.first, k.restamps = r, 0, c.o.Repeated || r.Row().Suspect(), 0, 0, 0
+	if c.o.Stamps != nil && r.Row().Suspect() {
+		k.stamp = c.o.Stamps.Kept(r)
+		k.first = k.stamp
+	}
 }

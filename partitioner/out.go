@@ -8,7 +8,7 @@ import (
 
 // Out calls each with every row that has left its lane and is not final.
 func (c *Cutter) Out(each func(table.Ref)) {
-	one := func(k *key) {
+	c.out(func(k *key) {
 		if k.row.Block != nil {
 			each(k.row)
 		}
@@ -18,7 +18,11 @@ func (c *Cutter) Out(each func(table.Ref)) {
 		for _, r := range k.waiting {
 			each(r)
 		}
-	}
+	})
+}
+
+// out calls one with every key of which a row is out.
+func (c *Cutter) out(one func(*key)) {
 	if !c.o.Unordered {
 		c.keys.each(one)
 		return

@@ -19,17 +19,23 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 		case table.Written:
 			c.written(now, k, o)
 		case table.Refused:
+			if o.Stale && k.restamps < maxRestamps {
+				k.restamps++
+				k.stamp = 0
+				c.again(now, k, o)
+				continue
+			}
 			c.refused(now, k, o)
 		case table.Unknown:
-			if !k.repeated {
-				k.repeated, k.stamp = true, o.Stamp
-			}
+			k.repeated = true
+			k.first = cmp.Or(k.first, k.stamp)
 			k.unsafe = now.Add(c.o.Settle)
 			if k.unsafe.After(c.unsafe) {
 				c.unsafe = k.unsafe
 			}
 			c.again(now, k, o)
 		case table.Again:
+			k.stamp = k.first // it was not applied: a timestamp that nothing has may be newer next time
 			c.again(now, k, o)
 		}
 	}
@@ -41,7 +47,8 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 		c.o.Final(r, Superseded, table.Outcome{})
 	}
 	o.Repeated = k.repeated && (!o.Found || c.sentAgain(k))
-	o.Restamped = k.repeated && cmp.Or(k.stamp, c.o.Stamp) != o.Stamp
+	o.Restamped = k.first != 0 && k.first != k.stamp
+	c.stamped(k)
 	c.o.Final(k.row, Written, o)
 	k.replaced, k.row = empty(k.replaced), table.Ref{}
 	c.next(now, k)
@@ -57,6 +64,7 @@ func (c *Cutter) sentAgain(k *key) bool {
 
 // refused rejects the key's row; the one it would have superseded takes its place.
 func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
+	c.stamped(k)
 	c.o.Final(k.row, Rejected, o)
 	k.row = table.Ref{}
 	if n := len(k.replaced); n > 0 {
@@ -102,6 +110,10 @@ func (c *Cutter) makeReady(k *key) {
 func (c *Cutter) next(now time.Time, k *key) {
 	if now.Before(k.unsafe) && !c.o.Unordered {
 		k.due = k.unsafe
+		heap.Push(&c.settling, k)
+		return
+	}
+	if c.pauses(now, k) {
 		heap.Push(&c.settling, k)
 		return
 	}

@@ -55,35 +55,83 @@ func TestWhereRepeatingDoesHarmARowOfUnknownOutcomeWaitsForSettle(t *testing.T) 
 	}
 }
 
-func TestARowIsRestampedIfItsFirstAttemptHadAnotherTimestamp(t *testing.T) {
+// counting makes timestamps that count up. It takes those from on, and those that an earlier process has sent are kept.
+type counting struct{ last, from, kept int64 }
+
+func (c *counting) Next(after int64) int64 { c.last = max(c.last+1, after+1); return c.last }
+func (c *counting) Wait(after int64) time.Duration {
+	return time.Duration(after-c.last+1) * time.Millisecond
+}
+func (c *counting) Takes(ms int64) bool  { return ms >= c.from }
+func (c *counting) Kept(table.Ref) int64 { return c.kept }
+
+func TestARowKeepsItsTimestampOnlyIfItMayHaveBeenApplied(t *testing.T) {
 	for _, tt := range []struct {
-		first, second int64
-		from          Options
-		want          bool
+		fate             table.Fate // of the first attempt
+		stale, suspect   bool
+		kept, from, want int64
+		restamped        bool
 	}{
-		{first: 5, second: 5},
-		{first: 5, second: 6, want: true},
-		{second: 5, from: Options{Repeated: true, Stamp: 5}},
-		{second: 6, from: Options{Repeated: true, Stamp: 5}, want: true},
+		{fate: table.Unknown, want: 1},
+		{fate: table.Again, want: 2},
+		{fate: table.Refused, stale: true, want: 2},
+		{fate: table.Unknown, from: 9, want: 2, restamped: true},
+		{fate: table.Unknown, suspect: true, kept: 7, want: 7},
+		{fate: table.Again, suspect: true, kept: 7, want: 7},
+		{fate: table.Unknown, suspect: true, kept: 7, from: 9, want: 2, restamped: true},
+		{fate: table.Unknown, suspect: true, want: 1},
 	} {
 		var got table.Outcome
-		tt.from.Final = func(_ table.Ref, _ End, o table.Outcome) { got = o }
-		c, q := pour(tt.from, "a")
+		c, q := pour(Options{Stamps: &counting{kept: tt.kept, from: tt.from}, Final: func(_ table.Ref, _ End, o table.Outcome) { got = o }}, "a")
+		if r, _ := q.Front(); tt.suspect {
+			r.Row().SetSuspect()
+		}
 		now := time.Unix(1000, 0)
 		var f Flight
 		c.Cut(now, 0, q, &f, 100)
-		if tt.first > 0 {
-			f.Outcomes[0] = table.Outcome{Fate: table.Unknown, Stamp: tt.first}
-			c.Done(now, &f)
-			f.Reset()
-			now = now.Add(time.Second)
-			c.Wake(now)
-			c.Cut(now, 0, q, &f, 100)
-		}
-		f.Outcomes[0] = table.Outcome{Fate: table.Written, Stamp: tt.second}
+		f.Outcomes[0].Fate, f.Outcomes[0].Stale = tt.fate, tt.stale
 		c.Done(now, &f)
-		if !got.Repeated || got.Restamped != tt.want {
+		f.Reset()
+		now = now.Add(time.Second)
+		c.Wake(now)
+		if !c.Cut(now, 0, q, &f, 100) || f.Outcomes[0].Stamp != tt.want {
+			t.Errorf("%+v: sent with %+v", tt, f.Outcomes)
+			continue
+		}
+		f.Outcomes[0].Fate = table.Written
+		c.Done(now, &f)
+		if got.Stamp != tt.want || got.Restamped != tt.restamped {
 			t.Errorf("%+v: %+v", tt, got)
+		}
+	}
+}
+
+// ticking makes timestamps of a clock.
+type ticking struct{ counting }
+
+func (c *ticking) Next(after int64) int64 { return max(c.last, after+1) }
+
+// Rows of one key that are sent within the same millisecond still have different timestamps, the later row the higher one.
+func TestTimestampsOfAKeyRise(t *testing.T) {
+	clock := &ticking{counting{last: 1}}
+	c, q := pour(Options{Stamps: clock}, "a", "a", "a")
+	now := time.Unix(1000, 0)
+	var f Flight
+	for ; clock.last <= 3; clock.last++ {
+		if !c.Cut(now, 0, q, &f, 100) || len(f.Rows) != 1 || f.Outcomes[0].Stamp != clock.last {
+			t.Fatalf("at %d: %d rows, %+v", clock.last, len(f.Rows), f.Outcomes)
+		}
+		f.Outcomes[0].Fate = table.Written
+		c.Done(now, &f)
+		f.Reset()
+		if c.Wake(now); c.Cut(now, 0, q, &f, 100) {
+			t.Fatal("the next row is sent in the same millisecond")
+		}
+		now = now.Add(time.Millisecond)
+		if clock.last < 3 {
+			clock.last++
+			c.Wake(now)
+			clock.last--
 		}
 	}
 }

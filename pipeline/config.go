@@ -91,12 +91,9 @@ type Write struct {
 	LookFirst    bool
 	AtLeastOnce  bool
 	ReturnedKeys string
-	// Stamp is when the load began, in milliseconds, and with it the timestamp of cells that bring none in updates of a table
-	// that keeps several versions; 0 is now.
-	Stamp int64
 
-	pacer  func() pacer            // of tests; nil is the law
-	window func() (from, to int64) // of timestamps, of tests; nil is the table's
+	pacer   func() pacer                        // of tests; nil is the law
+	service func() (earliest, latest time.Time) // the service's time, of tests; nil is by its answers
 }
 
 // Limits end a load early.
@@ -184,9 +181,6 @@ func (c *Config) setDefaults() {
 	}
 	if c.Limits.Memory == 0 {
 		c.Limits.Memory = DefaultMemory
-	}
-	if c.Target.Policy != nil && c.Target.PolicyNow.IsZero() {
-		c.Target.PolicyNow = time.Now().UTC()
 	}
 	if c.Progress == nil {
 		c.Progress = new(Progress)

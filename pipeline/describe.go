@@ -19,6 +19,9 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	}
 	s := &checkpoint.Snapshot{About: k.about}
 	s.Time, s.Counters, s.Files, s.Tables = now.UTC(), d.report.counters(), d.folder.Lengths(), d.ids.known()
+	if err := d.extras.stamps.begin(d.cutter, k.base == nil); err != nil {
+		return nil, err
+	}
 	if err := d.extras.keep(s.Counters); err != nil {
 		return nil, err
 	}
@@ -38,7 +41,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	s.Pieces = checkpoint.Tile(d.ranges(), d.queued())
 	if k.base != nil {
 		s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
-		if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (d.splits == nil || k.passed)) {
+		if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (d.readToEnd() || k.passed)) {
 			k.base = nil
 		}
 	}
@@ -50,6 +53,10 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	}
 	return s, nil
 }
+
+// readToEnd reports whether all of the input was read. Reading that was stopped has ended too, but rows that an earlier
+// attempt may have sent can be in the rest.
+func (d *dispatcher) readToEnd() bool { return d.splits == nil && d.stop == nil && d.inputErr == nil }
 
 // out returns the rows that have left their queue and are not final.
 func (d *dispatcher) out() checkpoint.Set {

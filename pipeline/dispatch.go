@@ -123,17 +123,21 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	d.hot = partitioner.NewHotKeys(x.key[0].Type)
 	d.record = newRecorder(report)
 	d.record.recut(d.lanes, m)
-	d.cutter = partitioner.New(partitioner.Options{
+	cut := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.Numbers == nil,
 		Settle:    w.Settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.LookFirst,
-		Stamp: x.stamp, SuspectUntil: from.suspectUntil,
+		Deletes: w.DeleteNull, SuspectUntil: from.suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
 		Route:   m.Find,
 		Woken:   func(i int) { d.lanes[i].stale = true },
 		Final:   d.final,
-	})
+	}
+	if x.stamps != nil {
+		cut.Stamps = x.stamps
+	}
+	d.cutter = partitioner.New(cut)
 	d.flights = make(chan *flight, w.Concurrency)
 	d.results = make(chan result, w.Concurrency)
 	for range w.Concurrency {
@@ -395,6 +399,13 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	d.flying++
 	d.inFlight += f.bytes
 	d.report.Retried += int64(f.Retried)
+	if err := d.extras.stamps.sending(&f.Flight); err != nil {
+		for i := range f.Outcomes {
+			f.Outcomes[i].Fate = table.Again
+		}
+		d.results <- result{flight: f, sent: now, done: now, err: err} // has room for every flight
+		return
+	}
 	d.flights <- f // has room for every flight
 }
 

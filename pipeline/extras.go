@@ -20,6 +20,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/client"
 	"tsimport/plainbuffer"
 	"tsimport/plan"
 	"tsimport/runfolder"
@@ -32,7 +33,7 @@ import (
 type extras struct {
 	writer.Extras
 	key      []table.KeyColumn
-	stamp    int64              // that updates begin with
+	stamps   *stamps            // of updates; nil where the service may give them its own
 	rowBytes int                // that are added to a row when it is sent
 	doubts   *runfolder.Journal // rows that were sent more than once; nil where that does no harm, or is not looked after
 	returned *runfolder.Journal // keys that the service has made; nil if nobody asked for them
@@ -46,38 +47,40 @@ const markFraming = 24
 // clocks is how far the service's clock may be behind ours: a service refuses requests long before.
 const clocks = time.Hour
 
-// extrasKept is what a load that goes on has to know: how long the files of extras are, the timestamp of updates and when
-// the first attempt began. Zero is a load that begins.
+// extrasKept is what a load that goes on has to know: how long the files of extras are, the first file with timestamps of
+// updates and when the first attempt began. Zero is a load that begins.
 type extrasKept struct {
 	doubts, returned int64
-	stamp            int64
+	stamps           int64
 	begun            time.Time
 	run              string // that marks name
 	marksBegun       int64  // when the first attempt began, in milliseconds by the service's clock; 0 is unknown
 	past             *writer.Past
 }
 
-func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, kept extrasKept) (x *extras, err error) {
+func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, clock *client.Clock, kept extrasKept) (x *extras, err error) {
 	x = &extras{key: planned.Schema.Key}
 	x.Size = new(writer.Size)
 	if cfg.DryRun {
 		return x, nil
 	}
-	start := cmp.Or(cfg.Write.Stamp, report.Started.UnixMilli())
-	if !kept.begun.IsZero() {
-		start = min(start, kept.begun.UnixMilli())
-	}
 	if planned.Restamp {
-		x.stamp = cmp.Or(kept.stamp, start)
-		window := cfg.Write.window
-		if window == nil {
-			window = planned.Window()
+		service := cfg.Write.service
+		if service == nil {
+			service = serviceTime(clock)
 		}
-		x.Stamp = writer.NewStamp(x.stamp, window)
+		x.Stamps = writer.NewStamps(service, planned.Deviation())
+		if x.stamps, err = openStamps(filepath.Join(folder.Path, runfolder.StampsDir), kept.stamps, x.Stamps); err != nil {
+			return nil, err
+		}
 	}
 	at := planned.Schema.Numbered
 	if at == 0 {
 		return x, nil
+	}
+	start := clock.Now().UnixMilli()
+	if !kept.begun.IsZero() {
+		start = min(start, kept.begun.UnixMilli())
 	}
 	x.Numbers = writer.NewNumbers(sdk, cfg.Target.Table, at, planned.Mark, table.Marker{Job: planned.Job(), Run: kept.run})
 	x.Numbers.LookFirst, x.Numbers.Parallel = cfg.Write.LookFirst, lookUps(cfg.Write.Concurrency)
@@ -203,8 +206,8 @@ const sweepRows = 10_000
 // sweep looks up every row that was sent more than once and deletes surplus copies. It begins when no attempt can still be
 // applied. Swept says that there were such rows.
 func (x *extras) sweep(ctx context.Context, cfg *Config, report *Report) (swept bool, err error) {
-	if x.Stamp != nil {
-		report.Stamp = x.Stamp.At()
+	if x.stamps != nil {
+		report.Stamp = x.stamps.Last()
 	}
 	if x.doubts == nil || x.doubts.Length() == 0 {
 		return false, nil
@@ -292,8 +295,8 @@ func (x *extras) sweepKey(ctx context.Context, cfg *Config, doubts []writer.Doub
 
 // keep enters into a checkpoint how far the files go, which are flushed so far.
 func (x *extras) keep(counters map[string]int64) error {
-	if x.Stamp != nil {
-		counters[runStamp] = x.Stamp.At()
+	if x.stamps != nil {
+		counters[stampFiles] = x.stamps.from
 	}
 	var err error
 	if x.doubts != nil {
@@ -312,12 +315,15 @@ func (x *extras) files() (files []*os.File) {
 			files = append(files, j.File())
 		}
 	}
+	if x.stamps != nil && x.stamps.file != nil {
+		files = append(files, x.stamps.file)
+	}
 	return files
 }
 
 // close closes the files.
 func (x *extras) close() error {
-	var err error
+	err := x.stamps.close()
 	for _, j := range []*runfolder.Journal{x.doubts, x.returned} {
 		if j != nil {
 			err = errors.Join(err, j.Close())

@@ -214,6 +214,10 @@ func (d *dispatcher) kept(s saved) {
 		d.report.CheckpointError = s.err.Error()
 		return // the one before still holds, and so does what it lets lanes send
 	}
+	if err := d.extras.stamps.kept(); err != nil {
+		d.report.CheckpointError = err.Error() // files are left behind
+		return
+	}
 	d.report.CheckpointError = ""
 	d.report.Checkpoints++
 	k.last = s.of

@@ -86,6 +86,10 @@ type Report struct {
 	ExtraVersions  int64  `json:"extra_versions,omitempty"`  // updates that may have left a version more
 	Stamp          int64  `json:"stamp,omitempty"`           // timestamp in milliseconds of updated cells that brought none, at the end
 
+	// ClockBehind is how many seconds this machine's clock was behind the service's, negative if it was ahead; 0 is too
+	// little to tell, or unknown.
+	ClockBehind float64 `json:"clock_behind_seconds,omitempty"`
+
 	Order           string         `json:"order"`
 	Partitions      int            `json:"partitions"`        // at the end
 	PartitionsUsed  int            `json:"partitions_used"`   // of those, with rows of this load

@@ -291,12 +291,12 @@ func (o *origin) extras(survey *surveyor) extrasKept {
 		return extrasKept{run: o.job.Run}
 	}
 	c := o.snapshot.Counters
-	return extrasKept{run: o.job.Run, past: pastOf(o.snapshot, survey), doubts: c[doubtBytes], returned: c[returnedBytes], stamp: c[runStamp], begun: o.snapshot.Begun}
+	return extrasKept{run: o.job.Run, past: pastOf(o.snapshot, survey), doubts: c[doubtBytes], returned: c[returnedBytes], stamps: c[stampFiles], begun: o.snapshot.Begun}
 }
 
 // Counters of a checkpoint that are no part of the report.
 const (
 	doubtBytes    = "doubt_bytes"
 	returnedBytes = "returned_bytes"
-	runStamp      = "stamp"
+	stampFiles    = "stamp_files"
 )

@@ -45,6 +45,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
 	admin := &client.Admin{Client: service.sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
+	if cfg.Target.Policy != nil && cfg.Target.PolicyNow.IsZero() {
+		if !cfg.DryRun && !cfg.Target.Absent {
+			admin.AskTime(&traffic.Clock)
+		}
+		cfg.Target.PolicyNow = traffic.Clock.Now().UTC()
+	}
 	from, err := findOrigin(&cfg, start)
 	if err != nil {
 		return nil, err
@@ -52,12 +58,16 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	defer func() { _ = from.lock.Release() }() // the process's end would do
 	from.ids = newTableIDs(from.snapshot)
 	request := cfg.Request()
+	request.Service = serviceTime(&traffic.Clock)
 	from.settings(request, cfg.Resume.Settings)
 	planned, err := plan.Make(gentle, request, admin)
 	if err != nil {
 		return nil, err
 	}
 	defer planned.Close()
+	if !cfg.DryRun && !cfg.Target.Absent {
+		tellClock(planned, admin, &traffic.Clock)
+	}
 	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); cfg.Compared && k >= 0 {
 		return nil, &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell; leave it out",
 			cfg.Target.Table, planned.Schema.Key[k].Name)}
@@ -118,11 +128,13 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 type service struct {
 	sdk        *tablestore.TableStoreClient
 	connection *client.Connection
+	clock      *client.Clock
 }
 
 func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s service, err error) {
 	target := cfg.Target.Client
 	target.Connections = cfg.Write.Concurrency
+	s.clock = &traffic.Clock
 	if s.sdk, err = client.New(ctx, target, traffic); err == nil {
 		s.connection, err = client.Connect(ctx, target, traffic)
 	}
@@ -189,7 +201,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	}
 	defer stopRead()
 	in := intake.New(planned, survey.current.Load())
-	x, err := newExtras(cfg, planned, folder, report, service.sdk, from.extras(survey))
+	x, err := newExtras(cfg, planned, folder, report, service.sdk, service.clock, from.extras(survey))
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
@@ -229,10 +241,14 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	if x.Numbers != nil {
 		report.SearchRequests = x.Numbers.Requests.Load()
 	}
+	report.clockBehind(service.clock)
 	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.KeepCheckpoint) {
 		if keepErr := d.keeper.final(d); keepErr != nil {
 			report.CheckpointError = keepErr.Error() // the one before still holds
 		}
+	}
+	if err == nil && !report.overLimit(cfg.Limits.MaxErrors) {
+		err = errors.Join(x.stamps.close(), x.stamps.remove())
 	}
 	if closeErr := closeStore(store); closeErr != nil {
 		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind

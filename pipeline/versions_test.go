@@ -2,7 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"encoding/csv"
 	"fmt"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -10,14 +13,29 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
 
+	"tsimport/checkpoint"
 	"tsimport/client"
 	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/plan"
+	"tsimport/runfolder"
 	"tsimport/table"
 )
 
 // versions returns the timestamps of the versions of each cell of a row, the newest first.
 func (w *world) versions(id string) map[string][]int64 {
+	w.t.Helper()
+	got := map[string][]int64{}
+	for _, c := range w.cells(id) {
+		got[c.ColumnName] = append(got[c.ColumnName], c.Timestamp)
+	}
+	return got
+}
+
+// cells returns the versions of all cells of a row, the newest of each first.
+func (w *world) cells(id string) []*tablestore.AttributeColumn {
 	w.t.Helper()
 	w.plan.WaitLate()
 	sdk, err := client.New(context.Background(), w.target(), nil)
@@ -26,15 +44,11 @@ func (w *world) versions(id string) map[string][]int64 {
 	}
 	key := new(tablestore.PrimaryKey)
 	key.AddPrimaryKeyColumn("id", id)
-	res, err := sdk.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key, MaxVersion: 100}})
+	res, err := sdk.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: key, MaxVersion: 10_000}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	got := map[string][]int64{}
-	for _, c := range res.Columns {
-		got[c.ColumnName] = append(got[c.ColumnName], c.Timestamp)
-	}
-	return got
+	return res.Columns
 }
 
 func (w *world) versioned(text string) Config {
@@ -53,41 +67,107 @@ func TestAnUpdateThatIsRepeatedLeavesOneVersion(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			cfg := w.versioned("id,a,b\nx,1,2\ny,3,\n")
-			cfg.Write.Stamp = time.Now().Add(-time.Hour).UnixMilli()
 			w.plan.Decide = func(r faults.Request) faults.Fault {
 				if r.N < 3 {
 					return fault
 				}
 				return faults.Fault{}
 			}
+			began := time.Now().UnixMilli()
 			r := w.load(cfg)
 			w.wantRows(contents{"x": {"a": "1", "b": "2"}, "y": {"a": "3"}})
 			for _, id := range []string{"x", "y"} {
 				for name, at := range w.versions(id) {
-					if len(at) != 1 || at[0] != cfg.Write.Stamp {
-						t.Errorf("%s.%s has versions %d, want %d", id, name, at, cfg.Write.Stamp)
+					if len(at) != 1 || at[0] < began-1000 || at[0] > r.Stamp {
+						t.Errorf("%s.%s has versions %d, want one from %d on", id, name, at, began)
 					}
 				}
 			}
-			if r.ExtraVersions != 0 || r.Stamp != cfg.Write.Stamp {
-				t.Errorf("%d extra versions, stamp %d", r.ExtraVersions, r.Stamp)
+			if r.ExtraVersions != 0 {
+				t.Errorf("%d extra versions", r.ExtraVersions)
+			}
+			if _, err := os.Stat(filepath.Join(cfg.RunDir, runfolder.StampsDir)); !os.IsNotExist(err) {
+				t.Errorf("the timestamps are still kept: %v", err)
 			}
 		})
 	}
 }
 
-// The timestamp that an earlier attempt began with has left the table's window: rows get another.
-func TestATimestampThatTheTableTakesNoMoreIsReplaced(t *testing.T) {
+// skewed is a world whose clock is ahead of this machine's.
+func skewed(t *testing.T, ahead func() time.Duration) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), plan: &faults.Plan{Within: settle / 2}}
+	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan, Now: func() time.Time { return time.Now().Add(ahead()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.server = s
+	t.Cleanup(func() { s.Close() })
+	return w
+}
+
+func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
+	for _, ahead := range []time.Duration{10 * time.Second, 14 * time.Minute, -10 * time.Second, -14 * time.Minute} {
+		for _, deviation := range []int64{0, 1, 5} {
+			t.Run(fmt.Sprint(ahead, deviation), func(t *testing.T) {
+				t.Parallel()
+				w := skewed(t, func() time.Duration { return ahead })
+				cfg := w.versioned("id,a\nx,old\ny,old\n")
+				cfg.Target.Define.MaxDeviation = deviation
+				cfg.Write.Mode = table.Put
+				w.load(cfg)
+				cfg = w.versioned("id,a\nx,new\ny,older\ny,new\n")
+				cfg.Target.Define.MaxDeviation = deviation
+				cfg.RunDir = filepath.Join(w.dir, "run2")
+				var warnings []string
+				cfg.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
+				r := w.load(cfg)
+				w.wantRows(contents{"x": {"a": "new"}, "y": {"a": "new"}})
+				if r.Rejected != 0 || r.ExtraVersions != 0 {
+					t.Errorf("%d rejected, %d extra versions", r.Rejected, r.ExtraVersions)
+				}
+				if d := ahead.Seconds() - r.ClockBehind; d < -.5 || d > .5 {
+					t.Errorf("clock behind by %v s, want %v", r.ClockBehind, ahead)
+				}
+				if !strings.Contains(strings.Join(warnings, "\n"), "this machine's clock is ") {
+					t.Errorf("warnings %q", warnings)
+				}
+			})
+		}
+	}
+}
+
+// Somebody writes a cell after the load began and before its row is sent: the load comes later, so it is what readers see.
+func TestAnUpdateSentLaterThanAnotherWriterIsSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	cfg := w.versioned("id,a\nx,1\n")
-	cfg.Target.Define.MaxDeviation = 1000
-	cfg.Write.Stamp = time.Now().Add(-2000 * time.Second).UnixMilli()
-	before := time.Now().UnixMilli()
-	r := w.load(cfg)
-	at := w.versions("x")["a"]
-	if len(at) != 1 || at[0] < before-1000 || r.Rejected != 0 || r.Stamp != at[0] {
-		t.Errorf("versions %d, %d rejected, stamp %d", at, r.Rejected, r.Stamp)
+	cfg := w.versioned("id,a\nw,1\nx,load\n")
+	cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1 // the second row is cut when the first is written
+	first := true
+	cfg.onSend = func([]table.Ref) {
+		if !first {
+			return
+		}
+		first = false
+		w.update("x", "a", "other")
+	}
+	w.load(cfg)
+	w.wantRows(contents{"w": {"a": "1"}, "x": {"a": "load"}})
+}
+
+// update is what another writer does.
+func (w *world) update(id, column, value string) {
+	sdk, err := client.New(context.Background(), w.target(), nil)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	change := &tablestore.UpdateRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
+	change.PutColumn(column, value)
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	if _, err := sdk.UpdateRow(&tablestore.UpdateRowRequest{UpdateRowChange: change}); err != nil {
+		w.t.Error(err)
 	}
 }
 
@@ -97,24 +177,26 @@ func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.versioned("id,a\nx,1\ny,1\n")
-	cfg.Write.Stamp, cfg.Write.Concurrency = time.Now().Add(-time.Hour).UnixMilli(), 1
+	cfg.Write.Concurrency = 1
 	var passed atomic.Int64 // time, after the first request
-	cfg.Write.window = func() (from, to int64) {
-		now := cfg.Write.Stamp + passed.Load()
-		return now - 100_000, now + 100_000
+	begun := time.Now().Add(-time.Hour)
+	cfg.Target.Define.MaxDeviation = 4000
+	cfg.Write.service = func() (earliest, latest time.Time) {
+		now := begun.Add(time.Duration(passed.Load()))
+		return now, now
 	}
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		if r.N > 0 {
 			return faults.Fault{}
 		}
-		passed.Store(95_000)
+		passed.Store(int64(3900 * time.Second))
 		return faults.Fault{Action: faults.DropAfter}
 	}
 	r := w.load(cfg)
 	if r.ExtraVersions != 2 || r.Written != 2 {
 		t.Errorf("%d extra versions of %d rows", r.ExtraVersions, r.Written)
 	}
-	if got := w.versions("x")["a"]; len(got) != 2 || r.Stamp != cfg.Write.Stamp+95_000 {
+	if got := w.versions("x")["a"]; len(got) != 2 || got[0] != begun.Add(3900*time.Second).UnixMilli() || r.Stamp != got[0] {
 		t.Errorf("versions %d, stamp %d", got, r.Stamp)
 	}
 }
@@ -133,5 +215,60 @@ func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 	cfg.Write.Mode, cfg.RunDir = table.Put, filepath.Join(w.dir, "run2")
 	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "--version-column with --mode put") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A load of updates is killed again and again: each record leaves one version of each of its cells, in the order of the
+// records, whichever of its attempts was applied.
+func TestUpdatesOfAKilledLoadLeaveOneVersionEach(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(seed+1, 17))
+			w := newWorld(t)
+			keys := 1 + rnd.IntN(60)
+			text := randomCSV(rnd, 300+rnd.IntN(900), keys, false)
+			c := &crashes{t: t, w: w, rnd: rnd, records: map[checkpoint.Position][]byte{}, bySent: map[checkpoint.Position]int{}}
+			c.cfg = w.config(c.sources(text, model{mode: table.Update})...)
+			cfg := &c.cfg
+			cfg.Target.Define.MaxVersions = 10_000
+			cfg.RunDir = filepath.Join(w.dir, "killed")
+			cfg.Write.Mode, cfg.Write.Concurrency, cfg.Write.BatchRows = table.Update, 1+rnd.IntN(16), 1+rnd.IntN(50)
+			cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
+			cfg.CheckpointEvery, cfg.allowance = time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
+			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.Resume.Look = true
+			w.plan.Decide = randomFaults(rnd)
+			r := c.run()
+			w.plan.Decide = nil
+
+			want := map[string][]string{}
+			records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, rec := range records[1:] {
+				for i, v := range rec[1:] {
+					if v != "" && rec[0] != "" {
+						cell := rec[0] + "." + records[0][i+1]
+						want[cell] = append([]string{v}, want[cell]...)
+					}
+				}
+			}
+			got := map[string][]string{}
+			for i := range keys {
+				id := fmt.Sprintf("key%d", i)
+				for _, c := range w.cells(id) {
+					got[id+"."+c.ColumnName] = append(got[id+"."+c.ColumnName], fmt.Sprint(c.Value))
+				}
+			}
+			if c.fresh > 0 {
+				t.Errorf("%d rows that had been sent were sent again and nothing said that they may have been", c.fresh)
+			}
+			if diff := cmp.Diff(want, got); diff != "" || r.ExtraVersions != 0 {
+				t.Errorf("%d extra versions; versions (-want +got):\n%s", r.ExtraVersions, diff)
+			}
+			t.Logf("%d attempts, %d rows sent again", c.attempts, c.replayed)
+		})
 	}
 }

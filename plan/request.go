@@ -32,6 +32,9 @@ type Request struct {
 	// Written says that the rows are in the table already, to be compared with it: their timestamps may be as old as
 	// they like.
 	Written bool
+	// Service returns the range in which the service's clock is now, which timestamps are compared with; nil takes this
+	// machine's time.
+	Service func() (earliest, latest time.Time)
 	Keep    Keep
 	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
 	// that they are repeated blindly and have none; whether they are looked for before they are written; and whether the keys

@@ -178,6 +178,9 @@ func (p *planner) settleTables() error {
 			return usagef("--age-policy: old rows are written to the archive, and --mode delete has none to write; leave it out, or give a policy without archive")
 		}
 		t.policy, t.now = target.Policy, target.PolicyNow
+		if t.now.IsZero() {
+			t.now = time.Now().UTC() // nobody has asked the service
+		}
 	}
 	p.plan.Tables = t
 	return nil

@@ -102,19 +102,40 @@ func (p *Plan) Table() *client.Table {
 	return p.table
 }
 
-// Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive.
+// Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive. The
+// service has the last word, for it alone knows its time: what one of the times takes that its clock may show is let pass.
 // It is nil for rows that were written before.
 func (p *Plan) Window() func() (from, to int64) {
 	if p.Request.Written {
 		return nil
 	}
+	after := p.Deviation()
+	before := after
+	live := p.Request.Target.Define.TimeToLive
+	if p.table != nil {
+		live = p.table.TimeToLive
+	}
+	if live > 0 {
+		before = min(before, time.Duration(live)*time.Second)
+	}
+	service := p.Request.Service
+	if service == nil {
+		service = func() (earliest, latest time.Time) { now := time.Now(); return now, now }
+	}
+	return func() (from, to int64) {
+		earliest, latest := service()
+		return earliest.Add(-before).UnixMilli(), latest.Add(after).UnixMilli()
+	}
+}
+
+// Deviation is how far from the service's time a timestamp may be.
+func (p *Plan) Deviation() time.Duration {
 	seconds := p.Request.Target.Define.MaxDeviation
 	if p.table != nil {
 		seconds = p.table.MaxDeviation
 	}
-	deviation := cmp.Or(seconds, client.DefaultDeviation) * 1000
-	return func() (from, to int64) {
-		now := time.Now().UnixMilli()
-		return now - deviation, now + deviation
-	}
+	return time.Duration(min(cmp.Or(seconds, client.DefaultDeviation), maxDeviation)) * time.Second
 }
+
+// maxDeviation is more than any clock shows, in seconds, and fits a time.Duration.
+const maxDeviation = 1 << 33

@@ -23,6 +23,8 @@ const (
 	PageFile    = "report.html"
 	// DoubtsFile is the journal of rows with a number of the service's that were sent more than once.
 	DoubtsFile = "repeated.bin"
+	// StampsDir is the folder with the timestamps that updates were sent with.
+	StampsDir = "stamps"
 )
 
 // Root is where runs go that name no folder.
@@ -74,7 +76,7 @@ func Touches(folder, file string) bool {
 }
 
 // ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
-var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, ArchiveFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
+var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"

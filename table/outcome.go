@@ -35,6 +35,8 @@ type Outcome struct {
 	// earlier attempt of unknown outcome had another.
 	Stamp     int64
 	Restamped bool
-	Code      string
-	Message   string
+	// Stale: Refused, perhaps for no more than that timestamp.
+	Stale   bool
+	Code    string
+	Message string
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/client"
 	"tsimport/plan"
 	"tsimport/runfolder"
 	"tsimport/table"
@@ -25,6 +26,7 @@ type Config struct {
 	Rejected   runfolder.Rejected // by the load that is verified
 	Loaded     time.Time          // when that load began; zero is unknown
 	Condition  table.Existence    // under which it has written
+	Clock      *client.Clock      // of the service, as Client's answers tell it; nil takes this machine's time
 	ExtraFails bool               // a surplus row is a failure too
 
 	Progress *Progress // kept up to date; may be nil

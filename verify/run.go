@@ -33,7 +33,6 @@ type verifier struct {
 	stamped  bool // a record gives its cells timestamps
 	sorted   *extsort.Sorted
 	units    atomic.Int64
-	now      time.Time
 }
 
 // Run compares. The error says why that could not be done to the end; what differs is in the result.
@@ -91,7 +90,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		}
 		tables = append(tables, &target{Table: described})
 	}
-	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: newHasher(), now: time.Now()}
+	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: newHasher()}
 	// Rows are sorted anyway, so the inputs are read from front to back whatever the order of writing was.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	request.Target.Create = false
@@ -272,7 +271,7 @@ func (v *verifier) newJudge(t *target) *judge {
 		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[string][]got{},
 	}
 	if t.TimeToLive > 0 {
-		j.oldest = v.now.UnixMilli() - 1000*int64(t.TimeToLive)
+		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)
 	}
 	if !v.cfg.Loaded.IsZero() {
 		j.loaded = v.cfg.Loaded.UnixMilli()

@@ -11,7 +11,7 @@ import (
 // Extras are what some loads need beside plain writing. The workers of a load share them; a nil one is not needed.
 type Extras struct {
 	Numbers *Numbers // the service numbers the rows: puts of rows with a placeholder in their key
-	Stamp   *Stamp   // cells without a timestamp get one: updates
+	Stamps  *Stamps  // cells without a timestamp get the one that the row's outcome names before it is sent: updates
 	Size    *Size    // learns how large requests may be
 }
 
@@ -23,29 +23,31 @@ func (w *Writer) With(x Extras) *Writer {
 
 // dressed is the rows of a request as they are sent, where that is not as they were encoded.
 type dressed struct {
-	data  []byte
-	ends  []int  // of each row in data
-	asks  []byte // that travels behind each row
-	stamp int64
-	mark  []byte
+	data   []byte
+	ends   []int   // of each row in data
+	asks   []byte  // that travels behind each row
+	stamps []int64 // of each row, where cells get one
+	mark   []byte
 }
 
 // dress makes the bytes of the rows that are sent next.
-func (w *Writer) dress(rows []table.Ref) (err error) {
+func (w *Writer) dress(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	d := &w.sent
-	d.data, d.ends, d.stamp = d.data[:0], d.ends[:0], 0
+	d.data, d.ends, d.stamps = d.data[:0], d.ends[:0], d.stamps[:0]
 	if w.extras.Numbers != nil {
 		d.asks = asksKey
 	}
 	switch {
-	case w.extras.Stamp != nil:
-		d.stamp = w.extras.Stamp.Now()
+	case w.extras.Stamps != nil:
+		for i := range outcomes {
+			d.stamps = append(d.stamps, outcomes[i].Stamp)
+		}
 	case w.extras.Numbers == nil || w.extras.Numbers.Mark == "":
 		return nil
 	}
-	for _, r := range rows {
-		if w.extras.Stamp != nil {
-			d.data, err = plainbuffer.AppendStamped(d.data, r.Body(), d.stamp)
+	for i, r := range rows {
+		if w.extras.Stamps != nil {
+			d.data, err = plainbuffer.AppendStamped(d.data, r.Body(), d.stamps[i])
 		} else {
 			n := w.extras.Numbers
 			d.mark = n.Marker.Append(d.mark[:0], r)
@@ -85,13 +87,12 @@ func (d *dressed) size(i int, r table.Ref) int {
 	return d.ends[i] - d.ends[i-1]
 }
 
-// completed adds to a row's outcome what the extras make of it; the answer is nil if the request failed as a whole.
-func (w *Writer) completed(a *answered, row table.Ref, o *table.Outcome) {
-	if s := w.extras.Stamp; s != nil {
-		o.Stamp = w.sent.stamp
-		if o.Fate == table.Refused && client.ClassifyCode(o.Code, o.Message) == client.Content && s.leave(o.Stamp) {
-			o.Fate = table.Again
-		}
+// completed adds to the outcome of the i-th row that was sent what the extras make of it; the answer is nil if the request
+// failed as a whole.
+func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) {
+	if s := w.extras.Stamps; s != nil {
+		o.Stamp = w.sent.stamps[i]
+		o.Stale = o.Fate == table.Refused && client.ClassifyCode(o.Code, o.Message) == client.Content && s.AtFault(o.Stamp)
 	}
 	if n := w.extras.Numbers; n != nil && o.Fate == table.Written && a != nil {
 		o.Number = n.returned(row, a.row)

@@ -365,7 +365,7 @@ func TestARequestOfDressedRowsCanBeRead(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)
 	w.rows = rows
-	if err := w.dress(rows); err != nil {
+	if err := w.dress(rows, make([]table.Outcome, len(rows))); err != nil {
 		t.Fatal(err)
 	}
 	body := w.appendBody(nil)

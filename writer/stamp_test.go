@@ -2,6 +2,7 @@ package writer
 
 import (
 	"testing"
+	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -9,69 +10,114 @@ import (
 	"tsimport/table"
 )
 
-// clock is a table that takes timestamps up to a deviation from now.
-type clock struct{ now, deviation int64 }
+// clock is the service's, known to within unsure, in milliseconds.
+type clock struct{ now, unsure int64 }
 
-func (c *clock) window() (from, to int64) { return c.now - c.deviation, c.now + c.deviation }
+func (c *clock) service() (earliest, latest time.Time) {
+	return time.UnixMilli(c.now - c.unsure), time.UnixMilli(c.now + c.unsure)
+}
 
-func TestTheRunsTimestampStaysUntilTheTableTakesItNoMore(t *testing.T) {
-	c := &clock{now: 1_000_000, deviation: 10_000}
-	s := NewStamp(c.now, c.window)
-	for ; c.now <= 1_009_000; c.now += 100 {
-		if s.Now() != 1_000_000 || s.Moves() != 0 {
-			t.Fatalf("at %d it is %d", c.now, s.Now())
+func TestTimestampsAreTheLatestThatTheServiceCanShow(t *testing.T) {
+	c := &clock{now: 1_000_000, unsure: 20}
+	s := NewStamps(c.service, time.Hour)
+	next := func(after, want int64) {
+		t.Helper()
+		if got := s.Next(after); got != want || s.Last() != want {
+			t.Errorf("at %d above %d: %d, want %d", c.now, after, got, want)
 		}
 	}
-	c.now = 1_009_100
-	if s.Now() != 1_009_100 || s.At() != 1_009_100 || s.Moves() != 1 {
-		t.Errorf("it is %d", s.At())
-	}
-	if NewStamp(5, c.window).Now() != c.now {
-		t.Error("a timestamp of long ago is used")
+	next(0, 1_000_020)
+	next(1_000_020, 1_000_021)
+	next(0, 1_000_021) // never below an earlier one
+	c.unsure = 1       // more answers have come
+	next(0, 1_000_021)
+	c.now += 100
+	next(0, 1_000_101)
+}
+
+func TestATableThatTakesOneSecondTakesTimestampsOfNow(t *testing.T) {
+	for unsure := int64(0); unsure < 500; unsure += 37 {
+		c := &clock{unsure: unsure}
+		s := NewStamps(c.service, time.Second)
+		for c.now = 5_000_000; c.now < 5_010_000; c.now += 13 {
+			at := s.Next(0)
+			for _, real := range []int64{c.now - unsure, c.now, c.now + unsure} {
+				if now := real / 1000; at/1000 >= now+1 || at/1000 < now-1 {
+					t.Fatalf("at %d±%d: %d is refused at %d", c.now, unsure, at, real)
+				}
+			}
+		}
 	}
 }
 
-func TestARowRefusedForAnOldTimestampGetsAnotherOnce(t *testing.T) {
-	c := &clock{now: 1_006_000, deviation: 10_000}
-	s := NewStamp(1_000_000, c.window)
+func TestWhetherARowWasRefusedForItsTimestamp(t *testing.T) {
+	c := &clock{now: 1_000_000, unsure: 5}
+	s := NewStamps(c.service, 10*time.Second)
+	for at, want := range map[int64]bool{999_000: false, 995_100: false, 994_900: true, 1_004_900: false, 1_005_100: true} {
+		if s.AtFault(at) != want {
+			t.Errorf("%d: at fault: %v", at, !want)
+		}
+	}
+	for at, want := range map[int64]bool{999_000: true, 990_600: true, 990_400: false, 980_000: false, 1_008_000: true, 1_010_000: false} {
+		if s.Takes(at) != want {
+			t.Errorf("%d: taken: %v", at, !want)
+		}
+	}
+}
+
+// A row waits for time to pass, unless the clock was set back.
+func TestTimestampsOfAKeyRiseNoFasterThanTime(t *testing.T) {
+	c := &clock{now: 1_000_000}
+	s := NewStamps(c.service, time.Hour)
+	for after, want := range map[int64]time.Duration{999_999: 0, 1_000_000: time.Millisecond, 1_000_040: time.Millisecond, 1_900_000: 0} {
+		if got := s.Wait(after); got != want {
+			t.Errorf("after %d: %v", after, got)
+		}
+	}
+}
+
+func TestEachRowIsSentWithItsTimestamp(t *testing.T) {
+	c := &clock{now: 1_006_000}
 	var stamps []int64
 	refuse := true
 	f := &fake{write: func(rows [][]byte) ([]result, error) {
-		row, err := plainbuffer.Decode(rows[0])
-		if err != nil {
-			return nil, err
+		stamps = stamps[:0]
+		for _, r := range rows {
+			row, err := plainbuffer.Decode(r)
+			if err != nil {
+				return nil, err
+			}
+			stamps = append(stamps, row.Cells[0].Stamp)
 		}
-		stamps = append(stamps, row.Cells[0].Stamp)
-		if refuse {
-			return []result{failed("OTSParameterInvalid")}, nil
+		if refuse && len(rows) == 3 {
+			return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400} // the whole request, which is halved
 		}
-		return ok(1), nil
+		results := ok(len(rows))
+		for i := range results {
+			if refuse {
+				results[i] = failed("OTSParameterInvalid")
+			}
+		}
+		return results, nil
 	}}
-	rows, repeated, outcomes := batch(t, 1, table.Update)
-	w := New(f, f, "t", table.Update, table.Ignore).With(Extras{Stamp: s})
-	want := []table.Fate{table.Again, table.Refused, table.Written}
-	for i, fate := range want {
-		refuse = i < 2
-		if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[0].Fate != fate {
-			t.Errorf("attempt %d: %+v, %v", i+1, outcomes[0], err)
+	rows, repeated, outcomes := batch(t, 3, table.Update)
+	w := New(f, f, "t", table.Update, table.Ignore).With(Extras{Stamps: NewStamps(c.service, 10*time.Second)})
+	for range 2 {
+		for i, at := range []int64{1_006_000, 1_000_000, 1_005_999} {
+			outcomes[i] = table.Outcome{Stamp: at}
 		}
-		if outcomes[0].Stamp != stamps[i] {
-			t.Errorf("attempt %d went with %d, and says %d", i+1, stamps[i], outcomes[0].Stamp)
+		if _, err := w.Write(rows, repeated, outcomes); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if stamps[0] != 1_000_000 || stamps[1] != 1_006_000 || s.Moves() != 1 {
-		t.Errorf("timestamps %d", stamps)
-	}
-}
-
-func TestTheWholeRequestMayBeRefusedForAnOldTimestamp(t *testing.T) {
-	c := &clock{now: 1_006_000, deviation: 10_000}
-	f := &fake{write: func([][]byte) ([]result, error) {
-		return nil, &tablestore.OtsError{Code: "OTSParameterInvalid", HttpStatusCode: 400}
-	}}
-	rows, repeated, outcomes := batch(t, 2, table.Update)
-	w := New(f, f, "t", table.Update, table.Ignore).With(Extras{Stamp: NewStamp(1_000_000, c.window)})
-	if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[0].Fate != table.Again {
-		t.Errorf("%+v, %v", outcomes, err)
+		for i, o := range outcomes {
+			want := table.Outcome{Fate: table.Written, Stamp: o.Stamp, WriteCU: 2}
+			if refuse {
+				want = table.Outcome{Fate: table.Refused, Stale: i == 1, Stamp: o.Stamp, Code: "OTSParameterInvalid", Message: "why"}
+			}
+			if o != want || !refuse && o.Stamp != stamps[i] {
+				t.Errorf("row %d: %+v, sent with %d", i, o, stamps)
+			}
+		}
+		refuse = false
 	}
 }

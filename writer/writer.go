@@ -61,7 +61,7 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 func (w *Writer) SetTable(name string) { w.table = name }
 
 // Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. Repeated[i] says that an
-// earlier attempt may have applied rows[i].
+// earlier attempt may have applied rows[i]. With Extras.Stamps, outcomes[i].Stamp says before what timestamp it gets.
 //
 // An error means that the run cannot go on (keys, permissions, a missing table, or the run was stopped); the outcomes
 // are set all the same.
@@ -75,7 +75,7 @@ func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 // write sends all of the rows, whatever became of earlier attempts.
 func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	stats := Stats{Requests: 1}
-	if err := w.dress(rows); err != nil {
+	if err := w.dress(rows, outcomes); err != nil {
 		return stats, err
 	}
 	answers, err := w.send(rows)
@@ -87,7 +87,7 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 		if outcomes[i], err = w.outcome(&answers[i], rows[i], repeated[i]); err != nil && fatal == nil {
 			fatal = err
 		}
-		w.completed(&answers[i], rows[i], &outcomes[i])
+		w.completed(&answers[i], i, rows[i], &outcomes[i])
 	}
 	if fatal == nil {
 		fatal = w.allUnrecognized(outcomes)
@@ -136,7 +136,7 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 	}
 	fill(outcomes, o)
 	for i := range outcomes {
-		w.completed(nil, rows[i], &outcomes[i])
+		w.completed(nil, i, rows[i], &outcomes[i])
 	}
 	if verdict == stop {
 		return stats, fmt.Errorf("write to table %s: %w", w.table, &client.Error{Cause: err})

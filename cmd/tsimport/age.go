@@ -48,7 +48,7 @@ func ageRequest(c *cli.Context) (r apply.Request, err error) {
 	case c.Duration("throughput-interval") < 0:
 		return r, usagef("--throughput-interval must not be negative, got %s", c.Duration("throughput-interval"))
 	}
-	r.Now, r.DropExpired = time.Now(), c.Bool("drop-expired")
+	r.DropExpired = c.Bool("drop-expired")
 	if text := c.String("now"); text != "" {
 		if r.Now, err = time.Parse(time.RFC3339, text); err != nil {
 			return r, usagef("--now %q: want a time as 2024-05-15T00:00:00Z", text)
@@ -82,11 +82,18 @@ func ageTables(c *cli.Context) (err error) {
 	if err := t.mustExist(); err != nil {
 		return err
 	}
-	sdk, err := client.New(c.Context, t.Target, nil)
+	traffic := new(client.Traffic)
+	sdk, err := client.New(c.Context, t.Target, traffic)
 	if err != nil {
 		return usagef("%v", err)
 	}
 	r.Admin = &client.Admin{Client: sdk, Context: c.Context}
+	if r.Admin.AskTime(&traffic.Clock); !c.IsSet("now") {
+		r.Now = traffic.Clock.Now() // a clock that is wrong must not make a table older than it is
+	}
+	if warning := traffic.Clock.SkewWarning(); warning != "" {
+		say(c, c.App.ErrWriter, "warning: %s", warning)
+	}
 	if r.Target, err = t.identity(); err != nil {
 		return err
 	}
@@ -101,7 +108,7 @@ func ageTables(c *cli.Context) (err error) {
 		if interval == 0 {
 			interval = -1 // zero is the default
 		}
-		stopped = plan.Run(c.Context, apply.Pace{Interval: interval, Say: func(line string) { say(c, c.App.ErrWriter, "%s", client.OneLine(line)) }})
+		stopped = plan.Run(c.Context, apply.Pace{Clock: apply.Clock{Now: traffic.Clock.Now, Wait: apply.SystemClock.Wait}, Interval: interval, Say: func(line string) { say(c, c.App.ErrWriter, "%s", client.OneLine(line)) }})
 	}
 	return ageResult(c, plan, t, stopped)
 }

@@ -249,12 +249,11 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 	return cfg, nil
 }
 
-// parsePolicy reads the policy for tables by period. Ages count from the load's beginning.
+// parsePolicy reads the policy for tables by period. Ages count from the load's beginning, by the service's clock.
 func parsePolicy(c *cli.Context, cfg *pipeline.Config) (err error) {
 	if c.String("age-policy") == "" {
 		return nil
 	}
-	cfg.Target.PolicyNow = time.Now().UTC()
 	if text := c.String("now"); text != "" {
 		if cfg.Target.PolicyNow, err = time.Parse(time.RFC3339, text); err != nil {
 			return fmt.Errorf("--now %q: want a time as in RFC 3339", text)

@@ -178,14 +178,19 @@ func takeOwn(c *cli.Context, cfg *pipeline.Config) error {
 // compare compares the table of a load with its inputs.
 func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *target, run *runfolder.Run, progress *verify.Progress) (*verify.Result, error) {
 	cfg.Target.Client.Connections = cfg.Write.Concurrency
-	sdk, err := client.New(interrupts.drain, cfg.Target.Client, nil)
+	traffic := new(client.Traffic)
+	sdk, err := client.New(interrupts.drain, cfg.Target.Client, traffic)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
 		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax,
-		RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition,
+		RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Clock: &traffic.Clock,
+	}
+	(&client.Admin{Client: sdk, Context: interrupts.drain}).AskTime(&traffic.Clock)
+	if v.Request.Target.PolicyNow.IsZero() {
+		v.Request.Target.PolicyNow = traffic.Clock.Now().UTC()
 	}
 	v.Request.RunDir = ""
 	if run != nil {

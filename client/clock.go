@@ -1,0 +1,190 @@
+package client
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// headerHTTPDate is the date that any HTTP server sends; headerDate, the service's own, is more exact.
+const headerHTTPDate = "Date"
+
+// Clock tells the service's time from the dates that its answers carry. The zero Clock knows nothing yet and returns this
+// machine's time. It is safe for concurrent use.
+//
+// An answer dated D that was received r and sent s after some moment says that the service's clock was ahead of ours by
+// D−r to D+p−s, p being the precision of the date. The clock keeps the last answers and takes the range that most of them
+// agree on (Marzullo's algorithm): one answer with a wrong date, from a cache or a broken server, changes nothing. Times
+// are counted by the monotonic clock, so that setting this machine's clock during a run changes nothing either.
+type Clock struct {
+	mu      sync.Mutex
+	base    time.Time // wall and monotonic time of the first answer
+	samples []sample  // the newest last
+	last    atomic.Int64
+	agreed  atomic.Pointer[offsets]
+}
+
+// sample is what one answer says: how far the service is ahead of base plus the time since base.
+type sample struct {
+	offsets
+	at time.Duration // since base
+}
+
+type offsets struct {
+	from, to time.Duration
+	base     time.Time
+}
+
+const (
+	keptSamples = 64
+	// leastSamples is how many answers must have come before any is believed, and how many in a row overrule all others:
+	// after a pause of the machine, during which its monotonic clock stood still, the older ones are wrong.
+	leastSamples = 3
+	sampleEvery  = 20 * time.Millisecond
+	sampleFor    = 5 * time.Minute // clocks drift apart by some ms in that time
+)
+
+// Answered takes the date of an answer to a request that was begun at sent and whose head was read at received.
+func (c *Clock) Answered(h http.Header, sent, received time.Time) {
+	if c == nil || c.agreed.Load() != nil && received.UnixNano()-c.last.Load() < int64(sampleEvery) && received.UnixNano() >= c.last.Load() {
+		return
+	}
+	date, precision, ok := dateOf(h)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.base.IsZero() {
+		c.base = sent
+	}
+	c.last.Store(received.UnixNano())
+	local := func(t time.Time) time.Time { return c.base.Round(0).Add(t.Sub(c.base)) }
+	s := sample{at: received.Sub(c.base)}
+	s.from, s.to = date.Sub(local(received)), date.Add(precision).Sub(local(sent))
+	old := slices.IndexFunc(c.samples, func(o sample) bool { return s.at-o.at <= sampleFor })
+	if old < 0 {
+		old = len(c.samples)
+	}
+	c.samples = append(c.samples[min(old, max(0, len(c.samples)-leastSamples)):], s)
+	if n := len(c.samples) - keptSamples; n > 0 {
+		c.samples = slices.Delete(c.samples, 0, n)
+	}
+	c.agree()
+}
+
+// agree works out what the samples agree on.
+func (c *Clock) agree() {
+	n := len(c.samples)
+	if n < leastSamples {
+		return
+	}
+	best, votes := overlap(c.samples)
+	newest, all := overlap(c.samples[n-leastSamples:])
+	if all == leastSamples && (newest.to < best.from || newest.from > best.to) {
+		c.samples = slices.Clone(c.samples[n-leastSamples:])
+		best, votes = newest, all
+	} else if 2*votes <= n {
+		return // what held before still does
+	}
+	best.base = c.base
+	c.agreed.Store(&best)
+}
+
+// overlap returns the range that most samples have in common, and how many do.
+func overlap(samples []sample) (best offsets, votes int) {
+	for _, s := range samples {
+		// The best range begins where some sample's does.
+		n, to := 0, time.Duration(1<<63-1)
+		for _, o := range samples {
+			if o.from <= s.from && s.from <= o.to {
+				n++
+				to = min(to, o.to)
+			}
+		}
+		if n > votes {
+			best, votes = offsets{from: s.from, to: to}, n
+		}
+	}
+	return best, votes
+}
+
+// dateOf returns the time of an answer and how exact it is: it may be as much later.
+func dateOf(h http.Header) (date time.Time, precision time.Duration, ok bool) {
+	if text := h.Get(headerDate); text != "" {
+		if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+			if strings.Contains(text, ".") {
+				return t, time.Millisecond, true
+			}
+			return t, time.Second, true
+		}
+	}
+	t, err := http.ParseTime(h.Get(headerHTTPDate))
+	return t, time.Second, err == nil
+}
+
+// Range returns the earliest and the latest that the service's clock can show at the moment t of this process. Known is
+// false, and both are t by this machine's clock, until enough answers have come.
+func (c *Clock) Range(t time.Time) (earliest, latest time.Time, known bool) {
+	if c == nil {
+		return t, t, false
+	}
+	r := c.agreed.Load()
+	if r == nil {
+		return t, t, false
+	}
+	local := r.base.Round(0).Add(t.Sub(r.base))
+	return local.Add(r.from), local.Add(r.to), true
+}
+
+// Now returns the service's time, or this machine's as long as it is not known.
+func (c *Clock) Now() time.Time {
+	earliest, latest, _ := c.Range(time.Now())
+	return earliest.Add(latest.Sub(earliest) / 2)
+}
+
+// Behind returns how far this machine's clock is behind the service's, negative if it is ahead, to the precision that
+// answers allow: 0 where they do not tell it from right. Known is false until enough answers have come.
+func (c *Clock) Behind() (by time.Duration, known bool) {
+	now := time.Now()
+	earliest, latest, known := c.Range(now)
+	now = now.Round(0)
+	switch {
+	case !known || !earliest.After(now) && !latest.Before(now):
+		return 0, known
+	default:
+		return earliest.Add(latest.Sub(earliest) / 2).Sub(now), true
+	}
+}
+
+// SkewWarning says that this machine's clock is wrong by more than a second, or nothing.
+func (c *Clock) SkewWarning() string {
+	by, known := c.Behind()
+	switch {
+	case !known || by.Abs() <= time.Second:
+		return ""
+	case by > 0:
+		return "this machine's clock is " + by.Round(100*time.Millisecond).String() + " behind the service's; set it. The service's time is used where it matters"
+	}
+	return "this machine's clock is " + (-by).Round(100*time.Millisecond).String() + " ahead of the service's; set it. The service's time is used where it matters"
+}
+
+// AskTime sees to it that the clock knows the service's time: it sends requests until enough answers have come, at most as many
+// as that takes. If the service does not answer or its answers bear no date, the clock keeps this machine's time.
+func (a *Admin) AskTime(clock *Clock) {
+	for i := 0; i < leastSamples && !clock.Measured() && a.Context.Err() == nil; i++ {
+		_ = answered(func() error {
+			// That there is no such table, or no permission to look, is dated too.
+			_, err := a.Client.DescribeTable(&tablestore.DescribeTableRequest{TableName: "tsimport_clock"})
+			return err
+		})
+	}
+}
+
+// Measured reports whether enough answers have come.
+func (c *Clock) Measured() bool { return c != nil && c.agreed.Load() != nil }

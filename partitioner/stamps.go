@@ -1,0 +1,84 @@
+package partitioner
+
+import (
+	"time"
+
+	"tsimport/table"
+)
+
+// Stamps makes timestamps in milliseconds for rows whose cells bring none.
+type Stamps interface {
+	// Next returns a timestamp above after, by the service's clock.
+	Next(after int64) int64
+	// Wait returns how long to wait until Next is above after by that clock.
+	Wait(after int64) time.Duration
+	// Takes reports whether the table still takes a timestamp.
+	Takes(ms int64) bool
+	// Kept returns the timestamp that an earlier process has sent a suspect row with, 0 if it has not.
+	Kept(r table.Ref) int64
+}
+
+// maxRestamps is how often a row gets another timestamp because it may have been refused for the one that it had.
+const maxRestamps = 3
+
+// stamp gives the row that was put into the flight last its timestamp. A row that may have been applied keeps the one that it
+// had, so that it leaves one version. It is above that of the key's row before: which of two writes of a cell with one
+// timestamp stays is the service's secret, and so is whether a deletion hides what is stamped earlier and written later.
+func (c *Cutter) stamp(k *key, f *Flight) {
+	if c.o.Stamps == nil {
+		return
+	}
+	if k.stamp == 0 || k.stamp <= k.after || !c.o.Stamps.Takes(k.stamp) {
+		k.stamp = c.o.Stamps.Next(k.after)
+	}
+	f.Outcomes[len(f.Outcomes)-1].Stamp = k.stamp
+}
+
+// stamped notes that no further row of the key may have the timestamp of the one that is final now, or a lower one.
+func (c *Cutter) stamped(k *key) {
+	if c.o.Stamps == nil || k.stamp == 0 {
+		return
+	}
+	k.after = k.stamp
+	if !c.o.Deletes {
+		return
+	}
+	k.after = c.o.Stamps.Next(k.after - 1) // the deletion has the service's time, which is no later than this
+	if k.row.Row().Suspect() {
+		if c.passed == nil {
+			c.passed = map[uint64]int64{}
+		}
+		c.passed[k.hash] = k.after
+	}
+}
+
+// pauses puts a key aside whose next row would come too soon for a timestamp of its own, and reports whether it did.
+func (c *Cutter) pauses(now time.Time, k *key) bool {
+	if c.o.Stamps == nil || c.o.Unordered || k.after == 0 {
+		return false
+	}
+	wait := c.o.Stamps.Wait(k.after)
+	if wait > 0 {
+		k.due = now.Add(wait)
+	}
+	return wait > 0
+}
+
+// Stamped calls each with the rows that have left their lane, are not final and may have been applied with the timestamp ms.
+func (c *Cutter) Stamped(each func(r table.Ref, ms int64)) {
+	if c.o.Stamps == nil {
+		return
+	}
+	c.out(func(k *key) {
+		if k.row.Block != nil && k.stamp != 0 {
+			each(k.row, k.stamp)
+		}
+		for _, r := range k.waiting {
+			if r.Row().Suspect() {
+				if ms := c.o.Stamps.Kept(r); ms != 0 {
+					each(r, ms)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,221 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"tsimport/checkpoint"
+	"tsimport/partitioner"
+	"tsimport/table"
+	"tsimport/writer"
+)
+
+// stamps makes the timestamps of updates and remembers them: an attempt that resumes gives a row that may have been applied
+// the timestamp that it was sent with, so that it leaves one version, and every other row a newer one.
+//
+// What was sent stands in files below the run folder, written before the request leaves. Each checkpoint begins a file, with
+// the rows that are out at that moment: those that the checkpoint cannot tell from unsent ones are in its file and the later
+// ones. They are not synced for each request. A process that is killed loses nothing of them; after a crash of the machine a
+// row may get a second version, of the same value.
+type stamps struct {
+	*writer.Stamps
+	dir  string
+	file *os.File
+
+	number        int64   // of the file
+	from          int64   // the first one that the checkpoint needs that is made now
+	needed, spare int64   // and that the last one that was written needs, and the one before
+	earlier       []stamp // what earlier attempts have sent, by position; such rows may wait to the end of the load
+	buf           []byte
+}
+
+// stamp is the timestamp in milliseconds that a row was sent with.
+type stamp struct {
+	at checkpoint.Position
+	ms int64
+}
+
+// openStamps opens the folder; need is the first file that counts, 0 in a first attempt.
+func openStamps(dir string, need int64, source *writer.Stamps) (*stamps, error) {
+	s := &stamps{Stamps: source, dir: dir, number: need, needed: need, spare: need, from: need}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("keep timestamps of updates: %w", err)
+	}
+	numbers, err := s.files()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range numbers {
+		s.number = max(s.number, n)
+		if need == 0 || n < need {
+			continue
+		}
+		text, err := os.ReadFile(s.path(n))
+		if err != nil {
+			return nil, fmt.Errorf("read timestamps of updates: %w", err)
+		}
+		s.earlier = appendStamps(s.earlier, text)
+	}
+	// Of two the later one counts.
+	slices.Reverse(s.earlier)
+	slices.SortStableFunc(s.earlier, func(a, b stamp) int { return cmp.Compare(a.at, b.at) })
+	s.earlier = slices.CompactFunc(s.earlier, func(a, b stamp) bool { return a.at == b.at })
+	return s, nil
+}
+
+// files returns the numbers of the files there are, ascending.
+func (s *stamps) files() (numbers []int64, err error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("look for timestamps of updates: %w", err)
+	}
+	for _, e := range entries {
+		if n, err := strconv.ParseInt(e.Name(), 10, 64); err == nil && n > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+func (s *stamps) path(n int64) string { return filepath.Join(s.dir, strconv.FormatInt(n, 10)) }
+
+// Kept returns the timestamp that an earlier attempt has sent a row with, 0 if it has not.
+func (s *stamps) Kept(r table.Ref) int64 {
+	i, found := slices.BinarySearchFunc(s.earlier, position(r), func(e stamp, at checkpoint.Position) int { return cmp.Compare(e.at, at) })
+	if !found {
+		return 0
+	}
+	return s.earlier[i].ms
+}
+
+// sending keeps the timestamps of a flight that is about to be sent.
+func (s *stamps) sending(f *partitioner.Flight) error {
+	if s == nil {
+		return nil
+	}
+	rows := make([]stamp, 0, len(f.Rows))
+	for i, r := range f.Rows {
+		if !f.Repeated[i] || f.Outcomes[i].Stamp != s.Kept(r) {
+			rows = append(rows, stamp{position(r), f.Outcomes[i].Stamp})
+		}
+	}
+	return s.write(rows)
+}
+
+func (s *stamps) write(rows []stamp) error {
+	if s.file == nil || len(rows) == 0 {
+		return nil // nothing is kept of a load without checkpoints
+	}
+	s.buf = encodeStamps(s.buf[:0], rows)
+	if _, err := s.file.Write(s.buf); err != nil {
+		return fmt.Errorf("keep timestamps of updates: %w", err)
+	}
+	return nil
+}
+
+// begin begins the file of a checkpoint with the rows that are out. Whole says that it needs no earlier file: nothing is left
+// of earlier attempts.
+func (s *stamps) begin(c *partitioner.Cutter, whole bool) error {
+	if s == nil {
+		return nil
+	}
+	err := s.close()
+	if err == nil {
+		s.number++
+		s.file, err = os.OpenFile(s.path(s.number), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("keep timestamps of updates: %w", err)
+	}
+	if whole || s.from == 0 {
+		s.from = s.number
+	}
+	var rows []stamp
+	c.Stamped(func(r table.Ref, ms int64) { rows = append(rows, stamp{position(r), ms}) })
+	return s.write(rows)
+}
+
+// kept removes files that no checkpoint needs: neither the one that was written now nor the one before.
+func (s *stamps) kept() error {
+	if s == nil {
+		return nil
+	}
+	s.spare, s.needed = s.needed, s.from
+	numbers, err := s.files()
+	for _, n := range numbers {
+		if n < min(s.spare, s.needed) {
+			err = errors.Join(err, os.Remove(s.path(n)))
+		}
+	}
+	return err
+}
+
+func (s *stamps) close() error {
+	if s == nil || s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
+}
+
+// remove removes all of it, of a load that has finished.
+func (s *stamps) remove() error {
+	if s == nil {
+		return nil
+	}
+	err := os.RemoveAll(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// encodeStamps appends a record: its length and checksum, and the rows, each as the difference from the one before.
+func encodeStamps(dst []byte, rows []stamp) []byte {
+	from := len(dst)
+	dst = append(dst, 0, 0, 0, 0, 0, 0, 0, 0)
+	last := stamp{}
+	for _, r := range rows {
+		dst = binary.AppendVarint(dst, int64(r.at-last.at))
+		dst = binary.AppendVarint(dst, r.ms-last.ms)
+		last = r
+	}
+	body := dst[from+8:]
+	binary.LittleEndian.PutUint32(dst[from:], uint32(len(body)))
+	binary.LittleEndian.PutUint32(dst[from+4:], crc32.ChecksumIEEE(body))
+	return dst
+}
+
+// appendStamps appends the rows of a file's records. One that is cut off or damaged ends them: it was never sent, or is lost.
+func appendStamps(dst []stamp, text []byte) []stamp {
+	for len(text) >= 8 {
+		n, sum := binary.LittleEndian.Uint32(text), binary.LittleEndian.Uint32(text[4:])
+		if text = text[8:]; uint64(n) > uint64(len(text)) || n == 0 || crc32.ChecksumIEEE(text[:n]) != sum {
+			return dst
+		}
+		body := text[:n]
+		text = text[n:]
+		last := stamp{}
+		for len(body) > 0 {
+			at, i := binary.Varint(body)
+			ms, j := binary.Varint(body[max(i, 0):])
+			if i <= 0 || j <= 0 {
+				return dst
+			}
+			last = stamp{last.at + checkpoint.Position(at), last.ms + ms}
+			dst = append(dst, last)
+			body = body[i+j:]
+		}
+	}
+	return dst
+}
