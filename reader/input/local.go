@@ -125,6 +125,9 @@ func (e *expander) found(name, base, below string) error {
 
 // file adds a file. The paths are for its columns.
 func (e *expander) file(name string, info fs.FileInfo, base, below string) error {
+	if err := e.checkTable(name, base); err != nil {
+		return err
+	}
 	columns, err := e.columns(name, filepath.ToSlash(base), below)
 	if err != nil {
 		return err

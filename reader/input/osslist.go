@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"strings"
 
@@ -101,7 +102,7 @@ func (l *lister) exact(ctx context.Context, key string) (done bool, err error) {
 		if headErr != nil {
 			return false, err // what listing says is what a folder needs too
 		}
-		return true, l.exactObject(l.client, l.bucket, key, v)
+		return true, l.exactly(ctx, key, v)
 	}
 	if err != nil || len(page.Contents) == 0 || oss.ToString(page.Contents[0].Key) != key {
 		return false, err // of the keys with a prefix, the prefix sorts first
@@ -110,19 +111,32 @@ func (l *lister) exact(ctx context.Context, key string) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return true, l.exactObject(l.client, l.bucket, key, v)
+	return true, l.exactly(ctx, key, v)
+}
+
+func (l *lister) exactly(ctx context.Context, key string, v version) error {
+	if tableData(key) {
+		if err := l.checkAbove(ctx, objectName(l.bucket, key), path.Dir("/"+key)); err != nil {
+			return err
+		}
+	}
+	return l.exactObject(l.client, l.bucket, key, v)
 }
 
 // below adds the objects of a listing and reports whether there was one. Those whose keys end in / stand for folders.
 func (l *lister) below(ctx context.Context, what listing) (found bool, err error) {
 	base := what.prefix[:strings.LastIndex(what.prefix, "/")+1]
 	before, repeats := len(l.set.Items), len(l.repeats)
+	var tables []*tableAt // whose logs are listed
 	for token, more := "", true; more; {
 		page, err := l.page(ctx, what, token, 0)
 		if err != nil {
 			return false, err
 		}
 		for _, o := range page.Contents {
+			if t := tableOfKey(oss.ToString(o.Key)); t != nil && (len(tables) == 0 || *tables[len(tables)-1] != *t) {
+				tables = append(tables, t)
+			}
 			if err := l.take(ctx, what, base, o); err != nil {
 				return false, err
 			}
@@ -133,7 +147,8 @@ func (l *lister) below(ctx context.Context, what listing) (found bool, err error
 			return false, errors.New("the service says that its list goes on and not from where; try again")
 		}
 	}
-	return len(l.set.Items) > before || len(l.repeats) > repeats, nil
+	found = len(l.set.Items) > before || len(l.repeats) > repeats
+	return found, l.checkTables(ctx, before, base, tables)
 }
 
 // take adds one object of a listing if it is wanted.

@@ -1,0 +1,228 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Formats of tables keep, beside the files of a table, a log of which of them count. Files that were removed or replaced
+// stay for a while: loading all files of such a folder would load rows that the table no longer has.
+
+// tableKind is a format of tables whose folders are not what they hold.
+type tableKind struct {
+	name   string
+	folder string                 // in the table's folder
+	file   func(name string) bool // in folder, by which it is told; nil needs none
+	export string                 // how to get at what the table holds
+}
+
+var tableKinds = []*tableKind{
+	{name: "a Delta Lake table", folder: "_delta_log", export: "in DuckDB COPY (SELECT * FROM delta_scan('TABLE')) TO 'rows.parquet'"},
+	{name: "an Apache Hudi table", folder: ".hoodie", export: "in Spark spark.read.format(\"hudi\").load('TABLE').write.parquet('rows')"},
+	{name: "an Apache Iceberg table", folder: "metadata", file: isIcebergMetadata, export: "in DuckDB COPY (SELECT * FROM iceberg_scan('TABLE')) TO 'rows.parquet'"},
+	{name: "an Apache Paimon table", folder: "snapshot", file: isPaimonSnapshot, export: "in Spark spark.read.format(\"paimon\").load('TABLE').write.parquet('rows')"},
+}
+
+func isIcebergMetadata(name string) bool {
+	return strings.Contains(name, ".metadata.json") || name == "version-hint.text"
+}
+
+func isPaimonSnapshot(name string) bool {
+	number, found := strings.CutPrefix(name, "snapshot-")
+	return name == "LATEST" || found && number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// refuse says why input name is not taken, which is in the table at folder.
+func (k *tableKind) refuse(name, folder string) error {
+	return fmt.Errorf("open input %s: it is in %s (%s has %s), whose folder keeps files that are no longer part of it; load what the table "+
+		"holds: write that with a program that reads its log, for example %s, and load the result. A file copied elsewhere is read as it is",
+		name, k.name, folder, k.folder, strings.ReplaceAll(k.export, "TABLE", folder))
+}
+
+// tableData reports whether a file's name is one that the files of tables have.
+func tableData(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".parquet", ".parq", ".orc", ".avro":
+		return true
+	}
+	return false
+}
+
+// tableAt is a folder that holds a table.
+type tableAt struct {
+	kind   *tableKind
+	folder string
+}
+
+// logs reports whether the table's own log holds name, rather than its rows.
+func (t *tableAt) logs(name string) bool {
+	return strings.HasPrefix(strings.TrimPrefix(strings.TrimPrefix(name, t.folder), "/"), t.kind.folder+"/")
+}
+
+// checkTable refuses a file that is part of a table. Above base, which the argument names, only what looks like a table's
+// file is: anything else may stand anywhere.
+func (e *expander) checkTable(name, base string) error {
+	folder, err := realFolder(filepath.Dir(name))
+	if err != nil {
+		return fmt.Errorf("open input %s: %w", name, err)
+	}
+	t := e.localTable(folder)
+	if t == nil || t.logs(filepath.ToSlash(filepath.Join(folder, filepath.Base(name)))) {
+		return nil
+	}
+	if !tableData(name) {
+		top, err := realFolder(base)
+		if err != nil || t.folder != top && !strings.HasPrefix(t.folder, strings.TrimSuffix(top, "/")+"/") {
+			return err
+		}
+	}
+	return t.kind.refuse(name, t.folder)
+}
+
+// realFolder is a folder's place, links followed.
+func realFolder(name string) (string, error) {
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(full); err == nil {
+		full = real
+	}
+	return filepath.ToSlash(full), nil
+}
+
+// localTable returns the table that a folder is or is part of, nil if none.
+func (e *expander) localTable(folder string) *tableAt {
+	if t, known := e.tables[folder]; known {
+		return t
+	}
+	var found *tableAt
+	for _, k := range tableKinds {
+		if k.isLocal(folder) {
+			found = &tableAt{k, folder}
+			break
+		}
+	}
+	if up := path.Dir(folder); found == nil && up != folder {
+		found = e.localTable(up)
+	}
+	if e.tables == nil {
+		e.tables = map[string]*tableAt{}
+	}
+	e.tables[folder] = found
+	return found
+}
+
+// isLocal reports whether a folder holds a table of this kind. A log that cannot be read is left for its files to tell.
+func (k *tableKind) isLocal(folder string) bool {
+	log := filepath.Join(folder, k.folder)
+	info, err := os.Stat(log)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	if k.file == nil {
+		return true
+	}
+	entries, _ := os.ReadDir(log)
+	for _, entry := range entries {
+		if k.file(entry.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// tableOfKey returns the table to which the log belongs that a key is part of, nil for all other keys.
+func tableOfKey(key string) *tableAt {
+	for _, k := range tableKinds {
+		at := strings.LastIndex("/"+key, "/"+k.folder+"/")
+		if at < 0 {
+			continue
+		}
+		rest := key[at+len(k.folder)+1:]
+		if k.file == nil || !strings.Contains(rest, "/") && k.file(rest) {
+			return &tableAt{k, key[:at]}
+		}
+	}
+	return nil
+}
+
+// checkTables refuses the objects that a listing has added since before if they are part of a table: of one whose log was
+// listed too, or of one whose folder is base or above it.
+func (l *lister) checkTables(ctx context.Context, before int, base string, listed []*tableAt) error {
+	for _, i := range l.set.Items[before:] {
+		key := strings.TrimPrefix(i.Name, objectName(l.bucket, ""))
+		for _, t := range listed {
+			if strings.HasPrefix(key, t.folder) && !t.logs(key) {
+				return t.kind.refuse(i.Name, objectName(l.bucket, t.folder))
+			}
+		}
+	}
+	for _, i := range l.set.Items[before:] {
+		if tableData(i.Name) {
+			return l.checkAbove(ctx, i.Name, base)
+		}
+	}
+	return nil
+}
+
+// checkAbove refuses an object if its folder, or one above it, is a table.
+func (l *lister) checkAbove(ctx context.Context, name, folder string) error {
+	folder = strings.TrimSuffix(strings.TrimPrefix(folder, "/"), "/")
+	for {
+		if !strings.Contains(path.Base(folder), "=") { // a folder of a partition
+			t, err := l.remoteTable(ctx, folder)
+			if err != nil {
+				return err
+			}
+			if t != nil && !t.logs(strings.TrimPrefix(name, objectName(l.bucket, ""))) {
+				return t.kind.refuse(name, objectName(l.bucket, t.folder))
+			}
+		}
+		if folder == "" {
+			return nil
+		}
+		if folder = path.Dir(folder); folder == "." {
+			folder = ""
+		}
+	}
+}
+
+// remoteTable returns the table that the folder of a bucket is, nil if none. Who may not list it does not know.
+func (l *lister) remoteTable(ctx context.Context, folder string) (*tableAt, error) {
+	if folder != "" {
+		folder += "/"
+	}
+	id := objectName(l.bucket, folder)
+	if t, known := l.tables[id]; known {
+		return t, nil
+	}
+	var found *tableAt
+	for _, k := range tableKinds {
+		page, err := l.page(ctx, listing{prefix: folder + k.folder + "/"}, "", 0)
+		if errors.Is(err, fs.ErrPermission) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page.Contents {
+			if o.Key != nil && found == nil {
+				if t := tableOfKey(*o.Key); t != nil && t.folder == folder {
+					found = t
+				}
+			}
+		}
+	}
+	if l.tables == nil {
+		l.tables = map[string]*tableAt{}
+	}
+	l.tables[id] = found
+	return found, nil
+}
