@@ -168,7 +168,8 @@ func (r *rows) source(ctx context.Context, s *reader.Source, f func([]table.Valu
 	for {
 		p, err := s.Next()
 		if errors.Is(err, io.EOF) {
-			return parse(s.Finish())
+			splits, err := s.Finish()
+			return errors.Join(parse(splits), err)
 		}
 		if err != nil {
 			return errors.Join(parse(s.Whole()), err)

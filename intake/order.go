@@ -163,7 +163,7 @@ func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
 	case j.err != nil:
 		return j.source.Whole(), j.err
 	case j.last:
-		return j.source.Finish(), nil
+		return j.source.Finish()
 	}
 	prepareErr, ok := receive(ctx, j.prepared)
 	if !ok {

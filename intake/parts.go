@@ -156,10 +156,7 @@ func (m *partMaker) flush(next table.Mark) {
 
 // add makes a row of a record, or rejects it, or gives it to the archive.
 func (m *partMaker) add(rec *record.Record) {
-	var raw []byte
-	if m.split.Data != nil {
-		raw = m.split.Data[rec.Mark.Start:rec.Mark.End]
-	}
+	raw := m.source.Raw(m.split, rec.Mark)
 	rec.Mark.Start -= m.start
 	rec.Mark.End -= m.start
 	rec.Mark.Record -= m.record

@@ -143,7 +143,8 @@ func (i *inspector) read(count bool) error {
 		p, err := i.source.Next()
 		if errors.Is(err, io.EOF) {
 			i.in.Exact = true
-			return parse(i.source.Finish())
+			splits, err := i.source.Finish()
+			return errors.Join(parse(splits), err)
 		}
 		if err != nil {
 			return errors.Join(parse(i.source.Whole()), err)

@@ -58,7 +58,11 @@ func guessFormat(name string, head []byte) Format {
 	case ".csv", ".tsv", ".tab", ".psv":
 		return CSV
 	}
-	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) > 1 && text[0] == '{' && bytes.IndexByte([]byte(" \t\"}\r\n"), text[1]) >= 0 {
+	text := bytes.TrimLeft(head, " \t\r\n")
+	if len(text) > 1 && text[0] == '[' {
+		text = bytes.TrimLeft(text[1:], " \t\r\n")
+	}
+	if len(text) > 1 && text[0] == '{' && bytes.IndexByte([]byte(" \t\"}\r\n"), text[1]) >= 0 {
 		return JSONLines
 	}
 	return CSV
@@ -279,21 +283,24 @@ func (s *Source) discover(head []byte) error {
 	if s.text.transcode {
 		s.text.offset = 0
 	}
-	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) > 0 && text[0] == '[' {
-		return fmt.Errorf("read %s: the file is one JSON array; want one object a line (as jq -c '.[]' writes them)", s.Name)
-	}
-	if len(s.text.head) == headBytes {
-		i := bytes.LastIndexByte(head, '\n')
-		if i < 0 {
-			return fmt.Errorf("read %s: the first line is longer than %d MiB, so what members its object has cannot be seen; put a shorter line first",
+	whole := len(s.text.head) < headBytes
+	s.Layout = jsonl.Guess(head, whole)
+	if !whole {
+		n := wholeRecords(head, s.Layout)
+		if n == 0 {
+			return fmt.Errorf("read %s: the first record is longer than %d MiB, so what members its object has cannot be seen; put a shorter one first",
 				s.Name, headBytes>>20)
 		}
-		head = head[:i+1] // the last line is cut
+		head = head[:n]
 	}
 	var found jsonl.Columns
-	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten}, &found)
-	if records > 0 && records == bad {
-		return fmt.Errorf("read %s: no line is a JSON object; want one object a line", s.Name)
+	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten, Layout: s.Layout}, &found)
+	switch {
+	case records == 0 || records > bad:
+	case s.Layout == jsonl.Array:
+		return fmt.Errorf("read %s: no element of the array is a JSON object; want objects", s.Name)
+	default:
+		return fmt.Errorf("read %s: no line is a JSON object; want objects, one a line or one after the other, or an array of them", s.Name)
 	}
 	s.keys = found.Keys()
 	names := found.Names()
@@ -304,6 +311,16 @@ func (s *Source) discover(head []byte) error {
 	}
 	s.nameColumns(names)
 	return nil
+}
+
+// wholeRecords returns how much of a text's beginning is whole records.
+func wholeRecords(head []byte, l jsonl.Layout) int {
+	if l == jsonl.Lines {
+		return bytes.LastIndexByte(head, '\n') + 1
+	}
+	c := jsonl.Cutter{Array: l == jsonl.Array}
+	n, _ := c.Cut(head) // what is wrong is found when it is read
+	return max(n, 0)
 }
 
 // nameColumns sets the names. A column without a name is named for its place, a name that comes again gets a number, so

@@ -1,12 +1,14 @@
 package reader
 
 import (
+	"bytes"
 	"fmt"
 
 	"tsimport/reader/csv"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/parquet"
 	"tsimport/reader/record"
+	"tsimport/table"
 )
 
 // surplusFields is how many fields a record of CSV may have beyond its columns before the rest is dropped: a field takes many
@@ -37,7 +39,7 @@ func (s *Source) NewParser(used []int) *Parser {
 		p.rows.Limit = s.o.Memory.PageBytes
 	case JSONLines:
 		own := s.Columns[:len(s.Columns)-len(s.fixed)]
-		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys})
+		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout})
 	default:
 		p.csv = csv.NewParser(s.Dialect)
 		p.csv.MaxFields = len(s.Columns) + surplusFields
@@ -86,7 +88,11 @@ func (p *Parser) Parse(sp Split, each func(*record.Record)) (records, lines int,
 		}
 		return records, 0, err
 	case p.jsonl != nil:
-		p.jsonl.Reset(sp.Data)
+		if sp.Offset > p.s.text.offset {
+			p.jsonl.Continue(sp.Data)
+		} else {
+			p.jsonl.Reset(sp.Data)
+		}
 		for rec, ok := p.jsonl.Next(); ok; rec, ok = p.jsonl.Next() {
 			if rec.Timestamps = nil; p.jsonl.Stamped() {
 				rec.Timestamps = p.jsonl.Timestamps()
@@ -117,4 +123,23 @@ func (p *Parser) complete(rec *record.Record) *record.Record {
 		p.rec.Fields = append(p.rec.Fields, d)
 	}
 	return &p.rec
+}
+
+// Raw returns the text of a record for a file of rejected ones, nil if the source's records have none. Records of JSON are
+// made a line each: a line end in one of them means no more than a space.
+func (s *Source) Raw(sp Split, m table.Mark) []byte {
+	if sp.Data == nil {
+		return nil
+	}
+	raw := sp.Data[m.Start:m.End]
+	if s.Layout == jsonl.Lines || bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {
+		return raw
+	}
+	line := bytes.Clone(raw)
+	for i, b := range line {
+		if b == '\n' || b == '\r' {
+			line[i] = ' '
+		}
+	}
+	return line
 }

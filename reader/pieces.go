@@ -1,12 +1,14 @@
 package reader
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 
 	"tsimport/reader/compress"
 	"tsimport/reader/csv"
+	"tsimport/reader/jsonl"
 	"tsimport/reader/parquet"
 )
 
@@ -46,8 +48,10 @@ type textReader struct {
 	ended   bool
 
 	stitcher csv.Stitcher
-	pending  []byte // of dialects that are cut in order
-	offset   int64  // of the next split in the text
+	pending  []byte        // of text that is cut in order
+	values   *jsonl.Cutter // of JSON that is not one object a line
+	cut      int           // bytes of pending that values has seen
+	offset   int64         // of the next split in the text
 	number   int
 }
 
@@ -303,11 +307,14 @@ func (w *Worker) Prepare(p *Piece) (err error) {
 		}
 		p.data = p.data[s.text.offset:]
 	}
-	if s.Dialect.Parallel() {
+	if s.parallel() {
 		p.scan = s.Dialect.Scan(p.data)
 	}
 	return err
 }
+
+// parallel reports whether pieces of the text are scanned for record ends before those in front of them.
+func (s *Source) parallel() bool { return s.Layout == jsonl.Lines && s.Dialect.Parallel() }
 
 // ranged reports whether the piece was read as a range, which begins behind the header.
 func (p *Piece) ranged() bool { return p.length > 0 }
@@ -322,13 +329,18 @@ func (s *Source) Add(p *Piece) ([]Split, error) {
 		return nil, nil
 	}
 	var data []byte
-	if s.Dialect.Parallel() {
+	var err error
+	if s.parallel() {
 		data = r.stitcher.Add(p.data, p.scan)
 	} else {
+		var n int
 		r.pending = append(r.pending, p.data...)
-		n := s.Dialect.LastEnd(r.pending)
+		n, err = r.lastEnd()
 		data = r.pending[:n:n]
 		r.pending = append([]byte(nil), r.pending[n:]...)
+	}
+	if err != nil {
+		return r.split(data), err
 	}
 	if limit := s.o.Memory.record(); max(r.stitcher.Pending(), len(r.pending)) > limit {
 		splits := append(r.split(data), s.Whole()...)
@@ -350,18 +362,51 @@ func (s *Source) Whole() []Split {
 	}
 	rest := append(r.stitcher.Rest(), r.pending...)
 	r.pending = nil
+	if r.values != nil {
+		return nil // Add has returned all
+	}
 	return r.split(rest[:s.Dialect.LastEnd(rest)])
 }
 
-// Finish returns the last splits when there are no more pieces.
-func (s *Source) Finish() []Split {
+// Finish returns the last splits when there are no more pieces, and what the text lacks at its end.
+func (s *Source) Finish() ([]Split, error) {
 	r := s.reader
 	if s.Format == Parquet || r == nil {
-		return nil
+		return nil, nil
 	}
 	rest := append(r.stitcher.Rest(), r.pending...)
 	r.pending = nil
-	return r.split(rest)
+	if r.values != nil {
+		if err := r.values.End(); err != nil {
+			return nil, fmt.Errorf("read %s: it ends at byte %d: %w", s.Name, r.offset+int64(len(rest)), err)
+		}
+		if len(bytes.TrimLeft(rest, " \t\r\n,[]")) == 0 {
+			return nil, nil
+		}
+	}
+	return r.split(rest), nil
+}
+
+// lastEnd returns where the last record ends that is whole in what is pending.
+func (r *textReader) lastEnd() (int, error) {
+	s := r.s
+	if s.Layout == jsonl.Lines {
+		return s.Dialect.LastEnd(r.pending), nil
+	}
+	if r.values == nil {
+		r.values = &jsonl.Cutter{Array: s.Layout == jsonl.Array, Begun: r.offset > s.text.offset}
+	}
+	end, err := r.values.Cut(r.pending[r.cut:])
+	var wrong *jsonl.SyntaxError
+	if errors.As(err, &wrong) {
+		err = fmt.Errorf("read %s at byte %d: %w", s.Name, r.offset+int64(r.cut+wrong.Pos)+1, err)
+	}
+	if end >= 0 {
+		end += r.cut
+	}
+	end = max(end, 0)
+	r.cut = len(r.pending) - end
+	return end, err
 }
 
 func (r *textReader) split(data []byte) []Split {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 
+	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
 )
 
@@ -27,7 +28,10 @@ func (s *Source) Sample(budget int, columns []string, each func(*record.Record))
 	for read < budget {
 		p, err := s.Next()
 		if err == io.EOF {
-			look(s.Finish())
+			splits, err := s.Finish()
+			if look(splits); err != nil {
+				read = max(read, 1)
+			}
 			return read, nil
 		}
 		if err == nil && s.Stream() {
@@ -53,7 +57,11 @@ func (s *Source) sampleStream(p *Piece, each func(*record.Record)) (int, error) 
 	data := p.data[min(int(s.text.offset), len(p.data)):]
 	n := len(data)
 	if !s.reader.ended {
-		n = s.Dialect.LastEnd(data) // the last record may be cut
+		if s.Layout != jsonl.Lines {
+			n = wholeRecords(data, s.Layout)
+		} else {
+			n = s.Dialect.LastEnd(data) // the last record may be cut
+		}
 	}
 	read := s.parseSample([]Split{{Data: data[:n]}}, nil, n, each)
 	s.reader.back = p

@@ -120,7 +120,7 @@ func (r *textReader) dropped(p *Piece) bool {
 	}
 	r.drop -= n
 	p.data = p.data[n:]
-	if r.s.Dialect.Parallel() && len(p.data) > 0 {
+	if r.s.parallel() && len(p.data) > 0 {
 		p.scan = r.s.Dialect.Scan(p.data)
 	}
 	return len(p.data) == 0

@@ -56,7 +56,9 @@ func readFrom(item input.Item, o Options, from *Place, known Chain) (r reading, 
 		var splits []Split
 		switch {
 		case errors.Is(err, io.EOF):
-			splits = s.Finish()
+			if splits, err = s.Finish(); err == nil {
+				err = io.EOF
+			}
 		case err == nil:
 			if err = w.Prepare(piece); err == nil {
 				splits, err = s.Add(piece)
@@ -111,13 +113,16 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 }
 
 func TestReadingBeginsAtEveryPlaceItWasAt(t *testing.T) {
-	var b, jsonl bytes.Buffer
+	var b, jsonl, array, pretty bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
 	const records = 90_000
 	for i := range records {
 		fmt.Fprintf(&b, "%d,\"a \"\"quoted\"\" text,\nover %d lines\",%s\r\n", i, i%3, strings.Repeat("x", i%40))
 		fmt.Fprintf(&jsonl, "{\"id\":%d,\"v\":\"x%d\"}\n", i, i)
+		fmt.Fprintf(&array, "%c{\"id\":%d,\"v\":\"x%d\"}", "[,"[min(i, 1)], i, i)
+		fmt.Fprintf(&pretty, "{\n  \"id\": %d,\n  \"v\": \"}%d\"\n}\n", i, i)
 	}
+	array.WriteString("]\n")
 	text := b.Bytes()
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -135,6 +140,9 @@ func TestReadingBeginsAtEveryPlaceItWasAt(t *testing.T) {
 		"a file":             {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 90_000}},
 		"a file cut in turn": {func() input.Item { return itemOf(t, "in.csv", text) }, Options{SplitBytes: 90_000, Dialect: tcsv.Dialect{Delimiter: ",", Quote: '"', Comment: "\x02"}}},
 		"JSON lines":         {func() input.Item { return itemOf(t, "in.jsonl", jsonl.Bytes()) }, Options{SplitBytes: 90_000}},
+		"a JSON array":       {func() input.Item { return itemOf(t, "in.json", array.Bytes()) }, Options{SplitBytes: 90_000}},
+		"pretty JSON":        {func() input.Item { return itemOf(t, "in.json", pretty.Bytes()) }, Options{SplitBytes: 90_000}},
+		"JSON in a stream":   {func() input.Item { return streamOf(t, array.Bytes()) }, Options{SplitBytes: 90_000, ChainBytes: 10_000}},
 		"UTF-16":             {func() input.Item { return itemOf(t, "in.csv", wide) }, Options{SplitBytes: 90_000, Encoding: "utf-16le"}},
 		"gzip":               {func() input.Item { return itemOf(t, "in.gz", packed.Bytes()) }, Options{SplitBytes: 90_000}},
 		"BGZF":               {func() input.Item { return itemOf(t, "in.gz", bgzf(text, 40_000)) }, Options{SplitBytes: 90_000}},

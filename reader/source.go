@@ -15,6 +15,7 @@ import (
 	"tsimport/reader/compress"
 	"tsimport/reader/csv"
 	"tsimport/reader/input"
+	"tsimport/reader/jsonl"
 	"tsimport/reader/parquet"
 )
 
@@ -31,7 +32,8 @@ type Source struct {
 	Format      Format
 	Compression compress.Kind
 	Encoding    charset.Encoding
-	Dialect     csv.Dialect // of CSV
+	Dialect     csv.Dialect  // of CSV
+	Layout      jsonl.Layout // of JSON
 
 	ctx    context.Context
 	item   input.Item

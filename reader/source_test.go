@@ -104,7 +104,9 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 		splits := []Split(nil)
 		switch {
 		case errors.Is(err, io.EOF):
-			splits = s.Finish()
+			if splits, err = s.Finish(); err == nil {
+				err = io.EOF
+			}
 		case err == nil:
 			if err = w.Prepare(piece); err == nil {
 				splits, err = s.Add(piece)
@@ -280,7 +282,7 @@ func TestInputsThatCannotBeMeantAreRefused(t *testing.T) {
 		"empty without a header":       {"", "--names", Options{NoHeader: true}},
 		"zip":                          {"PK\x03\x04rest of it", "zip", Options{}},
 		"UTF-32":                       {"\xff\xfe\x00\x00a\x00\x00\x00", "UTF-32", Options{}},
-		"a JSON array":                 {"[{\"a\":1}]", "JSON array", Options{Format: JSONLines}},
+		"an array without objects":     {"[1, \"a\"]", "no element of the array", Options{Format: JSONLines}},
 		"no JSON at all":               {"a,b\n1,2\n", "JSON", Options{Format: JSONLines}},
 		"a header that never ends":     {"\"a,b\n", "quote", Options{}},
 		"two readings":                 {"a,b;c,d\n1,2;3,4\n", "2 ways", Options{Sniff: true}},
@@ -439,6 +441,76 @@ func compressedVariants(t *testing.T, dir string, atLeast int) {
 }
 
 // benchmarkText is a student-card like text.
+func TestJSONIsReadHoweverItsObjectsFollowEachOther(t *testing.T) {
+	const array = "[{\"id\":1,\"v\":\"a\"},\n {\"id\":2,\"v\":{\"b\": [1,\n2]}},{\"id\":3}\n]\n"
+	const pretty = "{\n  \"id\": 1,\n  \"v\": \"a\"\n}\n{\n  \"id\": 2,\n  \"v\": {\"b\": [1,\n2]}\n}{\"id\":3}"
+	want := [][]string{{"1", "a"}, {"2", `{"b":[1,2]}`}, {"3", ""}}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	w.Write([]byte(array))
+	w.Close()
+	var wide []byte
+	for _, r := range array {
+		wide = append(wide, byte(r), byte(r>>8))
+	}
+	for name, item := range map[string]input.Item{
+		"an array":             itemOf(t, "a.json", []byte(array)),
+		"an array by its text": itemOf(t, "a", []byte(array)),
+		"objects":              itemOf(t, "a.json", []byte(pretty)),
+		"objects in .jsonl":    itemOf(t, "a.jsonl", []byte(pretty)),
+		"a stream":             streamOf(t, []byte(array)),
+		"gzip":                 itemOf(t, "a.json.gz", packed.Bytes()),
+		"UTF-16":               itemOf(t, "a.json", append([]byte{0xff, 0xfe}, wide...)),
+	} {
+		for _, split := range []int{1, 7, 20, 1000} {
+			if name == "a stream" && split != 1000 {
+				continue
+			}
+			_, rows := valuesOf(t, item, Options{SplitBytes: split})
+			if diff := cmp.Diff(want, rows); diff != "" {
+				t.Errorf("%s in splits of %d: %s", name, split, diff)
+			}
+		}
+	}
+}
+
+func TestJSONThatIsCutOffOrWrongBetweenObjectsIsNotReadToItsEnd(t *testing.T) {
+	for text, want := range map[string]string{
+		`[{"id":1},{"id":2}`:      `it ends at byte 18: the array has no end`,
+		`[{"id":1},{"id":2}]]`:    `at byte 20: want the '[' of an array, found ']'`,
+		`[{"id":1} {"id":2}]`:     `at byte 11: want ',' or ']', found '{'`,
+		`[{"id":1},{"id":[2}]`:    `at byte 19: want ']', found '}'`,
+		"{\n\"id\":1}\n{\"id\":2": `it ends at byte 17: the last record has no end`,
+		`["a", 1]`:                `no element of the array is a JSON object`,
+	} {
+		_, _, err := tryValues(itemOf(t, "a.json", []byte(text)), Options{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestARejectedRecordOfJSONIsOneLineAndItsPlaceIsExact(t *testing.T) {
+	text := []byte("[\n{\n\"id\": 1},\n  {\"id\": 2,\n\"id\":\r\n3}\n]")
+	s, err := Open(context.Background(), itemOf(t, "a.json", text), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p := s.NewParser([]int{0})
+	sp := Split{Data: text}
+	var got []string
+	if _, lines, err := p.Parse(sp, func(rec *record.Record) {
+		got = append(got, fmt.Sprintf("line %d, byte %d, bad %v: %s", rec.Mark.Line, rec.Mark.Start, rec.Bad != nil, s.Raw(sp, rec.Mark)))
+	}); err != nil || lines != 6 {
+		t.Error(lines, err)
+	}
+	want := []string{`line 1, byte 2, bad false: { "id": 1}`, `line 3, byte 16, bad true: {"id": 2, "id":  3}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func benchmarkText(lines int) []byte {
 	return []byte("CardID,SellerID,DeviceID,OrderNumber,Amount,OrderTime,Item\n" +
 		strings.Repeat("2000000360,C791,928087,100001,21.58,2024-01-01T00:00:00Z,notebook\n", lines))
@@ -498,7 +570,7 @@ func BenchmarkCSV(b *testing.B) {
 func TestAFirstLineOfJSONThatIsTooLongIsSaidToBe(t *testing.T) {
 	long := []byte(`{"a":"` + strings.Repeat("x", headBytes) + "\"}\n{\"a\":\"y\"}\n")
 	_, err := Open(context.Background(), itemOf(t, "in.jsonl", long), Options{})
-	if err == nil || !strings.Contains(err.Error(), "the first line is longer than 1 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "the first record is longer than 1 MiB") {
 		t.Errorf("got %v", err)
 	}
 	short := []byte("{\"a\":\"y\"}\n" + string(long))

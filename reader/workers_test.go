@@ -135,7 +135,7 @@ func readWith(b *testing.B, item input.Item, workers int) int64 {
 		}
 		send(s.Add(t.piece))
 	}
-	send(s.Finish(), nil)
+	send(s.Finish())
 	close(work)
 	group.Wait()
 	return total.Load()

@@ -29,6 +29,8 @@ type Options struct {
 	Strict           bool // a member that is no column refuses its record instead of being dropped
 	Flatten          bool // objects become columns a.b.c; arrays stay JSON
 	IgnoreTimestamps bool // Timestamps is empty
+
+	Layout Layout // of the text
 }
 
 // KeyName is the column of the i-th value under PK, from 0, when neither the line nor Options.Keys names it.
@@ -54,9 +56,10 @@ type Parser struct {
 	guess      int      // the column expected next
 	bad        table.Reason
 
-	scan scanner
-	keys keySet
-	path []byte // Flatten: the name so far
+	scan   scanner
+	keys   keySet
+	cutter Cutter
+	path   []byte // Flatten: the name so far
 }
 
 // NewParser makes a parser. Columns must differ.
@@ -77,10 +80,17 @@ func NewParser(o Options) *Parser {
 	return p
 }
 
-// Reset begins a split: whole lines, the last of which may lack its end. Offsets are uint32: a split is below 4 GiB.
+// Reset begins a split: whole lines, the last of which may lack its end, or the text between two places where a Cutter cuts. Offsets are uint32: a split is below 4 GiB.
 func (p *Parser) Reset(data []byte) {
 	p.data, p.next, p.records, p.lines = data, 0, 0, 0
+	p.cutter = Cutter{Array: p.options.Layout == Array, open: p.cutter.open[:0]}
 	p.keys.forget()
+}
+
+// Continue begins a split that is not the text's first.
+func (p *Parser) Continue(data []byte) {
+	p.Reset(data)
+	p.cutter.place = anywhere
 }
 
 // Records returns the records parsed of this split so far.
@@ -101,8 +111,12 @@ func (p *Parser) Timestamps() []int64 {
 	return p.timestamps
 }
 
-// Next parses the next line that is not blank. The record and what its fields point to are valid until the next call.
+// Next parses the next record: in lines the next that is not blank. The record and what its fields point to are valid until
+// the next call.
 func (p *Parser) Next() (*record.Record, bool) {
+	if p.options.Layout != Lines {
+		return p.nextValue()
+	}
 	for p.next < len(p.data) {
 		start := p.next
 		end, next := len(p.data), len(p.data)
@@ -115,18 +129,55 @@ func (p *Parser) Next() (*record.Record, bool) {
 		if p.scan.space(); p.scan.pos == end-start {
 			continue
 		}
-		p.record.Mark = table.Mark{
-			Start: uint32(start), End: uint32(next), Record: uint32(p.records), Line: uint32(p.lines - 1),
-		}
-		p.record.Bad = nil
-		p.records++
-		p.begin()
-		if !p.line() {
-			p.record.Bad = &p.bad
-		}
-		return &p.record, true
+		return p.parse(table.Mark{Start: uint32(start), End: uint32(next), Line: uint32(p.lines - 1)}), true
 	}
 	return nil, false
+}
+
+// nextValue parses the next value of a text whose records are cut by their brackets. What is between them has been judged by a
+// Cutter.
+func (p *Parser) nextValue() (*record.Record, bool) {
+	c := &p.cutter
+	start, n := -1, p.next
+	for ; n < len(p.data) && start < 0; n++ {
+		b := p.data[n]
+		if b == '\n' {
+			p.lines++
+		}
+		if c.between(b, n) != nil {
+			start = n // nothing that a Cutter lets pass
+		} else if c.inside() {
+			start = n
+		}
+	}
+	if start < 0 {
+		p.next = n
+		return nil, false
+	}
+	end := n
+	if c.inside() {
+		end, _ = c.record(p.data, n) // without an end it is broken
+	}
+	mark := table.Mark{Start: uint32(start), End: uint32(end), Line: uint32(p.lines)}
+	p.lines += bytes.Count(p.data[start:end], newline)
+	p.next = end
+	p.scan.reset(p.data[start:end])
+	return p.parse(mark), true
+}
+
+var newline = []byte{'\n'}
+
+// parse parses the text in scan, which is a record's.
+func (p *Parser) parse(mark table.Mark) *record.Record {
+	p.record.Mark = mark
+	p.record.Mark.Record = uint32(p.records)
+	p.record.Bad = nil
+	p.records++
+	p.begin()
+	if !p.line() {
+		p.record.Bad = &p.bad
+	}
+	return &p.record
 }
 
 // begin forgets the record before.
@@ -196,7 +247,11 @@ func (p *Parser) column(name []byte) int {
 func (p *Parser) broken(want string) bool {
 	s := &p.scan
 	if s.pos >= len(s.data) {
-		return p.refuse("", CodeJSON, fmt.Sprintf("%s at byte %d, the line ends", want, s.pos+1), s.pos)
+		what := "line"
+		if p.options.Layout != Lines {
+			what = "record"
+		}
+		return p.refuse("", CodeJSON, fmt.Sprintf("%s at byte %d, the %s ends", want, s.pos+1, what), s.pos)
 	}
 	return p.refuse("", CodeJSON, fmt.Sprintf("%s at byte %d, found %s", want, s.pos+1, printable(s.data[s.pos])), s.pos)
 }

@@ -32,10 +32,10 @@ func (s *scanner) failUTF8(pos int, why string) bool {
 	return false
 }
 
-// space skips white space; a line holds no line feed.
+// space skips white space. A line holds no line feed, a record of a text that is not lines may.
 func (s *scanner) space() {
 	for s.pos < len(s.data) {
-		if c := s.data[s.pos]; c != ' ' && c != '\t' && c != '\r' {
+		if c := s.data[s.pos]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return
 		}
 		s.pos++

@@ -263,7 +263,7 @@ func (s *scanner) compact(start, end int) []byte {
 	at := len(s.scratch)
 	for pos := start; pos < end; {
 		switch c := s.data[pos]; c {
-		case ' ', '\t', '\r':
+		case ' ', '\t', '\r', '\n':
 			pos++
 		case '"':
 			n := pos + 1

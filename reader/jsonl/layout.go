@@ -1,0 +1,253 @@
+package jsonl
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Layout is how the records of a JSON text follow each other.
+type Layout uint8
+
+// The layouts.
+const (
+	Lines   Layout = iota // one object a line; a line that is broken ends with the line
+	Objects               // objects one after the other, each over any number of lines
+	Array                 // the elements of an array, or of several one after the other
+)
+
+func (l Layout) String() string { return [...]string{"one object a line", "objects", "an array"}[l] }
+
+// Guess finds the layout of a text by its beginning; whole says that head is all of it. A text is lines unless it reads
+// better as something else: a broken line must not make one text of all that follows it.
+func Guess(head []byte, whole bool) Layout {
+	text := bytes.TrimLeft(head, " \t\r\n")
+	if len(text) > 0 && text[0] == '[' {
+		return Array
+	}
+	lines := head
+	if !whole {
+		lines = head[:bytes.LastIndexByte(head, '\n')+1] // the last line is cut
+	}
+	good, bad, _ := count(lines, Options{})
+	if bad == 0 && good > 0 {
+		return Lines
+	}
+	cut := Cutter{}
+	n, err := cut.Cut(head)
+	if n = max(n, 0); whole {
+		n = len(head)
+	}
+	objects, broken, first := count(head[:n], Options{Layout: Objects})
+	if err != nil || !first {
+		return Lines
+	}
+	if objects > good || objects == good && objects > 0 && broken == 0 {
+		return Objects
+	}
+	return Lines
+}
+
+// count returns how many records are good and bad, and whether the first is good.
+func count(data []byte, o Options) (good, bad int, first bool) {
+	p := NewParser(o)
+	p.Reset(data)
+	for r, ok := p.Next(); ok; r, ok = p.Next() {
+		if r.Bad != nil {
+			bad++
+			continue
+		}
+		first = first || bad == 0
+		good++
+	}
+	return good, bad, first
+}
+
+// Cutter finds where the records of a text end that is not one object a line. It follows brackets and strings from the
+// text's beginning, or from between any two records, and takes what is between records to the letter. What is in a record is
+// the parser's to judge.
+type Cutter struct {
+	Array bool // the text is arrays, else objects one after the other
+	Begun bool // the text is read from between two records
+
+	open    []byte // brackets of the record, as they will be closed
+	text    bool
+	escaped bool
+	word    bool // in a number, true, false, null, or what is none of them
+	place   place
+}
+
+// place is where the text is between records.
+type place uint8
+
+const (
+	atStart    place = iota // of the text: an array opens, or a record begins
+	wantRecord              // behind a comma
+	mayRecord               // behind an opening bracket: a record begins or the array closes
+	wantComma               // behind a record of an array, or the array closes
+	anywhere                // where an earlier reading ended: any of these but the beginning
+)
+
+// SyntaxError says what is wrong between two records.
+type SyntaxError struct {
+	Pos  int // in the data given to Cut
+	Want string
+	Got  byte
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("want %s, found %s", e.Want, printable(e.Got))
+}
+
+// Cut goes on with the text and returns where in data the last record that ends there ends, -1 if none does. Data must begin
+// where the data before ended; a number that goes to its end ends with what follows.
+func (c *Cutter) Cut(data []byte) (end int, err error) {
+	end = -1
+	if c.Begun && c.Array {
+		c.place = anywhere
+	}
+	c.Begun = false
+	for i := 0; i < len(data); {
+		if !c.inside() {
+			if err := c.between(data[i], i); err != nil {
+				return end, err
+			}
+			i++
+			continue
+		}
+		n, err := c.record(data, i)
+		if err == nil {
+			end = n
+		} else if err != errCut {
+			return end, err
+		}
+		i = n
+	}
+	return end, nil
+}
+
+// inside reports whether the text is in a record.
+func (c *Cutter) inside() bool { return len(c.open) > 0 || c.text || c.word }
+
+// record returns where the record ends that has begun before from.
+func (c *Cutter) record(data []byte, from int) (end int, err error) {
+	for i := from; i < len(data); {
+		b := data[i]
+		switch {
+		case c.escaped:
+			c.escaped = false
+		case c.text:
+			if i += c.inText(data[i:]); !c.text && len(c.open) == 0 {
+				return i, nil
+			}
+			continue
+		case c.word:
+			if delimits(b) {
+				c.word = false
+				return i, nil
+			}
+		default:
+			if !c.inRecord(b) || len(c.open) > maxOpen {
+				return i, &SyntaxError{i, fmt.Sprintf("%q", c.open[len(c.open)-1]), b}
+			}
+			if len(c.open) == 0 && !c.text {
+				return i + 1, nil
+			}
+		}
+		i++
+	}
+	return len(data), errCut
+}
+
+var errCut = errors.New("the last record has no end; look for a bracket or a quote that never closes")
+
+// maxOpen bounds the brackets that a cutter remembers. No record nests so deep.
+const maxOpen = 1 << 20
+
+// inText goes to the end of a string and returns how far that is.
+func (c *Cutter) inText(data []byte) int {
+	for i, b := range data {
+		switch b {
+		case '"':
+			c.text = false
+			return i + 1
+		case '\\':
+			c.escaped = true
+			return i + 1
+		}
+	}
+	return len(data)
+}
+
+// inRecord takes a byte that is in a record and in no string; false says that it closes the wrong bracket.
+func (c *Cutter) inRecord(b byte) bool {
+	switch b {
+	case '"':
+		c.text = true
+	case '{', '[':
+		c.open = append(c.open, b+2)
+	case '}', ']':
+		last := len(c.open) - 1
+		if c.open[last] != b {
+			return false
+		}
+		c.open = c.open[:last]
+	}
+	return true
+}
+
+// between takes a byte that is in no record.
+func (c *Cutter) between(b byte, pos int) error {
+	switch {
+	case b == ' ' || b == '\t' || b == '\r' || b == '\n':
+		return nil
+	case !c.Array && b != ',' && b != ']' && b != '}':
+		c.begin(b)
+		return nil
+	case !c.Array:
+		return &SyntaxError{pos, "an object", b}
+	}
+	switch {
+	case c.place == atStart && b == '[':
+		c.place = mayRecord
+	case c.place == atStart:
+		return &SyntaxError{pos, "the '[' of an array", b}
+	case b == ']' && c.place != wantRecord:
+		c.place = atStart
+	case (c.place == wantComma || c.place == anywhere) && b == ',':
+		c.place = wantRecord
+	case c.place == wantComma:
+		return &SyntaxError{pos, "',' or ']'", b}
+	case b == ',' || b == ']' || b == '}':
+		return &SyntaxError{pos, "an object", b}
+	default:
+		c.begin(b)
+		c.place = wantComma
+	}
+	return nil
+}
+
+// begin begins a record, which need not be an object.
+func (c *Cutter) begin(b byte) {
+	c.word = b != '{' && b != '[' && b != '"'
+	c.inRecord(b)
+}
+
+// End says what the text lacks when it ends here, nil if nothing.
+func (c *Cutter) End() error {
+	if len(c.open) > 0 || c.text {
+		return errCut
+	}
+	if c.Array && c.place != atStart {
+		return errors.New("the array has no end; the text may have been cut off")
+	}
+	return nil
+}
+
+func delimits(b byte) bool {
+	switch b {
+	case ' ', '\t', '\r', '\n', ',', '[', ']', '{', '}', '"':
+		return true
+	}
+	return false
+}

@@ -1,0 +1,180 @@
+package jsonl
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTheLayoutIsGuessedFromTheBeginning(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		whole bool
+		want  Layout
+	}{
+		{"", true, Lines},
+		{`{"a":1}`, true, Lines},
+		{"{\"a\":1}\n{\"a\":2}\n", true, Lines},
+		{"{\"a\":1}\n{\"a\":2", false, Lines},
+		{"[]", true, Array},
+		{" \n[{\"a\":1},", false, Array},
+		{"{\n \"a\": 1\n}\n", true, Objects},
+		{"{\n \"a\": 1\n}\n{\n \"a\"", false, Objects},
+		{`{"a":1}{"a":2}`, true, Objects},
+		{"{\"a\":1} {\"a\":2}\n{\"a\":3}\n", true, Objects},
+		{"{\n \"a\": [\n  {\"x\":1}\n ]\n}\n", true, Objects}, // one of its lines is an object
+		// Lines of which one is broken: it must not take those that follow with it.
+		{"{\"a\":1\n{\"a\":2}\n{\"a\":3}\n", true, Lines},
+		{"{\"a\":1}\n{\"a\":\"x}\n{\"a\":3}\n{\"a\":4}\n", true, Lines},
+		{"{\"a\":1}\n{\"a\":2", true, Lines},
+		{"{\"a\":1}\nx\n{\"a\":3}\n", true, Lines},
+		{"{\"a\":1}}\n{\"a\":3}\n", true, Lines},
+	} {
+		if got := Guess([]byte(c.text), c.whole); got != c.want {
+			t.Errorf("%q is %v, want %v", c.text, got, c.want)
+		}
+	}
+}
+
+// cutAll cuts a text that comes in chunks and parses what is cut.
+func cutAll(o Options, text string, chunks ...int) (records []string, err error) {
+	c := Cutter{Array: o.Layout == Array}
+	p := NewParser(o)
+	var pending []byte
+	seen := 0
+	parsed := 0
+	parse := func(data []byte) {
+		if p.Reset(data); parsed > 0 {
+			p.Continue(data)
+		}
+		parsed += len(data)
+		for r, ok := p.Next(); ok; r, ok = p.Next() {
+			records = append(records, show(p, r)+" "+string(data[r.Mark.Start:r.Mark.End]))
+		}
+	}
+	for from := 0; from < len(text); {
+		n := len(text) - from
+		if len(chunks) > 0 {
+			n, chunks = min(n, chunks[0]), chunks[1:]
+		}
+		pending = append(pending, text[from:from+n]...)
+		from += n
+		end, err := c.Cut(pending[seen:])
+		if end >= 0 {
+			end += seen
+		}
+		end = max(end, 0)
+		parse(pending[:end])
+		pending = pending[end:]
+		if seen = len(pending); err != nil {
+			return records, err
+		}
+	}
+	if err := c.End(); err != nil {
+		return records, err
+	}
+	parse(pending)
+	return records, nil
+}
+
+func TestRecordsAreTheSameHoweverTheTextIsCut(t *testing.T) {
+	o := Options{Columns: []string{"a"}}
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for _, c := range []struct {
+		layout Layout
+		text   string
+		want   []string
+	}{
+		{Array, `[{"a":1},{"a":"}]\"\\"} , {"a":{"b":[1,{"c":2}]}}]`, []string{`n1 {"a":1}`, `s"}]\"\\" {"a":"}]\"\\"}`, `j{"b":[1,{"c":2}]} {"a":{"b":[1,{"c":2}]}}`}},
+		{Array, "\n[\n {\n \"a\" : [ 1,\n 2 ] }\n,\n{}\n]\n", []string{"j[1,2] {\n \"a\" : [ 1,\n 2 ] }", "null {}"}},
+		{Array, `[] [{"a":1}]` + "\n" + `[{"a":2}]`, []string{`n1 {"a":1}`, `n2 {"a":2}`}},
+		{Array, `[1,"x]",null,{"a":1},[{"a":2}],-1.5e3]`, []string{`bad BadJSON 1`, `bad BadJSON "x]"`, `bad BadJSON null`, `n1 {"a":1}`, `bad BadJSON [{"a":2}]`, `bad BadJSON -1.5e3`}},
+		{Array, `[{"a":1,},{"a":2}]`, []string{`bad BadJSON {"a":1,}`, `n2 {"a":2}`}},
+		{Objects, `{"a":1}{"a":2} {"a":3}` + "\r\n" + `{"a":4}`, []string{`n1 {"a":1}`, `n2 {"a":2}`, `n3 {"a":3}`, `n4 {"a":4}`}},
+		{Objects, "{\n\t\"a\": \"x\",\n\t\"a\": 2\n}\n{\"a\":\n5}", []string{"bad BadJSON {\n\t\"a\": \"x\",\n\t\"a\": 2\n}", "n5 {\"a\":\n5}"}},
+		{Objects, `{"a":1}[{"a":2}]7`, []string{`n1 {"a":1}`, `bad BadJSON [{"a":2}]`, `bad BadJSON 7`}},
+	} {
+		o.Layout = c.layout
+		for range 50 {
+			var chunks []int
+			for range rnd.IntN(len(c.text) + 1) {
+				chunks = append(chunks, 1+rnd.IntN(4))
+			}
+			got, err := cutAll(o, c.text, chunks...)
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Fatalf("%q in chunks of %v: %q (%v)", c.text, chunks, got, err)
+			}
+		}
+	}
+}
+
+func TestWhatIsBetweenRecordsIsTakenToTheLetter(t *testing.T) {
+	for _, c := range []struct {
+		layout Layout
+		text   string
+		good   int // records before it
+		want   string
+	}{
+		{Array, `[{"a":1} {"a":2}]`, 1, `10 want ',' or ']', found '{'`},
+		{Array, `[{"a":1},]`, 1, `10 want an object, found ']'`},
+		{Array, `[,{"a":1}]`, 0, `2 want an object, found ','`},
+		{Array, `[{"a":1},,{"a":1}]`, 1, `10 want an object, found ','`},
+		{Array, `[{"a":1}]{"a":2}`, 1, `10 want the '[' of an array, found '{'`},
+		{Array, `[{"a":1}]]`, 1, `10 want the '[' of an array, found ']'`},
+		{Array, `[{"a":1},`, 1, `the array has no end`},
+		{Array, `[{"a":1}`, 1, `the array has no end`},
+		{Array, `[{"a":1},{"a":[1`, 1, `the last record has no end`},
+		{Array, `[{"a":1},{"a":[1}]`, 1, `17 want ']', found '}'`},
+		{Objects, `{"a":1},{"a":2}`, 1, `8 want an object, found ','`},
+		{Objects, `{"a":1}}`, 1, `8 want an object, found '}'`},
+		{Objects, `{"a":1}{"a":"`, 1, `the last record has no end`},
+	} {
+		got, err := cutAll(Options{Columns: []string{"a"}, Layout: c.layout}, c.text)
+		text := fmt.Sprint(err)
+		var wrong *SyntaxError
+		if errors.As(err, &wrong) {
+			text = fmt.Sprintf("%d %v", wrong.Pos+1, err)
+		}
+		if len(got) != c.good || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %q, %s; want %s", c.text, got, text, c.want)
+		}
+	}
+}
+
+func TestReadingGoesOnBetweenAnyTwoRecords(t *testing.T) {
+	const text = `[{"a":1}, {"a":2},[{"a":3}]]`
+	for at, want := range map[int]string{8: `n2 {"a":2} bad BadJSON [{"a":3}]`, 10: `n2 {"a":2} bad BadJSON [{"a":3}]`, 17: `bad BadJSON [{"a":3}]`, 18: `bad BadJSON [{"a":3}]`, 27: ``} {
+		c := Cutter{Array: true, Begun: true}
+		_, err := c.Cut([]byte(text[at:]))
+		p := NewParser(Options{Columns: []string{"a"}, Layout: Array})
+		p.Continue([]byte(text[at:]))
+		var got []string
+		for r, ok := p.Next(); ok; r, ok = p.Next() {
+			got = append(got, show(p, r)+" "+text[at+int(r.Mark.Start):at+int(r.Mark.End)])
+		}
+		if strings.Join(got, " ") != want || err != nil || c.End() != nil {
+			t.Errorf("from %d: %q (%v, %v)", at, got, err, c.End())
+		}
+	}
+}
+
+func FuzzLayouts(f *testing.F) {
+	f.Add([]byte(`[{"a":1},{"a":"]"}]`), true, uint8(3))
+	f.Add([]byte("{\n\"a\":1}{}"), false, uint8(1))
+	f.Fuzz(func(t *testing.T, text []byte, array bool, chunk uint8) {
+		o := Options{Columns: []string{"a"}, Layout: Objects}
+		if array {
+			o.Layout = Array
+		}
+		want, wantErr := cutAll(o, string(text))
+		chunks := slices.Repeat([]int{int(chunk) + 1}, len(text))
+		got, err := cutAll(o, string(text), chunks...)
+		if !slices.Equal(got, want) || (err == nil) != (wantErr == nil) {
+			t.Fatalf("in chunks of %d: %q (%v), whole: %q (%v)", chunk+1, got, err, want, wantErr)
+		}
+		Guess(text, array)
+	})
+}
