@@ -91,7 +91,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // its usual -v would be taken for --verbose
 	app := &cli.App{
 		Name:    "tsimport",
-		Version: version(),
+		Version: versionText(debug.ReadBuildInfo()),
 		Usage:   "load files into Alibaba Cloud Tablestore at the table's full write capacity, and lose nothing",
 		Description: "Without --endpoint (and TABLESTORE_ENDPOINT) everything works on an embedded store in ./tsimport-store, made by the\n" +
 			"first load.\n" +
@@ -126,15 +126,6 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 	}
 	setUsageErrors(app)
 	return app
-}
-
-// version is what the module was built as: a release's version, or the commit.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
 }
 
 // setUsageErrors makes every command answer a wrong flag with one line instead of its whole help.
