@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"tsimport/writer"
+
+	"tsimport/runfolder"
 )
 
 // Exit codes of a load.
@@ -39,6 +41,7 @@ type Report struct {
 	DryRun          bool           `json:"dry_run"` // rows that would have been written count as unfinished
 	RunDir          string         `json:"run_dir"`
 	RejectsFiles    []string       `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
+	RejectReasons   []ReasonCount  `json:"reject_reasons,omitempty"`   // the most frequent code first
 	RejectsEncoding string         `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
 	RejectsFlags    []string       `json:"rejects_flags,omitempty"`    // of a command that reads them, if they are CSV
 	RejectsMixed    bool           `json:"rejects_mixed,omitempty"`    // the files with rejected records are not all read alike
@@ -131,6 +134,9 @@ type Report struct {
 func (r *Report) overLimit(m MaxErrors) bool {
 	return m.Exceeded(r.Rejected-r.rejectedBefore, r.Read-r.readBefore, true)
 }
+
+// ReasonCount is how many records were rejected with a code, and the first of them.
+type ReasonCount = runfolder.ReasonCount
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.
 type ReportHotKey struct {

@@ -322,6 +322,9 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	}
 	err = errors.Join(err, report.balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
+	if reasons, readErr := runfolder.CountReasons(folder.Path); readErr == nil {
+		report.RejectReasons = reasons // without them the files still have all
+	}
 	report.Seconds = time.Since(start).Seconds()
 	if report.Seconds > 0 {
 		report.RowsPerSecond = float64(report.Written-report.writtenBefore) / report.Seconds

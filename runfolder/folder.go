@@ -163,18 +163,6 @@ func (f *Folder) rejectsPath(header int) string {
 	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
 }
 
-// reason is one line of ReasonsFile.
-type reason struct {
-	File    string `json:"file"`
-	Record  int64  `json:"record"`
-	Line    int64  `json:"line"`
-	Offset  int64  `json:"offset"`
-	Column  string `json:"column,omitempty"`
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Value   string `json:"value,omitempty"`
-}
-
 // Reject keeps a rejected record of the header-th header and its reason.
 func (f *Folder) Reject(header int, r table.Reject) error {
 	if f.reasons == nil {
@@ -196,7 +184,7 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 		f.writeRecord(header, f.headers[header].Text)
 	}
 	f.writeRecord(header, r.Raw)
-	line, err := json.Marshal(reason{
+	line, err := json.Marshal(Reason{
 		File: r.Origin.Source, Record: r.Origin.Record, Line: r.Origin.Line, Offset: r.Origin.Offset,
 		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value,
 	})

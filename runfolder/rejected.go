@@ -1,12 +1,8 @@
 package runfolder
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,23 +20,14 @@ func (r Rejected) Has(file string, record int64) bool {
 
 // ReadRejected reads which records the run in a folder has rejected; a run without rejects has no file of them.
 func ReadRejected(path string) (Rejected, error) {
-	f, err := os.Open(filepath.Join(path, ReasonsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read rejects: %w", err)
-	}
-	defer f.Close()
-	r := Rejected{}
-	for d, n := json.NewDecoder(bufio.NewReader(f)), 1; ; n++ {
-		var line reason
-		if err := d.Decode(&line); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf("read rejects: line %d of %s: %w", n, f.Name(), err)
+	var r Rejected
+	if err := eachReason(path, func(line *Reason) {
+		if r == nil {
+			r = Rejected{}
 		}
 		r[line.File] = append(r[line.File], line.Record)
+	}); err != nil {
+		return nil, err
 	}
 	for file := range r {
 		slices.Sort(r[file])

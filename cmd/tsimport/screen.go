@@ -13,6 +13,7 @@ import (
 
 	"tsimport/pipeline"
 	"tsimport/plan"
+	"tsimport/reader/input"
 	"tsimport/runfolder"
 )
 
@@ -122,6 +123,9 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		}
 		s.line("warning: the input holds no records%s", made)
 	}
+	for _, text := range rejectNotes(r) {
+		s.line("%s", text)
+	}
 	if n := len(r.RejectsFiles); n > 1 {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
@@ -138,6 +142,36 @@ func (s *screen) report(r *pipeline.Report, look string) {
 		s.line("look at the rows: %s", look)
 	}
 	s.line("summary: %s", filepath.Join(r.RunDir, runfolder.SummaryFile))
+}
+
+// shownCodes bounds the codes of rejected rows that are listed at the end; the summary has all.
+const shownCodes = 5
+
+// rejectNotes says why rows were rejected: how many with each code, and the first of them.
+func rejectNotes(r *pipeline.Report) (notes []string) {
+	for i, c := range r.RejectReasons {
+		if i == shownCodes {
+			return append(notes, fmt.Sprintf("… and %d more codes, see the summary", len(r.RejectReasons)-i))
+		}
+		notes = append(notes, fmt.Sprintf("rejected %s with %s; the first: %s", grouped(c.Count), c.Code, reasonText(&c.First)))
+	}
+	return notes
+}
+
+// reasonText is a reason in one line: where the record stands, which column, what is wrong with which value.
+func reasonText(r *runfolder.Reason) string {
+	text := fmt.Sprintf("%s record %d", input.Redact(r.File), r.Record)
+	if r.Line > 0 {
+		text = fmt.Sprintf("%s:%d", input.Redact(r.File), r.Line)
+	}
+	if r.Column != "" {
+		text += ", column " + r.Column
+	}
+	text += ": " + r.Message
+	if r.Value != "" {
+		text += fmt.Sprintf(" (%q)", r.Value)
+	}
+	return printable(text)
 }
 
 // shownTables bounds the tables that are listed at the end; the summary has all.
