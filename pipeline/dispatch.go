@@ -77,6 +77,8 @@ type dispatcher struct {
 
 	readingWaits, sendingWaits bool // for memory
 
+	sampled time.Time // when the lanes were last looked at to find the slowest
+
 	keeper *keeper   // nil if nothing is kept: of a dry run
 	ended  bool      // nothing is sent any more
 	hold   time.Time // until then nothing is sent

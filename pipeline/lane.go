@@ -61,6 +61,11 @@ type lane struct {
 
 	written, throttled, unavailable int64
 
+	sampled int64         // of written, at the last sample
+	waited  bool          // rows waited at the last sample
+	waiting time.Duration // for how long rows have waited
+	rate    float64       // rows a second while rows waited, lately; 0 is not known
+
 	// Rows that may leave the queue until the next checkpoint is written, that may from the moment that it describes, and
 	// that have left since the last such moment.
 	left, next, taken int64

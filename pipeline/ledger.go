@@ -195,6 +195,7 @@ func (d *dispatcher) publish() {
 	p.Archived.Store(d.report.Archived)
 	p.Retried.Store(d.report.Retried)
 	p.Throttled.Store(d.report.Throttled)
+	d.sample(time.Now())
 }
 
 // complete adds to the report what is known at the end of the load.
@@ -216,6 +217,7 @@ func (d *dispatcher) complete(start time.Time) {
 			r.LastLaneSeconds = max(r.LastLaneSeconds, l.begun.Sub(start).Seconds())
 		}
 	}
+	r.Slowest = d.slowest(time.Since(start))
 	for _, h := range d.hot.Report(d.sending()) {
 		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: showKey(h.Value), Share: h.Share})
 	}

@@ -94,11 +94,12 @@ type Report struct {
 	ClockBehind float64 `json:"clock_behind_seconds,omitempty"`
 
 	Order           string         `json:"order"`
-	Partitions      int            `json:"partitions"`        // at the end
-	PartitionsUsed  int            `json:"partitions_used"`   // of those, with rows of this load
-	PartitionReads  int64          `json:"partition_reads"`   // how often the partition map was read
-	Recuts          int64          `json:"recuts"`            // how often it had changed
-	LastLaneSeconds float64        `json:"last_lane_seconds"` // from the start until every partition had a row to write
+	Partitions      int            `json:"partitions"`                  // at the end
+	PartitionsUsed  int            `json:"partitions_used"`             // of those, with rows of this load
+	PartitionReads  int64          `json:"partition_reads"`             // how often the partition map was read
+	Recuts          int64          `json:"recuts"`                      // how often it had changed
+	LastLaneSeconds float64        `json:"last_lane_seconds"`           // from the start until every partition had a row to write
+	Slowest         *ReportSlowest `json:"slowest_partition,omitempty"` // that held the load up, if one did
 	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
 	SpilledRows     int64          `json:"spilled_rows"`
 	SpilledBytes    int64          `json:"spilled_bytes"`         // on disk, all that was ever written
@@ -175,6 +176,7 @@ type Progress struct {
 	Retried, Throttled                  atomic.Int64
 	BytesRead                           atomic.Int64
 	BytesTotal                          atomic.Int64 // -1 when a source is a stream
+	SlowestLeft                         atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
 	Settling                            atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
 	Swept                               atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
 	Trouble                             atomic.Value // string: what the service answers while it takes no row

@@ -33,6 +33,8 @@ type Resumed struct {
 	RunDir      string
 	Attempt     int
 	Final, Read int64 // records
+	Written     int64 // rows
+	BytesRead   int64
 	Since       time.Time
 }
 

@@ -96,7 +96,8 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		if cfg.Resume.OnResume != nil {
 			cfg.Resume.OnResume(Resumed{
 				RunDir: cfg.RunDir, Attempt: report.Attempts, Read: report.Read,
-				Final: report.Written + report.Rejected + report.Superseded + report.Archived, Since: report.FirstStarted,
+				Final:   report.Written + report.Rejected + report.Superseded + report.Archived,
+				Written: report.Written, BytesRead: report.BytesRead, Since: report.FirstStarted,
 			})
 		}
 	}

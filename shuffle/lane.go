@@ -91,6 +91,19 @@ func (l *Lane) Front() (table.Ref, bool) {
 	return table.Ref{Block: i.block, Index: i.rows[i.next]}, true
 }
 
+// Rows counts the rows in the lane, in memory and on disk. Rows of a frame that was written before the lanes were cut anew
+// may belong to another lane.
+func (l *Lane) Rows() (n int64) {
+	for _, i := range l.items {
+		if i.block != nil {
+			n += int64(i.count())
+		} else {
+			n += int64(i.frame.rows)
+		}
+	}
+	return n
+}
+
 // Advance takes the first row off the lane.
 func (l *Lane) Advance() {
 	l.all.rows--

@@ -115,10 +115,17 @@ func (s *screen) moveBar(bar *progressbar.ProgressBar) {
 func (s *screen) bytesDone() int64 {
 	p := &s.progress
 	bytes, read := p.BytesRead.Load(), p.Read.Load()
-	if s.dryRun || read == 0 {
+	if s.dryRun {
 		return bytes
 	}
-	final := p.Written.Load() + p.Rejected.Load() + p.Superseded.Load() + p.Archived.Load()
+	return doneOf(bytes, p.Written.Load()+p.Rejected.Load()+p.Superseded.Load()+p.Archived.Load(), read)
+}
+
+// doneOf is the part of the bytes read that belongs to records that are final.
+func doneOf(bytes, final, read int64) int64 {
+	if read == 0 {
+		return bytes
+	}
 	return int64(float64(bytes) * min(1, float64(final)/float64(read)))
 }
 
@@ -132,28 +139,32 @@ type mark struct {
 	done int64
 }
 
-// left says how long the load will still take if it goes on as in the last seconds; nothing as long as nobody knows.
+// left says how long the load will still take if it goes on as in the last seconds, at least as long as the slowest
+// partition needs for its rows; nothing as long as nobody knows.
 func (s *screen) left(now time.Time) string {
 	total, done := s.progress.BytesTotal.Load(), s.bytesDone()
 	s.marks = append(s.marks, mark{now, done})
 	for len(s.marks) > 1 && now.Sub(s.marks[1].at) >= lookBack {
 		s.marks = s.marks[1:]
 	}
-	// Before that the load has begun with nothing.
-	from := mark{at: s.start}
+	// Before that the load has begun with what earlier attempts had done.
+	from := mark{at: s.start, done: s.done}
 	if now.Sub(s.start) >= lookBack {
 		from = s.marks[0]
 	}
-	if done <= from.done || done >= total {
+	left := time.Duration(s.progress.SlowestLeft.Load()) * time.Millisecond
+	if done > from.done {
+		left = max(left, time.Duration(float64(now.Sub(from.at))*float64(total-done)/float64(done-from.done)))
+	}
+	if left == 0 || done >= total {
 		return ""
 	}
-	left := time.Duration(float64(now.Sub(from.at)) * float64(total-done) / float64(done-from.done))
 	return fmt.Sprintf(", about %v left", round(left))
 }
 
 func (s *screen) counts() string {
 	p := &s.progress
-	rate := float64(p.Written.Load()) / time.Since(s.start).Seconds()
+	rate := float64(max(p.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // of this attempt
 	text := fmt.Sprintf("%s rows, %s rows/s", grouped(p.Written.Load()), grouped(int64(rate)))
 	if n := p.Rejected.Load(); n > 0 {
 		text += fmt.Sprintf(", %s rejected", grouped(n))

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tsimport/pipeline"
 )
 
 func TestProgressIsOfRowsThatAreFinalNotOfWhatIsRead(t *testing.T) {
@@ -52,6 +54,38 @@ func TestTheTimeLeftIsThatOfTheLastSeconds(t *testing.T) {
 	at(25, 700, ", about 1m0s left")
 	at(40, 700, "") // nobody knows
 	at(45, 1000, "")
+}
+
+func TestTheTimeLeftIsThatOfTheSlowestPartition(t *testing.T) {
+	s := &screen{start: time.Now()}
+	p := &s.progress
+	p.BytesTotal.Store(1000)
+	p.BytesRead.Store(1000)
+	p.Read.Store(1000)
+	p.Written.Store(900)
+	p.SlowestLeft.Store(61_000)
+	if got := s.left(s.start.Add(5 * time.Second)); got != ", about 1m1s left" {
+		t.Errorf("%q, want what the slowest partition needs", got)
+	}
+}
+
+func TestAResumedLoadShowsTheSpeedOfThisAttempt(t *testing.T) {
+	s := &screen{start: time.Now().Add(-2 * time.Second), quiet: true}
+	s.resume(pipeline.Resumed{Written: 600_000, Final: 600_000, Read: 600_000, BytesRead: 600_000})
+	p := &s.progress
+	if text := s.counts(); !strings.Contains(text, "0 rows, 0 rows/s") {
+		t.Errorf("before anything is counted: %s", text)
+	}
+	p.BytesTotal.Store(1_000_000)
+	p.BytesRead.Store(620_000)
+	p.Read.Store(620_000)
+	p.Written.Store(620_000)
+	if text := s.counts(); !strings.Contains(text, "620,000 rows, 9,9") && !strings.Contains(text, "620,000 rows, 10,000 rows/s") {
+		t.Errorf("20,000 rows in two seconds: %s", text)
+	}
+	if got := s.left(s.start.Add(2 * time.Second)); got != ", about 38s left" {
+		t.Errorf("%q, want 19 times what 20,000 of 400,000 took", got)
+	}
 }
 
 func TestABarWithLanesIsPainted(t *testing.T) {

@@ -27,6 +27,8 @@ type screen struct {
 	progress pipeline.Progress
 	existed  bool // the table
 	start    time.Time
+	written  int64  // rows, before this attempt
+	done     int64  // bytes of the input, before this attempt
 	marks    []mark // of the last seconds
 	stopping chan struct{}
 	stopped  sync.WaitGroup
@@ -68,6 +70,7 @@ func (s *screen) plan(p *plan.Plan) {
 
 // resume says with what a load goes on.
 func (s *screen) resume(r pipeline.Resumed) {
+	s.written, s.done = r.Written, doneOf(r.BytesRead, r.Final, r.Read)
 	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
 		r.RunDir, grouped(r.Final), grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
 }
@@ -219,6 +222,9 @@ const rowsToSpread = 10_000
 // spreadNotes are sentences about how the rows were spread over partitions, memory and disk; those that matter.
 func spreadNotes(r *pipeline.Report) (notes []string) {
 	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
+	if r.Slowest != nil {
+		add("%s", slowestNote(r.Slowest))
+	}
 	for _, h := range r.HotKeys {
 		add("hot spot: %s %s has %.0f%% of the rows; one partition-key value is never split", h.Column, h.Value, h.Share*100)
 	}
@@ -248,6 +254,27 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		}
 	}
 	return notes
+}
+
+// slowestNote names the partition that held the load up.
+func slowestNote(p *pipeline.ReportSlowest) string {
+	name := fmt.Sprintf("partition %d", p.Partition)
+	if p.Table != "" {
+		name += " of table " + p.Table
+	}
+	if p.From != "" {
+		name += " from " + p.From
+	}
+	seconds := func(s float64) time.Duration { return round(time.Duration(s * float64(time.Second))) }
+	text := fmt.Sprintf("slowest: %s; its rows waited for %v, those of most others for %v at most; %s rows, %s a second",
+		name, seconds(p.Waiting), seconds(p.OthersWaiting), grouped(p.Rows), grouped(int64(float64(p.Rows)/p.Waiting)))
+	if p.Throttled > 0 {
+		text += fmt.Sprintf(", %s refused for capacity", grouped(p.Throttled))
+	}
+	if p.Unavailable > 0 {
+		text += fmt.Sprintf(", %s while it did not serve", grouped(p.Unavailable))
+	}
+	return text
 }
 
 // partitionsNote says which partitions the rows went to. After a split only the children count that got rows since.

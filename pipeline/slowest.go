@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// How lanes are followed to find the slowest.
+const (
+	sampleEvery = 250 * time.Millisecond
+	rateMemory  = 5 * time.Second // about how far the rate of a lane looks back
+)
+
+// A partition is named as the slowest if its rows waited for so much of the load and the others' did not.
+const (
+	slowestLeast = time.Second
+	slowestShare = 0.25 // of the load
+	slowestRatio = 2    // of what the median of the others waited
+)
+
+// sample looks at what waits for each lane, now and then, and publishes for how long the slowest one still needs.
+func (d *dispatcher) sample(now time.Time) {
+	passed := now.Sub(d.sampled)
+	if passed < sampleEvery {
+		return
+	}
+	if d.sampled.IsZero() {
+		passed = 0
+	}
+	d.sampled = now
+	left := 0.0
+	for i, l := range d.lanes {
+		if l.gap {
+			continue
+		}
+		rows := l.queue.Rows() + int64(d.cutter.Held(i))
+		l.sample(passed, rows)
+		if l.rate > 0 {
+			left = max(left, float64(rows)/l.rate)
+		}
+	}
+	d.cfg.Progress.SlowestLeft.Store(int64(min(left*1000, math.MaxInt32*1000)))
+}
+
+// sample takes how many rows wait for the lane after so much time. Only time in which rows waited tells how fast the
+// partition is; one that accepts nothing at all for a while is expected to come back as it was.
+func (l *lane) sample(passed time.Duration, rows int64) {
+	waited := l.waited
+	l.waited = rows > 0
+	accepted := l.written - l.sampled
+	l.sampled = l.written
+	if !waited || passed <= 0 {
+		return
+	}
+	l.waiting += passed
+	if l.down || l.stuck {
+		return
+	}
+	rate := float64(accepted) / passed.Seconds()
+	if l.rate == 0 {
+		l.rate = rate
+		return
+	}
+	l.rate += (rate - l.rate) * (1 - math.Exp(-passed.Seconds()/rateMemory.Seconds()))
+}
+
+// ReportSlowest is the partition that held a load up.
+type ReportSlowest struct {
+	Partition     int     `json:"partition"` // in key order, from 0, at the end
+	Table         string  `json:"table,omitempty"`
+	From          string  `json:"from"` // first key value, empty for the first partition
+	Rows          int64   `json:"rows"` // of this attempt that are final
+	Waiting       float64 `json:"waiting_seconds"`
+	OthersWaiting float64 `json:"others_waiting_seconds"` // median of the other partitions
+	Throttled     int64   `json:"throttled"`
+	Unavailable   int64   `json:"unavailable"`
+}
+
+// slowest finds the partition that held the load up: the one whose rows waited far longer than those of the others. It is
+// nil if the partitions shared the wait.
+func (d *dispatcher) slowest(elapsed time.Duration) *ReportSlowest {
+	used := slices.DeleteFunc(slices.Clone(d.lanes), func(l *lane) bool { return l.gap || l.begun.IsZero() })
+	if len(used) < 2 {
+		return nil
+	}
+	slices.SortStableFunc(used, func(a, b *lane) int { return cmp.Compare(b.waiting, a.waiting) })
+	top, others := used[0], used[len(used)/2].waiting
+	if top.waiting < slowestLeast || top.waiting.Seconds() < slowestShare*elapsed.Seconds() || top.waiting < slowestRatio*others {
+		return nil
+	}
+	s := &ReportSlowest{Partition: top.index, Table: top.table, Rows: top.written, Waiting: top.waiting.Seconds(),
+		OthersWaiting: others.Seconds(), Throttled: top.throttled, Unavailable: top.unavailable}
+	if v, ok := d.partitions.LowerValue(top.index); ok {
+		s.From = showKey(v)
+	}
+	return s
+}

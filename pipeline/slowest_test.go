@@ -1,0 +1,73 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/partitioner"
+	"tsimport/table"
+)
+
+// shuffled is numbered("k", rows) with the rows of all partitions mixed.
+func shuffled(rows int) string {
+	lines := strings.SplitAfter(numbered("k", rows), "\n")
+	body := lines[1 : rows+1]
+	slices.SortStableFunc(body, func(a, b string) int { return strings.Compare(a[4:6], b[4:6]) })
+	return lines[0] + strings.Join(body, "")
+}
+
+func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond, Slow: map[int]float64{2: 0.05}}},
+		"k00300", "k00600", "k00900")
+	cfg := w.config(w.file("in.csv", shuffled(1200)))
+	var longest atomic.Int64
+	cfg.Progress = new(Progress)
+	cfg.onSend = func([]table.Ref) { longest.Store(max(longest.Load(), cfg.Progress.SlowestLeft.Load())) }
+	r := w.load(cfg)
+	s := r.Slowest
+	if s == nil {
+		t.Fatal("no partition is named")
+	}
+	if s.Partition != 2 || s.From != "k00600" || s.Rows != 300 || s.Waiting < 1 || s.OthersWaiting > s.Waiting/2 {
+		t.Errorf("%+v", s)
+	}
+	if longest.Load() < 500 {
+		t.Errorf("the slowest partition was never said to need more than %d ms; it took %.1f s", longest.Load(), r.Seconds)
+	}
+}
+
+func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
+	waited := func(seconds ...float64) *ReportSlowest {
+		d := new(dispatcher)
+		var bounds []table.Value
+		for i, s := range seconds {
+			bounds = append(bounds, table.Value{Type: table.Integer, Int: int64(i)})
+			d.lanes = append(d.lanes, &lane{index: i, begun: time.Now(), waiting: time.Duration(s * float64(time.Second))})
+		}
+		d.partitions = partitioner.NewMap(bounds[1:])
+		return d.slowest(100 * time.Second)
+	}
+	for name, s := range map[string]*ReportSlowest{
+		"one partition":            waited(90),
+		"all of them":              waited(90, 80, 85, 88),
+		"half of them":             waited(90, 80, 1, 60, 70),
+		"a small part of the load": waited(20, 1, 1, 1),
+		"none":                     waited(0, 0, 0),
+	} {
+		if s != nil {
+			t.Errorf("%s: %+v is named", name, s)
+		}
+	}
+	for want, s := range []*ReportSlowest{waited(90, 1), waited(1, 90, 30), waited(1, 2, 60, 3)} {
+		if s == nil || s.Partition != want {
+			t.Errorf("partition %d is to be named: %+v", want, s)
+		}
+	}
+}
