@@ -29,13 +29,23 @@ func fill(t *testing.T, f *os.File) {
 
 // Rejects that could not be written must not be counted on by a checkpoint that could: nobody could go on from it.
 func TestARunGoesOnWhenThereIsRoomForItsRejectsAgain(t *testing.T) {
-	w := newWorld(t)
-	var text strings.Builder
-	text.WriteString("id,a\n")
-	for range 500 {
-		text.WriteString("key1,1\nkey2,2\nkey3\nkey4,4\n")
+	// A fast machine may be done before the first checkpoint, or have no reject left to write after it: then the input was
+	// too short.
+	for records := 2000; ; records *= 4 {
+		if records > 1<<20 {
+			t.Fatal("no load was under way when a checkpoint was written")
+		}
+		if fullDisk(t, records) {
+			return
+		}
 	}
-	cfg := w.config(w.file("in.csv", text.String()))
+}
+
+// fullDisk loads records of which a quarter is rejected, on a disk that is full from a checkpoint on, then with room again.
+// It reports whether there was anything left to reject when the disk was full.
+func fullDisk(t *testing.T, records int) bool {
+	w := newWorld(t)
+	cfg := w.config(w.file("in.csv", "id,a\n"+strings.Repeat("key1,1\nkey2,2\nkey3\nkey4,4\n", records/4)))
 	cfg.Resume.Look, cfg.CheckpointEvery, cfg.Read.SplitBytes = true, time.Millisecond, 100
 	first := cfg
 	full := false // the dispatcher's
@@ -48,13 +58,17 @@ func TestARunGoesOnWhenThereIsRoomForItsRejectsAgain(t *testing.T) {
 		}
 	}
 	r, err := Run(context.Background(), first)
+	if err == nil && r.State == StateFinished {
+		return false
+	}
 	if err == nil || !strings.Contains(err.Error(), "keep rejected rows: write ") || r.State != StateFailed || !full {
 		t.Fatalf("error %v", err)
 	}
-	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || r.Read != 2000 || r.Rejected != 500 {
+	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || r.Read != int64(records) || r.Rejected != int64(records/4) {
 		t.Errorf("%+v", r)
 	}
-	if kept := lines(t, filepath.Join(cfg.RunDir, runfolder.ReasonsFile)); len(kept) != 500 {
-		t.Errorf("%d rejects are kept, want 500", len(kept))
+	if kept := lines(t, filepath.Join(cfg.RunDir, runfolder.ReasonsFile)); len(kept) != records/4 {
+		t.Errorf("%d rejects are kept, want %d", len(kept), records/4)
 	}
+	return true
 }
