@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -303,8 +304,27 @@ func TestTheSearchFindsWhereLatencyPassesItsLimit(t *testing.T) {
 	}
 	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, try: at, hold: at, say: t.Logf}
 	var none *errNoRate
-	if _, err := s.run(t.Context()); !errors.As(err, &none) {
+	if _, err := s.run(t.Context()); !errors.As(err, &none) || !strings.Contains(err.Error(), "not even 1 rows/s keeps to the limits: p99 10 ms, more than --max-p99 1ms") {
 		t.Errorf("a limit that no rate keeps: %v", err)
+	}
+	s = &searcher{limits: Search{MaxP99: time.Millisecond, Start: 100}, least: 40, try: at, hold: at, say: t.Logf}
+	if _, err := s.run(t.Context()); !errors.As(err, &none) || none.rate != 40 {
+		t.Errorf("a batch takes a step at 40 rows/s: %v", err)
+	}
+}
+
+func TestARateThatDoesNotLastNamesTheLimitThatBroke(t *testing.T) {
+	at := func(throttled int64) func(context.Context, float64) (*result.Result, error) {
+		return func(_ context.Context, rate float64) (*result.Result, error) {
+			rows := int64(5 * rate)
+			return &result.Result{Seconds: 5, PerSecond: result.Rates{Rows: rate},
+				Totals: result.Totals{Requests: 100, Rows: rows, RowsSent: rows, Throttled: rows * throttled / 100}}, nil
+		}
+	}
+	s := &searcher{limits: Search{MaxThrottled: .01, Start: maxRate}, try: at(0), hold: at(5), say: t.Logf}
+	_, err := s.run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "5.00 % throttled, more than --max-throttled 1%") {
+		t.Errorf("%v", err)
 	}
 }
 

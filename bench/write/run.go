@@ -109,7 +109,8 @@ func (r *run) measure(gentle context.Context) (res *result.Result, err error) {
 				return (&phase{surroundings: r.surroundings, duration: duration, warmUp: warmUp, rate: rate}).run(ctx)
 			}
 		}
-		s := &searcher{limits: *r.Search, try: phaseOf(r.Search.Step, min(mostWarmStep, r.Search.Step/4)), hold: phaseOf(r.Duration, r.WarmUp), say: r.Say}
+		s := &searcher{limits: *r.Search, try: phaseOf(r.Search.Step, min(mostWarmStep, r.Search.Step/4)), hold: phaseOf(r.Duration, r.WarmUp), say: r.Say,
+			least: float64(r.BatchRows) / r.Search.Step.Seconds()}
 		res, err = s.run(gentle)
 	}
 	if stopped := context.Cause(gentle); stopped != nil && res != nil {

@@ -14,6 +14,8 @@ type searcher struct {
 	// try writes at a rate for one step; hold for as long as the rate is to last. An error ends the search.
 	try, hold func(ctx context.Context, rate float64) (*result.Result, error)
 	say       func(format string, a ...any)
+	// least is the lowest rate worth a step: below it a step would end before its first batch is due. 0 is 1.
+	least float64
 
 	steps []result.Step
 }
@@ -27,11 +29,14 @@ const (
 	leastServed = 0.97 // of the rows due: less is falling behind, whatever the latency
 )
 
-// errNoRate is how a search ends that has found nothing.
-type errNoRate struct{ rate float64 }
+// errNoRate is how a search ends that has found nothing: the lowest rate that was tried, and which limit it broke.
+type errNoRate struct {
+	rate float64
+	why  string
+}
 
 func (e *errNoRate) Error() string {
-	return fmt.Sprintf("find the highest rate: not even %.0f rows/s keeps to --max-p99 and --max-throttled; begin lower (--start-rate) or allow more", e.rate)
+	return fmt.Sprintf("find the highest rate: not even %.0f rows/s keeps to the limits: %s; allow more (--max-p99, --max-throttled)", e.rate, e.why)
 }
 
 // run finds the rate and holds it. The result is that of holding it.
@@ -44,7 +49,8 @@ func (e *errNoRate) Error() string {
 //     hold a lower one.
 func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 	low, high, hint := 0.0, math.Inf(1), 0.0
-	rate, again := s.limits.Start, false // again: high is being tried once more
+	least := max(s.least, 1)
+	rate, again := max(s.limits.Start, least), false // again: high is being tried once more
 	for len(s.steps) < mostSteps && ctx.Err() == nil {
 		res, err := s.try(ctx, rate)
 		if err != nil {
@@ -52,7 +58,7 @@ func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 		}
 		step := s.judge(rate, res)
 		switch {
-		case again && !step.Passed, step.Passed && rate >= maxRate, rate <= 1 && !step.Passed:
+		case again && !step.Passed, step.Passed && rate >= maxRate, rate <= least && !step.Passed:
 			return s.end(ctx, max(low, passed(step)))
 		case again:
 			low, high, again = rate, math.Inf(1), false
@@ -64,7 +70,7 @@ func (s *searcher) run(ctx context.Context) (*result.Result, error) {
 		if again = low > 0 && high/low <= 1+precision; again {
 			rate = high
 		} else {
-			rate = between(low, high, hint)
+			rate = max(between(low, high, hint), least)
 		}
 	}
 	return s.end(ctx, low)
@@ -81,7 +87,8 @@ func passed(s result.Step) float64 {
 // end holds the rate that was found.
 func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error) {
 	if ctx.Err() == nil && low == 0 {
-		return nil, &errNoRate{s.steps[len(s.steps)-1].Rate}
+		last := s.steps[len(s.steps)-1]
+		return nil, &errNoRate{last.Rate, last.Why}
 	}
 	return s.settle(ctx, low)
 }
@@ -89,7 +96,7 @@ func (s *searcher) end(ctx context.Context, low float64) (*result.Result, error)
 // settle holds a rate, and lower ones while it breaks a limit: the steps down grow, since each takes as long as the rate is to
 // last, and what a short step took may be far above it.
 func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result, err error) {
-	held := rate
+	held, why := rate, ""
 	for i := range mostHolds {
 		if ctx.Err() != nil {
 			return res, context.Cause(ctx)
@@ -98,8 +105,8 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		if res, err = s.hold(ctx, rate); err != nil {
 			return nil, err
 		}
-		held = rate
 		step := s.judge(rate, res)
+		held, why = rate, step.Why
 		res.Steps = s.steps
 		if step.Passed {
 			return res, nil
@@ -114,7 +121,7 @@ func (s *searcher) settle(ctx context.Context, rate float64) (res *result.Result
 		}
 		rate = lower
 	}
-	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held", held, mostHolds)
+	return nil, fmt.Errorf("find the highest rate: none lasted; %.0f rows/s was the last of %d that were held: %s; allow more (--max-p99, --max-throttled) or hold it for less (--duration)", held, mostHolds, why)
 }
 
 // hintOf is the rate that a table can take by what it took while it throttled; 0 if it did not throttle.
@@ -145,18 +152,18 @@ func (s *searcher) judge(rate float64, r *result.Result) result.Step {
 	case r.Totals.Requests == 0:
 		step.Why = "no request was answered"
 	case step.Throttled > s.limits.MaxThrottled:
-		step.Why = fmt.Sprintf("%.2f %% throttled", 100*step.Throttled)
+		step.Why = fmt.Sprintf("%.2f %% throttled, more than --max-throttled %.4g%%", 100*step.Throttled, 100*s.limits.MaxThrottled)
 	case limit > 0 && step.P99 > limit:
-		step.Why = fmt.Sprintf("p99 %.4g ms", step.P99)
+		step.Why = fmt.Sprintf("p99 %.4g ms, more than --max-p99 %v", step.P99, s.limits.MaxP99)
 	case step.Achieved < leastServed*rate && float64(r.Unfinished)+rate*r.Seconds-float64(r.Totals.Rows) > 2*float64(r.Settings.BatchRows):
-		step.Why = fmt.Sprintf("%.0f rows/s written", step.Achieved)
+		step.Why = fmt.Sprintf("%.0f rows/s written, less than %.0f %% of those due", step.Achieved, 100*leastServed)
 	default:
 		step.Passed = true
 	}
 	s.steps = append(s.steps, step)
 	verdict := "kept"
 	if !step.Passed {
-		verdict = "not kept"
+		verdict = "not kept: " + step.Why
 	}
 	s.say("%.0f rows/s: %.0f written, p99 %.4g ms, %.2f %% throttled: %s", rate, step.Achieved, step.P99, 100*step.Throttled, verdict)
 	return step
