@@ -31,7 +31,8 @@ type StudentCards struct {
 	Rows  uint64
 	Order Order // "" is Arrival
 	Seed  uint64
-	Days  int // over which the purchases are spread, from 2024-01-01 on; 0 takes DefaultDays
+	Days  int       // over which the purchases are spread; 0 takes DefaultDays
+	From  time.Time // the first purchase; zero is 2024-01-01T00:00:00Z
 }
 
 // DefaultDays is over how many days purchases are spread.
@@ -46,7 +47,6 @@ const (
 	firstCard         = 2_000_000_001 // CardID of the first card
 	firstOrder        = 100_001       // the least OrderNumber
 	sameOrder         = 4             // devices that have one OrderNumber at a time
-	firstPurchase     = 1_704_067_200 // 2024-01-01T00:00:00Z
 )
 
 // CSVHeader is the first line of the dataset.
@@ -86,6 +86,7 @@ func (s StudentCards) WriteCSV(ctx context.Context, w io.Writer) error {
 // found without looking at the others.
 type cardGenerator struct {
 	rows, cards, devices uint64
+	first                int64 // Unix time of the first purchase
 	span                 time.Duration
 	seed                 uint64
 	rounds               []permutation // of cards to places in the round
@@ -96,6 +97,10 @@ type cardGenerator struct {
 func newCardGenerator(s StudentCards) *cardGenerator {
 	g := &cardGenerator{rows: s.Rows, span: time.Duration(cmp.Or(s.Days, DefaultDays)) * 24 * time.Hour, seed: mix(s.Seed),
 		cards: max(1, s.Rows/purchasesByCard), devices: min(max(1, s.Rows/purchasesByDevice), deviceIDs)}
+	if s.From.IsZero() {
+		s.From = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	g.first = s.From.Unix()
 	for r := uint64(0); r*g.cards < s.Rows; r++ {
 		g.rounds = append(g.rounds, newPermutation(g.cards, mix(g.seed+r)))
 	}
@@ -163,7 +168,7 @@ func (g *cardGenerator) where(arrival uint64) (card, device, order uint64) {
 func (g *cardGenerator) appendRow(dst []byte, arrival uint64) []byte {
 	card, device, order := g.where(arrival)
 	random := mix(g.seed ^ arrival*0x9e37)
-	at := firstPurchase + int64(float64(arrival)/float64(g.rows)*g.span.Seconds())
+	at := g.first + int64(float64(arrival)/float64(g.rows)*g.span.Seconds())
 
 	dst = strconv.AppendUint(dst, firstCard+card, 10)
 	dst = append(dst, ',')

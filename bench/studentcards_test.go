@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 func generate(t testing.TB, s StudentCards) [][]string {
@@ -145,6 +146,14 @@ func TestASeedGivesTheSameBytes(t *testing.T) {
 	}
 	if bytes.Equal(example.Bytes(), other.Bytes()) {
 		t.Error("another seed gives the same rows")
+	}
+}
+
+func TestPurchasesAreOfTheDaysAskedFor(t *testing.T) {
+	from := time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	rows := generate(t, StudentCards{Rows: 1000, Days: 31, From: from})
+	if first, last := rows[0][5], rows[999][5]; first != "2026-10-01T00:00:00Z" || last < "2026-10-31T23" || last >= "2026-11" {
+		t.Errorf("from %s to %s", first, last)
 	}
 }
 

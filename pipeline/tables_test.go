@@ -184,6 +184,21 @@ func TestOldRowsGoToTheArchiveAndNewTablesAreMadeForTheirAge(t *testing.T) {
 	}
 }
 
+func TestALoadThatWouldArchiveEverythingSaysSoBeforeItsFirstRow(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]string{"old": "2024-01-31", "young": "2025-10-01"} {
+		w := newWorld(t)
+		cfg := w.aging(w.file("a.csv", "id,at,v\na,2024-01-01,1\nb,2024-02-01,2\nc,soon,3\nd,"+at+",4\n"))
+		var said string
+		cfg.OnPlan = func(p *plan.Plan) { said = strings.Join(p.Warnings, "\n") }
+		w.load(cfg)
+		want := "all 3 records of the sample go to the archive " + w.dir + "/old and none to a table: they are of t_202401 to t_202402, too old for the policy's other classes on 2025-10-20"
+		if got := strings.Contains(said, want); got != (name == "old") {
+			t.Errorf("%s: said %q", name, said)
+		}
+	}
+}
+
 func TestAnArchiveNeverWritesOverFilesOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

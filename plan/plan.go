@@ -82,6 +82,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.infer,
 		p.compute,
 		p.compileTables,
+		p.warnOfAges,
 		p.sizeSplits,
 	}
 	for _, step := range steps {

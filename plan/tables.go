@@ -277,6 +277,45 @@ func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table
 	return n.last, n.archived, nil
 }
 
+// warnOfAges warns if no record of a sample is young enough for a table: nobody wants a load that writes none, and the
+// counts at its end look like those of a load that did its work.
+func (p *planner) warnOfAges() error {
+	t := p.plan.Tables
+	if !t.Archives() {
+		return nil
+	}
+	namer, records := t.NewNamer(), 0
+	young := false
+	first, last := "", ""
+	if err := p.plan.Sample(func(row []table.Value) bool {
+		name, archived, why := namer.Of(row)
+		if why != nil {
+			return true // it will be rejected
+		}
+		if young = !archived; young {
+			return false
+		}
+		if records++; first == "" || string(name) < first {
+			first = string(name)
+		}
+		last = max(last, string(name))
+		return true
+	}); err != nil {
+		return err
+	}
+	if young || records == 0 {
+		return nil
+	}
+	of := first
+	if last != first {
+		of += " to " + last
+	}
+	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
+		"all %d records of the sample go to the archive %s and none to a table: they are of %s, too old for the policy's other classes on %s",
+		records, t.Archive(first), of, t.now.Format(time.DateOnly)))
+	return nil
+}
+
 // class is what the policy wants of a table, nil if there is none.
 func (t *Tables) class(name string) *age.Class {
 	if t.policy == nil {

@@ -3,11 +3,29 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"tsimport/bench"
 )
+
+// firstDay is so many days before the end of the purchases, zero if nothing is said of their end.
+func firstDay(until string, days int, now time.Time) (time.Time, error) {
+	end := now.UTC().Truncate(time.Second)
+	switch until {
+	case "":
+		return time.Time{}, nil
+	case "now":
+	default:
+		day, err := time.Parse(time.DateOnly, until)
+		if err != nil {
+			return time.Time{}, usagef("--until %q: want a date as 2026-01-31, or now", until)
+		}
+		end = day.AddDate(0, 0, 1)
+	}
+	return end.AddDate(0, 0, -days), nil
+}
 
 func genCommand() *cli.Command {
 	return &cli.Command{
@@ -20,7 +38,8 @@ func genCommand() *cli.Command {
 				&cli.Uint64Flag{Name: "rows", Usage: "how many"},
 				&cli.StringFlag{Name: "order", Usage: "sorted (by CardID), arrival or random", Value: string(bench.Arrival)},
 				&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
-				&cli.IntFlag{Name: "days", Usage: "over how many days from 2024-01-01 on they were made", Value: bench.DefaultDays},
+				&cli.IntFlag{Name: "days", Usage: "over how many days they were made", Value: bench.DefaultDays},
+				&cli.StringFlag{Name: "until", Usage: "the last of those days: `DATE` as 2026-01-31, or now (default: --days after 2024-01-01)"},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write (default: stdout)"},
 			},
 			Action: func(c *cli.Context) error {
@@ -39,8 +58,12 @@ func genCommand() *cli.Command {
 				if c.Args().Present() {
 					return usagef("gen student-cards takes no arguments (%q); the output is named with -o", c.Args().First())
 				}
-				cards := bench.StudentCards{Rows: c.Uint64("rows"), Order: order, Seed: c.Uint64("seed"), Days: c.Int("days")}
-				err := writeOutput(c.String("output"), c.App.Writer, func(w io.Writer) error { return cards.WriteCSV(c.Context, w) })
+				from, err := firstDay(c.String("until"), c.Int("days"), time.Now())
+				if err != nil {
+					return err
+				}
+				cards := bench.StudentCards{Rows: c.Uint64("rows"), Order: order, Seed: c.Uint64("seed"), Days: c.Int("days"), From: from}
+				err = writeOutput(c.String("output"), c.App.Writer, func(w io.Writer) error { return cards.WriteCSV(c.Context, w) })
 				if err != nil {
 					return fmt.Errorf("generate student cards: %w", err)
 				}

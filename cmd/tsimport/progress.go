@@ -169,6 +169,9 @@ func (s *screen) counts() string {
 	if n := p.Rejected.Load(); n > 0 {
 		text += fmt.Sprintf(", %s rejected", grouped(n))
 	}
+	if n := p.Archived.Load(); n > 0 {
+		text += fmt.Sprintf(", %s archived", grouped(n))
+	}
 	if n := p.Throttled.Load(); n > 0 {
 		text += fmt.Sprintf(", %s throttled", grouped(n))
 	}

@@ -119,6 +119,9 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	for _, text := range slices.Concat(tableNotes(r), spreadNotes(r), numberNotes(r)) {
 		s.line("%s", text)
 	}
+	if r.Archived > 0 && r.Written+r.Superseded == 0 && r.ExitCode == pipeline.ExitOK && !r.DryRun {
+		s.line("warning: all rows went to the archive, none to a table")
+	}
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
 		made := ""
 		if !r.Created && !s.existed {
