@@ -5,9 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/writer"
-
 	"tsimport/runfolder"
+	"tsimport/writer"
 )
 
 // Exit codes of a load.
