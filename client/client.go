@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,8 @@ type Target struct {
 	Transport http.RoundTripper
 	// RequestTimeout 0 takes DefaultRequestTimeout.
 	RequestTimeout time.Duration
-	// Connections is how many idle connections are kept, one for each worker; 0 takes 64.
+	// Connections is how many connections there may be, one for each worker: of a Connection at a time (0 is no limit), of the
+	// SDK's client while they are idle (0 takes 64).
 	Connections int
 }
 
@@ -54,9 +56,9 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	config.HTTPTimeout.RequestTimeout = t.RequestTimeout
-	config.Transport = &transport{base: t.Transport, run: ctx, credentials: t.Credentials, traffic: traffic}
+	config.Transport = &transport{base: t.Transport, run: ctx, credentials: t.Credentials, traffic: traffic, access: access{credentials: t.Credentials}}
 	if t.Transport == nil {
-		config.Transport.(*transport).base = network(t)
+		config.Transport.(*transport).base = &renewed{make: func() *http.Transport { return network(t) }}
 	}
 	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, t.Credentials, config), nil
 }
@@ -106,6 +108,28 @@ func network(t Target) *http.Transport {
 	}
 }
 
+// renewed is a network whose connections do not grow old: those of the SDK's client would serve as long as they are busy.
+type renewed struct {
+	make func() *http.Transport
+
+	mu    sync.Mutex
+	now   *http.Transport
+	until time.Time
+}
+
+func (n *renewed) RoundTrip(r *http.Request) (*http.Response, error) {
+	n.mu.Lock()
+	if time.Now().After(n.until) {
+		if n.now != nil {
+			n.now.CloseIdleConnections() // others end when they have been idle for a while
+		}
+		n.now, n.until = n.make(), time.Now().Add(linkAge)
+	}
+	base := n.now
+	n.mu.Unlock()
+	return base.RoundTrip(r)
+}
+
 // transport ties every request to the run's context, for which the SDK has no way, and checks every answer, which the SDK
 // does not. A redirect loses its address on the way, so that nobody follows it.
 type transport struct {
@@ -113,6 +137,7 @@ type transport struct {
 	run         context.Context
 	credentials common.CredentialsProvider
 	traffic     *Traffic
+	access      access
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -138,8 +163,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // read reads and checks the answer, and hands it on in memory.
 func (t *transport) read(r *http.Request, res *http.Response) (*http.Response, error) {
 	body, err := t.traffic.receive(nil, r.URL.Path, keysOf(t.credentials, r.Header), res)
-	if err == nil && res.StatusCode >= 200 && res.StatusCode < 300 {
-		err = checkRows(r.URL.Path, body)
+	switch success := res.StatusCode >= 200 && res.StatusCode < 300; {
+	case err == nil && success:
+		if err = checkRows(r.URL.Path, body); err == nil {
+			err = t.access.seen(r.URL.Path, nil)
+		}
+	case err == nil:
+		if passing := new(keysRefused); errors.As(t.access.seen(r.URL.Path, refusal(res.StatusCode, body, res.Header.Get(headerRequestID))), &passing) {
+			err = passing // what else is refused, the SDK reads itself
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -1,13 +1,16 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
@@ -23,14 +26,18 @@ type Connection struct {
 	instance    string
 	credentials common.CredentialsProvider
 	route       *route            // nil where base is to be used
+	pool        *pool             // of links on the route
 	base        http.RoundTripper // of proxies, and of stores in this process
 	timeout     time.Duration
 	traffic     *Traffic
+	access      access
+	senders     atomic.Int64 // that are not closed
 }
 
 // Connect makes a connection to the target. When ctx ends, every request under way ends with it. Nothing is repeated,
 // but a request of which no byte was sent because the service had closed an idle connection.
 func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, error) {
+	most := cmp.Or(t.Connections, math.MaxInt)
 	if err := t.complete(); err != nil {
 		return nil, err
 	}
@@ -42,20 +49,51 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 		traffic = new(Traffic)
 	}
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
-		timeout: t.RequestTimeout, traffic: traffic}
+		timeout: t.RequestTimeout, traffic: traffic, access: access{credentials: t.Credentials}}
 	if c.base == nil {
 		if c.route = newRoute(endpoint); c.route == nil {
-			c.base = network(t)
+			c.base = &renewed{make: func() *http.Transport {
+				n := network(t)
+				n.MaxConnsPerHost = most
+				if most == math.MaxInt {
+					n.MaxConnsPerHost = 0
+				}
+				return n
+			}}
+		} else {
+			c.pool = newPool(c.route, most)
 		}
 	}
 	return c, nil
 }
 
-// Sender sends one request at a time, on a network connection of its own. It owns the memory of requests and answers,
+// Affordable is how many of the wanted connections this process may open: each is a file, and there are others.
+func Affordable(wanted int) int {
+	files := openFiles()
+	if files == 0 {
+		return wanted
+	}
+	return max(1, min(wanted, files-min(files/2, otherFiles)))
+}
+
+// otherFiles is what is left for inputs, spilled rows, an embedded store and single reads.
+const otherFiles = 256
+
+// Room is how many requests may be under way at a time: fewer than Target.Connections while the service, a gateway or this
+// machine does not allow as many connections.
+func (c *Connection) Room() int {
+	if c.pool == nil {
+		return math.MaxInt
+	}
+	return c.pool.room()
+}
+
+// Sender sends one request at a time, on a network connection that it keeps until it rests. It owns the memory of requests and answers,
 // which it uses again. It is not safe for concurrent use.
 type Sender struct {
 	c      *Connection
-	link   *link
+	closed bool
+	link   *link // nil while it rests
 	sent   time.Time
 	buf    []byte // of a request: room for its head, and its body
 	head   []byte
@@ -65,12 +103,34 @@ type Sender struct {
 }
 
 // Sender makes a sender.
-func (c *Connection) Sender() *Sender { return &Sender{c: c, urls: map[string]*url.URL{}} }
+func (c *Connection) Sender() *Sender {
+	c.senders.Add(1)
+	return &Sender{c: c, urls: map[string]*url.URL{}}
+}
 
-// Close closes the sender's connection.
+// Close ends the sender. With the last one the connections end that rest.
 func (s *Sender) Close() {
-	s.link.close()
-	s.link = nil
+	s.drop()
+	if !s.closed && s.c.senders.Add(-1) == 0 && s.c.pool != nil {
+		s.c.pool.close()
+	}
+	s.closed = true
+}
+
+// drop closes the sender's connection.
+func (s *Sender) drop() {
+	if s.link != nil {
+		s.c.pool.gone(s.link)
+		s.link = nil
+	}
+}
+
+// Rest gives the sender's connection to others until the next Post.
+func (s *Sender) Rest() {
+	if s.link != nil {
+		s.c.pool.give(s.link)
+		s.link = nil
+	}
 }
 
 var room [headRoom]byte
@@ -114,7 +174,7 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 	if err == nil {
 		return s.answer, nil
 	}
-	if _, isAnswer := err.(*tablestore.OtsError); !isAnswer && s.c.run.Err() != nil {
+	if !isAnswer(err) && s.c.run.Err() != nil {
 		// Whatever the connection made of it, the run was stopped.
 		return nil, &stopped{context.Cause(s.c.run)}
 	}
@@ -127,37 +187,36 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 		return &notSent{err}
 	}
 	request := join(s.buf, s.head, headRoom)
-	fresh := false
-	if !s.link.usable() {
-		if fresh, err = true, s.dial(); err != nil {
+	if s.link != nil && !s.link.usable() {
+		s.link.unused = true
+		s.drop()
+	}
+	if s.link == nil {
+		if s.link, err = s.c.pool.take(s.c.run, s.c.timeout); err != nil {
 			return err
 		}
 	}
 	res, err := s.link.send(s.c.run, request, s.c.timeout)
-	if unsent := new(notSent); errors.As(err, &unsent) && !fresh {
+	if unsent := new(notSent); errors.As(err, &unsent) && s.link.answers > 0 {
 		// The service has closed the connection this very moment.
-		if err = s.dial(); err != nil {
+		s.drop()
+		if s.link, err = s.c.pool.take(s.c.run, s.c.timeout); err != nil {
 			return err
 		}
 		res, err = s.link.send(s.c.run, request, s.c.timeout)
 	}
 	if err != nil {
-		s.Close()
+		s.drop()
 		return err
 	}
+	s.c.pool.note(s.link, time.Now())
 	err = s.read(operation, res)
-	if _, isAnswer := err.(*tablestore.OtsError); res.Close || err != nil && !isAnswer {
-		s.Close()
-	} else {
-		s.link.used = time.Now()
-	}
-	return err
-}
-
-// dial gives the sender a new link.
-func (s *Sender) dial() (err error) {
-	s.Close()
-	if s.link, err = s.c.route.dial(s.c.run); err == nil {
+	switch {
+	case res.Close || err != nil && !isAnswer(err) || s.link.old():
+		s.drop()
+	case s.c.pool.wanted():
+		s.Rest()
+	default:
 		s.link.used = time.Now()
 	}
 	return err
@@ -208,9 +267,15 @@ func (s *Sender) read(operation string, res *http.Response) (err error) {
 	}
 	s.c.traffic.Clock.Answered(res.Header, s.sent, received)
 	if res.StatusCode < 200 || res.StatusCode >= 300 {
-		return refusal(res.StatusCode, s.answer, res.Header.Get(headerRequestID))
+		err = refusal(res.StatusCode, s.answer, res.Header.Get(headerRequestID))
 	}
-	return nil
+	return s.c.access.seen("/"+operation, err)
+}
+
+// isAnswer reports whether the error is what the service, or a proxy, has answered.
+func isAnswer(err error) bool {
+	var ots *tablestore.OtsError
+	return errors.As(err, &ots)
 }
 
 // maxAnswer bounds the memory that one answer takes.

@@ -129,7 +129,7 @@ func NotServing(err error) bool {
 
 // Classify returns the class of an error that the SDK's client or a Sender returned for a whole request.
 func Classify(err error) Class {
-	if unsent := new(notSent); errors.As(err, &unsent) {
+	if unsent, refused := new(notSent), new(keysRefused); errors.As(err, &unsent) || errors.As(err, &refused) {
 		return Unavailable
 	}
 	var ots *tablestore.OtsError

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -63,8 +64,13 @@ type link struct {
 	conn   net.Conn
 	plain  net.Conn // below TLS
 	reader *bufio.Reader
-	used   time.Time // when the last answer was complete; zero before the first
-	stop   func() bool
+	used   time.Time // when the last answer was complete, or it was dialed
+	born   time.Time
+	until  time.Time // when another should take its place
+	unused bool      // that it has no answer is nobody's fault
+
+	answers int
+	stop    func() bool
 }
 
 // dial makes a link. When run ends, whatever waits on it ends.
@@ -75,7 +81,9 @@ func (r *route) dial(run context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{conn: conn, plain: conn}
+	now := time.Now()
+	// Links that were made together do not end together.
+	l := &link{conn: conn, plain: conn, used: now, born: now, until: now.Add(linkAge + rand.N(linkAge/5))}
 	if r.tls != nil {
 		secure := tls.Client(conn, r.tls)
 		if err := secure.HandshakeContext(ctx); err != nil {
@@ -91,16 +99,17 @@ func (r *route) dial(run context.Context) (*link, error) {
 }
 
 func (l *link) close() {
-	if l != nil {
-		l.stop()
-		_ = l.conn.Close() // nothing is on the way that is waited for
-	}
+	l.stop()
+	_ = l.conn.Close() // nothing is on the way that is waited for
 }
+
+// old reports whether another link should take this one's place.
+func (l *link) old() bool { return time.Now().After(l.until) }
 
 // usable reports whether the link can take another request: it was not idle for long, and the service has not closed it
 // meanwhile.
 func (l *link) usable() bool {
-	return l != nil && time.Since(l.used) < idleTimeout && l.reader.Buffered() == 0 && !pending(l.plain)
+	return time.Since(l.used) < idleTimeout && l.reader.Buffered() == 0 && !pending(l.plain)
 }
 
 // send sends a request and returns the answer, whose body is still to be read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -60,6 +61,7 @@ type dispatcher struct {
 	ids        *tableIDs
 	disk       *disk
 	intake     *intake.Flow
+	room       func() int // requests that may be under way
 	extras     *extras
 	tables     *tableLedger // nil if there is one table
 	archive    *archive     // nil if nothing is archived
@@ -103,6 +105,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
 		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
 		hold:  from.hold, suspectUntil: from.suspectUntil,
+		room: func() int { return math.MaxInt },
 	}
 	if x.doubts != nil && w.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
@@ -318,7 +321,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
 		return wait
 	}
 	next = time.Minute
-	for len(d.idle) > 0 && (d.flying == 0 || d.inFlight < d.shares.InFlight) {
+	for len(d.idle) > 0 && d.flying < d.room() && (d.flying == 0 || d.inFlight < d.shares.InFlight) {
 		if wait := max(d.rows.Wait(now), d.units.Wait(now), d.bytes.Wait(now)); wait > 0 {
 			return wait
 		}

@@ -134,7 +134,7 @@ type service struct {
 
 func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s service, err error) {
 	target := cfg.Target.Client
-	target.Connections = cfg.Write.Concurrency
+	target.Connections = client.Affordable(cfg.Write.Concurrency)
 	s.clock = &traffic.Clock
 	if s.sdk, err = client.New(ctx, target, traffic); err == nil {
 		s.connection, err = client.Connect(ctx, target, traffic)
@@ -212,6 +212,9 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	}
 	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store), from)
 	d.archive = old
+	if service.connection != nil {
+		d.room = service.connection.Room
+	}
 	d.tables.goOn(from.snapshot)
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
@@ -282,7 +285,18 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 	sender := service.connection.Sender()
 	defer sender.Close()
 	w := writer.New(sender, service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
-	for f := range d.flights {
+	for {
+		var f *flight
+		var more bool
+		select {
+		case f, more = <-d.flights:
+		default:
+			sender.Rest() // others may need its connection
+			f, more = <-d.flights
+		}
+		if !more {
+			return nil
+		}
 		if cfg.onSend != nil {
 			cfg.onSend(f.Rows)
 		}
@@ -300,7 +314,6 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 		r.done = time.Now()
 		d.results <- r // has room for every flight
 	}
-	return nil
 }
 
 // finish closes the ledger and the run folder.

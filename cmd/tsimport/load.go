@@ -14,6 +14,7 @@ import (
 
 	"tsimport/age"
 	"tsimport/checkpoint"
+	"tsimport/client"
 	"tsimport/pipeline"
 	"tsimport/plan"
 	"tsimport/reader/convert"
@@ -132,6 +133,10 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	if text := orderWarning(&cfg.Write); text != "" {
 		say(c, show, "warning: %s", text)
+	}
+
+	if n := client.Affordable(cfg.Write.Concurrency); n < cfg.Write.Concurrency && !t.embedded {
+		say(c, show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Write.Concurrency, n)
 	}
 
 	screen := newScreen(c, show, cfg.Monitor)

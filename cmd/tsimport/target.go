@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/credentials-go/credentials"
@@ -165,19 +166,36 @@ func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
 		}
 		return nil, usagef("no access key found; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or configure a provider of the Alibaba Cloud chain")
 	}
-	return &chainProvider{chain: chain}, nil
+	p := new(chainProvider)
+	p.chain.Store(&chain)
+	return p, nil
 }
 
 // chainProvider asks the official chain for every request: its keys may rotate.
 type chainProvider struct {
-	chain credentials.Credential
-	last  atomic.Pointer[common.DefaultCredentials]
+	chain     atomic.Pointer[credentials.Credential]
+	last      atomic.Pointer[common.DefaultCredentials]
+	refreshed atomic.Int64 // when, in nanoseconds since 1970
+}
+
+// refreshEvery is how often the chain is asked anew at most.
+const refreshEvery = 10 * time.Second
+
+// Refresh makes a new chain: the one there is keeps its keys until they expire, and the service has refused them.
+func (p *chainProvider) Refresh() {
+	last, now := p.refreshed.Load(), time.Now().UnixNano()
+	if now-last < int64(refreshEvery) || !p.refreshed.CompareAndSwap(last, now) {
+		return
+	}
+	if chain, err := credentials.NewCredential(nil); err == nil {
+		p.chain.Store(&chain)
+	}
 }
 
 // GetCredentials returns the last keys when the chain fails for a moment. If they have expired, the service's refusal is
 // the error a user sees: the SDK has no way to pass another.
 func (p *chainProvider) GetCredentials() common.Credentials {
-	m, err := p.chain.GetCredential()
+	m, err := (*p.chain.Load()).GetCredential()
 	if err != nil {
 		if last := p.last.Load(); last != nil {
 			return last

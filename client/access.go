@@ -1,0 +1,73 @@
+package client
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// authPatience is how long the refusal of keys is taken for a passing one, after they were accepted: keys rotate, and not all
+// machines of a service learn of it at once.
+const authPatience = 2 * time.Minute
+
+// access knows which operations the service has let our keys do. It is safe for concurrent use.
+type access struct {
+	credentials common.CredentialsProvider
+
+	mu      sync.Mutex
+	allowed map[string]bool      // by path
+	refused map[string]time.Time // since when, by path
+}
+
+// Refresher is a provider of credentials that can be told that those it gave were refused.
+type Refresher interface{ Refresh() }
+
+// seen takes note of an answer's error, nil for success, and returns it as it is to be taken. The keys' refusal passes for a
+// while where they were accepted before; it comes before anything is applied.
+func (a *access) seen(path string, err error) error {
+	var ots *tablestore.OtsError
+	refused := errors.As(err, &ots) && ots.Code == "OTSAuthFailed"
+	if err != nil && !refused {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !refused {
+		if a.allowed == nil {
+			a.allowed, a.refused = map[string]bool{}, map[string]time.Time{}
+		}
+		a.allowed[path] = true
+		delete(a.refused, path)
+		return nil
+	}
+	if !a.allowed[path] || lasts(ots.Message) {
+		return err
+	}
+	if r, can := a.credentials.(Refresher); can {
+		r.Refresh()
+	}
+	since, before := a.refused[path]
+	if !before {
+		since = time.Now()
+		a.refused[path] = since
+	}
+	if time.Since(since) >= authPatience {
+		return err
+	}
+	return &keysRefused{ots}
+}
+
+// lasts reports whether the refusal is about who may come, not about keys.
+func lasts(message string) bool {
+	return strings.Contains(message, boundVPC) || strings.Contains(message, "ACL polic")
+}
+
+// keysRefused is the error of a request whose keys were refused, after they were accepted before.
+type keysRefused struct{ cause *tablestore.OtsError }
+
+func (k *keysRefused) Error() string { return k.cause.Error() }
+func (k *keysRefused) Unwrap() error { return k.cause }

@@ -1,0 +1,225 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// How long a link serves before a new one takes its place: a service that moved to other machines, or wants to empty one, is
+// followed while requests go on.
+const linkAge = 5 * time.Minute
+
+// A limit on links is tried again after a while: by one more, then two, four and so on. The while doubles each time that it
+// was too early.
+const (
+	firstRaise = 5 * time.Second
+	lastRaise  = 10 * time.Minute
+)
+
+// alive is how long ago a link has answered that is taken for one that works.
+const alive = time.Second
+
+var errNoLink = errors.New("no connection to the service became free; it takes no more of them")
+
+// pool has the links of a connection. A sender holds one while it has requests to send and gives it back when it has none, so
+// that there are no more links than requests at a time.
+//
+// A service, a gateway or this machine may not allow as many links as there are senders. A link that cannot be made, or is
+// made and never answers, says so only if others do answer at the same time; otherwise the service is down. Senders then
+// share the links that have answered, and the pool tells whoever asks how many that is. When the last of these is gone, nothing
+// is known any more.
+type pool struct {
+	route *route
+	most  int
+
+	mu      sync.Mutex
+	free    []*link // the one used last at the end
+	open    int     // links, those that are being dialed included
+	proven  int     // of those, links that have answered
+	waiting int     // senders that wait for one
+	freed   chan struct{}
+
+	limit    int // of open; most if nothing is known
+	raise    time.Time
+	wait     time.Duration
+	step     int
+	answered time.Time // the last time that any link did
+}
+
+func newPool(r *route, most int) *pool {
+	return &pool{route: r, most: most, limit: most, freed: make(chan struct{}), wait: firstRaise, step: 1}
+}
+
+// take returns a link that can be used at once, or why there is none.
+func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
+	ctx, cancel := context.WithTimeout(run, timeout)
+	defer cancel()
+	var failed error
+	for {
+		p.mu.Lock()
+		l := p.pop()
+		p.raised(time.Now())
+		mayDial := failed == nil && p.open < p.limit
+		if l == nil && mayDial {
+			p.open++
+		}
+		if l != nil && failed != nil {
+			p.short(max(p.proven, 1)) // others do work
+		}
+		alone, freed := p.open == 0, p.freed
+		if l == nil && !mayDial {
+			p.waiting++
+		}
+		p.mu.Unlock()
+		switch {
+		case l != nil:
+			return l, nil
+		case mayDial:
+			if l, failed = p.route.dial(run); failed == nil {
+				return l, nil
+			}
+			p.gone(nil)
+			continue
+		}
+		var ended bool
+		if !alone || failed == nil {
+			select {
+			case <-freed:
+			case <-ctx.Done():
+				ended = true
+			}
+		}
+		p.mu.Lock()
+		p.waiting--
+		p.mu.Unlock()
+		switch {
+		case run.Err() != nil:
+			return nil, context.Cause(run)
+		case failed != nil && (ended || alone):
+			return nil, failed
+		case ended:
+			return nil, &notSent{fmt.Errorf("%w (after %v)", errNoLink, timeout)}
+		}
+	}
+}
+
+// pop takes the link used last, and closes those that cannot be used any more.
+func (p *pool) pop() *link {
+	for len(p.free) > 0 && time.Since(p.free[0].used) >= idleTimeout {
+		p.closed(p.free[0])
+		p.free = p.free[1:]
+	}
+	for n := len(p.free); n > 0; n = len(p.free) {
+		l := p.free[n-1]
+		p.free = p.free[:n-1]
+		if l.usable() {
+			return l
+		}
+		p.closed(l)
+	}
+	return nil
+}
+
+// closed closes a link.
+func (p *pool) closed(l *link) {
+	p.open--
+	if l.answers > 0 {
+		p.proven--
+	}
+	if p.proven == 0 {
+		p.limit, p.wait = p.most, firstRaise // the service is down: what it allows will show
+	}
+	l.close()
+}
+
+// give takes back a link that can be used again.
+func (p *pool) give(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, l)
+	p.tell()
+}
+
+// gone closes a link, nil for one that could not be dialed.
+func (p *pool) gone(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l == nil {
+		p.open--
+	} else {
+		p.closed(l)
+		if l.answers == 0 && !l.unused && p.proven > 0 && p.answered.After(l.born.Add(-alive)) {
+			p.short(p.proven)
+		}
+	}
+	p.tell()
+}
+
+// tell wakes those who wait.
+func (p *pool) tell() {
+	if p.waiting > 0 {
+		close(p.freed)
+		p.freed = make(chan struct{})
+	}
+}
+
+// note takes into account that the link has answered.
+func (p *pool) note(l *link, now time.Time) {
+	l.used = now
+	l.answers++
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = now
+	if l.answers == 1 {
+		p.proven++
+	}
+}
+
+// short lowers the limit to the number of links that work.
+func (p *pool) short(links int) {
+	now := time.Now()
+	if p.limit < p.most && now.Before(p.raise) && links >= p.limit {
+		return // one that was under way when the limit was set
+	}
+	if p.limit < p.most {
+		p.wait = min(2*p.wait, lastRaise)
+	}
+	p.limit, p.step, p.raise = min(max(links, 1), p.limit), 1, now.Add(p.wait)
+}
+
+// raised raises a limit when its time has come.
+func (p *pool) raised(now time.Time) {
+	if p.limit < p.most && !now.Before(p.raise) {
+		p.limit = min(p.limit+p.step, p.most)
+		p.step *= 2
+		p.raise = now.Add(p.wait)
+	}
+}
+
+// wanted reports whether somebody waits for a link.
+func (p *pool) wanted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiting > 0
+}
+
+// room is how many links there may be.
+func (p *pool) room() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.raised(time.Now())
+	return p.limit
+}
+
+// close closes the links that nobody holds.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.free {
+		p.closed(l)
+	}
+	p.free = nil
+}

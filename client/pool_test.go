@@ -1,0 +1,297 @@
+package client
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// serveAll answers every request on a connection until it ends.
+func serveAll(c net.Conn) {
+	in := bufio.NewReader(c)
+	for {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		if _, err := io.WriteString(c, okAnswer); err != nil {
+			return
+		}
+	}
+}
+
+// atOnce posts n requests from each of the senders and returns the errors by what they say.
+func atOnce(c *Connection, senders, n int) map[string]int {
+	errs := make(chan error, senders*n)
+	for range senders {
+		go func() {
+			s := c.Sender()
+			defer s.Close()
+			for range n {
+				_, err := s.Post("BatchWriteRow", text("x"))
+				errs <- err
+			}
+		}()
+	}
+	failed := map[string]int{}
+	for range senders * n {
+		if err := <-errs; err != nil {
+			failed[fmt.Sprintf("class %d: %v", Classify(err), err)]++
+		}
+	}
+	return failed
+}
+
+func connect(t *testing.T, target Target) *Connection {
+	t.Helper()
+	c, err := Connect(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestSendersShareTheConnectionsThatAServiceAllows(t *testing.T) {
+	const allowed, senders, requests = 4, 32, 20
+	var open atomic.Int64
+	web := listen(t, func(c net.Conn) {
+		defer c.Close()
+		if open.Add(1) <= allowed {
+			serveAll(c)
+		}
+		open.Add(-1)
+	})
+	c := connect(t, Target{Endpoint: web, Instance: "i", Credentials: keys("s"), Connections: senders})
+	keep := c.Sender() // the connections of those that end are closed
+	defer keep.Close()
+	if _, err := keep.Post("BatchWriteRow", text("x")); err != nil {
+		t.Fatal(err)
+	}
+	if failed := atOnce(c, senders, requests); len(failed) > 0 {
+		n := 0
+		for _, k := range failed {
+			n += k
+		}
+		// Each sender may find out once that its connection is one too many.
+		if n > 2*senders {
+			t.Errorf("%d of %d requests failed: %v", n, senders*requests, failed)
+		}
+	}
+	if room := c.Room(); room > 2*allowed {
+		t.Errorf("room for %d requests where %d connections are allowed", room, allowed)
+	}
+}
+
+func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
+	const allowed, senders, requests = 4, 32, 20
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan struct{})
+	go func() {
+		for n := 0; n < allowed; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				serveAll(c)
+			}()
+		}
+		l.Close() // whoever comes now is refused
+		close(accepted)
+	}()
+	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", Credentials: keys("s"), Connections: senders})
+	var first []*Sender
+	for range allowed {
+		s := c.Sender()
+		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
+			t.Fatal(err)
+		}
+		first = append(first, s)
+	}
+	<-accepted
+	for _, s := range first[1:] {
+		s.Rest()
+	}
+	defer first[0].Close()
+	if failed := atOnce(c, senders, requests); len(failed) > 0 {
+		t.Errorf("%v", failed)
+	}
+	if room := c.Room(); room > 2*allowed {
+		t.Errorf("room for %d requests where %d connections can be made", room, allowed)
+	}
+}
+
+func TestASenderAtRestGivesItsConnectionToOthers(t *testing.T) {
+	var connections atomic.Int64
+	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
+	c := connect(t, Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	for range 50 {
+		s := c.Sender()
+		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
+			t.Fatal(err)
+		}
+		s.Rest()
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections for 50 senders that send one after the other", n)
+	}
+}
+
+func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
+	var connections atomic.Int64
+	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
+	s := sender(t, t.Context(), Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
+	defer s.Close()
+	for i := range 6 {
+		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			s.link.until = time.Now()
+		}
+	}
+	if n := connections.Load(); n != 3 {
+		t.Errorf("%d connections, want 3", n)
+	}
+}
+
+func TestAServiceThatIsDownIsNotTakenForOneThatAllowsFewConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", Credentials: keys("s"), Connections: 16})
+	for what := range atOnce(c, 16, 3) {
+		if !strings.HasPrefix(what, fmt.Sprintf("class %d:", Unavailable)) {
+			t.Errorf("%s", what)
+		}
+	}
+	if room := c.Room(); room != 16 {
+		t.Errorf("room for %d requests, want 16", room)
+	}
+}
+
+func TestALimitOnConnectionsIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(nil, 100)
+		p.short(10)
+		for _, want := range []int{10, 11, 13, 17} {
+			if got := p.room(); got != want {
+				t.Errorf("room %d, want %d", got, want)
+			}
+			time.Sleep(firstRaise)
+		}
+		p.short(10)
+		time.Sleep(firstRaise)
+		if got := p.room(); got != 10 {
+			t.Errorf("room %d right after it was too early", got)
+		}
+		time.Sleep(time.Hour)
+		for range 10 {
+			p.room()
+			time.Sleep(lastRaise)
+		}
+		if got := p.room(); got != 100 {
+			t.Errorf("room %d at last, want 100", got)
+		}
+	})
+}
+
+// refusingKeys answers a request as it is told.
+func refusingKeys(answers *[]string) roundTrip {
+	return func(r *http.Request) (*http.Response, error) {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		a := (*answers)[0]
+		*answers = (*answers)[1:]
+		if a == "" {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody}, nil
+		}
+		body := "\n\x0dOTSAuthFailed\x12" + string(rune(len(a))) + a
+		return &http.Response{StatusCode: 403, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	}
+}
+
+func TestARefusalOfKeysPassesForAWhileIfTheyWereAcceptedBefore(t *testing.T) {
+	const vpc = "Request denied because this instance can only be accessed from the binded VPC."
+	synctest.Test(t, func(t *testing.T) {
+		var answers []string
+		target := Target{Endpoint: "http://made-up", Instance: "i", Credentials: keys("s"), Transport: refusingKeys(&answers)}
+		s := sender(t, t.Context(), target)
+		sdk, err := New(t.Context(), target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, ask := range map[string]func() error{
+			"our connection": func() error { _, err := s.Post("ListTable", text("")); return err },
+			"the SDK's":      func() error { _, err := sdk.ListTable(); return err },
+		} {
+			classes := func(of ...string) (got []Class) {
+				answers = of
+				for range of {
+					if err := ask(); err != nil {
+						got = append(got, Classify(err))
+						if !strings.Contains(Describe(err), "OTSAuthFailed") {
+							t.Errorf("%s: %s", name, Describe(err))
+						}
+					}
+				}
+				return got
+			}
+			for _, tt := range []struct {
+				answers []string
+				wait    time.Duration
+				want    []Class
+			}{
+				{[]string{"no"}, 0, []Class{Fatal}},
+				{[]string{"", "no", "no", ""}, 0, []Class{Unavailable, Unavailable}},
+				{[]string{vpc}, 0, []Class{Fatal}},
+				{[]string{"no"}, authPatience, []Class{Unavailable}},
+				{[]string{"no"}, 0, []Class{Fatal}},
+				{[]string{"", "no"}, 0, []Class{Unavailable}},
+			} {
+				if got := classes(tt.answers...); fmt.Sprint(got) != fmt.Sprint(tt.want) {
+					t.Errorf("%s, %q: classes %v, want %v", name, tt.answers, got, tt.want)
+				}
+				time.Sleep(tt.wait)
+			}
+		}
+	})
+}
+
+// forgetful has no keys for a moment.
+type forgetful struct{}
+
+func (forgetful) GetCredentials() common.Credentials { return &common.DefaultCredentials{} }
+
+func TestARequestThatCannotBeSignedWasNotSent(t *testing.T) {
+	sent := 0
+	target := Target{Endpoint: "http://made-up", Instance: "i", Credentials: forgetful{}, Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+		sent++
+		return nil, io.EOF
+	})}
+	_, err := sender(t, t.Context(), target).Post("BatchWriteRow", text("x"))
+	var ots *tablestore.OtsError
+	if Classify(err) != Unavailable || sent != 0 {
+		t.Errorf("%v (%T), %d sent", err, ots, sent)
+	}
+}

@@ -1,0 +1,73 @@
+package pipeline
+
+import (
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tsimport/plan"
+)
+
+// crowded is a listener that closes connections beyond a number at once.
+type crowded struct {
+	net.Listener
+	most int64
+	open atomic.Int64
+	many atomic.Int64 // that were closed
+}
+
+func (l *crowded) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.most {
+			return &counted{Conn: c, open: &l.open}, nil
+		}
+		l.open.Add(-1)
+		l.many.Add(1)
+		c.Close()
+	}
+}
+
+type counted struct {
+	net.Conn
+	open   *atomic.Int64
+	closed atomic.Bool
+}
+
+func (c *counted) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.open.Add(-1)
+	}
+	return c.Conn.Close()
+}
+
+func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
+	w := newWorld(t)
+	web := httptest.NewUnstartedServer(w.server)
+	crowd := &crowded{Listener: web.Listener, most: 10}
+	web.Listener = crowd
+	web.Start()
+	defer web.Close()
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range 20_000 {
+		fmt.Fprintf(&b, "k%d,1\n", i)
+	}
+	cfg := w.config(w.file("in.csv", b.String()))
+	cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, web.URL
+	cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.Order = 64, 20, plan.OrderNone
+	r := w.load(cfg)
+	if r.Written != 20_000 || len(w.rows()) != 20_000 {
+		t.Errorf("%d written, %d rows", r.Written, len(w.rows()))
+	}
+	if n := crowd.many.Load(); n > 3*64 {
+		t.Errorf("%d connections were one too many", n)
+	}
+	t.Logf("%d connections closed at once, %d requests, %d sent again", crowd.many.Load(), r.Requests, r.Retried)
+}
