@@ -385,7 +385,8 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 func (d *dispatcher) cut(l *lane, now time.Time) {
 	f := d.idle[len(d.idle)-1]
 	l.stale = true
-	f.MaxRows, f.MaxBytes, f.RowExtra = d.underCeilings(d.batchRows()), d.batchBytes(), d.extras.rowBytes
+	f.MaxRows, f.MaxBytes = d.underCeilings(d.batchRows()), d.batchBytes()
+	f.RowExtra, f.Extra = d.extras.rowBytes, d.extras.rowExtra
 	for !d.cutter.Cut(now, l.index, gate{d, l}, &f.Flight, d.unitsUnderCeilings(l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key

@@ -33,10 +33,11 @@ import (
 type extras struct {
 	writer.Extras
 	key      []table.KeyColumn
-	stamps   *stamps            // of updates; nil where the service may give them its own
-	rowBytes int                // that are added to a row when it is sent
-	doubts   *runfolder.Journal // rows that were sent more than once; nil where that does no harm, or is not looked after
-	returned *runfolder.Journal // keys that the service has made; nil if nobody asked for them
+	stamps   *stamps             // of updates; nil where the service may give them its own
+	rowBytes int                 // that are added to a row when it is sent
+	rowExtra func(table.Ref) int // and to this one; nil is none
+	doubts   *runfolder.Journal  // rows that were sent more than once; nil where that does no harm, or is not looked after
+	returned *runfolder.Journal  // keys that the service has made; nil if nobody asked for them
 
 	line []byte
 }
@@ -73,6 +74,7 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 		if x.stamps, err = openStamps(filepath.Join(folder.Path, runfolder.StampsDir), kept.stamps, x.Stamps); err != nil {
 			return nil, err
 		}
+		x.rowExtra = func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }
 	}
 	at := planned.Schema.Numbered
 	if at == 0 {

@@ -54,6 +54,22 @@ func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	return r.End(), nil
 }
 
+// StampBytes returns by how many bytes AppendStamped makes the row longer; of a row that it refuses, by how many it would.
+func StampBytes(row []byte) (n int) {
+	w := walker{rest: row}
+	if w.begin() != nil {
+		return 0
+	}
+	for w.next() {
+		if w.data && !w.stamped && !w.typed && w.valued {
+			n += stampBytes
+		}
+	}
+	return n
+}
+
+const stampBytes = 9 // a tag and eight bytes
+
 // walker goes over the cells of a row.
 type walker struct {
 	rest []byte // behind the last cell

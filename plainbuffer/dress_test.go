@@ -84,7 +84,11 @@ func TestARowWithACellAddedIsTheRowEncodedWithIt(t *testing.T) {
 func TestARowStampedIsTheRowEncodedWithTheTimestamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
-		got, err := AppendStamped([]byte("x"), encoded(cells, auto, -1, ""), 1700000000123)
+		plain := encoded(cells, auto, -1, "")
+		got, err := AppendStamped([]byte("x"), plain, 1700000000123)
+		if longer := len(got) - 1 - len(plain); longer != StampBytes(plain) {
+			t.Fatalf("%d bytes longer, not %d", longer, StampBytes(plain))
+		}
 		if want := append([]byte("x"), encoded(cells, auto, 1700000000123, "")...); err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("got %x, %v; want %x", got, err, want)
 		}

@@ -8,8 +8,10 @@ type Batch struct {
 	MaxRows int // zero: MaxBatchRows
 	// MaxBytes bounds the rows as they are accounted, and the body of the request; zero takes the service's limits.
 	MaxBytes int
-	// RowExtra is how many bytes travel with each row beside its PlainBuffer bytes.
+	// RowExtra is how many bytes travel with each row beside its PlainBuffer bytes, Extra how many travel with this one
+	// beside that; nil is none.
 	RowExtra int
+	Extra    func(Ref) int
 
 	size int // accounted bytes
 	body int // bytes that travel, at most
@@ -19,7 +21,7 @@ type Batch struct {
 // comes twice: it asks its in-flight set, which holds the keys of this batch too.
 func (b *Batch) Add(r Ref) bool {
 	row := r.Row()
-	body := row.Bytes() + bodyBytesPerRow + b.RowExtra
+	body := b.travels(r)
 	limit := b.MaxRows
 	if limit == 0 {
 		limit = MaxBatchRows
@@ -41,13 +43,22 @@ func (b *Batch) fits(size, body int) bool {
 
 // Replace puts another row in the place of the i-th and reports whether it fits.
 func (b *Batch) Replace(i int, r Ref) bool {
-	was, row := b.Rows[i].Row(), r.Row()
-	size, body := b.size-was.Size()+row.Size(), b.body-was.Bytes()+row.Bytes()
+	was, row := b.Rows[i], r.Row()
+	size, body := b.size-was.Row().Size()+row.Size(), b.body-b.travels(was)+b.travels(r)
 	if len(b.Rows) > 1 && !b.fits(size, body) {
 		return false
 	}
 	b.Rows[i], b.size, b.body = r, size, body
 	return true
+}
+
+// travels returns how many bytes of a request's body the row takes at most.
+func (b *Batch) travels(r Ref) int {
+	n := r.Row().Bytes() + bodyBytesPerRow + b.RowExtra
+	if b.Extra != nil {
+		n += b.Extra(r)
+	}
+	return n
 }
 
 // Size returns the accounted bytes of the batch's rows.

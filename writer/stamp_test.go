@@ -1,11 +1,14 @@
 package writer
 
 import (
+	"fmt"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/encode"
 	"tsimport/plainbuffer"
 	"tsimport/table"
 )
@@ -121,3 +124,44 @@ func TestEachRowIsSentWithItsTimestamp(t *testing.T) {
 		refuse = false
 	}
 }
+
+// Many small cells: what travels with them is more than the service counts of them.
+func TestARequestOfStampedRowsIsNoLongerThanTheServiceTakes(t *testing.T) {
+	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Columns: []table.Column{{Name: "id", Type: table.Integer}}}
+	for i := range 1000 {
+		s.Columns = append(s.Columns, table.Column{Name: fmt.Sprintf("c%03d", i), Type: table.Integer})
+	}
+	e := encode.New(s, table.Update, false)
+	e.StampBytes = 8
+	b := new(table.Block)
+	for r := range 200 {
+		row := []table.Value{num(int64(r))}
+		for i := range 1000 {
+			row = append(row, num(int64(i)))
+		}
+		if why := e.Append(b, row, nil, table.Mark{}, nil); why != nil {
+			t.Fatal(why)
+		}
+	}
+	batch := &table.Batch{Extra: func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }}
+	for i := 0; i < 200 && batch.Add(table.Ref{Block: b, Index: int32(i)}); i++ {
+	}
+	sent := 0
+	f := postFunc(func(_ string, body func([]byte) []byte) ([]byte, error) { sent = len(body(nil)); return nil, io.EOF })
+	now := func() (earliest, latest time.Time) { return time.UnixMilli(1700000000000), time.UnixMilli(1700000000000) }
+	w := New(f, nil, "t", table.Update, table.Ignore).With(Extras{Stamps: NewStamps(now, time.Hour)})
+	outcomes := make([]table.Outcome, len(batch.Rows))
+	for i := range outcomes {
+		outcomes[i].Stamp = 1700000000000
+	}
+	if _, err := w.Write(batch.Rows, make([]bool, len(batch.Rows)), outcomes); err != nil {
+		t.Fatal(err)
+	}
+	if sent > table.MaxBodyBytes || sent < table.MaxBodyBytes*9/10 {
+		t.Errorf("%d rows make %d bytes, the service takes %d", len(batch.Rows), sent, table.MaxBodyBytes)
+	}
+}
+
+type postFunc func(string, func([]byte) []byte) ([]byte, error)
+
+func (f postFunc) Post(op string, body func([]byte) []byte) ([]byte, error) { return f(op, body) }
