@@ -83,6 +83,41 @@ func (a *Admin) Adjusted(name string) (time.Time, error) {
 	return last, nil
 }
 
+const (
+	tableOptions  protowire.Number = 3
+	updateFullRow protowire.Number = 7 // of tableOptions
+)
+
+// UpdatesWholeRows reports whether an update of a row of the table removes the columns that it does not name: the option
+// update_full_row, which a table is made with.
+func (a *Admin) UpdatesWholeRows(name string) (whole bool, err error) {
+	var answer []byte
+	err = a.try(func() (err error) {
+		answer, err = a.rawDescription(name)
+		return err
+	})
+	if err != nil {
+		return false, a.wrap("describe", name, err)
+	}
+	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
+		if number != tableOptions || kind != protowire.BytesType {
+			return nil
+		}
+		options, _ := protowire.ConsumeBytes(value)
+		return eachField(options, func(number protowire.Number, kind protowire.Type, value []byte) error {
+			if number == updateFullRow && kind == protowire.VarintType {
+				set, _ := protowire.ConsumeVarint(value)
+				whole = set != 0
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return false, fmt.Errorf("describe table %s: read its options: %w", name, err)
+	}
+	return whole, nil
+}
+
 // eachField calls f with every field of a protobuf message; the value is what Consume functions take.
 func eachField(message []byte, f func(protowire.Number, protowire.Type, []byte) error) error {
 	for len(message) > 0 {

@@ -119,6 +119,10 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 	for i := range values {
 		v := &values[i]
 		switch {
+		case v.Type != table.Null && e.mode == table.Increment:
+			r.Increment(&e.attributes[i], v.Int)
+			size += e.attributes[i].Len() + v.Size()
+			count++
 		case v.Type != table.Null:
 			if len(v.Bytes) > table.MaxValueBytes {
 				return 0, &table.Reason{Column: e.columns[i].Name, Code: table.CodeValueTooLong, Value: table.Show(v.Bytes),
@@ -152,7 +156,7 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 		return 0, &table.Reason{Code: table.CodeTooManyColumns,
 			Message: fmt.Sprintf("the row has %d attribute columns, the limit is %d", count, limit)}
 	}
-	if count == 0 && e.mode == table.Update {
+	if count == 0 && (e.mode == table.Update || e.mode == table.Increment) {
 		return 0, &table.Reason{Code: table.CodeNoCells, Message: "an update without a value changes nothing"}
 	}
 	return size, nil

@@ -17,7 +17,7 @@ func serviceTime(clock *client.Clock) func() (earliest, latest time.Time) {
 
 // tellClock warns of a clock that is wrong. Where the load needs the service's time before its first row, it is asked for.
 func tellClock(planned *plan.Plan, admin *client.Admin, clock *client.Clock) {
-	if planned.Restamp || planned.Request.Read.Convert.VersionColumn != "" {
+	if planned.Restamp || planned.Mark != "" || planned.Request.Read.Convert.VersionColumn != "" {
 		admin.AskTime(clock)
 	}
 	if warning := clock.SkewWarning(); warning != "" {

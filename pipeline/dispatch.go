@@ -128,11 +128,15 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	d.hot = partitioner.NewHotKeys(x.key[0].Type)
 	d.record = newRecorder(report)
 	d.record.recut(d.lanes, m)
+	settle, suspectUntil := w.Settle, from.suspectUntil
+	if x.Counts != nil {
+		settle, suspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
+	}
 	cut := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.Numbers == nil,
-		Settle:    w.Settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.LookFirst,
-		Deletes: w.DeleteNull, SuspectUntil: from.suspectUntil,
+		Settle:    settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.LookFirst,
+		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
 		Route:   m.Find,

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/csv"
@@ -39,14 +38,12 @@ type extras struct {
 	doubts   *runfolder.Journal  // rows that were sent more than once; nil where that does no harm, or is not looked after
 	returned *runfolder.Journal  // keys that the service has made; nil if nobody asked for them
 
-	line []byte
+	line  []byte
+	begun int64 // when the first attempt began, in milliseconds by the service's clock
 }
 
 // markFraming is what a cell takes in a request beside its name and value.
 const markFraming = 24
-
-// clocks is how far the service's clock may be behind ours: a service refuses requests long before.
-const clocks = time.Hour
 
 // extrasKept is what a load that goes on has to know: how long the files of extras are, the first file with timestamps of
 // updates and when the first attempt began. Zero is a load that begins.
@@ -76,17 +73,20 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 		}
 		x.rowExtra = func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }
 	}
+	if cfg.Write.Mode == table.Increment {
+		x.Counts = writer.NewCounts(sdk, planned.Mark, kept.run)
+		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming + x.Counts.ConditionBytes()
+		report.MarkColumn = planned.Mark
+		return x, nil
+	}
 	at := planned.Schema.Numbered
 	if at == 0 {
 		return x, nil
 	}
-	start := clock.Now().UnixMilli()
-	if !kept.begun.IsZero() {
-		start = min(start, kept.begun.UnixMilli())
-	}
 	x.Numbers = writer.NewNumbers(sdk, cfg.Target.Table, at, planned.Mark, table.Marker{Job: planned.Job(), Run: kept.run})
 	x.Numbers.LookFirst, x.Numbers.Parallel = cfg.Write.LookFirst, lookUps(cfg.Write.Concurrency)
-	x.Numbers.Begun, x.Numbers.Past = cmp.Or(kept.marksBegun, start-clocks.Milliseconds()), kept.past
+	x.begun = marksBegun(clock, kept)
+	x.Numbers.Begun, x.Numbers.Past = x.begun, kept.past
 	cfg.Progress.numbers.Store(x.Numbers)
 	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.ReturnedKeys
 	if planned.Mark != "" {
@@ -101,6 +101,24 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 		}
 	}
 	return x, nil
+}
+
+// clockUnknown is how far the service's clock may be behind this machine's where no answer has a date: a service refuses
+// requests long before.
+const clockUnknown = time.Hour
+
+// marksBegun returns what no mark of the load can be older than, in milliseconds by the service's clock.
+func marksBegun(clock *client.Clock, kept extrasKept) int64 {
+	earliest, _, known := clock.Range(time.Now())
+	switch {
+	case kept.marksBegun != 0:
+		return kept.marksBegun
+	case !kept.begun.IsZero():
+		return kept.begun.Add(-clockUnknown).UnixMilli()
+	case !known:
+		return earliest.Add(-clockUnknown).UnixMilli()
+	}
+	return earliest.UnixMilli()
 }
 
 // openReturned makes the file of returned keys, or cuts that of the load that goes on to what it keeps. Another one that is
@@ -301,6 +319,9 @@ func (x *extras) keep(counters map[string]int64) error {
 		counters[stampFiles] = x.stamps.from
 	}
 	var err error
+	if x.Numbers != nil {
+		counters[marksBegunAt] = x.begun
+	}
 	if x.doubts != nil {
 		counters[doubtBytes], err = x.doubts.Length(), x.doubts.Flush()
 	}

@@ -52,7 +52,7 @@ type origin struct {
 func findOrigin(cfg *Config, now time.Time) (*origin, error) {
 	o := &origin{job: &checkpoint.Job{
 		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
-		Run:      table.NewRun(),
+		Run:      table.NewRun(now),
 		Args:     cfg.Resume.Args, Command: cfg.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
 	}}
 	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
@@ -293,12 +293,13 @@ func (o *origin) extras(survey *surveyor) extrasKept {
 		return extrasKept{run: o.job.Run}
 	}
 	c := o.snapshot.Counters
-	return extrasKept{run: o.job.Run, past: pastOf(o.snapshot, survey), doubts: c[doubtBytes], returned: c[returnedBytes], stamps: c[stampFiles], begun: o.snapshot.Begun}
+	return extrasKept{run: o.job.Run, past: pastOf(o.snapshot, survey), marksBegun: c[marksBegunAt], doubts: c[doubtBytes], returned: c[returnedBytes], stamps: c[stampFiles], begun: o.snapshot.Begun}
 }
 
 // Counters of a checkpoint that are no part of the report.
 const (
 	doubtBytes    = "doubt_bytes"
+	marksBegunAt  = "marks_begun"
 	returnedBytes = "returned_bytes"
 	stampFiles    = "stamp_files"
 )

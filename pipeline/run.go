@@ -68,6 +68,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if !cfg.DryRun && !cfg.Target.Absent {
 		tellClock(planned, admin, &traffic.Clock)
 	}
+	if from.snapshot == nil {
+		from.job.Run = table.NewRun(traffic.Clock.Now()) // by a clock that all loads into the table share
+	}
+	if cfg.Compared && cfg.Write.Mode == table.Increment {
+		return nil, &plan.UsageError{Message: "--verify: a table of sums cannot be compared with records that were added to it (--mode increment); leave it out"}
+	}
 	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); cfg.Compared && k >= 0 {
 		return nil, &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell; leave it out",
 			cfg.Target.Table, planned.Schema.Key[k].Name)}

@@ -8,6 +8,7 @@ import (
 
 	"tsimport/reader"
 	"tsimport/reader/convert"
+	"tsimport/table"
 )
 
 // Fact is something that a later attempt of the same load must find as it was.
@@ -21,13 +22,13 @@ type Fact struct {
 func (p *Plan) Facts() ([]Fact, error) {
 	r := p.Request
 	facts := []Fact{
-		{Name: "--mode", Value: [...]string{"put", "update", "delete"}[r.Mode]}, {Name: "--on-null delete", Value: strconv.FormatBool(r.DeleteNull)},
+		{Name: "--mode", Value: modeNames[r.Mode]}, {Name: "--on-null delete", Value: strconv.FormatBool(r.DeleteNull)},
 		{Name: "--order", Value: r.Order.String()}, {Name: "--limit", Value: strconv.FormatInt(r.Records, 10)},
 	}
 	if p.Tables != nil {
 		facts = append(facts, Fact{Name: "--age-policy", Value: policyText(r.Target.Policy)})
 	}
-	if p.Schema.Numbered > 0 {
+	if p.Schema.Numbered > 0 || r.Mode == table.Increment {
 		facts = append(facts, Fact{Name: "--mark-column", Value: p.Mark}) // none with --at-least-once
 	}
 	facts = append(facts, readFacts(&r.Read)...)

@@ -33,6 +33,9 @@ func (p *planner) settleNumbers() error {
 		return usagef("--pk: %v", err)
 	}
 	at := p.autoColumn()
+	if r.Mode == table.Increment {
+		return p.settleCounts(at)
+	}
 	if at > 0 && p.plan.Tables != nil {
 		return usagef("--table %s: a load into several tables makes no numbers for the auto-increment column %s; load each table apart", r.Target.Table, p.key()[at].Name)
 	}
@@ -63,11 +66,12 @@ func (p *planner) settleNumbers() error {
 // refuseNumbering refuses flags that mean nothing where the service makes no part of a key.
 func (p *planner) refuseNumbering(why string) error {
 	r := p.request
+	markColumn := r.MarkColumn != "" && r.Mode != table.Increment
 	for _, f := range []struct {
 		given bool
 		flag  string
 	}{
-		{r.AtLeastOnce, "--at-least-once"}, {r.LookFirst, "--look-first"}, {r.Returned, "--returned-keys"}, {r.MarkColumn != "", "--mark-column"},
+		{r.AtLeastOnce, "--at-least-once"}, {r.LookFirst, "--look-first"}, {r.Returned, "--returned-keys"}, {markColumn, "--mark-column"},
 	} {
 		if f.given {
 			return usagef("%s: it is about auto-increment key columns whose values the service makes, and %s; leave it out", f.flag, why)
@@ -76,7 +80,7 @@ func (p *planner) refuseNumbering(why string) error {
 	return nil
 }
 
-var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete"}
+var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete", table.Increment: "increment"}
 
 // settleMark sees to it that no column of the input is taken for the marks.
 func (p *planner) settleMark() error {

@@ -2,15 +2,16 @@ package table
 
 import (
 	"crypto/rand"
-	"encoding/base64"
+	"fmt"
 	"hash/crc32"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// MaxMarkBytes bounds a mark: a job's name of 12 characters, a run's of 8, two numbers of 13 digits at most, a checksum of 7
+// MaxMarkBytes bounds a mark: a job's name of 12 characters, a run's of 15, two numbers of 13 digits at most, a checksum of 7
 // and the dots between them.
-const MaxMarkBytes = 60
+const MaxMarkBytes = 64
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -18,11 +19,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // attempt of one load and for no other load.
 type Marker struct{ Job, Run string }
 
-// NewRun makes the name of a run.
-func NewRun() string {
-	var b [6]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
+// NewRun makes the name of a run that begins now. Names of later runs are higher, as text.
+func NewRun(now time.Time) string {
+	return fmt.Sprintf("%09s%.6s", strconv.FormatInt(now.UnixMilli(), 36), strings.ToLower(rand.Text()))
 }
 
 // Append appends the row's mark: text that says of which job, run, source and record it came. It has a checksum of the

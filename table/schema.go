@@ -5,11 +5,13 @@ import "time"
 // Mode is what a row does to the table.
 type Mode uint8
 
-// The modes of a load. Put replaces the whole row, Update touches the named columns only, Delete removes the row.
+// The modes of a load. Put replaces the whole row, Update touches the named columns only, Delete removes the row, Increment
+// adds to the named columns.
 const (
 	Put Mode = iota
 	Update
 	Delete
+	Increment
 )
 
 // Existence is the row existence condition of a write.

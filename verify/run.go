@@ -77,6 +77,9 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	cfg.Workers = int(min(int64(cmp.Or(cfg.Workers, DefaultWorkers)), max(cfg.Memory/3/pageMemory, 1)))
 	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
 	request := *cfg.Request
+	if request.Mode == table.Increment {
+		return nil, usagef("--mode increment: a table of sums cannot be compared with records that were added to it")
+	}
 	var tables []*target
 	if !plan.IsTemplate(request.Target.Table) {
 		described, err := admin.Describe(request.Target.Table)

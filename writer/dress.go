@@ -12,6 +12,7 @@ import (
 type Extras struct {
 	Numbers *Numbers // the service numbers the rows: puts of rows with a placeholder in their key
 	Stamps  *Stamps  // cells without a timestamp get the one that the row's outcome names before it is sent: updates
+	Counts  *Counts  // rows are marked and written under a condition: increments
 	Size    *Size    // learns how large requests may be
 }
 
@@ -27,6 +28,8 @@ type dressed struct {
 	ends   []int   // of each row in data
 	asks   []byte  // that travels behind each row
 	stamps []int64 // of each row, where cells get one
+	conds  []byte  // of all rows, each cond bytes long
+	cond   int     // 0 without
 	mark   []byte
 }
 
@@ -34,6 +37,9 @@ type dressed struct {
 func (w *Writer) dress(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	d := &w.sent
 	d.data, d.ends, d.stamps = d.data[:0], d.ends[:0], d.stamps[:0]
+	if c := w.extras.Counts; c != nil {
+		return w.dressCounted(c, rows)
+	}
 	if w.extras.Numbers != nil {
 		d.asks = asksKey
 	}
@@ -54,6 +60,22 @@ func (w *Writer) dress(rows []table.Ref, outcomes []table.Outcome) (err error) {
 			d.data, err = plainbuffer.AppendWithCell(d.data, r.Body(), &n.column, table.Value{Type: table.String, Bytes: d.mark})
 		}
 		if err != nil {
+			return fmt.Errorf("write to table %s: %w", w.table, err)
+		}
+		d.ends = append(d.ends, len(d.data))
+	}
+	return nil
+}
+
+// dressCounted gives the rows of increments their marks and conditions.
+func (w *Writer) dressCounted(c *Counts, rows []table.Ref) (err error) {
+	d := &w.sent
+	d.conds, d.cond = d.conds[:0], c.ConditionBytes()
+	for _, r := range rows {
+		at := position(r)
+		d.mark = c.appendMark(d.mark[:0], r, at)
+		d.conds = c.appendCondition(d.conds, at)
+		if d.data, err = plainbuffer.AppendWithCell(d.data, r.Body(), &c.column, table.Value{Type: table.String, Bytes: d.mark}); err != nil {
 			return fmt.Errorf("write to table %s: %w", w.table, err)
 		}
 		d.ends = append(d.ends, len(d.data))

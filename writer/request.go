@@ -12,7 +12,7 @@ import (
 //	request   tables (1): table   is_atomic (3): false
 //	table     table_name (1)      rows (2): row, once for each
 //	row       type (1)            row_change (2): PlainBuffer bytes
-//	          condition (3): { row_existence (1) }
+//	          condition (3): { row_existence (1)  column_condition (2), of increments }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
 // A message stands behind its length, so lengths come first: those of the rows are known since they were encoded, and
@@ -33,7 +33,7 @@ const (
 
 // Numbers of the service for the modes and the existence conditions.
 var (
-	operationTypes = [...]byte{table.Put: 1, table.Update: 2, table.Delete: 3}
+	operationTypes = [...]byte{table.Put: 1, table.Update: 2, table.Delete: 3, table.Increment: 2}
 	expectations   = [...]byte{table.Ignore: 0, table.ExpectExist: 1, table.ExpectNotExist: 2}
 )
 
@@ -47,7 +47,7 @@ func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *dressed) []byte {
 	size := 1 + lengthSize(len(name)) + len(name)
 	for i, r := range rows {
-		n := rowSize(d.size(i, r)) + len(d.asks)
+		n := rowSize(d.size(i, r), d.cond) + len(d.asks)
 		size += 1 + lengthSize(n) + n
 	}
 	dst = slices.Grow(dst, size+16)
@@ -59,18 +59,29 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	for i, r := range rows {
 		row := d.body(i, r)
 		dst = append(dst, tagRow)
-		dst = binary.AppendUvarint(dst, uint64(rowSize(len(row))+len(d.asks)))
+		dst = binary.AppendUvarint(dst, uint64(rowSize(len(row), d.cond)+len(d.asks)))
 		dst = append(dst, tagType, operationTypes[mode], tagRowChange)
 		dst = binary.AppendUvarint(dst, uint64(len(row)))
 		dst = append(dst, row...)
-		dst = append(dst, tagCondition, 2, tagRowExistence, expectations[existence])
+		if d.cond > 0 {
+			dst = binary.AppendUvarint(append(dst, tagCondition), uint64(d.cond))
+			dst = append(dst, d.conds[i*d.cond:(i+1)*d.cond]...)
+		} else {
+			dst = append(dst, tagCondition, 2, tagRowExistence, expectations[existence])
+		}
 		dst = append(dst, d.asks...)
 	}
 	return append(dst, tagAtomic, 0)
 }
 
-// rowSize is the length of a row's message whose PlainBuffer bytes are n.
-func rowSize(n int) int { return 2 + 1 + lengthSize(n) + n + 4 }
+// rowSize is the length of a row's message whose PlainBuffer bytes are n, and whose condition is cond bytes; 0 is that of its
+// existence alone.
+func rowSize(n, cond int) int {
+	if cond == 0 {
+		cond = 2
+	}
+	return 2 + 1 + lengthSize(n) + n + 1 + lengthSize(cond) + cond
+}
 
 // lengthSize is how many bytes a length takes.
 func lengthSize(n int) int {

@@ -148,7 +148,9 @@ func TestARequestOfStampedRowsIsNoLongerThanTheServiceTakes(t *testing.T) {
 	}
 	sent := 0
 	f := postFunc(func(_ string, body func([]byte) []byte) ([]byte, error) { sent = len(body(nil)); return nil, io.EOF })
-	now := func() (earliest, latest time.Time) { return time.UnixMilli(1700000000000), time.UnixMilli(1700000000000) }
+	now := func() (earliest, latest time.Time) {
+		return time.UnixMilli(1700000000000), time.UnixMilli(1700000000000)
+	}
 	w := New(f, nil, "t", table.Update, table.Ignore).With(Extras{Stamps: NewStamps(now, time.Hour)})
 	outcomes := make([]table.Outcome, len(batch.Rows))
 	for i := range outcomes {

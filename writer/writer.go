@@ -69,6 +69,9 @@ func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	if n := w.extras.Numbers; n != nil && n.Mark != "" {
 		return w.writeOnce(rows, repeated, outcomes)
 	}
+	if w.extras.Counts != nil {
+		return w.writeCounted(rows, repeated, outcomes)
+	}
 	return w.write(rows, repeated, outcomes)
 }
 

@@ -57,7 +57,7 @@ func loadFlags() []cli.Flag {
 		textsFlag("type", "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64), binary(hex) or timestamp(layout,zone,unit); may be repeated (default: from a sample)"),
 
 		&cli.StringFlag{Name: "version-column", Usage: "this column gives the timestamp of each row's cells, in milliseconds; it is loaded too unless it is excluded"},
-		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (only the columns given) or delete", Value: "put"},
+		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (only the columns given), delete, or increment (add to integer columns; docs/counters.md)", Value: "put"},
 		&cli.StringFlag{Name: "condition", Usage: "write a row only if it is there or not: ignore, exist or not-exist", Value: "ignore"},
 		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
 
@@ -385,11 +385,11 @@ func splitList(text string) ([]string, error) {
 }
 
 func parseWrite(c *cli.Context, w *pipeline.Write) error {
-	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete}
+	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete, "increment": table.Increment}
 	conditions := map[string]table.Existence{"ignore": table.Ignore, "exist": table.ExpectExist, "not-exist": table.ExpectNotExist}
 	var ok bool
 	if w.Mode, ok = modes[c.String("mode")]; !ok {
-		return fmt.Errorf("--mode %q: want put, update or delete", c.String("mode"))
+		return fmt.Errorf("--mode %q: want put, update, delete or increment", c.String("mode"))
 	}
 	if w.Condition, ok = conditions[c.String("condition")]; !ok {
 		return fmt.Errorf("--condition %q: want ignore, exist or not-exist", c.String("condition"))

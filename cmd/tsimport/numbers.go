@@ -18,7 +18,7 @@ const numbersHelp = "An auto-increment key column (--pk NAME:auto, never the fir
 func numberFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "returned-keys", Usage: "auto-increment: write the key of every row to the CSV `FILE` (file, record, key columns); it must not exist"},
-		&cli.StringFlag{Name: "mark-column", Usage: "auto-increment: string `COLUMN` by which a row is recognised when it is not known whether it was written (default _tsimport)"},
+		&cli.StringFlag{Name: "mark-column", Usage: "auto-increment and --mode increment: string `COLUMN` by which a row is recognised when it is not known whether it was written (default _tsimport)"},
 		&cli.BoolFlag{Name: "look-first", Usage: "auto-increment: look for each row before it is written, as an earlier load of the same files may have written it"},
 		&cli.BoolFlag{Name: "at-least-once", Usage: "auto-increment: no marks; a row whose answer is lost is sent again and may be in the table twice"},
 	}

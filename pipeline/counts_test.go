@@ -1,0 +1,300 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/checkpoint"
+	"tsimport/client"
+	"tsimport/engine/faults"
+	"tsimport/plan"
+	"tsimport/table"
+)
+
+// counted adds the integers of files with the columns id, n, m to table t.
+func (w *world) counted(inputs ...string) Config {
+	cfg := w.config(inputs...)
+	cfg.Write.Mode = table.Increment
+	for _, c := range []string{"n", "m"} {
+		cfg.Columns.Types[c] = plan.Type{Type: table.Integer}
+	}
+	return cfg
+}
+
+// sums are what a table of counters holds: the sums by key, marks left out.
+type sums map[string][2]int64
+
+// amounts makes records with the columns id, n, m, and adds them to the sums.
+func amounts(rnd *rand.Rand, records, keys int, all sums) string {
+	var b strings.Builder
+	b.WriteString("id,n,m\n")
+	for range records {
+		id, n, m := fmt.Sprintf("key%d", rnd.IntN(keys)), int64(1), int64(rnd.IntN(2000)-1000)
+		was := all[id]
+		if rnd.IntN(10) == 0 {
+			fmt.Fprintf(&b, "%s,%d,\n", id, n)
+			m = 0
+		} else {
+			fmt.Fprintf(&b, "%s,%d,%d\n", id, n, m)
+		}
+		all[id] = [2]int64{was[0] + n, was[1] + m}
+	}
+	return b.String()
+}
+
+func (w *world) wantSums(want sums) {
+	w.t.Helper()
+	rows := w.rows()
+	for id, sum := range want {
+		for i, c := range []string{"n", "m"} {
+			text := rows[id][c]
+			if text == "" {
+				text = "0"
+			}
+			if got, err := strconv.ParseInt(text, 10, 64); err != nil || got != sum[i] {
+				w.t.Errorf("%s: the sum of %s is %s, want %d", id, c, text, sum[i])
+			}
+		}
+	}
+	if len(rows) != len(want) {
+		w.t.Errorf("%d rows, want %d", len(rows), len(want))
+	}
+}
+
+// Each record counts once, whatever becomes of requests and answers, load after load; attempts may be applied however late.
+func TestEveryRecordCountsOnceWhateverFails(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(seed+1, 23))
+			w := newWorld(t)
+			w.plan.Within = 0
+			keys := 1 + rnd.IntN(60)
+			want := sums{}
+			for load := range 3 {
+				cfg := w.counted(w.file(fmt.Sprintf("in%d.csv", load), amounts(rnd, 50+rnd.IntN(300), keys, want)))
+				cfg.RunDir = filepath.Join(w.dir, fmt.Sprint("run", load))
+				cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
+				cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
+				cfg.surveyEvery = 2 * time.Millisecond
+				cfg.Write.pacer = func() pacer { return restless{} }
+				over := w.failNumbered(rnd, keys)
+				only := w.plan.Only
+				w.plan.Only = func(op string) bool { return only(op) || op == "BatchGetRow" }
+				r := w.load(cfg)
+				over.Store(true)
+				if r.Written != r.Read {
+					t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
+				}
+			}
+			w.wantSums(want)
+		})
+	}
+}
+
+func TestACountedLoadThatIsKilledCountsEachRecordOnce(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(seed+1, 29))
+			w := newWorld(t)
+			w.plan.Within = 0
+			keys := 10 + rnd.IntN(100)
+			want := sums{}
+			cfg := w.counted(w.file("in.csv", amounts(rnd, 100+rnd.IntN(500), keys, want)))
+			cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(50)
+			cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
+			cfg.surveyEvery, cfg.CheckpointEvery, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(50))
+			cfg.Write.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
+			over := w.failNumbered(rnd, keys)
+			attempts := 0
+			for {
+				attempts++
+				ctx, kill := context.WithCancel(t.Context())
+				left := 1 + rnd.IntN(20)
+				cfg.onSave = func(*checkpoint.Snapshot) error { return ctx.Err() } // nothing is kept after the kill
+				cfg.onSend = nil
+				if attempts < 8 {
+					var mu sync.Mutex
+					cfg.onSend = func([]table.Ref) {
+						mu.Lock()
+						defer mu.Unlock()
+						if left--; left == 0 {
+							kill()
+						}
+					}
+				}
+				r, err := Run(ctx, cfg)
+				killed := ctx.Err() != nil
+				kill()
+				if err == nil && r.State == StateFinished {
+					if r.Written != r.Read {
+						t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
+					}
+					break
+				}
+				if !killed {
+					t.Fatalf("%v, %+v", err, r)
+				}
+			}
+			over.Store(true)
+			w.plan.WaitLate()
+			w.wantSums(want)
+			t.Logf("%d attempts", attempts)
+		})
+	}
+}
+
+// Of two loads that add to the same rows at the same time only the later one may: what the earlier one cannot know it says.
+func TestALaterLoadIsNeverOverwritten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\nx,10,\ny,1,\n"))
+	cfg.Write.Concurrency, cfg.Write.BatchRows = 1, 1
+	cfg.Write.pacer = func() pacer { return restless{} }
+	sent := 0
+	cfg.onSend = func([]table.Ref) {
+		if sent++; sent == 2 {
+			later := w.counted(w.file("second.csv", "id,n,m\nx,100,\n"))
+			later.RunDir = filepath.Join(w.dir, "later")
+			w.load(later)
+		}
+	}
+	r := w.load(cfg)
+	if r.Written != 2 || r.Rejected != 1 || r.ExitCode != ExitRejects {
+		t.Errorf("%d written, %d rejected", r.Written, r.Rejected)
+	}
+	if text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"); !strings.Contains(text, "was not added") {
+		t.Error(text)
+	}
+	// With another column of marks both may.
+	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))
+	cfg.RunDir, cfg.Write.MarkColumn = filepath.Join(w.dir, "third"), "other"
+	w.load(cfg)
+	got := w.rows()
+	if n, _ := strconv.Atoi(got["x"]["n"]); n != 1101 && n != 1110 || got["y"]["n"] != "1" {
+		t.Errorf("%v", got)
+	}
+}
+
+// A record whose attempt was applied before a later load came, and whose answer was lost, cannot be known to be added.
+func TestARecordThatMayHaveBeenAddedIsRejectedAndSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\n"))
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N == 0 {
+			return faults.Fault{Action: faults.DropAfter}
+		}
+		return faults.Fault{}
+	}
+	sent := 0
+	cfg.onSend = func([]table.Ref) {
+		if sent++; sent == 2 {
+			later := w.counted(w.file("second.csv", "id,n,m\nx,100,\n"))
+			later.RunDir = filepath.Join(w.dir, "later")
+			w.load(later)
+		}
+	}
+	r := w.load(cfg)
+	if text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"); r.Rejected != 1 || !strings.Contains(text, "may have been added or not") {
+		t.Error(text)
+	}
+	w.wantSums(sums{"x": {101, 0}})
+}
+
+// A record that the service refuses stays refused when the load is resumed, though a later record of its key was added.
+func TestARefusedRecordIsNotTakenForAnAddedOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := "id,n,m\nx,9223372036854775807,\nx,1,\nx,-5,\nx,-6,\n"
+	cfg := w.counted(w.file("in.csv", text))
+	cfg.Resume.Look, cfg.CheckpointEvery = true, time.Hour
+	cfg.Write.Concurrency = 1
+	for attempt := range 3 {
+		ctx, kill := context.WithCancel(t.Context())
+		sent := 0
+		cfg.onSend = func([]table.Ref) {
+			if sent++; sent == 4 && attempt < 2 {
+				kill()
+			}
+		}
+		cfg.onSave = nil
+		first := true
+		cfg.onSave = func(*checkpoint.Snapshot) error {
+			if !first && attempt < 2 {
+				return context.Canceled // nothing is kept of what was done: as after kill -9
+			}
+			first = false
+			return nil
+		}
+		r, err := Run(ctx, cfg)
+		kill()
+		if attempt < 2 {
+			continue
+		}
+		if err != nil || r.Written != 3 || r.Rejected != 1 {
+			t.Fatalf("%v, %+v", err, r)
+		}
+	}
+	w.wantSums(sums{"x": {9223372036854775807 - 11, 0}})
+}
+
+func TestWhatCannotBeAddedExactlyIsRefused(t *testing.T) {
+	w := newWorld(t)
+	in := w.file("in.csv", "id,n,m\nx,1,2\n")
+	for want, change := range map[string]func(*Config){
+		"--order none":       func(c *Config) { c.Write.Order = plan.OrderNone },
+		"--condition":        func(c *Config) { c.Write.Condition = table.ExpectExist },
+		"--version-column":   func(c *Config) { c.Read.Convert.VersionColumn = "m" },
+		"--on-null delete":   func(c *Config) { c.Write.DeleteNull = true },
+		"--look-first":       func(c *Config) { c.Write.LookFirst = true },
+		"column n is string": func(c *Config) { c.Columns.Types["n"] = plan.Type{Type: table.String} },
+		"column m is double": func(c *Config) { c.Columns.Types["m"] = plan.Type{Type: table.Double} },
+		"--verify":           func(c *Config) { c.Compared = true },
+		"--mark-column n":    func(c *Config) { c.Write.MarkColumn = "n" },
+		"auto-increment key column": func(c *Config) {
+			c.Target.Key = append(c.Target.Key, table.KeyColumn{Name: "a", Type: table.Integer, Auto: true})
+		},
+	} {
+		cfg := w.counted(in)
+		change(&cfg)
+		if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// A row may hold something in the column of marks that is none.
+func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config(w.file("old.csv", "id,_tsimport\nx,7\ny,mine\n"))
+	cfg.RunDir = filepath.Join(w.dir, "old")
+	cfg.Columns.Types["_tsimport"] = plan.Type{Type: table.String}
+	w.load(cfg)
+	sdk, err := client.New(t.Context(), w.target(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+	put.PrimaryKey.AddPrimaryKeyColumn("id", "z")
+	put.AddColumn("_tsimport", int64(7))
+	put.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	if _, err := sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: put}); err != nil {
+		t.Fatal(err)
+	}
+	r := w.load(w.counted(w.file("in.csv", "id,n,m\nx,1,\ny,1,\nz,1,\n")))
+	text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n")
+	if r.Rejected != 3 || strings.Count(text, "holds something else than a mark") != 3 {
+		t.Errorf("%d rejected: %s", r.Rejected, text)
+	}
+}

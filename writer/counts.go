@@ -1,0 +1,303 @@
+package writer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+// MarkReader is what the marks of counted rows are read back with.
+type MarkReader interface {
+	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
+}
+
+// Counts is what the workers of a load know together that adds to integer columns. Adding twice is not adding once, so
+// every row has a mark that says which record was added last, and the one UpdateRow that adds a record also puts its mark,
+// under the condition that the row's mark is lower:
+//
+//	mark = RUN.POSITION   RUN rises from load to load, POSITION from record to record of a load
+//
+// Records of one key are sent one after the other, in their order. So a record whose mark is not higher than the row's was
+// added already, or never will be, whenever an attempt of it arrives: sending it again is safe. A load also never adds to a row
+// to which a later load has added: it could not know whether its own mark was there in between.
+//
+// A record that the service refuses leaves no mark, and the next record of its key would hide that from an attempt that
+// resumes the load. So the marks of a key name the records of it that were refused, after an exclamation mark.
+//
+// It is safe for concurrent use.
+type Counts struct {
+	Mark string // the column
+	Run  string
+
+	reader MarkReader
+	column plainbuffer.Name
+	filter []byte // of the condition, up to the mark
+	after  []byte // and after it
+
+	mu      sync.Mutex
+	refused map[string][]string // positions by ordering key, of keys with any
+	many    bool                // some were forgotten
+}
+
+const (
+	// maxRefusedNamed is how many refused records a mark names; of more it says only that there are.
+	maxRefusedNamed = 2
+	maxRefusedKeys  = 100_000 // bounds the memory
+	positionDigits  = 13      // of a uint64 to the base of 36
+	recordBits      = 40      // of a position
+)
+
+// NewCounts makes Counts. Mark is the column of marks.
+func NewCounts(r MarkReader, mark, run string) *Counts {
+	c := &Counts{Mark: mark, Run: run, reader: r, column: plainbuffer.NewName(mark), refused: map[string][]string{}}
+	length := len(run) + 1 + positionDigits
+	// A SingleColumnValueFilter: comparator (1): LESS_THAN, column_name (2), column_value (3): a variant, filter_if_missing (4):
+	// false, so that a row without a mark passes, latest_version_only (5): true.
+	value := binary.LittleEndian.AppendUint32([]byte{3}, uint32(length)) // a string
+	single := []byte{1 << 3, 5, 2<<3 | 2}
+	single = append(binary.AppendUvarint(single, uint64(len(mark))), mark...)
+	single = binary.AppendUvarint(append(single, 3<<3|2), uint64(len(value)+length))
+	single = append(single, value...)
+	c.after = []byte{4 << 3, 0, 5 << 3, 1}
+	// A Filter: type (1): FT_SINGLE_COLUMN_VALUE, filter (2).
+	filter := binary.AppendUvarint([]byte{1 << 3, 1, 2<<3 | 2}, uint64(len(single)+length+len(c.after)))
+	filter = append(filter, single...)
+	// A Condition: row_existence (1): IGNORE, column_condition (2).
+	c.filter = binary.AppendUvarint([]byte{tagRowExistence, expectations[table.Ignore], 2<<3 | 2}, uint64(len(filter)+length+len(c.after)))
+	c.filter = append(c.filter, filter...)
+	return c
+}
+
+// ConditionBytes is how long the condition of each row is.
+func (c *Counts) ConditionBytes() int {
+	return len(c.filter) + len(c.Run) + 1 + positionDigits + len(c.after)
+}
+
+// position is the record's place in the input, as text that rises.
+func position(r table.Ref) string {
+	text := strconv.FormatUint(uint64(r.Block.Split.Ordinal)<<recordBits|uint64(r.Number()), 36)
+	return strings.Repeat("0", positionDigits-len(text)) + text
+}
+
+// appendCondition appends the condition of a record at the position.
+func (c *Counts) appendCondition(dst []byte, position string) []byte {
+	dst = append(dst, c.filter...)
+	dst = append(append(append(dst, c.Run...), '.'), position...)
+	return append(dst, c.after...)
+}
+
+// appendMark appends the mark of a record.
+func (c *Counts) appendMark(dst []byte, r table.Ref, position string) []byte {
+	dst = append(append(append(dst, c.Run...), '.'), position...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.refused) == 0 && !c.many {
+		return dst
+	}
+	refused := c.refused[string(r.Key())]
+	if len(refused) > maxRefusedNamed || c.many {
+		return append(dst, "!*"...)
+	}
+	for _, p := range refused {
+		dst = append(append(dst, '!'), p...)
+	}
+	return dst
+}
+
+// refuse notes that a record was refused, for the marks of later ones of its key.
+func (c *Counts) refuse(r table.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := position(r)
+	was, known := c.refused[string(r.Key())]
+	switch {
+	case slices.Contains(was, at) || len(was) > maxRefusedNamed:
+	case !known && len(c.refused) >= maxRefusedKeys:
+		c.many = true
+	default:
+		c.refused[string(r.Key())] = append(was, at)
+	}
+}
+
+// writeCounted sends the rows, and finds out of those whose mark was not lower why.
+func (w *Writer) writeCounted(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
+	stats, err := w.write(rows, repeated, outcomes)
+	c := w.extras.Counts
+	var look []int
+	for i := range outcomes {
+		switch o := &outcomes[i]; {
+		case o.Fate != table.Refused:
+		case o.Code == codeConditionFailed:
+			*o = table.Outcome{Fate: table.Again, Code: o.Code, Message: o.Message}
+			look = append(look, i)
+		default:
+			c.refuse(rows[i])
+		}
+	}
+	for len(look) > 0 && err == nil {
+		some := look[:min(len(look), maxKeysRead)]
+		look = look[len(some):]
+		stats.Searched += len(some)
+		err = c.settle(w.table, rows, some, repeated, outcomes)
+		for _, i := range some {
+			if outcomes[i].Found {
+				stats.Found++
+			}
+		}
+	}
+	return stats, err
+}
+
+const (
+	codeConditionFailed = "OTSConditionCheckFail"
+	maxKeysRead         = 100 // keys of one BatchGetRow
+)
+
+// settle reads the marks of rows that were not added to, and decides what became of their records. An error means that no
+// request will succeed.
+func (c *Counts) settle(name string, rows []table.Ref, places []int, repeated []bool, outcomes []table.Outcome) error {
+	marks, err := c.read(name, rows, places)
+	if err != nil {
+		code, message := errorText(err)
+		for _, i := range places {
+			outcomes[i] = table.Outcome{Fate: table.Again, Code: code, Message: message}
+		}
+		if client.Classify(err).Passes() {
+			return nil
+		}
+		return fmt.Errorf("read marks of table %s: %w", name, &client.Error{Cause: err})
+	}
+	for k, i := range places {
+		switch m := marks[k]; {
+		case m.failed != nil:
+			outcomes[i] = *m.failed
+		default:
+			c.decide(m, rows[i], repeated[i], &outcomes[i])
+		}
+	}
+	return nil
+}
+
+// decide says what became of the record of a row with the mark.
+func (c *Counts) decide(m readMark, r table.Ref, repeated bool, o *table.Outcome) {
+	at := position(r)
+	own, found := strings.CutPrefix(m.text, c.Run+".")
+	switch {
+	case !m.any:
+		// The row was deleted in between.
+		return
+	case m.odd:
+		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
+			Message: fmt.Sprintf("column %s of the row holds something else than a mark; give --mark-column another", c.Mark)}
+	case !found && m.text < c.Run+"."+at:
+		return // it is lower now
+	case !found && repeated:
+		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
+			Message: "a load that began later has added to the row, and the answer to an attempt of this record was lost: it may have been added or not; compare the row before you load the record again"}
+	case !found:
+		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
+			Message: "a load that began later has added to the row; this record was not added, and can be loaded again with --retry-rejects"}
+	default:
+		c.decideOwn(own, r, at, o)
+	}
+}
+
+// decideOwn is decide for a mark of this load.
+func (c *Counts) decideOwn(own string, r table.Ref, at string, o *table.Outcome) {
+	last, refused, _ := strings.Cut(own, "!")
+	names := strings.Split(refused, "!")
+	switch {
+	case last < at:
+		return // it is lower now
+	case last == at:
+		*o = table.Outcome{Fate: table.Written, Found: true}
+	case slices.Contains(names, at):
+		c.refuse(r)
+		*o = table.Outcome{Fate: table.Refused, Code: "OTSParameterInvalid", Message: "an earlier attempt of the load was refused this record"}
+	case slices.Contains(names, "*"):
+		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
+			Message: "many records of the row were refused before the load was interrupted, and whether this one was is not known: it may have been added; compare the row before you load the record again"}
+	default:
+		*o = table.Outcome{Fate: table.Written, Found: true}
+	}
+}
+
+// readMark is what a row has in the column of marks.
+type readMark struct {
+	text   string
+	any    bool           // the row has something in it
+	odd    bool           // which is no text
+	failed *table.Outcome // it could not be read
+}
+
+// read reads the marks of the rows at the places.
+func (c *Counts) read(name string, rows []table.Ref, places []int) (marks []readMark, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("unreadable answer: %v", p)
+		}
+	}()
+	q := &tablestore.MultiRowQueryCriteria{TableName: name, ColumnsToGet: []string{c.Mark}, MaxVersion: 1}
+	for _, i := range places {
+		row, err := plainbuffer.Decode(rows[i].Body())
+		if err != nil {
+			return nil, err
+		}
+		key := new(tablestore.PrimaryKey)
+		for _, k := range row.Key {
+			key.AddPrimaryKeyColumn(k.Name, client.SDKValue(k.Value))
+		}
+		q.AddRow(key)
+	}
+	res, err := c.reader.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
+	if err != nil {
+		return nil, err
+	}
+	results := res.TableToRowsResult[name]
+	if len(results) != len(places) {
+		return nil, errors.New("unreadable answer: not a result for each key")
+	}
+	marks = make([]readMark, len(places))
+	for k, r := range results {
+		m := &marks[k]
+		if !r.IsSucceed {
+			m.failed = &table.Outcome{Fate: table.Again, Code: r.Error.Code, Message: client.OneLine(r.Error.Message)}
+			continue
+		}
+		if len(r.PrimaryKey.PrimaryKeys) > 0 && !sameKey(r.PrimaryKey.PrimaryKeys, q.PrimaryKey[k].PrimaryKeys) {
+			return nil, errors.New("unreadable answer: a row of another key")
+		}
+		for _, cell := range r.Columns {
+			if cell.ColumnName == c.Mark {
+				var text bool
+				m.text, text = cell.Value.(string)
+				m.any, m.odd = true, !text || !isCountMark(m.text)
+			}
+		}
+	}
+	return marks, nil
+}
+
+// isCountMark reports whether the text is a mark of any load.
+func isCountMark(text string) bool {
+	const run = 15 // of table.NewRun
+	mark, _, _ := strings.Cut(text, "!")
+	return len(mark) == run+1+positionDigits && mark[run] == '.'
+}
+
+// sameKey reports whether two keys are the same.
+func sameKey(a, b []*tablestore.PrimaryKeyColumn) bool {
+	return slices.EqualFunc(a, b, func(x, y *tablestore.PrimaryKeyColumn) bool {
+		return x.ColumnName == y.ColumnName && slices.Equal(table.AppendKey(nil, client.ValueOf(x.Value)), table.AppendKey(nil, client.ValueOf(y.Value)))
+	})
+}

@@ -1,0 +1,131 @@
+package writer
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore/otsprotocol"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+
+	"tsimport/encode"
+	"tsimport/plainbuffer"
+	"tsimport/table"
+)
+
+const testRun = "0abcdefghijklmn"
+
+// countedRows are n records of one row each, all of the same key.
+func countedRows(t *testing.T, n int) (rows []table.Ref) {
+	t.Helper()
+	s := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.String}},
+		Columns: []table.Column{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}}
+	b, e := &table.Block{Split: new(table.Split)}, encode.New(s, table.Increment, false)
+	for i := range n {
+		if why := e.Append(b, []table.Value{str("a"), num(int64(i))}, nil, table.Mark{Record: uint32(i)}, nil); why != nil {
+			t.Fatal(why)
+		}
+		rows = append(rows, table.Ref{Block: b, Index: int32(i)})
+	}
+	return rows
+}
+
+// The SDK reads a request of increments as it was meant, and would write the same bytes.
+func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
+	for _, mark := range []string{"_m", strings.Repeat("long", 60)} {
+		c := NewCounts(nil, mark, testRun)
+		rows := countedRows(t, 200)
+		c.refuse(rows[3])
+		var body []byte
+		f := postFunc(func(_ string, appendBody func([]byte) []byte) ([]byte, error) {
+			body = appendBody(nil)
+			return nil, &tablestore.OtsError{Code: "OTSServerBusy"}
+		})
+		w := New(f, nil, "t", table.Increment, table.Ignore).With(Extras{Counts: c})
+		if _, err := w.Write(rows, make([]bool, 200), make([]table.Outcome, 200)); err != nil {
+			t.Fatal(err)
+		}
+		req := new(otsprotocol.BatchWriteRowRequest)
+		if err := proto.Unmarshal(body, protoadapt.MessageV2Of(req)); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := proto.Marshal(protoadapt.MessageV2Of(req)); err != nil || !bytes.Equal(again, body) {
+			t.Errorf("%v: the SDK's own bytes are others", err)
+		}
+		for i, r := range req.Tables[0].Rows {
+			condition := tablestore.NewSingleColumnCondition(mark, tablestore.CT_LESS_THAN, testRun+"."+position(rows[i]))
+			condition.FilterIfMissing, condition.LatestVersionOnly = false, true
+			if want := condition.Serialize(); !bytes.Equal(r.Condition.ColumnCondition, want) || r.GetType() != otsprotocol.OperationType_UPDATE {
+				t.Fatalf("row %d: condition %x, want %x", i, r.Condition.ColumnCondition, want)
+			}
+			row, err := plainbuffer.Decode(r.RowChange)
+			want := testRun + "." + position(rows[i]) + "!" + position(rows[3])
+			if err != nil || len(row.Cells) != 2 || string(row.Cells[1].Value.Bytes) != want || len(want) > table.MaxMarkBytes {
+				t.Fatalf("row %d: %v, %+v", i, err, row)
+			}
+			if travels := rows[i].Row().Bytes() + len(mark) + table.MaxMarkBytes + 24 + c.ConditionBytes() + 32; proto.Size(protoadapt.MessageV2Of(r)) > travels {
+				t.Fatalf("row %d: more bytes travel than are counted", i)
+			}
+		}
+	}
+}
+
+// What a mark says of a record whose condition did not hold.
+func TestMarksSayWhatBecameOfARecord(t *testing.T) {
+	rows := countedRows(t, 10)
+	mark := func(i int, after string) string { return testRun + "." + position(rows[i]) + after }
+	later := "0zzzzzzzzzzzzzz." + position(rows[0])
+	for name, c := range map[string]struct {
+		mark     readMark
+		repeated bool
+		fate     table.Fate
+		message  string
+	}{
+		"its own":                    {readMark{text: mark(5, ""), any: true}, true, table.Written, ""},
+		"its own, with refused ones": {readMark{text: mark(5, "!*"), any: true}, true, table.Written, ""},
+		"a later one's":              {readMark{text: mark(6, ""), any: true}, true, table.Written, ""},
+		"an earlier one's":           {readMark{text: mark(4, ""), any: true}, true, table.Again, ""},
+		"none":                       {readMark{}, true, table.Again, ""},
+		"it was refused":             {readMark{text: mark(6, "!"+position(rows[5])), any: true}, true, table.Refused, "an earlier attempt"},
+		"another was refused":        {readMark{text: mark(6, "!"+position(rows[4])), any: true}, true, table.Written, ""},
+		"many were refused":          {readMark{text: mark(6, "!*"), any: true}, true, table.Refused, "is not known"},
+		"a later load's, sent once":  {readMark{text: later, any: true}, false, table.Refused, "was not added"},
+		"a later load's, sent twice": {readMark{text: later, any: true}, true, table.Refused, "added or not"},
+		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "something else"},
+	} {
+		n := NewCounts(nil, "_m", testRun)
+		o := table.Outcome{Fate: table.Again}
+		n.decide(c.mark, rows[5], c.repeated, &o)
+		if o.Fate != c.fate || !strings.Contains(o.Message, c.message) {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+func TestRefusedRecordsTakeBoundedMemory(t *testing.T) {
+	c := NewCounts(nil, "_m", testRun)
+	rows := countedRows(t, 5)
+	for i, want := range []string{"", "!" + position(rows[0]), "!" + position(rows[0]) + "!" + position(rows[1]), "!*", "!*"} {
+		if got := string(c.appendMark(nil, rows[4], position(rows[4]))); got != testRun+"."+position(rows[4])+want {
+			t.Errorf("after %d: %s", i, got)
+		}
+		c.refuse(rows[i])
+		c.refuse(rows[i])
+	}
+	for i := range maxRefusedKeys {
+		c.refused[string(table.AppendKey(nil, num(int64(i))))] = nil
+	}
+	c.refuse(countedRows(t, 1)[0])
+	other := NewCounts(nil, "_m", testRun)
+	other.refused = c.refused
+	delete(other.refused, string(rows[0].Key()))
+	for i := len(other.refused); i < maxRefusedKeys; i++ {
+		other.refused[string(table.AppendKey(nil, num(int64(-i-1))))] = nil
+	}
+	other.refuse(rows[0])
+	if len(other.refused) > maxRefusedKeys || !other.many || !strings.HasSuffix(string(other.appendMark(nil, rows[1], position(rows[1]))), "!*") {
+		t.Errorf("%d keys, %v", len(other.refused), other.many)
+	}
+}
