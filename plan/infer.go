@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"slices"
-
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
 	"tsimport/table"
@@ -25,6 +23,10 @@ func (p *planner) infer() error {
 			return err
 		}
 	}
+	if err := p.checkWidth(); err != nil {
+		return err
+	}
+	place := places(first)
 	for i := range p.plan.Fields {
 		col := &p.plan.Fields[i]
 		if col.Type != table.Null {
@@ -32,7 +34,7 @@ func (p *planner) infer() error {
 		}
 		col.Type = p.request.Inferred[col.Source]
 		if col.Type == table.Null {
-			col.Type = in.Type(slices.Index(first, col.Source))
+			col.Type = in.Type(place[col.Source])
 		}
 		if i < p.plainKeys() && !col.Type.KeyType() {
 			col.Type = table.String
@@ -47,8 +49,12 @@ func (p *planner) infer() error {
 func (p *planner) sample(in *convert.Inference, src *Source, first []string, budget int) error {
 	place := make([]int, len(first))
 	fields := make([]record.Datum, len(first))
+	has := places(src.Columns)
 	for i, name := range first {
-		place[i] = slices.Index(src.Columns, name)
+		place[i] = -1
+		if at, ok := has[name]; ok {
+			place[i] = at
+		}
 	}
 	read, err := src.Sample(budget, first, func(rec *record.Record) {
 		p.sampled.records++
@@ -62,6 +68,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 			}
 		}
 		in.Add(&record.Record{Fields: fields})
+		p.countValues(in, fields)
 	})
 	if err != nil {
 		return err
@@ -69,6 +76,41 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 	p.sampled.bytes += read
 	p.plan.Empty = p.plan.Empty && read == 0
 	return src.Suspend()
+}
+
+// places returns the place of every name.
+func places(names []string) map[string]int {
+	at := make(map[string]int, len(names))
+	for i, name := range names {
+		at[name] = i
+	}
+	return at
+}
+
+// countValues notes whether a sampled record has few enough values for a row.
+func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
+	if len(fields) <= table.MaxColumns || p.sampled.fits {
+		return
+	}
+	values := 0
+	for i := range fields {
+		if in.Plain(&fields[i]).Kind != record.Null {
+			values++
+		}
+	}
+	p.sampled.whole = true
+	p.sampled.fits = values-len(p.key()) <= table.MaxColumns
+}
+
+// checkWidth refuses inputs of which no row could be written. A row may lack most of its columns, so those whose sampled
+// records do are not refused.
+func (p *planner) checkWidth() error {
+	n := len(p.plan.Schema.Attributes())
+	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {
+		return nil
+	}
+	return usagef("%s has %d columns beside the primary key, and a row has at most %d; choose some with --columns, or leave some out with --exclude",
+		p.plan.Sources[0].Name, n, table.MaxColumns)
 }
 
 // blockBytes is about what the rows of one split may take once they are encoded.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"tsimport/client"
@@ -51,7 +50,10 @@ type Source struct {
 type planner struct {
 	request *Request
 	plan    *Plan
-	sampled struct{ records, bytes int }
+	sampled struct {
+		records, bytes int
+		whole, fits    bool // a record was counted, and one has few enough values for a row
+	}
 	// dialects tell how the records under each of Plan.Headers are read.
 	dialects []string
 	all      []string          // columns of all inputs, in the order in which they first come
@@ -248,8 +250,9 @@ func (p *planner) joinColumns() error {
 			s.AddColumns(p.columns)
 			continue
 		}
+		has := places(s.Columns)
 		for _, c := range p.columns {
-			if !slices.Contains(s.Columns, c) {
+			if _, ok := has[c]; !ok {
 				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them apart",
 					s.Name, c, p.owner[c])
 			}

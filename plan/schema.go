@@ -151,7 +151,7 @@ func (p *planner) column(src, name string) (table.Column, error) {
 		return col, usagef("%s: %v", p.plan.Sources[0].Name, err)
 	}
 	t, ok := p.request.Columns.Types[src]
-	if !ok && !slices.Contains(p.all, name) {
+	if _, input := p.owner[name]; !ok && !input {
 		t = p.request.Columns.Types[name] // by its new name, unless that is another input column's
 	}
 	col.Type, col.Hex, col.Time = t.Type, t.Hex, t.Time

@@ -326,7 +326,10 @@ func wholeRecords(head []byte, l jsonl.Layout) int {
 // nameColumns sets the names. A column without a name is named for its place, a name that comes again gets a number, so
 // that no column hides another; both are reported. Columns of partition folders come last.
 func (s *Source) nameColumns(given []string) {
-	taken := make(map[string]bool, len(given))
+	taken, used := make(map[string]bool, len(given)), make(map[string]bool, len(given))
+	for _, name := range given {
+		used[name] = true
+	}
 	s.Columns = nil
 	for i, name := range given {
 		base := name
@@ -334,7 +337,7 @@ func (s *Source) nameColumns(given []string) {
 			base = fmt.Sprintf("c%d", i+1)
 		}
 		unique := base
-		for n := 2; taken[unique] || unique != name && slices.Contains(given, unique); n++ {
+		for n := 2; taken[unique] || unique != name && used[unique]; n++ {
 			unique = fmt.Sprintf("%s_%d", base, n)
 		}
 		if unique != name {

@@ -234,8 +234,13 @@ func (s *Source) Decode() func(dst, src []byte) ([]byte, int) {
 func (s *Source) AddColumns(names []string) {
 	own := s.Columns[:len(s.Columns)-len(s.fixed)]
 	fixed := slices.Clone(s.Columns[len(own):])
+	known := make(map[string]bool, len(s.Columns))
+	for _, name := range s.Columns {
+		known[name] = true
+	}
 	for _, name := range names {
-		if !slices.Contains(s.Columns, name) {
+		if !known[name] {
+			known[name] = true
 			own = append(own, name)
 		}
 	}
