@@ -19,6 +19,7 @@ const rejectBytes = 512
 // partMaker makes the parts of one split.
 type partMaker struct {
 	*parser
+	ctx    context.Context
 	source *plan.Source
 	values *values
 	split  reader.Split
@@ -64,7 +65,7 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split reader.Split, 
 	if err != nil {
 		return err
 	}
-	m := &partMaker{parser: p, source: s, values: sp.values, split: split, emit: emit}
+	m := &partMaker{parser: p, ctx: ctx, source: s, values: sp.values, split: split, emit: emit}
 	_, err = p.inTurn(ctx, s, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
 	return err
 }
@@ -105,6 +106,9 @@ func (m *partMaker) parse(parser *reader.Parser) error {
 	limit := m.memory.SplitLimit(m.flow.plan.Request.Read.Workers())
 	records, lines, err := parser.Parse(m.split, func(rec *record.Record) {
 		switch {
+		case m.values.makers != nil && m.ctx.Err() != nil: // expressions can take long
+			m.stopped = true
+			return
 		case m.stopped || m.at < m.passed:
 			m.at++
 			return

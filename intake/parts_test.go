@@ -1,12 +1,15 @@
 package intake
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tsimport/keydesign"
 	"tsimport/plan"
 )
 
@@ -68,5 +71,23 @@ func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {
 	r.add(-150)
 	if !r.try(90) || r.held != 100 {
 		t.Errorf("%d bytes are held, want 100", r.held)
+	}
+}
+
+func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
+	r := ask(file(t, "a.csv", "id\n"+strings.Repeat("x\n", 50_000)))
+	r.Read.SplitBytes = 1 << 20
+	r.Columns.Set = []keydesign.Column{{Name: "n", Expr: "count(1..20000, # % 7 == 3)"}}
+	f := flow(t, r)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(ctx) }()
+	begun := time.Now()
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(begun); d > 30*time.Second { // all rows take minutes
+		t.Errorf("it took %v to stop", d)
 	}
 }

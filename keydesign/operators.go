@@ -123,7 +123,9 @@ func (c *compiler) arithmetic(n *node, op byte, l, r *node) error {
 	}
 	c.arithmeticOrder(n, op, l, r)
 	if text && known {
-		n.text = func(e *Evaluator, row []table.Value) bool { return l.text(e, row) && r.text(e, row) }
+		n.text = func(e *Evaluator, row []table.Value) bool {
+			return l.text(e, row) && e.fits(n, 0) && r.text(e, row) && e.fits(n, 0)
+		}
 		return nil
 	}
 	n.value = func(e *Evaluator, row []table.Value) table.Value {
@@ -160,6 +162,9 @@ func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 	case l.Type == table.Null || r.Type == table.Null || e.why != nil:
 		return null
 	case l.Type == table.String && r.Type == table.String && op == '+':
+		if !e.fits(n, len(l.Bytes)+len(r.Bytes)) {
+			return null
+		}
 		start := len(e.buf)
 		e.buf = append(append(e.buf, l.Bytes...), r.Bytes...)
 		return table.Value{Type: table.String, Bytes: e.buf[start:len(e.buf):len(e.buf)]}
@@ -180,6 +185,15 @@ func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 		return null
 	}
 	return table.Value{Type: table.Double, Double: v}
+}
+
+// fits reports whether n more bytes of text fit what a row may take.
+func (e *Evaluator) fits(n *node, more int) bool {
+	if len(e.buf)+more > workBudget {
+		e.fail(n, CodeExpression, nil, "%v", errWork{})
+		return false
+	}
+	return true
 }
 
 func double(v table.Value) float64 {

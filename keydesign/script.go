@@ -59,6 +59,7 @@ func (c *compiler) script(n ast.Node) (made *node, err error) {
 	if err != nil {
 		return nil, err
 	}
+	tree.Node = guard(tree.Node, s.config)
 	program, err := machine.Compile(tree, s.config)
 	if err != nil {
 		return nil, errors.New(c.parseMessage(err))
@@ -280,8 +281,10 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 	columns := s.columns
 	return func(e *Evaluator, row []table.Value) table.Value {
 		if e.envs[k] == nil {
-			e.envs[k] = make(map[string]any, len(columns))
+			e.envs[k] = make(map[string]any, len(columns)+1)
+			e.envs[k][workName] = new(work)
 		}
+		e.envs[k][workName].(*work).left = workBudget
 		hasNull := false
 		for i, name := range columns {
 			e.envs[k][name] = box(row[i])
