@@ -27,7 +27,9 @@ type Job struct {
 	Separator string `json:"separator,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
 	PolicyNow time.Time `json:"policy_now,omitzero"`
-	Retried   []string  `json:"retried,omitempty"` // runs that have loaded the rejects of this one
+	// ReplacedBy is the run that has started this one over; it is not resumed then.
+	ReplacedBy string   `json:"replaced_by,omitempty"`
+	Retried    []string `json:"retried,omitempty"` // runs that have loaded the rejects of this one
 }
 
 // Detail is something that must be the same when the job is continued.

@@ -132,10 +132,12 @@ func openReturned(path string, key []table.KeyColumn, keep int64) (*runfolder.Jo
 		header = append(header, k.Name)
 	}
 	line := csvLine(header)
-	if !begunOnly(path, line) {
-		return nil, fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
-	}
-	j, err := runfolder.OpenJournal(path, 0)
+	j, err := runfolder.OpenJournal(path, 0, func(f *os.File) error {
+		if !begunOnly(f, line) {
+			return fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -147,15 +149,13 @@ func openReturned(path string, key []table.KeyColumn, keep int64) (*runfolder.Jo
 
 // begunOnly reports whether a file holds no key: it is not there, or a load was killed when it had written no more than the
 // header, or a part of it.
-func begunOnly(path string, header []byte) bool {
-	info, err := os.Stat(path)
-	if err != nil {
-		return true // opening it says what is wrong, if anything is
-	}
-	if !info.Mode().IsRegular() || info.Size() > int64(len(header)) {
+func begunOnly(f *os.File, header []byte) bool {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > int64(len(header)) {
 		return false
 	}
-	text, err := os.ReadFile(path)
+	text := make([]byte, info.Size())
+	_, err = f.ReadAt(text, 0)
 	return err == nil && bytes.HasPrefix(header, text)
 }
 

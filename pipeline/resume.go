@@ -1,11 +1,8 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 	"unicode/utf8"
 
@@ -21,7 +18,10 @@ type Resume struct {
 	Look bool
 	// AcceptChanged goes on although inputs were changed.
 	AcceptChanged bool
-	Args          []string // the command's arguments, kept in the run folder to run it again; without secrets
+	// LocksDir is a folder, the same for all loads of the user on this machine, in which a load is locked that is given in
+	// several working folders at once; "" is none.
+	LocksDir string
+	Args     []string // the command's arguments, kept in the run folder to run it again; without secrets
 	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
 	Settings *checkpoint.Job
 	// OnResume is called before the first write of an attempt that goes on. May be nil.
@@ -42,39 +42,57 @@ type Resumed struct {
 type origin struct {
 	job      *checkpoint.Job
 	snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
-	lock     *runfolder.Lock
+	lock     *runfolder.Lock      // of the run folder
+	claims   []*runfolder.Lock
 	ids      *tableIDs
 	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
 	hold, suspectUntil time.Time
 }
 
-// findOrigin finds the run that is to go on, and takes its lock. Without one it says only what the job is.
-func findOrigin(cfg *Config, now time.Time) (*origin, error) {
-	o := &origin{job: &checkpoint.Job{
+// findOrigin finds the run to resume, and takes its lock. Without one it says only what the job is. What release gives back is
+// held from before looking: of two processes that begin the same load together, one ends here.
+func findOrigin(cfg *Config, now time.Time) (o *origin, err error) {
+	o = &origin{job: &checkpoint.Job{
 		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Run:      table.NewRun(now),
 		Args:     cfg.Resume.Args, Command: cfg.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
 	}}
 	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
-	if !cfg.Resume.Look || cfg.DryRun {
+	if cfg.DryRun {
 		return o, nil
 	}
-	path, job, err := unfinished(cfg, o.job.Identity)
-	if err != nil || path == "" {
+	defer func() {
+		if err != nil {
+			o.release()
+			o = nil
+		}
+	}()
+	if err := o.claim(cfg); err != nil || !cfg.Resume.Look {
 		return o, err
 	}
-	if o.lock, err = runfolder.TakeLock(path); err != nil {
-		return o, err
+	path := cfg.RunDir
+	if path != "" && !checkpoint.Exists(path) {
+		return o, nil // no run, or one that has sent nothing
+	}
+	if path == "" {
+		if path, err = unfinished(o.job.Identity); err != nil || path == "" {
+			return o, err
+		}
+		if o.lock, err = runfolder.TakeLock(path); err != nil {
+			return o, err
+		}
+	}
+	job, err := checkpoint.ReadJob(path)
+	if err != nil {
+		return o, fmt.Errorf("%w; the run in %s cannot be resumed: start over with --fresh", err, path)
+	}
+	if job.Identity != o.job.Identity {
+		return o, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or start over with --fresh",
+			path, path)}
 	}
 	s, err := checkpoint.Read(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		// It ended, or sent nothing, since it was looked at.
-		err := o.lock.Release()
-		o.lock = nil
-		return o, err
-	case err != nil:
-		return o, errors.Join(fmt.Errorf("%w; start over with --fresh", err), o.lock.Release())
+	if err != nil {
+		return o, fmt.Errorf("%w; start over with --fresh", err)
 	}
 	cfg.RunDir = path
 	job.Args, job.Command = o.job.Args, o.job.Command
@@ -82,57 +100,6 @@ func findOrigin(cfg *Config, now time.Time) (*origin, error) {
 	o.job, o.snapshot = job, s
 	o.settle(now, cfg.Write.Settle, cfg.Target.Client.RequestTimeout)
 	return o, nil
-}
-
-// unfinished returns the folder of the run that is to go on, empty if there is none: the newest one of the same load, if it
-// did not finish.
-func unfinished(cfg *Config, identity string) (path string, job *checkpoint.Job, err error) {
-	if cfg.RunDir != "" {
-		if !checkpoint.Exists(cfg.RunDir) {
-			return "", nil, nil // no run, or one that has nothing to go on from
-		}
-		job, err := checkpoint.ReadJob(cfg.RunDir)
-		if err != nil {
-			return "", nil, fmt.Errorf("%w; the run in %s cannot go on: start over with --fresh", err, cfg.RunDir)
-		}
-		if job.Identity != identity {
-			return "", nil, &plan.UsageError{Message: fmt.Sprintf("--run-dir %s holds an unfinished load of other inputs or into another table; finish it with tsimport resume %s, give another --run-dir, or start over with --fresh",
-				cfg.RunDir, cfg.RunDir)}
-		}
-		return cfg.RunDir, job, nil
-	}
-	folders, err := os.ReadDir(runfolder.Root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil, nil // no run yet
-	}
-	if err != nil {
-		return "", nil, fmt.Errorf("look for an unfinished run of this load: %w", err)
-	}
-	for _, f := range folders {
-		at := filepath.Join(runfolder.Root, f.Name())
-		j, err := checkpoint.ReadJob(at)
-		if err != nil || j.Identity != identity || job != nil && !j.Started.After(job.Started) {
-			continue
-		}
-		path, job = at, j
-	}
-	if path == "" {
-		return "", nil, nil
-	}
-	if !checkpoint.Exists(path) {
-		return "", nil, notHeld(path)
-	}
-	return path, job, nil
-}
-
-// notHeld returns a *runfolder.HeldError if another process works on the run in the folder. It may have no checkpoint yet, but
-// two loads of the same at once would not keep the order of rows.
-func notHeld(path string) error {
-	lock, err := runfolder.TakeLock(path)
-	if err != nil {
-		return err
-	}
-	return lock.Release()
 }
 
 // settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor behind its
@@ -249,7 +216,11 @@ func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *runfolder.
 		folder, err = runfolder.Create(cfg.RunDir, planned.Headers)
 	}
 	if err == nil && !cfg.DryRun {
+		o.lock.Keep()
 		err = o.job.Write(cfg.RunDir)
+	}
+	if err == nil {
+		err = o.replaceOthers(cfg)
 	}
 	return folder, err
 }

@@ -55,7 +55,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = from.lock.Release() }() // the process's end would do
+	defer from.release()
 	from.ids = newTableIDs(from.snapshot)
 	request := cfg.Request()
 	request.Service = serviceTime(&traffic.Clock)

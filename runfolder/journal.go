@@ -18,11 +18,19 @@ type Journal struct {
 }
 
 // OpenJournal opens the file, cut to the first keep bytes of what it has. It is made if it is missing, and must have as
-// many.
-func OpenJournal(path string, keep int64) (*Journal, error) {
+// many. Only one process writes to it at a time. Check, if given, is asked about the file before it is cut.
+func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if errors.Is(lockFile(file), errLocked) {
+		return nil, errors.Join(fmt.Errorf("open journal %s: another process writes to it", path), file.Close())
+	}
+	for _, c := range check {
+		if err := c(file); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
 	}
 	j := &Journal{path: path, file: file, lines: bufio.NewWriterSize(file, 64<<10), length: keep}
 	size, err := file.Seek(0, io.SeekEnd)

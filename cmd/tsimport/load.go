@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -184,6 +185,15 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	return nil
 }
 
+// locksDir is where loads of the user are locked on this machine, whatever folder they are given in; "" if there is no place.
+func locksDir() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "tsimport", "locks")
+}
+
 // checkpointEnv sets the time between checkpoints, for tests that crash loads often.
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
@@ -202,7 +212,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		RunDir:    c.String("run-dir"),
 		DryRun:    c.Bool("dry-run"), Compared: c.Bool("verify"),
 		Command: in.command(), Arguments: in.kept(), Directory: workingDirectory(),
-		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings},
+		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: locksDir()},
 	}
 	if in.folder != "" {
 		cfg.RunDir = in.folder

@@ -61,6 +61,8 @@ func runToResume(folder string) (*runInfo, error) {
 		switch {
 		case r == nil:
 			return nil, usagef("%s is no run folder; tsimport runs lists them", folder)
+		case r.ReplacedBy != "":
+			return nil, usagef("run %s was started over as run %s: resume that one", folder, r.ReplacedBy)
 		case !r.Unfinished:
 			return nil, usagef("run %s is %s: there is nothing to go on with", folder, r.State)
 		case len(r.job.Args) == 0:

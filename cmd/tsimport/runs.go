@@ -38,6 +38,9 @@ type runInfo struct {
 	Command    string    `json:"command"`
 	Retried    []string  `json:"retried,omitempty"` // runs that have loaded its rejects
 
+	// ReplacedBy is the run that has started this one over.
+	ReplacedBy string `json:"replaced_by,omitempty"`
+
 	job *checkpoint.Job
 }
 
@@ -120,6 +123,10 @@ func readRun(folder string) *runInfo {
 	}
 	if r.State == stateRunning && !held(folder) {
 		r.State = stateCrashed
+		r.Unfinished = r.job != nil // without a checkpoint it has sent nothing, and begins with the first record
+	}
+	if r.job != nil && r.job.ReplacedBy != "" {
+		r.Unfinished, r.ReplacedBy = false, r.job.ReplacedBy
 	}
 	return r
 }
@@ -144,7 +151,7 @@ func held(folder string) bool {
 	}
 	lock, err := runfolder.TakeLock(folder)
 	if err != nil {
-		return true
+		return errors.As(err, new(*runfolder.HeldError))
 	}
 	_ = lock.Release() // it was taken to see whether it can be
 	return false

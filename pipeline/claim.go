@@ -1,0 +1,177 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tsimport/checkpoint"
+	"tsimport/plan"
+	"tsimport/runfolder"
+)
+
+// locksFolder holds the locks of loads that are under way, below runfolder.Root.
+const locksFolder = ".locks"
+
+// claim takes the locks under which the run is looked for and made: that of the run folder if the user names it, else that of
+// the load in this working folder; and that of the load for all working folders. Two streams cannot be told from each other:
+// loads of them into run folders of their own are not kept apart.
+func (o *origin) claim(cfg *Config) (err error) {
+	streams := slices.ContainsFunc(cfg.Inputs, isStream)
+	switch {
+	case cfg.RunDir != "":
+		o.lock, err = runfolder.TakePassing(cfg.RunDir)
+	case cfg.Resume.Look || !streams:
+		var l *runfolder.Lock
+		if l, err = runfolder.TakeClaim(filepath.Join(runfolder.Root, locksFolder), o.job.Identity); err == nil {
+			o.claims = append(o.claims, l)
+		}
+	}
+	if err != nil && !errors.As(err, new(*runfolder.HeldError)) {
+		err = fmt.Errorf("look for an unfinished run of this load: %w", err)
+	}
+	if err != nil || streams || cfg.Resume.LocksDir == "" {
+		return err
+	}
+	l, err := runfolder.TakeClaim(cfg.Resume.LocksDir, checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, absolute(cfg.Inputs)...)...))
+	if err == nil {
+		o.claims = append(o.claims, l)
+	}
+	if errors.As(err, new(*runfolder.HeldError)) {
+		return err
+	}
+	return nil // a home that cannot be written to keeps nobody from loading
+}
+
+// release gives the locks back.
+func (o *origin) release() {
+	for _, l := range append([]*runfolder.Lock{o.lock}, o.claims...) {
+		_ = l.Release() // the process's end would do
+	}
+}
+
+// isStream reports whether an input argument is read once and says nothing of what comes.
+func isStream(input string) bool {
+	if input == "-" {
+		return true
+	}
+	info, err := os.Stat(input)
+	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
+}
+
+// absolute returns input arguments as they would be given in any working folder.
+func absolute(inputs []string) []string {
+	all := slices.Clone(inputs)
+	for i, in := range all {
+		name, list := strings.CutPrefix(in, "@")
+		if strings.Contains(name, "://") {
+			continue
+		}
+		if abs, err := filepath.Abs(name); err == nil {
+			all[i] = abs
+			if list {
+				all[i] = "@" + abs
+			}
+		}
+	}
+	return all
+}
+
+// unfinished returns the folder of the run that is to be resumed, empty if there is none: the one run of the load that has a
+// checkpoint and was not started over. The times at which runs were begun do not count, for clocks are set back.
+func unfinished(identity string) (path string, err error) {
+	runs, err := runsOf(identity)
+	if err != nil {
+		return "", fmt.Errorf("look for an unfinished run of this load: %w", err)
+	}
+	var found []string
+	for _, r := range runs {
+		switch {
+		case r.job.ReplacedBy != "":
+		case checkpoint.Exists(r.path):
+			found = append(found, r.path)
+		default:
+			// It has finished, or has not sent anything yet: then two loads of the same at once would not keep the order of rows.
+			lock, err := runfolder.TakeLock(r.path)
+			if errors.As(err, new(*runfolder.HeldError)) {
+				return "", err
+			}
+			_ = lock.Release()
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", nil
+	case 1:
+		return found[0], nil
+	}
+	return "", &plan.UsageError{Message: fmt.Sprintf("%d runs of this load are unfinished: %s; resume one with tsimport resume FOLDER, or start over with --fresh",
+		len(found), strings.Join(found, ", "))}
+}
+
+// foundRun is a run folder and its job.
+type foundRun struct {
+	path string
+	job  *checkpoint.Job
+}
+
+// runsOf returns the runs of a load below runfolder.Root.
+func runsOf(identity string) (runs []foundRun, err error) {
+	folders, err := os.ReadDir(runfolder.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // no run yet
+	}
+	for _, f := range folders {
+		at := filepath.Join(runfolder.Root, f.Name())
+		if j, err := checkpoint.ReadJob(at); err == nil && j.Identity == identity {
+			runs = append(runs, foundRun{at, j})
+		}
+	}
+	return runs, err
+}
+
+// replaceOthers notes in the other unfinished runs of the load that this one, which has begun in a new folder, takes their
+// place: they are not resumed after it. The load is locked.
+func (o *origin) replaceOthers(cfg *Config) error {
+	if len(o.claims) == 0 || o.snapshot != nil || cfg.DryRun {
+		return nil
+	}
+	runs, err := runsOf(o.job.Identity)
+	if err != nil {
+		return fmt.Errorf("look for other runs of this load: %w", err)
+	}
+	for _, r := range runs {
+		if r.job.ReplacedBy != "" || sameFile(r.path, cfg.RunDir) || !checkpoint.Exists(r.path) && !stillRunning(r.path) {
+			continue
+		}
+		lock, err := runfolder.TakeLock(r.path)
+		if err != nil {
+			return err
+		}
+		r.job.ReplacedBy = cfg.RunDir
+		if err := errors.Join(r.job.Write(r.path), lock.Release()); err != nil {
+			return fmt.Errorf("note that run %s is started over: %w", r.path, err)
+		}
+	}
+	return nil
+}
+
+// stillRunning reports whether a run's summary says that it has not ended.
+func stillRunning(path string) bool {
+	var s struct {
+		State string `json:"state"`
+	}
+	text, err := os.ReadFile(filepath.Join(path, runfolder.SummaryFile))
+	return err == nil && json.Unmarshal(text, &s) == nil && s.State == "running"
+}
+
+func sameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}

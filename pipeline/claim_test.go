@@ -1,0 +1,152 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/checkpoint"
+	"tsimport/plan"
+	"tsimport/runfolder"
+)
+
+// meanwhile calls do once, when the first request is sent.
+type meanwhile struct {
+	http.RoundTripper
+	do func()
+}
+
+func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
+	if do := m.do; do != nil {
+		m.do = nil
+		do()
+	}
+	return m.RoundTripper.RoundTrip(r)
+}
+
+// The first process has looked for a run and found none; it has not made its folder yet.
+func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) {
+	for name, change := range map[string]func(first, second *Config){
+		"same folder":    func(first, second *Config) {},
+		"with --run-dir": func(first, second *Config) { first.RunDir, second.RunDir = "run", "run" },
+		"with --fresh":   func(first, second *Config) { second.Resume.Look = false },
+		"another folder": func(first, second *Config) { second.RunDir = "elsewhere" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			t.Chdir(w.dir)
+			first := w.config(w.file("in.csv", badCSV))
+			first.RunDir, first.Resume.Look, first.Resume.LocksDir = "", true, filepath.Join(w.dir, "locks")
+			second := first
+			change(&first, &second)
+			asked := false
+			first.Target.Client.Transport = &meanwhile{w.server.Transport(), func() {
+				asked = true
+				r, err := Run(context.Background(), second)
+				if held := new(runfolder.HeldError); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
+					t.Errorf("report %v, error %v; want one that names this process", r, err)
+				}
+			}}
+			if r := w.load(first); r.Written != 3 || !asked {
+				t.Errorf("%+v", r)
+			}
+			if r := w.load(second); r.Written != 3 {
+				t.Errorf("later: %+v", r)
+			}
+			if left, err := os.ReadDir(first.Resume.LocksDir); !os.IsNotExist(err) {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestALoadThatCannotBeginLeavesNoFolders(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(w.dir)
+	cfg := w.config(w.file("in.csv", badCSV))
+	cfg.Resume.Look = true
+	cfg.Target.Create = false
+	for _, cfg.RunDir = range []string{"", "a/b"} {
+		if _, err := Run(context.Background(), cfg); err == nil {
+			t.Fatal("a missing table is loaded into")
+		}
+	}
+	if left, err := os.ReadDir("."); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// madeRun makes a run of in.csv into table t of the target test.
+func madeRun(t *testing.T, name string, started time.Time, unfinished bool) string {
+	t.Helper()
+	folder := filepath.Join(runfolder.Root, name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	j := &checkpoint.Job{Identity: checkpoint.Identify("test", "t", "in.csv"), Started: started}
+	if err := j.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	if unfinished {
+		encoded, err := (&checkpoint.Snapshot{State: checkpoint.State{Pieces: []checkpoint.Piece{{}}}}).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkpoint.Write(folder, encoded); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// The clock was set back between the two.
+func TestTheUnfinishedRunIsFoundWhateverTheClockSaid(t *testing.T) {
+	t.Chdir(t.TempDir())
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	identity := checkpoint.Identify("test", "t", "in.csv")
+	madeRun(t, "finished", noon, false)
+	want := madeRun(t, "unfinished", noon.Add(-time.Hour), true)
+	if got, err := unfinished(identity); err != nil || got != want {
+		t.Errorf("%q, %v", got, err)
+	}
+	other := madeRun(t, "other", noon.Add(-time.Minute), true)
+	var usage *plan.UsageError
+	if got, err := unfinished(identity); !errors.As(err, &usage) || !strings.Contains(usage.Message, want) || !strings.Contains(usage.Message, other) {
+		t.Errorf("of two: %q, %v", got, err)
+	}
+	if got, err := unfinished("of another load"); err != nil || got != "" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestARunThatIsStartedOverIsNotResumedLater(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(w.dir)
+	cfg := w.config(w.file("in.csv", badCSV))
+	cfg.RunDir = ""
+	cfg.Resume.Look = true
+	cfg.Limits.MaxErrors = MaxErrors{Rows: 0}
+	first := w.load(cfg)
+	if first.State != StateErrorLimit {
+		t.Fatalf("%+v", first)
+	}
+	cfg.Resume.Look = false
+	second := w.load(cfg)
+	if job, err := checkpoint.ReadJob(first.RunDir); err != nil || job.ReplacedBy != second.RunDir {
+		t.Errorf("%+v, %v", job, err)
+	}
+	cfg.Resume.Look = true
+	cfg.Limits.MaxErrors = MaxErrors{Rows: -1}
+	if third := w.load(cfg); !third.Resumed || third.RunDir != second.RunDir || third.State != StateFinished {
+		t.Errorf("resumed %s, want %s: %+v", third.RunDir, second.RunDir, third)
+	}
+	if fourth := w.load(cfg); fourth.Resumed || slices.Contains([]string{first.RunDir, second.RunDir}, fourth.RunDir) {
+		t.Errorf("another load of the same: %+v", fourth)
+	}
+}
