@@ -147,13 +147,13 @@ const OpensWithin = 90 * time.Second
 // is no such table.
 func (a *Admin) Opened(name string) (*Table, error) {
 	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
-	end := time.Now().Add(OpensWithin)
+	patience := ratelimit.Patience{For: OpensWithin}
 	for attempt := 1; ; attempt++ {
 		t, err := a.Describe(name)
 		if !errors.Is(err, ErrNoTable) {
 			return t, err
 		}
-		if !time.Now().Before(end) {
+		if patience.Over(time.Now()) {
 			return nil, fmt.Errorf("describe table %s: the service has made it, and says after %v that it does not exist: %w", name, OpensWithin, err)
 		}
 		if err := a.pause(backoff.After(attempt)); err != nil {
@@ -204,7 +204,7 @@ func (a *Admin) List() ([]string, error) {
 // try repeats an operation on a table while that can help: reads and creations are safe to repeat.
 func (a *Admin) try(op func() error) error {
 	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
-	end := time.Now().Add(cmp.Or(a.RetryFor, Patience))
+	patience := ratelimit.Patience{For: cmp.Or(a.RetryFor, Patience)}
 	for attempt := 1; ; attempt++ {
 		err := answered(op)
 		if err == nil {
@@ -218,7 +218,7 @@ func (a *Admin) try(op func() error) error {
 		case !class.Passes(), class.Open() && !SlowDown(err) && attempt >= maxAmbiguous:
 			return err
 		}
-		if time.Now().After(end) {
+		if patience.Over(time.Now()) {
 			return err
 		}
 		if err := a.pause(backoff.After(attempt)); err != nil {

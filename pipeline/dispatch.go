@@ -28,8 +28,9 @@ const requestCopies = 3
 type flight struct {
 	partitioner.Flight
 	lane  *lane
-	table string // among several
-	bytes int64  // of memory, beside the blocks
+	table string    // among several
+	bytes int64     // of memory, beside the blocks
+	until time.Time // after which it must not be sent; zero is never
 }
 
 // result is a flight that has come back.
@@ -314,8 +315,22 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	if d.queues.DiskFull() && d.queues.Full() {
 		next = min(next, diskAgain)
 	}
-	next = min(next, d.keeper.due(now))
+	next = min(next, d.keeper.due(now), d.lookAgain())
 	return max(next, 100*time.Microsecond)
+}
+
+// lookAgain returns how often patience has to be looked at.
+func (d *dispatcher) lookAgain() time.Duration {
+	next := time.Minute
+	for _, l := range d.lanes {
+		if l.stuck && l.patience.For > 0 {
+			next = min(next, l.patience.LookEvery())
+		}
+	}
+	if d.keeper != nil && d.stop == nil {
+		next = min(next, d.keeper.patience.LookEvery())
+	}
+	return next
 }
 
 // dispatch hands batches of lanes that may send to free workers, in random turns. It returns the time until another lane
@@ -397,7 +412,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 		}
 	}
 	d.idle = d.idle[:len(d.idle)-1]
-	f.lane, f.table = l, l.table
+	f.lane, f.table, f.until = l, l.table, d.keeper.sendUntil()
 	f.bytes = int64(f.Size()) * requestCopies
 	l.inFlight++
 	l.lastSend = now

@@ -22,6 +22,7 @@ import (
 	"tsimport/client"
 	"tsimport/plainbuffer"
 	"tsimport/plan"
+	"tsimport/ratelimit"
 	"tsimport/runfolder"
 	"tsimport/table"
 	"tsimport/writer"
@@ -290,14 +291,14 @@ const sweepTableFrom = 64
 
 // sweepKey sweeps the rows of one ordering key, again and again while that can help.
 func (x *extras) sweepKey(ctx context.Context, cfg *Config, doubts []writer.Doubt) (all int, err error) {
-	end := time.Now().Add(cfg.Write.RetryFor)
+	patience := ratelimit.Patience{For: cfg.Write.RetryFor}
 	for attempt := 1; ; attempt++ {
 		deleted, err := x.Numbers.Sweep(doubts)
 		all += deleted
 		if err == nil {
 			return all, nil
 		}
-		if !writer.SweepAgain(err) || time.Now().After(end) {
+		if !writer.SweepAgain(err) || patience.Over(time.Now()) {
 			return all, fmt.Errorf("look for rows of table %s that were written twice: %w", cfg.Target.Table, err)
 		}
 		timer := time.NewTimer(cfg.Write.Backoff.After(attempt))

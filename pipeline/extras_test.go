@@ -19,7 +19,7 @@ func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := &Config{Write: Write{ReturnedKeys: filepath.Join(dir, "keys.csv")}}
+	cfg := &Config{Write: Write{ReturnedKeys: filepath.Join(dir, "keys.csv")}, Progress: new(Progress)}
 	planned := &plan.Plan{Schema: &table.Schema{Table: "t", Key: numberedKey, Numbered: 1}, Mark: "m", Request: &plan.Request{}}
 	x, err := newExtras(cfg, planned, folder, new(Report), nil, new(client.Clock), extrasKept{})
 	if err != nil {

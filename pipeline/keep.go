@@ -11,6 +11,7 @@ import (
 	"tsimport/checkpoint"
 	"tsimport/intake"
 	"tsimport/plan"
+	"tsimport/ratelimit"
 	"tsimport/runfolder"
 	"tsimport/table"
 )
@@ -62,8 +63,9 @@ type keeper struct {
 	built  time.Time     // when the load was described last
 	cost   time.Duration // of that
 	last   time.Time     // the moment that the newest checkpoint describes
-	begun  time.Time
-	failed error // why the last one could not be written
+	failed error         // why the last one could not be written
+	// patience is how long no checkpoint may be written.
+	patience ratelimit.Patience
 
 	base   *checkpoint.Snapshot             // what the attempt goes on from, nil if nothing of it is left
 	out    map[checkpoint.Position]struct{} // of its rows out, those that have not left their queue again
@@ -79,8 +81,9 @@ type keeper struct {
 
 func newKeeper(cfg *Config, folder *runfolder.Folder, planned *plan.Plan, from *origin, now time.Time) *keeper {
 	k := &keeper{
-		cfg: cfg, folder: folder, sources: planned.Sources, ordered: cfg.Write.Order == plan.LastWins, begun: now,
-		jobs: make(chan *saving, 1), done: make(chan saved, 1),
+		cfg: cfg, folder: folder, sources: planned.Sources, ordered: cfg.Write.Order == plan.LastWins,
+		patience: ratelimit.Patience{For: cmp.Or(cfg.keepPatience, keepPatience)},
+		jobs:     make(chan *saving, 1), done: make(chan saved, 1),
 		out: map[checkpoint.Position]struct{}{}, starts: map[int][]checkpoint.Start{},
 		about: checkpoint.About{Job: from.job.Identity, Attempt: 1, Begun: now.UTC(), Ordered: cfg.Write.Order == plan.LastWins, Settle: cfg.Write.Settle},
 	}
@@ -138,10 +141,36 @@ func (k *keeper) write(j *saving) error {
 
 // mayWait returns how long sending has to wait for a checkpoint: a row that is sent must not be unknown to it for long.
 func (k *keeper) mayWait(now time.Time) time.Duration {
-	if k == nil || !k.last.IsZero() && now.Sub(k.last) < cmp.Or(k.cfg.keptFor, keptFor) {
+	if k == nil || !k.last.IsZero() && elapsed(k.last, now) < cmp.Or(k.cfg.keptFor, keptFor) {
 		return 0
 	}
 	return keepSoon
+}
+
+// sendUntil returns until when a request that is cut now may be sent; zero is for ever. A process can be stopped between the
+// two for hours, and the attempt that resumes relies on it that nothing was sent so late.
+func (k *keeper) sendUntil() time.Time {
+	if k == nil || k.last.IsZero() {
+		return time.Time{}
+	}
+	return k.last.Add(cmp.Or(k.cfg.keptFor, keptFor))
+}
+
+// tooLate reports whether the flight must not be sent any more, and says so of its rows.
+func (f *flight) tooLate(now time.Time) bool {
+	if f.until.IsZero() || elapsed(f.until, now) <= 0 {
+		return false
+	}
+	for i := range f.Outcomes {
+		f.Outcomes[i] = table.Outcome{Fate: table.Again, Message: "not sent: the process was stopped in between"}
+	}
+	return true
+}
+
+// elapsed returns how much time has passed by this machine's clocks, the one that says most: the monotonic one stands still
+// while a machine sleeps, the other one can be set.
+func elapsed(since, now time.Time) time.Duration {
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
 // due returns the time until the load is to be described.
@@ -168,14 +197,9 @@ func (d *dispatcher) keep(now time.Time) {
 	if k == nil {
 		return
 	}
-	if since := k.last; d.stop == nil {
-		if since.IsZero() {
-			since = k.begun
-		}
-		if patience := cmp.Or(d.cfg.keepPatience, keepPatience); now.Sub(since) > patience {
-			d.halt(fmt.Errorf("no checkpoint could be written for %v: %w", patience, cmp.Or(k.failed, errSlow)))
-			return
-		}
+	if d.stop == nil && k.patience.Over(now) {
+		d.halt(fmt.Errorf("no checkpoint could be written for %v: %w", k.patience.For, cmp.Or(k.failed, errSlow)))
+		return
 	}
 	if k.due(now) > 0 {
 		return
@@ -221,6 +245,7 @@ func (d *dispatcher) kept(s saved) {
 	d.report.CheckpointError = ""
 	d.report.Checkpoints++
 	k.last = s.of
+	k.patience.Progress(time.Now())
 	for _, l := range d.lanes {
 		if l.pending {
 			l.left, l.pending = max(0, l.next-l.taken), false

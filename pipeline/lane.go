@@ -141,9 +141,9 @@ func (l *lane) oddRefusal(a answer) bool {
 const leastOdd = 16
 
 // hopeless reports whether the lane has had no row accepted for as long as one may try. Time alone is not enough: a lane
-// may have had no turn.
+// may have had no turn. It has to be asked as often as its patience says.
 func (l *lane) hopeless(now time.Time) bool {
-	return l.stuck && l.tries >= leastTries && l.patience.Over(now)
+	return l.stuck && l.patience.Over(now) && l.tries >= leastTries
 }
 
 // leastTries is how often a lane is refused before the load gives up.

@@ -310,6 +310,11 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 			w.SetTable(f.table)
 		}
 		r := result{flight: f, sent: time.Now()}
+		if f.tooLate(r.sent) {
+			r.done = r.sent
+			d.results <- r
+			continue
+		}
 		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
 		if r.err != nil && client.IsNoTable(r.err) && d.ids.opening(cmp.Or(f.table, cfg.Target.Table), r.sent) {
 			r.err = nil

@@ -30,26 +30,38 @@ func (b Backoff) After(attempt int) time.Duration {
 }
 
 // Patience watches progress. The zero Patience never runs out.
+//
+// It counts the time in which the process ran: between two looks no more than a quarter of For, however much has passed. A
+// process that was stopped (Ctrl-Z, a paused container, a machine that slept) has tried nothing meanwhile, and must not give up
+// because of that.
 type Patience struct {
-	For  time.Duration // without progress; 0 is for ever
-	last time.Time
+	For time.Duration // without progress; 0 is for ever
+
+	seen  time.Time // the last look
+	spent time.Duration
 }
 
 // Progress notes that something moved at now.
-func (p *Patience) Progress(now time.Time) { p.last = now }
+func (p *Patience) Progress(now time.Time) { p.seen, p.spent = now, 0 }
 
-// Over reports whether nothing has moved for longer than For. The first call only starts the watch.
+// Over reports whether nothing has moved for longer than For. The first call only starts the watch. It has to be called
+// every LookEvery, or at each attempt.
 func (p *Patience) Over(now time.Time) bool {
-	if p.last.IsZero() {
-		p.last = now
+	if p.For <= 0 {
+		return false
 	}
-	return p.For > 0 && now.Sub(p.last) > p.For
+	if !p.seen.IsZero() {
+		p.spent += max(0, min(now.Sub(p.seen), p.For/4))
+	}
+	p.seen = now
+	return p.spent > p.For
 }
 
-// Left returns the time until patience runs out, and false if it never does.
-func (p *Patience) Left(now time.Time) (time.Duration, bool) {
-	if p.For <= 0 {
-		return 0, false
-	}
-	return p.last.Add(p.For).Sub(now), true
-}
+// LookEvery is how often to ask whether patience is over; 0 is never.
+func (p *Patience) LookEvery() time.Duration { return p.For / 8 }
+
+// Spent is how much of For is gone.
+func (p *Patience) Spent() time.Duration { return p.spent }
+
+// Inherit takes over from another that has less patience left, if any has.
+func (p *Patience) Inherit(from *Patience) { p.seen, p.spent = from.seen, from.spent }

@@ -33,7 +33,7 @@ func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys
 		todo[i] = i
 	}
 	backoff := ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
-	end := time.Now().Add(o.RetryFor)
+	patience := ratelimit.Patience{For: o.RetryFor}
 	for attempt := 1; ; attempt++ {
 		again, refused, err := getOnce(ctx, s, name, key, keys, todo, rows, &o)
 		switch {
@@ -41,11 +41,11 @@ func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys
 			return nil, fmt.Errorf("read rows of table %s: %w", name, err)
 		case len(again) == 0:
 			return rows, nil
-		case time.Now().After(end):
+		case len(again) == len(todo) && patience.Over(time.Now()):
 			return nil, fmt.Errorf("read rows of table %s: %w", name, refused)
 		case len(again) < len(todo):
 			attempt = 1
-			end = time.Now().Add(o.RetryFor)
+			patience.Progress(time.Now())
 		}
 		todo = again
 		timer := time.NewTimer(backoff.After(attempt))

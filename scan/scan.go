@@ -106,7 +106,7 @@ func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteri
 // patiently repeats a request while that can help.
 func patiently(ctx context.Context, retryFor time.Duration, request func() error) error {
 	backoff := ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
-	end := time.Now().Add(retryFor)
+	patience := ratelimit.Patience{For: retryFor}
 	for attempt := 1; ; attempt++ {
 		err := request()
 		if err == nil {
@@ -115,7 +115,7 @@ func patiently(ctx context.Context, retryFor time.Duration, request func() error
 		if !client.Classify(err).Passes() {
 			return &client.Error{Cause: err}
 		}
-		if time.Now().After(end) {
+		if patience.Over(time.Now()) {
 			return &client.Error{Cause: err}
 		}
 		timer := time.NewTimer(backoff.After(attempt))
