@@ -192,6 +192,27 @@ func (n *notSent) Unwrap() error { return n.cause }
 // boundVPC is in what an instance says that takes requests from one network only.
 const boundVPC = "can only be accessed from the binded VPC"
 
+// Denied reports whether an error says that the access key may not do something.
+func Denied(err error) bool {
+	var ots *tablestore.OtsError
+	if !errors.As(err, &ots) {
+		return false
+	}
+	return ots.Code == "OTSNoPermissionAccess" || ots.Code == "OTSPermissionDenied" || ots.Code == "OTSAuthFailed"
+}
+
+// Needed is the error of an operation on a table that a load needs beside writing, or nil. It names the permission if that is
+// what is missing.
+func Needed(operation, name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case Denied(err):
+		return fmt.Errorf("%s on table %s: %w; this load needs the permission ots:%s on the table", operation, name, &Error{err}, operation)
+	}
+	return fmt.Errorf("%s on table %s: %w", operation, name, &Error{err})
+}
+
 // Describe makes one line of an error for a user: what, and what to do where that is known. Request ids are kept:
 // support asks for them.
 func Describe(err error) string {

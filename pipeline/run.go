@@ -212,6 +212,9 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
+	if err := tryNeeds(cfg, planned, service, x); err != nil {
+		return errors.Join(err, closeStore(store), x.close())
+	}
 	old, err := newArchive(cfg, planned, folder, from)
 	if err != nil {
 		return errors.Join(err, closeStore(store), x.close())
@@ -277,6 +280,17 @@ func finishTables(ctx context.Context, cfg *Config, report *Report, sdk *tablest
 		err = ids.confirm(admin)
 	}
 	return err
+}
+
+// tryNeeds tries what the load may need beside writing, so that a permission that is missing does not show after an hour. Of
+// several tables each is tried when it is opened.
+func tryNeeds(cfg *Config, planned *plan.Plan, service service, x *extras) error {
+	if cfg.DryRun || planned.Empty || planned.Tables != nil {
+		return nil
+	}
+	return errors.Join(
+		writer.TryReadBack(service.sdk, cfg.Target.Table, planned.Schema.Key, cfg.Write.Mode, cfg.Write.Condition),
+		x.Numbers.Try(planned.Schema.Key))
 }
 
 func closeStore(store *spill.Store) error {

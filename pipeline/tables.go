@@ -15,6 +15,7 @@ import (
 	"tsimport/plan"
 	"tsimport/scan"
 	"tsimport/table"
+	"tsimport/writer"
 )
 
 // tables are those that the rows of a load go to, where there are several. The dispatcher says which ones rows wait for; the
@@ -24,7 +25,8 @@ type tables struct {
 	admin *client.Admin
 	sdk   *tablestore.TableStoreClient
 	ids   *tableIDs
-	stop  func(error) // says that rows wait for a table in vain
+	stop  func(error)             // says that rows wait for a table in vain
+	try   func(name string) error // what a table must allow beside writing
 
 	mu      sync.Mutex
 	wanted  []string
@@ -49,7 +51,9 @@ const tablesAtATime = 4
 
 func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *tableIDs, stop func(error)) *tables {
 	return &tables{
-		plan: planned, sdk: sdk, ids: ids, stop: stop, changed: map[string]bool{}, made: map[string]bool{},
+		plan: planned, sdk: sdk, ids: ids, stop: stop, try: func(name string) error {
+			return writer.TryReadBack(sdk, name, planned.Schema.Key, cfg.Write.Mode, cfg.Write.Condition)
+		}, changed: map[string]bool{}, made: map[string]bool{},
 		admin: &client.Admin{Client: sdk, Context: ctx, RetryFor: min(cfg.Write.RetryFor, client.Patience)},
 	}
 }
@@ -117,6 +121,9 @@ func (t *tables) openOne(name string) error {
 	described, made, err := t.plan.OpenTable(t.admin, name)
 	if err == nil {
 		err = t.ids.see(name, described.Created)
+	}
+	if err == nil {
+		err = t.try(name)
 	}
 	if err != nil {
 		return err

@@ -186,8 +186,13 @@ func (n *Numbers) deleteSurplus(recorded map[string]int64, copies map[string][]m
 	return deleted, nil
 }
 
-// delete deletes a row. One that is gone is no error: an earlier try may have deleted it.
-func (n *Numbers) delete(k *tablestore.PrimaryKey) (err error) {
+// delete deletes a row.
+func (n *Numbers) delete(k *tablestore.PrimaryKey) error {
+	return client.Needed("DeleteRow", n.Table, n.deleteOnce(k))
+}
+
+// deleteOnce asks for a row to be deleted. One that is gone is no error: an earlier try may have deleted it.
+func (n *Numbers) deleteOnce(k *tablestore.PrimaryKey) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable answer: %v", p)

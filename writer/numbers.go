@@ -276,7 +276,7 @@ func (n *Numbers) unknown(err error, o *table.Outcome) error {
 		o.Unavailable = client.NotServing(err)
 	case client.Throttled, client.Ambiguous, client.Unrecognized:
 	default:
-		return fmt.Errorf("look for a row of table %s: %w", n.Table, &client.Error{Cause: err})
+		return fmt.Errorf("look for a row that may have been written: %w", client.Needed("GetRange", n.Table, err))
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	default:
 		o.Fate = table.Refused
 		if o.Code == "OTSConditionCheckFail" && repeated {
-			return w.recheck(row, o), nil
+			return w.recheck(row, o)
 		}
 	}
 	return o, nil
@@ -110,23 +110,30 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 
 // recheck decides about a row whose condition failed after an earlier attempt may have applied it: that attempt would
 // itself have made the condition false. The row is read back; if it is as this row leaves it, it was written.
-func (w *Writer) recheck(row table.Ref, o table.Outcome) table.Outcome {
+func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) {
 	if w.mode == table.Delete && w.existence == table.ExpectExist {
 		// The row is gone, which is what was asked for; whether this run removed it cannot be known.
-		return table.Outcome{Fate: table.Written}
+		return table.Outcome{Fate: table.Written}, nil
 	}
 	if w.existence != table.ExpectNotExist || w.mode == table.Delete {
-		return o
+		return o, nil
+	}
+	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}
+	if w.noReading {
+		return unread, nil // the run ends for it
 	}
 	same, err := w.holds(row)
-	if err != nil {
-		code, message := errorText(err)
-		return table.Outcome{Fate: table.Unknown, Code: code, Message: message} // ask again
+	switch {
+	case err != nil && !client.Classify(err).Passes() && client.Classify(err) != client.Canceled:
+		w.noReading = true
+		return unread, fmt.Errorf("read back a row that may have been written: %w", client.Needed("GetRow", w.table, err))
+	case err != nil:
+		unread.Code, unread.Message = errorText(err)
+		return unread, nil // ask again
+	case same:
+		return table.Outcome{Fate: table.Written}, nil
 	}
-	if same {
-		return table.Outcome{Fate: table.Written}
-	}
-	return o
+	return o, nil
 }
 
 // holds reports whether the table's row of the same key has exactly the cells of row: the same columns, one version of each,

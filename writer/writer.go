@@ -39,6 +39,7 @@ type Writer struct {
 	appendBody func([]byte) []byte
 	bytes      int // of its body
 	answers    []answered
+	noReading  bool // rows cannot be read back, so the run ends
 	last       refusal
 
 	extras Extras

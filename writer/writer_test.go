@@ -295,6 +295,35 @@ func TestAFatalAnswerWhileHalvingStops(t *testing.T) {
 	}
 }
 
+// unread is a service that lets nobody read.
+type unread struct{ asked int }
+
+func (u *unread) GetRow(*tablestore.GetRowRequest) (*tablestore.GetRowResponse, error) {
+	u.asked++
+	return nil, &tablestore.OtsError{HttpStatusCode: 403, Code: "OTSNoPermissionAccess", Message: "You have no permission."}
+}
+
+func TestARowThatMayNotBeReadBackStopsAtOnceAndNamesThePermission(t *testing.T) {
+	f := &fake{write: func(rows [][]byte) (results []result, err error) {
+		for range rows {
+			results = append(results, failed("OTSConditionCheckFail"))
+		}
+		return results, nil
+	}}
+	reader := new(unread)
+	rows, repeated, outcomes := batch(t, 3, table.Put)
+	repeated[0], repeated[1], repeated[2] = true, true, true
+	_, err := New(f, reader, "t", table.Put, table.ExpectNotExist).Write(rows, repeated, outcomes)
+	if err == nil || !strings.Contains(err.Error(), "ots:GetRow") || !strings.Contains(err.Error(), "OTSNoPermissionAccess") || reader.asked != 1 {
+		t.Errorf("%v, asked %d times", err, reader.asked)
+	}
+	for i, o := range outcomes {
+		if o.Fate != table.Unknown {
+			t.Errorf("row %d: %+v", i, o)
+		}
+	}
+}
+
 func TestAConditionThatOurOwnAttemptMadeFalseIsNoReject(t *testing.T) {
 	stored := func(key int64, columns ...*tablestore.AttributeColumn) *tablestore.GetRowResponse {
 		res := &tablestore.GetRowResponse{Columns: columns}

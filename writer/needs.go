@@ -1,0 +1,75 @@
+package writer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/client"
+	"tsimport/table"
+)
+
+// TryReadBack tries, before the first row is written, whether rows of the table can be read back, if the mode and the condition
+// may need that. Only a permission that is missing is an error: whatever else goes wrong may pass.
+func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, existence table.Existence) error {
+	if existence != table.ExpectNotExist || mode == table.Delete {
+		return nil
+	}
+	return denied("GetRow", name, func() error {
+		_, err := r.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+			TableName: name, PrimaryKey: nobody(key), MaxVersion: 1,
+		}})
+		return err
+	})
+}
+
+// Try tries, before the first row is written, whether rows can be looked for, and surplus copies deleted. The row that it
+// deletes cannot be there: its number is one that the service does not give.
+func (n *Numbers) Try(key []table.KeyColumn) error {
+	if n == nil || n.Mark == "" {
+		return nil
+	}
+	from := nobody(key)
+	to := nobody(key)
+	to.PrimaryKeys[n.Column].Value = int64(0) // numbers begin above
+	if err := denied("GetRange", n.Table, func() error {
+		_, err := n.page(&tablestore.RangeRowQueryCriteria{
+			TableName: n.Table, StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 1, ColumnsToGet: []string{n.Mark}, Limit: 1,
+		})
+		return err
+	}); err != nil {
+		return err
+	}
+	return denied("DeleteRow", n.Table, func() error { return n.deleteOnce(from) })
+}
+
+// nobody is a key that no row has, or none that this load would write.
+func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
+	const name = "tsimport: may this be read?"
+	pk := new(tablestore.PrimaryKey)
+	for _, k := range key {
+		switch k.Type {
+		case table.Integer:
+			pk.AddPrimaryKeyColumn(k.Name, int64(math.MinInt64))
+		case table.Binary:
+			pk.AddPrimaryKeyColumn(k.Name, []byte(name))
+		default:
+			pk.AddPrimaryKeyColumn(k.Name, name)
+		}
+	}
+	return pk
+}
+
+// denied is the error of an operation that the access key may not do.
+func denied(operation, name string, op func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = nil // an answer that the SDK cannot read is no refusal
+		}
+	}()
+	if err := op(); client.Denied(err) {
+		return fmt.Errorf("before the first row is written: %w", client.Needed(operation, name, err))
+	}
+	return nil
+}
