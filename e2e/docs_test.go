@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// notRun are commands of the pages that the test leaves out, each with the reason. A block with one of them loses the line;
+// a block of another kind is run whole.
+var notRun = map[string]string{
+	"go build ./cmd/tsimport &&": "the test has a binary",
+	"go build -o /tmp/tsimport":  "a measurement",
+	"/tmp/tsimport ":             "a measurement",
+	"go test ":                   "tests and measurements",
+	"make laws":                  "a measurement",
+	"tsimport bench ":            "measurements",
+	"--rows 1000000":             "a measurement",
+	"--table cards --pk":         "a measurement",
+	"tsimport serve":             "it does not end by itself, and its port may be taken",
+	"/usr/bin/time":              "a measurement",
+	"…":                          "stands for what only the reader knows",
+	"export TABLESTORE_":         "a service",
+	"https://":                   "a service",
+	"http://":                    "a server at a fixed port",
+	"curl ":                      "a server at a fixed port",
+	"--settle 2s":                "a server at a fixed port",
+	"--endpoint":                 "a service",
+	"20260102T030405.000Z":       "the name of a run is its time",
+	"sleep 600":                  "a measurement",
+	"head -1 keep":               "a measurement",
+	"perl -e":                    "a measurement",
+	"before.txt":                 "results of measurements",
+	"a.json":                     "results of measurements",
+	"mysql ":                     "a database",
+	"psql ":                      "a database",
+	"sqlite3 ":                   "a database",
+	"a1.json":                    "results of measurements",
+}
+
+var (
+	shellBlock   = regexp.MustCompile("(?sm)^```sh\n(.*?)^```")
+	continuation = regexp.MustCompile(`(\\|\|)\n +`)
+)
+
+// commandsOf returns the commands of a page's shell blocks that can be run anywhere.
+func commandsOf(t *testing.T, page string) (run []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", page))
+	must(t, err)
+	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(continuation.ReplaceAllString(block[1], " ")) {
+			line = strings.TrimSpace(line)
+			if line != "" && !strings.HasPrefix(line, "#") && !leftOut(line) {
+				run = append(run, strings.ReplaceAll(line, "go run ./cmd/tsimport ", "tsimport "))
+			}
+		}
+	}
+	return run
+}
+
+func leftOut(line string) bool {
+	for part := range notRun {
+		if strings.Contains(line, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// clone makes a clone with what the pages' commands need, and returns its folder.
+func clone(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{".gitignore", "README.md", "docs", "examples"} {
+		if out, err := exec.Command("cp", "-r", filepath.Join("..", name), dir).CombinedOutput(); err != nil {
+			t.Fatalf("copy %s: %v\n%s", name, err, out)
+		}
+	}
+	git(t, dir, "init", "-q")
+	git(t, dir, "add", "-A")
+	git(t, dir, "-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-q", "-m", "clone")
+	return dir
+}
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// TestThePagesCommandsRunAndLeaveTheCloneClean runs the README's commands in a clone and those of each page after them, in
+// the folder that the README has made, as far as they need no service and no minutes.
+func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"git", "bash", "cp"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is needed: %v", tool, err)
+		}
+	}
+	pages, err := filepath.Glob("../docs/*.md")
+	must(t, err)
+	ran := 0
+	root := clone(t)
+	dir := root
+	run := func(page, command string) {
+		t.Helper()
+		if rest, ok := strings.CutPrefix(command, "mkdir -p try && cd try"); ok {
+			dir = filepath.Join(root, "try")
+			must(t, os.MkdirAll(dir, 0o755))
+			command = "true" + rest
+		}
+		began := time.Now()
+		cmd := exec.Command("bash", "-c", "set -eo pipefail; "+command)
+		cmd.Dir = dir
+		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }),
+			"PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %s: %v\n%s", page, command, err, out)
+		}
+		ran++
+		t.Logf("%v %s: %s", time.Since(began).Round(time.Millisecond), page, command)
+		if left := git(t, root, "status", "--porcelain"); left != "" {
+			t.Fatalf("%s: %s leaves in the clone:\n%s", page, command, left)
+		}
+	}
+	for _, command := range commandsOf(t, "README.md") {
+		run("README.md", command)
+	}
+	if dir == root {
+		t.Fatal("the README's commands do not go to a folder of their own")
+	}
+	// Straight from the examples too: the policy's archive is a folder beside it.
+	dir = root
+	run("examples", "tsimport gen student-cards --rows 2000 --days 800 --until now -o try/aged.csv")
+	run("examples", "tsimport load try/aged.csv --table 'aged_{month(OrderTime)}' --pk CardID --pk DeviceID --pk OrderNumber --age-policy examples/age-policy.yaml")
+	readme := root
+	for _, page := range pages {
+		root = filepath.Join(t.TempDir(), "clone")
+		if out, err := exec.Command("cp", "-r", readme, root).CombinedOutput(); err != nil {
+			t.Fatalf("copy clone: %v\n%s", err, out)
+		}
+		dir = filepath.Join(root, "try")
+		for _, command := range commandsOf(t, strings.TrimPrefix(page, "../")) {
+			run(page, command)
+		}
+	}
+	if ran < 20 {
+		t.Errorf("only %d commands were run", ran)
+	}
+}
