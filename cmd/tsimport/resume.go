@@ -63,6 +63,8 @@ func runToResume(folder string) (*runInfo, error) {
 			return nil, usagef("%s is no run folder; tsimport runs lists them", folder)
 		case r.ReplacedBy != "":
 			return nil, usagef("run %s was started over as run %s: resume that one", folder, r.ReplacedBy)
+		case r.DryRun:
+			return nil, usagef("run %s was a dry run, which writes nothing; to load, give its command without --dry-run", folder)
 		case !r.Unfinished:
 			return nil, usagef("run %s is %s: there is nothing to go on with", folder, r.State)
 		case len(r.job.Args) == 0:
@@ -119,6 +121,8 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	}
 	r := readRun(folder)
 	switch {
+	case r != nil && r.DryRun:
+		return usagef("--retry-rejects %s: that was a dry run, which writes nothing; load the corrected input without --dry-run", folder)
 	case r == nil || r.job == nil:
 		return usagef("--retry-rejects %s: that is no run folder; tsimport runs lists them", folder)
 	case r.Unfinished:

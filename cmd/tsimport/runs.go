@@ -22,6 +22,7 @@ import (
 const (
 	stateRunning = "running"
 	stateCrashed = "crashed" // its process is gone and did not say how it ended
+	stateDryRun  = "dry run" // finished, and wrote nothing because that was asked for
 )
 
 // runInfo is a run as its folder shows it.
@@ -37,6 +38,7 @@ type runInfo struct {
 	Rejected   int64     `json:"rejected"`
 	Command    string    `json:"command"`
 	Retried    []string  `json:"retried,omitempty"` // runs that have loaded its rejects
+	DryRun     bool      `json:"dry_run"`
 
 	// ReplacedBy is the run that has started this one over.
 	ReplacedBy string `json:"replaced_by,omitempty"`
@@ -69,12 +71,20 @@ func runsCommand() *cli.Command {
 			}
 			w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
 			for _, r := range all {
-				fmt.Fprintf(w, "%s\t%s\t%s of %s rows final\t%s\t%s\n",
-					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, grouped(r.Final), grouped(r.Read), r.Folder, printable(r.Command))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
+					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, r.progress(), r.Folder, printable(r.Command))
 			}
 			return w.Flush()
 		},
 	}
+}
+
+// progress says how far the run came.
+func (r *runInfo) progress() string {
+	if r.DryRun {
+		return fmt.Sprintf("%s rows read, %s would be rejected", grouped(r.Read), grouped(r.Rejected))
+	}
+	return fmt.Sprintf("%s of %s rows final", grouped(r.Final), grouped(r.Read))
 }
 
 // findRuns returns the runs in the folders, by default all there are, newest first.
@@ -107,7 +117,7 @@ func readRun(folder string) *runInfo {
 	}
 	r := &runInfo{
 		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table, Command: sum.Command,
-		Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.Archived,
+		DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.Archived,
 	}
 	if r.Started.IsZero() {
 		r.Started = sum.Started
@@ -120,6 +130,9 @@ func readRun(folder string) *runInfo {
 			r.Read, r.Rejected = s.Counters["read"], s.Counters["rejected"]
 			r.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"]
 		}
+	}
+	if r.DryRun && r.State == pipeline.StateFinished {
+		r.State = stateDryRun
 	}
 	if r.State == stateRunning && !held(folder) {
 		r.State = stateCrashed
