@@ -46,7 +46,7 @@ func (c *Cutter) written(now time.Time, k *key, o table.Outcome) {
 		c.lanes[k.lane].held -= r.Memory()
 		c.o.Final(r, Superseded, table.Outcome{})
 	}
-	o.Repeated = k.repeated && (!o.Found || c.sentAgain(k))
+	o.Repeated = k.repeated && (!o.Found || c.sentAgain(k)) && (!o.Unsent || k.attempts > 0)
 	o.Restamped = k.first != 0 && k.first != k.stamp
 	c.stamped(k)
 	c.o.Final(k.row, Written, o)

@@ -222,7 +222,7 @@ func (x *extras) written(r table.Ref, o table.Outcome, report *Report) error {
 }
 
 // sweepRows is how many rows are looked up at a time, for those of one ordering key come in one scan.
-const sweepRows = 10_000
+const sweepRows = 50_000
 
 // sweep looks up every row that was sent more than once and deletes surplus copies. It begins when no attempt can still be
 // applied. Swept says that there were such rows.
@@ -287,7 +287,7 @@ func (x *extras) sweepGroups(ctx context.Context, cfg *Config, report *Report, g
 }
 
 // sweepTableFrom is for how many ordering keys all of a table is read, if it is not far larger.
-const sweepTableFrom = 64
+const sweepTableFrom = 16
 
 // sweepKey sweeps the rows of one ordering key, again and again while that can help.
 func (x *extras) sweepKey(ctx context.Context, cfg *Config, doubts []writer.Doubt) (all int, err error) {

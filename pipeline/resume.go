@@ -156,11 +156,13 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 		if o.snapshot != nil && o.job.Run == "" {
 			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: it was begun by an earlier version of tsimport, whose marks do not tell two runs apart; finish it with that version, or give --fresh --look-first, which finds the rows that it has written", cfg.RunDir)}
 		}
-		// A version that does not know the run's name would write other marks, and not find these.
-		details = append(details, checkpoint.Detail{Name: "what marks say", Value: "job, run, record"})
 	}
 	for _, f := range facts {
 		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
+	}
+	if planned.Mark != "" {
+		// A version that does not know the run's name would write other marks, and not find these.
+		details = append(details, checkpoint.Detail{Name: "what marks say", Value: "job, run, record"})
 	}
 	if o.snapshot != nil {
 		if o.snapshot.Job != o.job.Identity {

@@ -25,6 +25,8 @@ type Outcome struct {
 	WriteCU     int // write capacity units the service charged
 	// Repeated: the row was sent again after an attempt of unknown outcome, so there may be two of it.
 	Repeated bool
+	// Unsent: a process before this one had not sent the row, though its checkpoint does not say so.
+	Unsent bool
 	// Found: the row was not sent, for an earlier attempt had written it.
 	Found bool
 	// Number is what the service has made of the row's auto-increment column; 0 is unknown or none.

@@ -109,7 +109,7 @@ func (n *Numbers) Sweep(doubts []Doubt) (deleted int, err error) {
 		from = min(from, d.From)
 	}
 	recorded, copies := recordedOf(doubts), map[string][]marked{}
-	err = n.search(key.Key, from, int32(min(firstPage*len(doubts), maxPage)), func(m marked) (more bool) {
+	err = n.search(key.Key, from, int32(min(8*firstPage*len(doubts), maxPage)), func(m marked) (more bool) {
 		if _, ours := recorded[m.mark]; ours {
 			copies[m.mark] = append(copies[m.mark], m)
 		}

@@ -53,8 +53,11 @@ type Numbers struct {
 }
 
 type highestNumber struct {
-	key    string
-	number int64
+	key     string
+	number  int64 // 0 is unknown
+	missing bool  // a row that the process before may have sent was not there
+	source  int   // its place
+	missed  int64
 }
 
 // maxHighestBytes bounds the memory of what is known of ordering keys: about a hundred thousand of the usual length. For one
@@ -99,13 +102,17 @@ func (n *Numbers) returned(row table.Ref, key []byte) int64 {
 func (n *Numbers) note(key []byte, number int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	h := n.entry(key)
+	h.number = max(h.number, number)
+}
+
+// entry returns what is known of an ordering key. Of others something may be forgotten for it.
+func (n *Numbers) entry(key []byte) *highestNumber {
 	if e := n.highest[string(key)]; e != nil {
-		h := e.Value.(*highestNumber)
-		h.number = max(h.number, number)
 		n.recent.MoveToFront(e)
-		return
+		return e.Value.(*highestNumber)
 	}
-	h := &highestNumber{string(key), number}
+	h := &highestNumber{key: string(key)}
 	n.highest[h.key] = n.recent.PushFront(h)
 	n.bytes += len(h.key) + highestNumberMin
 	for n.bytes > maxHighestBytes {
@@ -113,13 +120,14 @@ func (n *Numbers) note(key []byte, number int64) {
 		delete(n.highest, old.key)
 		n.bytes -= len(old.key) + highestNumberMin
 	}
+	return h
 }
 
 // from is what the number of the key's next row cannot be below; 0 is unknown.
 func (n *Numbers) from(key []byte) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if e := n.highest[string(key)]; e != nil {
+	if e := n.highest[string(key)]; e != nil && e.Value.(*highestNumber).number > 0 {
 		return e.Value.(*highestNumber).number + 1
 	}
 	return 0
@@ -134,6 +142,22 @@ func (n *Numbers) parallel(count int, do func(i int)) {
 	for i := range count {
 		do(i)
 	}
+}
+
+// missing notes that a row which the process before may have sent is not there, and reports whether it cannot have been sent:
+// an earlier record of its ordering key was not there either, and that process sent one record of a key at a time.
+func (n *Numbers) missing(r table.Ref) (unsent bool) {
+	if !r.Row().Suspect() || n.LookFirst {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.entry(r.Key())
+	if !h.missing {
+		h.missing, h.missed, h.source = true, r.Number(), r.Block.Split.Ordinal
+		return false
+	}
+	return h.missed != r.Number() || h.source != r.Block.Split.Ordinal
 }
 
 // writeOnce sends the rows but those that an earlier attempt has written: what may have been applied is looked for first.
@@ -166,9 +190,9 @@ func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.O
 	more, err := w.write(send, again, some)
 	stats.add(more)
 	for k, i := range places {
-		from := outcomes[i].From
+		from, unsent := outcomes[i].From, outcomes[i].Unsent
 		outcomes[i] = some[k]
-		outcomes[i].From = from
+		outcomes[i].From, outcomes[i].Unsent = from, unsent
 	}
 	return stats, err
 }
@@ -218,6 +242,7 @@ func (n *Numbers) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	want, _ := table.ParseMark(mark)
 	if number, copies, known := n.Past.lookUp(want, r.Row().Suspect()); known {
 		if number == 0 {
+			o.Unsent = n.missing(r)
 			return false, nil
 		}
 		n.note(r.Key(), number)
@@ -243,6 +268,7 @@ func (n *Numbers) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	}
 	o.From = from
 	if number == 0 {
+		o.Unsent = n.missing(r)
 		return false, nil
 	}
 	n.note(r.Key(), number)

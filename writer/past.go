@@ -44,7 +44,7 @@ const (
 	pastRowsMost = 500_000
 	// A table is read with at most one request for so many rows, and some more.
 	rowsPerPage = 25
-	pagesMore   = 20
+	pagesMore   = 5
 	// pageTries is how often a page is asked for.
 	pageTries = 3
 	// A table is read in one range for so many rows, at most pastRanges side by side.
