@@ -53,6 +53,10 @@ func openRows(ctx context.Context, in Input, each func(column int, d *record.Dat
 	}()
 	for _, item := range set.Items {
 		s, err := reader.Open(ctx, item, in.Options)
+		if warning, ok := reader.Skips(item, err); ok {
+			r.warnings = append(r.warnings, warning)
+			continue
+		}
 		if err != nil {
 			return r, err
 		}
@@ -65,6 +69,9 @@ func openRows(ctx context.Context, in Input, each func(column int, d *record.Dat
 		if err := s.Suspend(); err != nil {
 			return r, fmt.Errorf("close input %s: %w", s.Name, err)
 		}
+	}
+	if len(r.sources) == 0 {
+		return r, fmt.Errorf("all %d inputs are empty", len(set.Items))
 	}
 	return r, r.infer(each)
 }

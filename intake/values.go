@@ -33,6 +33,7 @@ type values struct {
 func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	options := p.Request.Read.Convert
 	options.Decode = s.Decode()
+	options.Looks = s.Looks
 	c, err := convert.New(s.Columns, p.Fields, options)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Name, err)

@@ -90,6 +90,10 @@ func inspectOne(ctx context.Context, item input.Item, r Read, count bool) (Inspe
 	options := r.Options
 	options.Stream = func(from io.Reader) io.Reader { return input.Stoppable(ctx, from) }
 	s, err := reader.Open(ctx, item, options)
+	if warning, ok := reader.Skips(item, err); ok {
+		in.Notes = []string{warning}
+		return in, nil
+	}
 	if err != nil {
 		return in, cannotLoad(ctx, err)
 	}
@@ -112,6 +116,7 @@ func (i *inspector) describe(o reader.Options) {
 	}
 	i.in.Notes, i.in.Hint = s.Notes, s.Hint
 	i.options.Decode = s.Decode()
+	i.options.Looks = s.Looks
 	i.inference = convert.NewInference(len(s.Columns), i.options)
 	i.columns = make([]columnRange, len(s.Columns))
 }
@@ -171,10 +176,11 @@ func (i *inspector) add(rec *record.Record) {
 		bad = &table.Reason{Code: table.CodeRagged, Message: "another number of fields than the header has"}
 	}
 	if bad != nil {
-		i.in.Rejected++
-		if i.in.FirstReject == "" {
-			i.in.FirstReject = client.OneLine(bad.Error())
-		}
+		i.reject(bad)
+		return
+	}
+	if bad := i.badText(rec); bad != nil {
+		i.reject(bad)
 		return
 	}
 	i.inference.Add(rec)
@@ -183,6 +189,26 @@ func (i *inspector) add(rec *record.Record) {
 			i.columns[k].add(i.inference.Plain(&rec.Fields[k]))
 		}
 	}
+}
+
+func (i *inspector) reject(why *table.Reason) {
+	i.in.Rejected++
+	if i.in.FirstReject == "" {
+		i.in.FirstReject = client.OneLine(why.Error())
+	}
+}
+
+// badText returns why a record's text cannot be read: a field is not in the encoding.
+func (i *inspector) badText(rec *record.Record) *table.Reason {
+	for k := range rec.Fields {
+		if why := i.inference.Fault(&rec.Fields[k]); why != nil {
+			if k < len(i.source.Columns) {
+				why.Column = i.source.Columns[k]
+			}
+			return why
+		}
+	}
+	return nil
 }
 
 func (i *inspector) finish() {

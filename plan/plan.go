@@ -164,6 +164,10 @@ func (p *planner) openInputs(ctx context.Context) error {
 			return usagef("input %s is a file of the run folder %s, which this run would write to; give another --run-dir", item.Name, p.request.RunDir)
 		}
 		s, err := reader.Open(ctx, item, options)
+		if warning, ok := reader.Skips(item, err); ok {
+			p.plan.Warnings = append(p.plan.Warnings, warning)
+			continue
+		}
 		if err != nil {
 			return cannotLoad(ctx, err)
 		}
@@ -185,6 +189,9 @@ func (p *planner) openInputs(ctx context.Context) error {
 		if err := s.Suspend(); err != nil {
 			return fmt.Errorf("close input %s: %w", item.Name, err)
 		}
+	}
+	if len(p.plan.Sources) == 0 {
+		return usagef("all %d inputs are empty: %s and so on hold no header and no records", len(set.Items), set.Items[0].Name)
 	}
 	return nil
 }

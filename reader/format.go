@@ -8,14 +8,25 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"tsimport/reader/csv"
+	"tsimport/reader/input"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
 )
 
 // ErrEmpty is in the chain of an error about a source that has no record and no columns.
 var ErrEmpty = errors.New("the file is empty")
+
+// Skips returns what to tell the user when an input that could not be opened is to be passed over: an empty file that was found
+// in a folder. Spark and Hive write such for parts without rows.
+func Skips(item input.Item, err error) (warning string, ok bool) {
+	if !item.Found || !errors.Is(err, ErrEmpty) {
+		return "", false
+	}
+	return item.Name + " is empty and is skipped", true
+}
 
 // findFormat settles what the text means and what its columns are.
 func (s *Source) findFormat() error {
@@ -218,6 +229,10 @@ func (s *Source) typesRow(p *csv.Parser, columns int) (bool, error) {
 
 // hintAtDelimiter notes that the one column there is looks like several.
 func (s *Source) hintAtDelimiter(names []string) {
+	if end := s.o.Dialect.RecordEnd; end != "" && !bytes.Contains(s.utf8Head(), []byte(end)) {
+		s.Hint = fmt.Sprintf("the record end %q of --record-end does not come in the beginning of %s", end, s.Name)
+		return
+	}
 	if len(names) != 1 || s.o.Dialect.Delimiter != "" || s.o.Sniff {
 		return
 	}
@@ -241,8 +256,10 @@ func (s *Source) headerNames(first *record.Record) (names []string, err error) {
 		if decode := s.Decode(); decode != nil {
 			var bad int
 			if text, bad = decode(nil, text); bad >= 0 {
-				return nil, fmt.Errorf("read header of %s: name %d is not in %s", s.Name, i+1, s.Encoding.Name())
+				return nil, fmt.Errorf("read header of %s: name %d is not %s%s", s.Name, i+1, s.Encoding.Name(), s.Looks(f.Bytes))
 			}
+		} else if !utf8.Valid(text) {
+			return nil, fmt.Errorf("read header of %s: name %d is not UTF-8%s", s.Name, i+1, s.Looks(text))
 		}
 		if s.o.TrimNames && !f.Quoted {
 			text = bytes.Trim(text, " \t")
@@ -300,7 +317,7 @@ func (s *Source) discover(head []byte) error {
 	case s.Layout == jsonl.Array:
 		return fmt.Errorf("read %s: no element of the array is a JSON object; want objects", s.Name)
 	default:
-		return fmt.Errorf("read %s: no line is a JSON object; want objects, one a line or one after the other, or an array of them", s.Name)
+		return fmt.Errorf("read %s: no line is a JSON object; want objects, one a line or one after the other, or an array of them%s", s.Name, s.looks)
 	}
 	s.keys = found.Keys()
 	names := found.Names()

@@ -94,6 +94,9 @@ func (p *Parser) Parse(sp Split, each func(*record.Record)) (records, lines int,
 			p.jsonl.Reset(sp.Data)
 		}
 		for rec, ok := p.jsonl.Next(); ok; rec, ok = p.jsonl.Next() {
+			if rec.Bad != nil && rec.Bad.Code == table.CodeUTF8 {
+				rec.Bad.Message += p.s.Looks(sp.Data[rec.Mark.Start:rec.Mark.End])
+			}
 			if rec.Timestamps = nil; p.jsonl.Stamped() {
 				rec.Timestamps = p.jsonl.Timestamps()
 			}

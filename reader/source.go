@@ -47,6 +47,7 @@ type Source struct {
 	keys   []string // names of key values that lines of the vendor's own export do not name
 	begin  *Place   // where reading begins; nil is the first record
 	chain  *chainer // of a stream
+	looks  string   // advice about the encoding, found by the head
 }
 
 // textStart is where the data of a text begin.
@@ -86,11 +87,17 @@ func (s *Source) look() error {
 	if err != nil {
 		return err
 	}
+	if len(raw) == 0 && s.o.Format == Parquet {
+		return fmt.Errorf("read %s: %w, which Parquet never is", s.Name, ErrEmpty)
+	}
+	if err := s.refuse(raw, false); err != nil {
+		return err
+	}
 	if _, _, marked := charset.DetectBOM(raw); !marked { // some marks also look like a container's first bytes
-		s.Compression = compress.Detect(raw)
+		s.Compression = compress.Detect(raw, len(raw) < headBytes)
 	}
 	if !s.Compression.Supported() {
-		return fmt.Errorf("read %s: the file is %s, which is not supported; unpack it first", s.Name, s.Compression)
+		return s.refusal(s.Compression.String(), packedWays[s.Compression], false)
 	}
 	if s.Compression == compress.None && bytes.HasPrefix(raw, []byte("PAR1")) && s.o.Format == Auto || s.o.Format == Parquet {
 		return s.openParquet()
@@ -98,7 +105,15 @@ func (s *Source) look() error {
 	if err := s.readHead(raw); err != nil {
 		return err
 	}
+	if s.Compression != compress.None {
+		if err := s.refuse(s.text.head, true); err != nil {
+			return err
+		}
+	}
 	if err := s.findEncoding(); err != nil {
+		return err
+	}
+	if err := s.refuseBinary(s.utf8Head()); err != nil {
 		return err
 	}
 	return s.findFormat()
@@ -186,7 +201,28 @@ func (s *Source) findEncoding() error {
 			s.Encoding, s.text.bom = mark, n
 		}
 	}
+	s.looks = looksLike(s.Encoding, s.text.head[min(s.text.bom, len(s.text.head)):])
 	return nil
+}
+
+// looksLike returns what advice there is when the text turns out not to be in the encoding it is read in; empty is none.
+func looksLike(in charset.Encoding, text []byte) string {
+	if name := charset.Guess(text); name != "" && name != in.Name() {
+		return fmt.Sprintf("; looks like %s: --encoding %s", name, name)
+	}
+	return ""
+}
+
+// Looks returns advice about a value that is not in the source's encoding, to be put after what is wrong: what the beginning of
+// the source looks like, or, where that is fine, the value.
+func (s *Source) Looks(value []byte) string {
+	if s.Format == Parquet {
+		return "" // it is UTF-8 by definition
+	}
+	if s.looks != "" {
+		return s.looks
+	}
+	return looksLike(s.Encoding, value)
 }
 
 // compatible reports whether a byte order mark only makes more exact what was asked for.

@@ -63,6 +63,9 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 	if in.Error != "" {
 		fmt.Fprintf(t, "error\t%s\n", in.Error)
 	}
+	for _, note := range in.Notes {
+		fmt.Fprintf(t, "note\t%s\n", note)
+	}
 	if in.Format == "" {
 		return t.Flush()
 	}
@@ -72,9 +75,6 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 	}
 	if in.Dialect != "" {
 		fmt.Fprintf(t, "dialect\t%s\n", in.Dialect)
-	}
-	for _, note := range in.Notes {
-		fmt.Fprintf(t, "note\t%s\n", note)
 	}
 	if in.Hint != "" {
 		fmt.Fprintf(t, "hint\t%s\n", in.Hint)

@@ -131,7 +131,7 @@ func TestRealFilesOfBlocksInflateAsOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := Detect(data)
+		k := Detect(data, true)
 		want, wantErr := decompress(k, data)
 		got, err := inPieces(k, data)
 		if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got, want) {

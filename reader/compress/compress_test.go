@@ -83,7 +83,7 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 		}
 		want := bytes.Join(parts, nil)
 		data := pack(t, k, parts...)
-		if got := Detect(data[:min(len(data), HeadBytes)]); got != k {
+		if got := Detect(data[:min(len(data), HeadBytes)], len(data) <= HeadBytes); got != k {
 			t.Errorf("%v is detected as %v", k, got)
 		}
 		r, err := NewReader(k, iotest.OneByteReader(bytes.NewReader(data)), "file")
@@ -216,19 +216,19 @@ func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
 func TestTextIsNotTakenForAContainer(t *testing.T) {
 	for _, text := range []string{"", "a,b\n", "BZh9,b\n", "LZIPcode,x\n", "]\x00a\x00", "PK,1\n", "\xc4\xe3\xba\xc3,1\n", "7z,rar\n",
 		strings.Repeat("\xd6\xd0\xb9\xfa,\xc8\xcb\xc3\xf1\n", 200), "\x80\x08<hello, world: a,b,c,d,e,f\n" + strings.Repeat("x,y\n", 50)} {
-		if k := Detect([]byte(text)); k != None {
+		if k := Detect([]byte(text), true); k != None {
 			t.Errorf("%.12q is taken for %v", text, k)
 		}
 	}
 	raw := s2.EncodeSnappy(nil, sample(2000))
-	if k := Detect(raw[:HeadBytes]); k != SnappyRaw {
+	if k := Detect(raw[:HeadBytes], false); k != SnappyRaw {
 		t.Errorf("raw snappy is taken for %v", k)
 	}
 	skippable := binary.LittleEndian.AppendUint32(nil, skippableMagic+3)
 	skippable = append(skippable, 2, 0, 0, 0, 'x', 'y')
 	for _, k := range []Kind{Zstd, Lz4} {
 		data := append(bytes.Clone(skippable), pack(t, k, sample(3))...)
-		if got := Detect(data); got != k {
+		if got := Detect(data, true); got != k {
 			t.Errorf("%v behind a skippable frame is taken for %v", k, got)
 		}
 		if out, err := decompress(k, data); err != nil || !bytes.Equal(out, sample(3)) {
@@ -242,7 +242,7 @@ func FuzzDecompress(f *testing.F) {
 		f.Add(uint8(k), pack(f, k, sample(20)))
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, data []byte) {
-		for _, k := range []Kind{Kind(kind % uint8(Zip)), Detect(data)} {
+		for _, k := range []Kind{Kind(kind % uint8(Zip)), Detect(data, true)} {
 			if k == None || !k.Supported() {
 				continue
 			}

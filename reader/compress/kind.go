@@ -3,6 +3,7 @@ package compress
 import (
 	"bytes"
 	"encoding/binary"
+	"unicode/utf8"
 )
 
 // Kind is a container of compressed data.
@@ -20,9 +21,9 @@ const (
 	S2          // the framing format with S2 blocks
 	Lzma        // .lzma, "LZMA alone"
 	Lzip
+	SnappyRaw // a snappy block without framing, which is all of the file
 
 	Zip
-	SnappyRaw // a snappy block without framing
 	SevenZip
 	Rar
 	Tar
@@ -73,8 +74,9 @@ var magics = []struct {
 	{"\x89LZO\x00\r\n\x1a\n", Lzop},
 }
 
-// Detect tells the container from the first bytes of a file. What no container begins with is None.
-func Detect(head []byte) Kind {
+// Detect tells the container from the first bytes of a file; whole says that they are all of it. What no container begins
+// with is None.
+func Detect(head []byte, whole bool) Kind {
 	for _, m := range magics {
 		if bytes.HasPrefix(head, []byte(m.magic)) {
 			return m.kind
@@ -93,7 +95,7 @@ func Detect(head []byte) Kind {
 	if k := detectFrame(head); k != None {
 		return k
 	}
-	if isRawSnappy(head) {
+	if isRawSnappy(head, whole) {
 		return SnappyRaw
 	}
 	return None
@@ -160,15 +162,21 @@ func lzmaDictSize(n uint32) bool {
 	return n == low || n == low*3
 }
 
-// isRawSnappy walks over the operations of a block. A text does not hold 16 that are all possible: copies must reach
-// back to what was produced before.
-func isRawSnappy(head []byte) bool {
+// minRawElements is how many elements of a snappy block must be possible to take the beginning of a file for one.
+const minRawElements = 16
+
+// isRawSnappy walks over the elements of a block, which has no magic. All of them must be possible: the first is a literal,
+// copies reach back to what was produced before, and the whole of a file produces exactly what it promises. Of less than
+// minRawElements it must hold JSON, as the vendor's log service ships it. A text is never taken for one, whatever its letters
+// would mean.
+func isRawSnappy(head []byte, whole bool) bool {
 	total, n := binary.Uvarint(head)
-	if n < 2 || total >= 1<<32 || head[n-1] == 0 {
+	if n < 1 || total == 0 || total >= 1<<32 || n > 1 && head[n-1] == 0 || isText(head) {
 		return false
 	}
 	rest := head[n:]
-	var produced, ops uint64
+	var produced uint64
+	elements, json := 0, false
 	for len(rest) > 0 {
 		var length, offset, size uint64
 		tag := rest[0]
@@ -177,7 +185,7 @@ func isRawSnappy(head []byte) bool {
 			need += int(tag>>2) - 59
 		}
 		if len(rest) < need {
-			break
+			return !whole && elements >= minRawElements
 		}
 		switch tag & 3 {
 		case 0:
@@ -200,11 +208,34 @@ func isRawSnappy(head []byte) bool {
 			return false
 		}
 		produced += length
-		ops++
+		if elements++; elements == 1 && need < len(rest) {
+			json = rest[need] == '{' || rest[need] == '['
+		}
 		if size > uint64(len(rest)) {
-			break
+			return !whole && elements >= minRawElements
 		}
 		rest = rest[size:]
 	}
-	return ops >= 16
+	if whole {
+		return produced == total && (json || elements >= minRawElements)
+	}
+	return elements >= minRawElements
+}
+
+// isText reports whether bytes look like the text of any encoding without NULs: no control characters but white space, and
+// UTF-8.
+func isText(head []byte) bool {
+	head = head[:min(len(head), HeadBytes)]
+	for _, b := range head {
+		if b < ' ' && b != '\t' && b != '\n' && b != '\r' {
+			return false
+		}
+	}
+	for range utf8.UTFMax { // the last character may be cut
+		if utf8.Valid(head) {
+			return true
+		}
+		head = head[:max(len(head)-1, 0)]
+	}
+	return false
 }

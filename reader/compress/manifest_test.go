@@ -89,7 +89,7 @@ func TestEveryCompressedFileOfTheManifestIsReadOrRefusedAsItSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := Detect(data[:min(len(data), HeadBytes)])
+		k := Detect(data[:min(len(data), HeadBytes)], len(data) <= HeadBytes)
 		out, err := decompress(k, data)
 		verdict := "ok"
 		if err != nil {

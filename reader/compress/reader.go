@@ -180,6 +180,8 @@ func (r *reader) open() error {
 		r.decoder = s2.NewReader(r.src, s2.ReaderMaxBlockSize(64<<10))
 	case S2:
 		r.decoder = s2.NewReader(r.src)
+	case SnappyRaw:
+		r.decoder = newSnappyRaw(r.src)
 	case Lzma:
 		r.decoder = &lzmaReader{src: r.src}
 	case Lzip:

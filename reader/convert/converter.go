@@ -28,6 +28,8 @@ type Options struct {
 	// Decode makes UTF-8 of the text of a field; nil when it is that already. It returns the offset of the first byte
 	// that cannot be decoded, or -1.
 	Decode func(dst, src []byte) (out []byte, bad int)
+	// Looks returns advice about text that is not in its encoding, to be put after what is wrong with it; nil gives none.
+	Looks func(text []byte) string
 	// VersionColumn names the input column that gives the row's cell timestamps in milliseconds; empty is none.
 	VersionColumn string
 }
@@ -202,11 +204,18 @@ func (c *Converter) text(d *record.Datum) (record.Datum, *table.Reason) {
 		from := len(c.scratch)
 		var bad int
 		if c.scratch, bad = c.o.Decode(c.scratch, t.Bytes); bad >= 0 {
-			return t, &table.Reason{Code: table.CodeUTF8, Message: fmt.Sprintf("byte %d of the field is not in the file's encoding", bad)}
+			return t, &table.Reason{Code: table.CodeUTF8, Message: fmt.Sprintf("byte %d of the field is not in the file's encoding%s", bad, c.looks(t.Bytes))}
 		}
 		t.Bytes = c.scratch[from:len(c.scratch):len(c.scratch)]
 	}
 	return t, nil
+}
+
+func (c *Converter) looks(text []byte) string {
+	if c.o.Looks == nil {
+		return ""
+	}
+	return c.o.Looks(text)
 }
 
 func (c *Converter) isNull(d *record.Datum) bool {

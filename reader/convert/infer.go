@@ -94,6 +94,27 @@ func (in *Inference) Plain(d *record.Datum) *record.Datum {
 	return &t
 }
 
+// Fault returns why a datum's text is not in its encoding, nil if it is.
+func (in *Inference) Fault(d *record.Datum) *table.Reason {
+	t := *d
+	switch d.Kind {
+	case record.Text:
+		var why *table.Reason
+		in.converter.scratch = in.converter.scratch[:0]
+		if t, why = in.converter.text(d); why != nil {
+			return why
+		}
+	case record.String:
+	default:
+		return nil
+	}
+	var v table.Value
+	if t.Kind == record.Null {
+		return nil
+	}
+	return in.converter.stringValue(&v, &t)
+}
+
 // Type returns the type of column i: string for a column in which no value was seen, Any for one in which the file
 // itself has values of several types.
 func (in *Inference) Type(i int) table.Type {

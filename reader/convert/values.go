@@ -41,7 +41,7 @@ func (c *Converter) stringValue(v *table.Value, d *record.Datum) *table.Reason {
 		text = c.scratch[from:len(c.scratch):len(c.scratch)]
 	}
 	if !utf8.Valid(text) {
-		return &table.Reason{Code: table.CodeUTF8, Message: "the bytes are not valid UTF-8"}
+		return &table.Reason{Code: table.CodeUTF8, Message: "the bytes are not valid UTF-8" + c.looks(text)}
 	}
 	*v = table.Value{Type: table.String, Bytes: text}
 	return nil

@@ -25,6 +25,7 @@ type Item struct {
 	Size    int64    // bytes, -1 unknown
 	Version string   // differs when the content does: ETag, else the time of the last change; "" unknown
 	Columns []Column // from partition folders, outermost first; nil without Options.PathColumns
+	Found   bool     // in a folder, below a prefix or by a glob: nobody named it
 
 	src source
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/bmatcuk/doublestar/v4"
 )
@@ -111,6 +112,9 @@ func (e *expander) found(name, base, below string) error {
 	}
 	info, err := os.Stat(name)
 	switch {
+	case errors.Is(err, syscall.ELOOP):
+		e.warn("%s is a link that leads to itself, so there is nothing to read; it is left out", name)
+		return nil
 	case err != nil:
 		return fmt.Errorf("open input %s: %w", name, bare(err))
 	case info.IsDir():
@@ -120,7 +124,12 @@ func (e *expander) found(name, base, below string) error {
 		e.warn("%s is not a regular file and is left out; name it to read it", name)
 		return nil
 	}
-	return e.file(name, info, base, below)
+	before := len(e.set.Items)
+	err = e.file(name, info, base, below)
+	for i := before; i < len(e.set.Items); i++ {
+		e.set.Items[i].Found = true
+	}
+	return err
 }
 
 // file adds a file. The paths are for its columns.
@@ -186,7 +195,9 @@ type match struct {
 func (e *expander) matched(ctx context.Context, m match) error {
 	info, err := os.Lstat(m.name)
 	if err == nil && info.Mode()&fs.ModeSymlink != 0 && !m.deep {
-		info, err = os.Stat(m.name)
+		if info, err = os.Stat(m.name); errors.Is(err, syscall.ELOOP) {
+			return e.found(m.name, m.base, m.below)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("open input %s: %w", m.name, bare(err))

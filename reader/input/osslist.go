@@ -147,6 +147,9 @@ func (l *lister) below(ctx context.Context, what listing) (found bool, err error
 			return false, errors.New("the service says that its list goes on and not from where; try again")
 		}
 	}
+	for i := before; i < len(l.set.Items); i++ {
+		l.set.Items[i].Found = true
+	}
 	found = len(l.set.Items) > before || len(l.repeats) > repeats
 	return found, l.checkTables(ctx, before, base, tables)
 }

@@ -1,0 +1,224 @@
+package reader
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/flate"
+
+	"tsimport/reader/charset"
+	"tsimport/reader/compress"
+)
+
+// notRows is a kind of file that holds no rows that can be read here: taken for CSV, some of it would load as garbage.
+type notRows struct {
+	magic string                 // that the file begins with
+	is    func(head []byte) bool // beside it, or in its place
+	what  string
+	way   string // that works; FILE is the file's name
+}
+
+const (
+	toParquet   = "convert it to Parquet, as with python3 and pyarrow: "
+	notATable   = "it has no rows; export its table to CSV first"
+	dialectsWay = "have the program write rows instead, as "
+)
+
+var kindsWithoutRows = []notRows{
+	{magic: "SQLite format 3\x00", what: "a SQLite database", way: "load a table of it: sqlite3 -quote -header FILE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
+	{magic: "Obj\x01", what: "an Avro file", way: "convert it: avro-tools tojson FILE | tsimport load - --format jsonl"},
+	{magic: "ORC", is: binary8, what: "an ORC file", way: toParquet + `import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
+	{magic: "ARROW1\x00\x00", what: "an Arrow or Feather file", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
+	{magic: "FEA1", is: binary8, what: "a Feather file", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
+	{magic: "\xff\xff\xff\xff", is: isArrowStream, what: "an Arrow stream", way: toParquet + `import pyarrow as a, pyarrow.parquet as p; p.write_table(a.ipc.open_stream("FILE").read_all(), "FILE.parquet")`},
+	{magic: "PARE", is: binary8, what: "encrypted Parquet", way: "write it without encryption: tsimport has no keys for it"},
+	{magic: "PAR1", is: binary8, what: "Parquet inside a compressed file", way: "unpack it first: Parquet is read at many places"},
+	{is: func(h []byte) bool { return len(h) > 12 && string(h[8:12]) == "DUCK" }, what: "a DuckDB database", way: "load a table of it: duckdb FILE -csv -c 'SELECT * FROM name' | tsimport load -"},
+	{is: isBSON, what: "BSON", way: "convert it: bsondump FILE | tsimport load - --format jsonl"},
+	{magic: "%PDF-", what: "a PDF document", way: notATable},
+	{magic: "\x89PNG\r\n\x1a\n", what: "a PNG picture", way: notATable},
+	{magic: "\xff\xd8\xff", what: "a JPEG picture", way: notATable},
+	{magic: "GIF8", is: binary8, what: "a GIF picture", way: notATable},
+	{magic: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", what: "an Office document of the old kind, such as an .xls workbook", way: "save the sheet as CSV: soffice --headless --convert-to csv FILE"},
+	{magic: "PK\x03\x04", is: isWorkbook, what: "an .xlsx workbook or another Office document", way: "save the sheet as CSV UTF-8, or: soffice --headless --convert-to csv FILE"},
+	{magic: "\x78", is: isZlib, what: "zlib data (deflate)", way: `decompress it: python3 -c 'import sys,zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' <FILE | tsimport load -`},
+	{is: isHadoopBlocks, what: "snappy or LZ4 in the block framing of Hadoop", way: "decompress it: hadoop fs -text FILE | tsimport load -"},
+	{magic: "\x1e", is: func(h []byte) bool { return len(h) > 1 && (h[1] == '{' || h[1] == '[') }, what: "a JSON text sequence", way: `take out its separators: tr -d '\036' <FILE | tsimport load - --format jsonl`},
+	{magic: "\x89HDF\r\n\x1a\n", what: "an HDF5 file", way: toParquet + `import pandas; pandas.read_hdf("FILE").to_parquet("FILE.parquet")`},
+	{magic: "\x93NUMPY", what: "a NumPy array", way: toParquet + `import numpy, pandas; pandas.DataFrame(numpy.load("FILE")).to_parquet("FILE.parquet")`},
+	{magic: "\x7fELF", what: "a program", way: notATable},
+	{magic: "PGDMP", what: "a pg_dump archive", way: dialectsWay + "psql -c 'COPY name TO STDOUT WITH (HEADER)' | tsimport load - --dialect postgres"},
+	{magic: "-- PostgreSQL database dump", what: "a dump of SQL statements", way: dialectsWay + "psql -c 'COPY name TO STDOUT WITH (HEADER)' | tsimport load - --dialect postgres"},
+	{magic: "--\n-- PostgreSQL database dump", what: "a dump of SQL statements", way: dialectsWay + "psql -c 'COPY name TO STDOUT WITH (HEADER)' | tsimport load - --dialect postgres"},
+	{magic: "-- MySQL dump", what: "a dump of SQL statements", way: dialectsWay + "mysql --batch -e 'SELECT * FROM name' | tsimport load - --dialect mysql"},
+	{magic: "-- MariaDB dump", what: "a dump of SQL statements", way: dialectsWay + "mariadb --batch -e 'SELECT * FROM name' | tsimport load - --dialect mysql"},
+	{magic: "/*M!999999", what: "a dump of SQL statements", way: dialectsWay + "mariadb --batch -e 'SELECT * FROM name' | tsimport load - --dialect mysql"},
+	{magic: "PRAGMA foreign_keys=OFF;\n", what: "a dump of SQL statements", way: dialectsWay + "sqlite3 -quote -header DATABASE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
+	{magic: "<?xml", what: "XML", way: "convert it to CSV or JSON lines first"},
+	{is: htmlPage.Match, what: "a web page", way: "look at what the server says: it may be an error instead of the file"},
+}
+
+// packedWays are ways to read the containers that are known by name only.
+var packedWays = map[compress.Kind]string{
+	compress.Zip:        "unpack it: unzip -p FILE | tsimport load -",
+	compress.SevenZip:   "unpack it: 7z x -so FILE | tsimport load -",
+	compress.Rar:        "unpack it: unrar p -inul FILE | tsimport load -",
+	compress.Tar:        "unpack it into a folder and load that: mkdir out && tar -xf FILE -C out && tsimport load out",
+	compress.Z:          "decompress it: gzip -dc FILE | tsimport load -",
+	compress.Lzop:       "decompress it: lzop -dc FILE | tsimport load -",
+	compress.ZstdLegacy: "decompress it with the program that wrote it",
+}
+
+var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
+
+// refuse returns why a text that begins with head is not one of rows, unless the user has said what it is. Inner says that
+// head came out of a decompressor.
+func (s *Source) refuse(head []byte, inner bool) error {
+	if s.o.Format != Auto {
+		return nil
+	}
+	for _, k := range kindsWithoutRows {
+		if k.what == "" || !strings.HasPrefix(string(head[:min(len(head), len(k.magic))]), k.magic) || k.is != nil && !k.is(head) {
+			continue
+		}
+		if !inner && k.magic == "PAR1" {
+			continue
+		}
+		return s.refusal(k.what, k.way, inner)
+	}
+	if _, _, marked := charset.DetectBOM(head); inner && !marked {
+		if kind := compress.Detect(head, len(head) < headBytes); kind != compress.None {
+			way := packedWays[kind]
+			if way == "" {
+				way = "it was compressed twice: decompress it once"
+			}
+			return s.refusal(kind.String(), way, true)
+		}
+	}
+	return nil
+}
+
+func (s *Source) refusal(what, way string, inner bool) error {
+	if inner && !strings.HasPrefix(what, "Parquet inside") {
+		what += fmt.Sprintf(" inside %s", s.Compression)
+		if strings.Contains(way, "FILE") {
+			way = "decompress it first; then " + way
+		}
+	}
+	return fmt.Errorf("read %s: the file is %s, which cannot be loaded; %s", s.Name, what, strings.ReplaceAll(way, "FILE", s.shellName()))
+}
+
+// shellName is the source's name as it stands in a command.
+func (s *Source) shellName() string {
+	if s.Name == "-" || strings.ContainsAny(s.Name, " '\"$`\\|&;<>()*?[]#~%\t\n!{}") {
+		return "FILE"
+	}
+	return s.Name
+}
+
+// refuseBinary returns why a text is none: it holds NULs as binary data does, or as UTF-16 does without a mark. A text with a
+// few NULs in its values is read.
+func (s *Source) refuseBinary(head []byte) error {
+	if s.o.Format != Auto {
+		return nil
+	}
+	if extension := Extension(s.Name); (extension == ".parquet" || extension == ".parq") && len(head) > 0 {
+		return fmt.Errorf("read %s: its name says Parquet, but it does not begin with PAR1: it is damaged or something else; give --format csv or jsonl if it is that", s.Name)
+	}
+	d := s.o.Dialect
+	if bytes.IndexByte(head, 0) < 0 || strings.ContainsRune(d.Delimiter+d.RecordEnd, 0) {
+		return nil
+	}
+	sample := head[:min(len(head), 64<<10)]
+	if s.o.Encoding == "" {
+		if name := charset.GuessUTF16(sample); name != "" {
+			return fmt.Errorf("read %s: the text is not UTF-8; looks like %s without a byte order mark: --encoding %s", s.Name, name, name)
+		}
+	}
+	if share := strange(sample, s.Encoding.IsUTF8()); share > 0.1 {
+		return fmt.Errorf("read %s: the file is not text: %.0f %% of its first bytes are NULs and the like; give --format csv if it is CSV all the same", s.Name, 100*share)
+	}
+	return nil
+}
+
+// strange is the share of bytes that a text of rows does not have: control characters that neither separate nor move, and
+// what is not UTF-8.
+func strange(text []byte, isUTF8 bool) float64 {
+	n := 0
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1 && isUTF8 && i+utf8.UTFMax <= len(text):
+			n++
+		case r == 0 || r > 0x0d && r < 0x1b || r == 0x7f:
+			n++
+		}
+		i += size
+	}
+	return float64(n) / float64(len(text))
+}
+
+// binary8 reports whether a control character that no text begins with is among the first bytes, for magics made of letters.
+func binary8(head []byte) bool {
+	return bytes.ContainsFunc(head[:min(len(head), 64)], func(r rune) bool {
+		return r == utf8.RuneError || r < ' ' && r != '\t' && r != '\n' && r != '\r'
+	})
+}
+
+func isArrowStream(head []byte) bool {
+	if len(head) < 16 {
+		return false
+	}
+	n := binary.LittleEndian.Uint32(head[4:])
+	return n > 8 && n%8 == 0 && n < 16<<20
+}
+
+// isBSON looks at the length of the first document and the type and name of its first element.
+func isBSON(head []byte) bool {
+	if len(head) < 5 {
+		return false
+	}
+	n := binary.LittleEndian.Uint32(head)
+	if n < 5 || n > 17<<20 || int(n) <= len(head) && head[n-1] != 0 {
+		return false
+	}
+	if n == 5 {
+		return head[4] == 0
+	}
+	name, _, ended := bytes.Cut(head[5:min(len(head), 256)], []byte{0})
+	return (head[4] >= 1 && head[4] <= 0x13 || head[4] == 0x7f || head[4] == 0xff) && ended && utf8.Valid(name) && !binary8(name)
+}
+
+func isWorkbook(head []byte) bool {
+	head = head[:min(len(head), 64<<10)]
+	return bytes.Contains(head, []byte("[Content_Types].xml")) || bytes.Contains(head, []byte("_rels/.rels")) || bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument"))
+}
+
+// isZlib checks the two bytes of the header and that what follows can be inflated: "x\x01" may begin a text of Hive's.
+func isZlib(head []byte) bool {
+	if len(head) < 8 || head[1]&0x20 != 0 || binary.BigEndian.Uint16(head)%31 != 0 {
+		return false
+	}
+	r := flate.NewReader(bytes.NewReader(head[2:]))
+	defer r.Close()
+	n, err := io.ReadFull(r, make([]byte, 512))
+	return err == nil || n > 0 && (err == io.ErrUnexpectedEOF || err == io.EOF)
+}
+
+// isHadoopBlocks looks at the sizes of the first block, inflated and compressed, both big endian.
+func isHadoopBlocks(head []byte) bool {
+	if len(head) < 10 || head[0] != 0 {
+		return false
+	}
+	plain, packed := binary.BigEndian.Uint32(head), binary.BigEndian.Uint32(head[4:])
+	if plain == 0 || plain > 16<<20 || packed < 2 || packed > plain+plain/6+64 {
+		return false
+	}
+	own, n := binary.Uvarint(head[8:])
+	return n > 0 && own > 0 && own <= uint64(plain) || 8+uint64(packed) == uint64(len(head))
+}

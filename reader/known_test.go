@@ -1,0 +1,224 @@
+package reader
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/unicode"
+
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+func packed(text string) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write([]byte(text))
+	w.Close()
+	return b.String()
+}
+
+func deflated(text string) string {
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	w.Write([]byte(text))
+	w.Close()
+	return b.String()
+}
+
+func tarred(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	if err := w.WriteHeader(&tar.Header{Name: "a.csv", Size: int64(len(text)), Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	w.Write([]byte(text))
+	w.Close()
+	return b.String()
+}
+
+func zipped(t *testing.T, name, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	f, err := w.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Write([]byte(text))
+	w.Close()
+	return b.String()
+}
+
+// hadoop frames a snappy block as Hadoop's codec does.
+func hadoop(text string) string {
+	block := s2.EncodeSnappy(nil, []byte(text))
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(text)))
+	return string(append(binary.BigEndian.AppendUint32(b, uint32(len(block))), block...))
+}
+
+func utf16(t *testing.T, text string, order unicode.Endianness) string {
+	t.Helper()
+	coded, err := unicode.UTF16(order, unicode.IgnoreBOM).NewEncoder().String(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return coded
+}
+
+const someRows = "id,v\n1,a\n2,b\n3,c\n"
+
+func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
+	bson := "\x16\x00\x00\x00\x02id\x00\x06\x00\x00\x00hello\x00\x00\x00"
+	bson = string(binary.LittleEndian.AppendUint32(nil, uint32(len(bson)))) + bson[4:]
+	random := strings.Repeat("\x00\x9c\x13\xfe\x01abc\x00\x00\x17", 50)
+	for name, tt := range map[string]struct{ content, want, way string }{
+		"a.db":            {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", "--dialect sqlite-quote"},
+		"a.avro":          {"Obj\x01\x04\x14avro.codec" + random, "an Avro file", "avro-tools tojson"},
+		"a.orc":           {"ORC\x0a\x0b\x00" + random, "an ORC file", "pyarrow.orc"},
+		"a.arrow":         {"ARROW1\x00\x00" + random, "an Arrow or Feather file", "pyarrow"},
+		"a.feather":       {"FEA1\x00\x00" + random, "a Feather file", "pyarrow"},
+		"a.arrows":        {"\xff\xff\xff\xff\x80\x00\x00\x00" + random, "an Arrow stream", "pyarrow"},
+		"a.bson":          {bson, "BSON", "bsondump"},
+		"secret.parquet":  {"PARE\x15\x04" + random, "encrypted Parquet", "without encryption"},
+		"damaged.parquet": {"XAR1\x15\x04" + random, "its name says Parquet", "--format csv"},
+		"a.parquet.gz":    {packed("PAR1\x15\x04" + random), "Parquet inside a compressed file", "unpack it"},
+		"a.pdf":           {"%PDF-1.7\n%\xe2\xe3", "a PDF document", "CSV"},
+		"a.png":           {"\x89PNG\r\n\x1a\n\x00\x00", "a PNG picture", "CSV"},
+		"a.xls":           {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 500), ".xls workbook", "soffice"},
+		"a.xlsx":          {zipped(t, "[Content_Types].xml", "<Types/>"), ".xlsx workbook", "save the sheet as CSV"},
+		"a.zip":           {zipped(t, "a.csv", someRows), "zip", "unzip -p"},
+		"a.deflate":       {deflated(someRows), "zlib data", "zlib.decompress"},
+		"a.snappy":        {hadoop(someRows), "framing of Hadoop", "hadoop fs -text"},
+		"a.tar.gz":        {packed(tarred(t, someRows)), "tar inside gzip", "tar -xf"},
+		"a.tar":           {tarred(t, someRows), "tar", "tar -xf"},
+		"a.csv.gz.gz":     {packed(packed(someRows)), "gzip inside gzip", "decompress it once"},
+		"a.db.gz":         {packed("SQLite format 3\x00" + random), "a SQLite database inside gzip", "decompress it first"},
+		"a.json-seq":      {"\x1e{\"id\":1}\n\x1e{\"id\":2}\n", "a JSON text sequence", "tr -d"},
+		"le.csv":          {utf16(t, someRows, unicode.LittleEndian), "looks like utf-16le", "--encoding utf-16le"},
+		"be.csv":          {utf16(t, "编号,名称\n1,学生卡\n2,中国移动北京\n3,苹果\n", unicode.BigEndian), "looks like utf-16be", "--encoding utf-16be"},
+		"le.csv.gz":       {packed(utf16(t, someRows, unicode.LittleEndian)), "looks like utf-16le", "--encoding utf-16le"},
+		"a.bin":           {random, "the file is not text", "--format csv"},
+		"bin.gz":          {packed(random), "the file is not text", "--format csv"},
+		"a.sql":           {"-- MySQL dump 10.13  Distrib 8.0\n--\n", "a dump of SQL statements", "--dialect mysql"},
+		"pg.sql":          {"--\n-- PostgreSQL database dump\n--\n", "a dump of SQL statements", "--dialect postgres"},
+		"a.xml":           {"<?xml version=\"1.0\"?><a/>", "XML", "convert"},
+		"404.csv":         {"\n<!DOCTYPE html>\n<html></html>", "a web page", "error"},
+		"in a space.db":   {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", " FILE 'SELECT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(t.Context(), itemOf(t, name, []byte(tt.content)), Options{})
+			if err == nil {
+				s.Close()
+				t.Fatalf("it is read as %v with columns %q", s.Format, s.Columns)
+			}
+			if !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), tt.way) {
+				t.Errorf("%v", err)
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("more than a line: %v", err)
+			}
+		})
+	}
+}
+
+func TestTextsThatLookLikeSomethingElseAreRead(t *testing.T) {
+	for name, content := range map[string]string{
+		"orc.csv": "ORC,v\n1,2\n", "pare.csv": "PARE,v\n", "gif.csv": "GIF89a,v\n1,2\n", "fea.csv": "FEA1,b\n1,2\n", "obj.csv": "Obj,b\n",
+		"nul.csv": "id,v\n1,a\x00b and so on\n2,c\n3,d\n", "hive.txt": "x\x01y\n\x02\x03\x01z\n", "zip.csv": "PK,v\n1,2\n", "minus.csv": "-- a,b\n1,2\n", "xls.xls": "a\tb\n1\t2\n",
+	} {
+		s, err := Open(t.Context(), itemOf(t, name, []byte(content)), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		s.Close()
+	}
+}
+
+func TestWhatTheUserSaysAFileIsIsBelieved(t *testing.T) {
+	s, err := Open(t.Context(), itemOf(t, "a.parquet", []byte("SQLite format 3\x00,b\n1,2\n")), Options{Format: CSV})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}
+
+func TestWholeFileSnappyOfJSONLinesIsRead(t *testing.T) {
+	text := strings.Repeat("{\"id\":1,\"v\":\"some text\"}\n", 40)
+	for _, name := range []string{"log_1453.snappy", "log", "a.json.snappy"} {
+		got := readAll(itemOf(t, name, s2.EncodeSnappy(nil, []byte(text))), Options{})
+		if got.err != nil || got.rows != 40 || got.bad != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// reasonsOf returns why values of a source are refused as strings.
+func reasonsOf(t *testing.T, name, content string, o Options) (reasons []string) {
+	t.Helper()
+	s, err := Open(t.Context(), itemOf(t, name, []byte(content)), o)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer s.Close()
+	var columns []table.Column
+	for _, c := range s.Columns {
+		columns = append(columns, table.Column{Name: c, Source: c, Type: table.String})
+	}
+	c, err := convert.New(s.Columns, columns, convert.Options{Decode: s.Decode(), Looks: s.Looks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Sample(1<<20, s.Columns, func(rec *record.Record) {
+		if _, why := c.Convert(rec); why != nil {
+			reasons = append(reasons, why.Error())
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return reasons
+}
+
+func TestTextInAnotherEncodingIsNamed(t *testing.T) {
+	gb := func(text string) string {
+		coded, err := simplifiedchinese.GB18030.NewEncoder().String(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return coded
+	}
+	const advice = "looks like gb18030: --encoding gb18030"
+	long := "id,name\n" + strings.Repeat("1,plain\n", headBytes/8)
+	for name, tt := range map[string]struct {
+		content string
+		o       Options
+		want    int
+	}{
+		"header.csv":    {gb("编号,姓名\n1,张伟\n"), Options{}, 1},
+		"values.csv":    {gb("id,name\n1,张伟\n2,李娜\n"), Options{}, 2},
+		"values.jsonl":  {gb("{\"id\":0,\"name\":\"x\"}\n{\"id\":1,\"name\":\"张伟\"}\n{\"id\":2,\"name\":\"李娜\"}\n"), Options{}, 2},
+		"late.csv":      {long + gb("2,张伟\n"), Options{}, 0},
+		"misstated.csv": {gb("id,name\n1,学生卡充值\n"), Options{Encoding: "shift-jis"}, 0},
+	} {
+		reasons := reasonsOf(t, name, tt.content, tt.o)
+		if len(reasons) != tt.want && tt.want > 0 {
+			t.Errorf("%s: %q", name, reasons)
+		}
+		for _, r := range reasons {
+			if !strings.Contains(r, advice) {
+				t.Errorf("%s: %q", name, r)
+			}
+		}
+	}
+}
