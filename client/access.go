@@ -10,13 +10,10 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// authPatience is how long the refusal of keys is taken for a passing one, after they were accepted: keys rotate, and not all
-// machines of a service learn of it at once.
-const authPatience = 2 * time.Minute
-
 // access knows which operations the service has let our keys do. It is safe for concurrent use.
 type access struct {
 	credentials common.CredentialsProvider
+	patience    time.Duration // 0 takes every refusal for good
 
 	mu      sync.Mutex
 	allowed map[string]bool      // by path
@@ -31,7 +28,7 @@ type Refresher interface{ Refresh() }
 func (a *access) seen(path string, err error) error {
 	var ots *tablestore.OtsError
 	refused := errors.As(err, &ots) && ots.Code == "OTSAuthFailed"
-	if err != nil && !refused {
+	if err != nil && (!refused || a.patience == 0) {
 		return err
 	}
 	a.mu.Lock()
@@ -55,7 +52,7 @@ func (a *access) seen(path string, err error) error {
 		since = time.Now()
 		a.refused[path] = since
 	}
-	if time.Since(since) >= authPatience {
+	if time.Since(since) >= a.patience {
 		return err
 	}
 	return &keysRefused{ots}

@@ -28,6 +28,9 @@ type Target struct {
 	Credentials common.CredentialsProvider // asked for every request, so that rotating keys work
 	// Transport replaces the network, for a store in the same process; nil uses the network.
 	Transport http.RoundTripper
+	// KeyPatience is how long the refusal of keys is taken for a passing one, after they were accepted for the same operation:
+	// keys rotate, and not all machines of a service learn of it at once. 0 takes every refusal for good.
+	KeyPatience time.Duration
 	// RequestTimeout 0 takes DefaultRequestTimeout.
 	RequestTimeout time.Duration
 	// Connections is how many connections there may be, one for each worker: of a Connection at a time (0 is no limit), of the
@@ -56,7 +59,7 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
 	config.HTTPTimeout.RequestTimeout = t.RequestTimeout
-	config.Transport = &transport{base: t.Transport, run: ctx, credentials: t.Credentials, traffic: traffic, access: access{credentials: t.Credentials}}
+	config.Transport = &transport{base: t.Transport, run: ctx, credentials: t.Credentials, traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
 	if t.Transport == nil {
 		config.Transport.(*transport).base = &renewed{make: func() *http.Transport { return network(t) }}
 	}

@@ -49,7 +49,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 		traffic = new(Traffic)
 	}
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
-		timeout: t.RequestTimeout, traffic: traffic, access: access{credentials: t.Credentials}}
+		timeout: t.RequestTimeout, traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
 	if c.base == nil {
 		if c.route = newRoute(endpoint); c.route == nil {
 			c.base = &renewed{make: func() *http.Transport {

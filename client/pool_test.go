@@ -233,9 +233,10 @@ func refusingKeys(answers *[]string) roundTrip {
 
 func TestARefusalOfKeysPassesForAWhileIfTheyWereAcceptedBefore(t *testing.T) {
 	const vpc = "Request denied because this instance can only be accessed from the binded VPC."
+	const patience = time.Minute
 	synctest.Test(t, func(t *testing.T) {
 		var answers []string
-		target := Target{Endpoint: "http://made-up", Instance: "i", Credentials: keys("s"), Transport: refusingKeys(&answers)}
+		target := Target{Endpoint: "http://made-up", Instance: "i", Credentials: keys("s"), Transport: refusingKeys(&answers), KeyPatience: patience}
 		s := sender(t, t.Context(), target)
 		sdk, err := New(t.Context(), target, nil)
 		if err != nil {
@@ -265,7 +266,7 @@ func TestARefusalOfKeysPassesForAWhileIfTheyWereAcceptedBefore(t *testing.T) {
 				{[]string{"no"}, 0, []Class{Fatal}},
 				{[]string{"", "no", "no", ""}, 0, []Class{Unavailable, Unavailable}},
 				{[]string{vpc}, 0, []Class{Fatal}},
-				{[]string{"no"}, authPatience, []Class{Unavailable}},
+				{[]string{"no"}, patience, []Class{Unavailable}},
 				{[]string{"no"}, 0, []Class{Fatal}},
 				{[]string{"", "no"}, 0, []Class{Unavailable}},
 			} {

@@ -138,9 +138,12 @@ type service struct {
 	clock      *client.Clock
 }
 
+// keyPatience is how long a load goes on although its keys are refused, if they were accepted before.
+const keyPatience = 2 * time.Minute
+
 func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s service, err error) {
 	target := cfg.Target.Client
-	target.Connections = client.Affordable(cfg.Write.Concurrency)
+	target.Connections, target.KeyPatience = client.Affordable(cfg.Write.Concurrency), keyPatience
 	s.clock = &traffic.Clock
 	if s.sdk, err = client.New(ctx, target, traffic); err == nil {
 		s.connection, err = client.Connect(ctx, target, traffic)

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,6 +94,9 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 		o.charge(a.ConsumedCapacityUnit)
 		if a.IsSucceed {
 			if len(a.PrimaryKey.PrimaryKeys) > 0 {
+				if !isOf(&a.PrimaryKey, keys[i]) {
+					return nil, nil, errors.New("unreadable answer: a row of another key")
+				}
 				rows[i] = &Row{PrimaryKey: &a.PrimaryKey, Columns: a.Columns}
 			}
 			continue
@@ -114,4 +118,17 @@ func batchGetRow(s Getter, c *tablestore.MultiRowQueryCriteria) (res *tablestore
 		}
 	}()
 	return s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{c}})
+}
+
+// isOf reports whether a row's key is the one that was asked for.
+func isOf(pk *tablestore.PrimaryKey, key []table.Value) bool {
+	if len(pk.PrimaryKeys) != len(key) {
+		return false
+	}
+	for i, c := range pk.PrimaryKeys {
+		if !bytes.Equal(table.AppendKey(nil, client.ValueOf(c.Value)), table.AppendKey(nil, key[i])) {
+			return false
+		}
+	}
+	return true
 }

@@ -58,7 +58,13 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 			return fmt.Errorf("read table %s: %w", name, err)
 		}
 		o.charge(page.ConsumedCapacityUnit)
+		if criteria.Limit > 0 && len(page.Rows) > int(criteria.Limit) {
+			return fmt.Errorf("read table %s: unreadable answer: %d rows, of %d that were asked for", name, len(page.Rows), criteria.Limit)
+		}
 		for _, r := range page.Rows {
+			if len(r.PrimaryKey.PrimaryKeys) != len(key) {
+				return fmt.Errorf("read table %s: unreadable answer: a row with %d key columns, not %d", name, len(r.PrimaryKey.PrimaryKeys), len(key))
+			}
 			if err := each(r); err != nil {
 				return err
 			}

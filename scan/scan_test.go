@@ -90,6 +90,8 @@ func TestAScanSurvivesPassingFaults(t *testing.T) {
 	ways := []faults.Fault{
 		{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
 		{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropAfter}, {Action: faults.TruncateBody}, {Action: faults.BadBody},
+		{Action: faults.BadBody, Code: "404"}, {Action: faults.PageAfter, Code: "429"}, {Action: faults.Redirect},
+		{Action: faults.FlipBit, Bit: 3}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.FlipBit, Bit: 12_345},
 	}
 	plan := &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}
 	plan.Decide = func(r faults.Request) faults.Fault {
@@ -100,13 +102,14 @@ func TestAScanSurvivesPassingFaults(t *testing.T) {
 	}
 	sdk := tableOf(t, 11_000, plan)
 	rows := 0
-	for range 3 {
+	const scans = 5
+	for range scans {
 		if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { rows++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if rows != 33_000 {
-		t.Errorf("%d rows in three scans, want 33000", rows)
+	if rows != scans*11_000 {
+		t.Errorf("%d rows in %d scans, want %d", rows, scans, scans*11_000)
 	}
 	if plan.Requests() < 2*len(ways) {
 		t.Errorf("only %d requests: not every fault happened", plan.Requests())
