@@ -1,6 +1,7 @@
 package runfolder
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -211,5 +212,23 @@ func TestOneProcessWorksOnARun(t *testing.T) {
 	}
 	if _, err := TakeLock(filepath.Join(dir, "none")); err == nil {
 		t.Error("a folder that does not exist was locked")
+	}
+}
+
+func TestARecordIsKeptWithTheEndOfItsDialect(t *testing.T) {
+	escapes := func(record []byte) bool {
+		return bytes.HasSuffix(record, []byte("\n")) && !bytes.HasSuffix(record, []byte("\\\n"))
+	}
+	for _, tt := range []struct {
+		header       Header
+		record, want string
+	}{
+		{Header{}, "1,a\n", ""}, {Header{}, "1,a", "\n"}, {Header{}, "", ""},
+		{Header{End: "&|"}, "1,a&|", ""}, {Header{End: "&|"}, "1,a\n", "&|"},
+		{Header{End: "\n", Ended: escapes}, "1,a\\\n", "\n"}, {Header{End: "\n", Ended: escapes}, "1,a\n", ""},
+	} {
+		if got := tt.header.missingEnd([]byte(tt.record)); got != tt.want {
+			t.Errorf("%q under %q lacks %q, want %q", tt.record, tt.header.End, got, tt.want)
+		}
 	}
 }
