@@ -43,6 +43,7 @@ type Detail struct {
 type Typed struct {
 	Column string `json:"column"`
 	Type   string `json:"type"`
+	Zeros  bool   `json:"zeros,omitempty"` // 10.20 is taken for the double 10.2
 }
 
 // JobFile is the name of the job's file in a run folder.

@@ -122,14 +122,14 @@ func (o *origin) settle(now time.Time, settle, request time.Duration) {
 
 // settings enters into the request what the first attempt found out by a sample.
 func (o *origin) settings(r *plan.Request, given *checkpoint.Job) {
-	r.Inferred = map[string]table.Type{}
+	r.Inferred = map[string]plan.Inferred{}
 	for _, job := range []*checkpoint.Job{given, o.job} {
 		if job == nil {
 			continue
 		}
 		for _, t := range job.Types {
 			if parsed, err := table.ParseType(t.Type); err == nil {
-				r.Inferred[t.Column] = parsed
+				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: t.Zeros}
 			}
 		}
 		if separator, n := utf8.DecodeRuneInString(job.Separator); n > 0 {
@@ -184,7 +184,7 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	if o.job.Types == nil {
 		for _, c := range planned.Fields {
 			if c.Inferred {
-				o.job.Types = append(o.job.Types, checkpoint.Typed{Column: c.Source, Type: c.Type.String()})
+				o.job.Types = append(o.job.Types, checkpoint.Typed{Column: c.Source, Type: c.Type.String(), Zeros: c.Zeros})
 			}
 		}
 	}

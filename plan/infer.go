@@ -1,6 +1,10 @@
 package plan
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
 	"tsimport/table"
@@ -27,21 +31,107 @@ func (p *planner) infer() error {
 		return err
 	}
 	place := places(first)
+	known, err := p.knownTypes()
+	if err != nil {
+		return err
+	}
 	for i := range p.plan.Fields {
-		col := &p.plan.Fields[i]
-		if col.Type != table.Null {
-			continue
+		if err := p.settleType(i, in, place[p.plan.Fields[i].Source], known); err != nil {
+			return err
 		}
-		col.Type = p.request.Inferred[col.Source]
-		if col.Type == table.Null {
-			col.Type = in.Type(place[col.Source])
-		}
-		if i < p.plainKeys() && !col.Type.KeyType() {
-			col.Type = table.String
-		}
-		col.Exact, col.Inferred = true, true
 	}
 	return nil
+}
+
+// settleType gives field i a type if it has none: that of an earlier attempt, that of the column in the table if all sampled
+// values fit, or that of the values, at.
+func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
+	col := &p.plan.Fields[i]
+	if col.Type != table.Null {
+		return nil
+	}
+	col.Exact, col.Inferred = true, true
+	if earlier, ok := p.request.Inferred[col.Source]; ok {
+		col.Type, col.Zeros = earlier.Type, earlier.Zeros
+		return nil
+	}
+	if i < p.plainKeys() { // of a table that does not exist
+		if col.Type = in.Type(at); !col.Type.KeyType() {
+			col.Type = table.String
+		}
+		return nil
+	}
+	has, inTable := known[col.Name]
+	inTable = inTable && p.request.Columns.Known != KnownIgnored
+	if inTable && (!in.Seen(at) || in.Fits(at, has.Type)) {
+		col.Type, col.Zeros = has.Type, has.Type == table.Double
+		return nil
+	}
+	col.Type = in.Type(at)
+	few, nearly := in.Minority(at)
+	if nearly && (p.request.Columns.Infer == InferStrict || inTable && has.Type == few.Type) {
+		col.Type = few.Type
+		col.Zeros = inTable && has.Type == table.Double
+	}
+	if inTable && has.Type != col.Type {
+		if p.request.Columns.Known == KnownStrict {
+			return usagef("column %s: %s it as %s, and this input's values are %s; give --type %s=%s, or leave out --types strict",
+				col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
+		}
+		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s: %s it as %s, this load writes it as %s, for that is what its values are; --type %s=%s keeps the type and rejects what does not fit",
+			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type))
+	}
+	if nearly {
+		p.plan.Warnings = append(p.plan.Warnings, minorityText(col, few))
+	}
+	return nil
+}
+
+// typeText is a type for users.
+func typeText(t table.Type) string {
+	if t == table.Any {
+		return "of several types"
+	}
+	return t.String()
+}
+
+// minorityText says what keeps a column from being of one type.
+func minorityText(col *table.Column, few convert.Minority) string {
+	plural := map[table.Type]string{table.Integer: "integers", table.Double: "doubles", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values"}
+	text := fmt.Sprintf("column %s: %s %s, %s others (%s) in the sample; ", col.Name, counted(few.Most), plural[few.Type], counted(few.Others), quoted(few.Examples))
+	switch col.Type {
+	case few.Type:
+		return text + "loaded as " + few.Type.String() + ", the others are rejected"
+	case table.Any:
+		text += "each keeps its own type"
+	default:
+		text += "loaded as " + col.Type.String()
+	}
+	null := ""
+	if col.Type == table.String && few.Type != table.String && len(few.Examples) == 1 {
+		null = fmt.Sprintf("--null %s loads them as no value, ", few.Examples[0])
+		if strings.ContainsAny(few.Examples[0], " '\"$&|<>()*?\\;") {
+			null = ""
+		}
+	}
+	return text + fmt.Sprintf("; %s--type %s=%s or --infer strict rejects them", null, col.Name, few.Type)
+}
+
+func quoted(texts []string) string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = strconv.Quote(t)
+	}
+	return strings.Join(out, ", ")
+}
+
+// counted writes a number with commas.
+func counted(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, those

@@ -50,6 +50,7 @@ type Source struct {
 type planner struct {
 	request *Request
 	plan    *Plan
+	admin   *client.Admin
 	sampled struct {
 		records, bytes int
 		whole, fits    bool // a record was counted, and one has few enough values for a row
@@ -69,7 +70,7 @@ type planner struct {
 // Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
 // the request and must be closed.
 func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
-	p := &planner{request: r, plan: &Plan{Request: r}}
+	p := &planner{request: r, plan: &Plan{Request: r}, admin: admin}
 	steps := []func() error{
 		p.checkFlags,
 		p.settleTables,

@@ -44,9 +44,54 @@ type Request struct {
 	LookFirst   bool
 	Returned    bool
 	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
-	Inferred map[string]table.Type
+	Inferred map[string]Inferred
 	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
 	Separator rune
+}
+
+// Inferred is a type that was found by samples.
+type Inferred struct {
+	table.Type
+	Zeros bool // as in table.Column
+}
+
+// Known says what the types of columns that the table has already mean for those of the input.
+type Known uint8
+
+// The kinds.
+const (
+	KnownDefault Known = iota // they are the default; where values do not fit, another type is inferred and said
+	KnownStrict               // another type is refused
+	KnownIgnored              // nothing: types come from the input alone
+)
+
+// ParseKnown reads the name of a kind.
+func ParseKnown(name string) (Known, error) {
+	for i, n := range []string{"table", "strict", "infer"} {
+		if n == name || name == "" && i == 0 {
+			return Known(i), nil
+		}
+	}
+	return 0, fmt.Errorf("--types %q: want table, strict or infer", name)
+}
+
+// Infer says what becomes of a column of which a few values are not of the type of the others.
+type Infer uint8
+
+// The kinds.
+const (
+	InferAll    Infer = iota // its type is one that all values have
+	InferStrict              // its type is that of most, the few are rejected
+)
+
+// ParseInfer reads the name of a kind.
+func ParseInfer(name string) (Infer, error) {
+	for i, n := range []string{"all", "strict"} {
+		if n == name || name == "" && i == 0 {
+			return Infer(i), nil
+		}
+	}
+	return 0, fmt.Errorf("--infer %q: want all or strict", name)
 }
 
 // Keep is what stays with a row of the record that it was made of.
@@ -97,6 +142,8 @@ type Columns struct {
 	Types   map[string]Type    // by input or table name
 	Keys    []keydesign.Column // of Target.Key, those that are computed
 	Set     []keydesign.Column // attributes that are computed
+	Known   Known              // what the types of the table's columns mean
+	Infer   Infer
 }
 
 // Type is a type the user asked for.

@@ -41,7 +41,9 @@ type Column struct {
 	Time *Time
 	// Exact is set when the user did not ask for the type: then text that is not the canonical text of its value does
 	// not fit, because storing the value would change what the input says (007 is not 7).
-	Exact    bool
+	Exact bool
+	// Zeros is set beside Exact when the type is that of the column in the table: then 10.20 is taken for the double 10.2.
+	Zeros    bool
 	Inferred bool // from a sample
 }
 

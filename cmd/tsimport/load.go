@@ -60,6 +60,8 @@ func loadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "version-column", Usage: "this column gives the timestamp of each row's cells, in milliseconds; it is loaded too unless it is excluded"},
 		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (only the columns given), delete, or increment (add to integer columns; docs/counters.md)", Value: "put"},
 		&cli.StringFlag{Name: "condition", Usage: "write a row only if it is there or not: ignore, exist or not-exist", Value: "ignore"},
+		&cli.StringFlag{Name: "types", Usage: "columns that the table has already: take its types where the values fit (table), refuse other types (strict), or look at the input alone (infer)", Value: "table"},
+		&cli.StringFlag{Name: "infer", Usage: "a column nearly all of whose sampled values are of one type: load all values (all), or reject the few (strict)", Value: "all"},
 		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
 
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
@@ -301,6 +303,12 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 }
 
 func parseColumns(c *cli.Context) (columns plan.Columns, err error) {
+	if columns.Known, err = plan.ParseKnown(c.String("types")); err != nil {
+		return columns, err
+	}
+	if columns.Infer, err = plan.ParseInfer(c.String("infer")); err != nil {
+		return columns, err
+	}
 	if c.IsSet("columns") {
 		if columns.Only, err = splitList(c.String("columns")); err != nil {
 			return columns, fmt.Errorf("--columns: %w", err)

@@ -438,7 +438,7 @@ func TestTypesOfTheFileAreKept(t *testing.T) {
 		{[]record.Datum{{Kind: record.Number, Bytes: []byte("1")}, {Kind: record.Number, Bytes: []byte("-0")}}, table.Double},
 		{[]record.Datum{{Kind: record.Integer, Int: 1}, {Kind: record.Unsigned, Int: -1}}, table.String},
 		{[]record.Datum{{Kind: record.Binary}}, table.Binary},
-		{[]record.Datum{{Kind: record.Timestamp}, {Kind: record.Date}}, table.String},
+		{[]record.Datum{{Kind: record.Timestamp, Unit: record.Millis}, {Kind: record.Date}}, table.String},
 		{[]record.Datum{{Kind: record.String, Bytes: []byte("5")}}, table.String},
 	} {
 		in := NewInference(1, Options{})

@@ -243,7 +243,11 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	case table.Integer:
 		return integerValue(v, d, col.Exact)
 	case table.Double:
-		return c.doubleValue(v, d, col.Exact)
+		why := c.doubleValue(v, d, col.Exact)
+		if why != nil && why.Code == table.CodeNotCanonical && col.Zeros && PlainNumber(d.Bytes) {
+			return c.doubleValue(v, d, false)
+		}
+		return why
 	case table.Boolean:
 		return booleanValue(v, d, col.Exact)
 	case table.Binary:

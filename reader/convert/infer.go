@@ -1,6 +1,8 @@
 package convert
 
 import (
+	"slices"
+
 	"tsimport/reader/record"
 	"tsimport/table"
 )
@@ -13,20 +15,36 @@ type Inference struct {
 	converter *Converter
 }
 
+// columnGuess counts what the values of a column are, nulls apart.
 type columnGuess struct {
-	text                     bool // an untyped text was seen
-	integer, double, boolean bool // all untyped texts so far are that
-	own                      table.Type
-	large                    bool // an integer was seen that a double does not keep
-	long                     bool // a number was seen that is neither a 64-bit integer nor a double
-	mixed                    bool // values of several own types were seen
+	text                     tally // all texts without a type
+	integer, double, boolean tally // of those, the ones that are not that
+	decimal                  bool  // all texts are numbers that a double keeps, as 10.50 is
+	own                      [table.Any + 1]tally
+	large                    bool  // an integer was seen that a double does not keep
+	long                     tally // numbers that are neither a 64-bit integer nor a double
 }
+
+// tally counts values and keeps some.
+type tally struct {
+	n        int
+	examples []string
+}
+
+func (t *tally) add(text []byte) {
+	t.n++
+	if shown := table.Show(text); len(t.examples) < maxExamples && !slices.Contains(t.examples, shown) {
+		t.examples = append(t.examples, shown)
+	}
+}
+
+const maxExamples = 3
 
 // NewInference starts an inference over n columns; the options say what is null.
 func NewInference(n int, o Options) *Inference {
 	in := &Inference{columns: make([]columnGuess, n)}
 	for i := range in.columns {
-		in.columns[i] = columnGuess{integer: true, double: true, boolean: true}
+		in.columns[i].decimal = true
 	}
 	o.VersionColumn = ""
 	in.converter, _ = New(nil, nil, o) // without columns nothing can be missing
@@ -46,15 +64,9 @@ func (in *Inference) Add(rec *record.Record) {
 func (g *columnGuess) add(c *Converter, d *record.Datum) {
 	c.scratch = c.scratch[:0]
 	if d.Kind == record.Text {
-		t, why := c.text(d)
-		if why != nil || t.Kind == record.Null {
-			return
+		if t, why := c.text(d); why == nil && t.Kind != record.Null {
+			g.addText(c, &t)
 		}
-		var v table.Value
-		g.text = true
-		g.integer = g.integer && parseInteger(&v, t.Bytes, true) == nil
-		g.double = g.double && c.parseDouble(&v, t.Bytes, true) == nil
-		g.boolean = g.boolean && booleanValue(&v, &t, true) == nil
 		return
 	}
 	if d.Kind == record.Null {
@@ -62,21 +74,30 @@ func (g *columnGuess) add(c *Converter, d *record.Datum) {
 	}
 	own := Natural(d)
 	if own == table.String && (d.Kind == record.Number || d.Kind == record.Unsigned) {
-		g.long = true
+		g.long.add(appendText(nil, d))
 		return
 	}
-	if own == table.Integer {
-		var v table.Value
-		g.large = g.large || c.doubleValue(&v, d, false) != nil
+	var v table.Value
+	g.large = g.large || own == table.Integer && c.doubleValue(&v, d, false) != nil
+	if t := &g.own[own]; t.n >= maxExamples {
+		t.n++
+	} else {
+		t.add(appendText(nil, d))
 	}
-	switch {
-	case g.own == table.Null:
-		g.own = own
-	case g.own == own:
-	case g.own == table.Double && own == table.Integer || g.own == table.Integer && own == table.Double:
-		g.own = table.Double
-	default:
-		g.mixed = true
+}
+
+func (g *columnGuess) addText(c *Converter, t *record.Datum) {
+	var v table.Value
+	g.text.n++
+	if parseInteger(&v, t.Bytes, true) != nil {
+		g.integer.add(t.Bytes)
+	}
+	if c.parseDouble(&v, t.Bytes, true) != nil {
+		g.double.add(t.Bytes)
+		g.decimal = g.decimal && PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
+	}
+	if booleanValue(&v, t, true) != nil {
+		g.boolean.add(t.Bytes)
 	}
 }
 
@@ -118,23 +139,157 @@ func (in *Inference) Fault(d *record.Datum) *table.Reason {
 // Type returns the type of column i: string for a column in which no value was seen, Any for one in which the file
 // itself has values of several types.
 func (in *Inference) Type(i int) table.Type {
-	switch g := in.columns[i]; {
-	case g.long && !g.mixed && !g.text && (g.own == table.Null || g.own == table.Integer || g.own == table.Double || g.own == table.String):
-		return table.String // all of it, so that the column has one type
-	case g.long:
-		return table.Any
-	case g.mixed || g.text && g.own != table.Null || g.own == table.Double && g.large:
-		return table.Any
-	case g.own != table.Null:
-		return g.own
-	case !g.text:
+	g := &in.columns[i]
+	own, kinds := g.ownType()
+	switch {
+	case kinds == 0 && g.text.n == 0 && g.long.n == 0:
 		return table.String
-	case g.integer:
+	case kinds == 0 && g.long.n == 0:
+		return g.textType()
+	case g.text.n > 0 || kinds > 1:
+		return table.Any
+	case g.long.n > 0 && (kinds == 0 || own == table.Integer || own == table.Double || own == table.String):
+		return table.String // all of it, so that the column has one type
+	case g.long.n > 0, own == table.Double && g.own[table.Integer].n > 0 && g.large:
+		return table.Any
+	}
+	return own
+}
+
+// ownType returns the type that the file itself gives the values, and how many there are; integers among doubles are doubles.
+func (g *columnGuess) ownType() (own table.Type, kinds int) {
+	for t := range g.own {
+		if g.own[t].n > 0 && (table.Type(t) != table.Integer || g.own[table.Double].n == 0) {
+			own = table.Type(t)
+			kinds++
+		}
+	}
+	return own, kinds
+}
+
+func (g *columnGuess) textType() table.Type {
+	switch {
+	case g.integer.n == 0:
 		return table.Integer
-	case g.double:
+	case g.double.n == 0:
 		return table.Double
-	case g.boolean:
+	case g.boolean.n == 0:
 		return table.Boolean
 	}
 	return table.String
+}
+
+// Seen reports whether column i has a value in the sample.
+func (in *Inference) Seen(i int) bool {
+	_, kinds := in.columns[i].ownType()
+	return kinds > 0 || in.columns[i].text.n > 0 || in.columns[i].long.n > 0
+}
+
+// Fits reports whether all sampled values of column i can be of a type that was not inferred from them. A text must be the
+// canonical one of its value, but zeros at the end of a decimal number do not count: 10.20 is the double 10.2.
+func (in *Inference) Fits(i int, t table.Type) bool {
+	g := &in.columns[i]
+	own, kinds := g.ownType()
+	if kinds > 1 || g.long.n > 0 && t != table.String || kinds == 1 && own != t && !(t == table.Double && own == table.Integer && !g.large) {
+		return false
+	}
+	switch {
+	case kinds == 1 && own == table.Double && g.own[table.Integer].n > 0 && g.large:
+		return false
+	case g.text.n == 0 || t == table.String:
+		return true
+	case t == table.Integer:
+		return g.integer.n == 0
+	case t == table.Double:
+		return g.decimal
+	case t == table.Boolean:
+		return g.boolean.n == 0
+	}
+	return false
+}
+
+// Minority is about a column of which nearly all values are of a type that a few are not.
+type Minority struct {
+	Type     table.Type // of most
+	Most     int
+	Others   int
+	Examples []string // of the others
+}
+
+// A column is nearly one type if at most one value in minorityShare is not, of minorityLeast values at least.
+const (
+	minorityShare = 10
+	minorityLeast = 10
+)
+
+// Minority returns the type that column i would have but for a few values, and false if there is none.
+func (in *Inference) Minority(i int) (m Minority, ok bool) {
+	g := &in.columns[i]
+	total, others := g.text.n, (*tally)(nil)
+	if _, kinds := g.ownType(); kinds > 0 || g.long.n > 0 {
+		return g.ownMinority()
+	}
+	for _, c := range []struct {
+		t table.Type
+		n *tally
+	}{{table.Integer, &g.integer}, {table.Double, &g.double}, {table.Boolean, &g.boolean}} {
+		if c.n.n == 0 {
+			return m, false // it is of that type
+		}
+		if others == nil || c.n.n < others.n {
+			m.Type, others = c.t, c.n
+		}
+	}
+	m.Most, m.Others, m.Examples = total-others.n, others.n, others.examples
+	return m, total >= minorityLeast && m.Others*minorityShare <= total
+}
+
+func (g *columnGuess) ownMinority() (m Minority, ok bool) {
+	own, n := table.Null, 0
+	total := g.text.n + g.long.n
+	for t := range g.own {
+		total += g.own[t].n
+		if g.own[t].n > n {
+			own, n = table.Type(t), g.own[t].n
+		}
+	}
+	if own == table.Double && !g.large {
+		n += g.own[table.Integer].n
+	}
+	m = Minority{Type: own, Most: n, Others: total - n, Examples: slices.Clone(g.long.examples)}
+	for t := range g.own {
+		if table.Type(t) != own && (table.Type(t) != table.Integer || own != table.Double || g.large) {
+			m.Examples = append(m.Examples, g.own[t].examples...)
+		}
+	}
+	m.Examples = m.Examples[:min(len(m.Examples), maxExamples)]
+	return m, m.Others > 0 && own != table.Null && total >= minorityLeast && m.Others*minorityShare <= total
+}
+
+// PlainNumber reports whether a text is a decimal number without a plus sign or zeros in front: 10.50, but not 007.
+func PlainNumber(text []byte) bool {
+	digits := text
+	if len(digits) > 0 && digits[0] == '-' {
+		digits = digits[1:]
+	}
+	whole := 0
+	for whole < len(digits) && digits[whole] >= '0' && digits[whole] <= '9' {
+		whole++
+	}
+	if whole == 0 || whole > 1 && digits[0] == '0' {
+		return false
+	}
+	rest := digits[whole:]
+	if len(rest) == 0 {
+		return true
+	}
+	if rest[0] != '.' || len(rest) == 1 {
+		return false
+	}
+	for _, b := range rest[1:] {
+		if b < '0' || b > '9' {
+			return false
+		}
+	}
+	return true
 }
