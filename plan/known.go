@@ -31,7 +31,7 @@ func (p *planner) knownTypes() (map[string]knownType, error) {
 			known[column] = knownType{t, "the last run has written"}
 		}
 	}
-	if p.plan.table == nil {
+	if p.plan.table == nil || p.request.KeysAlone {
 		return known, nil
 	}
 	found, rows, err := p.admin.CellTypes(name, p.plan.table.Key, sampleRows)

@@ -43,6 +43,8 @@ type Request struct {
 	AtLeastOnce bool
 	LookFirst   bool
 	Returned    bool
+	// KeysAlone says that the table may be asked for single rows only, not for ranges: not for the types of its columns either.
+	KeysAlone bool
 	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
 	Inferred map[string]Inferred
 	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.

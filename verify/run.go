@@ -97,6 +97,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	// Rows are sorted anyway, so the inputs are read from front to back whatever the order of writing was.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	request.Target.Create = false
+	request.KeysAlone = cfg.Sample > 0
 	var err error
 	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
 		return nil, err
