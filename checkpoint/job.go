@@ -23,6 +23,7 @@ type Job struct {
 	Table   string    `json:"table"`
 	Started time.Time `json:"started"`
 	Types   []Typed   `json:"types,omitempty"` // of columns that were inferred: a later attempt must not infer others
+	Zeros   []string  `json:"zeros,omitempty"` // of those, doubles that may have zeros at the end
 	// Separator is what splice(auto, …) joins with.
 	Separator string `json:"separator,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
@@ -43,7 +44,6 @@ type Detail struct {
 type Typed struct {
 	Column string `json:"column"`
 	Type   string `json:"type"`
-	Zeros  bool   `json:"zeros,omitempty"` // 10.20 is taken for the double 10.2
 }
 
 // JobFile is the name of the job's file in a run folder.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -129,7 +130,7 @@ func (o *origin) settings(r *plan.Request, given *checkpoint.Job) {
 		}
 		for _, t := range job.Types {
 			if parsed, err := table.ParseType(t.Type); err == nil {
-				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: t.Zeros}
+				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: slices.Contains(job.Zeros, t.Column)}
 			}
 		}
 		if separator, n := utf8.DecodeRuneInString(job.Separator); n > 0 {
@@ -184,7 +185,10 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	if o.job.Types == nil {
 		for _, c := range planned.Fields {
 			if c.Inferred {
-				o.job.Types = append(o.job.Types, checkpoint.Typed{Column: c.Source, Type: c.Type.String(), Zeros: c.Zeros})
+				o.job.Types = append(o.job.Types, checkpoint.Typed{Column: c.Source, Type: c.Type.String()})
+				if c.Zeros {
+					o.job.Zeros = append(o.job.Zeros, c.Source)
+				}
 			}
 		}
 	}
