@@ -554,7 +554,7 @@ func TestALostAnswerIsLookedForAmongTheNewestRows(t *testing.T) {
 		return faults.Fault{}
 	}
 	r := w.load(cfg)
-	if rows := len(w.rows()); rows != keys*(each+1) || r.Found != keys || r.SearchRequests != keys {
+	if rows := len(w.rows()); rows != keys*(each+1) || r.Found != keys || r.SearchRequests > 2*keys {
 		t.Errorf("%d rows, %d found with %d requests", rows, r.Found, r.SearchRequests)
 	}
 }
