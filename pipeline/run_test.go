@@ -262,6 +262,7 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 		{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSObjectNotExist") }},
 	} {
 		w := newWorld(t)
+		w.load(w.config(w.file("before.csv", "id,n\nz,1\n"))) // a table that was only just made may be said not to exist
 		w.plan.Decide = func(faults.Request) faults.Fault { return f }
 		r, err := Run(context.Background(), w.config(w.file("in.csv", "id,n\na,1\nb,2\n")))
 		if err == nil || r.ExitCode != ExitFailed || r.Rejected != 0 || r.Unfinished == 0 {
