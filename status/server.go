@@ -38,7 +38,7 @@ func Listen(address string, load Load) (*Server, error) {
 		listener: listener,
 		end:      end,
 		web: &http.Server{
-			Handler:     Handler(load),
+			Handler:     onlyKnownHosts(address, Handler(load)),
 			BaseContext: func(net.Listener) context.Context { return ctx },
 			// What a client does wrong is not worth a line among those of the load.
 			ErrorLog:          log.New(io.Discard, "", 0),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ func serveCommand() *cli.Command {
 		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, made if missing", Value: defaultStore},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
+			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, and those that sign it, in PEM; clients then use https"},
+			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with the certificate's private key in PEM"},
 			&cli.StringFlag{Name: "sync", Usage: "always (acknowledged rows survive a crash) or none (they survive an orderly stop)", Value: "always"},
 			&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance that clients have to give", Value: server.DefaultInstance},
 			&cli.StringFlag{Name: "access-key-id", Usage: "`ID` of the access key that clients have to use (" + server.DefaultAccessKeyID + " if not given)"},
@@ -64,6 +67,16 @@ func serve(c *cli.Context) (err error) {
 	if err := setQuotas(c, &o); err != nil {
 		return err
 	}
+	limits := server.Limits{Connections: c.Int("max-connections")}
+	if limits.TLS, err = serveTLS(c); err != nil {
+		return err
+	}
+	if host, _, err := net.SplitHostPort(c.String("listen")); err == nil && host != "" {
+		o.Hosts = []string{strings.ToLower(host)}
+	}
+	if err := checkPublicKey(c.String("listen"), o); err != nil {
+		return err
+	}
 	store, err := server.Open(c.String("store"), o)
 	if err != nil {
 		return err
@@ -73,21 +86,50 @@ func serve(c *cli.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", c.String("listen"), err)
 	}
-	warn(c, listener.Addr(), o)
-	fmt.Fprintf(c.App.Writer, "url=http://%s instance=%s access_key_id=%s access_key_secret=%s\n",
-		listener.Addr(), o.Instance, o.AccessKeyID, shown)
+	warn(c, listener.Addr(), o, limits)
+	scheme := "http"
+	if limits.TLS != nil {
+		scheme = "https"
+	}
+	fmt.Fprintf(c.App.Writer, "url=%s://%s instance=%s access_key_id=%s access_key_secret=%s\n",
+		scheme, listener.Addr(), o.Instance, o.AccessKeyID, shown)
 	say(c, c.App.ErrWriter, "serving store %s; Ctrl-C stops", c.String("store"))
-	return store.ServeListener(c.Context, listener, server.Limits{Connections: c.Int("max-connections")})
+	return store.ServeListener(c.Context, listener, limits)
+}
+
+// serveTLS loads the certificate, if one is given.
+func serveTLS(c *cli.Context) (*tls.Config, error) {
+	cert, key := c.String("tls-cert"), c.String("tls-key")
+	if cert == "" && key == "" {
+		return nil, nil
+	}
+	if cert == "" || key == "" {
+		return nil, usagef("--tls-cert and --tls-key go together: give both")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, usagef("--tls-cert %s, --tls-key %s: %v", cert, key, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// checkPublicKey refuses to offer a store to other machines under the built-in access key, which everybody knows.
+func checkPublicKey(address string, o server.Options) error {
+	if o.AccessKeySecret != server.DefaultAccessKeySecret {
+		return nil
+	}
+	a, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil || a.IP.IsLoopback() {
+		return nil // an address that is none is refused when it is listened on
+	}
+	return usagef("--listen %s can be reached from other machines, and everybody knows the built-in access key; give --access-key-id and a secret, or listen on 127.0.0.1", address)
 }
 
 // warn says what the user should know of the server about to serve at addr.
-func warn(c *cli.Context, addr net.Addr, o server.Options) {
-	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() {
-		if o.AccessKeySecret == server.DefaultAccessKeySecret {
-			say(c, c.App.ErrWriter, "warning: %s can be reached from other machines, and the built-in access key is no secret; give --access-key-id and a secret", a)
-		} else {
-			say(c, c.App.ErrWriter, "warning: %s can be reached from other machines, and what is sent is not encrypted", a)
-		}
+func warn(c *cli.Context, addr net.Addr, o server.Options, limits server.Limits) {
+	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
+		// Who is not to see it does not want it to be so: --quiet does not hide it.
+		fmt.Fprintf(c.App.ErrWriter, "tsimport: warning: %s can be reached from other machines, and what is sent is not encrypted; see --tls-cert\n", a)
 	}
 	if o.NoSync {
 		say(c, c.App.ErrWriter, "warning: --sync none: a kill of this process or a crash of the machine loses acknowledged rows")

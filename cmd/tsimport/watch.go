@@ -96,7 +96,8 @@ func serveStatus(c *cli.Context, load stateSource, stderr *display) (stop func()
 		fmt.Fprintf(stderr, "tsimport: status: %s\n", server.URL())
 	}
 	if !server.Loopback() {
-		say(c, stderr, "warning: --status %s can be reached from other machines, and asks nobody who they are", address)
+		// Whoever silences the load still has to know that others can look at it.
+		fmt.Fprintf(stderr, "tsimport: warning: --status %s can be reached from other machines, and asks nobody who they are\n", address)
 	}
 	var done sync.WaitGroup
 	done.Go(func() {

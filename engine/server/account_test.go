@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/tls"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,25 +13,34 @@ import (
 	"tsimport/engine/wire"
 )
 
-func TestWithASecretOfItsOwnTheSimulationIsDrivenFromThisMachineOnly(t *testing.T) {
+func TestWithASecretOfItsOwnTheServerAsksForItBelowEngine(t *testing.T) {
 	const secret = "another-secret"
 	for _, v := range []struct {
-		secret, addr string
-		want         int
+		secret, addr, password string
+		tls                    bool
+		want                   int
 	}{
-		{"", "192.0.2.1:5000", 200}, {secret, "192.0.2.1:5000", 403}, {secret, "[2001:db8::1]:5000", 403}, {secret, "", 403},
-		{secret, "127.0.0.1:5000", 200}, {secret, "[::1]:5000", 200}, {secret, "[::ffff:127.0.0.1]:5000", 200},
+		{"", "192.0.2.1:5000", "", false, 200}, {secret, "192.0.2.1:5000", secret, false, 403}, {secret, "[2001:db8::1]:5000", secret, false, 403},
+		{secret, "", secret, false, 403}, {secret, "192.0.2.1:5000", secret, true, 200}, {secret, "192.0.2.1:5000", "", true, 401},
+		{secret, "127.0.0.1:5000", "", false, 401}, {secret, "127.0.0.1:5000", "wrong", false, 401}, {secret, "127.0.0.1:5000", secret, false, 200},
+		{secret, "[::1]:5000", secret, false, 200}, {secret, "[::ffff:127.0.0.1]:5000", secret, false, 200},
 	} {
 		s := open(t, Options{AccessKeySecret: v.secret})
-		r, err := http.NewRequest(http.MethodGet, "http://engine/_engine/stats", nil)
+		r, err := http.NewRequest(http.MethodGet, "http://localhost/_engine/stats", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.RemoteAddr = v.addr
+		if v.password != "" {
+			r.SetBasicAuth(DefaultAccessKeyID, v.password)
+		}
+		if v.tls {
+			r.TLS = new(tls.ConnectionState)
+		}
 		w := &response{header: http.Header{}}
 		s.ServeHTTP(w, r)
 		if w.status != v.want {
-			t.Errorf("secret %q, client %q: %d %q", v.secret, v.addr, w.status, w.body.String())
+			t.Errorf("%+v: %d %q", v, w.status, w.body.String())
 		}
 	}
 }

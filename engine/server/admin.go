@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 )
 
 // adminPrefix is where the simulation is driven over HTTP. It does nothing unless asked, and needs no signature: the
-// port is as open as the built-in access key, which is no secret. With a secret of its own the server keeps it to clients
-// of the same machine.
+// port is as open as the built-in access key, which is no secret. With a secret of its own the server asks for it, see
+// mayAdminister.
 const adminPrefix = "/_engine/"
 
 // maxAdminBytes is how long a request may be: a sample is large.
@@ -36,6 +35,11 @@ func badRequest(format string, args ...any) error {
 // admin answers a request below adminPrefix.
 func (s *Server) admin(ctx context.Context, r *request) *answer {
 	result, err := s.administer(ctx, r)
+	return s.adminAnswer(r, result, err)
+}
+
+// adminAnswer makes the answer of a result or an error.
+func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 	status := http.StatusOK
 	header := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}}
 	if err != nil {
@@ -48,6 +52,9 @@ func (s *Server) admin(ctx context.Context, r *request) *answer {
 			status = http.StatusNotFound
 		}
 		result = map[string]string{"error": err.Error()}
+	}
+	if status == http.StatusUnauthorized {
+		header["Www-Authenticate"] = []string{`Basic realm="tsimport"`}
 	}
 	if status == http.StatusMethodNotAllowed {
 		header["Allow"] = []string{strings.Join(methodsOf(r.path), ", ")}
@@ -118,9 +125,6 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 	if err := fromHere(r.header); err != nil {
 		return nil, err
 	}
-	if r.foreign {
-		return nil, &adminError{http.StatusForbidden, "clients of other machines are refused, for this server has a secret"}
-	}
 	name, table := adminPath(r.path)
 	methods := adminHandlers[name]
 	if len(r.path) <= len(adminPrefix) {
@@ -138,15 +142,6 @@ func (s *Server) administer(ctx context.Context, r *request) (any, error) {
 		return nil, &adminError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is longer than %d bytes", maxAdminBytes)}
 	}
 	return handler(s, ctx, table, r.body)
-}
-
-// adminFor says whether a client at addr may drive the simulation.
-func (s *Server) adminFor(addr string) bool {
-	if s.o.AccessKeySecret == DefaultAccessKeySecret {
-		return true
-	}
-	a, err := netip.ParseAddrPort(addr)
-	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
 // fromHere refuses what a web page of elsewhere makes a browser send.

@@ -18,6 +18,15 @@ const maxSkew = 15 * time.Minute
 
 // authenticate checks the headers of a request against its body as transmitted.
 func (s *Server) authenticate(path string, h http.Header, body []byte) (identity, *wire.Error) {
+	id, err := s.authenticateHeaders(path, h)
+	if err == nil && md5Text(body) != h.Get(wire.HeaderMD5) {
+		err = wire.Failf(wire.CodeAuthFailed, "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.")
+	}
+	return id, err
+}
+
+// authenticateHeaders checks all but the body.
+func (s *Server) authenticateHeaders(path string, h http.Header) (identity, *wire.Error) {
 	id := s.identify(h)
 	for _, name := range []string{wire.HeaderDate, wire.HeaderAPIVersion, wire.HeaderAccessKeyID, wire.HeaderInstance, wire.HeaderMD5} {
 		if h.Get(name) == "" {
@@ -51,10 +60,10 @@ func (s *Server) authenticate(path string, h http.Header, body []byte) (identity
 	if !hmac.Equal([]byte(want), []byte(got)) {
 		return id, wire.Failf(wire.CodeAuthFailed, "Signature mismatch.")
 	}
-	return id, s.checkHeaders(h, body)
+	return id, s.checkHeaders(h)
 }
 
-func (s *Server) checkHeaders(h http.Header, body []byte) *wire.Error {
+func (s *Server) checkHeaders(h http.Header) *wire.Error {
 	if v := h.Get(wire.HeaderAPIVersion); v != wire.APIVersion {
 		return wire.Invalid("Unsupported API version: %s.", v)
 	}
@@ -68,9 +77,6 @@ func (s *Server) checkHeaders(h http.Header, body []byte) *wire.Error {
 	}
 	if d := s.o.Now().Sub(at).Truncate(time.Second); d > maxSkew || d < -maxSkew {
 		return wire.Failf(wire.CodeAuthFailed, "Mismatch between system time and x-ots-date: %s.", date)
-	}
-	if md5Text(body) != h.Get(wire.HeaderMD5) {
-		return wire.Failf(wire.CodeAuthFailed, "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.")
 	}
 	return nil
 }

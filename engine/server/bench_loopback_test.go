@@ -103,7 +103,7 @@ func BenchmarkLoopbackGetRange(b *testing.B) {
 		q.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue(name)
 		q.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue(name)
 	}
-	page, err := sdk("http://engine", rec).GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: q})
+	page, err := sdk("http://localhost", rec).GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: q})
 	if err != nil || len(page.Rows) != rows {
 		b.Fatal(err, len(page.Rows))
 	}

@@ -27,7 +27,7 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 // batchBody is a BatchWriteRow of 200 rows with ten columns, as the SDK encodes it.
 func batchBody(b testing.TB, s *Server, update bool) []byte {
 	rec := &recorder{RoundTripper: s.Transport()}
-	c := sdk("http://engine", rec)
+	c := sdk("http://localhost", rec)
 	req := &tablestore.BatchWriteRowRequest{}
 	for i := range 200 {
 		k := key(fmt.Sprintf("user-%08d", i*7919%100000), int64(i))

@@ -25,7 +25,7 @@ func Example() {
 
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.Transport = store.Transport()
-	client := tablestore.NewClientWithConfig("http://engine", server.DefaultInstance, server.DefaultAccessKeyID, server.DefaultAccessKeySecret, "", config)
+	client := tablestore.NewClientWithConfig("http://localhost", server.DefaultInstance, server.DefaultAccessKeyID, server.DefaultAccessKeySecret, "", config)
 	meta := &tablestore.TableMeta{TableName: "orders"}
 	meta.AddPrimaryKeyColumn("customer", tablestore.PrimaryKeyType_STRING)
 	if _, err := client.CreateTable(&tablestore.CreateTableRequest{

@@ -42,7 +42,7 @@ func (r *taps) RoundTrip(req *http.Request) (*http.Response, error) {
 func sdkRequests(t testing.TB) map[string][][]byte {
 	s := open(t, Options{NoSync: true})
 	tap := &taps{s.Transport(), map[string][][]byte{}}
-	c := sdk("http://engine", tap)
+	c := sdk("http://localhost", tap)
 	createTable(t, c, "t", 3)
 	k, auto := key("k", 1), &tablestore.PrimaryKey{}
 	auto.AddPrimaryKeyColumn("pk1", "k")

@@ -36,7 +36,7 @@ func sdk(endpoint string, rt http.RoundTripper) *tablestore.TableStoreClient {
 	return tablestore.NewClientWithConfig(endpoint, DefaultInstance, DefaultAccessKeyID, DefaultAccessKeySecret, "", c)
 }
 
-func inProcess(s *Server) *tablestore.TableStoreClient { return sdk("http://engine", s.Transport()) }
+func inProcess(s *Server) *tablestore.TableStoreClient { return sdk("http://localhost", s.Transport()) }
 
 // overHTTP serves s on a local port.
 func overHTTP(t testing.TB, s *Server) *tablestore.TableStoreClient {
@@ -134,7 +134,7 @@ func (c *clock) now() time.Time { return c.at }
 
 // signed is a request as an SDK would send it.
 func signed(s *Server, op string, body []byte) *http.Request {
-	r, err := http.NewRequest(http.MethodPost, "http://engine/"+op, bytes.NewReader(body))
+	r, err := http.NewRequest(http.MethodPost, "http://localhost/"+op, bytes.NewReader(body))
 	if err != nil {
 		panic(err)
 	}

@@ -17,16 +17,27 @@ import (
 
 // ServeHTTP answers one request of a real connection.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q, err := readRequest(r)
-	if err != nil {
+	q := head(r)
+	if a := s.judge(r, q); a != nil {
+		drain(r)
+		a.write(w)
+		return
+	}
+	limits, _ := r.Context().Value(limitsKey{}).(*serving)
+	share := &bodyShare{of: limits.budget()}
+	defer share.release()
+	if err := q.read(r, share); err != nil {
 		s.refuseUnread(w, q, err)
 		return
 	}
-	q.foreign = !s.adminFor(r.RemoteAddr)
-	if isAdmin(q.path) { // it may go through a whole table; it comes from this machine
-		http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	control := http.NewResponseController(w)
+	if isAdmin(q.path) { // it may go through a whole table
+		control.SetWriteDeadline(time.Time{})
 	}
 	a := s.serve(r.Context(), q)
+	if isAdmin(q.path) && limits != nil {
+		control.SetWriteDeadline(time.Now().Add(limits.WriteTimeout))
+	}
 	if a.cut {
 		panic(http.ErrAbortHandler)
 	}
@@ -36,7 +47,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.head(w)
 	w.Write(a.body[:len(a.body)/2])
-	control := http.NewResponseController(w)
 	control.Flush()
 	if a.reset {
 		resetConnection(control)
@@ -78,6 +88,8 @@ func (a *answer) write(w http.ResponseWriter) {
 func (s *Server) refuseUnread(w http.ResponseWriter, r *request, err error) {
 	refusal := wire.Invalid("Cannot deserialize the request data.")
 	switch {
+	case errors.Is(err, errNoRoom):
+		refusal = wire.Fail(wire.CodeServerBusy)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		refusal = wire.Fail(wire.CodeRequestTimeout)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
@@ -95,41 +107,69 @@ const (
 	drainedBytes = 3 * wire.MaxBodyBytes
 )
 
-// readRequest reads the body, of which it keeps no more than is allowed. The request is there also with an error.
-func readRequest(r *http.Request) (*request, error) {
+// bodyLimit is how long the body of a request may be.
+func bodyLimit(path string) int64 {
+	if isAdmin(path) {
+		return maxAdminBytes
+	}
+	return wire.MaxBodyBytes
+}
+
+// head is the request without its body.
+func head(r *http.Request) *request {
 	q := &request{method: r.Method, path: r.URL.Path, header: r.Header}
+	q.tooLong = r.ContentLength > bodyLimit(q.path)
+	return q
+}
+
+// drain reads over a body that nobody wants, up to a limit and without keeping it, so that its client reads the answer.
+func drain(r *http.Request) {
+	if r.Body != nil && r.Header.Get("Expect") == "" { // else the client waits for leave to send
+		io.CopyN(io.Discard, r.Body, drainedBytes) // whatever goes wrong here: the answer is the same
+	}
+}
+
+// readRequest is the request with its body. It is there also with an error.
+func readRequest(r *http.Request) (*request, error) {
+	q := head(r)
+	return q, q.read(r, nil)
+}
+
+// read reads the body, of which it keeps no more than is allowed and than its share of the memory of bodies.
+func (q *request) read(r *http.Request, share *bodyShare) error {
 	if r.Body == nil || r.Body == http.NoBody {
-		return q, nil
+		return nil
 	}
-	limit := int64(wire.MaxBodyBytes)
-	if isAdmin(q.path) {
-		limit = maxAdminBytes
-	}
+	limit := bodyLimit(q.path)
 	var buf bytes.Buffer
 	if n := r.ContentLength; n > limit {
 		q.tooLong = true
 	} else {
 		body := io.LimitReader(r.Body, limit+1)
+		if err := share.take(r.Context(), firstMemory(r)); err != nil {
+			return err
+		}
 		buf.Grow(int(min(max(n, 0), firstBytes)) + bytes.MinRead) // else ReadFrom doubles it to find the end
 		if n > firstBytes {
 			if _, err := io.CopyN(&buf, body, firstBytes); err != nil {
-				return q, shortBody(err)
+				return shortBody(err)
+			}
+			if err := share.take(r.Context(), n-firstBytes); err != nil {
+				return err
 			}
 			buf.Grow(int(n) - firstBytes + bytes.MinRead)
 		}
 		if _, err := buf.ReadFrom(body); err != nil {
-			return q, err
+			return err
 		}
 		q.tooLong = int64(buf.Len()) > limit
 	}
 	if !q.tooLong {
 		q.body = buf.Bytes()
-		return q, nil
+		return nil
 	}
-	if r.Header.Get("Expect") == "" { // else the client waits for leave to send
-		io.CopyN(io.Discard, r.Body, drainedBytes) // whatever goes wrong here: the answer is the same
-	}
-	return q, nil
+	drain(r)
+	return nil
 }
 
 // shortBody is io.EOF of a body that is not at its end.

@@ -21,7 +21,7 @@ func numberedBody(b testing.TB, s *Server, atomic bool) []byte {
 		}
 		req.AddRowChange(p)
 	}
-	if _, err := sdk("http://engine", rec).BatchWriteRow(req); err != nil {
+	if _, err := sdk("http://localhost", rec).BatchWriteRow(req); err != nil {
 		b.Fatal(err)
 	}
 	return rec.body

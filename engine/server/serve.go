@@ -22,7 +22,6 @@ type request struct {
 	body   []byte
 
 	tooLong bool // there was more than is allowed, and body is not all of it
-	foreign bool // of a client that may not drive the simulation
 }
 
 // answer is what goes back; cut says that the connection is to be cut instead, or after half of the body.

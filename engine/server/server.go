@@ -29,6 +29,10 @@ const DefaultThroughputInterval = 2 * time.Minute
 type Options struct {
 	Instance, AccessKeyID, AccessKeySecret string // zero is the defaults above
 
+	// Hosts are names, in lower case, by which clients may call the server while its secret is the built-in one, beside addresses
+	// and localhost.
+	Hosts []string
+
 	NoSync   bool             // acknowledged writes are not synced
 	ReadOnly bool             // open for reading only; writes are refused
 	InMemory bool             // nothing touches the disk, the directory is ignored

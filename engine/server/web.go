@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -20,10 +21,29 @@ type Limits struct {
 	WriteTimeout  time.Duration // from the end of the headers to the last byte of the answer
 	IdleTimeout   time.Duration // between two requests of a connection
 	Grace         time.Duration // how long requests under way may still take when the server stops
+	BodyBytes     int64         // of all bodies that are in memory at a time
+	BodyWait      time.Duration // how long a request waits for its part of BodyBytes before it is refused
+
+	TLS *tls.Config // nil speaks plain HTTP
 }
 
-// DefaultLimits suit one machine. They bound memory too: a request may hold its body, the body inflated and the answer,
-// 5 MB and about as much each.
+// serving are the limits of a listener and what is left of them.
+type serving struct {
+	Limits
+	bodies *bodyBudget
+}
+
+func (s *serving) budget() *bodyBudget {
+	if s == nil {
+		return nil // the handler runs in a server of somebody else
+	}
+	return s.bodies
+}
+
+// limitsKey is that of *serving in a request's context.
+type limitsKey struct{}
+
+// DefaultLimits suit one machine. They bound memory too: bodies share BodyBytes, answers are 5 MB and about as much each.
 var DefaultLimits = Limits{
 	Connections:   512,
 	HeaderBytes:   64 << 10,
@@ -32,6 +52,8 @@ var DefaultLimits = Limits{
 	WriteTimeout:  3 * time.Minute,
 	IdleTimeout:   2 * time.Minute,
 	Grace:         30 * time.Second,
+	BodyBytes:     256 << 20,
+	BodyWait:      10 * time.Second,
 }
 
 // filled are the limits with the defaults where nothing is said.
@@ -43,12 +65,15 @@ func (l Limits) filled() Limits {
 	if l.HeaderBytes == 0 {
 		l.HeaderBytes = d.HeaderBytes
 	}
+	if l.BodyBytes == 0 {
+		l.BodyBytes = d.BodyBytes
+	}
 	for _, t := range []struct {
 		set     *time.Duration
 		standby time.Duration
 	}{
 		{&l.HeaderTimeout, d.HeaderTimeout}, {&l.ReadTimeout, d.ReadTimeout}, {&l.WriteTimeout, d.WriteTimeout},
-		{&l.IdleTimeout, d.IdleTimeout}, {&l.Grace, d.Grace},
+		{&l.IdleTimeout, d.IdleTimeout}, {&l.Grace, d.Grace}, {&l.BodyWait, d.BodyWait},
 	} {
 		if *t.set == 0 {
 			*t.set = t.standby
@@ -61,7 +86,9 @@ func (l Limits) filled() Limits {
 // under way finish within the grace, cuts what is left, and returns nil. The listener is closed; the store is not.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limits Limits) error {
 	limits = limits.filled()
+	under := &serving{limits, newBodyBudget(limits.BodyBytes, limits.BodyWait)}
 	web := &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return context.WithValue(context.Background(), limitsKey{}, under) },
 		Handler:           s,
 		ErrorLog:          s.o.Log,
 		MaxHeaderBytes:    limits.HeaderBytes,
@@ -73,7 +100,11 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limit
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" is no operation either
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- web.Serve(netutil.LimitListener(listener, limits.Connections)) }()
+	limited := netutil.LimitListener(listener, limits.Connections)
+	if limits.TLS != nil {
+		limited = tls.NewListener(limited, limits.TLS)
+	}
+	go func() { failed <- web.Serve(limited) }()
 	select {
 	case err := <-failed:
 		web.Close()

@@ -97,30 +97,30 @@ func TestNoRequestWhateverItsShapeStopsTheServer(t *testing.T) {
 		"HTTP/1.0":                      {strings.Replace(list, "HTTP/1.1", "HTTP/1.0", 1), "HTTP/1.0 200 "},
 		"HTTP/9.9":                      {strings.Replace(list, "HTTP/1.1", "HTTP/9.9", 1), "HTTP/1.1 505 "},
 		"two in one packet":             {list + list, "HTTP/1.1 200 "},
-		"HEAD":                          {"HEAD /ListTable HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 "},
-		"OPTIONS of everything":         {"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 "},
-		"CONNECT":                       {"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 405 "},
-		"a path above the root":         {"POST /../../etc/passwd HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
-		"a path of NUL and no text":     {"POST /%00%ff%fe HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
-		"NUL in a header":               {"POST /ListTable HTTP/1.1\r\nHost: x\r\nX-Ots-Date: \x00\r\n\r\n", "HTTP/1.1 400 "},
-		"NUL in the request line":       {"POST /List\x00Table HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 400 "},
+		"HEAD":                          {"HEAD /ListTable HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
+		"OPTIONS of everything":         {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
+		"CONNECT":                       {"CONNECT localhost:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 405 "},
+		"a path above the root":         {"POST /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
+		"a path of NUL and no text":     {"POST /%00%ff%fe HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 400 "},
+		"NUL in a header":               {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nX-Ots-Date: \x00\r\n\r\n", "HTTP/1.1 400 "},
+		"NUL in the request line":       {"POST /List\x00Table HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 400 "},
 		"no HTTP at all":                {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "HTTP/1.1 400 "},
-		"a length that is no number":    {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n", "HTTP/1.1 400 "},
-		"a negative length":             {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
-		"a length beyond 64 bits":       {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
-		"two lengths":                   {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 400 "},
+		"a length that is no number":    {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n", "HTTP/1.1 400 "},
+		"a negative length":             {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
+		"a length beyond 64 bits":       {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
+		"two lengths":                   {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", "HTTP/1.1 400 "},
 		"a chunked body":                {strings.Replace(list, "Content-Length: 0\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 1), "HTTP/1.1 200 "},
-		"chunks that are none":          {"POST /ListTable HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
-		"an encoding nobody has":        {"POST /ListTable HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 "},
-		"a body that does not come":     {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf", "HTTP/1.1 408 "},
-		"a long body that does not":     {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 5242880\r\n\r\n" + strings.Repeat("x", 300<<10), "HTTP/1.1 408 "},
-		"a terabyte, asked for first":   {"POST /ListTable HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n", "HTTP/1.1 413 "},
-		"a terabyte, announced":         {"POST /ListTable HTTP/1.1\r\nHost: x\r\nContent-Length: 1099511627776\r\n\r\nabc", "HTTP/1.1 413 "},
-		"headers beyond the limit":      {"POST /ListTable HTTP/1.1\r\nHost: x\r\nX-Ots-Tag: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
-		"a line beyond the limit":       {"POST /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 431 "},
+		"chunks that are none":          {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
+		"an encoding nobody has":        {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 "},
+		"a body that does not come":     {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf", "HTTP/1.1 400 "},
+		"a long body that does not":     {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5242880\r\n\r\n" + strings.Repeat("x", 300<<10), "HTTP/1.1 400 "},
+		"a terabyte, asked for first":   {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n", "HTTP/1.1 413 "},
+		"a terabyte, announced":         {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1099511627776\r\n\r\nabc", "HTTP/1.1 413 "},
+		"headers beyond the limit":      {"POST /ListTable HTTP/1.1\r\nHost: localhost\r\nX-Ots-Tag: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"a line beyond the limit":       {"POST /" + strings.Repeat("x", 80<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 431 "},
 		"nothing but a line":            {"POST /ListTable HTTP/1.1\r\n", ""},
 		"nothing":                       {"", ""},
-		"a path of the admin API, long": {"POST /_engine/" + strings.Repeat("tables/", 1000) + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
+		"a path of the admin API, long": {"POST /_engine/" + strings.Repeat("tables/", 1000) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 404 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			back := exchange(t, addr, v.text)
@@ -221,7 +221,7 @@ func TestAClientThatDoesNotReadLosesItsConnection(t *testing.T) {
 		}
 	}
 	rec := &recorder{RoundTripper: s.Transport()}
-	scan(t, sdk("http://engine", rec), "t", tablestore.FORWARD, 10)
+	scan(t, sdk("http://localhost", rec), "t", tablestore.FORWARD, 10)
 	addr := onPort(t, s, Limits{WriteTimeout: 50 * time.Millisecond})
 	conn := dial(t, addr)
 	conn.(*net.TCPConn).SetReadBuffer(4096)

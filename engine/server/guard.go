@@ -1,0 +1,135 @@
+package server
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"tsimport/engine/wire"
+)
+
+// What a client may take before it has proven who it is: a connection and its headers. Signatures are of headers, among
+// them the body's MD5, so they are judged before the body is read; and bodies under way share one budget of memory.
+
+// bodyBudget is how many bytes of bodies may be in memory at a time.
+type bodyBudget struct {
+	free *semaphore.Weighted
+	all  int64
+	wait time.Duration
+}
+
+func newBodyBudget(bytes int64, wait time.Duration) *bodyBudget {
+	return &bodyBudget{free: semaphore.NewWeighted(bytes), all: bytes, wait: wait}
+}
+
+// bodyShare is what one request has of it. A nil one has no bounds: the request does not come over a port.
+type bodyShare struct {
+	of   *bodyBudget
+	held int64
+}
+
+var errNoRoom = errors.New("too many bodies are in memory")
+
+// take waits for room for n more bytes, for a while.
+func (s *bodyShare) take(ctx context.Context, n int64) error {
+	if s == nil || s.of == nil {
+		return nil
+	}
+	n = min(n, s.of.all-s.held)
+	ctx, cancel := context.WithTimeout(ctx, s.of.wait)
+	defer cancel()
+	if s.of.free.Acquire(ctx, n) != nil {
+		return errNoRoom
+	}
+	s.held += n
+	return nil
+}
+
+func (s *bodyShare) release() {
+	if s.of != nil {
+		s.of.free.Release(s.held)
+	}
+}
+
+// firstMemory is how much memory a body gets before any of it has come: little of what is only announced, all that it may take
+// if it has no length, and room to inflate it.
+func firstMemory(r *http.Request) int64 {
+	n := min(r.ContentLength, firstBytes)
+	if n < 0 {
+		n = bodyLimit(r.URL.Path)
+	}
+	if r.Header.Get(wire.HeaderRequestCompress) != "" {
+		n += wire.MaxBodyBytes
+	}
+	return n
+}
+
+// judge refuses a request by its headers, or returns nil.
+func (s *Server) judge(r *http.Request, q *request) *answer {
+	if err := s.strangeHost(r.Host); err != nil && !isAdmin(q.path) {
+		return s.finish(q, s.identify(q.header), nil, wire.Failf(wire.CodeAuthFailed, "%s", err.Error()))
+	} else if err != nil {
+		return s.adminAnswer(q, nil, err)
+	}
+	if isAdmin(q.path) {
+		if err := s.mayAdminister(r); err != nil {
+			return s.adminAnswer(q, nil, err)
+		}
+		return nil
+	}
+	if q.tooLong || q.method != http.MethodPost {
+		return nil // refused for that
+	}
+	if id, err := s.authenticateHeaders(q.path, q.header); err != nil {
+		return s.finish(q, id, nil, err)
+	}
+	return nil
+}
+
+// strangeHost refuses names of elsewhere while the access key is public: a web page whose name an attacker lets point to this
+// machine could use the server through the browser, which sends the page's name.
+func (s *Server) strangeHost(host string) error {
+	if s.o.AccessKeySecret != DefaultAccessKeySecret || knownHost(host, s.o.Hosts) {
+		return nil
+	}
+	return &adminError{http.StatusForbidden, "the Host of the request is neither an address nor localhost nor the name that is listened on"}
+}
+
+// knownHost reports whether a Host header is an address, this machine's own name for itself, or one of the names.
+func knownHost(host string, names []string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if _, err := netip.ParseAddr(host); err == nil || host == "" {
+		return true
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(names, host)
+}
+
+// mayAdminister says whether a client may drive the simulation. With a secret of its own the server asks for it: as the
+// password of the access key id, which is not sent in the clear over a network.
+func (s *Server) mayAdminister(r *http.Request) error {
+	if err := fromHere(r.Header); err != nil {
+		return err
+	}
+	if s.o.AccessKeySecret == DefaultAccessKeySecret {
+		return nil
+	}
+	if a, err := netip.ParseAddrPort(r.RemoteAddr); r.TLS == nil && (err != nil || !a.Addr().Unmap().IsLoopback()) {
+		return &adminError{http.StatusForbidden, "clients of other machines are refused, for this server has a secret and speaks no TLS"}
+	}
+	id, secret, _ := r.BasicAuth()
+	if subtle.ConstantTimeCompare([]byte(id), []byte(s.o.AccessKeyID))&subtle.ConstantTimeCompare([]byte(secret), []byte(s.o.AccessKeySecret)) != 1 {
+		return &adminError{http.StatusUnauthorized, "this server has a secret: send the access key id and the secret as user and password (curl -u ID:SECRET)"}
+	}
+	return nil
+}
