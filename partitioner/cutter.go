@@ -77,6 +77,7 @@ type Cutter struct {
 	settling timeline
 	flying   map[*Flight]struct{}
 	flights  int // rows in them
+	cuts     int // how often lanes were cut anew
 	ready    int
 	maxHeld  int64     // bytes in a lane
 	unsafe   time.Time // the latest of all keys
@@ -91,6 +92,9 @@ type laneKeys struct {
 	waiting  int   // rows that wait behind a row of their key
 	held     int64 // bytes of those and of the rows that others supersede
 	retrying int   // rows that wait to be tried again
+
+	written   int64 // rows, since the lanes were cut
+	impatient bool  // with rows that fail alone
 }
 
 // New makes a cutter.
@@ -138,10 +142,11 @@ const maxLookahead = 4096
 // whether it holds any row. Rows tried before come first.
 func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float64) bool {
 	l := &c.lanes[lane]
-	f.Lane = lane
+	f.Lane, f.cuts = lane, c.cuts
 	taken := 0
 	for _, k := range l.ready {
-		if !f.add(k, maxUnits) {
+		alone := k.failing.while >= aloneAfter
+		if alone && len(f.Rows) > 0 || !f.add(k, maxUnits) {
 			break
 		}
 		c.stamp(k, f)
@@ -149,6 +154,15 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 			l.promoted--
 		}
 		taken++
+		if alone {
+			l.ready[0] = nil
+			l.ready = l.ready[1:]
+			c.ready--
+			k.cut = nil
+			c.flights++
+			c.flying[f] = struct{}{}
+			return true
+		}
 	}
 	clear(l.ready[:taken])
 	l.ready = l.ready[taken:]
@@ -241,10 +255,12 @@ func (c *Cutter) Remaining() int {
 // Recut moves the keys to new lanes, as route says from now on.
 func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 	c.o.Route = route
+	c.cuts++
 	old := c.lanes
 	c.lanes = make([]laneKeys, lanes)
 	for i := range old {
 		for _, k := range old[i].ready {
+			k.failing.known = false
 			k.lane = route(k.row.Key())
 			c.lanes[k.lane].ready = append(c.lanes[k.lane].ready, k)
 			if k.attempts == 0 {
@@ -253,6 +269,7 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 		}
 	}
 	c.keys.each(func(k *key) {
+		k.failing.known = false // the new lanes count anew
 		r, ok := k.any()
 		if !ok {
 			k.lane = -1 // settling: the next row of the key says it
@@ -264,7 +281,13 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 			c.lanes[k.lane].held += r.Memory()
 		}
 	})
+	for f := range c.flying {
+		for _, k := range f.keys {
+			k.failing.known = false
+		}
+	}
 	for _, k := range c.retry {
+		k.failing.known = false
 		k.lane = route(k.row.Key())
 		c.lanes[k.lane].retrying++
 	}

@@ -14,6 +14,7 @@ type key struct {
 	replaced []table.Ref // earlier rows that row supersedes if it is written, oldest first
 	waiting  []table.Ref // later rows
 	attempts int
+	failing  failing
 	repeated bool      // an attempt to write row had an unknown outcome
 	stamp    int64     // the timestamp of row, as it was sent last; 0 if it is to get one
 	first    int64     // and as it was sent in the first attempt that may have been applied
@@ -80,6 +81,7 @@ func empty(refs []table.Ref) []table.Ref {
 
 func (c *Cutter) turn(k *key, r table.Ref) {
 	k.row, k.attempts, k.repeated, k.stamp, k.first, k.restamps = r, 0, c.o.Repeated || r.Row().Suspect(), 0, 0, 0
+	k.failing = failing{}
 	if c.o.Stamps != nil && r.Row().Suspect() {
 		k.stamp = c.o.Stamps.Kept(r)
 		k.first = k.stamp

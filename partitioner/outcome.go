@@ -12,9 +12,33 @@ import (
 // Done takes a flight that has come back with its outcomes.
 func (c *Cutter) Done(now time.Time, f *Flight) {
 	delete(c.flying, f)
+	written := 0
+	for i, k := range f.keys {
+		if f.Outcomes[i].Fate != table.Written {
+			continue
+		}
+		written++
+		lane := k.lane
+		if c.o.Unordered && f.cuts != c.cuts {
+			lane = c.o.Route(k.row.Key())
+		}
+		c.lanes[lane].written++
+	}
 	for i, k := range f.keys {
 		c.flights--
 		o := f.Outcomes[i]
+		if o.Fate == table.Unknown || o.Fate == table.Again {
+			if c.o.Unordered {
+				k.lane = c.o.Route(k.row.Key()) // lanes may have been cut anew while it was in flight
+			}
+			if c.fails(k, f, &o, written > 0) {
+				if o.Fate == table.Unknown {
+					c.unknown(now, k)
+				}
+				c.refused(now, k, k.giveUp(o))
+				continue
+			}
+		}
 		switch o.Fate {
 		case table.Written:
 			c.written(now, k, o)
@@ -27,17 +51,22 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 			}
 			c.refused(now, k, o)
 		case table.Unknown:
-			k.repeated = true
-			k.first = cmp.Or(k.first, k.stamp)
-			k.unsafe = now.Add(c.o.Settle)
-			if k.unsafe.After(c.unsafe) {
-				c.unsafe = k.unsafe
-			}
+			c.unknown(now, k)
 			c.again(now, k, o)
 		case table.Again:
 			k.stamp = k.first // it was not applied: a timestamp that nothing has may be newer next time
 			c.again(now, k, o)
 		}
+	}
+}
+
+// unknown notes that the key's row may have been applied, or may still be.
+func (c *Cutter) unknown(now time.Time, k *key) {
+	k.repeated = true
+	k.first = cmp.Or(k.first, k.stamp)
+	k.unsafe = now.Add(c.o.Settle)
+	if k.unsafe.After(c.unsafe) {
+		c.unsafe = k.unsafe
 	}
 }
 
@@ -79,11 +108,8 @@ func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 // comes.
 func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 	k.attempts++
-	if c.o.Unordered {
-		k.lane = c.o.Route(k.row.Key()) // lanes may have been cut anew while it was in flight
-	}
 	settles := o.Fate == table.Unknown && c.o.SettleFirst
-	if (o.Throttled || o.Unavailable) && !settles {
+	if (o.Throttled || o.Unavailable && k.failing.while < aloneAfter) && !settles {
 		c.makeReady(k)
 		return
 	}

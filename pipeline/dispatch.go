@@ -404,7 +404,7 @@ func (d *dispatcher) ask(l *lane, now time.Time) {
 func (d *dispatcher) cut(l *lane, now time.Time) {
 	f := d.idle[len(d.idle)-1]
 	l.stale = true
-	f.MaxRows, f.MaxBytes = d.underCeilings(d.batchRows()), d.batchBytes()
+	f.MaxRows, f.MaxBytes = l.cautious(d.underCeilings(d.batchRows())), d.batchBytes()
 	f.RowExtra, f.Extra = d.extras.rowBytes, d.extras.rowExtra
 	for !d.cutter.Cut(now, l.index, gate{d, l}, &f.Flight, d.unitsUnderCeilings(l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.cutter.Stalled(l.index) {
@@ -437,6 +437,10 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 func (d *dispatcher) checkPatience(now time.Time) {
 	for _, l := range d.lanes {
 		if l.hopeless(now) {
+			if l.queue.Ready() == 0 && !l.queue.More() && d.splits == nil && d.cutter.GiveUp(l.index) {
+				l.patience.Progress(now) // for rows that fail alone, the load need not
+				continue
+			}
 			d.halt(fmt.Errorf("no row%s was accepted for %v (--retry-for); last answer: %s", d.ofPartition(l.index), d.cfg.Write.RetryFor, l.lastError))
 			return
 		}

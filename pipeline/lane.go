@@ -83,11 +83,32 @@ func newLane(index int, queue *shuffle.Lane, cfg *Write, alone bool) *lane {
 	return l
 }
 
-// child is the lane of a partition that came out of this one's. Its patience begins anew: it may have no row to try.
+// child is the lane of a partition that came out of this one's, or that has most of its keys.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Lane) *lane {
 	return &lane{
 		index: index, queue: queue, pacer: childPacer(l.pacer, now), perRow: l.perRow, stale: true, lastSend: l.lastSend,
 		notBefore: l.notBefore, down: l.down, patience: ratelimit.Patience{For: l.patience.For},
+	}
+}
+
+// waits takes over for how long the lanes before have taken no row: a map that changes every minute must not make a load
+// patient for ever. One that took a row last counts for all. The lane has to try once itself: it may have no row.
+func (l *lane) waits(from []*lane) {
+	var best *lane
+	for _, p := range from {
+		if p.gap {
+			continue
+		}
+		if !p.stuck {
+			return
+		}
+		if best == nil || p.patience.Spent() < best.patience.Spent() {
+			best = p
+		}
+	}
+	if best != nil {
+		l.stuck, l.tries, l.lastError = true, min(best.tries, leastTries-1), best.lastError
+		l.patience.Inherit(&best.patience)
 	}
 }
 
@@ -148,6 +169,12 @@ func (l *lane) hopeless(now time.Time) bool {
 
 // leastTries is how often a lane is refused before the load gives up.
 const leastTries = 3
+
+// cautious is how many rows to send at a time where requests fail as a whole again and again: one of the rows may be why, and
+// the others are written without it.
+func (l *lane) cautious(rows int) int {
+	return max(1, rows>>max(0, l.failures-leastTries))
+}
 
 // landed takes an answer into account. It reports whether the partitions may have changed.
 func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) (changed bool) {

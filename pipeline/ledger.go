@@ -135,7 +135,10 @@ func (d *dispatcher) final(r table.Ref, end partitioner.End, o table.Outcome) {
 			d.tables.row(r.Key()).Superseded++
 		}
 	case partitioner.Rejected:
-		rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message})
+		rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message, MaybeApplied: o.MaybeApplied})
+		if o.MaybeApplied {
+			d.report.MaybeApplied++
+		}
 		if len(rejected.Raw) == 0 {
 			rejected.Raw = appendRow(nil, r.Body())
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // recut takes a new partition map: lanes whose range is the same stay, the others are cut anew. A lane that came out of a
-// split begins with what its parent knew; one that came out of several begins from nothing.
+// split, or whose bounds were moved, begins with what the one before knew.
 func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	old, oldLanes := d.partitions, d.lanes
 	same := sameRanges(old, m)
@@ -35,13 +35,16 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 		case same[i] >= 0:
 			d.lanes[i] = oldLanes[same[i]]
 			d.lanes[i].index, d.lanes[i].queue, d.lanes[i].stale = i, queue, true
-		case len(from[i]) == 1 && !oldLanes[from[i][0]].gap: // a gap has sent nothing that a table could learn from
-			d.lanes[i] = oldLanes[from[i][0]].child(now, i, queue)
 		default:
-			d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
+			if p := heirOf(old, m, i, from[i], oldLanes); p != nil {
+				d.lanes[i] = p.child(now, i, queue)
+			} else {
+				d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
+			}
 		}
 		d.lanes[i].table, d.lanes[i].gap = m.Table(i), m.Gap(i)
 		if same[i] < 0 {
+			d.lanes[i].waits(pick(oldLanes, from[i]))
 			d.lanes[i].expect(from[i], over, oldLanes, d.cfg.Write.Order == plan.LastWins)
 		}
 		if l := d.lanes[i]; l.begun.IsZero() && (queue.Ready() > 0 || d.cutter.Held(i) > 0) {
@@ -58,6 +61,33 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	d.survey.current.Store(m)
 	d.intake.Recut(m)
 	d.report.Recuts++
+}
+
+// heirOf returns the lane whose rate a new one begins with: of those that it has keys of, one that begins or ends where it
+// does, else the one that sent most. Bounds that are guessed move a little each time. It is nil if nothing was sent there: a
+// gap has sent nothing that a table could learn from.
+func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *lane) {
+	best := int64(-1)
+	for _, j := range from {
+		if lanes[j].gap {
+			continue
+		}
+		score := lanes[j].written
+		if bytes.Equal(old.Lower(j), m.Lower(i)) || bytes.Equal(upper(old, j), upper(m, i)) {
+			score = math.MaxInt64 - 1
+		}
+		if score > best {
+			heir, best = lanes[j], score
+		}
+	}
+	return heir
+}
+
+func pick(lanes []*lane, indexes []int) (picked []*lane) {
+	for _, i := range indexes {
+		picked = append(picked, lanes[i])
+	}
+	return picked
 }
 
 // expect guesses how many rows the new lane will send, by those whose keys it has. It may send none until a checkpoint knows

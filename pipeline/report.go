@@ -56,8 +56,10 @@ type Report struct {
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
-	Archived   int64 `json:"archived"` // written to files, for their period is too old for a table
-	Unfinished int64 `json:"unfinished"`
+	// MaybeApplied are rejected rows that may be in the table: the service has never said what became of them.
+	MaybeApplied int64 `json:"maybe_applied,omitempty"`
+	Archived     int64 `json:"archived"` // written to files, for their period is too old for a table
+	Unfinished   int64 `json:"unfinished"`
 
 	Tables       []ReportTable `json:"tables,omitempty"`        // where there are several, by name
 	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // that ages are counted from

@@ -243,7 +243,7 @@ func (r *Report) counters() map[string]int64 {
 // lasting names the counters that go on over all attempts.
 func (r *Report) lasting() map[string]*int64 {
 	return map[string]*int64{
-		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived,
+		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived, "maybe_applied": &r.MaybeApplied,
 		"retried": &r.Retried, "replayed": &r.Replayed, "rows_sent": &r.RowsSent, "throttled": &r.Throttled, "unavailable": &r.Unavailable,
 		"bytes_read": &r.BytesRead, "write_cu": &r.WriteCU, "requests": &r.Requests,
 		"recuts": &r.Recuts, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,

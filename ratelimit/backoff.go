@@ -63,5 +63,5 @@ func (p *Patience) LookEvery() time.Duration { return p.For / 8 }
 // Spent is how much of For is gone.
 func (p *Patience) Spent() time.Duration { return p.spent }
 
-// Inherit takes over from another that has less patience left, if any has.
+// Inherit takes over how much of another's is gone.
 func (p *Patience) Inherit(from *Patience) { p.seen, p.spent = from.seen, from.spent }

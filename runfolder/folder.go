@@ -186,7 +186,7 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 	f.writeRecord(header, r.Raw)
 	line, err := json.Marshal(Reason{
 		File: r.Origin.Source, Record: r.Origin.Record, Line: r.Origin.Line, Offset: r.Origin.Offset,
-		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value,
+		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value, MaybeApplied: r.Reason.MaybeApplied,
 	})
 	if err != nil {
 		return fmt.Errorf("keep rejected row: %w", err)

@@ -23,6 +23,8 @@ type Reason struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Value   string `json:"value,omitempty"`
+	// MaybeApplied says that the row may be in the table all the same: the service has never said what became of it.
+	MaybeApplied bool `json:"maybe_applied,omitempty"`
 }
 
 // ReasonCount is how many records were rejected with a code, and the first of them.

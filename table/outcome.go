@@ -37,6 +37,8 @@ type Outcome struct {
 	// earlier attempt of unknown outcome had another.
 	Stamp     int64
 	Restamped bool
+	// MaybeApplied: Refused, and an earlier attempt may have been applied.
+	MaybeApplied bool
 	// Stale: Refused, perhaps for no more than that timestamp.
 	Stale   bool
 	Code    string

@@ -17,6 +17,7 @@ const (
 	CodeTooManyColumns = "TooManyColumns"
 	CodeRowTooLarge    = "RowTooLarge"
 	CodeNoCells        = "NoCells"
+	CodeNoAnswer       = "NoAnswer" // the service was sent the row, and has never answered
 )
 
 // Origin says where a record stands in the input.
@@ -33,6 +34,8 @@ type Reason struct {
 	Code    string
 	Message string
 	Value   string // start of the offending text
+	// MaybeApplied says that the row may be in the table all the same.
+	MaybeApplied bool
 }
 
 // Error makes a Reason an error for code that stops at the first one.

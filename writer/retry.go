@@ -112,8 +112,10 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 // itself have made the condition false. The row is read back; if it is as this row leaves it, it was written.
 func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) {
 	if w.mode == table.Delete && w.existence == table.ExpectExist {
-		// The row is gone, which is what was asked for; whether this run removed it cannot be known.
-		return table.Outcome{Fate: table.Written}, nil
+		// The row is not there. Whether this run has deleted it or it never was cannot be known.
+		o.MaybeApplied = true
+		o.Message += " (the row is not there; an earlier attempt may have deleted it)"
+		return o, nil
 	}
 	if w.existence != table.ExpectNotExist || w.mode == table.Delete {
 		return o, nil

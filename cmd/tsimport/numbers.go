@@ -51,5 +51,8 @@ func numberNotes(r *pipeline.Report) (notes []string) {
 	if r.ExtraVersions > 0 {
 		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: their timestamps had become too old for the table (--max-deviation)", grouped(r.ExtraVersions)))
 	}
+	if r.MaybeApplied > 0 {
+		notes = append(notes, fmt.Sprintf("warning: %s rejected rows may be in the table: the service has never said what became of them (maybe_applied in rejects.jsonl)", grouped(r.MaybeApplied)))
+	}
 	return notes
 }

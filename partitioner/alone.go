@@ -1,0 +1,95 @@
+package partitioner
+
+import (
+	"fmt"
+
+	"tsimport/table"
+)
+
+// A row that the service can neither take nor refuse (an internal error, each time) must not hold up the load for ever. It
+// shows itself by failing while others of its lane are written. From then on it is sent alone, so that it spoils no request,
+// and after enough failures alone it is given up: rejected, and marked if it may have been applied.
+//
+// An outage is something else: nothing of the lane is written then, so that no failure counts.
+const (
+	// aloneAfter is how many failures, while others were written, make a row be sent alone.
+	aloneAfter = 3
+	// hopelessAfter is how many failures alone a row is given: about a minute and a half with the default waits.
+	hopelessAfter = 30
+	// impatientAfter is that when the load would fail instead, because nothing else is left to be written.
+	impatientAfter = 5
+)
+
+// failing is what is known of a row that fails.
+type failing struct {
+	while  int  // failures while others of the lane were written
+	own    bool // one of them in the same request: it was the row and nothing else
+	alone  int  // failures in a request of its own that tell of the row
+	single int  // and all that the service has answered
+	mark   int64
+	known  bool // mark is the lane's count of written rows at the last failure
+}
+
+// fails counts a failure of the key's row and reports whether it is given up. Others says that rows of the same request were
+// written.
+func (c *Cutter) fails(k *key, f *Flight, o *table.Outcome, others bool) (giveUp bool) {
+	l := &c.lanes[k.lane]
+	moved := others || k.failing.known && l.written > k.failing.mark
+	k.failing.mark, k.failing.known = l.written, true
+	if o.Throttled {
+		return false // it says nothing of the row
+	}
+	if moved {
+		k.failing.while++
+	}
+	k.failing.own = k.failing.own || others && o.Fate == table.Unknown
+	if len(f.Rows) > 1 {
+		return false
+	}
+	answers := o.Code != "" && !o.Unavailable // the service serves
+	if answers {
+		k.failing.single++
+	}
+	// When nothing else is left to be written, what is known of the row from before has to do.
+	if k.failing.while > 0 && (moved || answers && (k.failing.own || k.failing.while >= aloneAfter)) {
+		k.failing.alone++
+	}
+	return k.failing.alone >= hopelessAfter || l.impatient && k.poor()
+}
+
+// poor reports whether the row has failed so often that the load does not fail for it.
+func (k *key) poor() bool { return k.failing.while > 0 && k.failing.single >= impatientAfter }
+
+// giveUp makes a rejection of a failed attempt.
+func (k *key) giveUp(o table.Outcome) table.Outcome {
+	o.MaybeApplied = k.repeated
+	o.Fate = table.Refused
+	if o.Code == "" {
+		o.Code = table.CodeNoAnswer
+	}
+	o.Message = fmt.Sprintf("%s (failed %d times, %d of them alone, while other rows were written)", o.Message, k.attempts+1, k.failing.single)
+	return o
+}
+
+// GiveUp makes the cutter less patient with rows of the lane that fail alone, if it has no others. It reports whether that
+// helps: the load need not fail then.
+func (c *Cutter) GiveUp(lane int) bool {
+	l := &c.lanes[lane]
+	poor := 0
+	count := func(k *key) {
+		if k.lane == lane && k.row.Block != nil && k.poor() {
+			poor++
+		}
+	}
+	for _, k := range c.retry {
+		count(k)
+	}
+	for _, k := range l.ready {
+		count(k)
+	}
+	if l.impatient || poor == 0 || poor < c.Held(lane)-l.waiting {
+		return false
+	}
+	l.impatient = true
+	return true
+}
