@@ -23,6 +23,7 @@ func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
 		{"GetRow", func(cfg *Config) { cfg.Write.Condition = table.ExpectNotExist }, "t_{n}"},
 		{"GetRange", numbered, ""},
 		{"DeleteRow", numbered, ""},
+		{"BatchGetRow", func(cfg *Config) { cfg.Write.Mode = table.Increment }, ""},
 	} {
 		for _, denied := range []bool{true, false} {
 			w := newWorld(t)

@@ -293,7 +293,8 @@ func tryNeeds(cfg *Config, planned *plan.Plan, service service, x *extras) error
 	}
 	return errors.Join(
 		writer.TryReadBack(service.sdk, cfg.Target.Table, planned.Schema.Key, cfg.Write.Mode, cfg.Write.Condition),
-		x.Numbers.Try(planned.Schema.Key))
+		x.Numbers.Try(planned.Schema.Key),
+		x.Counts.Try(cfg.Target.Table, planned.Schema.Key))
 }
 
 func closeStore(store *spill.Store) error {

@@ -44,6 +44,19 @@ func (n *Numbers) Try(key []table.KeyColumn) error {
 	return denied("DeleteRow", n.Table, func() error { return n.deleteOnce(from) })
 }
 
+// Try tries, before the first row is written, whether the marks of rows can be read back.
+func (c *Counts) Try(name string, key []table.KeyColumn) error {
+	if c == nil {
+		return nil
+	}
+	return denied("BatchGetRow", name, func() error {
+		q := &tablestore.MultiRowQueryCriteria{TableName: name, ColumnsToGet: []string{c.Mark}, MaxVersion: 1}
+		q.AddRow(nobody(key))
+		_, err := c.reader.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{q}})
+		return err
+	})
+}
+
 // nobody is a key that no row has, or none that this load would write.
 func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 	const name = "tsimport: may this be read?"
