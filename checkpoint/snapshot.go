@@ -29,10 +29,10 @@ type About struct {
 	Settled bool `json:"settled"`
 	// Settle is how long an attempt of unknown outcome may still be applied.
 	Settle time.Duration `json:"settle"`
-	// Hold is until when an attempt may be applied to a key of which no row is out: nothing is to be sent before.
-	Hold time.Time `json:"hold,omitzero"`
-	// SuspectUntil is until when what the attempt before has sent may be applied.
-	SuspectUntil time.Time `json:"suspect_until,omitzero"`
+	// Uptime is Time by a clock that the next attempt can compare with its own.
+	Uptime
+	// HoldFor is for how long after Time an attempt may be applied to a key of which no row is out: nothing is to be sent before.
+	HoldFor time.Duration `json:"hold_for,omitempty"`
 
 	// Tables says of each table that rows were written to when it was made, in microseconds by the service's clock: one of the
 	// same name that is made later does not hold them.

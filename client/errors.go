@@ -186,6 +186,9 @@ func (c *cutOff) Unwrap() error { return c.cause }
 // notSent is the error of a request of which nothing was sent.
 type notSent struct{ cause error }
 
+// NotSent makes the error of a request that was not sent: no row of it was applied.
+func NotSent(cause error) error { return &notSent{cause} }
+
 func (n *notSent) Error() string { return n.cause.Error() }
 func (n *notSent) Unwrap() error { return n.cause }
 

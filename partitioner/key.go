@@ -42,14 +42,16 @@ func (c *Cutter) newKey(now time.Time, hash uint64, lane int, r table.Ref) *key 
 }
 
 // suspect notes that an earlier process may have sent a row of the key: it may still be applied, so that no later row of
-// the key may be sent yet.
+// the key may be sent yet, and the load may not end. Where rows have no order there are no later ones.
 func (c *Cutter) suspect(now time.Time, k *key, r table.Ref) {
-	if !r.Row().Suspect() || c.o.Unordered || !now.Before(c.o.SuspectUntil) || k.unsafe.After(c.o.SuspectUntil) {
+	if !r.Row().Suspect() || !now.Before(c.o.SuspectUntil) || k.unsafe.After(c.o.SuspectUntil) {
 		return
 	}
-	k.unsafe = c.o.SuspectUntil
-	if k.unsafe.After(c.unsafe) {
-		c.unsafe = k.unsafe
+	if !c.o.Unordered {
+		k.unsafe = c.o.SuspectUntil
+	}
+	if c.o.SuspectUntil.After(c.unsafe) {
+		c.unsafe = c.o.SuspectUntil
 	}
 }
 

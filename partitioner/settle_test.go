@@ -135,3 +135,26 @@ func TestTimestampsOfAKeyRise(t *testing.T) {
 		}
 	}
 }
+
+// The process before may have requests under way that are applied after this one has ended, whatever the order.
+func TestTheEndWaitsForWhatAnEarlierProcessMayHaveSent(t *testing.T) {
+	for _, unordered := range []bool{false, true} {
+		now := time.Unix(1000, 0)
+		until := now.Add(settle)
+		c, q := pour(Options{Unordered: unordered, SuspectUntil: until}, "a")
+		r, _ := q.Front()
+		r.Row().SetSuspect()
+		var f Flight
+		if !c.Cut(now, 0, q, &f, 100) {
+			t.Fatal("the row waits")
+		}
+		f.Outcomes[0] = table.Outcome{Fate: table.Written}
+		c.Done(now, &f)
+		if at, unsettled := c.Unsettled(now); !unsettled || !at.Equal(until) {
+			t.Errorf("unordered %v: unsettled %v until %v, want until %v", unordered, unsettled, at, until)
+		}
+		if _, unsettled := c.Unsettled(until); unsettled {
+			t.Errorf("unordered %v: unsettled after that", unordered)
+		}
+	}
+}

@@ -29,13 +29,10 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		d.halt(err)
 	}
 	d.tables.keep(s.Counters, d.survey.tables)
+	s.Uptime, s.HoldFor = checkpoint.Now(), max(0, d.hold.Sub(now))
 	if until, any := d.cutter.Settling(now); any {
-		s.Hold = until
+		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
-	if d.hold.After(s.Hold) && now.Before(d.hold) {
-		s.Hold = d.hold
-	}
-	s.SuspectUntil = d.suspectUntil
 	s.Read = append(checkpoint.Set(nil), k.read...)
 	s.Out = d.out()
 	s.Pieces = checkpoint.Tile(d.ranges(), d.queued())

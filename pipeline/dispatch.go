@@ -90,7 +90,9 @@ type dispatcher struct {
 
 	inputErr error // why the input could not be read to its end; what came before it is loaded
 	stop     error // why no further batch is cut; nil while the load goes on
-	dryRows  int64 // rows of a dry run
+	halted   context.Context
+	endAll   context.CancelFunc // of halted
+	dryRows  int64              // rows of a dry run
 }
 
 // ceilingBurst is how far ahead the ceilings let a load run.
@@ -115,6 +117,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 			cfg.Progress.Settling.Store(until.UnixMilli())
 		}
 	}
+	d.halted, d.endAll = context.WithCancel(context.Background())
 	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.Lanes, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {
 		keys := m.Range(i)
@@ -182,6 +185,7 @@ func (d *dispatcher) sending() (n int) {
 func (d *dispatcher) run(ctx context.Context) error {
 	defer close(d.flights)
 	defer close(d.disk.jobs)
+	defer d.endAll()
 	saves := d.saves()
 	defer d.stopSaving()
 	drain := d.cfg.Drain.Done()
@@ -276,6 +280,7 @@ func (d *dispatcher) halt(cause error) {
 	if d.stop == nil {
 		d.stop = cause
 	}
+	d.endAll()
 	d.stopRead()
 }
 

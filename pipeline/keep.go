@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"tsimport/checkpoint"
@@ -63,7 +64,8 @@ type keeper struct {
 	built  time.Time     // when the load was described last
 	cost   time.Duration // of that
 	last   time.Time     // the moment that the newest checkpoint describes
-	failed error         // why the last one could not be written
+	onDisk atomic.Pointer[time.Time]
+	failed error // why the last one could not be written
 	// patience is how long no checkpoint may be written.
 	patience ratelimit.Patience
 
@@ -107,7 +109,11 @@ func newKeeper(cfg *Config, folder *runfolder.Folder, planned *plan.Plan, from *
 // save writes checkpoints until there are no more.
 func (k *keeper) save() error {
 	for j := range k.jobs {
-		k.done <- saved{j.snapshot.Time, k.write(j)} // has room for every one
+		err := k.write(j)
+		if err == nil {
+			k.onDisk.Store(&j.snapshot.Time)
+		}
+		k.done <- saved{j.snapshot.Time, err} // has room for every one
 	}
 	return nil
 }

@@ -99,25 +99,25 @@ func findOrigin(cfg *Config, now time.Time) (o *origin, err error) {
 	job.Args, job.Command = o.job.Args, o.job.Command
 	cfg.Target.PolicyNow = job.PolicyNow
 	o.job, o.snapshot = job, s
-	o.settle(now, cfg.Write.Settle, cfg.Target.Client.RequestTimeout)
+	o.settle(now, checkpoint.Now().Since(s.Uptime), cfg.Write.Settle, cfg.Target.Client.RequestTimeout)
 	return o, nil
 }
 
-// settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor behind its
-// last checkpoint, nor after it ended, which it has; an attempt without an answer may be applied for settle.
-func (o *origin) settle(now time.Time, settle, request time.Duration) {
+// settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor after its
+// last checkpoint, which is so long ago at least, nor after it ended, which it has; an attempt without an answer may be
+// applied for settle.
+func (o *origin) settle(now time.Time, ago, settle, request time.Duration) {
 	s := o.snapshot
 	settle = max(settle, s.Settle)
-	latest := now.Add(settle)
 	if !s.Settled {
-		o.suspectUntil = latest
-		if t := s.Time.Add(keptFor + request + settle); t.Before(latest) && !s.Older {
-			o.suspectUntil = t
+		wait := settle
+		if !s.Older {
+			wait = min(wait, max(0, keptFor+request+settle-ago))
 		}
+		o.suspectUntil = now.Add(wait)
 	}
-	o.hold = s.Hold
-	if latest.Before(o.hold) {
-		o.hold = latest
+	if hold := min(settle, s.HoldFor-ago); hold > 0 {
+		o.hold = now.Add(hold)
 	}
 }
 

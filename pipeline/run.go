@@ -308,7 +308,7 @@ func closeStore(store *spill.Store) error {
 func (d *dispatcher) work(cfg *Config, service service) error {
 	sender := service.connection.Sender()
 	defer sender.Close()
-	w := writer.New(sender, service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
+	w := writer.New(d.guarded(sender), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
 	for {
 		var f *flight
 		var more bool

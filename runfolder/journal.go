@@ -18,14 +18,11 @@ type Journal struct {
 }
 
 // OpenJournal opens the file, cut to the first keep bytes of what it has. It is made if it is missing, and must have as
-// many. Only one process writes to it at a time. Check, if given, is asked about the file before it is cut.
+// many. Check, if given, is asked about the file before it is cut.
 func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
-	}
-	if errors.Is(lockFile(file), errLocked) {
-		return nil, errors.Join(fmt.Errorf("open journal %s: another process writes to it", path), file.Close())
 	}
 	for _, c := range check {
 		if err := c(file); err != nil {
@@ -47,6 +44,14 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 		return nil, errors.Join(err, file.Close())
 	}
 	return j, nil
+}
+
+// Exclusive refuses a file that another process has asked it about and has open. File systems without locks refuse none.
+func Exclusive(file *os.File) error {
+	if errors.Is(lockFile(file), errLocked) {
+		return fmt.Errorf("open journal %s: another process writes to it", file.Name())
+	}
+	return nil
 }
 
 // Append adds to the end.

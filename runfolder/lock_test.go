@@ -124,11 +124,11 @@ func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
 
 func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.csv")
-	j, err := OpenJournal(path, 0)
+	j, err := OpenJournal(path, 0, Exclusive)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenJournal(path, 0); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := OpenJournal(path, 0, Exclusive); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("opened twice: %v", err)
 	}
 	if err := j.Close(); err != nil {

@@ -1,0 +1,28 @@
+package checkpoint
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// readUptime reads how long the machine is up, sleep included: nobody sets this clock. It is of one boot, and of one name and
+// space of time, which a container has of its own.
+func readUptime() Uptime {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return Uptime{}
+	}
+	var at unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {
+		return Uptime{}
+	}
+	space, _ := os.Readlink("/proc/self/ns/time") // old kernels have one
+	host, err := os.Hostname()
+	if err != nil {
+		return Uptime{}
+	}
+	return Uptime{Boot: strings.Join([]string{strings.TrimSpace(string(boot)), host, space}, " "), Up: time.Duration(at.Nano())}
+}

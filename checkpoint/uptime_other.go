@@ -1,0 +1,5 @@
+//go:build !linux
+
+package checkpoint
+
+func readUptime() Uptime { return Uptime{} }

@@ -1,0 +1,52 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"tsimport/client"
+	"tsimport/writer"
+)
+
+// guard keeps requests from being sent while the last checkpoint is too old: an attempt that resumes counts on it that nothing
+// was sent later. A batch that was cut in time may wait before it is sent: its rows are looked for first, it is sent in halves,
+// or the process stands still.
+type guard struct {
+	writer.Sender
+	last    *atomic.Pointer[time.Time] // the moment that the newest checkpoint on the disk describes
+	keptFor time.Duration
+	halted  context.Context // ends when nothing more is to be sent
+}
+
+// errNotSent says that the load stopped before a request was sent.
+var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"))
+
+// guarded returns the sender under the guard of the load's checkpoints.
+func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
+	if d.keeper == nil {
+		return s
+	}
+	return &guard{Sender: s, last: &d.keeper.onDisk, keptFor: cmp.Or(d.cfg.keptFor, keptFor), halted: d.halted}
+}
+
+// Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.
+func (g *guard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
+	for {
+		if last := g.last.Load(); last != nil && time.Since(*last) < g.keptFor {
+			return g.Sender.Post(operation, appendBody)
+		}
+		timer := time.NewTimer(guardAgain)
+		select {
+		case <-timer.C:
+		case <-g.halted.Done():
+			timer.Stop()
+			return nil, errNotSent
+		}
+	}
+}
+
+// guardAgain is how often a request that waits looks for a new checkpoint.
+const guardAgain = 10 * time.Millisecond
