@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"slices"
 
 	"tsimport/reader/record"
@@ -29,11 +30,16 @@ type columnGuess struct {
 type tally struct {
 	n        int
 	examples []string
+	last     []byte // of examples, before it was shortened
+	most     bool   // most texts are among them: the rest is not counted, for each costs an allocation
 }
 
 func (t *tally) add(text []byte) {
-	t.n++
-	if shown := table.Show(text); len(t.examples) < maxExamples && !slices.Contains(t.examples, shown) {
+	if t.n++; len(t.examples) == maxExamples || len(t.last) > 0 && bytes.Equal(t.last, text) {
+		return
+	}
+	t.last = append(t.last[:0], text...) // the same value over and over costs nothing
+	if shown := table.Show(text); !slices.Contains(t.examples, shown) {
 		t.examples = append(t.examples, shown)
 	}
 }
@@ -89,16 +95,24 @@ func (g *columnGuess) add(c *Converter, d *record.Datum) {
 func (g *columnGuess) addText(c *Converter, t *record.Datum) {
 	var v table.Value
 	g.text.n++
-	if parseInteger(&v, t.Bytes, true) != nil {
-		g.integer.add(t.Bytes)
+	if !g.integer.most && parseInteger(&v, t.Bytes, true) != nil {
+		g.integer.miss(t.Bytes, g.text.n)
 	}
-	if c.parseDouble(&v, t.Bytes, true) != nil {
-		g.double.add(t.Bytes)
+	if !g.double.most && c.parseDouble(&v, t.Bytes, true) != nil {
 		g.decimal = g.decimal && PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
+		g.double.miss(t.Bytes, g.text.n)
+	} else if g.double.most && g.decimal {
+		g.decimal = PlainNumber(t.Bytes) && c.parseDouble(&v, t.Bytes, false) == nil
 	}
-	if booleanValue(&v, t, true) != nil {
-		g.boolean.add(t.Bytes)
+	if !g.boolean.most && booleanValue(&v, t, true) != nil {
+		g.boolean.miss(t.Bytes, g.text.n)
 	}
+}
+
+// miss counts a text of n that is not of a type.
+func (t *tally) miss(text []byte, n int) {
+	t.add(text)
+	t.most = t.n >= 64 && 2*t.n > n
 }
 
 // Plain returns a datum as it counts: a field's text trimmed and decoded, Null where it means no value. It is valid until
@@ -236,9 +250,12 @@ func (in *Inference) Minority(i int) (m Minority, ok bool) {
 		if c.n.n == 0 {
 			return m, false // it is of that type
 		}
-		if others == nil || c.n.n < others.n {
+		if !c.n.most && (others == nil || c.n.n < others.n) {
 			m.Type, others = c.t, c.n
 		}
+	}
+	if others == nil {
+		return m, false
 	}
 	m.Most, m.Others, m.Examples = total-others.n, others.n, others.examples
 	return m, total >= minorityLeast && m.Others*minorityShare <= total
