@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile node python dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile real node python dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -81,6 +81,13 @@ crash:
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:
 	$(GO) test ./e2e -run TestAHostileNetwork -hostile-rounds 20 -hostile-troubles 40 -timeout 60m
+
+# What is assumed of the real service, asked of the instance that TABLESTORE_TEST_… names (docs/real-service.md).
+real:
+	@for v in ENDPOINT INSTANCE ACCESS_KEY_ID ACCESS_KEY_SECRET; do \
+		if [ -z "$$(printenv TABLESTORE_TEST_$$v)" ]; then echo "set TABLESTORE_TEST_$$v (docs/real-service.md)"; exit 2; fi; done
+	$(GO) test ./e2e -run 'TestAssumptions|TestASmallLoad' -count 1 -v -timeout 30m
+	$(GO) test ./e2e -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' e2e/contract_*_test.go | paste -sd '|'))$$" -count 1 -timeout 60m
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

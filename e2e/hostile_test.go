@@ -26,7 +26,7 @@ var (
 // hostileTimeout is how long a request of these loads may take. It is short, so that what arrives late does so soon;
 // hostileSettle is far longer than a delayed request of the proxy can take on a slow machine.
 const (
-	hostileTimeout = 400 * time.Millisecond
+	hostileTimeout = 700 * time.Millisecond
 	hostileSettle  = 2 * time.Second
 )
 
@@ -317,5 +317,41 @@ func rowsOf(t *testing.T, client *tablestore.TableStoreClient, name string) func
 			}
 			start = r.NextStartPrimaryKey
 		}
+	}
+}
+
+// TestAFewSlowConnectionsCarryALoad allows fewer connections than the load has workers, on a slow line.
+func TestAFewSlowConnectionsCarryALoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	t.Parallel()
+	s := startServe(t, "--sync", "none", "--quiet", "--partitions", "16")
+	p := &hostileProxy{connections: 4, bandwidth: 256 << 10, decide: func(string, int) trouble { return nil }}
+	p.start(t, s, 1)
+	const rows = 4000
+	var text strings.Builder
+	text.WriteString("id,v\n")
+	for i := range rows {
+		fmt.Fprintf(&text, "%02x%d,%s\n", i*37%256, i, strings.Repeat("x", 100))
+	}
+	dir := t.TempDir()
+	input := filepath.Join(dir, "in.csv")
+	must(t, os.WriteFile(input, []byte(text.String()), 0o600))
+	stdout, stderr, code := runBinaryWith(t, s.credentials(), "load", input, "--endpoint", p.URL, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id:string",
+		"--run-dir", filepath.Join(dir, "run"), "--concurrency", "64", "--settle", "1s", "--json", "-q")
+	var sum ledger
+	if err := json.Unmarshal([]byte(stdout), &sum); err != nil || code != 0 || sum.Written != rows {
+		t.Fatalf("exit code %d, %v, %+v: %s", code, err, sum, stderr)
+	}
+	n := 0
+	for range rowsOf(t, newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret), "t") {
+		n++
+	}
+	if n != rows {
+		t.Errorf("%d rows in the table, want %d", n, rows)
+	}
+	if p.refused == 0 {
+		t.Error("no connection was refused: there were never too many")
 	}
 }
