@@ -174,7 +174,7 @@ func noteRejectsDialect(r *Report, sources []*plan.Source) {
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
-		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: cfg.Inputs,
+		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: planned.Request.ShownInputs(),
 		Attempts: 1, FirstStarted: start.UTC(), Started: start.UTC(), Order: cfg.Write.Order.String(),
 	}
 	noteRejectsDialect(r, planned.Sources)

@@ -155,6 +155,15 @@ type Type struct {
 	Time *table.Time // integer: of a time
 }
 
+// ShownInputs are the inputs as they may be shown and kept: without the secrets of addresses.
+func (r *Request) ShownInputs() []string {
+	shown := make([]string, 0, len(r.Inputs))
+	for _, arg := range r.Inputs {
+		shown = append(shown, input.Redact(arg))
+	}
+	return shown
+}
+
 // Order says in which order the rows of a key are written.
 type Order uint8
 

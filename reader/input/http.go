@@ -14,6 +14,29 @@ import (
 // defaultHTTPClient keeps more idle connections to one server than the standard library's two: splits are read by many.
 var defaultHTTPClient = &http.Client{Transport: manyConnections()}
 
+// maxRedirects is how many are followed.
+const maxRedirects = 10
+
+// followSafely lets a client follow redirects without telling where it comes from, which is a signed address, and without
+// going on in the clear what was encrypted.
+func followSafely(c *http.Client) *http.Client {
+	if c.CheckRedirect != nil {
+		return c
+	}
+	safe := *c
+	safe.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		req.Header.Del("Referer")
+		switch {
+		case len(via) >= maxRedirects:
+			return fmt.Errorf("it was redirected %d times", len(via))
+		case req.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https":
+			return unusable{errors.New("the server redirects from https to http, where everybody on the way can read and change it; use the other address if that is meant")}
+		}
+		return nil
+	}
+	return &safe
+}
+
 func manyConnections() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 64
@@ -31,7 +54,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	u.Fragment, u.RawFragment = "", ""
 	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	r := &remote{name: name, retry: e.Retry}
-	get := &httpObject{client: e.HTTPClient, address: u}
+	get := &httpObject{client: followSafely(e.HTTPClient), address: u}
 	var unmarked bool
 	if err := e.Retry.attempt(ctx, func(ctx context.Context) (err error) {
 		r.version, r.ranges, unmarked, err = get.probe(ctx)

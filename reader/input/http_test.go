@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -163,9 +164,54 @@ func TestTheSameAddressTwiceIsOneInput(t *testing.T) {
 }
 
 func TestAManifestMayLieBehindAnAddress(t *testing.T) {
-	tree(t, "a.csv")
-	s := newSite(t, "a.csv\n")
-	wantNames(t, expand(t, Options{Retry: soon}, "@"+s.address), "a.csv")
+	data := newSite(t, text)
+	s := newSite(t, data.address+"\n")
+	wantNames(t, expand(t, Options{Retry: soon}, "@"+s.address), data.address)
+}
+
+func TestAListFromAServerNamesNothingOfThisMachine(t *testing.T) {
+	dir := tree(t, "a.csv")
+	for _, line := range []string{"a.csv", dir + "/a.csv", "-", "/dev/stdin", "file:///etc/passwd", "*.csv", ".", "ftp://h/a"} {
+		s := newSite(t, line+"\n")
+		_, err := Expand(t.Context(), []string{"@" + s.address}, Options{Retry: soon})
+		wantError(t, err, nil, "a list from a server names addresses only")
+	}
+	public := &remote{fetcher: &httpObject{address: &url.URL{Scheme: "https", Host: "data.example"}}}
+	for arg, allowed := range map[string]bool{
+		"https://other.example/a": true, "oss://bucket/a": true, "http://8.8.8.8/a": true,
+		"http://127.0.0.1/a": false, "http://[::1]:80/a": false, "http://localhost/a": false, "HTTP://10.1.2.3/a": false, "http://169.254.169.254/meta": false,
+		"http://100.100.100.200/meta": false, "http://[::ffff:192.168.0.1]/a": false, "http://0.0.0.0/a": false, "http://user:geheim@192.168.1.1/?pin=geheim": false,
+	} {
+		if err := public.mayName(arg); (err == nil) != allowed || err != nil && strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+}
+
+func TestRedirectsLeakNothingAndStayEncrypted(t *testing.T) {
+	plain := newSite(t, text)
+	var referers []string
+	redirect := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		referers = append(referers, r.Referer())
+		if r.URL.Path == "/here" {
+			w.Write([]byte(text))
+			return
+		}
+		to := "/here?Signature=geheim"
+		if r.URL.Path == "/down" {
+			to = plain.address
+		}
+		http.Redirect(w, r, to, http.StatusFound)
+	}))
+	defer redirect.Close()
+	expand(t, Options{Retry: soon, HTTPClient: redirect.Client()}, redirect.URL+"/a.csv?Signature=geheim")
+	for _, r := range referers {
+		if r != "" {
+			t.Errorf("Referer: %s", r)
+		}
+	}
+	_, err := Expand(t.Context(), []string{redirect.URL + "/down"}, Options{Retry: soon, HTTPClient: redirect.Client()})
+	wantError(t, err, nil, "redirects from https to http")
 }
 
 func TestASecretInARedirectThatCannotBeFollowedStaysHidden(t *testing.T) {

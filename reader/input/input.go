@@ -125,11 +125,13 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 type expander struct {
 	Options
 	set     Set
-	number  int                 // of the current argument
-	seen    map[string]int      // identity to the number of the argument that named it
-	repeats []string            // names in the current argument that an earlier one had
-	oss     *oss.Client         // made when first needed
-	tables  map[string]*tableAt // by folder: the table that it is part of, nil for none
+	number  int            // of the current argument
+	seen    map[string]int // identity to the number of the argument that named it
+	repeats []string       // names in the current argument that an earlier one had
+	oss     *oss.Client    // made when first needed
+	// listedBy is the server whose list is read; nil is none.
+	listedBy *remote
+	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
 }
 
 func newExpander(o Options) *expander {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -38,6 +40,11 @@ func (e *expander) manifest(ctx context.Context, name string) error {
 	}
 	defer body.Close()
 
+	// A list of another machine says what of that or of others is to be read, never what of this one.
+	if r, ok := item.src.(*remote); ok {
+		e.listedBy = r
+		defer func() { e.listedBy = nil }()
+	}
 	before := e.number
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxLineBytes)
@@ -66,12 +73,51 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 	case arg == "" || arg[0] == '#':
 		return nil
 	case arg[0] == '@':
-		return fmt.Errorf("%s: a manifest cannot name another; list its inputs here", arg)
+		return fmt.Errorf("%s: a manifest cannot name another; list its inputs here", redactAny(arg))
 	case strings.IndexByte(arg, 0) >= 0:
 		return errors.New("it has zero bytes; name a text file that lists inputs")
 	}
+	if e.listedBy != nil {
+		if err := e.listedBy.mayName(arg); err != nil {
+			return err
+		}
+	}
 	return e.argument(ctx, arg, dir)
 }
+
+// mayName refuses what a list that comes from a server may not name: files and devices of this machine, and, unless the
+// server is one itself, addresses that only this machine or its network reaches.
+func (r *remote) mayName(arg string) error {
+	scheme, _, found := strings.Cut(arg, "://")
+	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" && scheme != "oss" {
+		return fmt.Errorf("%s: a list from a server names addresses only (http://, https:// or oss://); download the list to name files", redactAny(arg))
+	}
+	if scheme == "oss" {
+		return nil
+	}
+	u, err := url.Parse(arg)
+	if err != nil {
+		return nil // refused for that
+	}
+	if get, ok := r.fetcher.(*httpObject); internal(u.Hostname()) && !(ok && internal(get.address.Hostname())) {
+		return fmt.Errorf("%s: a list from a public server names an address inside this network; download the list to read it", redact(arg))
+	}
+	return nil
+}
+
+// internal reports whether a host is this machine or an address of a private network. Names are not looked up.
+func internal(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	a, err := netip.ParseAddr(host)
+	a = a.Unmap()
+	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedAddresses.Contains(a))
+}
+
+// sharedAddresses are those of carriers and clouds; one of them answers with the machine's credentials.
+var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
 
 // one returns the only input that a name means, without taking it.
 func (e *expander) one(ctx context.Context, name string) (Item, error) {

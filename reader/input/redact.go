@@ -9,16 +9,29 @@ import (
 // withheld stands for a secret in an address.
 const withheld = "xxxxx"
 
-// secretWords in a query parameter's name make its value a secret: a list of names would miss the next vendor's.
-var secretWords = []string{"sign", "sig", "token", "secret", "passw", "pwd", "key", "credential", "auth", "code", "session"}
+// harmless are the query parameters whose values are shown. All others are withheld: a list of secret ones always misses the
+// next vendor's, and a short value is no less a secret (pin, st, jwt, hdnts, …).
+var harmless = words(`page per_page page_size pagesize limit offset count format type version v sv sr ver alt export download dl raw
+	filename table sheet gid tab year month day date from to start end part chunk split shard n region lang encoding charset
+	delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
+	x-oss-signature-version response-content-type`)
 
-// secretPrefixes are of parameters that belong to a vendor's signature.
-var secretPrefixes = []string{"x-amz-", "x-oss-", "x-goog-", "x-cos-", "x-tos-", "x-obs-", "x-ms-"}
+func words(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		set[w] = true
+	}
+	return set
+}
+
+// plainValue is what the value of a harmless parameter looks like: not another address, and not as long as a key.
+var plainValue = regexp.MustCompile(`^[A-Za-z0-9._ +,/-]{0,32}$`)
 
 // Redact returns an argument as it may be shown and kept: addresses without their secrets.
 func Redact(arg string) string { return redactAny(arg) }
 
-// redact returns an address as it may be shown: without user, password, fragment and the values of secret parameters.
+// redact returns an address as it may be shown: without user, password, fragment and the values of
+// parameters that are not known to be harmless.
 func redact(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" {
@@ -29,37 +42,43 @@ func redact(address string) string {
 	if u.User != nil {
 		b.WriteString(withheld + "@")
 	}
-	b.WriteString(u.Host + u.EscapedPath())
+	b.WriteString(u.Host + redactPath(u.EscapedPath()))
 	if u.RawQuery != "" {
 		b.WriteString("?" + redactQuery(u.RawQuery))
 	}
 	return b.String()
 }
 
+// redactPath withholds what stands behind a semicolon of a path, as ;jsessionid=….
+func redactPath(path string) string {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		if plain, _, found := strings.Cut(segment, ";"); found {
+			segments[i] = plain + ";" + withheld
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
 func redactQuery(query string) string {
-	parts := strings.Split(query, "&")
+	parts := strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' })
 	for i, part := range parts {
 		name, value, found := strings.Cut(part, "=")
-		plain, err := url.QueryUnescape(name)
-		if err != nil || found && value != "" && secret(strings.ToLower(plain)) {
+		switch {
+		case !found:
+			parts[i] = withheld // a value without a name
+		case value != "" && !shows(name, value):
 			parts[i] = name + "=" + withheld
 		}
 	}
 	return strings.Join(parts, "&")
 }
 
-func secret(name string) bool {
-	for _, p := range secretPrefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	for _, w := range secretWords {
-		if strings.Contains(name, w) {
-			return true
-		}
-	}
-	return false
+// shows reports whether the value of a parameter may be shown.
+func shows(name, value string) bool {
+	plainName, err := url.QueryUnescape(name)
+	plain, valueErr := url.QueryUnescape(value)
+	return err == nil && valueErr == nil && harmless[strings.ToLower(plainName)] && plainValue.MatchString(plain)
 }
 
 // redactUnparsed is for text that is no address: with no grammar to go by, all that may be a secret is left out.
