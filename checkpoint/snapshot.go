@@ -40,8 +40,10 @@ type About struct {
 
 	Counters map[string]int64 `json:"counters"`
 	Files    map[string]int64 `json:"files"` // bytes of the run folder's files that count
-	Starts   []Start          `json:"starts,omitempty"`
-	Chains   []Chain          `json:"chains,omitempty"`
+	// Sums are CRC-32C of the run folder's files of rejects, as far as they count.
+	Sums   map[string]uint32 `json:"sums,omitempty"`
+	Starts []Start           `json:"starts,omitempty"`
+	Chains []Chain           `json:"chains,omitempty"`
 
 	Older bool `json:"-"` // there was a newer one, which is damaged: see Read
 }

@@ -18,7 +18,8 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 		return nil, err
 	}
 	s := &checkpoint.Snapshot{About: k.about}
-	s.Time, s.Counters, s.Files, s.Tables = now.UTC(), d.report.counters(), d.folder.Lengths(), d.ids.known()
+	kept := d.folder.Kept()
+	s.Time, s.Counters, s.Files, s.Sums, s.Tables = now.UTC(), d.report.counters(), kept.Lengths, kept.Sums, d.ids.known()
 	if err := d.extras.stamps.begin(d.cutter, k.base == nil); err != nil {
 		return nil, err
 	}

@@ -209,7 +209,7 @@ func changedError(path string, changes []string, inputsOnly bool) error {
 // openFolder makes the run folder, or opens the one that goes on, with the lock on it.
 func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *runfolder.Folder, err error) {
 	if o.snapshot != nil {
-		folder, err = runfolder.Reopen(cfg.RunDir, planned.Headers, o.snapshot.Files)
+		folder, err = runfolder.Reopen(cfg.RunDir, planned.Headers, runfolder.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
 	} else {
 		if err := os.MkdirAll(cfg.RunDir, 0o755); err != nil {
 			return nil, fmt.Errorf("create run folder: %w", err)

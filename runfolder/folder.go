@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,8 +41,10 @@ func DefaultPath(start time.Time, tableName string) string {
 type Folder struct {
 	Path    string
 	headers []Header
-	lengths map[string]int64 // bytes of the files of rejects, by their names below Path
-	rejects []*os.File       // by header
+	lengths map[string]int64  // bytes of the files of rejects, by their names below Path
+	sums    map[string]uint32 // of those bytes
+	edited  []string          // files of rejects that the user has changed, under the names they have now
+	rejects []*os.File        // by header
 	raw     []*bufio.Writer
 	reasons *os.File
 	lines   *bufio.Writer
@@ -67,7 +71,7 @@ func (h *Header) missingEnd(record []byte) string {
 
 // Touches reports whether a run in the folder writes or moves the file: such a file cannot be an input.
 func Touches(folder, file string) bool {
-	if name := filepath.Base(file); name != SummaryFile && name != PageFile && !strings.HasPrefix(name, rejectsPrefix) {
+	if name := filepath.Base(file); name != SummaryFile && name != PageFile && !isRejectsFile(name) {
 		return false
 	}
 	in, err1 := os.Stat(filepath.Dir(file))
@@ -81,12 +85,17 @@ var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFil
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"
 
+// rejectsNames are the names that a run gives to files of rejects; others are the user's.
+var rejectsNames = regexp.MustCompile(`^rejects(\.jsonl|(-[1-9][0-9]*)?\.(csv|ndjson))$`)
+
+func isRejectsFile(name string) bool { return rejectsNames.MatchString(name) }
+
 // Create makes the folder. When it holds an earlier run, that run's files are moved into attempt-N below it first.
 func Create(path string, headers []Header) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, fmt.Errorf("create run folder: %w", err)
 	}
-	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}}
+	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}}
 	if err := f.keepEarlier(); err != nil {
 		return nil, fmt.Errorf("keep earlier run in %s: %w", path, err)
 	}
@@ -109,7 +118,7 @@ func (f *Folder) keepEarlier() error {
 		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
 			old = append(old, e.Name())
 		}
-		if e.Type().IsRegular() && (slices.Contains(ownFiles, e.Name()) || strings.HasPrefix(e.Name(), rejectsPrefix)) {
+		if e.Type().IsRegular() && (slices.Contains(ownFiles, e.Name()) || isRejectsFile(e.Name()) || isEdited(e.Name())) {
 			old = append(old, e.Name())
 		}
 	}
@@ -144,7 +153,8 @@ func RejectsFile(i int, kind string) string {
 	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
 }
 
-// RejectsFiles returns the paths of the files with rejected records that this run has made, ReasonsFile last.
+// RejectsFiles returns the paths of the files with rejected records that this run has made, those that the user has changed
+// meanwhile under their new names, ReasonsFile last.
 func (f *Folder) RejectsFiles() []string {
 	var made []string
 	for i, w := range f.raw {
@@ -152,6 +162,7 @@ func (f *Folder) RejectsFiles() []string {
 			made = append(made, f.rejectsPath(i))
 		}
 	}
+	made = append(made, f.edited...)
 	if f.lines != nil {
 		made = append(made, filepath.Join(f.Path, ReasonsFile))
 	}
@@ -191,17 +202,29 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 	if err != nil {
 		return fmt.Errorf("keep rejected row: %w", err)
 	}
-	_, _ = f.lines.Write(append(line, '\n')) // a bufio.Writer keeps its error for Flush
-	f.lengths[ReasonsFile] += int64(len(line)) + 1
+	line = append(line, '\n')
+	_, _ = f.lines.Write(line) // a bufio.Writer keeps its error for Flush
+	f.count(ReasonsFile, string(line))
 	return nil
 }
 
 func (f *Folder) writeRecord(header int, text []byte) {
 	w := f.raw[header]
-	n, _ := w.Write(text) // a bufio.Writer keeps its error for Flush
-	more, _ := w.WriteString(f.headers[header].missingEnd(text))
-	f.lengths[f.below(f.rejectsPath(header))] += int64(n + more)
+	end := f.headers[header].missingEnd(text)
+	_, _ = w.Write(text) // a bufio.Writer keeps its error for Flush
+	_, _ = w.WriteString(end)
+	f.count(f.below(f.rejectsPath(header)), string(text), end)
 }
+
+// count enters what was written to a file.
+func (f *Folder) count(name string, texts ...string) {
+	for _, text := range texts {
+		f.lengths[name] += int64(len(text))
+		f.sums[name] = crc32.Update(f.sums[name], castagnoli, []byte(text))
+	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Flush writes what Reject holds back.
 func (f *Folder) Flush() error {

@@ -134,7 +134,7 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	if err := f.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	lengths := f.Lengths()
+	kept := f.Kept()
 	if n := len(f.Files()); n != 3 {
 		t.Errorf("%d open files, want 3", n)
 	}
@@ -144,7 +144,7 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Reopen(dir, headers, lengths)
+	again, err := Reopen(dir, headers, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	if n := strings.Count(read(t, filepath.Join(dir, ReasonsFile)), "\n"); n != 5 {
 		t.Errorf("%d reasons, want 5", n)
 	}
-	for name, length := range again.Lengths() {
+	for name, length := range again.Kept().Lengths {
 		if got := len(read(t, filepath.Join(dir, name))); int64(got) != length {
 			t.Errorf("%s has %d bytes, said to have %d", name, got, length)
 		}
@@ -181,7 +181,7 @@ func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
 	if err := os.Truncate(filepath.Join(dir, "rejects.csv"), 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Reopen(dir, headers, again.Lengths()); err == nil || !strings.Contains(err.Error(), "--fresh") {
+	if _, err := Reopen(dir, headers, again.Kept()); err == nil || !strings.Contains(err.Error(), "--fresh") {
 		t.Errorf("a file that lacks rows: %v", err)
 	}
 }

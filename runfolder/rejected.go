@@ -41,7 +41,12 @@ type Run struct {
 	Directory string   // in which it was started
 	Started   time.Time
 	Rejected  Rejected
-	PolicyNow time.Time // that ages of tables were counted from; zero without a policy
+	Inputs    []string
+	Retried   []string // runs that have loaded its rejects
+	// RejectsEncoding and RejectsFlags say how the files of rejects are to be read, as in the summary.
+	RejectsEncoding string
+	RejectsFlags    []string
+	PolicyNow       time.Time // that ages of tables were counted from; zero without a policy
 }
 
 // ReadRun reads the folder of a run.
@@ -57,6 +62,9 @@ func ReadRun(path string) (*Run, error) {
 		Started   time.Time `json:"started"`
 		First     time.Time `json:"first_started"` // of a run of several attempts
 		PolicyNow time.Time `json:"policy_now"`
+		Inputs    []string  `json:"inputs"`
+		Encoding  string    `json:"rejects_encoding"`
+		Flags     []string  `json:"rejects_flags"`
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
@@ -68,5 +76,19 @@ func ReadRun(path string) (*Run, error) {
 	if !r.First.IsZero() {
 		r.Started = r.First
 	}
-	return &Run{Arguments: r.Arguments, Directory: r.Directory, Started: r.Started, Rejected: rejected}, nil
+	run := &Run{
+		Arguments: r.Arguments, Directory: r.Directory, Started: r.Started, Rejected: rejected, PolicyNow: r.PolicyNow,
+		Inputs: r.Inputs, RejectsEncoding: r.Encoding, RejectsFlags: r.Flags,
+	}
+	var job struct {
+		Retried []string `json:"retried"`
+	}
+	// A load that was ended before it began has no such file.
+	if text, err := os.ReadFile(filepath.Join(path, "run.json")); err == nil {
+		if err := json.Unmarshal(text, &job); err != nil {
+			return nil, fmt.Errorf("read %s: %w", filepath.Join(path, "run.json"), err)
+		}
+		run.Retried = job.Retried
+	}
+	return run, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,7 +129,12 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	case len(r.job.Args) == 0:
 		return usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the files with rejects by a command of your own", folder)
 	case len(r.Retried) > 0 && !c.Bool("fresh"):
-		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them once more", folder, r.Retried[len(r.Retried)-1])
+		by := r.Retried[len(r.Retried)-1]
+		if left := readRun(by); left != nil && left.Rejected > 0 {
+			return usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them once more",
+				folder, by, grouped(left.Rejected), quoteArg(by))
+		}
+		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them once more", folder, by)
 	}
 	files, sum, err := rejectsOf(folder)
 	if err != nil {
@@ -180,19 +184,20 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	err = filepath.WalkDir(folder, func(name string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && name != folder && !strings.Contains(e.Name(), "="):
-			return fs.SkipDir // of earlier runs in the folder
-		case !e.IsDir() && strings.HasPrefix(e.Name(), "rejects") && e.Name() != runfolder.ReasonsFile:
-			files = append(files, name)
+	for _, name := range sum.RejectsFiles {
+		// Names in the summary are those of the folder in which the load was started; the run folder may have been moved.
+		below, err := filepath.Rel(sum.RunDir, name)
+		if err != nil || !filepath.IsLocal(below) {
+			return nil, nil, usagef("--retry-rejects %s: its summary names %s, which is not in the folder", folder, name)
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("find rejected rows: %w", err)
+		if filepath.Base(below) == runfolder.ReasonsFile {
+			continue
+		}
+		file := filepath.Join(folder, below)
+		if _, err := os.Stat(file); err != nil {
+			return nil, nil, usagef("--retry-rejects %s: %v; put it back, or load the corrected file by a command of your own", folder, err)
+		}
+		files = append(files, file)
 	}
 	if len(files) == 0 {
 		return nil, nil, usagef("--retry-rejects %s: the run rejected nothing", folder)
@@ -237,9 +242,10 @@ func byTabs(name string) bool {
 	return extension == ".tsv" || extension == ".tab"
 }
 
-// noteRetried makes the run whose rejects were loaded remember it.
+// noteRetried makes the run whose rejects were loaded remember it, if a row of them was loaded: the others are rejects of this
+// load.
 func noteRetried(in *invocation, r *pipeline.Report) error {
-	if in.rejects == "" || r.State != pipeline.StateFinished {
+	if in.rejects == "" || r.State != pipeline.StateFinished || r.Written+r.Superseded+r.Archived == 0 {
 		return nil
 	}
 	job, err := checkpoint.ReadJob(in.rejects)

@@ -199,7 +199,17 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 			v.Request.Target.PolicyNow = run.PolicyNow
 		}
 	}
-	return verify.Run(interrupts.drain, v)
+	var without []string
+	if run != nil {
+		without = addRetried(&v, run)
+	}
+	r, err := verify.Run(interrupts.drain, v)
+	if err == nil {
+		for _, by := range without {
+			r.Notes = append(r.Notes, fmt.Sprintf("rejects of the run were loaded by run %s with settings of their own; its rows count as surplus or different", by))
+		}
+	}
+	return r, err
 }
 
 // openRun reads what a run was asked for and what it has rejected. The working directory becomes the one it was started
