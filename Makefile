@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile real node python dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile real node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -51,6 +51,16 @@ python:
 dumps:
 	bash e2e/dumps/make.sh
 	$(GO) test ./e2e -run '^TestDumps' -count 1 -v
+
+# Every cell of a collection of files, as a load delivers it, against independent readers (Python's csv and json, pyarrow):
+# VALUES names a folder with a manifest.json; by default the part of the collection that is in the tree. Needs python3
+# with venv and pip. WORD picks files by their paths.
+VALUES ?= $(or $(TSIMPORT_SHARED_DATA),reader/testdata)
+
+values: build
+	python3 -m venv e2e/values/venv
+	e2e/values/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/values/requirements.txt
+	e2e/values/venv/bin/python e2e/values/values.py ./tsimport $(VALUES) $(WORD)
 
 # Longer runs, not part of check.
 

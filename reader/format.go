@@ -327,6 +327,12 @@ func (s *Source) discover(head []byte) error {
 		}
 	}
 	s.nameColumns(names)
+	s.member = map[string]string{}
+	for i, name := range names {
+		if s.Columns[i] != name {
+			s.member[s.Columns[i]] = name
+		}
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package reader
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"tsimport/reader/csv"
 	"tsimport/reader/jsonl"
@@ -38,7 +39,12 @@ func (s *Source) NewParser(used []int) *Parser {
 		p.rows = s.file.NewParser(own)
 		p.rows.Limit = s.o.Memory.PageBytes
 	case JSONLines:
-		own := s.Columns[:len(s.Columns)-len(s.fixed)]
+		own := slices.Clone(s.Columns[:len(s.Columns)-len(s.fixed)])
+		for i, name := range own {
+			if member, other := s.member[name]; other {
+				own[i] = member
+			}
+		}
 		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout})
 	default:
 		p.csv = csv.NewParser(s.Dialect)

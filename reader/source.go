@@ -43,11 +43,12 @@ type Source struct {
 	text   textStart
 	reader *textReader // nil until the first piece
 	fixed  []input.Column
-	next   int      // split of Parquet
-	keys   []string // names of key values that lines of the vendor's own export do not name
-	begin  *Place   // where reading begins; nil is the first record
-	chain  *chainer // of a stream
-	looks  string   // advice about the encoding, found by the head
+	next   int               // split of Parquet
+	member map[string]string // of JSON: what columns are called in objects, if that is no name of a column
+	keys   []string          // names of key values that lines of the vendor's own export do not name
+	begin  *Place            // where reading begins; nil is the first record
+	chain  *chainer          // of a stream
+	looks  string            // advice about the encoding, found by the head
 }
 
 // textStart is where the data of a text begin.

@@ -20,6 +20,7 @@ import (
 	"tsimport/reader/convert"
 	tcsv "tsimport/reader/csv"
 	"tsimport/reader/input"
+	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
 	"tsimport/table"
 )
@@ -471,6 +472,19 @@ func TestJSONIsReadHoweverItsObjectsFollowEachOther(t *testing.T) {
 				t.Errorf("%s in splits of %d: %s", name, split, diff)
 			}
 		}
+	}
+}
+
+func TestAMemberWithoutANameIsNotLost(t *testing.T) {
+	columns, rows := valuesOf(t, itemOf(t, "a.jsonl", []byte("{\"\":1,\"b\":2}\n{\"b\":3,\"\":4}\n")), Options{})
+	if diff := cmp.Diff([][]string{{"c1", "b"}, {"1", "2"}, {"4", "3"}}, append([][]string{columns}, rows...)); diff != "" {
+		t.Error(diff)
+	}
+	// One that no line of the sample has rejects its record, as any other.
+	text := strings.Repeat("{\"b\":2}\n", headBytes/8+1) + "{\"\":1}\n"
+	_, rows = valuesOf(t, itemOf(t, "a.jsonl", []byte(text)), Options{})
+	if last := rows[len(rows)-1]; len(last) != 1 || last[0] != jsonl.CodeUnknown {
+		t.Errorf("a later member without a name: %q", last)
 	}
 }
 

@@ -218,8 +218,8 @@ func (p *Parser) setCell(c *cell, pk bool) bool {
 		}
 	}
 	if i < 0 {
-		if p.options.Strict && len(p.unknown) == 0 {
-			p.unknown = append(p.unknown, c.name...)
+		if p.options.Strict && !p.strange {
+			p.unknown, p.strange = append(p.unknown, c.name...), true
 		}
 		return true
 	}

@@ -39,6 +39,7 @@ func KeyName(i int) string { return "pk" + strconv.Itoa(i+1) }
 // Parser parses splits. It is for one goroutine; in steady state it does not allocate.
 type Parser struct {
 	unknown []byte // name of a member that is no column, Strict
+	strange bool   // there is one; its name may be empty
 	options Options
 	index   map[string]int // column by name
 	columns *Columns       // Discover: takes the names
@@ -194,7 +195,7 @@ func (p *Parser) begin() {
 		p.stamped = false
 	}
 	p.guess = 0
-	p.unknown = p.unknown[:0]
+	p.unknown, p.strange = p.unknown[:0], false
 	p.keys.reset()
 }
 
@@ -219,7 +220,7 @@ func (p *Parser) line() bool {
 	if s.space(); s.pos < len(s.data) {
 		return p.broken("want nothing behind the object")
 	}
-	if len(p.unknown) > 0 {
+	if p.strange {
 		return p.refuse(string(p.unknown), CodeUnknown, "no line of the sample has this member: name it with --columns to load it, or with --exclude not to", 0)
 	}
 	for i := range p.record.Fields {

@@ -90,8 +90,8 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 		}
 	}
 	if !nested {
-		if i < 0 && p.options.Strict && len(p.unknown) == 0 && s.token() != 'n' { // a null is no value anybody could miss
-			p.unknown = append(p.unknown, name...)
+		if i < 0 && p.options.Strict && !p.strange && s.token() != 'n' { // a null is no value anybody could miss
+			p.unknown, p.strange = append(p.unknown, name...), true
 		}
 		return p.value(i, name, depth)
 	}
