@@ -31,6 +31,9 @@ func simulationFlags() []cli.Flag {
 		&cli.StringFlag{Name: "moves", Usage: "move partitions chosen at random, `PER_MINUTE[:UNAVAILABLE]` (500ms if not given)"},
 		&cli.Int64Flag{Name: "auto-split-bytes", Usage: "split a partition that has grown by `BYTES`"},
 		&cli.Float64Flag{Name: "auto-split-load", Usage: "split a partition that uses this `SHARE` of its capacity for five seconds"},
+		&cli.BoolFlag{Name: "first-write-wins", Usage: "of two writes of a cell with one timestamp the first stays, not the later"},
+		&cli.BoolFlag{Name: "deletions-hide-earlier", Usage: "what is written after a deletion with an earlier timestamp stays hidden"},
+		&cli.BoolFlag{Name: "exclusive-lower-edge", Usage: "refuse timestamps that are exactly as old as the table's maximum deviation"},
 		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of the requests that write rows to go wrong"},
 		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
 		&cli.DurationFlag{Name: "fault-delay", Usage: "how late apply-late applies, as a `DURATION`", Value: time.Second},
@@ -45,6 +48,8 @@ func simulationFlags() []cli.Flag {
 func setCategory(f cli.Flag, name string) {
 	switch f := f.(type) {
 	case *cli.IntFlag:
+		f.Category = name
+	case *cli.BoolFlag:
 		f.Category = name
 	case *cli.Int64Flag:
 		f.Category = name
@@ -64,7 +69,7 @@ func setCategory(f cli.Flag, name string) {
 // simulation is what the flags ask for; nil is nothing.
 func simulation(c *cli.Context) (*server.Simulation, error) {
 	asked := false
-	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load"} {
+	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge"} {
 		asked = asked || c.IsSet(name)
 	}
 	if !asked {
@@ -75,6 +80,8 @@ func simulation(c *cli.Context) (*server.Simulation, error) {
 		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("seed"),
 		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"), Unavailable: time.Second},
 	}}
+	s.Choices.FirstWriteWins, s.Choices.DeletionsHideEarlier = c.Bool("first-write-wins"), c.Bool("deletions-hide-earlier")
+	s.Choices.ExclusiveLowerEdge = c.Bool("exclusive-lower-edge")
 	var err error
 	if s.Slow, err = parseSlow(c.StringSlice("slow")); err != nil {
 		return nil, err

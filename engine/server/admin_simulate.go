@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"tsimport/engine/sim"
+	"tsimport/engine/store"
 	"tsimport/engine/wire"
 )
 
@@ -52,7 +53,12 @@ type simulateJSON struct {
 		PerMinute   float64 `json:"per_minute"`
 		Unavailable millis  `json:"unavailable_ms"`
 	} `json:"moves"`
-	Seed uint64 `json:"seed"`
+	Seed    uint64 `json:"seed"`
+	Choices struct {
+		FirstWriteWins       bool `json:"first_write_wins"`
+		DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
+		ExclusiveLowerEdge   bool `json:"exclusive_lower_edge"`
+	} `json:"choices"`
 }
 
 func (j *simulateJSON) config() (sim.Config, error) {
@@ -91,7 +97,7 @@ func (s *Server) adminSimulate(_ context.Context, table string, body []byte) (an
 	if err != nil {
 		return nil, err
 	}
-	if err := s.sim.Simulate(table, Simulation{Config: c}); err != nil {
+	if err := s.sim.Simulate(table, Simulation{Config: c, Choices: store.Choices(j.Choices)}); err != nil {
 		return nil, err
 	}
 	return struct{}{}, nil

@@ -19,7 +19,12 @@ import (
 type Simulation struct {
 	sim.Config
 	SampleLines []string // partition-key values as text (of a binary: its bytes); not empty, they take Sample's place
+	// Choices are answers that the real service's documentation leaves open; those of every table, not of one.
+	Choices Choices
 }
+
+// Choices are answers that the service's documentation leaves open; see store.Choices.
+type Choices = store.Choices
 
 // Simulator is the simulation of a server's tables, off until it is told otherwise. It is safe for concurrent use.
 type Simulator struct {
@@ -54,6 +59,9 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
+	if table != "" && c.Choices != (store.Choices{}) {
+		return errors.New("choices hold for all tables; name none")
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names := []string{table}
@@ -78,6 +86,7 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 	}
 	if table == "" {
 		m.defaults = &c
+		m.server.store.Choose(c.Choices)
 	}
 	m.on.Store(true)
 	return nil

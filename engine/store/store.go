@@ -40,6 +40,7 @@ type Store struct {
 	dirLock *pebble.Lock
 	now     func() time.Time
 	clock   atomic.Int64 // see millis
+	choices chosen
 	noSync  bool
 	read    bool // only
 	memory  bool

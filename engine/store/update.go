@@ -12,6 +12,10 @@ type update struct {
 	cells   []wire.Cell
 	now     int64
 	creates bool // something was written: the row exists afterwards
+
+	row     []byte // its key
+	chosen  *chosen
+	choices Choices
 }
 
 // apply performs the operations in order. Increments leave their new value in ops, for the answer.
@@ -25,6 +29,9 @@ func (u *update) apply(ops []wire.Cell) *wire.Error {
 			}
 			u.put(*op)
 		case wire.DeleteColumn:
+			if u.choices.DeletionsHideEarlier {
+				u.chosen.deleted(u.row, op.Name, u.now)
+			}
 			u.remove(func(c *wire.Cell) bool { return bytes.Equal(c.Name, op.Name) })
 		case wire.DeleteVersion:
 			u.remove(func(c *wire.Cell) bool { return c.Timestamp == op.Timestamp && bytes.Equal(c.Name, op.Name) })
@@ -39,8 +46,18 @@ func (u *update) apply(ops []wire.Cell) *wire.Error {
 
 func (u *update) put(c wire.Cell) {
 	c.Op, c.Stamped = wire.PutCell, true
-	u.cells = append(u.cells, c)
 	u.creates = true
+	if u.choices.DeletionsHideEarlier && u.chosen.hidden(u.row, &c) {
+		return
+	}
+	if u.choices.FirstWriteWins {
+		for i := range u.cells {
+			if old := &u.cells[i]; old.Timestamp == c.Timestamp && bytes.Equal(old.Name, c.Name) {
+				return
+			}
+		}
+	}
+	u.cells = append(u.cells, c)
 }
 
 func (u *update) remove(match func(*wire.Cell) bool) {

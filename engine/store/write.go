@@ -188,7 +188,7 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 			m := t.Table.meta.Load()
 			from := len(w.keys)
 			if w.keys, o.Err = m.appendKey(w.keys, c.Row.Key); o.Err == nil {
-				o.Err = m.checkCells(c, w.now)
+				o.Err = m.checkCells(c, w.now, w.store.choices.get())
 			}
 			number := 0
 			if o.Err == nil {
@@ -259,7 +259,7 @@ func (w *writer) checkRepeats() *wire.Error {
 }
 
 // checkCells judges the cells by the table: its deviation window, its defined columns, whether it takes updates.
-func (m *meta) checkCells(c *wire.Change, now int64) *wire.Error {
+func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Error {
 	if c.Op == wire.UpdateRow && m.NoUpdate {
 		return wire.Invalid("UpdateRow is not allowed for table: '%s'.", m.Name)
 	}
@@ -269,7 +269,8 @@ func (m *meta) checkCells(c *wire.Change, now int64) *wire.Error {
 			continue
 		}
 		if cell.Stamped {
-			if age := now/1000 - cell.Timestamp/1000; age > m.Deviation || -age >= m.Deviation {
+			age := now/1000 - cell.Timestamp/1000
+			if age > m.Deviation || -age >= m.Deviation || choices.ExclusiveLowerEdge && age == m.Deviation {
 				return wire.Invalid("Invalid timestamp. Cell:%s.", cell.Name)
 			}
 		}
@@ -303,6 +304,9 @@ func (w *writer) row(r *writeRow) error {
 	}
 	switch c.Op {
 	case wire.DeleteRow:
+		if w.store.choices.get().DeletionsHideEarlier {
+			w.store.choices.deleted(r.key, nil, w.now)
+		}
 		if err := w.batch.Delete(r.key, nil); err != nil {
 			return err
 		}
@@ -311,7 +315,7 @@ func (w *writer) row(r *writeRow) error {
 			return err
 		}
 	case wire.UpdateRow:
-		u := update{cells: w.cells, now: w.now}
+		u := update{cells: w.cells, now: w.now, row: r.key, chosen: &w.store.choices, choices: w.store.choices.get()}
 		o.Err = u.apply(c.Row.Cells)
 		w.cells = u.cells[:0]
 		if o.Err != nil {

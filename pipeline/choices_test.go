@@ -1,0 +1,79 @@
+package pipeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/table"
+)
+
+// choose makes the embedded service answer where the real one's documentation leaves it open.
+func (w *world) choose(c server.Choices) {
+	w.t.Helper()
+	if err := w.server.Sim().Simulate("", server.Simulation{Choices: c}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Whether the first or the later write of a cell with one timestamp stays, and whether a deletion hides what is written
+// after it with an earlier timestamp: the table is that of a sequential load.
+func TestUpdatesAreRightWhateverTheServiceMakesOfTimestamps(t *testing.T) {
+	for seed := range uint64(4) {
+		for _, faulty := range []bool{false, true} {
+			t.Run(fmt.Sprint(seed, faulty), func(t *testing.T) {
+				t.Parallel()
+				rnd := rand.New(rand.NewPCG(seed, 23))
+				w := newWorld(t)
+				w.choose(server.Choices{FirstWriteWins: seed&1 == 0, DeletionsHideEarlier: seed&2 == 0})
+				text := randomCSV(rnd, 250, 1+rnd.IntN(40), false)
+				m := model{mode: table.Update, deleteNull: true}
+				want, rejected := m.apply(t, contents{}, text)
+				cfg := w.versioned(text)
+				cfg.Write.DeleteNull, cfg.Write.BatchRows, cfg.Write.Concurrency = true, 1+rnd.IntN(50), 1+rnd.IntN(16)
+				cfg.Write.pacer = func() pacer { return restless{} }
+				if faulty {
+					w.plan.Decide = randomFaults(rnd)
+				}
+				r := w.load(cfg)
+				w.plan.Decide = nil
+				w.wantRows(want)
+				if r.Rejected != rejected {
+					t.Errorf("%d rejected, want %d", r.Rejected, rejected)
+				}
+			})
+		}
+	}
+}
+
+// Whether the lower edge of the window of timestamps is taken or refused, the service decides: such a row is written, or
+// rejected with what the service said.
+func TestATimestampAtTheLowerEdgeIsTheServicesToJudge(t *testing.T) {
+	for _, exclusive := range []bool{false, true} {
+		now := time.Now().Truncate(time.Second).Add(500 * time.Millisecond)
+		w := &world{t: t, dir: t.TempDir(), plan: new(faults.Plan)}
+		s, err := server.Open("", server.Options{InMemory: true, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		w.server = s
+		w.choose(server.Choices{ExclusiveLowerEdge: exclusive})
+		edge := now.Truncate(time.Second).Add(-1000 * time.Second).UnixMilli()
+		cfg := w.config(w.file("in.csv", fmt.Sprintf("id,at,a\nin,%d,1\nedge,%d,2\nout,%d,3\n", edge+1000, edge, edge-60_000)))
+		cfg.Target.Define.MaxDeviation = 1000
+		cfg.Read.Convert.VersionColumn, cfg.Columns.Exclude = "at", []string{"at"}
+		r := w.load(cfg)
+		want := contents{"in": {"a": "1"}, "edge": {"a": "2"}}
+		if exclusive {
+			delete(want, "edge")
+		}
+		got := w.rowsOf("t")
+		if len(got) != len(want) || got["edge"]["a"] != want["edge"]["a"] || r.Written != int64(len(want)) || r.Rejected != int64(3-len(want)) {
+			t.Errorf("exclusive %v: %v, %d written, %d rejected: %q", exclusive, got, r.Written, r.Rejected, lines(t, cfg.RunDir+"/rejects.jsonl"))
+		}
+	}
+}
