@@ -18,8 +18,10 @@ const (
 	// and the rows of a long one cost next to nothing.
 	sampleRun = 4096
 	maxGap    = 128
-	// minRows is how many rows must have come before a share says anything.
-	minRows = 1000
+	// minRows is how many rows must have come before a share says anything, and minRowsOfOne before it says something that
+	// all of them have the same value.
+	minRows      = 1000
+	minRowsOfOne = 200
 
 	minShare        = 0.02 // of a hot key among many lanes
 	minShareOneLane = 0.2  // while the table has one partition, only what will trouble it later is of interest
@@ -133,9 +135,9 @@ func (h *HotKeys) smallest() int {
 
 // Report returns the values whose share of the rows makes them hot spots on a table of so many lanes, most first, at
 // most ten: those with at least one and a half times the even share of a lane, and at least 2 %; with one lane those
-// with at least 20 %. It returns none before a thousand rows have come.
+// with at least 20 %. It returns none before a thousand rows have come, or two hundred that all have the same value.
 func (h *HotKeys) Report(lanes int) []HotKey {
-	if h.rows < minRows {
+	if h.rows < minRows && (h.rows < minRowsOfOne || len(h.slots) > 1) {
 		return nil
 	}
 	least := minShareOneLane

@@ -49,6 +49,9 @@ type Config struct {
 	Compared bool
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
+	// OnHotKey is called, at most once and while the load runs, when nearly all of the rows read so far have one
+	// partition-key value. May be nil; it must not block.
+	OnHotKey func(h ReportHotKey, rows int64)
 	// Progress is kept up to date while the load runs. May be nil.
 	Progress *Progress
 	// Monitor shows the state of the load while it runs. May be nil.

@@ -57,7 +57,8 @@ type dispatcher struct {
 	lanes      []*lane
 	queues     *shuffle.Lanes
 	cutter     *partitioner.Cutter
-	hot        *partitioner.HotKeys
+	hot        *partitioner.HotKeys // of rows that are final; of a dry run, of all
+	crowd      *crowd
 	survey     *surveyor
 	ids        *tableIDs
 	disk       *disk
@@ -129,7 +130,7 @@ func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRe
 	if m.Several() {
 		d.tables = newTableLedger(cfg.MaxTables)
 	}
-	d.hot = partitioner.NewHotKeys(x.key[0].Type)
+	d.hot, d.crowd = partitioner.NewHotKeys(x.key[0].Type), newCrowd(x.key[0].Type)
 	d.record = newRecorder(report)
 	d.record.recut(d.lanes, m)
 	settle, suspectUntil := w.Settle, from.suspectUntil
@@ -287,6 +288,7 @@ func (d *dispatcher) halt(cause error) {
 // inputEnds notes that there are no more splits: lanes need not wait for more rows.
 func (d *dispatcher) inputEnds() {
 	d.splits = nil
+	d.warnOfCrowd(true)
 	for _, l := range d.lanes {
 		l.stale = true
 	}

@@ -61,6 +61,7 @@ func (d *dispatcher) push(p *intake.Parsed) {
 		if d.tables != nil && p.Partitions.Gap(b.Lane) {
 			d.findTables(b.Block)
 		}
+		d.countKeys(b.Block)
 		if d.cfg.DryRun {
 			d.dryRows += int64(len(b.Block.Rows))
 			d.countDry(b.Block)
@@ -75,6 +76,7 @@ func (d *dispatcher) push(p *intake.Parsed) {
 		d.queues.Push(b.Lane, b.Block)
 		d.lanes[b.Lane].begin(now)
 	}
+	d.warnOfCrowd(false)
 	if p.Partitions == d.partitions {
 		return
 	}

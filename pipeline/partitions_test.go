@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -213,6 +214,54 @@ func TestAHotPartitionKeyIsNamedWithItsShare(t *testing.T) {
 	text, err := json.Marshal(r)
 	if err != nil || !bytes.Contains(text, []byte(`"hot_keys":[{"column":"id","value":"crowd","share":0.`)) {
 		t.Errorf("the report is %s: %v", text, err)
+	}
+}
+
+func TestOnePartitionKeyForAllRowsIsSaidWhileTheLoadRuns(t *testing.T) {
+	many := func(rows int, id func(i int) string) string {
+		var b strings.Builder
+		b.WriteString("id,n\n")
+		for i := range rows {
+			fmt.Fprintf(&b, "%s,%d\n", id(i), i)
+		}
+		return b.String()
+	}
+	one := func(int) string { return "one" }
+	for _, tt := range []struct {
+		name, text string
+		dryRun     bool
+		said       bool
+		share      float64 // of the hot key in the report; 0 is none
+	}{
+		{"all rows", many(17_000, one), false, true, 1},
+		{"of a short input, once it has been read", many(1_500, one), false, true, 1},
+		{"a dry run", many(1_500, one), true, true, 1},
+		{"a dry run of few rows", many(300, one), true, false, 1},
+		{"half of the rows", many(17_000, func(i int) string { return fmt.Sprint(i % 2 * i) }), true, false, 0.5},
+		{"sorted by a key of many values", many(17_000, func(i int) string { return fmt.Sprint(i / 1200) }), true, false, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			cfg := w.config(w.file("in.csv", tt.text))
+			cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
+			cfg.DryRun, cfg.Target.Absent = tt.dryRun, tt.dryRun
+			var said []ReportHotKey
+			written := int64(-1)
+			cfg.Progress = new(Progress)
+			cfg.OnHotKey = func(h ReportHotKey, rows int64) {
+				said, written = append(said, h), cfg.Progress.Written.Load()
+				if rows > 17_000 {
+					t.Errorf("%d rows", rows)
+				}
+			}
+			r := w.load(cfg)
+			if tt.said != (len(said) == 1) || tt.said && (said[0] != ReportHotKey{Column: "id", Value: "one", Share: 1} || !tt.dryRun && written == r.Written) {
+				t.Errorf("said %+v, when %d rows were written", said, written)
+			}
+			if tt.share == 0 != (len(r.HotKeys) == 0) || tt.share > 0 && math.Abs(r.HotKeys[0].Share-tt.share) > .05 {
+				t.Errorf("reported %+v", r.HotKeys)
+			}
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	ExitUsage       = 2
 	ExitRejects     = 3 // finished, some rows rejected
 	ExitErrorLimit  = 4 // stopped by --max-errors
+	ExitDuplicates  = 5 // of a check: records repeat a key, and were not to
 	ExitInterrupted = 130
 	ExitTerminated  = 143
 )

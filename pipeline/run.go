@@ -236,8 +236,10 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 		group.Go(d.keeper.save)
 	}
 	group.Go(func() error { return in.Run(readCtx) })
-	for range cfg.Write.Concurrency {
-		group.Go(func() error { return d.work(cfg, service) })
+	if !cfg.DryRun { // which has nothing to send, and perhaps no store to send it to
+		for range cfg.Write.Concurrency {
+			group.Go(func() error { return d.work(cfg, service) })
+		}
 	}
 	for range diskWorkers {
 		group.Go(d.disk.work)

@@ -46,6 +46,9 @@ type Source struct {
 	Ordinal int // in Plan.Sources
 }
 
+// HasLines reports whether the source is text, so that a record begins on a line.
+func (s *Source) HasLines() bool { return s.Format != reader.Parquet }
+
 // planner works out a Plan.
 type planner struct {
 	request *Request

@@ -35,6 +35,9 @@ func (r *Row) Units() int { return CapacityUnits(int(r.size)) }
 // Number returns how many records of the split stand before the row's.
 func (r *Row) Number() int { return int(r.record) }
 
+// Line returns how many lines of the split stand before the row's record.
+func (r *Row) Line() uint32 { return r.line &^ suspect }
+
 // Bytes returns the length of the row's PlainBuffer bytes.
 func (r *Row) Bytes() int { return int(r.raw - r.body) }
 

@@ -5,10 +5,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/maphash"
 	"time"
 
 	"tsimport/extsort"
 	"tsimport/intake"
+	"tsimport/partitioner"
 	"tsimport/plan"
 	"tsimport/shuffle/spill"
 	"tsimport/table"
@@ -33,9 +36,14 @@ type CheckResult struct {
 	Reasons  map[string]int64 `json:"reasons"` // rejected records by code
 	Rejects  []RejectExample  `json:"rejects"` // the first ones
 
+	HotKeys []HotKey `json:"hot_keys"` // partition-key values that have so many rows that they are hot spots by themselves
+
 	Unique     bool        `json:"unique"`     // keys were looked at
 	Keys       int64       `json:"keys"`       // different ones
 	Repeated   int64       `json:"repeated"`   // records whose key came before, made of the same values
+	Equal      int64       `json:"equal"`      // of those: rows equal to that of their key's first record
+	Different  int64       `json:"different"`  // and others: something but the key is different
+	Repeats    []Repeat    `json:"repeats"`    // examples, different ones first
 	Collisions int64       `json:"collisions"` // keys that were made of different values
 	Colliding  int64       `json:"colliding"`  // records with such a key whose values are not those of its first record
 	Examples   []Collision `json:"examples"`
@@ -58,9 +66,23 @@ type RejectExample struct {
 
 // Collision is a key and two records that have it, though the values that it is made of are different.
 type Collision struct {
-	Key   Key   `json:"key"`
-	First Place `json:"first"`
-	Other Place `json:"other"`
+	Table string `json:"table,omitempty"` // among several
+	Key   Key    `json:"key"`
+	First Place  `json:"first"`
+	Other Place  `json:"other"`
+}
+
+// Repeat is a key and two records that have it, made of the same values.
+type Repeat struct {
+	Collision
+	Equal bool `json:"equal"` // the rows are
+}
+
+// HotKey is a value of the partition key.
+type HotKey struct {
+	Column string  `json:"column"`
+	Value  string  `json:"value"`
+	Share  float64 `json:"share"` // of the rows, by a sample of them
 }
 
 // Check reads inputs as a load does and says what it would reject. With Unique it also finds, exactly, the keys that
@@ -80,15 +102,23 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 		return nil, err
 	}
 	defer p.Close()
+	unique, notes := cfg.Unique, append(p.Notes, p.Warnings...)
+	if unique && p.Schema.Numbered > 0 {
+		unique, notes = false, append(notes, fmt.Sprintf("keys are not compared: the service gives every record a number of its own (%s), so no two have the same key", p.Schema.Key[p.Schema.Numbered].Name))
+	}
 	sorter, err := extsort.New(extsort.Options{Memory: max(cfg.Memory/3, 1), Spill: spill.Options{Dir: cfg.TempDir, MaxBytes: cfg.TempMax}})
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{cfg: &cfg, plan: p, sorter: sorter}
-	c.result = &CheckResult{Unique: cfg.Unique, Reasons: map[string]int64{}, Rejects: []RejectExample{}, Examples: []Collision{}, Notes: append(p.Notes, p.Warnings...)}
+	c := &checker{cfg: &cfg, plan: p, sorter: sorter, hot: partitioner.NewHotKeys(p.Schema.Key[0].Type), seed: maphash.MakeSeed()}
+	c.result = &CheckResult{Unique: unique, Reasons: map[string]int64{}, Rejects: []RejectExample{}, HotKeys: []HotKey{},
+		Repeats: []Repeat{}, Examples: []Collision{}, Notes: notes}
 	err = eachSplit(ctx, p, c.take)
-	if err == nil && cfg.Unique {
+	if err == nil && unique {
 		err = c.compare(ctx)
+	}
+	for _, h := range c.hot.Report(1) {
+		c.result.HotKeys = append(c.result.HotKeys, HotKey{p.Schema.Key[0].Name, shownValue(h.Value), h.Share})
 	}
 	if err = errors.Join(err, sorter.Close()); err != nil {
 		return nil, err
@@ -107,13 +137,22 @@ type checker struct {
 	plan   *plan.Plan
 	sorter *extsort.Sorter
 	result *CheckResult
-	splits places
+	hot    *partitioner.HotKeys
+	seed   maphash.Seed // of the hashes of rows
+	splits []*table.Split
 	buf    []byte
 }
 
+// What the sorter keeps of a record: where it is, a hash of its row, and the values that its key was made of.
+const (
+	keptLine   = 8  // after the position
+	keptHash   = 12 // after the line
+	keptFields = 20
+)
+
 // take looks at a split.
 func (c *checker) take(p *intake.Parsed) error {
-	number := c.splits.add(p.Split)
+	c.splits = append(c.splits, p.Split)
 	r := c.result
 	r.Read += int64(p.Records)
 	r.Rejected += int64(len(p.Rejects))
@@ -122,24 +161,49 @@ func (c *checker) take(p *intake.Parsed) error {
 		why := reject.Reason
 		r.Reasons[why.Code]++
 		if len(r.Rejects) < c.cfg.Examples {
-			at := Place{p.Split.Source, p.Split.FirstRecord + int64(reject.Mark.Record) + 1}
+			at := c.placeIn(p.Split, reject.Mark.Record, reject.Mark.Line)
 			r.Rejects = append(r.Rejects, RejectExample{at, why.Column, why.Code, why.Message, why.Value})
 		}
 	}
-	if !c.cfg.Unique {
-		return nil
-	}
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
-			ref := table.Ref{Block: b.Block, Index: int32(i)}
-			c.buf = binary.BigEndian.AppendUint64(c.buf[:0], position(number, ref.Row()))
-			c.buf = append(c.buf, ref.Record()...)
-			if err := c.sorter.Add(ref.Key(), c.buf); err != nil {
+			if err := c.row(table.Ref{Block: b.Block, Index: int32(i)}); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (c *checker) row(ref table.Ref) error {
+	key := ref.Key()
+	if c.plan.Tables != nil {
+		_, key = table.CutTable(key)
+	}
+	c.hot.Add(key)
+	if !c.result.Unique {
+		return nil
+	}
+	c.buf = binary.BigEndian.AppendUint64(c.buf[:0], position(len(c.splits)-1, ref.Row()))
+	c.buf = binary.BigEndian.AppendUint32(c.buf, ref.Row().Line())
+	c.buf = binary.BigEndian.AppendUint64(c.buf, maphash.Bytes(c.seed, ref.Body()))
+	c.buf = append(c.buf, ref.Record()...)
+	return c.sorter.Add(ref.Key(), c.buf)
+}
+
+// placeIn is where a record of a split is, by the records and lines of the split before it.
+func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
+	at := Place{File: s.Source, Record: s.FirstRecord + int64(record) + 1}
+	if c.plan.Sources[s.Ordinal].HasLines() {
+		at.Line = s.FirstLine + int64(line) + 1
+	}
+	return at
+}
+
+// place is where a record that the sorter has kept is.
+func (c *checker) place(kept []byte) Place {
+	at := binary.BigEndian.Uint64(kept)
+	return c.placeIn(c.splits[at>>32], uint32(at), binary.BigEndian.Uint32(kept[keptLine:]))
 }
 
 // compare goes through the keys in order and looks at what the records of each are made of.
@@ -150,8 +214,9 @@ func (c *checker) compare(ctx context.Context) error {
 	}
 	r := c.result
 	r.SpilledRows = sorted.Spilled()
-	var key, first []byte // of the key's first record: its place and values
+	var key, first []byte // of the key's first record
 	collides := false
+	var equal []Repeat
 	it := sorted.Range(nil, nil)
 	for n := 0; it.Next(); n++ {
 		if n%(1<<16) == 0 && ctx.Err() != nil {
@@ -162,8 +227,22 @@ func (c *checker) compare(ctx context.Context) error {
 		case r.Keys == 0 || !bytes.Equal(it.Key(), key):
 			key, first, collides = append(key[:0], it.Key()...), append(first[:0], value...), false
 			r.Keys++
-		case bytes.Equal(value[8:], first[8:]):
+		case bytes.Equal(value[keptFields:], first[keptFields:]):
 			r.Repeated++
+			list, same := &r.Repeats, bytes.Equal(value[keptHash:keptFields], first[keptHash:keptFields])
+			if same {
+				r.Equal++
+				list = &equal
+			} else {
+				r.Different++
+			}
+			if len(*list) < c.cfg.Examples {
+				example, err := c.example(key, first, value)
+				if err != nil {
+					return err
+				}
+				*list = append(*list, Repeat{example, same})
+			}
 		default:
 			r.Colliding++
 			if collides {
@@ -172,13 +251,26 @@ func (c *checker) compare(ctx context.Context) error {
 			collides = true
 			r.Collisions++
 			if len(r.Examples) < c.cfg.Examples {
-				k, err := keyOf(c.plan.Schema.Key, key)
+				example, err := c.example(key, first, value)
 				if err != nil {
 					return err
 				}
-				r.Examples = append(r.Examples, Collision{k, *c.splits.place(binary.BigEndian.Uint64(first)), *c.splits.place(binary.BigEndian.Uint64(value))})
+				r.Examples = append(r.Examples, example)
 			}
 		}
 	}
+	r.Repeats = append(r.Repeats, equal[:min(len(equal), c.cfg.Examples-len(r.Repeats))]...)
 	return it.Err()
+}
+
+// example shows two records of a key.
+func (c *checker) example(key, first, other []byte) (e Collision, err error) {
+	if c.plan.Tables != nil {
+		var name []byte
+		name, key = table.CutTable(key)
+		e.Table = string(name)
+	}
+	e.First, e.Other = c.place(first), c.place(other)
+	e.Key, err = keyOf(c.plan.Schema.Key, key)
+	return e, err
 }

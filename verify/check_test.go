@@ -117,3 +117,73 @@ func TestACheckCountsWhatWouldBeRejected(t *testing.T) {
 		}
 	}
 }
+
+func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		text, line := "k,\"v\nw\"\n", 3
+		first := map[string]string{}
+		atLine := map[int]string{} // the row that begins there
+		var equal, different int64
+		for range rapid.IntRange(0, 40).Draw(rt, "records") {
+			key := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "key")
+			value := rapid.SampledFrom([]string{"", "1", "\"two\nlines\""}).Draw(rt, "value")
+			text += key + "," + value + "\n"
+			atLine[line] = key + "," + value
+			line += 1 + strings.Count(value, "\n")
+			switch was, known := first[key]; {
+			case !known:
+				first[key] = value
+			case was == value:
+				equal++
+			default:
+				different++
+			}
+		}
+		cfg := checkOf(rt, dir, text, keydesign.Column{Name: "k", Type: table.String})
+		cfg.Request.Read.SplitBytes = 32
+		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
+		r, err := Check(context.Background(), cfg)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if r.Equal != equal || r.Different != different || r.Repeated != equal+different || !r.OK {
+			rt.Fatalf("%d equal and %d different of %d, want %d and %d of\n%s", r.Equal, r.Different, r.Repeated, equal, different, text)
+		}
+		if got, want := int64(len(r.Repeats)), min(different, 3)+min(equal, 3-min(different, 3)); got != want {
+			rt.Fatalf("%d examples, want %d", got, want)
+		}
+		for i, e := range r.Repeats {
+			a, b := atLine[int(e.First.Line)], atLine[int(e.Other.Line)]
+			if a == "" || b == "" || e.Equal != (a == b) || e.Equal != (int64(i) >= different) || a[:1] != string(e.Key[0].Value.Bytes) || a[:1] != b[:1] {
+				rt.Fatalf("example %d says equal %v of line %d, %q, and line %d, %q", i, e.Equal, e.First.Line, a, e.Other.Line, b)
+			}
+		}
+	})
+}
+
+func TestRecordsThatTheServiceNumbersRepeatNoKey(t *testing.T) {
+	cfg := checkOf(t, t.TempDir(), "k,v\na,1\na,2\n", keydesign.Column{Name: "k", Type: table.String})
+	cfg.Request.Target.Key = append(cfg.Request.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
+	r, err := Check(context.Background(), cfg)
+	if err != nil || !r.OK || r.Unique || r.Repeated != 0 || !strings.Contains(strings.Join(r.Notes, ";"), "a number of its own (n)") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestACheckNamesAPartitionKeyThatAllRecordsHave(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("shop,n\n")
+	for i := range 300 {
+		fmt.Fprintf(&b, "one,%d\n", i)
+	}
+	cfg := checkOf(t, t.TempDir(), b.String(), keydesign.Column{Name: "shop", Type: table.String})
+	cfg.Request.Target.Key = append(cfg.Request.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer})
+	for _, unique := range []bool{false, true} {
+		cfg.Unique = unique
+		r, err := Check(context.Background(), cfg)
+		if err != nil || !r.OK || len(r.HotKeys) != 1 || r.HotKeys[0] != (HotKey{"shop", "one", 1}) {
+			t.Errorf("unique %v: %+v, %v", unique, r, err)
+		}
+	}
+}

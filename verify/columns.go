@@ -38,7 +38,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 		for _, b := range parsed.Blocks {
 			for i := range b.Block.Rows {
 				ref := table.Ref{Block: b.Block, Index: int32(i)}
-				place := Place{parsed.Split.Source, parsed.Split.FirstRecord + int64(ref.Row().Number()) + 1}
+				place := Place{File: parsed.Split.Source, Record: parsed.Split.FirstRecord + int64(ref.Row().Number()) + 1}
 				if e := open[place]; e != nil {
 					delete(open, place)
 					if err := v.differing(e, ref.Body()); err != nil {

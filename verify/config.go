@@ -114,5 +114,6 @@ type Example struct {
 // Place is a record of the inputs.
 type Place struct {
 	File   string `json:"file"`
-	Record int64  `json:"record"` // from 1
+	Record int64  `json:"record"`         // from 1
+	Line   int64  `json:"line,omitempty"` // on which the record begins, from 1; 0 where a file has no lines or nobody counted
 }

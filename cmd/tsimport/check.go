@@ -12,6 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/pipeline"
+	"tsimport/plan"
+	"tsimport/table"
 	"tsimport/verify"
 )
 
@@ -23,10 +25,11 @@ func checkCommand(show *display) *cli.Command {
 		Description: inputsHelp + "\n" +
 			"Every flag of tsimport load is taken and means the same. All of the files is read, nothing is written.\n" +
 			"Exit code 0: nothing would be rejected, no keys collide; 1: different values make the same key, or reading\n" +
-			"failed; 2: bad usage; 3: some records would be rejected.",
+			"failed; 2: bad usage; 3: some records would be rejected; 5: with --fail-on-duplicates, records repeat a key.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "unique", Usage: "find the keys that several records have, and whether the values that they are made of differ"},
-			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects and collisions each", Value: 10},
+			&cli.BoolFlag{Name: "unique", Usage: "find the keys that several records have, whether the values that they are made of differ, and whether the rows do"},
+			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 5 if several records have one key, even if their rows are equal; implies --unique"},
+			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
 		}, hidden(loadFlags(), append(targetNames, flagsOfLoad...))...),
 		Action: func(c *cli.Context) error { return check(c, show) },
 	}
@@ -56,7 +59,7 @@ func check(c *cli.Context, show *display) error {
 	progress := new(verify.Progress)
 	stop := watchComparison(c, show, "check: %s records read, %s keys compared", progress)
 	r, err := verify.Check(c.Context, verify.CheckConfig{
-		Request: request, Unique: c.Bool("unique"), Examples: c.Int("examples"),
+		Request: request, Unique: c.Bool("unique") || c.Bool("fail-on-duplicates"), Examples: c.Int("examples"),
 		Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax, Progress: progress,
 	})
 	stop()
@@ -66,13 +69,15 @@ func check(c *cli.Context, show *display) error {
 	if c.Bool("json") {
 		err = printIndented(c, r)
 	} else {
-		err = writeCheck(c.App.Writer, r)
+		err = writeCheck(c.App.Writer, r, &cfg)
 	}
 	switch {
 	case err != nil:
 		return err
 	case r.Collisions > 0:
 		return &exitError{code: pipeline.ExitFailed}
+	case r.Repeated > 0 && c.Bool("fail-on-duplicates"):
+		return &exitError{code: pipeline.ExitDuplicates}
 	case r.Rejected > 0:
 		return &exitError{code: pipeline.ExitRejects}
 	}
@@ -80,7 +85,7 @@ func check(c *cli.Context, show *display) error {
 }
 
 // writeCheck writes what was found for people.
-func writeCheck(w io.Writer, r *verify.CheckResult) error {
+func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s records read, %s would be rejected (%v, %s rows/s)\n", grouped(r.Read), grouped(r.Rejected),
 		round(time.Duration(r.Seconds*float64(time.Second))), grouped(int64(r.RowsPerSecond)))
@@ -97,17 +102,77 @@ func writeCheck(w io.Writer, r *verify.CheckResult) error {
 		}
 		fmt.Fprintf(&b, "%s\n", printable(e.Message))
 	}
-	if r.Unique {
-		fmt.Fprintf(&b, "%s keys, %s records repeat one", grouped(r.Keys), grouped(r.Repeated))
-		if r.Collisions > 0 {
-			fmt.Fprintf(&b, "; different values make the same key: %s keys, %s records that another one would replace", grouped(r.Collisions), grouped(r.Colliding))
+	for _, h := range r.HotKeys {
+		what := "one value is never split"
+		if h.Share == 1 {
+			what = oneValue
 		}
-		b.WriteString("\n")
+		fmt.Fprintf(&b, "hot spot: %s of the rows have %s as %s, the partition key; %s\n", allOr(h.Share), printable(h.Value), printable(h.Column), what)
 	}
-	for _, e := range r.Examples {
-		fmt.Fprintf(&b, "collision %s  (%s, record %s and %s, record %s)\n", printable(e.Key.String()),
-			printable(e.First.File), grouped(e.First.Record), printable(e.Other.File), grouped(e.Other.Record))
+	if r.Unique {
+		writeKeys(&b, r, &cfg.Write)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeKeys writes which keys come more than once.
+func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write) {
+	fmt.Fprintf(b, "%s keys, %s records repeat one", grouped(r.Keys), grouped(r.Repeated))
+	if r.Collisions > 0 {
+		fmt.Fprintf(b, "; different values make the same key: %s keys, %s records that another one would replace", grouped(r.Collisions), grouped(r.Colliding))
+	}
+	b.WriteString("\n")
+	if r.Repeated > 0 {
+		fmt.Fprintf(b, "of the records that repeat a key, %s are equal to the first record with it and %s are different", grouped(r.Equal), grouped(r.Different))
+		if r.Different > 0 {
+			fmt.Fprintf(b, ": %s", fateOfRepeats(write))
+		}
+		b.WriteString("\n")
+	}
+	for _, e := range r.Repeats {
+		what := "different"
+		if e.Equal {
+			what = "equal"
+		}
+		fmt.Fprintf(b, "%-9s %s  (%s and %s)\n", what, keyText(&e.Collision), lineText(e.First), lineText(e.Other))
+	}
+	for _, e := range r.Examples {
+		fmt.Fprintf(b, "collision %s  (%s, record %s and %s, record %s)\n", keyText(&e),
+			printable(e.First.File), grouped(e.First.Record), printable(e.Other.File), grouped(e.Other.Record))
+	}
+}
+
+// fateOfRepeats says what a load makes of records that have one key and are different.
+func fateOfRepeats(w *pipeline.Write) string {
+	switch {
+	case w.Mode == table.Increment:
+		return "a load adds all of them up"
+	case w.Mode == table.Update && w.Order == plan.OrderNone:
+		return "a load applies all of them, in any order; where two write the same column, either value may stay"
+	case w.Mode == table.Update:
+		return "a load applies all of them, one after the other; where two write the same column, the later value stays"
+	case w.Condition == table.ExpectNotExist:
+		return "a load writes the first record of each key and rejects the others"
+	case w.Order == plan.OrderNone:
+		return "a load keeps any one record of each key, and the values of the others are lost"
+	}
+	return "a load keeps only the last record of each key, and the values of the others are lost"
+}
+
+// keyText is the key of an example.
+func keyText(e *verify.Collision) string {
+	text := e.Key.String()
+	if e.Table != "" {
+		text = e.Table + ": " + text
+	}
+	return printable(text)
+}
+
+// lineText is where a record begins, by its line if its file has lines.
+func lineText(p verify.Place) string {
+	if p.Line > 0 {
+		return fmt.Sprintf("%s:%d", printable(p.File), p.Line)
+	}
+	return fmt.Sprintf("%s, record %s", printable(p.File), grouped(p.Record))
 }

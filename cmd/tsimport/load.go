@@ -145,6 +145,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	screen := newScreen(c, show, cfg.Monitor)
 	cfg.Progress = &screen.progress
 	cfg.OnPlan = screen.plan
+	cfg.OnHotKey = screen.hotKey
 	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
 	interrupts.drains()

@@ -68,6 +68,23 @@ func (s *screen) plan(p *plan.Plan) {
 	}
 }
 
+// hotKey warns while there is time to stop: rows of one partition-key value cannot be spread.
+func (s *screen) hotKey(h pipeline.ReportHotKey, rows int64) {
+	s.line("warning: %s of the %s rows read so far have %s as %s, the partition key; %s. %s advise proposes a key that spreads", allOr(h.Share), grouped(rows),
+		printable(h.Value), printable(h.Column), oneValue, commandName())
+}
+
+// oneValue says what a partition-key value with most of the rows means.
+const oneValue = "one value is never split, so a single partition takes them all, however many the table has"
+
+// allOr is a share, or all.
+func allOr(share float64) string {
+	if share == 1 {
+		return "all"
+	}
+	return fmt.Sprintf("%d%%", int(100*share)) // 99.9 % are not 100
+}
+
 // resume says with what a load goes on.
 func (s *screen) resume(r pipeline.Resumed) {
 	s.written, s.done = r.Written, doneOf(r.BytesRead, r.Final, r.Read)
@@ -229,6 +246,10 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		add("%s", slowestNote(r.Slowest))
 	}
 	for _, h := range r.HotKeys {
+		if h.Share == 1 {
+			add("hot spot: all rows have %s %s; %s", h.Column, h.Value, oneValue)
+			continue
+		}
 		add("hot spot: %s %s has %.0f%% of the rows; one partition-key value is never split", h.Column, h.Value, h.Share*100)
 	}
 	if r.Partitions > 1 && r.Written > 0 {
