@@ -57,7 +57,12 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build tsimport: %v\n%s", err, out)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if err := dropTables(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
 }
 
 // processTimeout is how long a server may take to get ready or to stop before it is killed and the test fails.

@@ -22,28 +22,56 @@ type service struct {
 	transport                         http.RoundTripper // of requests made by hand; nil is the default
 }
 
-// openService starts a server, or takes the instance that TABLESTORE_TEST_… names. The SDK does not retry.
+// openReal returns the instance that TABLESTORE_TEST_… names, or nil. The SDK does not retry.
+func openReal() *service {
+	s := &service{
+		endpoint:  strings.TrimSuffix(os.Getenv("TABLESTORE_TEST_ENDPOINT"), "/"),
+		instance:  os.Getenv("TABLESTORE_TEST_INSTANCE"),
+		keyID:     os.Getenv("TABLESTORE_TEST_ACCESS_KEY_ID"),
+		secret:    os.Getenv("TABLESTORE_TEST_ACCESS_KEY_SECRET"),
+		real:      true,
+		transport: paced,
+	}
+	if s.endpoint == "" || s.instance == "" || s.keyID == "" || s.secret == "" {
+		return nil
+	}
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.RetryTimes, config.Transport = 0, paced
+	s.TableStoreClient = tablestore.NewClientWithConfig(s.endpoint, s.instance, s.keyID, s.secret, "", config)
+	return s
+}
+
+// openService takes the real instance if there is one, else it starts a server. The SDK does not retry.
 func openService(t testing.TB) *service {
 	t.Helper()
-	s := &service{
-		endpoint: strings.TrimSuffix(os.Getenv("TABLESTORE_TEST_ENDPOINT"), "/"),
-		instance: os.Getenv("TABLESTORE_TEST_INSTANCE"),
-		keyID:    os.Getenv("TABLESTORE_TEST_ACCESS_KEY_ID"),
-		secret:   os.Getenv("TABLESTORE_TEST_ACCESS_KEY_SECRET"),
+	if s := openReal(); s != nil {
+		return s
 	}
-	s.real = s.endpoint != "" && s.instance != "" && s.keyID != "" && s.secret != ""
-	if !s.real {
-		p := startServe(t, "--quiet")
-		s.endpoint, s.instance, s.keyID, s.secret = p.URL, p.Instance, p.AccessKeyID, p.AccessKeySecret
-	}
+	p := startServe(t, "--quiet")
+	s := &service{endpoint: p.URL, instance: p.Instance, keyID: p.AccessKeyID, secret: p.AccessKeySecret}
 	s.TableStoreClient = newClient(s.endpoint, s.instance, s.keyID, s.secret)
-	if s.real {
-		s.transport = paced
-		config := tablestore.NewDefaultTableStoreConfig()
-		config.RetryTimes, config.Transport = 0, paced
-		s.TableStoreClient = tablestore.NewClientWithConfig(s.endpoint, s.instance, s.keyID, s.secret, "", config)
-	}
 	return s
+}
+
+// dropTables deletes what the tests of this process have left on a real instance.
+func dropTables() error {
+	s := openReal()
+	if s == nil {
+		return nil
+	}
+	list, err := s.ListTable()
+	if err != nil {
+		return fmt.Errorf("look for tables that tests left behind: %w", err)
+	}
+	for _, name := range list.TableNames {
+		if !strings.HasPrefix(name, tablePrefix+"_") {
+			continue
+		}
+		if _, err := s.DeleteTable(&tablestore.DeleteTableRequest{TableName: name}); err != nil && refusalOf(err).code != "OTSObjectNotExist" {
+			return fmt.Errorf("table %s is left behind: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // paced keeps a real instance's limit of ten table operations a second.
