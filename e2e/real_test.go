@@ -61,6 +61,23 @@ func TestAssumptions(t *testing.T) {
 	}
 }
 
+// TestTheOtherAnswerIsRecognized asks stores that are told to give the other answer: a question that cannot be answered
+// otherwise asks nothing.
+func TestTheOtherAnswerIsRecognized(t *testing.T) {
+	t.Parallel()
+	for flag, name := range map[string]string{
+		"--first-write-wins": "equal timestamps", "--deletions-hide-earlier": "put after delete",
+	} {
+		p := startServe(t, "--quiet", flag)
+		s := &service{endpoint: p.URL, instance: p.Instance, keyID: p.AccessKeyID, secret: p.AccessKeySecret}
+		s.TableStoreClient = newClient(s.endpoint, s.instance, s.keyID, s.secret)
+		i := slices.IndexFunc(assumptions, func(a assumption) bool { return a.name == name })
+		if answer, asAssumed := assumptions[i].ask(t, s); asAssumed {
+			t.Errorf("serve %s: %q is taken for what is assumed", flag, answer)
+		}
+	}
+}
+
 func TestEveryAssumptionIsDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "real-service.md"))
 	must(t, err)
