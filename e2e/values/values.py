@@ -106,7 +106,7 @@ def check(program, collection, entry):
 
 
 def main():
-    program, collection = os.path.abspath(sys.argv[1]), sys.argv[2]
+    program, collection = map(os.path.abspath, sys.argv[1:3])
     word = sys.argv[3] if len(sys.argv) > 3 else ""
     files, cells, rejected, unread = (collections.Counter() for _ in range(4))
     refused, ruled, failed = [], [], 0
