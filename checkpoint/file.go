@@ -43,7 +43,7 @@ func replaceFile(name string, text []byte) error {
 }
 
 func writeSynced(name string, text []byte) error {
-	f, err := os.Create(name)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

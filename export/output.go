@@ -71,7 +71,7 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 	text, err := os.ReadFile(path + sidecarSuffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if o.file, err = os.Create(path + suffix); err != nil {
+		if o.file, err = createNew(path + suffix); err != nil {
 			return nil, false, fmt.Errorf("create output: %w", err)
 		}
 		return o, false, nil
@@ -84,6 +84,9 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 	}
 	if what := want.differs(&left); what != "" {
 		return nil, false, &ChangedError{Path: path, What: what}
+	}
+	if info, err := os.Lstat(path + suffix); err == nil && !info.Mode().IsRegular() {
+		return nil, false, fmt.Errorf("continue output: %s is not a file; start over with --fresh", path+suffix)
 	}
 	if o.file, err = os.OpenFile(path+suffix, os.O_RDWR, 0); err != nil {
 		return nil, false, fmt.Errorf("continue output: %w; start over with --fresh", err)
@@ -103,6 +106,17 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 		return nil, false, errors.Join(fmt.Errorf("continue output: %w", err), o.file.Close())
 	}
 	return o, true, nil
+}
+
+// createNew makes a file of a name that others can guess. What is there is removed, never written to: somebody may have put a link
+// to another file in its place.
+func createNew(path string) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 }
 
 // ChangedError says that an export cannot continue the one that was interrupted.
@@ -131,7 +145,7 @@ func (o *output) mark() error {
 
 // writeSynced replaces a small file: written beside, synced, renamed.
 func writeSynced(path string, text []byte) error {
-	f, err := os.Create(path + ".new")
+	f, err := createNew(path + ".new")
 	if err != nil {
 		return fmt.Errorf("write sidecar: %w", err)
 	}

@@ -184,7 +184,7 @@ func ToFile(ctx context.Context, c Config) (Result, error) {
 	if !spooled {
 		return e.result, out.finish()
 	}
-	file, err := os.Create(c.Path + partSuffix)
+	file, err := createNew(c.Path + partSuffix)
 	if err != nil {
 		return e.result, errors.Join(fmt.Errorf("create output: %w", err), out.file.Close())
 	}

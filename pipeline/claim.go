@@ -128,6 +128,9 @@ func runsOf(identity string) (runs []foundRun, err error) {
 	}
 	for _, f := range folders {
 		at := filepath.Join(runfolder.Root, f.Name())
+		if runfolder.CheckOwner(at) != nil {
+			continue // of another user, who may have put it there to be found
+		}
 		if j, err := checkpoint.ReadJob(at); err == nil && j.Identity == identity {
 			runs = append(runs, foundRun{at, j})
 		}

@@ -83,6 +83,9 @@ func findOrigin(cfg *Config, now time.Time) (o *origin, err error) {
 			return o, err
 		}
 	}
+	if err := runfolder.CheckOwner(path); err != nil {
+		return o, &plan.UsageError{Message: err.Error()}
+	}
 	job, err := checkpoint.ReadJob(path)
 	if err != nil {
 		return o, fmt.Errorf("%w; the run in %s cannot be resumed: start over with --fresh", err, path)
@@ -211,7 +214,7 @@ func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *runfolder.
 	if o.snapshot != nil {
 		folder, err = runfolder.Reopen(cfg.RunDir, planned.Headers, runfolder.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
 	} else {
-		if err := os.MkdirAll(cfg.RunDir, 0o755); err != nil {
+		if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
 			return nil, fmt.Errorf("create run folder: %w", err)
 		}
 		if o.lock == nil {

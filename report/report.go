@@ -17,7 +17,7 @@ import (
 // Write writes the page into the run folder, and returns its path.
 func Write(r *pipeline.Report) (path string, err error) {
 	path = filepath.Join(r.RunDir, runfolder.PageFile)
-	f, err := os.Create(path + ".new")
+	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err == nil {
 		err = errors.Join(page.Write(f, Page(r)), f.Close())
 	}

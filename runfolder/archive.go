@@ -113,7 +113,7 @@ func (a *Archive) append(j *Journal, header int, text []byte) error {
 
 // make makes the file of a table under the first name that is free.
 func (a *Archive) make(key archiveKey) (*Journal, error) {
-	if err := os.MkdirAll(key.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(key.Dir, 0o700); err != nil {
 		return nil, err
 	}
 	ending := a.headers[key.Header].Kind
@@ -134,7 +134,7 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 		if err := a.enlist(archiveEntry{key, name}); err != nil {
 			return nil, err
 		}
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("%s: somebody else makes it at this moment; load again later", name)
 		}
@@ -151,7 +151,7 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 // enlist notes that a file is about to be made, safe from a crash.
 func (a *Archive) enlist(e archiveEntry) (err error) {
 	if a.list == nil {
-		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644); err != nil {
+		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 			return err
 		}
 	}

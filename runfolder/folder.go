@@ -92,7 +92,7 @@ func isRejectsFile(name string) bool { return rejectsNames.MatchString(name) }
 
 // Create makes the folder. When it holds an earlier run, that run's files are moved into attempt-N below it first.
 func Create(path string, headers []Header) (*Folder, error) {
-	if err := os.MkdirAll(path, 0o755); err != nil {
+	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("create run folder: %w", err)
 	}
 	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}}
@@ -128,7 +128,7 @@ func (f *Folder) keepEarlier() error {
 	n := 1
 	attempt := func() string { return filepath.Join(f.Path, fmt.Sprintf("attempt-%d", n)) }
 	for ; ; n++ {
-		if err := os.Mkdir(attempt(), 0o755); err == nil {
+		if err := os.Mkdir(attempt(), 0o700); err == nil {
 			break
 		} else if !errors.Is(err, os.ErrExist) {
 			return err
@@ -174,20 +174,25 @@ func (f *Folder) rejectsPath(header int) string {
 	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
 }
 
+// createPrivate makes a file that only its owner reads: what a run keeps is data.
+func createPrivate(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+}
+
 // Reject keeps a rejected record of the header-th header and its reason.
 func (f *Folder) Reject(header int, r table.Reject) error {
 	if f.reasons == nil {
 		var err error
-		if f.reasons, err = os.Create(filepath.Join(f.Path, ReasonsFile)); err != nil {
+		if f.reasons, err = createPrivate(filepath.Join(f.Path, ReasonsFile)); err != nil {
 			return fmt.Errorf("keep rejected row: %w", err)
 		}
 		f.lines = bufio.NewWriter(f.reasons)
 	}
 	if f.rejects[header] == nil {
-		if err := os.MkdirAll(filepath.Dir(f.rejectsPath(header)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(f.rejectsPath(header)), 0o700); err != nil {
 			return fmt.Errorf("keep rejected row: %w", err)
 		}
-		file, err := os.Create(f.rejectsPath(header))
+		file, err := createPrivate(f.rejectsPath(header))
 		if err != nil {
 			return fmt.Errorf("keep rejected row: %w", err)
 		}
@@ -250,7 +255,7 @@ func (f *Folder) WriteSummary(summary any) error {
 		return fmt.Errorf("write summary: %w", err)
 	}
 	name := filepath.Join(f.Path, SummaryFile)
-	file, err := os.Create(name + ".new")
+	file, err := createPrivate(name + ".new")
 	if err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}

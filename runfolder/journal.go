@@ -20,7 +20,7 @@ type Journal struct {
 // OpenJournal opens the file, cut to the first keep bytes of what it has. It is made if it is missing, and must have as
 // many. Check, if given, is asked about the file before it is cut.
 func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}

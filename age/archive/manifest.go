@@ -155,7 +155,13 @@ func (m *Manifest) write(dir string) error {
 // replace writes a file under another name, syncs it, and gives it its name then. The folder is synced too: a table may
 // be dropped because of what is here.
 func replace(name string, write func(*os.File) error) error {
-	f, err := os.Create(name + ".part")
+	// What others may have put there, as a link to another file, is removed and not written to.
+	if info, err := os.Lstat(name + ".part"); err == nil && !info.IsDir() {
+		if err := os.Remove(name + ".part"); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(name+".part", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,13 @@ func writeOutput(path string, stdout io.Writer, write func(io.Writer) error) err
 		}
 		return errors.Join(write(f), f.Close())
 	}
-	f, err := os.Create(path + ".part")
+	// What others may have put there, as a link to another file, is removed and not written to.
+	if info, err := os.Lstat(path + ".part"); err == nil && !info.IsDir() {
+		if err := os.Remove(path + ".part"); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(path+".part", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("create output: %w", err)
 	}

@@ -56,6 +56,9 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 // runToResume finds the run in the folder, or the newest one that did not finish.
 func runToResume(folder string) (*runInfo, error) {
 	if folder != "" {
+		if err := runfolder.CheckOwner(folder); err != nil {
+			return nil, usagef("%v", err)
+		}
 		r := readRun(folder)
 		switch {
 		case r == nil:
@@ -75,7 +78,9 @@ func runToResume(folder string) (*runInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(r *runInfo) bool { return r.Unfinished && r.State != stateRunning })
+	i := slices.IndexFunc(all, func(r *runInfo) bool {
+		return r.Unfinished && r.State != stateRunning && runfolder.CheckOwner(r.Folder) == nil
+	})
 	if i < 0 {
 		return nil, usagef("no run below %s is unfinished", runfolder.Root)
 	}
@@ -117,6 +122,9 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	folder := c.String("retry-rejects")
 	if c.Args().Present() {
 		return usagef("--retry-rejects %s: the inputs are the run's rejects; name no others", folder)
+	}
+	if err := runfolder.CheckOwner(folder); err != nil {
+		return usagef("--retry-rejects: %v", err)
 	}
 	r := readRun(folder)
 	switch {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/netip"
+	"net/url"
 	"os"
 	"sync/atomic"
 	"time"
@@ -129,9 +131,26 @@ func remoteTarget(c *cli.Context, endpoint string, stderr io.Writer) (*target, e
 		return nil, err
 	}
 	t := &target{name: fmt.Sprintf("instance %s at %s", instance, endpoint)}
+	warnOfPlainHTTP(stderr, endpoint, provider)
 	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
 	say(c, stderr, "target: %s", t.name)
 	return t, nil
+}
+
+// warnOfPlainHTTP says what others on the way can read and use. --quiet does not hide it.
+func warnOfPlainHTTP(stderr io.Writer, endpoint string, provider common.CredentialsProvider) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.Unmap().IsLoopback() {
+		return
+	}
+	what := "rows are not encrypted"
+	if provider.GetCredentials().GetSecurityToken() != "" {
+		what = "neither rows nor the security token are encrypted"
+	}
+	fmt.Fprintf(stderr, "tsimport: warning: the endpoint %s is http: %s; use https unless the network is your own\n", endpoint, what)
 }
 
 // say shows a line to the user unless --quiet.
@@ -156,6 +175,7 @@ func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
 			return nil, usagef("%s and %s: only one of them is set", names[0], names[1])
 		}
 	}
+	say(c, c.App.ErrWriter, "no access key in the environment: asking the credentials provider chain (profile, OIDC, then the address of the machine's metadata, unless ALIBABA_CLOUD_ECS_METADATA_DISABLED=true)")
 	chain, err := credentials.NewCredential(nil)
 	if err == nil {
 		_, err = chain.GetCredential()

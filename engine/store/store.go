@@ -82,7 +82,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.InMemory {
 		dir, fs, s.noSync = "store", vfs.NewMem(), true
 	} else if fs == nil {
-		fs = vfs.Default
+		fs = private{vfs.Default}
 	}
 	if err := prepareDir(fs, dir, o.ReadOnly); err != nil {
 		return nil, err
