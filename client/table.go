@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -15,7 +16,7 @@ import (
 )
 
 // Patience bounds how long operations on tables are tried again while the service is busy, maxAmbiguous how often while
-// its answers say nothing: an endpoint that is no Tablestore answers like that for ever.
+// its answers say nothing and it has never given another: an endpoint that is no Tablestore answers like that for ever.
 const (
 	Patience     = 2 * time.Minute
 	maxAmbiguous = 5
@@ -38,13 +39,19 @@ type Table struct {
 	table.Definition
 }
 
-// Admin works on tables. Its operations are tried again while the service says that it is busy.
+// Admin works on tables. Its operations are tried again while the service says that it is busy, and while the network fails
+// between here and an endpoint that has answered before.
 type Admin struct {
 	Client *tablestore.TableStoreClient
 	// Context ends waiting between tries; requests end with the client's own.
 	Context context.Context
 	// RetryFor bounds how long an operation is tried again; 0 takes Patience.
 	RetryFor time.Duration
+	// Proven says that the endpoint has answered as Tablestore does before this Admin was made: a connection that breaks is then
+	// a passing fault, not a wrong endpoint. An Admin also learns this by itself.
+	Proven bool
+
+	answered atomic.Bool
 }
 
 // Describe returns a table, or ErrNoTable.
@@ -208,14 +215,20 @@ func (a *Admin) try(op func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := answered(op)
 		if err == nil {
+			a.answered.Store(true)
 			return nil
 		}
-		var ots *tablestore.OtsError
-		if !errors.As(err, &ots) {
-			return err // a connection that does not work now is a wrong endpoint more often than a passing fault
+		class := Classify(err)
+		if isAnswer(err) && !class.Open() {
+			a.answered.Store(true)
 		}
-		switch class := Classify(err); {
-		case !class.Passes(), class.Open() && !SlowDown(err) && attempt >= maxAmbiguous:
+		switch proven := a.Proven || a.answered.Load(); {
+		case !class.Passes():
+			return err
+		case proven:
+		case !isAnswer(err):
+			return err // a connection that has never worked is a wrong endpoint more often than a passing fault
+		case class.Open() && !SlowDown(err) && attempt >= maxAmbiguous:
 			return err
 		}
 		if patience.Over(time.Now()) {

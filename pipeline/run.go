@@ -276,7 +276,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
 func finishTables(ctx context.Context, cfg *Config, report *Report, sdk *tablestore.TableStoreClient, x *extras, ids *tableIDs) error {
-	admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
+	admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: min(cfg.Write.RetryFor, client.Patience), Proven: true}
 	if err := ids.confirm(admin); err != nil {
 		return err // nothing may be deleted from other tables
 	}

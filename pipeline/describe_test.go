@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+)
+
+// TestANetworkThatFailsWhileTheTableIsLookedAtFailsNoLoad lets each look at a table but the first fail twice. The first one
+// finds out whether there is a Tablestore at the endpoint.
+func TestANetworkThatFailsWhileTheTableIsLookedAtFailsNoLoad(t *testing.T) {
+	for _, template := range []string{"", "t_{what}"} {
+		for _, fault := range []faults.Fault{{Action: faults.DropBefore}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.BadBody}} {
+			t.Run(fmt.Sprintf("table %s, action %d", template, fault.Action), func(t *testing.T) {
+				t.Parallel()
+				for n := 1; lookFailsAt(t, template, fault, n); n++ {
+				}
+			})
+		}
+	}
+}
+
+// lookFailsAt loads with the nth look at a table failing. It reports whether there was one.
+func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool {
+	w := newWorld(t)
+	w.template = template
+	w.plan.Only = func(operation string) bool { return operation == "DescribeTable" }
+	var failed atomic.Bool
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N != n && r.N != n+1 {
+			return faults.Fault{}
+		}
+		failed.Store(true)
+		return fault
+	}
+	cfg := w.config(w.file("in.csv", fortyRows()))
+	cfg.surveyEvery = time.Hour // these readings come when they like; they are repeated anyway
+	r, err := Run(context.Background(), cfg)
+	if err != nil || r.Written != 40 {
+		t.Fatalf("look %d: %v", n, err)
+	}
+	return failed.Load()
+}
