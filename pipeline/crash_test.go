@@ -76,7 +76,7 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	}
 	before := contents{}
 	if m.mode == table.Delete || m.condition == table.ExpectExist {
-		first := randomCSV(rnd, 200, keys, false)
+		first := earlier(randomCSV(rnd, 200, keys, false))
 		before, _ = model{}.apply(t, before, first)
 		w.load(w.config(w.file("before.csv", first)))
 	}
