@@ -13,6 +13,7 @@ import (
 	"tsimport/advise"
 	"tsimport/advise/page"
 	"tsimport/advise/simulate"
+	"tsimport/reader/input"
 )
 
 func adviseCommand() *cli.Command {
@@ -53,6 +54,9 @@ func adviseRun(c *cli.Context) error {
 	}
 	if d := report.Design; d != nil {
 		args := slices.Concat([]string{commandName()}, d.Command[:1], readFlagsOf(c), d.Command[1:])
+		for i, a := range args {
+			args[i] = input.Redact(a)
+		}
 		d.CommandText = commandLine(args)
 	}
 	if path := c.String("html"); path != "" {

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/term"
 	"golang.org/x/text/width"
+
+	"tsimport/reader/input"
 )
 
 // display is stderr: text that stays and, on a terminal, lines below it that are painted over and over. Whoever writes,
@@ -37,17 +39,28 @@ func newDisplay(w io.Writer) *display {
 	return d
 }
 
-// Write writes text that stays.
+// Write writes text that stays. Addresses in it lose their secrets, in whatever message they got there.
 func (d *display) Write(b []byte) (int, error) {
+	if shown := input.RedactText(string(b)); shown != string(b) {
+		if err := d.write([]byte(shown)); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}
+	return len(b), d.write(b)
+}
+
+func (d *display) write(b []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.painted > 0 {
 		d.painted = 0
 		if _, err := io.WriteString(d.w, eraseBelow); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return d.w.Write(b)
+	_, err := d.w.Write(b)
+	return err
 }
 
 // What a terminal understands.
@@ -77,7 +90,7 @@ func (d *display) paint(lines ...string) {
 		if i > 0 {
 			out.WriteString("\r\n")
 		}
-		out.WriteString(cutOff(printable(l), columns))
+		out.WriteString(cutOff(printable(input.RedactText(l)), columns))
 		out.WriteString(eraseRest)
 	}
 	if len(lines) < d.painted {

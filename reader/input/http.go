@@ -45,14 +45,16 @@ func manyConnections() http.RoundTripper {
 
 // address adds what an http or https address gives and returns its name.
 func (e *expander) address(ctx context.Context, arg string) (name string, err error) {
+	scheme, rest, _ := strings.Cut(arg, "://")
+	rest, _, _ = strings.Cut(rest, "#")
+	arg = strings.ToLower(scheme) + "://" + rest
 	name = redact(arg)
 	u, err := url.Parse(arg)
 	if err != nil || u.Host == "" {
 		// The parser's error may quote a password.
 		return name, fmt.Errorf("open input %s: it is not a valid address; write %% escapes for what is not a letter or digit", name)
 	}
-	u.Fragment, u.RawFragment = "", ""
-	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	u.Host = strings.ToLower(u.Host)
 	r := &remote{name: name, retry: e.Retry}
 	get := &httpObject{client: followSafely(e.HTTPClient), address: u}
 	var unmarked bool
@@ -135,7 +137,7 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 	if err != nil {
 		io.CopyN(io.Discard, resp.Body, 16<<10) // a short text, then the connection can be used again
 		resp.Body.Close()
-		return nil, err
+		return nil, RedactError(err)
 	}
 	return rep, nil
 }

@@ -115,7 +115,7 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	}
 	for _, arg := range args {
 		if err := e.argument(ctx, arg, ""); err != nil {
-			return nil, err
+			return nil, RedactError(err) // a mistyped address is a local name to us
 		}
 	}
 	return &e.set, nil
@@ -126,6 +126,7 @@ type expander struct {
 	Options
 	set     Set
 	number  int            // of the current argument
+	alike   map[string]int // how many addresses are shown by a name
 	seen    map[string]int // identity to the number of the argument that named it
 	repeats []string       // names in the current argument that an earlier one had
 	oss     *oss.Client    // made when first needed
@@ -142,7 +143,7 @@ func newExpander(o Options) *expander {
 		o.Stdin = os.Stdin
 	}
 	o.Retry = o.Retry.withDefaults()
-	return &expander{Options: o, seen: map[string]int{}}
+	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}}
 }
 
 // argument adds what one argument means. A relative name that is not in the working directory is looked for in dir, if
@@ -150,7 +151,7 @@ func newExpander(o Options) *expander {
 func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	e.number++
 	e.repeats = nil
-	shown := arg
+	shown := Redact(arg)
 	switch scheme, _, found := strings.Cut(arg, "://"); {
 	case arg == Stdin:
 		e.add(Item{Name: Stdin, Size: -1, src: &standardInput{reader: e.Stdin}}, Stdin)
@@ -163,7 +164,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	case strings.EqualFold(scheme, "oss"):
 		err = e.objects(ctx, arg)
 	default:
-		err = fmt.Errorf("open input %s: the scheme %s is not known; use a file, http://, https:// or oss://", redact(arg), scheme)
+		err = fmt.Errorf("open input %s: the scheme %s is not known; use a file, http://, https:// or oss://", Redact(arg), Redact(scheme))
 	}
 	if err != nil {
 		return err
@@ -182,6 +183,14 @@ func (e *expander) add(i Item, identity string) {
 		return
 	}
 	e.seen[identity] = e.number
+	if r, ok := i.src.(*remote); ok {
+		// Two addresses may differ in nothing that is shown. The place of a name among its equals is the same in every run.
+		e.alike[i.Name]++
+		if n := e.alike[i.Name]; n > 1 {
+			i.Name = fmt.Sprintf("%s#%d", i.Name, n)
+			r.name = i.Name
+		}
+	}
 	e.set.Items = append(e.set.Items, i)
 }
 

@@ -23,7 +23,7 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // used; if it names nothing there, from the manifest's folder, so that a list may lie beside its files.
 func (e *expander) manifest(ctx context.Context, name string) error {
 	if name == Stdin || name == "" || strings.HasPrefix(name, "@") {
-		return fmt.Errorf("read manifest @%s: name a file that lists inputs, one a line", name)
+		return fmt.Errorf("read manifest @%s: name a file that lists inputs, one a line", Redact(name))
 	}
 	item, err := e.one(ctx, name)
 	if err != nil {
@@ -73,7 +73,7 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 	case arg == "" || arg[0] == '#':
 		return nil
 	case arg[0] == '@':
-		return fmt.Errorf("%s: a manifest cannot name another; list its inputs here", redactAny(arg))
+		return fmt.Errorf("%s: a manifest cannot name another; list its inputs here", Redact(arg))
 	case strings.IndexByte(arg, 0) >= 0:
 		return errors.New("it has zero bytes; name a text file that lists inputs")
 	}
@@ -90,7 +90,7 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 func (r *remote) mayName(arg string) error {
 	scheme, _, found := strings.Cut(arg, "://")
 	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" && scheme != "oss" {
-		return fmt.Errorf("%s: a list from a server names addresses only (http://, https:// or oss://); download the list to name files", redactAny(arg))
+		return fmt.Errorf("%s: a list from a server names addresses only (http://, https:// or oss://); download the list to name files", Redact(arg))
 	}
 	if scheme == "oss" {
 		return nil
@@ -127,15 +127,7 @@ func (e *expander) one(ctx context.Context, name string) (Item, error) {
 		return Item{}, fmt.Errorf("read manifest: %w", err)
 	}
 	if len(sub.set.Items) != 1 {
-		return Item{}, fmt.Errorf("read manifest @%s: it means %d inputs; name one", redactAny(name), len(sub.set.Items))
+		return Item{}, fmt.Errorf("read manifest @%s: it means %d inputs; name one", Redact(name), len(sub.set.Items))
 	}
 	return sub.set.Items[0], nil
-}
-
-// redactAny redacts an argument that may be an address.
-func redactAny(arg string) string {
-	if strings.Contains(arg, "://") {
-		return redact(arg)
-	}
-	return arg
 }

@@ -84,7 +84,7 @@ func endpointHost(endpoint string) (string, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		return "", fmt.Errorf("the OSS endpoint %s is not a host; write it like oss-cn-hangzhou.aliyuncs.com, without the bucket's folder", redactAny(endpoint))
+		return "", fmt.Errorf("the OSS endpoint %s is not a host; write it like oss-cn-hangzhou.aliyuncs.com, without the bucket's folder", Redact(endpoint))
 	}
 	return u.Hostname(), nil
 }

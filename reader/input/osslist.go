@@ -23,7 +23,7 @@ func (e *expander) objects(ctx context.Context, arg string) error {
 	bucket, key, _ := strings.Cut(arg[len("oss://"):], "/")
 	name := objectName(bucket, key)
 	if !bucketName.MatchString(bucket) {
-		return fmt.Errorf("open input %s: %q is not the name of a bucket; write oss://bucket/key", name, bucket)
+		return fmt.Errorf("open input %s: what is before the first / is not the name of a bucket; write oss://bucket/key; keys come from the environment", Redact(name))
 	}
 	client, err := e.ossClient()
 	if err != nil {

@@ -3,42 +3,87 @@ package input
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // withheld stands for a secret in an address.
 const withheld = "xxxxx"
 
-// harmless are the query parameters whose values are shown. All others are withheld: a list of secret ones always misses the
-// next vendor's, and a short value is no less a secret (pin, st, jwt, hdnts, …).
-var harmless = words(`page per_page page_size pagesize limit offset count format type version v sv sr ver alt export download dl raw
-	filename table sheet gid tab year month day date from to start end part chunk split shard n region lang encoding charset
-	delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
-	x-oss-signature-version response-content-type`)
+// harmless are the parameters of a query whose values are shown. Every other value is withheld: a list of secret names would
+// miss the next vendor's.
+var harmless = strings.Fields(`page pagesize page_size per_page limit offset count part partnumber chunk split shard format type version versionid
+	v sv sr ver alt file filename table dataset sheet gid tab year month day hour date from to start end region lang locale encoding charset
+	compression delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
+	x-oss-signature-version`)
 
-func words(list string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(list) {
-		set[w] = true
-	}
-	return set
+// shortestToken is the length in base64 from which the name of a parameter without a value is taken for a token.
+const shortestToken = 16
+
+// Grammar of addresses, and of what is shown of them.
+var (
+	// harmlessValue is a value that can hold no address, no query and no signature.
+	harmlessValue = regexp.MustCompile(`^[A-Za-z0-9._/+:, -]{0,40}$`)
+	parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\[\]-]{0,39}$`)
+	// wholeAddress is an argument that is an address to its end, perhaps after @ of a list or after --flag=.
+	wholeAddress = regexp.MustCompile(`(?is)^(@|--?[a-z-]+=@?)?((?:[a-z][a-z0-9+.-]+:/|(?:https?|oss):).*)$`)
+	// addressInText ends where a text goes on.
+	addressInText = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]+:/|(?:https?|oss):)[^\s"'<>` + "`" + `]+`)
+	userInText    = regexp.MustCompile(`//[^/\s"]*:[^/\s"]*@`) // of an address without a scheme
+	ordinal       = regexp.MustCompile(`^[0-9]{1,3}$`)
+	jsonWebToken  = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
+)
+
+// secretWords in the name of a part of a path, as in /token=…/, make its value a secret. Other such parts are folders of partitions.
+var secretWords = []string{
+	"sign", "sig", "token", "secret", "pass", "pwd", "key", "credential", "auth", "code", "session", "hdn", "hmac", "jwt", "sid", "acl",
 }
 
-// plainValue is what the value of a harmless parameter looks like: not another address, and not as long as a key.
-var plainValue = regexp.MustCompile(`^[A-Za-z0-9._ +,/-]{0,32}$`)
+// Redact returns an argument as it may be shown and kept: addresses without their secrets. What it returns, it leaves as it is.
+func Redact(arg string) string {
+	if m := wholeAddress.FindStringSubmatch(arg); m != nil {
+		return m[1] + redact(m[2])
+	}
+	return RedactText(arg)
+}
 
-// Redact returns an argument as it may be shown and kept: addresses without their secrets.
-func Redact(arg string) string { return redactAny(arg) }
+// RedactText returns a text without the secrets of addresses in it.
+func RedactText(text string) string {
+	if !strings.Contains(text, ":") {
+		return text
+	}
+	text = addressInText.ReplaceAllStringFunc(text, func(found string) string {
+		address := strings.TrimRight(found, ".,:;!)]}")
+		return redact(address) + found[len(address):]
+	})
+	return userInText.ReplaceAllString(text, "//"+withheld+"@")
+}
 
-// redact returns an address as it may be shown: without user, password, fragment and the values of
-// parameters that are not known to be harmless.
+// RedactError returns an error without the secrets of addresses in its text.
+func RedactError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text := RedactText(err.Error()); text != err.Error() {
+		return &scrubbed{text: text, cause: err}
+	}
+	return err
+}
+
+// redact returns an address as it may be shown: without user, password and fragment, and with the values of those parameters
+// only that are known to be harmless. A number after # is not a fragment but ours, see expander.add.
 func redact(address string) string {
+	address, number := cutOrdinal(address)
+	scheme, rest, found := strings.Cut(address, "://")
+	if found && strings.EqualFold(scheme, "oss") {
+		return redactObject(scheme, rest) + number
+	}
 	u, err := url.Parse(address)
-	if err != nil || u.Opaque != "" {
-		return redactUnparsed(address)
+	if err != nil || !found || u.Opaque != "" || splitByPassword(u) {
+		return redactUnparsed(address) + number
 	}
 	var b strings.Builder
-	b.WriteString(u.Scheme + "://")
+	b.WriteString(scheme + "://")
 	if u.User != nil {
 		b.WriteString(withheld + "@")
 	}
@@ -46,63 +91,117 @@ func redact(address string) string {
 	if u.RawQuery != "" {
 		b.WriteString("?" + redactQuery(u.RawQuery))
 	}
-	return b.String()
+	return b.String() + number
 }
 
-// redactPath withholds what stands behind a semicolon of a path, as ;jsessionid=….
+func cutOrdinal(address string) (rest, number string) {
+	if i := strings.LastIndexByte(address, '#'); i >= 0 && ordinal.MatchString(address[i+1:]) {
+		return address[:i], address[i:]
+	}
+	return address, ""
+}
+
+// splitByPassword reports whether a / or ? of a password was taken for the end of the host, as in http://user:12/3@host.
+func splitByPassword(u *url.URL) bool {
+	return u.User == nil && u.Port() != "" && (strings.Contains(u.EscapedPath(), "@") || u.Path == "" && strings.Contains(u.RawQuery, "@"))
+}
+
+// redactObject is for oss://, which has no user and no query: ? is a letter of a glob.
+func redactObject(scheme, rest string) string {
+	bucket, key, slash := strings.Cut(rest, "/")
+	if i := strings.LastIndexByte(bucket, '@'); i >= 0 {
+		bucket = withheld + bucket[i:]
+	} else if i := strings.IndexByte(rest, '@'); i >= 0 && strings.Contains(bucket, ":") {
+		return scheme + "://" + withheld + redactQueryOf(rest[i:])
+	}
+	bucket = redactQueryOf(bucket)
+	if slash {
+		bucket += "/" + redactQueryOf(key)
+	}
+	return scheme + "://" + bucket
+}
+
+// redactQueryOf is for a key with what looks like the query of a signed address.
+func redactQueryOf(key string) string {
+	if i := strings.IndexByte(key, '?'); i >= 0 && strings.Contains(key[i:], "=") {
+		return key[:i+1] + redactQuery(key[i+1:])
+	}
+	return key
+}
+
+// redactPath withholds what carries secrets in paths: parameters of a segment (;jsessionid=…), segments such as token=…, and JSON web tokens.
 func redactPath(path string) string {
 	segments := strings.Split(path, "/")
-	for i, segment := range segments {
-		if plain, _, found := strings.Cut(segment, ";"); found {
-			segments[i] = plain + ";" + withheld
+	for i, s := range segments {
+		s, _, found := strings.Cut(s, ";")
+		if name, value, ok := strings.Cut(s, "="); ok && (secret(name) || secret(value)) {
+			s = name + "=" + withheld
 		}
+		if found {
+			s += ";" + withheld
+		}
+		segments[i] = s
 	}
-	return strings.Join(segments, "/")
+	return jsonWebToken.ReplaceAllString(strings.Join(segments, "/"), withheld)
+}
+
+func secret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
 }
 
 func redactQuery(query string) string {
-	parts := strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' })
+	parts := strings.Split(query, "&")
 	for i, part := range parts {
-		name, value, found := strings.Cut(part, "=")
-		switch {
-		case !found:
-			parts[i] = withheld // a value without a name
-		case value != "" && !shows(name, value):
-			parts[i] = name + "=" + withheld
-		}
+		parts[i] = redactParameter(part)
 	}
 	return strings.Join(parts, "&")
 }
 
-// shows reports whether the value of a parameter may be shown.
-func shows(name, value string) bool {
+func redactParameter(part string) string {
+	name, value, found := strings.Cut(part, "=")
 	plainName, err := url.QueryUnescape(name)
-	plain, valueErr := url.QueryUnescape(value)
-	return err == nil && valueErr == nil && harmless[strings.ToLower(plainName)] && plainValue.MatchString(plain)
+	switch {
+	case part == "":
+		return part
+	case err != nil || !parameterName.MatchString(plainName):
+		return withheld
+	case strings.Trim(value, "=") == "":
+		// A token needs no name, and one in base64 may end in =.
+		if slices.Contains(harmless, strings.ToLower(plainName)) || found && value == "" && len(part) < shortestToken {
+			return part
+		}
+		return withheld
+	case !slices.Contains(harmless, strings.ToLower(plainName)):
+		return name + "=" + withheld
+	}
+	if plain, err := url.QueryUnescape(value); err != nil || !harmlessValue.MatchString(plain) || jsonWebToken.MatchString(plain) {
+		return name + "=" + withheld
+	}
+	return part
 }
 
-// redactUnparsed is for text that is no address: with no grammar to go by, all that may be a secret is left out.
+// redactUnparsed is for text that is not an address: with no grammar to go by, all that may be a secret is left out.
 func redactUnparsed(address string) string {
-	scheme, rest, _ := strings.Cut(address, "://")
-	if i := strings.IndexAny(rest, "?#"); i >= 0 {
-		rest = rest[:i] + "?" + withheld
-	}
+	scheme, rest, _ := strings.Cut(address, ":")
+	slashes := rest[:len(rest)-len(strings.TrimLeft(rest, "/"))]
+	rest = rest[len(slashes):]
 	if i := strings.LastIndex(rest, "@"); i >= 0 {
 		rest = withheld + rest[i:]
 	}
-	return scheme + "://" + rest
+	if i := strings.IndexAny(rest, "?#;"); i >= 0 {
+		rest = rest[:i] + "?" + withheld
+	}
+	return scheme + ":" + slashes + rest
 }
 
-// Parts of addresses in the text of an error.
-var (
-	queryInText = regexp.MustCompile(`\?[^\s"]*`)
-	userInText  = regexp.MustCompile(`//[^/\s"]*@`)
-)
+// queryInText is part of an address without its beginning.
+var queryInText = regexp.MustCompile(`\?[^\s"]*`)
 
 // scrub takes secrets out of the text of an error of net/http, which quotes the target of a redirect it cannot follow.
 func scrub(err error) error {
 	text := queryInText.ReplaceAllString(err.Error(), "?"+withheld)
-	if text = userInText.ReplaceAllString(text, "//"+withheld+"@"); text == err.Error() {
+	if text = RedactText(text); text == err.Error() {
 		return err
 	}
 	return &scrubbed{text: text, cause: err}
