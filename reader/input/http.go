@@ -17,8 +17,9 @@ var defaultHTTPClient = &http.Client{Transport: manyConnections()}
 // maxRedirects is how many are followed.
 const maxRedirects = 10
 
-// followSafely lets a client follow redirects without telling where it comes from, which is a signed address, and without
-// going on in the clear what was encrypted.
+// followSafely lets a client follow redirects without telling where it comes from, which is a signed address, without
+// going on in the clear what was encrypted, and from a public server to none of this network. A user and password of the address
+// go to its own host only; net/http sees to that.
 func followSafely(c *http.Client) *http.Client {
 	if c.CheckRedirect != nil {
 		return c
@@ -31,6 +32,8 @@ func followSafely(c *http.Client) *http.Client {
 			return fmt.Errorf("it was redirected %d times", len(via))
 		case req.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https":
 			return unusable{errors.New("the server redirects from https to http, where everybody on the way can read and change it; use the other address if that is meant")}
+		case internal(req.URL.Hostname()) && !internal(via[0].URL.Hostname()):
+			return unusable{errors.New("a public server redirects to an address inside this network; use that address if it is meant")}
 		}
 		return nil
 	}

@@ -181,6 +181,7 @@ func TestAListFromAServerNamesNothingOfThisMachine(t *testing.T) {
 		"https://other.example/a": true, "oss://bucket/a": true, "http://8.8.8.8/a": true,
 		"http://127.0.0.1/a": false, "http://[::1]:80/a": false, "http://localhost/a": false, "HTTP://10.1.2.3/a": false, "http://169.254.169.254/meta": false,
 		"http://100.100.100.200/meta": false, "http://[::ffff:192.168.0.1]/a": false, "http://0.0.0.0/a": false, "http://user:geheim@192.168.1.1/?pin=geheim": false,
+		"http://2130706433/a": false, "http://0x7f.1/a": false, "http://127.1:80/a": false, "http://[fe80::1%25eth0]/a": false, "http://localhost./a": false, "http://h2/a": true,
 	} {
 		if err := public.mayName(arg); (err == nil) != allowed || err != nil && strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", arg, err)
@@ -212,6 +213,50 @@ func TestRedirectsLeakNothingAndStayEncrypted(t *testing.T) {
 	}
 	_, err := Expand(t.Context(), []string{redirect.URL + "/down"}, Options{Retry: soon, HTTPClient: redirect.Client()})
 	wantError(t, err, nil, "redirects from https to http")
+}
+
+// toServer sends requests for every host to one server.
+type toServer struct{ host string }
+
+func (s toServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Host", r.URL.Hostname())
+	r.URL.Host = s.host
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func TestRedirectsTakeNoCredentialsAlongAndStayOutsideThisNetwork(t *testing.T) {
+	var target string
+	var arrived []http.Header
+	s := newSite(t, text)
+	s.fault = func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("X-Host") == "data.example" {
+			http.Redirect(w, r, target, http.StatusTemporaryRedirect)
+			return true
+		}
+		arrived = append(arrived, r.Header)
+		return false
+	}
+	u, err := url.Parse(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Retry: soon, HTTPClient: &http.Client{Transport: toServer{u.Host}}}
+	for _, target = range []string{"http://other.example/a", "http://sub.data.example/a"} {
+		expand(t, o, "http://user:geheim@data.example/a?Signature=geheim")
+	}
+	if len(arrived) != 2 {
+		t.Errorf("%d requests arrived", len(arrived))
+	}
+	for _, h := range arrived {
+		if all := fmt.Sprint(h); h.Get("Authorization") != "" || strings.Contains(all, "geheim") || strings.Contains(all, "Referer") {
+			t.Errorf("headers %v", h)
+		}
+	}
+	for _, target = range []string{"http://127.0.0.1/a", "http://169.254.169.254/latest", "http://localhost/a"} {
+		_, err := Expand(t.Context(), []string{"http://data.example/a"}, o)
+		wantError(t, err, nil, "redirects to an address inside this network")
+	}
 }
 
 func TestASecretInARedirectThatCannotBeFollowedStaysHidden(t *testing.T) {

@@ -112,8 +112,13 @@ func internal(host string) bool {
 		return true
 	}
 	a, err := netip.ParseAddr(host)
-	a = a.Unmap()
-	return err == nil && (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedAddresses.Contains(a))
+	if err != nil {
+		// Resolvers of some systems take 2130706433, 0x7f.1 and 127.1 for 127.0.0.1; public names do not end in a number.
+		last := host[strings.LastIndexByte(host, '.')+1:]
+		return last != "" && last[0] >= '0' && last[0] <= '9'
+	}
+	a = a.Unmap().WithZone("")
+	return (a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || a.IsUnspecified() || sharedAddresses.Contains(a))
 }
 
 // sharedAddresses are those of carriers and clouds; one of them answers with the machine's credentials.
