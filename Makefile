@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile real node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile real notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -12,7 +12,7 @@ build:
 test:
 	$(GO) test ./...
 
-check: markers format tidy vet staticcheck test race
+check: markers format tidy notices-check vet staticcheck test race
 
 # Lines that a merge left behind. A row of equals signs alone may be a heading.
 markers:
@@ -25,6 +25,19 @@ format:
 
 tidy:
 	$(GO) mod tidy -diff
+
+# The licenses of what the binary is linked from. notices writes them, notices-check fails if they are not those of go.mod.
+notices:
+	GO=$(GO) sh notices.sh > THIRD_PARTY_NOTICES
+
+notices-check:
+	@GO=$(GO) sh notices.sh | cmp -s - THIRD_PARTY_NOTICES || { echo "THIRD_PARTY_NOTICES is out of date: make notices"; exit 1; }
+
+# Known vulnerabilities in what the binary calls. Not part of check: it needs the Go vulnerability database, GOVULNDB names a copy.
+GOVULNCHECK ?= golang.org/x/vuln/cmd/govulncheck@v1.1.4
+
+vuln:
+	$(GO) run $(GOVULNCHECK) $(if $(GOVULNDB),-db $(GOVULNDB)) ./...
 
 vet:
 	$(GO) vet ./...
