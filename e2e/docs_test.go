@@ -19,6 +19,7 @@ var notRun = map[string]string{
 	"/tmp/tsimport ":             "a measurement",
 	"go test ":                   "tests and measurements",
 	"make laws":                  "a measurement",
+	"make real":                  "a service",
 	"tsimport bench ":            "measurements",
 	"--rows 1000000":             "a measurement",
 	"--table cards --pk":         "a measurement",

@@ -55,7 +55,7 @@ func TestLimitsAreCheckedBeforeSending(t *testing.T) {
 	big := func(n int) string { return "id,v\nk," + strings.Repeat("v", n) + "\n" }
 	key := func(n int) string { return "id,v\n" + strings.Repeat("k", n) + ",1\n" }
 	for name, tt := range map[string]struct{ text, code string }{
-		"1,024 columns":        {wide(table.MaxColumns), ""},
+		"1,024 columns": {wide(table.MaxColumns), ""},
 		// A second row that fits: a file of which no row does is refused before the first one.
 		"1,025 columns":        {wide(table.MaxColumns+1) + "short,1" + strings.Repeat(",", table.MaxColumns) + "\n", table.CodeTooManyColumns},
 		"a value of 2 MiB":     {big(table.MaxValueBytes), ""},
