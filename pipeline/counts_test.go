@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -247,6 +248,55 @@ func TestARefusedRecordIsNotTakenForAnAddedOne(t *testing.T) {
 		}
 	}
 	w.wantSums(sums{"x": {9223372036854775807 - 11, 0}})
+}
+
+// The same for a record that the service can neither take nor refuse: it is given up, and the next record of its key is added.
+func TestARecordThatWasGivenUpIsNotTakenForAnAddedOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := "id,n,m\nx,666,\nx,1,\nx,5,\n"
+	for i := range 300 {
+		text += fmt.Sprintf("key%03d,1,\n", i)
+	}
+	cfg := w.counted(w.file("in.csv", text))
+	cfg.Resume.Look, cfg.CheckpointEvery = true, time.Hour
+	cfg.Write.Concurrency, cfg.Write.RetryFor = 1, time.Second
+	bad := func(r table.Ref) bool { return r.Block.Split.Ordinal == 0 && r.Number() == 0 }
+	var sent []table.Ref
+	w.plan.Decide = func(faults.Request) faults.Fault {
+		rows := sent // of the request, as one worker sends
+		return faults.Fault{Action: faults.RefuseRows, RowCode: func(row int) string {
+			if bad(rows[row]) {
+				return "OTSInternalServerError"
+			}
+			return ""
+		}}
+	}
+	for attempt := range 2 {
+		ctx, kill := context.WithCancel(t.Context())
+		saves := 0
+		cfg.onSave = func(*checkpoint.Snapshot) error {
+			if saves++; saves > 1 && attempt == 0 {
+				return context.Canceled // nothing is kept of what was done: as after kill -9
+			}
+			return nil
+		}
+		cfg.onSend = func(rows []table.Ref) {
+			sent = slices.Clone(rows)
+			if attempt == 0 && slices.ContainsFunc(rows, func(r table.Ref) bool { return r.Number() == 2 }) {
+				kill()
+			}
+		}
+		r, err := Run(ctx, cfg)
+		kill()
+		w.plan.Decide = nil
+		if attempt == 1 && (err != nil || r.Written != 302 || r.Rejected != 1 || r.MaybeApplied != 1) {
+			t.Errorf("%v, %d written, %d rejected, %d of them maybe applied", err, r.Written, r.Rejected, r.MaybeApplied)
+		}
+	}
+	if got := w.rows()["x"]["n"]; got != "6" {
+		t.Errorf("the sum is %s", got)
+	}
 }
 
 func TestWhatCannotBeAddedExactlyIsRefused(t *testing.T) {

@@ -35,7 +35,7 @@ func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.
 func (g *guard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	for {
-		if last := g.last.Load(); last != nil && time.Since(*last) < g.keptFor {
+		if last := g.last.Load(); last != nil && elapsed(*last, time.Now()) < g.keptFor {
 			return g.Sender.Post(operation, appendBody)
 		}
 		timer := time.NewTimer(guardAgain)

@@ -31,8 +31,9 @@ type MarkReader interface {
 // added already, or never will be, whenever an attempt of it arrives: sending it again is safe. A load also never adds to a row
 // to which a later load has added: it could not know whether its own mark was there in between.
 //
-// A record that the service refuses leaves no mark, and the next record of its key would hide that from an attempt that
-// resumes the load. So the marks of a key name the records of it that were refused, after an exclamation mark.
+// A record that is rejected leaves no mark, or none that tells it from others, and the next record of its key would hide that
+// from an attempt that resumes the load. So the marks of a key name the records of it that were rejected, each after a sign:
+// of one that the service refused, or of one that was given up and may have been added.
 //
 // It is safe for concurrent use.
 type Counts struct {
@@ -45,16 +46,25 @@ type Counts struct {
 	after  []byte // and after it
 
 	mu      sync.Mutex
-	refused map[string][]string // positions by ordering key, of keys with any
+	refused map[string][]string // signs and positions by ordering key, of keys with any
+	bytes   int                 // of them
 	many    bool                // some were forgotten
 }
+
+// The signs before the positions of rejected records in a mark.
+const (
+	signRefused = "!" // it was not added
+	signGivenUp = "?" // it may have been
+	manyRefused = signRefused + "*"
+)
 
 const (
 	// maxRefusedNamed is how many refused records a mark names; of more it says only that there are.
 	maxRefusedNamed = 2
-	maxRefusedKeys  = 100_000 // bounds the memory
-	positionDigits  = 13      // of a uint64 to the base of 36
-	recordBits      = 40      // of a position
+	maxRefusedBytes = 16 << 20 // bounds the memory
+	refusedBytesMin = 128      // of a key, beside the key
+	positionDigits  = 13       // of a uint64 to the base of 36
+	recordBits      = 40       // of a position
 )
 
 // NewCounts makes Counts. Mark is the column of marks.
@@ -106,27 +116,60 @@ func (c *Counts) appendMark(dst []byte, r table.Ref, position string) []byte {
 	}
 	refused := c.refused[string(r.Key())]
 	if len(refused) > maxRefusedNamed || c.many {
-		return append(dst, "!*"...)
+		return append(dst, manyRefused...)
 	}
 	for _, p := range refused {
-		dst = append(append(dst, '!'), p...)
+		dst = append(dst, p...)
 	}
 	return dst
 }
 
-// refuse notes that a record was refused, for the marks of later ones of its key.
-func (c *Counts) refuse(r table.Ref) {
+// Rejected notes that a record was rejected, for the marks of later ones of its key. MaybeAdded says that it may have been added
+// all the same.
+func (c *Counts) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := position(r)
 	was, known := c.refused[string(r.Key())]
-	switch {
-	case slices.Contains(was, at) || len(was) > maxRefusedNamed:
-	case !known && len(c.refused) >= maxRefusedKeys:
-		c.many = true
-	default:
-		c.refused[string(r.Key())] = append(was, at)
+	if i := slices.IndexFunc(was, func(p string) bool { return p[1:] == at }); i >= 0 {
+		if maybeAdded {
+			was[i] = signGivenUp + at
+		}
+		return
 	}
+	sign := signRefused
+	if maybeAdded {
+		sign = signGivenUp
+	}
+	c.name(r, known, sign+at)
+}
+
+// manyOf notes that a mark did not name the rejected records of a key.
+func (c *Counts) manyOf(r table.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.refused[string(r.Key())]) <= maxRefusedNamed && !c.many {
+		_, known := c.refused[string(r.Key())]
+		c.name(r, known, manyRefused)
+	}
+}
+
+// name adds a name to those of a key.
+func (c *Counts) name(r table.Ref, known bool, name string) {
+	was := c.refused[string(r.Key())]
+	if len(was) > maxRefusedNamed {
+		return // no mark names so many
+	}
+	more := 0
+	if !known {
+		more = refusedBytesMin + len(r.Key())
+	}
+	if c.bytes+more > maxRefusedBytes {
+		c.many = true
+		return
+	}
+	c.bytes += more
+	c.refused[string(r.Key())] = append(was, name)
 }
 
 // writeCounted sends the rows, and finds out of those whose mark was not lower why.
@@ -141,7 +184,7 @@ func (w *Writer) writeCounted(rows []table.Ref, repeated []bool, outcomes []tabl
 			*o = table.Outcome{Fate: table.Again, Code: o.Code, Message: o.Message}
 			look = append(look, i)
 		default:
-			c.refuse(rows[i])
+			c.Rejected(rows[i], o.MaybeApplied)
 		}
 	}
 	for len(look) > 0 && err == nil {
@@ -202,7 +245,7 @@ func (c *Counts) decide(m readMark, r table.Ref, repeated bool, o *table.Outcome
 	case !found && m.text < c.Run+"."+at:
 		return // it is lower now
 	case !found && repeated:
-		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
+		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
 			Message: "a load that began later has added to the row, and the answer to an attempt of this record was lost: it may have been added or not; compare the row before you load the record again"}
 	case !found:
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
@@ -214,18 +257,22 @@ func (c *Counts) decide(m readMark, r table.Ref, repeated bool, o *table.Outcome
 
 // decideOwn is decide for a mark of this load.
 func (c *Counts) decideOwn(own string, r table.Ref, at string, o *table.Outcome) {
-	last, refused, _ := strings.Cut(own, "!")
-	names := strings.Split(refused, "!")
+	last, names := cutMark(own)
 	switch {
 	case last < at:
 		return // it is lower now
 	case last == at:
 		*o = table.Outcome{Fate: table.Written, Found: true}
-	case slices.Contains(names, at):
-		c.refuse(r)
+	case strings.Contains(names, signRefused+at):
+		c.Rejected(r, false)
 		*o = table.Outcome{Fate: table.Refused, Code: "OTSParameterInvalid", Message: "an earlier attempt of the load was refused this record"}
-	case slices.Contains(names, "*"):
-		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
+	case strings.Contains(names, signGivenUp+at):
+		c.Rejected(r, true)
+		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
+			Message: "an earlier attempt of the load has given this record up, and it may have been added; compare the row before you load the record again"}
+	case strings.Contains(names, manyRefused):
+		c.manyOf(r)
+		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
 			Message: "many records of the row were refused before the load was interrupted, and whether this one was is not known: it may have been added; compare the row before you load the record again"}
 	default:
 		*o = table.Outcome{Fate: table.Written, Found: true}
@@ -288,10 +335,18 @@ func (c *Counts) read(name string, rows []table.Ref, places []int) (marks []read
 	return marks, nil
 }
 
+// cutMark divides a mark into the run and position, and the names of rejected records.
+func cutMark(mark string) (at, names string) {
+	if i := strings.IndexAny(mark, signRefused+signGivenUp); i >= 0 {
+		return mark[:i], mark[i:]
+	}
+	return mark, ""
+}
+
 // isCountMark reports whether the text is a mark of any load.
 func isCountMark(text string) bool {
 	const run = 15 // of table.NewRun
-	mark, _, _ := strings.Cut(text, "!")
+	mark, _ := cutMark(text)
 	return len(mark) == run+1+positionDigits && mark[run] == '.'
 }
 

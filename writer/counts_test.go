@@ -37,7 +37,7 @@ func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
 	for _, mark := range []string{"_m", strings.Repeat("long", 60)} {
 		c := NewCounts(nil, mark, testRun)
 		rows := countedRows(t, 200)
-		c.refuse(rows[3])
+		c.Rejected(rows[3], false)
 		var body []byte
 		f := postFunc(func(_ string, appendBody func([]byte) []byte) ([]byte, error) {
 			body = appendBody(nil)
@@ -91,6 +91,8 @@ func TestMarksSayWhatBecameOfARecord(t *testing.T) {
 		"it was refused":             {readMark{text: mark(6, "!"+position(rows[5])), any: true}, true, table.Refused, "an earlier attempt"},
 		"another was refused":        {readMark{text: mark(6, "!"+position(rows[4])), any: true}, true, table.Written, ""},
 		"many were refused":          {readMark{text: mark(6, "!*"), any: true}, true, table.Refused, "is not known"},
+		"it was given up":            {readMark{text: mark(6, "!"+position(rows[4])+"?"+position(rows[5])), any: true}, true, table.Refused, "may have been added"},
+		"another was given up":       {readMark{text: mark(6, "?"+position(rows[4])), any: true}, true, table.Written, ""},
 		"a later load's, sent once":  {readMark{text: later, any: true}, false, table.Refused, "was not added"},
 		"a later load's, sent twice": {readMark{text: later, any: true}, true, table.Refused, "added or not"},
 		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "something else"},
@@ -104,28 +106,46 @@ func TestMarksSayWhatBecameOfARecord(t *testing.T) {
 	}
 }
 
-func TestRefusedRecordsTakeBoundedMemory(t *testing.T) {
+func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
 	c := NewCounts(nil, "_m", testRun)
 	rows := countedRows(t, 5)
+	named := func(c *Counts) string {
+		return strings.TrimPrefix(string(c.appendMark(nil, rows[4], position(rows[4]))), testRun+"."+position(rows[4]))
+	}
 	for i, want := range []string{"", "!" + position(rows[0]), "!" + position(rows[0]) + "!" + position(rows[1]), "!*", "!*"} {
-		if got := string(c.appendMark(nil, rows[4], position(rows[4]))); got != testRun+"."+position(rows[4])+want {
+		if got := named(c); got != want {
 			t.Errorf("after %d: %s", i, got)
 		}
-		c.refuse(rows[i])
-		c.refuse(rows[i])
+		c.Rejected(rows[i], false)
+		c.Rejected(rows[i], false)
 	}
-	for i := range maxRefusedKeys {
-		c.refused[string(table.AppendKey(nil, num(int64(i))))] = nil
+	c = NewCounts(nil, "_m", testRun)
+	c.bytes = maxRefusedBytes - refusedBytesMin
+	if c.Rejected(rows[0], false); !c.many || len(c.refused) > 0 || named(c) != "!*" {
+		t.Errorf("%d keys, %v, %s", len(c.refused), c.many, named(c))
 	}
-	c.refuse(countedRows(t, 1)[0])
-	other := NewCounts(nil, "_m", testRun)
-	other.refused = c.refused
-	delete(other.refused, string(rows[0].Key()))
-	for i := len(other.refused); i < maxRefusedKeys; i++ {
-		other.refused[string(table.AppendKey(nil, num(int64(-i-1))))] = nil
+}
+
+// A record that was refused and one that was given up are told from each other, and the second says more.
+func TestARecordThatWasGivenUpIsNamed(t *testing.T) {
+	c, rows := NewCounts(nil, "_m", testRun), countedRows(t, 3)
+	c.Rejected(rows[0], false)
+	c.Rejected(rows[1], false)
+	c.Rejected(rows[1], true)
+	want := "!" + position(rows[0]) + "?" + position(rows[1])
+	if got := string(c.appendMark(nil, rows[2], position(rows[2]))); !strings.HasSuffix(got, want) || len(got) > table.MaxMarkBytes || !isCountMark(got) {
+		t.Errorf("%s, want it to end with %s", got, want)
 	}
-	other.refuse(rows[0])
-	if len(other.refused) > maxRefusedKeys || !other.many || !strings.HasSuffix(string(other.appendMark(nil, rows[1], position(rows[1]))), "!*") {
-		t.Errorf("%d keys, %v", len(other.refused), other.many)
+}
+
+// An attempt that reads that many records were rejected cannot name them either, and must not hide that there are some.
+func TestMarksOfManyRejectedRecordsAreTakenOver(t *testing.T) {
+	c, rows := NewCounts(nil, "_m", testRun), countedRows(t, 9)
+	o := table.Outcome{Fate: table.Again}
+	if c.decide(readMark{text: testRun + "." + position(rows[7]) + "!*", any: true}, rows[5], true, &o); o.Fate != table.Refused || !o.MaybeApplied {
+		t.Errorf("%+v", o)
+	}
+	if got := string(c.appendMark(nil, rows[8], position(rows[8]))); !strings.HasSuffix(got, "!*") {
+		t.Errorf("the next mark is %s", got)
 	}
 }

@@ -92,7 +92,7 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 		// It may pass. When it does not, somebody has to look at the row.
 		o.Fate = table.Unknown
 		if repeated {
-			o.Fate = table.Refused
+			o.Fate, o.MaybeApplied = table.Refused, true
 			o.Message += " (Tablestore does not document this code: the row may have been written)"
 		}
 	case client.Fatal:
