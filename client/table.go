@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -52,6 +55,11 @@ type Admin struct {
 	Proven bool
 
 	answered atomic.Bool
+	// ReachFor bounds how long an endpoint that nobody answers at is tried again; 0 is not at all: it is a wrong one more often
+	// than one that is down.
+	ReachFor time.Duration
+	// OnWait is told once why an operation is tried again because nobody answers, and for how long. May be nil.
+	OnWait func(why string, most time.Duration)
 }
 
 // Describe returns a table, or ErrNoTable.
@@ -212,6 +220,7 @@ func (a *Admin) List() ([]string, error) {
 func (a *Admin) try(op func() error) error {
 	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
 	patience := ratelimit.Patience{For: cmp.Or(a.RetryFor, Patience)}
+	reach, told := ratelimit.Patience{For: cmp.Or(a.ReachFor, patience.For)}, false
 	for attempt := 1; ; attempt++ {
 		err := answered(op)
 		if err == nil {
@@ -227,7 +236,13 @@ func (a *Admin) try(op func() error) error {
 			return err
 		case proven:
 		case !isAnswer(err):
-			return err // a connection that has never worked is a wrong endpoint more often than a passing fault
+			if !a.mayBeDown(err, attempt) || reach.Over(time.Now()) {
+				return err
+			}
+			if a.OnWait != nil && !told {
+				a.OnWait(Describe(err), reach.For)
+				told = true
+			}
 		case class.Open() && !SlowDown(err) && attempt >= maxAmbiguous:
 			return err
 		}
@@ -238,6 +253,22 @@ func (a *Admin) try(op func() error) error {
 			return err
 		}
 	}
+}
+
+// mayBeDown reports whether an endpoint that has never answered may do so when it is tried again. A connection that has never
+// worked is a wrong endpoint more often than a passing fault, so only who has time tries it again for long.
+func (a *Admin) mayBeDown(err error, attempt int) bool {
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return a.ReachFor > 0 && !dns.IsNotFound && (dns.IsTemporary || dns.IsTimeout)
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return a.ReachFor > 0
+	}
+	var timeout net.Error
+	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return (cut || errors.As(err, &timeout) && timeout.Timeout()) && (a.ReachFor > 0 || attempt < maxAmbiguous)
 }
 
 // answered makes an error of a panic: the SDK dereferences fields that a broken answer lacks.

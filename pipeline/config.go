@@ -47,6 +47,8 @@ type Config struct {
 	Drain context.Context
 	// Compared says that the table will be compared with the inputs, which must be possible.
 	Compared bool
+	// OnWait is told why an operation on tables waits for an endpoint that does not answer, and for how long at most. May be nil.
+	OnWait func(why string, most time.Duration)
 	// OnPlan is called before the first write. May be nil.
 	OnPlan func(*plan.Plan)
 	// OnHotKey is called, at most once and while the load runs, when nearly all of the rows read so far have one

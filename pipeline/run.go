@@ -44,7 +44,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	gentle, stopGently := context.WithCancelCause(ctx)
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
-	admin := &client.Admin{Client: service.sdk, Context: gentle, RetryFor: min(cfg.Write.RetryFor, client.Patience)}
+	admin := cfg.admin(gentle, service.sdk)
 	if cfg.Target.Policy != nil && cfg.Target.PolicyNow.IsZero() {
 		if !cfg.DryRun && !cfg.Target.Absent {
 			admin.AskTime(&traffic.Clock)
@@ -129,6 +129,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cfg.Progress.Done.Store(true)
 	report.BytesSent, report.UncheckedAnswers = traffic.BytesSent.Load(), traffic.Unchecked.Load()
 	return finish(&cfg, report, folder, start, err)
+}
+
+// admin works on the tables of the load. It waits for an endpoint that is down: a load has time.
+func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *client.Admin {
+	patience := min(c.Write.RetryFor, client.Patience)
+	return &client.Admin{Client: sdk, Context: ctx, RetryFor: patience, ReachFor: patience, OnWait: c.OnWait}
 }
 
 // service is the Tablestore that is loaded into: the SDK's client, and a connection for what is many.
@@ -276,7 +282,8 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolde
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
 func finishTables(ctx context.Context, cfg *Config, report *Report, sdk *tablestore.TableStoreClient, x *extras, ids *tableIDs) error {
-	admin := &client.Admin{Client: sdk, Context: ctx, RetryFor: min(cfg.Write.RetryFor, client.Patience), Proven: true}
+	admin := cfg.admin(ctx, sdk)
+	admin.Proven = true
 	if err := ids.confirm(admin); err != nil {
 		return err // nothing may be deleted from other tables
 	}

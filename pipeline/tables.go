@@ -50,11 +50,13 @@ type openTable struct {
 const tablesAtATime = 4
 
 func newTables(ctx context.Context, cfg *Config, planned *plan.Plan, sdk *tablestore.TableStoreClient, ids *tableIDs, stop func(error)) *tables {
+	admin := cfg.admin(ctx, sdk)
+	admin.Proven = true
 	return &tables{
 		plan: planned, sdk: sdk, ids: ids, stop: stop, try: func(name string) error {
 			return writer.TryReadBack(sdk, name, planned.Schema.Key, cfg.Write.Mode, cfg.Write.Condition)
 		}, changed: map[string]bool{}, made: map[string]bool{},
-		admin: &client.Admin{Client: sdk, Context: ctx, RetryFor: min(cfg.Write.RetryFor, client.Patience), Proven: true},
+		admin: admin,
 	}
 }
 

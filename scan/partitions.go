@@ -22,8 +22,8 @@ const (
 
 // Partitions reads where a table's partitions begin. It is not safe for concurrent use.
 type Partitions struct {
-	// Created says that this run has made the table: what is in it is what the run has written, and sizes would say
-	// less about partitions than they cost to read.
+	// Created says that this run has made the table: in the first minute there is too little in it for sizes to say more about
+	// partitions than they cost to read.
 	Created bool
 	// See is told at each reading when the table was made, as client.Table has it; Read returns its error. May be nil.
 	See func(created int64) error
@@ -56,8 +56,8 @@ func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err 
 	if len(layout.Bounds) > 0 {
 		return increasing(layout.Bounds), true, nil
 	}
-	if p.Created {
-		return nil, false, nil
+	if p.Created && p.guessed.IsZero() {
+		p.guessed = now
 	}
 	if p.guessed.IsZero() || now.Sub(p.guessed) >= guessEvery {
 		p.guessed = now

@@ -217,12 +217,20 @@ func TestGuessesAreMadeOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestATableThatThisRunMadeIsNotGuessedAt(t *testing.T) {
-	service := &partitioned{}
+// Without bounds it would have one lane for the whole load.
+func TestATableThatThisRunMadeIsGuessedAtAfterAMinute(t *testing.T) {
+	service := &partitioned{splits: func(int64) []byte { return splitAnswer(3) }}
 	p := partitionsOf(t, service)
 	p.Created = true
-	if bounds, exact, err := p.Read(time.Unix(0, 0)); err != nil || exact || bounds != nil || len(service.seen) != 1 {
-		t.Errorf("%v, exact %v, %v after %v", bounds, exact, err, service.seen)
+	start := time.Unix(1, 0)
+	for _, tt := range []struct {
+		after         time.Duration
+		bounds, asked int
+	}{{0, 0, 0}, {59 * time.Second, 0, 0}, {time.Minute, 3, 1}, {61 * time.Second, 3, 1}} {
+		bounds, exact, err := p.Read(start.Add(tt.after))
+		if err != nil || exact || len(bounds) != tt.bounds || len(service.sizes) != tt.asked {
+			t.Errorf("after %v: %v, exact %v, %d requests, %v", tt.after, bounds, exact, len(service.sizes), err)
+		}
 	}
 }
 

@@ -146,6 +146,9 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	cfg.Progress = &screen.progress
 	cfg.OnPlan = screen.plan
 	cfg.OnHotKey = screen.hotKey
+	cfg.OnWait = func(why string, most time.Duration) {
+		say(c, show, "waiting: %s; tried again for up to %v", why, most)
+	}
 	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
 	interrupts.drains()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -149,22 +150,30 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	for _, text := range rejectNotes(r) {
 		s.line("%s", text)
 	}
-	if n := len(r.RejectsFiles); n > 1 {
+	summary := filepath.Join(r.RunDir, runfolder.SummaryFile)
+	_, err := os.Stat(summary)
+	gone := err != nil
+	if gone {
+		s.line("warning: %s is gone: somebody has removed the run folder, and what it said of this load is lost", summary)
+	}
+	if n := len(r.RejectsFiles); n > 1 && !gone {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
-	if len(r.RejectsFiles) > 1 && !r.DryRun {
+	if len(r.RejectsFiles) > 1 && !r.DryRun && !gone {
 		s.line("once they are corrected: %s load --retry-rejects %s", commandName(), quoteArg(r.RunDir))
 	}
 	if r.ExitCode == pipeline.ExitErrorLimit {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
-	if r.Unfinished > 0 && !r.DryRun {
+	if r.Unfinished > 0 && !r.DryRun && !gone {
 		s.line("to go on: %s resume %s, or the same command again", commandName(), quoteArg(r.RunDir))
 	}
 	if r.Written > 0 {
 		s.line("look at the rows: %s", look)
 	}
-	s.line("summary: %s", filepath.Join(r.RunDir, runfolder.SummaryFile))
+	if !gone {
+		s.line("summary: %s", summary)
+	}
 }
 
 // shownCodes bounds the codes of rejected rows that are listed at the end; the summary has all.

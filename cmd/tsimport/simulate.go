@@ -34,6 +34,9 @@ func simulationFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "first-write-wins", Usage: "of two writes of a cell with one timestamp the first stays, not the later"},
 		&cli.BoolFlag{Name: "deletions-hide-earlier", Usage: "what is written after a deletion with an earlier timestamp stays hidden"},
 		&cli.BoolFlag{Name: "exclusive-lower-edge", Usage: "refuse timestamps that are exactly as old as the table's maximum deviation"},
+		&cli.DurationFlag{Name: "new-table-missing", Usage: "say for this `DURATION` after CreateTable that the table does not exist"},
+		&cli.BoolFlag{Name: "hide-bounds", Usage: "DescribeTable names no bounds of partitions"},
+		&cli.StringFlag{Name: "locations", Usage: "ComputeSplitPointsBySize names a place for each `THING`: partition, node, block or none", Value: sim.LocatePartitions},
 		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of the requests that write rows to go wrong"},
 		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
 		&cli.DurationFlag{Name: "fault-delay", Usage: "how late apply-late applies, as a `DURATION`", Value: time.Second},
@@ -69,7 +72,7 @@ func setCategory(f cli.Flag, name string) {
 // simulation is what the flags ask for; nil is nothing.
 func simulation(c *cli.Context) (*server.Simulation, error) {
 	asked := false
-	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge"} {
+	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations"} {
 		asked = asked || c.IsSet(name)
 	}
 	if !asked {
@@ -79,6 +82,7 @@ func simulation(c *cli.Context) (*server.Simulation, error) {
 		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), Burst: c.Duration("burst"),
 		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("seed"),
 		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"), Unavailable: time.Second},
+		Answers:   sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"), Locations: c.String("locations")},
 	}}
 	s.Choices.FirstWriteWins, s.Choices.DeletionsHideEarlier = c.Bool("first-write-wins"), c.Bool("deletions-hide-earlier")
 	s.Choices.ExclusiveLowerEdge = c.Bool("exclusive-lower-edge")

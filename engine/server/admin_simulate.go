@@ -53,8 +53,11 @@ type simulateJSON struct {
 		PerMinute   float64 `json:"per_minute"`
 		Unavailable millis  `json:"unavailable_ms"`
 	} `json:"moves"`
-	Seed    uint64 `json:"seed"`
-	Choices struct {
+	NewTableMissing millis `json:"new_table_missing_ms"`
+	HideBounds      bool   `json:"hide_bounds"`
+	Locations       string `json:"locations"`
+	Seed            uint64 `json:"seed"`
+	Choices         struct {
 		FirstWriteWins       bool `json:"first_write_wins"`
 		DeletionsHideEarlier bool `json:"deletions_hide_earlier"`
 		ExclusiveLowerEdge   bool `json:"exclusive_lower_edge"`
@@ -72,6 +75,9 @@ func (j *simulateJSON) config() (sim.Config, error) {
 		Splits: sim.Splits{
 			Start: j.Splits.Start.duration(), Every: j.Splits.Every.duration(), Stagger: j.Splits.Stagger.duration(),
 			Unavailable: j.Splits.Unavailable.duration(), MaxPartitions: j.Splits.MaxPartitions,
+		},
+		Answers: sim.Answers{
+			NewTableMissing: j.NewTableMissing.duration(), HideBounds: j.HideBounds, Locations: j.Locations,
 		},
 		Moves: sim.Moves{PerMinute: j.Moves.PerMinute, Unavailable: j.Moves.Unavailable.duration()},
 	}

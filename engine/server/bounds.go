@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"tsimport/engine/sim"
@@ -30,6 +31,9 @@ func (m *Simulator) splits(t *store.Table, d *wire.TableDescription) (rows [][]b
 		}
 		return rows
 	}
+	if st.Answers().HideBounds {
+		return nil
+	}
 	for _, k := range st.Bounds(m.server.o.Now()) {
 		c := wire.Cell{Name: []byte(st.key.Name), Type: st.key.Type.ValueType(), Value: []byte(k)}
 		if n, ok := k.Integer(); ok && c.Type == wire.Integer {
@@ -45,11 +49,16 @@ func (m *Simulator) splits(t *store.Table, d *wire.TableDescription) (rows [][]b
 func (m *Simulator) locations(t *store.Table, points [][]byte) []wire.Location {
 	d := t.Describe()
 	st := m.present(d.Name)
-	owner := func(c *wire.Cell) string { return locationName(st.Owner(cellKey(c))) }
-	first := oneLocation
+	var owner func(c *wire.Cell) string
+	first, block := oneLocation, 0
 	switch {
 	case st != nil:
-		first = locationName(st.Owner(""))
+		place := st.places(m.server.o.Now())
+		owner = func(c *wire.Cell) string {
+			block++
+			return place(cellKey(c), block)
+		}
+		first = place("", 0)
 	case len(d.Bounds) == 0:
 		return []wire.Location{{Name: oneLocation, Repeat: int64(len(points) + 1)}}
 	default:
@@ -70,6 +79,26 @@ func (m *Simulator) locations(t *store.Table, points [][]byte) []wire.Location {
 		}
 	}
 	return locations
+}
+
+// places returns what says where a key is that begins a split, the n-th one.
+func (st *simTable) places(now time.Time) func(key sim.Key, n int) string {
+	switch st.Answers().Locations {
+	case sim.LocateNothing:
+		return func(sim.Key, int) string { return "" }
+	case sim.LocateBlocks:
+		return func(_ sim.Key, n int) string { return locationName(n + 1) }
+	case sim.LocateNodes:
+		bounds := st.Bounds(now)
+		return func(key sim.Key, _ int) string {
+			below, at := slices.BinarySearch(bounds, key)
+			if at {
+				below++
+			}
+			return locationName(1 + below/sim.NodePartitions)
+		}
+	}
+	return func(key sim.Key, _ int) string { return locationName(st.Owner(key)) }
 }
 
 // below is how many bounds are not above a key: the number of its partition, from 0.

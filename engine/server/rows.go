@@ -100,7 +100,7 @@ func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
 	for i := range w.request.Tables {
 		t := &w.request.Tables[i]
 		n := len(t.Changes)
-		w.tables = append(w.tables, store.TableWrite{Table: w.server.store.Table(t.Name), Changes: t.Changes, Outcomes: rest[:n]})
+		w.tables = append(w.tables, store.TableWrite{Table: w.server.lookup(t.Name), Changes: t.Changes, Outcomes: rest[:n]})
 		if len(w.filters) > 0 {
 			w.tables[i].Conditions = w.filters[len(w.outcomes)-len(rest):][:n]
 		}
@@ -188,7 +188,7 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 		for i := range tables {
 			r := &tables[i]
 			answers[i] = wire.TableOutcomes{Name: r.Name, Outcomes: make([]wire.Outcome, len(r.Keys))}
-			t := s.store.Table(r.Name)
+			t := s.lookup(r.Name)
 			for j, key := range r.Keys {
 				if filters[i] != nil && ctx.Err() != nil { // a regular expression over a row may take its time
 					return nil, wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled.")

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"tsimport/engine/store"
 	"tsimport/engine/wire"
@@ -31,10 +32,24 @@ func (s *Server) table(name []byte) (*store.Table, *wire.Error) {
 	if !wire.ValidTableName(name) {
 		return nil, wire.Invalid("Invalid table name: '%s'.", name)
 	}
-	if t := s.store.Table(name); t != nil {
+	if t := s.lookup(name); t != nil {
 		return t, nil
 	}
 	return nil, wire.Fail(wire.CodeObjectNotExist)
+}
+
+// lookup looks a table up; nil is no such table, or one that is so new that it is said to be missing.
+func (s *Server) lookup(name []byte) *store.Table {
+	t := s.store.Table(name)
+	if t == nil {
+		return nil
+	}
+	d := t.Describe()
+	st := s.sim.present(d.Name)
+	if st != nil && s.o.Now().Sub(time.UnixMicro(d.Created)) < st.Answers().NewTableMissing {
+		return nil
+	}
+	return t
 }
 
 func (s *Server) describeTable(body []byte) (call, *wire.Error) {

@@ -27,8 +27,28 @@ type Config struct {
 	AutoSplit AutoSplit
 	Splits    Splits
 	Moves     Moves
+	Answers   Answers
 	Seed      uint64
 }
+
+// Answers are what requests about a table are answered, where nobody knows for certain what the service does. The zero
+// Answers are what its documentation leads one to expect.
+type Answers struct {
+	NewTableMissing time.Duration // for so long after CreateTable the table is said not to exist
+	HideBounds      bool          // DescribeTable names no bounds of partitions
+	Locations       string        // what ComputeSplitPointsBySize names as places: one of the constants; "" is LocatePartitions
+}
+
+// What the places of split points may stand for.
+const (
+	LocatePartitions = "partition"
+	LocateNodes      = "node"  // machines, each of which serves NodePartitions neighbouring partitions
+	LocateBlocks     = "block" // each split has a place of its own
+	LocateNothing    = "none"  // the places have no names
+)
+
+// NodePartitions is how many neighbouring partitions a machine serves.
+const NodePartitions = 4
 
 // AutoSplit are splits by size and by load.
 type AutoSplit struct {
@@ -84,6 +104,7 @@ func (c *Config) Check() error {
 		{"splits start", float64(c.Splits.Start), longest}, {"splits every", float64(c.Splits.Every), longest},
 		{"splits stagger", float64(c.Splits.Stagger), longest}, {"splits unavailable", float64(c.Splits.Unavailable), longest},
 		{"splits max partitions", float64(c.Splits.MaxPartitions), MaxPartitions},
+		{"new table missing", float64(c.Answers.NewTableMissing), longest},
 		{"moves per minute", c.Moves.PerMinute, maxMovesPerMinute}, {"moves unavailable", float64(c.Moves.Unavailable), longest},
 	} {
 		if !(n.value >= 0) {
@@ -105,6 +126,11 @@ func (c *Config) Check() error {
 	case "", NotEnoughCapacityUnit, CapacityUnitExhausted, ServerBusy:
 	default:
 		return fmt.Errorf("throttle code %q is none of %s, %s, %s", c.ThrottleCode, NotEnoughCapacityUnit, CapacityUnitExhausted, ServerBusy)
+	}
+	switch c.Answers.Locations {
+	case "", LocatePartitions, LocateNodes, LocateBlocks, LocateNothing:
+	default:
+		return fmt.Errorf("locations %q is none of %s, %s, %s, %s", c.Answers.Locations, LocatePartitions, LocateNodes, LocateBlocks, LocateNothing)
 	}
 	if c.AutoSplit.Load > 0 && c.PartitionUnits == 0 {
 		return fmt.Errorf("splitting by load needs a partition capacity")

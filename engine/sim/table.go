@@ -75,6 +75,13 @@ func (t *Table) equip(p *partition, from int64) {
 	p.serve(from)
 }
 
+// Answers returns what requests about the table are answered.
+func (t *Table) Answers() Answers {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.config.Answers
+}
+
 // Configure replaces what is simulated. Partitions stay as they are; their buckets are empty, and the clocks of splits
 // and moves start again with the next row.
 func (t *Table) Configure(c Config, now time.Time) {
