@@ -29,6 +29,7 @@ type node struct {
 	text     func(e *Evaluator, row []table.Value) bool // appends to e.buf
 
 	order  []Segment // of the text for a String, of the number for others
+	pieces []piece   // that a text is joined of; nil if it is one
 	width  int       // bytes of the text if it always has as many, else 0
 	plain  bool      // a column as it is
 	signed bool      // a text in which numbers below zero sort rightly, but are not what they say

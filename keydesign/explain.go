@@ -11,7 +11,7 @@ import (
 // Design is a primary key, or some of its columns, with the columns that they are computed of.
 type Design struct {
 	Columns  []Column
-	Programs []*Program // of Columns, compiled against the same Env
+	Programs []*Program // of Columns, compiled against the same Env; nil for a column that the service numbers
 	Inputs   []Input    // Env.Columns
 }
 
@@ -39,9 +39,10 @@ type KeyColumn struct {
 
 // Range says whether GetRange over the key still reads a range of an input column.
 type Range struct {
-	Column string `json:"column"`
-	Use    string `json:"use"` // "yes", "with a prefix", "many" (one range for each value of what stands before) or "no"
-	How    string `json:"how"`
+	Column string  `json:"column"`
+	Use    string  `json:"use"` // "yes", "with a prefix", "many" (one range for each value of what stands before) or "no"
+	How    string  `json:"how"`
+	Bounds *Bounds `json:"bounds,omitempty"` // for given values
 }
 
 // Example is a row and the key that it gets.
@@ -51,11 +52,18 @@ type Example struct {
 	Rejected string   `json:"rejected,omitempty"`
 }
 
-// Explain describes a design, with the keys of sample rows in the order of the design's inputs.
-func Explain(d Design, samples [][]table.Value) Explanation {
+// Explain describes a design, with the keys of sample rows in the order of the design's inputs, and with the bounds of the
+// given values.
+func Explain(d Design, samples [][]table.Value, given Given) Explanation {
 	x := Explanation{Examples: []Example{}, Ranges: []Range{}}
 	var segments []Segment
 	for i, p := range d.Programs {
+		if p == nil {
+			x.Key = append(x.Key, KeyColumn{Name: d.Columns[i].Name, Type: table.Integer.String(), Expression: "auto", Order: []Segment{},
+				Recipe: "the service numbers the rows of a partition key as they are written; a reader takes a range over all numbers, or the number that the load noted (--returned-keys)"})
+			segments = append(segments, Segment{Text: writingOrder, Order: NoOrder})
+			continue
+		}
 		k := KeyColumn{Name: d.Columns[i].Name, Type: p.Type.String(), Expression: d.Columns[i].Source(), Recipe: p.root.recipe, Order: p.root.order}
 		if p.Auto && p.env.Separator != 0 {
 			k.Separator = string(p.env.Separator)
@@ -74,7 +82,11 @@ func Explain(d Design, samples [][]table.Value) Explanation {
 	x.PythonSetup = pythonSetup(x.Key)
 	x.Order = orderSentence(segments)
 	for _, name := range d.sources() {
-		x.Ranges = append(x.Ranges, rangeOf(name, segments))
+		r := rangeOf(name, segments)
+		if r.Bounds = d.Bounds(name, given); r.Bounds != nil && r.Use == "no" {
+			r.How = "the key does not keep its order; rows of a single value stand together"
+		}
+		x.Ranges = append(x.Ranges, r)
 	}
 	for _, row := range samples {
 		x.Examples = append(x.Examples, d.Example(row))
@@ -88,7 +100,7 @@ func (d Design) sources() []string {
 	var names []string
 	for i, in := range d.Inputs {
 		for _, p := range d.Programs {
-			if slices.Contains(p.columns, i) {
+			if p != nil && slices.Contains(p.columns, i) {
 				names = append(names, in.Name)
 				break
 			}
@@ -107,6 +119,10 @@ func (d Design) Example(row []table.Value) Example {
 		}
 	}
 	for i, p := range d.Programs {
+		if p == nil {
+			x.Key = append(x.Key, "(a number)")
+			continue
+		}
 		v, why := p.KeyValue(p.NewEvaluator(), row, i == 0)
 		if why != nil {
 			x.Key, x.Rejected = nil, why.Error()
@@ -148,6 +164,9 @@ func (p *Program) KeyValue(e *Evaluator, row []table.Value, first bool) (table.V
 	return v, nil
 }
 
+// writingOrder is the order of an auto-increment column.
+const writingOrder = "the order of writing"
+
 // orderSentence says in which order the rows of a table stand.
 func orderSentence(segments []Segment) string {
 	var parts []string
@@ -156,6 +175,10 @@ func orderSentence(segments []Segment) string {
 		case Constant:
 			continue
 		case NoOrder:
+			if s.Text == writingOrder {
+				parts = append(parts, "in "+writingOrder)
+				continue
+			}
 			parts = append(parts, "by the value of "+s.Text+", in which no column's order is kept")
 		case Ascending:
 			parts = append(parts, "by "+s.Column)
@@ -212,7 +235,14 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 // notes warns of what a design loses or leans on.
 func (d Design) notes(segments []Segment) []string {
 	notes := []string{}
+	if len(d.Columns) == mostKeyColumns {
+		notes = append(notes, "four primary-key columns are the most that a table takes, and those of a table never change: nothing can be added to this key later")
+	}
+	notes = append(notes, d.enumeration()...)
 	for i, p := range d.Programs {
+		if p == nil {
+			continue
+		}
 		if p.Type == table.Double || p.Type == table.Boolean {
 			notes = append(notes, fmt.Sprintf("%s: a primary-key column cannot be %s; wrap the expression in text(…) or int(…)", d.Columns[i].Name, a(p.Type)))
 		}
@@ -232,6 +262,57 @@ func (d Design) notes(segments []Segment) []string {
 	return notes
 }
 
+// mostKeyColumns is how many columns a primary key has at most.
+const mostKeyColumns = 4
+
+// fewValues is how many values of a partition key are an enumeration, which a growing table outgrows.
+const fewValues = 1024
+
+// enumeration warns of a partition key that can have few values only, whatever the rows are.
+func (d Design) enumeration() []string {
+	p := d.Programs[0]
+	values := 1
+	for _, s := range p.root.order {
+		if s.Values == 0 || s.Values > fewValues {
+			values = 0
+		}
+		values *= s.Values
+	}
+	if p.Type == table.Boolean {
+		values = 2
+	}
+	if values == 0 || values > fewValues {
+		return nil
+	}
+	return []string{enumerationNote(d.Columns[0].Name, fmt.Sprintf("can have %d values at most", values))}
+}
+
+func enumerationNote(column, has string) string {
+	return fmt.Sprintf("%s, the partition key, %s: a value is never split, so no more partitions than that ever share the rows, and each value should stay below 10 GB; join a column of many values to it with splice, or begin with one", column, has)
+}
+
+// A sample shows an enumeration if each value comes so often in it.
+const (
+	sampledRows  = 500
+	sampledTimes = 20
+	sampledMost  = 100
+)
+
+// NoteSample warns of an enumeration that only the data shows: of so many rows with so many partition keys.
+func (x *Explanation) NoteSample(rows, values int) {
+	if rows < sampledRows || values > sampledMost || rows < sampledTimes*values || len(x.Key) == 0 {
+		return
+	}
+	has := fmt.Sprintf("has %d values in the first %d records", values, rows)
+	if values == 1 {
+		has = fmt.Sprintf("has one value in the first %d records", rows)
+	}
+	note := enumerationNote(x.Key[0].Name, has)
+	if !slices.ContainsFunc(x.Notes, func(n string) bool { return strings.HasPrefix(n, x.Key[0].Name+", the partition key, can have") }) {
+		x.Notes = append(x.Notes, note)
+	}
+}
+
 // Text is the explanation for a terminal.
 func (x Explanation) Text() string {
 	var b strings.Builder
@@ -247,6 +328,7 @@ func (x Explanation) Text() string {
 	fmt.Fprintf(&b, "\nOrder: %s\n", x.Order)
 	for _, r := range x.Ranges {
 		fmt.Fprintf(&b, "GetRange over %s: %s: %s\n", r.Column, r.Use, r.How)
+		r.Bounds.text(&b)
 	}
 	if len(x.Examples) > 0 {
 		b.WriteString("\nExamples:\n")

@@ -53,7 +53,7 @@ func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
 		{[]string{"order=md5(order,2) + pad(order, 12)"}, []string{"a1000000000042"}, map[string]string{"order": "many"}},
 		{[]string{"salt=salt(16)", "order"}, []string{"15", "42"}, map[string]string{"order": "many"}},
 	} {
-		x := Explain(design(t, env, tt.key...), [][]table.Value{values})
+		x := Explain(design(t, env, tt.key...), [][]table.Value{values}, nil)
 		if !slices.Equal(x.Examples[0].Key, tt.want) {
 			t.Errorf("%q: %+v, want %q", tt.key, x.Examples[0], tt.want)
 		}
@@ -73,7 +73,7 @@ func TestThePublishedDesignsComeOutAndAreExplained(t *testing.T) {
 func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 	env := Env{Columns: inputs, Separator: '!', ReadFile: func(string) ([]byte, error) { return []byte("Zoë,z\nZoe,z\nx,1\n"), nil }}
 	x := Explain(design(t, env, `k=splice(auto, md5(CardID,2), pad(DeviceID,6), lookup(Name, "codes.csv"))`, "Score"),
-		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})})
+		[][]table.Value{row(nil), row(map[string]table.Value{"DeviceID": num(-1)})}, nil)
 	text := x.Text()
 	for _, want := range []string{
 		`k (string) = splice(auto, md5(CardID,2)`,
@@ -111,7 +111,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 }
 
 func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
-	x := Explain(design(t, Env{Columns: inputs}, `k=trim(Name) + pad(CardID, 9)`), nil)
+	x := Explain(design(t, Env{Columns: inputs}, `k=trim(Name) + pad(CardID, 9)`), nil, nil)
 	if x.Key[0].Python != "" || !strings.Contains(x.Key[0].Recipe, "trim(Name)") {
 		t.Errorf("%+v", x.Key[0])
 	}
@@ -119,7 +119,7 @@ func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
 
 func TestColumnsWithNamesThatPythonNeedsAreNoVariables(t *testing.T) {
 	env := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
-	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil)
+	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil)
 	if want := `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`; x.Key[0].Python != want {
 		t.Errorf("%s, want %s", x.Key[0].Python, want)
 	}

@@ -39,6 +39,6 @@ func FuzzCompile(f *testing.F) {
 		if again, whyAgain := p.NewEvaluator().Eval(values); (why == nil) != (whyAgain == nil) || string(appendText(nil, v)) != string(appendText(nil, again)) {
 			t.Fatalf("%s: %v %v, then %v %v", source, v, why, again, whyAgain)
 		}
-		Explain(Design{Columns: []Column{{Name: "k", Expr: source}}, Programs: []*Program{p}, Inputs: inputs}, [][]table.Value{values}).Text()
+		Explain(Design{Columns: []Column{{Name: "k", Expr: source}}, Programs: []*Program{p}, Inputs: inputs}, [][]table.Value{values}, nil).Text()
 	})
 }

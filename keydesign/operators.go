@@ -135,13 +135,14 @@ func (c *compiler) arithmetic(n *node, op byte, l, r *node) error {
 	return nil
 }
 
-// arithmeticOrder finds the order that + and - with a constant keep, and that of texts one behind the other: the right
-// one counts only if the left one always has the same length.
+// arithmeticOrder finds the order that + and - with a constant keep, and that of texts one after the other: one counts
+// only if all before it always have the same length.
 func (c *compiler) arithmeticOrder(n *node, op byte, l, r *node) {
 	switch {
-	case n.typ == table.String && l.width > 0:
-		n.order = append(append([]Segment{}, l.order...), textOrder(r)...)
-		if r.width > 0 {
+	case n.typ == table.String:
+		n.pieces = joined(l, r)
+		n.order = joinedOrder(n.pieces)
+		if l.width > 0 && r.width > 0 {
 			n.width = l.width + r.width
 		}
 	case n.typ != table.Integer:

@@ -123,9 +123,13 @@ func TestTextsOfFixedWidthKeepTheOrderOfWhatFollows(t *testing.T) {
 		`pad(CardID,9) + pad(OrderNumber,9) + Name`:                  {Ascending, Ascending, Ascending},
 		`splice(",", bucket(CardID, 16), desc(CardID,"text"), Name)`: {NoOrder, Descending, Ascending},
 		`splice(",", SellerID, CardID)`:                              {Ascending, NoOrder},
-		`"u" + Name`:                                                 {Constant, Ascending},
-		`splice("-", pad(CardID, 3), salt(10)) + Name`:               {Ascending, NoOrder, Ascending},
-		`format_time(CardID, "2006010215", "s") + Name`:              {CoarseAscending, Ascending},
+		`pad(CardID,6)+":"+Name+":"+text(OrderNumber)`:               {Ascending, Constant, NoOrder},
+		`pad(CardID,6)+(":"+Name)`:                                   {Ascending, Constant, Ascending},
+		`splice(",", SellerID, Name) + pad(CardID,3)`:                {Ascending, NoOrder},
+		`splice(",", pad(CardID,2) + Name, SellerID)`:                {Ascending, Ascending, Ascending},
+		`"u" + Name`: {Constant, Ascending},
+		`splice("-", pad(CardID, 3), salt(10)) + Name`:  {Ascending, NoOrder, Ascending},
+		`format_time(CardID, "2006010215", "s") + Name`: {CoarseAscending, Ascending},
 	} {
 		order := compile(t, source).root.order
 		for i := range want {

@@ -52,7 +52,7 @@ func TestAReadersPythonComputesTheKeysOfTheLoad(t *testing.T) {
 		`col("unit price") * -3 + CardID`, `format_time(CardID, "2006010215", "s")`, `format_time(CardID, "v2-%Y%%%j%f", "ms", "Asia/Shanghai")`,
 		`year("2021-11-07T23:30:00-05:00", "Asia/Shanghai") + month("2021-11-07 10:30")`, `Paid ? Name : SellerID`, `订单号 ?? "none"`, `text(订单号 == nil)`} {
 		d := design(t, Env{Columns: inputs, SaltColumns: []string{"CardID", "SellerID"}}, "k="+source)
-		x := Explain(d, nil)
+		x := Explain(d, nil, nil)
 		if x.Key[0].Python == "" {
 			t.Errorf("%s: no formula", source)
 		}

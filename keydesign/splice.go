@@ -2,6 +2,7 @@ package keydesign
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -31,7 +32,12 @@ func (c *compiler) splice(k *call) (*node, error) {
 		}
 		parts = append(parts, x)
 		n.signed = n.signed || x.signed
-		n.order = append(n.order, textOrder(x)...)
+		inner := slices.Clone(piecesOf(x))
+		if i < len(k.args)-2 {
+			inner[len(inner)-1].sealed = true // by the separator, which none of its characters reaches
+			inner = append(inner, piece{node: constant(table.Value{Type: table.String, Bytes: []byte(joined)}), sealed: true, separator: true})
+		}
+		n.pieces = append(n.pieces, inner...)
 		if i > 0 {
 			n.recipe += ", "
 			n.python += ", "
@@ -43,6 +49,7 @@ func (c *compiler) splice(k *call) (*node, error) {
 		}
 	}
 	n.width = max(n.width, 0)
+	n.order = joinedOrder(n.pieces)
 	n.recipe = fmt.Sprintf("joined with %q: %s", joined, n.recipe)
 	n.python = fmt.Sprintf("%s.join([%s])", strconv.Quote(joined), n.python)
 	n.text = spliceText(n, parts, separator)

@@ -262,7 +262,9 @@ func (p *Plan) Design() (keydesign.Design, error) {
 	d := keydesign.Design{Inputs: p.env.Columns}
 	for i, k := range p.Schema.Key {
 		if i > 0 && i == p.Schema.Numbered {
-			continue // nobody can look for a number that the service has made
+			d.Columns = append(d.Columns, keydesign.Column{Name: k.Name, Type: k.Type, Auto: true})
+			d.Programs = append(d.Programs, nil)
+			continue
 		}
 		col := keydesign.Column{Name: k.Name, Type: k.Type}
 		if p.Makers != nil && p.Makers[i].Program != nil {

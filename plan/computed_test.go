@@ -139,7 +139,7 @@ func TestSpliceAutoTakesItsSeparatorFromTheSampleAndSaysSo(t *testing.T) {
 	}); err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
-	x := keydesign.Explain(d, rows)
+	x := keydesign.Explain(d, rows, nil)
 	if x.Key[0].Separator != "\x1f" || len(x.Examples) != 1 || x.Examples[0].Key[0] != "a100\x1fx y" {
 		t.Errorf("%+v", x)
 	}

@@ -1,13 +1,22 @@
 package main
 
 import (
+	"bytes"
+	"encoding/csv"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"tsimport/keydesign"
 	"tsimport/plan"
+	"tsimport/reader"
 	"tsimport/table"
 )
 
@@ -15,13 +24,16 @@ func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "say what a design of primary keys means: order, ranges, how readers compute it",
-		ArgsUsage: "FILE...",
+		ArgsUsage: "[FILE...]",
 		Description: inputsHelp + "\n" +
-			"Looks at the beginning of the files. Nothing is written, no store is needed.",
+			"Looks at the beginning of the files. Nothing is written, no store is needed. Without files, --type gives the\n" +
+			"columns and their types. For each column the bounds of its range are printed, in Go and in Python, for the values\n" +
+			"of the first record or those of --value.",
 		Flags: append(readFlags(), []cli.Flag{
 			textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]` as tsimport load takes it, in order, 1 to 4 times"),
 			textsFlag("set", "attribute column `NAME[:TYPE]=EXPR` as tsimport load takes it; it is checked"),
 			textsFlag("type", "type of a column, `NAME=TYPE`, as tsimport load takes it; may be repeated"),
+			textsFlag("value", "print the bounds of the range for this value of a column, `NAME=VALUE`; may be repeated; a binary one is hexadecimal (default: the first record's)"),
 			&cli.IntFlag{Name: "examples", Usage: "show the keys of the first `N` records", Value: 5},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 		}...),
@@ -48,12 +60,24 @@ func explain(c *cli.Context) error {
 	if c.Int("examples") < 0 {
 		return usagef("--examples: want 0 or more")
 	}
+	typesOnly := len(r.Inputs) == 0
+	if typesOnly {
+		if err := inputOfTypes(r); err != nil {
+			return err
+		}
+	}
 	p, err := plan.Make(c.Context, r, nil)
+	if err != nil && typesOnly {
+		return usagef("%v (without a file, --type NAME=TYPE says which columns there are)", err)
+	}
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	x, err := explainPlan(p, c.Int("examples"))
+	if typesOnly && p.Separator() != "" {
+		return usagef("splice(auto, …) chooses its separator from a sample: name a file, or write the separator")
+	}
+	x, err := explainPlan(p, c.Int("examples"), textsOf(c, "value"))
 	if err != nil {
 		return err
 	}
@@ -68,20 +92,117 @@ func explain(c *cli.Context) error {
 	return err
 }
 
-// explainPlan explains the key of a plan with the first records as examples.
-func explainPlan(p *plan.Plan, examples int) (x keydesign.Explanation, err error) {
+// inputOfTypes stands an input without records in for the files: its columns are those that have a type.
+func inputOfTypes(r *plan.Request) error {
+	names := slices.Sorted(maps.Keys(r.Columns.Types))
+	for _, k := range r.Target.Key {
+		plain := !k.Auto && !slices.ContainsFunc(r.Columns.Keys, func(col keydesign.Column) bool { return col.Name == k.Name })
+		switch {
+		case !plain:
+		case slices.Contains(names, k.Name):
+		case k.Type != table.Null:
+			names = append(names, k.Name)
+			r.Columns.Types[k.Name] = plan.Type{Type: k.Type}
+		default:
+			return usagef("no input, and no type for %s: name a file, or give --type %s", k.Name, quoteArg(k.Name+"=string"))
+		}
+	}
+	if len(names) == 0 {
+		return usagef("no input: name a file, or give the columns with --type NAME=TYPE")
+	}
+	var header bytes.Buffer
+	w := csv.NewWriter(&header)
+	if err := w.Write(names); err != nil {
+		return err
+	}
+	w.Flush()
+	r.Inputs = []string{"-"}
+	r.Read = plan.Read{Options: reader.Options{Format: reader.CSV}, Stdin: &header}
+	return nil
+}
+
+// explainPlan explains the key of a plan with the first records as examples, and the bounds of values.
+func explainPlan(p *plan.Plan, examples int, values []string) (x keydesign.Explanation, err error) {
 	d, err := p.Design()
 	if err != nil {
 		return x, err
 	}
-	x = keydesign.Explain(d, nil)
-	left := examples
+	given, err := givenValues(d, values)
+	if err != nil {
+		return x, err
+	}
+	var shown []keydesign.Example
+	first := d.Programs[0].NewEvaluator()
+	keys, rows := map[string]bool{}, 0
 	err = p.Sample(func(row []table.Value) bool {
-		if left > 0 {
-			x.Examples = append(x.Examples, d.Example(row))
+		if rows == 0 && len(values) == 0 {
+			for i, in := range d.Inputs {
+				if row[i].Type != table.Null {
+					v := row[i]
+					v.Bytes = bytes.Clone(v.Bytes)
+					given[in.Name] = v
+				}
+			}
 		}
-		left--
-		return left > 0
+		if rows++; rows <= examples {
+			shown = append(shown, d.Example(row))
+		}
+		if v, why := first.Eval(row); why == nil && len(keys) < sampledKeys {
+			keys[string(table.AppendKey(nil, v))] = true
+		}
+		return true
 	})
+	x = keydesign.Explain(d, nil, given)
+	x.Examples = append(x.Examples, shown...)
+	x.NoteSample(rows, len(keys))
 	return x, err
+}
+
+// sampledKeys is how many partition keys are told apart: with so many there is no enumeration.
+const sampledKeys = 1000
+
+// givenValues reads NAME=VALUE by the types of the columns.
+func givenValues(d keydesign.Design, values []string) (keydesign.Given, error) {
+	given := keydesign.Given{}
+	for _, text := range values {
+		name, value, ok := cutRename(text)
+		i := slices.IndexFunc(d.Inputs, func(in keydesign.Input) bool { return in.Name == name })
+		if !ok || i < 0 {
+			return nil, usagef("--value %q: want NAME=VALUE with a column that the key is made of", text)
+		}
+		v, err := parseValue(d.Inputs[i].Type, value)
+		if err != nil {
+			return nil, usagef("--value %q: %v", text, err)
+		}
+		given[name] = v
+	}
+	return given, nil
+}
+
+func parseValue(t table.Type, text string) (v table.Value, err error) {
+	v.Type = t
+	switch t {
+	case table.Integer:
+		if v.Int, err = strconv.ParseInt(text, 10, 64); err != nil {
+			err = errors.New("want an integer")
+		}
+	case table.Double:
+		if v.Double, err = strconv.ParseFloat(text, 64); err != nil {
+			err = errors.New("want a number")
+		}
+	case table.Boolean:
+		if text != "true" && text != "false" {
+			err = errors.New("want true or false")
+		}
+		if text == "true" {
+			v.Int = 1
+		}
+	case table.Binary:
+		if v.Bytes, err = hex.DecodeString(strings.TrimPrefix(text, "0x")); err != nil {
+			err = errors.New("want hexadecimal digits")
+		}
+	default:
+		v.Type, v.Bytes = table.String, []byte(text)
+	}
+	return v, err
 }
