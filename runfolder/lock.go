@@ -105,9 +105,35 @@ func TakeClaim(folder, identity string) (*Lock, error) {
 			held.Load = true
 		}
 		if err == nil {
+			removeAbandoned(folder, identity)
 			l.passing = append([]string{name}, made...)
 		}
 		return l, err
+	}
+}
+
+// mostAbandoned bounds how many locks are looked at for one that is taken.
+const mostAbandoned = 100
+
+// removeAbandoned takes away the files of locks whose processes were killed.
+func removeAbandoned(folder, own string) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return
+	}
+	for _, e := range entries[:min(len(entries), mostAbandoned)] {
+		name := filepath.Join(folder, e.Name())
+		if e.Name() == own || !e.Type().IsRegular() {
+			continue
+		}
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if lockFile(f) == nil && isStill(f, name) {
+			_ = os.Remove(name) // who has opened it meanwhile sees that its name is gone
+		}
+		f.Close()
 	}
 }
 

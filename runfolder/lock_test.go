@@ -47,6 +47,33 @@ func TestOneProcessAtATimeHasAClaim(t *testing.T) {
 	}
 }
 
+func TestLocksOfProcessesThatWereKilledAreTakenAway(t *testing.T) {
+	root := t.TempDir()
+	folder := filepath.Join(root, "locks")
+	held, err := TakeClaim(folder, "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "killed"), []byte(`{"pid":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := TakeClaim(folder, "another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "killed")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the lock of a process that is gone: %v", err)
+	}
+	if _, err := TakeClaim(folder, "held"); !errors.As(err, new(*HeldError)) {
+		t.Errorf("the lock of a process that runs: %v", err)
+	}
+	for _, l := range []*Lock{l, held} {
+		if err := l.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestTheFolderOfARunThatDidNotBeginIsTakenAway(t *testing.T) {
 	dir := t.TempDir()
 	l, err := TakePassing(filepath.Join(dir, "runs", "one"))
