@@ -118,8 +118,9 @@ var arrows = map[string][]string{
 	"engine/model":  {},
 	"engine/wire":   {},
 
-	"internal/arch": {},
-	"e2e":           {},
+	"internal/arch":    {},
+	"internal/notices": {},
+	"e2e":              {},
 }
 
 // testArrows lists what tests may import beside that.

@@ -1,0 +1,29 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestTheBinarySaysWhatItWasBuiltFrom checks the stamp of a binary that is built in a clone: what a report of a fault names must be
+// what was running.
+func TestTheBinarySaysWhatItWasBuiltFrom(t *testing.T) {
+	t.Parallel()
+	if info, err := os.Stat("../.git"); err != nil || !info.IsDir() {
+		t.Skip("not a clone, or a worktree, which go build does not stamp")
+	}
+	head, err := exec.Command("git", "-C", "..", "rev-parse", "HEAD").Output()
+	if err != nil {
+		t.Skipf("git does not say what is checked out: %v", err)
+	}
+	stdout, stderr, code := runBinary(t, "--version")
+	revision := "revision " + strings.TrimSpace(string(head))[:12]
+	for _, want := range []string{revision, "go1.", runtime.GOOS + "/" + runtime.GOARCH} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("exit code %d, --version says %q, not %q; %s", code, stdout, want, stderr)
+		}
+	}
+}
