@@ -1,7 +1,7 @@
 """What files hold, read by programs that share no code with tsimport, in the form of a table's cells: a dict by column of
 ("integer", int), ("double", float), ("boolean", bool), ("string", str) or ("binary", bytes); a missing column is no value."""
 
-import bz2, collections, csv, decimal, gzip, io, json, lzma, math, re, struct, uuid
+import bz2, collections, csv, decimal, gzip, io, json, lzma, math, re, struct, uuid, zlib
 
 csv.field_size_limit(1 << 30)
 decimal.getcontext().prec = 2000
@@ -30,12 +30,19 @@ def unpack(path, compression):
                 return r.read()
         case "lz4":
             import lz4.frame
-            return lz4.frame.decompress(raw)
+            out = b""
+            while raw:
+                frame = lz4.frame.LZ4FrameDecompressor()
+                out, raw = out + frame.decompress(raw), frame.unused_data
+            return out
     raise Unreadable("no reader here for " + compression)
 
 
 def text_of(path, entry):
-    raw = unpack(path, entry.get("compression"))
+    try:
+        raw = unpack(path, entry.get("compression"))
+    except (OSError, EOFError, RuntimeError, lzma.LZMAError, zlib.error) as e:
+        raise Unreadable(f"Python cannot unpack {entry['compression']}: {str(e)[:80]}")
     encoding = entry.get("encoding") or "utf-8"
     for mark, name in ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
         if raw.startswith(mark):
