@@ -1,10 +1,16 @@
 package client
 
 import (
+	"time"
+
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"tsimport/table"
 )
+
+// samplePatience is how long a sample is tried for. What it says helps, but nothing depends on it: a partition that does not
+// serve for longer is waited for when rows are written.
+const samplePatience = 2 * time.Second
 
 // CellTypes returns the types that the values of a table's columns have, in the first and the last n rows, and how many rows
 // were looked at.
@@ -20,7 +26,7 @@ func (a *Admin) CellTypes(name string, key []table.KeyColumn, n int32) (types ma
 			low, high = high, low
 		}
 		var res *tablestore.GetRangeResponse
-		err := a.try(func() (err error) {
+		err := a.tryFor(samplePatience, func() (err error) {
 			res, err = a.Client.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
 				TableName: name, StartPrimaryKey: low, EndPrimaryKey: high, Direction: direction, MaxVersion: 1, Limit: n,
 			}})

@@ -218,8 +218,13 @@ func (a *Admin) List() ([]string, error) {
 
 // try repeats an operation on a table while that can help: reads and creations are safe to repeat.
 func (a *Admin) try(op func() error) error {
+	return a.tryFor(cmp.Or(a.RetryFor, Patience), op)
+}
+
+// tryFor is try with a patience of its own.
+func (a *Admin) tryFor(most time.Duration, op func() error) error {
 	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
-	patience := ratelimit.Patience{For: cmp.Or(a.RetryFor, Patience)}
+	patience := ratelimit.Patience{For: most}
 	reach, told := ratelimit.Patience{For: cmp.Or(a.ReachFor, patience.For)}, false
 	for attempt := 1; ; attempt++ {
 		err := answered(op)

@@ -260,7 +260,7 @@ func TestARecordThatWasGivenUpIsNotTakenForAnAddedOne(t *testing.T) {
 	}
 	cfg := w.counted(w.file("in.csv", text))
 	cfg.Resume.Look, cfg.CheckpointEvery = true, time.Hour
-	cfg.Write.Concurrency, cfg.Write.RetryFor = 1, time.Second
+	cfg.Write.Concurrency, cfg.Write.RetryFor = 1, time.Minute
 	bad := func(r table.Ref) bool { return r.Block.Split.Ordinal == 0 && r.Number() == 0 }
 	var sent []table.Ref
 	w.plan.Decide = func(faults.Request) faults.Fault {
