@@ -2,6 +2,7 @@ package advise
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +14,7 @@ type clock struct {
 	layout string // of texts that do not sort by time, as package time has it
 	told   bool   // the column holds times
 	day    bool   // days, not times of day
+	period string // layout or unit from which an expression can tell the month; empty if none can
 }
 
 // layouts are what texts of times look like. Those that sort by time come first.
@@ -42,8 +44,10 @@ func findClock(c *column) clock {
 		return clock{}
 	}
 	if c.integer {
-		if timeName.MatchString(c.name) && unixTimes(c.texts) {
-			return clock{told: true}
+		if timeName.MatchString(c.name) {
+			if unit := unixTimes(c.texts); unit != "" {
+				return clock{told: true, period: unit}
+			}
 		}
 		if !timeName.MatchString(c.name) {
 			return clock{}
@@ -54,6 +58,9 @@ func findClock(c *column) clock {
 			k := clock{told: true, day: l.day}
 			if !l.sorts {
 				k.layout = l.layout
+			}
+			if slices.Contains(expressible, l.layout) {
+				k.period = l.layout
 			}
 			return k
 		}
@@ -70,18 +77,37 @@ func all(texts [][]byte, f func([]byte) bool) bool {
 	return true
 }
 
-// unixTimes says whether integers are times between 1990 and 2100 in seconds, milliseconds, microseconds or nanoseconds.
-func unixTimes(texts [][]byte) bool {
-	for _, unit := range []int64{1, 1e3, 1e6, 1e9} {
-		low, high := 631152000*unit, 4102444800*unit
+// expressible are the layouts of texts that key expressions take for times.
+var expressible = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
+
+// units are what Unix times count, as key expressions name it.
+var units = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+// unixTimes finds in which unit integers are times between 1990 and 2100; "" is none.
+func unixTimes(texts [][]byte) string {
+	for unit, n := range units {
+		low, high := 631152000*n, 4102444800*n
 		if all(texts, func(text []byte) bool {
 			v, err := strconv.ParseInt(string(text), 10, 64)
 			return err == nil && v >= low && v < high
 		}) {
-			return true
+			return unit
 		}
 	}
-	return false
+	return ""
+}
+
+// span is between which times the column's values are.
+func (c *column) span() (first, last time.Time, ok bool) {
+	if unit := units[c.clock.period]; unit > 0 {
+		return time.Unix(c.low/unit, 0), time.Unix(c.high/unit, 0), true
+	}
+	first, err := time.Parse(c.clock.period, string(c.first))
+	if err != nil {
+		return first, last, false
+	}
+	last, err = time.Parse(c.clock.period, string(c.last))
+	return first, last, err == nil
 }
 
 // parse returns a number that sorts as the time does; a text that is no time comes first.

@@ -31,8 +31,10 @@ type column struct {
 	top                *sketch.Top
 	bytes              int64 // of all values
 	longest            int
-	digits             bool // all texts are digits
-	uneven             bool // and of different lengths
+	digits             bool   // all texts are digits
+	uneven             bool   // and of different lengths
+	zeros              bool   // and some begin with a 0 that says nothing
+	first, last        []byte // of texts that are times and sort as such
 	low, high          int64
 	lowByte            byte // least byte of any text
 	prefix             []byte
@@ -166,6 +168,16 @@ func (c *column) look(text []byte) {
 	for _, b := range text {
 		c.lowByte = min(c.lowByte, b)
 		c.digits = c.digits && b >= '0' && b <= '9'
+	}
+	c.zeros = c.zeros || n > 1 && text[0] == '0'
+	if c.clock.period == "" || n == 0 {
+		return
+	}
+	if c.first == nil || bytes.Compare(text, c.first) < 0 {
+		c.first = append(c.first[:0], text...)
+	}
+	if bytes.Compare(text, c.last) > 0 {
+		c.last = append(c.last[:0], text...)
 	}
 }
 

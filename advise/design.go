@@ -22,7 +22,7 @@ func (s *survey) design() {
 	d := &Design{PartitionKey: best.Column}
 	inKey := slices.Clone(best.parts)
 	if best.cause == fine && len(best.parts) == 1 {
-		d.Keys = []string{best.parts[0].name}
+		d.Keys = []string{s.plainKey(best.parts[0])}
 	} else if best.Fix != nil {
 		d.Keys = []string{best.Fix.Expression}
 		inKey = nil
@@ -34,12 +34,85 @@ func (s *survey) design() {
 		d.Keys = []string{f.Expression}
 	}
 	s.makeUnique(d, inKey)
-	d.Command = append([]string{"load"}, s.Input.Args...)
-	d.Command = append(d.Command, "--table", s.tableName(), "--create")
-	for _, k := range d.Keys {
-		d.Command = append(d.Command, "--pk", k)
-	}
+	d.Command = s.command(s.tableName(), d.Keys)
 	s.report.Design = d
+}
+
+// command loads the input with a key.
+func (s *survey) command(table string, keys []string) []string {
+	args := append([]string{"load"}, s.Input.Args...)
+	args = append(args, "--table", table, "--create")
+	for _, k := range keys {
+		args = append(args, "--pk", k)
+	}
+	return args
+}
+
+// commands makes whole keys of the fixes and splices: a partition key alone would make one row of all that share it.
+func (s *survey) commands() {
+	for _, c := range s.report.Candidates {
+		switch f := c.Fix; {
+		case f == nil:
+		case f.Table == "":
+			f.Keys = s.whole(f.Expression, f.columns)
+			f.Command = s.command(s.tableName(), f.Keys)
+		case s.report.Design != nil:
+			f.Keys = s.report.Design.Keys
+			f.Command = s.command(f.Table, f.Keys)
+		}
+		if len(c.parts) > 1 && c.Verdict != NotRecommended && c.Fix == nil {
+			f := s.splice(&Candidate{Heat: new(HeatPair)}, c.parts)
+			c.Key = &Key{Keys: s.whole(f.Expression, f.columns)}
+			c.Key.Command = s.command(s.tableName(), c.Key.Keys)
+		}
+	}
+}
+
+// whole adds columns to a partition key until it tells rows apart, those of the recommended key if they do.
+func (s *survey) whole(expression string, names []string) []string {
+	var in, more []*column
+	for _, name := range names {
+		in = append(in, s.find(name))
+	}
+	d := s.report.Design
+	if d != nil {
+		for _, c := range d.columns {
+			if !slices.Contains(in, c) {
+				more = append(more, c)
+			}
+		}
+	}
+	if d == nil || len(more) >= maxKeyColumns {
+		made := &Design{Key: Key{Keys: []string{expression}}}
+		s.makeUnique(made, in)
+		return made.Keys
+	}
+	apart := func(more []*column) int {
+		n, _ := s.kept.groups(identitiesOf(slices.Concat(in, more))...)
+		return n
+	}
+	for all, i := apart(more), len(more)-1; i >= 0; i-- {
+		if fewer := slices.Delete(slices.Clone(more), i, i+1); apart(fewer) == all {
+			more = fewer
+		}
+	}
+	keys := []string{expression}
+	for _, c := range more {
+		keys = append(keys, s.plainKey(c))
+	}
+	return keys
+}
+
+// plainKey is a column as --pk takes it. A name that would be read as more than one gets another.
+func (s *survey) plainKey(c *column) string {
+	if !strings.ContainsAny(c.name, "=:") {
+		return c.name
+	}
+	name := strings.Trim(notInNames.ReplaceAllString(c.name, "_"), "_") + "_key"
+	for s.find(name) != nil {
+		name += "_"
+	}
+	return strings.TrimLeft(name, "0123456789_") + "=" + identifier(c.name)
 }
 
 // best is the candidate that a key is made of: good as it is before one with a fix, one that says whose row it is before
@@ -49,6 +122,7 @@ func (s *survey) best() *Candidate {
 		p := c.parts[0]
 		n := 0
 		switch {
+		case c.Fix != nil && c.Fix.Table != "": // a table per period, with another partition key
 		case c.Verdict == Recommended && len(c.parts) == 1:
 			n = 300
 		case c.Verdict == Usable && c.Fix != nil:
@@ -96,9 +170,10 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 			if next == nil || with == distinct {
 				break
 			}
-			d.Keys, inKey, distinct = append(d.Keys, next.name), append(inKey, next), with
+			d.Keys, inKey, distinct = append(d.Keys, s.plainKey(next)), append(inKey, next), with
 		}
 	}
+	d.columns = inKey
 	where := "all rows"
 	if !s.kept.all() {
 		where = fmt.Sprintf("the %d rows looked at of %d", rows, s.rows)

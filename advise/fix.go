@@ -14,6 +14,9 @@ import (
 
 // fix looks for a key made of the candidate that does better, and simulates it.
 func (s *survey) fix(c *Candidate) {
+	if c.Fix = s.perPeriod(c); c.Fix != nil {
+		return
+	}
 	switch c.cause {
 	case sequential:
 		c.Fix = s.hashPrefix(c)
@@ -25,24 +28,45 @@ func (s *survey) fix(c *Candidate) {
 		c.Fix = s.spliceChain(c)
 	case digitText:
 		p := c.parts[0]
-		c.Fix = &Fix{Name: "pad", Expression: s.keyName() + "=pad(int(" + identifier(p.name) + "), " + strconv.Itoa(p.longest) + ")",
+		if p.zeros {
+			break // 7 and 007 would become one key
+		}
+		digits := "int(" + identifier(p.name) + ")"
+		if p.longest > maxIntegerDigits {
+			digits = identifier(p.name)
+		}
+		if p.longest > maxPadDigits {
+			break
+		}
+		c.Fix = &Fix{Name: "pad", Expression: s.keyName() + "=pad(" + digits + ", " + strconv.Itoa(p.longest) + ")",
 			Share: c.Share, Load: c.Load, Why: "with leading zeros the texts sort as the numbers do", columns: []string{p.name}}
 	case tooLong:
 		p := c.parts[0]
 		c.Fix = &Fix{Name: "hash", Expression: s.keyName() + "=sha256(" + identifier(p.name) + ", 32)", Share: 1, Load: 1,
 			Why: "a hash is short and even; the column itself stays an attribute", columns: []string{p.name}}
 	}
-	if c.Fix == nil {
-		return
+	if c.Fix != nil {
+		s.keep(c)
 	}
+}
+
+// keep drops a fix that does not help. One for values that are too large or too few need not spread better than what is
+// even already.
+func (s *survey) keep(c *Candidate) {
 	// Of few rows a window holds so few values that even hashes of them meet.
-	helps := c.Fix.Share >= max(goodShare, c.Share) || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
+	helps := c.Fix.Share >= goodShare || c.Fix.Share >= 0.4 && c.Fix.Share >= 4*c.Share
 	if !helps && c.cause != digitText {
 		c.Fix, c.Heat.After = nil, nil
 		return
 	}
 	c.Fix.column = s.keyName()
 }
+
+// Digits that fit what pads them.
+const (
+	maxIntegerDigits = 18 // every number of so many fits 64 bits
+	maxPadDigits     = 64
+)
 
 // hashPrefix puts a few hex digits of a hash before the value.
 func (s *survey) hashPrefix(c *Candidate) *Fix {
@@ -89,7 +113,10 @@ func (s *survey) spliceWith(c *Candidate) *Fix {
 func (s *survey) spliceChain(c *Candidate) *Fix {
 	parts := slices.Clone(c.parts)
 	for _, partner := range s.partners(c.parts[0]) {
-		if len(parts) == 4 {
+		if slices.Contains(parts, partner) {
+			continue
+		}
+		if len(parts) == maxKeyColumns {
 			return nil
 		}
 		each, rows := s.together(parts, partner)

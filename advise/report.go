@@ -46,6 +46,7 @@ type Candidate struct {
 	Load    float64   `json:"load_capacity_share"` // of a plain load in the input's order
 	Cut     int       `json:"partitions"`          // that the values could be cut into
 	Fix     *Fix      `json:"fix,omitempty"`
+	Key     *Key      `json:"key,omitempty"` // of several columns spliced, as a load takes it
 	Notes   []string  `json:"notes,omitempty"`
 	Facts             // of the values
 	Heat    *HeatPair `json:"-"`
@@ -78,14 +79,23 @@ type Hot struct {
 
 // Fix is a partition key made of the candidate that does better, simulated like any other.
 type Fix struct {
-	Name       string  `json:"name"`       // hash prefix, splice, pad, …
-	Expression string  `json:"expression"` // as --pk takes it, with its name
+	Name       string  `json:"name"`                 // hash prefix, splice, pad, …
+	Expression string  `json:"expression,omitempty"` // as --pk takes it, with its name; empty if the remedy is Table
+	Table      string  `json:"table,omitempty"`      // as --table takes it: a table for each period
 	Share      float64 `json:"capacity_share"`
 	Load       float64 `json:"load_capacity_share"`
 	Why        string  `json:"why"`
+	Key
 
 	column  string // name of the key column
 	columns []string
+}
+
+// Key is a whole primary key around a partition key, as a command that loads the input with it.
+type Key struct {
+	Keys        []string `json:"primary_key"` // as --pk takes them
+	Command     []string `json:"-"`           // arguments of tsimport, to be quoted for a shell
+	CommandText string   `json:"command"`
 }
 
 // HeatPair is where writes go over time, before and after the fix.
@@ -96,9 +106,24 @@ type HeatPair struct {
 
 // Design is a whole primary key.
 type Design struct {
-	PartitionKey string   `json:"partition_key"` // the candidate's name
-	Keys         []string `json:"primary_key"`   // as --pk takes them
-	Unique       string   `json:"unique"`        // whether they tell all rows apart, a sentence
-	Command      []string `json:"-"`             // arguments of tsimport, to be quoted for a shell
-	CommandText  string   `json:"command"`
+	PartitionKey string `json:"partition_key"` // the candidate's name
+	Unique       string `json:"unique"`        // whether they tell all rows apart, a sentence
+	Key
+
+	columns []*column
+}
+
+// EachKey calls f with every key that the report has a command for.
+func (r *Report) EachKey(f func(*Key)) {
+	for _, c := range r.Candidates {
+		if c.Fix != nil && c.Fix.Command != nil {
+			f(&c.Fix.Key)
+		}
+		if c.Key != nil {
+			f(c.Key)
+		}
+	}
+	if r.Design != nil {
+		f(&r.Design.Key)
+	}
 }

@@ -76,6 +76,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	s.design()
+	s.commands()
 	return s.report, nil
 }
 
@@ -242,7 +243,13 @@ func (s *survey) checkNames() error {
 		}
 	}
 	for _, name := range s.Candidates {
-		if s.split(name) == nil {
+		parts := s.split(name)
+		for i, c := range parts {
+			if slices.Contains(parts[:i], c) {
+				return usagef("--candidates %s: names column %s twice", name, c.name)
+			}
+		}
+		if parts == nil {
 			return usagef("--candidates names %q, which the input does not have (it has %q; several are joined with +)", name, shown)
 		}
 	}

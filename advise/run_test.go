@@ -338,3 +338,111 @@ func TestColumnsWhoseNamesAreNoIdentifiersAreQuoted(t *testing.T) {
 		}
 	}
 }
+
+func TestAValueThatGrowsTooLargeIsSplicedThoughTheSpliceSpreadsALittleLess(t *testing.T) {
+	path := write(t, "p.csv", purchases(20000))
+	for _, candidates := range [][]string{nil, {"DeviceID"}, {"DeviceID+SellerID"}} {
+		r := run(t, Config{Growth: 5e6, Candidates: candidates}, path)
+		name := "DeviceID"
+		if candidates != nil {
+			name = candidates[0]
+		}
+		c := candidate(t, r, name)
+		if !c.Over10GB || c.Fix == nil || c.Fix.Name != "splice" || !strings.Contains(c.Fix.Expression, "pad(CardID, 6)") {
+			t.Errorf("%s: %+v", name, c.Fix)
+		}
+		for _, c := range r.Candidates {
+			parts := strings.Split(c.Column, "+")
+			slices.Sort(parts)
+			if len(slices.Compact(parts)) != len(c.parts) {
+				t.Errorf("%s is proposed", c.Column)
+			}
+		}
+	}
+	// The verdict on size does not depend on which of two nearly equal shares is the larger.
+	for _, share := range []float64{0.7, 0.75, 1} {
+		s := &survey{report: &Report{}}
+		c := &Candidate{cause: fewValues, Share: share, Heat: new(HeatPair), Fix: &Fix{Share: 0.72}}
+		if s.keep(c); c.Fix == nil {
+			t.Errorf("a fix of .72 is dropped for few values that are used to %.2f", share)
+		}
+	}
+}
+
+func TestEveryFixAndSpliceHasAWholeKeyAndItsCommand(t *testing.T) {
+	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
+	triple := candidate(t, r, "DeviceID+SellerID+CardID")
+	if triple.Verdict != Recommended || triple.Key == nil || triple.Key.Keys[0] != `key=splice(",", pad(DeviceID, 3), SellerID, pad(CardID, 6))` {
+		t.Errorf("%+v", triple.Key)
+	}
+	for _, c := range r.Candidates {
+		if f := c.Fix; f != nil && (f.Keys[0] != f.Expression || !slices.Contains(f.Command, f.Expression) || len(f.Keys) > maxKeyColumns) {
+			t.Errorf("%s: %q", c.Column, f.Command)
+		}
+	}
+	all := 0
+	if r.EachKey(func(*Key) { all++ }); all < 3 {
+		t.Errorf("%d keys", all)
+	}
+}
+
+func TestValuesThatGoColdGetATablePerPeriod(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	for _, tt := range []struct {
+		days      int
+		unix      bool
+		lifetime  int // rows in which a cohort's rows come
+		want, why string
+	}{
+		{300, false, 40, "c_{month(bought_at)}", "come for a while"},
+		{20, false, 40, "c_{day(bought_at)}", "come for a while"},
+		{300, true, 40, `c_{month(bought_at, "s")}`, "come for a while"},
+		{300, false, 20000, "", ""},
+	} {
+		var b strings.Builder
+		b.WriteString("cohort,card,bought_at\n")
+		start := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+		for i := range 20000 {
+			at := start.Add(time.Duration(tt.days) * 24 * time.Hour / 20000 * time.Duration(i))
+			when := at.Format("2006-01-02 15:04:05")
+			if tt.unix {
+				when = fmt.Sprint(at.Unix())
+			}
+			fmt.Fprintf(&b, "%d,u%d,%s\n", (i+random.IntN(tt.lifetime))/200, random.IntN(9000), when)
+		}
+		r := run(t, Config{}, write(t, "c.csv", b.String()))
+		c := candidate(t, r, "cohort")
+		got := ""
+		if c.Fix != nil {
+			got = c.Fix.Table
+		}
+		if got != tt.want || tt.want != "" && (!strings.Contains(c.Fix.Why, tt.why) || !slices.Contains(c.Fix.Command, tt.want) || c.Fix.Keys[0] != "card") {
+			t.Errorf("%+v: %s, %s: fix %+v", tt, c.Verdict, c.Reason, c.Fix)
+		}
+		if r.Design == nil || r.Design.Keys[0] != "card" {
+			t.Errorf("%+v: %+v", tt, r.Design)
+		}
+	}
+}
+
+func TestPaddingThatWouldMakeTwoValuesOneIsNotProposed(t *testing.T) {
+	var b strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&b, "{\"user\":\"%d\"}\n{\"user\":\"0%d\"}\n", i*2477%5000, i*2477%5000)
+	}
+	if c := candidate(t, run(t, Config{}, write(t, "u.jsonl", b.String())), "user"); c.Fix != nil {
+		t.Errorf("fix %+v", c.Fix)
+	}
+}
+
+func TestNamesThatPkWouldCutAreGivenAnother(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("user=id,n:o\n")
+	for i := range 4000 {
+		fmt.Fprintf(&b, "u%d,%d\n", i*2477%1000, i*31%4000)
+	}
+	d := run(t, Config{}, write(t, "n.csv", b.String())).Design
+	if d == nil || !slices.Equal(d.Keys, []string{`user_id_key=col("user=id")`, `n_o_key=col("n:o")`}) {
+		t.Errorf("%+v", d)
+	}
+}

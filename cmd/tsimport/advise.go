@@ -52,13 +52,13 @@ func adviseRun(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if d := report.Design; d != nil {
-		args := slices.Concat([]string{commandName()}, d.Command[:1], readFlagsOf(c), d.Command[1:])
+	report.EachKey(func(k *advise.Key) {
+		args := slices.Concat([]string{commandName()}, k.Command[:1], readFlagsOf(c), k.Command[1:])
 		for i, a := range args {
 			args[i] = input.Redact(a)
 		}
-		d.CommandText = commandLine(args)
-	}
+		k.CommandText = commandLine(args)
+	})
 	if path := c.String("html"); path != "" {
 		if err := writeOutput(path, c.App.Writer, func(w io.Writer) error { return page.Write(w, report) }); err != nil {
 			return fmt.Errorf("write report: %w", err)

@@ -144,14 +144,31 @@ func (p *advicePrinter) reasons(r *advise.Report) {
 	for _, c := range r.Candidates {
 		p.line(0, "%s: %s: %s", c.Column, c.Verdict, c.Reason)
 		if f := c.Fix; f != nil {
-			p.line(2, "fix: %s: --pk %s", f.Name, quoteArg(f.Expression))
-			p.line(2, "live %.1f%% → %.1f%%, load %.1f%% → %.1f%%: %s", 100*c.Share, 100*f.Share, 100*c.Load, 100*f.Load, f.Why)
+			if f.Table != "" {
+				p.line(2, "fix: %s: --table %s", f.Name, quoteArg(f.Table))
+				p.line(2, "%s", f.Why)
+			} else {
+				p.line(2, "fix: %s: --pk %s", f.Name, quoteArg(f.Expression))
+				p.line(2, "live %.1f%% → %.1f%%, load %.1f%% → %.1f%%: %s", 100*c.Share, 100*f.Share, 100*c.Load, 100*f.Load, f.Why)
+			}
+			p.command(&f.Key)
+		}
+		if c.Key != nil {
+			p.line(2, "as a key: --pk %s", quoteArg(c.Key.Keys[0]))
+			p.command(c.Key)
 		}
 		for _, n := range c.Notes {
 			p.line(2, "%s", n)
 		}
 	}
 	p.out.WriteByte('\n')
+}
+
+// command writes a command. It is never folded: it is there to be copied.
+func (p *advicePrinter) command(k *advise.Key) {
+	if k.CommandText != "" {
+		fmt.Fprintf(&p.out, "  %s\n", printable(k.CommandText))
+	}
 }
 
 func (p *advicePrinter) design(r *advise.Report) {
