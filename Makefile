@@ -71,9 +71,9 @@ dumps:
 	$(GO) test ./e2e -run '^TestDumps' -count 1 -v
 
 # Every cell of a collection of files, as a load delivers it, against independent readers (Python's csv and json, pyarrow):
-# VALUES names a folder with a manifest.json; by default the part of the collection that is in the tree. Needs python3
+# VALUES names a folder with a manifest.json; by default the whole collection, where it stands beside the tree, or the part in the tree. Needs python3
 # with venv and pip. WORD picks files by their paths.
-VALUES ?= $(or $(TSIMPORT_SHARED_DATA),reader/testdata)
+VALUES ?= $(or $(TSIMPORT_SHARED_DATA),$(wildcard ../shared/data),reader/testdata)
 
 values: build
 	python3 -m venv e2e/values/venv
