@@ -7,10 +7,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -63,7 +65,10 @@ func (t *Traffic) check(path string, keys common.Credentials, res *http.Response
 	success := res.StatusCode >= 200 && res.StatusCode < 300
 	switch sum := res.Header.Get(headerMD5); {
 	case sum != "":
-		if got := md5.Sum(body); base64.StdEncoding.EncodeToString(got[:]) != sum {
+		got := md5.Sum(body)
+		var text [24]byte
+		base64.StdEncoding.Encode(text[:], got[:])
+		if string(text[:]) != sum {
 			return errChecksum
 		}
 		if success {
@@ -76,29 +81,82 @@ func (t *Traffic) check(path string, keys common.Credentials, res *http.Response
 	}
 	// Who has the wrong secret is refused with a signature that he cannot check.
 	if given := res.Header.Get(headerAuthorization); given != "" && keys != nil && res.StatusCode != http.StatusForbidden {
-		if !hmac.Equal([]byte(given), []byte("OTS "+keys.GetAccessKeyID()+":"+signatureOf(path, keys, res.Header))) {
+		if !signs(given, path, keys, res.Header) {
 			return errSignature
 		}
 	}
 	return nil
 }
 
-// signatureOf is the signature of an answer: over the protocol's headers, sorted, and the path.
-func signatureOf(path string, keys common.Credentials, header http.Header) string {
-	var lines [16]string
-	sorted := lines[:0]
+// signs reports whether a value of Authorization signs an answer: over the protocol's headers, sorted, and the path.
+func signs(given, path string, keys common.Credentials, header http.Header) bool {
+	given, scheme := strings.CutPrefix(given, "OTS ")
+	given, id := strings.CutPrefix(given, keys.GetAccessKeyID())
+	given, colon := strings.CutPrefix(given, ":")
+	s, _ := signers.Get().(*signer)
+	if secret := keys.GetAccessKeySecret(); s == nil || s.secret != secret {
+		s = &signer{secret: secret, mac: hmac.New(sha1.New, []byte(secret))}
+	}
+	defer signers.Put(s)
+	want := s.signature(path, header)
+	s.given = append(s.given[:0], given...)
+	return scheme && id && colon && hmac.Equal(s.given, want)
+}
+
+// signers are kept from one answer to the next: making one costs as much as its use.
+var signers sync.Pool
+
+// signer computes signatures with one secret.
+type signer struct {
+	secret            string
+	mac               hash.Hash
+	text, sum, base64 []byte
+	given             []byte
+}
+
+// signature is valid until the next call.
+func (s *signer) signature(path string, header http.Header) []byte {
+	var names [16]string
+	sorted := names[:0]
 	for name, values := range header {
-		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-ots-") && len(values) > 0 {
-			sorted = append(sorted, lower+":"+strings.TrimSpace(values[0])+"\n")
+		if len(name) > len(headerPrefix) && strings.EqualFold(name[:len(headerPrefix)], headerPrefix) && len(values) > 0 {
+			sorted = append(sorted, name)
 		}
 	}
-	slices.Sort(sorted)
-	mac := hmac.New(sha1.New, []byte(keys.GetAccessKeySecret()))
-	for _, line := range sorted {
-		mac.Write([]byte(line))
+	slices.SortFunc(sorted, compareFolded)
+	s.text = s.text[:0]
+	for _, name := range sorted {
+		for i := range len(name) {
+			s.text = append(s.text, lower(name[i]))
+		}
+		s.text = append(append(append(s.text, ':'), strings.TrimSpace(header[name][0])...), '\n')
 	}
-	mac.Write([]byte(path))
-	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	s.text = append(s.text, path...)
+	s.mac.Reset()
+	s.mac.Write(s.text)
+	s.sum = s.mac.Sum(s.sum[:0])
+	s.base64 = base64.StdEncoding.AppendEncode(s.base64[:0], s.sum)
+	return s.base64
+}
+
+// headerPrefix is that of the protocol's headers.
+const headerPrefix = "x-ots-"
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// compareFolded compares names of headers as they are in lower case.
+func compareFolded(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := lower(a[i]), lower(b[i]); x != y {
+			return int(x) - int(y)
+		}
+	}
+	return len(a) - len(b)
 }
 
 // keysOf returns the keys that a request was signed with, or nil if they have been changed since.

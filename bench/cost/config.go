@@ -25,9 +25,10 @@ type Config struct {
 	Shape  bench.Shape
 	Rounds int // each load is run so often, in turns; the median counts
 
-	Only       []string // loads to run; nil is all
-	Command    string   // of a further baseline, run by a shell; empty is none
-	LoadFlags  []string // more flags for tsimport load
+	Only       []string      // loads to run; nil is all
+	Command    string        // of a further baseline, run by a shell; empty is none
+	Timeout    time.Duration // of each run of Command; 0 is none
+	LoadFlags  []string      // more flags for tsimport load
 	Latency    time.Duration
 	Partitions int
 	TLS        bool
@@ -64,6 +65,10 @@ func (c *Config) check() error {
 		return &UsageError{fmt.Sprintf("--rows %d: want 1 to 900,000,000", c.Rows)}
 	case c.Rounds < 1:
 		return &UsageError{fmt.Sprintf("--rounds %d: want 1 or more", c.Rounds)}
+	case c.Timeout < 0:
+		return &UsageError{"--timeout: want 0 (none) or more"}
+	case c.Timeout > 0 && c.Command == "":
+		return &UsageError{"--timeout is for the command of --baseline-cmd; give that too"}
 	case c.Latency < 0 || c.Partitions < 0 || c.Procs < 0:
 		return &UsageError{"--latency, --partitions and --procs: want 0 or more"}
 	}

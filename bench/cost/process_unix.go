@@ -4,6 +4,7 @@ package cost
 
 import (
 	"os"
+	"os/exec"
 	"runtime"
 	"syscall"
 	"time"
@@ -16,6 +17,12 @@ func cpuTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// endWithChildren makes a command end with all that it has started: killing a shell alone would leave its program running.
+func endWithChildren(c *exec.Cmd) {
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 }
 
 // peakRSS is the most memory that a process that has ended had.

@@ -19,12 +19,14 @@ import (
 	"tsimport/table"
 )
 
-// The instance and keys of a null server, which looks at neither.
+// The instance and keys of a null server, which signs its answers with them.
 const (
 	instance = "null"
 	keyID    = "null"
 	secret   = "null"
 )
+
+var keyVariables = []string{"TABLESTORE_ACCESS_KEY_ID=" + keyID, "TABLESTORE_ACCESS_KEY_SECRET=" + secret}
 
 // Run generates the input, runs every load against one null server and measures the floor in between.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
@@ -98,12 +100,21 @@ func (m *measurement) run(name string, round int) (l Load, err error) {
 	if err != nil {
 		return l, err
 	}
-	cmd := m.command(name, tableName)
+	ctx := m.ctx
+	if name == External && m.cfg.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.cfg.Timeout)
+		defer cancel()
+	}
+	cmd := m.command(ctx, name, tableName)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	start := time.Now()
 	err = cmd.Run()
 	seconds := time.Since(start).Seconds()
+	if ctx.Err() != nil && m.ctx.Err() == nil {
+		return l, fmt.Errorf("the command of --baseline-cmd did not end within --timeout %v: %s", m.cfg.Timeout, client.OneLine(stderr.String()))
+	}
 	if err != nil {
 		return l, fmt.Errorf("%w: %s", err, client.OneLine(stderr.String()))
 	}
@@ -159,26 +170,26 @@ func (m *measurement) createTable(name string) error {
 }
 
 // command is the process of a load.
-func (m *measurement) command(name, tableName string) *exec.Cmd {
+func (m *measurement) command(ctx context.Context, name, tableName string) *exec.Cmd {
 	var cmd *exec.Cmd
 	switch name {
 	case Tool:
 		args := []string{"load", "--table", tableName, "--pk", m.cfg.Shape.Columns[0].Name + ":integer",
 			"--run-dir", filepath.Join(m.cfg.Dir, "run-"+tableName), "--json", "--quiet"}
 		args = append(append(args, m.cfg.LoadFlags...), "--", m.file)
-		cmd = exec.CommandContext(m.ctx, m.cfg.Binary, args...)
+		cmd = exec.CommandContext(ctx, m.cfg.Binary, args...)
 	case External:
-		cmd = exec.CommandContext(m.ctx, "/bin/sh", "-c", m.cfg.Command)
+		cmd = exec.CommandContext(ctx, "/bin/sh", "-c", m.cfg.Command)
+		endWithChildren(cmd)
 	default:
-		cmd = exec.CommandContext(m.ctx, m.cfg.Binary, "bench", "baseline", name)
+		cmd = exec.CommandContext(ctx, m.cfg.Binary, "bench", "baseline", name)
 	}
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "TABLESTORE_") || strings.HasPrefix(v, "ALIBABA_CLOUD_") || strings.HasPrefix(v, "BENCH_")
 	})
-	cmd.Env = append(cmd.Env,
+	cmd.Env = append(append(cmd.Env, keyVariables...),
 		"TABLESTORE_ENDPOINT="+m.server.endpoint, "TABLESTORE_INSTANCE="+instance,
-		"TABLESTORE_ACCESS_KEY_ID="+keyID, "TABLESTORE_ACCESS_KEY_SECRET="+secret,
 		"BENCH_FILE="+m.file, "BENCH_TABLE="+tableName, "BENCH_ROWS="+fmt.Sprint(m.cfg.Rows), "BENCH_COLUMNS="+columnList(m.cfg.Shape))
 	if m.server.ca != "" {
 		cmd.Env = append(cmd.Env, "SSL_CERT_FILE="+m.server.ca)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,7 @@ func startServer(ctx context.Context, cfg *Config) (*nullServer, error) {
 		args = append(args, "--tls-ca", s.ca)
 	}
 	s.cmd = exec.CommandContext(ctx, cfg.Binary, args...)
+	s.cmd.Env = append(os.Environ(), keyVariables...)
 	s.cmd.Stderr = &s.stderr
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {

@@ -3,7 +3,6 @@ package null
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 )
@@ -105,10 +104,4 @@ func parseHead(head []byte) (path, length int, err error) {
 		return path, length, nil
 	}
 	return 0, 0, errNotHTTP
-}
-
-// appendAnswer appends an answer with the status and the body.
-func appendAnswer(dst []byte, status string, body []byte) []byte {
-	dst = fmt.Appendf(dst, "HTTP/1.1 %s\r\nContent-Length: %d\r\nx-ots-requestid: null\r\n\r\n", status, len(body))
-	return append(dst, body...)
 }

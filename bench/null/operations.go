@@ -3,6 +3,7 @@ package null
 import (
 	"bytes"
 	"encoding/binary"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -10,28 +11,31 @@ import (
 	"tsimport/table"
 )
 
-// batches answers BatchWriteRow requests and keeps the last answer: a load's requests have the same number of rows, as
-// a rule.
+// batches answers BatchWriteRow requests and keeps the last answer for a second: a load's requests have the same number of rows,
+// as a rule, and a signature costs more than counting them.
 type batches struct {
-	name []byte // of the table
-	rows int
-	full []byte // the answer, its head included
+	server *Server
+	name   []byte // of the table
+	rows   int
+	full   []byte // the answer, its head included
+	second int64  // whose date the answer has
 }
 
 // answer returns the answer to a request.
 func (b *batches) answer(body []byte) []byte {
 	name, rows := countRows(body)
-	if b.full != nil && rows == b.rows && bytes.Equal(name, b.name) {
+	now := time.Now()
+	if b.full != nil && rows == b.rows && now.Unix() == b.second && bytes.Equal(name, b.name) {
 		return b.full
 	}
-	b.name, b.rows = append(b.name[:0], name...), rows
+	b.name, b.rows, b.second = append(b.name[:0], name...), rows, now.Unix()
 	// Row: is_ok = true, consumed = {capacity_unit = {read = 0, write = 1}}.
 	row := []byte{8, 1, 26, 6, 10, 4, 8, 0, 16, 1}
 	answered := protowire.AppendBytes([]byte{10}, name)
 	for range rows {
 		answered = protowire.AppendBytes(append(answered, 18), row)
 	}
-	b.full = appendAnswer(nil, "200 OK", protowire.AppendBytes([]byte{10}, answered))
+	b.full = b.server.full(batchWriteRow, ok(protowire.AppendBytes([]byte{10}, answered)), now)
 	return b.full
 }
 
@@ -79,7 +83,7 @@ func consume(b []byte) (number int, value, rest []byte) {
 }
 
 // operate answers what is no BatchWriteRow: what a load asks of a table.
-func (s *Server) operate(path string, body []byte) []byte {
+func (s *Server) operate(path string, body []byte) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, first, _ := consume(body)
@@ -90,34 +94,34 @@ func (s *Server) operate(path string, body []byte) []byte {
 		for n := range s.tables {
 			names = protowire.AppendString(append(names, 10), n)
 		}
-		return appendAnswer(nil, "200 OK", names)
+		return ok(names)
 	case "/CreateTable":
 		return s.create(body)
 	case "/DescribeTable", "/DeleteTable":
-		description, ok := s.tables[name]
-		if !ok {
+		description := s.tables[name]
+		if description == nil {
 			return refusal("404 Not Found", "OTSObjectNotExist", "Requested table does not exist.")
 		}
 		if path == "/DescribeTable" {
-			return appendAnswer(nil, "200 OK", description)
+			return ok(description)
 		}
 		delete(s.tables, name)
-		return appendAnswer(nil, "200 OK", nil)
+		return ok(nil)
 	}
 	return refusal("400 Bad Request", "OTSUnsupportedOperation", "The null server writes only.")
 }
 
 // refusal is an answer with an error.
-func refusal(status, code, message string) []byte {
+func refusal(status, code, message string) reply {
 	body := protowire.AppendString([]byte{10}, code)
-	return appendAnswer(nil, status, protowire.AppendString(append(body, 18), message))
+	return reply{status, protowire.AppendString(append(body, 18), message)}
 }
 
 // defaultDeviation is deviation_cell_version_in_sec of a table that says nothing else.
 const defaultDeviation = 86_400
 
 // create makes a table: it keeps what DescribeTable will say, which repeats the request's fields.
-func (s *Server) create(body []byte) []byte {
+func (s *Server) create(body []byte) reply {
 	var meta, throughput, options []byte
 	for len(body) > 0 {
 		number, value, rest := consume(body)
@@ -132,7 +136,7 @@ func (s *Server) create(body []byte) []byte {
 		body = rest
 	}
 	_, name, columns := consume(meta)
-	if _, ok := s.tables[string(name)]; ok {
+	if s.tables[string(name)] != nil {
 		return refusal("409 Conflict", "OTSObjectAlreadyExist", "Requested table already exists.")
 	}
 	// What a request leaves out takes the service's value; of a field given twice the last one counts.
@@ -147,7 +151,7 @@ func (s *Server) create(body []byte) []byte {
 		answer = protowire.AppendBytes(append(answer, 50), row)
 	}
 	s.tables[string(name)] = answer
-	return appendAnswer(nil, "200 OK", nil)
+	return ok(nil)
 }
 
 // splits are the bounds of a table's partitions, as rows of the partition key alone.

@@ -20,7 +20,12 @@ type Options struct {
 	First, Last int64
 	// TLS, when set, is spoken on every connection.
 	TLS *tls.Config
+	// AccessKeyID and AccessKeySecret sign the answers, as official SDKs want them; without them answers are not signed.
+	// Signatures of requests are not looked at.
+	AccessKeyID, AccessKeySecret string
 }
+
+const batchWriteRow = "/BatchWriteRow"
 
 // Server answers on connections. Its counts may be read while it serves.
 type Server struct {
@@ -63,13 +68,13 @@ func (s *Server) serve(c net.Conn) {
 	defer c.Close()
 	r := reader{conn: c, buf: make([]byte, 64<<10)}
 	var answer []byte
-	var written batches
+	written := batches{server: s}
 	for {
 		req, err := r.next()
 		if err != nil {
 			return
 		}
-		if string(req.path) == "/BatchWriteRow" {
+		if string(req.path) == batchWriteRow {
 			answer = written.answer(req.body)
 			s.Requests.Add(1)
 			s.Rows.Add(int64(written.rows))
@@ -77,7 +82,8 @@ func (s *Server) serve(c net.Conn) {
 				time.Sleep(s.o.Latency)
 			}
 		} else {
-			answer = s.operate(string(req.path), req.body)
+			path := string(req.path)
+			answer = s.full(path, s.operate(path, req.body), time.Now())
 		}
 		if _, err := c.Write(answer); err != nil {
 			return

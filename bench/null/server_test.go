@@ -125,6 +125,30 @@ func TestTablesAreMadeDescribedListedAndDropped(t *testing.T) {
 	}
 }
 
+func TestAnswersAreSignedForClientsThatCheckThem(t *testing.T) {
+	_, address := start(t, Options{AccessKeyID: "a", AccessKeySecret: "b"})
+	for secret, wrong := range map[string]bool{"b": false, "c": true} {
+		target := client.Target{Endpoint: "http://" + address, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: secret}}
+		traffic := new(client.Traffic)
+		c, err := client.New(t.Context(), target, traffic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second answer is the first one again
+			_, err = c.BatchWriteRow(batch("t", 3, 1))
+			if wrong != (err != nil) {
+				t.Errorf("secret %s: %v", secret, err)
+			}
+		}
+		if _, err = c.ListTable(); wrong != (err != nil) {
+			t.Errorf("secret %s: %v", secret, err)
+		}
+		if !wrong && (traffic.Unchecked.Load() > 0 || traffic.Checked.Load() != 3) {
+			t.Errorf("%d answers had a checksum, %d had none", traffic.Checked.Load(), traffic.Unchecked.Load())
+		}
+	}
+}
+
 func TestPartitionsAreCutEvenly(t *testing.T) {
 	_, address := start(t, Options{Partitions: 4, First: 100, Last: 500})
 	target := client.Target{Endpoint: "http://" + address, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "a", AccessKeySecret: "b"}}

@@ -44,6 +44,7 @@ func benchClientCommand() *cli.Command {
 			&cli.IntFlag{Name: "rounds", Usage: "load so often, in turns; the median counts", Value: 3},
 			&cli.StringFlag{Name: "only", Usage: "only these `LOADS`, with commas between"},
 			&cli.StringFlag{Name: "baseline-cmd", Usage: "a further load, run by /bin/sh -c `COMMAND`"},
+			&cli.DurationFlag{Name: "timeout", Usage: "end the command of --baseline-cmd, and the measurement, after this long; 0 is never", Value: 0},
 			textsFlag("load-flag", "one more `FLAG` for tsimport load, as --load-flag=--concurrency=8; may be repeated"),
 			&cli.DurationFlag{Name: "latency", Usage: "of a request"},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table", Value: 1},
@@ -66,7 +67,7 @@ func benchClient(c *cli.Context) (err error) {
 		return usagef("--%v", err)
 	}
 	cfg := cost.Config{
-		Rows: c.Uint64("rows"), Shape: shape, Rounds: c.Int("rounds"), Command: c.String("baseline-cmd"), LoadFlags: textsOf(c, "load-flag"),
+		Rows: c.Uint64("rows"), Shape: shape, Rounds: c.Int("rounds"), Command: c.String("baseline-cmd"), Timeout: c.Duration("timeout"), LoadFlags: textsOf(c, "load-flag"),
 		Latency: c.Duration("latency"), Partitions: c.Int("partitions"), TLS: c.Bool("tls"), Procs: c.Int("procs"), Dir: c.String("keep"),
 		Say: func(format string, a ...any) { say(c, c.App.ErrWriter, format, a...) },
 	}
@@ -118,7 +119,8 @@ func benchNullServerCommand() *cli.Command {
 		Name:   "null-server",
 		Usage:  "a Tablestore that answers success and keeps nothing",
 		Hidden: true, // what bench client starts
-		Description: "Prints url=… when it is ready; any instance and keys will do. For each line on its standard input it prints what it\n" +
+		Description: "Prints url=… when it is ready; any instance will do. With an access key in\n" +
+			"TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET it signs its answers, else any key will do. For each line on its standard input it prints what it\n" +
 			"has counted, as JSON; at the end of its input it ends.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:0"},
@@ -131,7 +133,8 @@ func benchNullServerCommand() *cli.Command {
 }
 
 func nullServer(c *cli.Context) error {
-	o := null.Options{Latency: c.Duration("latency"), Partitions: c.Int("partitions"), First: bench.FirstID, Last: bench.LastID}
+	o := null.Options{Latency: c.Duration("latency"), Partitions: c.Int("partitions"), First: bench.FirstID, Last: bench.LastID,
+		AccessKeyID: os.Getenv("TABLESTORE_ACCESS_KEY_ID"), AccessKeySecret: os.Getenv("TABLESTORE_ACCESS_KEY_SECRET")}
 	scheme := "http"
 	if file := c.String("tls-ca"); file != "" {
 		config, pem, err := null.NewAuthority()
