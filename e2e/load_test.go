@@ -102,7 +102,7 @@ func TestSignalsStopALoad(t *testing.T) {
 	for _, tt := range []struct {
 		signal syscall.Signal
 		code   int
-	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
+	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}} {
 		t.Run(tt.signal.String(), func(t *testing.T) {
 			dir := t.TempDir()
 			cmd := exec.Command(binary, "load", "-", "--table", "t", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber", "--store", dir+"/store", "--run-dir", dir+"/run", "-v")
@@ -135,6 +135,34 @@ func TestSignalsStopALoad(t *testing.T) {
 				t.Errorf("stderr does not say what happens:\n%s", progress.all.String())
 			}
 		})
+	}
+}
+
+func TestALoadUnderNohupOutlivesItsTerminal(t *testing.T) {
+	t.Parallel()
+	nohup, err := exec.LookPath("nohup")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(nohup, binary, "load", "-", "--table", "t", "--pk", "id", "--store", dir+"/store", "--run-dir", dir+"/run", "-v")
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	progress := &notice{pattern: regexp.MustCompile("( rows/s)"), seen: make(chan bool)}
+	cmd.Stderr = progress
+	must(t, cmd.Start())
+	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
+	defer killer.Stop()
+	fmt.Fprint(in, "id,a\n"+strings.Repeat("k,some text that fills the first block of the stream\n", 30_000))
+	<-progress.seen
+	must(t, cmd.Process.Signal(syscall.SIGHUP))
+	fmt.Fprint(in, "last,1\n")
+	must(t, in.Close())
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v; stderr:\n%s", err, progress.all.String())
+	}
+	if s := readSummary(t, dir+"/run"); s.State != "finished" || s.Read != 30_001 {
+		t.Errorf("%+v", s)
 	}
 }
 

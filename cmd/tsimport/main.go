@@ -96,7 +96,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 		Description: "Without --endpoint (and TABLESTORE_ENDPOINT) everything works on an embedded store in ./tsimport-store, made by the\n" +
 			"first load.\n" +
 			"Exit codes: 0 all rows written, 1 failed, 2 bad usage or configuration, 3 finished with rejected rows,\n" +
-			"4 stopped by the error limit, 130/143 interrupted.",
+			"4 stopped by the error limit, 129/130/143 interrupted.",
 		Writer:                    stdout,
 		ErrWriter:                 show,
 		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
@@ -172,11 +172,20 @@ func newInterrupts(stderr io.Writer) *interrupts {
 	drain, stopGently := context.WithCancelCause(hard)
 	in := &interrupts{drain: drain, hard: hard, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
 	signal.Notify(in.signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signal.Notify(in.signals, syscall.SIGHUP)
+	}
 	go func() {
 		for s := range in.signals {
 			cause := &pipeline.Interrupted{Signal: s.String(), ExitCode: pipeline.ExitInterrupted}
-			if s == syscall.SIGTERM {
+			switch s {
+			case syscall.SIGTERM:
 				cause.ExitCode = pipeline.ExitTerminated
+			case syscall.SIGHUP:
+				if drain.Err() != nil {
+					continue // a terminal that goes away tells so more than once
+				}
+				cause.ExitCode = pipeline.ExitHangup
 			}
 			if hard.Err() != nil {
 				os.Exit(cause.ExitCode) // what should have ended with the context did not
