@@ -252,3 +252,65 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 		t.Errorf("fresh: %+v, %v", r, err)
 	}
 }
+
+// stubborn takes some rows, then no more, as a full disk does.
+type stubborn struct {
+	scan.Formatter
+	rows int
+}
+
+var errFull = errors.New("no space left on device")
+
+func (f *stubborn) Write(r *scan.Row) error {
+	if f.rows--; f.rows < 0 {
+		return errFull
+	}
+	return f.Formatter.Write(r)
+}
+
+func (f *stubborn) Flush() error {
+	if f.rows < 0 {
+		return errFull
+	}
+	return f.Formatter.Flush()
+}
+
+func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
+	w := newWorld(t, 500)
+	for name, tt := range map[string]struct {
+		takes int
+		marks time.Duration
+		kept  int64
+	}{
+		"nothing was noted":           {100, time.Hour, 0},
+		"the row before the last was": {100, time.Nanosecond, 100},
+	} {
+		c := w.config(JSONL)
+		c.Path, c.Marks = filepath.Join(t.TempDir(), "out.jsonl"), tt.marks
+		e := newExporter(t.Context(), &c)
+		e.wrap = func(f scan.Formatter) scan.Formatter { return &stubborn{f, tt.takes} }
+		err := e.toFile()
+		if !errors.Is(err, errFull) || e.result.Kept != tt.kept {
+			t.Errorf("%s: %v, %d rows are kept, want %d", name, err, e.result.Kept, tt.kept)
+		}
+		left, err := filepath.Glob(c.Path + "*")
+		if err != nil || (len(left) > 0) != (tt.kept > 0) {
+			t.Errorf("%s: %d rows are kept in %q", name, tt.kept, left)
+		}
+		if r, err := ToFile(t.Context(), c); err != nil || r.Resumed != tt.kept || r.Rows != 500 {
+			t.Errorf("%s, then there is room: %+v, %v", name, r, err)
+		}
+	}
+	// The rows are written, and how far they go cannot be noted.
+	c := w.config(JSONL)
+	c.Path = filepath.Join(t.TempDir(), "out.jsonl")
+	if err := os.Mkdir(c.Path+sidecarSuffix+".new", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := ToFile(t.Context(), c); err == nil || r.Kept != 0 {
+		t.Errorf("%+v, %v; want no row kept", r, err)
+	}
+	if left, _ := filepath.Glob(c.Path + ".part*"); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
+}

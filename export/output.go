@@ -126,8 +126,8 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("an interrupted export to %s differs in %s; ask for the same again, or start over with --fresh", e.Path, e.What)
 }
 
-// mark makes what was written so far safe, and notes it: the file first.
-func (o *output) mark() error {
+// mark makes what was written so far safe, and notes it: the file first. What could not be noted is not kept.
+func (o *output) mark(at state) error {
 	size, err := o.file.Seek(0, io.SeekCurrent)
 	if err == nil {
 		err = o.file.Sync()
@@ -135,12 +135,16 @@ func (o *output) mark() error {
 	if err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
-	o.at.Bytes = size
-	text, err := json.Marshal(o.at)
+	at.Bytes = size
+	text, err := json.Marshal(at)
 	if err != nil {
 		return fmt.Errorf("write sidecar: %w", err)
 	}
-	return writeSynced(o.path+sidecarSuffix, append(text, '\n'))
+	if err := writeSynced(o.path+sidecarSuffix, append(text, '\n')); err != nil {
+		return err
+	}
+	o.at = at
+	return nil
 }
 
 // writeSynced replaces a small file: written beside, synced, renamed.
@@ -154,7 +158,7 @@ func writeSynced(path string, text []byte) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		return fmt.Errorf("write sidecar: %w", err)
+		return errors.Join(fmt.Errorf("write sidecar: %w", err), os.Remove(path+".new"))
 	}
 	return nil
 }

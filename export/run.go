@@ -40,6 +40,7 @@ type Config struct {
 type Result struct {
 	Rows    int64 // in the output
 	Resumed int64 // of those, written before
+	Kept    int64 // after an error: rows with which the same export can continue
 }
 
 // exporter is one export under way.
@@ -51,6 +52,7 @@ type exporter struct {
 	result Result
 	last   []byte // ordering key of the last row that was taken
 	after  []table.Value
+	wrap   func(scan.Formatter) scan.Formatter // of tests
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
@@ -160,39 +162,52 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 // ToFile writes to the file at Path, or continues what an interrupted export to it has left.
 func ToFile(ctx context.Context, c Config) (Result, error) {
 	e := newExporter(ctx, &c)
-	spooled := c.Format == CSV && c.Columns == nil
+	err := e.toFile()
+	return e.result, err
+}
+
+func (e *exporter) toFile() (err error) {
+	spooled := e.Format == CSV && e.Columns == nil
 	suffix := partSuffix
 	if spooled {
 		suffix = rowsSuffix
 	}
-	out, resumed, err := openOutput(c.Path, suffix, e.state(), c.Fresh)
+	out, resumed, err := openOutput(e.Path, suffix, e.state(), e.Fresh)
 	if err != nil {
-		return e.result, err
+		return err
 	}
+	defer func() {
+		if err != nil {
+			e.result.Kept = out.at.Rows
+		}
+	}()
 	if resumed {
 		if err := e.resume(&out.at); err != nil {
-			return e.result, errors.Join(err, out.file.Close())
+			return errors.Join(err, out.file.Close())
 		}
 	}
 	f, err := e.formatter(out, spooled, resumed)
+	if err == nil && e.wrap != nil {
+		f = e.wrap(f)
+	}
 	if err == nil {
 		err = e.marked(f, out)
 	}
 	if err != nil {
-		return e.result, errors.Join(err, e.give(out))
+		return errors.Join(err, e.give(out))
 	}
 	if !spooled {
-		return e.result, out.finish()
+		return out.finish()
 	}
-	file, err := createNew(c.Path + partSuffix)
+	file, err := createNew(e.Path + partSuffix)
 	if err != nil {
-		return e.result, errors.Join(fmt.Errorf("create output: %w", err), out.file.Close())
+		return errors.Join(fmt.Errorf("create output: %w", err), out.file.Close())
 	}
 	if err := errors.Join(e.replay(file, out.file, out.at.Seen), out.file.Close()); err != nil {
-		return e.result, errors.Join(err, file.Close())
+		return errors.Join(err, file.Close())
 	}
 	out.file = file
-	return e.result, out.finish()
+	return out.finish()
 }
 
 func (e *exporter) state() state {
@@ -240,11 +255,12 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 		if err := f.Flush(); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
-		out.at.Rows, out.at.Last = e.result.Rows, e.last
+		at := out.at
+		at.Rows, at.Last = e.result.Rows, e.last
 		if s, ok := f.(*scan.Spool); ok {
-			out.at.Seen = s.Columns()
+			at.Seen = s.Columns()
 		}
-		return out.mark()
+		return out.mark(at)
 	}
 	marked := time.Now()
 	err := e.scan(func(r *scan.Row) error {

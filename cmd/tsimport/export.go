@@ -70,8 +70,8 @@ func export(c *cli.Context) (err error) {
 	case errors.As(err, &changed):
 		return usagef("%v", err)
 	case err != nil:
-		if cfg.Path != "" && cfg.Path != "-" && r.Rows > 0 {
-			say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to go on behind them", grouped(r.Rows))
+		if r.Kept > 0 {
+			say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(r.Kept))
 		}
 		return err
 	}
