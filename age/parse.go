@@ -61,6 +61,9 @@ func Parse(name string, text []byte) (*Policy, error) {
 	return p, nil
 }
 
+// address is how addresses such as oss://bucket/x begin; a path of one letter and a colon is on a drive.
+var address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
+
 // document is a policy's file that is being read. The file is taken apart node by node: the library's own decoding into
 // structs lets scalars of other types and repeated keys of some kinds pass, and words its errors for programmers.
 type document struct{ name string }
@@ -152,8 +155,11 @@ func classFields() []field[Class] {
 		{"max_versions", false, number("a number of versions", 1, maxNumber, func(c *Class) **int { return &c.MaxVersions })},
 		{"archive", false, func(d *document, n *yaml.Node, c *Class) (err error) {
 			c.Archive, err = d.text(n, "a folder")
-			if err == nil && c.Archive == "" {
+			switch {
+			case err == nil && c.Archive == "":
 				return d.errorf(n, "archive is empty; want a folder")
+			case err == nil && address.MatchString(c.Archive):
+				return d.errorf(n, "archive %q is an address; tables are exported to a folder of this machine only", shorten(c.Archive))
 			}
 			return err
 		}},

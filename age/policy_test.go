@@ -161,6 +161,8 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses:\n  - {up_to: 1, archive: a}\n  - {}", "line 3: class 1 archives and is not the last"},
 		{"period: month\nclasses:\n  - {archive: a}", "line 3: the first class archives"},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: ''}", "line 4: archive is empty"},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'oss://bucket/x'}", `line 4: archive "oss://bucket/x" is an address`},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'file:///x'}", "line 4: archive"},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: a, ttl: -1}", "line 4: class 2 archives, so it has no tables"},
 		{"period: month\nclasses:\n  - {ttl: 86399}", "line 3: ttl 86399: want -1 (for ever) or 86400 seconds"},
 		{"period: month\nclasses:\n  - {ttl: 0}", "line 3: ttl 0"},

@@ -31,6 +31,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	app := newApp(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	args, err := flagsFirst(app, args)
 	if err == nil {
+		err = checkGiven(app, args)
+	}
+	if err == nil {
 		err = app.RunContext(interrupts.hard, args)
 	}
 	return exitCode(show, err)
