@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"tsimport/table"
 )
 
 // Bounds of what a policy may say.
@@ -21,7 +23,6 @@ const (
 	maxPolicyBytes   = 1 << 20
 	maxAge           = 1_000_000
 	maxReservedUnits = 100_000 // of a table, for reading and for writing each
-	minTTL           = 86_400  // seconds
 	maxNumber        = 1<<31 - 1
 )
 
@@ -146,8 +147,10 @@ func classFields() []field[Class] {
 		}},
 		{"ttl", false, func(d *document, n *yaml.Node, c *Class) error {
 			v, err := d.number(n, "a time to live in seconds", -1, maxNumber)
-			if err == nil && v != -1 && v < minTTL {
-				return d.errorf(n, "ttl %d: want -1 (for ever) or %d seconds (a day) and more", v, minTTL)
+			if err == nil {
+				if bad := table.CheckTimeToLive(v); bad != nil {
+					return d.errorf(n, "ttl %d: %v", v, bad)
+				}
 			}
 			c.TTL = &v
 			return err

@@ -164,7 +164,7 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'oss://bucket/x'}", `line 4: archive "oss://bucket/x" is an address`},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'file:///x'}", "line 4: archive"},
 		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: a, ttl: -1}", "line 4: class 2 archives, so it has no tables"},
-		{"period: month\nclasses:\n  - {ttl: 86399}", "line 3: ttl 86399: want -1 (for ever) or 86400 seconds"},
+		{"period: month\nclasses:\n  - {ttl: 86399}", "line 3: ttl 86399: want -1 (never expires) or 86400 seconds"},
 		{"period: month\nclasses:\n  - {ttl: 0}", "line 3: ttl 0"},
 		{"period: month\nclasses:\n  - {ttl: 2147483648}", "line 3: 2147483648"},
 		{"period: month\nclasses:\n  - {max_versions: 0}", "line 3: 0: want a number of versions from 1"},

@@ -3,6 +3,7 @@ package table
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unicode/utf8"
 )
 
@@ -64,6 +65,21 @@ func plainName(name string) bool {
 		}
 	}
 	return name != ""
+}
+
+// Bounds of a time to live. The service documents a day as the least; where it accepts less, rows would be gone before a
+// load of them is verified.
+const (
+	MinTimeToLive = 86_400 // seconds
+	MaxTimeToLive = math.MaxInt32
+)
+
+// CheckTimeToLive returns why data cannot have the time to live.
+func CheckTimeToLive(seconds int) error {
+	if seconds == -1 || seconds >= MinTimeToLive && seconds <= MaxTimeToLive {
+		return nil
+	}
+	return fmt.Errorf("want -1 (never expires) or %d seconds (a day) to %d", MinTimeToLive, MaxTimeToLive)
 }
 
 // CheckKey returns why the service would refuse to make a table for its auto-increment columns, or nil.

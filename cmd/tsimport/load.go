@@ -46,7 +46,7 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
 		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from columns of the input (docs/keys.md)"),
 		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from columns of the input; in place of one of the same name; may be repeated"),
-		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, -1 never", Value: -1},
+		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, a day (86400) at least, or -1 never", Value: -1},
 		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
 		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
 		&cli.IntFlag{Name: "reserved-read", Usage: "new table: reserved read throughput in capacity `UNITS`"},
@@ -241,7 +241,6 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
 		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than nothing"},
 		{c.Int("max-versions") < 1, "--max-versions: want 1 or more"},
-		{c.Int("ttl") == 0 || c.Int("ttl") < -1, "--ttl: want seconds, or -1 for never"},
 		{c.Int64("max-deviation") < 0, "--max-deviation: want seconds"},
 		{c.Int("max-tables") < 1, "--max-tables: want 1 or more"},
 		{c.Int("reserved-read") < 0 || c.Int("reserved-write") < 0, "--reserved-read and --reserved-write: want 0 or more"},
@@ -249,6 +248,9 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		if check.bad {
 			return cfg, usagef("%s", check.message)
 		}
+	}
+	if err := table.CheckTimeToLive(c.Int("ttl")); err != nil {
+		return cfg, usagef("--ttl %d: %v", c.Int("ttl"), err)
 	}
 	for _, parse := range []func() error{
 		func() (err error) {

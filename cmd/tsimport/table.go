@@ -27,7 +27,7 @@ func tableCommand() *cli.Command {
 			{Name: "create", Usage: "make a table", ArgsUsage: "TABLE", Action: tableCreate,
 				Flags: append(targetFlags(), quiet, name,
 					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
-					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, -1 never", Value: -1},
+					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, a day (86400) at least, or -1 never", Value: -1},
 					&cli.IntFlag{Name: "max-versions", Usage: "versions kept of each cell", Value: 1},
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
@@ -178,6 +178,9 @@ func tableCreate(c *cli.Context) error {
 	}
 	if err := table.CheckKey(key); err != nil {
 		return usagef("%v", err)
+	}
+	if err := table.CheckTimeToLive(c.Int("ttl")); err != nil {
+		return usagef("--ttl %d: %v", c.Int("ttl"), err)
 	}
 	d := table.Definition{TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
 		ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write")}
