@@ -32,6 +32,9 @@ type state struct {
 	Bytes int64    `json:"bytes"`    // that they take, the header included
 	Last  []byte   `json:"last_key"` // ordering key of the last of them
 	Seen  []string `json:"seen"`     // columns of rows whose columns are not known yet
+
+	Binary     []string `json:"binary,omitempty"`
+	OlderCells int64    `json:"older_cells,omitempty"`
 }
 
 // differs says in what another state is of another export.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -41,6 +42,9 @@ type Result struct {
 	Rows    int64 // in the output
 	Resumed int64 // of those, written before
 	Kept    int64 // after an error: rows with which the same export can continue
+
+	Binary     []string // columns with binary values, sorted: a load takes them for text unless it is told
+	OlderCells int64    // cells with older versions, which are not in the output
 }
 
 // exporter is one export under way.
@@ -52,6 +56,7 @@ type exporter struct {
 	result Result
 	last   []byte // ordering key of the last row that was taken
 	after  []table.Value
+	binary map[string]bool
 	wrap   func(scan.Formatter) scan.Formatter // of tests
 }
 
@@ -59,6 +64,12 @@ func newExporter(ctx context.Context, c *Config) *exporter {
 	e := &exporter{Config: c, ctx: ctx, admin: &client.Admin{Client: c.Client, Context: ctx}}
 	for _, k := range c.Table.Key {
 		e.keys = append(e.keys, k.Name)
+	}
+	e.binary = map[string]bool{}
+	for _, k := range c.Table.Key {
+		if k.Type == table.Binary {
+			e.noteBinary(k.Name)
+		}
 	}
 	if c.Marks == 0 {
 		c.Marks = time.Second
@@ -135,6 +146,9 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 	done := e.last // the range begins with the last row that was written
 	var key []byte
 	o := scan.Options{Columns: e.Columns}
+	if e.Table.MaxVersions > 1 {
+		o.Versions = 2 // whether there are older ones is to be said
+	}
 	if left := e.Limit - e.result.Rows; e.Limit > 0 {
 		o.Limit = left + 1
 	}
@@ -147,16 +161,50 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 		if done != nil && bytes.Equal(key, done) {
 			return nil
 		}
+		older := e.newest(r)
 		if err := each(r); err != nil {
 			return err
 		}
 		e.result.Rows++
+		e.result.OlderCells += older
 		e.last = append(e.last[:0:0], key...)
 		if e.Limit > 0 && e.result.Rows >= e.Limit {
 			return errEnough
 		}
 		return nil
 	})
+}
+
+// newest leaves each cell's newest version in a row and returns how many cells had more.
+func (e *exporter) newest(r *scan.Row) (older int64) {
+	kept, last := r.Columns[:0], "" // versions of a cell follow each other, and cells come by name
+	for _, c := range r.Columns {
+		if _, ok := c.Value.([]byte); ok {
+			e.noteBinary(c.ColumnName)
+		}
+		if len(kept) == 0 || c.ColumnName != kept[len(kept)-1].ColumnName {
+			kept = append(kept, c)
+			continue
+		}
+		if last != c.ColumnName {
+			older++
+			last = c.ColumnName
+		}
+		if c.Timestamp > kept[len(kept)-1].Timestamp {
+			kept[len(kept)-1] = c
+		}
+	}
+	r.Columns = kept
+	return older
+}
+
+func (e *exporter) noteBinary(column string) {
+	if e.binary[column] {
+		return
+	}
+	e.binary[column] = true
+	i, _ := slices.BinarySearch(e.result.Binary, column)
+	e.result.Binary = slices.Insert(slices.Clone(e.result.Binary), i, column)
 }
 
 // ToFile writes to the file at Path, or continues what an interrupted export to it has left.
@@ -220,7 +268,10 @@ func (e *exporter) state() state {
 
 // resume goes on behind the last row of a state.
 func (e *exporter) resume(s *state) error {
-	e.result = Result{Rows: s.Rows, Resumed: s.Rows}
+	e.result.Rows, e.result.Resumed, e.result.OlderCells = s.Rows, s.Rows, s.OlderCells
+	for _, c := range s.Binary {
+		e.noteBinary(c)
+	}
 	if s.Rows == 0 {
 		return nil
 	}
@@ -256,7 +307,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 			return fmt.Errorf("write output: %w", err)
 		}
 		at := out.at
-		at.Rows, at.Last = e.result.Rows, e.last
+		at.Rows, at.Last, at.Binary, at.OlderCells = e.result.Rows, e.last, e.result.Binary, e.result.OlderCells
 		if s, ok := f.(*scan.Spool); ok {
 			at.Seen = s.Columns()
 		}

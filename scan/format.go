@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"tsimport/table"
 )
@@ -114,7 +117,8 @@ func appendField(dst []byte, v any) []byte {
 }
 
 // JSONL writes rows as JSON objects, one a line, keys first. An integer has no fraction, a double always has one or an
-// exponent, a binary value is an object {"base64": "…"}; so every type can be told from the text.
+// exponent, a binary value is an object {"base64": "…"}; so every type can be told from the text. What JSON has no text
+// for, a string that is not UTF-8, NaN or an infinity, is an error.
 type JSONL struct {
 	w   *bufio.Writer
 	buf bytes.Buffer
@@ -128,17 +132,21 @@ func (f *JSONL) Write(r *Row) error {
 	f.buf.Reset()
 	f.buf.WriteByte('{')
 	for _, k := range r.PrimaryKey.PrimaryKeys {
-		f.member(k.ColumnName, k.Value)
+		if err := f.member(k.ColumnName, k.Value); err != nil {
+			return err
+		}
 	}
 	for _, c := range r.Columns {
-		f.member(c.ColumnName, c.Value)
+		if err := f.member(c.ColumnName, c.Value); err != nil {
+			return err
+		}
 	}
 	f.buf.WriteString("}\n")
 	_, err := f.w.Write(f.buf.Bytes())
 	return err
 }
 
-func (f *JSONL) member(name string, v any) {
+func (f *JSONL) member(name string, v any) error {
 	if f.buf.Len() > 1 {
 		f.buf.WriteByte(',')
 	}
@@ -146,10 +154,16 @@ func (f *JSONL) member(name string, v any) {
 	f.buf.WriteByte(':')
 	switch v := v.(type) {
 	case string:
+		if !utf8.ValidString(v) {
+			return fmt.Errorf("column %q has a string that is not UTF-8, which JSON lines cannot hold: %.60q; leave the column out (--columns)", name, v)
+		}
 		f.text(v)
 	case []byte:
 		f.buf.WriteString(`{"base64":"` + base64.StdEncoding.EncodeToString(v) + `"}`)
 	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("column %q has the double %v, which JSON lines cannot hold; leave the column out (--columns)", name, v)
+		}
 		text := table.AppendDouble(nil, v)
 		if !bytes.ContainsAny(text, ".eIN") {
 			text = append(text, ".0"...)
@@ -158,6 +172,7 @@ func (f *JSONL) member(name string, v any) {
 	default:
 		f.buf.Write(appendField(nil, v))
 	}
+	return nil
 }
 
 func (f *JSONL) text(s string) {

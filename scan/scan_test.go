@@ -192,6 +192,17 @@ func TestJSONLinesTellTheTypes(t *testing.T) {
 	}
 }
 
+func TestJSONLinesRefuseWhatTheyCannotHold(t *testing.T) {
+	for want, v := range map[string]any{
+		`column "a" has a string that is not UTF-8`: "a\xff", `column "a" has the double NaN`: math.NaN(), `column "a" has the double -Inf`: math.Inf(-1),
+	} {
+		r := &Row{PrimaryKey: new(tablestore.PrimaryKey), Columns: []*tablestore.AttributeColumn{{ColumnName: "a", Value: v}}}
+		if err := NewJSONL(new(bytes.Buffer)).Write(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", v, err)
+		}
+	}
+}
+
 func TestASpoolGivesBackWhatItGot(t *testing.T) {
 	var kept bytes.Buffer
 	s, err := NewSpool(&kept, []string{"before"})

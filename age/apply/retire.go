@@ -3,7 +3,9 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"tsimport/age/archive"
@@ -48,6 +50,13 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 		r.sayf("table %s: exported %d rows to %s, read back and compared", name, item.Export.Rows, filepath.Join(f.Dir, item.Export.File))
 	}
 	if !item.Drop {
+		return nil
+	}
+	if binary := item.Export.Binary; len(binary) > 0 {
+		// A load of the export would reject these values, or take them for text where a column has both.
+		item.Drop = false
+		item.Note = fmt.Sprintf("it has binary values (%s), which a load of its export takes only with --type NAME=binary, so it is not dropped; drop it yourself if that will do", strings.Join(binary, ", "))
+		r.sayf("table %s: not dropped: %s", name, item.Note)
 		return nil
 	}
 	return r.drop(item) // its export was made, or compared, in this run

@@ -187,6 +187,22 @@ func TestATableWithMoreVersionsThanAnExportHoldsIsNotDropped(t *testing.T) {
 	}
 }
 
+func TestATableWithBinaryValuesIsNotDropped(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	w.putValue("c_202402", 1, []byte{0, 255})
+	for range 2 { // the second time, an export is there
+		p := w.mustRun()
+		if i := p.Items[slices.IndexFunc(p.Items, func(i *Item) bool { return i.Have.Name == "c_202402" })]; i.State != Done || i.Dropped || i.Drop ||
+			!strings.Contains(i.Note, "it has binary values (v)") || !slices.Equal(i.Export.Binary, []string{"v"}) {
+			t.Errorf("%+v", i)
+		}
+	}
+	if got := w.tables(); got != "c_202402 0/50 -1 1, c_202408 0/50 -1 1" {
+		t.Errorf("tables %s", got)
+	}
+}
+
 func TestADropThatFailsLeavesTheExportAsItWas(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true

@@ -137,12 +137,14 @@ func (w *world) create(month string, rows int, d table.Definition) {
 
 var asMade = table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedRead: 1, ReservedWrite: 2}
 
-func (w *world) put(name string, id int64) {
+func (w *world) put(name string, id int64) { w.putValue(name, id, fmt.Sprint(name, " ", id)) }
+
+func (w *world) putValue(name string, id int64, v any) {
 	w.t.Helper()
 	change := &tablestore.PutRowChange{TableName: name, PrimaryKey: new(tablestore.PrimaryKey)}
 	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
 	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
-	change.AddColumn("v", fmt.Sprint(name, " ", id))
+	change.AddColumn("v", v)
 	if _, err := w.tools().Client.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
 		w.t.Fatal(err)
 	}

@@ -120,6 +120,7 @@ func (f *Folder) write(s *Subject, number int) (*Manifest, error) {
 		return nil, fmt.Errorf("export table %s: %w", s.Table, err)
 	}
 	m.State, m.Rows, m.Bytes, m.SHA256, m.ExportedAt = Exported, written.rows, written.bytes, written.sum(), now()
+	m.Binary = written.binary
 	return m, m.write(f.Dir)
 }
 
@@ -142,6 +143,7 @@ func (f *Folder) Verify(m *Manifest, s *Subject) error {
 		return &ChangedError{s.Table, filepath.Join(f.Dir, m.File), m.Rows, present.rows}
 	}
 	m.State, m.VerifiedAt, m.DroppedAt = Verified, now(), nil
+	m.Binary = present.binary
 	return m.write(f.Dir)
 }
 
@@ -177,6 +179,8 @@ type digest struct {
 	bytes int64
 	lines int64
 	rows  int64 // of take
+
+	binary []string // columns with binary values, of take; sorted
 }
 
 func newDigest() *digest { return &digest{hash: sha256.New()} }
@@ -189,11 +193,29 @@ func (d *digest) Write(text []byte) (int, error) {
 
 func (d *digest) sum() string { return hex.EncodeToString(d.hash.Sum(nil)) }
 
+func (d *digest) noteBinary(r *scan.Row) {
+	note := func(name string, value any) {
+		if _, ok := value.([]byte); !ok {
+			return
+		}
+		if i, known := slices.BinarySearch(d.binary, name); !known {
+			d.binary = slices.Insert(d.binary, i, name)
+		}
+	}
+	for _, k := range r.PrimaryKey.PrimaryKeys {
+		note(k.ColumnName, k.Value)
+	}
+	for _, c := range r.Columns {
+		note(c.ColumnName, c.Value)
+	}
+}
+
 // take writes all rows as JSON lines, attributes by name: two readings of one table are then the same text.
 func (d *digest) take(w io.Writer, rows func(func(*scan.Row) error) error) error {
 	lines := scan.NewJSONL(w)
 	err := rows(func(r *scan.Row) error {
 		d.rows++
+		d.noteBinary(r)
 		sorted := *r
 		sorted.Columns = slices.SortedFunc(slices.Values(r.Columns), func(a, b *tablestore.AttributeColumn) int {
 			return strings.Compare(a.ColumnName, b.ColumnName)

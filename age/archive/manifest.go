@@ -37,6 +37,7 @@ type Manifest struct {
 	PrimaryKey  []Key      `json:"primary_key"`
 	TimeToLive  int        `json:"ttl"` // of the table, in seconds
 	MaxVersions int        `json:"max_versions"`
+	Binary      []string   `json:"binary_columns,omitempty"` // with binary values, which a load takes only with --type NAME=binary
 	ExportedAt  *time.Time `json:"exported_at,omitempty"`
 	VerifiedAt  *time.Time `json:"verified_at,omitempty"`
 	DroppedAt   *time.Time `json:"dropped_at,omitempty"`

@@ -79,7 +79,26 @@ func export(c *cli.Context) (err error) {
 		say(c, c.App.ErrWriter, "continued behind %s rows that were there", grouped(r.Resumed))
 	}
 	say(c, c.App.ErrWriter, "exported %s rows of table %s", grouped(r.Rows), name)
+	for _, text := range exportNotes(described, &r) {
+		say(c, c.App.ErrWriter, "%s", text)
+	}
 	return nil
+}
+
+// exportNotes say what of the table is not in the export, or not as a load takes it by itself.
+func exportNotes(t *client.Table, r *exporting.Result) (notes []string) {
+	if t.MaxVersions > 1 {
+		notes = append(notes, fmt.Sprintf("warning: the table keeps %d versions of a cell, and the export has the newest of each without its timestamp: %s cells have older ones, which are left out",
+			t.MaxVersions, grouped(r.OlderCells)))
+	}
+	if len(r.Binary) > 0 {
+		var flags string
+		for _, name := range r.Binary {
+			flags += " --type " + quoteArg(name+"=binary")
+		}
+		notes = append(notes, "warning: some values are binary, which the export has as base64; a load needs to be told:"+flags)
+	}
+	return notes
 }
 
 // noTable says what to do about a missing table.

@@ -450,3 +450,22 @@ func TestTypesOfTheFileAreKept(t *testing.T) {
 		}
 	}
 }
+
+func TestABinaryValueOfAnExportIsTakenForWhatItIsOrRefused(t *testing.T) {
+	json := func(text string) record.Datum { return record.Datum{Kind: record.JSON, Bytes: []byte(text)} }
+	inferred := table.Column{Type: table.String, Exact: true, Inferred: true}
+	for _, text := range []string{`{"base64":"AP8="}`, `{ "base64" : "AP8=" }`, "{\n\t\"base64\":\"AP8=\"}"} {
+		check(t, table.Column{Type: table.Binary}, json(text), bin(0, 255), "")
+		check(t, inferred, json(text), table.Value{}, table.CodeType)
+		check(t, table.Column{Type: table.Any, Inferred: true}, json(text), table.Value{}, table.CodeType)
+		check(t, table.Column{Type: table.String}, json(text), str(text), "") // asked for
+	}
+	check(t, table.Column{Type: table.Binary, Hex: true}, json(`{"base64":"AP8="}`), bin(0, 255), "")
+	check(t, table.Column{Type: table.Binary}, json(`{"base64":""}`), table.Value{Type: table.Binary, Bytes: nil}, "")
+	for _, text := range []string{`{"base64":"AP8"}`, `{"base64":7}`, `{"base64":"AP8=","x":1}`, `{"Base64":"AP8="}`, `{}`, `["base64"]`, `{"base64":"AP8=\u003d"}`, `{"base64":"`} {
+		check(t, table.Column{Type: table.Binary}, json(text), table.Value{}, table.CodeType)
+	}
+	for _, text := range []string{`{"base64":7}`, `{"base64":"AP8=","x":1}`, `{"a":{"base64":"AP8="}}`, `[{"base64":"AP8="}]`} {
+		check(t, inferred, json(text), str(text), "")
+	}
+}

@@ -239,6 +239,11 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	}
 	switch col.Type {
 	case table.String:
+		if col.Inferred && d.Kind == record.JSON {
+			if _, ok := taggedBinary(d.Bytes); ok {
+				return wrong(`an object {"base64": "…"}, as exports write binary values; give --type NAME=binary, or NAME=string for its text`)
+			}
+		}
 		return c.stringValue(v, d)
 	case table.Integer:
 		return integerValue(v, d, col.Exact)
@@ -253,7 +258,7 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	case table.Binary:
 		return c.binaryValue(v, d, col.Hex)
 	case table.Any:
-		own := table.Column{Type: Natural(d)}
+		own := table.Column{Type: Natural(d), Inferred: col.Inferred}
 		return c.value(v, &own, d)
 	}
 	panic("convert: column of type " + col.Type.String())

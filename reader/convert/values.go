@@ -329,22 +329,48 @@ func (c *Converter) binaryValue(v *table.Value, d *record.Datum, isHex bool) *ta
 		*v = table.Value{Type: table.Binary, Bytes: d.Bytes}
 		return nil
 	}
-	if d.Kind != record.Text && d.Kind != record.String {
+	text := d.Bytes
+	if d.Kind == record.JSON {
+		tagged, ok := taggedBinary(text)
+		if !ok {
+			return wrong("not binary")
+		}
+		text, isHex = tagged, false
+	} else if d.Kind != record.Text && d.Kind != record.String {
 		return wrong("not binary")
 	}
 	from := len(c.scratch)
 	var err error
 	if isHex {
-		c.scratch, err = hex.AppendDecode(c.scratch, d.Bytes)
+		c.scratch, err = hex.AppendDecode(c.scratch, text)
 	} else {
-		c.scratch, err = base64.StdEncoding.Strict().AppendDecode(c.scratch, d.Bytes)
+		c.scratch, err = base64.StdEncoding.Strict().AppendDecode(c.scratch, text)
 	}
 	if err != nil && isHex {
 		return wrong("not hexadecimal")
 	}
-	if err != nil || bytes.ContainsAny(d.Bytes, "\r\n") { // which the decoder would skip
+	if err != nil || bytes.ContainsAny(text, "\r\n") { // which the decoder would skip
 		return wrong("not base64 (for hexadecimal use binary(hex))")
 	}
 	*v = table.Value{Type: table.Binary, Bytes: c.scratch[from:len(c.scratch):len(c.scratch)]}
 	return nil
+}
+
+// taggedBinary returns the base64 in an object with the one member base64, which is a text without escapes: so exports
+// write a binary value. As the text of an object it would no longer be one.
+func taggedBinary(object []byte) (text []byte, ok bool) {
+	inner := bytes.TrimSpace(object)
+	for _, token := range []string{"{", `"base64"`, ":", `"`} {
+		if inner, ok = bytes.CutPrefix(inner, []byte(token)); !ok {
+			return nil, false
+		}
+		if token != `"` {
+			inner = bytes.TrimLeft(inner, " \t\r\n")
+		}
+	}
+	text, rest, ok := bytes.Cut(inner, []byte(`"`))
+	if !ok || bytes.ContainsRune(text, '\\') || !bytes.Equal(bytes.TrimSpace(rest), []byte("}")) {
+		return nil, false
+	}
+	return text, true
 }
