@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,11 +58,22 @@ func (a *aging) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// with adds flags to arguments, in place of those that are there already.
+func with(args []string, more ...string) []string {
+	args = slices.Clone(args)
+	for _, f := range more {
+		if i := slices.Index(args, f); i >= 0 && strings.HasPrefix(f, "--") {
+			args = slices.Delete(args, i, i+2)
+		}
+	}
+	return append(args, more...)
+}
+
 // signalledAt runs the command and sends it a signal when it says a line that at is about. It returns what it has
 // printed and whether it came to that.
 func (a *aging) signalledAt(t *testing.T, signal os.Signal, at func(line string) bool, more ...string) (stdout string, cmd *exec.Cmd) {
 	t.Helper()
-	cmd = a.command(append(a.args, more...)...)
+	cmd = a.command(with(a.args, more...)...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	stderr, err := cmd.StderrPipe()
@@ -141,7 +153,7 @@ func TestAnAgeThatWaitsCanBeStoppedAndGoesOn(t *testing.T) {
 func TestThroughputIsPacedAsTheServiceWants(t *testing.T) {
 	t.Parallel()
 	a := newAging(t, "1s")
-	a.args = append(a.args, "--throughput-interval", "1s")
+	a.args = with(a.args, "--throughput-interval", "1s")
 	policy := filepath.Join(a.dir, "policy.yaml")
 	text, err := os.ReadFile(policy)
 	must(t, err)

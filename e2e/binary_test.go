@@ -98,7 +98,10 @@ func startServe(t testing.TB, args ...string) *served {
 
 // launch runs `tsimport serve` on a free port and returns when it is ready.
 func launch(args ...string) (*served, error) {
-	s := &served{cmd: exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}
+	if !slices.Contains(args, "--listen") {
+		args = append([]string{"--listen", "127.0.0.1:0"}, args...)
+	}
+	s := &served{cmd: exec.Command(binary, append([]string{"serve"}, args...)...)}
 	s.cmd.Stderr = &s.stderr
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {

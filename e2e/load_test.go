@@ -110,7 +110,7 @@ func TestSignalsStopALoad(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			progress := &notice{pattern: regexp.MustCompile("( rows/s)"), seen: make(chan bool)}
+			progress := &notice{pattern: regexp.MustCompile("([1-9][0-9,]*) rows, "), seen: make(chan bool)}
 			cmd.Stderr = progress
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
