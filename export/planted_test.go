@@ -22,7 +22,7 @@ func TestALinkInThePlaceOfAPartIsNotFollowed(t *testing.T) {
 	if _, err := o.file.WriteString("rows"); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.mark(); err != nil {
+	if err := o.mark(o.at); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.file.Close(); err != nil {
