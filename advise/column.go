@@ -21,6 +21,7 @@ type column struct {
 	clock clock      // what times the sample's values are, if they are
 	book  *codebook  // of texts
 	texts [][]byte   // sample
+	held  int64      // bytes of texts
 	kinds sampleKind // of the sample
 
 	numbers  bool // most texts of the sample are numbers
@@ -47,15 +48,26 @@ type sampleKind struct {
 	times, others int // values that the file itself calls a time, and others
 }
 
-// Sampled texts are kept up to so many; after that each replaces another now and then.
-const maxTexts = 4096
+// Sampled texts are kept up to so many, and as memory allows; after that each replaces another now and then.
+const (
+	minTexts = 16
+	maxTexts = 4096
+)
+
+// keptText is how much of a text is kept: more than is shown, than a codebook looks at and than a time has.
+const keptText = 256
+
+// textBytes is about what a kept text takes beside its bytes.
+const textBytes = 64
+
+func beginning(text []byte) []byte { return text[:min(len(text), keptText)] }
 
 func newColumn(name string) *column {
-	return &column{name: name, top: sketch.NewTop(), digits: true, low: math.MaxInt64, high: math.MinInt64, lowByte: 0xff, code: -1, hash: -1, time: -1}
+	return &column{name: name, digits: true, low: math.MaxInt64, high: math.MinInt64, lowByte: 0xff, code: -1, hash: -1, time: -1}
 }
 
-// sample sees a value before the types are known.
-func (c *column) sample(d *record.Datum) {
+// sample sees a value before the types are known. The texts take up to budget bytes.
+func (c *column) sample(d *record.Datum, budget int64) {
 	switch d.Kind {
 	case record.Null:
 		return
@@ -65,15 +77,27 @@ func (c *column) sample(d *record.Datum) {
 		c.kinds.others++
 	}
 	n := c.kinds.times + c.kinds.others
-	if len(c.texts) < maxTexts {
-		c.texts = append(c.texts, []byte(convert.Text(d)))
-	} else if i := sketch.Mix(uint64(n)) % uint64(n); i < maxTexts {
-		c.texts[i] = []byte(convert.Text(d))
+	if len(c.texts) < minTexts || len(c.texts) < maxTexts && c.held < budget {
+		text := bytes.Clone(sampleText(d))
+		c.held += int64(len(text)) + textBytes
+		c.texts = append(c.texts, text)
+	} else if i := sketch.Mix(uint64(n)) % uint64(n); i < uint64(len(c.texts)) {
+		c.texts[i] = append(c.texts[i][:0], sampleText(d)...)
 	}
 }
 
-// settle ends the sample.
-func (c *column) settle(t table.Type) {
+// sampleText is what is kept of a value's text. Long texts are cut before they are copied.
+func sampleText(d *record.Datum) []byte {
+	switch d.Kind {
+	case record.Text, record.Number, record.String, record.JSON:
+		return beginning(d.Bytes)
+	}
+	return beginning([]byte(convert.Text(d)))
+}
+
+// settle ends the sample. The values that come most often take up to budget bytes.
+func (c *column) settle(t table.Type, budget int64) {
+	c.top = sketch.NewTop(int(budget / (keptText + textBytes)))
 	c.own, c.typ = t, t
 	if !t.KeyType() {
 		c.typ = table.String
@@ -82,6 +106,12 @@ func (c *column) settle(t table.Type) {
 	c.clock = findClock(c)
 	if !c.integer {
 		c.numbers, c.decimals = numberTexts(c.texts)
+	}
+}
+
+// endSample ends the use of the sample, once it is known whether the column has a place in kept.
+func (c *column) endSample() {
+	if !c.integer && c.code >= 0 {
 		c.book = newCodebook(c.texts)
 	}
 	c.texts = nil
@@ -132,7 +162,7 @@ func (c *column) see(v *table.Value, keep *kept, count bool) {
 		hash = sketch.Hash(text)
 		c.look(text)
 		if count {
-			c.top.Add(hash, text)
+			c.top.Add(hash, beginning(text))
 		}
 		if keep != nil && c.code >= 0 {
 			code = c.book.code(text)
@@ -154,7 +184,7 @@ func (c *column) look(text []byte) {
 	}
 	if !c.begun {
 		c.begun = true
-		c.prefix = bytes.Clone(text)
+		c.prefix = bytes.Clone(beginning(text))
 	} else {
 		c.uneven = c.uneven || n*int(c.rows) != int(c.bytes)
 		same := 0

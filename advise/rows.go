@@ -40,7 +40,7 @@ type rows struct {
 
 // openRows opens the inputs and finds the columns' types, as a load does. each gets the text of every value in the
 // sample.
-func openRows(ctx context.Context, in Input, each func(column int, d *record.Datum)) (r *rows, err error) {
+func openRows(ctx context.Context, in Input, each func(column, columns int, d *record.Datum)) (r *rows, err error) {
 	set, err := input.Expand(ctx, in.Args, in.Find)
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (r *rows) index(name string) int {
 }
 
 // infer finds the types. Inputs read together need the same columns, but lines of JSON may lack some.
-func (r *rows) infer(each func(int, *record.Datum)) error {
+func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 	inference := convert.NewInference(len(r.columns), r.input.Convert)
 	fields := make([]record.Datum, len(r.columns))
 	for _, s := range r.sources {
@@ -104,7 +104,7 @@ func (r *rows) infer(each func(int, *record.Datum)) error {
 			}
 			for i, from := range place {
 				fields[i] = rec.Fields[from]
-				each(i, inference.Plain(&fields[i]))
+				each(i, len(r.columns), inference.Plain(&fields[i]))
 			}
 			inference.Add(&record.Record{Fields: fields})
 		})

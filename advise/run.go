@@ -80,6 +80,9 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return s.report, nil
 }
 
+// columnBudget is what a column's sample may take, and later its most frequent values.
+func (s *survey) columnBudget(columns int) int64 { return s.Memory / 8 / int64(max(columns, 1)) }
+
 func (s *survey) firstReject() string {
 	if s.report.FirstReject == "" {
 		return ""
@@ -89,11 +92,11 @@ func (s *survey) firstReject() string {
 
 // read takes every row into account.
 func (s *survey) read(ctx context.Context) error {
-	in, err := openRows(ctx, s.Input, func(i int, d *record.Datum) {
+	in, err := openRows(ctx, s.Input, func(i, columns int, d *record.Datum) {
 		for len(s.columns) <= i {
 			s.columns = append(s.columns, newColumn(""))
 		}
-		s.columns[i].sample(d)
+		s.columns[i].sample(d, s.columnBudget(columns))
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -109,12 +112,15 @@ func (s *survey) read(ctx context.Context) error {
 		s.columns[i].name = in.columns[i].Name
 	}
 	for i, c := range s.columns {
-		c.settle(in.columns[i].Type)
+		c.settle(in.columns[i].Type, s.columnBudget(len(s.columns)))
 	}
 	if err := s.checkNames(); err != nil {
 		return err
 	}
-	s.kept = newKept(s.places(), s.Memory)
+	s.kept = newKept(s.places(), s.Memory/2)
+	for _, c := range s.columns {
+		c.endSample()
+	}
 	var sampling gaps
 	err = in.each(ctx, func(values []table.Value) { s.see(values, sampling.next()) })
 	r := s.report

@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	pzstd "github.com/parquet-go/parquet-go/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 )
 
 // beyondMemory is how much more than --memory a load may take: the program itself, and what the runtime keeps.
@@ -66,7 +67,19 @@ func TestALoadStaysWithinItsMemory(t *testing.T) {
 		{"rejected records of two bytes", "a.csv", func(w io.Writer) {
 			fmt.Fprintf(w, "id,v\n%s", strings.Repeat("x\n", 100_000))
 		}, 0, 3, 0, 100_000, ""},
-		{"1000 columns", "a.csv", writeColumns, 0, 0, 3000, 0, ""},
+		{"an endless record in lz4", "a.csv.lz4", func(w io.Writer) {
+			z := lz4.NewWriter(w)
+			z.Apply(lz4.BlockSizeOption(lz4.Block4Mb))
+			writeEndless(z, "id,v\n1,x\n2,")
+			z.Close()
+		}, 0, 1, 1, 0, "no end within 8 MiB"},
+		{"an endless record in bzip2", "a.csv.bz2", func(w io.Writer) { writeMembers(w, bzip2Head, 1); writeMembers(w, bzip2Member, 10) },
+			0, 1, 1, 0, "no end within 8 MiB"},
+		{"an endless record in xz", "a.csv.xz", func(w io.Writer) { writeMembers(w, xzHead, 1); writeMembers(w, xzMember, 80) },
+			0, 1, 1, 0, "no end within 8 MiB"},
+		{"a page that says it is 2 GiB long", "a.parquet", func(w io.Writer) { writeLie(w, 130<<20, 1<<31-1) }, 0, 1, 0, 0, "give more with --memory"},
+		{"a page that says it is 1 MiB long and is 60", "a.parquet", func(w io.Writer) { writeLie(w, 60<<20, 1<<20) }, 0, 1, 0, 0, "decompressed size exceeds"},
+		{"1000 columns", "a.csv", func(w io.Writer) { writeColumns(w, 3000) }, 0, 0, 3000, 0, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -187,12 +200,12 @@ func writeEndless(w io.Writer, begin string) {
 	}
 }
 
-func writeColumns(w io.Writer) {
+func writeColumns(w io.Writer, rows int) {
 	io.WriteString(w, "id")
 	for i := range 1000 {
 		fmt.Fprintf(w, ",a_column_with_a_long_name_%d", i)
 	}
-	for i := range 3000 {
+	for i := range rows {
 		fmt.Fprintf(w, "\n%d%s", i, strings.Repeat(",7", 1000))
 	}
 	io.WriteString(w, "\n")

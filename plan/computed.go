@@ -247,7 +247,14 @@ func (p *Plan) Sample(each func([]table.Value) bool) error {
 }
 
 // Shares divides the memory of the request.
-func (p *Plan) Shares() Shares { return DivideMemory(cmp.Or(p.Request.Memory, defaultMemory)) }
+func (p *Plan) Shares() Shares {
+	s := DivideMemory(cmp.Or(p.Request.Memory, defaultMemory))
+	if p.Request.Reading > 0 {
+		of := DivideMemory(p.Request.Reading)
+		s.Record, s.Pages, s.Window = of.Record, of.Pages, of.Window
+	}
+	return s
+}
 
 // sources are the input columns that are read.
 func (p *Plan) sources() (names []string) {

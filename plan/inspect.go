@@ -225,6 +225,20 @@ func (i *inspector) finish() {
 	}
 }
 
+// shownBytes is how much of a value is kept: a byte more than is shown says that there is more. Which value is the least or the
+// greatest may be left open by that, what is shown of it is not.
+const shownBytes = table.MaxShownBytes + 1
+
+// text is the text of a value, valid until the next call.
+func (c *columnRange) text(d *record.Datum) []byte {
+	switch d.Kind {
+	case record.Text, record.Number, record.String, record.JSON:
+		return d.Bytes
+	}
+	c.scratch = append(c.scratch[:0], convert.Text(d)...)
+	return c.scratch
+}
+
 // columnRange is what a column's values were like.
 type columnRange struct {
 	nulls      int64
@@ -243,9 +257,9 @@ func (c *columnRange) add(d *record.Datum) {
 		c.nulls++
 		return
 	}
-	c.scratch = append(c.scratch[:0], convert.Text(d)...)
-	text := c.scratch
+	text := c.text(d)
 	c.longest = max(c.longest, len(text))
+	text = text[:min(len(text), shownBytes)]
 	if c.example == nil {
 		c.example, c.low, c.high = bytes.Clone(text), bytes.Clone(text), bytes.Clone(text)
 	}

@@ -40,6 +40,9 @@ func DivideMemory(memory int64) Shares {
 	}
 }
 
+// ReadingMemory is what the readers of one input may hold when the process has so much memory.
+func ReadingMemory(memory int64) reader.Memory { return DivideMemory(memory).reading() }
+
 // reading is what the readers of one input may hold.
 func (s Shares) reading() reader.Memory {
 	return reader.Memory{RecordBytes: int(s.Record), PageBytes: s.Pages, WindowBytes: int(s.Window), BlockBytes: int(max(s.ReadAhead/4, 1))}

@@ -28,6 +28,7 @@ type Request struct {
 	Order      Order
 	Records    int64  // to read, from the start of the first input; 0 is all
 	Memory     int64  // bytes of memory of the process
+	Reading    int64  // memory that the limits of one input follow; 0 is Memory
 	RunDir     string // whose files are no inputs; "" is none
 	// Written says that the rows are in the table already, to be compared with it: their timestamps may be as old as
 	// they like.

@@ -94,6 +94,7 @@ func Check(ctx context.Context, cfg CheckConfig) (*CheckResult, error) {
 	}
 	request := *cfg.Request
 	request.Order, request.Memory, request.Keep = plan.LastWins, max(cfg.Memory/2, 1), plan.KeepNothing
+	request.Reading = cfg.Memory // or a load would take records that are rejected here
 	if cfg.Unique {
 		request.Keep = plan.KeepKeyFields
 	}

@@ -96,6 +96,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: newHasher()}
 	// Rows are sorted anyway, so the inputs are read from front to back whatever the order of writing was.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
+	request.Reading = cfg.Memory // or a load would have taken records that are refused here
 	request.Target.Create = false
 	request.KeysAlone = cfg.Sample > 0
 	var err error

@@ -35,7 +35,7 @@ func TestHashesOfTextsAreAsGoodAsThoseOfNumbers(t *testing.T) {
 }
 
 func TestTheMostFrequentValueIsFoundAmongManyOthers(t *testing.T) {
-	top := NewTop()
+	top := NewTop(maxCounters)
 	add := func(text string) { top.Add(Hash([]byte(text)), []byte(text)) }
 	for i := range 100000 {
 		add(fmt.Sprint(i))
@@ -50,7 +50,7 @@ func TestTheMostFrequentValueIsFoundAmongManyOthers(t *testing.T) {
 	if string(values[0].Value) != "hot" || string(values[1].Value) != "warm" {
 		t.Fatalf("most frequent: %q, %q", values[0].Value, values[1].Value)
 	}
-	if n := values[0].Count; n < 10000-115000/counters || n > 10000 {
+	if n := values[0].Count; n < 10000-115000/maxCounters || n > 10000 {
 		t.Errorf("hot came 10000 times and is counted %d times", n)
 	}
 	if top.Seen() != 115000 {
@@ -59,7 +59,7 @@ func TestTheMostFrequentValueIsFoundAmongManyOthers(t *testing.T) {
 }
 
 func TestFewValuesAreCountedExactly(t *testing.T) {
-	top := NewTop()
+	top := NewTop(maxCounters)
 	for i := range 1000 {
 		text := fmt.Sprint(i % 7)
 		if hash := Hash([]byte(text)); !top.Known(hash) {

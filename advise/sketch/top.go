@@ -6,18 +6,22 @@ import (
 	"slices"
 )
 
-// counters is how many values a Top counts at a time: a value with more than one row in counters cannot fall out, and
-// a count is too low by at most as much.
-const counters = 1024
+// A Top counts so many values at a time at most: a value with more than one row in counters cannot fall out, and a count is
+// too low by at most as much.
+const (
+	minCounters = 64
+	maxCounters = 1024
+)
 
 // Top finds the values that come most often, by the Space-Saving method, in constant memory. Values of one hash count
 // as one.
 type Top struct {
-	slots []slot
-	at    map[uint64]int32
-	seen  uint64
-	hand  int    // where the search for the smallest count goes on
-	least uint64 // no count is smaller
+	counters int
+	slots    []slot
+	at       map[uint64]int32
+	seen     uint64
+	hand     int    // where the search for the smallest count goes on
+	least    uint64 // no count is smaller
 }
 
 type slot struct {
@@ -33,8 +37,10 @@ type Counted struct {
 	Count uint64
 }
 
-// NewTop counts from nothing.
-func NewTop() *Top { return &Top{at: make(map[uint64]int32, counters)} }
+// NewTop counts from nothing, about so many values at a time.
+func NewTop(counters int) *Top {
+	return &Top{counters: min(max(counters, minCounters), maxCounters), at: map[uint64]int32{}}
+}
 
 // Seen is how many values came.
 func (t *Top) Seen() uint64 { return t.seen }
@@ -55,7 +61,7 @@ func (t *Top) Add(hash uint64, value []byte) {
 		return
 	}
 	t.seen++
-	if len(t.slots) < counters {
+	if len(t.slots) < t.counters {
 		t.at[hash] = int32(len(t.slots))
 		t.slots = append(t.slots, slot{hash: hash, count: 1, value: bytes.Clone(value)})
 		return

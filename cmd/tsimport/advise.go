@@ -13,6 +13,7 @@ import (
 	"tsimport/advise"
 	"tsimport/advise/page"
 	"tsimport/advise/simulate"
+	"tsimport/plan"
 	"tsimport/reader/input"
 )
 
@@ -30,7 +31,7 @@ func adviseCommand() *cli.Command {
 			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second of live traffic, and what the partitions take together", Value: advise.DefaultRate},
 			&cli.StringFlag{Name: "arrival-by", Usage: "`COLUMN` in whose order rows arrive (default: a column of times, else the input's order)"},
 			&cli.Float64Flag{Name: "growth", Usage: "`TIMES` as many rows as now, to see which values pass 10 GB", Value: 1},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for what is kept of the rows, as 512MiB, at least 16MiB; of a longer input parts are left out, and it is said (default: a quarter of the machine's, at most 1GiB)"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for what is read and kept of the rows, as 512MiB, at least 16MiB; of a longer input parts are left out, and it is said; the process may take 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
 			&cli.StringFlag{Name: "html", Usage: "write the report with charts to `FILE`, a page that needs nothing else"},
 		}...),
@@ -90,15 +91,10 @@ func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
 			return cfg, fmt.Errorf("--candidates: %w", err)
 		}
 	}
-	cfg.Memory = defaultMemory(machineMemory(os.DirFS("/")))
-	if text := c.String("memory"); text != "" {
-		if cfg.Memory, err = parseSize(text); err == nil && cfg.Memory < minMemory {
-			err = fmt.Errorf("%s: want 16MiB at least", text)
-		}
-		if err != nil {
-			return cfg, fmt.Errorf("--memory %w", err)
-		}
+	if cfg.Memory, err = parseMemory(c); err != nil {
+		return cfg, err
 	}
+	cfg.Input.Options.Memory = plan.ReadingMemory(cfg.Memory)
 	switch {
 	case cfg.Partitions < 1 || cfg.Partitions > simulate.MaxPartitions:
 		return cfg, fmt.Errorf("--partitions %d: want 1 to %d", cfg.Partitions, simulate.MaxPartitions)
@@ -108,6 +104,22 @@ func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
 		return cfg, fmt.Errorf("--growth %v: want 1 or more, times as many rows as now", cfg.Growth)
 	}
 	return cfg, nil
+}
+
+// parseMemory reads --memory of a command that looks at files.
+func parseMemory(c *cli.Context) (int64, error) {
+	text := c.String("memory")
+	if text == "" {
+		return defaultMemory(machineMemory(os.DirFS("/"))), nil
+	}
+	n, err := parseSize(text)
+	if err == nil && n < minMemory {
+		err = fmt.Errorf("%s: want 16MiB at least", text)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("--memory %w", err)
+	}
+	return n, nil
 }
 
 // readFlagsOf are the flags that say how the input is read, as they were given: a load needs them too.

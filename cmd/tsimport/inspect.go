@@ -19,6 +19,7 @@ func inspectCommand() *cli.Command {
 		Description: inputsHelp + "\nLooks at the beginning of each file; --count reads all of it.",
 		Flags: append(readFlags(), []cli.Flag{
 			&cli.BoolFlag{Name: "count", Usage: "read the whole file: count the records, look at every value"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for what is read, as 512MiB, at least 16MiB; the process may take 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each file"},
 		}...),
 		Action: inspect,
@@ -33,6 +34,12 @@ func inspect(c *cli.Context) error {
 	if err != nil {
 		return usagef("%v", err)
 	}
+	memory, err := parseMemory(c)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	limitMemory(memory, false)
+	read.Memory = plan.ReadingMemory(memory)
 	found, err := plan.Inspect(c.Context, c.Args().Slice(), read, c.Bool("count"))
 	if err != nil && len(found) == 0 {
 		return usagef("%v", err)
