@@ -283,7 +283,7 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 		kept  int64
 	}{
 		"nothing was noted":           {100, time.Hour, 0},
-		"the row before the last was": {100, time.Nanosecond, 100},
+		"the row before the last was": {10, time.Nanosecond, 10},
 	} {
 		c := w.config(JSONL)
 		c.Path, c.Marks = filepath.Join(t.TempDir(), "out.jsonl"), tt.marks

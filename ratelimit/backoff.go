@@ -51,7 +51,7 @@ func (p *Patience) Over(now time.Time) bool {
 		return false
 	}
 	if !p.seen.IsZero() {
-		p.spent += max(0, min(now.Sub(p.seen), p.For/4))
+		p.spent += max(0, min(now.Sub(p.seen), max(p.For/4, 1)))
 	}
 	p.seen = now
 	return p.spent > p.For

@@ -70,3 +70,15 @@ func TestAPauseOfTheProcessCostsLittlePatience(t *testing.T) {
 		t.Error("attempts without progress do not count")
 	}
 }
+
+func TestTheShortestPatienceRunsOutToo(t *testing.T) {
+	p := Patience{For: time.Nanosecond}
+	now := time.Now()
+	for range 10 {
+		if p.Over(now) {
+			return
+		}
+		now = now.Add(time.Second)
+	}
+	t.Error("a nanosecond is not over after ten seconds")
+}
