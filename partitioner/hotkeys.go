@@ -18,8 +18,8 @@ const (
 	// and the rows of a long one cost next to nothing.
 	sampleRun = 4096
 	maxGap    = 128
-	// minRows is how many rows must have come before a share says anything, and minRowsOfOne before it says something that
-	// all of them have the same value.
+	// minRows is how many rows must have come before a share says anything, and minRowsOfOne of a whole input of which all
+	// rows have the same value.
 	minRows      = 1000
 	minRowsOfOne = 200
 
@@ -133,11 +133,22 @@ func (h *HotKeys) smallest() int {
 	return i
 }
 
+// ReportWhole is Report for an input of which no more rows come, on a table of one lane: of two hundred rows or more that
+// all have the same value it says so.
+func (h *HotKeys) ReportWhole() []HotKey {
+	if h.rows >= minRowsOfOne && h.rows < minRows && len(h.slots) == 1 {
+		if v, _, err := table.DecodeKey(h.keyType, h.slots[0].key); err == nil {
+			return []HotKey{{Value: v, Share: 1}}
+		}
+	}
+	return h.Report(1)
+}
+
 // Report returns the values whose share of the rows makes them hot spots on a table of so many lanes, most first, at
 // most ten: those with at least one and a half times the even share of a lane, and at least 2 %; with one lane those
-// with at least 20 %. It returns none before a thousand rows have come, or two hundred that all have the same value.
+// with at least 20 %. It returns none before a thousand rows have come.
 func (h *HotKeys) Report(lanes int) []HotKey {
-	if h.rows < minRows && (h.rows < minRowsOfOne || len(h.slots) > 1) {
+	if h.rows < minRows {
 		return nil
 	}
 	least := minShareOneLane

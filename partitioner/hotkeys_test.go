@@ -142,3 +142,13 @@ func BenchmarkHotKeys(b *testing.B) {
 		})
 	}
 }
+
+func TestOfAWholeInputAFewRowsOfOneValueAreSaid(t *testing.T) {
+	for _, tt := range []struct{ rows, values, want int }{{199, 1, 0}, {200, 1, 1}, {999, 1, 1}, {2000, 1, 1}, {500, 2, 0}, {2000, 2, 2}} {
+		h := NewHotKeys(table.Integer)
+		feed(h, tt.rows, func(i int) table.Value { return integer(int64(i % tt.values)) })
+		if hot := h.ReportWhole(); len(hot) != tt.want || tt.values == 1 && tt.want == 1 && hot[0].Share != 1 {
+			t.Errorf("%+v: %v", tt, hot)
+		}
+	}
+}

@@ -226,7 +226,11 @@ func (d *dispatcher) complete(start time.Time) {
 		}
 	}
 	r.Slowest = d.slowest(time.Since(start))
-	for _, h := range d.hot.Report(d.sending()) {
+	hot := d.hot.Report(d.sending())
+	if len(hot) == 0 && d.cfg.DryRun {
+		hot = d.hot.ReportWhole()
+	}
+	for _, h := range hot {
 		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: showKey(h.Value), Share: h.Share})
 	}
 }
