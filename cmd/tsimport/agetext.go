@@ -19,7 +19,7 @@ func printAges(c *cli.Context, plan *apply.Plan, _ *target, _ error) error {
 	if len(plan.Items) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "TABLE\tAGE\tCLASS\tSTATE\tCHANGES\n")
 	for _, i := range plan.Items {
 		fmt.Fprintf(w, "%s\t%d\t%d (%s)\t%s\t%s\n", i.Have.Name, i.Age, i.Class.Number, i.Class.Ages(), i.State, changesText(i))

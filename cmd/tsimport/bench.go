@@ -112,7 +112,7 @@ func benchSpread(c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("print measurements: %w", err)
 		}
-	} else if err := report.WriteText(c.App.Writer); err != nil {
+	} else if err := report.WriteText(results(c)); err != nil {
 		return fmt.Errorf("print measurements: %w", err)
 	}
 	if report.Failed() {

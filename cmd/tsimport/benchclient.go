@@ -96,7 +96,7 @@ func benchClient(c *cli.Context) (err error) {
 	if c.Bool("json") {
 		return printIndented(c, report)
 	}
-	if err := report.WriteText(c.App.Writer); err != nil {
+	if err := report.WriteText(results(c)); err != nil {
 		return fmt.Errorf("print measurements: %w", err)
 	}
 	return nil

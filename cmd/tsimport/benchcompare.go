@@ -44,7 +44,7 @@ func benchCompare(c *cli.Context) error {
 	if c.Bool("json") {
 		return printJSON(c, result)
 	}
-	if err := result.WriteText(c.App.Writer); err != nil {
+	if err := result.WriteText(results(c)); err != nil {
 		return fmt.Errorf("print comparison: %w", err)
 	}
 	return nil

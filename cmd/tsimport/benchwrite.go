@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -219,11 +218,11 @@ func (f *benchFiles) close() (err error) {
 }
 
 func printResult(c *cli.Context, r *result.Result) error {
-	print := func(w io.Writer) error { return r.WriteText(w) }
+	print := func() error { return r.WriteText(results(c)) }
 	if c.Bool("json") {
-		print = func(io.Writer) error { return printJSON(c, r) }
+		print = func() error { return printJSON(c, r) }
 	}
-	if err := print(c.App.Writer); err != nil {
+	if err := print(); err != nil {
 		return fmt.Errorf("print result: %w", err)
 	}
 	return nil

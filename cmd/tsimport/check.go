@@ -69,7 +69,7 @@ func check(c *cli.Context, show *display) error {
 	if c.Bool("json") {
 		err = printIndented(c, r)
 	} else {
-		err = writeCheck(c.App.Writer, r, &cfg)
+		err = writeCheck(results(c), r, &cfg)
 	}
 	switch {
 	case err != nil:

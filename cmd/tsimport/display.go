@@ -6,7 +6,9 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"unicode"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 	"golang.org/x/text/width"
 
@@ -39,9 +41,10 @@ func newDisplay(w io.Writer) *display {
 	return d
 }
 
-// Write writes text that stays. Addresses in it lose their secrets, in whatever message they got there.
+// Write writes text that stays. Addresses in it lose their secrets, in whatever message they got there, and what would act
+// on a terminal is replaced.
 func (d *display) Write(b []byte) (int, error) {
-	if shown := input.RedactText(string(b)); shown != string(b) {
+	if shown := printableText(input.RedactText(string(b))); shown != string(b) {
 		if err := d.write([]byte(shown)); err != nil {
 			return 0, err
 		}
@@ -101,14 +104,50 @@ func (d *display) paint(lines ...string) {
 	_, _ = d.w.Write(out.Bytes()) // a display that nobody sees is no reason to stop
 }
 
-// printable replaces what would move the cursor: a key may hold anything.
+// printable replaces what would act on a terminal, or make a text look like another: a name, a key or a message may hold
+// anything. In a line that includes line ends, which could begin a line that looks like one of tsimport's.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		if acts(r) || r == '\n' || r == '\t' {
 			return '�'
 		}
 		return r
 	}, line)
+}
+
+// printableText is printable for text of several lines and columns.
+func printableText(text string) string {
+	return strings.Map(func(r rune) rune {
+		if acts(r) {
+			return '�'
+		}
+		return r
+	}, text)
+}
+
+// acts reports whether a terminal would do something else than show the character: control characters but for line ends
+// and tabs, those that turn the direction of writing, and the separators of lines and paragraphs.
+func acts(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029':
+		return true
+	}
+	return unicode.Is(unicode.Bidi_Control, r)
+}
+
+// results is where a command writes results for people to read. What programs read (JSON, exported rows) goes to stdout
+// as it is.
+func results(c *cli.Context) io.Writer { return printableWriter{c.App.Writer} }
+
+type printableWriter struct{ w io.Writer }
+
+func (p printableWriter) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.w, printableText(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // cutOff shortens a line to so many columns of a terminal.

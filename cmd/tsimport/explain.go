@@ -82,7 +82,7 @@ func explain(c *cli.Context) error {
 		return err
 	}
 	if !c.Bool("json") {
-		_, err = fmt.Fprint(c.App.Writer, x.Text())
+		_, err = fmt.Fprint(results(c), x.Text())
 		return err
 	}
 	text, err := json.MarshalIndent(x, "", "  ")

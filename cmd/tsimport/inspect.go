@@ -51,7 +51,7 @@ func inspect(c *cli.Context) error {
 			}
 			continue
 		}
-		if err := printInspection(c.App.Writer, &found[i], i > 0); err != nil {
+		if err := printInspection(results(c), &found[i], i > 0); err != nil {
 			return err
 		}
 	}
@@ -66,12 +66,12 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 	if gap {
 		fmt.Fprintln(t)
 	}
-	fmt.Fprintf(t, "file\t%s\n", in.Path)
+	fmt.Fprintf(t, "file\t%s\n", printable(in.Path))
 	if in.Error != "" {
-		fmt.Fprintf(t, "error\t%s\n", in.Error)
+		fmt.Fprintf(t, "error\t%s\n", printable(in.Error))
 	}
 	for _, note := range in.Notes {
-		fmt.Fprintf(t, "note\t%s\n", note)
+		fmt.Fprintf(t, "note\t%s\n", printable(note))
 	}
 	if in.Format == "" {
 		return t.Flush()
@@ -84,7 +84,7 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 		fmt.Fprintf(t, "dialect\t%s\n", in.Dialect)
 	}
 	if in.Hint != "" {
-		fmt.Fprintf(t, "hint\t%s\n", in.Hint)
+		fmt.Fprintf(t, "hint\t%s\n", printable(in.Hint))
 	}
 	rows := grouped(in.Rows)
 	if !in.Exact {
@@ -92,7 +92,7 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 	}
 	fmt.Fprintf(t, "rows\t%s\n", rows)
 	if in.Rejected > 0 {
-		fmt.Fprintf(t, "unreadable\t%s of %s looked at; the first: %s\n", grouped(in.Rejected), grouped(in.Looked), in.FirstReject)
+		fmt.Fprintf(t, "unreadable\t%s of %s looked at; the first: %s\n", grouped(in.Rejected), grouped(in.Looked), printable(in.FirstReject))
 	}
 	fmt.Fprintf(t, "splits\t%s\n\ncolumn\ttype\tnulls\tmin\tmax\tlongest\texample\n", grouped(int64(in.Splits)))
 	for _, col := range in.Columns {
@@ -106,7 +106,7 @@ func shown(text string) string {
 	const most = 28
 	runes := []rune(text)
 	for i, r := range runes {
-		if r < ' ' || r == 0x7f {
+		if acts(r) || r == '\n' || r == '\t' {
 			runes[i] = '·'
 		}
 	}

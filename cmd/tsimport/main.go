@@ -67,7 +67,7 @@ func exitCode(stderr io.Writer, err error) int {
 		err = exit.err
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "tsimport: %s\n", client.OneLine(err.Error()))
+		fmt.Fprintf(stderr, "tsimport: %s\n", printable(client.OneLine(err.Error())))
 	}
 	return code
 }

@@ -69,10 +69,10 @@ func runsCommand() *cli.Command {
 				}
 				return err
 			}
-			w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+			w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 			for _, r := range all {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
-					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, r.progress(), r.Folder, printable(r.Command))
+					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, r.progress(), printable(r.Folder), printable(r.Command))
 			}
 			return w.Flush()
 		},

@@ -42,7 +42,7 @@ func newScreen(c *cli.Context, w *display, load stateSource) *screen {
 
 func (s *screen) line(format string, a ...any) {
 	if !s.quiet {
-		fmt.Fprintf(s.w, "tsimport: "+format+"\n", a...)
+		fmt.Fprintf(s.w, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
 	}
 }
 

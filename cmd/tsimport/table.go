@@ -83,7 +83,7 @@ func tableList(c *cli.Context) error {
 			return printJSON(c, names)
 		}
 		for _, n := range names {
-			fmt.Fprintln(c.App.Writer, n)
+			fmt.Fprintln(results(c), n)
 		}
 		return nil
 	})
@@ -129,14 +129,14 @@ func tableDescribe(c *cli.Context) error {
 }
 
 func printDescription(c *cli.Context, d description) error {
-	w := tabwriter.NewWriter(c.App.Writer, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "table\t%s\n", d.Table)
 	for i, k := range d.PrimaryKey {
 		auto := ""
 		if k.AutoIncrement {
 			auto = ", auto-increment"
 		}
-		fmt.Fprintf(w, "primary key %d\t%s (%s%s)\n", i+1, k.Name, k.Type, auto)
+		fmt.Fprintf(w, "primary key %d\t%s (%s%s)\n", i+1, printable(k.Name), k.Type, auto)
 	}
 	ttl := fmt.Sprintf("%d seconds", d.TimeToLive)
 	if d.TimeToLive == -1 {

@@ -156,7 +156,7 @@ func warnOfPlainHTTP(stderr io.Writer, endpoint string, provider common.Credenti
 // say shows a line to the user unless --quiet.
 func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
 	if !c.Bool("quiet") {
-		fmt.Fprintf(stderr, "tsimport: "+format+"\n", a...)
+		fmt.Fprintf(stderr, "tsimport: %s\n", printable(fmt.Sprintf(format, a...)))
 	}
 }
 

@@ -156,7 +156,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	if c.Bool("json") {
 		err = printIndented(c, r)
 	} else {
-		err = writeComparison(c.App.Writer, r)
+		err = writeComparison(results(c), r)
 	}
 	if err == nil && !r.OK {
 		return &exitError{code: pipeline.ExitFailed}
