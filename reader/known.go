@@ -3,13 +3,14 @@ package reader
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/zlib"
 
 	"tsimport/reader/charset"
 	"tsimport/reader/compress"
@@ -32,18 +33,18 @@ const (
 var kindsWithoutRows = []notRows{
 	{magic: "SQLite format 3\x00", what: "a SQLite database", way: "load a table of it: sqlite3 -quote -header FILE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
 	{magic: "Obj\x01", what: "an Avro file", way: "convert it: avro-tools tojson FILE | tsimport load - --format jsonl"},
-	{magic: "ORC", is: binary8, what: "an ORC file", way: toParquet + `import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
+	{magic: "ORC", is: isBinary, what: "an ORC file", way: toParquet + `import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
 	{magic: "ARROW1\x00\x00", what: "an Arrow or Feather file", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
-	{magic: "FEA1", is: binary8, what: "a Feather file", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
+	{magic: "FEA1", is: isBinary, what: "a Feather file", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
 	{magic: "\xff\xff\xff\xff", is: isArrowStream, what: "an Arrow stream", way: toParquet + `import pyarrow as a, pyarrow.parquet as p; p.write_table(a.ipc.open_stream("FILE").read_all(), "FILE.parquet")`},
-	{magic: "PARE", is: binary8, what: "encrypted Parquet", way: "write it without encryption: tsimport has no keys for it"},
-	{magic: "PAR1", is: binary8, what: "Parquet inside a compressed file", way: "unpack it first: Parquet is read at many places"},
-	{is: func(h []byte) bool { return len(h) > 12 && string(h[8:12]) == "DUCK" }, what: "a DuckDB database", way: "load a table of it: duckdb FILE -csv -c 'SELECT * FROM name' | tsimport load -"},
+	{magic: "PARE", is: isBinary, what: "encrypted Parquet", way: "write it without encryption: tsimport has no keys for it"},
+	{magic: "PAR1", is: isBinary, what: "Parquet inside a compressed file", way: "unpack it first: Parquet is read at many places"},
+	{is: isDuckDB, what: "a DuckDB database", way: "load a table of it: duckdb FILE -csv -c 'SELECT * FROM name' | tsimport load -"},
 	{is: isBSON, what: "BSON", way: "convert it: bsondump FILE | tsimport load - --format jsonl"},
 	{magic: "%PDF-", what: "a PDF document", way: notATable},
 	{magic: "\x89PNG\r\n\x1a\n", what: "a PNG picture", way: notATable},
 	{magic: "\xff\xd8\xff", what: "a JPEG picture", way: notATable},
-	{magic: "GIF8", is: binary8, what: "a GIF picture", way: notATable},
+	{magic: "GIF8", is: isBinary, what: "a GIF picture", way: notATable},
 	{magic: "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", what: "an Office document of the old kind, such as an .xls workbook", way: "save the sheet as CSV: soffice --headless --convert-to csv FILE"},
 	{magic: "PK\x03\x04", is: isWorkbook, what: "an .xlsx workbook or another Office document", way: "save the sheet as CSV UTF-8, or: soffice --headless --convert-to csv FILE"},
 	{magic: "\x78", is: isZlib, what: "zlib data (deflate)", way: `decompress it: python3 -c 'import sys,zlib; sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))' <FILE | tsimport load -`},
@@ -82,8 +83,12 @@ func (s *Source) refuse(head []byte, inner bool) error {
 	if s.o.Format != Auto {
 		return nil
 	}
+	wide := s.isWide(head)
 	for _, k := range kindsWithoutRows {
-		if k.what == "" || !strings.HasPrefix(string(head[:min(len(head), len(k.magic))]), k.magic) || k.is != nil && !k.is(head) {
+		if k.magic == "" && wide { // half of its bytes may be NULs, which look like small numbers
+			continue
+		}
+		if !strings.HasPrefix(string(head[:min(len(head), len(k.magic))]), k.magic) || k.is != nil && !k.is(head) {
 			continue
 		}
 		if !inner && k.magic == "PAR1" {
@@ -163,11 +168,29 @@ func strange(text []byte, isUTF8 bool) float64 {
 	return float64(n) / float64(len(text))
 }
 
-// binary8 reports whether a control character that no text begins with is among the first bytes, for magics made of letters.
-func binary8(head []byte) bool {
-	return bytes.ContainsFunc(head[:min(len(head), 64)], func(r rune) bool {
-		return r == utf8.RuneError || r < ' ' && r != '\t' && r != '\n' && r != '\r'
+// isWide reports whether a text is UTF-16, by its mark or because the user said so.
+func (s *Source) isWide(head []byte) bool {
+	e, _, marked := charset.DetectBOM(head)
+	if !marked {
+		var err error
+		if e, err = charset.Find(s.o.Encoding); err != nil {
+			return false // an unknown name is reported where it is used
+		}
+	}
+	return strings.HasPrefix(e.Name(), "utf-16")
+}
+
+// isBinary reports whether control characters that no text has are among the first bytes, for magics made of letters. White
+// space is text, so are the separators of Hive and of ASCII; bytes that are not UTF-8 may be another encoding.
+func isBinary(head []byte) bool {
+	return bytes.ContainsFunc(head[:min(len(head), 256)], func(r rune) bool {
+		return r == 0 || r > 3 && r < ' ' && r != '\t' && r != '\n' && r != '\r' && r < 0x1b
 	})
+}
+
+// isDuckDB wants the version after the magic, a small number of 64 bits: a text may have the letters at that place.
+func isDuckDB(head []byte) bool {
+	return len(head) >= 20 && string(head[8:12]) == "DUCK" && binary.LittleEndian.Uint64(head[12:]) < 1<<16
 }
 
 func isArrowStream(head []byte) bool {
@@ -191,7 +214,7 @@ func isBSON(head []byte) bool {
 		return head[4] == 0
 	}
 	name, _, ended := bytes.Cut(head[5:min(len(head), 256)], []byte{0})
-	return (head[4] >= 1 && head[4] <= 0x13 || head[4] == 0x7f || head[4] == 0xff) && ended && utf8.Valid(name) && !binary8(name)
+	return (head[4] >= 1 && head[4] <= 0x13 || head[4] == 0x7f || head[4] == 0xff) && ended && len(name) > 0 && utf8.Valid(name) && !isBinary(name)
 }
 
 func isWorkbook(head []byte) bool {
@@ -199,15 +222,20 @@ func isWorkbook(head []byte) bool {
 	return bytes.Contains(head, []byte("[Content_Types].xml")) || bytes.Contains(head, []byte("_rels/.rels")) || bytes.Contains(head, []byte("mimetypeapplication/vnd.oasis.opendocument"))
 }
 
-// isZlib checks the two bytes of the header and that what follows can be inflated: "x\x01" may begin a text of Hive's.
+// isZlib checks the two bytes of the header and what follows: either it inflates to its end and has the right checksum, or much
+// of it inflates. Texts may begin with the header ("x^2", or "x\x01" of Hive's), and a few of their bytes may inflate.
 func isZlib(head []byte) bool {
 	if len(head) < 8 || head[1]&0x20 != 0 || binary.BigEndian.Uint16(head)%31 != 0 {
 		return false
 	}
-	r := flate.NewReader(bytes.NewReader(head[2:]))
+	r, err := zlib.NewReader(bytes.NewReader(head))
+	if err != nil {
+		return false
+	}
 	defer r.Close()
-	n, err := io.ReadFull(r, make([]byte, 512))
-	return err == nil || n > 0 && (err == io.ErrUnexpectedEOF || err == io.EOF)
+	const much = 64 << 10
+	n, err := io.CopyN(io.Discard, r, much)
+	return err == nil || err == io.EOF && n > 0 || errors.Is(err, io.ErrUnexpectedEOF) && n >= 512
 }
 
 // isHadoopBlocks looks at the sizes of the first block, inflated and compressed, both big endian.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/s2"
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
 
@@ -138,6 +139,37 @@ func TestTextsThatLookLikeSomethingElseAreRead(t *testing.T) {
 		"nul.csv": "id,v\n1,a\x00b and so on\n2,c\n3,d\n", "hive.txt": "x\x01y\n\x02\x03\x01z\n", "zip.csv": "PK,v\n1,2\n", "minus.csv": "-- a,b\n1,2\n", "xls.xls": "a\tb\n1\t2\n",
 	} {
 		s, err := Open(t.Context(), itemOf(t, name, []byte(content)), Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		s.Close()
+	}
+}
+
+func TestTextsInOtherEncodingsAreNotTakenForBinaryFiles(t *testing.T) {
+	latin := func(text string) string {
+		coded, err := charmap.Windows1252.NewEncoder().String(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return coded
+	}
+	pretty := "[\n\t{\"id\": 1},\n\t{\"id\": 2}\n]\n"
+	for name, tt := range map[string]struct{ content, encoding string }{
+		"pretty.json":     {"\xff\xfe" + utf16(t, pretty, unicode.LittleEndian), ""},
+		"said.json":       {utf16(t, pretty, unicode.LittleEndian), "utf-16le"},
+		"short.csv":       {"\xff\xfe" + utf16(t, "i\nO\n", unicode.LittleEndian), ""},
+		"be.csv":          {utf16(t, "i\nO\n是学\n间\n的的不\n", unicode.BigEndian), "utf-16be"},
+		"orcamento.csv":   {latin("ORCAMENTO;DESCRIÇÃO\n1;2\n"), "windows-1252"},
+		"pares.csv":       {latin("PARES;NÃO\n1;2\n"), "windows-1252"},
+		"gif.csv":         {latin("GIF8;ÇÇ\n"), "windows-1252"},
+		"hive.txt":        {"ORC\x01a\n1\x012\n", ""},
+		"duck.csv":        {"id,name\nDUCK,Donald and his nephews\n", ""},
+		"squares.csv":     {"x^2,y\n" + strings.Repeat("\x83J,\x82\xa4\x82\xa2\x83R\n", 20), "shift-jis"},
+		"squares.utf8.gz": {packed("x^2,y\n1,2\n"), ""},
+	} {
+		s, err := Open(t.Context(), itemOf(t, name, []byte(tt.content)), Options{Encoding: tt.encoding})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
