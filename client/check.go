@@ -28,6 +28,11 @@ var (
 	errSignature  = errors.New("the answer was changed on its way: its signature does not fit it (Authorization)")
 )
 
+// damaged reports whether an answer came from a Tablestore and was changed on its way.
+func damaged(err error) bool {
+	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errSignature)
+}
+
 // receive reads an answer to its end into dst, and checks it. Keys are those that the request was signed with; nil if that is
 // not known any more. Both transports use it. What an answer with an error says is the caller's business; one that names
 // another place is changed to say so, without its Location: what was signed for one host is not sent to another.

@@ -88,12 +88,11 @@ func (c *Connection) Room() int {
 	return c.pool.room()
 }
 
-// Sender sends one request at a time, on a network connection that it keeps until it rests. It owns the memory of requests and answers,
+// Sender sends one request at a time, each on a network connection that all share. It owns the memory of requests and answers,
 // which it uses again. It is not safe for concurrent use.
 type Sender struct {
 	c      *Connection
 	closed bool
-	link   *link // nil while it rests
 	sent   time.Time
 	buf    []byte // of a request: room for its head, and its body
 	head   []byte
@@ -110,27 +109,10 @@ func (c *Connection) Sender() *Sender {
 
 // Close ends the sender. With the last one the connections end that rest.
 func (s *Sender) Close() {
-	s.drop()
 	if !s.closed && s.c.senders.Add(-1) == 0 && s.c.pool != nil {
 		s.c.pool.close()
 	}
 	s.closed = true
-}
-
-// drop closes the sender's connection.
-func (s *Sender) drop() {
-	if s.link != nil {
-		s.c.pool.gone(s.link)
-		s.link = nil
-	}
-}
-
-// Rest gives the sender's connection to others until the next Post.
-func (s *Sender) Rest() {
-	if s.link != nil {
-		s.c.pool.give(s.link)
-		s.link = nil
-	}
 }
 
 var room [headRoom]byte
@@ -181,45 +163,38 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 	return nil, err
 }
 
-// send sends the request in buf on the sender's link and reads the answer.
+// send sends the request in buf and reads the answer.
 func (s *Sender) send(operation string, header http.Header, length int) (err error) {
 	if s.head, err = appendHead(s.head[:0], "/"+operation, s.c.route.host, header, length); err != nil {
 		return &notSent{err}
 	}
-	request := join(s.buf, s.head, headRoom)
-	if s.link != nil && !s.link.usable() {
-		s.link.unused = true
-		s.drop()
-	}
-	if s.link == nil {
-		if s.link, err = s.c.pool.take(s.c.run, s.c.timeout); err != nil {
-			return err
-		}
-	}
-	res, err := s.link.send(s.c.run, request, s.c.timeout)
-	if unsent := new(notSent); errors.As(err, &unsent) && s.link.answers > 0 {
-		// The service has closed the connection this very moment.
-		s.drop()
-		if s.link, err = s.c.pool.take(s.c.run, s.c.timeout); err != nil {
-			return err
-		}
-		res, err = s.link.send(s.c.run, request, s.c.timeout)
-	}
+	l, res, err := s.c.exchange(join(s.buf, s.head, headRoom))
 	if err != nil {
-		s.drop()
 		return err
 	}
-	s.c.pool.note(s.link, time.Now())
 	err = s.read(operation, res)
-	switch {
-	case res.Close || err != nil && !isAnswer(err) || s.link.old():
-		s.drop()
-	case s.c.pool.wanted():
-		s.Rest()
-	default:
-		s.link.used = time.Now()
-	}
+	s.c.pool.put(l, !res.Close && (err == nil || isAnswer(err)))
 	return err
+}
+
+// exchange sends a request on a link of the pool and returns the head of the answer. Whoever has read the rest puts the link
+// back. Nobody keeps one between requests: who waits for it may be the one who is to say what becomes of the next request.
+func (c *Connection) exchange(request []byte) (l *link, res *http.Response, err error) {
+	for again := true; ; again = false {
+		if l, err = c.pool.take(c.run, c.timeout); err != nil {
+			return nil, nil, err
+		}
+		if res, err = l.send(c.run, request, c.timeout); err == nil {
+			c.pool.note(l, time.Now())
+			return l, res, nil
+		}
+		answers := l.answers
+		c.pool.gone(l)
+		if unsent := new(notSent); !again || !errors.As(err, &unsent) || answers == 0 {
+			return nil, nil, err
+		}
+		// The service has closed the connection this very moment.
+	}
 }
 
 // roundTrip sends the request through what stands in for the network, or knows how to speak to a proxy.

@@ -173,7 +173,7 @@ func TestAnIdleConnectionThatTheServiceClosedCostsNoRequest(t *testing.T) {
 			t.Fatalf("%q, %v", answer, err)
 		}
 		<-closed
-		waitFor(t, func() bool { return pending(s.link.plain) })
+		waitFor(t, func() bool { return pending(s.c.pool.free[0].plain) })
 	}
 }
 

@@ -57,7 +57,7 @@ func newRoute(endpoint *url.URL) *route {
 	return r
 }
 
-// link is a sender's own connection, kept from request to request. net/http hands every request from one goroutine to a
+// link is a connection, kept from request to request. net/http hands every request from one goroutine to a
 // second that writes and a third that reads, and writes a large body in pieces: for requests of 200 rows that was an
 // eighth of a load's CPU. A link writes head and body in one piece and reads the answer with net/http's parser.
 type link struct {
@@ -67,7 +67,6 @@ type link struct {
 	used   time.Time // when the last answer was complete, or it was dialed
 	born   time.Time
 	until  time.Time // when another should take its place
-	unused bool      // that it has no answer is nobody's fault
 
 	answers int
 	stop    func() bool

@@ -24,8 +24,8 @@ const alive = time.Second
 
 var errNoLink = errors.New("no connection to the service became free; it takes no more of them")
 
-// pool has the links of a connection. A sender holds one while it has requests to send and gives it back when it has none, so
-// that there are no more links than requests at a time.
+// pool has the links of a connection. A request holds one until its answer is read, so that there are no more links than requests
+// at a time.
 //
 // A service, a gateway or this machine may not allow as many links as there are senders. A link that cannot be made, or is
 // made and never answers, says so only if others do answer at the same time; otherwise the service is down. Senders then
@@ -135,8 +135,13 @@ func (p *pool) closed(l *link) {
 	l.close()
 }
 
-// give takes back a link that can be used again.
-func (p *pool) give(l *link) {
+// put takes back a link, and closes it if it cannot be used again or is old.
+func (p *pool) put(l *link, usable bool) {
+	if !usable || l.old() {
+		p.gone(l)
+		return
+	}
+	l.used = time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, l)
@@ -151,7 +156,7 @@ func (p *pool) gone(l *link) {
 		p.open--
 	} else {
 		p.closed(l)
-		if l.answers == 0 && !l.unused && p.proven > 0 && p.answered.After(l.born.Add(-alive)) {
+		if l.answers == 0 && p.proven > 0 && p.answered.After(l.born.Add(-alive)) {
 			p.short(p.proven)
 		}
 	}
@@ -197,13 +202,6 @@ func (p *pool) raised(now time.Time) {
 		p.step *= 2
 		p.raise = now.Add(p.wait)
 	}
-}
-
-// wanted reports whether somebody waits for a link.
-func (p *pool) wanted() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.waiting > 0
 }
 
 // room is how many links there may be.

@@ -117,19 +117,20 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 		close(accepted)
 	}()
 	c := connect(t, Target{Endpoint: "http://" + l.Addr().String(), Instance: "i", Credentials: keys("s"), Connections: senders})
-	var first []*Sender
+	var links []*link
 	for range allowed {
-		s := c.Sender()
-		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
+		l, err := c.pool.take(t.Context(), time.Minute)
+		if err != nil {
 			t.Fatal(err)
 		}
-		first = append(first, s)
+		c.pool.note(l, time.Now())
+		links = append(links, l)
 	}
 	<-accepted
-	for _, s := range first[1:] {
-		s.Rest()
+	for _, l := range links {
+		c.pool.put(l, true)
 	}
-	defer first[0].Close()
+	defer c.Sender().Close() // with the last sender the links would end
 	if failed := atOnce(c, senders, requests); len(failed) > 0 {
 		t.Errorf("%v", failed)
 	}
@@ -138,7 +139,7 @@ func TestSendersShareConnectionsWhenNoMoreCanBeMade(t *testing.T) {
 	}
 }
 
-func TestASenderAtRestGivesItsConnectionToOthers(t *testing.T) {
+func TestSendersOneAfterTheOtherShareAConnection(t *testing.T) {
 	var connections atomic.Int64
 	web := listen(t, func(c net.Conn) { connections.Add(1); serveAll(c); c.Close() })
 	c := connect(t, Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
@@ -147,7 +148,6 @@ func TestASenderAtRestGivesItsConnectionToOthers(t *testing.T) {
 		if _, err := s.Post("BatchWriteRow", text("x")); err != nil {
 			t.Fatal(err)
 		}
-		s.Rest()
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections for 50 senders that send one after the other", n)
@@ -164,7 +164,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
-			s.link.until = time.Now()
+			s.c.pool.free[0].until = time.Now()
 		}
 	}
 	if n := connections.Load(); n != 3 {

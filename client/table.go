@@ -233,7 +233,7 @@ func (a *Admin) tryFor(most time.Duration, op func() error) error {
 			return nil
 		}
 		class := Classify(err)
-		if isAnswer(err) && !class.Open() {
+		if isAnswer(err) && !class.Open() || damaged(err) {
 			a.answered.Store(true)
 		}
 		switch proven := a.Proven || a.answered.Load(); {

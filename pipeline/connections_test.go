@@ -2,12 +2,15 @@ package pipeline
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"tsimport/engine/faults"
 	"tsimport/plan"
 )
 
@@ -70,4 +73,34 @@ func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 		t.Errorf("%d connections were one too many", n)
 	}
 	t.Logf("%d connections closed at once, %d requests, %d sent again", crowd.many.Load(), r.Requests, r.Retried)
+}
+
+// Rows whose answer was lost are looked for over the connections that the writing workers use: where few are allowed, a pool of
+// the workers' own would leave none to ask with, and the load would never go on.
+func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
+	for most := range int64(3) {
+		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			web := httptest.NewUnstartedServer(w.server)
+			crowd := &crowded{Listener: web.Listener, most: most + 1}
+			web.Listener = crowd
+			web.Start()
+			defer web.Close()
+			text := users(rand.New(rand.NewPCG(1, 1)), 300, 20)
+			cfg := w.numbered(w.file("in.csv", text))
+			cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, web.URL
+			cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.RetryFor = 8, 10, 5*time.Second
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				if r.N%5 == 1 && r.N < 40 {
+					return faults.Fault{Action: faults.DropAfter}
+				}
+				return faults.Fault{}
+			}
+			if r := w.load(cfg); r.Written != 300 || r.Found == 0 {
+				t.Errorf("%d written, %d found", r.Written, r.Found)
+			}
+			w.wantNumbered(text, cfg)
+		})
+	}
 }

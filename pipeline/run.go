@@ -149,11 +149,13 @@ const keyPatience = 2 * time.Minute
 
 func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s service, err error) {
 	target := cfg.Target.Client
-	target.Connections, target.KeyPatience = client.Affordable(cfg.Write.Concurrency), keyPatience
+	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Write.Concurrency, leastLookUps)), keyPatience
 	s.clock = &traffic.Clock
-	if s.sdk, err = client.New(ctx, target, traffic); err == nil {
-		s.connection, err = client.Connect(ctx, target, traffic)
+	if s.connection, err = client.Connect(ctx, target, traffic); err != nil {
+		return s, err
 	}
+	target.Transport = s.connection.Transport()
+	s.sdk, err = client.New(ctx, target, traffic)
 	return s, err
 }
 
@@ -318,18 +320,7 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 	sender := service.connection.Sender()
 	defer sender.Close()
 	w := writer.New(d.guarded(sender), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
-	for {
-		var f *flight
-		var more bool
-		select {
-		case f, more = <-d.flights:
-		default:
-			sender.Rest() // others may need its connection
-			f, more = <-d.flights
-		}
-		if !more {
-			return nil
-		}
+	for f := range d.flights {
 		if cfg.onSend != nil {
 			cfg.onSend(f.Rows)
 		}
@@ -352,6 +343,7 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 		r.done = time.Now()
 		d.results <- r // has room for every flight
 	}
+	return nil
 }
 
 // finish closes the ledger and the run folder.

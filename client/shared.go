@@ -1,0 +1,58 @@
+package client
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Transport returns what sends single requests over the connections that the senders use: where a gateway allows few of them,
+// two pools would keep each other's requests from being sent.
+func (c *Connection) Transport() http.RoundTripper {
+	if c.pool == nil {
+		return c.base
+	}
+	return (*sharedLinks)(c)
+}
+
+// sharedLinks is a Connection as a transport of POST requests.
+type sharedLinks Connection
+
+// RoundTrip sends a request on a link of the pool. The answer is in memory.
+func (c *sharedLinks) RoundTrip(r *http.Request) (*http.Response, error) {
+	request, err := c.bytesOf(r)
+	if err != nil {
+		return nil, &notSent{err}
+	}
+	l, res, err := (*Connection)(c).exchange(request)
+	if err != nil {
+		return nil, err
+	}
+	body, err := readAll(nil, res.Body, res.ContentLength)
+	c.pool.put(l, err == nil && !res.Close)
+	if err != nil {
+		return nil, fmt.Errorf("read answer: %w", err)
+	}
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return res, nil
+}
+
+// bytesOf returns a request as it is sent.
+func (c *sharedLinks) bytesOf(r *http.Request) (request []byte, err error) {
+	var body []byte
+	if r.Body != nil {
+		defer r.Body.Close()
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	header := r.Header.Clone()
+	for _, name := range []string{"Host", "Content-Length", "Transfer-Encoding", "Trailer"} {
+		header.Del(name)
+	}
+	if request, err = appendHead(nil, r.URL.Path, c.route.host, header, len(body)); err != nil {
+		return nil, err
+	}
+	return append(request, body...), nil
+}
