@@ -34,7 +34,7 @@ func (s *Source) Reopen() error {
 // Load returns a split of a source that can be read anywhere with its data. Safe for concurrent use, between Reopen and
 // Finished.
 func (s *Source) Load(sp Split) (Split, error) {
-	if sp.rows != nil {
+	if sp.rows != nil || sp.long != nil {
 		return sp, nil
 	}
 	sp.Data = make([]byte, sp.Bytes)

@@ -83,6 +83,9 @@ func (p *Parser) Close() error {
 // Parse calls each with every record of the split, in order. It returns how many records and lines there were.
 func (p *Parser) Parse(sp Split, each func(*record.Record)) (records, lines int, err error) {
 	switch {
+	case sp.long != nil:
+		each(sp.long.record())
+		return 1, max(sp.long.lines, 1), nil
 	case p.rows != nil:
 		err = p.rows.Parse(*sp.rows, func(rec *record.Record) error {
 			records++
@@ -106,13 +109,13 @@ func (p *Parser) Parse(sp Split, each func(*record.Record)) (records, lines int,
 			if rec.Timestamps = nil; p.jsonl.Stamped() {
 				rec.Timestamps = p.jsonl.Timestamps()
 			}
-			each(p.complete(rec))
+			each(p.complete(p.s.shorten(sp, rec)))
 		}
 		return p.jsonl.Records(), p.jsonl.Lines(), nil
 	}
 	p.csv.Reset(sp.Data)
 	for rec, ok := p.csv.Next(); ok; rec, ok = p.csv.Next() {
-		each(p.complete(rec))
+		each(p.complete(p.s.shorten(sp, rec)))
 	}
 	return p.csv.Records(), p.csv.Lines(), nil
 }
@@ -134,11 +137,17 @@ func (p *Parser) complete(rec *record.Record) *record.Record {
 	return &p.rec
 }
 
-// Raw returns the text of a record for a file of rejected ones, nil if the source's records have none. Records of JSON are
+// Raw returns the text of a record for a file of rejected ones, nil if the source's records have none, empty if it is not kept. Records of JSON are
 // made a line each: a line end in one of them means no more than a space.
 func (s *Source) Raw(sp Split, m table.Mark) []byte {
+	if sp.long != nil {
+		return sp.long.raw(s)
+	}
 	if sp.Data == nil {
 		return nil
+	}
+	if l := s.longIn(sp, m); l != nil {
+		return l.raw(s)
 	}
 	raw := sp.Data[m.Start:m.End]
 	if s.Layout == jsonl.Lines || bytes.IndexByte(raw, '\n') < 0 && bytes.IndexByte(raw, '\r') < 0 {

@@ -32,6 +32,7 @@ type Split struct {
 	Offset int64  // of Data in the text
 	Bytes  int64  // of the input that the split stands for, about
 	rows   *parquet.Split
+	long   *longRecord // the split is this record, without data
 }
 
 // textReader reads the text of a source piece by piece and stitches it into splits.
@@ -48,6 +49,7 @@ type textReader struct {
 	ended   bool
 
 	stitcher csv.Stitcher
+	long     *longRecord   // that is read over, nil if none is
 	pending  []byte        // of text that is cut in order
 	values   *jsonl.Cutter // of JSON that is not one object a line
 	cut      int           // bytes of pending that values has seen
@@ -328,21 +330,17 @@ func (s *Source) Add(p *Piece) ([]Split, error) {
 	if r.dropped(p) {
 		return nil, nil
 	}
-	var data []byte
-	var err error
 	if s.parallel() {
-		data = r.stitcher.Add(p.data, p.scan)
-	} else {
-		var n int
-		r.pending = append(r.pending, p.data...)
-		n, err = r.lastEnd()
-		data = r.pending[:n:n]
-		r.pending = append([]byte(nil), r.pending[n:]...)
+		return r.addScanned(p)
 	}
+	r.pending = append(r.pending, p.data...)
+	n, err := r.lastEnd()
+	data := r.pending[:n:n]
+	r.pending = append([]byte(nil), r.pending[n:]...)
 	if err != nil {
 		return r.split(data), err
 	}
-	if limit := s.o.Memory.record(); max(r.stitcher.Pending(), len(r.pending)) > limit {
+	if limit := s.o.Memory.record(); len(r.pending) > limit {
 		splits := append(r.split(data), s.Whole()...)
 		more := ""
 		if limit < MaxRecordBytes {
@@ -357,7 +355,7 @@ func (s *Source) Add(p *Piece) ([]Split, error) {
 // Whole returns the records that are whole so far when what follows them cannot be read; the one that is cut is left out.
 func (s *Source) Whole() []Split {
 	r := s.reader
-	if s.Format == Parquet || r == nil {
+	if s.Format == Parquet || r == nil || r.long != nil {
 		return nil
 	}
 	rest := append(r.stitcher.Rest(), r.pending...)
@@ -373,6 +371,12 @@ func (s *Source) Finish() ([]Split, error) {
 	r := s.reader
 	if s.Format == Parquet || r == nil {
 		return nil, nil
+	}
+	if r.long != nil {
+		if r.stitcher.Quoted() {
+			return nil, r.unending()
+		}
+		return r.endLong(), nil
 	}
 	rest := append(r.stitcher.Rest(), r.pending...)
 	r.pending = nil

@@ -16,6 +16,7 @@ const (
 	CodeValueTooLong   = "ValueTooLong"
 	CodeTooManyColumns = "TooManyColumns"
 	CodeRowTooLarge    = "RowTooLarge"
+	CodeRecordTooLong  = "RecordTooLong"
 	CodeNoCells        = "NoCells"
 	CodeNoAnswer       = "NoAnswer" // the service was sent the row, and has never answered
 )

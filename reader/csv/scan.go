@@ -217,6 +217,24 @@ func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	return split
 }
 
+// Pass takes the next chunk while the record that is pending is dropped. It returns how much of the chunk belongs to that record,
+// and whether it ends there.
+func (s *Stitcher) Pass(chunk []byte, scan Scan) (n int, ended bool) {
+	first := scan.First[s.state]
+	s.state = scan.End[s.state]
+	if first < 0 {
+		return len(chunk), false
+	}
+	s.pending = chunk[first:]
+	return first, true
+}
+
+// Keep puts back the end of what Rest returned.
+func (s *Stitcher) Keep(pending []byte) { s.pending = pending }
+
+// Quoted reports whether the chunks so far end in quotes.
+func (s *Stitcher) Quoted() bool { return s.state == InQuotes }
+
 // Pending returns how many bytes wait for the end of their record.
 func (s *Stitcher) Pending() int { return len(s.pending) }
 

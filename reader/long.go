@@ -1,0 +1,127 @@
+package reader
+
+import (
+	"bytes"
+	"fmt"
+
+	"tsimport/reader/csv"
+	"tsimport/reader/record"
+	"tsimport/table"
+)
+
+// maxLongBytes is how long a record may be that is read over to its end. What is longer is taken for a quote that never closes.
+const maxLongBytes = 1 << 30
+
+// longRecord is a record that is longer than may be held: of all its text only the beginning is kept.
+type longRecord struct {
+	offset int64 // in the text
+	bytes  int64
+	lines  int
+	head   []byte
+	limit  int
+}
+
+// add takes more of the record's text.
+func (l *longRecord) add(text []byte, d *csv.Dialect) {
+	l.bytes += int64(len(text))
+	l.lines += d.Lines(text)
+}
+
+// record is the rejected record.
+func (l *longRecord) record() *record.Record {
+	message := fmt.Sprintf("the record has %d bytes, and %d MiB are the limit; its text is not kept", l.bytes, l.limit>>20)
+	if l.limit < MaxRecordBytes {
+		message = fmt.Sprintf("the record has %d bytes, and memory allows %d MiB (more with --memory); its text is not kept", l.bytes, l.limit>>20)
+	}
+	if l.lines > 1 {
+		message += fmt.Sprintf("; it has %d lines: if a quote in it never closes, these are records that were not read", l.lines)
+	}
+	return &record.Record{
+		Mark: table.Mark{End: uint32(l.bytes)}, // below maxLongBytes and a piece
+		Bad:  &table.Reason{Code: table.CodeRecordTooLong, Message: message, Value: table.Show(l.head)},
+	}
+}
+
+// raw stands for the record in a file of rejected ones: text that is a broken record, so that it cannot be loaded as if it were
+// the record. Where nothing is broken for certain there is no text.
+func (l *longRecord) raw(s *Source) []byte {
+	what := fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset)
+	switch {
+	case s.Format == JSONLines:
+		return fmt.Appendf(nil, "<%s>\n", what)
+	case s.Dialect.Quote == 0:
+		return []byte{}
+	}
+	q := s.Dialect.Quote
+	return append(fmt.Appendf(nil, "%c%s%c<", q, what, q), s.Dialect.End()...)
+}
+
+// longIn returns the record of a split if it is longer than may be held: whether such a record is read over or happens to fit a
+// split must make no difference.
+func (s *Source) longIn(sp Split, m table.Mark) *longRecord {
+	limit := s.o.Memory.record()
+	if int(m.End-m.Start) <= limit || !s.parallel() {
+		return nil
+	}
+	text := sp.Data[m.Start:m.End]
+	l := &longRecord{offset: sp.Offset + int64(m.Start), limit: limit, head: text[:min(len(text), table.MaxShownBytes+1)]}
+	l.add(text, &s.Dialect)
+	return l
+}
+
+// shorten returns the record, rejected if it is longer than may be held.
+func (s *Source) shorten(sp Split, rec *record.Record) *record.Record {
+	if l := s.longIn(sp, rec.Mark); l != nil {
+		rec.Bad = l.record().Bad
+	}
+	return rec
+}
+
+// addScanned puts a scanned piece behind the others and returns the splits that are whole now. A record that becomes longer than
+// may be held is read over to its end.
+func (r *textReader) addScanned(p *Piece) ([]Split, error) {
+	s := r.s
+	var splits []Split
+	if r.long == nil {
+		splits = r.split(r.stitcher.Add(p.data, p.scan))
+		limit := s.o.Memory.record()
+		if r.stitcher.Pending() <= limit {
+			return splits, nil
+		}
+		pending := r.stitcher.Rest()
+		n := s.Dialect.LastEnd(pending)
+		splits = append(splits, r.split(pending[:n])...)
+		if pending = pending[n:]; len(pending) <= limit {
+			r.stitcher.Keep(bytes.Clone(pending))
+			return splits, nil
+		}
+		r.long = &longRecord{offset: r.offset, limit: limit, head: bytes.Clone(pending[:min(len(pending), table.MaxShownBytes+1)])}
+		r.long.add(pending, &s.Dialect)
+		return splits, nil
+	}
+	n, ended := r.stitcher.Pass(p.data, p.scan)
+	r.long.add(p.data[:n], &s.Dialect)
+	if ended {
+		return r.endLong(), nil
+	}
+	if r.long.bytes > maxLongBytes {
+		return nil, r.unending()
+	}
+	return nil, nil
+}
+
+// endLong returns the split of the long record, which has ended.
+func (r *textReader) endLong() []Split {
+	l := r.long
+	r.long = nil
+	sp := Split{Number: r.number, Offset: r.offset, Bytes: l.bytes, long: l}
+	r.number++
+	r.offset += l.bytes
+	return []Split{sp}
+}
+
+// unending says that the long record has no end.
+func (r *textReader) unending() error {
+	return fmt.Errorf("read %s: the record at byte %d has no end within %d bytes; look for a quote that never closes, or use --quote none",
+		r.s.Name, r.long.offset, r.long.bytes)
+}
