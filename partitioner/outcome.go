@@ -27,10 +27,10 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 	for i, k := range f.keys {
 		c.flights--
 		o := f.Outcomes[i]
+		if o.Fate != table.Written && c.o.Unordered {
+			k.lane = c.o.Route(k.row.Key()) // lanes may have been cut anew while it was in flight
+		}
 		if o.Fate == table.Unknown || o.Fate == table.Again {
-			if c.o.Unordered {
-				k.lane = c.o.Route(k.row.Key()) // lanes may have been cut anew while it was in flight
-			}
 			if c.fails(k, f, &o, written > 0) {
 				if o.Fate == table.Unknown {
 					c.unknown(now, k)

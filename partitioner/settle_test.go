@@ -158,3 +158,23 @@ func TestTheEndWaitsForWhatAnEarlierProcessMayHaveSent(t *testing.T) {
 		}
 	}
 }
+
+// A row without an order is in no table of keys, so it is told when it lands that lanes were cut anew. A lane may belong to another
+// table than the one of the same number before.
+func TestARowWithoutAnOrderComesBackIntoItsNewLane(t *testing.T) {
+	for _, o := range []table.Outcome{{Fate: table.Unknown}, {Fate: table.Again}, {Fate: table.Refused, Stale: true}} {
+		c, q := pour(Options{Unordered: true, Stamps: &counting{}}, "a")
+		now := time.Unix(1000, 0)
+		var f Flight
+		c.Cut(now, 0, q, &f, 100)
+		c.Recut(2, func([]byte) int { return 1 })
+		stamp := f.Outcomes[0].Stamp
+		f.Outcomes[0] = o
+		f.Outcomes[0].Stamp = stamp
+		c.Done(now, &f)
+		c.Wake(now.Add(time.Second))
+		if c.Ready(0) != 0 || c.Ready(1) != 1 {
+			t.Errorf("%+v: %d rows in lane 0, %d in lane 1", o, c.Ready(0), c.Ready(1))
+		}
+	}
+}
