@@ -63,7 +63,7 @@ func inPieces(k Kind, data []byte) ([]byte, error) {
 }
 
 func TestBlocksInflatedOneByOneGiveTheFile(t *testing.T) {
-	want := sample(60000)
+	want := sample(20000)
 	frames := func(n int) (parts [][]byte) {
 		for rest := want; len(rest) > 0; rest = rest[min(n, len(rest)):] {
 			parts = append(parts, rest[:min(n, len(rest))])
@@ -76,7 +76,7 @@ func TestBlocksInflatedOneByOneGiveTheFile(t *testing.T) {
 	}{
 		"BGZF":                             {Gzip, bgzf(t, want, 60000)},
 		"BGZF of tiny blocks":              {Gzip, bgzf(t, want, 100)},
-		"BGZF and a gzip member":           {Gzip, append(bgzf(t, want[:500000], 60000), pack(t, Gzip, want[500000:])...)},
+		"BGZF and a gzip member":           {Gzip, append(bgzf(t, want[:len(want)/2], 60000), pack(t, Gzip, want[len(want)/2:])...)},
 		"BGZF and zeros":                   {Gzip, append(bgzf(t, want, 60000), 0, 0, 0)},
 		"zstd frames":                      {Zstd, pack(t, Zstd, frames(300000)...)},
 		"small zstd frames":                {Zstd, pack(t, Zstd, frames(1000)...)},

@@ -34,15 +34,19 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 		case Zstd:
 			w, err = zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
 		case Xz:
-			w, err = xz.NewWriter(&out)
+			w, err = xz.WriterConfig{DictCap: window(part)}.NewWriter(&out)
 		case Lz4:
-			w = lz4.NewWriter(&out)
+			z := lz4.NewWriter(&out)
+			if window(part) == smallWindow {
+				err = z.Apply(lz4.BlockSizeOption(lz4.Block64Kb))
+			}
+			w = z
 		case Snappy:
 			w = s2.NewWriter(&out, s2.WriterSnappyCompat(), s2.WriterConcurrency(1))
 		case S2:
 			w = s2.NewWriter(&out, s2.WriterConcurrency(1))
 		case Lzma:
-			w, err = lzma.NewWriter(&out)
+			w, err = lzma.WriterConfig{DictCap: window(part)}.NewWriter(&out)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -59,6 +63,18 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 		}
 	}
 	return out.Bytes()
+}
+
+// smallWindow is what little text is compressed with: a decompressor takes the window's memory for each of the thousands of
+// damaged files that a test makes of one.
+const smallWindow = 64 << 10
+
+// window is how far back the compression of a part looks: what the programs take by default, or less for little text.
+func window(part []byte) int {
+	if len(part) < smallWindow {
+		return smallWindow
+	}
+	return 8 << 20
 }
 
 // sample is text that compresses, n lines.
