@@ -21,7 +21,7 @@ func TestOtherCommandsStayWithinTheirMemory(t *testing.T) {
 	target := []string{"--endpoint", serve.URL, "--instance", serve.Instance, "--table", "t", "--pk", "id:integer"}
 	seed := filepath.Join(t.TempDir(), "seed.csv")
 	writeFile(t, seed, func(w io.Writer) { io.WriteString(w, "id,v\n1,x\n") })
-	if _, code, out := runMeasured(t, append([]string{"load", seed, "--create"}, target...)...); code != 0 {
+	if _, code, out := runMeasured(t, append([]string{"load", seed, "--create", "--run-dir", filepath.Join(t.TempDir(), "run")}, target...)...); code != 0 {
 		t.Fatal(out)
 	}
 	all, three := []string{"inspect", "count", "advise", "check", "verify"}, []string{"count", "advise", "check"}
