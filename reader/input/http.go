@@ -49,11 +49,15 @@ func manyConnections() http.RoundTripper {
 // address adds what an http or https address gives and returns its name.
 func (e *expander) address(ctx context.Context, arg string) (name string, err error) {
 	scheme, rest, _ := strings.Cut(arg, "://")
-	rest, _, _ = strings.Cut(rest, "#")
+	before, fragment, _ := strings.Cut(rest, "#")
+	cut := strings.Contains(fragment, "@") && !strings.ContainsAny(before, "/?@") // a # of a password
+	if !cut {
+		rest = before
+	}
 	arg = strings.ToLower(scheme) + "://" + rest
 	name = redact(arg)
 	u, err := url.Parse(arg)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" || cut {
 		// The parser's error may quote a password.
 		return name, fmt.Errorf("open input %s: it is not a valid address; write %% escapes for what is not a letter or digit", name)
 	}

@@ -101,8 +101,11 @@ func cutOrdinal(address string) (rest, number string) {
 	return address, ""
 }
 
-// splitByPassword reports whether a / or ? of a password was taken for the end of the host, as in http://user:12/3@host.
+// splitByPassword reports whether a /, ? or # of a password was taken for the end of the host, as in http://user:12/3@host.
 func splitByPassword(u *url.URL) bool {
+	if u.Path == "" && u.RawQuery == "" && strings.Contains(u.Fragment, "@") {
+		return u.User == nil
+	}
 	return u.User == nil && u.Port() != "" && (strings.Contains(u.EscapedPath(), "@") || u.Path == "" && strings.Contains(u.RawQuery, "@"))
 }
 

@@ -29,6 +29,8 @@ func TestNoSecretOfAnAddressIsShown(t *testing.T) {
 		"https://user:p/w@h/a?Signature=s":                                     "https://xxxxx@h/a?xxxxx",
 		"https://user:12/w@h/a":                                                "https://xxxxx@h/a",
 		"https://user:12?w@h/a":                                                "https://xxxxx@h/a",
+		"https://user:12#w@h/a":                                                "https://xxxxx@h/a",
+		"https://user:p#w@h/a":                                                 "https://xxxxx@h/a",
 		"https://us er:pw@h:x/a@b":                                             "https://xxxxx@b",
 		"https:/user:pw@h/a?sig=s":                                             "https:/xxxxx@h/a?xxxxx",
 		"HTTPS:user:pw@h/a":                                                    "HTTPS:xxxxx@h/a",
@@ -66,6 +68,15 @@ func TestAddressesInTextAreShownWithoutSecrets(t *testing.T) {
 	}
 	if plain := errors.New("read a.csv: EOF"); RedactError(plain) != plain || RedactError(nil) != nil {
 		t.Error("an error without a secret is changed")
+	}
+}
+
+func TestAPasswordWithANumberSignIsNotCutAtIt(t *testing.T) {
+	for _, arg := range []string{"http://user:geheim#pw@127.0.0.1/a.csv", "http://user:12#geheim@127.0.0.1/a.csv", "http://geheim#pw@127.0.0.1/a"} {
+		_, err := Expand(t.Context(), []string{arg}, Options{Retry: soon})
+		if err == nil || !strings.Contains(err.Error(), "write % escapes") || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", arg, err)
+		}
 	}
 }
 
