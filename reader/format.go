@@ -107,7 +107,7 @@ func (s *Source) findDialect(head []byte) error {
 	}
 	s.text.preamble = preamble
 	if s.Dialect.EOL == 0 {
-		s.Dialect.EOL = csv.DetectEOL(head)
+		s.Dialect.EOL = csv.DetectEOL(head, s.Dialect.Quote)
 	}
 	if err := s.Dialect.Check(); err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
@@ -177,11 +177,19 @@ func (s *Source) readHeader() error {
 		s.nameColumns(s.o.Names)
 		return nil
 	case s.o.NoHeader:
+		if int(first.Mark.End) == len(text) {
+			if err := s.refuseLoneCR(first); err != nil {
+				return err
+			}
+		}
 		return s.numberColumns(p, first)
 	case first.Bad != nil:
 		return fmt.Errorf("read header of %s: %s", s.Name, first.Bad.Message)
 	case int(first.Mark.End) == len(text) && len(s.text.head) == headBytes && !s.Dialect.Ended(text):
 		return fmt.Errorf("read header of %s: it does not end within %d bytes; look for a quote that never closes, or use --quote none", s.Name, headBytes)
+	}
+	if err := s.refuseLoneCR(first); err != nil {
+		return err
 	}
 	names, err := s.headerNames(first)
 	if err != nil {
@@ -267,6 +275,19 @@ func (s *Source) headerNames(first *record.Record) (names []string, err error) {
 		names = append(names, string(text))
 	}
 	return names, nil
+}
+
+// refuseLoneCR returns an error if the first record, which is a header or all there is, has a carriage return outside quotes.
+// Then most lines probably end with CR, but one with LF, and all that come before it would be one record.
+func (s *Source) refuseLoneCR(first *record.Record) error {
+	for _, f := range first.Fields {
+		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(f.Bytes, '\r') < 0 {
+			continue
+		}
+		return fmt.Errorf("read %s: %.60q in the first line holds a carriage return: lines seem to end with CR, but not all; make them line feeds: tr '\\r' '\\n' <%s | tsimport load -",
+			s.Name, f.Bytes, s.shellName())
+	}
+	return nil
 }
 
 // numberColumns finds how many columns there are without a header. A bad first record will be rejected when it is

@@ -592,3 +592,35 @@ func TestAFirstLineOfJSONThatIsTooLongIsSaidToBe(t *testing.T) {
 		t.Errorf("%d rows", len(rows))
 	}
 }
+
+func TestLinesThatMostlyEndWithCRAreNotTakenForAHeader(t *testing.T) {
+	for name, tt := range map[string]struct {
+		content string
+		o       Options
+	}{
+		"last LF.csv":        {"id,a\r1,x\r2,y\n", Options{}},
+		"last CR LF.csv":     {"id,a\r1,x\r2,y\r\n", Options{}},
+		"LF in the midst":    {"id,a\r1,x\n2,y\r", Options{}},
+		"without a header":   {"1,x\r2,y\r3,z\n", Options{NoHeader: true}},
+		"from Excel":         {"sep=;\nid;a\r1;x\r", Options{Dialect: tcsv.Dialect{Name: "excel", Quote: '"', EOL: '\n'}}},
+		"one column, no LF?": {"id\r1\r2\r\n", Options{}},
+	} {
+		got := readAll(itemOf(t, "a.csv", []byte(tt.content)), tt.o)
+		if got.err == nil || !strings.Contains(got.err.Error(), `tr '\r' '\n'`) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for name, tt := range map[string]struct {
+		content string
+		o       Options
+	}{
+		"quoted":              {"id,\"a\rb\"\n1,x\n2,y\n", Options{}},
+		"single quotes":       {"id,a\r1,'x\ny'\r2,z\r", Options{Dialect: tcsv.Dialect{Quote: '\''}}},
+		"in values":           {"id,a\n1,x\ry\n2,z\n", Options{}},
+		"in the first values": {"1,x\ry\n2,z\n", Options{NoHeader: true}},
+	} {
+		if got := readAll(itemOf(t, "a.csv", []byte(tt.content)), tt.o); got.err != nil || got.rows != 2 || got.bad != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// DetectEOL returns what ends the records of a text that begins with head: CR only if line ends outside double quotes
-// are lone CRs throughout, as old Macintosh programs wrote them; otherwise LF.
-func DetectEOL(head []byte) byte {
+// DetectEOL returns what ends the records of a text that begins with head: CR only if line ends outside quotes are lone CRs
+// throughout, as old Macintosh programs wrote them; otherwise LF. Quote 0 is none.
+func DetectEOL(head []byte, quote byte) byte {
 	quoted, lone := false, false
 	for i, c := range head {
 		switch {
-		case c == '"':
+		case c == quote && quote != 0:
 			quoted = !quoted
 		case quoted:
 		case c == '\n':
@@ -65,7 +65,7 @@ type reading struct {
 // escapes and takes the reading in which nearly all records have the same number of fields, at least two. Where two
 // readings that differ are equally good, it refuses to guess and names both.
 func Sniff(sample []byte) (Dialect, error) {
-	eol := DetectEOL(sample)
+	eol := DetectEOL(sample, '"')
 	if n := bytes.LastIndexByte(sample, eol); n >= 0 {
 		sample = sample[:n+1] // the last record may be cut
 	}

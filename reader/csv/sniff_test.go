@@ -50,8 +50,14 @@ func TestLineEndsAreDetected(t *testing.T) {
 	for text, want := range map[string]byte{
 		"": '\n', "a": '\n', "a\nb": '\n', "a\r\nb\r\n": '\n', "a\rb\rc": '\r', "\"a\nb\"\rc\rd": '\r', "a\rb\nc": '\n', "a\r": '\n',
 	} {
-		if got := DetectEOL([]byte(text)); got != want {
+		if got := DetectEOL([]byte(text), '"'); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
+	}
+	if got := DetectEOL([]byte("a\r'b\nc'\r"), '\''); got != '\r' {
+		t.Errorf("a line feed in single quotes: %q", got)
+	}
+	if got := DetectEOL([]byte("a\r5\"\nc\n"), 0); got != '\n' {
+		t.Errorf("a quote that is text: %q", got)
 	}
 }
