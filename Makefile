@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile real notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile memory real notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -116,6 +116,10 @@ real:
 		if [ -z "$$(printenv TABLESTORE_TEST_$$v)" ]; then echo "set TABLESTORE_TEST_$$v (docs/real-service.md)"; exit 2; fi; done
 	$(GO) test ./e2e -run 'TestAssumptions|TestASmallLoad' -count 1 -v -timeout 30m
 	$(GO) test ./e2e -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' e2e/contract_*_test.go | paste -sd '|'))$$" -count 1 -timeout 60m
+
+# The memory that loads and the other commands take for every hostile file.
+memory:
+	$(GO) test ./e2e -run 'StaysWithinItsMemory|StayWithinTheirMemory' -every-memory-file -count 1 -v
 
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem

@@ -57,7 +57,7 @@ const (
 
 func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 	t.Parallel()
-	for _, flags := range [][]string{nil, {"--partitions", "8"}, {"--tls"}} {
+	for _, flags := range [][]string{nil, {"--partitions", "8", "--tls"}} {
 		load := func(rows int) (allocs, bytes float64) {
 			args := append([]string{"--rows", fmt.Sprint(rows), "--only", "tsimport"}, flags...)
 			l := benchClient(t, args...).Loads["tsimport"]

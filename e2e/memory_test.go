@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +25,21 @@ import (
 
 // beyondMemory is how much more than --memory a load may take: the program itself, and what the runtime keeps.
 const beyondMemory = 64 << 20
+
+// everyMemoryFile makes the tests of memory take seconds more; the others are a sample of them.
+var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory that every hostile file takes")
+
+// sampled skips a file that only make memory measures.
+func sampled(t *testing.T) {
+	switch path.Base(t.Name()) {
+	case "one_dictionary_value_of_8_MiB_for_100_rows", "120_values_of_1_MB_in_CSV", "an_endless_line_with_the_least_memory",
+		"a_long_line_of_JSON_between_others", "one_dictionary_value_of_8_MiB_for_30_rows", "an_endless_line_in_gzip":
+	default:
+		if !*everyMemoryFile {
+			t.Skip("measured by make memory")
+		}
+	}
+}
 
 // TestALoadStaysWithinItsMemory loads files that would take much more memory if anything of them were held unchecked. The
 // table is a server in a process of its own.
@@ -85,6 +102,7 @@ func TestALoadStaysWithinItsMemory(t *testing.T) {
 		{"1000 columns", "a.csv", func(w io.Writer) { writeColumns(w, 3000) }, 0, 0, 3000, 0, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			sampled(t)
 			dir := t.TempDir()
 			path, run := filepath.Join(dir, test.file), filepath.Join(dir, "run")
 			writeFile(t, path, test.write)

@@ -53,6 +53,7 @@ func TestOtherCommandsStayWithinTheirMemory(t *testing.T) {
 		{"1000 columns", "a.csv", func(w io.Writer) { writeColumns(w, 500) }, []string{"count", "advise", "check"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			sampled(t)
 			path := filepath.Join(t.TempDir(), test.file)
 			writeFile(t, path, test.write)
 			for _, name := range test.commands {
