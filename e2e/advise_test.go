@@ -35,6 +35,7 @@ var advised = []struct {
 }
 
 func TestEveryCommandThatIsAdvisedLoadsTheInput(t *testing.T) {
+	t.Parallel()
 	for _, tt := range advised {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -38,7 +38,7 @@ func noteSources() error {
 func buildAndRun(m *testing.M) int {
 	// Most tests wait for processes and clocks rather than for a processor.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -64,10 +64,17 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 			return l.AllocsPerRow * float64(rows), l.AllocBytesPerRow * float64(rows)
 		}
 		const few, many = 50_000, 200_000
-		allocs1, bytes1 := load(few)
-		allocs2, bytes2 := load(many)
-		allocs, bytes := (allocs2-allocs1)/(many-few), (bytes2-bytes1)/(many-few)
-		t.Logf("%v: %.3f allocations and %.0f bytes a row", flags, allocs, bytes)
+		var allocs, bytes float64
+		// A busy machine makes smaller requests, which only adds to the figures.
+		for range 3 {
+			allocs1, bytes1 := load(few)
+			allocs2, bytes2 := load(many)
+			allocs, bytes = (allocs2-allocs1)/(many-few), (bytes2-bytes1)/(many-few)
+			t.Logf("%v: %.3f allocations and %.0f bytes a row", flags, allocs, bytes)
+			if allocs <= mostAllocs && bytes <= mostAllocBytes {
+				break
+			}
+		}
 		if allocs > mostAllocs || bytes > mostAllocBytes {
 			t.Errorf("%v: %.3f allocations and %.0f bytes a row, want at most %v and %v", flags, allocs, bytes, mostAllocs, mostAllocBytes)
 		}
@@ -76,8 +83,8 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 
 func TestWorkersKeepTheirConnections(t *testing.T) {
 	t.Parallel()
-	l := benchClient(t, "--rows", "200000", "--only", "tsimport", "--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
-	if l.Connections > 256+8 || l.Requests < 1000 { // the SDK's client has a few of its own
+	l := benchClient(t, "--rows", "100000", "--only", "tsimport", "--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
+	if l.Connections > 256+8 || l.Requests < 500 { // the SDK's client has a few of its own
 		t.Errorf("%d connections for %d requests of 256 workers", l.Connections, l.Requests)
 	}
 }
@@ -103,6 +110,7 @@ func TestReadingAloneIsMeasured(t *testing.T) {
 }
 
 func TestBenchClientRefusesWhatItCannotMeasure(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"--shape", "13"}, {"--rows", "0"}, {"--only", "spark"}, {"file.csv"}, {"--timeout", "1s"}, {"--timeout", "-1s", "--baseline-cmd", "true"}} {
 		if _, stderr, code := runBinary(t, append([]string{"bench", "client"}, args...)...); code != 2 || stderr == "" {
 			t.Errorf("%v: exit code %d, %s", args, code, stderr)

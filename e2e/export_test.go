@@ -21,7 +21,7 @@ func TestAKilledExportContinues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (bench.StudentCards{Rows: 60_000}).WriteCSV(t.Context(), f); err != nil {
+	if err := (bench.StudentCards{Rows: 30_000}).WriteCSV(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
@@ -32,7 +32,7 @@ func TestAKilledExportContinues(t *testing.T) {
 	want := map[string]string{}
 	for _, format := range []string{"csv", "jsonl"} {
 		stdout, stderr, code := runBinary(t, "export", "--store", store, "--table", "t", "--format", format)
-		if code != 0 || strings.Count(stdout, "\n") < 60_000 {
+		if code != 0 || strings.Count(stdout, "\n") < 30_000 {
 			t.Fatalf("export: exit code %d, %s", code, stderr)
 		}
 		want[format] = stdout

@@ -12,6 +12,7 @@ import (
 
 // TestFilesAreReadOverHTTP loads a file from a server that serves ranges and from one that does not.
 func TestFilesAreReadOverHTTP(t *testing.T) {
+	t.Parallel()
 	const folder = "../reader/testdata/real"
 	text, err := os.ReadFile(filepath.Join(folder, "kylo/csv/userdata1.csv"))
 	if err != nil {

@@ -32,8 +32,7 @@ var everyMemoryFile = flag.Bool("every-memory-file", false, "measure the memory 
 // sampled skips a file that only make memory measures.
 func sampled(t *testing.T) {
 	switch path.Base(t.Name()) {
-	case "one_dictionary_value_of_8_MiB_for_100_rows", "120_values_of_1_MB_in_CSV", "an_endless_line_with_the_least_memory",
-		"a_long_line_of_JSON_between_others", "one_dictionary_value_of_8_MiB_for_30_rows", "an_endless_line_in_gzip":
+	case "one_dictionary_value_of_8_MiB_for_100_rows", "an_endless_line_with_the_least_memory", "one_dictionary_value_of_8_MiB_for_30_rows":
 	default:
 		if !*everyMemoryFile {
 			t.Skip("measured by make memory")

@@ -170,6 +170,7 @@ func (w *watched) running() (s state) {
 }
 
 func TestARunningLoadIsLookedAtOverHTTP(t *testing.T) {
+	t.Parallel()
 	w := watch(t, "--max-rows-per-second", "500", "--memory", "64MiB")
 	if code, body := w.get("status"); code != http.StatusServiceUnavailable || !strings.Contains(body, `{
   "error": "the load has not begun to write yet"
@@ -204,6 +205,7 @@ func TestARunningLoadIsLookedAtOverHTTP(t *testing.T) {
 }
 
 func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
+	t.Parallel()
 	w := watch(t, "--max-rows-per-second", "500", "-q")
 	w.signal(syscall.SIGUSR1)
 	w.says(`^tsimport: the load has not begun to write yet$`, 1)
@@ -221,6 +223,7 @@ func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
 }
 
 func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
+	t.Parallel()
 	w := watch(t)
 	<-w.feed()
 	w.in.Close()
@@ -245,6 +248,7 @@ func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
 }
 
 func TestVerboseNamesTheBusiestLanes(t *testing.T) {
+	t.Parallel()
 	w := watch(t, "--max-rows-per-second", "500", "-v")
 	w.feed()
 	w.says(`^tsimport: [1-9][\d,]* rows, .* read`, 1)

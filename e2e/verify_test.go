@@ -45,6 +45,7 @@ func verified(t *testing.T, wantCode int, args ...string) comparison {
 }
 
 func TestVerifyFindsEachOfAHundredCorruptions(t *testing.T) {
+	t.Parallel()
 	const rows = 20_000
 	dir := t.TempDir()
 	var text bytes.Buffer

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,8 @@ func (o *origin) claim(cfg *Config) (err error) {
 	if err != nil || streams || cfg.Resume.LocksDir == "" {
 		return err
 	}
-	l, err := runfolder.TakeClaim(cfg.Resume.LocksDir, checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, absolute(cfg.Inputs)...)...))
+	of := append([]string{cmp.Or(cfg.Target.Place, cfg.Target.Name), cfg.Target.Table}, absolute(cfg.Inputs)...)
+	l, err := runfolder.TakeClaim(cfg.Resume.LocksDir, checkpoint.Identify(of...))
 	if err == nil {
 		o.claims = append(o.claims, l)
 	}

@@ -23,7 +23,7 @@ import (
 	"tsimport/table"
 )
 
-var numberedSeedsFlag = flag.Int("numbered-seeds", 50, "how many seeds the test of auto-increment tables runs with")
+var numberedSeedsFlag = flag.Int("numbered-seeds", 20, "how many seeds the test of auto-increment tables runs with")
 
 // numberedKey is a table whose rows the service numbers.
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}

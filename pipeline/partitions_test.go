@@ -134,6 +134,7 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.partitioned(server.Simulation{}, "k00500")
 	if err := w.server.Sim().Move("t", 0, time.Hour); err != nil {
@@ -613,6 +614,7 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestWithoutAnOrderASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
+	t.Parallel()
 	text := numbered("k", 40_000)
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		w := newWorld(t)

@@ -123,6 +123,7 @@ func (r *Read) Workers() int { return cmp.Or(r.Parsers, runtime.GOMAXPROCS(0)) }
 type Target struct {
 	Client client.Target
 	Name   string // of the target, for reports
+	Place  string // the same in every working folder, where Name is not; empty if it is
 	Table  string
 	Create bool              // make the table if it is missing
 	Key    []table.KeyColumn // for Create; a Type of Null is inferred. Given for an existing table, it must match

@@ -102,6 +102,7 @@ func TestExamplesNameTheirRecords(t *testing.T) {
 }
 
 func TestASampleReadsItsKeysAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	name := w.make(t, table.Definition{})
 	var text strings.Builder
@@ -144,6 +145,7 @@ func TestASampleReadsItsKeysAlone(t *testing.T) {
 }
 
 func TestThrottledReadsAndMovingPartitionsAreReadAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	name := w.make(t, table.Definition{})
 	text := "id,n\n"

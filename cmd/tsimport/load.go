@@ -126,6 +126,11 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		cfg.Write.Settle = time.Millisecond
 	}
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	if t.embedded {
+		if cfg.Target.Place, err = t.identity(); err != nil {
+			return err
+		}
+	}
 	cfg.Target.Absent = t.missing
 	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
 

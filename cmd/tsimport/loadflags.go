@@ -35,6 +35,7 @@ func rateFlags() []cli.Flag {
 const (
 	minMemory        = 16 << 20
 	maxDefaultMemory = pipeline.DefaultMemory
+	smallMemory      = 64 << 20
 	// embeddedMemory is what a store in this process takes beside the load: its caches and the requests it answers.
 	embeddedMemory = 512 << 20
 )
@@ -134,6 +135,10 @@ func limitMemory(memory int64, embedded bool) {
 		limit += embeddedMemory
 	}
 	debug.SetMemoryLimit(limit)
+	// Garbage of large records is most of what a small load takes, and the collector overshoots on a busy machine.
+	if memory < smallMemory && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 }
 
 // orderWarning says what --order none means for rows of a key that do not simply replace each other.

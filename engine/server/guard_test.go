@@ -25,7 +25,7 @@ func status(t *testing.T, c io.Reader) string {
 
 func TestBodiesShareABudgetThatUnsignedRequestsDoNotTouch(t *testing.T) {
 	s := open(t, Options{})
-	addr := onPort(t, s, Limits{BodyBytes: 1 << 20, BodyWait: 50 * time.Millisecond})
+	addr := onPort(t, s, Limits{BodyBytes: 1 << 20, BodyWait: time.Second})
 	body := make([]byte, 900<<10)
 	full := onWire(t, s, "BatchWriteRow", body)
 

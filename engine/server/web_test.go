@@ -89,6 +89,7 @@ func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
 }
 
 func TestNoRequestWhateverItsShapeStopsTheServer(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
 	list := onWire(t, s, "ListTable", nil)
@@ -275,6 +276,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 }
 
 func TestADeflateBombIsNotInflated(t *testing.T) {
+	t.Parallel()
 	s := open(t, Options{})
 	bomb := deflate(make([]byte, 256<<20))
 	var before, after runtime.MemStats
