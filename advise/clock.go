@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // clock is how a column tells times. The zero clock is none.

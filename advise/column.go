@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"tsimport/advise/sketch"
+	"tsimport/internal/table"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // column is what is found out about one column of the input.

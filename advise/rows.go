@@ -7,11 +7,11 @@ import (
 	"io"
 	"slices"
 
+	"tsimport/internal/table"
 	"tsimport/reader"
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // Input says what is read and how.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // Config is what is to be found out. Zero fields take their defaults.

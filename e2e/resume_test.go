@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/checkpoint"
+	"tsimport/pipeline/checkpoint"
 )
 
 // killed runs tsimport in a folder, with checkpoints in quick succession, and kills it once the checkpoint has more than

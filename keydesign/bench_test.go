@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // What an expression costs a row; docs/keys.md names the figures.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Bounds are what GetRange takes to read the rows that have given values: from Start, inclusive, to End, exclusive. A whole

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // boundKey is where a bound sorts among ordering keys. A limit is as the least or the greatest of its column.

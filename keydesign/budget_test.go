@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // TestExpressionsHaveABudget computes what would take hours or all memory.

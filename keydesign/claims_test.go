@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // expression draws an expression over CardID, Name and SellerID, of a text or of a number.

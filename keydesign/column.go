@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Column is a column of the table as --pk and --set give it.

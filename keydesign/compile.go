@@ -13,7 +13,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // MaxSource bounds the text of an expression, in bytes.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/expr-lang/expr/vm"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Codes of values that an expression refuses, beside those of package table.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Design is a primary key, or some of its columns, with the columns that they are computed of.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // design compiles the columns of a key, each as --pk gives it.

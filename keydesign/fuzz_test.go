@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // FuzzCompile feeds any text to Compile, and a row to what compiles: nothing may panic, errors are one line, and a value

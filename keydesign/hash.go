@@ -12,7 +12,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // digest is a hash of a fixed number of bytes.

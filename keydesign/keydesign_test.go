@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // columns of most tests: those of the vendor's student cards, and one of each type.

@@ -10,7 +10,7 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // maxLookupBytes bounds the file of a lookup: all of it is kept in memory.

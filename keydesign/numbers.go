@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Widths of numbers as text.

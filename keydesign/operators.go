@@ -9,7 +9,7 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // native lists the binary operators that do not need the expression language to run.

@@ -1,6 +1,6 @@
 package keydesign
 
-import "tsimport/table"
+import "tsimport/internal/table"
 
 // Order says how a part of a key sorts against the column that it is made of.
 type Order string

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // evalTwo evaluates two rows by one evaluator each, so that both values stay.

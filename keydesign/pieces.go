@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // piece is one of the texts that a key column is joined of.

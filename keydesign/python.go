@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // noPython stands where there is no formula in Python, and so in all that is made of it.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // pythonCheck computes the formulas of a case and prints those that give another key.

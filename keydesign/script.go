@@ -18,7 +18,7 @@ import (
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // script is a piece of syntax that the expression language's own machine runs. In its tree, columns are variables and

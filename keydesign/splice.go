@@ -8,7 +8,7 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // splice joins the texts of its parts with a separator of one character. It keeps the order of parts that are texts;

@@ -6,7 +6,7 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // slotRef stands in a syntax tree for an argument that the expression language computes.

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // col names a column whose name is no identifier.

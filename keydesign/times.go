@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // clock says how a value is read as a time.

@@ -3,7 +3,7 @@ package partitioner
 import (
 	"fmt"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // A row that the service can neither take nor refuse (an internal error, each time) must not hold up the load for ever. It

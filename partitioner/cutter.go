@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Queue is where a lane's fresh rows come from, in source order.

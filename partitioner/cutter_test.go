@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/shuffle"
-	"tsimport/table"
 )
 
 const settle = time.Second

@@ -1,7 +1,7 @@
 package partitioner
 
 import (
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Flight is a batch on its way. Batch.Rows, Repeated and Outcomes run in parallel.

@@ -6,7 +6,7 @@ import (
 	"hash/maphash"
 	"slices"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Settings of a HotKeys.

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // feed adds rows whose partition key pick chooses, each with a second column of its own.

@@ -3,7 +3,7 @@ package partitioner
 import (
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // key is what is known of one ordering key.

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 func integer(v int64) table.Value { return table.Value{Type: table.Integer, Int: v} }

@@ -3,7 +3,7 @@ package partitioner
 import (
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Out calls each with every row that has left its lane and is not final.

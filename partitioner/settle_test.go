@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/shuffle"
-	"tsimport/table"
 )
 
 // pour makes a cutter and a lane of one row for each of the keys.

@@ -3,7 +3,7 @@ package partitioner
 import (
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // Stamps makes timestamps in milliseconds for rows whose cells bring none.

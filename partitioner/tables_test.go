@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 func tableKey(name string, n int64) []byte {

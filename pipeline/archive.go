@@ -6,23 +6,23 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/checkpoint"
-	"tsimport/intake"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // archive is where rows go that are too old for a table. A nil archive has none.
 type archive struct {
 	tables *plan.Tables
-	files  *runfolder.Archive // nil in a dry run
+	files  *rundir.Archive // nil in a dry run
 	// failed is why not all that is counted as archived is in the files: no checkpoint may say so then.
 	failed error
 }
 
-func newArchive(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, from *origin) (*archive, error) {
+func newArchive(cfg *Config, planned *plan.Plan, folder *rundir.Folder, from *origin) (*archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func newArchive(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, from 
 		}
 	}
 	var err error
-	a.files, err = runfolder.OpenArchive(folder.Path, planned.Headers, lengths)
+	a.files, err = rundir.OpenArchive(folder.Path, planned.Headers, lengths)
 	return a, err
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"math"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // wanted is how many rows the next batch of the lane may hold.

@@ -8,7 +8,7 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // choose makes the embedded service answer where the real one's documentation leaves it open.

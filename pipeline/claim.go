@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 
-	"tsimport/checkpoint"
-	"tsimport/plan"
-	"tsimport/runfolder"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
-// locksFolder holds the locks of loads that are under way, below runfolder.Root.
+// locksFolder holds the locks of loads that are under way, below rundir.Root.
 const locksFolder = ".locks"
 
 // claim takes the locks under which the run is looked for and made: that of the run folder if the user names it, else that of
@@ -26,25 +26,25 @@ func (o *origin) claim(cfg *Config) (err error) {
 	streams := slices.ContainsFunc(cfg.Inputs, isStream)
 	switch {
 	case cfg.RunDir != "":
-		o.lock, err = runfolder.TakePassing(cfg.RunDir)
+		o.lock, err = rundir.TakePassing(cfg.RunDir)
 	case cfg.Resume.Look || !streams:
-		var l *runfolder.Lock
-		if l, err = runfolder.TakeClaim(filepath.Join(runfolder.Root, locksFolder), o.job.Identity); err == nil {
+		var l *rundir.Lock
+		if l, err = rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), o.job.Identity); err == nil {
 			o.claims = append(o.claims, l)
 		}
 	}
-	if err != nil && !errors.As(err, new(*runfolder.HeldError)) {
+	if err != nil && !errors.As(err, new(*rundir.HeldError)) {
 		err = fmt.Errorf("look for an unfinished run of this load: %w", err)
 	}
 	if err != nil || streams || cfg.Resume.LocksDir == "" {
 		return err
 	}
 	of := append([]string{cmp.Or(cfg.Target.Place, cfg.Target.Name), cfg.Target.Table}, absolute(cfg.Inputs)...)
-	l, err := runfolder.TakeClaim(cfg.Resume.LocksDir, checkpoint.Identify(of...))
+	l, err := rundir.TakeClaim(cfg.Resume.LocksDir, checkpoint.Identify(of...))
 	if err == nil {
 		o.claims = append(o.claims, l)
 	}
-	if errors.As(err, new(*runfolder.HeldError)) {
+	if errors.As(err, new(*rundir.HeldError)) {
 		return err
 	}
 	return nil // a home that cannot be written to keeps nobody from loading
@@ -52,7 +52,7 @@ func (o *origin) claim(cfg *Config) (err error) {
 
 // release gives the locks back.
 func (o *origin) release() {
-	for _, l := range append([]*runfolder.Lock{o.lock}, o.claims...) {
+	for _, l := range append([]*rundir.Lock{o.lock}, o.claims...) {
 		_ = l.Release() // the process's end would do
 	}
 }
@@ -99,8 +99,8 @@ func unfinished(identity string) (path string, err error) {
 			found = append(found, r.path)
 		default:
 			// It has finished, or has not sent anything yet: then two loads of the same at once would not keep the order of rows.
-			lock, err := runfolder.TakeLock(r.path)
-			if errors.As(err, new(*runfolder.HeldError)) {
+			lock, err := rundir.TakeLock(r.path)
+			if errors.As(err, new(*rundir.HeldError)) {
 				return "", err
 			}
 			_ = lock.Release()
@@ -122,15 +122,15 @@ type foundRun struct {
 	job  *checkpoint.Job
 }
 
-// runsOf returns the runs of a load below runfolder.Root.
+// runsOf returns the runs of a load below rundir.Root.
 func runsOf(identity string) (runs []foundRun, err error) {
-	folders, err := os.ReadDir(runfolder.Root)
+	folders, err := os.ReadDir(rundir.Root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // no run yet
 	}
 	for _, f := range folders {
-		at := filepath.Join(runfolder.Root, f.Name())
-		if runfolder.CheckOwner(at) != nil {
+		at := filepath.Join(rundir.Root, f.Name())
+		if rundir.CheckOwner(at) != nil {
 			continue // of another user, who may have put it there to be found
 		}
 		if j, err := checkpoint.ReadJob(at); err == nil && j.Identity == identity {
@@ -154,7 +154,7 @@ func (o *origin) replaceOthers(cfg *Config) error {
 		if r.job.ReplacedBy != "" || sameFile(r.path, cfg.RunDir) || !checkpoint.Exists(r.path) && !stillRunning(r.path) {
 			continue
 		}
-		lock, err := runfolder.TakeLock(r.path)
+		lock, err := rundir.TakeLock(r.path)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func stillRunning(path string) bool {
 	var s struct {
 		State string `json:"state"`
 	}
-	text, err := os.ReadFile(filepath.Join(path, runfolder.SummaryFile))
+	text, err := os.ReadFile(filepath.Join(path, rundir.SummaryFile))
 	return err == nil && json.Unmarshal(text, &s) == nil && s.State == "running"
 }
 

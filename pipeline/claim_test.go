@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/checkpoint"
-	"tsimport/plan"
-	"tsimport/runfolder"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // meanwhile calls do once, when the first request is sent.
@@ -49,7 +49,7 @@ func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) 
 			first.Target.Client.Transport = &meanwhile{w.server.Transport(), func() {
 				asked = true
 				r, err := Run(context.Background(), second)
-				if held := new(runfolder.HeldError); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
+				if held := new(rundir.HeldError); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
 					t.Errorf("report %v, error %v; want one that names this process", r, err)
 				}
 			}}
@@ -85,7 +85,7 @@ func TestALoadThatCannotBeginLeavesNoFolders(t *testing.T) {
 // madeRun makes a run of in.csv into table t of the target test.
 func madeRun(t *testing.T, name string, started time.Time, unfinished bool) string {
 	t.Helper()
-	folder := filepath.Join(runfolder.Root, name)
+	folder := filepath.Join(rundir.Root, name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"tsimport/checkpoint"
-	"tsimport/client"
-	"tsimport/plan"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 	"tsimport/ratelimit"
-	"tsimport/table"
 )
 
 // Config is a load.
@@ -25,7 +25,7 @@ type Config struct {
 	// MaxTables is how many tables rows may go to, where --table has expressions, those of the archive included; 0 takes
 	// plan.DefaultMaxTables.
 	MaxTables int
-	RunDir    string // zero: runfolder.DefaultPath
+	RunDir    string // zero: rundir.DefaultPath
 	Command   string // how to run this load again, kept in the summary
 	// Arguments are those of that command, and Directory is where it was given; both are kept in the summary.
 	Arguments []string

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"tsimport/engine/faults"
-	"tsimport/plan"
+	"tsimport/pipeline/plan"
 )
 
 // crowded is a listener that closes connections beyond a number at once.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/checkpoint"
-	"tsimport/client"
 	"tsimport/engine/faults"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 )
 
 // counted adds the integers of files with the columns id, n, m to table t.

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/checkpoint"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 var crashSeeds = flag.Int("crash-seeds", 12, "how many seeds the test of crashed loads runs with")
@@ -287,7 +287,7 @@ func (c *crashes) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 // checkRejects checks that every rejected record is kept once, with its reason.
 func (c *crashes) checkRejects(rejected int64) {
 	seen := map[string]bool{}
-	for _, line := range lines(c.t, filepath.Join(c.cfg.RunDir, runfolder.ReasonsFile)) {
+	for _, line := range lines(c.t, filepath.Join(c.cfg.RunDir, rundir.ReasonsFile)) {
 		var reason struct {
 			File   string
 			Record int64

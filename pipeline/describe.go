@@ -3,9 +3,9 @@ package pipeline
 import (
 	"time"
 
-	"tsimport/checkpoint"
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
 	"tsimport/shuffle"
-	"tsimport/table"
 )
 
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts

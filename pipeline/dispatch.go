@@ -8,13 +8,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"tsimport/intake"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/plan"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/ratelimit"
-	"tsimport/runfolder"
 	"tsimport/shuffle"
-	"tsimport/table"
 	"tsimport/writer"
 )
 
@@ -48,7 +48,7 @@ var errLimit = errors.New("too many rejected rows")
 // the lanes, their queues, the cutter, the run folder and the report.
 type dispatcher struct {
 	cfg      *Config
-	folder   *runfolder.Folder
+	folder   *rundir.Folder
 	report   *Report
 	shares   plan.Shares
 	stopRead context.CancelFunc
@@ -99,7 +99,7 @@ type dispatcher struct {
 // ceilingBurst is how far ahead the ceilings let a load run.
 const ceilingBurst = 100 * time.Millisecond
 
-func newDispatcher(cfg *Config, folder *runfolder.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, x *extras, survey *surveyor, disk *disk, from *origin) *dispatcher {
+func newDispatcher(cfg *Config, folder *rundir.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, x *extras, survey *surveyor, disk *disk, from *origin) *dispatcher {
 	m := survey.current.Load()
 	w := &cfg.Write
 	d := &dispatcher{

@@ -19,12 +19,12 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
-	"tsimport/plainbuffer"
-	"tsimport/plan"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/ratelimit"
-	"tsimport/runfolder"
-	"tsimport/table"
 	"tsimport/writer"
 )
 
@@ -36,8 +36,8 @@ type extras struct {
 	stamps   *stamps             // of updates; nil where the service may give them its own
 	rowBytes int                 // that are added to a row when it is sent
 	rowExtra func(table.Ref) int // and to this one; nil is none
-	doubts   *runfolder.Journal  // rows that were sent more than once; nil where that does no harm, or is not looked after
-	returned *runfolder.Journal  // keys that the service has made; nil if nobody asked for them
+	doubts   *rundir.Journal     // rows that were sent more than once; nil where that does no harm, or is not looked after
+	returned *rundir.Journal     // keys that the service has made; nil if nobody asked for them
 
 	line  []byte
 	begun int64 // when the first attempt began, in milliseconds by the service's clock
@@ -57,7 +57,7 @@ type extrasKept struct {
 	past             *writer.Past
 }
 
-func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, sdk *tablestore.TableStoreClient, clock *client.Clock, kept extrasKept) (x *extras, err error) {
+func newExtras(cfg *Config, planned *plan.Plan, folder *rundir.Folder, report *Report, sdk *tablestore.TableStoreClient, clock *client.Clock, kept extrasKept) (x *extras, err error) {
 	x = &extras{key: planned.Schema.Key}
 	x.Size = new(writer.Size)
 	if cfg.DryRun {
@@ -69,7 +69,7 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 			service = serviceTime(clock)
 		}
 		x.Stamps = writer.NewStamps(service, planned.Deviation())
-		if x.stamps, err = openStamps(filepath.Join(folder.Path, runfolder.StampsDir), kept.stamps, x.Stamps); err != nil {
+		if x.stamps, err = openStamps(filepath.Join(folder.Path, rundir.StampsDir), kept.stamps, x.Stamps); err != nil {
 			return nil, err
 		}
 		x.rowExtra = func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }
@@ -92,7 +92,7 @@ func newExtras(cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report
 	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.ReturnedKeys
 	if planned.Mark != "" {
 		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming
-		if x.doubts, err = runfolder.OpenJournal(filepath.Join(folder.Path, runfolder.DoubtsFile), kept.doubts); err != nil {
+		if x.doubts, err = rundir.OpenJournal(filepath.Join(folder.Path, rundir.DoubtsFile), kept.doubts); err != nil {
 			return nil, err
 		}
 	}
@@ -124,16 +124,16 @@ func marksBegun(clock *client.Clock, kept extrasKept) int64 {
 
 // openReturned makes the file of returned keys, or cuts that of the load that goes on to what it keeps. Another one that is
 // there is not touched: it may be the only place where the keys of an earlier load stand.
-func openReturned(path string, key []table.KeyColumn, keep int64) (*runfolder.Journal, error) {
+func openReturned(path string, key []table.KeyColumn, keep int64) (*rundir.Journal, error) {
 	if keep > 0 {
-		return runfolder.OpenJournal(path, keep, runfolder.Exclusive)
+		return rundir.OpenJournal(path, keep, rundir.Exclusive)
 	}
 	header := []string{"file", "record"}
 	for _, k := range key {
 		header = append(header, k.Name)
 	}
 	line := csvLine(header)
-	j, err := runfolder.OpenJournal(path, 0, runfolder.Exclusive, func(f *os.File) error {
+	j, err := rundir.OpenJournal(path, 0, rundir.Exclusive, func(f *os.File) error {
 		if !begunOnly(f, line) {
 			return fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
 		}
@@ -334,7 +334,7 @@ func (x *extras) keep(counters map[string]int64) error {
 
 // files are the files that must be synced before a checkpoint says how far they go.
 func (x *extras) files() (files []*os.File) {
-	for _, j := range []*runfolder.Journal{x.doubts, x.returned} {
+	for _, j := range []*rundir.Journal{x.doubts, x.returned} {
 		if j != nil {
 			files = append(files, j.File())
 		}
@@ -348,7 +348,7 @@ func (x *extras) files() (files []*os.File) {
 // close closes the files.
 func (x *extras) close() error {
 	err := x.stamps.close()
-	for _, j := range []*runfolder.Journal{x.doubts, x.returned} {
+	for _, j := range []*rundir.Journal{x.doubts, x.returned} {
 		if j != nil {
 			err = errors.Join(err, j.Close())
 		}

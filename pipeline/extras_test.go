@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/client"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // What was written to the files behind the last checkpoint is cut off and comes again.
 func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	dir := t.TempDir()
-	folder, err := runfolder.Create(filepath.Join(dir, "run"), nil)
+	folder, err := rundir.Create(filepath.Join(dir, "run"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	if kept != (extrasKept{doubts: 5, returned: int64(len("file,record,user,seq\n"))}) {
 		t.Fatalf("%+v", kept)
 	}
-	for _, j := range []*runfolder.Journal{x.doubts, x.returned} {
+	for _, j := range []*rundir.Journal{x.doubts, x.returned} {
 		if err := j.Append([]byte("what is not final")); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	if err := x.close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{filepath.Join(folder.Path, runfolder.DoubtsFile): "doubt", cfg.Write.ReturnedKeys: "file,record,user,seq\n"} {
+	for name, want := range map[string]string{filepath.Join(folder.Path, rundir.DoubtsFile): "doubt", cfg.Write.ReturnedKeys: "file,record,user,seq\n"} {
 		if text, err := os.ReadFile(name); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}

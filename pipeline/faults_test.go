@@ -12,7 +12,7 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
-	"tsimport/plan"
+	"tsimport/pipeline/plan"
 )
 
 var faultSeedsFlag = flag.Int("fault-seeds", 3, "how many seeds the test of a tenth of failing requests runs with")

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/checkpoint"
-	"tsimport/runfolder"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/rundir"
 )
 
 // fill lets an open file take no more, as on a full disk; what it has can still be synced.
@@ -67,7 +67,7 @@ func fullDisk(t *testing.T, records int) bool {
 	if r := w.load(cfg); r.State != StateFinished || !r.Resumed || r.Read != int64(records) || r.Rejected != int64(records/4) {
 		t.Errorf("%+v", r)
 	}
-	if kept := lines(t, filepath.Join(cfg.RunDir, runfolder.ReasonsFile)); len(kept) != records/4 {
+	if kept := lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile)); len(kept) != records/4 {
 		t.Errorf("%d rejects are kept, want %d", len(kept), records/4)
 	}
 	return true

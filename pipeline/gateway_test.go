@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // gateway is a proxy that takes no body above a size: it answers a page with status 413.

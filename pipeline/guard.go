@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
 	"tsimport/writer"
 )
 

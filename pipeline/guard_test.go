@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/checkpoint"
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
 )
 
 // countedPosts is a sender that counts.

@@ -18,14 +18,14 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/client"
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
-	"tsimport/plan"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/ratelimit"
-	"tsimport/runfolder"
-	"tsimport/scan"
-	"tsimport/table"
 	"tsimport/verify"
 )
 
@@ -233,7 +233,7 @@ func (w *world) verifies(cfg Config, r *Report) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	rejected, err := runfolder.ReadRejected(r.RunDir)
+	rejected, err := rundir.ReadRejected(r.RunDir)
 	if err != nil {
 		w.t.Fatal(err)
 	}

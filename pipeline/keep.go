@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/checkpoint"
-	"tsimport/intake"
-	"tsimport/plan"
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/ratelimit"
-	"tsimport/runfolder"
-	"tsimport/table"
 )
 
 // How often what is final is kept, and what depends on it.
@@ -50,7 +50,7 @@ type saved struct {
 // keeper knows what is final and keeps it. It belongs to the dispatcher; only save runs elsewhere.
 type keeper struct {
 	cfg     *Config
-	folder  *runfolder.Folder
+	folder  *rundir.Folder
 	sources []*plan.Source
 	about   checkpoint.About
 	ordered bool
@@ -81,7 +81,7 @@ type keeper struct {
 	first  int                              // source of which there may be starts
 }
 
-func newKeeper(cfg *Config, folder *runfolder.Folder, planned *plan.Plan, from *origin, now time.Time) *keeper {
+func newKeeper(cfg *Config, folder *rundir.Folder, planned *plan.Plan, from *origin, now time.Time) *keeper {
 	k := &keeper{
 		cfg: cfg, folder: folder, sources: planned.Sources, ordered: cfg.Write.Order == plan.LastWins,
 		patience: ratelimit.Patience{For: cmp.Or(cfg.keepPatience, keepPatience)},

@@ -13,10 +13,10 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/checkpoint"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // plainCSV is n records with keys of their own.
@@ -109,11 +109,11 @@ const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
 func TestASecondProcessIsToldWhoWorksOnTheRun(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
-	lock, err := runfolder.TakeLock(cfg.RunDir)
+	lock, err := rundir.TakeLock(cfg.RunDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var held *runfolder.HeldError
+	var held *rundir.HeldError
 	if _, err := Run(context.Background(), cfg); !errors.As(err, &held) || held.By.PID != os.Getpid() {
 		t.Errorf("error %v, want one that names this process", err)
 	}

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/partitioner"
 	"tsimport/ratelimit"
 	"tsimport/shuffle"
-	"tsimport/table"
 )
 
 // pacer is a *ratelimit.Pacer, or what a test puts in its place.

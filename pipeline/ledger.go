@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"tsimport/intake"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
 	"tsimport/writer"
 )
 

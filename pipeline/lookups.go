@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"tsimport/checkpoint"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
 	"tsimport/writer"
 )
 

@@ -14,8 +14,8 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
 )
 
 var (

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/checkpoint"
-	"tsimport/client"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // refused runs a load that must not begin, and returns why.
@@ -146,7 +146,7 @@ func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
 	asked := false
 	cfg.OnPlan = func(*plan.Plan) {
 		asked = true
-		var held *runfolder.HeldError
+		var held *rundir.HeldError
 		if r, err := Run(context.Background(), second); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
 			t.Errorf("report %v, error %v; want one that names this process", r, err)
 		}
@@ -177,7 +177,7 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 		if r.State != StateFinished || !r.Resumed || r.Read != 4 || r.Written != 3 || r.Rejected != 1 || checkpoint.Exists(cfg.RunDir) {
 			t.Errorf("%v: run again: %+v", order, r)
 		}
-		if kept := lines(t, filepath.Join(cfg.RunDir, runfolder.ReasonsFile)); len(kept) != 1 {
+		if kept := lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile)); len(kept) != 1 {
 			t.Errorf("rejects %q", kept)
 		}
 	}
@@ -187,7 +187,7 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.dir)
-	if err := os.WriteFile(runfolder.Root, nil, 0o644); err != nil {
+	if err := os.WriteFile(rundir.Root, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	cfg := w.config(w.file("in.csv", badCSV))
@@ -195,7 +195,7 @@ func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
 	if text := w.refused(cfg); !strings.Contains(text, "look for an unfinished run") {
 		t.Errorf("error %s", text)
 	}
-	if _, err := os.Stat(runfolder.Root); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(rundir.Root); errors.Is(err, os.ErrNotExist) {
 		t.Error("the file is gone")
 	}
 }

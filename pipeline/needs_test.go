@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"tsimport/engine/faults"
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // TestAPermissionThatIsMissingShowsBeforeTheFirstRow denies each operation that a mode needs beside writing.

@@ -16,11 +16,11 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/checkpoint"
-	"tsimport/client"
 	"tsimport/engine/faults"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 )
 
 var numberedSeedsFlag = flag.Int("numbered-seeds", 20, "how many seeds the test of auto-increment tables runs with")

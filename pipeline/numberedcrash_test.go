@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/checkpoint"
 	"tsimport/engine/faults"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
 )
 
 // TestANumberedLoadThatIsKilledHasEachRecordOnce kills loads into a table whose rows the service numbers, as

@@ -23,12 +23,12 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tsimport/client"
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
 )
 
 // partitioned makes table t with the string key id and partitions that begin at the keys.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tsimport/engine/faults"
+	"tsimport/internal/table"
 	"tsimport/ratelimit"
-	"tsimport/table"
 )
 
 // A process that is stopped for hours (Ctrl-Z, a paused container) has tried nothing meanwhile.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"tsimport/engine/faults"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // A row that the service can neither take nor refuse is rejected, whatever is sent with it, and the others are written.
@@ -65,8 +65,8 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 				if r.Written != 498 || r.Rejected != 2 || r.MaybeApplied != 2 || r.ExitCode != ExitRejects {
 					t.Errorf("%d written, %d rejected, %d of them maybe applied, exit code %d: %s", r.Written, r.Rejected, r.MaybeApplied, r.ExitCode, r.Error)
 				}
-				for _, line := range lines(t, filepath.Join(cfg.RunDir, runfolder.ReasonsFile)) {
-					var reason runfolder.Reason
+				for _, line := range lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile)) {
+					var reason rundir.Reason
 					if err := json.Unmarshal([]byte(line), &reason); err != nil || !reason.MaybeApplied || reason.Code != "OTSInternalServerError" ||
 						!strings.Contains(reason.Message, "of them alone, while other rows were written") {
 						t.Errorf("%s, %v", line, err)

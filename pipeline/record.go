@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"tsimport/internal/timeline"
 	"tsimport/partitioner"
-	"tsimport/timeline"
 )
 
 // The points that are kept of a load, however long it takes.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/table"
 )
 
 func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"math"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/pipeline/plan"
 )
 
 // recut takes a new partition map: lanes whose range is the same stay, the others are cut anew. A lane that came out of a

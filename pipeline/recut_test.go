@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/partitioner"
 	"tsimport/ratelimit"
-	"tsimport/table"
 )
 
 func boundsAt(keys ...string) *partitioner.Map {

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"tsimport/plainbuffer"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // appendRow appends a row that was encoded as a line of JSON: its key and cells by the table's names.

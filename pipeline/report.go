@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tsimport/runfolder"
+	"tsimport/pipeline/rundir"
 	"tsimport/writer"
 )
 
@@ -140,7 +140,7 @@ func (r *Report) overLimit(m MaxErrors) bool {
 }
 
 // ReasonCount is how many records were rejected with a code, and the first of them.
-type ReasonCount = runfolder.ReasonCount
+type ReasonCount = rundir.ReasonCount
 
 // ReportHotKey is a partition-key value that is a hot spot by itself: no split can divide it.
 type ReportHotKey struct {

@@ -7,15 +7,15 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tsimport/checkpoint"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // Resume says how a load goes on where an earlier attempt ended. The zero Resume begins anew.
 type Resume struct {
-	// Look looks for an unfinished run of the same load, in RunDir or below runfolder.Root, and goes on with it.
+	// Look looks for an unfinished run of the same load, in RunDir or below rundir.Root, and goes on with it.
 	Look bool
 	// AcceptChanged goes on although inputs were changed.
 	AcceptChanged bool
@@ -43,8 +43,8 @@ type Resumed struct {
 type origin struct {
 	job      *checkpoint.Job
 	snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
-	lock     *runfolder.Lock      // of the run folder
-	claims   []*runfolder.Lock
+	lock     *rundir.Lock         // of the run folder
+	claims   []*rundir.Lock
 	ids      *tableIDs
 	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
 	hold, suspectUntil time.Time
@@ -79,11 +79,11 @@ func findOrigin(cfg *Config, now time.Time) (o *origin, err error) {
 		if path, err = unfinished(o.job.Identity); err != nil || path == "" {
 			return o, err
 		}
-		if o.lock, err = runfolder.TakeLock(path); err != nil {
+		if o.lock, err = rundir.TakeLock(path); err != nil {
 			return o, err
 		}
 	}
-	if err := runfolder.CheckOwner(path); err != nil {
+	if err := rundir.CheckOwner(path); err != nil {
 		return o, &plan.UsageError{Message: err.Error()}
 	}
 	job, err := checkpoint.ReadJob(path)
@@ -210,19 +210,19 @@ func changedError(path string, changes []string, inputsOnly bool) error {
 }
 
 // openFolder makes the run folder, or opens the one that goes on, with the lock on it.
-func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *runfolder.Folder, err error) {
+func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *rundir.Folder, err error) {
 	if o.snapshot != nil {
-		folder, err = runfolder.Reopen(cfg.RunDir, planned.Headers, runfolder.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
+		folder, err = rundir.Reopen(cfg.RunDir, planned.Headers, rundir.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
 	} else {
 		if err := os.MkdirAll(cfg.RunDir, 0o700); err != nil {
 			return nil, fmt.Errorf("create run folder: %w", err)
 		}
 		if o.lock == nil {
-			if o.lock, err = runfolder.TakeLock(cfg.RunDir); err != nil {
+			if o.lock, err = rundir.TakeLock(cfg.RunDir); err != nil {
 				return nil, err
 			}
 		}
-		folder, err = runfolder.Create(cfg.RunDir, planned.Headers)
+		folder, err = rundir.Create(cfg.RunDir, planned.Headers)
 	}
 	if err == nil && !cfg.DryRun {
 		o.lock.Keep()

@@ -12,14 +12,14 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/checkpoint"
-	"tsimport/client"
-	"tsimport/intake"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/scan"
-	"tsimport/shuffle/spill"
-	"tsimport/table"
+	"tsimport/internal/spill"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/writer"
 )
 
@@ -87,7 +87,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		}
 	}
 	if cfg.RunDir == "" {
-		cfg.RunDir = runfolder.DefaultPath(start, plan.FileName(cfg.Target.Table))
+		cfg.RunDir = rundir.DefaultPath(start, plan.FileName(cfg.Target.Table))
 	}
 	folder, err := from.openFolder(&cfg, planned)
 	if err != nil {
@@ -203,7 +203,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *runfolder.Folder, report *Report, service service, survey *surveyor, from *origin, stopStdin func()) error {
+func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *rundir.Folder, report *Report, service service, survey *surveyor, from *origin, stopStdin func()) error {
 	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
 	if err != nil {
 		if cfg.Limits.TempDir != "" {
@@ -347,7 +347,7 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 }
 
 // finish closes the ledger and the run folder.
-func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Time, err error) (*Report, error) {
+func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
 	var interrupted *Interrupted
 	switch {
 	case err == nil && report.overLimit(cfg.Limits.MaxErrors):
@@ -366,7 +366,7 @@ func finish(cfg *Config, report *Report, folder *runfolder.Folder, start time.Ti
 	}
 	err = errors.Join(err, report.balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
-	if reasons, readErr := runfolder.CountReasons(folder.Path); readErr == nil {
+	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
 		report.RejectReasons = reasons // without them the files still have all
 	}
 	report.Seconds = time.Since(start).Seconds()

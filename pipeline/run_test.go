@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/engine/faults"
-	"tsimport/plan"
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/reader"
-	"tsimport/runfolder"
-	"tsimport/table"
 )
 
 func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
@@ -334,7 +334,7 @@ func TestARunFolderThatCannotBeWrittenStopsTheLoad(t *testing.T) {
 		if err := os.MkdirAll(cfg.RunDir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink("/dev/full", filepath.Join(cfg.RunDir, runfolder.RejectsFile(0, ""))); err != nil {
+		if err := os.Symlink("/dev/full", filepath.Join(cfg.RunDir, rundir.RejectsFile(0, ""))); err != nil {
 			t.Fatal(err)
 		}
 		r, err := Run(context.Background(), cfg)
@@ -439,7 +439,7 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 		written int64
 		exit    int
 	}{{4, ExitOK}, {5, ExitFailed}, {3, ExitFailed}} {
-		folder, err := runfolder.Create(t.TempDir(), nil)
+		folder, err := rundir.Create(t.TempDir(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/table"
 )
 
 // shuffled is numbered("k", rows) with the rows of all partitions mixed.
@@ -24,7 +24,7 @@ func shuffled(rows int) string {
 func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond, Slow: map[int]float64{2: 0.05}}},
+	w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 4000, Burst: 250 * time.Millisecond, Slow: map[int]float64{2: 0.025}}},
 		"k00300", "k00600", "k00900")
 	cfg := w.config(w.file("in.csv", shuffled(1200)))
 	var longest atomic.Int64

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strconv"
 
-	"tsimport/checkpoint"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/table"
+	"tsimport/pipeline/checkpoint"
 	"tsimport/writer"
 )
 

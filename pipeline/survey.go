@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/table"
 )
 
 // partitions tells where a table's partitions begin.

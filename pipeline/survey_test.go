@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // clocked notes when the partitions were read.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"tsimport/checkpoint"
-	"tsimport/client"
-	"tsimport/plan"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 )
 
 // tableIDs tells the tables that a load writes to from tables of the same names that are made later, by the times at which

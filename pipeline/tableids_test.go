@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/client"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 )
 
 func (w *world) admin() *client.Admin {

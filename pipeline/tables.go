@@ -10,11 +10,11 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/partitioner"
-	"tsimport/plan"
-	"tsimport/scan"
-	"tsimport/table"
+	"tsimport/pipeline/plan"
 	"tsimport/writer"
 )
 

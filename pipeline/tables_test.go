@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/age"
-	"tsimport/checkpoint"
-	"tsimport/client"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/lifecycle"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 )
 
 // purchases are rows of so many months from 2023-11 on, in turns, with the key id.
@@ -131,7 +131,7 @@ func (w *world) described(name string) *client.Table {
 // aging has a policy by which the newest 4 months of purchases are hot, 8 are warm, and older ones go to the archive.
 func (w *world) aging(inputs ...string) Config {
 	cfg := w.byMonth(inputs...)
-	policy, err := age.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: 500}}\n- {up_to: 11, reserved: {read: 200, write: 10}, max_versions: 2}\n- {archive: "+w.dir+"/old}\n"))
+	policy, err := lifecycle.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: 500}}\n- {up_to: 11, reserved: {read: 200, write: 10}, max_versions: 2}\n- {archive: "+w.dir+"/old}\n"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

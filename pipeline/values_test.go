@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
 )
 
 func TestAnExistingTablesTypesChangeNoValueEither(t *testing.T) {

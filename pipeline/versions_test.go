@@ -15,13 +15,13 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/checkpoint"
-	"tsimport/client"
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // versions returns the timestamps of the versions of each cell of a row, the newest first.
@@ -86,7 +86,7 @@ func TestAnUpdateThatIsRepeatedLeavesOneVersion(t *testing.T) {
 			if r.ExtraVersions != 0 {
 				t.Errorf("%d extra versions", r.ExtraVersions)
 			}
-			if _, err := os.Stat(filepath.Join(cfg.RunDir, runfolder.StampsDir)); !os.IsNotExist(err) {
+			if _, err := os.Stat(filepath.Join(cfg.RunDir, rundir.StampsDir)); !os.IsNotExist(err) {
 				t.Errorf("the timestamps are still kept: %v", err)
 			}
 		})

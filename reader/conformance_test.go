@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/table"
 	"tsimport/reader/csv"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // manifestFile is what the manifest of the shared data says of a file.

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
 
+	"tsimport/internal/table"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 func packed(text string) string {

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 
+	"tsimport/internal/table"
 	"tsimport/reader/csv"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // maxLongBytes is how long a record may be that is read over to its end. What is longer is taken for a quote that never closes.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tsimport/internal/table"
 	tcsv "tsimport/reader/csv"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // placesOf reads all records, each as its place, its line, and its values or why it cannot be read and what is kept of it.

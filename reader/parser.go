@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"tsimport/internal/table"
 	"tsimport/reader/csv"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/parquet"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // surplusFields is how many fields a record of CSV may have beyond its columns before the rest is dropped: a field takes many

@@ -17,12 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"tsimport/internal/table"
 	"tsimport/reader/convert"
 	tcsv "tsimport/reader/csv"
 	"tsimport/reader/input"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // itemOf writes a file and finds it.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"tsimport/internal/table"
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // card is a row of the benchmark's Parquet file.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/shuffle/spill"
-	"tsimport/table"
+	"tsimport/internal/spill"
+	"tsimport/internal/table"
 )
 
 // keysBetween is the range of the keys from lo on, before hi.

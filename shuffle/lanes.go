@@ -3,8 +3,8 @@ package shuffle
 import (
 	"slices"
 
-	"tsimport/shuffle/spill"
-	"tsimport/table"
+	"tsimport/internal/spill"
+	"tsimport/internal/table"
 )
 
 // Options of Lanes.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"tsimport/shuffle/spill"
-	"tsimport/table"
+	"tsimport/internal/spill"
+	"tsimport/internal/table"
 )
 
 // run is a model of one life of the queues: rows come in, leave in turns, are spilled, read back and cut anew at random.

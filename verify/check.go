@@ -9,12 +9,12 @@ import (
 	"hash/maphash"
 	"time"
 
-	"tsimport/extsort"
-	"tsimport/intake"
+	"tsimport/internal/extsort"
+	"tsimport/internal/spill"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/plan"
-	"tsimport/shuffle/spill"
-	"tsimport/table"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
 )
 
 // CheckConfig is which inputs are looked at, and how.

@@ -13,9 +13,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"tsimport/internal/table"
 	"tsimport/keydesign"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/pipeline/plan"
 )
 
 // checkOf checks a CSV text under a key of one string column.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"tsimport/intake"
-	"tsimport/plainbuffer"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
 )
 
 // nameColumns finds out in which columns the examples differ. A row that is replaced was kept as one number, so the

@@ -3,8 +3,8 @@ package verify
 import (
 	"slices"
 
-	"tsimport/scan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
 )
 
 // verdict is what was found of an expected row.

@@ -6,28 +6,28 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
-	"tsimport/plan"
-	"tsimport/runfolder"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 )
 
 // Config is what is to be compared, and how.
 type Config struct {
 	Request    *plan.Request // as a load has it
 	Client     *tablestore.TableStoreClient
-	Sample     float64            // share of the keys that is looked at, above 0 and below 1; 0 is all
-	Examples   int                // of each kind, at most
-	Workers    int                // requests at a time, at most; 0 takes DefaultWorkers
-	Memory     int64              // bytes of memory of the process
-	TempDir    string             // where rows wait that memory has no room for; "" takes the system's
-	TempMax    int64              // bytes of disk for that; 0 is no limit
-	RetryFor   time.Duration      // how long one request is tried again; 0 takes client.Patience
-	Rejected   runfolder.Rejected // by the load that is verified
-	Loaded     time.Time          // when that load began; zero is unknown
-	Condition  table.Existence    // under which it has written
-	Clock      *client.Clock      // of the service, as Client's answers tell it; nil takes this machine's time
-	ExtraFails bool               // a surplus row is a failure too
+	Sample     float64         // share of the keys that is looked at, above 0 and below 1; 0 is all
+	Examples   int             // of each kind, at most
+	Workers    int             // requests at a time, at most; 0 takes DefaultWorkers
+	Memory     int64           // bytes of memory of the process
+	TempDir    string          // where rows wait that memory has no room for; "" takes the system's
+	TempMax    int64           // bytes of disk for that; 0 is no limit
+	RetryFor   time.Duration   // how long one request is tried again; 0 takes client.Patience
+	Rejected   rundir.Rejected // by the load that is verified
+	Loaded     time.Time       // when that load began; zero is unknown
+	Condition  table.Existence // under which it has written
+	Clock      *client.Clock   // of the service, as Client's answers tell it; nil takes this machine's time
+	ExtraFails bool            // a surplus row is a failure too
 
 	Progress *Progress // kept up to date; may be nil
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
 )
 
 // world is an embedded store in memory, and a folder for inputs.

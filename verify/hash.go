@@ -6,7 +6,7 @@ import (
 	"hash/maphash"
 	"math"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // hasher reduces cells to 64 bits, those of the input and those of the table alike. A row's hash is the sum of its

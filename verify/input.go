@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/extsort"
-	"tsimport/intake"
+	"tsimport/internal/extsort"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
 )
 
 // places are the splits that positions name. A position is the number of a split, in source order, and that of a record

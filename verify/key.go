@@ -8,8 +8,8 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 )
 
 // Key is a primary key, its columns in order. As JSON it is an object; a binary value is an object {"base64": "…"}.

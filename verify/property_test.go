@@ -9,8 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
 )
 
 // draft is a random input and the table that a sequential load of it leaves.

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"tsimport/plainbuffer"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // What the input says of a row is kept as a position and, behind it, one of these.

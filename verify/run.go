@@ -11,12 +11,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/client"
-	"tsimport/extsort"
-	"tsimport/plan"
-	"tsimport/scan"
-	"tsimport/shuffle/spill"
-	"tsimport/table"
+	"tsimport/internal/extsort"
+	"tsimport/internal/spill"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/pipeline/plan"
 )
 
 // verifier compares one table, or several, with their inputs.

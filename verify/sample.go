@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/scan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
 )
 
 // compareSample reads the rows of the sampled keys, as many in a request as it can name.

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"tsimport/client"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 )
 
 // target is a table that is compared.

@@ -1,8 +1,8 @@
 package verify
 
 import (
-	"tsimport/scan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
 )
 
 // tally counts what was found in one range of keys. It is not safe for concurrent use.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"tsimport/client"
 	"tsimport/engine/faults"
-	"tsimport/plan"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
-	"tsimport/runfolder"
-	"tsimport/table"
 )
 
 func TestEveryTypeIsComparedBitForBit(t *testing.T) {
@@ -50,7 +50,7 @@ func TestRejectsAndRepeatsAreNotExpected(t *testing.T) {
 	file := cfg.Request.Inputs[0]
 	wantCounts(t, run(t, cfg), "expected 3, equal 1, missing 1, different 1, expired 0, extra 1, in table 3, rejected 1, superseded 2")
 
-	cfg.Rejected = runfolder.Rejected{file: {4, 5, 6}}
+	cfg.Rejected = rundir.Rejected{file: {4, 5, 6}}
 	r := run(t, cfg)
 	wantCounts(t, r, "expected 2, equal 2, missing 0, different 0, expired 0, extra 1, in table 3, rejected 3, superseded 1")
 	if !r.OK || len(r.Examples) != 1 || r.Examples[0].Kind != Extra || r.Examples[0].Input != nil {

@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"tsimport/extsort"
-	"tsimport/table"
+	"tsimport/internal/extsort"
+	"tsimport/internal/table"
 )
 
 // want is what the input says of one key: what its records leave behind when they are written in order or, if the order

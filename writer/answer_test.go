@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {

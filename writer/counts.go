@@ -11,9 +11,9 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
-	"tsimport/plainbuffer"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // MarkReader is what the marks of counted rows are read back with.

@@ -10,9 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"tsimport/encode"
-	"tsimport/plainbuffer"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/encode"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 const testRun = "0abcdefghijklmn"

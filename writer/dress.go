@@ -3,9 +3,9 @@ package writer
 import (
 	"fmt"
 
-	"tsimport/client"
-	"tsimport/plainbuffer"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // Extras are what some loads need beside plain writing. The workers of a load share them; a nil one is not needed.

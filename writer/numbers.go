@@ -9,9 +9,9 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
-	"tsimport/plainbuffer"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // Searcher is what the rows of a table with an auto-increment column are looked for and deleted with.

@@ -9,9 +9,9 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
-	"tsimport/encode"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/encode"
 )
 
 // What stands in requests beside the rows of every day: no cells, cells of all types, deleted columns, timestamps, keys that

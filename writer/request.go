@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // The bytes of a BatchWriteRow request, fields in the order of their numbers as the SDK writes them:

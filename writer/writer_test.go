@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
-	"tsimport/encode"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/encode"
 )
 
 // result is what a fake service says of a row.

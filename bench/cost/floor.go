@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"tsimport/bench"
-	"tsimport/encode"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/encode"
 	"tsimport/writer"
 )
 

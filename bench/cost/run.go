@@ -15,8 +15,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
 	"tsimport/bench"
-	"tsimport/client"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 )
 
 // The instance and keys of a null server, which signs its answers with them.

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
 )
 
 // nullServer is `tsimport bench null-server` in a process of its own.

@@ -7,8 +7,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tsimport/plainbuffer"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // batches answers BatchWriteRow requests and keeps the last answer for a second: a load's requests have the same number of rows,

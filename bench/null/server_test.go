@@ -14,7 +14,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
 )
 
 // start serves until the test ends and returns the endpoint.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"tsimport/page"
+	"tsimport/internal/page"
 )
 
 // Page is the result as a web page.

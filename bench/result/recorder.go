@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"tsimport/timeline"
+	"tsimport/internal/timeline"
 )
 
 // The points of a result, however long the run is.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/page"
+	"tsimport/internal/page"
 )
 
 // recorded is a run of ten seconds at two partitions, with a request each 10 ms that takes 1 to 100 ms.

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 func integers(values ...int64) *sample {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"tsimport/internal/table"
 	"tsimport/keydesign"
-	"tsimport/table"
 )
 
 // maker computes a key column for the SDK's loaders, as the load by tsimport did.

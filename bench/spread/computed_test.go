@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/table"
+	"tsimport/internal/table"
 )
 
 // computedSet is a file whose key columns are those of --pk.

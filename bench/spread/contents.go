@@ -6,9 +6,9 @@ import (
 	"hash/maphash"
 	"math"
 
-	"tsimport/client"
-	"tsimport/scan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 )
 
 // contents is what a table must hold: a hash of each row by a hash of its key. Sixteen bytes a row let a million rows be

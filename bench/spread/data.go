@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"tsimport/bench"
-	"tsimport/client"
-	"tsimport/scan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 )
 
 // dataset is a file and what is known of it before anything is measured.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"tsimport/bench"
-	"tsimport/client"
-	"tsimport/scan"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 )
 
 // Report is what was measured and with what.

@@ -16,8 +16,8 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
 	"tsimport/bench"
-	"tsimport/client"
 	"tsimport/engine/server"
+	"tsimport/internal/tablestore/client"
 )
 
 // fakeEnv makes this test binary behave as a tsimport of a certain kind: what it prints, where, and its exit code.

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/table"
 )
 
 // batch is the rows of one request: of one partition.

@@ -9,8 +9,8 @@ import (
 
 	"tsimport/bench"
 	"tsimport/bench/result"
-	"tsimport/client"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 )
 
 // Config is a measurement.

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/bench/result"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
 	"tsimport/ratelimit"
-	"tsimport/table"
 	"tsimport/writer"
 )
 

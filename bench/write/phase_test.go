@@ -13,8 +13,8 @@ import (
 	"tsimport/bench"
 	"tsimport/bench/result"
 	"tsimport/engine/sim"
+	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/table"
 	"tsimport/writer"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"tsimport/bench"
-	"tsimport/encode"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/encode"
 )
 
 // rows makes the rows of a shape, one after the other. It is not safe for concurrent use.

@@ -11,10 +11,10 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"tsimport/bench/result"
-	"tsimport/client"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/partitioner"
-	"tsimport/scan"
-	"tsimport/table"
 	"tsimport/writer"
 )
 

@@ -15,10 +15,10 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 
 	"tsimport/bench"
-	"tsimport/client"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
-	"tsimport/table"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 )
 
 // embedded is an engine in memory and a client of it.

@@ -13,7 +13,7 @@ import (
 	"tsimport/advise"
 	"tsimport/advise/page"
 	"tsimport/advise/simulate"
-	"tsimport/plan"
+	"tsimport/pipeline/plan"
 	"tsimport/reader/input"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/age"
-	"tsimport/age/apply"
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
+	"tsimport/lifecycle"
+	"tsimport/lifecycle/apply"
 	"tsimport/pipeline"
 )
 
@@ -54,10 +54,10 @@ func ageRequest(c *cli.Context) (r apply.Request, err error) {
 			return r, usagef("--now %q: want a time as 2024-05-15T00:00:00Z", text)
 		}
 	}
-	if r.Template, err = age.ParseTemplate(c.String("table")); err != nil {
+	if r.Template, err = lifecycle.ParseTemplate(c.String("table")); err != nil {
 		return r, usagef("--table: %v", err)
 	}
-	if r.Policy, err = age.Read(c.String("policy")); err != nil {
+	if r.Policy, err = lifecycle.Read(c.String("policy")); err != nil {
 		return r, usagef("%v", err)
 	}
 	if err := r.Policy.Fits(r.Template); err != nil {

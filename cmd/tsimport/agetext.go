@@ -9,9 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/age"
-	"tsimport/age/apply"
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
+	"tsimport/lifecycle"
+	"tsimport/lifecycle/apply"
 )
 
 // printAges shows a plan, or what became of it, with a line for each table.
@@ -58,7 +58,7 @@ func changesText(i *apply.Item) string {
 	return text
 }
 
-func settingText(s age.Setting) string {
+func settingText(s lifecycle.Setting) string {
 	show := func(v int) string {
 		switch {
 		case s.Name == "ttl" && v == -1:
@@ -87,18 +87,18 @@ type agesJSON struct {
 
 // tableAge is one table of agesJSON.
 type tableAge struct {
-	Table   string        `json:"table"`
-	Period  string        `json:"period"`
-	Age     int           `json:"age"`
-	Class   int           `json:"class"`
-	State   apply.State   `json:"state"`
-	Changes []age.Setting `json:"changes"`
-	Expired bool          `json:"expired"`
-	Export  *exportedAge  `json:"export,omitempty"` // complete and verified
-	Drop    bool          `json:"drop"`             // asked for, and not ruled out
-	Dropped bool          `json:"dropped"`
-	Note    string        `json:"note,omitempty"`
-	Error   string        `json:"error,omitempty"`
+	Table   string              `json:"table"`
+	Period  string              `json:"period"`
+	Age     int                 `json:"age"`
+	Class   int                 `json:"class"`
+	State   apply.State         `json:"state"`
+	Changes []lifecycle.Setting `json:"changes"`
+	Expired bool                `json:"expired"`
+	Export  *exportedAge        `json:"export,omitempty"` // complete and verified
+	Drop    bool                `json:"drop"`             // asked for, and not ruled out
+	Dropped bool                `json:"dropped"`
+	Note    string              `json:"note,omitempty"`
+	Error   string              `json:"error,omitempty"`
 }
 
 type exportedAge struct {
@@ -116,7 +116,7 @@ func printAgesJSON(c *cli.Context, plan *apply.Plan, t *target, result error) er
 	}
 	for _, i := range plan.Items {
 		a := tableAge{Table: i.Have.Name, Period: i.Period.String(), Age: i.Age, Class: i.Class.Number, State: i.State,
-			Changes: append([]age.Setting{}, i.Settings()...), Expired: i.Expired(), Drop: i.Drop, Dropped: i.Dropped, Note: i.Note}
+			Changes: append([]lifecycle.Setting{}, i.Settings()...), Expired: i.Expired(), Drop: i.Drop, Dropped: i.Dropped, Note: i.Note}
 		if i.Export != nil {
 			a.Export = &exportedAge{i.File(), i.Export.Rows, i.Export.Bytes, i.Export.SHA256}
 		}

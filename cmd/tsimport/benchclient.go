@@ -19,7 +19,7 @@ import (
 	"tsimport/bench/baseline"
 	"tsimport/bench/cost"
 	"tsimport/bench/null"
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 )
 

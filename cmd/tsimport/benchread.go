@@ -9,9 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/pipeline/plan"
 )
 
 func benchReadInputCommand() *cli.Command {

@@ -14,7 +14,7 @@ import (
 	"tsimport/bench"
 	"tsimport/bench/result"
 	"tsimport/bench/write"
-	"tsimport/page"
+	"tsimport/internal/page"
 	"tsimport/pipeline"
 )
 

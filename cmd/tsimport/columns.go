@@ -5,9 +5,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/table"
 	"tsimport/keydesign"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/pipeline/plan"
 )
 
 // parseComputed reads --pk and --set.

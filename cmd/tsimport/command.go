@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tsimport/checkpoint"
+	"tsimport/pipeline/checkpoint"
 	"tsimport/reader/input"
 )
 

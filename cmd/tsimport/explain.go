@@ -14,10 +14,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/table"
 	"tsimport/keydesign"
-	"tsimport/plan"
+	"tsimport/pipeline/plan"
 	"tsimport/reader"
-	"tsimport/table"
 )
 
 func explainCommand() *cli.Command {

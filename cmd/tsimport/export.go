@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/client"
-	exporting "tsimport/export"
+	"tsimport/internal/tablestore/client"
+	exporting "tsimport/transfer/export"
 )
 
 func exportCommand() *cli.Command {

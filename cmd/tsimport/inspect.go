@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/plan"
+	"tsimport/pipeline/plan"
 )
 
 func inspectCommand() *cli.Command {

@@ -13,14 +13,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/age"
-	"tsimport/checkpoint"
-	"tsimport/client"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/lifecycle"
 	"tsimport/pipeline"
-	"tsimport/plan"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	loadpage "tsimport/pipeline/report"
 	"tsimport/reader/convert"
-	loadpage "tsimport/report"
-	"tsimport/table"
 )
 
 func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
@@ -287,7 +287,7 @@ func parsePolicy(c *cli.Context, cfg *pipeline.Config) (err error) {
 			return fmt.Errorf("--now %q: want a time as in RFC 3339", text)
 		}
 	}
-	cfg.Target.Policy, err = age.Read(c.String("age-policy"))
+	cfg.Target.Policy, err = lifecycle.Read(c.String("age-policy"))
 	return err
 }
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/pipeline/plan"
 )
 
 // rateFlags are about how fast and in which order rows are written, and what a load may take of the machine.

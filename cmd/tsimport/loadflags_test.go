@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline"
-	"tsimport/plan"
-	"tsimport/table"
+	"tsimport/pipeline/plan"
 )
 
 func TestAFolderForSpilledRowsIsTriedOutAndLeftEmpty(t *testing.T) {

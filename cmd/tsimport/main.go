@@ -12,9 +12,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
-	"tsimport/plan"
+	"tsimport/pipeline/plan"
 )
 
 func main() {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/plan"
+	"tsimport/pipeline/plan"
 	"tsimport/reader"
 	"tsimport/reader/convert"
 	"tsimport/reader/csv"

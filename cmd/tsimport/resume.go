@@ -9,10 +9,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/checkpoint"
 	"tsimport/pipeline"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/rundir"
 	"tsimport/reader"
-	"tsimport/runfolder"
 )
 
 func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
@@ -56,7 +56,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 // runToResume finds the run in the folder, or the newest one that did not finish.
 func runToResume(folder string) (*runInfo, error) {
 	if folder != "" {
-		if err := runfolder.CheckOwner(folder); err != nil {
+		if err := rundir.CheckOwner(folder); err != nil {
 			return nil, usagef("%v", err)
 		}
 		r := readRun(folder)
@@ -79,10 +79,10 @@ func runToResume(folder string) (*runInfo, error) {
 		return nil, err
 	}
 	i := slices.IndexFunc(all, func(r *runInfo) bool {
-		return r.Unfinished && r.State != stateRunning && runfolder.CheckOwner(r.Folder) == nil
+		return r.Unfinished && r.State != stateRunning && rundir.CheckOwner(r.Folder) == nil
 	})
 	if i < 0 {
-		return nil, usagef("no run below %s is unfinished", runfolder.Root)
+		return nil, usagef("no run below %s is unfinished", rundir.Root)
 	}
 	return runToResume(all[i].Folder)
 }
@@ -123,7 +123,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	if c.Args().Present() {
 		return usagef("--retry-rejects %s: the inputs are the run's rejects; name no others", folder)
 	}
-	if err := runfolder.CheckOwner(folder); err != nil {
+	if err := rundir.CheckOwner(folder); err != nil {
 		return usagef("--retry-rejects: %v", err)
 	}
 	r := readRun(folder)
@@ -198,7 +198,7 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 		if err != nil || !filepath.IsLocal(below) {
 			return nil, nil, usagef("--retry-rejects %s: its summary names %s, which is not in the folder", folder, name)
 		}
-		if filepath.Base(below) == runfolder.ReasonsFile {
+		if filepath.Base(below) == rundir.ReasonsFile {
 			continue
 		}
 		file := filepath.Join(folder, below)

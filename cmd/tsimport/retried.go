@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/pipeline/rundir"
 	"tsimport/reader/csv"
-	"tsimport/runfolder"
 	"tsimport/verify"
 )
 
@@ -18,18 +18,18 @@ var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "verbose
 
 // addRetried adds to a comparison with what a run has loaded the files of the runs that have loaded its rejects, after its own
 // inputs: their rows are no surplus. Without are the runs whose files are to be read in another way than the run's inputs.
-func addRetried(v *verify.Config, run *runfolder.Run) (without []string) {
+func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	own, err := contextOf(run.Arguments)
 	alike := err == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
 		!slices.ContainsFunc(append(slices.Clone(dialectFlags), "format", "encoding", "header-line", "skip-lines", "limit"), own.IsSet)
 	request := *v.Request
 	request.Inputs = slices.Clone(request.Inputs)
-	rejected := runfolder.Rejected{}
+	rejected := rundir.Rejected{}
 	for name, records := range v.Rejected {
 		rejected[name] = records
 	}
 	for queue := slices.Clone(run.Retried); len(queue) > 0; queue = queue[1:] {
-		by, err := runfolder.ReadRun(queue[0])
+		by, err := rundir.ReadRun(queue[0])
 		if err != nil || !alike || !onlyQuiet(by.Arguments) {
 			without = append(without, queue[0])
 			continue

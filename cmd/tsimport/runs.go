@@ -13,9 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/checkpoint"
 	"tsimport/pipeline"
-	"tsimport/runfolder"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/rundir"
 )
 
 // States of a run that has not ended by itself.
@@ -50,7 +50,7 @@ func runsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "runs",
 		Usage: "list loads: their state, how far they came and how they were started",
-		Description: "Runs are folders below ./" + runfolder.Root + ", and folders named as arguments. One that is not finished goes on with\n" +
+		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments. One that is not finished goes on with\n" +
 			"tsimport resume FOLDER, or when the same command is given again.",
 		ArgsUsage: "[FOLDER...]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
@@ -90,13 +90,13 @@ func (r *runInfo) progress() string {
 // findRuns returns the runs in the folders, by default all there are, newest first.
 func findRuns(folders []string) (all []*runInfo, err error) {
 	if len(folders) == 0 {
-		entries, err := os.ReadDir(runfolder.Root)
+		entries, err := os.ReadDir(rundir.Root)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("list runs: %w", err)
 		}
 		for _, e := range entries {
 			if e.IsDir() {
-				folders = append(folders, filepath.Join(runfolder.Root, e.Name()))
+				folders = append(folders, filepath.Join(rundir.Root, e.Name()))
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func readRun(folder string) *runInfo {
 }
 
 func readSummary(folder string) (*pipeline.Report, error) {
-	name := filepath.Join(folder, runfolder.SummaryFile)
+	name := filepath.Join(folder, rundir.SummaryFile)
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("read summary: %w", err)
@@ -159,12 +159,12 @@ func readSummary(folder string) (*pipeline.Report, error) {
 
 // held reports whether a process works on the run.
 func held(folder string) bool {
-	if _, err := os.Stat(filepath.Join(folder, runfolder.LockFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(folder, rundir.LockFile)); err != nil {
 		return false
 	}
-	lock, err := runfolder.TakeLock(folder)
+	lock, err := rundir.TakeLock(folder)
 	if err != nil {
-		return errors.As(err, new(*runfolder.HeldError))
+		return errors.As(err, new(*rundir.HeldError))
 	}
 	_ = lock.Release() // it was taken to see whether it can be
 	return false

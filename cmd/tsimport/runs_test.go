@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"tsimport/checkpoint"
-	"tsimport/runfolder"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/rundir"
 )
 
-// aRun makes a run folder below runfolder.Root that says it is running.
+// aRun makes a run folder below rundir.Root that says it is running.
 func aRun(t *testing.T, name string, job *checkpoint.Job) string {
 	t.Helper()
-	folder := filepath.Join(runfolder.Root, name)
+	folder := filepath.Join(rundir.Root, name)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, runfolder.SummaryFile), []byte(`{"state": "running"}`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, rundir.SummaryFile), []byte(`{"state": "running"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := job.Write(folder); err != nil {
@@ -35,7 +35,7 @@ func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 			t.Errorf("resume %q: %+v, %v", given, r, err)
 		}
 	}
-	lock, err := runfolder.TakeLock(folder)
+	lock, err := rundir.TakeLock(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/pipeline"
-	"tsimport/plan"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
-	"tsimport/runfolder"
 )
 
 // screen shows a load to the user, on stderr.
@@ -150,7 +150,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	for _, text := range rejectNotes(r) {
 		s.line("%s", text)
 	}
-	summary := filepath.Join(r.RunDir, runfolder.SummaryFile)
+	summary := filepath.Join(r.RunDir, rundir.SummaryFile)
 	_, err := os.Stat(summary)
 	gone := err != nil
 	if gone {
@@ -191,7 +191,7 @@ func rejectNotes(r *pipeline.Report) (notes []string) {
 }
 
 // reasonText is a reason in one line: where the record stands, which column, what is wrong with which value.
-func reasonText(r *runfolder.Reason) string {
+func reasonText(r *rundir.Reason) string {
 	text := fmt.Sprintf("%s record %d", input.Redact(r.File), r.Record)
 	if r.Line > 0 {
 		text = fmt.Sprintf("%s:%d", input.Redact(r.File), r.Line)

@@ -6,13 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tsimport/pipeline"
-	"tsimport/runfolder"
+	"tsimport/pipeline/rundir"
 )
 
 func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
-	r := &pipeline.Report{RejectReasons: []runfolder.ReasonCount{
-		{Code: "WrongType", Count: 1234, First: runfolder.Reason{File: "a.csv", Record: 8, Line: 9, Column: "qty", Message: "not an integer", Value: "n/a\x1b[2J"}},
-		{Code: "OTSParameterInvalid", Count: 1, First: runfolder.Reason{File: "https://u:p@h/b.parquet?sig=1", Record: 7, Message: "no"}},
+	r := &pipeline.Report{RejectReasons: []rundir.ReasonCount{
+		{Code: "WrongType", Count: 1234, First: rundir.Reason{File: "a.csv", Record: 8, Line: 9, Column: "qty", Message: "not an integer", Value: "n/a\x1b[2J"}},
+		{Code: "OTSParameterInvalid", Count: 1, First: rundir.Reason{File: "https://u:p@h/b.parquet?sig=1", Record: 7, Message: "no"}},
 		{Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"},
 	}}
 	got := rejectNotes(r)

@@ -15,8 +15,8 @@ import (
 	"github.com/aliyun/credentials-go/credentials"
 	"github.com/urfave/cli/v2"
 
-	"tsimport/client"
 	"tsimport/engine/server"
+	"tsimport/internal/tablestore/client"
 )
 
 const (

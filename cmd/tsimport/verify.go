@@ -13,9 +13,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
-	"tsimport/runfolder"
+	"tsimport/pipeline/rundir"
 	"tsimport/verify"
 )
 
@@ -121,7 +121,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 		return err
 	}
 	load := c // whose flags say what was loaded
-	var run *runfolder.Run
+	var run *rundir.Run
 	if o.run != "" {
 		if run, load, err = openRun(o.run); err != nil {
 			return err
@@ -176,7 +176,7 @@ func takeOwn(c *cli.Context, cfg *pipeline.Config) error {
 }
 
 // compare compares the table of a load with its inputs.
-func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *target, run *runfolder.Run, progress *verify.Progress) (*verify.Result, error) {
+func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *target, run *rundir.Run, progress *verify.Progress) (*verify.Result, error) {
 	cfg.Target.Client.Connections = cfg.Write.Concurrency
 	traffic := new(client.Traffic)
 	sdk, err := client.New(interrupts.drain, cfg.Target.Client, traffic)
@@ -214,8 +214,8 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 
 // openRun reads what a run was asked for and what it has rejected. The working directory becomes the one it was started
 // in: names of files are relative to that.
-func openRun(path string) (*runfolder.Run, *cli.Context, error) {
-	run, err := runfolder.ReadRun(path)
+func openRun(path string) (*rundir.Run, *cli.Context, error) {
+	run, err := rundir.ReadRun(path)
 	if err != nil {
 		return nil, nil, usagef("--run: %v", err)
 	}
@@ -337,11 +337,11 @@ func exampleLine(e *verify.Example) string {
 // verifyLoad compares the table with what a load has just written and enters the result into its report.
 func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *display, c *cli.Context, report *pipeline.Report) error {
 	cfg.Target.Absent = false
-	rejected, err := runfolder.ReadRejected(report.RunDir)
+	rejected, err := rundir.ReadRejected(report.RunDir)
 	if err != nil {
 		return err
 	}
-	run := &runfolder.Run{Started: report.FirstStarted, Rejected: rejected}
+	run := &rundir.Run{Started: report.FirstStarted, Rejected: rejected}
 	if report.PolicyNow != nil {
 		run.PolicyNow = *report.PolicyNow
 	}
@@ -362,7 +362,7 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 			say(c, show, "%s", exampleLine(&e))
 		}
 	}
-	folder := runfolder.Folder{Path: report.RunDir}
+	folder := rundir.Folder{Path: report.RunDir}
 	return errors.Join(err, folder.WriteSummary(report))
 }
 

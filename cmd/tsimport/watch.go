@@ -11,9 +11,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tsimport/client"
+	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
-	"tsimport/status"
+	"tsimport/pipeline/status"
 )
 
 // stateWait is how long the state of a load is waited for: one that writes answers at once.

@@ -78,7 +78,7 @@ func collect(t *testing.T) []byte {
 		}
 		return found
 	}
-	add("uPlot, in pages of charts", "../../page/uplot", "page/uplot/")
+	add("uPlot, in pages of charts", "../page/uplot", "internal/page/uplot/")
 	modules := map[string]bool{}
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		fields := strings.Split(line, "\t")

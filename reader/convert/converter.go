@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // Ragged says what to do with a record that has more or fewer fields than the header.

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"slices"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // Inference finds the types of a source's columns from sampled records. A column of text gets a type other than string

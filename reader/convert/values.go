@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 func notCanonical(t table.Type) *table.Reason {

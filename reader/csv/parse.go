@@ -3,8 +3,8 @@ package csv
 import (
 	"bytes"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // Parser reads the records of one split after another. Line ends inside quotes belong to the field and are kept as they

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // show writes a record as the tests compare it.

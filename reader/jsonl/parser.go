@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // CodeJSON is the code of a record that is not one JSON object.

@@ -7,8 +7,8 @@ import (
 	"math"
 	"strconv"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // julianEpoch is 1970-01-01 as a Julian day.

@@ -8,8 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 var errLevels = errors.New("levels of the columns of one group do not go together")

@@ -6,8 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // wrap says which column an error is about; Parse adds the rest.

@@ -12,8 +12,8 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/pierrec/lz4/v4"
 
+	"tsimport/internal/table"
 	"tsimport/reader/record"
-	"tsimport/table"
 )
 
 // lz4Block compresses b to one bare block.

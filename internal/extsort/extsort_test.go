@@ -1,0 +1,168 @@
+package extsort
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tsimport/internal/spill"
+)
+
+type pair struct{ key, value string }
+
+func sorted(t testing.TB, o Options, items []pair) *Sorted {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range items {
+		if err := s.Add([]byte(p.key), []byte(p.value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := s.Sort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func all(t testing.TB, it *Iterator) (got []pair) {
+	t.Helper()
+	for it.Next() {
+		got = append(got, pair{string(it.Key()), string(it.Value())})
+	}
+	if it.Err() != nil {
+		t.Fatal(it.Err())
+	}
+	return got
+}
+
+func inOrder(items []pair) []pair {
+	items = slices.Clone(items)
+	slices.SortFunc(items, func(a, b pair) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.value, b.value)) })
+	return items
+}
+
+func TestSortingOnDiskIsSortingInMemory(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) pair {
+			return pair{string(rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 12).Draw(t, "key")), rapid.StringN(0, 4, 8).Draw(t, "value")}
+		}), 0, 60).Draw(rt, "items")
+		var items []pair // enough for many runs and a merge of merges
+		for n := range rapid.SampledFrom([]int{1, 30, 60}).Draw(rt, "times") {
+			for _, p := range seed {
+				items = append(items, pair{p.key + fmt.Sprint(n%7), p.value})
+			}
+		}
+		want := inOrder(items)
+		o := Options{Memory: 1, Spill: spill.Options{Dir: dir}}
+		for _, memory := range []int64{1, 0} {
+			o.Memory = memory
+			s := sorted(t, o, items)
+			if got := all(t, s.Range(nil, nil)); !slices.Equal(got, want) {
+				rt.Fatalf("memory %d: %d items came out as %d, or in another order", memory, len(want), len(got))
+			}
+			if s.Len() != int64(len(items)) || memory == 1 && len(items) > 1000 && s.Spilled() != s.Len() {
+				rt.Fatalf("%d items, %d on disk, of %d", s.Len(), s.Spilled(), len(items))
+			}
+			// The parts between any cuts are the whole.
+			var parts []pair
+			var from []byte
+			for _, cut := range append(s.Cuts(rapid.IntRange(1, 9).Draw(rt, "parts")), nil) {
+				if from != nil && cut != nil && bytes.Compare(from, cut) >= 0 {
+					rt.Fatalf("cut %x comes after %x", cut, from)
+				}
+				parts = append(parts, all(t, s.Range(from, cut))...)
+				from = cut
+			}
+			if !slices.Equal(parts, want) {
+				rt.Fatalf("memory %d: the parts are not the whole", memory)
+			}
+			if err := s.Close(); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestManyRunsAreMergedBeforeTheyAreRead(t *testing.T) {
+	var items []pair
+	for i := range 20_000 {
+		var key [8]byte
+		binary.BigEndian.PutUint64(key[:], uint64(i)*7919%20_000)
+		items = append(items, pair{string(key[:]), "a value of some length"})
+	}
+	s := sorted(t, Options{Memory: 8 << 10, Spill: spill.Options{Dir: t.TempDir()}}, items)
+	defer s.Close()
+	if n := len(s.runs); n > minFanIn {
+		t.Errorf("%d runs are read at a time", n)
+	}
+	if got := all(t, s.Range(nil, nil)); !slices.Equal(got, inOrder(items)) {
+		t.Error("the items came out in another order")
+	}
+	if u := s.Usage(); u.DiskBytes > 2*u.RawBytes+1<<20 {
+		t.Errorf("%d bytes on disk for %d of items: merged runs are not freed", u.DiskBytes, u.RawBytes)
+	}
+}
+
+func TestADiskThatIsFullIsAnError(t *testing.T) {
+	s, err := New(Options{Memory: 1, Spill: spill.Options{Dir: t.TempDir(), MaxBytes: 8 << 10}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range 100_000 {
+		var value [64]byte
+		binary.BigEndian.PutUint64(value[:], uint64(i)*0x9e3779b97f4a7c15)
+		if err = s.Add(value[:8], value[:]); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Error("more was kept than the limit allows")
+	}
+}
+
+func BenchmarkSort(b *testing.B) {
+	for _, memory := range []int64{8 << 20, 1 << 30} {
+		b.Run(fmt.Sprint(memory>>20, "MiB"), func(b *testing.B) {
+			var key [16]byte
+			var value [17]byte
+			for b.Loop() {
+				s, err := New(Options{Memory: memory, Spill: spill.Options{Dir: b.TempDir()}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				const rows = 500_000
+				for i := range uint64(rows) {
+					binary.BigEndian.PutUint64(key[:], i*0x9e3779b97f4a7c15)
+					binary.BigEndian.PutUint64(value[:], i)
+					if err := s.Add(key[:], value[:]); err != nil {
+						b.Fatal(err)
+					}
+				}
+				out, err := s.Sort()
+				if err != nil {
+					b.Fatal(err)
+				}
+				n := 0
+				for it := out.Range(nil, nil); it.Next(); {
+					n++
+				}
+				if n != rows {
+					b.Fatal(n)
+				}
+				out.Close()
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*rows), "ns/row")
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package extsort
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tsimport/internal/spill"
+)
+
+// Options of a Sorter.
+type Options struct {
+	Memory  int64         // bytes for items before they are spilled, and for reading them back; 0 takes DefaultMemory
+	Readers int           // iterators that will be used at a time; 0 takes 1
+	Spill   spill.Options // where runs are kept
+}
+
+// DefaultMemory is what a Sorter takes when nobody says.
+const DefaultMemory = 64 << 20
+
+// frameBytes is about what one frame of a run holds. Each open reader keeps one of every run.
+const frameBytes = 64 << 10
+
+// Runs that are read at a time are so many at least, however little memory there is.
+const minFanIn = 4
+
+// item is one item in the arena of a Sorter.
+type item struct {
+	head       uint64 // of the key: its first bytes as an integer that orders as they do
+	at         uint32 // of the key in the arena, which the value follows
+	key, value uint32 // lengths
+}
+
+const itemBytes = 24
+
+// Sorter takes items until Sort. It is not safe for concurrent use.
+type Sorter struct {
+	o     Options
+	store *spill.Store
+	limit int64 // of arena and items together
+	fanIn int
+	arena []byte
+	items []item
+	runs  []*run
+	count int64
+	spill int64 // items that were written to disk first
+}
+
+// New makes a sorter. Nothing is on disk before memory is full.
+func New(o Options) (*Sorter, error) {
+	o.Memory, o.Readers = cmp.Or(o.Memory, DefaultMemory), max(o.Readers, 1)
+	store, err := spill.Open(o.Spill)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sorter{o: o, store: store}
+	// Growing the arena takes it twice for a moment.
+	s.limit = max(min(o.Memory/2, math.MaxUint32/2), 4<<10)
+	s.fanIn = int(max(o.Memory/(2*frameBytes*int64(o.Readers)), minFanIn))
+	return s, nil
+}
+
+// Add takes a copy of an item.
+func (s *Sorter) Add(key, value []byte) error {
+	size := int64(len(key)) + int64(len(value)) + itemBytes
+	if len(s.items) > 0 && int64(len(s.arena))+itemBytes*int64(len(s.items))+size > s.limit {
+		if err := s.spillRun(); err != nil {
+			return err
+		}
+	}
+	if uint64(len(s.arena))+uint64(len(key))+uint64(len(value)) > math.MaxUint32 {
+		return fmt.Errorf("sort: an item of %d bytes is too large", size)
+	}
+	at := uint32(len(s.arena))
+	s.arena = append(append(s.arena, key...), value...)
+	s.items = append(s.items, item{head(key), at, uint32(len(key)), uint32(len(value))})
+	s.count++
+	return nil
+}
+
+// head returns the first eight bytes of a key as an integer; missing ones count as zeros.
+func head(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var h uint64
+	for i, c := range key {
+		h |= uint64(c) << (56 - 8*i)
+	}
+	return h
+}
+
+func (s *Sorter) keyOf(i *item) []byte { return s.arena[i.at : i.at+i.key] }
+
+func (s *Sorter) valueOf(i *item) []byte { return s.arena[i.at+i.key:][:i.value] }
+
+// sortItems sorts what is in the arena.
+func (s *Sorter) sortItems() {
+	slices.SortFunc(s.items, func(a, b item) int {
+		if a.head != b.head {
+			return cmp.Compare(a.head, b.head)
+		}
+		return cmp.Or(bytes.Compare(s.keyOf(&a), s.keyOf(&b)), bytes.Compare(s.valueOf(&a), s.valueOf(&b)))
+	})
+}
+
+// spillRun writes what is in the arena as a run.
+func (s *Sorter) spillRun() error {
+	s.sortItems()
+	w := runWriter{store: s.store}
+	for i := range s.items {
+		if err := w.add(s.keyOf(&s.items[i]), s.valueOf(&s.items[i])); err != nil {
+			return err
+		}
+	}
+	r, err := w.finish()
+	if err != nil {
+		return err
+	}
+	s.spill += int64(len(s.items))
+	s.runs = append(s.runs, r)
+	s.arena, s.items = s.arena[:0], s.items[:0]
+	return nil
+}
+
+// Sorted is the items of a Sorter, in order. It is safe for concurrent use.
+type Sorted struct {
+	from *Sorter
+	runs []*run
+}
+
+// Sort ends adding. What the sorter held belongs to the result.
+func (s *Sorter) Sort() (*Sorted, error) {
+	if len(s.runs) > 0 && len(s.items) > 0 {
+		if err := s.spillRun(); err != nil {
+			return nil, err
+		}
+		s.arena, s.items = nil, nil
+	}
+	s.sortItems()
+	for len(s.runs) > s.fanIn {
+		if err := s.mergeSome(); err != nil {
+			return nil, err
+		}
+	}
+	return &Sorted{from: s, runs: s.runs}, nil
+}
+
+// mergeSome makes one run of the smallest ones.
+func (s *Sorter) mergeSome() error {
+	slices.SortStableFunc(s.runs, func(a, b *run) int { return cmp.Compare(len(a.frames), len(b.frames)) })
+	n := min(s.fanIn, len(s.runs)-s.fanIn+1)
+	n = max(n, 2)
+	it := newIterator(s, s.runs[:n], nil, nil)
+	w := runWriter{store: s.store}
+	for it.Next() {
+		if err := w.add(it.Key(), it.Value()); err != nil {
+			return err
+		}
+	}
+	if it.Err() != nil {
+		return it.Err()
+	}
+	merged, err := w.finish()
+	if err != nil {
+		return err
+	}
+	for _, r := range s.runs[:n] {
+		for _, f := range r.frames {
+			s.store.Free(f.on)
+		}
+	}
+	s.runs = append(s.runs[n:], merged)
+	return nil
+}
+
+// Len returns how many items there are.
+func (s *Sorted) Len() int64 { return s.from.count }
+
+// Spilled returns how many items were put on disk.
+func (s *Sorted) Spilled() int64 { return s.from.spill }
+
+// Usage returns what was and is on disk.
+func (s *Sorted) Usage() spill.Usage { return s.from.store.Usage() }
+
+// Cuts returns at most n-1 keys, increasing, that divide the items into about equal parts.
+func (s *Sorted) Cuts(n int) [][]byte {
+	var keys [][]byte
+	if len(s.runs) == 0 {
+		items := s.from.items
+		for i := 1; i < n && len(items) > 0; i++ {
+			keys = append(keys, s.from.keyOf(&items[i*len(items)/n]))
+		}
+	} else {
+		var firsts [][]byte
+		for _, r := range s.runs {
+			for _, f := range r.frames {
+				firsts = append(firsts, f.first)
+			}
+		}
+		slices.SortFunc(firsts, bytes.Compare)
+		for i := 1; i < n; i++ {
+			keys = append(keys, firsts[i*len(firsts)/n])
+		}
+	}
+	return slices.CompactFunc(keys, bytes.Equal)
+}
+
+// Range returns the items from a key, inclusive, to another, exclusive; nil is no bound.
+func (s *Sorted) Range(from, to []byte) *Iterator { return newIterator(s.from, s.runs, from, to) }
+
+// Close removes what is on disk. Iterators must not be used any more.
+func (s *Sorted) Close() error { return s.from.Close() }
+
+// Close removes what is on disk, of a sorter that is given up before Sort too.
+func (s *Sorter) Close() error { return s.store.Close() }
+
+var errDamaged = errors.New("sort: a spilled run is damaged")

@@ -1,0 +1,137 @@
+package client
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+)
+
+// clocked is an embedded service with a clock of its own and a table t.
+func clocked(t *testing.T, now *time.Time, plan *faults.Plan) *Admin {
+	t.Helper()
+	s, err := server.Open("", server.Options{InMemory: true, Faults: plan, Now: func() time.Time { return *now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	a := admin(t, Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)})
+	if err := a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestReservedThroughputIsChangedOnceInAnInterval(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	a := clocked(t, &now, nil)
+	created := now
+	adjusted := func(want time.Time) {
+		t.Helper()
+		if got, err := a.Adjusted("t"); err != nil || !got.Equal(want) {
+			t.Errorf("adjusted at %v, %v; want %v", got, err, want)
+		}
+	}
+	adjusted(created)
+	now = now.Add(10 * time.Second)
+	if err := a.Reserve("t", 5, 7); err != nil {
+		t.Fatal(err)
+	}
+	adjusted(now)
+	first := now
+	now = now.Add(time.Minute)
+	if err := a.Reserve("t", 5, 6); !errors.Is(err, ErrTooFrequent) {
+		t.Errorf("a minute later: %v", err)
+	}
+	adjusted(first)
+	now = now.Add(time.Minute)
+	if err := a.Reserve("t", 5, 6); err != nil {
+		t.Errorf("two minutes later: %v", err)
+	}
+	adjusted(now) // a decrease
+	got, err := a.Describe("t")
+	if err != nil || got.ReservedRead != 5 || got.ReservedWrite != 6 || got.TimeToLive != 86400 || got.MaxVersions != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestOptionsChangeAndTheRestStays(t *testing.T) {
+	now := time.Now()
+	a := clocked(t, &now, nil)
+	if err := a.SetOptions("t", -1, 1); err != nil {
+		t.Fatal(err)
+	}
+	want := table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}
+	if got, err := a.Describe("t"); err != nil || got.Definition != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestChangesOfTablesSurvivePassingFaults(t *testing.T) {
+	for _, f := range []faults.Fault{{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}} {
+		failed := map[string]int{}
+		plan := &faults.Plan{Only: func(op string) bool { return op != "CreateTable" }, Decide: func(r faults.Request) faults.Fault {
+			if failed[r.Operation]++; failed[r.Operation]%2 == 1 {
+				return f
+			}
+			return faults.Fault{}
+		}}
+		now := time.Now()
+		a := clocked(t, &now, plan)
+		if err := a.SetOptions("t", -1, 1); err != nil {
+			t.Errorf("options after %s: %v", f.Code, err)
+		}
+		if err := a.Reserve("t", 1, 2); err != nil {
+			t.Errorf("throughput after %s: %v", f.Code, err)
+		}
+		if _, err := a.Adjusted("t"); err != nil {
+			t.Errorf("adjusted after %s: %v", f.Code, err)
+		}
+		if failed["UpdateTable"] != 4 || failed["DescribeTable"] != 2 {
+			t.Errorf("requests: %v", failed)
+		}
+	}
+}
+
+func TestAMissingTableCannotBeChanged(t *testing.T) {
+	now := time.Now()
+	a := clocked(t, &now, nil)
+	_, adjusted := a.Adjusted("none")
+	for what, err := range map[string]error{"options": a.SetOptions("none", -1, 1), "throughput": a.Reserve("none", 1, 1), "adjusted": adjusted} {
+		if !errors.Is(err, ErrNoTable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestWhenThroughputWasChangedIsReadFromTheAnswer(t *testing.T) {
+	described := unhex(t, described)
+	details := func(fields ...uint64) []byte { // number, value …, behind the units there must be
+		body := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0x08, 0, 0x10, 0})
+		for i := 0; i < len(fields); i += 2 {
+			body = protowire.AppendVarint(protowire.AppendTag(body, protowire.Number(fields[i]), protowire.VarintType), fields[i+1])
+		}
+		return protowire.AppendBytes(protowire.AppendTag(described[:len(described):len(described)], reservedDetails, protowire.BytesType), body)
+	}
+	for _, tt := range []struct {
+		answer []byte
+		want   int64
+	}{
+		{described, 1700000000}, {details(2, 1700000005, 3, 1700000009), 1700000009}, {details(2, 1700000009, 3, 1700000005), 1700000009},
+	} {
+		a, _ := answering(t, 200, tt.answer)
+		if got, err := a.Adjusted("t1"); err != nil || got.Unix() != tt.want {
+			t.Errorf("%v, %v; want %d", got, err, tt.want)
+		}
+	}
+	a, _ := answering(t, 200, []byte("<html>"))
+	if got, err := a.Adjusted("t1"); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, %v", got, err)
+	}
+}

@@ -1,0 +1,217 @@
+package client
+
+import (
+	"crypto/hmac"
+	"crypto/md5"
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// What is wrong with an answer that was damaged on its way. Nothing in it says what happened to the request, so the outcome
+// is unknown.
+var (
+	errChecksum   = errors.New("the answer was changed on its way: its bytes do not have the checksum that it names (x-ots-contentmd5)")
+	errNoChecksum = errors.New("the answer was changed on its way: it names no checksum (x-ots-contentmd5), and answers before it did")
+	errSignature  = errors.New("the answer was changed on its way: its signature does not fit it (Authorization)")
+)
+
+// damaged reports whether an answer came from a Tablestore and was changed on its way.
+func damaged(err error) bool {
+	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errSignature)
+}
+
+// receive reads an answer to its end into dst, and checks it. Keys are those that the request was signed with; nil if that is
+// not known any more. Both transports use it. What an answer with an error says is the caller's business; one that names
+// another place is changed to say so, without its Location: what was signed for one host is not sent to another.
+func (t *Traffic) receive(dst []byte, path string, keys common.Credentials, res *http.Response) ([]byte, error) {
+	defer res.Body.Close()
+	body, err := readAll(dst, res.Body, res.ContentLength)
+	if err != nil {
+		return body, fmt.Errorf("read answer: %w", err)
+	}
+	if err := t.check(path, keys, res, body); err != nil {
+		return body, err
+	}
+	if to := res.Header.Get(headerLocation); to != "" && res.StatusCode >= 300 && res.StatusCode < 400 {
+		body = append(body[:0], "moved to "+withoutSecrets(to)...)
+		res.Header.Del(headerLocation)
+	}
+	return body, nil
+}
+
+// withoutSecrets is an address without what may be secret in it.
+func withoutSecrets(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that cannot be read"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// check compares an answer with what its headers say of it. The service sends a checksum and a signature with every answer,
+// and the vendor's Java, Python, C# and PHP clients refuse answers without. A proxy may strip them: answers without a
+// checksum are taken, and counted, from an endpoint that has never sent one. An answer without a signature is taken: its
+// checksum finds what a network changes.
+func (t *Traffic) check(path string, keys common.Credentials, res *http.Response, body []byte) error {
+	success := res.StatusCode >= 200 && res.StatusCode < 300
+	switch sum := res.Header.Get(headerMD5); {
+	case sum != "":
+		got := md5.Sum(body)
+		var text [24]byte
+		base64.StdEncoding.Encode(text[:], got[:])
+		if string(text[:]) != sum {
+			return errChecksum
+		}
+		if success {
+			t.Checked.Add(1)
+		}
+	case success && t.Checked.Load() > 0:
+		return errNoChecksum
+	case success:
+		t.Unchecked.Add(1)
+	}
+	// Who has the wrong secret is refused with a signature that he cannot check.
+	if given := res.Header.Get(headerAuthorization); given != "" && keys != nil && res.StatusCode != http.StatusForbidden {
+		if !signs(given, path, keys, res.Header) {
+			return errSignature
+		}
+	}
+	return nil
+}
+
+// signs reports whether a value of Authorization signs an answer: over the protocol's headers, sorted, and the path.
+func signs(given, path string, keys common.Credentials, header http.Header) bool {
+	given, scheme := strings.CutPrefix(given, "OTS ")
+	given, id := strings.CutPrefix(given, keys.GetAccessKeyID())
+	given, colon := strings.CutPrefix(given, ":")
+	s, _ := signers.Get().(*signer)
+	if secret := keys.GetAccessKeySecret(); s == nil || s.secret != secret {
+		s = &signer{secret: secret, mac: hmac.New(sha1.New, []byte(secret))}
+	}
+	defer signers.Put(s)
+	want := s.signature(path, header)
+	s.given = append(s.given[:0], given...)
+	return scheme && id && colon && hmac.Equal(s.given, want)
+}
+
+// signers are kept from one answer to the next: making one costs as much as its use.
+var signers sync.Pool
+
+// signer computes signatures with one secret.
+type signer struct {
+	secret            string
+	mac               hash.Hash
+	text, sum, base64 []byte
+	given             []byte
+}
+
+// signature is valid until the next call.
+func (s *signer) signature(path string, header http.Header) []byte {
+	var names [16]string
+	sorted := names[:0]
+	for name, values := range header {
+		if len(name) > len(headerPrefix) && strings.EqualFold(name[:len(headerPrefix)], headerPrefix) && len(values) > 0 {
+			sorted = append(sorted, name)
+		}
+	}
+	slices.SortFunc(sorted, compareFolded)
+	s.text = s.text[:0]
+	for _, name := range sorted {
+		for i := range len(name) {
+			s.text = append(s.text, lower(name[i]))
+		}
+		s.text = append(append(append(s.text, ':'), strings.TrimSpace(header[name][0])...), '\n')
+	}
+	s.text = append(s.text, path...)
+	s.mac.Reset()
+	s.mac.Write(s.text)
+	s.sum = s.mac.Sum(s.sum[:0])
+	s.base64 = base64.StdEncoding.AppendEncode(s.base64[:0], s.sum)
+	return s.base64
+}
+
+// headerPrefix is that of the protocol's headers.
+const headerPrefix = "x-ots-"
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// compareFolded compares names of headers as they are in lower case.
+func compareFolded(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := lower(a[i]), lower(b[i]); x != y {
+			return int(x) - int(y)
+		}
+	}
+	return len(a) - len(b)
+}
+
+// keysOf returns the keys that a request was signed with, or nil if they have been changed since.
+func keysOf(provider common.CredentialsProvider, signed http.Header) common.Credentials {
+	keys := provider.GetCredentials()
+	if keys.GetAccessKeyID() != signed.Get(headerAccessKeyID) {
+		return nil
+	}
+	if v4, ok := keys.(common.CredentialsV4); ok && v4.GetSigningDate() != signed.Get(headerSignDate) {
+		return nil
+	}
+	return keys
+}
+
+// rowsAt says where in the answer to an operation PlainBuffer rows stand: fields within fields.
+var rowsAt = map[string][][]protowire.Number{
+	"/GetRow":                   {{2}},
+	"/PutRow":                   {{2}},
+	"/UpdateRow":                {{2}},
+	"/DeleteRow":                {{2}},
+	"/GetRange":                 {{2}, {3}},
+	"/BatchGetRow":              {{1, 2, 4}},
+	"/DescribeTable":            {{shardSplits}},
+	"/ComputeSplitPointsBySize": {{3}},
+}
+
+// checkRows checks the checksums of the rows in an answer of success: the SDK passes over them. Rows in another form than
+// PlainBuffer are never asked for.
+func checkRows(path string, body []byte) error {
+	for _, fields := range rowsAt[path] {
+		if err := checkRowsAt(body, fields); err != nil {
+			return fmt.Errorf("unreadable answer: %w", err)
+		}
+	}
+	return nil
+}
+
+func checkRowsAt(message []byte, fields []protowire.Number) error {
+	return eachField(message, func(number protowire.Number, kind protowire.Type, value []byte) error {
+		if number != fields[0] || kind != protowire.BytesType {
+			return nil
+		}
+		inner, n := protowire.ConsumeBytes(value)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if len(fields) > 1 {
+			return checkRowsAt(inner, fields[1:])
+		}
+		_, err := plainbuffer.CheckRows(inner)
+		return err
+	})
+}

@@ -1,0 +1,320 @@
+package client
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/md5"
+	"crypto/sha1"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// changing is a network that changes answers.
+func changing(base http.RoundTripper, change func(res *http.Response, body []byte) []byte) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		res, err := base.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = change(res, body)
+		res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		return res, nil
+	})
+}
+
+// describe asks for table t over both transports.
+func describe(t *testing.T, target Target) map[string]error {
+	t.Helper()
+	sdk, err := New(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ours := sender(t, t.Context(), target).Post("DescribeTable", text("\n\x01t"))
+	_, theirs := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
+	return map[string]error{"our connection": ours, "the SDK's": theirs}
+}
+
+func tableT(t *testing.T) Target {
+	t.Helper()
+	target := embedded(t, nil)
+	if err := admin(t, target).Create("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+func TestEveryFlippedBitOfAnAnswerIsNoticed(t *testing.T) {
+	target := tableT(t)
+	base := target.Transport
+	flips := 0
+	for at := 0; ; at++ {
+		past := false
+		target.Transport = changing(base, func(_ *http.Response, body []byte) []byte {
+			if past = at >= 8*len(body); !past {
+				body[at/8] ^= 1 << (at % 8)
+			}
+			return body
+		})
+		for transport, err := range describe(t, target) {
+			if !past && (err == nil || Classify(err) != Ambiguous) {
+				t.Fatalf("%s, bit %d: %v", transport, at, err)
+			}
+			if past && err != nil {
+				t.Fatal(err)
+			}
+		}
+		if past {
+			break
+		}
+		flips++
+	}
+	if flips < 100 {
+		t.Errorf("only %d bits", flips)
+	}
+}
+
+func TestAnAnswerIsCheckedAgainstItsHeaders(t *testing.T) {
+	target := tableT(t)
+	base := target.Transport
+	for name, tt := range map[string]struct {
+		change func(h http.Header)
+		ok     bool
+	}{
+		"another checksum":        {func(h http.Header) { h.Set(headerMD5, "1B2M2Y8AsgTpgAmY7PhCfA==") }, false},
+		"another date":            {func(h http.Header) { h.Set("X-Ots-Date", "2020-01-01T00:00:00.000Z") }, false},
+		"another request's id":    {func(h http.Header) { h.Set(headerRequestID, "other") }, false},
+		"another signature":       {func(h http.Header) { h.Set(headerAuthorization, "OTS id:sig") }, false},
+		"no signature":            {func(h http.Header) { h.Del(headerAuthorization) }, true},
+		"no headers, as always":   {func(h http.Header) { clear(h) }, true},
+		"one more from the proxy": {func(h http.Header) { h.Set("Via", "proxy") }, true},
+	} {
+		target.Transport = changing(base, func(res *http.Response, body []byte) []byte {
+			res.Header = res.Header.Clone()
+			tt.change(res.Header)
+			return body
+		})
+		for transport, err := range describe(t, target) {
+			if (err == nil) != tt.ok || err != nil && Classify(err) != Ambiguous {
+				t.Errorf("%s, %s: %v", name, transport, err)
+			}
+		}
+	}
+}
+
+func TestAChecksumThatIsMissingNowAndThenIsDamage(t *testing.T) {
+	target := tableT(t)
+	strip := false
+	target.Transport = changing(target.Transport, func(res *http.Response, body []byte) []byte {
+		if strip {
+			res.Header = res.Header.Clone()
+			res.Header.Del(headerMD5)
+			res.Header.Del(headerAuthorization)
+		}
+		return body
+	})
+	traffic := new(Traffic)
+	sdk, err := New(t.Context(), target, traffic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() error {
+		_, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
+		return err
+	}
+	strip = true
+	if err := ask(); err != nil || traffic.Unchecked.Load() != 1 {
+		t.Errorf("a proxy that strips checksums: %v, %d answers counted", err, traffic.Unchecked.Load())
+	}
+	strip = false
+	if err := ask(); err != nil || traffic.Checked.Load() != 1 {
+		t.Errorf("%v, %d answers checked", err, traffic.Checked.Load())
+	}
+	strip = true
+	if err := ask(); err == nil || Classify(err) != Ambiguous {
+		t.Errorf("one answer without a checksum: %v", err)
+	}
+}
+
+func TestAnswersToRequestsSignedWithV4AreChecked(t *testing.T) {
+	target := tableT(t)
+	plain := common.DefaultCredentials{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret}
+	target.Credentials = common.CreateByCredentials(&plain, "cn-hangzhou")
+	for transport, err := range describe(t, target) {
+		if err != nil {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
+
+// rotating gives other keys for every request.
+type rotating struct{ n int }
+
+func (r *rotating) GetCredentials() common.Credentials {
+	r.n++
+	return &common.DefaultCredentials{AccessKeyID: fmt.Sprint("id", r.n), AccessKeySecret: "secret"}
+}
+
+func TestKeysThatRotateMeanwhileAreNotTakenForDamage(t *testing.T) {
+	signed := make(http.Header)
+	signed.Set(headerAccessKeyID, "id1")
+	keys := &rotating{}
+	if got := keysOf(keys, signed); got == nil {
+		t.Error("the keys of the request are not found")
+	}
+	if got := keysOf(keys, signed); got != nil {
+		t.Error("other keys are taken for those of the request")
+	}
+}
+
+func TestRowsWithAWrongChecksumAreNotRead(t *testing.T) {
+	target := tableT(t)
+	sdk, err := New(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("k", "one")
+	change.AddColumn("c", "value")
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	if _, err := sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
+		t.Fatal(err)
+	}
+	damage := false
+	target.Transport = changing(target.Transport, func(res *http.Response, body []byte) []byte {
+		// Damaged where the service keeps it: the answer's own checksum fits.
+		if damage {
+			res.Header = http.Header{}
+			body = bytes.Replace(body, []byte("value"), []byte("valve"), 1)
+		}
+		return body
+	})
+	if sdk, err = New(t.Context(), target, nil); err != nil {
+		t.Fatal(err)
+	}
+	get := func() error {
+		_, err := sdk.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "t", PrimaryKey: change.PrimaryKey, MaxVersion: 1}})
+		return err
+	}
+	scan := func() error {
+		c := &tablestore.RangeRowQueryCriteria{TableName: "t", StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey), Direction: tablestore.FORWARD, MaxVersion: 1}
+		c.StartPrimaryKey.AddPrimaryKeyColumnWithMinValue("k")
+		c.EndPrimaryKey.AddPrimaryKeyColumnWithMaxValue("k")
+		_, err := sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: c})
+		return err
+	}
+	batch := func() error {
+		c := &tablestore.MultiRowQueryCriteria{TableName: "t", MaxVersion: 1}
+		c.AddRow(change.PrimaryKey)
+		_, err := sdk.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{c}})
+		return err
+	}
+	for name, read := range map[string]func() error{"GetRow": get, "GetRange": scan, "BatchGetRow": batch} {
+		damage = false
+		if err := read(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		damage = true
+		if err := read(); err == nil || Classify(err) != Ambiguous || !strings.Contains(err.Error(), "checksum") {
+			t.Errorf("%s of a damaged row: %v", name, err)
+		}
+	}
+}
+
+func TestEveryFlippedBitOfARowIsNoticed(t *testing.T) {
+	var row plainbuffer.Row
+	name := plainbuffer.NewName("name")
+	row.Begin(nil)
+	row.Key(&name, table.Value{Type: table.String, Bytes: []byte("key")})
+	row.CellAt(&name, table.Value{Type: table.Double, Double: 1.5}, 7)
+	row.Cell(&name, table.Value{Type: table.Boolean, Int: 1})
+	rows := row.End()
+	rows = append(rows, rows[4:]...)
+	if n, err := plainbuffer.CheckRows(rows); n != 2 || err != nil {
+		t.Fatalf("%d rows, %v", n, err)
+	}
+	for at := range 8 * len(rows) {
+		rows[at/8] ^= 1 << (at % 8)
+		if _, err := plainbuffer.CheckRows(rows); err == nil {
+			t.Errorf("bit %d of byte %d", at%8, at/8)
+		}
+		rows[at/8] ^= 1 << (at % 8)
+	}
+	for n := 1; n < len(rows); n++ {
+		if rows, err := plainbuffer.CheckRows(rows[:n]); err == nil && rows != 1 && n != 4 {
+			t.Errorf("the first %d bytes are %d rows", n, rows)
+		}
+	}
+}
+
+func TestNoTransportFollowsARedirect(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		reached := 0
+		other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+r.URL.Path+"?token=secret", status)
+		}))
+		target := Target{Endpoint: web.URL, Instance: "i", Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s", SecurityToken: "token"}}
+		sdk, err := New(t.Context(), target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := describe(t, target)
+		_, errs["DeleteTable"] = sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"})
+		_, errs["ListTable"] = sdk.ListTable()
+		for what, err := range errs {
+			text := Describe(err)
+			if err == nil || !strings.Contains(text, fmt.Sprintf("HTTP %d: moved to %s", status, other.URL)) || strings.Contains(text, "secret") {
+				t.Errorf("HTTP %d, %s: %v", status, what, text)
+			}
+		}
+		if reached > 0 {
+			t.Errorf("HTTP %d: %d requests went to another host", status, reached)
+		}
+		other.Close()
+		web.Close()
+	}
+	plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Redirect} }}
+	a := admin(t, embedded(t, plan))
+	if err := a.Drop("t"); err == nil || errors.Is(err, ErrNoTable) || !strings.Contains(err.Error(), "moved to") {
+		t.Errorf("dropping a table: %v", err)
+	}
+}
+
+// BenchmarkAnAnswerIsChecked checks an answer to 200 rows.
+func BenchmarkAnAnswerIsChecked(b *testing.B) {
+	body := bytes.Repeat([]byte("0123456789ab"), 200)
+	keys := &common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret"}
+	sum := md5.Sum(body)
+	header := make(http.Header)
+	header.Set("x-ots-date", "2024-01-01T00:00:00.000Z")
+	header.Set("x-ots-requestid", "0005f1e2-0000-0000-0000-000000000000")
+	header.Set("x-ots-contenttype", "protocol buffer")
+	header.Set(headerMD5, base64.StdEncoding.EncodeToString(sum[:]))
+	s := &signer{secret: "secret", mac: hmac.New(sha1.New, []byte("secret"))}
+	header.Set(headerAuthorization, "OTS id:"+string(s.signature("/BatchWriteRow", header)))
+	traffic, res := new(Traffic), &http.Response{StatusCode: 200, Header: header}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := traffic.check("/BatchWriteRow", keys, res, body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

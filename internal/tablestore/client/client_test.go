@@ -1,0 +1,306 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+)
+
+func keys(secret string) common.CredentialsProvider {
+	return &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: secret}
+}
+
+func embedded(t *testing.T, plan *faults.Plan) Target {
+	t.Helper()
+	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return Target{Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(), Credentials: keys(server.DefaultAccessKeySecret)}
+}
+
+func admin(t *testing.T, target Target) *Admin {
+	t.Helper()
+	sdk, err := New(context.Background(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Admin{Client: sdk, Context: context.Background()}
+}
+
+func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
+	a := admin(t, embedded(t, nil))
+	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "i", Type: table.Integer}, {Name: "b", Type: table.Binary}}
+	d := table.Definition{TimeToLive: 86400, MaxVersions: 3, MaxDeviation: 1000, ReservedRead: 0, ReservedWrite: 0}
+	if err := a.Create("t", key, d); err != nil {
+		t.Fatal(err)
+	}
+	got, err := a.Describe("t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Created == 0 {
+		t.Error("nothing says when the table was made")
+	}
+	want := &Table{Name: "t", Key: key, Defined: map[string]table.Type{}, Created: got.Created, Definition: d}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := a.Create("t", key, d); err == nil || !strings.Contains(err.Error(), "OTSObjectAlreadyExist") {
+		t.Errorf("creating it again: %v", err)
+	}
+	if names, err := a.List(); err != nil || fmt.Sprint(names) != "[t]" {
+		t.Errorf("%v, %v", names, err)
+	}
+	if err := a.Drop("t"); err != nil {
+		t.Error(err)
+	}
+	if err := a.Drop("t"); !errors.Is(err, ErrNoTable) {
+		t.Errorf("dropping it again: %v", err)
+	}
+	if _, err := a.Describe("t"); !errors.Is(err, ErrNoTable) {
+		t.Errorf("describing it: %v", err)
+	}
+}
+
+func TestTableOperationsSurvivePassingFaults(t *testing.T) {
+	for _, f := range []faults.Fault{
+		{Action: faults.Refuse, Code: "OTSServerBusy"},
+		{Action: faults.Refuse, Code: "OTSTableNotReady"},
+		{Action: faults.AnswerErrorAfter, Code: "OTSTimeout"}, // applied: the next try finds its own work done
+	} {
+		failed := map[string]bool{}
+		plan := &faults.Plan{Only: func(string) bool { return true }, Decide: func(r faults.Request) faults.Fault {
+			if failed[r.Operation] {
+				return faults.Fault{}
+			}
+			failed[r.Operation] = true
+			return f
+		}}
+		a := admin(t, embedded(t, plan))
+		key := []table.KeyColumn{{Name: "s", Type: table.String}}
+		if err := a.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+			t.Errorf("create after %s: %v", f.Code, err)
+		}
+		if _, err := a.Describe("t"); err != nil {
+			t.Errorf("describe after %s: %v", f.Code, err)
+		}
+		if err := a.Drop("t"); err != nil {
+			t.Errorf("drop after %s: %v", f.Code, err)
+		}
+		if len(failed) != 3 {
+			t.Errorf("only %v failed", failed)
+		}
+	}
+}
+
+func TestErrorsAreClassified(t *testing.T) {
+	ots := func(status int, code, message string) error {
+		return &tablestore.OtsError{Code: code, Message: message, HttpStatusCode: status}
+	}
+	for _, tt := range []struct {
+		err  error
+		want Class
+	}{
+		{ots(403, "OTSNotEnoughCapacityUnit", ""), Throttled},
+		{ots(403, "OTSCapacityUnitExhausted", ""), Throttled},
+		{ots(503, "OTSServerBusy", ""), Throttled},
+		{ots(503, "OTSPartitionUnavailable", ""), Unavailable},
+		{ots(404, "OTSTableNotReady", ""), Unavailable},
+		{ots(409, "OTSRowOperationConflict", ""), Unavailable},
+		{ots(403, "OTSQuotaExhausted", "Too frequent table operations."), Unavailable},
+		{ots(403, "OTSQuotaExhausted", "Number of tables exceeded the quota."), Permanent},
+		{ots(503, "OTSTimeout", ""), Ambiguous},
+		{ots(500, "OTSInternalServerError", ""), Ambiguous},
+		{ots(503, "OTSServerUnavailable", "<html>"), Ambiguous},
+		{ots(500, "OTSSomethingNew", ""), Ambiguous},
+		{ots(400, "OTSSomethingNew", ""), Unrecognized},
+		{ots(429, "Throttling.User", ""), Unrecognized},
+		{ots(429, "OTSFlowControl", ""), Throttled},
+		{ots(403, "OTSQuotaExhausted", "Too frequent table operations. "), Unavailable},
+		{ots(403, "OTSConditionCheckFail", ""), Permanent},
+		{ots(400, "OTSParameterInvalid", ""), Content},
+		{ots(413, "OTSRequestBodyTooLarge", ""), Content},
+		{ots(429, tablestore.OTS_CLIENT_UNKNOWN, "<html>slow down"), Ambiguous},
+		{ots(408, tablestore.OTS_CLIENT_UNKNOWN, ""), Ambiguous},
+		{ots(404, tablestore.OTS_CLIENT_UNKNOWN, "<html>"), Ambiguous},
+		{ots(403, tablestore.OTS_CLIENT_UNKNOWN, "<html>"), Ambiguous},
+		{ots(413, tablestore.OTS_CLIENT_UNKNOWN, "<html>"), Ambiguous},
+		{ots(307, tablestore.OTS_CLIENT_UNKNOWN, "moved"), Ambiguous},
+		{&notSent{errors.New("sign request: no key")}, Unavailable},
+		{ots(403, "OTSAuthFailed", ""), Fatal},
+		{ots(404, "OTSObjectNotExist", ""), Fatal},
+		{fmt.Errorf("read: %w", io.ErrUnexpectedEOF), Ambiguous},
+		{&net.OpError{Op: "read", Err: errors.New("connection reset by peer")}, Ambiguous},
+		{fmt.Errorf("post: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")}), Unavailable},
+		{context.DeadlineExceeded, Ambiguous},
+		{fmt.Errorf("%w: by the user", context.Canceled), Canceled},
+		{errors.New("unreadable answer"), Ambiguous},
+	} {
+		if got := Classify(tt.err); got != tt.want {
+			t.Errorf("%v is class %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestWhateverSaysTooManyRequestsSlowsDown(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		code   string
+		want   bool
+	}{
+		{429, tablestore.OTS_CLIENT_UNKNOWN, true}, {429, "Throttling.User", true}, {429, "OTSFlowControl", true},
+		{503, "OTSServerBusy", true}, {503, "OTSServerUnavailable", false}, {400, "Throttling", false}, {403, tablestore.OTS_CLIENT_UNKNOWN, false},
+	} {
+		if got := SlowDown(&tablestore.OtsError{HttpStatusCode: tt.status, Code: tt.code}); got != tt.want {
+			t.Errorf("HTTP %d %s: %v", tt.status, tt.code, got)
+		}
+	}
+}
+
+func TestTheRefusalOfAnInstanceBoundToAVPCSaysSo(t *testing.T) {
+	text := Describe(&tablestore.OtsError{HttpStatusCode: 403, Code: "OTSAuthFailed", Message: "Request denied because this instance can only be accessed from the binded VPC."})
+	if !strings.Contains(text, "VPC endpoint") || strings.Contains(text, "check the access key") {
+		t.Error(text)
+	}
+}
+
+func TestTheRunsContextEndsARequest(t *testing.T) {
+	arrived := make(chan bool)
+	blocked := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		// The server notices a client that has gone only once the body is read.
+		_, _ = io.Copy(io.Discard, r.Body)
+		arrived <- true
+		<-r.Context().Done()
+	}))
+	defer blocked.Close()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	sdk, err := New(ctx, Target{Endpoint: blocked.URL + "/", Instance: "i", Credentials: keys("s")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := sdk.ListTable()
+		done <- err
+	}()
+	<-arrived
+	cancel(errors.New("the user stopped"))
+	select {
+	case err := <-done:
+		if Classify(err) != Canceled || !strings.Contains(err.Error(), "the user stopped") {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the request goes on")
+	}
+}
+
+func TestEndpointsAreChecked(t *testing.T) {
+	for _, endpoint := range []string{"", "host", "ftp://host", "http://", "http://host/path", "://", "http://user:secret@host", "http://host?key=secret"} {
+		if _, err := New(context.Background(), Target{Endpoint: endpoint, Instance: "i", Credentials: keys("s")}, nil); err == nil {
+			t.Errorf("endpoint %q was accepted", endpoint)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("the secret is in the error: %v", err)
+		}
+	}
+	if _, err := New(context.Background(), Target{Endpoint: "http://host", Credentials: keys("s")}, nil); err == nil {
+		t.Error("no instance was accepted")
+	}
+}
+
+func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
+	wrong := embedded(t, nil)
+	wrong.Credentials = keys("wrong-secret-value")
+	_, err := admin(t, wrong).Describe("t")
+	if err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") || !strings.Contains(err.Error(), "check the access key") {
+		t.Errorf("wrong secret: %v", err)
+	}
+	if strings.Contains(fmt.Sprint(err), "wrong-secret-value") {
+		t.Errorf("the secret is in the error: %v", err)
+	}
+	down := Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s")}
+	start := time.Now()
+	if _, err = admin(t, down).Describe("t"); err == nil || !strings.Contains(err.Error(), "cannot connect to 127.0.0.1:1") {
+		t.Errorf("endpoint down: %v", err)
+	}
+	if time.Since(start) > 10*time.Second {
+		t.Error("a wrong endpoint is tried again and again")
+	}
+	if got := OneLine("a\nb\r\tc\x1b[0m  "); got != "a; b c [0m" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTrafficIsCounted(t *testing.T) {
+	traffic := new(Traffic)
+	sdk, err := New(context.Background(), embedded(t, nil), traffic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "none"}); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if traffic.BytesSent.Load() != 3*6 {
+		t.Errorf("%d bytes", traffic.BytesSent.Load())
+	}
+}
+
+func TestConnectionsAreKept(t *testing.T) {
+	s, err := server.Open("", server.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var connections atomic.Int64
+	web := httptest.NewUnstartedServer(s)
+	web.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	web.Start()
+	defer web.Close()
+	sdk, err := New(context.Background(), Target{Endpoint: web.URL, Instance: server.DefaultInstance, Credentials: keys(server.DefaultAccessKeySecret)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if _, err := sdk.ListTable(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n != 1 {
+		t.Errorf("%d connections for 20 requests in a row", n)
+	}
+}
+
+func TestValuesGoThroughTheSDKUnchanged(t *testing.T) {
+	for _, v := range []table.Value{
+		{}, {Type: table.Integer, Int: -5}, {Type: table.Double, Double: 1.5}, {Type: table.Boolean, Int: 1}, {Type: table.Boolean},
+		{Type: table.String, Bytes: []byte("é")}, {Type: table.String, Bytes: []byte{}}, {Type: table.Binary, Bytes: []byte{0, 255}},
+	} {
+		if got := ValueOf(SDKValue(v)); !cmp.Equal(got, v) {
+			t.Errorf("%+v became %+v", v, got)
+		}
+	}
+}

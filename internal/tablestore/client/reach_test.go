@@ -1,0 +1,165 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+)
+
+// broken fails requests with an error of the network, before or after the service has seen them.
+type broken struct {
+	http.RoundTripper
+	fail  error
+	times int // the first ones
+	after bool
+	sent  int
+}
+
+func (b *broken) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.sent++
+	if b.sent > b.times {
+		return b.RoundTripper.RoundTrip(r)
+	}
+	if b.after {
+		res, err := b.RoundTripper.RoundTrip(r)
+		if err == nil {
+			_, _ = io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+	}
+	return nil, b.fail
+}
+
+type timedOut struct{}
+
+func (timedOut) Error() string   { return "timed out" }
+func (timedOut) Timeout() bool   { return true }
+func (timedOut) Temporary() bool { return true }
+
+var (
+	refusedDial = &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 80}, Err: syscall.ECONNREFUSED}
+	noSuchHost  = &net.DNSError{Err: "no such host", Name: "nowhere", IsNotFound: true}
+	noResolver  = &net.DNSError{Err: "server misbehaving", Name: "somewhere", IsTemporary: true}
+)
+
+// unreachable is a service that cannot be reached at first.
+func unreachable(t *testing.T, fail error, times int, after bool) (*Admin, *broken) {
+	t.Helper()
+	s, err := server.Open("", server.Options{InMemory: true, Faults: new(faults.Plan)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	b := &broken{RoundTripper: s.Transport(), fail: fail, times: times, after: after}
+	target := embedded(t, nil)
+	target.Transport = b
+	sdk, err := New(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Admin{Client: sdk, Context: t.Context(), ReachFor: time.Minute}, b
+}
+
+var stringKey = []table.KeyColumn{{Name: "s", Type: table.String}}
+
+func TestAnEndpointThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fail  error
+		after bool
+	}{
+		"refused": {fail: refusedDial}, "the resolver is down": {fail: noResolver}, "cut off": {fail: io.ErrUnexpectedEOF},
+		"timed out": {fail: timedOut{}}, "timed out after it was applied": {fail: timedOut{}, after: true}, "reset after it was applied": {fail: syscall.ECONNRESET, after: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := unreachable(t, tt.fail, 2, tt.after)
+			told := 0
+			a.OnWait = func(why string, most time.Duration) {
+				if told++; why == "" || most != time.Minute {
+					t.Errorf("%q for %v", why, most)
+				}
+			}
+			if err := a.Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil || b.sent < 3 || told != 1 {
+				t.Errorf("%v after %d requests, told %d times", err, b.sent, told)
+			}
+		})
+	}
+}
+
+func TestAnEndpointThatIsWrongIsNotWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		fail error
+		want string
+	}{
+		"no such host":        {noSuchHost, "cannot find host nowhere; check --endpoint"},
+		"another certificate": {errors.New("tls: failed to verify certificate"), "certificate"},
+	} {
+		a, b := unreachable(t, tt.fail, 1000, false)
+		a.OnWait = func(string, time.Duration) { t.Errorf("%s: it waits", name) }
+		if _, err := a.Describe("t"); err == nil || !strings.Contains(err.Error(), tt.want) || b.sent != 1 {
+			t.Errorf("%s: %v after %d requests", name, err, b.sent)
+		}
+	}
+	a, b := unreachable(t, refusedDial, 1000, false)
+	a.ReachFor = 0 // what a user waits for at a terminal
+	if _, err := a.Describe("t"); err == nil || !strings.Contains(err.Error(), "cannot connect to 10.0.0.1:80") || b.sent != 1 {
+		t.Errorf("%v after %d requests", err, b.sent)
+	}
+}
+
+func TestWaitingForAnEndpointEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		a := &Admin{Context: context.Background(), ReachFor: time.Minute}
+		begun := time.Now()
+		err := a.try(func() error {
+			requests++
+			return refusedDial
+		})
+		if took := time.Since(begun); !errors.Is(err, syscall.ECONNREFUSED) || took < time.Minute || took > 2*time.Minute || requests > 100 {
+			t.Errorf("%v after %d requests in %v", err, requests, took)
+		}
+		ctx, stop := context.WithCancelCause(context.Background())
+		a.Context = ctx
+		time.AfterFunc(time.Second, func() { stop(errors.New("the user stopped")) })
+		if err := a.try(func() error { return refusedDial }); err == nil || err.Error() != "the user stopped" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A table of the same name that somebody else has made is not the one whose answer was lost.
+func TestATableThatSomebodyElseHasMadeIsNotTakenForTheOwn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		key  []table.KeyColumn
+		d    table.Definition
+		ours bool
+	}{
+		"as asked for":    {stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1}, true},
+		"another key":     {[]table.KeyColumn{{Name: "n", Type: table.Integer}}, table.Definition{TimeToLive: -1, MaxVersions: 1}, false},
+		"another ttl":     {stringKey, table.Definition{TimeToLive: 86400, MaxVersions: 1}, false},
+		"more versions":   {stringKey, table.Definition{TimeToLive: -1, MaxVersions: 3}, false},
+		"other deviation": {stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}, false},
+	} {
+		a, b := unreachable(t, nil, 0, false)
+		if err := a.Create("t", tt.key, tt.d); err != nil {
+			t.Fatal(err)
+		}
+		b.fail, b.times, b.sent = timedOut{}, 1, 0 // the first request is lost before it arrives
+		err := a.Create("t", stringKey, table.Definition{TimeToLive: -1, MaxVersions: 1})
+		if tt.ours != (err == nil) || err != nil && !errors.Is(err, ErrTableExists) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

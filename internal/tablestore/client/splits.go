@@ -1,0 +1,163 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// Fields of a DescribeTable answer that the SDK drops: the partitions' bounds, which are PlainBuffer rows that have the
+// first primary-key column only, and when the table was made.
+const (
+	shardSplits  protowire.Number = 6
+	creationTime protowire.Number = 9
+)
+
+// Layout is where a table's partitions begin, and which table it is.
+type Layout struct {
+	// Bounds are the first partition-key values of every partition but the first, as the service orders them: none for a
+	// table of one partition, and none from a service that does not name them.
+	Bounds  []table.Value
+	Created int64 // as in Table
+}
+
+// Layout sends one DescribeTable and tries once: who watches partitions asks again soon anyway. The error is ErrNoTable when
+// there is no such table.
+func (a *Admin) Layout(name string) (*Layout, error) {
+	answer, err := a.rawDescription(name)
+	if err != nil {
+		return nil, a.wrap("describe", name, err)
+	}
+	l := new(Layout)
+	if l.Bounds, err = decodeSplits(answer); err != nil {
+		return nil, fmt.Errorf("describe table %s: read bounds of partitions: %w", name, err)
+	}
+	if l.Created, err = decodeCreated(answer); err != nil {
+		return nil, fmt.Errorf("describe table %s: read its time of creation: %w", name, err)
+	}
+	return l, nil
+}
+
+// Splits returns the bounds of a table's Layout.
+func (a *Admin) Splits(name string) ([]table.Value, error) {
+	l, err := a.Layout(name)
+	if err != nil {
+		return nil, err
+	}
+	return l.Bounds, nil
+}
+
+// rawDescription is the answer to one DescribeTable as the service sent it.
+func (a *Admin) rawDescription(name string) ([]byte, error) {
+	_, answer, err := a.describe(name)
+	if err == nil && len(answer) == 0 {
+		err = errors.New("its answer was not seen; the connection was not made by New")
+	}
+	return answer, err
+}
+
+// describe sends one DescribeTable. Raw is the answer as the service sent it, empty if the connection was not made by New.
+func (a *Admin) describe(name string) (res *tablestore.DescribeTableResponse, raw []byte, err error) {
+	answer := new(recording)
+	req := &tablestore.DescribeTableRequest{TableName: name}
+	id := answer.start()
+	defer recordings.Delete(id)
+	req.SetTraceID(id)
+	err = answered(func() (err error) {
+		res, err = a.Client.DescribeTable(req)
+		return err
+	})
+	return res, answer.body.Bytes(), err
+}
+
+// decodeCreated reads when a table was made; 0 is an answer that does not say.
+func decodeCreated(answer []byte) (created int64, err error) {
+	err = eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
+		if number != creationTime || kind != protowire.VarintType {
+			return nil
+		}
+		v, n := protowire.ConsumeVarint(value)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		created = int64(v)
+		return nil
+	})
+	return created, err
+}
+
+func decodeSplits(answer []byte) ([]table.Value, error) {
+	var bounds []table.Value
+	err := eachField(answer, func(number protowire.Number, kind protowire.Type, value []byte) error {
+		if number != shardSplits || kind != protowire.BytesType {
+			return nil
+		}
+		row, _ := protowire.ConsumeBytes(value)
+		decoded, err := plainbuffer.Decode(row)
+		if err != nil {
+			return err
+		}
+		if len(decoded.Key) == 0 || !decoded.Key[0].Value.Type.KeyType() {
+			return errors.New("a bound has no value")
+		}
+		bounds = append(bounds, decoded.Key[0].Value)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return bounds, nil
+}
+
+// recording keeps the bytes of one answer. The SDK drops fields that it has no name for and gives nobody its raw
+// answers or its signer, but it sends a trace id with a request and leaves the connection to us: so a request that
+// wants its answer recorded carries a trace id of which transport knows.
+type recording struct{ body bytes.Buffer }
+
+// headerTraceID is the header in which the SDK sends a trace id. The service writes it to its logs.
+const headerTraceID = "X-Ots-Sdk-Traceid"
+
+var (
+	recordings sync.Map // trace id to *recording
+	lastTrace  atomic.Int64
+)
+
+// start makes the transport record the answer to the request that carries the trace id.
+func (r *recording) start() string {
+	id := "tsimport-describe-" + strconv.FormatInt(lastTrace.Add(1), 10)
+	recordings.Store(id, r)
+	return id
+}
+
+// record lets the recording that a request asked for, if any, see what is read of its answer.
+func record(r *http.Request, res *http.Response) {
+	id := r.Header.Get(headerTraceID)
+	if id == "" {
+		return
+	}
+	if to, wanted := recordings.Load(id); wanted {
+		res.Body = &recordedBody{res.Body, to.(*recording)}
+	}
+}
+
+type recordedBody struct {
+	io.ReadCloser
+	to *recording
+}
+
+func (b *recordedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.to.body.Write(p[:n])
+	return n, err
+}

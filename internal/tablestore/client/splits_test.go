@@ -1,0 +1,177 @@
+package client
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// described is an answer to DescribeTable: table t1 with string key uid, and one bound of a partition, uid = "m".
+const described = "0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520012a020800" +
+	"321d7500000001030403000000756964050600000003010000006d0abd09a6"
+
+// answers is a service that answers every request alike, one after the other when there are several.
+type answers struct {
+	mu       sync.Mutex
+	status   int
+	bodies   [][]byte
+	requests int
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	body := a.bodies[a.requests%len(a.bodies)]
+	a.requests++
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: a.status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+}
+
+func answering(t *testing.T, status int, bodies ...[]byte) (*Admin, *answers) {
+	t.Helper()
+	service := &answers{status: status, bodies: bodies}
+	return admin(t, Target{Endpoint: "http://fake", Instance: "i", Credentials: keys("s"), Transport: service}), service
+}
+
+func unhex(t *testing.T, digits string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// withBounds returns the answer with one more bound.
+func withBounds(t *testing.T, values ...table.Value) []byte {
+	answer := unhex(t, described)
+	name := plainbuffer.NewName("uid")
+	for _, v := range values {
+		var row plainbuffer.Row
+		row.Begin(nil)
+		row.Key(&name, v)
+		answer = protowire.AppendTag(answer, shardSplits, protowire.BytesType)
+		answer = protowire.AppendBytes(answer, row.End())
+	}
+	return answer
+}
+
+func TestTheBoundsOfPartitionsAreRead(t *testing.T) {
+	more := []table.Value{
+		{Type: table.String, Bytes: []byte("m\x00")}, {Type: table.Integer, Int: -5}, {Type: table.Binary, Bytes: []byte{0xff}},
+	}
+	a, service := answering(t, 200, withBounds(t, more...))
+	got, err := a.Splits("t1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(append([]table.Value{{Type: table.String, Bytes: []byte("m")}}, more...), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if service.requests != 1 {
+		t.Errorf("%d requests", service.requests)
+	}
+}
+
+func TestConcurrentDescriptionsDoNotMixTheirAnswers(t *testing.T) {
+	a, _ := answering(t, 200, withBounds(t), withBounds(t, table.Value{Type: table.Integer, Int: 1}))
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[int]int{}
+	for range 20 {
+		wait.Go(func() {
+			got, err := a.Splits("t1")
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[len(got)]++
+		})
+	}
+	wait.Wait()
+	if seen[1] != 10 || seen[2] != 10 {
+		t.Errorf("numbers of bounds: %v", seen)
+	}
+	recordings.Range(func(id, _ any) bool {
+		t.Errorf("recording %v is left", id)
+		return true
+	})
+}
+
+func TestAnEmbeddedTableSaysWhereItsPartitionsBegin(t *testing.T) {
+	a := admin(t, embedded(t, nil))
+	if err := a.Create("t", []table.KeyColumn{{Name: "s", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.Splits("t"); err != nil || len(got) != 0 { // the signature with a trace id is accepted
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := a.Splits("none"); !errors.Is(err, ErrNoTable) {
+		t.Errorf("a missing table: %v", err)
+	}
+}
+
+func TestBoundsAreAskedForOnce(t *testing.T) {
+	busy := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "OTSServerBusy")
+	a, service := answering(t, 503, busy)
+	if _, err := a.Splits("t1"); err == nil || !strings.Contains(err.Error(), "describe table t1: OTSServerBusy") {
+		t.Errorf("%v", err)
+	}
+	if service.requests != 1 {
+		t.Errorf("%d requests", service.requests)
+	}
+}
+
+func TestBrokenBoundsAreErrors(t *testing.T) {
+	bound := func(row []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(unhex(t, described), shardSplits, protowire.BytesType), row)
+	}
+	for name, answer := range map[string][]byte{
+		"nothing":            {},
+		"no protobuf":        []byte("<html>"),
+		"a missing field":    unhex(t, described)[:15],
+		"an empty row":       bound(nil),
+		"a cut row":          bound(unhex(t, "75000000010304")),
+		"a row without keys": bound(unhex(t, "7500000001090a")),
+		"a double":           withBounds(t, table.Value{Type: table.Double, Double: 1}),
+	} {
+		a, _ := answering(t, 200, answer)
+		if got, err := a.Splits("t1"); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestCutAnswersAreNoBounds(t *testing.T) {
+	whole := withBounds(t, table.Value{Type: table.Integer, Int: 1})
+	first := len(unhex(t, described))
+	for cut := first + 1; cut < len(whole); cut++ {
+		if got, err := decodeSplits(whole[:cut]); err == nil {
+			t.Errorf("cut at %d: %v", cut, got)
+		}
+	}
+}
+
+func TestAnAnswerThatIsNotSeenIsAnError(t *testing.T) {
+	config := tablestore.NewDefaultTableStoreConfig()
+	config.Transport = &answers{status: 200, bodies: [][]byte{unhex(t, described)}}
+	a := &Admin{Client: tablestore.NewClientWithConfig("http://fake", "i", "id", "s", "", config), Context: t.Context()}
+	if got, err := a.Splits("t1"); err == nil || !strings.Contains(err.Error(), "not seen") {
+		t.Errorf("%v, %v", got, err)
+	}
+}

@@ -1,0 +1,314 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/ratelimit"
+)
+
+// Patience bounds how long operations on tables are tried again while the service is busy, maxAmbiguous how often while
+// its answers say nothing and it has never given another: an endpoint that is no Tablestore answers like that for ever.
+const (
+	Patience     = 2 * time.Minute
+	maxAmbiguous = 5
+)
+
+// ErrTableExists says that a table cannot be made because there is one of its name.
+var ErrTableExists = errors.New("the table exists (OTSObjectAlreadyExist)")
+
+// ErrNoTable says that a table does not exist.
+var ErrNoTable = errors.New("no such table")
+
+// Table is what DescribeTable says of a table.
+type Table struct {
+	Name    string
+	Key     []table.KeyColumn
+	Defined map[string]table.Type // predefined attribute columns
+	// Created tells a table from one of the same name that was dropped: when it was made, in microseconds since 1970 by the
+	// service's clock. 0 is a service that does not say.
+	Created int64
+	table.Definition
+}
+
+// Admin works on tables. Its operations are tried again while the service says that it is busy, and while the network fails
+// between here and an endpoint that has answered before.
+type Admin struct {
+	Client *tablestore.TableStoreClient
+	// Context ends waiting between tries; requests end with the client's own.
+	Context context.Context
+	// RetryFor bounds how long an operation is tried again; 0 takes Patience.
+	RetryFor time.Duration
+	// Proven says that the endpoint has answered as Tablestore does before this Admin was made: a connection that breaks is then
+	// a passing fault, not a wrong endpoint. An Admin also learns this by itself.
+	Proven bool
+
+	answered atomic.Bool
+	// ReachFor bounds how long an endpoint that nobody answers at is tried again; 0 is not at all: it is a wrong one more often
+	// than one that is down.
+	ReachFor time.Duration
+	// OnWait is told once why an operation is tried again because nobody answers, and for how long. May be nil.
+	OnWait func(why string, most time.Duration)
+}
+
+// Describe returns a table, or ErrNoTable.
+func (a *Admin) Describe(name string) (*Table, error) {
+	var res *tablestore.DescribeTableResponse
+	var raw []byte
+	err := a.try(func() (err error) {
+		res, raw, err = a.describe(name)
+		return err
+	})
+	if err != nil {
+		return nil, a.wrap("describe", name, err)
+	}
+	t := &Table{Name: name, Defined: map[string]table.Type{}}
+	if t.Created, err = decodeCreated(raw); err != nil {
+		return nil, fmt.Errorf("describe table %s: read its time of creation: %w", name, err)
+	}
+	for _, k := range res.TableMeta.SchemaEntry {
+		auto := k.Option != nil && *k.Option == tablestore.AUTO_INCREMENT
+		t.Key = append(t.Key, table.KeyColumn{Name: *k.Name, Type: keyTypes[*k.Type], Auto: auto})
+	}
+	for _, d := range res.TableMeta.DefinedColumns {
+		t.Defined[d.Name] = definedTypes[d.ColumnType]
+	}
+	t.TimeToLive, t.MaxVersions = res.TableOption.TimeToAlive, res.TableOption.MaxVersion
+	t.MaxDeviation = res.TableOption.DeviationCellVersionInSec
+	t.ReservedRead, t.ReservedWrite = res.ReservedThroughput.Readcap, res.ReservedThroughput.Writecap
+	return t, nil
+}
+
+var keyTypes = map[tablestore.PrimaryKeyType]table.Type{
+	tablestore.PrimaryKeyType_INTEGER: table.Integer,
+	tablestore.PrimaryKeyType_STRING:  table.String,
+	tablestore.PrimaryKeyType_BINARY:  table.Binary,
+}
+
+var definedTypes = map[tablestore.DefinedColumnType]table.Type{
+	tablestore.DefinedColumn_INTEGER: table.Integer,
+	tablestore.DefinedColumn_DOUBLE:  table.Double,
+	tablestore.DefinedColumn_BOOLEAN: table.Boolean,
+	tablestore.DefinedColumn_STRING:  table.String,
+	tablestore.DefinedColumn_BINARY:  table.Binary,
+}
+
+// Create makes a table. The error is ErrTableExists if there is one of the name already. One that may have been made by an
+// earlier try of this call, whose answer was lost, is no error if it is what was asked for.
+func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
+	meta := &tablestore.TableMeta{TableName: name}
+	for _, k := range key {
+		for t, kt := range keyTypes {
+			switch {
+			case kt != k.Type:
+			case k.Auto:
+				meta.AddPrimaryKeyColumnOption(k.Name, t, tablestore.AUTO_INCREMENT)
+			default:
+				meta.AddPrimaryKeyColumn(k.Name, t)
+			}
+		}
+	}
+	req := &tablestore.CreateTableRequest{
+		TableMeta:          meta,
+		TableOption:        &tablestore.TableOption{TimeToAlive: d.TimeToLive, MaxVersion: d.MaxVersions, DeviationCellVersionInSec: d.MaxDeviation},
+		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: d.ReservedRead, Writecap: d.ReservedWrite},
+	}
+	unsure := false
+	err := a.try(func() error {
+		_, err := a.Client.CreateTable(req)
+		var ots *tablestore.OtsError
+		if unsure && errors.As(err, &ots) && ots.Code == "OTSObjectAlreadyExist" {
+			return a.isAsAsked(name, key, d, err)
+		}
+		unsure = unsure || err != nil && Classify(err).Open()
+		return err
+	})
+	return a.wrap("create", name, err)
+}
+
+// isAsAsked returns nil if the table has the key and the options that it was to be made with, exists otherwise.
+func (a *Admin) isAsAsked(name string, key []table.KeyColumn, d table.Definition, exists error) error {
+	t, err := a.Opened(name)
+	if err != nil {
+		return err
+	}
+	for _, of := range []*table.Definition{&d, &t.Definition} {
+		of.MaxDeviation = cmp.Or(of.MaxDeviation, DefaultDeviation)
+	}
+	if !slices.Equal(t.Key, key) || t.Definition != d {
+		return exists
+	}
+	return nil
+}
+
+// DefaultDeviation is the service's own maximum deviation of timestamps in seconds.
+const DefaultDeviation = 86400
+
+// OpensWithin is how long after CreateTable the service may still answer that the table does not exist.
+const OpensWithin = 90 * time.Second
+
+// Opened returns a table that this process has just made, once the service knows it: for OpensWithin it may say that there
+// is no such table.
+func (a *Admin) Opened(name string) (*Table, error) {
+	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+	patience := ratelimit.Patience{For: OpensWithin}
+	for attempt := 1; ; attempt++ {
+		t, err := a.Describe(name)
+		if !errors.Is(err, ErrNoTable) {
+			return t, err
+		}
+		if patience.Over(time.Now()) {
+			return nil, fmt.Errorf("describe table %s: the service has made it, and says after %v that it does not exist: %w", name, OpensWithin, err)
+		}
+		if err := a.pause(backoff.After(attempt)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits, unless the context ends.
+func (a *Admin) pause(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-a.Context.Done():
+		return context.Cause(a.Context)
+	}
+}
+
+// Drop deletes a table and its rows, or returns ErrNoTable.
+func (a *Admin) Drop(name string) error {
+	unsure := false
+	err := a.try(func() error {
+		_, err := a.Client.DeleteTable(&tablestore.DeleteTableRequest{TableName: name})
+		if unsure && isCode(err, "OTSObjectNotExist") {
+			return nil
+		}
+		unsure = unsure || err != nil && Classify(err).Open()
+		return err
+	})
+	return a.wrap("drop", name, err)
+}
+
+// List returns the names of the instance's tables.
+func (a *Admin) List() ([]string, error) {
+	var res *tablestore.ListTableResponse
+	err := a.try(func() (err error) {
+		res, err = a.Client.ListTable()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list tables: %w", &Error{err})
+	}
+	return res.TableNames, nil
+}
+
+// try repeats an operation on a table while that can help: reads and creations are safe to repeat.
+func (a *Admin) try(op func() error) error {
+	return a.tryFor(cmp.Or(a.RetryFor, Patience), op)
+}
+
+// tryFor is try with a patience of its own.
+func (a *Admin) tryFor(most time.Duration, op func() error) error {
+	backoff := ratelimit.Backoff{Base: 100 * time.Millisecond, Max: 5 * time.Second}
+	patience := ratelimit.Patience{For: most}
+	reach, told := ratelimit.Patience{For: cmp.Or(a.ReachFor, patience.For)}, false
+	for attempt := 1; ; attempt++ {
+		err := answered(op)
+		if err == nil {
+			a.answered.Store(true)
+			return nil
+		}
+		class := Classify(err)
+		if isAnswer(err) && !class.Open() || damaged(err) {
+			a.answered.Store(true)
+		}
+		switch proven := a.Proven || a.answered.Load(); {
+		case !class.Passes():
+			return err
+		case proven:
+		case !isAnswer(err):
+			if !a.mayBeDown(err, attempt) || reach.Over(time.Now()) {
+				return err
+			}
+			if a.OnWait != nil && !told {
+				a.OnWait(Describe(err), reach.For)
+				told = true
+			}
+		case class.Open() && !SlowDown(err) && attempt >= maxAmbiguous:
+			return err
+		}
+		if patience.Over(time.Now()) {
+			return err
+		}
+		if err := a.pause(backoff.After(attempt)); err != nil {
+			return err
+		}
+	}
+}
+
+// mayBeDown reports whether an endpoint that has never answered may do so when it is tried again. A connection that has never
+// worked is a wrong endpoint more often than a passing fault, so only who has time tries it again for long.
+func (a *Admin) mayBeDown(err error, attempt int) bool {
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return a.ReachFor > 0 && !dns.IsNotFound && (dns.IsTemporary || dns.IsTimeout)
+	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return a.ReachFor > 0
+	}
+	var timeout net.Error
+	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return (cut || errors.As(err, &timeout) && timeout.Timeout()) && (a.ReachFor > 0 || attempt < maxAmbiguous)
+}
+
+// answered makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
+func answered(op func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("the endpoint does not answer as Tablestore does; check --endpoint")
+		}
+	}()
+	return op()
+}
+
+func (a *Admin) wrap(verb, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if isCode(err, "OTSObjectNotExist") {
+		return fmt.Errorf("%s table %s: %w", verb, name, ErrNoTable)
+	}
+	if isCode(err, "OTSObjectAlreadyExist") {
+		return fmt.Errorf("%s table %s: %w", verb, name, ErrTableExists)
+	}
+	return fmt.Errorf("%s table %s: %w", verb, name, &Error{err})
+}
+
+// IsNoTable reports whether the service said that the table does not exist.
+func IsNoTable(err error) bool { return errors.Is(err, ErrNoTable) || isCode(err, "OTSObjectNotExist") }
+
+func isCode(err error, code string) bool {
+	var ots *tablestore.OtsError
+	return errors.As(err, &ots) && ots.Code == code
+}
+
+// Error shows an error of the SDK in one line and keeps its cause.
+type Error struct{ Cause error }
+
+func (e *Error) Error() string { return Describe(e.Cause) }
+func (e *Error) Unwrap() error { return e.Cause }

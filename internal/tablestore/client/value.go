@@ -1,0 +1,47 @@
+package client
+
+import (
+	"fmt"
+
+	"tsimport/internal/table"
+)
+
+// SDKValue returns the value as the SDK takes it: int64, float64, bool, string or []byte; nil for Null.
+func SDKValue(v table.Value) any {
+	switch v.Type {
+	case table.Integer:
+		return v.Int
+	case table.Double:
+		return v.Double
+	case table.Boolean:
+		return v.Int != 0
+	case table.String:
+		return string(v.Bytes)
+	case table.Binary:
+		return v.Bytes
+	}
+	return nil
+}
+
+// ValueOf returns a value that the SDK delivered.
+func ValueOf(v any) table.Value {
+	switch v := v.(type) {
+	case nil:
+		return table.Value{}
+	case int64:
+		return table.Value{Type: table.Integer, Int: v}
+	case float64:
+		return table.Value{Type: table.Double, Double: v}
+	case bool:
+		b := table.Value{Type: table.Boolean}
+		if v {
+			b.Int = 1
+		}
+		return b
+	case string:
+		return table.Value{Type: table.String, Bytes: []byte(v)}
+	case []byte:
+		return table.Value{Type: table.Binary, Bytes: v}
+	}
+	panic(fmt.Sprintf("client: the SDK delivered a value of type %T", v))
+}

@@ -1,0 +1,178 @@
+package encode
+
+import (
+	"fmt"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// Encoder makes the rows of one schema in one mode. It is not safe for concurrent use.
+type Encoder struct {
+	mode       table.Mode
+	deleteNull bool
+	keys       []plainbuffer.Name
+	keyNames   []string
+	numbered   int // the key column that has a placeholder; 0 is none
+	attributes []plainbuffer.Name
+	columns    []table.Column
+	// Reserve is how many bytes of the row's size, as the service counts it, and how many cells must be left for what is
+	// added to it when it is sent. StampBytes is that for each cell without a timestamp.
+	Reserve      int
+	ReserveCells int
+	StampBytes   int
+	// Table, where rows go to several tables, is the one of the next row: its ordering key begins with it.
+	Table string
+	// Window, when set, says which timestamps the table takes, in milliseconds: from inclusive, to exclusive.
+	Window func() (from, to int64)
+}
+
+// New makes an encoder. With deleteNull, an update deletes the columns that are null instead of leaving them alone.
+func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
+	e := &Encoder{mode: mode, deleteNull: deleteNull && mode == table.Update, columns: s.Attributes(), numbered: s.Numbered}
+	for _, k := range s.Key {
+		e.keys = append(e.keys, plainbuffer.NewName(k.Name))
+		e.keyNames = append(e.keyNames, k.Name)
+	}
+	for _, c := range e.columns {
+		e.attributes = append(e.attributes, plainbuffer.NewName(c.Name))
+	}
+	return e
+}
+
+// Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the
+// service would refuse it, in which case the block is as it was.
+//
+// Stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
+// for all. Record is the record as it stood, kept with the row; nil for formats that are no text.
+func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Mark, record []byte) *table.Reason {
+	start := len(b.Data)
+	if e.Table != "" {
+		b.Data = table.AppendTable(b.Data, e.Table)
+	}
+	size, why := e.key(b, values)
+	if why != nil {
+		b.Data = b.Data[:start]
+		return why
+	}
+	body := len(b.Data)
+	var r plainbuffer.Row
+	r.Begin(b.Data)
+	for i := range e.keys {
+		if i == e.numbered && i > 0 {
+			r.KeyAutoIncrement(&e.keys[i])
+			continue
+		}
+		r.Key(&e.keys[i], values[i])
+	}
+	if e.mode == table.Delete {
+		b.Data = r.EndDelete()
+	} else {
+		if stamps != nil {
+			stamps = stamps[len(e.keys):]
+		}
+		n, why := e.cells(&r, values[len(e.keys):], stamps)
+		b.Data = r.End()
+		size += n + e.Reserve
+		if why == nil && size > table.MaxRowBytes {
+			why = &table.Reason{Code: table.CodeRowTooLarge,
+				Message: fmt.Sprintf("the row has %d bytes, the limit is %d", size, table.MaxRowBytes)}
+		}
+		if why != nil {
+			b.Data = b.Data[:start]
+			return why
+		}
+	}
+	b.Append(start, body, size, m, record)
+	return nil
+}
+
+// key checks the key columns and appends the ordering key. It returns the accounted size of the primary key.
+func (e *Encoder) key(b *table.Block, values []table.Value) (size int, why *table.Reason) {
+	for i := range e.keys {
+		v := values[i]
+		if i == e.numbered && i > 0 {
+			size += e.keys[i].Len() + numberBytes
+			continue
+		}
+		if v.Type == table.Null {
+			return 0, &table.Reason{Column: e.keyNames[i], Code: table.CodeNullKey, Message: "a primary-key column has no value"}
+		}
+		if len(v.Bytes) > table.MaxKeyBytes {
+			return 0, &table.Reason{Column: e.keyNames[i], Code: table.CodeKeyTooLong, Value: table.Show(v.Bytes),
+				Message: fmt.Sprintf("the key value has %d bytes, the limit is %d", len(v.Bytes), table.MaxKeyBytes)}
+		}
+		if e.numbered == 0 || i < e.numbered {
+			b.Data = table.AppendKey(b.Data, v)
+		}
+		size += e.keys[i].Len() + v.Size()
+	}
+	return size, nil
+}
+
+// numberBytes is what the service counts for an integer.
+const numberBytes = 8
+
+// cells encodes the attribute cells. It returns their accounted size.
+func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64) (size int, why *table.Reason) {
+	count := 0
+	for i := range values {
+		v := &values[i]
+		switch {
+		case v.Type != table.Null && e.mode == table.Increment:
+			r.Increment(&e.attributes[i], v.Int)
+			size += e.attributes[i].Len() + v.Size()
+			count++
+		case v.Type != table.Null:
+			if len(v.Bytes) > table.MaxValueBytes {
+				return 0, &table.Reason{Column: e.columns[i].Name, Code: table.CodeValueTooLong, Value: table.Show(v.Bytes),
+					Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
+			}
+			size += e.attributes[i].Len() + v.Size()
+			count++
+			stamped := stamps != nil && stamps[i] >= 0
+			if stamped {
+				if why := e.checkStamp(stamps[i], i); why != nil {
+					return 0, why
+				}
+				size += 8
+			} else {
+				size += e.StampBytes
+			}
+			switch {
+			case size > table.MaxRowBytes: // the caller refuses the row; its size is all that is wanted of the rest
+			case stamped:
+				r.CellAt(&e.attributes[i], *v, stamps[i])
+			default:
+				r.Cell(&e.attributes[i], *v)
+			}
+		case e.deleteNull:
+			r.DeleteColumn(&e.attributes[i])
+			size += e.attributes[i].Len()
+			count++
+		}
+	}
+	if limit := table.MaxColumns - e.ReserveCells; count > limit {
+		return 0, &table.Reason{Code: table.CodeTooManyColumns,
+			Message: fmt.Sprintf("the row has %d attribute columns, the limit is %d", count, limit)}
+	}
+	if count == 0 && (e.mode == table.Update || e.mode == table.Increment) {
+		return 0, &table.Reason{Code: table.CodeNoCells, Message: "an update without a value changes nothing"}
+	}
+	return size, nil
+}
+
+// checkStamp refuses a timestamp that the table would: too far from now, or beyond what the service can keep.
+func (e *Encoder) checkStamp(ms int64, column int) *table.Reason {
+	if ms >= table.MaxTimestamp {
+		return &table.Reason{Column: e.columns[column].Name, Code: table.CodeRange, Message: fmt.Sprintf("the timestamp %d is no time in milliseconds", ms)}
+	}
+	if e.Window == nil {
+		return nil
+	}
+	if from, to := e.Window(); ms/1000 < from/1000 || ms/1000 >= to/1000 {
+		return &table.Reason{Column: e.columns[column].Name, Code: table.CodeRange,
+			Message: fmt.Sprintf("the timestamp %d is farther from now than the table's maximum deviation allows", ms)}
+	}
+	return nil
+}

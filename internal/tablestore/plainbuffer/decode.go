@@ -1,0 +1,178 @@
+package plainbuffer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"tsimport/internal/table"
+)
+
+// Cell is one decoded column. A cell without a value (a deletion) has a Value of type Null. Bytes are views into
+// what was decoded.
+type Cell struct {
+	Name    string
+	Value   table.Value
+	Stamped bool  // it has a timestamp
+	Stamp   int64 // milliseconds
+}
+
+// Decoded is a row read back from its bytes.
+type Decoded struct {
+	Key    []Cell
+	Cells  []Cell
+	Delete bool
+}
+
+var errCut = errors.New("decode PlainBuffer row: the bytes end too early")
+
+// Op is what a cell does.
+type Op uint8
+
+// The operations. Set gives a column a value.
+const (
+	Set Op = iota
+	DeleteAll
+	DeleteOne
+	Add
+)
+
+// View is a column as it stands in a row's bytes. Name and the value's bytes are views into them.
+type View struct {
+	Name      []byte
+	Value     table.Value // of type Null for a deletion
+	Op        Op
+	Timestamp int64 // in milliseconds, -1 for none
+}
+
+// Decode reads one row without checking its checksums: one that this package encoded, to look at it again, or a key that
+// the service has returned for a row.
+func Decode(b []byte) (*Decoded, error) {
+	d := &Decoded{}
+	to := func(cells *[]Cell) func(View) {
+		return func(v View) {
+			*cells = append(*cells, Cell{string(v.Name), v.Value, v.Timestamp >= 0, max(v.Timestamp, 0)})
+		}
+	}
+	var err error
+	d.Delete, err = Walk(b, to(&d.Key), to(&d.Cells))
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Walk reads one row as Decode does and calls key and cell with its columns, in order; it allocates nothing. A nil
+// function is not called. Deleted says that the row is deleted.
+func Walk(b []byte, key, cell func(View)) (deleted bool, err error) {
+	if len(b) < 5 || binary.LittleEndian.Uint32(b) != header || b[4] != tagRowPK {
+		return false, errors.New("decode PlainBuffer row: no header")
+	}
+	each := key
+	for b = b[5:]; len(b) > 0; {
+		tag := b[0]
+		b = b[1:]
+		switch tag {
+		case tagRowData:
+			each = cell
+		case tagDeleteMarker:
+			deleted = true
+		case tagRowChecksum:
+			if len(b) == 0 {
+				return false, errCut
+			}
+			return deleted, nil
+		case tagCell:
+			v, rest, err := decodeCell(b)
+			if err != nil {
+				return false, err
+			}
+			if each != nil {
+				each(v)
+			}
+			b = rest
+		default:
+			return false, fmt.Errorf("decode PlainBuffer row: unexpected tag %#x", tag)
+		}
+	}
+	return false, errCut
+}
+
+var ops = map[byte]Op{opDeleteAllVersions: DeleteAll, opDeleteOneVersion: DeleteOne, opIncrement: Add}
+
+func decodeCell(b []byte) (c View, rest []byte, err error) {
+	c.Timestamp = -1
+	for len(b) > 0 {
+		tag := b[0]
+		b = b[1:]
+		switch tag {
+		case tagCellName:
+			if c.Name, b, err = decodeBytes(b); err != nil {
+				return c, nil, err
+			}
+		case tagCellValue:
+			var value []byte
+			if value, b, err = decodeBytes(b); err != nil {
+				return c, nil, err
+			}
+			if c.Value, err = decodeValue(value); err != nil {
+				return c, nil, err
+			}
+		case tagCellType, tagCellChecksum:
+			if len(b) < 1 {
+				return c, nil, errCut
+			}
+			if tag == tagCellChecksum {
+				return c, b[1:], nil
+			}
+			c.Op = ops[b[0]]
+			b = b[1:]
+		case tagCellTimestamp:
+			if len(b) < 8 {
+				return c, nil, errCut
+			}
+			c.Timestamp = int64(binary.LittleEndian.Uint64(b))
+			b = b[8:]
+		default:
+			return c, nil, fmt.Errorf("decode PlainBuffer cell: unexpected tag %#x", tag)
+		}
+	}
+	return c, nil, errCut
+}
+
+func decodeBytes(b []byte) (v, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, errCut
+	}
+	n := binary.LittleEndian.Uint32(b)
+	if uint64(n) > uint64(len(b)-4) {
+		return nil, nil, errCut
+	}
+	return b[4 : 4+n], b[4+n:], nil
+}
+
+func decodeValue(b []byte) (table.Value, error) {
+	if len(b) == 0 {
+		return table.Value{}, errCut
+	}
+	variant, b := b[0], b[1:]
+	switch {
+	case variant == variantInteger && len(b) == 8:
+		return table.Value{Type: table.Integer, Int: int64(binary.LittleEndian.Uint64(b))}, nil
+	case variant == variantDouble && len(b) == 8:
+		return table.Value{Type: table.Double, Double: math.Float64frombits(binary.LittleEndian.Uint64(b))}, nil
+	case variant == variantBoolean && len(b) == 1:
+		return table.Value{Type: table.Boolean, Int: int64(b[0])}, nil
+	case variant == variantString || variant == variantBinary:
+		v, _, err := decodeBytes(b)
+		t := table.String
+		if variant == variantBinary {
+			t = table.Binary
+		}
+		return table.Value{Type: t, Bytes: v}, err
+	case variant == variantAutoIncrement:
+		return table.Value{}, nil
+	}
+	return table.Value{}, fmt.Errorf("decode PlainBuffer value: variant %#x of %d bytes", variant, len(b))
+}

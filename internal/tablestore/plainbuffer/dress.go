@@ -1,0 +1,138 @@
+package plainbuffer
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"tsimport/internal/table"
+)
+
+// What is added to a row that is encoded already. The checksums that stand in it are carried on, so that names and values
+// are not looked at again.
+
+// AppendWithCell appends the row, that of a put or an update, with one more cell at its end.
+func AppendWithCell(dst, row []byte, n *Name, v table.Value) ([]byte, error) {
+	w := walker{rest: row}
+	if err := w.begin(); err != nil {
+		return dst, err
+	}
+	for w.next() {
+	}
+	if w.err != nil {
+		return dst, w.err
+	}
+	r := Row{buf: append(dst, row[:len(row)-len(w.rest)]...), crc: w.crc, data: w.data}
+	r.Cell(n, v)
+	return r.End(), nil
+}
+
+// AppendStamped appends the row, that of a put or an update, with the timestamp in milliseconds in every cell that puts a
+// value and has none. Increments and deletions stay as they are: they take no timestamp.
+func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
+	w := walker{rest: row}
+	if err := w.begin(); err != nil {
+		return dst, err
+	}
+	r := Row{buf: append(dst, row[:len(row)-len(w.rest)]...)}
+	data := false
+	for w.next() {
+		if w.data && !data {
+			data = true
+			r.buf = append(r.buf, tagRowData)
+		}
+		if !w.data || w.stamped || w.typed || !w.valued {
+			r.buf = append(r.buf, w.cell...)
+			r.crc = crcByte(r.crc, w.cellCRC)
+			continue
+		}
+		r.buf = append(r.buf, w.cell[:len(w.cell)-2]...)
+		r.closeCell(r.timestamp(w.cellCRC, ms))
+	}
+	if w.err != nil {
+		return dst, w.err
+	}
+	return r.End(), nil
+}
+
+// StampBytes returns by how many bytes AppendStamped makes the row longer; of a row that it refuses, by how many it would.
+func StampBytes(row []byte) (n int) {
+	w := walker{rest: row}
+	if w.begin() != nil {
+		return 0
+	}
+	for w.next() {
+		if w.data && !w.stamped && !w.typed && w.valued {
+			n += stampBytes
+		}
+	}
+	return n
+}
+
+const stampBytes = 9 // a tag and eight bytes
+
+// walker goes over the cells of a row.
+type walker struct {
+	rest []byte // behind the last cell
+	data bool   // the cells are attributes
+	crc  byte   // of the cells so far
+	err  error
+
+	cell                   []byte // with its tag and checksum
+	cellCRC                byte
+	valued, typed, stamped bool
+}
+
+var errDress = errors.New("dress PlainBuffer row: it is no row of a put or an update")
+
+func (w *walker) begin() error {
+	if len(w.rest) < 5 || binary.LittleEndian.Uint32(w.rest) != header || w.rest[4] != tagRowPK {
+		return errDress
+	}
+	w.rest = w.rest[5:]
+	return nil
+}
+
+// next goes to the next cell and reports whether there is one.
+func (w *walker) next() bool {
+	if len(w.rest) > 0 && w.rest[0] == tagRowData && !w.data {
+		w.data, w.rest = true, w.rest[1:]
+	}
+	if len(w.rest) == 2 && w.rest[0] == tagRowChecksum {
+		return false
+	}
+	if len(w.rest) == 0 || w.rest[0] != tagCell {
+		w.err = errDress
+		return false
+	}
+	w.valued, w.typed, w.stamped = false, false, false
+	for at := 1; at+1 < len(w.rest); {
+		switch w.rest[at] {
+		case tagCellName, tagCellValue:
+			w.valued = w.valued || w.rest[at] == tagCellValue
+			if at+5 > len(w.rest) {
+				at = len(w.rest)
+				continue
+			}
+			n := binary.LittleEndian.Uint32(w.rest[at+1:])
+			if uint64(n) > uint64(len(w.rest)) {
+				at = len(w.rest)
+				continue
+			}
+			at += 5 + int(n)
+		case tagCellType:
+			w.typed = true
+			at += 2
+		case tagCellTimestamp:
+			w.stamped = true
+			at += 9
+		case tagCellChecksum:
+			w.cell, w.rest, w.cellCRC = w.rest[:at+2], w.rest[at+2:], w.rest[at+1]
+			w.crc = crcByte(w.crc, w.cellCRC)
+			return true
+		default:
+			at = len(w.rest)
+		}
+	}
+	w.err = errDress
+	return false
+}

@@ -1,0 +1,182 @@
+package plainbuffer
+
+import (
+	"encoding/binary"
+	"math"
+
+	"tsimport/internal/table"
+)
+
+// Tags, variant types and cell operations of the format, as Tablestore's SDKs name them.
+const (
+	header = 0x75
+
+	tagRowPK         = 0x01
+	tagRowData       = 0x02
+	tagCell          = 0x03
+	tagCellName      = 0x04
+	tagCellValue     = 0x05
+	tagCellType      = 0x06
+	tagCellTimestamp = 0x07
+	tagDeleteMarker  = 0x08
+	tagRowChecksum   = 0x09
+	tagCellChecksum  = 0x0a
+
+	variantInteger       = 0x00
+	variantDouble        = 0x01
+	variantBoolean       = 0x02
+	variantString        = 0x03
+	variantBinary        = 0x07
+	variantAutoIncrement = 0x0b
+
+	opDeleteAllVersions = 0x01
+	opDeleteOneVersion  = 0x03
+	opIncrement         = 0x04
+)
+
+// Name is a column name prepared once for many rows: the bytes that open its cell and their checksum.
+type Name struct {
+	head []byte
+	crc  byte
+	size int
+}
+
+// NewName prepares a column name.
+func NewName(name string) Name {
+	head := make([]byte, 0, 6+len(name))
+	head = append(head, tagCell, tagCellName)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(name)))
+	head = append(head, name...)
+	return Name{head: head, crc: crcBytes(0, []byte(name)), size: len(name)}
+}
+
+// Len returns the name's length in bytes.
+func (n *Name) Len() int { return n.size }
+
+// Row appends one row to a buffer. Begin it, add the primary-key columns in the order of the schema, then cells, and
+// End it; a Row may begin again after End. It does not allocate beyond growing the buffer.
+type Row struct {
+	buf  []byte
+	crc  byte
+	data bool // the ROW_DATA tag is written
+}
+
+// Begin starts a row at the end of dst.
+func (r *Row) Begin(dst []byte) {
+	*r = Row{buf: append(dst, header, 0, 0, 0, tagRowPK)}
+}
+
+// Key adds a primary-key column: an Integer, String or Binary.
+func (r *Row) Key(n *Name, v table.Value) {
+	r.buf = append(r.buf, n.head...)
+	crc := r.value(n.crc, v)
+	r.closeCell(crc)
+}
+
+// KeyAutoIncrement adds the placeholder for a primary-key column whose value the server makes.
+func (r *Row) KeyAutoIncrement(n *Name) {
+	r.buf = append(r.buf, n.head...)
+	r.buf = append(r.buf, tagCellValue, 1, 0, 0, 0, variantAutoIncrement)
+	r.closeCell(crcByte(n.crc, variantAutoIncrement))
+}
+
+// Cell adds an attribute cell that the server stamps with its own time.
+func (r *Row) Cell(n *Name, v table.Value) {
+	r.openCell(n)
+	r.closeCell(r.value(n.crc, v))
+}
+
+// CellAt adds an attribute cell with a timestamp in milliseconds.
+func (r *Row) CellAt(n *Name, v table.Value, timestamp int64) {
+	r.openCell(n)
+	crc := r.value(n.crc, v)
+	r.closeCell(r.timestamp(crc, timestamp))
+}
+
+// DeleteColumn removes all versions of a column (updates only).
+func (r *Row) DeleteColumn(n *Name) {
+	r.openCell(n)
+	r.buf = append(r.buf, tagCellType, opDeleteAllVersions)
+	r.closeCell(crcByte(n.crc, opDeleteAllVersions))
+}
+
+// DeleteVersion removes the version of a column with this timestamp in milliseconds (updates only).
+func (r *Row) DeleteVersion(n *Name, timestamp int64) {
+	r.openCell(n)
+	// On the wire the operation stands before the timestamp; in the checksum it comes after it.
+	r.buf = append(r.buf, tagCellType, opDeleteOneVersion)
+	crc := r.timestamp(n.crc, timestamp)
+	r.closeCell(crcByte(crc, opDeleteOneVersion))
+}
+
+// Increment adds delta to an integer column (updates only).
+func (r *Row) Increment(n *Name, delta int64) {
+	r.openCell(n)
+	crc := r.value(n.crc, table.Value{Type: table.Integer, Int: delta})
+	r.buf = append(r.buf, tagCellType, opIncrement)
+	r.closeCell(crcByte(crc, opIncrement))
+}
+
+// End finishes the row of a put or an update and returns the buffer.
+func (r *Row) End() []byte {
+	return append(r.buf, tagRowChecksum, crcByte(r.crc, 0))
+}
+
+// EndDelete finishes the row of a delete and returns the buffer.
+func (r *Row) EndDelete() []byte {
+	return append(r.buf, tagDeleteMarker, tagRowChecksum, crcByte(r.crc, 1))
+}
+
+func (r *Row) openCell(n *Name) {
+	if !r.data {
+		r.buf = append(r.buf, tagRowData)
+		r.data = true
+	}
+	r.buf = append(r.buf, n.head...)
+}
+
+func (r *Row) closeCell(crc byte) {
+	r.buf = append(r.buf, tagCellChecksum, crc)
+	r.crc = crcByte(r.crc, crc)
+}
+
+func (r *Row) timestamp(crc byte, ms int64) byte {
+	r.buf = append(r.buf, tagCellTimestamp)
+	r.buf = binary.LittleEndian.AppendUint64(r.buf, uint64(ms))
+	return crc64LE(crc, uint64(ms))
+}
+
+// value appends the cell value and returns the checksum carried on over it.
+func (r *Row) value(crc byte, v table.Value) byte {
+	switch v.Type {
+	case table.Integer:
+		return r.word(crc, variantInteger, uint64(v.Int))
+	case table.Double:
+		return r.word(crc, variantDouble, math.Float64bits(v.Double))
+	case table.Boolean:
+		r.buf = append(r.buf, tagCellValue, 2, 0, 0, 0, variantBoolean, byte(v.Int))
+		return crcByte(crcByte(crc, variantBoolean), byte(v.Int))
+	case table.String:
+		return r.bytes(crc, variantString, v.Bytes)
+	case table.Binary:
+		return r.bytes(crc, variantBinary, v.Bytes)
+	}
+	// A null is a missing cell: the caller leaves the column out. Writing one would corrupt the request.
+	panic("plainbuffer: value of type " + v.Type.String())
+}
+
+func (r *Row) word(crc byte, variant byte, v uint64) byte {
+	r.buf = append(r.buf, tagCellValue, 9, 0, 0, 0, variant)
+	r.buf = binary.LittleEndian.AppendUint64(r.buf, v)
+	return crc64LE(crcByte(crc, variant), v)
+}
+
+func (r *Row) bytes(crc byte, variant byte, v []byte) byte {
+	n := uint32(len(v))
+	r.buf = append(r.buf, tagCellValue)
+	r.buf = binary.LittleEndian.AppendUint32(r.buf, n+5)
+	r.buf = append(r.buf, variant)
+	r.buf = binary.LittleEndian.AppendUint32(r.buf, n)
+	r.buf = append(r.buf, v...)
+	return crcBytes(crc32LE(crcByte(crc, variant), n), v)
+}

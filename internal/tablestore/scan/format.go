@@ -1,0 +1,186 @@
+package scan
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"tsimport/internal/table"
+)
+
+// Formatter writes rows. Flush writes what is still held back: behind it there are whole rows only.
+type Formatter interface {
+	Write(*Row) error
+	Flush() error
+}
+
+// CSV writes rows as RFC 4180 with a header: the primary key first, then the attribute columns given. An absent cell is
+// an empty field, an empty string or binary is a quoted empty field, a binary value is base64; a value reads back as
+// it was.
+type CSV struct {
+	w       *bufio.Writer
+	columns []string
+	place   map[string]int
+	keys    int
+	cells   []any
+	buf     []byte
+}
+
+// NewCSV writes the header.
+func NewCSV(w io.Writer, keys, attributes []string) (*CSV, error) {
+	f := ContinueCSV(w, keys, attributes)
+	for i, c := range f.columns {
+		f.cells[i] = c
+	}
+	return f, f.line()
+}
+
+// ContinueCSV writes rows behind those that another one has written.
+func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
+	f := &CSV{w: bufio.NewWriterSize(w, 1<<16), place: map[string]int{}, keys: len(keys)}
+	f.columns = append(append(f.columns, keys...), attributes...)
+	for i, c := range attributes {
+		f.place[c] = len(keys) + i
+	}
+	f.cells = make([]any, len(f.columns))
+	return f
+}
+
+// Write writes one row. Columns that were not given are left out.
+func (f *CSV) Write(r *Row) error {
+	clear(f.cells)
+	for i, k := range r.PrimaryKey.PrimaryKeys {
+		f.cells[i] = k.Value
+	}
+	for _, c := range r.Columns {
+		if i, ok := f.place[c.ColumnName]; ok {
+			f.cells[i] = c.Value
+		}
+	}
+	return f.line()
+}
+
+// line writes the cells.
+func (f *CSV) line() error {
+	f.buf = f.buf[:0]
+	for i, v := range f.cells {
+		if i > 0 {
+			f.buf = append(f.buf, ',')
+		}
+		f.buf = appendField(f.buf, v)
+	}
+	if len(f.buf) == 0 {
+		f.buf = append(f.buf, '"', '"') // a single absent cell would read as an empty line
+	}
+	f.buf = append(f.buf, '\n')
+	_, err := f.w.Write(f.buf)
+	return err
+}
+
+// Flush writes what is held back.
+func (f *CSV) Flush() error { return f.w.Flush() }
+
+func appendField(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return dst
+	case string:
+		if v == "" {
+			return append(dst, '"', '"')
+		}
+		if !strings.ContainsAny(v, ",\"\r\n") {
+			return append(dst, v...)
+		}
+		dst = append(dst, '"')
+		dst = append(dst, strings.ReplaceAll(v, `"`, `""`)...)
+		return append(dst, '"')
+	case []byte:
+		if len(v) == 0 {
+			return append(dst, '"', '"')
+		}
+		return base64.StdEncoding.AppendEncode(dst, v)
+	case int64:
+		return strconv.AppendInt(dst, v, 10)
+	case float64:
+		return table.AppendDouble(dst, v)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	}
+	panic("scan: value of an unknown type")
+}
+
+// JSONL writes rows as JSON objects, one a line, keys first. An integer has no fraction, a double always has one or an
+// exponent, a binary value is an object {"base64": "…"}; so every type can be told from the text. What JSON has no text
+// for, a string that is not UTF-8, NaN or an infinity, is an error.
+type JSONL struct {
+	w   *bufio.Writer
+	buf bytes.Buffer
+}
+
+// NewJSONL writes to w.
+func NewJSONL(w io.Writer) *JSONL { return &JSONL{w: bufio.NewWriterSize(w, 1<<16)} }
+
+// Write writes one row.
+func (f *JSONL) Write(r *Row) error {
+	f.buf.Reset()
+	f.buf.WriteByte('{')
+	for _, k := range r.PrimaryKey.PrimaryKeys {
+		if err := f.member(k.ColumnName, k.Value); err != nil {
+			return err
+		}
+	}
+	for _, c := range r.Columns {
+		if err := f.member(c.ColumnName, c.Value); err != nil {
+			return err
+		}
+	}
+	f.buf.WriteString("}\n")
+	_, err := f.w.Write(f.buf.Bytes())
+	return err
+}
+
+func (f *JSONL) member(name string, v any) error {
+	if f.buf.Len() > 1 {
+		f.buf.WriteByte(',')
+	}
+	f.text(name)
+	f.buf.WriteByte(':')
+	switch v := v.(type) {
+	case string:
+		if !utf8.ValidString(v) {
+			return fmt.Errorf("column %q has a string that is not UTF-8, which JSON lines cannot hold: %.60q; leave the column out (--columns)", name, v)
+		}
+		f.text(v)
+	case []byte:
+		f.buf.WriteString(`{"base64":"` + base64.StdEncoding.EncodeToString(v) + `"}`)
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("column %q has the double %v, which JSON lines cannot hold; leave the column out (--columns)", name, v)
+		}
+		text := table.AppendDouble(nil, v)
+		if !bytes.ContainsAny(text, ".eIN") {
+			text = append(text, ".0"...)
+		}
+		f.buf.Write(text)
+	default:
+		f.buf.Write(appendField(nil, v))
+	}
+	return nil
+}
+
+func (f *JSONL) text(s string) {
+	e := json.NewEncoder(&f.buf)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always encodes, and a Buffer always takes it
+	f.buf.Truncate(f.buf.Len() - 1)
+}
+
+// Flush writes what is held back.
+func (f *JSONL) Flush() error { return f.w.Flush() }

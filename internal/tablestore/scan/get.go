@@ -1,0 +1,134 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/ratelimit"
+)
+
+// MaxGetRows is how many rows one BatchGetRow request may ask for.
+const MaxGetRows = 100
+
+// Getter is what Get needs of the SDK's client.
+type Getter interface {
+	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
+}
+
+// Get returns the rows of at most MaxGetRows different keys, by their places; nil where there is none. Of the options
+// Columns, Versions, RetryFor and Units count.
+func Get(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, o Options) ([]*Row, error) {
+	if o.RetryFor == 0 {
+		o.RetryFor = client.Patience
+	}
+	rows := make([]*Row, len(keys))
+	todo := make([]int, len(keys))
+	for i := range todo {
+		todo[i] = i
+	}
+	backoff := ratelimit.Backoff{Base: 50 * time.Millisecond, Max: 5 * time.Second}
+	patience := ratelimit.Patience{For: o.RetryFor}
+	for attempt := 1; ; attempt++ {
+		again, refused, err := getOnce(ctx, s, name, key, keys, todo, rows, &o)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("read rows of table %s: %w", name, err)
+		case len(again) == 0:
+			return rows, nil
+		case len(again) == len(todo) && patience.Over(time.Now()):
+			return nil, fmt.Errorf("read rows of table %s: %w", name, refused)
+		case len(again) < len(todo):
+			attempt = 1
+			patience.Progress(time.Now())
+		}
+		todo = again
+		timer := time.NewTimer(backoff.After(attempt))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// getOnce asks for the rows that are still to be read. It returns the places of those to be asked for again, and why.
+func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, keys [][]table.Value, todo []int, rows []*Row, o *Options) (again []int, refused, err error) {
+	c := &tablestore.MultiRowQueryCriteria{TableName: name, MaxVersion: max(o.Versions, 1)}
+	if o.Columns != nil {
+		c.ColumnsToGet = append([]string{key[0].Name}, o.Columns...)
+	}
+	for _, i := range todo {
+		pk := new(tablestore.PrimaryKey)
+		for k, v := range keys[i] {
+			pk.AddPrimaryKeyColumn(key[k].Name, client.SDKValue(v))
+		}
+		c.AddRow(pk)
+	}
+	var res *tablestore.BatchGetRowResponse
+	err = patiently(ctx, o.RetryFor, func() (err error) {
+		res, err = batchGetRow(s, c)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	answers := res.TableToRowsResult[name]
+	if len(answers) != len(todo) {
+		return nil, nil, fmt.Errorf("%d answers for %d rows", len(answers), len(todo))
+	}
+	for n := range answers {
+		a, i := &answers[n], todo[n]
+		if a.IsSucceed && a.Error.Code != "" {
+			refused = errors.New("unreadable answer: a row that was read and has an error")
+			again = append(again, i)
+			continue
+		}
+		o.charge(a.ConsumedCapacityUnit)
+		if a.IsSucceed {
+			if len(a.PrimaryKey.PrimaryKeys) > 0 {
+				if !isOf(&a.PrimaryKey, keys[i]) {
+					return nil, nil, errors.New("unreadable answer: a row of another key")
+				}
+				rows[i] = &Row{PrimaryKey: &a.PrimaryKey, Columns: a.Columns}
+			}
+			continue
+		}
+		refused = fmt.Errorf("%s: %s", a.Error.Code, client.OneLine(a.Error.Message))
+		if !client.ClassifyCode(a.Error.Code, a.Error.Message).Passes() {
+			return nil, nil, refused
+		}
+		again = append(again, i)
+	}
+	return again, refused, nil
+}
+
+// batchGetRow makes an error of a panic, as getRange does.
+func batchGetRow(s Getter, c *tablestore.MultiRowQueryCriteria) (res *tablestore.BatchGetRowResponse, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("unreadable answer")
+		}
+	}()
+	return s.BatchGetRow(&tablestore.BatchGetRowRequest{MultiRowQueryCriteria: []*tablestore.MultiRowQueryCriteria{c}})
+}
+
+// isOf reports whether a row's key is the one that was asked for.
+func isOf(pk *tablestore.PrimaryKey, key []table.Value) bool {
+	if len(pk.PrimaryKeys) != len(key) {
+		return false
+	}
+	for i, c := range pk.PrimaryKeys {
+		if !bytes.Equal(table.AppendKey(nil, client.ValueOf(c.Value)), table.AppendKey(nil, key[i])) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,132 @@
+package scan
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+)
+
+// Guesses from sizes. Splits are measured in units of 100 MB, the service's own.
+const (
+	guessEvery = time.Minute // at most: each guess costs read capacity units
+	guessFirst = 100         // 10 GB, what a partition holds as a rule
+	guessLimit = 1024        // split points in an answer
+	guessMost  = 1000 * guessFirst
+)
+
+// Partitions reads where a table's partitions begin. It is not safe for concurrent use.
+type Partitions struct {
+	// Created says that this run has made the table: in the first minute there is too little in it for sizes to say more about
+	// partitions than they cost to read.
+	Created bool
+	// See is told at each reading when the table was made, as client.Table has it; Read returns its error. May be nil.
+	See func(created int64) error
+
+	admin   *client.Admin
+	sdk     *tablestore.TableStoreClient
+	name    string
+	guessed time.Time // when sizes were last asked for; zero is never
+	guess   []table.Value
+	failed  error // of the last guess
+}
+
+// NewPartitions reads the partitions of the table of that name.
+func NewPartitions(admin *client.Admin, sdk *tablestore.TableStoreClient, name string) *Partitions {
+	return &Partitions{admin: admin, sdk: sdk, name: name}
+}
+
+// Read returns the first partition-key value of every partition but the first, increasing. Exact says that the service
+// itself named the partitions; otherwise they were guessed from the sizes of key ranges, at most once a minute: until
+// then a call returns the last guess, or its error. Nothing is tried again, the caller asks at its own pace; now is the
+// caller's time.
+func (p *Partitions) Read(now time.Time) (bounds []table.Value, exact bool, err error) {
+	layout, err := p.admin.Layout(p.name)
+	if err == nil && p.See != nil {
+		err = p.See(layout.Created)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if len(layout.Bounds) > 0 {
+		return increasing(layout.Bounds), true, nil
+	}
+	if p.Created && p.guessed.IsZero() {
+		p.guessed = now
+	}
+	if p.guessed.IsZero() || now.Sub(p.guessed) >= guessEvery {
+		p.guessed = now
+		p.guess, p.failed = p.guessFromSizes()
+	}
+	return p.guess, false, p.failed
+}
+
+// guessFromSizes asks for large splits first, because a partition that is cut in two by mistake costs requests that
+// are half as full. A table with more splits of a size than one answer holds is asked for larger ones: the answer
+// would cover its first keys only.
+func (p *Partitions) guessFromSizes() ([]table.Value, error) {
+	size, grown := int64(guessFirst), false
+	for {
+		splits, err := p.splitsOf(size)
+		if err != nil {
+			return nil, fmt.Errorf("guess partitions of table %s: %w", p.name, &client.Error{Cause: err})
+		}
+		if len(splits) >= guessLimit && size < guessMost {
+			size, grown = 10*size, true
+			continue
+		}
+		if len(splits) > 1 || size == 1 || grown {
+			return boundsOf(splits)
+		}
+		size /= 10
+	}
+}
+
+// splitsOf makes an error of a panic: the SDK trusts the counts and the fields of an answer.
+func (p *Partitions) splitsOf(size int64) (splits []*tablestore.Split, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("unreadable answer: %v", r)
+		}
+	}()
+	limit := int32(guessLimit)
+	res, err := p.sdk.ComputeSplitPointsBySize(&tablestore.ComputeSplitPointsBySizeRequest{
+		TableName: p.name, SplitSize: size, SplitPointLimit: &limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res.Splits, nil
+}
+
+// boundsOf returns where one split ends and another begins that is served elsewhere. Neighbours in one place are taken
+// for one partition; a service that names no places says nothing about that.
+func boundsOf(splits []*tablestore.Split) (bounds []table.Value, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			bounds, err = nil, fmt.Errorf("unreadable split point: %v", r)
+		}
+	}()
+	for i := 1; i < len(splits); i++ {
+		if here := splits[i].Location; here != "" && here == splits[i-1].Location {
+			continue
+		}
+		first := client.ValueOf(splits[i].LowerBound.PrimaryKeys[0].Value)
+		if first.Type.KeyType() { // not so for a point that stands for the least or the greatest value
+			bounds = append(bounds, first)
+		}
+	}
+	return increasing(bounds), nil
+}
+
+// increasing sorts bounds and drops those given twice: two splits may begin at one partition-key value.
+func increasing(bounds []table.Value) []table.Value {
+	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
+	slices.SortFunc(bounds, compare)
+	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
+}

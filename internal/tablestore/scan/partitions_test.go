@@ -1,0 +1,264 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// partitioned is a service with one table, whose answers are made by hand.
+type partitioned struct {
+	bounds []table.Value           // of its partitions, as DescribeTable names them
+	splits func(size int64) []byte // answers ComputeSplitPointsBySize
+	refuse string                  // an error code for the operation whose path it begins with
+	sizes  []int64                 // split sizes asked for
+	seen   []string                // operations
+}
+
+func (p *partitioned) RoundTrip(r *http.Request) (*http.Response, error) {
+	request, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	operation := strings.TrimPrefix(r.URL.Path, "/")
+	p.seen = append(p.seen, operation)
+	answer := func(status int, body []byte) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+	}
+	if code, refused := strings.CutPrefix(p.refuse, operation+" "); refused {
+		return answer(503, protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), code))
+	}
+	if operation == "DescribeTable" {
+		const described = "0a0d0a02743112070a037569641002120c0a04080010001080e2cfaa061a1108ffffffffffffffffff0110012880a30520012a020800"
+		body, err := hex.DecodeString(described)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range p.bounds {
+			body = message(body, 6, pointRow(v))
+		}
+		return answer(200, body)
+	}
+	for len(request) > 0 { // of its fields only split_size is a fixed or variable integer numbered 2
+		number, kind, n := protowire.ConsumeTag(request)
+		request = request[n:]
+		if number == 2 {
+			size, _ := protowire.ConsumeVarint(request)
+			p.sizes = append(p.sizes, int64(size))
+		}
+		request = request[protowire.ConsumeFieldValue(number, kind, request):]
+	}
+	return answer(200, p.splits(p.sizes[len(p.sizes)-1]))
+}
+
+func message(dst []byte, number protowire.Number, content []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(dst, number, protowire.BytesType), content)
+}
+
+func pointRow(v table.Value) []byte {
+	name := plainbuffer.NewName("uid")
+	var row plainbuffer.Row
+	row.Begin(nil)
+	row.Key(&name, v)
+	return row.End()
+}
+
+// place is a run of splits in one location.
+type place struct {
+	name   string
+	repeat int64
+}
+
+// splitAnswer has split points 0, 10, 20 … and their locations.
+func splitAnswer(points int, places ...place) []byte {
+	answer := message(nil, 1, []byte{0x0a, 0x04, 0x08, 0x01, 0x10, 0x00})
+	answer = message(answer, 2, append(message(nil, 1, []byte("uid")), 0x10, 0x01))
+	for i := range points {
+		answer = message(answer, 3, pointRow(table.Value{Type: table.Integer, Int: int64(i) * 10}))
+	}
+	for _, p := range places {
+		location := protowire.AppendTag(message(nil, 1, []byte(p.name)), 2, protowire.VarintType)
+		answer = message(answer, 4, protowire.AppendVarint(location, protowire.EncodeZigZag(p.repeat)))
+	}
+	return answer
+}
+
+func partitionsOf(t *testing.T, service http.RoundTripper) *Partitions {
+	t.Helper()
+	sdk, err := client.New(context.Background(), client.Target{
+		Endpoint: "http://fake", Instance: "i", Transport: service,
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: "id", AccessKeySecret: "s"},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewPartitions(&client.Admin{Client: sdk, Context: context.Background()}, sdk, "t1")
+}
+
+func integers(bounds []table.Value) []int64 {
+	var found []int64
+	for _, b := range bounds {
+		found = append(found, b.Int)
+	}
+	return found
+}
+
+func TestPartitionsThatTheServiceNamesAreExact(t *testing.T) {
+	service := &partitioned{bounds: []table.Value{
+		{Type: table.Integer, Int: 7}, {Type: table.Integer, Int: -7}, {Type: table.Integer, Int: 7},
+	}}
+	bounds, exact, err := partitionsOf(t, service).Read(time.Unix(0, 0))
+	if err != nil || !exact || fmt.Sprint(integers(bounds)) != "[-7 7]" {
+		t.Errorf("%v, exact %v, %v", bounds, exact, err)
+	}
+	if fmt.Sprint(service.seen) != "[DescribeTable]" {
+		t.Errorf("requests %v", service.seen)
+	}
+}
+
+func TestWithoutNamesPartitionsAreGuessedFromSizes(t *testing.T) {
+	many := func(points int) func(int64) []byte { return func(int64) []byte { return splitAnswer(points) } }
+	for _, tt := range []struct {
+		name   string
+		splits func(int64) []byte
+		bounds int
+		sizes  string
+	}{
+		{"a small table", many(0), 0, "[100 10 1]"},
+		{"a table of partitions as large as the rule has it", many(3), 3, "[100]"},
+		{"a smaller one", func(size int64) []byte { return splitAnswer(int(20 / size)) }, 2, "[100 10]"},
+		{"the smallest that is cut", func(size int64) []byte { return splitAnswer(int(2 / size)) }, 2, "[100 10 1]"},
+		{"a table too large for one answer", func(size int64) []byte { return splitAnswer(int(min(1024, 500_000/size))) }, 500, "[100 1000]"},
+		{"one too large for any answer", many(1024), 1024, "[100 1000 10000 100000]"},
+		{"one that is large only at first sight", func(size int64) []byte {
+			if size == 100 {
+				return splitAnswer(1024)
+			}
+			return splitAnswer(0)
+		}, 0, "[100 1000]"},
+	} {
+		service := &partitioned{splits: tt.splits}
+		bounds, exact, err := partitionsOf(t, service).Read(time.Unix(0, 0))
+		if err != nil || exact || len(bounds) != tt.bounds || !slices.IsSorted(integers(bounds)) {
+			t.Errorf("%s: %d bounds, exact %v, %v", tt.name, len(bounds), exact, err)
+		}
+		if got := fmt.Sprint(service.sizes); got != tt.sizes {
+			t.Errorf("%s: sizes %s, want %s", tt.name, got, tt.sizes)
+		}
+	}
+}
+
+func TestNeighboursInOnePlaceAreOnePartition(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		places []place
+		want   string
+	}{
+		{"two places", []place{{"a", 2}, {"b", 2}}, "[10]"},
+		{"one place", []place{{"a", 4}}, "[]"},
+		{"back again", []place{{"a", 1}, {"b", 2}, {"a", 1}}, "[0 20]"},
+		{"no place is named", []place{{"", 4}}, "[0 10 20]"},
+		{"some are", []place{{"a", 2}, {"", 2}}, "[10 20]"},
+		{"no places at all", nil, "[0 10 20]"},
+	} {
+		service := &partitioned{splits: func(int64) []byte { return splitAnswer(3, tt.places...) }}
+		bounds, _, err := partitionsOf(t, service).Read(time.Unix(0, 0))
+		if err != nil || fmt.Sprint(integers(bounds)) != tt.want {
+			t.Errorf("%s: %v, %v, want %s", tt.name, integers(bounds), err, tt.want)
+		}
+	}
+}
+
+func TestAnAnswerOfTheServiceIsUnderstood(t *testing.T) {
+	const answer = "0a060a040803100012070a03756964100212070a0373657110011a1d7500000001030403000000756964050600000003010000006d0abd09a6" +
+		"1a1d750000000103040300000075696405060000000301000000740af2093e22050a0141100422050a01421002"
+	body, err := hex.DecodeString(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, exact, err := partitionsOf(t, &partitioned{splits: func(int64) []byte { return body }}).Read(time.Unix(0, 0))
+	if err != nil || exact || len(bounds) != 1 || string(bounds[0].Bytes) != "t" {
+		t.Errorf("%v, exact %v, %v", bounds, exact, err)
+	}
+}
+
+func TestGuessesAreMadeOnceAMinute(t *testing.T) {
+	points := 3
+	service := &partitioned{splits: func(int64) []byte { return splitAnswer(points) }}
+	p := partitionsOf(t, service)
+	start := time.Unix(1000, 0)
+	for _, tt := range []struct {
+		after         time.Duration
+		bounds, asked int
+	}{{0, 3, 1}, {59 * time.Second, 3, 1}, {time.Minute, 5, 2}, {61 * time.Second, 5, 2}} {
+		bounds, _, err := p.Read(start.Add(tt.after))
+		if err != nil || len(bounds) != tt.bounds || len(service.sizes) != tt.asked {
+			t.Errorf("after %v: %d bounds, %d requests, %v", tt.after, len(bounds), len(service.sizes), err)
+		}
+		points = 5
+	}
+	service.bounds = []table.Value{{Type: table.Integer, Int: 1}} // named partitions do not wait for the minute
+	if bounds, exact, err := p.Read(start.Add(62 * time.Second)); err != nil || !exact || len(bounds) != 1 {
+		t.Errorf("%v, exact %v, %v", bounds, exact, err)
+	}
+}
+
+// Without bounds it would have one lane for the whole load.
+func TestATableThatThisRunMadeIsGuessedAtAfterAMinute(t *testing.T) {
+	service := &partitioned{splits: func(int64) []byte { return splitAnswer(3) }}
+	p := partitionsOf(t, service)
+	p.Created = true
+	start := time.Unix(1, 0)
+	for _, tt := range []struct {
+		after         time.Duration
+		bounds, asked int
+	}{{0, 0, 0}, {59 * time.Second, 0, 0}, {time.Minute, 3, 1}, {61 * time.Second, 3, 1}} {
+		bounds, exact, err := p.Read(start.Add(tt.after))
+		if err != nil || exact || len(bounds) != tt.bounds || len(service.sizes) != tt.asked {
+			t.Errorf("after %v: %v, exact %v, %d requests, %v", tt.after, bounds, exact, len(service.sizes), err)
+		}
+	}
+}
+
+func TestPartitionsThatCannotBeReadAreAnError(t *testing.T) {
+	for name, service := range map[string]*partitioned{
+		"a refused description":    {refuse: "DescribeTable OTSServerBusy"},
+		"refused sizes":            {refuse: "ComputeSplitPointsBySize OTSServerBusy"},
+		"more places than splits":  {splits: func(int64) []byte { return splitAnswer(1, place{"a", 3}) }},
+		"a point that is no row":   {splits: func(int64) []byte { return message(splitAnswer(1), 3, []byte{1, 2, 3}) }},
+		"an answer without a body": {splits: func(int64) []byte { return message(nil, 3, nil) }},
+		"no protobuf":              {splits: func(int64) []byte { return []byte("<html>") }},
+	} {
+		p := partitionsOf(t, service)
+		bounds, exact, err := p.Read(time.Unix(1, 0))
+		if err == nil || exact || bounds != nil || !strings.Contains(err.Error(), "table t1") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, exact %v, %v", name, bounds, exact, err)
+		}
+		requests := len(service.seen)
+		if _, _, again := p.Read(time.Unix(2, 0)); again == nil || len(service.seen) != requests+1 {
+			t.Errorf("%s: a second later %v after %d more requests", name, again, len(service.seen)-requests)
+		}
+	}
+}
+
+func TestAnEmbeddedTableOfOnePartitionHasNoBounds(t *testing.T) {
+	sdk := tableOf(t, 1000, nil)
+	p := NewPartitions(&client.Admin{Client: sdk, Context: context.Background()}, sdk, "t")
+	if bounds, exact, err := p.Read(time.Unix(0, 0)); err != nil || exact || len(bounds) != 0 {
+		t.Errorf("%v, exact %v, %v", bounds, exact, err)
+	}
+}

@@ -1,0 +1,344 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+)
+
+var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+
+// tableOf makes a table t with rows 0 to n−1 and returns a client for it.
+func tableOf(t *testing.T, n int, plan *faults.Plan) *tablestore.TableStoreClient {
+	t.Helper()
+	s, err := server.Open("", server.Options{InMemory: true, Faults: plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	sdk, err := client.New(context.Background(), client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := &client.Admin{Client: sdk, Context: context.Background()}
+	if err := admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for from := 0; from < n; from += 200 {
+		req := &tablestore.BatchWriteRowRequest{}
+		for i := from; i < min(from+200, n); i++ {
+			put(req, int64(i), map[string]any{"n": int64(-i), "s": fmt.Sprint("row ", i)})
+		}
+		if _, err := sdk.BatchWriteRow(req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sdk
+}
+
+func put(req *tablestore.BatchWriteRowRequest, id int64, columns map[string]any) {
+	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	for c, v := range columns {
+		change.AddColumn(c, v)
+	}
+	req.AddRowChange(change)
+}
+
+func TestAScanDeliversEveryRowOnceInOrder(t *testing.T) {
+	const rows = 12_345 // three pages
+	sdk := tableOf(t, rows, nil)
+	for _, limit := range []int64{0, 1, 4999, 5000, 5001, rows, rows + 1} {
+		next := int64(0)
+		err := Table(context.Background(), sdk, "t", key, Options{Limit: limit}, func(r *Row) error {
+			if got := r.PrimaryKey.PrimaryKeys[0].Value; got != next || len(r.Columns) != 2 {
+				return fmt.Errorf("row %v with %d columns, want row %d", got, len(r.Columns), next)
+			}
+			next++
+			return nil
+		})
+		want := int64(rows)
+		if limit > 0 {
+			want = min(limit, rows)
+		}
+		if err != nil || next != want {
+			t.Errorf("limit %d: %d rows, %v", limit, next, err)
+		}
+	}
+}
+
+func TestAScanSurvivesPassingFaults(t *testing.T) {
+	ways := []faults.Fault{
+		{Action: faults.Refuse, Code: "OTSServerBusy"}, {Action: faults.Refuse, Code: "OTSPartitionUnavailable"},
+		{Action: faults.Refuse, Code: "OTSTimeout"}, {Action: faults.DropAfter}, {Action: faults.TruncateBody}, {Action: faults.BadBody},
+		{Action: faults.BadBody, Code: "404"}, {Action: faults.PageAfter, Code: "429"}, {Action: faults.Redirect},
+		{Action: faults.FlipBit, Bit: 3}, {Action: faults.FlipBit, Bit: 99}, {Action: faults.FlipBit, Bit: 12_345},
+	}
+	plan := &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}
+	plan.Decide = func(r faults.Request) faults.Fault {
+		if r.N%2 == 0 && r.N/2 < len(ways) {
+			return ways[r.N/2]
+		}
+		return faults.Fault{}
+	}
+	sdk := tableOf(t, 11_000, plan)
+	rows := 0
+	const scans = 5
+	for range scans {
+		if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { rows++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows != scans*11_000 {
+		t.Errorf("%d rows in %d scans, want %d", rows, scans, scans*11_000)
+	}
+	if plan.Requests() < 2*len(ways) {
+		t.Errorf("only %d requests: not every fault happened", plan.Requests())
+	}
+}
+
+func TestAScanStopsAtErrorsThatDoNotPass(t *testing.T) {
+	plan := &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}
+	sdk := tableOf(t, 10, plan)
+	plan.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"} }
+	if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { return nil }); err == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
+		t.Errorf("got %v", err)
+	}
+	plan.Decide = func(faults.Request) faults.Fault { return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"} }
+	ctx, cancel := context.WithCancelCause(context.Background())
+	stopped := errors.New("stopped")
+	cancel(stopped)
+	if err := Table(ctx, sdk, "t", key, Options{}, func(*Row) error { return nil }); !errors.Is(err, stopped) {
+		t.Errorf("got %v", err)
+	}
+	plan.Decide = nil
+	enough := errors.New("enough")
+	if err := Table(context.Background(), sdk, "t", key, Options{}, func(*Row) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// everyType is a row with one value of each kind that is hard to write.
+func everyType() *Row {
+	r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
+	r.PrimaryKey.AddPrimaryKeyColumn("id", int64(math.MinInt64))
+	for _, c := range []struct {
+		name  string
+		value any
+	}{
+		{"b", []byte{0, 255}}, {"d", 1.5}, {"e", ""}, {"eb", []byte{}}, {"f", false}, {"i", int64(math.MaxInt64)}, {"l", 1e300}, {"q", "a,\"b\"\r\n"}, {"w", 5.0}, {"表", "<中文>"},
+	} {
+		r.Columns = append(r.Columns, &tablestore.AttributeColumn{ColumnName: c.name, Value: c.value})
+	}
+	return r
+}
+
+func TestCSVIsReadBackAsItWas(t *testing.T) {
+	var out bytes.Buffer
+	columns := []string{"b", "d", "e", "eb", "f", "i", "l", "missing", "q", "w", "表"}
+	f, err := NewCSV(&out, []string{"id"}, columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Write(everyType()), f.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	records, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(out.String(), "\r\n", "␍\n"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "-9223372036854775808|AP8=|1.5|||false|9223372036854775807|1e+300||a,\"b\"␍\n|5|<中文>"
+	if got := strings.Join(records[1], "|"); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if !strings.Contains(out.String(), `1.5,"","",false`) {
+		t.Error("empty values are not told from absent ones")
+	}
+}
+
+func TestJSONLinesTellTheTypes(t *testing.T) {
+	var out bytes.Buffer
+	f := NewJSONL(&out)
+	if err := errors.Join(f.Write(everyType()), f.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":-9223372036854775808,"b":{"base64":"AP8="},"d":1.5,"e":"","eb":{"base64":""},"f":false,"i":9223372036854775807,` +
+		`"l":1e+300,"q":"a,\"b\"\r\n","w":5.0,"表":"<中文>"}` + "\n"
+	if out.String() != want {
+		t.Errorf("got  %swant %s", out.String(), want)
+	}
+	var any map[string]any
+	if err := json.Unmarshal(out.Bytes(), &any); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestJSONLinesRefuseWhatTheyCannotHold(t *testing.T) {
+	for want, v := range map[string]any{
+		`column "a" has a string that is not UTF-8`: "a\xff", `column "a" has the double NaN`: math.NaN(), `column "a" has the double -Inf`: math.Inf(-1),
+	} {
+		r := &Row{PrimaryKey: new(tablestore.PrimaryKey), Columns: []*tablestore.AttributeColumn{{ColumnName: "a", Value: v}}}
+		if err := NewJSONL(new(bytes.Buffer)).Write(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", v, err)
+		}
+	}
+}
+
+func TestASpoolGivesBackWhatItGot(t *testing.T) {
+	var kept bytes.Buffer
+	s, err := NewSpool(&kept, []string{"before"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3000 {
+		if err := s.Write(everyType()); err != nil {
+			t.Fatal(err)
+		}
+		if i%1000 == 7 { // at any place
+			if err := s.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(s.Columns(), " "); got != "b before d e eb f i l q w 表" {
+		t.Errorf("columns %s", got)
+	}
+	rows := 0
+	err = Replay(&kept, 3000, func(r *Row) error {
+		rows++
+		var got, want bytes.Buffer
+		f, g := NewJSONL(&got), NewJSONL(&want)
+		if err := errors.Join(f.Write(r), f.Flush(), g.Write(everyType()), g.Flush()); err != nil {
+			return err
+		}
+		if got.String() != want.String() {
+			return fmt.Errorf("got %s", got.String())
+		}
+		return nil
+	})
+	if err != nil || rows != 3000 {
+		t.Errorf("%d rows, %v", rows, err)
+	}
+}
+
+func TestACutSpoolIsAnError(t *testing.T) {
+	var kept bytes.Buffer
+	s, err := NewSpool(&kept, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Write(everyType()), s.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []int{0, 1, kept.Len() - 1} {
+		if err := Replay(bytes.NewReader(kept.Bytes()[:cut]), 1, func(*Row) error { return nil }); err == nil {
+			t.Errorf("of %d bytes the first %d were enough", kept.Len(), cut)
+		}
+	}
+	if err := Replay(bytes.NewReader(kept.Bytes()), 2, func(*Row) error { return nil }); err == nil {
+		t.Error("a missing row went unnoticed")
+	}
+}
+
+func TestARangeBeginsAndEndsWhereItIsToldTo(t *testing.T) {
+	sdk := tableOf(t, 100, nil)
+	value := func(n int64) []table.Value { return []table.Value{{Type: table.Integer, Int: n}} }
+	for _, tt := range []struct {
+		from, to    []table.Value
+		first, rows int64
+	}{{value(10), value(20), 10, 10}, {nil, value(5), 0, 5}, {value(95), nil, 95, 5}} {
+		var got []int64
+		var units atomic.Int64
+		if err := Table(context.Background(), sdk, "t", key, Options{From: tt.from, To: tt.to, Units: &units}, func(r *Row) error {
+			got = append(got, r.PrimaryKey.PrimaryKeys[0].Value.(int64))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if int64(len(got)) != tt.rows || got[0] != tt.first || got[tt.rows-1] != tt.first+tt.rows-1 || units.Load() == 0 {
+			t.Errorf("from %v to %v: %v, %d units", tt.from, tt.to, got, units.Load())
+		}
+	}
+}
+
+// refusing is a Getter that refuses rows with the codes that it is given, one request after the other.
+type refusing struct {
+	Getter
+	codes    [][]string // by request and row; none left is no refusal
+	requests int
+}
+
+func (r *refusing) BatchGetRow(req *tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error) {
+	r.requests++
+	res, err := r.Getter.BatchGetRow(req)
+	if err != nil || len(r.codes) == 0 {
+		return res, err
+	}
+	codes := r.codes[0]
+	r.codes = r.codes[1:]
+	rows := res.TableToRowsResult["t"]
+	for i := range rows {
+		if code := codes[i%len(codes)]; code != "" {
+			rows[i] = tablestore.RowResult{TableName: "t", Error: tablestore.Error{Code: code, Message: "not now"}, Index: int32(i)}
+		}
+	}
+	return res, nil
+}
+
+func TestGetAsksAgainForRowsThatWereRefused(t *testing.T) {
+	sdk := tableOf(t, 50, nil)
+	var keys [][]table.Value
+	for i := range int64(MaxGetRows) {
+		keys = append(keys, []table.Value{{Type: table.Integer, Int: 99 - i}})
+	}
+	busy := []string{"OTSServerBusy", "", "OTSPartitionUnavailable"}
+	s := &refusing{Getter: sdk, codes: [][]string{busy, {"OTSNotEnoughCapacityUnit"}, busy}}
+	var units atomic.Int64
+	rows, err := Get(context.Background(), s, "t", key, keys, Options{Columns: []string{"n"}, Units: &units})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rows {
+		id := int64(99 - i)
+		switch {
+		case id >= 50 && r != nil:
+			t.Errorf("row %d is not there, but %v", id, r)
+		case id < 50 && (r == nil || len(r.Columns) != 1 || r.Columns[0].Value != -id):
+			t.Errorf("row %d came as %v", id, r)
+		}
+	}
+	if s.requests < 4 || units.Load() == 0 {
+		t.Errorf("%d requests, %d units", s.requests, units.Load())
+	}
+	for _, codes := range [][]string{{"OTSParameterInvalid"}, busy} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		stopped := errors.New("OTSParameterInvalid is not why")
+		cancel(stopped)
+		_, err := Get(ctx, &refusing{Getter: sdk, codes: [][]string{codes}}, "t", key, keys, Options{})
+		if permanent := len(codes) == 1; err == nil || permanent == errors.Is(err, stopped) {
+			t.Errorf("rows refused with %q and a context that has ended: %v", codes, err)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package scan
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/klauspost/compress/zstd"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// Spool keeps the rows of a scan, compressed, until their columns are known: a Tablestore table has no list of its
+// columns, and a CSV file begins with one. Reading the table twice instead would cost its read capacity twice and could
+// see two different tables. It is a Formatter; what it has written up to a Flush can be replayed.
+type Spool struct {
+	w       io.Writer
+	packer  *zstd.Encoder
+	names   map[string]*plainbuffer.Name
+	columns map[string]bool
+	chunk   []byte // rows that are not written yet
+	packed  []byte
+}
+
+// spoolChunk is how many bytes of rows are compressed together.
+const spoolChunk = 256 << 10
+
+// NewSpool writes to w. Columns are those that rows had which were written before.
+func NewSpool(w io.Writer, columns []string) (*Spool, error) {
+	s := &Spool{w: w, names: map[string]*plainbuffer.Name{}, columns: map[string]bool{}}
+	for _, c := range columns {
+		s.columns[c] = true
+	}
+	var err error
+	if s.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
+		return nil, fmt.Errorf("create export spool: %w", err)
+	}
+	return s, nil
+}
+
+// Write keeps a row: its length and its PlainBuffer bytes.
+func (s *Spool) Write(r *Row) error {
+	var row plainbuffer.Row
+	start := len(s.chunk)
+	row.Begin(append(s.chunk, 0, 0, 0, 0))
+	for _, k := range r.PrimaryKey.PrimaryKeys {
+		row.Key(s.name(k.ColumnName), client.ValueOf(k.Value))
+	}
+	for _, c := range r.Columns {
+		s.columns[c.ColumnName] = true
+		row.Cell(s.name(c.ColumnName), client.ValueOf(c.Value))
+	}
+	s.chunk = row.End()
+	binary.LittleEndian.PutUint32(s.chunk[start:], uint32(len(s.chunk)-start-4))
+	if len(s.chunk) < spoolChunk {
+		return nil
+	}
+	return s.Flush()
+}
+
+// Flush writes what is held back.
+func (s *Spool) Flush() error {
+	if len(s.chunk) == 0 {
+		return nil
+	}
+	s.packed = s.packer.EncodeAll(s.chunk, s.packed[:0])
+	s.chunk = s.chunk[:0]
+	if _, err := s.w.Write(s.packed); err != nil {
+		return fmt.Errorf("write export spool: %w", err)
+	}
+	return nil
+}
+
+func (s *Spool) name(column string) *plainbuffer.Name {
+	n := s.names[column]
+	if n == nil {
+		prepared := plainbuffer.NewName(column)
+		n = &prepared
+		s.names[column] = n
+	}
+	return n
+}
+
+// Columns returns the names of all attribute columns seen, sorted.
+func (s *Spool) Columns() []string {
+	names := make([]string, 0, len(s.columns))
+	for n := range s.columns {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Replay calls each with every row of what a spool has written, in order. There must be so many.
+func Replay(r io.Reader, rows int64, each func(*Row) error) error {
+	unpacker, err := zstd.NewReader(bufio.NewReaderSize(r, 1<<16), zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return fmt.Errorf("read export spool: %w", err)
+	}
+	defer unpacker.Close()
+	in := bufio.NewReaderSize(unpacker, 1<<16)
+	for n := int64(0); ; n++ {
+		row, err := readRow(in)
+		if errors.Is(err, io.EOF) && n == rows {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read export spool: %w", err)
+		}
+		if err := each(row); err != nil {
+			return err
+		}
+	}
+}
+
+// readRow returns io.EOF only between two rows.
+func readRow(in io.Reader) (*Row, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(in, length[:]); err != nil {
+		return nil, err
+	}
+	b := make([]byte, binary.LittleEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(in, b); err != nil {
+		return nil, fmt.Errorf("cut row: %w", io.ErrUnexpectedEOF)
+	}
+	d, err := plainbuffer.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	r := &Row{PrimaryKey: new(tablestore.PrimaryKey)}
+	for _, k := range d.Key {
+		r.PrimaryKey.AddPrimaryKeyColumn(k.Name, client.SDKValue(k.Value))
+	}
+	for _, c := range d.Cells {
+		r.Columns = append(r.Columns, &tablestore.AttributeColumn{ColumnName: c.Name, Value: client.SDKValue(c.Value)})
+	}
+	return r, nil
+}

@@ -1,0 +1,332 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+	"tsimport/lifecycle/archive"
+)
+
+// contents are the exports of the archive by file: how many rows, and which table's.
+func (w *world) contents() string {
+	w.t.Helper()
+	files, err := filepath.Glob(filepath.Join(w.dir, "*.jsonl"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var all []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		name, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(f), ".jsonl"), "-")
+		for i, l := range lines {
+			if l != fmt.Sprintf(`{"id":%d,"v":"%s %d"}`, i, name, i) {
+				w.t.Errorf("%s, line %d: %s", f, i+1, l)
+			}
+		}
+		all = append(all, fmt.Sprintf("%s %d", filepath.Base(f), len(lines)))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (w *world) manifest(month string) *archive.Manifest {
+	w.t.Helper()
+	m, err := archive.Latest(w.dir, "here", "c_"+month)
+	if err != nil || m == nil {
+		w.t.Fatalf("manifest of %s: %v, %v", month, m, err)
+	}
+	return m
+}
+
+// expired is a world where three months have expired and one has not.
+func expired(t *testing.T) *world {
+	w := newWorld(t, "202408", server.Options{})
+	for i, month := range []string{"202401", "202402", "202403", "202408"} {
+		w.create(month, 2+i, table.Definition{TimeToLive: -1, MaxVersions: 1, ReservedWrite: 50})
+	}
+	return w
+}
+
+const exported = "c_202401.jsonl 2, c_202402.jsonl 3, c_202403.jsonl 4"
+
+func TestExpiredTablesAreExportedAndStayWithoutTheFlag(t *testing.T) {
+	w := expired(t)
+	before := w.tables()
+	p := w.mustRun()
+	if got := w.contents(); got != exported {
+		t.Errorf("archive: %s", got)
+	}
+	if w.tables() != before || w.count("DeleteTable") != 0 {
+		t.Errorf("tables %s", w.tables())
+	}
+	for _, i := range p.Items[:3] {
+		m := i.Export
+		if i.State != Done || i.Dropped || m == nil || m.State != archive.Verified || i.File() != filepath.Join(w.dir, m.File) {
+			t.Errorf("%+v", i)
+		}
+	}
+	if p.Items[3].State != Unchanged || p.Items[3].File() != "" {
+		t.Errorf("%+v", p.Items[3])
+	}
+	w.requests = nil
+	w.mustRun()
+	if w.count("GetRange") != 0 {
+		t.Error("a complete export is made again")
+	}
+}
+
+func TestExpiredTablesAreDroppedWithTheFlagOnceTheirExportIsCompared(t *testing.T) {
+	for _, earlier := range []bool{false, true} {
+		w := expired(t)
+		if earlier {
+			w.mustRun()
+		}
+		w.request.DropExpired = true
+		w.requests = nil
+		p := w.mustRun()
+		if got := w.contents(); got != exported {
+			t.Errorf("archive: %s", got)
+		}
+		if got := w.tables(); got != "c_202408 0/50 -1 1" {
+			t.Errorf("tables %s", got)
+		}
+		for _, i := range p.Items[:3] {
+			if i.State != Done || !i.Dropped || w.manifest(i.Period.String()).State != archive.Dropped {
+				t.Errorf("%+v", i)
+			}
+		}
+		scans := map[bool]string{false: "GetRange GetRange DeleteTable", true: "GetRange DeleteTable"}[earlier]
+		only := slices.DeleteFunc(slices.Clone(w.requests), func(r string) bool { return r != "GetRange" && r != "DeleteTable" })
+		if got := strings.Join(only, " "); got != strings.Join([]string{scans, scans, scans}, " ") {
+			t.Errorf("exported before %v: %s", earlier, got)
+		}
+		if p = w.mustRun(); len(p.Items) != 1 {
+			t.Errorf("%s", outline(p))
+		}
+	}
+}
+
+func TestATableThatWasWrittenSinceItsExportIsExportedAgainBeforeItIsDropped(t *testing.T) {
+	w := expired(t)
+	w.mustRun()
+	w.put("c_202402", 3)
+	w.request.DropExpired = true
+	w.mustRun()
+	if got := w.contents(); got != "c_202401.jsonl 2, c_202402-2.jsonl 4, c_202402.jsonl 3, c_202403.jsonl 4" {
+		t.Errorf("archive: %s", got)
+	}
+	if got := w.tables(); got != "c_202408 0/50 -1 1" || !w.heard("has changed since it was exported") {
+		t.Errorf("tables %s", got)
+	}
+}
+
+func TestADamagedExportIsNoReasonToDropATable(t *testing.T) {
+	for what, spoil := range map[string]func(string) error{
+		"a flipped bit":  func(name string) error { return os.WriteFile(name, []byte(`{"id":0,"v":"c_202401 0"}`+"\n"), 0o600) },
+		"a missing file": os.Remove,
+	} {
+		w := expired(t)
+		w.mustRun()
+		name := filepath.Join(w.dir, "c_202401.jsonl")
+		if err := spoil(name); err != nil {
+			t.Fatal(err)
+		}
+		w.request.DropExpired = true
+		w.mustRun()
+		if again, err := os.ReadFile(filepath.Join(w.dir, "c_202401-2.jsonl")); err != nil || strings.Count(string(again), "\n") != 2 || !w.heard("is damaged") {
+			t.Errorf("%s: %q, %v", what, again, err)
+		}
+	}
+}
+
+func TestATableThatIsWrittenAllTheTimeIsNotDropped(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	next := int64(100)
+	w.before = func(operation string) error {
+		if operation == "GetRange" {
+			w.put("c_202401", next)
+			next++
+		}
+		return nil
+	}
+	p := w.mustRun()
+	changed := new(archive.ChangedError)
+	if i := p.Items[0]; i.State != Failed || !errors.As(i.Err, &changed) || i.Dropped {
+		t.Errorf("%s, %v", i.State, i.Err)
+	}
+	if got := w.tables(); got != "c_202401 0/50 -1 1, c_202408 0/50 -1 1" {
+		t.Errorf("tables %s", got)
+	}
+}
+
+func TestATableWithMoreVersionsThanAnExportHoldsIsNotDropped(t *testing.T) {
+	w := expired(t)
+	if err := w.tools().SetOptions("c_202402", -1, 5); err != nil {
+		t.Fatal(err)
+	}
+	w.request.DropExpired = true
+	p := w.mustRun()
+	if got := w.tables(); got != "c_202402 0/50 -1 5, c_202408 0/50 -1 1" {
+		t.Errorf("tables %s", got)
+	}
+	if i := p.Items[1]; i.State != Done || i.Dropped || !strings.Contains(i.Note, "keeps 5 versions") || i.Export == nil {
+		t.Errorf("%+v", i)
+	}
+}
+
+func TestATableWithBinaryValuesIsNotDropped(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	w.putValue("c_202402", 1, []byte{0, 255})
+	for range 2 { // the second time, an export is there
+		p := w.mustRun()
+		if i := p.Items[slices.IndexFunc(p.Items, func(i *Item) bool { return i.Have.Name == "c_202402" })]; i.State != Done || i.Dropped || i.Drop ||
+			!strings.Contains(i.Note, "it has binary values (v)") || !slices.Equal(i.Export.Binary, []string{"v"}) {
+			t.Errorf("%+v", i)
+		}
+	}
+	if got := w.tables(); got != "c_202402 0/50 -1 1, c_202408 0/50 -1 1" {
+		t.Errorf("tables %s", got)
+	}
+}
+
+func TestADropThatFailsLeavesTheExportAsItWas(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	refused := errors.New("no such right")
+	w.before = func(operation string) error {
+		if operation == "DeleteTable" {
+			return refused
+		}
+		return nil
+	}
+	for _, i := range w.mustRun().Items[:3] {
+		if i.State != Failed || !errors.Is(i.Err, refused) || i.Dropped {
+			t.Errorf("%s: %s, %v", i.Have.Name, i.State, i.Err)
+		}
+	}
+	w.request.DropExpired = false
+	w.mustRun()
+	if got := w.contents(); got != exported || w.manifest("202401").State != archive.Verified {
+		t.Errorf("archive: %s", got)
+	}
+	if got := outline(w.look()); strings.Contains(got, "planned") {
+		t.Errorf("%s", got)
+	}
+	w.before, w.request.DropExpired = nil, true
+	w.mustRun()
+	if got := w.tables(); got != "c_202408 0/50 -1 1" || w.contents() != exported {
+		t.Errorf("tables %s, archive %s", got, w.contents())
+	}
+}
+
+func TestATableThatIsMadeAgainAfterItsDropIsAnotherTable(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	w.mustRun()
+	w.create("202401", 6, asMade)
+	w.request.DropExpired = false
+	if got := outline(w.look()); !strings.HasPrefix(got, "c_202401 age 7 class 3 planned export;") {
+		t.Errorf("%s", got)
+	}
+	w.mustRun()
+	if got := w.contents(); got != "c_202401-2.jsonl 6, "+exported {
+		t.Errorf("archive: %s", got)
+	}
+}
+
+func TestAnArchiveThatCannotBeWrittenFailsTheTable(t *testing.T) {
+	w := expired(t)
+	w.request.DropExpired = true
+	p := w.look()
+	if err := os.WriteFile(w.dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Run(t.Context(), w.pace); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range p.Items[:3] {
+		if i.State != Failed || i.Dropped {
+			t.Errorf("%+v", i)
+		}
+	}
+	if w.count("DeleteTable") != 0 {
+		t.Error("a table was dropped")
+	}
+}
+
+func TestALongExportSaysHowFarItIs(t *testing.T) {
+	w := newWorld(t, "202408", server.Options{})
+	w.create("202401", 5000, asMade)
+	clock := w.pace.Clock.Now
+	w.pace.Clock.Now = func() time.Time { w.clock = w.clock.Add(6 * time.Second); return clock() }
+	w.mustRun()
+	if !w.heard("table c_202401: 4096 rows read") {
+		t.Errorf("said %q", w.said)
+	}
+}
+
+// TestARunThatIsCutShortAnywhereIsFinishedByTheNext ends a run at its first request, its second and so on, before the
+// service has seen it or after, until one gets through; each is followed by a whole one.
+func TestARunThatIsCutShortAnywhereIsFinishedByTheNext(t *testing.T) {
+	for _, applied := range []bool{false, true} {
+		for at := 1; ; at++ {
+			w := expired(t)
+			if err := w.tools().SetOptions("c_202408", 86400, 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.tools().Reserve("c_202408", 7, 7); err != nil {
+				t.Fatal(err)
+			}
+			w.request.DropExpired = true
+			cut := func(string) error {
+				if len(w.requests) == at {
+					w.stop(errKilled)
+					return &net.OpError{Op: "read", Err: errKilled}
+				}
+				return nil
+			}
+			if applied {
+				w.lost = cut
+			} else {
+				w.before = cut
+			}
+			_, err := w.run()
+			if err == nil {
+				if at < 10 {
+					t.Errorf("a run has only %d requests", at)
+				}
+				break
+			}
+			if !errors.Is(err, errKilled) {
+				t.Fatalf("request %d, applied %v: %v", at, applied, err)
+			}
+			w.before, w.lost = nil, nil
+			p := w.mustRun()
+			for _, i := range p.Items {
+				if i.State != Done && i.State != Unchanged {
+					t.Errorf("request %d, applied %v: %s is %s, %v", at, applied, i.Have.Name, i.State, i.Err)
+				}
+			}
+			if got := w.contents(); got != exported {
+				t.Errorf("request %d, applied %v: archive %s", at, applied, got)
+			}
+			if got := w.tables(); got != "c_202408 0/50 -1 1" {
+				t.Errorf("request %d, applied %v: tables %s", at, applied, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Table is what a table has, or is to have.
+type Table struct {
+	Name        string
+	Read, Write int // reserved throughput in capacity units
+	TTL         int // seconds, -1 is for ever
+	MaxVersions int
+}
+
+// Change is what a table has and what its class wants it to have. Both are the same for a table that is as it should be,
+// and for one whose class archives: what is to leave is not changed before.
+type Change struct {
+	Period     Period
+	Age        int
+	Class      *Class
+	Have, Want Table
+}
+
+// Expired reports whether the table is older than any table is to be.
+func (c *Change) Expired() bool { return c.Class.Archives() }
+
+// Reserves reports whether the reserved throughput changes.
+func (c *Change) Reserves() bool { return c.Have.Read != c.Want.Read || c.Have.Write != c.Want.Write }
+
+// Options reports whether the time to live or the number of versions changes.
+func (c *Change) Options() bool {
+	return c.Have.TTL != c.Want.TTL || c.Have.MaxVersions != c.Want.MaxVersions
+}
+
+// Setting is one number of a table that changes.
+type Setting struct {
+	Name string `json:"name"` // as the policy has it
+	From int    `json:"from"`
+	To   int    `json:"to"`
+}
+
+// Settings are the numbers that change.
+func (c *Change) Settings() (settings []Setting) {
+	for _, s := range []Setting{
+		{"reserved.read", c.Have.Read, c.Want.Read},
+		{"reserved.write", c.Have.Write, c.Want.Write},
+		{"ttl", c.Have.TTL, c.Want.TTL},
+		{"max_versions", c.Have.MaxVersions, c.Want.MaxVersions},
+	} {
+		if s.From != s.To {
+			settings = append(settings, s)
+		}
+	}
+	return settings
+}
+
+// Shortens reports whether the change makes cells expire, or drops versions, that the table holds at present.
+func (c *Change) Shortens() bool {
+	sooner := c.Want.TTL != -1 && (c.Have.TTL == -1 || c.Want.TTL < c.Have.TTL)
+	return sooner || c.Want.MaxVersions < c.Have.MaxVersions
+}
+
+// Change returns what becomes of a table that holds the period, at a time.
+func (p *Policy) Change(period Period, have Table, now time.Time) Change {
+	c := Change{Period: period, Age: p.Age(period, now), Class: p.ClassOf(period, now), Have: have, Want: have}
+	for _, s := range []struct {
+		want *int
+		at   *int
+	}{{c.Class.Read, &c.Want.Read}, {c.Class.Write, &c.Want.Write}, {c.Class.TTL, &c.Want.TTL}, {c.Class.MaxVersions, &c.Want.MaxVersions}} {
+		if s.want != nil {
+			*s.at = *s.want
+		}
+	}
+	return c
+}
+
+// Matching sorts out which of the names are the template's: those of its tables, oldest period first, and those that
+// only begin and end like them, which somebody may have meant to be some.
+func (t *Template) Matching(names []string) (tables, others []string) {
+	periods := map[string]Period{}
+	for _, name := range names {
+		if p, ok := t.Period(name); ok {
+			periods[name] = p
+			tables = append(tables, name)
+		} else if t.Resembles(name) {
+			others = append(others, name)
+		}
+	}
+	slices.SortFunc(tables, func(a, b string) int { return cmp.Compare(periods[a].index, periods[b].index) })
+	slices.Sort(others)
+	return tables, others
+}

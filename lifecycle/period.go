@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Unit is how long a period is.
+type Unit uint8
+
+// The units.
+const (
+	Year Unit = iota + 1
+	Month
+	Day
+)
+
+// unitNames and layouts are by unit. A layout has a fixed width, so names sort as their periods do.
+var (
+	unitNames = [...]string{Year: "year", Month: "month", Day: "day"}
+	layouts   = [...]string{Year: "2006", Month: "200601", Day: "20060102"}
+)
+
+func (u Unit) String() string { return unitNames[u] }
+
+// ParseUnit reads the name of a unit.
+func ParseUnit(name string) (Unit, error) {
+	for u := Year; u <= Day; u++ {
+		if unitNames[u] == name {
+			return u, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no period; want month, day or year", name)
+}
+
+// Of returns the period that a time lies in, by the calendar of the time's own location. Years outside 0 to 9999 have no
+// name of four digits and are an error.
+func (u Unit) Of(t time.Time) (Period, error) {
+	if y := t.Year(); y < 0 || y > 9999 {
+		return Period{}, fmt.Errorf("year %d is not in 0 to 9999", y)
+	}
+	return u.of(t), nil
+}
+
+func (u Unit) of(t time.Time) Period {
+	switch u {
+	case Year:
+		return Period{u, t.Year()}
+	case Month:
+		return Period{u, t.Year()*12 + int(t.Month()) - 1}
+	}
+	midnight := time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC)
+	return Period{u, int((midnight.Unix() - dayZero) / secondsPerDay)}
+}
+
+const secondsPerDay = 24 * 60 * 60
+
+// dayZero is the first day of the year 0.
+var dayZero = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+
+// Period is a year, month or day of the calendar, in no zone. Periods can be compared and be keys of a map.
+type Period struct {
+	Unit  Unit
+	index int // years, months or days since the year 0 began
+}
+
+// Start is the first instant of the period in a zone.
+func (p Period) Start(zone *time.Location) time.Time {
+	switch p.Unit {
+	case Year:
+		return time.Date(p.index, 1, 1, 0, 0, 0, 0, zone)
+	case Month:
+		return time.Date(p.index/12, time.Month(p.index%12+1), 1, 0, 0, 0, 0, zone)
+	}
+	return time.Date(0, 1, 1+p.index, 0, 0, 0, 0, zone)
+}
+
+// String is the period as it stands in a table's name: 2024, 202403 or 20240331.
+func (p Period) String() string { return p.Start(time.UTC).Format(layouts[p.Unit]) }
+
+// parse reads what String makes, and nothing else.
+func (u Unit) parse(text string) (Period, bool) {
+	if len(text) != len(layouts[u]) {
+		return Period{}, false
+	}
+	if _, err := strconv.ParseUint(text, 10, 32); err != nil {
+		return Period{}, false
+	}
+	t, err := time.Parse(layouts[u], text)
+	if err != nil {
+		return Period{}, false
+	}
+	return u.of(t), true
+}

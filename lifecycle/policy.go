@@ -1,0 +1,78 @@
+package lifecycle
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Policy says what tables of each age are to be.
+type Policy struct {
+	Unit    Unit           // of ages
+	Zone    *time.Location // whose calendar ages follow
+	Classes []Class        // from young to old, at least one; only the last has no bound, and only it may archive
+}
+
+// Class is what a policy wants of the tables of some ages. A nil pointer wants nothing: what a table has stays, and a
+// new table gets what it would have got without a policy.
+type Class struct {
+	Number      int  // from 1
+	From, UpTo  int  // first and last age in periods; UpTo is Unbounded in the last class
+	Read, Write *int // reserved throughput in capacity units
+	TTL         *int // seconds, -1 is for ever
+	MaxVersions *int // of a cell
+	// Archive is the folder for what is older than any table is to be; then the class wants nothing else.
+	Archive string
+}
+
+// Unbounded is the last age of the last class.
+const Unbounded = int(^uint(0) >> 1)
+
+// Archives reports whether the class has no tables.
+func (c *Class) Archives() bool { return c.Archive != "" }
+
+// Ages is the ages of the class as text: 0–1, 2, or 13 and older.
+func (c *Class) Ages() string {
+	switch {
+	case c.UpTo == Unbounded:
+		return fmt.Sprintf("%d and older", c.From)
+	case c.From == c.UpTo:
+		return fmt.Sprint(c.From)
+	}
+	return fmt.Sprintf("%d–%d", c.From, c.UpTo)
+}
+
+// Age is how many periods of the policy's unit lie between a period and now; negative before it begins.
+func (p *Policy) Age(period Period, now time.Time) int {
+	if period.Unit != p.Unit { // Fits says so first; by its beginning, a period still has one age
+		period = p.Unit.of(period.Start(time.UTC))
+	}
+	return p.Unit.of(now.In(p.Zone)).index - period.index
+}
+
+// ClassOf returns the class that a period belongs to at a time. It is a part of the policy, not a copy.
+func (p *Policy) ClassOf(period Period, now time.Time) *Class {
+	age := p.Age(period, now)
+	for i := range p.Classes {
+		if age <= p.Classes[i].UpTo {
+			return &p.Classes[i]
+		}
+	}
+	return &p.Classes[len(p.Classes)-1]
+}
+
+// Fits returns why the policy cannot be about tables of the template, or nil.
+func (p *Policy) Fits(t *Template) error {
+	if p.Unit != t.Unit {
+		return fmt.Errorf("the policy is about periods of a %s, table %s holds a %s; let both name the same", p.Unit, t, t.Unit)
+	}
+	return nil
+}
+
+// resolve makes the archive's folder relative to that of the policy's file.
+func (p *Policy) resolve(dir string) {
+	last := &p.Classes[len(p.Classes)-1]
+	if last.Archives() && !filepath.IsAbs(last.Archive) {
+		last.Archive = filepath.Join(dir, last.Archive)
+	}
+}

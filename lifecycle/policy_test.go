@@ -1,0 +1,230 @@
+package lifecycle
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const example = `period: month        # month|day|year
+zone: Asia/Shanghai
+classes:
+  - {up_to: 1, reserved: {read: 0, write: 5000}, ttl: -1, max_versions: 1}
+  - {up_to: 12, reserved: {read: 2000, write: 100}}
+  - {up_to: 24, reserved: {read: 10, write: 10}}
+  - {archive: ./archive}
+`
+
+func parsed(t *testing.T, text string) *Policy {
+	t.Helper()
+	p, err := Parse("policy.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func n(v int) *int { return &v }
+
+func TestAPolicyIsRead(t *testing.T) {
+	want := &Policy{Unit: Month, Zone: zoneOf(t, "Asia/Shanghai"), Classes: []Class{
+		{Number: 1, UpTo: 1, Read: n(0), Write: n(5000), TTL: n(-1), MaxVersions: n(1)},
+		{Number: 2, From: 2, UpTo: 12, Read: n(2000), Write: n(100)},
+		{Number: 3, From: 13, UpTo: 24, Read: n(10), Write: n(10)},
+		{Number: 4, From: 25, UpTo: Unbounded, Archive: "./archive"},
+	}}
+	same := cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() })
+	if diff := cmp.Diff(want, parsed(t, example), same); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	least := parsed(t, "period: day\nclasses: [{}]")
+	if diff := cmp.Diff(&Policy{Unit: Day, Zone: time.UTC, Classes: []Class{{Number: 1, UpTo: Unbounded}}}, least, same); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
+	p := parsed(t, example)
+	for _, tt := range []struct {
+		period, now string
+		age, class  int
+	}{
+		{"202403", "2024-03-15T00:00:00Z", 0, 1},
+		{"202404", "2024-03-15T00:00:00Z", -1, 1}, // has not begun
+		{"299901", "2024-03-15T00:00:00Z", -11698, 1},
+		{"202402", "2024-03-31T15:59:59Z", 1, 1}, // the month of Shanghai ends eight hours early
+		{"202402", "2024-03-31T16:00:00Z", 2, 2},
+		{"202303", "2024-03-15T00:00:00Z", 12, 2},
+		{"202302", "2024-03-15T00:00:00Z", 13, 3},
+		{"202203", "2024-03-15T00:00:00Z", 24, 3},
+		{"202202", "2024-03-15T00:00:00Z", 25, 4},
+		{"000001", "2024-03-15T00:00:00Z", 24290, 4},
+	} {
+		period, err := ParseTableName("c{month}", "c"+tt.period)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := at(t, tt.now)
+		if age, class := p.Age(period, now), p.ClassOf(period, now); age != tt.age || class.Number != tt.class {
+			t.Errorf("%s at %s: age %d, class %d; want %d, %d", tt.period, tt.now, age, class.Number, tt.age, tt.class)
+		}
+	}
+}
+
+func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
+	p := parsed(t, "period: day\nzone: Europe/Berlin\nclasses: [{up_to: 0}, {up_to: 1}, {}]")
+	period, err := ParseTableName("c{day}", "c20240330")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now, age := range map[string]int{ // the night of 31 March has 23 hours
+		"2024-03-29T22:59:59Z": -1, "2024-03-29T23:00:00Z": 0, "2024-03-30T22:59:59Z": 0, "2024-03-30T23:00:00Z": 1,
+		"2024-03-31T21:59:59Z": 1, "2024-03-31T22:00:00Z": 2, "2025-03-30T12:00:00Z": 365,
+	} {
+		if got := p.Age(period, at(t, now)); got != age {
+			t.Errorf("at %s: age %d, want %d", now, got, age)
+		}
+	}
+}
+
+func TestAFinerPeriodHasTheAgeOfWhatItLiesIn(t *testing.T) {
+	day, err := ParseTableName("c{day}", "c20240229")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if age := parsed(t, "period: month\nclasses: [{}]").Age(day, at(t, "2024-03-01T00:00:00Z")); age != 1 {
+		t.Errorf("age %d", age)
+	}
+}
+
+func TestAClassNamesItsAges(t *testing.T) {
+	p := parsed(t, "period: year\nclasses: [{up_to: 0}, {up_to: 3}, {}]")
+	for i, want := range []string{"0", "1–3", "4 and older"} {
+		if got := p.Classes[i].Ages(); got != want {
+			t.Errorf("class %d: %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+func TestAPolicyFitsTablesOfItsOwnPeriod(t *testing.T) {
+	p := parsed(t, example)
+	for template, fits := range map[string]bool{"c{month}": true, "c{day}": false, "c{year}": false} {
+		parsed, err := ParseTemplate(template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Fits(parsed); (err == nil) != fits {
+			t.Errorf("%s: %v", template, err)
+		}
+	}
+}
+
+func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"", "empty"},
+		{"# nothing", "empty"},
+		{"period: month\nclasses: [}", "no YAML"},
+		{"\tperiod: month", "no YAML"},
+		{"- a", "line 1: want the fields of a policy"},
+		{"period: month", "line 1: a policy lacks classes"},
+		{"classes: [{}]", "line 1: a policy lacks period"},
+		{"period: week\nclasses: [{}]", `line 1: "week" is no period; want month, day or year`},
+		{"period: [month]\nclasses: [{}]", "line 1: want a period"},
+		{"period: 7\nclasses: [{}]", `line 1: "7": want a period as a text`},
+		{"period: month\nclasses: [{}]\nperiod: day", "line 3: period is there twice, first on line 1"},
+		{"period: month\nclases: [{}]", `line 2: unknown field "clases" of a policy; there are period, zone, classes`},
+		{"period: month\n? [a]\n: b", "line 2: want the name of a field"},
+		{"period: month\nzone: Nowhere/City\nclasses: [{}]", `line 2: zone "Nowhere/City" is not known`},
+		{"period: month\nzone: Local\nclasses: [{}]", "line 2: zone"},
+		{"period: month\nzone: ''\nclasses: [{}]", "line 2: zone"},
+		{"period: month\nzone:\nclasses: [{}]", "line 2:"},
+		{"period: month\nclasses: {}", "line 2: want a list of classes"},
+		{"period: month\nclasses: []", "line 2: no classes"},
+		{"period: month\nclasses:\n  -", "want the fields of a class"},
+		{"period: month\nclasses:\n  - {up_too: 1}", `line 3: unknown field "up_too" of a class; there are up_to, reserved, ttl, max_versions, archive`},
+		{"period: month\nclasses:\n  - {up_to: 1}", "line 3: the last class has everything that is older"},
+		{"period: month\nclasses:\n  - {}\n  - {}", "line 3: class 1 lacks up_to"},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {up_to: 1}\n  - {}", "line 4: up_to 1 of class 2: want 2 or more"},
+		{"period: month\nclasses:\n  - {up_to: -1}\n  - {}", "line 3: -1: want an age from 0"},
+		{"period: month\nclasses:\n  - {up_to: 1.5}\n  - {}", `line 3: "1.5": want an age as a whole number`},
+		{"period: month\nclasses:\n  - {up_to: '1'}\n  - {}", `line 3: "1": want an age as a whole number`},
+		{"period: month\nclasses:\n  - {up_to: 010}\n  - {}", `line 3: "010"`},
+		{"period: month\nclasses:\n  - {up_to: 0x10}\n  - {}", `line 3: "0x10"`},
+		{"period: month\nclasses:\n  - {up_to: 1_0}\n  - {}", `line 3: "1_0"`},
+		{"period: month\nclasses:\n  - {up_to: +1}\n  - {}", `line 3: "+1"`},
+		{"period: month\nclasses:\n  - {up_to: 99999999999999999999}\n  - {}", "line 3: "},
+		{"period: month\nclasses:\n  - {up_to:}\n  - {}", "line 3:"},
+		{"period: month\nclasses:\n  - {up_to: 1, archive: a}\n  - {}", "line 3: class 1 archives and is not the last"},
+		{"period: month\nclasses:\n  - {archive: a}", "line 3: the first class archives"},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: ''}", "line 4: archive is empty"},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'oss://bucket/x'}", `line 4: archive "oss://bucket/x" is an address`},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: 'file:///x'}", "line 4: archive"},
+		{"period: month\nclasses:\n  - {up_to: 1}\n  - {archive: a, ttl: -1}", "line 4: class 2 archives, so it has no tables"},
+		{"period: month\nclasses:\n  - {ttl: 86399}", "line 3: ttl 86399: want -1 (never expires) or 86400 seconds"},
+		{"period: month\nclasses:\n  - {ttl: 0}", "line 3: ttl 0"},
+		{"period: month\nclasses:\n  - {ttl: 2147483648}", "line 3: 2147483648"},
+		{"period: month\nclasses:\n  - {max_versions: 0}", "line 3: 0: want a number of versions from 1"},
+		{"period: month\nclasses:\n  - {reserved: 7}", "line 3: want the fields of reserved throughput"},
+		{"period: month\nclasses:\n  - {reserved: {write: 100001}}", "line 3: 100001: want a number of capacity units from 0 to 100000"},
+		{"period: month\nclasses:\n  - {reserved: {reads: 1}}", `line 3: unknown field "reads" of reserved throughput; there are read, write`},
+		{"period: month\nclasses:\n  - &a {ttl: -1}", "line 3: anchors and aliases"},
+		{"period: &p month\nclasses: [{max_versions: *p}]", "anchors and aliases"},
+		{"period: month\nclasses: [{}]\n---\nperiod: day", "a second document"},
+		{"period: month\nclasses: [{}]\n---\n}", "no YAML"},
+		{strings.Repeat("#", maxPolicyBytes+1), "over 1048576 bytes"},
+	} {
+		p, err := Parse("policy.yaml", []byte(tt.text))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "policy policy.yaml") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.100q: %v, %v; want %q", tt.text, p, err, tt.want)
+		}
+	}
+}
+
+func TestAnArchiveIsRelativeToThePolicysFile(t *testing.T) {
+	dir := t.TempDir()
+	for folder, want := range map[string]string{"./old": filepath.Join(dir, "old"), "/mnt/old": "/mnt/old"} {
+		file := filepath.Join(dir, "policy.yaml")
+		if err := os.WriteFile(file, []byte("period: month\nclasses: [{up_to: 1}, {archive: "+folder+"}]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Read(file)
+		if err != nil || p.Classes[1].Archive != want {
+			t.Errorf("%s: %+v, %v", folder, p, err)
+		}
+	}
+	if _, err := Read(filepath.Join(dir, "none.yaml")); err == nil || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("a missing file: %v", err)
+	}
+	if _, err := Read(dir); err == nil {
+		t.Error("a folder is read as a policy")
+	}
+}
+
+func FuzzAPolicyIsReadOrRefused(f *testing.F) {
+	f.Add(example)
+	f.Add("period: month\nclasses: [{up_to: 1, <<: *a}, {archive: &a b}]")
+	f.Add("? {}\n: !!int 'x'")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := Parse("p", []byte(text))
+		if err != nil {
+			if strings.ContainsAny(err.Error(), "\n") {
+				t.Errorf("%q", err)
+			}
+			return
+		}
+		next := 0
+		for i := range p.Classes {
+			if c := &p.Classes[i]; c.From != next || c.UpTo < c.From {
+				t.Errorf("class %d has ages %d to %d, want from %d", i, c.From, c.UpTo, next)
+			}
+			next = p.Classes[i].UpTo + 1
+		}
+		if p.Classes[len(p.Classes)-1].UpTo != Unbounded || p.Zone == nil {
+			t.Errorf("%+v", p)
+		}
+	})
+}

@@ -1,0 +1,230 @@
+package checkpoint
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+
+	"tsimport/internal/table"
+)
+
+// State says which records are final: those that were read, that do not wait and that are not out.
+//
+// It describes one moment exactly. Marks of slices that are fixed for the whole job would not: a partition that is split
+// has rows queued in the order of its parent, and a slice's mark could only name the earliest of them, so rows behind it
+// would count as not final although the counters have them.
+type State struct {
+	// Read are the records that were counted as read: queued, or rejected for what they are.
+	Read Set
+	// Pieces lie side by side in the order of keys and cover them all.
+	Pieces []Piece
+	// Out are the records that have left their queue and are not final.
+	Out Set
+}
+
+// Piece is what waits of a range of keys.
+type Piece struct {
+	Lower   []byte // the first key's encoding, nil in the first piece; the next piece begins where this one ends
+	Waiting Set    // records with a key of the piece that were read and are queued, or were left over by an earlier attempt
+	// Allowance is how many further rows of the piece, the first ones in source order that are not final, may be sent until
+	// the next state is known.
+	Allowance int64
+}
+
+// Queued is a part of a queue.
+type Queued struct {
+	Keys table.KeyRange
+	Interval
+}
+
+// Lane is a range of keys whose rows are sent together.
+type Lane struct {
+	Lower     []byte
+	Allowance int64
+}
+
+// pieceOf returns the index of the piece that holds the key.
+func (s *State) pieceOf(key []byte) int {
+	return sort.Search(len(s.Pieces), func(i int) bool { return bytes.Compare(s.Pieces[i].Lower, key) > 0 }) - 1
+}
+
+// Final reports whether a record is final. The key of a record that has none, because it was rejected for what it is,
+// does not matter; KnownReject is to be asked then.
+func (s *State) Final(p Position, key []byte) bool {
+	if !s.Read.Has(p) || s.Out.Has(p) {
+		return false
+	}
+	i := s.pieceOf(key)
+	return i < 0 || !s.Pieces[i].Waiting.Has(p)
+}
+
+// AllFinal reports whether every record of the interval is final whatever its key is.
+func (s *State) AllFinal(from, to Position) bool {
+	if s.Read.Count(from, to) < int64(to-from) {
+		return false
+	}
+	p, ok := s.firstOpen(from)
+	return !ok || p >= to
+}
+
+// firstOpen returns the first position from p on that was read and is not final.
+func (s *State) firstOpen(p Position) (first Position, ok bool) {
+	first, ok = s.Out.Next(p)
+	for i := range s.Pieces {
+		if next, any := s.Pieces[i].Waiting.Next(p); any && (!ok || next < first) {
+			first, ok = next, true
+		}
+	}
+	return first, ok
+}
+
+// Open returns the first position of all that is not final, where sources are read in order.
+func (s *State) Open() Position {
+	end := s.Read.End()
+	if p, ok := s.firstOpen(0); ok {
+		return min(p, end)
+	}
+	return end
+}
+
+// FirstOpen returns the first record of a source that is not final: one that was read, or the first one that was not.
+func (s *State) FirstOpen(source int) int64 {
+	from, end := At(source, 0), At(source+1, 0)
+	unread := from
+	if i := s.Read.after(from); i < len(s.Read) && s.Read[i].From <= from {
+		unread = min(s.Read[i].To, end)
+	}
+	if p, ok := s.firstOpen(from); ok {
+		unread = min(unread, p)
+	}
+	return int64(unread - from)
+}
+
+// Complete reports whether a source that was read in order was read to its end and is final: another one behind it was
+// begun. Sources that are read in order are.
+func (s *State) Complete(source int) bool {
+	if s.Read.End() <= At(source+1, 0) {
+		return false
+	}
+	p, ok := s.firstOpen(At(source, 0))
+	return !ok || p >= At(source+1, 0)
+}
+
+// Done reports whether nothing is left of base, the state that an attempt began with: none of what it says was read waits or
+// is out any more.
+func (s *State) Done(base *State) bool {
+	if len(Intersect(s.Out, base.Read)) > 0 {
+		return false
+	}
+	for i := range s.Pieces {
+		if len(Intersect(s.Pieces[i].Waiting, base.Read)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Tile lays pieces side by side: the lanes in order of keys, what waits in their queues, cut where keys begin or end.
+func Tile(lanes []Lane, queued []Queued) []Piece {
+	type group struct {
+		keys table.KeyRange
+		set  Set
+	}
+	// Parts of the same keys are put together first: there are many of them where rows leave in no order.
+	var groups []group
+	slices.SortStableFunc(queued, func(a, b Queued) int { return compareRanges(a.Keys, b.Keys) })
+	for from := 0; from < len(queued); {
+		to := from
+		var all []Interval
+		for ; to < len(queued) && compareRanges(queued[to].Keys, queued[from].Keys) == 0; to++ {
+			all = append(all, queued[to].Interval)
+		}
+		groups = append(groups, group{queued[from].Keys, Of(all)})
+		from = to
+	}
+	var bounds [][]byte
+	for _, l := range lanes {
+		bounds = append(bounds, l.Lower)
+	}
+	for _, g := range groups {
+		bounds = append(bounds, g.keys.Lower)
+		if g.keys.Upper != nil {
+			bounds = append(bounds, g.keys.Upper)
+		}
+	}
+	s := State{Pieces: piecesFrom(bounds)}
+	lane := 0
+	for i := range s.Pieces {
+		for lane+1 < len(lanes) && bytes.Compare(lanes[lane+1].Lower, s.Pieces[i].Lower) <= 0 {
+			lane++
+		}
+		if len(lanes) > 0 {
+			s.Pieces[i].Allowance = lanes[lane].Allowance
+		}
+	}
+	for _, g := range groups {
+		for i := s.pieceOf(g.keys.Lower); i < len(s.Pieces); i++ {
+			if g.keys.Upper != nil && bytes.Compare(s.Pieces[i].Lower, g.keys.Upper) >= 0 {
+				break
+			}
+			s.Pieces[i].Waiting = Union(s.Pieces[i].Waiting, g.set)
+		}
+	}
+	return join(s.Pieces)
+}
+
+func compareRanges(a, b table.KeyRange) int {
+	if c := bytes.Compare(a.Lower, b.Lower); c != 0 {
+		return c
+	}
+	switch {
+	case a.Upper == nil && b.Upper == nil:
+		return 0
+	case a.Upper == nil:
+		return 1
+	case b.Upper == nil:
+		return -1
+	}
+	return bytes.Compare(a.Upper, b.Upper)
+}
+
+// piecesFrom makes a piece from every bound on, and one before them all.
+func piecesFrom(bounds [][]byte) []Piece {
+	slices.SortFunc(bounds, bytes.Compare)
+	bounds = slices.CompactFunc(bounds, bytes.Equal)
+	pieces := []Piece{{}}
+	for _, b := range bounds {
+		if len(b) > 0 {
+			pieces = append(pieces, Piece{Lower: b})
+		}
+	}
+	return pieces
+}
+
+// join makes one piece of neighbours that say the same. Those with an allowance stay apart: each may send as much.
+func join(pieces []Piece) []Piece {
+	return slices.CompactFunc(pieces, func(a, b Piece) bool {
+		return a.Allowance == 0 && b.Allowance == 0 && slices.Equal(a.Waiting, b.Waiting)
+	})
+}
+
+// Continue makes the pieces of an attempt those of the job: base is the state that the attempt began with, again what it
+// has read so far, whatever was final of it. What base says waits goes on waiting until it was read again, and what it
+// says is final stays so. Allowances of base hold too: what they let out may have been applied.
+func Continue(base *State, again Set, pieces []Piece) []Piece {
+	var bounds [][]byte
+	for _, all := range [][]Piece{base.Pieces, pieces} {
+		for i := range all {
+			bounds = append(bounds, all[i].Lower)
+		}
+	}
+	now := State{Pieces: pieces}
+	tiles := piecesFrom(bounds)
+	for i := range tiles {
+		t := &tiles[i]
+		old, own := base.Pieces[base.pieceOf(t.Lower)], pieces[now.pieceOf(t.Lower)]
+		t.Allowance = max(own.Allowance, old.Allowance)
+		t.Waiting = Union(Subtract(own.Waiting, base.Read), Union(Intersect(own.Waiting, old.Waiting), Subtract(old.Waiting, again)))
+	}
+	return join(tiles)
+}

@@ -1,0 +1,306 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"tsimport/internal/table"
+)
+
+// naive is a set of positions one by one.
+type naive map[Position]bool
+
+func (n naive) set() Set {
+	var all []Position
+	for p := range n {
+		all = append(all, p)
+	}
+	return OfPositions(all)
+}
+
+const universe = 64
+
+func drawSet(t *rapid.T, name string) (naive, Set) {
+	n := naive{}
+	var s Set
+	for range rapid.IntRange(0, 8).Draw(t, name) {
+		from := rapid.Uint64Range(0, universe-1).Draw(t, name+" from")
+		to := rapid.Uint64Range(from, universe).Draw(t, name+" to")
+		for p := from; p < to; p++ {
+			n[Position(p)] = true
+		}
+		s = s.Add(Position(from), Position(to))
+	}
+	return n, s
+}
+
+func TestSetsAreTheirPositions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, as := drawSet(t, "a")
+		b, bs := drawSet(t, "b")
+		if diff := cmp.Diff(a.set(), as); diff != "" {
+			t.Fatalf("added intervals and single positions differ:\n%s", diff)
+		}
+		both, either, rest := Intersect(as, bs), Union(as, bs), Subtract(as, bs)
+		for p := Position(0); p < universe; p++ {
+			if as.Has(p) != a[p] || both.Has(p) != (a[p] && b[p]) || either.Has(p) != (a[p] || b[p]) || rest.Has(p) != (a[p] && !b[p]) {
+				t.Fatalf("position %d: a %v, %v; b %v, %v; both %v, either %v, rest %v", p, a[p], as, b[p], bs, both, either, rest)
+			}
+		}
+		for _, s := range []Set{both, either, rest} {
+			for i := range s {
+				if s[i].From >= s[i].To || i > 0 && s[i].From <= s[i-1].To {
+					t.Fatalf("%v is not a set: its intervals overlap or touch", s)
+				}
+			}
+		}
+		from := Position(rapid.Uint64Range(0, universe).Draw(t, "count from"))
+		n := int64(0)
+		next, any := Position(0), false
+		for p := from; p < universe; p++ {
+			if a[p] {
+				n++
+				if !any {
+					next, any = p, true
+				}
+			}
+		}
+		if got := as.Count(from, universe); got != n {
+			t.Fatalf("%d positions of %v from %d on, want %d", got, as, from, n)
+		}
+		if got, ok := as.Next(from); ok != any || got != next {
+			t.Fatalf("next of %v from %d on is %d, %v; want %d, %v", as, from, got, ok, next, any)
+		}
+	})
+}
+
+func drawRange(t *rapid.T) table.KeyRange {
+	bound := func(name string) []byte {
+		if v := rapid.IntRange(-1, 9).Draw(t, name); v >= 0 {
+			return []byte{byte(v)}
+		}
+		return nil
+	}
+	r := table.KeyRange{Lower: bound("lower"), Upper: bound("upper")}
+	if r.Upper != nil && bytes.Compare(r.Lower, r.Upper) >= 0 {
+		r.Upper = nil
+	}
+	return r
+}
+
+func drawQueued(t *rapid.T, name string, within naive) (all []Queued) {
+	for range rapid.IntRange(0, 6).Draw(t, name) {
+		from := rapid.Uint64Range(0, universe-1).Draw(t, "from")
+		to := rapid.Uint64Range(from+1, universe).Draw(t, "to")
+		keys := drawRange(t)
+		for _, i := range Intersect(within.set(), Set{{Position(from), Position(to)}}) {
+			all = append(all, Queued{keys, i})
+		}
+	}
+	return all
+}
+
+func waits(all []Queued, p Position, key byte) bool {
+	for _, q := range all {
+		if _, in := q.Keys.Within(table.KeyRange{Lower: []byte{key}, Upper: []byte{key, 0}}); in && q.From <= p && p < q.To {
+			return true
+		}
+	}
+	return false
+}
+
+func TestPiecesSideBySideSayWhatTheQueuesHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		read, readSet := drawSet(t, "read")
+		out, outSet := drawSet(t, "out")
+		queued := drawQueued(t, "queued", read)
+		lanes := []Lane{{Allowance: 1}, {Lower: []byte{3}, Allowance: 2}, {Lower: []byte{6}, Allowance: 3}}
+		s := State{Read: readSet, Pieces: Tile(lanes, append([]Queued(nil), queued...)), Out: outSet}
+		for p := Position(0); p < universe; p++ {
+			for key := range byte(10) {
+				want := read[p] && !out[p] && !waits(queued, p, key)
+				if got := s.Final(p, []byte{key, 'x'}); got != want {
+					t.Fatalf("position %d of key %d: final %v, want %v of %v in %+v", p, key, got, want, queued, s.Pieces)
+				}
+				if got, want := s.Pieces[s.pieceOf([]byte{key, 'x'})].Allowance, int64(1+key/3); got != min(want, 3) {
+					t.Fatalf("key %d has the allowance %d", key, got)
+				}
+			}
+		}
+		if open := s.FirstOpen(0); open < universe {
+			for p := range Position(open) {
+				for key := range byte(10) {
+					if !s.Final(p, []byte{key}) {
+						t.Fatalf("position %d of key %d is not final, the first such is said to be %d", p, key, open)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestAnAttemptGoesOnFromTheStateBefore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		oldRead, oldSet := drawSet(t, "old read")
+		oldQueued := drawQueued(t, "old queued", oldRead)
+		base := &State{Read: oldSet, Pieces: Tile([]Lane{{Allowance: 5}}, append([]Queued(nil), oldQueued...))}
+		again, againSet := drawSet(t, "again")
+		queued := drawQueued(t, "queued", again)
+		pieces := Continue(base, againSet, Tile([]Lane{{Allowance: 3}}, append([]Queued(nil), queued...)))
+		s := State{Read: Union(oldSet, againSet), Pieces: pieces}
+		for p := Position(0); p < universe; p++ {
+			for key := range byte(10) {
+				wasFinal := oldRead[p] && !waits(oldQueued, p, key)
+				want := wasFinal || again[p] && !waits(queued, p, key)
+				if got := s.Final(p, []byte{key}); got != want {
+					t.Fatalf("position %d of key %d: final %v, want %v (final before: %v, read again: %v)", p, key, got, want, wasFinal, again[p])
+				}
+			}
+		}
+	})
+}
+
+func TestNeighboursKeepTheirAllowances(t *testing.T) {
+	lanes := []Lane{{Allowance: 5}, {Lower: []byte{3}, Allowance: 5}, {Lower: []byte{6}}, {Lower: []byte{8}}}
+	pieces := Tile(lanes, nil)
+	if len(pieces) != 3 {
+		t.Errorf("%d pieces, want one for each lane with an allowance and one for the others", len(pieces))
+	}
+	if n := len(Continue(&State{Pieces: pieces}, nil, Tile(nil, nil))); n != 3 {
+		t.Errorf("%d pieces, want the 3 from before", n)
+	}
+}
+
+func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
+	s := &State{
+		Read:   Set{{0, 10}},
+		Pieces: []Piece{{Waiting: Set{{4, 10}}, Allowance: 3}, {Lower: []byte{5}, Allowance: 0}},
+		Out:    Set{{1, 2}},
+	}
+	r := NewReplay(s, true)
+	var got []string
+	for record := range int64(12) {
+		for _, key := range []byte{1, 7} {
+			if final, suspect := r.Row(0, record, []byte{key}); !final {
+				got = append(got, fmt.Sprintf("%d/%d %v", record, key, suspect))
+			}
+		}
+	}
+	want := []string{"1/1 true", "1/7 true", "4/1 true", "5/1 true", "6/1 true", "7/1 false", "8/1 false", "9/1 false",
+		"10/1 false", "10/7 false", "11/1 false", "11/7 false"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("records that are not final, and whether they are suspect (-want +got):\n%s", diff)
+	}
+	if !r.Unknown(0, 10) || r.Unknown(0, 9) {
+		t.Errorf("behind what was read, and with no allowance left, nothing is known; before it something is")
+	}
+	if _, suspect := NewReplay(s, false).Row(0, 11, []byte{1}); !suspect {
+		t.Error("without an order a row that was not known may have been sent, and is not suspect")
+	}
+}
+
+func TestASourceIsCompleteWhenOneBehindItWasBegun(t *testing.T) {
+	s := &State{Read: Set{{At(0, 0), At(0, 5)}, {At(1, 0), At(1, 7)}, {At(2, 0), At(2, 3)}}, Pieces: []Piece{{Waiting: Set{{At(1, 6), At(2, 1)}}}}}
+	for source, want := range []bool{true, false, false, false} {
+		if got := s.Complete(source); got != want {
+			t.Errorf("source %d complete: %v, want %v", source, got, want)
+		}
+	}
+	for source, want := range []int64{5, 6, 0, 0} {
+		if got := s.FirstOpen(source); got != want {
+			t.Errorf("first open record of source %d: %d, want %d", source, got, want)
+		}
+	}
+	if !s.AllFinal(At(1, 0), At(1, 6)) || s.AllFinal(At(1, 0), At(1, 7)) || s.AllFinal(At(0, 0), At(0, 6)) {
+		t.Error("records that are all final are taken for others")
+	}
+}
+
+func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+// simulated is a job of a hundred million rows: lanes of which every tenth is slow and spilled, 256 workers with full
+// requests and rows behind them.
+func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
+	const rows = 100_000_000
+	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows}, Ordered: ordered}}
+	s.Read = Set{{0, rows}}
+	if !ordered {
+		s.Read = nil
+		for from := Position(0); from < rows; from += 48_000 {
+			if rnd.IntN(4) > 0 {
+				s.Read = s.Read.Add(from, from+24_000) // splits that were read, in no order
+			}
+		}
+	}
+	var cut []Lane
+	var queued []Queued
+	for l := range lanes {
+		keys := table.KeyRange{Lower: key(l * 1_000_003), Upper: key((l + 1) * 1_000_003)}
+		cut = append(cut, Lane{Lower: keys.Lower, Allowance: 2000 + rnd.Int64N(4000)})
+		if l == 0 {
+			keys.Lower, cut[0].Lower = nil, nil
+		}
+		behind := Position(rnd.IntN(4000 * lanes))
+		if l%10 == 0 {
+			behind = rows / 2
+		}
+		if ordered {
+			queued = append(queued, Queued{keys, Interval{rows - behind, rows}})
+			continue
+		}
+		// What waits without an order: all of the splits behind, and what is left of those whose turn it is.
+		for n, i := range s.Read {
+			if i.From > rows-behind || n%16 == l%16 {
+				from := i.From
+				if n%16 == l%16 {
+					from += Position(rnd.IntN(20_000))
+				}
+				queued = append(queued, Queued{keys, Interval{from, i.To}})
+			}
+		}
+	}
+	s.Pieces = Tile(cut, queued)
+	var out []Position
+	for range 256 {
+		at := Position(rnd.IntN(rows - 1_000_000))
+		for range 400 { // rows of a lane stand about so far apart
+			out = append(out, at)
+			at += Position(1 + rnd.IntN(2*lanes))
+		}
+	}
+	s.Out = OfPositions(out)
+	return s
+}
+
+func TestACheckpointOfAHundredMillionRowsIsSmall(t *testing.T) {
+	for _, lanes := range []int{1, 32, 256, 1024} {
+		for _, ordered := range []bool{true, false} {
+			s := simulated(rand.New(rand.NewPCG(1, uint64(lanes))), lanes, ordered)
+			file, err := s.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d lanes, ordered %v: %d bytes", lanes, ordered, len(file))
+			if len(file) >= 1<<20 {
+				t.Errorf("%d lanes, ordered %v: %d bytes, want less than 1 MiB", lanes, ordered, len(file))
+			}
+		}
+	}
+}
+
+func BenchmarkTileAndEncode(b *testing.B) {
+	s := simulated(rand.New(rand.NewPCG(1, 1)), 1024, true)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Encode(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/pipeline/plan"
+)
+
+// Without an order the input is read where lanes are hungry. A first pass finds where the splits are, which for text with
+// quotes takes the whole text, counts their records, so that a rejected record can be named, and notes the key that each
+// begins with. Then the hungriest lane is fed: with any split that begins in it, at random, so that keys are used evenly
+// and a partition that is split later has halves of the same size. A sorted file so spreads over all lanes at once.
+
+// errUnreadable ends reading after it was handed out why.
+var errUnreadable = errors.New("the input cannot be read further")
+
+// readAnywhere reads sources whose splits can be read in any order. It reports whether all was passed on that is to be.
+func (f *Flow) readAnywhere(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
+	regions, failed := f.find(ctx, sources)
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	regions = f.past.open(regions)
+	group, groupCtx := errgroup.WithContext(ctx)
+	work := make(chan *region)
+	fd := &feeder{flow: f, left: map[*plan.Source]*atomic.Int64{}}
+	for _, g := range regions {
+		if fd.left[g.source] == nil {
+			fd.left[g.source] = new(atomic.Int64)
+		}
+		fd.left[g.source].Add(1)
+	}
+	group.Go(func() error { return fd.run(groupCtx, regions, work) })
+	f.parsers(group, func(p *parser) error { return fd.read(groupCtx, p, work) })
+	err = group.Wait()
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	if err == nil && failed != nil {
+		// What comes before a place that cannot be read is loaded.
+		return send(ctx, f.splits, Handed{Err: failed}), errUnreadable
+	}
+	return true, err
+}
+
+// feeder feeds the hungriest lane.
+type feeder struct {
+	flow   *Flow
+	todo   [][]*region // by the lane they begin in
+	hunger *hunger     // that todo was made for
+	left   map[*plan.Source]*atomic.Int64
+
+	rows, strays atomic.Int64 // rows that were read, and those of them in another lane than their region began in
+}
+
+// run hands out regions until there are no more.
+func (f *feeder) run(ctx context.Context, regions []*region, work chan<- *region) error {
+	opened := map[*plan.Source]bool{}
+	for left := len(regions); left > 0; {
+		if h := f.flow.hunger.Load(); h != f.hunger {
+			regions = f.untaken(regions)
+			f.sort(h, regions)
+		}
+		lane, ok := f.hungriest()
+		if !ok {
+			select {
+			case <-f.flow.fed:
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		g := f.take(lane)
+		left--
+		if !opened[g.source] {
+			opened[g.source] = true
+			if err := g.source.Reopen(); err != nil {
+				return f.fail(ctx, err)
+			}
+		}
+		g.lane, g.coming = lane, f.hunger
+		f.hunger.coming[lane].Add(g.rows())
+		if !send(ctx, work, g) {
+			return nil
+		}
+	}
+	close(work)
+	return nil
+}
+
+// sort puts the regions to their lanes.
+func (f *feeder) sort(h *hunger, regions []*region) {
+	f.hunger = h
+	f.todo = make([][]*region, h.partitions.Len())
+	for _, g := range regions {
+		lane := 0
+		if g.key != nil {
+			lane = h.partitions.Find(g.key)
+		}
+		f.todo[lane] = append(f.todo[lane], g)
+	}
+}
+
+// untaken returns the regions that are still to be handed out.
+func (f *feeder) untaken(all []*region) []*region {
+	if f.hunger == nil {
+		return all
+	}
+	var rest []*region
+	for _, g := range f.todo {
+		rest = append(rest, g...)
+	}
+	return rest
+}
+
+// mixedShare is the share of rows in other lanes than their regions began in from which on a lane without regions of its
+// own is fed with those of others.
+const mixedShare = 0.25
+
+// hungriest returns the lane to feed next.
+func (f *feeder) hungriest() (lane int, ok bool) {
+	lane, longest := -1, -1
+	anyHungry := false
+	for i := range f.todo {
+		// A gap is fed with what begins in it, or its tables would never be known, and with nothing else.
+		anyHungry = anyHungry || !f.hunger.partitions.Gap(i) && f.hunger.of(i) < f.hunger.enough
+		if len(f.todo[i]) == 0 {
+			continue
+		}
+		if longest < 0 || len(f.todo[i]) > len(f.todo[longest]) {
+			longest = i
+		}
+		if f.hunger.of(i) < f.hunger.enough && (lane < 0 || f.hunger.of(i) < f.hunger.of(lane)) {
+			lane = i
+		}
+	}
+	if lane >= 0 {
+		return lane, true
+	}
+	if anyHungry && float64(f.strays.Load()) > mixedShare*float64(f.rows.Load()) {
+		return longest, true
+	}
+	return 0, false
+}
+
+// take takes a region of the lane at random.
+func (f *feeder) take(lane int) *region {
+	todo := f.todo[lane]
+	i, last := rand.IntN(len(todo)), len(todo)-1
+	g := todo[i]
+	todo[i] = todo[last]
+	todo[last] = nil
+	f.todo[lane] = todo[:last]
+	return g
+}
+
+// read is a parser that reads regions.
+func (f *feeder) read(ctx context.Context, p *parser, work <-chan *region) error {
+	for {
+		g, ok := receive(ctx, work)
+		if !ok {
+			return nil
+		}
+		if err := f.readRegion(ctx, p, g); err != nil {
+			return f.fail(ctx, err)
+		}
+		if f.left[g.source].Add(-1) == 0 {
+			if err := g.source.Finished(); err != nil {
+				return f.fail(ctx, err)
+			}
+		}
+	}
+}
+
+func (f *feeder) readRegion(ctx context.Context, p *parser, g *region) error {
+	record := g.first
+	for i, place := range g.splits {
+		if n := g.records[i]; f.flow.past.final(g.source, record, n) {
+			record += n
+			g.coming.coming[g.lane].Add(-n)
+			continue
+		}
+		split, err := g.source.Load(place)
+		if err != nil {
+			return err
+		}
+		line := g.line
+		err = p.parts(ctx, g.source, split, nil, func(made *Parsed, _ bool) bool {
+			made.Split.FirstRecord, made.Split.FirstLine = record, line
+			record, line = record+int64(made.Records), line+int64(made.lines)
+			made.coming, made.lane = g.coming, g.lane
+			f.count(made)
+			f.flow.past.settle(made)
+			return send(ctx, f.flow.splits, Handed{Parsed: made})
+		})
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count counts how well the regions' first keys tell their lanes.
+func (f *feeder) count(made *Parsed) {
+	for _, b := range made.Blocks {
+		f.rows.Add(int64(len(b.Block.Rows)))
+		if b.Lane != made.lane {
+			f.strays.Add(int64(len(b.Block.Rows)))
+		}
+	}
+}
+
+// fail hands out why the input cannot be read further, and ends reading.
+func (f *feeder) fail(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		send(ctx, f.flow.splits, Handed{Err: err})
+	}
+	return errUnreadable
+}

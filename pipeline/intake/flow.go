@@ -1,0 +1,123 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/partitioner"
+	"tsimport/pipeline/plan"
+)
+
+// Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls
+// Recut and Queued.
+type Flow struct {
+	plan   *plan.Plan
+	splits chan Handed
+	past   *Past
+	hunger atomic.Pointer[hunger]
+	fed    chan struct{} // one: a lane may be hungry
+	alone  chan struct{} // one: the parser that reads more of the pages of a source than may be read ahead
+}
+
+// New makes the flow of a planned load into the partitions of m.
+func New(p *plan.Plan, m *partitioner.Map) *Flow {
+	f := &Flow{plan: p, splits: make(chan Handed), fed: make(chan struct{}, 1), alone: make(chan struct{}, 1)}
+	f.Recut(m)
+	return f
+}
+
+// Splits gives the parsed splits, each to be taken with Arrived. It is closed when there are no more. An error says why not
+// all of the input comes; what stood before it in the input does.
+func (f *Flow) Splits() <-chan Handed { return f.splits }
+
+// Recut takes a new partition map, under which rows are divided from now on; those that are under way may still come under
+// the one before.
+func (f *Flow) Recut(m *partitioner.Map) { f.hunger.Store(newHunger(m)) }
+
+// partitions is the map under which rows are divided.
+func (f *Flow) partitions() *partitioner.Map { return f.hunger.Load().partitions }
+
+// Run reads everything and closes Splits when all was passed on; when ctx ends first, it returns nil and leaves Splits
+// open. Without an order, what can be read anywhere is read where lanes are hungry, and the rest, streams and compressed
+// files, behind it as it comes.
+func (f *Flow) Run(ctx context.Context) error {
+	ordered := f.plan.Sources
+	// The first records of an input are those that stand first, whatever the order of writing.
+	if r := f.plan.Request; r.Order == plan.OrderNone && r.Records == 0 {
+		var anywhere []*plan.Source
+		ordered = nil
+		for _, s := range f.plan.Sources {
+			if s.Anywhere() {
+				anywhere = append(anywhere, s)
+			} else {
+				ordered = append(ordered, s)
+			}
+		}
+		if len(anywhere) > 0 {
+			complete, err := f.readAnywhere(ctx, anywhere)
+			if complete && errors.Is(err, errUnreadable) {
+				close(f.splits)
+				return nil
+			}
+			if !complete || err != nil {
+				return err
+			}
+		}
+	}
+	complete, err := f.readInOrder(ctx, ordered)
+	if err == nil && complete {
+		close(f.splits)
+	}
+	return err
+}
+
+// readInOrder reads the sources one after the other.
+func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	order := f.stages(ctx, group, f.seek(sources))
+	f.parsers(group, func(p *parser) error {
+		return p.run(ctx, order.work, func(ctx context.Context, j *job) { p.parseInParts(ctx, j, order.room) })
+	})
+	group.Go(func() error {
+		defer cancel() // after an error the other stages have more to do, which nobody wants
+		complete = f.handOver(ctx, order.splits, order.room)
+		return nil
+	})
+	err = group.Wait()
+	return complete, err
+}
+
+// parsers starts the parsers.
+func (f *Flow) parsers(group *errgroup.Group, run func(*parser) error) {
+	for range f.plan.Request.Read.Workers() {
+		group.Go(func() error {
+			p := newParser(f)
+			defer p.close()
+			return run(p)
+		})
+	}
+}
+
+// stream is what comes out of the stages that cut sources into splits.
+type stream struct {
+	work   chan *job // pieces to prepare and splits to parse, for the parsers
+	splits chan *job // splits in source order
+	room   *room     // that pieces and splits take
+}
+
+// stages starts the stages that cut the sources into splits.
+func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources []*plan.Source) stream {
+	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
+	s := stream{work: make(chan *job), splits: make(chan *job, ahead), room: newRoom(f.plan.Shares().ReadAhead)}
+	pieces := make(chan *job, ahead)
+	group.Go(func() error {
+		return feed(ctx, sources, s.work, pieces, s.room, int64(f.plan.Shares().SplitLimit(f.plan.Request.Read.Workers())))
+	})
+	group.Go(func() error { return stitch(ctx, pieces, s.work, s.splits, s.room) })
+	return s
+}

@@ -1,0 +1,288 @@
+package intake
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/internal/table"
+	"tsimport/partitioner"
+	"tsimport/pipeline/plan"
+)
+
+// file writes an input file.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// ask asks for the inputs in a new table with the string key id, in small splits.
+func ask(inputs ...string) *plan.Request {
+	r := &plan.Request{
+		Inputs: inputs, Memory: 1 << 30,
+		Target: plan.Target{Table: "t", Create: true, Absent: true, Key: []table.KeyColumn{{Name: "id", Type: table.String}}},
+	}
+	r.Read.SplitBytes, r.Read.Parsers = 256, 3
+	return r
+}
+
+// flow makes the flow of a request into partitions that begin at the keys.
+func flow(t *testing.T, r *plan.Request, keys ...string) *Flow {
+	t.Helper()
+	p, err := plan.Make(t.Context(), r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return New(p, mapOf(keys...))
+}
+
+func mapOf(keys ...string) *partitioner.Map {
+	var bounds []table.Value
+	for _, k := range keys {
+		bounds = append(bounds, table.Value{Type: table.String, Bytes: []byte(k)})
+	}
+	return partitioner.NewMap(bounds)
+}
+
+// runs runs the flow and gives each split to take until there are no more. It returns the error that was handed out.
+func runs(t *testing.T, f *Flow, take func(*Parsed)) (failed error) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- f.Run(t.Context()) }()
+	for h := range f.Splits() {
+		if h.Err != nil {
+			failed = h.Err
+			continue
+		}
+		take(h.Parsed)
+		h.Arrived()
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("run: %v", err)
+	}
+	return failed
+}
+
+// place is where a record stands and what it says.
+type place struct {
+	Source       string
+	Record, Line int64
+	Text         string
+}
+
+// places returns all records of a split, rows and rejects, by their numbers.
+func places(p *Parsed) (all []place) {
+	add := func(r table.Reject) {
+		all = append(all, place{filepath.Base(r.Origin.Source), r.Origin.Record, r.Origin.Line, string(r.Raw)})
+	}
+	for _, b := range p.Blocks {
+		for i := range b.Block.Rows {
+			add(table.Ref{Block: b.Block, Index: int32(i)}.Reject(table.Reason{}))
+		}
+	}
+	for _, r := range p.Rejects {
+		add(p.Split.Reject(r.Mark, r.Reason, r.Raw))
+	}
+	slices.SortFunc(all, func(a, b place) int { return int(a.Record - b.Record) })
+	return all
+}
+
+// mixed is a file with rejects and records of several lines, and what its records are.
+func mixed(name string, records int) (text string, want []place) {
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	line := int64(2)
+	for i := range records {
+		record := fmt.Sprintf("k%04d,%d\n", i, i)
+		switch {
+		case i%7 == 0:
+			record = fmt.Sprintf("k%04d,ragged,record\n", i)
+		case i%5 == 0:
+			record = fmt.Sprintf("k%04d,\"two\nlines\"\n", i)
+		}
+		want = append(want, place{name, int64(i + 1), line, record})
+		line += int64(strings.Count(record, "\n"))
+		b.WriteString(record)
+	}
+	return b.String(), want
+}
+
+func TestSplitsComeInSourceOrderWithTheirPlaces(t *testing.T) {
+	a, want := mixed("a.csv", 300)
+	b, more := mixed("b.csv", 200)
+	f := flow(t, ask(file(t, "a.csv", a), file(t, "b.csv", b)), "k0100")
+	var got []place
+	splits := 0
+	if err := runs(t, f, func(p *Parsed) {
+		all := places(p)
+		if len(all) != p.Records {
+			t.Errorf("a split of %d records has %d rows and rejects", p.Records, len(all))
+		}
+		got = append(got, all...)
+		splits++
+	}); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(append(want, more...), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if splits < 20 {
+		t.Errorf("%d splits only", splits)
+	}
+}
+
+func TestWithoutAnOrderEveryRecordComesOnceWithItsPlace(t *testing.T) {
+	a, want := mixed("a.csv", 2000)
+	r := ask(file(t, "a.csv", a))
+	r.Order = plan.OrderNone
+	f := flow(t, r, "k0100", "k0900")
+	var got []place
+	if err := runs(t, f, func(p *Parsed) {
+		got = append(got, places(p)...)
+		f.Queued(func(int) (int, bool) { return 0, false })
+	}); err != nil {
+		t.Error(err)
+	}
+	slices.SortFunc(got, func(a, b place) int { return int(a.Record - b.Record) })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
+	text, _ := mixed("a.csv", 300)
+	f := flow(t, ask(file(t, "a.csv", text)), "k0010")
+	m := mapOf("k0050", "k0100", "k0200")
+	f.Recut(m)
+	rows := make([]int, m.Len())
+	if err := runs(t, f, func(p *Parsed) {
+		if p.Partitions != m {
+			t.Error("divided under another map")
+		}
+		for _, b := range p.Blocks {
+			rows[b.Lane] += len(b.Block.Rows)
+			for i := range b.Block.Rows {
+				if lane := m.Find(table.Ref{Block: b.Block, Index: int32(i)}.Key()); lane != b.Lane {
+					t.Fatalf("a row of lane %d is in lane %d", lane, b.Lane)
+				}
+			}
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	if want := []int{42, 43, 86, 86}; !slices.Equal(rows, want) {
+		t.Errorf("%v rows in the lanes, want %v", rows, want)
+	}
+}
+
+func TestTheHungriestLaneIsFedFirst(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range 90_000 {
+		fmt.Fprintf(&b, "k%05d,%d\n", i, i)
+	}
+	r := ask(file(t, "a.csv", b.String()))
+	r.Order, r.Read.SplitBytes, r.Read.Parsers = plan.OrderNone, 32<<10, 1
+	f := flow(t, r, "k30000", "k60000")
+	var rows [3]int
+	tell := func() { // until lane 1 has most of its rows, the others want nothing
+		f.Queued(func(lane int) (int, bool) { return 0, lane != 1 && rows[1] <= 15_000 })
+	}
+	tell()
+	if err := runs(t, f, func(p *Parsed) {
+		for _, b := range p.Blocks {
+			rows[b.Lane] += len(b.Block.Rows)
+		}
+		// The last split that begins in lane 1 reaches into lane 2.
+		if rows[1] <= 15_000 && rows[0]+rows[2] > 4000 {
+			t.Errorf("%v rows in the lanes while lane 1 alone was hungry", rows)
+		}
+		tell()
+	}); err != nil {
+		t.Error(err)
+	}
+	if want := [3]int{30_000, 30_000, 30_000}; rows != want {
+		t.Errorf("%v rows in the lanes, want %v", rows, want)
+	}
+}
+
+func TestWhatStandsBeforeAnUnreadablePartIsHandedOutFirst(t *testing.T) {
+	text, want := mixed("a.csv", 5000)
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		r := ask(file(t, "a.csv.gz", zipped.String())) // without its end
+		r.Order = order
+		records := 0
+		err := runs(t, flow(t, r), func(p *Parsed) { records += p.Records })
+		if err == nil || !strings.Contains(err.Error(), "a.csv.gz") {
+			t.Errorf("%v: error %v does not name the file", order, err)
+		}
+		if records == 0 || records > len(want) {
+			t.Errorf("%v: %d records before the error", order, records)
+		}
+	}
+}
+
+func TestAStoppedFlowIsNotTakenForACompleteOne(t *testing.T) {
+	text, _ := mixed("a.csv", 2000)
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		r := ask(file(t, "a.csv", text))
+		r.Order = order
+		f := flow(t, r)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- f.Run(ctx) }()
+		if h := <-f.Splits(); h.Err != nil {
+			t.Errorf("%v: %v", order, h.Err)
+		}
+		cancel(errors.New("stopped"))
+		if err := <-ended; err != nil {
+			t.Errorf("%v: run: %v", order, err)
+		}
+		select {
+		case _, open := <-f.Splits():
+			if !open {
+				t.Errorf("%v: Splits is closed as if all had been handed out", order)
+			}
+		default:
+		}
+	}
+}
+
+func TestALimitReadsFromTheStartWhateverTheOrder(t *testing.T) {
+	text, want := mixed("a.csv", 2000)
+	r := ask(file(t, "a.csv", text))
+	r.Order, r.Records = plan.OrderNone, 10
+	var first []place
+	if err := runs(t, flow(t, r, "k0100"), func(p *Parsed) {
+		if first == nil {
+			first = places(p)
+		}
+	}); err != nil {
+		t.Error(err)
+	}
+	if len(first) == 0 || !slices.Equal(first, want[:len(first)]) {
+		t.Errorf("the first split is %v", first)
+	}
+}

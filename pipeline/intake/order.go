@@ -1,0 +1,230 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"tsimport/pipeline/plan"
+	"tsimport/reader"
+)
+
+// job is a piece of a source on its way to splits, or a split on its way to rows, or, as the last job, why the input
+// ends early.
+type job struct {
+	source *plan.Source
+	first  bool // of its source
+	last   bool // of its source: no piece
+
+	piece    *reader.Piece
+	prepared chan error // one, when the piece is prepared
+
+	split  reader.Split
+	parsed chan part     // parts of the split that were made ahead of its turn
+	later  chan part     // those after them
+	turn   chan struct{} // closed when the split's turn to be handed over has come
+
+	bytes int64 // of room that the piece or split takes
+	err   error
+}
+
+// part is what a part of a split became, or why there is none.
+type part struct {
+	Handed
+	last  bool
+	later bool  // no part: the others come when it is their turn
+	bytes int64 // of room that it takes beside the split
+}
+
+// partsAhead is how many parts of a split may wait for its turn, as long as there is room.
+const partsAhead = 64
+
+// newJob makes the job of a split.
+func newJob(s *plan.Source, first bool, split reader.Split, bytes int64) *job {
+	return &job{
+		source: s, first: first, split: split, bytes: bytes,
+		parsed: make(chan part, partsAhead+2), later: make(chan part), turn: make(chan struct{}),
+	}
+}
+
+// The reading stages end without an error when their context ends: whoever ended it knows why.
+
+func send[T any](ctx context.Context, to chan<- T, v T) bool {
+	select {
+	case to <- v:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
+	select {
+	case v, ok = <-from:
+		return v, ok
+	case <-ctx.Done():
+		return v, false
+	}
+}
+
+// feed reads the sources in order and hands every piece to the workers and, in the same order, to stitch. What was read
+// before an error is loaded.
+func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job, r *room, rows int64) error {
+	for _, s := range sources {
+		if err := feedPieces(ctx, s, work, pieces, r, rows); err != nil {
+			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
+				return nil
+			}
+			break
+		}
+	}
+	close(pieces)
+	return nil
+}
+
+// feedPieces hands on the pieces of a source. Each takes room for its bytes and for rows bytes of the rows made of it.
+func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *room, rows int64) error {
+	for first := true; ; first = false {
+		n := rows + s.PieceBytes()
+		if !r.take(ctx, n) {
+			return context.Cause(ctx)
+		}
+		piece, err := s.Next()
+		if err != nil {
+			r.add(-n)
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		j := &job{source: s, first: first, piece: piece, prepared: make(chan error, 1), bytes: rows + piece.Bytes()}
+		r.add(j.bytes - n)
+		if !send(ctx, pieces, j) || !send(ctx, work, j) {
+			return context.Cause(ctx)
+		}
+	}
+	if !send(ctx, pieces, &job{source: s, last: true}) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// stitch takes the prepared pieces in order and hands the splits they make to the workers and, in the same order, to the
+// hand-over. It alone knows when there is no more work.
+func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r *room) error {
+	first := true
+	aside := int64(0) // bytes of pieces that have made no split yet
+	for {
+		j, ok := receive(ctx, pieces)
+		if !ok {
+			if ctx.Err() == nil {
+				close(work)
+				close(order)
+			}
+			return nil
+		}
+		splits, err := stitchOne(ctx, j)
+		aside += j.bytes
+		r.setAside(j.bytes)
+		for _, sp := range splits {
+			// The first split takes the bytes of all pieces so far, though the last one's end belongs to the next.
+			split := newJob(j.source, first, sp, aside)
+			r.setAside(-aside)
+			first, aside = false, 0
+			if !send(ctx, order, split) || !send(ctx, work, split) {
+				return nil
+			}
+		}
+		first = first || j.last
+		if err != nil {
+			// Nothing after it can be trusted to be in its place.
+			if send(ctx, order, &job{err: err}) {
+				close(order)
+			}
+			return nil
+		}
+		if j.last {
+			r.setAside(-aside)
+			r.add(-aside) // of a source without a record
+			aside = 0
+			if !send(ctx, order, j) {
+				return nil
+			}
+		}
+	}
+}
+
+// stitchOne returns the splits that are whole after the job, and why there are no more.
+func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
+	switch {
+	case j.err != nil:
+		return j.source.Whole(), j.err
+	case j.last:
+		return j.source.Finish()
+	}
+	prepareErr, ok := receive(ctx, j.prepared)
+	if !ok {
+		return nil, nil
+	}
+	splits, err := j.source.Add(j.piece)
+	if prepareErr != nil {
+		splits, err = append(splits, j.source.Whole()...), prepareErr
+	}
+	return splits, err
+}
+
+// handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
+// passed on all there is.
+func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (complete bool) {
+	var records, lines int64
+	for {
+		j, ok := receive(ctx, order)
+		if !ok {
+			return ctx.Err() == nil
+		}
+		if j.last {
+			// Only now has every split been parsed, for which some formats read the source.
+			if err := j.source.Close(); err == nil {
+				continue
+			} else {
+				j.err = fmt.Errorf("close input %s: %w", j.source.Name, err)
+			}
+		}
+		if j.err != nil {
+			// What follows a part that cannot be read is not loaded: it would be out of its place.
+			return send(ctx, f.splits, Handed{Err: j.err})
+		}
+		if j.first {
+			begin := j.source.Begin()
+			records, lines = begin.Record, begin.Line
+		}
+		close(j.turn)
+		parts := j.parsed
+		for more := true; more; {
+			h, ok := receive(ctx, parts)
+			if !ok {
+				return false
+			}
+			if h.later {
+				parts = j.later
+				continue
+			}
+			if h.Err != nil {
+				return send(ctx, f.splits, h.Handed)
+			}
+			h.Split.FirstRecord, h.Split.FirstLine = records, lines
+			records += int64(h.Records)
+			lines += int64(h.lines)
+			f.past.settle(h.Parsed)
+			if !send(ctx, f.splits, h.Handed) {
+				return false
+			}
+			r.add(-h.bytes)
+			more = !h.last
+		}
+		r.add(-j.bytes)
+	}
+}

@@ -1,0 +1,184 @@
+package intake
+
+import (
+	"context"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/encode"
+	"tsimport/pipeline/plan"
+	"tsimport/reader"
+	"tsimport/reader/record"
+)
+
+// parser is one worker of the flow: it prepares pieces, and makes rows of the records of splits.
+type parser struct {
+	flow     *Flow
+	encoder  *encode.Encoder
+	worker   reader.Worker
+	sources  map[*plan.Source]*sourceParser
+	integers map[string]bool // input columns that are loaded as plain integers
+	memory   plan.Shares
+
+	rows      table.Block // of the split that is parsed, its memory is used again
+	byLane    [][]int32
+	keyFields []byte
+	names     map[string]string // of tables
+}
+
+// sourceParser is what a worker keeps for a source.
+type sourceParser struct {
+	parser *reader.Parser
+	values *values
+	waits  bool // its pages take so much memory that one parser at a time may read it
+}
+
+func newParser(f *Flow) *parser {
+	r := f.plan.Request
+	encoder := encode.New(f.plan.Schema, r.Mode, r.DeleteNull)
+	encoder.Window = f.plan.Window()
+	dress(encoder, f.plan)
+	return &parser{
+		flow: f, encoder: encoder, memory: f.plan.Shares(),
+		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, integers: integers(f.plan.Fields),
+	}
+}
+
+// run prepares pieces and does what is to be done with splits until there is no more work.
+func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.Context, *job)) error {
+	for {
+		j, ok := receive(ctx, work)
+		if !ok {
+			return nil
+		}
+		if j.piece != nil {
+			j.prepared <- p.worker.Prepare(j.piece) // has room for the one answer
+			continue
+		}
+		parse(ctx, j)
+	}
+}
+
+func (p *parser) close() {
+	p.worker.Close()
+	for _, s := range p.sources {
+		_ = s.parser.Close() // nothing is written that could be lost
+	}
+}
+
+// maxParsers bounds the sources that a worker keeps its parser of: in source order one is enough.
+const maxParsers = 64
+
+// of returns the worker's parser for a source. Those of other sources are let go when there are too many.
+func (p *parser) of(s *plan.Source) (*sourceParser, error) {
+	if sp := p.sources[s]; sp != nil {
+		return sp, nil
+	}
+	if len(p.sources) >= maxParsers || p.flow.plan.Request.Order == plan.LastWins {
+		for old, sp := range p.sources {
+			_ = sp.parser.Close() // as in close
+			delete(p.sources, old)
+		}
+	}
+	v, err := newValues(p.flow.plan, s)
+	if err != nil {
+		return nil, err
+	}
+	sp := &sourceParser{parser: s.NewParser(v.fields()), values: v}
+	p.sources[s] = sp
+	return sp, nil
+}
+
+// row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive.
+func (p *parser) row(v *values, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
+	p.encoder.Table = ""
+	row, why := v.of(rec)
+	if why != nil {
+		return false, why
+	}
+	if v.namer != nil {
+		name, archived, why := v.table()
+		if why != nil {
+			return false, why
+		}
+		p.encoder.Table = p.tableName(name)
+		if archived {
+			return true, nil
+		}
+	}
+	stamps, why := v.stamps(rec)
+	if why != nil {
+		return false, why
+	}
+	switch p.flow.plan.Request.Keep {
+	case plan.KeepNothing:
+		raw = nil
+	case plan.KeepKeyFields:
+		p.keyFields = v.appendKeyFields(p.keyFields[:0])
+		raw = p.keyFields
+	}
+	return false, p.encoder.Append(&p.rows, row, stamps, rec.Mark, raw)
+}
+
+// tableName makes a string of a table's name, once for each.
+func (p *parser) tableName(name []byte) string {
+	if s, ok := p.names[string(name)]; ok {
+		return s
+	}
+	if len(p.names) >= maxNames {
+		clear(p.names)
+	}
+	s := string(name)
+	p.names[s] = s
+	return s
+}
+
+// maxNames bounds the names of tables that a parser remembers.
+const maxNames = 4096
+
+// divide packs the rows of a split into blocks of their lanes, each as large as it must be.
+func (p *parser) divide(made *Parsed) {
+	m := p.flow.partitions()
+	made.Partitions = m
+	for len(p.byLane) < m.Len() {
+		p.byLane = append(p.byLane, nil)
+	}
+	for i := range p.rows.Rows {
+		lane := m.Find(table.Ref{Block: &p.rows, Index: int32(i)}.Key())
+		p.byLane[lane] = append(p.byLane[lane], int32(i))
+	}
+	limit := p.memory.BlockLimit(m.Len())
+	for lane, rows := range p.byLane {
+		p.byLane[lane] = rows[:0]
+		from := uint32(0) // the first block of a lane stands for what comes before it in the split, the last for the rest
+		for len(rows) > 0 {
+			n := len(rows)
+			size := p.rows.Memory(rows)
+			if size > limit {
+				n = max(1, n*limit/size)
+				size = p.rows.Memory(rows[:n])
+			}
+			b := &table.Block{Split: made.Split, Data: make([]byte, 0, size), Rows: make([]table.Row, 0, n)}
+			b.Copy(&p.rows, rows[:n])
+			made.Blocks = append(made.Blocks, LaneBlock{lane, b})
+			rows = rows[n:]
+			b.From, b.To = from, uint32(made.Records)
+			if len(rows) > 0 {
+				b.To = p.rows.Place(rows[0])
+			}
+			from = b.To
+		}
+	}
+	if kept := p.rows.Bytes(); kept > 4*p.memory.SplitLimit(p.flow.plan.Request.Read.Workers()) {
+		p.rows = table.Block{} // one enormous row must not hold its memory from then on
+	}
+}
+
+// dress leaves room in rows for what is added to them when they are sent.
+func dress(e *encode.Encoder, p *plan.Plan) {
+	if p.Mark != "" {
+		e.Reserve, e.ReserveCells = len(p.Mark)+table.MaxMarkBytes, 1
+	}
+	if p.Restamp {
+		e.StampBytes = 8
+	}
+}

@@ -1,0 +1,82 @@
+package intake
+
+import (
+	"tsimport/internal/table"
+	"tsimport/partitioner"
+)
+
+// Handed is a parsed split, or why there are no more.
+type Handed struct {
+	*Parsed
+	Err error
+}
+
+// Parsed is what the records of a split became.
+type Parsed struct {
+	Split      *table.Split
+	Records    int // rejected ones included
+	Blocks     []LaneBlock
+	Partitions *partitioner.Map // under which the rows were divided
+	Rejects    []Reject         // in the order of their records
+	Archived   []Archived       // likewise
+	New        bool             // in source order: earlier attempts knew nothing of this split and of those behind it
+
+	lines  int
+	coming *hunger // which expects these rows for the lane; nil in source order
+	lane   int
+	key    []byte // of the first pass: the ordering key that the split begins with
+}
+
+// LaneBlock is rows of a split that belong to one lane.
+type LaneBlock struct {
+	Lane  int
+	Block *table.Block
+}
+
+// Reject is a record of a split that the reader or the encoder refused.
+type Reject struct {
+	Mark   table.Mark
+	Table  string // among several, "" if none is known
+	Reason table.Reason
+	Raw    []byte // the record, in the form of the source's rejects
+}
+
+// Archived is a record that goes to no table but to the archive.
+type Archived struct {
+	Mark  table.Mark
+	Table string // whose rows the archive has in its place
+	Raw   []byte // the record, in the form of the source's rejects
+}
+
+// Truncate drops what follows the first n records.
+func (p *Parsed) Truncate(n int) {
+	for i := range p.Blocks {
+		p.Blocks[i].Block.Truncate(n)
+	}
+	rejects := len(p.Rejects)
+	for rejects > 0 && int(p.Rejects[rejects-1].Mark.Record) >= n {
+		rejects--
+	}
+	p.Rejects = p.Rejects[:rejects]
+	archived := len(p.Archived)
+	for archived > 0 && int(p.Archived[archived-1].Mark.Record) >= n {
+		archived--
+	}
+	p.Archived = p.Archived[:archived]
+	p.Records = min(p.Records, n)
+}
+
+// Arrived notes that the rows have come to their lanes. Whoever takes a split calls it once.
+func (p *Parsed) Arrived() {
+	if p.coming != nil {
+		p.coming.coming[p.lane].Add(-int64(p.Records))
+	}
+}
+
+// bytes is the memory of the rows.
+func (p *Parsed) bytes() (n int64) {
+	for _, b := range p.Blocks {
+		n += int64(b.Block.Bytes())
+	}
+	return n
+}

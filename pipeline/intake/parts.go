@@ -1,0 +1,182 @@
+package intake
+
+import (
+	"context"
+	"errors"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/reader"
+	"tsimport/reader/record"
+)
+
+// What a split becomes can be any number of times as long as its text or pages: a record of a thousand short cells, an entry
+// of a dictionary that all rows have. It is handed over in parts, each as soon as it has the size of a usual split.
+
+// rejectBytes is about the memory of a rejected record beside its text.
+const rejectBytes = 512
+
+// partMaker makes the parts of one split.
+type partMaker struct {
+	*parser
+	ctx    context.Context
+	source *plan.Source
+	values *values
+	split  reader.Split
+	emit   func(made *Parsed, last bool) bool
+
+	made    *Parsed
+	passed  int  // records of the split that are in parts handed over
+	at      int  // records of the split so far
+	refused int  // bytes of rejected and archived records
+	stopped bool // emit wants no more
+
+	start, record, line uint32 // where the part begins in the split
+	input               int64  // of the split's bytes, those of the parts before
+}
+
+// parseInParts parses the split of a job. While its turn has not come it goes on as long as there is room for the parts.
+func (p *parser) parseInParts(ctx context.Context, j *job, r *room) {
+	to, first := j.parsed, true
+	hand := func(h part) bool {
+		if to == j.parsed && !first && (len(to) >= partsAhead || !r.try(h.bytes)) {
+			h.bytes = 0
+			to = j.later
+			j.parsed <- part{later: true} // has room for it
+		}
+		if first || to == j.later {
+			h.bytes = 0 // the split's own
+		}
+		first = false
+		return send(ctx, to, h)
+	}
+	err := p.parts(ctx, j.source, j.split, j.turn, func(made *Parsed, last bool) bool {
+		return hand(part{Handed: Handed{Parsed: made}, last: last, bytes: made.bytes()})
+	})
+	if err != nil {
+		hand(part{Handed: Handed{Err: err}, last: true})
+	}
+}
+
+// parts makes rows of the records of a split, divides them over the lanes and calls emit with them, part by part, until it
+// returns false. The last part may be empty. Turn is closed when the split's turn has come; nil is a split without an order.
+func (p *parser) parts(ctx context.Context, s *plan.Source, split reader.Split, turn <-chan struct{}, emit func(*Parsed, bool) bool) error {
+	sp, err := p.of(s)
+	if err != nil {
+		return err
+	}
+	m := &partMaker{parser: p, ctx: ctx, source: s, values: sp.values, split: split, emit: emit}
+	_, err = p.inTurn(ctx, s, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
+	return err
+}
+
+// inTurn calls parse, which reads a split of the source. If the pages that it needs take more memory than may be read ahead it
+// is called again when the split's turn has come.
+func (p *parser) inTurn(ctx context.Context, s *plan.Source, turn <-chan struct{}, parse func() (*Parsed, error)) (*Parsed, error) {
+	sp, err := p.of(s)
+	if err != nil {
+		return nil, err
+	}
+	if !sp.waits {
+		sp.parser.LimitPages(p.memory.PagesAhead(p.flow.plan.Request.Read.Workers()))
+		made, err := parse()
+		if !errors.Is(err, reader.ErrMemory) {
+			return made, err
+		}
+		sp.waits = true
+	}
+	if turn == nil {
+		// Without an order nobody waits for this split: whoever comes first.
+		if !send(ctx, p.flow.alone, struct{}{}) {
+			return nil, context.Cause(ctx)
+		}
+		defer func() { <-p.flow.alone }()
+	} else if _, open := receive(ctx, turn); open || ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	sp.parser.LimitPages(p.memory.Pages)
+	defer sp.parser.Release()
+	return parse()
+}
+
+// parse reads the split from its beginning. Records of parts that were handed over before are passed over.
+func (m *partMaker) parse(parser *reader.Parser) error {
+	m.begin()
+	m.at = 0
+	limit := m.memory.SplitLimit(m.flow.plan.Request.Read.Workers())
+	records, lines, err := parser.Parse(m.split, func(rec *record.Record) {
+		switch {
+		case m.values.makers != nil && m.ctx.Err() != nil: // expressions can take long
+			m.stopped = true
+			return
+		case m.stopped || m.at < m.passed:
+			m.at++
+			return
+		case len(m.rows.Data)+len(m.rows.Rows)*table.RowBytes+m.refused >= limit:
+			m.flush(rec.Mark)
+		}
+		m.at++
+		m.add(rec)
+	})
+	if err != nil || m.stopped {
+		return err
+	}
+	m.made.Records, m.made.lines = records-m.passed, lines-int(m.line)
+	m.made.Split.Input = m.split.Bytes - m.input
+	m.divide(m.made)
+	m.emit(m.made, true)
+	return nil
+}
+
+// begin begins a part.
+func (m *partMaker) begin() {
+	number := m.split.Number
+	if m.passed > 0 {
+		number = max(number, 1) // only the first part of a source is its beginning
+	}
+	m.made = &Parsed{Split: &table.Split{
+		Source: m.source.Name, Ordinal: m.source.Ordinal, Header: m.source.Header, Number: number, Offset: m.split.Offset + int64(m.start),
+	}}
+	m.rows.Reset()
+	m.refused = 0
+}
+
+// flush hands over the part that ends before the record at next.
+func (m *partMaker) flush(next table.Mark) {
+	m.made.Records, m.made.lines = m.at-m.passed, int(next.Line-m.line)
+	input := m.split.Bytes
+	if m.split.Data != nil {
+		input = int64(next.Start)
+	} else if rows, _, ok := m.split.Rows(); ok && rows > 0 {
+		input = int64(float64(input) * float64(m.at) / float64(rows))
+	}
+	m.made.Split.Input = input - m.input
+	m.input = input
+	m.passed, m.start, m.record, m.line = m.at, next.Start, uint32(m.at), next.Line
+	m.divide(m.made)
+	m.stopped = !m.emit(m.made, false)
+	m.begin()
+}
+
+// add makes a row of a record, or rejects it, or gives it to the archive.
+func (m *partMaker) add(rec *record.Record) {
+	raw := m.source.Raw(m.split, rec.Mark)
+	rec.Mark.Start -= m.start
+	rec.Mark.End -= m.start
+	rec.Mark.Record -= m.record
+	rec.Mark.Line -= m.line
+	archived, why := m.row(m.values, rec, raw)
+	if why == nil && !archived {
+		return
+	}
+	m.refused += rejectBytes
+	if raw == nil {
+		raw = appendRecord(nil, m.source.Columns, rec, m.integers)
+		m.refused += cap(raw)
+	}
+	if archived {
+		m.made.Archived = append(m.made.Archived, Archived{rec.Mark, m.encoder.Table, raw})
+		return
+	}
+	m.made.Rejects = append(m.made.Rejects, Reject{rec.Mark, m.encoder.Table, *why, raw})
+}

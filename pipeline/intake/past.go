@@ -1,0 +1,123 @@
+package intake
+
+import (
+	"cmp"
+	"slices"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/reader"
+)
+
+// Place is where a record begins in a source, Chain what a stream was as far as it was read.
+type (
+	Place = reader.Place
+	Chain = reader.Chain
+)
+
+// Past is what earlier attempts of a load have done. The zero Past is none.
+type Past struct {
+	// Records answers for records that were read before.
+	Records Records
+	// Begin says where a source that is read in order begins, the zero Place at its first record, and what it was if it is a stream. Skip says that all of it is
+	// final: it is not read.
+	Begin func(source int) (from Place, known Chain, skip bool)
+}
+
+// Records says what became of records, by the ordinal of their source and their number in it. For sources that are read in
+// order it is asked in that order, by one goroutine; else by many.
+type Records interface {
+	// Row says of a record with a key whether it is final and, if not, whether it may have been sent.
+	Row(source int, record int64, key []byte) (final, suspect bool)
+	// Counted reports whether the record was read, and so rejected if it can be no row.
+	Counted(source int, record int64) bool
+	// AllFinal reports whether all records of a source from one on, before another, are final.
+	AllFinal(source int, from, to int64) bool
+	// Unknown reports whether nothing is known of any record of a source from one on.
+	Unknown(source int, from int64) bool
+}
+
+// Resume goes on from what earlier attempts have done. It is to be called before Run.
+func (f *Flow) Resume(p *Past) { f.past = p }
+
+// seek returns the sources that are read, each to begin where the first record of it is that is not final.
+func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
+	if f.past == nil {
+		return sources
+	}
+	var read []*plan.Source
+	for _, s := range sources {
+		from, known, skip := f.past.Begin(s.Ordinal)
+		if skip {
+			continue
+		}
+		if from == (Place{}) {
+			from = s.Source.Begin()
+		}
+		s.Seek(from, known)
+		read = append(read, s)
+	}
+	return read
+}
+
+// open returns the regions of which something is not final.
+func (p *Past) open(regions []*region) []*region {
+	if p == nil {
+		return regions
+	}
+	return slices.DeleteFunc(regions, func(g *region) bool { return p.final(g.source, g.first, g.rows()) })
+}
+
+// final reports whether n records of a source are final.
+func (p *Past) final(s *plan.Source, first, n int64) bool {
+	return p != nil && p.Records.AllFinal(s.Ordinal, first, first+n)
+}
+
+// settle drops from a split, whose records are numbered, what is final of it, and marks the rows that may have been sent.
+func (p *Past) settle(made *Parsed) {
+	first, source := made.Split.FirstRecord, made.Split.Ordinal
+	if p == nil {
+		return
+	}
+	if made.New = p.Records.Unknown(source, first); made.New {
+		return
+	}
+	made.Rejects = slices.DeleteFunc(made.Rejects, func(r Reject) bool {
+		return p.Records.Counted(source, first+int64(r.Mark.Record))
+	})
+	made.Archived = slices.DeleteFunc(made.Archived, func(a Archived) bool {
+		return p.Records.Counted(source, first+int64(a.Mark.Record))
+	})
+	// Records are asked for in their order, whatever their lanes are.
+	type row struct {
+		record uint32
+		block  int
+		index  int32
+	}
+	var rows []row
+	for n, b := range made.Blocks {
+		for i := range b.Block.Rows {
+			rows = append(rows, row{b.Block.Place(int32(i)), n, int32(i)})
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.record, b.record) })
+	final := make([][]bool, len(made.Blocks))
+	for n, b := range made.Blocks {
+		final[n] = make([]bool, len(b.Block.Rows))
+	}
+	for _, r := range rows {
+		ref := table.Ref{Block: made.Blocks[r.block].Block, Index: r.index}
+		done, suspect := p.Records.Row(source, first+int64(r.record), ref.Key())
+		final[r.block][r.index] = done
+		if suspect {
+			ref.Row().SetSuspect()
+		}
+	}
+	kept := made.Blocks[:0]
+	for n, b := range made.Blocks {
+		if b.Block.Keep(func(i int32) bool { return !final[n][i] }); len(b.Block.Rows) > 0 {
+			kept = append(kept, b)
+		}
+	}
+	made.Blocks = kept
+}

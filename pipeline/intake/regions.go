@@ -1,0 +1,121 @@
+package intake
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/pipeline/plan"
+	"tsimport/reader"
+	"tsimport/reader/record"
+)
+
+// region is a part of a source that is read in one go: a split of text, a row group of Parquet.
+type region struct {
+	source  *plan.Source
+	splits  []reader.Split // without data
+	records []int64        // of each
+	first   int64          // records of the source before it
+	line    int64          // lines of the source before it
+	key     []byte         // ordering key that it begins with; nil is unknown
+
+	coming *hunger // which expects its rows for the lane
+	lane   int
+}
+
+func (g *region) rows() (n int64) {
+	for _, r := range g.records {
+		n += r
+	}
+	return n
+}
+
+// find returns the regions of the sources, and why there are no more.
+func (f *Flow) find(ctx context.Context, sources []*plan.Source) (regions []*region, failed error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, groupCtx := errgroup.WithContext(ctx)
+	order := f.stages(groupCtx, group, sources)
+	f.parsers(group, func(p *parser) error { return p.run(groupCtx, order.work, p.countOnce) })
+	group.Go(func() error {
+		defer cancel() // as readInOrder
+		regions, failed = collect(groupCtx, order.splits, order.room)
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return regions, failed
+}
+
+// countOnce counts a split as a job.
+func (p *parser) countOnce(ctx context.Context, j *job) {
+	made, err := p.inTurn(ctx, j.source, j.turn, func() (*Parsed, error) { return p.count(j.source, j.split) })
+	j.parsed <- part{Handed: Handed{made, err}, last: true} // has room for it
+}
+
+// count counts the records and lines of a split and finds the key it begins with. Splits of Parquet, which states its
+// counts, are read for their first row only, and only where a row group begins.
+func (p *parser) count(s *plan.Source, split reader.Split) (*Parsed, error) {
+	sp, err := p.of(s)
+	if err != nil {
+		return nil, err
+	}
+	made := &Parsed{}
+	first := func(rec *record.Record) {
+		if made.key == nil {
+			made.key = sp.values.key(rec)
+		}
+	}
+	if rows, _, ok := split.Rows(); ok {
+		made.Records = int(rows)
+		if head, ok := split.Head(); ok {
+			_, _, err = sp.parser.Parse(head, first)
+		}
+		return made, err
+	}
+	made.Records, made.lines, err = sp.parser.Parse(split, first)
+	return made, err
+}
+
+// collect makes regions of splits that come in source order.
+func collect(ctx context.Context, splits <-chan *job, r *room) (regions []*region, failed error) {
+	var records, lines int64
+	for {
+		j, ok := receive(ctx, splits)
+		switch {
+		case !ok:
+			return regions, nil
+		case j.last:
+			if err := j.source.Close(); err != nil {
+				return regions, err
+			}
+			continue
+		case j.err != nil:
+			return regions, j.err
+		}
+		close(j.turn)
+		made, ok := receive(ctx, j.parsed)
+		r.add(-j.bytes)
+		switch {
+		case !ok:
+			return regions, nil
+		case made.Err != nil:
+			return regions, made.Err
+		}
+		if j.first {
+			records, lines = 0, int64(j.source.HeaderLines())
+		}
+		n := int64(made.Records)
+		if last := len(regions) - 1; !j.first && last >= 0 && j.split.Group() >= 0 && regions[last].splits[0].Group() == j.split.Group() {
+			regions[last].splits = append(regions[last].splits, j.split.Place())
+			regions[last].records = append(regions[last].records, n)
+		} else {
+			regions = append(regions, &region{
+				source: j.source, splits: []reader.Split{j.split.Place()}, records: []int64{n}, first: records, line: lines, key: made.key,
+			})
+		}
+		records += n
+		lines += int64(made.lines)
+	}
+}

@@ -1,0 +1,147 @@
+package intake
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"tsimport/internal/table"
+	"tsimport/keydesign"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
+)
+
+// values makes the values of rows out of the records of one source. It is the one place where what stands in the input
+// becomes what the table gets: behind it there are rows only, and before it nobody knows the schema. A column that is
+// computed from others belongs here: its inputs among fields, its value into what of returns.
+type values struct {
+	converter *convert.Converter
+	keys      int // columns of the primary key, which come first
+	ordering  int // of those, columns of the ordering key
+	keyFields []int
+	last      []table.Value // fields of the last record
+
+	makers     []plan.Maker // nil if rows are what the converter makes
+	evaluators []*keydesign.Evaluator
+	row        []table.Value
+	times      []int64
+	namer      *plan.Namer // nil if all rows go to one table
+	versioned  bool        // all cells of a row have the same timestamp
+}
+
+func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
+	options := p.Request.Read.Convert
+	options.Decode = s.Decode()
+	options.Looks = s.Looks
+	c, err := convert.New(s.Columns, p.Fields, options)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Name, err)
+	}
+	v := &values{converter: c, keys: len(p.Schema.Key), ordering: len(p.Schema.Ordering()), makers: p.Makers, keyFields: p.KeyFields(), versioned: options.VersionColumn != ""}
+	v.row, v.evaluators = make([]table.Value, len(p.Makers)), make([]*keydesign.Evaluator, len(p.Makers))
+	if p.Tables != nil {
+		v.namer = p.Tables.NewNamer()
+	}
+	for i, m := range p.Makers {
+		if m.Program != nil {
+			v.evaluators[i] = m.Program.NewEvaluator()
+		}
+	}
+	return v, nil
+}
+
+// fields returns the fields of the source's records that are looked at, in ascending order: the others need not be read.
+func (v *values) fields() []int { return v.converter.Fields() }
+
+// of returns the values of the record's row by the schema's columns, or why it makes none. They are valid until the next
+// call, and as long as the record is.
+func (v *values) of(rec *record.Record) ([]table.Value, *table.Reason) {
+	fields, why := v.converter.Convert(rec)
+	v.last = fields
+	if why != nil || v.makers == nil {
+		return fields, why
+	}
+	for i, m := range v.makers {
+		switch {
+		case m.Program == nil && m.Field < 0:
+			v.row[i] = table.Value{}
+		case m.Program == nil:
+			v.row[i] = fields[m.Field]
+		case i < v.keys:
+			v.row[i], why = m.Program.KeyValue(v.evaluators[i], fields, i == 0)
+		default:
+			v.row[i], why = v.evaluators[i].Eval(fields)
+		}
+		if why != nil {
+			return nil, why
+		}
+	}
+	return v.row, nil
+}
+
+// table returns the name of the table of the last record, valid until the next call, and whether the record goes to the
+// archive instead; or why it has none.
+func (v *values) table() (name []byte, archived bool, why *table.Reason) { return v.namer.Of(v.last) }
+
+// appendKeyFields appends the values of the fields that the last row's key was made of. They are the same bytes exactly if
+// the values are the same.
+func (v *values) appendKeyFields(dst []byte) []byte {
+	for _, i := range v.keyFields {
+		value := v.last[i]
+		dst = append(dst, byte(value.Type))
+		switch value.Type {
+		case table.Null:
+		case table.Double:
+			dst = binary.BigEndian.AppendUint64(dst, math.Float64bits(value.Double))
+		case table.String, table.Binary:
+			dst = table.AppendKey(dst, value)
+		default:
+			dst = binary.BigEndian.AppendUint64(dst, uint64(value.Int))
+		}
+	}
+	return dst
+}
+
+// stamps returns the timestamps of the row's cells by the schema's columns, as the encoder takes them.
+// A computed cell has that of its row's version column, else the server's: the cells that it is made of may differ.
+func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
+	fields, why := v.converter.Stamps(rec)
+	if why != nil || fields == nil || v.makers == nil {
+		return fields, why
+	}
+	v.times = v.times[:0]
+	for _, m := range v.makers {
+		at := int64(-1)
+		if m.Program == nil && m.Field >= 0 {
+			at = fields[m.Field]
+		} else if m.Program != nil && v.versioned && len(fields) > 0 {
+			at = fields[0]
+		}
+		v.times = append(v.times, at)
+	}
+	return v.times, nil
+}
+
+// key returns the ordering key of the record's row, nil when it makes none.
+func (v *values) key(rec *record.Record) []byte {
+	row, why := v.of(rec)
+	if why != nil {
+		return nil
+	}
+	var key []byte
+	if v.namer != nil {
+		name, _, why := v.table()
+		if why != nil {
+			return nil
+		}
+		key = table.AppendTable(key, string(name))
+	}
+	for _, value := range row[:v.ordering] {
+		if value.Type == table.Null {
+			return nil
+		}
+		key = table.AppendKey(key, value)
+	}
+	return key
+}

@@ -1,0 +1,307 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"tsimport/internal/table"
+	"tsimport/keydesign"
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
+)
+
+// Maker says how the value of a column of the schema comes of the fields of a record.
+type Maker struct {
+	Field   int                // of Plan.Fields; the value as it is, if Program is nil. Negative: there is none, the service makes it
+	Program *keydesign.Program // computes the value from the fields
+}
+
+// computed returns the expressions, those of key columns first.
+func (p *planner) computed() []keydesign.Column {
+	return slices.Concat(p.request.Columns.Keys, p.request.Columns.Set)
+}
+
+// isComputed reports whether an expression makes the table's column of that name.
+func (p *planner) isComputed(name string) bool {
+	return slices.ContainsFunc(p.computed(), func(c keydesign.Column) bool { return c.Name == name })
+}
+
+// findNamed finds which columns of the input expressions name, and so what salt(n) is computed from: the columns that
+// the primary key is made of.
+func (p *planner) findNamed() error {
+	p.named = map[string]bool{}
+	sources := map[string][]string{}
+	for _, col := range p.computed() {
+		used, err := keydesign.Sources(col.Expr, p.all)
+		if err != nil {
+			return usagef("%s %s: %v", p.flagOf(col), col.Name, err)
+		}
+		for _, i := range used {
+			p.named[p.all[i]] = true
+			sources[col.Name] = append(sources[col.Name], p.all[i])
+		}
+	}
+	if err := p.findNamedByTables(); err != nil {
+		return err
+	}
+	for _, k := range p.request.Target.Key {
+		of := sources[k.Name]
+		if !p.isComputed(k.Name) {
+			for _, c := range p.all {
+				if p.rename(c) == k.Name {
+					of = append(of, c)
+				}
+			}
+		}
+		for _, c := range of {
+			if !slices.Contains(p.salt, c) {
+				p.salt = append(p.salt, c)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *planner) flagOf(col keydesign.Column) string {
+	if slices.ContainsFunc(p.request.Columns.Keys, func(k keydesign.Column) bool { return k.Name == col.Name }) {
+		return "--pk"
+	}
+	return "--set"
+}
+
+// plainKeys is how many of the first fields are columns of the primary key.
+func (p *planner) plainKeys() int {
+	n := len(p.plan.Schema.Key) - len(p.request.Columns.Keys)
+	if p.numbered > 0 {
+		n--
+	}
+	return n
+}
+
+// settleFields finds what records are converted to: the schema's columns that are not computed, and then what
+// expressions name beside those.
+func (p *planner) settleFields() {
+	s := p.plan.Schema
+	p.plan.Makers = make([]Maker, len(s.Columns))
+	place := map[string]int{}
+	for i, col := range s.Columns {
+		p.plan.Makers[i].Field = -1
+		if !p.isComputed(col.Name) && !p.isNumbered(col.Name) {
+			place[col.Source] = len(p.plan.Fields)
+			p.plan.Makers[i].Field = len(p.plan.Fields)
+			p.plan.Fields = append(p.plan.Fields, col)
+		}
+	}
+	for _, c := range p.columns {
+		if _, loaded := place[c]; loaded || !p.named[c] {
+			continue
+		}
+		t := p.request.Columns.Types[c]
+		p.plan.Fields = append(p.plan.Fields, table.Column{Source: c, Name: c, Type: t.Type, Hex: t.Hex, Time: t.Time})
+	}
+}
+
+// compute compiles the expressions against the types that the fields have got, and completes the schema.
+func (p *planner) compute() error {
+	s := p.plan.Schema
+	if len(p.computed()) == 0 && p.numbered == 0 && p.plan.Tables == nil {
+		p.plan.Makers = nil
+	}
+	p.plan.env = keydesign.Env{SaltColumns: p.salt}
+	for _, f := range p.plan.Fields {
+		p.plan.env.Columns = append(p.plan.env.Columns, keydesign.Input{Name: f.Source, Type: f.Type})
+	}
+	// What a column must be comes from the user or the table; compiling replaces it by what it is.
+	want := map[string]table.Type{}
+	for _, col := range s.Columns {
+		want[col.Name] = col.Type
+	}
+	auto := false
+	for _, col := range p.computed() {
+		col.Type = want[col.Name]
+		program, err := p.compile(col)
+		if err != nil {
+			return err
+		}
+		auto = auto || program.Auto
+	}
+	if auto {
+		p.plan.env.Separator = p.request.Separator
+		if p.request.Separator == 0 {
+			if err := p.chooseSeparator(); err != nil {
+				return err
+			}
+		}
+		for _, col := range p.computed() {
+			col.Type = want[col.Name]
+			if _, err := p.compile(col); err != nil {
+				return err
+			}
+		}
+	}
+	for i, m := range p.plan.Makers {
+		if m.Program == nil && m.Field >= 0 {
+			s.Columns[i] = p.plan.Fields[m.Field]
+		}
+	}
+	if p.plan.Makers == nil {
+		copy(s.Columns, p.plan.Fields)
+	}
+	for i := range s.Key {
+		s.Key[i].Type = s.Columns[i].Type
+	}
+	return nil
+}
+
+// compile compiles an expression for its column of the schema.
+func (p *planner) compile(col keydesign.Column) (*keydesign.Program, error) {
+	s := p.plan.Schema
+	i := slices.IndexFunc(s.Columns, func(c table.Column) bool { return c.Name == col.Name })
+	if i < 0 {
+		return nil, usagef("--pk %s: the primary key of table %s has no such column", col.Name, s.Table)
+	}
+	flag := p.flagOf(col)
+	program, err := keydesign.CompileColumn(col, p.plan.env)
+	if err != nil {
+		return nil, usagef("%s %s: %v", flag, col.Name, err)
+	}
+	switch {
+	case i >= len(s.Key):
+	case program.Type == table.Any:
+		return nil, usagef("%s %s: what type %s gives is known for each row only, and a key column has one; give it, as in %s:string=…, or use text(…)", flag, col.Name, col.Expr, col.Name)
+	case !program.Type.KeyType():
+		return nil, usagef("%s %s: a primary-key column cannot be %s; use text(…) or int(…)", flag, col.Name, program.Type)
+	}
+	s.Columns[i].Type = program.Type
+	p.plan.Makers[i].Program = program
+	return program, nil
+}
+
+// chooseSeparator shows a sample to the expressions and takes a separator for splice(auto, …) that fits it.
+func (p *planner) chooseSeparator() error {
+	var chooser keydesign.SeparatorChooser
+	var observers []*keydesign.Evaluator
+	for _, m := range p.plan.Makers {
+		if m.Program != nil && m.Program.Auto {
+			observers = append(observers, m.Program.Observer(&chooser))
+		}
+	}
+	if err := p.plan.Sample(func(row []table.Value) bool {
+		for _, o := range observers {
+			// A row that has no value will be rejected, with its reason, when it is loaded.
+			_, _ = o.Eval(row)
+		}
+		return true
+	}); err != nil {
+		return err
+	}
+	separator, err := chooser.Choose()
+	if err != nil {
+		return usagef("%v", err)
+	}
+	p.plan.env.Separator = separator
+	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("splice(auto, …) joins with %q; write that in place of auto in later loads, so that they make the same keys", string(separator)))
+	return nil
+}
+
+// KeyFields returns which of Fields the primary key is made of.
+func (p *Plan) KeyFields() []int {
+	var places []int
+	for i, f := range p.Fields {
+		if slices.Contains(p.env.SaltColumns, f.Source) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// Sample calls each with the fields of the first records of every input, those that can be converted, about as many as
+// types are inferred from, until it returns false. The values are valid until it returns.
+func (p *Plan) Sample(each func([]table.Value) bool) error {
+	share := max(sampleBytes/len(p.Sources), minSampleBytes)
+	more := true
+	for _, s := range p.Sources {
+		options := p.Request.Read.Convert
+		options.Decode = s.Decode()
+		c, err := convert.New(s.Columns, p.Fields, options)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", s.Name, err)
+		}
+		_, err = s.Sample(share, p.sources(), func(rec *record.Record) {
+			if !more {
+				return
+			}
+			if row, why := c.Convert(rec); why == nil {
+				more = each(row)
+			}
+		})
+		if err == nil {
+			err = s.Suspend()
+		}
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// Shares divides the memory of the request.
+func (p *Plan) Shares() Shares {
+	s := DivideMemory(cmp.Or(p.Request.Memory, defaultMemory))
+	if p.Request.Reading > 0 {
+		of := DivideMemory(p.Request.Reading)
+		s.Record, s.Pages, s.Window = of.Record, of.Pages, of.Window
+	}
+	return s
+}
+
+// sources are the input columns that are read.
+func (p *Plan) sources() (names []string) {
+	for _, c := range p.Fields {
+		names = append(names, c.Source)
+	}
+	return names
+}
+
+// Design returns the key as keydesign.Explain describes it.
+func (p *Plan) Design() (keydesign.Design, error) {
+	d := keydesign.Design{Inputs: p.env.Columns}
+	for i, k := range p.Schema.Key {
+		if i > 0 && i == p.Schema.Numbered {
+			d.Columns = append(d.Columns, keydesign.Column{Name: k.Name, Type: k.Type, Auto: true})
+			d.Programs = append(d.Programs, nil)
+			continue
+		}
+		col := keydesign.Column{Name: k.Name, Type: k.Type}
+		if p.Makers != nil && p.Makers[i].Program != nil {
+			col.Expr = p.Makers[i].Program.Source()
+			d.Columns, d.Programs = append(d.Columns, col), append(d.Programs, p.Makers[i].Program)
+			continue
+		}
+		env := p.env
+		env.Name = k.Name
+		program, err := keydesign.CompileColumn(keydesign.Column{Name: p.Schema.Columns[i].Source}, env)
+		if err != nil {
+			return d, err
+		}
+		d.Columns, d.Programs = append(d.Columns, col), append(d.Programs, program)
+	}
+	return d, nil
+}
+
+// Separator is what splice(auto, …) joins with, empty if nothing asks for it.
+func (p *Plan) Separator() string {
+	if p.env.Separator == 0 {
+		return ""
+	}
+	return string(p.env.Separator)
+}
+
+// Expression returns what computes a column of the schema, empty for one that is loaded as it is.
+func (p *Plan) Expression(column int) string {
+	if p.Makers == nil || p.Makers[column].Program == nil {
+		return ""
+	}
+	return p.Makers[column].Program.Source()
+}

@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/reader"
+	"tsimport/reader/convert"
+)
+
+// Fact is something that a later attempt of the same load must find as it was.
+type Fact struct {
+	Name, Value string
+	Input       bool // of an input's content
+}
+
+// Facts returns what the rows of the load depend on: how inputs are read, what becomes of their columns, and the inputs
+// themselves.
+func (p *Plan) Facts() ([]Fact, error) {
+	r := p.Request
+	facts := []Fact{
+		{Name: "--mode", Value: modeNames[r.Mode]}, {Name: "--on-null delete", Value: strconv.FormatBool(r.DeleteNull)},
+		{Name: "--order", Value: r.Order.String()}, {Name: "--limit", Value: strconv.FormatInt(r.Records, 10)},
+	}
+	if p.Tables != nil {
+		facts = append(facts, Fact{Name: "--age-policy", Value: policyText(r.Target.Policy)})
+	}
+	if p.Schema.Numbered > 0 || r.Mode == table.Increment {
+		facts = append(facts, Fact{Name: "--mark-column", Value: p.Mark}) // none with --at-least-once
+	}
+	facts = append(facts, readFacts(&r.Read)...)
+	for i, k := range p.Schema.Key {
+		facts = append(facts, Fact{Name: fmt.Sprintf("primary-key column %d", i+1), Value: k.Name + ":" + k.Type.String()})
+	}
+	for i, c := range p.Schema.Columns {
+		value := c.Source + " as " + c.Type.String()
+		switch {
+		case p.Expression(i) != "":
+			value = p.Expression(i) + " as " + c.Type.String()
+			for _, f := range p.Makers[i].Program.Files {
+				value += ", " + f.Name + " with the SHA-256 " + f.SHA256
+			}
+			if p.Makers[i].Program.Auto {
+				value += fmt.Sprintf(", joined with %q", p.env.Separator)
+			}
+		case c.Hex:
+			value += " of hexadecimal digits"
+		case c.Time != nil:
+			value += fmt.Sprintf(" of a time %q in %v, %d a second", c.Time.Layout, c.Time.Zone, c.Time.Unit)
+		}
+		facts = append(facts, Fact{Name: "column " + c.Name, Value: value})
+	}
+	for i, s := range p.Sources {
+		print, err := s.Fingerprint()
+		if err != nil {
+			return nil, err
+		}
+		facts = append(facts,
+			Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: true},
+			Fact{Name: "size of " + s.Name, Value: strconv.FormatInt(s.Size, 10), Input: true},
+			Fact{Name: "version of " + s.Name, Value: s.Version(), Input: true},
+			Fact{Name: "content of " + s.Name, Value: "one with the hash " + print, Input: true},
+		)
+	}
+	return facts, nil
+}
+
+// readFacts are the options of reading.
+func readFacts(r *Read) []Fact {
+	o := reader.Options{
+		Format: r.Format, Dialect: r.Dialect, Sniff: r.Sniff, NoHeader: r.NoHeader, Names: r.Names, HeaderLine: r.HeaderLine,
+		Encoding: r.Encoding, Flatten: r.Flatten, Known: r.Known, IgnoreTS: r.IgnoreTS,
+	}
+	c := convert.Options{
+		Nulls: r.Convert.Nulls, EmptyIsText: r.Convert.EmptyIsText, QuotedNull: r.Convert.QuotedNull, Trim: r.Convert.Trim,
+		Ragged: r.Convert.Ragged, VersionColumn: r.Convert.VersionColumn,
+	}
+	var facts []Fact
+	for _, one := range []struct {
+		name  string
+		value any
+	}{
+		{"--format", o.Format.String()}, {"the dialect", o.Dialect}, {"--dialect auto", o.Sniff}, {"--no-header", o.NoHeader},
+		{"--names", o.Names}, {"the line of the header", o.HeaderLine}, {"--encoding", o.Encoding}, {"--flatten", o.Flatten},
+		{"columns named by flags", o.Known}, {"--ignore-ts", o.IgnoreTS},
+		{"--null", c.Nulls}, {"empty fields as text", c.EmptyIsText}, {"quoted empty fields as null", c.QuotedNull},
+		{"--trim", c.Trim}, {"--ragged", c.Ragged}, {"--version-column", c.VersionColumn}, {"columns of folders", r.Find.PathColumns},
+	} {
+		text, _ := json.Marshal(one.value) // plain values always marshal
+		facts = append(facts, Fact{Name: one.name, Value: strings.Trim(string(text), `"`)})
+	}
+	return facts
+}

@@ -1,0 +1,239 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
+)
+
+// Type inference looks at about sampleBytes of the inputs together, but at minSampleBytes of each at least.
+const (
+	sampleBytes    = 8 << 20
+	minSampleBytes = 64 << 10
+)
+
+// infer gives a type to every column that has none, from a sample of every input.
+func (p *planner) infer() error {
+	first := p.columns
+	in := convert.NewInference(len(first), p.request.Read.Convert)
+	p.plan.Empty = true
+	share := max(sampleBytes/len(p.plan.Sources), minSampleBytes)
+	for _, src := range p.plan.Sources {
+		if err := p.sample(in, src, first, share); err != nil {
+			return err
+		}
+	}
+	if err := p.checkWidth(); err != nil {
+		return err
+	}
+	place := places(first)
+	known, err := p.knownTypes()
+	if err != nil {
+		return err
+	}
+	for i := range p.plan.Fields {
+		if err := p.settleType(i, in, place[p.plan.Fields[i].Source], known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleType gives field i a type if it has none: that of an earlier attempt, that of the column in the table if all sampled
+// values fit, or that of the values, at.
+func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
+	col := &p.plan.Fields[i]
+	if col.Type != table.Null {
+		return nil
+	}
+	col.Exact, col.Inferred = true, true
+	if earlier, ok := p.request.Inferred[col.Source]; ok {
+		col.Type, col.Zeros = earlier.Type, earlier.Zeros
+		return nil
+	}
+	if i < p.plainKeys() { // of a table that does not exist
+		if col.Type = in.Type(at); !col.Type.KeyType() {
+			col.Type = table.String
+		}
+		return nil
+	}
+	has, inTable := known[col.Name]
+	inTable = inTable && p.request.Columns.Known != KnownIgnored
+	if inTable && (!in.Seen(at) || in.Fits(at, has.Type)) {
+		col.Type, col.Zeros = has.Type, has.Type == table.Double
+		return nil
+	}
+	col.Type = in.Type(at)
+	few, nearly := in.Minority(at)
+	if nearly && (p.request.Columns.Infer == InferStrict || inTable && has.Type == few.Type) {
+		col.Type = few.Type
+		col.Zeros = inTable && has.Type == table.Double
+	}
+	if inTable && has.Type != col.Type {
+		if p.request.Columns.Known == KnownStrict {
+			return usagef("column %s: %s it as %s, and this input's values are %s; give --type %s=%s, or leave out --types strict",
+				col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
+		}
+		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s: %s it as %s, this load writes it as %s, for that is what its values are; --type %s=%s keeps the type and rejects what does not fit",
+			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type))
+	}
+	if nearly {
+		p.plan.Warnings = append(p.plan.Warnings, minorityText(col, few))
+	}
+	return nil
+}
+
+// typeText is a type for users.
+func typeText(t table.Type) string {
+	if t == table.Any {
+		return "of several types"
+	}
+	return t.String()
+}
+
+// minorityText says what keeps a column from being of one type.
+func minorityText(col *table.Column, few convert.Minority) string {
+	plural := map[table.Type]string{table.Integer: "integers", table.Double: "doubles", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values"}
+	text := fmt.Sprintf("column %s: %s %s, %s others (%s) in the sample; ", col.Name, counted(few.Most), plural[few.Type], counted(few.Others), quoted(few.Examples))
+	switch col.Type {
+	case few.Type:
+		return text + "loaded as " + few.Type.String() + ", the others are rejected"
+	case table.Any:
+		text += "each keeps its own type"
+	default:
+		text += "loaded as " + col.Type.String()
+	}
+	null := ""
+	if col.Type == table.String && few.Type != table.String && len(few.Examples) == 1 {
+		null = fmt.Sprintf("--null %s loads them as no value, ", few.Examples[0])
+		if strings.ContainsAny(few.Examples[0], " '\"$&|<>()*?\\;") {
+			null = ""
+		}
+	}
+	return text + fmt.Sprintf("; %s--type %s=%s or --infer strict rejects them", null, col.Name, few.Type)
+}
+
+func quoted(texts []string) string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = strconv.Quote(t)
+	}
+	return strings.Join(out, ", ")
+}
+
+// counted writes a number with commas.
+func counted(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// sample adds the first records of a source, about budget bytes of them; of a stream, which cannot be read twice, those
+// in the first piece.
+func (p *planner) sample(in *convert.Inference, src *Source, first []string, budget int) error {
+	place := make([]int, len(first))
+	fields := make([]record.Datum, len(first))
+	has := places(src.Columns)
+	for i, name := range first {
+		place[i] = -1
+		if at, ok := has[name]; ok {
+			place[i] = at
+		}
+	}
+	read, err := src.Sample(budget, first, func(rec *record.Record) {
+		p.sampled.records++
+		if rec.Bad != nil || len(rec.Fields) != len(src.Columns) {
+			return
+		}
+		for i, from := range place {
+			fields[i] = record.Datum{}
+			if from >= 0 {
+				fields[i] = rec.Fields[from]
+			}
+		}
+		in.Add(&record.Record{Fields: fields})
+		p.countValues(in, fields)
+	})
+	if err != nil {
+		return err
+	}
+	p.sampled.bytes += read
+	p.plan.Empty = p.plan.Empty && read == 0
+	return src.Suspend()
+}
+
+// places returns the place of every name.
+func places(names []string) map[string]int {
+	at := make(map[string]int, len(names))
+	for i, name := range names {
+		at[name] = i
+	}
+	return at
+}
+
+// countValues notes whether a sampled record has few enough values for a row.
+func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
+	if len(fields) <= table.MaxColumns || p.sampled.fits {
+		return
+	}
+	values := 0
+	for i := range fields {
+		if in.Plain(&fields[i]).Kind != record.Null {
+			values++
+		}
+	}
+	p.sampled.whole = true
+	p.sampled.fits = values-len(p.key()) <= table.MaxColumns
+}
+
+// checkWidth refuses inputs of which no row could be written. A row may lack most of its columns, so those whose sampled
+// records do are not refused.
+func (p *planner) checkWidth() error {
+	n := len(p.plan.Schema.Attributes())
+	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {
+		return nil
+	}
+	return usagef("%s has %d columns beside the primary key, and a row has at most %d; choose some with --columns, or leave some out with --exclude",
+		p.plan.Sources[0].Name, n, table.MaxColumns)
+}
+
+// blockBytes is about what the rows of one split may take once they are encoded.
+const blockBytes = 8 << 20
+
+// sizeSplits makes splits smaller where encoding makes much of little text: every cell travels with its column's name,
+// so a record of a thousand short cells grows a hundredfold, and several splits are in memory at a time.
+func (p *planner) sizeSplits() error {
+	encoded := 0 // of a row with a value in every column, beside the values
+	for _, c := range p.plan.Schema.Columns {
+		encoded += len(c.Name) + 24
+	}
+	records, text := max(p.sampled.records, 1), max(p.sampled.bytes, 1)
+	growth := 1 + float64(encoded)*float64(records)/float64(text)
+	block := p.plan.Shares().SplitLimit(p.request.Read.Workers())
+	for _, s := range p.plan.Sources {
+		limit := int(float64(block) / growth)
+		if p.request.Order == OrderNone && s.Anywhere() {
+			limit = min(limit, max(int(s.Size/anywhereSplits), anywhereSplitBytes))
+		}
+		if limit < s.SplitBytes() {
+			s.SetSplitBytes(max(limit, minSplitBytes))
+		}
+	}
+	return nil
+}
+
+// Sources that are read anywhere have many small splits, so that there is one for every lane: about so many, but none
+// smaller than so many bytes.
+const (
+	anywhereSplits     = 4096
+	anywhereSplitBytes = 32 << 10
+)
+
+// minSplitBytes keeps splits from costing more than their rows.
+const minSplitBytes = 4 << 10

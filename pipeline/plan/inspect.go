@@ -1,0 +1,283 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/reader"
+	"tsimport/reader/convert"
+	"tsimport/reader/input"
+	"tsimport/reader/record"
+)
+
+// Inspection is what an input turned out to be.
+type Inspection struct {
+	Path        string            `json:"path"`
+	Error       string            `json:"error,omitempty"` // why not all of it could be read
+	Format      string            `json:"format"`
+	Compression string            `json:"compression"`
+	Encoding    string            `json:"encoding"`          // of text
+	Dialect     string            `json:"dialect,omitempty"` // of CSV
+	Notes       []string          `json:"notes,omitempty"`   // how the dialect was found out
+	Hint        string            `json:"hint,omitempty"`    // what may be wrong with the columns
+	Header      bool              `json:"header"`            // the first record names the columns
+	Bytes       int64             `json:"bytes"`             // -1 unknown
+	Rows        int64             `json:"rows"`              // records, rejected ones included
+	Exact       bool              `json:"exact"`             // Rows was counted or is stated by the file
+	Looked      int64             `json:"looked"`            // records whose values were looked at
+	Rejected    int64             `json:"rejected"`          // of them, unreadable ones
+	FirstReject string            `json:"first_reject,omitempty"`
+	Splits      int               `json:"splits"`
+	Columns     []InspectedColumn `json:"columns"`
+}
+
+// InspectedColumn is a column as the records looked at show it.
+type InspectedColumn struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	Nulls   int64  `json:"nulls"`
+	Min     string `json:"min"` // by number for numbers, else by bytes
+	Max     string `json:"max"`
+	Longest int    `json:"longest"` // bytes of the longest value's text
+	Example string `json:"example"`
+}
+
+// inspectBytes is how much of an input is looked at without count.
+const inspectBytes = 4 << 20
+
+// Inspect looks at inputs; with count at every record of them. An input that cannot be read is reported with its error,
+// and the error of the last such is returned too.
+func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspection, error) {
+	find := r.Find
+	if r.Stdin != nil {
+		find.Stdin = input.Stoppable(ctx, r.Stdin)
+	}
+	set, err := input.Expand(ctx, args, find)
+	if err != nil {
+		return nil, err
+	}
+	var found []Inspection
+	var last error
+	for _, item := range set.Items {
+		in, err := inspectOne(ctx, item, r, count)
+		if err != nil {
+			in.Error = client.OneLine(err.Error())
+			last = err
+		}
+		found = append(found, in)
+		if ctx.Err() != nil {
+			return found, context.Cause(ctx)
+		}
+	}
+	return found, last
+}
+
+// inspector collects what the records of one input show.
+type inspector struct {
+	in        Inspection
+	source    *reader.Source
+	inference *convert.Inference
+	columns   []columnRange
+	options   convert.Options
+}
+
+func inspectOne(ctx context.Context, item input.Item, r Read, count bool) (Inspection, error) {
+	in := Inspection{Path: item.Name, Bytes: item.Size, Columns: []InspectedColumn{}}
+	options := r.Options
+	options.Stream = func(from io.Reader) io.Reader { return input.Stoppable(ctx, from) }
+	s, err := reader.Open(ctx, item, options)
+	if warning, ok := reader.Skips(item, err); ok {
+		in.Notes = []string{warning}
+		return in, nil
+	}
+	if err != nil {
+		return in, cannotLoad(ctx, err)
+	}
+	defer s.Close()
+	i := &inspector{in: in, source: s, options: r.Convert}
+	i.describe(options)
+	err = i.read(count)
+	i.finish()
+	return i.in, err
+}
+
+func (i *inspector) describe(o reader.Options) {
+	s := i.source
+	i.in.Format, i.in.Compression = s.Format.String(), s.Compression.String()
+	if s.Format != reader.Parquet {
+		i.in.Encoding = s.Encoding.Name()
+	}
+	if s.Format == reader.CSV {
+		i.in.Dialect, i.in.Header = s.Dialect.String(), !o.NoHeader
+	}
+	i.in.Notes, i.in.Hint = s.Notes, s.Hint
+	i.options.Decode = s.Decode()
+	i.options.Looks = s.Looks
+	i.inference = convert.NewInference(len(s.Columns), i.options)
+	i.columns = make([]columnRange, len(s.Columns))
+}
+
+// read looks at the records, of the beginning only without count.
+func (i *inspector) read(count bool) error {
+	var w reader.Worker
+	defer w.Close()
+	used := make([]int, len(i.source.Columns))
+	for k := range used {
+		used[k] = k
+	}
+	parser := i.source.NewParser(used)
+	defer parser.Close()
+	seen := int64(0)
+	parse := func(splits []reader.Split) error {
+		for _, sp := range splits {
+			i.in.Splits++
+			seen += sp.Bytes
+			n, _, err := parser.Parse(sp, i.add)
+			i.in.Rows += int64(n)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for count || seen < inspectBytes {
+		p, err := i.source.Next()
+		if errors.Is(err, io.EOF) {
+			i.in.Exact = true
+			splits, err := i.source.Finish()
+			return errors.Join(parse(splits), err)
+		}
+		if err != nil {
+			return errors.Join(parse(i.source.Whole()), err)
+		}
+		prepareErr := w.Prepare(p)
+		splits, err := i.source.Add(p)
+		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
+			return errors.Join(parse(i.source.Whole()), err)
+		}
+	}
+	if rows, stated := i.source.Rows(); stated {
+		i.in.Rows, i.in.Exact = rows, true
+	} else if i.in.Bytes > 0 && seen > 0 && i.in.Compression == "none" {
+		i.in.Rows = int64(float64(i.in.Rows) * float64(i.in.Bytes) / float64(seen))
+		i.in.Splits = int(i.in.Bytes/int64(i.source.SplitBytes())) + 1
+	}
+	return nil
+}
+
+func (i *inspector) add(rec *record.Record) {
+	i.in.Looked++
+	bad := rec.Bad
+	if bad == nil && len(rec.Fields) != len(i.source.Columns) && i.options.Ragged == convert.RejectRagged {
+		bad = &table.Reason{Code: table.CodeRagged, Message: "another number of fields than the header has"}
+	}
+	if bad != nil {
+		i.reject(bad)
+		return
+	}
+	if bad := i.badText(rec); bad != nil {
+		i.reject(bad)
+		return
+	}
+	i.inference.Add(rec)
+	for k := range rec.Fields {
+		if k < len(i.columns) {
+			i.columns[k].add(i.inference.Plain(&rec.Fields[k]))
+		}
+	}
+}
+
+func (i *inspector) reject(why *table.Reason) {
+	i.in.Rejected++
+	if i.in.FirstReject == "" {
+		i.in.FirstReject = client.OneLine(why.Error())
+	}
+}
+
+// badText returns why a record's text cannot be read: a field is not in the encoding.
+func (i *inspector) badText(rec *record.Record) *table.Reason {
+	for k := range rec.Fields {
+		if why := i.inference.Fault(&rec.Fields[k]); why != nil {
+			if k < len(i.source.Columns) {
+				why.Column = i.source.Columns[k]
+			}
+			return why
+		}
+	}
+	return nil
+}
+
+func (i *inspector) finish() {
+	for k, name := range i.source.Columns {
+		c := &i.columns[k]
+		t := i.inference.Type(k)
+		low, high := c.low, c.high
+		if (t == table.Integer || t == table.Double) && c.numbers {
+			low, high = c.lowNumber, c.highNumber
+		}
+		i.in.Columns = append(i.in.Columns, InspectedColumn{
+			Name: name, Type: t.String(), Nulls: c.nulls, Longest: c.longest, Example: table.Show(c.example), Min: table.Show(low), Max: table.Show(high),
+		})
+	}
+}
+
+// shownBytes is how much of a value is kept: a byte more than is shown says that there is more. Which value is the least or the
+// greatest may be left open by that, what is shown of it is not.
+const shownBytes = table.MaxShownBytes + 1
+
+// text is the text of a value, valid until the next call.
+func (c *columnRange) text(d *record.Datum) []byte {
+	switch d.Kind {
+	case record.Text, record.Number, record.String, record.JSON:
+		return d.Bytes
+	}
+	c.scratch = append(c.scratch[:0], convert.Text(d)...)
+	return c.scratch
+}
+
+// columnRange is what a column's values were like.
+type columnRange struct {
+	nulls      int64
+	longest    int
+	example    []byte
+	low, high  []byte // by bytes
+	numbers    bool   // a number was seen
+	min, max   float64
+	lowNumber  []byte // the texts of min and max
+	highNumber []byte
+	scratch    []byte
+}
+
+func (c *columnRange) add(d *record.Datum) {
+	if d.Kind == record.Null {
+		c.nulls++
+		return
+	}
+	text := c.text(d)
+	c.longest = max(c.longest, len(text))
+	text = text[:min(len(text), shownBytes)]
+	if c.example == nil {
+		c.example, c.low, c.high = bytes.Clone(text), bytes.Clone(text), bytes.Clone(text)
+	}
+	if bytes.Compare(text, c.low) < 0 {
+		c.low = append(c.low[:0], text...)
+	}
+	if bytes.Compare(text, c.high) > 0 {
+		c.high = append(c.high[:0], text...)
+	}
+	n, ok := convert.Number(d)
+	if !ok {
+		return
+	}
+	if !c.numbers || n < c.min {
+		c.min, c.lowNumber = n, append(c.lowNumber[:0], text...)
+	}
+	if !c.numbers || n > c.max {
+		c.max, c.highNumber = n, append(c.highNumber[:0], text...)
+	}
+	c.numbers = true
+}

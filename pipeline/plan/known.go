@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"context"
+	"path/filepath"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/rundir"
+)
+
+// knownType is the type that a table's column has.
+type knownType struct {
+	table.Type
+	from string // who says so, for users
+}
+
+// sampleRows is how many rows of the table are looked at from each end.
+const sampleRows = 200
+
+// knownTypes returns the types of the table's columns by their names: as the rows at both ends of the table have them, else as
+// the last run into the table has written them. Of several types that a column has, the
+// last run's counts.
+func (p *planner) knownTypes() (map[string]knownType, error) {
+	if p.plan.table == nil && p.plan.Tables == nil || !p.infers() {
+		return nil, nil
+	}
+	known := map[string]knownType{}
+	name := p.request.Target.Table
+	for column, text := range p.lastTypes(name) {
+		if t, err := table.ParseType(text); err == nil && t != table.Any && t != table.Null {
+			known[column] = knownType{t, "the last run has written"}
+		}
+	}
+	if p.plan.table == nil || p.request.KeysAlone {
+		return known, nil
+	}
+	found, rows, err := p.admin.CellTypes(name, p.plan.table.Key, sampleRows)
+	if err != nil {
+		// Who may not read the table can still load it.
+		if p.admin.Context != nil && p.admin.Context.Err() != nil {
+			return nil, context.Cause(p.admin.Context)
+		}
+		return known, nil
+	}
+	if rows == 0 {
+		return nil, nil // whatever runs have written, it is gone
+	}
+	for column, types := range found {
+		last, ran := known[column]
+		if len(types) > 1 && ran && types[last.Type] {
+			continue // of several types the last one
+		}
+		if delete(known, column); len(types) > 1 {
+			continue
+		}
+		for t := range types {
+			known[column] = knownType{t, "the table has"}
+		}
+	}
+	return known, nil
+}
+
+// infers reports whether the type of an attribute is still to be found.
+func (p *planner) infers() bool {
+	for i := p.plainKeys(); i < len(p.plan.Fields); i++ {
+		if _, earlier := p.request.Inferred[p.plan.Fields[i].Source]; p.plan.Fields[i].Type == table.Null && !earlier {
+			return true
+		}
+	}
+	return false
+}
+
+// lastTypes asks the runs beside the one that is planned, then those where runs go by themselves.
+func (p *planner) lastTypes(name string) map[string]string {
+	if p.request.RunDir != "" {
+		if types := rundir.LastTypes(filepath.Dir(p.request.RunDir), name, p.request.Target.Name); types != nil {
+			return types
+		}
+	}
+	return rundir.LastTypes(rundir.Root, name, p.request.Target.Name)
+}

@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+)
+
+// put writes a row of table t with the string key id.
+func put(t *testing.T, admin *client.Admin, id string, cells map[string]any) {
+	t.Helper()
+	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
+	for name, v := range cells {
+		change.AddColumn(name, v)
+	}
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	if _, err := admin.Client.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// typed plans a load of a file into table t and returns the types of its columns.
+func typed(t *testing.T, admin *client.Admin, text string, set func(*Request)) (types string, warnings []string) {
+	t.Helper()
+	r := ask(file(t, "in.csv", text))
+	r.Target.Absent, r.Target.Key = false, nil
+	if set != nil {
+		set(r)
+	}
+	p := makes(t, r, admin)
+	var all []string
+	for _, c := range p.Schema.Attributes() {
+		all = append(all, c.Name+":"+c.Type.String())
+	}
+	return strings.Join(all, " "), p.Warnings
+}
+
+func TestTypesOfTheTableAreTheDefault(t *testing.T) {
+	t.Chdir(t.TempDir())
+	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
+	put(t, admin, "a", map[string]any{"price": 10.25, "qty": int64(5), "zip": "007", "ok": true, "mixed": "x"})
+	put(t, admin, "b", map[string]any{"mixed": int64(1)})
+	for _, tt := range []struct{ header, row, want, warning string }{
+		{"price", "10.20", "price:double", ""},
+		{"price", "7", "price:double", ""},
+		{"price", "", "price:double", ""}, // no value says nothing
+		{"price", "+7", "price:string", "price: the table has it as double"},
+		{"price", "0.1000000000000000055", "price:string", "--type price=double"},
+		{"qty", "6", "qty:integer", ""},
+		{"qty", "007", "qty:string", "this load writes it as string"},
+		{"qty", "1.5", "qty:double", "this load writes it as double"},
+		{"zip", "123", "zip:string", ""},
+		{"ok", "false", "ok:boolean", ""},
+		{"mixed", "5", "mixed:integer", ""},
+		{"fresh", "5", "fresh:integer", ""},
+	} {
+		text := fmt.Sprintf("id,%s\nx,%s\n", tt.header, tt.row)
+		types, warnings := typed(t, admin, text, nil)
+		if said := strings.Join(warnings, "\n"); types != tt.want || (tt.warning == "") != (said == "") || !strings.Contains(said, tt.warning) {
+			t.Errorf("%s %q: %s, %q", tt.header, tt.row, types, said)
+		}
+		if types, _ := typed(t, admin, text, func(r *Request) { r.Columns.Known = KnownIgnored }); tt.header == "zip" && types != "zip:integer" {
+			t.Errorf("the input alone: %s", types)
+		}
+		if tt.warning != "" {
+			r := ask(file(t, "in.csv", text))
+			r.Target.Absent, r.Target.Key, r.Columns.Known = false, nil, KnownStrict
+			refused(t, r, admin, "column "+tt.header+": the table has it as")
+		}
+	}
+}
+
+func TestTheTypesOfTheLastRunCountWhereTheTableHasNone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
+	run := func(name, target string, written int, types ...string) {
+		dir := filepath.Join("tsimport-runs", name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var schema []map[string]string
+		for i := 0; i < len(types); i += 2 {
+			schema = append(schema, map[string]string{"name": types[i], "type": types[i+1]})
+		}
+		text, _ := json.Marshal(map[string]any{"table": "t", "target": target, "written": written, "schema": schema})
+		if err := os.WriteFile(filepath.Join(dir, "summary.json"), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("20260101T000000.000Z-t", "test", 5, "rare", "double", "price", "double")
+	run("20260102T000000.000Z-t", "test", 5, "rare", "string", "price", "string")
+	run("20260103T000000.000Z-t", "test", 0, "rare", "integer")
+	run("20260104T000000.000Z-t", "elsewhere", 5, "rare", "integer")
+	const text = "id,rare,price\nx,5,2.5\n"
+	if types, _ := typed(t, admin, text, nil); types != "rare:integer price:double" {
+		t.Errorf("of an empty table: %s", types)
+	}
+	put(t, admin, "a", map[string]any{"price": 2.5})
+	if types, _ := typed(t, admin, text, nil); types != "rare:string price:double" {
+		t.Errorf("of a table without a value in one column: %s", types)
+	}
+	put(t, admin, "b", map[string]any{"price": "2.50"})
+	if types, _ := typed(t, admin, text, nil); types != "rare:string price:string" {
+		t.Errorf("of a table with several types in one column: %s", types)
+	}
+}
+
+func TestAColumnThatIsNearlyOneTypeIsSaidToBe(t *testing.T) {
+	column := func(rows, each int, value, other string) string {
+		var b strings.Builder
+		b.WriteString("id,qty\n")
+		for i := range rows {
+			v := value
+			if (i+1)%each == 0 {
+				v = other
+			}
+			fmt.Fprintf(&b, "%d,%s\n", i, v)
+		}
+		return b.String()
+	}
+	for _, tt := range []struct {
+		text, kind, warning string
+	}{
+		{column(2000, 100, "7", "n/a"), "string", `qty: 1,980 integers, 20 others ("n/a") in the sample; loaded as string; --null n/a loads them as no value, --type qty=integer or --infer strict rejects them`},
+		{column(100, 20, "7.5", "10.50"), "string", `95 doubles, 5 others ("10.50")`},
+		{column(100, 50, "true", "no"), "string", "98 booleans, 2 others"},
+		{column(100, 5, "7", "x"), "string", ""}, // too many
+		{column(100, 101, "7", ""), "integer", ""},
+		{column(5, 5, "7", "x"), "string", ""}, // too few to tell
+		{column(100, 50, "x", "7"), "string", ""},
+	} {
+		p := makes(t, ask(file(t, "in.csv", tt.text)), nil)
+		said := strings.Join(p.Warnings, "\n")
+		if got := p.Schema.Columns[1].Type.String(); got != tt.kind || !strings.Contains(said, tt.warning) || (tt.warning == "") != (said == "") {
+			t.Errorf("%s, %q; want %s, %q", got, said, tt.kind, tt.warning)
+		}
+	}
+	r := ask(file(t, "in.csv", column(2000, 100, "7", "n/a")))
+	r.Columns.Infer = InferStrict
+	if p := makes(t, r, nil); p.Schema.Columns[1].Type != table.Integer || !strings.Contains(strings.Join(p.Warnings, ""), "the others are rejected") {
+		t.Errorf("--infer strict: %s, %q", p.Schema.Columns[1].Type, p.Warnings)
+	}
+	r = ask(file(t, "in.jsonl", strings.Repeat("{\"id\":\"a\",\"n\":1.5}\n", 99)+"{\"id\":\"b\",\"n\":0.1000000000000000055}\n"))
+	if p := makes(t, r, nil); !strings.Contains(strings.Join(p.Warnings, ""), `n: 99 doubles, 1 others ("0.1000000000000000055") in the sample; loaded as string`) {
+		t.Errorf("JSON: %q", p.Warnings)
+	}
+}

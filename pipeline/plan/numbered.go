@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"slices"
+
+	"tsimport/internal/table"
+)
+
+// DefaultMarkColumn is the attribute that rows with a number of the service's are recognised by.
+const DefaultMarkColumn = "_tsimport"
+
+// key is the primary key of the table, or of the one to be made.
+func (p *planner) key() []table.KeyColumn {
+	if p.plan.table != nil {
+		return p.plan.table.Key
+	}
+	return p.request.Target.Key
+}
+
+// autoColumn returns which key column is an auto-increment column, 0 for none.
+func (p *planner) autoColumn() int {
+	return max(0, slices.IndexFunc(p.key(), func(k table.KeyColumn) bool { return k.Auto }))
+}
+
+// settleNumbers decides whether the service makes the values of an auto-increment column. Where the input has them, rows
+// can be changed that are there already, but none be made: the service takes no chosen number.
+func (p *planner) settleNumbers() error {
+	r := p.request
+	if err := table.CheckKey(p.key()); err != nil {
+		return usagef("--pk: %v", err)
+	}
+	at := p.autoColumn()
+	if r.Mode == table.Increment {
+		return p.settleCounts(at)
+	}
+	if at > 0 && p.plan.Tables != nil {
+		return usagef("--table %s: a load into several tables makes no numbers for the auto-increment column %s; load each table apart", r.Target.Table, p.key()[at].Name)
+	}
+	if at == 0 {
+		return p.refuseNumbering(fmt.Sprintf("table %s has none", r.Target.Table))
+	}
+	name := p.key()[at].Name
+	source := slices.IndexFunc(p.all, func(c string) bool { return p.rename(c) == name })
+	given := source >= 0 && !slices.Contains(r.Columns.Exclude, p.all[source])
+	if given || p.isComputed(name) {
+		if r.Mode != table.Delete && r.Condition != table.ExpectExist {
+			return usagef("the values of auto-increment column %s are made by the service; leave the column out (--exclude %s) to make rows, or give --condition exist to change rows that are there", name, name)
+		}
+		return p.refuseNumbering(fmt.Sprintf("the input gives the values of %s", name))
+	}
+	switch {
+	case r.Mode != table.Put:
+		return usagef("--mode %s: rows of table %s are told apart by the auto-increment column %s, which the input does not have; only --mode put makes rows", modeNames[r.Mode], r.Target.Table, name)
+	case r.Condition != table.Ignore:
+		return usagef("--condition: a row whose %s the service makes is always new; leave the condition out, or load a file with a column %s", name, name)
+	case r.Order == OrderNone:
+		return usagef("--order none: the service makes the values of %s in the order in which rows are written, which is that of the input; leave it out", name)
+	}
+	p.numbered = at
+	return p.settleMark()
+}
+
+// refuseNumbering refuses flags that mean nothing where the service makes no part of a key.
+func (p *planner) refuseNumbering(why string) error {
+	r := p.request
+	markColumn := r.MarkColumn != "" && r.Mode != table.Increment
+	for _, f := range []struct {
+		given bool
+		flag  string
+	}{
+		{r.AtLeastOnce, "--at-least-once"}, {r.LookFirst, "--look-first"}, {r.Returned, "--returned-keys"}, {markColumn, "--mark-column"},
+	} {
+		if f.given {
+			return usagef("%s: it is about auto-increment key columns whose values the service makes, and %s; leave it out", f.flag, why)
+		}
+	}
+	return nil
+}
+
+var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete", table.Increment: "increment"}
+
+// settleMark sees to it that no column of the input is taken for the marks.
+func (p *planner) settleMark() error {
+	r := p.request
+	if r.AtLeastOnce && (r.LookFirst || r.MarkColumn != "") {
+		return usagef("--at-least-once: rows have no marks then, which --look-first and --mark-column are about; leave one of them out")
+	}
+	if r.AtLeastOnce {
+		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
+			"--at-least-once: a row whose answer is lost is sent again as it is, so it may be in table %s twice, and a late attempt may have a number above those of later rows", r.Target.Table))
+		return nil
+	}
+	mark := r.MarkColumn
+	if mark == "" {
+		mark = DefaultMarkColumn
+	}
+	if err := table.CheckColumnName(mark); err != nil {
+		return usagef("--mark-column: %v", err)
+	}
+	if p.isComputed(mark) || slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Name == mark }) ||
+		slices.ContainsFunc(p.all, func(c string) bool { return p.rename(c) == mark && p.wanted(c) }) {
+		return usagef("--mark-column %s: the input or the key has a column of that name; give the marks another, leave the column out (--exclude %s), or give --at-least-once", mark, mark)
+	}
+	if t := p.plan.table; t != nil && t.Defined[mark] != table.Null && t.Defined[mark] != table.String {
+		return usagef("--mark-column %s: table %s defines it as %s, and marks are strings; give another", mark, t.Name, t.Defined[mark])
+	}
+	p.plan.Mark = mark
+	return nil
+}
+
+// isNumbered reports whether the table's column of that name gets its values from the service.
+func (p *planner) isNumbered(name string) bool {
+	return p.numbered > 0 && p.key()[p.numbered].Name == name
+}
+
+// jobBytes is how much of a job's hash its marks have.
+const jobBytes = 9
+
+// Job names the load in the marks of its rows: the same for the same table, columns and inputs, wherever it runs. That an
+// input was changed shows in the mark of each row, which has a checksum of its own.
+func (p *Plan) Job() string {
+	r := p.Request
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q", r.Target.Client.Instance, p.Schema.Table)
+	for i, c := range p.Schema.Columns {
+		fmt.Fprintf(h, " %q %q %q %v", c.Source, c.Name, p.Expression(i), c.Type)
+	}
+	for _, s := range p.Sources {
+		fmt.Fprintf(h, " %q", s.Name)
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:jobBytes])
+}
+
+// checkVersions refuses a load that would keep one version of each cell where the user has asked for several, and says
+// whether cells without a timestamp need one so that a repeated update leaves no second version.
+func (p *planner) checkVersions() error {
+	versions := p.request.Target.Define.MaxVersions
+	if p.plan.table != nil {
+		versions = p.plan.table.MaxVersions
+	}
+	if p.plan.Tables != nil {
+		versions = p.plan.Tables.maxVersions(max(versions, p.request.Target.Define.MaxVersions))
+	}
+	if versions <= 1 {
+		return nil
+	}
+	if p.request.Read.Convert.VersionColumn != "" && p.request.Mode == table.Put {
+		return usagef("--version-column with --mode put: table %s keeps %d versions, but each put erases the earlier ones of its row; give --mode update", p.request.Target.Table, versions)
+	}
+	p.plan.Restamp = p.request.Mode == table.Update
+	return nil
+}

@@ -1,0 +1,285 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/keydesign"
+	"tsimport/pipeline/rundir"
+	"tsimport/reader"
+	"tsimport/reader/input"
+)
+
+// Plan is what a load will do, worked out before its first write. Nothing of it changes afterwards but the state of Sources.
+type Plan struct {
+	Schema   *table.Schema
+	Fields   []table.Column // what a record is converted to; the schema's columns, unless some are computed
+	Makers   []Maker        // how the values of the schema's columns come of those; nil if they are the same
+	Create   bool           // the table does not exist yet
+	Bytes    int64          // of all inputs, -1 when one is a stream
+	Warnings []string       // for the user, a sentence each
+	Notes    []string       // what was found out about the inputs, for the user
+
+	Sources []*Source
+	Headers []rundir.Header // under which rejected records are kept
+	Empty   bool            // no input has a record
+
+	Tables *Tables // that rows go to, if there are several; nil is one
+
+	Mark    string // attribute that rows are recognised by whose number the service makes; empty is none
+	Restamp bool   // cells without a timestamp get one when they are sent: the table keeps several versions
+
+	Request *Request
+
+	env   keydesign.Env // of the expressions
+	table *client.Table // nil when it does not exist yet
+}
+
+// Source is an input whose columns fit the schema.
+type Source struct {
+	*reader.Source
+	Header  int // in Plan.Headers
+	Ordinal int // in Plan.Sources
+}
+
+// HasLines reports whether the source is text, so that a record begins on a line.
+func (s *Source) HasLines() bool { return s.Format != reader.Parquet }
+
+// planner works out a Plan.
+type planner struct {
+	request *Request
+	plan    *Plan
+	admin   *client.Admin
+	sampled struct {
+		records, bytes int
+		whole, fits    bool // a record was counted, and one has few enough values for a row
+	}
+	// dialects tell how the records under each of Plan.Headers are read.
+	dialects []string
+	all      []string          // columns of all inputs, in the order in which they first come
+	owner    map[string]string // the first input that has each
+	columns  []string          // of them, those that are read
+	named    map[string]bool   // of them, those that expressions name
+	// numbered is which key column the service makes the values of; 0 is none.
+	numbered int
+	salt     []string // what salt(n) is computed from
+	hints    []string // what may be wrong with inputs whose columns do not fit
+}
+
+// Make opens the inputs, looks at the table and settles the schema. Nothing is written, no table is made. The plan keeps
+// the request and must be closed.
+func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
+	p := &planner{request: r, plan: &Plan{Request: r}, admin: admin}
+	steps := []func() error{
+		p.checkFlags,
+		p.settleTables,
+		func() error { return p.openInputs(ctx) },
+		func() error { return p.describeTable(admin) },
+		func() error { return p.checkWholeRows(admin) },
+		p.findColumns,
+		p.settleNumbers,
+		p.checkVersions,
+		p.joinColumns,
+		p.settleSchema,
+		p.checkSchema,
+		p.infer,
+		p.compute,
+		p.checkCounts,
+		p.compileTables,
+		p.warnOfAges,
+		p.sizeSplits,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			p.plan.Close()
+			if len(p.hints) > 0 && ctx.Err() == nil {
+				err = fmt.Errorf("%w; %s", err, p.hints[0])
+			}
+			return nil, err
+		}
+	}
+	p.warn()
+	return p.plan, nil
+}
+
+// Close closes the inputs.
+func (p *Plan) Close() {
+	for _, s := range p.Sources {
+		s.Close()
+	}
+}
+
+func (p *planner) checkFlags() error {
+	c := p.request
+	if len(c.Inputs) == 0 {
+		return usagef("no input: name the files to load, or - for standard input")
+	}
+	if c.Target.Table == "" {
+		return usagef("no table: give --table")
+	}
+	if err := table.CheckTableName(c.Target.Table); err != nil && !IsTemplate(c.Target.Table) {
+		return usagef("%v", err)
+	}
+	if c.DeleteNull && c.Mode != table.Update {
+		return usagef("--on-null delete needs --mode update: a put replaces the whole row anyway")
+	}
+	if n := len(c.Target.Key); n > table.MaxKeyColumns {
+		return usagef("%d key columns: a table has 1 to %d", n, table.MaxKeyColumns)
+	}
+	if len(c.Columns.Set) > 0 && c.Mode == table.Delete {
+		return usagef("--set %s: deleting rows takes nothing but their keys; leave it out", c.Columns.Set[0].Name)
+	}
+	seen := map[string]bool{}
+	for _, k := range c.Target.Key {
+		if seen[k.Name] {
+			return usagef("--pk %s is given twice", k.Name)
+		}
+		seen[k.Name] = true
+	}
+	for _, col := range c.Columns.Set {
+		if seen[col.Name] {
+			return usagef("--set %s: the column is set twice, or a primary-key column, which --pk computes", col.Name)
+		}
+		seen[col.Name] = true
+	}
+	return nil
+}
+
+func (p *planner) openInputs(ctx context.Context) error {
+	find := p.request.Read.Find
+	find.Stdin = p.request.Read.Stdin
+	set, err := input.Expand(ctx, p.request.Inputs, find)
+	if err != nil {
+		return cannotLoad(ctx, err)
+	}
+	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
+	options := p.request.Read.Options
+	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
+	options.Memory = p.plan.Shares().reading()
+	for _, item := range set.Items {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if p.request.RunDir != "" && rundir.Touches(p.request.RunDir, item.Name) {
+			return usagef("input %s is a file of the run folder %s, which this run would write to; give another --run-dir", item.Name, p.request.RunDir)
+		}
+		s, err := reader.Open(ctx, item, options)
+		if warning, ok := reader.Skips(item, err); ok {
+			p.plan.Warnings = append(p.plan.Warnings, warning)
+			continue
+		}
+		if err != nil {
+			return cannotLoad(ctx, err)
+		}
+		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Header: p.headerOf(s), Ordinal: len(p.plan.Sources)})
+		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
+		p.plan.Notes = append(p.plan.Notes, s.Notes...)
+		if s.Hint != "" {
+			p.hints = append(p.hints, s.Hint)
+		}
+		if options.Sniff && s.Format == reader.CSV {
+			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
+		}
+		if s.Size < 0 || p.plan.Bytes < 0 {
+			p.plan.Bytes = -1
+		} else {
+			p.plan.Bytes += s.Size
+		}
+		// Thousands of inputs must not hold thousands of open files.
+		if err := s.Suspend(); err != nil {
+			return fmt.Errorf("close input %s: %w", item.Name, err)
+		}
+	}
+	if len(p.plan.Sources) == 0 {
+		return usagef("all %d inputs are empty: %s and so on hold no header and no records", len(set.Items), set.Items[0].Name)
+	}
+	return nil
+}
+
+// cannotLoad makes a usage error of an error about an input: nothing has been written, and what was given cannot be
+// loaded. An interruption stays what it is.
+func cannotLoad(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return usagef("%v", err)
+}
+
+// headerOf finds or adds the header under which the source's rejected records are kept.
+func (p *planner) headerOf(s *reader.Source) int {
+	kind := ".csv"
+	if s.Format != reader.CSV {
+		kind = ".ndjson"
+	}
+	read := strings.Join(append(s.RejectsFlags(), s.RejectsEncoding()), "\x00") // records of two dialects cannot share a file
+	for i, h := range p.plan.Headers {
+		if string(h.Text) == string(s.Header) && h.Kind == kind && h.Dir == s.Folder() && p.dialects[i] == read {
+			return i
+		}
+	}
+	header := rundir.Header{Text: s.Header, Kind: kind, Dir: s.Folder()}
+	if s.Format != reader.Parquet {
+		header.End, header.Ended = s.End(), s.Ended
+	}
+	p.plan.Headers = append(p.plan.Headers, header)
+	p.dialects = append(p.dialects, read)
+	return len(p.plan.Headers) - 1
+}
+
+// findColumns finds the columns of all inputs together, and those that expressions name.
+func (p *planner) findColumns() error {
+	p.owner = map[string]string{}
+	for _, s := range p.plan.Sources {
+		for _, c := range s.Columns {
+			if _, known := p.owner[c]; known {
+				continue
+			}
+			p.owner[c] = s.Name
+			p.all = append(p.all, c)
+		}
+	}
+	return p.findNamed()
+}
+
+// joinColumns finds the columns that are loaded. An input that lacks one is refused; but an object of JSON lines need not
+// have every member.
+func (p *planner) joinColumns() error {
+	for _, c := range p.all {
+		if p.isNumbered(p.rename(c)) {
+			continue // it is left out, and the service makes one of that name
+		}
+		if p.named[c] || !p.isComputed(p.rename(c)) && (p.wanted(c) || p.isKeyName(p.rename(c))) {
+			p.columns = append(p.columns, c)
+		}
+	}
+	for _, s := range p.plan.Sources {
+		if s.Format == reader.JSONLines {
+			s.AddColumns(p.columns)
+			continue
+		}
+		has := places(s.Columns)
+		for _, c := range p.columns {
+			if _, ok := has[c]; !ok {
+				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them apart",
+					s.Name, c, p.owner[c])
+			}
+		}
+	}
+	return nil
+}
+
+func (p *planner) warn() {
+	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.DefineSet {
+		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions and the like) change nothing")
+	}
+	for _, c := range p.plan.Schema.Columns {
+		if !table.PlainColumnName(c.Name) {
+			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
+				"column name %q is more than letters, digits and underscores: the service takes it, SQL and secondary indexes do not", c.Name))
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+)
+
+// file writes an input file.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// ask asks for the inputs in a new table t with the string key id, in a store that does not exist yet.
+func ask(inputs ...string) *Request {
+	return &Request{
+		Inputs: inputs, Memory: 1 << 30,
+		Target: Target{
+			Name: "test", Table: "t", Create: true, Absent: true,
+			Key:    []table.KeyColumn{{Name: "id", Type: table.String}},
+			Define: table.Definition{TimeToLive: -1, MaxVersions: 1},
+		},
+	}
+}
+
+// makes makes a plan that must succeed.
+func makes(t *testing.T, r *Request, admin *client.Admin) *Plan {
+	t.Helper()
+	p, err := Make(t.Context(), r, admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// refused makes a plan that must end with a usage error of one line.
+func refused(t *testing.T, r *Request, admin *client.Admin, want string) {
+	t.Helper()
+	p, err := Make(t.Context(), r, admin)
+	var usage *UsageError
+	if !errors.As(err, &usage) || p != nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want a usage error with %s", err, want)
+		return
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Error("the error has more than one line")
+	}
+}
+
+// planned returns the planned schema as name:type, key columns first; "!" marks an inferred type.
+func planned(t *testing.T, r *Request) []string {
+	t.Helper()
+	var got []string
+	for _, c := range makes(t, r, nil).Schema.Columns {
+		text := c.Name + ":" + c.Type.String()
+		if c.Inferred {
+			text += "!"
+		}
+		if c.Source != c.Name {
+			text += "<" + c.Source
+		}
+		got = append(got, text)
+	}
+	return got
+}
+
+// store opens an embedded store in memory with the table t.
+func store(t *testing.T, key ...table.KeyColumn) *client.Admin {
+	t.Helper()
+	s, err := server.Open("", server.Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	sdk, err := client.New(context.Background(), client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := &client.Admin{Client: sdk, Context: context.Background()}
+	if err := admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1, MaxDeviation: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	return admin
+}
+
+func TestColumnsAreChosenNamedAndTyped(t *testing.T) {
+	const text = "id,i,d,s,b,e\n1,5,1.5,007,true,\n2,6,2.5,8,false,\n"
+	for name, tt := range map[string]struct {
+		change func(*Request)
+		want   []string
+	}{
+		"as they are":  {func(r *Request) {}, []string{"id:integer!", "i:integer!", "d:double!", "s:string!", "b:boolean!", "e:string!"}},
+		"only some":    {func(r *Request) { r.Columns.Only = []string{"s", "i"} }, []string{"id:integer!", "i:integer!", "s:string!"}},
+		"only the key": {func(r *Request) { r.Columns.Only = []string{} }, []string{"id:integer!"}},
+		"excluded":     {func(r *Request) { r.Columns.Exclude = []string{"e", "b", "d"} }, []string{"id:integer!", "i:integer!", "s:string!"}},
+		"renamed": {func(r *Request) {
+			r.Columns.Rename = map[string]string{"id": "key", "s": "text"}
+			r.Columns.Only = []string{"s"}
+			r.Target.Key = []table.KeyColumn{{Name: "key"}}
+		}, []string{"key:integer!<id", "text:string!<s"}},
+		"typed": {func(r *Request) {
+			r.Columns.Only = []string{"s", "i"}
+			r.Columns.Types = map[string]Type{"s": {Type: table.Integer}, "i": {Type: table.String}, "id": {Type: table.String}}
+		}, []string{"id:string", "i:string", "s:integer"}},
+		"two keys in the order given": {func(r *Request) {
+			r.Columns.Only = []string{"b"}
+			r.Target.Key = []table.KeyColumn{{Name: "s"}, {Name: "id", Type: table.String}}
+		}, []string{"s:string!", "id:string", "b:boolean!"}},
+		"a double cannot be a key":      {func(r *Request) { r.Columns.Only = []string{}; r.Target.Key = []table.KeyColumn{{Name: "d"}} }, []string{"d:string!"}},
+		"a delete has key columns only": {func(r *Request) { r.Mode = table.Delete }, []string{"id:integer!"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ask(file(t, "in.csv", text))
+			r.Target.Key = []table.KeyColumn{{Name: "id"}}
+			tt.change(r)
+			if diff := cmp.Diff(tt.want, planned(t, r)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWrongUseIsRefusedByName(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Request)
+		want   string
+	}{
+		"no input":             {func(r *Request) { r.Inputs = nil }, "no input"},
+		"no table":             {func(r *Request) { r.Target.Table = "" }, "--table"},
+		"bad table name":       {func(r *Request) { r.Target.Table = "a-b" }, `"a-b"`},
+		"missing file":         {func(r *Request) { r.Inputs = []string{"none.csv"} }, "none.csv"},
+		"no key":               {func(r *Request) { r.Target.Key = nil }, "--pk"},
+		"no --create":          {func(r *Request) { r.Target.Create = false }, "--create"},
+		"key not in the file":  {func(r *Request) { r.Target.Key[0].Name = "nope" }, `"nope"`},
+		"key twice":            {func(r *Request) { r.Target.Key = append(r.Target.Key, r.Target.Key[0]) }, "twice"},
+		"five keys":            {func(r *Request) { r.Target.Key = make([]table.KeyColumn, 5) }, "5 key columns"},
+		"unknown in --columns": {func(r *Request) { r.Columns.Only = []string{"zz"} }, `--columns names column "zz"`},
+		"unknown in --exclude": {func(r *Request) { r.Columns.Exclude = []string{"zz"} }, `--exclude names column "zz"`},
+		"unknown in --rename":  {func(r *Request) { r.Columns.Rename = map[string]string{"zz": "y"} }, `--rename names column "zz"`},
+		"unknown in --type":    {func(r *Request) { r.Columns.Types = map[string]Type{"zz": {}} }, `--type names column "zz"`},
+		"two of one name":      {func(r *Request) { r.Columns.Rename = map[string]string{"n": "id"} }, `both be called "id"`},
+		"a double key": {func(r *Request) {
+			r.Target.Key[0].Type = 0
+			r.Columns.Types = map[string]Type{"id": {Type: table.Double}}
+		}, "cannot be double"},
+		"key type twice":             {func(r *Request) { r.Columns.Types = map[string]Type{"id": {Type: table.Integer}} }, "--type id=integer"},
+		"on-null without update":     {func(r *Request) { r.DeleteNull = true }, "--mode update"},
+		"update of nothing":          {func(r *Request) { r.Mode = table.Update; r.Columns.Only = []string{} }, "--mode update"},
+		"a name the service refuses": {func(r *Request) { r.Columns.Rename = map[string]string{"n": "#n"} }, "#n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ask(file(t, "in.csv", "id,n\na,1\n"))
+			tt.change(r)
+			refused(t, r, nil, tt.want)
+		})
+	}
+}
+
+func TestAnExistingTableGivesTheKey(t *testing.T) {
+	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
+	r := ask(file(t, "more.csv", "n,id\n5,2\n"))
+	r.Target.Key, r.Target.Create, r.Target.Absent = nil, false, false
+	p := makes(t, r, admin)
+	if want := []table.KeyColumn{{Name: "id", Type: table.String}}; !cmp.Equal(p.Schema.Key, want) || p.Create {
+		t.Errorf("key %v, create %v", p.Schema.Key, p.Create)
+	}
+	// The key column is first whatever its place in the file, and its type is kept to the letter.
+	if c := p.Schema.Columns[0]; c.Source != "id" || c.Type != table.String || !c.Exact || c.Inferred {
+		t.Errorf("%+v", c)
+	}
+	if from, to := p.Window()(); to-from != 2*1000*1000 {
+		t.Errorf("timestamps from %d to %d; the table takes 1,000 seconds before and after now", from, to)
+	}
+
+	r.Inputs = []string{file(t, "keyless.csv", "n,x\n5,2\n")}
+	refused(t, r, admin, `"id"`)
+	r.Inputs = []string{file(t, "other.csv", "n,id\n5,2\n")}
+	r.Target.Key = []table.KeyColumn{{Name: "n"}}
+	refused(t, r, admin, "primary key id:string")
+}
+
+func TestATableThatIsMadeMeanwhileMustHaveTheSameKey(t *testing.T) {
+	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
+	p := makes(t, ask(file(t, "in.csv", "id,n\na,1\n")), nil)
+	if !p.Create {
+		t.Fatal("the plan does not make the table")
+	}
+	if _, made, err := p.MakeTable(admin); made || err != nil {
+		t.Errorf("with the same key: made %v, %v", made, err)
+	}
+	r := ask(file(t, "in.csv", "id,n\na,1\n"))
+	r.Target.Key[0].Type = table.Binary
+	if _, made, err := makes(t, r, nil).MakeTable(admin); made || err == nil || !strings.Contains(err.Error(), "primary key id:string") {
+		t.Errorf("with another key: made %v, %v", made, err)
+	}
+}
+
+func TestEveryInputIsSampled(t *testing.T) {
+	var inputs []string
+	for i := range 30 {
+		inputs = append(inputs, file(t, fmt.Sprintf("%d.csv", i), fmt.Sprintf("id,amount\n%d,5\n", i)))
+	}
+	inputs = append(inputs, file(t, "last.csv", "id,amount\nx,much\n"))
+	if diff := cmp.Diff([]string{"id:string", "amount:string!"}, planned(t, ask(inputs...))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestInputsWithoutRecordsMakeAnEmptyPlan(t *testing.T) {
+	if p := makes(t, ask(file(t, "in.csv", "id,n\n")), nil); !p.Empty {
+		t.Error("a header alone is taken for a record")
+	}
+	if p := makes(t, ask(file(t, "in.csv", "id,n\n"), file(t, "more.csv", "id,n\na,1\n")), nil); p.Empty {
+		t.Error("the record of the second file is overlooked")
+	}
+}
+
+func TestWideRowsOfLittleTextMakeSmallSplits(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("id")
+	for i := range 500 {
+		fmt.Fprintf(&b, ",%s%d", strings.Repeat("n", 200), i)
+	}
+	b.WriteString("\n")
+	for i := range 1000 {
+		fmt.Fprintf(&b, "%d%s\n", i, strings.Repeat(",1", 500))
+	}
+	size := makes(t, ask(file(t, "in.csv", b.String())), nil).Sources[0].SplitBytes()
+	// Each record is about a kilobyte and becomes about 110.
+	if encoded := size / 1002 * 500 * (203 + 24); size == 0 || encoded > 2*blockBytes {
+		t.Errorf("a split of %d bytes becomes a block of about %d", size, encoded)
+	}
+}
+
+func TestTheClassesOfMemoryStayWithinIt(t *testing.T) {
+	for _, memory := range []int64{1 << 20, fixedMemory, 100 << 20, 1 << 30, 64 << 30} {
+		s := DivideMemory(memory)
+		if sum := s.Lanes + s.ReadAhead + s.InFlight; sum <= 0 || sum > memory*2/3 {
+			t.Errorf("of %d bytes the classes take %d", memory, sum)
+		}
+		for _, lanes := range []int{1, 100, 10_000} {
+			if n := s.BlockLimit(lanes); n < 16<<10 || n > 1<<20 {
+				t.Errorf("blocks of %d bytes for %d lanes in %d bytes", n, lanes, memory)
+			}
+		}
+	}
+}

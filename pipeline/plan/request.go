@@ -1,0 +1,197 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/keydesign"
+	"tsimport/lifecycle"
+	"tsimport/reader"
+	"tsimport/reader/convert"
+	"tsimport/reader/input"
+)
+
+// Request is what is asked of a load, as far as it matters before the first row.
+type Request struct {
+	Inputs     []string // arguments in order, as input.Expand understands them
+	Read       Read
+	Target     Target
+	Columns    Columns
+	Mode       table.Mode
+	Condition  table.Existence
+	DeleteNull bool // update: a null deletes the column
+	Order      Order
+	Records    int64  // to read, from the start of the first input; 0 is all
+	Memory     int64  // bytes of memory of the process
+	Reading    int64  // memory that the limits of one input follow; 0 is Memory
+	RunDir     string // whose files are no inputs; "" is none
+	// Written says that the rows are in the table already, to be compared with it: their timestamps may be as old as
+	// they like.
+	Written bool
+	// Service returns the range in which the service's clock is now, which timestamps are compared with; nil takes this
+	// machine's time.
+	Service func() (earliest, latest time.Time)
+	Keep    Keep
+	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
+	// that they are repeated blindly and have none; whether they are looked for before they are written; and whether the keys
+	// that the service makes are wanted.
+	MarkColumn  string
+	AtLeastOnce bool
+	LookFirst   bool
+	Returned    bool
+	// KeysAlone says that the table may be asked for single rows only, not for ranges: not for the types of its columns either.
+	KeysAlone bool
+	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
+	Inferred map[string]Inferred
+	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
+	Separator rune
+}
+
+// Inferred is a type that was found by samples.
+type Inferred struct {
+	table.Type
+	Zeros bool // as in table.Column
+}
+
+// Known says what the types of columns that the table has already mean for those of the input.
+type Known uint8
+
+// The kinds.
+const (
+	KnownDefault Known = iota // they are the default; where values do not fit, another type is inferred and said
+	KnownStrict               // another type is refused
+	KnownIgnored              // nothing: types come from the input alone
+)
+
+// ParseKnown reads the name of a kind.
+func ParseKnown(name string) (Known, error) {
+	for i, n := range []string{"table", "strict", "infer"} {
+		if n == name || name == "" && i == 0 {
+			return Known(i), nil
+		}
+	}
+	return 0, fmt.Errorf("--types %q: want table, strict or infer", name)
+}
+
+// Infer says what becomes of a column of which a few values are not of the type of the others.
+type Infer uint8
+
+// The kinds.
+const (
+	InferAll    Infer = iota // its type is one that all values have
+	InferStrict              // its type is that of most, the few are rejected
+)
+
+// ParseInfer reads the name of a kind.
+func ParseInfer(name string) (Infer, error) {
+	for i, n := range []string{"all", "strict"} {
+		if n == name || name == "" && i == 0 {
+			return Infer(i), nil
+		}
+	}
+	return 0, fmt.Errorf("--infer %q: want all or strict", name)
+}
+
+// Keep is what stays with a row of the record that it was made of.
+type Keep uint8
+
+// The kinds.
+const (
+	KeepRecord    Keep = iota // the record as it stands in the input, for rejects
+	KeepNothing               // nobody asks for it
+	KeepKeyFields             // the values of the fields that the primary key is made of, so that they can be told apart
+)
+
+// Read says how inputs are read.
+type Read struct {
+	reader.Options                 // but Stream
+	Convert        convert.Options // but Decode, which each source has of its own
+	Find           input.Options   // how arguments are understood, but Stdin
+	Parsers        int             // workers; 0 takes one a processor
+	Stdin          io.Reader       // what - names; nil is os.Stdin. A read of it is left behind when the load stops
+}
+
+// Workers is how many parsers there are.
+func (r *Read) Workers() int { return cmp.Or(r.Parsers, runtime.GOMAXPROCS(0)) }
+
+// Target says where rows go.
+type Target struct {
+	Client client.Target
+	Name   string // of the target, for reports
+	Place  string // the same in every working folder, where Name is not; empty if it is
+	Table  string
+	Create bool              // make the table if it is missing
+	Key    []table.KeyColumn // for Create; a Type of Null is inferred. Given for an existing table, it must match
+	Define table.Definition  // for Create
+	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
+	DefineSet bool
+	// Policy says what tables of each age are, whose name is made of a period; nil is none. PolicyNow is the time that ages
+	// are counted from.
+	Policy    *lifecycle.Policy
+	PolicyNow time.Time
+	// Absent says that the store does not exist yet and need not be asked (a dry run makes no store).
+	Absent bool
+}
+
+// Columns says which input columns become which table columns.
+type Columns struct {
+	Only    []string           // input columns to load as attributes; nil loads all
+	Exclude []string           // input columns to leave out
+	Rename  map[string]string  // input name to table name
+	Types   map[string]Type    // by input or table name
+	Keys    []keydesign.Column // of Target.Key, those that are computed
+	Set     []keydesign.Column // attributes that are computed
+	Known   Known              // what the types of the table's columns mean
+	Infer   Infer
+}
+
+// Type is a type the user asked for.
+type Type struct {
+	Type table.Type
+	Hex  bool        // binary: text is hexadecimal, otherwise base64
+	Time *table.Time // integer: of a time
+}
+
+// ShownInputs are the inputs as they may be shown and kept: without the secrets of addresses.
+func (r *Request) ShownInputs() []string {
+	shown := make([]string, 0, len(r.Inputs))
+	for _, arg := range r.Inputs {
+		shown = append(shown, input.Redact(arg))
+	}
+	return shown
+}
+
+// Order says in which order the rows of a key are written.
+type Order uint8
+
+// The orders.
+const (
+	LastWins  Order = iota // as they stand in the input: the last one stays
+	OrderNone              // in any: keys are unique, or it does not matter
+)
+
+func (o Order) String() string { return [...]string{"last-wins", "none"}[o] }
+
+// ParseOrder reads the name of an order.
+func ParseOrder(name string) (Order, error) {
+	for _, o := range []Order{LastWins, OrderNone} {
+		if o.String() == name {
+			return o, nil
+		}
+	}
+	return LastWins, fmt.Errorf("--order %q: want last-wins or none", name)
+}
+
+// UsageError says that the load was asked for wrongly; nothing was written.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+func usagef(format string, a ...any) error {
+	return &UsageError{Message: fmt.Sprintf(format, a...)}
+}

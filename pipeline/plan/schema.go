@@ -1,0 +1,172 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+
+	"tsimport/internal/table"
+)
+
+// settleSchema finds the table's key among the input's columns and decides which other columns are attributes.
+// Types are still those the user or the table gave; Null ones are inferred later.
+func (p *planner) settleSchema() error {
+	columns := p.columns
+	if err := p.checkNamed(p.all); err != nil {
+		return err
+	}
+	s := &table.Schema{Table: p.request.Target.Table, Key: slices.Clone(p.request.Target.Key), Numbered: p.numbered}
+	if t := p.plan.table; t != nil {
+		if err := p.matchKey(t); err != nil {
+			return err
+		}
+		s.Key = slices.Clone(t.Key)
+	}
+	bySource := map[string]string{} // table name to input name
+	for _, c := range columns {
+		if !p.isComputed(p.rename(c)) {
+			bySource[p.rename(c)] = c
+		}
+	}
+	isKey := map[string]bool{}
+	for _, k := range s.Key {
+		if p.isComputed(k.Name) || p.isNumbered(k.Name) {
+			s.Columns = append(s.Columns, table.Column{Name: k.Name, Type: k.Type})
+			continue
+		}
+		src, ok := bySource[k.Name]
+		if !ok {
+			hint := "check --pk, or use --rename old=new if the column has another name"
+			if len(p.all) == 1 {
+				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
+			}
+			return usagef("no column %q in %s, which is to be a primary-key column of table %s (the file has %q); %s",
+				k.Name, p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
+		}
+		if slices.Contains(p.request.Columns.Exclude, src) {
+			return usagef("--exclude %s: the column is part of the primary key", src)
+		}
+		isKey[src] = true
+		col, err := p.column(src, k.Name)
+		if err != nil {
+			return err
+		}
+		if k.Type != table.Null && col.Type != table.Null && col.Type != k.Type {
+			return usagef("--type %s=%s: the primary-key column is %s", k.Name, col.Type, k.Type)
+		}
+		if k.Type != table.Null {
+			col.Exact = col.Type == table.Null && p.plan.table != nil && !p.askedFor(k)
+			col.Type = k.Type
+		}
+		s.Columns = append(s.Columns, col)
+	}
+	for _, c := range columns {
+		if isKey[c] || !p.wanted(c) || p.isComputed(p.rename(c)) || p.request.Mode == table.Delete {
+			continue
+		}
+		col, err := p.column(c, p.rename(c))
+		if err != nil {
+			return err
+		}
+		if t := p.plan.table; t != nil && col.Type == table.Null {
+			col.Type = t.Defined[col.Name]
+			col.Exact = true
+		}
+		s.Columns = append(s.Columns, col)
+	}
+	for _, col := range p.request.Columns.Set {
+		made := table.Column{Name: col.Name, Type: col.Type}
+		if t := p.plan.table; t != nil && made.Type == table.Null {
+			made.Type = t.Defined[col.Name]
+		}
+		s.Columns = append(s.Columns, made)
+	}
+	p.plan.Schema = s
+	p.settleFields()
+	return nil
+}
+
+// checkNamed refuses flags that name columns the input does not have.
+func (p *planner) checkNamed(columns []string) error {
+	c := &p.request.Columns
+	named := []struct {
+		flag  string
+		names []string
+	}{{"--columns", c.Only}, {"--exclude", c.Exclude}, {"--rename", slices.Sorted(maps.Keys(c.Rename))}}
+	for _, n := range named {
+		for _, name := range n.names {
+			if !slices.Contains(columns, name) {
+				return p.unknownColumn(n.flag, name, columns)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Types)) {
+		known := slices.ContainsFunc(columns, func(col string) bool { return col == name || p.rename(col) == name })
+		if !known {
+			return p.unknownColumn("--type", name, columns)
+		}
+	}
+	used := map[string]string{}
+	for _, col := range columns {
+		if p.isComputed(p.rename(col)) || !p.wanted(col) && !p.isKeyName(p.rename(col)) {
+			continue
+		}
+		if other, ok := used[p.rename(col)]; ok {
+			return usagef("columns %q and %q would both be called %q in the table", other, col, p.rename(col))
+		}
+		used[p.rename(col)] = col
+	}
+	return nil
+}
+
+func (p *planner) unknownColumn(flag, name string, columns []string) error {
+	return usagef("%s names column %q, which %s does not have (it has %q)", flag, name, p.plan.Sources[0].Name, firstOf(columns))
+}
+
+// firstOf bounds the columns that a message lists.
+func firstOf(columns []string) []string { return columns[:min(len(columns), 20)] }
+
+func (p *planner) isKeyName(name string) bool {
+	return slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Name == name })
+}
+
+func (p *planner) rename(column string) string {
+	if to, ok := p.request.Columns.Rename[column]; ok {
+		return to
+	}
+	return column
+}
+
+// askedFor reports whether the user gave the key column's type with --pk.
+func (p *planner) askedFor(k table.KeyColumn) bool { return slices.Contains(p.request.Target.Key, k) }
+
+func (p *planner) wanted(column string) bool {
+	c := &p.request.Columns
+	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
+}
+
+// column starts a table column with the type the user asked for, if any.
+func (p *planner) column(src, name string) (table.Column, error) {
+	col := table.Column{Source: src, Name: name}
+	if err := table.CheckColumnName(name); err != nil {
+		return col, usagef("%s: %v", p.plan.Sources[0].Name, err)
+	}
+	t, ok := p.request.Columns.Types[src]
+	if _, input := p.owner[name]; !ok && !input {
+		t = p.request.Columns.Types[name] // by its new name, unless that is another input column's
+	}
+	col.Type, col.Hex, col.Time = t.Type, t.Hex, t.Time
+	return col, nil
+}
+
+func (p *planner) checkSchema() error {
+	s := p.plan.Schema
+	for _, col := range s.Columns[:len(s.Key)] {
+		if col.Type != table.Null && !col.Type.KeyType() {
+			return usagef("primary-key column %s cannot be %s: want string, integer or binary", col.Name, col.Type)
+		}
+	}
+	if p.request.Mode == table.Update && len(s.Attributes()) == 0 {
+		return usagef("--mode update needs at least one attribute column")
+	}
+	return nil
+}

@@ -1,0 +1,474 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/keydesign"
+	"tsimport/lifecycle"
+)
+
+// DefaultMaxTables is how many tables a load goes to at most: three years by months.
+const DefaultMaxTables = 36
+
+// Tables says which table each row goes to, where --table has expressions in braces. What it says of a name does not
+// change, and several goroutines may ask it.
+type Tables struct {
+	Text string // as the user gave it
+
+	parts  []namePart
+	period *lifecycle.Template // nil if the names are of no period alone
+	policy *lifecycle.Policy   // nil without one
+	now    time.Time           // of the policy
+}
+
+// namePart is a piece of a table's name: text, or what an expression gives.
+type namePart struct {
+	text    string
+	expr    string // as keydesign has it
+	program *keydesign.Program
+}
+
+// IsTemplate reports whether the name of a table has expressions in it.
+func IsTemplate(name string) bool { return strings.ContainsAny(name, "{}") }
+
+// FileName is the name of a table, or of tables, as a part of a file's name.
+func FileName(name string) string {
+	if !IsTemplate(name) {
+		return name
+	}
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if strings.ContainsRune("{})", r) {
+			return -1
+		}
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '-'
+	}, name), "-")
+}
+
+// layouts are what the periods of tables' names are written as; they sort as the periods do.
+var layouts = map[string]string{"year": "2006", "month": "200601", "day": "20060102"}
+
+// parseTables reads the name of tables with expressions in braces.
+func parseTables(text string) (*Tables, error) {
+	t := &Tables{Text: text}
+	for rest := text; rest != ""; {
+		before, inner, after, err := cutBraces(rest)
+		if err != nil {
+			return nil, fmt.Errorf("table %q: %w", text, err)
+		}
+		if before != "" {
+			t.parts = append(t.parts, namePart{text: before})
+		}
+		if len(before) < len(rest) {
+			expr, err := nameExpression(inner)
+			if err != nil {
+				return nil, fmt.Errorf("table %q: %w", text, err)
+			}
+			t.parts = append(t.parts, namePart{expr: expr})
+		}
+		rest = after
+	}
+	for _, part := range t.parts {
+		if part.expr == "" && table.CheckTableName("t"+part.text) != nil {
+			return nil, fmt.Errorf("table %q: %q cannot be in a table's name; want letters, digits and underscores around the braces", text, part.text)
+		}
+	}
+	return t, nil
+}
+
+// cutBraces cuts text at its first expression in braces. Braces in texts of the expression do not count, and those of its
+// own are balanced.
+func cutBraces(text string) (before, inner, after string, err error) {
+	before, rest, open := strings.Cut(text, "{")
+	if strings.Contains(before, "}") {
+		return "", "", "", errors.New("a } without its {; want an expression in braces, as in consume_{month(PaidAt)}")
+	}
+	if !open {
+		return before, "", "", nil
+	}
+	end := indexOutside(rest, '}')
+	if end < 0 {
+		return "", "", "", errors.New("a { without its }; want an expression in braces, as in consume_{month(PaidAt)}")
+	}
+	return before, strings.TrimSpace(rest[:end]), rest[end+1:], nil
+}
+
+// indexOutside returns where a character first stands outside of quotes and brackets, -1 if nowhere.
+func indexOutside(text string, want rune) int {
+	depth, quote, escaped := 0, rune(0), false
+	for i, r := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quote != 0:
+			if escaped = r == '\\' && quote != '`'; r == quote {
+				quote = 0
+			}
+		case depth == 0 && r == want:
+			return i
+		case r == '"' || r == '\'' || r == '`':
+			quote = r
+		case strings.ContainsRune("([{", r):
+			depth++
+		case strings.ContainsRune(")]}", r):
+			depth--
+		}
+	}
+	return -1
+}
+
+// nameExpression makes an expression that gives text. A period of a time, which is a number elsewhere, is written so that
+// names sort as their periods do: month(t) is 202403.
+func nameExpression(inner string) (string, error) {
+	if inner == "" {
+		return "", errors.New("nothing stands in the braces; want an expression, as in consume_{month(PaidAt)}")
+	}
+	name, rest, called := strings.Cut(inner, "(")
+	layout := layouts[strings.TrimSpace(name)]
+	if layout == "" {
+		return "text(" + inner + ")", nil
+	}
+	if !called {
+		return "", fmt.Errorf("{%s} does not say of which column; want {%s(COLUMN)}", inner, strings.TrimSpace(name))
+	}
+	if indexOutside(rest, ')') != len(rest)-1 {
+		return "text(" + inner + ")", nil
+	}
+	moment, options := rest[:len(rest)-1], ""
+	if comma := indexOutside(moment, ','); comma >= 0 {
+		moment, options = moment[:comma], moment[comma:]
+	}
+	return fmt.Sprintf("format_time(%s, %q%s)", moment, layout, options), nil
+}
+
+// settleTables reads what names of tables are made of, and the policy for them.
+func (p *planner) settleTables() error {
+	target := &p.request.Target
+	if !IsTemplate(target.Table) {
+		if target.Policy != nil {
+			return usagef("--age-policy: table %s holds no period; give a period in braces, as in --table 'consume_{month(PaidAt)}'", target.Table)
+		}
+		return nil
+	}
+	t, err := parseTables(target.Table)
+	if err != nil {
+		return usagef("--table: %v", err)
+	}
+	if t.period, err = lifecycle.ParseTemplate(target.Table); err != nil {
+		t.period = nil
+	}
+	if target.Policy != nil {
+		if t.period == nil {
+			return usagef("--age-policy: %v", err)
+		}
+		if err := target.Policy.Fits(t.period); err != nil {
+			return usagef("--age-policy: %v", err)
+		}
+		last := target.Policy.Classes[len(target.Policy.Classes)-1]
+		if last.Archives() && p.request.Mode == table.Delete {
+			return usagef("--age-policy: old rows are written to the archive, and --mode delete has none to write; leave it out, or give a policy without archive")
+		}
+		t.policy, t.now = target.Policy, target.PolicyNow
+		if t.now.IsZero() {
+			t.now = time.Now().UTC() // nobody has asked the service
+		}
+	}
+	p.plan.Tables = t
+	return nil
+}
+
+// findNamedByTables notes the columns that names of tables are made of.
+func (p *planner) findNamedByTables() error {
+	if p.plan.Tables == nil {
+		return nil
+	}
+	for _, part := range p.plan.Tables.parts {
+		if part.expr == "" {
+			continue
+		}
+		used, err := keydesign.Sources(part.expr, p.all)
+		if err != nil {
+			return usagef("--table %s: %v", p.plan.Tables.Text, err)
+		}
+		for _, i := range used {
+			p.named[p.all[i]] = true
+		}
+	}
+	return nil
+}
+
+// compileTables compiles what names of tables are made of.
+func (p *planner) compileTables() error {
+	t := p.plan.Tables
+	if t == nil {
+		return nil
+	}
+	for i := range t.parts {
+		part := &t.parts[i]
+		if part.expr == "" {
+			continue
+		}
+		program, err := keydesign.CompileColumn(keydesign.Column{Name: "--table", Type: table.String, Expr: part.expr}, p.plan.env)
+		if err != nil {
+			return usagef("--table %s: %v", t.Text, err)
+		}
+		if program.Auto {
+			return usagef("--table %s: splice(auto, …) would name tables after a sample; write the separator", t.Text)
+		}
+		part.program = program
+	}
+	return nil
+}
+
+// Namer makes the names of rows' tables. It is not safe for concurrent use.
+type Namer struct {
+	tables     *Tables
+	evaluators []*keydesign.Evaluator
+	name       []byte
+	last       []byte // the last name that was found good
+	archived   bool   // whether its rows are
+}
+
+// NewNamer makes a namer for one goroutine.
+func (t *Tables) NewNamer() *Namer {
+	n := &Namer{tables: t, evaluators: make([]*keydesign.Evaluator, len(t.parts))}
+	for i, part := range t.parts {
+		if part.program != nil {
+			n.evaluators[i] = part.program.NewEvaluator()
+		}
+	}
+	return n
+}
+
+// Of returns the name of the table of a record by its fields, valid until the next call, and whether its rows go to the
+// archive; or why it has none.
+func (n *Namer) Of(fields []table.Value) (name []byte, archived bool, why *table.Reason) {
+	n.name = n.name[:0]
+	for i, part := range n.tables.parts {
+		if part.program == nil {
+			n.name = append(n.name, part.text...)
+			continue
+		}
+		v, why := n.evaluators[i].Eval(fields)
+		if why != nil {
+			return nil, false, why
+		}
+		if v.Type != table.String {
+			return nil, false, &table.Reason{Column: "--table", Code: table.CodeNullKey, Message: fmt.Sprintf("%s gives no value, so the row has no table", part.program.Source())}
+		}
+		n.name = append(n.name, v.Bytes...)
+	}
+	if n.last == nil || !bytes.Equal(n.name, n.last) {
+		if err := table.CheckTableName(string(n.name)); err != nil {
+			return nil, false, &table.Reason{Column: "--table", Code: table.CodeType, Message: err.Error(), Value: table.Show(n.name)}
+		}
+		n.last = append(n.last[:0], n.name...)
+		n.archived = n.tables.Archive(string(n.name)) != ""
+	}
+	return n.last, n.archived, nil
+}
+
+// warnOfAges warns if no record of a sample is young enough for a table: nobody wants a load that writes none, and the
+// counts at its end look like those of a load that did its work.
+func (p *planner) warnOfAges() error {
+	t := p.plan.Tables
+	if !t.Archives() {
+		return nil
+	}
+	namer, records := t.NewNamer(), 0
+	young := false
+	first, last := "", ""
+	if err := p.plan.Sample(func(row []table.Value) bool {
+		name, archived, why := namer.Of(row)
+		if why != nil {
+			return true // it will be rejected
+		}
+		if young = !archived; young {
+			return false
+		}
+		if records++; first == "" || string(name) < first {
+			first = string(name)
+		}
+		last = max(last, string(name))
+		return true
+	}); err != nil {
+		return err
+	}
+	if young || records == 0 {
+		return nil
+	}
+	of := first
+	if last != first {
+		of += " to " + last
+	}
+	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
+		"all %d records of the sample go to the archive %s and none to a table: they are of %s, too old for the policy's other classes on %s",
+		records, t.Archive(first), of, t.now.Format(time.DateOnly)))
+	return nil
+}
+
+// class is what the policy wants of a table, nil if there is none.
+func (t *Tables) class(name string) *lifecycle.Class {
+	if t.policy == nil {
+		return nil
+	}
+	period, ok := t.period.Period(name)
+	if !ok {
+		return nil
+	}
+	return t.policy.ClassOf(period, t.now)
+}
+
+// Class is the number of the policy's class of a table, from 1; 0 is none.
+func (t *Tables) Class(name string) int {
+	if c := t.class(name); c != nil {
+		return c.Number
+	}
+	return 0
+}
+
+// Archive is the folder that rows of a table go to instead, empty if they go to the table.
+func (t *Tables) Archive(name string) string {
+	if c := t.class(name); c != nil {
+		return c.Archive
+	}
+	return ""
+}
+
+// Archives reports whether rows of some table may go to the archive.
+func (t *Tables) Archives() bool {
+	return t != nil && t.policy != nil && t.policy.Classes[len(t.policy.Classes)-1].Archives()
+}
+
+// definition is what a table is made as: what the user has asked for, and for its age what the policy says.
+func (t *Tables) definition(name string, d table.Definition) table.Definition {
+	c := t.class(name)
+	if c == nil {
+		return d
+	}
+	for _, f := range []struct {
+		from *int
+		to   *int
+	}{{c.Read, &d.ReservedRead}, {c.Write, &d.ReservedWrite}, {c.TTL, &d.TimeToLive}, {c.MaxVersions, &d.MaxVersions}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	return d
+}
+
+// maxVersions is how many versions of a cell any of the tables that a load makes keeps.
+func (t *Tables) maxVersions(versions int) int {
+	if t.policy != nil {
+		for _, c := range t.policy.Classes {
+			if c.MaxVersions != nil {
+				versions = max(versions, *c.MaxVersions)
+			}
+		}
+	}
+	return versions
+}
+
+// policyText says all of a policy that a load's outcome depends on.
+func policyText(p *lifecycle.Policy) string {
+	if p == nil {
+		return "none"
+	}
+	text := fmt.Sprintf("by %v in %v", p.Unit, p.Zone)
+	number := func(n *int) string {
+		if n == nil {
+			return "-"
+		}
+		return fmt.Sprint(*n)
+	}
+	for _, c := range p.Classes {
+		text += fmt.Sprintf("; %s: read %s, write %s, ttl %s, versions %s, archive %q", c.Ages(), number(c.Read), number(c.Write), number(c.TTL), number(c.MaxVersions), c.Archive)
+	}
+	return text
+}
+
+// matches reports whether a name may be one of the tables'. Only the text around the expressions is known before a row.
+func (t *Tables) matches(name string) bool {
+	if t.period != nil {
+		_, ok := t.period.Period(name)
+		return ok
+	}
+	rest := name
+	for i, part := range t.parts {
+		switch {
+		case part.expr != "":
+		case i == 0:
+			if !strings.HasPrefix(rest, part.text) {
+				return false
+			}
+			rest = rest[len(part.text):]
+		case i == len(t.parts)-1:
+			return len(rest) > len(part.text) && strings.HasSuffix(rest, part.text)
+		default:
+			at := strings.Index(rest, part.text)
+			if at < 0 {
+				return false
+			}
+			rest = rest[at+len(part.text):]
+		}
+	}
+	return true
+}
+
+// describeTables takes the key of a table that is there already, if there is one: the types of its key are those of all.
+func (p *planner) describeTables(admin *client.Admin) error {
+	target := &p.request.Target
+	if !target.Absent {
+		names, err := admin.List()
+		if err != nil {
+			return err
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if !p.plan.Tables.matches(name) {
+				continue
+			}
+			if p.plan.table, err = admin.Describe(name); !errors.Is(err, client.ErrNoTable) {
+				return err
+			}
+		}
+	}
+	if len(target.Key) == 0 {
+		return usagef("no table of %s exists in %s; to make them, give --create and their primary key with --pk NAME[:TYPE], once for each column in order", target.Table, target.Name)
+	}
+	return nil
+}
+
+// OpenTable makes sure that one of the tables is there, with the key of all: it is made, if it is missing and may be.
+func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, made bool, err error) {
+	target := &p.Request.Target
+	t, err = admin.Describe(name)
+	if errors.Is(err, client.ErrNoTable) {
+		if !target.Create {
+			return nil, false, fmt.Errorf("table %s does not exist in %s; to make it, give --create", name, target.Name)
+		}
+		err = admin.Create(name, p.Schema.Key, p.Tables.definition(name, target.Define))
+		if made = err == nil; made || errors.Is(err, client.ErrTableExists) {
+			t, err = admin.Opened(name)
+		}
+	}
+	if err != nil {
+		return nil, made, err
+	}
+	if !slices.Equal(t.Key, p.Schema.Key) {
+		return nil, made, fmt.Errorf("table %s has the primary key %s, and the load's is %s; all tables of %s need the same", name, keyText(t.Key), keyText(p.Schema.Key), p.Tables.Text)
+	}
+	if t.MaxVersions > 1 && p.Request.Mode == table.Update && !p.Restamp {
+		return nil, made, fmt.Errorf("table %s keeps %d versions of a cell, and others of %s one; load it apart", name, t.MaxVersions, p.Tables.Text)
+	}
+	return t, made, nil
+}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+)
+
+func (p *planner) describeTable(admin *client.Admin) error {
+	if p.plan.Tables != nil {
+		return p.describeTables(admin)
+	}
+	name := p.request.Target.Table
+	if !p.request.Target.Absent {
+		t, err := admin.Describe(name)
+		if err == nil {
+			p.plan.table = t
+			return nil
+		}
+		if !errors.Is(err, client.ErrNoTable) {
+			return err
+		}
+	}
+	const pk = "its primary key with --pk NAME[:TYPE], once for each column in order"
+	switch create, key := p.request.Target.Create, len(p.request.Target.Key) > 0; {
+	case !key && create:
+		return usagef("table %s does not exist in %s: give %s", name, p.request.Target.Name, pk)
+	case !key:
+		return usagef("table %s does not exist in %s; to make it, give --create and %s", name, p.request.Target.Name, pk)
+	case !create:
+		return usagef("table %s does not exist in %s; to make it, give --create", name, p.request.Target.Name)
+	}
+	p.plan.Create = true
+	return nil
+}
+
+func (p *planner) matchKey(t *client.Table) error {
+	given := p.request.Target.Key
+	if len(given) == 0 {
+		return nil
+	}
+	same := len(given) == len(t.Key)
+	for i := range given {
+		same = same && given[i].Name == t.Key[i].Name &&
+			(given[i].Type == table.Null || given[i].Type == t.Key[i].Type && given[i].Auto == t.Key[i].Auto)
+	}
+	if !same {
+		return usagef("table %s exists with the primary key %s, not %s; leave --pk out or use another table", t.Name, keyText(t.Key), keyText(given))
+	}
+	return nil
+}
+
+func keyText(key []table.KeyColumn) string {
+	text := ""
+	for i, k := range key {
+		if i > 0 {
+			text += ", "
+		}
+		text += k.Name
+		switch {
+		case k.Auto:
+			text += ":auto"
+		case k.Type != table.Null:
+			text += ":" + k.Type.String()
+		}
+	}
+	return text
+}
+
+// MakeTable makes the table of a plan that says Create, and returns it as the service describes it. One that somebody else
+// has made meanwhile is as good if it has the same key and keeps as many versions; made is false then.
+func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, err error) {
+	target := &p.Request.Target
+	err = admin.Create(target.Table, p.Schema.Key, target.Define)
+	if made = err == nil; !made && !errors.Is(err, client.ErrTableExists) {
+		return nil, false, err
+	}
+	if t, err = admin.Opened(target.Table); err != nil {
+		return nil, made, err
+	}
+	const again = "give the command again"
+	switch {
+	case !slices.Equal(t.Key, p.Schema.Key):
+		return nil, made, fmt.Errorf("create table %s: somebody else has made it meanwhile, with the primary key %s; %s", t.Name, keyText(t.Key), again)
+	case t.MaxVersions != target.Define.MaxVersions:
+		return nil, made, fmt.Errorf("create table %s: somebody else has made it meanwhile, with %d versions of a cell and not %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
+	}
+	p.table = t
+	return t, made, nil
+}
+
+// Table is the load's table as the service described it before the load, nil if it is missing or there are several.
+func (p *Plan) Table() *client.Table {
+	if p.Tables != nil {
+		return nil
+	}
+	return p.table
+}
+
+// Window returns what says which timestamps the table takes at that moment: milliseconds, from inclusive, to exclusive. The
+// service has the last word, for it alone knows its time: what one of the times takes that its clock may show is let pass.
+// It is nil for rows that were written before.
+func (p *Plan) Window() func() (from, to int64) {
+	if p.Request.Written {
+		return nil
+	}
+	after := p.Deviation()
+	before := after
+	live := p.Request.Target.Define.TimeToLive
+	if p.table != nil {
+		live = p.table.TimeToLive
+	}
+	if live > 0 {
+		before = min(before, time.Duration(live)*time.Second)
+	}
+	service := p.Request.Service
+	if service == nil {
+		service = func() (earliest, latest time.Time) { now := time.Now(); return now, now }
+	}
+	return func() (from, to int64) {
+		earliest, latest := service()
+		return earliest.Add(-before).UnixMilli(), latest.Add(after).UnixMilli()
+	}
+}
+
+// Deviation is how far from the service's time a timestamp may be.
+func (p *Plan) Deviation() time.Duration {
+	seconds := p.Request.Target.Define.MaxDeviation
+	if p.table != nil {
+		seconds = p.table.MaxDeviation
+	}
+	return time.Duration(min(cmp.Or(seconds, client.DefaultDeviation), maxDeviation)) * time.Second
+}
+
+// maxDeviation is more than any clock shows, in seconds, and fits a time.Duration.
+const maxDeviation = 1 << 33

@@ -1,0 +1,208 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"tsimport/internal/page"
+	"tsimport/pipeline"
+	"tsimport/pipeline/rundir"
+)
+
+// Write writes the page into the run folder, and returns its path.
+func Write(r *pipeline.Report) (path string, err error) {
+	path = filepath.Join(r.RunDir, rundir.PageFile)
+	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		err = errors.Join(page.Write(f, Page(r)), f.Close())
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the page of the load: %w", err)
+	}
+	return path, nil
+}
+
+// Page is the report as a page.
+func Page(r *pipeline.Report) *page.Page {
+	p := &page.Page{Title: "Load into " + r.Table, State: r.State, Tone: toneOf(r), Facts: facts(r)}
+	p.Lead = append(p.Lead, fmt.Sprintf("%s to %s.", inputs(r.Inputs), r.Target))
+	if r.Error != "" {
+		p.Lead = append(p.Lead, "It failed: "+r.Error)
+	}
+	if t := r.Timeline; t != nil && len(t.Points) > 0 {
+		p.Charts = charts(r, t)
+		if len(t.Heat.Partitions) > 1 && len(t.Heat.Counts) > 0 {
+			p.Heat = &page.Heat{Title: "Rows written by partition", Unit: "rows/s", Every: t.Heat.Every.Seconds(), Partitions: t.Heat.Partitions, Counts: t.Heat.Counts}
+		}
+	}
+	p.Tables = []page.Table{ledger(r), requests(r), settings(r), schema(r)}
+	if len(r.HotKeys) > 0 {
+		p.Tables = append(p.Tables, hotKeys(r))
+	}
+	return p
+}
+
+func toneOf(r *pipeline.Report) page.Tone {
+	switch r.ExitCode {
+	case pipeline.ExitOK:
+		return page.Good
+	case pipeline.ExitFailed:
+		return page.Bad
+	}
+	return page.Warning
+}
+
+// shownInputs bounds the names of inputs.
+const shownInputs = 5
+
+func inputs(names []string) string {
+	if len(names) <= shownInputs {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shownInputs], ", "), len(names)-shownInputs)
+}
+
+func facts(r *pipeline.Report) []page.Fact {
+	sent := max(r.RowsSent, 1)
+	all := []page.Fact{
+		{Name: "rows written", Value: count(r.Written), Note: "of " + count(r.Read) + " read"},
+		{Name: "rows a second", Value: count(int64(r.RowsPerSecond)), Note: "in " + seconds(r.Seconds)},
+		{Name: "rejected", Value: count(r.Rejected)},
+		{Name: "throttled", Value: fmt.Sprintf("%.2f %%", 100*float64(r.Throttled)/float64(sent)), Note: count(r.Throttled) + " rows sent again"},
+		{Name: "partitions", Value: strconv.Itoa(r.Partitions), Note: strconv.Itoa(r.PartitionsUsed) + " with rows of this load"},
+		{Name: "peak memory", Value: size(r.PeakRSSBytes), Note: size(r.SpilledBytes) + " spilled"},
+	}
+	if r.DryRun {
+		all[0] = page.Fact{Name: "dry run", Value: count(r.Unfinished), Note: "rows would be written"}
+	}
+	return all
+}
+
+func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
+	every := t.Every.Seconds()
+	// The last interval ends with the load.
+	last := min(max(r.Seconds-every*float64(len(t.Points)-1), every/20), every)
+	over := func(name string, value func(*pipeline.Point) float64, rate bool) page.Series {
+		s := page.Series{Name: name, Values: make([]float64, len(t.Points))}
+		for i := range t.Points {
+			s.Values[i] = value(&t.Points[i])
+			switch {
+			case rate && i == len(t.Points)-1:
+				s.Values[i] /= last
+			case rate:
+				s.Values[i] /= every
+			}
+		}
+		return s
+	}
+	written := []page.Series{
+		over("written", func(p *pipeline.Point) float64 { return float64(p.Final) }, true),
+		over("throttled", func(p *pipeline.Point) float64 { return float64(p.Throttled) }, true),
+	}
+	if r.WriteCU > r.Written {
+		written = append(written, over("capacity units", func(p *pipeline.Point) float64 { return p.Units }, true))
+	}
+	return []page.Chart{
+		{Title: "Rows a second", Every: every, Series: written},
+		{Title: "Rows read that wait to be written", Every: every, Series: []page.Series{
+			over("rows", func(p *pipeline.Point) float64 { return float64(p.Queued) }, false),
+		}},
+		{Title: "Requests a second", Every: every, Series: []page.Series{
+			over("requests", func(p *pipeline.Point) float64 { return float64(p.Requests) }, true),
+		}},
+		{Title: "Trouble, rows a second", Every: every, Series: []page.Series{
+			over("sent again", func(p *pipeline.Point) float64 { return float64(p.Retried) }, true),
+			over("partition unavailable", func(p *pipeline.Point) float64 { return float64(p.Unavailable) }, true),
+			over("rejected", func(p *pipeline.Point) float64 { return float64(p.Rejected) }, true),
+		}},
+	}
+}
+
+var nameAndNumber = []bool{false, true}
+
+func ledger(r *pipeline.Report) page.Table {
+	return page.Table{Title: "Ledger", Numbers: nameAndNumber, Note: "Read is the sum of the others.", Rows: [][]string{
+		{"read", count(r.Read)}, {"written", count(r.Written)}, {"rejected", count(r.Rejected)},
+		{"superseded by a later row of the same key", count(r.Superseded)}, {"unfinished", count(r.Unfinished)},
+	}}
+}
+
+func requests(r *pipeline.Report) page.Table {
+	rows := [][]string{
+		{"requests", count(r.Requests)}, {"rows sent, again ones included", count(r.RowsSent)}, {"rows a request", fmt.Sprintf("%.1f", float64(r.RowsSent)/float64(max(r.Requests, 1)))},
+		{"rows sent again", count(r.Retried)}, {"throttled", count(r.Throttled)}, {"unavailable", count(r.Unavailable)},
+		{"capacity units", count(r.WriteCU)}, {"bytes read", size(r.BytesRead)}, {"bytes sent", size(r.BytesSent)},
+		{"partition map read, times", count(r.PartitionReads)}, {"partitions had changed, times", count(r.Recuts)},
+		{"until every partition had rows", seconds(r.LastLaneSeconds)}, {"rows spilled", count(r.SpilledRows)}, {"CPU", seconds(r.CPUSeconds)},
+	}
+	return page.Table{Title: "Requests and means", Numbers: nameAndNumber, Rows: rows}
+}
+
+func settings(r *pipeline.Report) page.Table {
+	rows := [][]string{{"command", r.Command}, {"target", r.Target}, {"table", r.Table}, {"order", r.Order}, {"started", r.Started.Format(time.RFC3339)}, {"run folder", r.RunDir}}
+	if r.Created {
+		rows = append(rows, []string{"table made", "yes"})
+	}
+	return page.Table{Title: "Settings", Rows: rows}
+}
+
+func schema(r *pipeline.Report) page.Table {
+	t := page.Table{Title: "Columns", Columns: []string{"name", "type", "from"}}
+	for _, c := range r.Schema {
+		from, kind := c.Source, c.Type
+		if c.Expression != "" {
+			from = "= " + c.Expression
+		}
+		if c.Key {
+			kind += ", key"
+		}
+		if c.Inferred {
+			kind += ", inferred"
+		}
+		t.Rows = append(t.Rows, []string{c.Name, kind, from})
+	}
+	return t
+}
+
+func hotKeys(r *pipeline.Report) page.Table {
+	t := page.Table{Title: "Hot spots", Columns: []string{"column", "value", "share of rows"}, Numbers: []bool{false, false, true}, Note: "One value of the partition key is never split: such a value limits the load whatever the table can take."}
+	for _, h := range r.HotKeys {
+		t.Rows = append(t.Rows, []string{h.Column, h.Value, fmt.Sprintf("%.1f %%", 100*h.Share)})
+	}
+	return t
+}
+
+// count writes a number with commas between its thousands.
+func count(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func size(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	value, unit := float64(n)/(1<<10), 0
+	for ; value >= 1<<10 && unit < 3; unit++ {
+		value /= 1 << 10
+	}
+	return fmt.Sprintf("%.1f %ciB", value, "KMGT"[unit])
+}
+
+func seconds(s float64) string {
+	if s < 60 {
+		return fmt.Sprintf("%.1f s", s)
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+}

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/internal/timeline"
+	"tsimport/pipeline"
+)
+
+func example(dir string) *pipeline.Report {
+	return &pipeline.Report{
+		State: pipeline.StateFinished, Table: "t", Target: "a store", RunDir: dir, Inputs: []string{"a.csv", "<b>.csv"}, Command: "tsimport load a.csv",
+		Read: 1000, Written: 990, Rejected: 10, Requests: 5, RowsSent: 1000, WriteCU: 1980, Partitions: 2, PartitionsUsed: 2, Seconds: 2.5, RowsPerSecond: 396,
+		HotKeys: []pipeline.ReportHotKey{{Column: "id", Value: "7", Share: .5}}, Started: time.Unix(0, 0).UTC(),
+		Schema: []pipeline.ReportColumn{{Source: "id", Name: "id", Type: "integer", Key: true}},
+		Timeline: &pipeline.Timeline{Every: time.Second, Points: []pipeline.Point{{Final: 400, Read: 1000}, {Final: 400}, {Final: 200, Queued: 1}},
+			Heat: timeline.Map{Every: time.Second, Partitions: []string{"", "m"}, Counts: [][]int64{{400, 0}, {0, 400}, {100, 100}}}},
+	}
+}
+
+func TestThePageOfALoadIsInItsRunFolder(t *testing.T) {
+	dir := t.TempDir()
+	path, err := Write(example(dir))
+	if err != nil || path != filepath.Join(dir, "report.html") {
+		t.Fatalf("%s, %v", path, err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Load into t", "finished", ">990<", "a.csv, &lt;b&gt;.csv", "Rows written by partition", "Ledger", "Hot spots", "capacity units"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page does not hold %q", want)
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("files %v, %v", files, err)
+	}
+}
+
+func TestRatesAreOfASecondAlsoInTheLastInterval(t *testing.T) {
+	p := Page(example(""))
+	got := p.Charts[0].Series[0].Values
+	if len(got) != 3 || got[0] != 400 || got[2] != 400 { // 200 rows in the last half second
+		t.Errorf("rows a second %v, want 400 throughout", got)
+	}
+}
+
+func TestALoadThatNeverWroteHasAPageToo(t *testing.T) {
+	r := &pipeline.Report{State: pipeline.StateFailed, ExitCode: pipeline.ExitFailed, Error: "no such table", RunDir: t.TempDir()}
+	if _, err := Write(r); err != nil {
+		t.Error(err)
+	}
+	if p := Page(r); p.Tone != "bad" || len(p.Charts) != 0 || !strings.Contains(strings.Join(p.Lead, " "), "no such table") {
+		t.Errorf("page %+v", p)
+	}
+	r.RunDir = filepath.Join(r.RunDir, "missing")
+	if _, err := Write(r); err == nil {
+		t.Error("a page is written into a folder that is not there")
+	}
+}

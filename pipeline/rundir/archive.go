@@ -1,0 +1,211 @@
+package rundir
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ArchiveFile lists the files of archived rows that a run has made.
+const ArchiveFile = "archived.jsonl"
+
+// Archive keeps rows of tables that are too old to be loaded: for each table a file in a folder of the user's. A file that is
+// there belongs to somebody else, so each run makes files of its own; which ones is listed in the run folder before they are
+// made. It is not safe for concurrent use.
+type Archive struct {
+	run     string
+	headers []Header
+	list    *os.File
+	files   map[archiveKey]*Journal
+}
+
+type archiveKey struct {
+	Dir    string `json:"dir"`
+	Table  string `json:"table"`
+	Header int    `json:"header"`
+}
+
+// archiveEntry is one line of ArchiveFile.
+type archiveEntry struct {
+	archiveKey
+	File string `json:"file"`
+}
+
+// OpenArchive opens the archive of the run in a folder. Of a run that goes on, lengths are what counts of its files, as
+// Lengths returned them: they are cut back to that, and what they do not name is removed.
+func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archive, error) {
+	a := &Archive{run: run, headers: headers, files: map[archiveKey]*Journal{}}
+	entries, err := a.listed()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if lengths[e.File] == 0 {
+			if err := os.Remove(e.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, errors.Join(fmt.Errorf("go on with archive: %w", err), a.Close())
+			}
+			continue
+		}
+		j, err := OpenJournal(e.File, lengths[e.File])
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("go on with archive: %w", err), a.Close())
+		}
+		a.files[e.archiveKey] = j
+	}
+	return a, nil
+}
+
+func (a *Archive) listed() (entries []archiveEntry, err error) {
+	f, err := os.Open(filepath.Join(a.run, ArchiveFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go on with archive: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var e archiveEntry
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			break // cut short by a crash, before its file was made
+		}
+		entries = append(entries, e)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("go on with archive: %w", err)
+	}
+	return entries, nil
+}
+
+// Add keeps a record of a table in its file in the folder dir, under the header-th input header.
+func (a *Archive) Add(dir, table string, header int, record []byte) error {
+	key := archiveKey{dir, table, header}
+	j := a.files[key]
+	if j == nil {
+		var err error
+		if j, err = a.make(key); err != nil {
+			return fmt.Errorf("archive rows of table %s: %w", table, err)
+		}
+		a.files[key] = j
+		if err := a.append(j, header, a.headers[header].Text); err != nil {
+			return err
+		}
+	}
+	return a.append(j, header, record)
+}
+
+func (a *Archive) append(j *Journal, header int, text []byte) error {
+	if err := j.Append(text); err != nil {
+		return err
+	}
+	if end := a.headers[header].missingEnd(text); end != "" {
+		return j.Append([]byte(end))
+	}
+	return nil
+}
+
+// make makes the file of a table under the first name that is free.
+func (a *Archive) make(key archiveKey) (*Journal, error) {
+	if err := os.MkdirAll(key.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	ending := a.headers[key.Header].Kind
+	switch ending {
+	case "":
+		ending = ".csv"
+	case ".ndjson":
+		ending = ".jsonl"
+	}
+	for n := 1; ; n++ {
+		name := filepath.Join(key.Dir, key.Table+ending)
+		if n > 1 {
+			name = filepath.Join(key.Dir, fmt.Sprintf("%s-%d%s", key.Table, n, ending))
+		}
+		if _, err := os.Lstat(name); err == nil {
+			continue
+		}
+		if err := a.enlist(archiveEntry{key, name}); err != nil {
+			return nil, err
+		}
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("%s: somebody else makes it at this moment; load again later", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+		return OpenJournal(name, 0)
+	}
+}
+
+// enlist notes that a file is about to be made, safe from a crash.
+func (a *Archive) enlist(e archiveEntry) (err error) {
+	if a.list == nil {
+		if a.list, err = os.OpenFile(filepath.Join(a.run, ArchiveFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return err
+		}
+	}
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = a.list.Write(append(line, '\n'))
+	}
+	return errors.Join(err, a.list.Sync())
+}
+
+// Flush writes what Add holds back.
+func (a *Archive) Flush() error {
+	var err error
+	for _, j := range a.files {
+		err = errors.Join(err, j.Flush())
+	}
+	return err
+}
+
+// Lengths are how many bytes the files have, by their paths.
+func (a *Archive) Lengths() map[string]int64 {
+	lengths := map[string]int64{}
+	for _, j := range a.files {
+		lengths[j.Path()] = j.Length()
+	}
+	return lengths
+}
+
+// Open are the open files, to be synced by whoever says how long they are.
+func (a *Archive) Open() (files []*os.File) {
+	for _, j := range a.files {
+		files = append(files, j.File())
+	}
+	return files
+}
+
+// Paths are the files that there are, in order.
+func (a *Archive) Paths() []string {
+	var paths []string
+	for _, j := range a.files {
+		paths = append(paths, j.Path())
+	}
+	slices.SortFunc(paths, strings.Compare)
+	return paths
+}
+
+// Close syncs and closes the files.
+func (a *Archive) Close() error {
+	var err error
+	for _, j := range a.files {
+		err = errors.Join(err, j.Close())
+	}
+	if a.list != nil {
+		err = errors.Join(err, a.list.Close())
+	}
+	return err
+}

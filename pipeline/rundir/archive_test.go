@@ -1,0 +1,102 @@
+package rundir
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func contentOf(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAnArchiveGoesOnWhereItsLengthsSay(t *testing.T) {
+	run, dir := t.TempDir(), filepath.Join(t.TempDir(), "old")
+	headers := []Header{{Text: []byte("id,v\n")}, {Kind: ".ndjson"}}
+	a, err := OpenArchive(run, headers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(table string, header int, record string) {
+		t.Helper()
+		if err := a.Add(dir, table, header, []byte(record)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("t1", 0, "1,a\n")
+	add("t1", 1, "{}\n")
+	kept := maps.Clone(a.Lengths())
+	add("t1", 0, "2,b") // the last record of its file
+	add("t2", 0, "3,c\n")
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := contentOf(t, filepath.Join(dir, "t1.csv")); got != "id,v\n1,a\n2,b\n" {
+		t.Errorf("%q", got)
+	}
+	if a, err = OpenArchive(run, headers, kept); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "t2.csv")); !os.IsNotExist(err) {
+		t.Errorf("a file that no checkpoint knows is still there: %v", err)
+	}
+	add("t1", 0, "2,b\n")
+	add("t2", 0, "3,c\n")
+	if got := a.Paths(); len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"t1.csv": "id,v\n1,a\n2,b\n", "t1.jsonl": "{}\n", "t2.csv": "id,v\n3,c\n"} {
+		if got := contentOf(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestAnotherRunMakesArchiveFilesOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	for _, record := range []string{"first\n", "second\n"} {
+		a, err := OpenArchive(t.TempDir(), []Header{{}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Add(dir, "t", 0, []byte(record)); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := contentOf(t, filepath.Join(dir, "t.csv")), contentOf(t, filepath.Join(dir, "t-2.csv")); a != "first\n" || b != "second\n" {
+		t.Errorf("%q and %q", a, b)
+	}
+}
+
+func TestAnArchiveThatWasCutShortMeanwhileIsAnError(t *testing.T) {
+	run, dir := t.TempDir(), t.TempDir()
+	a, err := OpenArchive(run, []Header{{}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Add(dir, "t", 0, []byte("record\n")); err != nil {
+		t.Fatal(err)
+	}
+	lengths := a.Lengths()
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(dir, "t.csv"), 3); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := OpenArchive(run, []Header{{}}, lengths); err == nil {
+		t.Errorf("it goes on with %v", a.Paths())
+	}
+}

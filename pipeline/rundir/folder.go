@@ -1,0 +1,287 @@
+package rundir
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"tsimport/internal/table"
+)
+
+// Names of the files in a run folder.
+const (
+	SummaryFile = "summary.json"
+	ReasonsFile = "rejects.jsonl"
+	PageFile    = "report.html"
+	// DoubtsFile is the journal of rows with a number of the service's that were sent more than once.
+	DoubtsFile = "repeated.bin"
+	// StampsDir is the folder with the timestamps that updates were sent with.
+	StampsDir = "stamps"
+)
+
+// Root is where runs go that name no folder.
+const Root = "tsimport-runs"
+
+// DefaultPath returns the folder of a run that begins at start: Root, then the time in UTC and the table.
+func DefaultPath(start time.Time, tableName string) string {
+	return filepath.Join(Root, start.UTC().Format("20060102T150405.000Z")+"-"+tableName)
+}
+
+// Folder is an open run folder. It is not safe for concurrent use.
+type Folder struct {
+	Path    string
+	headers []Header
+	lengths map[string]int64  // bytes of the files of rejects, by their names below Path
+	sums    map[string]uint32 // of those bytes
+	edited  []string          // files of rejects that the user has changed, under the names they have now
+	rejects []*os.File        // by header
+	raw     []*bufio.Writer
+	reasons *os.File
+	lines   *bufio.Writer
+}
+
+// Header is an input header under which records can be rejected.
+type Header struct {
+	Text []byte // as it stands in the input, line end included; empty without one
+	Dir  string // below the run folder, of partition folders; empty is the run folder itself
+	Kind string // how the file's name ends: ".csv" (also when empty) or ".ndjson"
+	// End ends a record, and Ended reports whether one has its end, which the last of an input may lack. Empty and nil are LF.
+	End   string
+	Ended func(record []byte) bool
+}
+
+// missingEnd returns what a record lacks of its end.
+func (h *Header) missingEnd(record []byte) string {
+	end := cmp.Or(h.End, "\n")
+	if len(record) == 0 || h.Ended != nil && h.Ended(record) || h.Ended == nil && bytes.HasSuffix(record, []byte(end)) {
+		return ""
+	}
+	return end
+}
+
+// Touches reports whether a run in the folder writes or moves the file: such a file cannot be an input.
+func Touches(folder, file string) bool {
+	if name := filepath.Base(file); name != SummaryFile && name != PageFile && !isRejectsFile(name) {
+		return false
+	}
+	in, err1 := os.Stat(filepath.Dir(file))
+	run, err2 := os.Stat(folder)
+	return err1 == nil && err2 == nil && os.SameFile(in, run)
+}
+
+// ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
+var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
+
+// rejectsPrefix begins the names of all files with rejected rows and their reasons.
+const rejectsPrefix = "rejects"
+
+// rejectsNames are the names that a run gives to files of rejects; others are the user's.
+var rejectsNames = regexp.MustCompile(`^rejects(\.jsonl|(-[1-9][0-9]*)?\.(csv|ndjson))$`)
+
+func isRejectsFile(name string) bool { return rejectsNames.MatchString(name) }
+
+// Create makes the folder. When it holds an earlier run, that run's files are moved into attempt-N below it first.
+func Create(path string, headers []Header) (*Folder, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("create run folder: %w", err)
+	}
+	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}}
+	if err := f.keepEarlier(); err != nil {
+		return nil, fmt.Errorf("keep earlier run in %s: %w", path, err)
+	}
+	// A folder that cannot be written to must stop the run before its first row, not at its first reject.
+	if err := f.WriteSummary(map[string]string{"state": "running"}); err != nil {
+		return nil, err
+	}
+	f.rejects = make([]*os.File, len(headers))
+	f.raw = make([]*bufio.Writer, len(headers))
+	return f, nil
+}
+
+func (f *Folder) keepEarlier() error {
+	entries, err := os.ReadDir(f.Path)
+	if err != nil {
+		return err
+	}
+	var old []string
+	for _, e := range entries {
+		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
+			old = append(old, e.Name())
+		}
+		if e.Type().IsRegular() && (slices.Contains(ownFiles, e.Name()) || isRejectsFile(e.Name()) || isEdited(e.Name())) {
+			old = append(old, e.Name())
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	n := 1
+	attempt := func() string { return filepath.Join(f.Path, fmt.Sprintf("attempt-%d", n)) }
+	for ; ; n++ {
+		if err := os.Mkdir(attempt(), 0o700); err == nil {
+			break
+		} else if !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	for _, name := range old {
+		if err := os.Rename(filepath.Join(f.Path, name), filepath.Join(attempt(), name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RejectsFile returns the name of the file with the rejected records of the i-th header.
+func RejectsFile(i int, kind string) string {
+	if kind == "" {
+		kind = ".csv"
+	}
+	if i == 0 {
+		return rejectsPrefix + kind
+	}
+	return fmt.Sprintf("%s-%d%s", rejectsPrefix, i+1, kind)
+}
+
+// RejectsFiles returns the paths of the files with rejected records that this run has made, those that the user has changed
+// meanwhile under their new names, ReasonsFile last.
+func (f *Folder) RejectsFiles() []string {
+	var made []string
+	for i, w := range f.raw {
+		if w != nil {
+			made = append(made, f.rejectsPath(i))
+		}
+	}
+	made = append(made, f.edited...)
+	if f.lines != nil {
+		made = append(made, filepath.Join(f.Path, ReasonsFile))
+	}
+	return made
+}
+
+func (f *Folder) rejectsPath(header int) string {
+	h := f.headers[header]
+	return filepath.Join(f.Path, filepath.FromSlash(h.Dir), RejectsFile(header, h.Kind))
+}
+
+// createPrivate makes a file that only its owner reads: what a run keeps is data.
+func createPrivate(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+}
+
+// Reject keeps a rejected record of the header-th header and its reason.
+func (f *Folder) Reject(header int, r table.Reject) error {
+	if f.reasons == nil {
+		var err error
+		if f.reasons, err = createPrivate(filepath.Join(f.Path, ReasonsFile)); err != nil {
+			return fmt.Errorf("keep rejected row: %w", err)
+		}
+		f.lines = bufio.NewWriter(f.reasons)
+	}
+	if f.rejects[header] == nil {
+		if err := os.MkdirAll(filepath.Dir(f.rejectsPath(header)), 0o700); err != nil {
+			return fmt.Errorf("keep rejected row: %w", err)
+		}
+		file, err := createPrivate(f.rejectsPath(header))
+		if err != nil {
+			return fmt.Errorf("keep rejected row: %w", err)
+		}
+		f.rejects[header], f.raw[header] = file, bufio.NewWriter(file)
+		f.writeRecord(header, f.headers[header].Text)
+	}
+	f.writeRecord(header, r.Raw)
+	line, err := json.Marshal(Reason{
+		File: r.Origin.Source, Record: r.Origin.Record, Line: r.Origin.Line, Offset: r.Origin.Offset,
+		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value, MaybeApplied: r.Reason.MaybeApplied,
+	})
+	if err != nil {
+		return fmt.Errorf("keep rejected row: %w", err)
+	}
+	line = append(line, '\n')
+	_, _ = f.lines.Write(line) // a bufio.Writer keeps its error for Flush
+	f.count(ReasonsFile, string(line))
+	return nil
+}
+
+func (f *Folder) writeRecord(header int, text []byte) {
+	w := f.raw[header]
+	end := f.headers[header].missingEnd(text)
+	_, _ = w.Write(text) // a bufio.Writer keeps its error for Flush
+	_, _ = w.WriteString(end)
+	f.count(f.below(f.rejectsPath(header)), string(text), end)
+}
+
+// count enters what was written to a file.
+func (f *Folder) count(name string, texts ...string) {
+	for _, text := range texts {
+		f.lengths[name] += int64(len(text))
+		f.sums[name] = crc32.Update(f.sums[name], castagnoli, []byte(text))
+	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Flush writes what Reject holds back.
+func (f *Folder) Flush() error {
+	if f.lines == nil {
+		return nil
+	}
+	err := f.lines.Flush()
+	for _, w := range f.raw {
+		if w != nil {
+			err = errors.Join(err, w.Flush())
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("keep rejected rows: %w", err)
+	}
+	return nil
+}
+
+// WriteSummary replaces the summary: written beside, synced, renamed, so that a reader never sees half of one.
+func (f *Folder) WriteSummary(summary any) error {
+	text, err := json.MarshalIndent(summary, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	name := filepath.Join(f.Path, SummaryFile)
+	file, err := createPrivate(name + ".new")
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	_, err = file.Write(append(text, '\n'))
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err != nil {
+		return fmt.Errorf("write summary: %w", err)
+	}
+	return nil
+}
+
+// Close flushes and syncs the rejects.
+func (f *Folder) Close() error {
+	err := f.Flush()
+	if f.reasons != nil {
+		err = errors.Join(err, f.reasons.Sync(), f.reasons.Close())
+		f.reasons = nil
+	}
+	for i, file := range f.rejects {
+		if file != nil {
+			err = errors.Join(err, file.Sync(), file.Close())
+			f.rejects[i] = nil
+		}
+	}
+	return err
+}

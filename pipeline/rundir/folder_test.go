@@ -1,0 +1,234 @@
+package rundir
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsimport/internal/table"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func create(t *testing.T, path string) *Folder {
+	t.Helper()
+	f, err := Create(path, []Header{{Text: []byte("a,b\r\n")}, {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func reject(t *testing.T, f *Folder, header int, raw string) {
+	t.Helper()
+	if err := f.Reject(header, table.Reject{Origin: table.Origin{Source: "in.csv", Record: 2}, Reason: table.Reason{Code: "Why"}, Raw: []byte(raw)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRecordsAreKeptByteForByteUnderTheirHeader(t *testing.T) {
+	dir := t.TempDir()
+	f := create(t, dir)
+	if made := f.RejectsFiles(); made != nil {
+		t.Errorf("a run without rejects made %q", made)
+	}
+	reject(t, f, 0, "1,\"x\ny\"\r\n")
+	reject(t, f, 1, "no header, no line end")
+	reject(t, f, 0, "\xff,2\r\n")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read(t, filepath.Join(dir, "rejects.csv")), "a,b\r\n1,\"x\ny\"\r\n\xff,2\r\n"; got != want {
+		t.Errorf("rejects.csv: %q, want %q", got, want)
+	}
+	if got, want := read(t, filepath.Join(dir, "rejects-2.csv")), "no header, no line end\n"; got != want {
+		t.Errorf("rejects-2.csv: %q, want %q", got, want)
+	}
+	if n := strings.Count(read(t, filepath.Join(dir, ReasonsFile)), `"code":"Why"`); n != 3 {
+		t.Errorf("%d reasons", n)
+	}
+	if made := f.RejectsFiles(); len(made) != 3 || filepath.Base(made[2]) != ReasonsFile {
+		t.Errorf("made %q", made)
+	}
+}
+
+func TestFilesOfEarlierRunsAreMovedAsideAndKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "g[1]*") // no pattern
+	for run := range 3 {
+		f := create(t, dir)
+		reject(t, f, 0, strings.Repeat("r", run+1))
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"attempt-1/rejects.csv": "r\n", "attempt-2/rejects.csv": "rr\n", "rejects.csv": "rrr\n"} {
+		if got := read(t, filepath.Join(dir, name)); got != "a,b\r\n"+want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	stray := filepath.Join(t.TempDir(), "stray")
+	if err := os.MkdirAll(stray, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(stray, "rejects.csv"), []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	reject(t, create(t, stray), 0, "x")
+	if got := read(t, filepath.Join(stray, "attempt-1", "rejects.csv")); got != "precious" {
+		t.Errorf("a file without a summary beside it: %q", got)
+	}
+}
+
+func TestTouchesKnowsTheFoldersOwnFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]bool{
+		"rejects.csv": true, "rejects-2.csv": true, ReasonsFile: true, SummaryFile: true, "input.csv": false, "attempt-1/rejects.csv": false,
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := Touches(dir+"/.", filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if Touches(filepath.Join(dir, "none"), filepath.Join(dir, "rejects.csv")) {
+		t.Error("a folder that does not exist touches a file")
+	}
+}
+
+func TestTheSummaryIsReplacedWhole(t *testing.T) {
+	dir := t.TempDir()
+	f := create(t, dir)
+	if got := read(t, filepath.Join(dir, SummaryFile)); !strings.Contains(got, "running") {
+		t.Errorf("at the start: %s", got)
+	}
+	if err := f.WriteSummary(map[string]int{"read": 5}); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(dir, SummaryFile)); got != "{\n  \"read\": 5\n}\n" {
+		t.Errorf("at the end: %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, SummaryFile+".new")); err == nil {
+		t.Error("the new summary stands beside the old one")
+	}
+}
+
+func TestAReopenedFolderHoldsWhatCounts(t *testing.T) {
+	dir := t.TempDir()
+	headers := []Header{{Text: []byte("a,b\r\n")}, {}, {Text: []byte("x\n"), Dir: "k=v"}}
+	f, err := Create(dir, headers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reject(t, f, 0, "1,1\r\n")
+	reject(t, f, 2, "no line end")
+	if err := f.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	kept := f.Kept()
+	if n := len(f.Files()); n != 3 {
+		t.Errorf("%d open files, want 3", n)
+	}
+	reasons := read(t, filepath.Join(dir, ReasonsFile))
+	reject(t, f, 0, "2,2\r\n")
+	reject(t, f, 1, "3\n")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Reopen(dir, headers, kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(dir, "rejects.csv")); got != "a,b\r\n1,1\r\n" {
+		t.Errorf("cut back to %q", got)
+	}
+	if got := read(t, filepath.Join(dir, ReasonsFile)); got != reasons {
+		t.Errorf("reasons cut back to %q, want %q", got, reasons)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "rejects-2.csv")); !os.IsNotExist(err) {
+		t.Errorf("a file that was made later is still there: %v", err)
+	}
+	reject(t, again, 0, "4,4\r\n")
+	reject(t, again, 1, "5\n")
+	reject(t, again, 2, "6\n")
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"rejects.csv": "a,b\r\n1,1\r\n4,4\r\n", "rejects-2.csv": "5\n", "k=v/rejects-3.csv": "x\nno line end\n6\n",
+	} {
+		if got := read(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("%s holds %q, want %q", name, got, want)
+		}
+	}
+	if n := strings.Count(read(t, filepath.Join(dir, ReasonsFile)), "\n"); n != 5 {
+		t.Errorf("%d reasons, want 5", n)
+	}
+	for name, length := range again.Kept().Lengths {
+		if got := len(read(t, filepath.Join(dir, name))); int64(got) != length {
+			t.Errorf("%s has %d bytes, said to have %d", name, got, length)
+		}
+	}
+	if err := os.Truncate(filepath.Join(dir, "rejects.csv"), 3); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Reopen(dir, headers, again.Kept()); err == nil || !strings.Contains(err.Error(), "--fresh") {
+		t.Errorf("a file that lacks rows: %v", err)
+	}
+}
+
+func TestOneProcessWorksOnARun(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := TakeLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = TakeLock(dir) // another open file of this process is as good as another process
+	held, ok := err.(*HeldError)
+	if !ok || held.By.PID != os.Getpid() || held.By.Host == "" || !strings.Contains(err.Error(), "is worked on by process") {
+		t.Errorf("a second lock: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Errorf("released twice: %v", err)
+	}
+	lock, err = TakeLock(dir)
+	if err != nil {
+		t.Errorf("locked again: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TakeLock(filepath.Join(dir, "none")); err == nil {
+		t.Error("a folder that does not exist was locked")
+	}
+}
+
+func TestARecordIsKeptWithTheEndOfItsDialect(t *testing.T) {
+	escapes := func(record []byte) bool {
+		return bytes.HasSuffix(record, []byte("\n")) && !bytes.HasSuffix(record, []byte("\\\n"))
+	}
+	for _, tt := range []struct {
+		header       Header
+		record, want string
+	}{
+		{Header{}, "1,a\n", ""}, {Header{}, "1,a", "\n"}, {Header{}, "", ""},
+		{Header{End: "&|"}, "1,a&|", ""}, {Header{End: "&|"}, "1,a\n", "&|"},
+		{Header{End: "\n", Ended: escapes}, "1,a\\\n", "\n"}, {Header{End: "\n", Ended: escapes}, "1,a\n", ""},
+	} {
+		if got := tt.header.missingEnd([]byte(tt.record)); got != tt.want {
+			t.Errorf("%q under %q lacks %q, want %q", tt.record, tt.header.End, got, tt.want)
+		}
+	}
+}

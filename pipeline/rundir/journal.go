@@ -1,0 +1,107 @@
+package rundir
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Journal is a file that only grows while a run goes on. What it has beyond the length of the last checkpoint is cut off
+// when the run is continued, and then comes again. It is not safe for concurrent use.
+type Journal struct {
+	path   string
+	file   *os.File
+	lines  *bufio.Writer
+	length int64
+}
+
+// OpenJournal opens the file, cut to the first keep bytes of what it has. It is made if it is missing, and must have as
+// many. Check, if given, is asked about the file before it is cut.
+func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	for _, c := range check {
+		if err := c(file); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+	}
+	j := &Journal{path: path, file: file, lines: bufio.NewWriterSize(file, 64<<10), length: keep}
+	size, err := file.Seek(0, io.SeekEnd)
+	switch {
+	case err != nil:
+	case size < keep:
+		err = fmt.Errorf("open journal %s: it has %d bytes, and the run has written %d; it was changed meanwhile", path, size, keep)
+	default:
+		if err = file.Truncate(keep); err == nil {
+			_, err = file.Seek(keep, io.SeekStart)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return j, nil
+}
+
+// Exclusive refuses a file that another process has asked it about and has open. File systems without locks refuse none.
+func Exclusive(file *os.File) error {
+	if errors.Is(lockFile(file), errLocked) {
+		return fmt.Errorf("open journal %s: another process writes to it", file.Name())
+	}
+	return nil
+}
+
+// Append adds to the end.
+func (j *Journal) Append(b []byte) error {
+	n, err := j.lines.Write(b)
+	j.length += int64(n)
+	if err != nil {
+		return fmt.Errorf("write journal %s: %w", j.path, err)
+	}
+	return nil
+}
+
+// Length is how many bytes there are, those that are not flushed included.
+func (j *Journal) Length() int64 { return j.length }
+
+// File is the open file, to be synced by whoever says how long it is.
+func (j *Journal) File() *os.File { return j.file }
+
+// Path is the path of the file.
+func (j *Journal) Path() string { return j.path }
+
+// Flush writes what Append holds back.
+func (j *Journal) Flush() error {
+	if err := j.lines.Flush(); err != nil {
+		return fmt.Errorf("write journal %s: %w", j.path, err)
+	}
+	return nil
+}
+
+// Sync sees to it that the file survives a crash of the machine as far as it was appended to.
+func (j *Journal) Sync() error {
+	if err := errors.Join(j.Flush(), j.file.Sync()); err != nil {
+		return fmt.Errorf("write journal %s: %w", j.path, err)
+	}
+	return nil
+}
+
+// Close flushes, syncs and closes the file.
+func (j *Journal) Close() error {
+	err := j.Sync()
+	if closeErr := j.file.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("write journal %s: %w", j.path, closeErr)
+	}
+	return err
+}
+
+// Read calls f with a reader of all that was appended.
+func (j *Journal) Read(f func(*bufio.Reader) error) error {
+	if err := j.Flush(); err != nil {
+		return err
+	}
+	return f(bufio.NewReaderSize(io.NewSectionReader(j.file, 0, j.length), 64<<10))
+}

@@ -1,0 +1,52 @@
+package rundir
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+)
+
+// holderSuffix ends the name of a file that stands for a lock where the file system has none: who makes it has the lock.
+const holderSuffix = ".holder"
+
+// holdFile makes the file, or finds out who has made it. The file of a process of this machine that has ended is replaced;
+// that of another machine's is not, for nobody can tell whether it still runs.
+func holdFile(name string) (free func() error, err error) {
+	for range 3 {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+		if err == nil {
+			err = errors.Join(thisProcess().write(f), f.Sync(), f.Close())
+			return func() error { return os.Remove(name) }, err
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		text, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		held := &HeldError{Path: name, Stale: name}
+		if json.Unmarshal(text, &held.By) != nil || held.By.Host != thisProcess().Host || alive(held.By.PID) {
+			return nil, held
+		}
+		// Two processes may both see that it is stale: the one that finds another content in what it has moved away puts it back.
+		aside := name + "." + strconv.Itoa(os.Getpid())
+		if err := os.Rename(name, aside); err != nil {
+			continue
+		}
+		if moved, err := os.ReadFile(aside); err != nil || !bytes.Equal(moved, text) {
+			_ = os.Link(aside, name)
+			_ = os.Remove(aside)
+			return nil, held
+		}
+		_ = os.Remove(aside)
+	}
+	return nil, fmt.Errorf("make %s: other processes do so too", name)
+}

@@ -1,0 +1,59 @@
+//go:build unix
+
+package rundir
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsimport/internal/table"
+)
+
+func TestARunFolderOfAnotherUserIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := CheckOwner(dir); err != nil {
+		t.Error(err)
+	}
+	if err := CheckOwner(filepath.Join(dir, "missing")); err != nil {
+		t.Error(err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkOwner(dir, info, os.Geteuid()+1); err == nil || !strings.Contains(err.Error(), "belongs to user") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWhatARunKeepsOnlyItsOwnerReads(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "runs", "run")
+	f, err := Create(root, []Header{{Text: []byte("id\n"), Kind: ".csv", Dir: "dt=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Reject(0, table.Reject{Raw: []byte("a\n")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err = filepath.WalkDir(filepath.Dir(root), func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		files++
+		return err
+	})
+	if err != nil || files < 5 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}

@@ -1,0 +1,74 @@
+package rundir
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Reason is one line of ReasonsFile: where a rejected record stood, and why it was rejected.
+type Reason struct {
+	File    string `json:"file"`
+	Record  int64  `json:"record"`
+	Line    int64  `json:"line"`
+	Offset  int64  `json:"offset"`
+	Column  string `json:"column,omitempty"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Value   string `json:"value,omitempty"`
+	// MaybeApplied says that the row may be in the table all the same: the service has never said what became of it.
+	MaybeApplied bool `json:"maybe_applied,omitempty"`
+}
+
+// ReasonCount is how many records were rejected with a code, and the first of them.
+type ReasonCount struct {
+	Code  string `json:"code"`
+	Count int64  `json:"count"`
+	First Reason `json:"first"`
+}
+
+// CountReasons counts what the run in a folder has rejected, all its attempts, by code; the most frequent code comes first.
+// A run without rejects has none.
+func CountReasons(path string) ([]ReasonCount, error) {
+	var counts []ReasonCount
+	at := map[string]int{} // by code
+	err := eachReason(path, func(r *Reason) {
+		i, known := at[r.Code]
+		if !known {
+			i = len(counts)
+			at[r.Code] = i
+			counts = append(counts, ReasonCount{Code: r.Code, First: *r})
+		}
+		counts[i].Count++
+	})
+	slices.SortStableFunc(counts, func(a, b ReasonCount) int { return cmp.Compare(b.Count, a.Count) })
+	return counts, err
+}
+
+// eachReason reads ReasonsFile.
+func eachReason(path string, each func(*Reason)) error {
+	f, err := os.Open(filepath.Join(path, ReasonsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read rejects: %w", err)
+	}
+	defer f.Close()
+	for d, n := json.NewDecoder(bufio.NewReader(f)), 1; ; n++ {
+		var line Reason
+		if err := d.Decode(&line); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("read rejects: line %d of %s: %w", n, f.Name(), err)
+		}
+		each(&line)
+	}
+}

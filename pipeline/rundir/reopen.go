@@ -1,0 +1,199 @@
+package rundir
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Kept is what counts of a run's files of rejects, by their names below the folder.
+type Kept struct {
+	Lengths map[string]int64
+	Sums    map[string]uint32 // of that many bytes; nil if nobody knows
+}
+
+// Reopen opens the folder of a run that was not finished. Files of rejects are cut back to what counts of them. One that the
+// user has changed is kept under another name, and is one of the run's RejectsFiles; one that counts for nothing, made after
+// the last checkpoint or by the user, is kept under another name too. Files of other names are the user's.
+func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
+	f := &Folder{Path: path, headers: headers, lengths: map[string]int64{}, sums: map[string]uint32{}}
+	for name, n := range kept.Lengths {
+		f.lengths[name] = n
+	}
+	f.rejects = make([]*os.File, len(headers))
+	f.raw = make([]*bufio.Writer, len(headers))
+	if err := f.setAside(kept.Sums); err != nil {
+		return nil, fmt.Errorf("go on in run folder %s: %w", path, err)
+	}
+	for i := range headers {
+		file, err := f.cutBack(f.rejectsPath(i))
+		if err != nil {
+			return nil, err
+		}
+		if file != nil {
+			f.rejects[i], f.raw[i] = file, bufio.NewWriter(file)
+		}
+	}
+	file, err := f.cutBack(filepath.Join(path, ReasonsFile))
+	if err != nil {
+		return nil, err
+	}
+	if file != nil {
+		f.reasons, f.lines = file, bufio.NewWriter(file)
+	}
+	return f, f.WriteSummary(map[string]string{"state": "running"})
+}
+
+// setAside gives other names to files of rejects that are not what the run has written.
+func (f *Folder) setAside(sums map[string]uint32) error {
+	var all []string
+	err := filepath.WalkDir(f.Path, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && name != f.Path && !strings.Contains(e.Name(), "="):
+			return fs.SkipDir // of earlier runs
+		case e.IsDir():
+		case isEdited(e.Name()):
+			f.edited = append(f.edited, name)
+		case isRejectsFile(e.Name()):
+			all = append(all, name)
+		}
+		return nil
+	})
+	for _, name := range all {
+		if err == nil {
+			err = f.setAsideOne(name, sums)
+		}
+	}
+	return err
+}
+
+func (f *Folder) setAsideOne(name string, sums map[string]uint32) error {
+	below := f.below(name)
+	length, known := f.lengths[below]
+	if !known {
+		_, err := moveAside(name, laterMark)
+		return err
+	}
+	want, summed := sums[below]
+	if !summed {
+		return nil
+	}
+	got, err := sumOf(name, length)
+	if errors.Is(err, io.EOF) {
+		return nil // it is cut short, which cutBack refuses
+	}
+	if err != nil || got == want {
+		f.sums[below] = got
+		return err
+	}
+	if filepath.Base(name) == ReasonsFile {
+		return fmt.Errorf("%s was changed since the run has written it; put it back, or start over with --fresh", name)
+	}
+	aside, err := moveAside(name, editedMark)
+	f.edited = append(f.edited, aside)
+	delete(f.lengths, below)
+	return err
+}
+
+// sumOf is the sum of a file's first bytes; the error of a shorter one is io.EOF.
+func sumOf(name string, length int64) (uint32, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	sum := crc32.New(castagnoli)
+	_, err = io.CopyN(sum, file, length)
+	return sum.Sum32(), err
+}
+
+// What is put into the names of files that are moved aside: those that the user has changed, and those that count for
+// nothing.
+const (
+	editedMark = "edited"
+	laterMark  = "later"
+)
+
+var editedNames = regexp.MustCompile(`^rejects(-[1-9][0-9]*)?\.edited-[1-9][0-9]*\.(csv|ndjson)$`)
+
+func isEdited(name string) bool { return editedNames.MatchString(name) }
+
+// wasEdited reports whether a file of rejects is there under the name of one that the user has changed.
+func (f *Folder) wasEdited(name string) bool {
+	begin := strings.TrimSuffix(name, filepath.Ext(name)) + "." + editedMark + "-"
+	return slices.ContainsFunc(f.edited, func(aside string) bool { return strings.HasPrefix(aside, begin) })
+}
+
+// moveAside renames a file: rejects.csv becomes rejects.edited-1.csv, or the first such name that is free.
+func moveAside(name, mark string) (aside string, err error) {
+	kind := filepath.Ext(name)
+	for n := 1; ; n++ {
+		aside = fmt.Sprintf("%s.%s-%d%s", strings.TrimSuffix(name, kind), mark, n, kind)
+		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
+			return aside, os.Rename(name, aside)
+		}
+	}
+}
+
+// cutBack opens a file of rejects for what is to come behind what counts of it; nil if there is none.
+func (f *Folder) cutBack(name string) (*os.File, error) {
+	length, known := f.lengths[f.below(name)]
+	if !known {
+		return nil, nil
+	}
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) && f.wasEdited(name) {
+		delete(f.lengths, f.below(name)) // an attempt that was killed has moved it aside
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go on with rejected rows: %w", err)
+	}
+	info, err := file.Stat()
+	if err == nil && info.Size() < length {
+		err = fmt.Errorf("%s has %d bytes, %d were written; put it back, or start over with --fresh", name, info.Size(), length)
+	}
+	if err == nil {
+		err = file.Truncate(length)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekEnd)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go on with rejected rows: %w", errors.Join(err, file.Close()))
+	}
+	return file, nil
+}
+
+// below is a file's name below the folder.
+func (f *Folder) below(name string) string {
+	rel, err := filepath.Rel(f.Path, name)
+	if err != nil {
+		return name
+	}
+	return filepath.ToSlash(rel)
+}
+
+// Kept returns what counts of the files of rejects. Flush has been called.
+func (f *Folder) Kept() Kept { return Kept{maps.Clone(f.lengths), maps.Clone(f.sums)} }
+
+// Files returns the open files of rejects: what Lengths counts is safe from a crash once they are synced.
+func (f *Folder) Files() (all []*os.File) {
+	for _, file := range append([]*os.File{f.reasons}, f.rejects...) {
+		if file != nil {
+			all = append(all, file)
+		}
+	}
+	return all
+}

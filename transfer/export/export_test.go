@@ -1,0 +1,316 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+)
+
+// world is an embedded store in memory with a table t of rows that have the keys (0, "k00000"), (0, "k00001") … and different columns.
+type world struct {
+	sdk    *tablestore.TableStoreClient
+	table  *client.Table
+	faults *faults.Plan
+}
+
+const perKey = 7 // rows of one partition-key value
+
+func newWorld(t *testing.T, rows int) *world {
+	t.Helper()
+	w := &world{faults: &faults.Plan{Only: func(op string) bool { return op == "GetRange" }}}
+	s, err := server.Open("", server.Options{InMemory: true, Faults: w.faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	w.sdk, err = client.New(context.Background(), client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
+	key := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}
+	if err := admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for from := 0; from < rows; from += 200 {
+		req := &tablestore.BatchWriteRowRequest{}
+		for i := from; i < min(from+200, rows); i++ {
+			change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+			change.PrimaryKey.AddPrimaryKeyColumn("p", int64(i/perKey))
+			change.PrimaryKey.AddPrimaryKeyColumn("k", fmt.Sprintf("k%05d", i))
+			change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+			change.AddColumn("n", int64(i))
+			change.AddColumn(fmt.Sprint("c", i*5/rows), "x,y") // another column for each fifth of the table
+			req.AddRowChange(change)
+		}
+		if _, err := w.sdk.BatchWriteRow(req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.table, err = admin.Describe("t"); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) config(format string, columns ...string) Config {
+	return Config{Client: w.sdk, Table: w.table, Target: "test", Format: format, Columns: columns}
+}
+
+// text is an export in one go.
+func (w *world) text(t *testing.T, c Config) string {
+	t.Helper()
+	var out bytes.Buffer
+	if _, err := To(context.Background(), c, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func values(ns ...int64) (all []table.Value) {
+	for _, n := range ns {
+		all = append(all, table.Value{Type: table.Integer, Int: n})
+	}
+	return all
+}
+
+func TestRangesReadSideBySideComeOutInKeyOrder(t *testing.T) {
+	const rows = 20_000
+	w := newWorld(t, rows)
+	for _, bounds := range [][]table.Value{nil, values(1), values(-5, 0, 1, 2, 3, 700, 701, 2000, 5000), values(slices.Collect(func(yield func(int64) bool) {
+		for i := range int64(200) {
+			if !yield(i * 10) {
+				return
+			}
+		}
+	})...)} {
+		for _, after := range []int{0, 3, 2003} {
+			var from []table.Value
+			if after > 0 {
+				from = append(values(int64(after/perKey)), table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", after)})
+			}
+			next := int64(after)
+			err := newOrdered(w.sdk, w.table, scan.Options{}, from, bounds).run(context.Background(), func(r *scan.Row) error {
+				for _, c := range r.Columns {
+					if c.ColumnName == "n" && c.Value != next {
+						return fmt.Errorf("row %v comes where %d should", c.Value, next)
+					}
+				}
+				next++
+				return nil
+			})
+			if err != nil || next != rows {
+				t.Errorf("%d bounds, from row %d: up to %d, %v", len(bounds), after, next, err)
+			}
+		}
+	}
+	// Neither a caller that has had enough nor one that fails leaves anything running.
+	for _, stop := range []error{errEnough, errors.New("no more")} {
+		seen := 0
+		err := newOrdered(w.sdk, w.table, scan.Options{}, nil, values(500, 1000, 1500)).run(context.Background(), func(*scan.Row) error {
+			if seen++; seen == 10 {
+				return stop
+			}
+			return nil
+		})
+		if seen != 10 || (stop == errEnough) != (err == nil) {
+			t.Errorf("%d rows, %v", seen, err)
+		}
+	}
+}
+
+// TestAnInterruptedExportContinues stops an export at request 0, 1, 2 … and goes on until it is whole.
+func TestAnInterruptedExportContinues(t *testing.T) {
+	const rows = 17_000 // four pages
+	w := newWorld(t, rows)
+	for _, c := range []Config{w.config(CSV), w.config(CSV, "n", "c4"), w.config(JSONL), {Limit: 11_111}} {
+		if c.Limit > 0 {
+			c = w.config(JSONL, "n")
+			c.Limit = 11_111
+		}
+		want := w.text(t, c)
+		dir := t.TempDir()
+		c.Path, c.Marks = filepath.Join(dir, "out"), 5*time.Millisecond
+		attempts, resumed := 0, int64(0)
+		for failAt := 0; ; failAt++ {
+			before := w.faults.Requests()
+			w.faults.Decide = func(r faults.Request) faults.Fault {
+				if r.N-before >= 1+failAt%2 {
+					return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}
+				}
+				return faults.Fault{}
+			}
+			// What had not been synced may be there or not.
+			if parts, _ := filepath.Glob(c.Path + ".part*"); len(parts) == 1 {
+				f, err := os.OpenFile(parts[0], os.O_APPEND|os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.WriteString("half a ro"); err != nil {
+					t.Fatal(err)
+				}
+				f.Close()
+			}
+			r, err := ToFile(context.Background(), c)
+			attempts++
+			resumed = max(resumed, r.Resumed)
+			if err == nil {
+				break
+			}
+			if _, missing := os.Stat(c.Path); missing == nil || !strings.Contains(err.Error(), "OTSAuthFailed") {
+				t.Fatalf("attempt %d: %v, the file is there: %v", attempts, err, missing == nil)
+			}
+			if attempts > 20 {
+				t.Fatal("it never ends")
+			}
+		}
+		w.faults.Decide = nil
+		got, err := os.ReadFile(c.Path)
+		if err != nil || string(got) != want {
+			t.Errorf("%s %v: after %d attempts the file has %d bytes, want %d, %v", c.Format, c.Columns, attempts, len(got), len(want), err)
+		}
+		if attempts < 2 || resumed == 0 {
+			t.Errorf("%s %v: %d attempts, at most %d rows were there: nothing was interrupted", c.Format, c.Columns, attempts, resumed)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
+			t.Errorf("left behind: %q", left)
+		}
+	}
+}
+
+func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
+	w := newWorld(t, 12_000)
+	c := w.config(JSONL)
+	c.Path = filepath.Join(t.TempDir(), "out")
+	interrupt := func() {
+		t.Helper()
+		before := w.faults.Requests()
+		w.faults.Decide = func(r faults.Request) faults.Fault {
+			if r.N > before {
+				return faults.Fault{Action: faults.Refuse, Code: "OTSAuthFailed"}
+			}
+			return faults.Fault{}
+		}
+		if r, err := ToFile(context.Background(), c); err == nil || r.Rows == 0 {
+			t.Fatalf("it was not interrupted: %d rows, %v", r.Rows, err)
+		}
+		w.faults.Decide = nil
+	}
+	interrupt()
+	other := *w.table
+	other.Key = []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.Binary}}
+	again := *w.table
+	again.Created++
+	for what, change := range map[string]func(*Config){
+		"the time at which the table was made": func(c *Config) { c.Table = &again },
+		"the target":                           func(c *Config) { c.Target = "another" }, "--format": func(c *Config) { c.Format = CSV },
+		"--columns": func(c *Config) { c.Columns = []string{} }, "--limit": func(c *Config) { c.Limit = 5 },
+		"the table's primary key": func(c *Config) { c.Table = &other },
+	} {
+		changed := c
+		change(&changed)
+		var refused *ChangedError
+		if _, err := ToFile(context.Background(), changed); !errors.As(err, &refused) || refused.What != what {
+			t.Errorf("with another %s: %v", what, err)
+		}
+	}
+	// What was written is gone, or the sidecar is: neither can be continued.
+	if err := os.Truncate(c.Path+partSuffix, 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToFile(context.Background(), c); err == nil || !strings.Contains(err.Error(), "--fresh") {
+		t.Errorf("a file that has lost its end: %v", err)
+	}
+	if err := os.WriteFile(c.Path+sidecarSuffix, []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToFile(context.Background(), c); err == nil || !strings.Contains(err.Error(), "--fresh") {
+		t.Errorf("half a sidecar: %v", err)
+	}
+	c.Fresh = true
+	r, err := ToFile(context.Background(), c)
+	if err != nil || r.Resumed != 0 || r.Rows != 12_000 {
+		t.Errorf("fresh: %+v, %v", r, err)
+	}
+}
+
+// stubborn takes some rows, then no more, as a full disk does.
+type stubborn struct {
+	scan.Formatter
+	rows int
+}
+
+var errFull = errors.New("no space left on device")
+
+func (f *stubborn) Write(r *scan.Row) error {
+	if f.rows--; f.rows < 0 {
+		return errFull
+	}
+	return f.Formatter.Write(r)
+}
+
+func (f *stubborn) Flush() error {
+	if f.rows < 0 {
+		return errFull
+	}
+	return f.Formatter.Flush()
+}
+
+func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
+	w := newWorld(t, 500)
+	for name, tt := range map[string]struct {
+		takes int
+		marks time.Duration
+		kept  int64
+	}{
+		"nothing was noted":           {100, time.Hour, 0},
+		"the row before the last was": {10, time.Nanosecond, 10},
+	} {
+		c := w.config(JSONL)
+		c.Path, c.Marks = filepath.Join(t.TempDir(), "out.jsonl"), tt.marks
+		e := newExporter(t.Context(), &c)
+		e.wrap = func(f scan.Formatter) scan.Formatter { return &stubborn{f, tt.takes} }
+		err := e.toFile()
+		if !errors.Is(err, errFull) || e.result.Kept != tt.kept {
+			t.Errorf("%s: %v, %d rows are kept, want %d", name, err, e.result.Kept, tt.kept)
+		}
+		left, err := filepath.Glob(c.Path + "*")
+		if err != nil || (len(left) > 0) != (tt.kept > 0) {
+			t.Errorf("%s: %d rows are kept in %q", name, tt.kept, left)
+		}
+		if r, err := ToFile(t.Context(), c); err != nil || r.Resumed != tt.kept || r.Rows != 500 {
+			t.Errorf("%s, then there is room: %+v, %v", name, r, err)
+		}
+	}
+	// The rows are written, and how far they go cannot be noted.
+	c := w.config(JSONL)
+	c.Path = filepath.Join(t.TempDir(), "out.jsonl")
+	if err := os.Mkdir(c.Path+sidecarSuffix+".new", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := ToFile(t.Context(), c); err == nil || r.Kept != 0 {
+		t.Errorf("%+v, %v; want no row kept", r, err)
+	}
+	if left, _ := filepath.Glob(c.Path + ".part*"); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
+}

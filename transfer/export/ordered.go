@@ -1,0 +1,173 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+)
+
+// Reading ahead: so many ranges at a time, so many batches of each, about so many bytes a batch.
+const (
+	readers    = 8
+	ahead      = 8
+	batchBytes = 1 << 20
+)
+
+// cellBytes is about what a cell takes in memory beside its value.
+const cellBytes = 64
+
+// errEnough ends a scan of which enough was seen.
+var errEnough = errors.New("enough was read")
+
+// ordered reads ranges of a table side by side and delivers their rows in key order.
+type ordered struct {
+	service scan.Service
+	table   *client.Table
+	o       scan.Options
+	ranges  []keyRange
+	batches []chan batch  // by range
+	slots   chan struct{} // taken by a range until its rows have been delivered
+}
+
+// batch is rows that follow each other, or why there are no more. Being in its place, an error does not keep rows before it
+// from being delivered.
+type batch struct {
+	rows []*scan.Row
+	err  error
+}
+
+type keyRange struct{ from, to []table.Value }
+
+// cut makes ranges of what is behind a key (nil is the start) by the partitions' bounds, which increase.
+func cut(after []table.Value, bounds []table.Value) []keyRange {
+	var ranges []keyRange
+	from := after
+	for _, b := range bounds {
+		if after != nil && bytes.Compare(table.AppendKey(nil, b), table.AppendKey(nil, after[0])) <= 0 {
+			continue
+		}
+		to := []table.Value{b}
+		ranges = append(ranges, keyRange{from, to})
+		from = to
+	}
+	return append(ranges, keyRange{from, nil})
+}
+
+func newOrdered(s scan.Service, t *client.Table, o scan.Options, after, bounds []table.Value) *ordered {
+	r := &ordered{service: s, table: t, o: o, ranges: cut(after, bounds), slots: make(chan struct{}, readers)}
+	r.batches = make([]chan batch, len(r.ranges))
+	for i := range r.batches {
+		r.batches[i] = make(chan batch, ahead)
+	}
+	return r
+}
+
+// run calls each with every row, in key order. It stops at the first error of each; errEnough is none.
+func (r *ordered) run(ctx context.Context, each func(*scan.Row) error) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		for i := range r.ranges {
+			select {
+			case r.slots <- struct{}{}:
+			case <-groupCtx.Done():
+				return nil
+			}
+			group.Go(func() error { return r.read(groupCtx, i) })
+		}
+		return nil
+	})
+	group.Go(func() error { return r.deliver(groupCtx, each) })
+	if err := group.Wait(); err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// read reads one range, no further ahead than its batches allow.
+func (r *ordered) read(ctx context.Context, i int) error {
+	o := r.o
+	o.From, o.To = r.ranges[i].from, r.ranges[i].to
+	send := func(b batch) error {
+		select {
+		case r.batches[i] <- b:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	var rows []*scan.Row
+	size := 0
+	err := scan.Table(ctx, r.service, r.table.Name, r.table.Key, o, func(row *scan.Row) error {
+		rows = append(rows, row)
+		if size += memory(row); size < batchBytes {
+			return nil
+		}
+		full := batch{rows: rows}
+		rows, size = nil, 0
+		return send(full)
+	})
+	if ctx.Err() != nil {
+		return nil // whoever ended it knows why
+	}
+	if send(batch{rows, err}) == nil {
+		close(r.batches[i])
+	}
+	return nil
+}
+
+// memory is about what a row takes.
+func memory(row *scan.Row) int {
+	n := cellBytes
+	for _, c := range row.Columns {
+		n += cellBytes
+		switch v := c.Value.(type) {
+		case string:
+			n += len(v)
+		case []byte:
+			n += len(v)
+		}
+	}
+	return n
+}
+
+// deliver takes the batches of one range after the other.
+func (r *ordered) deliver(ctx context.Context, each func(*scan.Row) error) error {
+	for i := range r.ranges {
+		for more := true; more; {
+			var b batch
+			select {
+			case b, more = <-r.batches[i]:
+			case <-ctx.Done():
+				return nil // as in read
+			}
+			for _, row := range b.rows {
+				if err := each(row); err != nil {
+					return err
+				}
+			}
+			if b.err != nil {
+				return b.err
+			}
+		}
+		<-r.slots
+	}
+	return nil
+}
+
+// sortedBounds are the bounds of a table's partitions; none if the service does not name them, which costs speed only.
+func sortedBounds(admin *client.Admin, name string) []table.Value {
+	bounds, err := admin.Splits(name)
+	if err != nil {
+		return nil
+	}
+	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
+	slices.SortFunc(bounds, compare)
+	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
+}
