@@ -1,4 +1,4 @@
-// Package arch is a test: it reads the imports of every package of the module and fails on any arrow that is not listed
-// there. What comes in is the source tree, what goes out is a list of arrows that nobody agreed to. It knows
-// nothing of what the packages do.
+// Package arch tests the layout of the module: every import between rooms must be listed here, only listed rooms may start
+// goroutines, each room has a doc.go, and docs/architecture.md names every room and nothing that does not exist. It does not
+// know what the rooms do.
 package arch
