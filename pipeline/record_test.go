@@ -10,7 +10,7 @@ import (
 
 func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	start := time.Now()
-	report := &Report{Started: start.UTC()}
+	report := &Report{ReportTime: ReportTime{Started: start.UTC()}}
 	r := newRecorder(report)
 	one := &lane{}
 	r.recut([]*lane{one}, partitioner.NewMap(nil))
@@ -37,7 +37,7 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 
 func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	start := time.Now()
-	report := &Report{Started: start}
+	report := &Report{ReportTime: ReportTime{Started: start}}
 	r := newRecorder(report)
 	l := &lane{}
 	r.recut([]*lane{l}, partitioner.NewMap(nil))
@@ -57,7 +57,7 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 
 func BenchmarkRecorder(b *testing.B) {
 	start := time.Now()
-	r := newRecorder(&Report{Started: start})
+	r := newRecorder(&Report{ReportTime: ReportTime{Started: start}})
 	l := &lane{}
 	r.recut([]*lane{l}, partitioner.NewMap(nil))
 	b.ReportAllocs()

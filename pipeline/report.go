@@ -31,29 +31,69 @@ const (
 )
 
 // Report is what became of a load: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// Archived + Unfinished, or the run has failed.
+// Archived + Unfinished, or the run has failed. Its parts are embedded, so that JSON has their fields side by side, in this
+// order.
 type Report struct {
-	State           string         `json:"state"`
-	ExitCode        int            `json:"exit_code"`
-	Error           string         `json:"error,omitempty"`
-	Target          string         `json:"target"`
-	Table           string         `json:"table"`
-	Created         bool           `json:"created"` // the run made the table
-	DryRun          bool           `json:"dry_run"` // rows that would have been written count as unfinished
-	RunDir          string         `json:"run_dir"`
-	RejectsFiles    []string       `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
-	RejectReasons   []ReasonCount  `json:"reject_reasons,omitempty"`   // the most frequent code first
-	RejectsEncoding string         `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
-	RejectsFlags    []string       `json:"rejects_flags,omitempty"`    // of a command that reads them, if they are CSV
-	RejectsMixed    bool           `json:"rejects_mixed,omitempty"`    // the files with rejected records are not all read alike
-	Command         string         `json:"command,omitempty"`
-	Arguments       []string       `json:"arguments,omitempty"` // of that command
-	Directory       string         `json:"directory,omitempty"` // in which it was given
-	Inputs          []string       `json:"inputs"`
-	Schema          []ReportColumn `json:"schema"`
-	Fields          []ReportField  `json:"-"` // what is read of the input, columns that only expressions name too
-	Separator       string         `json:"-"` // that splice(auto, …) joins with, empty without one
+	ReportOutcome
+	ReportTarget
+	ReportRejects
+	ReportSource
+	ReportCounts
+	ReportTables
+	ReportAttempts
+	ReportTraffic
+	ReportMarks
+	ReportStamps
+	Order string `json:"order"`
+	ReportPartitions
+	ReportMemory
+	ReportCheckpoints
+	ReportTime
+	ReportMachine
 
+	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
+
+	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was under way
+}
+
+// ReportOutcome is how a load ended.
+type ReportOutcome struct {
+	State    string `json:"state"`
+	ExitCode int    `json:"exit_code"`
+	Error    string `json:"error,omitempty"`
+}
+
+// ReportTarget is where a load wrote to.
+type ReportTarget struct {
+	Target  string `json:"target"`
+	Table   string `json:"table"`
+	Created bool   `json:"created"` // the run made the table
+	DryRun  bool   `json:"dry_run"` // rows that would have been written count as unfinished
+	RunDir  string `json:"run_dir"`
+}
+
+// ReportRejects is where rejected records are, and how to read them.
+type ReportRejects struct {
+	RejectsFiles    []string      `json:"rejects_files,omitempty"`    // with rejected records, the file with the reasons last
+	RejectReasons   []ReasonCount `json:"reject_reasons,omitempty"`   // the most frequent code first
+	RejectsEncoding string        `json:"rejects_encoding,omitempty"` // of the text in them, when it is not UTF-8 or not the input's
+	RejectsFlags    []string      `json:"rejects_flags,omitempty"`    // of a command that reads them, if they are CSV
+	RejectsMixed    bool          `json:"rejects_mixed,omitempty"`    // the files with rejected records are not all read alike
+}
+
+// ReportSource is what was loaded: the command, its inputs and the columns taken from them.
+type ReportSource struct {
+	Command   string         `json:"command,omitempty"`
+	Arguments []string       `json:"arguments,omitempty"` // of that command
+	Directory string         `json:"directory,omitempty"` // in which it was given
+	Inputs    []string       `json:"inputs"`
+	Schema    []ReportColumn `json:"schema"`
+	Fields    []ReportField  `json:"-"` // what is read of the input, columns that only expressions name too
+	Separator string         `json:"-"` // that splice(auto, …) joins with, empty without one
+}
+
+// ReportCounts says how the records that were read ended. The account keeps it.
+type ReportCounts struct {
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
@@ -63,14 +103,25 @@ type Report struct {
 	Archived     int64 `json:"archived"` // written to files, for their period is too old for a table
 	Unfinished   int64 `json:"unfinished"`
 
+	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
+}
+
+// ReportTables is what several tables and the files of expired ones have got.
+type ReportTables struct {
 	Tables       []ReportTable `json:"tables,omitempty"`        // where there are several, by name
 	PolicyNow    *time.Time    `json:"policy_now,omitempty"`    // that ages are counted from
 	ArchiveFiles []string      `json:"archive_files,omitempty"` // with archived rows
+}
 
+// ReportAttempts says how often the run was begun.
+type ReportAttempts struct {
 	Attempts int   `json:"attempts"`           // of this run, this one included; the counters are those of all
 	Resumed  bool  `json:"resumed,omitempty"`  // an earlier attempt had begun the run
 	Replayed int64 `json:"replayed,omitempty"` // rows sent again because an earlier attempt may have sent them
+}
 
+// ReportTraffic is what went over the wire.
+type ReportTraffic struct {
 	Retried   int64 `json:"retried"`   // rows sent again
 	RowsSent  int64 `json:"rows_sent"` // in all requests, those sent again included
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
@@ -81,22 +132,31 @@ type Report struct {
 	BytesSent        int64 `json:"bytes_sent"` // bodies of all requests of this attempt
 	WriteCU          int64 `json:"write_cu"`   // as the service charged them
 	Requests         int64 `json:"requests"`   // BatchWriteRow requests
+}
 
-	MarkColumn     string `json:"mark_column,omitempty"`     // that rows with a number of the service's are recognised by
+// ReportMarks is about rows with a number of the service's.
+type ReportMarks struct {
+	MarkColumn     string `json:"mark_column,omitempty"`     // that they are recognised by
 	ReturnedKeys   string `json:"returned_keys,omitempty"`   // file with their keys
 	Searched       int64  `json:"searched,omitempty"`        // such rows that were looked for before they were sent again
 	Found          int64  `json:"found,omitempty"`           // of those, rows that were there already
 	SearchRequests int64  `json:"search_requests,omitempty"` // GetRange requests of this attempt that looked for them
 	SurplusDeleted int64  `json:"surplus_deleted,omitempty"` // copies of such rows that were deleted at the end
 	MaybeTwice     int64  `json:"maybe_twice,omitempty"`     // such rows that were sent again blindly (--at-least-once)
-	ExtraVersions  int64  `json:"extra_versions,omitempty"`  // updates that may have left a version more
-	Stamp          int64  `json:"stamp,omitempty"`           // timestamp in milliseconds of updated cells that brought none, at the end
+}
+
+// ReportStamps is about the timestamps of cells.
+type ReportStamps struct {
+	ExtraVersions int64 `json:"extra_versions,omitempty"` // updates that may have left a version more
+	Stamp         int64 `json:"stamp,omitempty"`          // timestamp in milliseconds of updated cells that brought none, at the end
 
 	// ClockBehind is how many seconds this machine's clock was behind the service's, negative if it was ahead; 0 is too
 	// little to tell, or unknown.
 	ClockBehind float64 `json:"clock_behind_seconds,omitempty"`
+}
 
-	Order           string         `json:"order"`
+// ReportPartitions says how the rows were spread over the partitions.
+type ReportPartitions struct {
 	Partitions      int            `json:"partitions"`                  // at the end
 	PartitionsUsed  int            `json:"partitions_used"`             // of those, with rows of this load
 	PartitionReads  int64          `json:"partition_reads"`             // how often the partition map was read
@@ -104,38 +164,45 @@ type Report struct {
 	LastLaneSeconds float64        `json:"last_lane_seconds"`           // from the start until every partition had a row to write
 	Slowest         *ReportSlowest `json:"slowest_partition,omitempty"` // that held the load up, if one did
 	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
-	SpilledRows     int64          `json:"spilled_rows"`
-	SpilledBytes    int64          `json:"spilled_bytes"`         // on disk, all that was ever written
-	PeakSpillBytes  int64          `json:"peak_spill_bytes"`      // on disk at a time
-	SpillError      string         `json:"spill_error,omitempty"` // why rows could not be spilled; reading waited then
-	ReadWaits       int64          `json:"read_waits"`            // how often reading waited for memory
-	SendWaits       int64          `json:"send_waits"`            // how often sending waited for memory of requests
+}
 
-	Checkpoints       int64   `json:"checkpoints"`                // written by this attempt
+// ReportMemory is about rows that memory had no room for.
+type ReportMemory struct {
+	SpilledRows    int64  `json:"spilled_rows"`
+	SpilledBytes   int64  `json:"spilled_bytes"`         // on disk, all that was ever written
+	PeakSpillBytes int64  `json:"peak_spill_bytes"`      // on disk at a time
+	SpillError     string `json:"spill_error,omitempty"` // why rows could not be spilled; reading waited then
+	ReadWaits      int64  `json:"read_waits"`            // how often reading waited for memory
+	SendWaits      int64  `json:"send_waits"`            // how often sending waited for memory of requests
+}
+
+// ReportCheckpoints is about the checkpoints of this attempt.
+type ReportCheckpoints struct {
+	Checkpoints       int64   `json:"checkpoints"`                // that were written
 	CheckpointSeconds float64 `json:"checkpoint_seconds"`         // that sending waited for them to be made
 	CheckpointError   string  `json:"checkpoint_error,omitempty"` // why the last one could not be written
+}
 
+// ReportTime says when a load ran and how fast.
+type ReportTime struct {
 	FirstStarted  time.Time `json:"first_started"` // the first attempt
 	Started       time.Time `json:"started"`       // this one
 	Seconds       float64   `json:"seconds"`
 	RowsPerSecond float64   `json:"rows_per_second"` // rows written a second
-	CPUSeconds    float64   `json:"cpu_seconds"`     // of the process, user and system
-	PeakRSSBytes  int64     `json:"peak_rss_bytes"`
+}
 
+// ReportMachine is what the process has used.
+type ReportMachine struct {
+	CPUSeconds   float64 `json:"cpu_seconds"` // user and system
+	PeakRSSBytes int64   `json:"peak_rss_bytes"`
 	// CPUWaitSeconds is for how long its threads could have run and had no processor: others were using it.
 	CPUWaitSeconds float64 `json:"cpu_wait_seconds"`
-	Allocations    uint64  `json:"allocations"`     // of the process, from the heap
+	Allocations    uint64  `json:"allocations"`     // from the heap
 	AllocatedBytes uint64  `json:"allocated_bytes"` // by them
-
-	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
-
-	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was under way
-
-	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
 }
 
 // overLimit reports whether more rows were rejected in this attempt, now at its end, than may be.
-func (r *Report) overLimit(m MaxErrors) bool {
+func (r *ReportCounts) overLimit(m MaxErrors) bool {
 	return m.Exceeded(r.Rejected-r.rejectedBefore, r.Read-r.readBefore, true)
 }
 
@@ -164,7 +231,7 @@ type ReportColumn struct {
 }
 
 // balance checks the ledger.
-func (r *Report) balance() error {
+func (r *ReportCounts) balance() error {
 	if sum := r.Written + r.Rejected + r.Superseded + r.Archived + r.Unfinished; sum != r.Read {
 		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d archived + %d unfinished = %d",
 			r.Read, r.Written, r.Rejected, r.Superseded, r.Archived, r.Unfinished, sum)

@@ -181,9 +181,11 @@ func noteRejectsDialect(r *Report, sources []*plan.Source) {
 
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
-		Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir,
-		Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: planned.Request.ShownInputs(),
-		Attempts: 1, FirstStarted: start.UTC(), Started: start.UTC(), Order: cfg.Write.Order.String(),
+		ReportTarget:   ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir},
+		ReportSource:   ReportSource{Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: planned.Request.ShownInputs()},
+		ReportAttempts: ReportAttempts{Attempts: 1},
+		ReportTime:     ReportTime{FirstStarted: start.UTC(), Started: start.UTC()},
+		Order:          cfg.Write.Order.String(),
 	}
 	noteRejectsDialect(r, planned.Sources)
 	for i, c := range planned.Schema.Columns {

@@ -23,12 +23,24 @@ func (m *Monitor) State(ctx context.Context) (*State, error) {
 	return <-answer, nil
 }
 
-// State is a load at one moment.
+// State is a load at one moment. Its parts are embedded as those of a Report are.
 type State struct {
 	Table   string  `json:"table"`
 	Order   string  `json:"order"`
 	Seconds float64 `json:"seconds"` // since the start
 
+	StateCounts
+	StateWork
+
+	Memory StateMemory `json:"memory"`
+	Spill  StateSpill  `json:"spill"`
+	Map    StateMap    `json:"partition_map"`
+	Marks  StateMarks  `json:"marks"`
+	Lanes  []StateLane `json:"lanes"`
+}
+
+// StateCounts is what the load has counted so far, as in the Report.
+type StateCounts struct {
 	Read       int64 `json:"read"`
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
@@ -38,19 +50,16 @@ type State struct {
 	Throttled  int64 `json:"throttled"`
 	Requests   int64 `json:"requests"`
 	WriteCU    int64 `json:"write_cu"`
+}
 
+// StateWork is what is under way.
+type StateWork struct {
 	Reading  bool  `json:"reading"`   // the input has not been read to its end
 	InFlight int   `json:"in_flight"` // requests
 	Workers  int   `json:"workers"`   // requests in flight at most
 	RowsOut  int   `json:"rows_in_flight"`
 	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
-
-	Memory StateMemory `json:"memory"`
-	Spill  StateSpill  `json:"spill"`
-	Map    StateMap    `json:"partition_map"`
-	Marks  StateMarks  `json:"marks"`
-	Lanes  []StateLane `json:"lanes"`
 }
 
 // StateMemory is the memory of rows in bytes.
@@ -109,10 +118,14 @@ func (d *dispatcher) state(now time.Time) *State {
 	r := d.report
 	s := &State{
 		Table: r.Table, Order: r.Order, Seconds: now.Sub(r.Started).Seconds(),
-		Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, Archived: r.Archived,
-		Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
-		Reading: d.splits != nil, InFlight: d.flying, Workers: d.cfg.Write.Concurrency,
-		RowsOut: d.cutter.InFlight(), Retrying: d.cutter.Retrying(), Queued: d.queues.Rows(),
+		StateCounts: StateCounts{
+			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, Archived: r.Archived,
+			Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
+		},
+		StateWork: StateWork{
+			Reading: d.splits != nil, InFlight: d.flying, Workers: d.cfg.Write.Concurrency,
+			RowsOut: d.cutter.InFlight(), Retrying: d.cutter.Retrying(), Queued: d.queues.Rows(),
+		},
 		Memory: StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.queues.Bytes(), Budget: d.shares.Lanes, Full: d.queues.Full()},
 		Map:    StateMap{Partitions: len(d.lanes), Exact: d.survey.exact.Load(), Reads: d.survey.reads.Load(), Recuts: r.Recuts},
 		Marks: StateMarks{BytesRead: r.BytesRead, BytesTotal: d.cfg.Progress.BytesTotal.Load(),

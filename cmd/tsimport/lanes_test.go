@@ -25,8 +25,10 @@ func (f *fakeLoad) State(ctx context.Context) (*pipeline.State, error) {
 
 func runningState() *pipeline.State {
 	return &pipeline.State{
-		Table: "cards", Seconds: 75.2, Read: 1000000, Written: 700000, Rejected: 3, Superseded: 2, Throttled: 4000, Requests: 9000,
-		Reading: true, InFlight: 4, Workers: 32, RowsOut: 800, Retrying: 10, Queued: 299995,
+		Table: "cards", Seconds: 75.2,
+		StateCounts: pipeline.StateCounts{Read: 1000000, Written: 700000, Rejected: 3, Superseded: 2, Throttled: 4000, Requests: 9000},
+		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 800, Retrying: 10, Queued: 299995},
+
 		Memory: pipeline.StateMemory{Lanes: 100 << 20, Budget: 100 << 20, Full: true},
 		Spill:  pipeline.StateSpill{DiskBytes: 3 << 20, Rows: 60000},
 		Map:    pipeline.StateMap{Partitions: 5, Error: "read the partition map: time-out"},
@@ -58,7 +60,7 @@ func TestTheStateIsAHeaderAndALineForEachLaneThatHasAnything(t *testing.T) {
 
 func TestAQuietStateIsShort(t *testing.T) {
 	var out bytes.Buffer
-	s := &pipeline.State{Table: "t", Seconds: 1, Read: 1, Written: 1, Workers: 2, Requests: 1,
+	s := &pipeline.State{Table: "t", Seconds: 1, StateCounts: pipeline.StateCounts{Read: 1, Written: 1, Requests: 1}, StateWork: pipeline.StateWork{Workers: 2},
 		Map: pipeline.StateMap{Partitions: 1}, Lanes: []pipeline.StateLane{{Pace: "start"}}}
 	if err := writeState(&out, s); err != nil {
 		t.Fatal(err)
@@ -107,14 +109,19 @@ func TestTheBusiestLanesAreNamedInOneLine(t *testing.T) {
 }
 
 func TestWhatMattersOfTheSpreadIsReported(t *testing.T) {
-	if notes := spreadNotes(&pipeline.Report{Partitions: 1, RowsSent: 1000, Throttled: 20}); notes != nil {
+	if notes := spreadNotes(&pipeline.Report{ReportPartitions: pipeline.ReportPartitions{Partitions: 1}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 1000, Throttled: 20}}); notes != nil {
 		t.Errorf("a plain load: %q", notes)
 	}
 	got := spreadNotes(&pipeline.Report{
-		HotKeys: []pipeline.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
-		Written: 500, Partitions: 32, PartitionsUsed: 32, LastLaneSeconds: 1.25, Recuts: 1,
-		SpilledRows: 5000, SpilledBytes: 1 << 20, PeakSpillBytes: 1 << 19, SpillError: "no space left for spilled rows",
-		RowsSent: 1000, Throttled: 500, Unavailable: 100,
+		ReportCounts:  pipeline.ReportCounts{Written: 500},
+		ReportTraffic: pipeline.ReportTraffic{RowsSent: 1000, Throttled: 500, Unavailable: 100},
+		ReportPartitions: pipeline.ReportPartitions{
+			HotKeys:    []pipeline.ReportHotKey{{Column: "CardID", Value: "2000000001", Share: 0.412}},
+			Partitions: 32, PartitionsUsed: 32, LastLaneSeconds: 1.25, Recuts: 1,
+		},
+		ReportMemory: pipeline.ReportMemory{
+			SpilledRows: 5000, SpilledBytes: 1 << 20, PeakSpillBytes: 1 << 19, SpillError: "no space left for spilled rows",
+		},
 	})
 	want := []string{
 		"hot spot: CardID 2000000001 has 41% of the rows; one partition-key value is never split",
@@ -137,15 +144,15 @@ func TestPartitionsWithoutRowsAreNotSaidToBeWrittenTo(t *testing.T) {
 			"warning: the rows went to one partition alone, so the capacity of the others was of no use"},
 		0: {"8 partitions at the end, none of which got a row since"},
 	} {
-		got := spreadNotes(&pipeline.Report{Written: 10_000, RowsSent: 10_000, Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1})
+		got := spreadNotes(&pipeline.Report{ReportCounts: pipeline.ReportCounts{Written: 10_000}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 10_000}, ReportPartitions: pipeline.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%d used (-want +got)\n%s", used, diff)
 		}
 	}
-	if notes := spreadNotes(&pipeline.Report{Written: 9999, RowsSent: 9999, Partitions: 8, PartitionsUsed: 1}); len(notes) != 1 {
+	if notes := spreadNotes(&pipeline.Report{ReportCounts: pipeline.ReportCounts{Written: 9999}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 9999}, ReportPartitions: pipeline.ReportPartitions{Partitions: 8, PartitionsUsed: 1}}); len(notes) != 1 {
 		t.Errorf("a small load: %q; want no warning", notes)
 	}
-	if notes := spreadNotes(&pipeline.Report{Partitions: 8, RowsSent: 9}); notes != nil {
+	if notes := spreadNotes(&pipeline.Report{ReportTraffic: pipeline.ReportTraffic{RowsSent: 9}, ReportPartitions: pipeline.ReportPartitions{Partitions: 8}}); notes != nil {
 		t.Errorf("nothing was written: %q", notes)
 	}
 }

@@ -10,11 +10,11 @@ import (
 )
 
 func TestReasonsOfRejectedRowsAreShown(t *testing.T) {
-	r := &pipeline.Report{RejectReasons: []rundir.ReasonCount{
+	r := &pipeline.Report{ReportRejects: pipeline.ReportRejects{RejectReasons: []rundir.ReasonCount{
 		{Code: "WrongType", Count: 1234, First: rundir.Reason{File: "a.csv", Record: 8, Line: 9, Column: "qty", Message: "not an integer", Value: "n/a\x1b[2J"}},
 		{Code: "OTSParameterInvalid", Count: 1, First: rundir.Reason{File: "https://u:p@h/b.parquet?sig=1", Record: 7, Message: "no"}},
 		{Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"},
-	}}
+	}}}
 	got := rejectNotes(r)
 	want := []string{
 		`rejected 1,234 with WrongType; the first: a.csv:9, column qty: not an integer ("n/a\x1b[2J")`,

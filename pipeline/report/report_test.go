@@ -13,10 +13,18 @@ import (
 
 func example(dir string) *pipeline.Report {
 	return &pipeline.Report{
-		State: pipeline.StateFinished, Table: "t", Target: "a store", RunDir: dir, Inputs: []string{"a.csv", "<b>.csv"}, Command: "tsimport load a.csv",
-		Read: 1000, Written: 990, Rejected: 10, Requests: 5, RowsSent: 1000, WriteCU: 1980, Partitions: 2, PartitionsUsed: 2, Seconds: 2.5, RowsPerSecond: 396,
-		HotKeys: []pipeline.ReportHotKey{{Column: "id", Value: "7", Share: .5}}, Started: time.Unix(0, 0).UTC(),
-		Schema: []pipeline.ReportColumn{{Source: "id", Name: "id", Type: "integer", Key: true}},
+		ReportOutcome: pipeline.ReportOutcome{State: pipeline.StateFinished},
+		ReportTarget:  pipeline.ReportTarget{Table: "t", Target: "a store", RunDir: dir},
+		ReportSource: pipeline.ReportSource{
+			Inputs: []string{"a.csv", "<b>.csv"}, Command: "tsimport load a.csv",
+			Schema: []pipeline.ReportColumn{{Source: "id", Name: "id", Type: "integer", Key: true}},
+		},
+		ReportCounts:  pipeline.ReportCounts{Read: 1000, Written: 990, Rejected: 10},
+		ReportTraffic: pipeline.ReportTraffic{Requests: 5, RowsSent: 1000, WriteCU: 1980},
+		ReportPartitions: pipeline.ReportPartitions{
+			Partitions: 2, PartitionsUsed: 2, HotKeys: []pipeline.ReportHotKey{{Column: "id", Value: "7", Share: .5}},
+		},
+		ReportTime: pipeline.ReportTime{Seconds: 2.5, RowsPerSecond: 396, Started: time.Unix(0, 0).UTC()},
 		Timeline: &pipeline.Timeline{Every: time.Second, Points: []pipeline.Point{{Final: 400, Read: 1000}, {Final: 400}, {Final: 200, Queued: 1}},
 			Heat: timeline.Map{Every: time.Second, Partitions: []string{"", "m"}, Counts: [][]int64{{400, 0}, {0, 400}, {100, 100}}}},
 	}
@@ -51,7 +59,10 @@ func TestRatesAreOfASecondAlsoInTheLastInterval(t *testing.T) {
 }
 
 func TestALoadThatNeverWroteHasAPageToo(t *testing.T) {
-	r := &pipeline.Report{State: pipeline.StateFailed, ExitCode: pipeline.ExitFailed, Error: "no such table", RunDir: t.TempDir()}
+	r := &pipeline.Report{
+		ReportOutcome: pipeline.ReportOutcome{State: pipeline.StateFailed, ExitCode: pipeline.ExitFailed, Error: "no such table"},
+		ReportTarget:  pipeline.ReportTarget{RunDir: t.TempDir()},
+	}
 	if _, err := Write(r); err != nil {
 		t.Error(err)
 	}

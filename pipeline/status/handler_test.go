@@ -32,8 +32,9 @@ func (f *fake) State(ctx context.Context) (*pipeline.State, error) {
 func sample() *pipeline.State {
 	return &pipeline.State{
 		Table: "cards", Order: "last-wins", Seconds: 12.5,
-		Read: 1000, Written: 700, Rejected: 3, Superseded: 2, Retried: 50, Throttled: 40, Requests: 9, WriteCU: 701,
-		Reading: true, InFlight: 4, Workers: 32, RowsOut: 200, Retrying: 10, Queued: 95,
+		StateCounts: pipeline.StateCounts{Read: 1000, Written: 700, Rejected: 3, Superseded: 2, Retried: 50, Throttled: 40, Requests: 9, WriteCU: 701},
+		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 200, Retrying: 10, Queued: 95},
+
 		Memory: pipeline.StateMemory{Limit: 1 << 30, Lanes: 1 << 20, Budget: 1 << 28, Full: true},
 		Spill:  pipeline.StateSpill{Frames: 2, RawBytes: 4096, DiskBytes: 1024, Rows: 60},
 		Map:    pipeline.StateMap{Partitions: 2, Exact: true, Reads: 5, Recuts: 1},
