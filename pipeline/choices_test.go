@@ -34,7 +34,7 @@ func TestUpdatesAreRightWhateverTheServiceMakesOfTimestamps(t *testing.T) {
 				want, rejected := m.apply(t, contents{}, text)
 				cfg := w.versioned(text)
 				cfg.Write.DeleteNull, cfg.Write.BatchRows, cfg.Write.Concurrency = true, 1+rnd.IntN(50), 1+rnd.IntN(16)
-				cfg.Write.pacer = func() pacer { return restless{} }
+				cfg.pacer = func() pacer { return restless{} }
 				if faulty {
 					w.plan.Decide = randomFaults(rnd)
 				}

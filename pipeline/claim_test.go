@@ -32,11 +32,11 @@ func (m *meanwhile) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // The first process has looked for a run and found none; it has not made its folder yet.
 func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) {
-	for name, change := range map[string]func(first, second *Config){
-		"same folder":    func(first, second *Config) {},
-		"with --run-dir": func(first, second *Config) { first.RunDir, second.RunDir = "run", "run" },
-		"with --fresh":   func(first, second *Config) { second.Resume.Look = false },
-		"another folder": func(first, second *Config) { second.RunDir = "elsewhere" },
+	for name, change := range map[string]func(first, second *trial){
+		"same folder":    func(first, second *trial) {},
+		"with --run-dir": func(first, second *trial) { first.RunDir, second.RunDir = "run", "run" },
+		"with --fresh":   func(first, second *trial) { second.Resume.Look = false },
+		"another folder": func(first, second *trial) { second.RunDir = "elsewhere" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -48,7 +48,7 @@ func TestTheSameLoadIsNotBegunWhileAnotherProcessLooksAtItsInputs(t *testing.T) 
 			asked := false
 			first.Target.Client.Transport = &meanwhile{w.server.Transport(), func() {
 				asked = true
-				r, err := Run(context.Background(), second)
+				r, err := second.run(context.Background())
 				if held := new(rundir.HeldError); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
 					t.Errorf("report %v, error %v; want one that names this process", r, err)
 				}
@@ -73,7 +73,7 @@ func TestALoadThatCannotBeginLeavesNoFolders(t *testing.T) {
 	cfg.Resume.Look = true
 	cfg.Target.Create = false
 	for _, cfg.RunDir = range []string{"", "a/b"} {
-		if _, err := Run(context.Background(), cfg); err == nil {
+		if _, err := cfg.run(context.Background()); err == nil {
 			t.Fatal("a missing table is loaded into")
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/ratelimit"
 )
@@ -58,13 +57,6 @@ type Config struct {
 	Progress *Progress
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
-
-	keptFor, keepPatience time.Duration                           // 0 are the constants, tests hurry
-	allowance             int64                                   // rows that a lane may send until the next checkpoint; 0 is the rule
-	onSnapshot            func(*dispatcher, *checkpoint.Snapshot) // of tests: a moment was described
-	onSave                func(*checkpoint.Snapshot) error        // of tests: a checkpoint is about to be written
-	onSend                func([]table.Ref)                       // of tests: rows are sent
-	surveyEvery           time.Duration                           // between readings of the partition map; 0 is the constant, tests hurry
 }
 
 // Write says how rows are written.
@@ -96,9 +88,6 @@ type Write struct {
 	LookFirst    bool
 	AtLeastOnce  bool
 	ReturnedKeys string
-
-	pacer   func() pacer                        // of tests; nil is the law
-	service func() (earliest, latest time.Time) // the service's time, of tests; nil is by its answers
 }
 
 // Limits end a load early.

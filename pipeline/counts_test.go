@@ -22,7 +22,7 @@ import (
 )
 
 // counted adds the integers of files with the columns id, n, m to table t.
-func (w *world) counted(inputs ...string) Config {
+func (w *world) counted(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Write.Mode = table.Increment
 	for _, c := range []string{"n", "m"} {
@@ -87,7 +87,7 @@ func TestEveryRecordCountsOnceWhateverFails(t *testing.T) {
 				cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
 				cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
 				cfg.surveyEvery = 2 * time.Millisecond
-				cfg.Write.pacer = func() pacer { return restless{} }
+				cfg.pacer = func() pacer { return restless{} }
 				over := w.failNumbered(rnd, keys)
 				only := w.plan.Only
 				w.plan.Only = func(op string) bool { return only(op) || op == "BatchGetRow" }
@@ -115,7 +115,7 @@ func TestACountedLoadThatIsKilledCountsEachRecordOnce(t *testing.T) {
 			cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(50)
 			cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
 			cfg.surveyEvery, cfg.CheckpointEvery, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(50))
-			cfg.Write.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
+			cfg.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
 			over := w.failNumbered(rnd, keys)
 			attempts := 0
 			for {
@@ -134,7 +134,7 @@ func TestACountedLoadThatIsKilledCountsEachRecordOnce(t *testing.T) {
 						}
 					}
 				}
-				r, err := Run(ctx, cfg)
+				r, err := cfg.run(ctx)
 				killed := ctx.Err() != nil
 				kill()
 				if err == nil && r.State == StateFinished {
@@ -161,7 +161,7 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.counted(w.file("first.csv", "id,n,m\nx,1,\nx,10,\ny,1,\n"))
 	cfg.Write.Concurrency, cfg.Write.BatchRows = 1, 1
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	sent := 0
 	cfg.onSend = func([]table.Ref) {
 		if sent++; sent == 2 {
@@ -238,7 +238,7 @@ func TestARefusedRecordIsNotTakenForAnAddedOne(t *testing.T) {
 			first = false
 			return nil
 		}
-		r, err := Run(ctx, cfg)
+		r, err := cfg.run(ctx)
 		kill()
 		if attempt < 2 {
 			continue
@@ -287,7 +287,7 @@ func TestARecordThatWasGivenUpIsNotTakenForAnAddedOne(t *testing.T) {
 				kill()
 			}
 		}
-		r, err := Run(ctx, cfg)
+		r, err := cfg.run(ctx)
 		kill()
 		w.plan.Decide = nil
 		if attempt == 1 && (err != nil || r.Written != 302 || r.Rejected != 1 || r.MaybeApplied != 1) {
@@ -302,23 +302,23 @@ func TestARecordThatWasGivenUpIsNotTakenForAnAddedOne(t *testing.T) {
 func TestWhatCannotBeAddedExactlyIsRefused(t *testing.T) {
 	w := newWorld(t)
 	in := w.file("in.csv", "id,n,m\nx,1,2\n")
-	for want, change := range map[string]func(*Config){
-		"--order none":       func(c *Config) { c.Write.Order = plan.OrderNone },
-		"--condition":        func(c *Config) { c.Write.Condition = table.ExpectExist },
-		"--version-column":   func(c *Config) { c.Read.Convert.VersionColumn = "m" },
-		"--on-null delete":   func(c *Config) { c.Write.DeleteNull = true },
-		"--look-first":       func(c *Config) { c.Write.LookFirst = true },
-		"column n is string": func(c *Config) { c.Columns.Types["n"] = plan.Type{Type: table.String} },
-		"column m is double": func(c *Config) { c.Columns.Types["m"] = plan.Type{Type: table.Double} },
-		"--verify":           func(c *Config) { c.Compared = true },
-		"--mark-column n":    func(c *Config) { c.Write.MarkColumn = "n" },
-		"auto-increment key column": func(c *Config) {
+	for want, change := range map[string]func(*trial){
+		"--order none":       func(c *trial) { c.Write.Order = plan.OrderNone },
+		"--condition":        func(c *trial) { c.Write.Condition = table.ExpectExist },
+		"--version-column":   func(c *trial) { c.Read.Convert.VersionColumn = "m" },
+		"--on-null delete":   func(c *trial) { c.Write.DeleteNull = true },
+		"--look-first":       func(c *trial) { c.Write.LookFirst = true },
+		"column n is string": func(c *trial) { c.Columns.Types["n"] = plan.Type{Type: table.String} },
+		"column m is double": func(c *trial) { c.Columns.Types["m"] = plan.Type{Type: table.Double} },
+		"--verify":           func(c *trial) { c.Compared = true },
+		"--mark-column n":    func(c *trial) { c.Write.MarkColumn = "n" },
+		"auto-increment key column": func(c *trial) {
 			c.Target.Key = append(c.Target.Key, table.KeyColumn{Name: "a", Type: table.Integer, Auto: true})
 		},
 	} {
 		cfg := w.counted(in)
 		change(&cfg)
-		if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -33,7 +33,7 @@ type crashes struct {
 	t       *testing.T
 	w       *world
 	rnd     *rand.Rand
-	cfg     Config
+	cfg     trial
 	records map[checkpoint.Position][]byte // ordering keys of all records; nil for those that can be no row
 	bySent  map[checkpoint.Position]int    // the first attempt that has sent a record
 	stdin   string
@@ -96,7 +96,7 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	cfg.Read.SplitBytes, cfg.Read.Parsers = 64+rnd.IntN(8<<10), 1+rnd.IntN(4)
 	cfg.Limits.Memory, cfg.Limits.TempDir = int64(1+rnd.IntN(1<<20)), w.dir
 	cfg.surveyEvery, cfg.CheckpointEvery, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	cfg.Resume.Look, cfg.Limits.Records = true, limit
 	cfg.onSnapshot = c.compare
 	w.plan.Decide = w.splitting(rnd, keys, randomFaults(rnd))
@@ -255,7 +255,7 @@ func (c *crashes) attempt(base *checkpoint.Snapshot, kill bool) *Report {
 			end()
 		}
 	}
-	r, err := Run(ctx, cfg)
+	r, err := cfg.run(ctx)
 	if err != nil {
 		c.t.Fatalf("attempt %d: %v", c.attempts, err)
 	}

@@ -46,7 +46,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k.describeSources(s)
 	k.cost = time.Since(begun)
 	d.report.CheckpointSeconds += k.cost.Seconds()
-	if hook := d.cfg.onSnapshot; hook != nil {
+	if hook := d.hooks.onSnapshot; hook != nil {
 		hook(d, s)
 	}
 	return s, nil

@@ -38,7 +38,7 @@ func lookFailsAt(t *testing.T, template string, fault faults.Fault, n int) bool 
 	}
 	cfg := w.config(w.file("in.csv", fortyRows()))
 	cfg.surveyEvery = time.Hour // these readings come when they like; they are repeated anyway
-	r, err := Run(context.Background(), cfg)
+	r, err := cfg.run(context.Background())
 	if err != nil || r.Written != 40 {
 		t.Fatalf("look %d: %v", n, err)
 	}

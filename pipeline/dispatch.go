@@ -48,6 +48,7 @@ var errLimit = errors.New("too many rejected rows")
 // the lanes, their queues, the cutter, the run folder and the report.
 type dispatcher struct {
 	cfg      *Config
+	hooks    *hooks
 	folder   *rundir.Folder
 	report   *Report
 	shares   plan.Shares
@@ -99,11 +100,11 @@ type dispatcher struct {
 // ceilingBurst is how far ahead the ceilings let a load run.
 const ceilingBurst = 100 * time.Millisecond
 
-func newDispatcher(cfg *Config, folder *rundir.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, x *extras, survey *surveyor, disk *disk, from *origin) *dispatcher {
+func newDispatcher(cfg *Config, h *hooks, folder *rundir.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, x *extras, survey *surveyor, disk *disk, from *origin) *dispatcher {
 	m := survey.current.Load()
 	w := &cfg.Write
 	d := &dispatcher{
-		cfg: cfg, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
+		cfg: cfg, hooks: h, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
 		partitions: m, survey: survey, ids: from.ids, disk: disk, extras: x, intake: in, splits: in.Splits(),
 		rows:  ratelimit.NewBucket(w.MaxRowsPerSecond, ceilingBurst),
 		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
@@ -123,7 +124,7 @@ func newDispatcher(cfg *Config, folder *rundir.Folder, report *Report, stopRead 
 	for i := range m.Len() {
 		keys := m.Range(i)
 		d.queues.SetKeys(i, &keys)
-		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), w, m.Len() == 1))
+		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), h.newPacer(w, m.Len() == 1), w.RetryFor))
 		d.lanes[i].table, d.lanes[i].gap = m.Table(i), m.Gap(i)
 	}
 	d.queues.SetIdle(m.Gap)

@@ -57,18 +57,18 @@ type extrasKept struct {
 	past             *writer.Past
 }
 
-func newExtras(cfg *Config, planned *plan.Plan, folder *rundir.Folder, report *Report, sdk *tablestore.TableStoreClient, clock *client.Clock, kept extrasKept) (x *extras, err error) {
+func newExtras(cfg *Config, h *hooks, planned *plan.Plan, folder *rundir.Folder, report *Report, sdk *tablestore.TableStoreClient, clock *client.Clock, kept extrasKept) (x *extras, err error) {
 	x = &extras{key: planned.Schema.Key}
 	x.Size = new(writer.Size)
 	if cfg.DryRun {
 		return x, nil
 	}
 	if planned.Restamp {
-		service := cfg.Write.service
-		if service == nil {
-			service = serviceTime(clock)
+		now := h.serviceTime
+		if now == nil {
+			now = serviceTime(clock)
 		}
-		x.Stamps = writer.NewStamps(service, planned.Deviation())
+		x.Stamps = writer.NewStamps(now, planned.Deviation())
 		if x.stamps, err = openStamps(filepath.Join(folder.Path, rundir.StampsDir), kept.stamps, x.Stamps); err != nil {
 			return nil, err
 		}

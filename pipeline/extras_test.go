@@ -21,7 +21,7 @@ func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	}
 	cfg := &Config{Write: Write{ReturnedKeys: filepath.Join(dir, "keys.csv")}, Progress: new(Progress)}
 	planned := &plan.Plan{Schema: &table.Schema{Table: "t", Key: numberedKey, Numbered: 1}, Mark: "m", Request: &plan.Request{}}
-	x, err := newExtras(cfg, planned, folder, new(Report), nil, new(client.Clock), extrasKept{})
+	x, err := newExtras(cfg, new(hooks), planned, folder, new(Report), nil, new(client.Clock), extrasKept{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	if err := x.close(); err != nil {
 		t.Fatal(err)
 	}
-	if x, err = newExtras(cfg, planned, folder, new(Report), nil, new(client.Clock), kept); err != nil {
+	if x, err = newExtras(cfg, new(hooks), planned, folder, new(Report), nil, new(client.Clock), kept); err != nil {
 		t.Fatal(err)
 	}
 	if err := x.close(); err != nil {
@@ -58,7 +58,7 @@ func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	if err := os.Truncate(cfg.Write.ReturnedKeys, 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newExtras(cfg, planned, folder, new(Report), nil, new(client.Clock), kept); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+	if _, err := newExtras(cfg, new(hooks), planned, folder, new(Report), nil, new(client.Clock), kept); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
 		t.Errorf("%v", err)
 	}
 }

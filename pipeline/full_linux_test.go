@@ -57,7 +57,7 @@ func fullDisk(t *testing.T, records int) bool {
 			full = true
 		}
 	}
-	r, err := Run(context.Background(), first)
+	r, err := first.run(context.Background())
 	if err == nil && r.State == StateFinished {
 		return false
 	}

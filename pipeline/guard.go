@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -29,7 +28,7 @@ func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.keeper == nil {
 		return s
 	}
-	return &guard{Sender: s, last: &d.keeper.onDisk, keptFor: cmp.Or(d.cfg.keptFor, keptFor), halted: d.halted}
+	return &guard{Sender: s, last: &d.keeper.onDisk, keptFor: d.hooks.mayKeepFor(), halted: d.halted}
 }
 
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.

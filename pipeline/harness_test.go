@@ -123,12 +123,12 @@ func (w *world) file(name, text string) string {
 }
 
 // config loads the inputs into table t with the string key id, creating it.
-func (w *world) config(inputs ...string) Config {
+func (w *world) config(inputs ...string) trial {
 	name := "t"
 	if w.template != "" {
 		name = w.template
 	}
-	return Config{
+	return trial{Config: Config{
 		Inputs: inputs,
 		Target: plan.Target{
 			Client: w.target(), Name: "test", Table: name, Create: true,
@@ -142,13 +142,21 @@ func (w *world) config(inputs ...string) Config {
 		},
 		Limits: Limits{MaxErrors: MaxErrors{Rows: -1}},
 		RunDir: filepath.Join(w.dir, "run"),
-	}
+	}}
 }
 
+// trial is a load of a test: its Config, and what hooks change of it.
+type trial struct {
+	Config
+	hooks
+}
+
+func (c trial) run(ctx context.Context) (*Report, error) { return run(ctx, c.Config, &c.hooks) }
+
 // load runs a load that must not fail, and checks its ledger.
-func (w *world) load(cfg Config) *Report {
+func (w *world) load(cfg trial) *Report {
 	w.t.Helper()
-	r, err := Run(context.Background(), cfg)
+	r, err := cfg.run(context.Background())
 	if err != nil {
 		w.t.Fatalf("load: %v", err)
 	}
@@ -227,7 +235,7 @@ func (w *world) wantRows(want contents) {
 }
 
 // verifies compares the table with what the load was given: whoever does so must find it as it should be.
-func (w *world) verifies(cfg Config, r *Report) {
+func (w *world) verifies(cfg trial, r *Report) {
 	w.t.Helper()
 	sdk, err := client.New(context.Background(), w.target(), nil)
 	if err != nil {

@@ -50,6 +50,7 @@ type saved struct {
 // keeper knows what is final and keeps it. It belongs to the dispatcher; only save runs elsewhere.
 type keeper struct {
 	cfg     *Config
+	hooks   *hooks
 	folder  *rundir.Folder
 	sources []*plan.Source
 	about   checkpoint.About
@@ -81,10 +82,10 @@ type keeper struct {
 	first  int                              // source of which there may be starts
 }
 
-func newKeeper(cfg *Config, folder *rundir.Folder, planned *plan.Plan, from *origin, now time.Time) *keeper {
+func newKeeper(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan.Plan, from *origin, now time.Time) *keeper {
 	k := &keeper{
-		cfg: cfg, folder: folder, sources: planned.Sources, ordered: cfg.Write.Order == plan.LastWins,
-		patience: ratelimit.Patience{For: cmp.Or(cfg.keepPatience, keepPatience)},
+		cfg: cfg, hooks: h, folder: folder, sources: planned.Sources, ordered: cfg.Write.Order == plan.LastWins,
+		patience: ratelimit.Patience{For: cmp.Or(h.keepPatience, keepPatience)},
 		jobs:     make(chan *saving, 1), done: make(chan saved, 1),
 		out: map[checkpoint.Position]struct{}{}, starts: map[int][]checkpoint.Start{},
 		about: checkpoint.About{Job: from.job.Identity, Attempt: 1, Begun: now.UTC(), Ordered: cfg.Write.Order == plan.LastWins, Settle: cfg.Write.Settle},
@@ -137,7 +138,7 @@ func (k *keeper) write(j *saving) error {
 	if err != nil {
 		return err
 	}
-	if hook := k.cfg.onSave; hook != nil {
+	if hook := k.hooks.onSave; hook != nil {
 		if err := hook(j.snapshot); err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func (k *keeper) write(j *saving) error {
 
 // mayWait returns how long sending has to wait for a checkpoint: a row that is sent must not be unknown to it for long.
 func (k *keeper) mayWait(now time.Time) time.Duration {
-	if k == nil || !k.last.IsZero() && elapsed(k.last, now) < cmp.Or(k.cfg.keptFor, keptFor) {
+	if k == nil || !k.last.IsZero() && elapsed(k.last, now) < k.hooks.mayKeepFor() {
 		return 0
 	}
 	return keepSoon
@@ -159,7 +160,7 @@ func (k *keeper) sendUntil() time.Time {
 	if k == nil || k.last.IsZero() {
 		return time.Time{}
 	}
-	return k.last.Add(cmp.Or(k.cfg.keptFor, keptFor))
+	return k.last.Add(k.hooks.mayKeepFor())
 }
 
 // tooLate reports whether the flight must not be sent any more, and says so of its rows.
@@ -230,8 +231,8 @@ func (d *dispatcher) allowance(l *lane) int64 {
 	if !d.keeper.ordered {
 		return math.MaxInt64
 	}
-	if d.cfg.allowance > 0 {
-		return d.cfg.allowance
+	if d.hooks.allowance > 0 {
+		return d.hooks.allowance
 	}
 	return 2*l.taken + max(leastAllowance, fewAllowance/int64(len(d.lanes)))
 }

@@ -35,7 +35,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 	w := newWorld(t)
 	text, want := plainCSV(5000)
 	cfg := w.config(w.file("in.csv", text))
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	cfg.CheckpointEvery, cfg.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
 	var failing atomic.Bool
 	var failures, saves, whileFailing atomic.Int64
@@ -68,11 +68,11 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 }
 
 func TestALoadFailsThatCannotKeepWhatIsFinal(t *testing.T) {
-	for name, spoil := range map[string]func(*Config){
-		"checkpoint": func(cfg *Config) {
+	for name, spoil := range map[string]func(*trial){
+		"checkpoint": func(cfg *trial) {
 			cfg.onSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
 		},
-		"store": func(cfg *Config) { cfg.Sync = func() error { return errors.New("the disk is full") } },
+		"store": func(cfg *trial) { cfg.Sync = func() error { return errors.New("the disk is full") } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -81,7 +81,7 @@ func TestALoadFailsThatCannotKeepWhatIsFinal(t *testing.T) {
 			cfg.CheckpointEvery, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
 			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
 			spoil(&cfg)
-			r, err := Run(context.Background(), cfg)
+			r, err := cfg.run(context.Background())
 			if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
 				t.Fatalf("error %v", err)
 			}
@@ -93,7 +93,7 @@ func TestALoadFailsThatCannotKeepWhatIsFinal(t *testing.T) {
 }
 
 // stopped loads until the error limit stops it, and returns the configuration that goes on.
-func stopped(w *world, cfg Config) Config {
+func stopped(w *world, cfg trial) trial {
 	w.t.Helper()
 	cfg.Resume.Look = true
 	cfg.Limits.MaxErrors = MaxErrors{Rows: 0}
@@ -114,7 +114,7 @@ func TestASecondProcessIsToldWhoWorksOnTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var held *rundir.HeldError
-	if _, err := Run(context.Background(), cfg); !errors.As(err, &held) || held.By.PID != os.Getpid() {
+	if _, err := cfg.run(context.Background()); !errors.As(err, &held) || held.By.PID != os.Getpid() {
 		t.Errorf("error %v, want one that names this process", err)
 	}
 	if err := lock.Release(); err != nil {
@@ -133,7 +133,7 @@ func TestACheckpointThatIsDamagedIsNotTakenForNone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "start over with --fresh") {
+	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "start over with --fresh") {
 		t.Errorf("error %v", err)
 	}
 	cfg.Resume.Look = false
@@ -146,7 +146,7 @@ func TestTheStoreIsSyncedBeforeACheckpointSaysThatRowsAreFinal(t *testing.T) {
 	w := newWorld(t)
 	text, want := plainCSV(3000)
 	cfg := w.config(w.file("in.csv", text))
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	cfg.CheckpointEvery = time.Millisecond
 	var syncs, saves int // both by the one that writes checkpoints
 	cfg.Sync = func() error { syncs++; return nil }
@@ -189,7 +189,7 @@ func TestALoadOfParquetGoesOnWithTheRowGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg := w.config(path)
-			cfg.Write.Order, cfg.Write.pacer = order, func() pacer { return restless{} }
+			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
 			cfg.CheckpointEvery, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
 			cfg.Write.BatchRows = 50
 			ctx, stop := context.WithCancelCause(context.Background())
@@ -204,7 +204,7 @@ func TestALoadOfParquetGoesOnWithTheRowGroup(t *testing.T) {
 				}
 				return nil
 			}
-			if r, err := Run(ctx, killed); err != nil || r.State != StateInterrupted {
+			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
 				t.Fatalf("%v, %v", r, err)
 			}
 			base, err := checkpoint.Read(cfg.RunDir)

@@ -72,15 +72,8 @@ type lane struct {
 	pending           bool // next counts once the checkpoint is written
 }
 
-func newLane(index int, queue *shuffle.Lane, cfg *Write, alone bool) *lane {
-	l := &lane{index: index, queue: queue, perRow: 1, stale: true}
-	if cfg.pacer != nil {
-		l.pacer = cfg.pacer()
-	} else {
-		l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Known: cfg.PartitionWCU, Alone: alone})
-	}
-	l.patience.For = cfg.RetryFor
-	return l
+func newLane(index int, queue *shuffle.Lane, pacer pacer, retryFor time.Duration) *lane {
+	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, stale: true, patience: ratelimit.Patience{For: retryFor}}
 }
 
 // child is the lane of a partition that came out of this one's, or that has most of its keys.

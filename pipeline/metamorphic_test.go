@@ -82,7 +82,7 @@ func metamorphic(t *testing.T, seed uint64) {
 	cfg.Limits.TempMax = int64(rnd.IntN(3)) * 50_000
 	cfg.Write.Order = order
 	cfg.surveyEvery = 2 * time.Millisecond
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	w.plan.Decide = w.splitting(rnd, keys, randomFaults(rnd))
 	r := w.load(cfg)
 	w.plan.Decide = nil

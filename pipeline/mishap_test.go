@@ -18,10 +18,10 @@ import (
 )
 
 // refused runs a load that must not begin, and returns why.
-func (w *world) refused(cfg Config) string {
+func (w *world) refused(cfg trial) string {
 	w.t.Helper()
 	cfg.onSend = func([]table.Ref) { w.t.Error("rows were sent") }
-	r, err := Run(context.Background(), cfg)
+	r, err := cfg.run(context.Background())
 	if err == nil || r != nil {
 		w.t.Fatalf("report %v, error %v; want an error and none", r, err)
 	}
@@ -81,7 +81,7 @@ func TestALoadGoesOnFromTheOlderCheckpoint(t *testing.T) {
 	text := users(rand.New(rand.NewPCG(9, 9)), 400, 200)
 	cfg := w.numbered(w.file("in.csv", text))
 	cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.allowance = 1, 5, 5
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	cfg.CheckpointEvery, cfg.Resume.Look = time.Millisecond, true
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
@@ -101,7 +101,7 @@ func TestALoadGoesOnFromTheOlderCheckpoint(t *testing.T) {
 		}
 		return err
 	}
-	if r, err := Run(ctx, first); err != nil || r.State != StateInterrupted {
+	if r, err := first.run(ctx); err != nil || r.State != StateInterrupted {
 		t.Fatalf("%v, %v", r, err)
 	}
 	for name, content := range map[string][]byte{checkpoint.File: []byte("torn"), checkpoint.PrevFile: older} {
@@ -147,7 +147,7 @@ func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
 	cfg.OnPlan = func(*plan.Plan) {
 		asked = true
 		var held *rundir.HeldError
-		if r, err := Run(context.Background(), second); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
+		if r, err := second.run(context.Background()); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
 			t.Errorf("report %v, error %v; want one that names this process", r, err)
 		}
 	}

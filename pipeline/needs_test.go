@@ -11,19 +11,19 @@ import (
 
 // TestAPermissionThatIsMissingShowsBeforeTheFirstRow denies each operation that a mode needs beside writing.
 func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
-	numbered := func(cfg *Config) {
+	numbered := func(cfg *trial) {
 		cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "no", Type: table.Integer, Auto: true})
 	}
 	for _, tt := range []struct {
 		operation string
-		set       func(*Config)
+		set       func(*trial)
 		template  string
 	}{
-		{"GetRow", func(cfg *Config) { cfg.Write.Condition = table.ExpectNotExist }, ""},
-		{"GetRow", func(cfg *Config) { cfg.Write.Condition = table.ExpectNotExist }, "t_{n}"},
+		{"GetRow", func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist }, ""},
+		{"GetRow", func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist }, "t_{n}"},
 		{"GetRange", numbered, ""},
 		{"DeleteRow", numbered, ""},
-		{"BatchGetRow", func(cfg *Config) { cfg.Write.Mode = table.Increment }, ""},
+		{"BatchGetRow", func(cfg *trial) { cfg.Write.Mode = table.Increment }, ""},
 	} {
 		for _, denied := range []bool{true, false} {
 			w := newWorld(t)
@@ -43,7 +43,7 @@ func TestAPermissionThatIsMissingShowsBeforeTheFirstRow(t *testing.T) {
 			cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
 			cfg.Write.Concurrency = 1
 			tt.set(&cfg)
-			r, err := Run(context.Background(), cfg)
+			r, err := cfg.run(context.Background())
 			switch {
 			case !denied && (err != nil || r.Written != 2):
 				t.Errorf("%s%s: %v", tt.operation, tt.template, err)
@@ -72,7 +72,7 @@ func TestAStrayRefusalDoesNotEndALoad(t *testing.T) {
 		}
 		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\nc,3\nd,4\ne,5\n"))
 		cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
-		r, err := Run(context.Background(), cfg)
+		r, err := cfg.run(context.Background())
 		if err != nil || r.Written != 5 || len(w.rows()) != 5 {
 			t.Errorf("%s: %v", name, err)
 		}

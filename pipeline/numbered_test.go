@@ -29,7 +29,7 @@ var numberedSeedsFlag = flag.Int("numbered-seeds", 20, "how many seeds the test 
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}
 
 // numbered loads files with the columns user, what into table t, which numbers its rows.
-func (w *world) numbered(inputs ...string) Config {
+func (w *world) numbered(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Target.Key = numberedKey
 	cfg.Write.ReturnedKeys = filepath.Join(w.dir, "keys.csv")
@@ -48,7 +48,7 @@ func users(rnd *rand.Rand, records, users int) string {
 
 // wantNumbered checks that every record of the text is one row, that numbers rise in the order of the text, and that the
 // keys that were returned are those of the rows.
-func (w *world) wantNumbered(text string, cfg Config) {
+func (w *world) wantNumbered(text string, cfg trial) {
 	w.t.Helper()
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
@@ -142,7 +142,7 @@ func numberedFails(t *testing.T, seed uint64) {
 	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
 	cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
 	cfg.surveyEvery = 2 * time.Millisecond
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	over := w.failNumbered(rnd, keys)
 	r := w.load(cfg)
 	done := w.plan.Done()
@@ -163,7 +163,7 @@ func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
 	text := "user,what\nkey1,w0\nkey2,w1\nkey3,w2\nkey1,w3\n"
 	cfg := w.numbered(w.file("in.csv", text))
 	cfg.Write.Settle, cfg.Write.Concurrency, cfg.Write.BatchRows = time.Millisecond, 1, 1
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		switch r.N {
 		case 0:
@@ -273,7 +273,7 @@ func TestThrottledRowsKeepTheOrderOfTheirNumbers(t *testing.T) {
 		return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+r.N, "OTSNotEnoughCapacityUnit") }}
 	}
 	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.pacer = func() pacer { return restless{} }
+	cfg.pacer = func() pacer { return restless{} }
 	r := w.load(cfg)
 	if r.Throttled == 0 || r.Searched != 0 {
 		t.Errorf("%d rows throttled, %d searched", r.Throttled, r.Searched)
@@ -285,7 +285,7 @@ func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.numbered(w.file("in.csv", "user,what\na,b\n"))
 	w.file("keys.csv", "precious")
-	r, err := Run(t.Context(), cfg)
+	r, err := cfg.run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "keys.csv exists") || r.State != StateFailed {
 		t.Errorf("%v", err)
 	}
@@ -325,7 +325,7 @@ func TestOrderNoneIsRefusedWhereNumbersHaveAnOrder(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.numbered(w.file("in.csv", "user,what\na,b\n"))
 	cfg.Write.Order = plan.OrderNone
-	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "--order none") {
+	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--order none") {
 		t.Errorf("%v", err)
 	}
 }
@@ -411,7 +411,7 @@ func TestARefusedRowHasNoNumber(t *testing.T) {
 			kept += l + "\n"
 		}
 	}
-	w.wantNumbered(kept, Config{})
+	w.wantNumbered(kept, trial{})
 	if keys := lines(t, cfg.Write.ReturnedKeys); int64(len(keys)) != r.Written+1 {
 		t.Errorf("%d keys of %d rows", len(keys)-1, r.Written)
 	}
@@ -440,7 +440,7 @@ func TestAnInterruptedLoadGoesOnByLookingFirst(t *testing.T) {
 				}
 				return faults.Fault{}
 			}
-			r, err := Run(t.Context(), cfg)
+			r, err := cfg.run(t.Context())
 			if err != nil || r.State != StateInterrupted || r.Unfinished == 0 {
 				t.Fatalf("%v, %+v", err, r)
 			}
@@ -504,7 +504,7 @@ func TestARunOfAVersionWithOtherMarksIsNotContinued(t *testing.T) {
 	if err := job.Write(cfg.RunDir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "--look-first") {
+	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--look-first") {
 		t.Errorf("%v", err)
 	}
 }
@@ -572,7 +572,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 				fmt.Fprintf(&text, "key%d,w%d\n", i*7919%keys, i)
 			}
 			cfg := w.numbered(w.file("in.csv", text.String()))
-			cfg.Write.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
+			cfg.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
 			cfg.Write.Settle = time.Millisecond
 			drain, stop := context.WithCancelCause(t.Context())
 			cfg.Drain = drain
@@ -590,7 +590,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 					stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
 				}
 			}
-			if r, err := Run(t.Context(), cfg); err != nil || r.State != StateInterrupted {
+			if r, err := cfg.run(t.Context()); err != nil || r.State != StateInterrupted {
 				t.Fatalf("%v, %+v", err, r)
 			}
 			// As a process leaves it that was killed a while after its last checkpoint.

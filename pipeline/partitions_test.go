@@ -143,7 +143,7 @@ func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 	cfg.Write.RetryFor = 2 * time.Second
 	cfg.Write.Concurrency = 1 // not even the only worker
-	r, err := Run(context.Background(), cfg)
+	r, err := cfg.run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "of the partition from the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
 		t.Errorf("the error does not name the partition and its answer: %v", err)
 	}
@@ -355,7 +355,7 @@ func TestWithoutAnOrderAFileThatCannotBeReadFailsTheLoad(t *testing.T) {
 		})
 		return faults.Fault{}
 	}
-	r, err := Run(context.Background(), cfg)
+	r, err := cfg.run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v, want one that names the file", err)
 	}
@@ -394,7 +394,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 			w.partitioned(server.Simulation{}, "k01000", "k02000", "k03000", "k04000")
 			cfg := w.config(w.file("in.csv", b.String()))
 			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
-			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.pacer = func() pacer { return restless{} }
 			cfg.Write.Concurrency = 2 // more would have all rows in flight
 			cfg.Monitor = NewMonitor()
 			opened := make(chan struct{})
@@ -462,7 +462,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 	cfg.Drain, cfg.Monitor = drain, NewMonitor()
 	done := make(chan error, 1)
 	go func() {
-		_, err := Run(context.Background(), cfg)
+		_, err := cfg.run(context.Background())
 		done <- err
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -528,13 +528,13 @@ func hot(rows, bytes int) string {
 }
 
 // running starts a load that is looked at until done says that the test has seen enough, and is drained then.
-func (w *world) running(cfg Config, done func(*State) bool) {
+func (w *world) running(cfg trial, done func(*State) bool) {
 	w.t.Helper()
 	drain, stop := context.WithCancelCause(context.Background())
 	cfg.Drain, cfg.Monitor = drain, NewMonitor()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Run(context.Background(), cfg)
+		_, err := cfg.run(context.Background())
 		ended <- err
 	}()
 	wait(w.t, cfg.Monitor, done)

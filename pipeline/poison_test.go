@@ -85,7 +85,7 @@ func TestAnOutageRejectsNothing(t *testing.T) {
 			w := newWorld(t)
 			text, want := plainCSV(80)
 			cfg := w.config(w.file("in.csv", text))
-			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.pacer = func() pacer { return restless{} }
 			cfg.Write.BatchRows = 1
 			var mu sync.Mutex
 			sent := map[string]int{}

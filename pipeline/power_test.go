@@ -120,7 +120,7 @@ func (g *grid) lose(rnd *rand.Rand) {
 }
 
 // endanger lets the power fail at some of the requests, if that may happen to a load that goes on.
-func (g *grid) endanger(rnd *rand.Rand, cfg *Config) {
+func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 	if g == nil {
 		return
 	}

@@ -39,7 +39,7 @@ func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 			if p := heirOf(old, m, i, from[i], oldLanes); p != nil {
 				d.lanes[i] = p.child(now, i, queue)
 			} else {
-				d.lanes[i] = newLane(i, queue, &d.cfg.Write, m.Len() == 1)
+				d.lanes[i] = newLane(i, queue, d.hooks.newPacer(&d.cfg.Write, m.Len() == 1), d.cfg.Write.RetryFor)
 			}
 		}
 		d.lanes[i].table, d.lanes[i].gap = m.Table(i), m.Gap(i)

@@ -28,7 +28,9 @@ import (
 // The report is nil if the load could not begin; then nothing was written. Otherwise the report says how it ended, is
 // also in the run folder, and the error is that of a load that failed: not for rejected rows, the error limit or an
 // interruption.
-func Run(ctx context.Context, cfg Config) (*Report, error) {
+func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg, new(hooks)) }
+
+func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	cfg.setDefaults()
 	start := time.Now()
 	traffic := new(client.Traffic)
@@ -116,7 +118,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	traffic.BytesSent.Store(0) // what counts is the rows
 	if err == nil {
-		survey := newSurveyor(tablePartitions(admin, service.sdk, &cfg, report.Created, from.ids), cfg.surveyEvery)
+		survey := newSurveyor(tablePartitions(admin, service.sdk, &cfg, report.Created, from.ids), h.surveyEvery)
 		if planned.Tables != nil {
 			survey.tables = newTables(ctx, &cfg, planned, service.sdk, from.ids, survey.stop)
 			survey.current.Store(survey.tables.current())
@@ -124,7 +126,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		if m := survey.readWithin(gentle); m != nil {
 			survey.current.Store(m)
 		}
-		err = load(ctx, &cfg, planned, folder, report, service, survey, from, func() { stopGently(nil) })
+		err = load(ctx, &cfg, h, planned, folder, report, service, survey, from, func() { stopGently(nil) })
 	}
 	cfg.Progress.Done.Store(true)
 	report.BytesSent, report.UncheckedAnswers = traffic.BytesSent.Load(), traffic.Unchecked.Load()
@@ -205,7 +207,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *rundir.Folder, report *Report, service service, survey *surveyor, from *origin, stopStdin func()) error {
+func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder *rundir.Folder, report *Report, service service, survey *surveyor, from *origin, stopStdin func()) error {
 	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
 	if err != nil {
 		if cfg.Limits.TempDir != "" {
@@ -221,7 +223,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *rundir.F
 	}
 	defer stopRead()
 	in := intake.New(planned, survey.current.Load())
-	x, err := newExtras(cfg, planned, folder, report, service.sdk, service.clock, from.extras(survey))
+	x, err := newExtras(cfg, h, planned, folder, report, service.sdk, service.clock, from.extras(survey))
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
@@ -232,7 +234,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *rundir.F
 	if err != nil {
 		return errors.Join(err, closeStore(store), x.close())
 	}
-	d := newDispatcher(cfg, folder, report, stopRead, in, x, survey, newDisk(store), from)
+	d := newDispatcher(cfg, h, folder, report, stopRead, in, x, survey, newDisk(store), from)
 	d.archive = old
 	if service.connection != nil {
 		d.room = service.connection.Room
@@ -241,7 +243,7 @@ func load(ctx context.Context, cfg *Config, planned *plan.Plan, folder *rundir.F
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
 	if !cfg.DryRun {
-		d.keeper = newKeeper(cfg, folder, planned, from, time.Now())
+		d.keeper = newKeeper(cfg, h, folder, planned, from, time.Now())
 		in.Resume(d.keeper.past())
 		group.Go(d.keeper.save)
 	}
@@ -323,8 +325,8 @@ func (d *dispatcher) work(cfg *Config, service service) error {
 	defer sender.Close()
 	w := writer.New(d.guarded(sender), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
 	for f := range d.flights {
-		if cfg.onSend != nil {
-			cfg.onSend(f.Rows)
+		if hook := d.hooks.onSend; hook != nil {
+			hook(f.Rows)
 		}
 		if f.table != "" {
 			w.SetTable(f.table)

@@ -166,7 +166,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	if w.plan.Requests() != 0 {
 		t.Error("rows were sent")
 	}
-	if _, err := Run(context.Background(), func() Config { c := w.config(cfg.Inputs...); c.Target.Create = false; return c }()); !isUsage(err) {
+	cfg.Target.Create = false
+	if _, err := cfg.run(context.Background()); !isUsage(err) {
 		t.Errorf("the dry run made the table: %v", err)
 	}
 }
@@ -229,7 +230,7 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 	}
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
 	cfg.Write.Settle = time.Hour // must not be waited for
-	r, err := Run(hard, cfg)
+	r, err := cfg.run(hard)
 	if err != nil || r.ExitCode != ExitTerminated || r.Unfinished != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
@@ -245,7 +246,7 @@ func TestALoadWithoutProgressGivesUpAndRejectsNothing(t *testing.T) {
 	}
 	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
 	cfg.Write.RetryFor = 50 * time.Millisecond
-	r, err := Run(context.Background(), cfg)
+	r, err := cfg.run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
 		t.Errorf("error %v does not name the last answer", err)
 	}
@@ -264,7 +265,7 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 		w := newWorld(t)
 		w.load(w.config(w.file("before.csv", "id,n\nz,1\n"))) // a table that was only just made may be said not to exist
 		w.plan.Decide = func(faults.Request) faults.Fault { return f }
-		r, err := Run(context.Background(), w.config(w.file("in.csv", "id,n\na,1\nb,2\n")))
+		r, err := w.config(w.file("in.csv", "id,n\na,1\nb,2\n")).run(context.Background())
 		if err == nil || r.ExitCode != ExitFailed || r.Rejected != 0 || r.Unfinished == 0 {
 			t.Errorf("%s: %v, %+v", f.Code, err, r)
 		}
@@ -306,7 +307,7 @@ func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
 	cfg := w.config(w.file("in.csv", b.String()))
 	cfg.Columns.Types["n"] = plan.Type{Type: table.String}
 	cfg.Target.Key[0].Type = table.String
-	r, err := Run(context.Background(), cfg)
+	r, err := cfg.run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "byte 13") {
 		t.Errorf("error %v does not say where", err)
 	}
@@ -321,7 +322,7 @@ func TestARunFolderThatCannotBeWrittenStopsTheLoad(t *testing.T) {
 		w := newWorld(t)
 		cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
 		cfg.RunDir = filepath.Join(w.file("file", ""), "run")
-		if r, err := Run(context.Background(), cfg); err == nil || r != nil {
+		if r, err := cfg.run(context.Background()); err == nil || r != nil {
 			t.Errorf("%v, %+v", err, r)
 		}
 	})
@@ -337,7 +338,7 @@ func TestARunFolderThatCannotBeWrittenStopsTheLoad(t *testing.T) {
 		if err := os.Symlink("/dev/full", filepath.Join(cfg.RunDir, rundir.RejectsFile(0, ""))); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Run(context.Background(), cfg)
+		r, err := cfg.run(context.Background())
 		if err == nil || r.ExitCode != ExitFailed {
 			t.Errorf("%v, %+v", err, r)
 		}
@@ -352,7 +353,7 @@ func TestFilesLoadedTogetherNeedTheSameColumns(t *testing.T) {
 	a := w.file("a.csv", "id,x,y\n1,a,b\nbad\n")
 	b := w.file("b.csv", "y,id,x\nd,2,c\nworse\n")
 	c := w.file("c.csv", "id,x\n3,e\n")
-	if _, err := Run(context.Background(), w.config(a, b, c)); !isUsage(err) || !strings.Contains(err.Error(), "c.csv") {
+	if _, err := w.config(a, b, c).run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), "c.csv") {
 		t.Errorf("error %v does not name the file", err)
 	}
 	r := w.load(w.config(a, b))
@@ -377,7 +378,7 @@ func TestInputsOfSeveralFormatsLoadTogether(t *testing.T) {
 	}
 	narrow := w.file("narrow.csv", "id,x\n4,f\n")
 	for _, inputs := range [][]string{{narrow, some}, {some, narrow}, {csv, narrow}} {
-		if _, err := Run(context.Background(), w.config(inputs...)); !isUsage(err) || !strings.Contains(err.Error(), "narrow.csv has no column \"y\"") {
+		if _, err := w.config(inputs...).run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), "narrow.csv has no column \"y\"") {
 			t.Errorf("%q: %v", inputs, err)
 		}
 		cfg := w.config(inputs...)
@@ -521,7 +522,7 @@ func TestTheRunFoldersOwnFilesAreNoInput(t *testing.T) {
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n,2\n"))
 	r := w.load(cfg)
 	cfg.Inputs = []string{r.RejectsFiles[0]}
-	if _, err := Run(context.Background(), cfg); !isUsage(err) || !strings.Contains(err.Error(), "--run-dir") {
+	if _, err := cfg.run(context.Background()); !isUsage(err) || !strings.Contains(err.Error(), "--run-dir") {
 		t.Errorf("loading the rejects into their own folder: %v", err)
 	}
 	if kept := lines(t, r.RejectsFiles[0]); len(kept) != 2 {
@@ -569,7 +570,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 					return faults.Fault{}
 				}
 			}
-			r, err := Run(context.Background(), cfg)
+			r, err := cfg.run(context.Background())
 			if changed != nil {
 				t.Fatal(changed)
 			}

@@ -51,7 +51,7 @@ func TestARunOfWhichOneTableWasMadeAgainOrIsGoneIsNotResumed(t *testing.T) {
 			w.template = "t_{what}"
 			cfg := w.config(w.file("in.csv", fortyRows()))
 			cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
-			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.pacer = func() pacer { return restless{} }
 			cfg.Resume.Look = true
 			drain, stop := context.WithCancelCause(context.Background())
 			sent := 0
@@ -95,7 +95,7 @@ func TestATableThatIsMadeAgainDuringTheLoadFailsIt(t *testing.T) {
 			w.template = template
 			cfg := w.config(w.file("in.csv", fortyRows()))
 			cfg.Write.BatchRows, cfg.Write.Concurrency = 1, 1
-			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.pacer = func() pacer { return restless{} }
 			cfg.Resume.Look = true
 			sent, name := 0, "t"
 			if template != "" {
@@ -106,7 +106,7 @@ func TestATableThatIsMadeAgainDuringTheLoadFailsIt(t *testing.T) {
 					w.remake(name)
 				}
 			}
-			r, err := Run(context.Background(), cfg)
+			r, err := cfg.run(context.Background())
 			if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "table "+name+" was dropped and made again") {
 				t.Fatalf("exit code %d, error %v", r.ExitCode, err)
 			}

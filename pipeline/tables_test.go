@@ -30,7 +30,7 @@ func purchases(rows, months int) string {
 }
 
 // byMonth loads into a table for each month.
-func (w *world) byMonth(inputs ...string) Config {
+func (w *world) byMonth(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Target.Table = "t_{month(at)}"
 	return cfg
@@ -74,7 +74,7 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.byMonth(w.file("a.csv", purchases(300, 5)))
 	cfg.MaxTables = 4
-	r, err := Run(context.Background(), cfg)
+	r, err := cfg.run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "--max-tables 4") {
 		t.Fatalf("%v", err)
 	}
@@ -88,14 +88,14 @@ func TestTablesThatMayNotBeMadeStopTheLoad(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.byMonth(w.file("a.csv", purchases(10, 2)))
 	cfg.Target.Create = false
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "--create") {
+	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--create") {
 		t.Errorf("%v", err)
 	}
 	other := w.config(w.file("b.csv", "n,v\n1,2\n"))
 	other.Target.Table, other.Target.Key, other.RunDir = "t_202312", []table.KeyColumn{{Name: "n", Type: table.Integer}}, w.dir+"/other"
 	w.load(other)
 	cfg.Target.Create, cfg.RunDir = true, w.dir+"/again"
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "primary key n:integer") {
+	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "primary key n:integer") {
 		t.Errorf("%v", err)
 	}
 }
@@ -129,7 +129,7 @@ func (w *world) described(name string) *client.Table {
 }
 
 // aging has a policy by which the newest 4 months of purchases are hot, 8 are warm, and older ones go to the archive.
-func (w *world) aging(inputs ...string) Config {
+func (w *world) aging(inputs ...string) trial {
 	cfg := w.byMonth(inputs...)
 	policy, err := lifecycle.Parse("policy", []byte("period: month\nclasses:\n- {up_to: 3, reserved: {read: 0, write: 500}}\n- {up_to: 11, reserved: {read: 200, write: 10}, max_versions: 2}\n- {archive: "+w.dir+"/old}\n"))
 	if err != nil {
@@ -222,7 +222,7 @@ func TestALoadThatCannotArchiveFailsAndGoesOnLater(t *testing.T) {
 	text := purchases(2400, 24)
 	cfg := w.aging(w.file("a.csv", text))
 	cfg.Resume.Look = true
-	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "archive rows of table t_2023") {
+	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "archive rows of table t_2023") {
 		t.Fatalf("%v", err)
 	}
 	if err := os.Remove(filepath.Join(w.dir, "old")); err != nil {
@@ -262,7 +262,7 @@ func TestALoadIntoTablesThatIsKilledGoesOn(t *testing.T) {
 			}
 		}
 		var err error
-		r, err = Run(ctx, now)
+		r, err = now.run(ctx)
 		kill(nil)
 		if err == nil {
 			break

@@ -51,7 +51,7 @@ func (w *world) cells(id string) []*tablestore.AttributeColumn {
 	return res.Columns
 }
 
-func (w *world) versioned(text string) Config {
+func (w *world) versioned(text string) trial {
 	cfg := w.config(w.file("in.csv", text))
 	cfg.Target.Define.MaxVersions = 10
 	cfg.Write.Mode = table.Update
@@ -181,7 +181,7 @@ func TestARepeatWithAnotherTimestampIsCounted(t *testing.T) {
 	var passed atomic.Int64 // time, after the first request
 	begun := time.Now().Add(-time.Hour)
 	cfg.Target.Define.MaxDeviation = 4000
-	cfg.Write.service = func() (earliest, latest time.Time) {
+	cfg.serviceTime = func() (earliest, latest time.Time) {
 		now := begun.Add(time.Duration(passed.Load()))
 		return now, now
 	}
@@ -213,7 +213,7 @@ func TestAVersionColumnKeepsVersionsInUpdates(t *testing.T) {
 		t.Errorf("versions %d", at)
 	}
 	cfg.Write.Mode, cfg.RunDir = table.Put, filepath.Join(w.dir, "run2")
-	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "--version-column with --mode put") {
+	if _, err := cfg.run(t.Context()); err == nil || !strings.Contains(err.Error(), "--version-column with --mode put") {
 		t.Errorf("%v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestUpdatesOfAKilledLoadLeaveOneVersionEach(t *testing.T) {
 			cfg.Write.Mode, cfg.Write.Concurrency, cfg.Write.BatchRows = table.Update, 1+rnd.IntN(16), 1+rnd.IntN(50)
 			cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
 			cfg.CheckpointEvery, cfg.allowance = time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
-			cfg.Write.pacer = func() pacer { return restless{} }
+			cfg.pacer = func() pacer { return restless{} }
 			cfg.Resume.Look = true
 			w.plan.Decide = randomFaults(rnd)
 			r := c.run()

@@ -1,0 +1,36 @@
+package pipeline
+
+import (
+	"cmp"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/ratelimit"
+)
+
+// hooks are what tests change of a load, and where they look on. Those of a user's load are zero.
+type hooks struct {
+	surveyEvery  time.Duration // between readings of the partition map; 0 is the constant
+	keptFor      time.Duration // 0 is the constant
+	keepPatience time.Duration // 0 is the constant
+	allowance    int64         // rows that a lane may send until the next checkpoint; 0 is the rule
+
+	pacer       func() pacer                        // of a lane
+	serviceTime func() (earliest, latest time.Time) // nil is by the service's answers
+
+	onSnapshot func(*dispatcher, *checkpoint.Snapshot) // a moment was described
+	onSave     func(*checkpoint.Snapshot) error        // a checkpoint is about to be written
+	onSend     func([]table.Ref)                       // rows are sent
+}
+
+// mayKeepFor is for how long requests may be sent since the moment that the last checkpoint describes.
+func (h *hooks) mayKeepFor() time.Duration { return cmp.Or(h.keptFor, keptFor) }
+
+// newPacer makes the pacer of a lane.
+func (h *hooks) newPacer(w *Write, alone bool) pacer {
+	if h.pacer != nil {
+		return h.pacer()
+	}
+	return ratelimit.NewPacer(ratelimit.PacerOptions{Known: w.PartitionWCU, Alone: alone})
+}
