@@ -14,34 +14,34 @@ import (
 // notRun are commands of the pages that the test leaves out, each with the reason. A block with one of them loses the line;
 // a block of another kind is run whole.
 var notRun = map[string]string{
-	"go build ./cmd/tsimport &&": "the test has a binary",
-	"go build -o /tmp/tsimport":  "a measurement",
-	"/tmp/tsimport ":             "a measurement",
-	"go test ":                   "tests and measurements",
-	"make laws":                  "a measurement",
-	"make real":                  "a service",
-	"tsimport bench ":            "measurements",
-	"--rows 1000000":             "a measurement",
-	"--table cards --pk":         "a measurement",
-	"tsimport serve":             "it does not end by itself, and its port may be taken",
-	"/usr/bin/time":              "a measurement",
-	"…":                          "stands for what only the reader knows",
-	"export TABLESTORE_":         "a service",
-	"https://":                   "a service",
-	"http://":                    "a server at a fixed port",
-	"curl ":                      "a server at a fixed port",
-	"--settle 2s":                "a server at a fixed port",
-	"--endpoint":                 "a service",
-	"20260102T030405.000Z":       "the name of a run is its time",
-	"sleep 600":                  "a measurement",
-	"head -1 keep":               "a measurement",
-	"perl -e":                    "a measurement",
-	"before.txt":                 "results of measurements",
-	"a.json":                     "results of measurements",
-	"mysql ":                     "a database",
-	"psql ":                      "a database",
-	"sqlite3 ":                   "a database",
-	"a1.json":                    "results of measurements",
+	"make build &&":             "the test has a binary",
+	"go build -o /tmp/tsimport": "a measurement",
+	"/tmp/tsimport ":            "a measurement",
+	"go test ":                  "tests and measurements",
+	"make laws":                 "a measurement",
+	"make real":                 "a service",
+	"tsimport bench ":           "measurements",
+	"--rows 1000000":            "a measurement",
+	"--table cards --pk":        "a measurement",
+	"tsimport serve":            "it does not end by itself, and its port may be taken",
+	"/usr/bin/time":             "a measurement",
+	"…":                         "stands for what only the reader knows",
+	"export TABLESTORE_":        "a service",
+	"https://":                  "a service",
+	"http://":                   "a server at a fixed port",
+	"curl ":                     "a server at a fixed port",
+	"--settle 2s":               "a server at a fixed port",
+	"--endpoint":                "a service",
+	"20260102T030405.000Z":      "the name of a run is its time",
+	"sleep 600":                 "a measurement",
+	"head -1 keep":              "a measurement",
+	"perl -e":                   "a measurement",
+	"before.txt":                "results of measurements",
+	"a.json":                    "results of measurements",
+	"mysql ":                    "a database",
+	"psql ":                     "a database",
+	"sqlite3 ":                  "a database",
+	"a1.json":                   "results of measurements",
 }
 
 var (
@@ -159,5 +159,99 @@ func TestThePagesCommandsRunAndLeaveTheCloneClean(t *testing.T) {
 	}
 	if ran < 20 {
 		t.Errorf("only %d commands were run", ran)
+	}
+}
+
+// readmeWords bounds the README, counted as wc -w does.
+const readmeWords = 700
+
+func TestTheReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	must(t, err)
+	if n := len(strings.Fields(string(text))); n > readmeWords {
+		t.Errorf("README.md has %d words, %d are allowed: move what is not for every reader to a page of docs/", n, readmeWords)
+	}
+}
+
+var figure = regexp.MustCompile(`[0-9][0-9,.]*[0-9]`)
+
+// TestTheReadmesFiguresAreThoseOfThePerformancePage looks for each figure of the README's first bullets, and of its section on
+// performance, in docs/performance.md, which says how it was measured.
+func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	must(t, err)
+	page, err := os.ReadFile("../docs/performance.md")
+	must(t, err)
+	intro, _, _ := strings.Cut(string(text), "\n## ")
+	_, performance, found := strings.Cut(string(text), "\n## Performance\n")
+	if !found {
+		t.Fatal("README.md has no section Performance")
+	}
+	performance, _, _ = strings.Cut(performance, "\n## ")
+	figures := figure.FindAllString(intro+performance, -1)
+	if len(figures) < 8 {
+		t.Errorf("README.md gives only the figures %q", figures)
+	}
+	for _, f := range figures {
+		if !strings.Contains(string(page), f) {
+			t.Errorf("README.md says %s, which docs/performance.md does not", f)
+		}
+	}
+}
+
+// varies is what differs from run to run in the output of a load.
+var varies = regexp.MustCompile(` in [0-9].*`)
+
+func TestTheReadmesQuickStartShowsWhatIsPrinted(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	must(t, err)
+	_, rest, found := strings.Cut(string(text), "```sh\n")
+	command, rest, more := strings.Cut(rest, "\n```\n\n```\n")
+	shown, _, end := strings.Cut(rest, "```\n")
+	if !found || !more || !end {
+		t.Fatal("README.md has no command with its output")
+	}
+	cmd := exec.Command("bash", "-c", strings.ReplaceAll(command, "go run ./cmd/tsimport ", "tsimport "))
+	cmd.Dir = clone(t)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TABLESTORE_") }),
+		"PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	lines := 0
+	for line := range strings.Lines(shown) {
+		lines++
+		if line = varies.ReplaceAllString(strings.TrimSpace(line), ""); !strings.Contains(string(out), line) {
+			t.Errorf("README.md shows a line that is not printed: %s\nprinted:\n%s", line, out)
+		}
+	}
+	if lines < 3 {
+		t.Errorf("README.md shows %d lines of output", lines)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#: ]+)(?:#([^)]*))?\)`)
+
+func TestThePagesLinksLeadToFiles(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../docs/*.md")
+	must(t, err)
+	links := 0
+	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md") {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links were found", links)
 	}
 }

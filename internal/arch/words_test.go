@@ -1,0 +1,274 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+const glossary = "docs/glossary.md"
+
+// unedited are pages and rooms whose words were not edited yet. The list only shrinks: an entry in which no banned word is left
+// must go, and nothing is added.
+var unedited = []string{
+	"SECURITY.md",
+	"advise",
+	"advise/page",
+	"advise/simulate",
+	"advise/sketch",
+	"bench",
+	"bench/compare",
+	"bench/null",
+	"bench/result",
+	"bench/spread",
+	"bench/write",
+	"cmd/tsimport",
+	"docs/advise.md",
+	"docs/age.md",
+	"docs/architecture.md",
+	"docs/auto-increment.md",
+	"docs/bench.md",
+	"docs/counters.md",
+	"docs/engine.md",
+	"docs/inputs.md",
+	"docs/keys.md",
+	"docs/loading.md",
+	"docs/performance.md",
+	"docs/periods.md",
+	"docs/protocol.md",
+	"docs/resume.md",
+	"docs/verify.md",
+	"e2e",
+	"engine/faults",
+	"engine/filter",
+	"engine/model",
+	"engine/server",
+	"engine/sim",
+	"engine/store",
+	"engine/wire",
+	"internal/extsort",
+	"internal/page",
+	"internal/spill",
+	"internal/table",
+	"internal/tablestore/client",
+	"internal/tablestore/encode",
+	"internal/tablestore/plainbuffer",
+	"internal/tablestore/scan",
+	"keydesign",
+	"lifecycle",
+	"lifecycle/apply",
+	"lifecycle/archive",
+	"partitioner",
+	"pipeline",
+	"pipeline/checkpoint",
+	"pipeline/intake",
+	"pipeline/plan",
+	"pipeline/rundir",
+	"ratelimit",
+	"reader",
+	"reader/charset",
+	"reader/compress",
+	"reader/convert",
+	"reader/csv",
+	"reader/input",
+	"reader/jsonl",
+	"reader/parquet",
+	"shuffle",
+	"transfer/export",
+	"verify",
+	"writer",
+}
+
+// ban is a line of the glossary's last table.
+type ban struct {
+	first  []string       // first word of each phrase: most texts have none of them
+	words  *regexp.Regexp // as whole words, in any case
+	except *regexp.Regexp // nil without exceptions
+	write  string
+}
+
+// find returns the banned words in a text, which is given in lower case too, each with its line.
+func (b *ban) find(text, lower string) (found []string, lines []int) {
+	if !slices.ContainsFunc(b.first, func(word string) bool { return strings.Contains(lower, word) }) {
+		return nil, nil
+	}
+	if b.except != nil {
+		text = b.except.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("x", len(s)) })
+	}
+	for _, at := range b.words.FindAllStringIndex(text, -1) {
+		found = append(found, strings.Join(strings.Fields(text[at[0]:at[1]]), " "))
+		lines = append(lines, 1+strings.Count(text[:at[0]], "\n"))
+	}
+	return found, lines
+}
+
+// bans reads the glossary's last table.
+func bans(t *testing.T) (bans []*ban) {
+	text, err := os.ReadFile(filepath.Join("..", "..", glossary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(text), "## Words that are not used")
+	if !found {
+		t.Fatalf("%s has no list of words that are not used", glossary)
+	}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		b := &ban{words: phrases(cells[1]), except: phrases(cells[3]), write: strings.TrimSpace(cells[2])}
+		for _, span := range codeSpan.FindAllStringSubmatch(cells[1], -1) {
+			b.first = append(b.first, strings.Fields(span[1])[0])
+		}
+		bans = append(bans, b)
+	}
+	if len(bans) < 10 {
+		t.Fatalf("%s bans only %d lines of words", glossary, len(bans))
+	}
+	return bans
+}
+
+// phrases matches the phrases of a cell, also across the end of a line, of a comment too; nil if there are none.
+func phrases(cell string) *regexp.Regexp {
+	var all []string
+	for _, span := range codeSpan.FindAllStringSubmatch(cell, -1) {
+		words := strings.Fields(span[1])
+		for i := range words {
+			words[i] = regexp.QuoteMeta(words[i])
+		}
+		all = append(all, strings.Join(words, `(?:[ \t]*\n[ \t]*(?://)?[ \t]*|[ \t]+)`))
+	}
+	if all == nil {
+		return nil
+	}
+	return regexp.MustCompile(`(?i)\b(?:` + strings.Join(all, "|") + `)\b`)
+}
+
+// TestBannedWordsAreNotUsed looks for the glossary's banned words in pages, in comments and names of Go files, and in the texts
+// of cmd/tsimport.
+func TestBannedWordsAreNotUsed(t *testing.T) {
+	bans := bans(t)
+	root := filepath.Join("..", "..")
+	kept := map[string]bool{} // entries of unedited that still have a banned word
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if entry.IsDir() {
+			if entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), ".") && name != root || !isPlaceOfWords(rel) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		var texts map[int]string
+		place := path.Dir(rel)
+		switch {
+		case strings.HasSuffix(rel, ".go"):
+			texts = goTexts(t, name, place == "cmd/tsimport")
+		case strings.HasSuffix(rel, ".md") && rel != "CHANGELOG.md" && rel != glossary:
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			texts, place = map[int]string{1: string(text)}, rel
+		}
+		for line, text := range texts {
+			lower := strings.ToLower(text)
+			for _, b := range bans {
+				found, at := b.find(text, lower)
+				for i, words := range found {
+					if slices.Contains(unedited, place) {
+						kept[place] = true
+						continue
+					}
+					t.Errorf("%s:%d: %q: write %s (%s)", rel, line+at[i]-1, words, b.write, glossary)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range unedited {
+		if !kept[place] {
+			t.Errorf("%s has no banned word any more: take it off the list of the unedited", place)
+		}
+	}
+}
+
+// isPlaceOfWords leaves out folders that a working copy may hold beside the repository's own.
+func isPlaceOfWords(folder string) bool {
+	switch top, _, _ := strings.Cut(folder, "/"); top {
+	case "try", "tsimport-store", "tsimport-runs", "node_modules":
+		return false
+	}
+	return !strings.HasSuffix(folder, "/node_modules") && !strings.HasSuffix(folder, "/venv")
+}
+
+// goTexts returns the comments and names of a Go file, and with literals its texts, by their lines.
+func goTexts(t *testing.T, name string, literals bool) map[int]string {
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[int]string{1: strings.TrimSuffix(filepath.Base(name), ".go")}
+	add := func(at token.Pos, text string) {
+		line := fset.Position(at).Line
+		texts[line] = strings.TrimPrefix(texts[line]+"; "+text, "; ")
+	}
+	for _, group := range file.Comments {
+		var text []string
+		for _, c := range group.List {
+			text = append(text, c.Text)
+		}
+		add(group.Pos(), strings.Join(text, "\n"))
+	}
+	seen := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			if !seen[n.Name] {
+				seen[n.Name] = true
+				add(n.Pos(), splitName(n.Name))
+			}
+		case *ast.BasicLit:
+			if literals && n.Kind == token.STRING {
+				if text, err := strconv.Unquote(n.Value); err == nil {
+					add(n.Pos(), text)
+				}
+			}
+		}
+		return true
+	})
+	return texts
+}
+
+// splitName makes words of a name: whichLane becomes which;Lane, so that no phrase is found in it.
+func splitName(name string) string {
+	var words strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) || r == '_' {
+			words.WriteByte(';')
+		}
+		words.WriteRune(r)
+	}
+	return words.String()
+}
