@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"tsimport/internal/atomicfile"
 )
 
 // writeOutput writes to a file, which appears under its name only when it is whole, or to stdout.
@@ -20,22 +22,5 @@ func writeOutput(path string, stdout io.Writer, write func(io.Writer) error) err
 		}
 		return errors.Join(write(f), f.Close())
 	}
-	// What others may have put there, as a link to another file, is removed and not written to.
-	if info, err := os.Lstat(path + ".part"); err == nil && !info.IsDir() {
-		if err := os.Remove(path + ".part"); err != nil {
-			return err
-		}
-	}
-	f, err := os.OpenFile(path+".part", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return fmt.Errorf("create output: %w", err)
-	}
-	err = errors.Join(write(f), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(path+".part", path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(path+".part"))
-	}
-	return nil
+	return atomicfile.Write(path, atomicfile.Options{Perm: 0o666}, write)
 }

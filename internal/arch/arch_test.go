@@ -39,6 +39,7 @@ var arrows = map[string][]string{
 		"engine/sim",
 		"transfer/export",
 		"keydesign",
+		"internal/atomicfile",
 		"internal/page",
 		"pipeline",
 		"pipeline/plan",
@@ -56,7 +57,7 @@ var arrows = map[string][]string{
 	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table"},
 	"lifecycle":         {"internal/table"},
 	"lifecycle/apply":   {"lifecycle", "lifecycle/archive", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
-	"lifecycle/archive": {"internal/tablestore/scan", "internal/table"},
+	"lifecycle/archive": {"internal/atomicfile", "internal/tablestore/scan", "internal/table"},
 	"advise/simulate":   {},
 	"advise/sketch":     {},
 	"advise/page":       {"advise", "advise/simulate"},
@@ -69,7 +70,7 @@ var arrows = map[string][]string{
 
 	"verify":           {"pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/extsort": {"internal/spill"},
-	"transfer/export":  {"internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"transfer/export":  {"internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table"},
 
@@ -90,8 +91,8 @@ var arrows = map[string][]string{
 	"writer":                          {"internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/tablestore/scan":        {"internal/tablestore/client", "internal/tablestore/plainbuffer", "ratelimit", "internal/table"},
 	"internal/tablestore/client":      {"internal/tablestore/plainbuffer", "ratelimit", "internal/table"},
-	"pipeline/rundir":                 {"internal/table"},
-	"pipeline/checkpoint":             {"internal/table"},
+	"pipeline/rundir":                 {"internal/atomicfile", "internal/table"},
+	"pipeline/checkpoint":             {"internal/atomicfile", "internal/table"},
 	"internal/tablestore/plainbuffer": {"internal/table"},
 	"internal/table":                  {},
 	"bench":                           {},
@@ -106,9 +107,10 @@ var arrows = map[string][]string{
 
 	"internal/page":     {},
 	"internal/timeline": {},
-	"pipeline/report":   {"internal/page", "pipeline", "pipeline/rundir"},
+	"pipeline/report":   {"internal/atomicfile", "internal/page", "pipeline", "pipeline/rundir"},
 
-	"internal/spill": {},
+	"internal/spill":      {},
+	"internal/atomicfile": {},
 
 	"engine/server": {"engine/filter", "engine/store", "engine/wire", "engine/faults", "engine/sim"},
 	"engine/store":  {"engine/filter", "engine/wire"},

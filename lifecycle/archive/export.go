@@ -17,6 +17,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
 )
@@ -112,7 +113,7 @@ func (f *Folder) write(s *Subject, number int) (*Manifest, error) {
 		return nil, err
 	}
 	var written *digest
-	err := replace(filepath.Join(f.Dir, m.File), func(file *os.File) error {
+	err := atomicfile.Write(filepath.Join(f.Dir, m.File), atomicfile.Options{Perm: 0o600}, func(file io.Writer) error {
 		written = newDigest()
 		return written.take(io.MultiWriter(file, written), s.Rows)
 	})

@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 )
 
@@ -138,54 +138,16 @@ func (m *Manifest) Whole(dir string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() == m.Bytes
 }
 
-// write puts the manifest in its place: written beside, synced, renamed.
+// write puts the manifest in its place.
 func (m *Manifest) write(dir string) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
-		err = replace(filepath.Join(dir, manifestName(m.Table, m.number)), func(f *os.File) error {
-			_, err := f.Write(append(text, '\n'))
-			return err
-		})
+		err = atomicfile.WriteBytes(filepath.Join(dir, manifestName(m.Table, m.number)), atomicfile.Options{Perm: 0o600}, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("write manifest of table %s: %w", m.Table, err)
 	}
 	return nil
-}
-
-// replace writes a file under another name, syncs it, and gives it its name then. The folder is synced too: a table may
-// be dropped because of what is here.
-func replace(name string, write func(*os.File) error) error {
-	// What others may have put there, as a link to another file, is removed and not written to.
-	if info, err := os.Lstat(name + ".part"); err == nil && !info.IsDir() {
-		if err := os.Remove(name + ".part"); err != nil {
-			return err
-		}
-	}
-	f, err := os.OpenFile(name+".part", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(write(f), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(name+".part", name)
-	}
-	if err != nil {
-		_ = os.Remove(name + ".part") // the first error is the one to be told
-		return err
-	}
-	return syncDir(filepath.Dir(name))
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // folders cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func keysOf(columns []table.KeyColumn) []Key {

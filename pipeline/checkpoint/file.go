@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"tsimport/internal/atomicfile"
 )
 
 // Names of the files in a run folder.
@@ -14,54 +16,14 @@ const (
 	PrevFile = "checkpoint.prev"
 )
 
-// Write puts an encoded snapshot in the place of the last one, which becomes the one before: beside it, synced, renamed,
-// so that a crash at any moment leaves a whole one.
+// Write puts an encoded snapshot in the place of the last one, which becomes the one before, so that a crash at any moment leaves
+// a whole one. Between the two renames the one before is the newest there is: Read takes it.
 func Write(dir string, encoded []byte) error {
-	name := filepath.Join(dir, File)
-	if err := writeSynced(name+".new", encoded); err != nil {
-		return fmt.Errorf("write checkpoint: %w", err)
-	}
-	// Between the two renames the one before is the newest there is: Read takes it.
-	if err := os.Rename(name, filepath.Join(dir, PrevFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("write checkpoint: %w", err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		return fmt.Errorf("write checkpoint: %w", err)
-	}
-	if err := syncFolder(dir); err != nil {
+	err := atomicfile.WriteBytes(filepath.Join(dir, File), atomicfile.Options{Perm: 0o600, Previous: PrevFile}, encoded)
+	if err != nil {
 		return fmt.Errorf("write checkpoint: %w", err)
 	}
 	return nil
-}
-
-// replaceFile writes a file beside its place and renames it.
-func replaceFile(name string, text []byte) error {
-	if err := writeSynced(name+".new", text); err != nil {
-		return err
-	}
-	return os.Rename(name+".new", name)
-}
-
-func writeSynced(name string, text []byte) error {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// syncFolder makes renames in a folder last.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	_ = f.Sync() // some file systems cannot, and need not
-	return f.Close()
 }
 
 // Read returns the newest whole snapshot of a run folder, fs.ErrNotExist if it has none. If the newest is damaged, it is the
@@ -118,7 +80,7 @@ func Exists(dir string) bool {
 func Remove(dir string) error {
 	var failed error
 	// The older one first: when it alone were left it would be taken for the newest.
-	for _, name := range []string{PrevFile, File, File + ".new"} {
+	for _, name := range []string{PrevFile, File, File + atomicfile.Suffix} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, fmt.Errorf("remove checkpoint: %w", err))
 		}

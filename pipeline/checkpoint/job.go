@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"tsimport/internal/atomicfile"
 )
 
 // Job is which load a run is, as kept in its folder.
@@ -63,7 +65,7 @@ func (j *Job) Write(dir string) error {
 		return fmt.Errorf("keep job: %w", err)
 	}
 	name := filepath.Join(dir, JobFile)
-	if err := replaceFile(name, append(text, '\n')); err != nil {
+	if err := atomicfile.WriteBytes(name, atomicfile.Options{Perm: 0o600}, append(text, '\n')); err != nil {
 		return fmt.Errorf("keep job: %w", err)
 	}
 	return nil

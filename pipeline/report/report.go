@@ -1,14 +1,14 @@
 package report
 
 import (
-	"errors"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/page"
 	"tsimport/pipeline"
 	"tsimport/pipeline/rundir"
@@ -17,13 +17,7 @@ import (
 // Write writes the page into the run folder, and returns its path.
 func Write(r *pipeline.Report) (path string, err error) {
 	path = filepath.Join(r.RunDir, rundir.PageFile)
-	f, err := os.OpenFile(path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err == nil {
-		err = errors.Join(page.Write(f, Page(r)), f.Close())
-	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
+	err = atomicfile.Write(path, atomicfile.Options{Perm: 0o600}, func(w io.Writer) error { return page.Write(w, Page(r)) })
 	if err != nil {
 		return "", fmt.Errorf("write the page of the load: %w", err)
 	}

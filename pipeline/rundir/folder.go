@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 )
 
@@ -80,7 +81,7 @@ func Touches(folder, file string) bool {
 }
 
 // ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
-var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "checkpoint.bin", "checkpoint.prev", "checkpoint.bin.new"}
+var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "checkpoint.bin", "checkpoint.prev"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"
@@ -118,7 +119,7 @@ func (f *Folder) keepEarlier() error {
 		if e.IsDir() && strings.Contains(e.Name(), "=") { // rejects of partition folders
 			old = append(old, e.Name())
 		}
-		if e.Type().IsRegular() && (slices.Contains(ownFiles, e.Name()) || isRejectsFile(e.Name()) || isEdited(e.Name())) {
+		if e.Type().IsRegular() && (slices.Contains(ownFiles, strings.TrimSuffix(e.Name(), atomicfile.Suffix)) || isRejectsFile(e.Name()) || isEdited(e.Name())) {
 			old = append(old, e.Name())
 		}
 	}
@@ -248,23 +249,13 @@ func (f *Folder) Flush() error {
 	return nil
 }
 
-// WriteSummary replaces the summary: written beside, synced, renamed, so that a reader never sees half of one.
+// WriteSummary replaces the summary, so that a reader never sees half of one.
 func (f *Folder) WriteSummary(summary any) error {
 	text, err := json.MarshalIndent(summary, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
-	name := filepath.Join(f.Path, SummaryFile)
-	file, err := createPrivate(name + ".new")
-	if err != nil {
-		return fmt.Errorf("write summary: %w", err)
-	}
-	_, err = file.Write(append(text, '\n'))
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(name+".new", name)
-	}
-	if err != nil {
+	if err := atomicfile.WriteBytes(filepath.Join(f.Path, SummaryFile), atomicfile.Options{Perm: 0o600}, append(text, '\n')); err != nil {
 		return fmt.Errorf("write summary: %w", err)
 	}
 	return nil

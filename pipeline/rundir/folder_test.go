@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 )
 
@@ -117,7 +118,7 @@ func TestTheSummaryIsReplacedWhole(t *testing.T) {
 	if got := read(t, filepath.Join(dir, SummaryFile)); got != "{\n  \"read\": 5\n}\n" {
 		t.Errorf("at the end: %s", got)
 	}
-	if _, err := os.Stat(filepath.Join(dir, SummaryFile+".new")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, SummaryFile+atomicfile.Suffix)); err == nil {
 		t.Error("the new summary stands beside the old one")
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
@@ -304,7 +305,7 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 	// The rows are written, and how far they go cannot be noted.
 	c := w.config(JSONL)
 	c.Path = filepath.Join(t.TempDir(), "out.jsonl")
-	if err := os.Mkdir(c.Path+sidecarSuffix+".new", 0o755); err != nil {
+	if err := os.Mkdir(c.Path+sidecarSuffix+atomicfile.Suffix, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := ToFile(t.Context(), c); err == nil || r.Kept != 0 {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"tsimport/internal/atomicfile"
 )
 
 // What stands beside a file while it is written. The sidecar goes last.
@@ -74,7 +76,7 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 	text, err := os.ReadFile(path + sidecarSuffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if o.file, err = createNew(path + suffix); err != nil {
+		if o.file, err = atomicfile.New(path+suffix, 0o666); err != nil {
 			return nil, false, fmt.Errorf("create output: %w", err)
 		}
 		return o, false, nil
@@ -111,17 +113,6 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 	return o, true, nil
 }
 
-// createNew makes a file of a name that others can guess. What is there is removed, never written to: somebody may have put a link
-// to another file in its place.
-func createNew(path string) (*os.File, error) {
-	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
-		if err := os.Remove(path); err != nil {
-			return nil, err
-		}
-	}
-	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-}
-
 // ChangedError says that an export cannot continue the one that was interrupted.
 type ChangedError struct{ Path, What string }
 
@@ -143,35 +134,16 @@ func (o *output) mark(at state) error {
 	if err != nil {
 		return fmt.Errorf("write sidecar: %w", err)
 	}
-	if err := writeSynced(o.path+sidecarSuffix, append(text, '\n')); err != nil {
-		return err
+	if err := atomicfile.WriteBytes(o.path+sidecarSuffix, atomicfile.Options{Perm: 0o666}, append(text, '\n')); err != nil {
+		return fmt.Errorf("write sidecar: %w", err)
 	}
 	o.at = at
 	return nil
 }
 
-// writeSynced replaces a small file: written beside, synced, renamed.
-func writeSynced(path string, text []byte) error {
-	f, err := createNew(path + ".new")
-	if err != nil {
-		return fmt.Errorf("write sidecar: %w", err)
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write sidecar: %w", err), os.Remove(path+".new"))
-	}
-	return nil
-}
-
 // finish gives the file its name and removes what stood beside it.
 func (o *output) finish() error {
-	if err := errors.Join(o.file.Sync(), o.file.Close()); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	if err := os.Rename(o.path+partSuffix, o.path); err != nil {
+	if err := atomicfile.Commit(o.file, o.path); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return o.remove()

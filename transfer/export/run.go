@@ -12,6 +12,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
@@ -247,7 +248,7 @@ func (e *exporter) toFile() (err error) {
 	if !spooled {
 		return out.finish()
 	}
-	file, err := createNew(e.Path + partSuffix)
+	file, err := atomicfile.New(e.Path+partSuffix, 0o666)
 	if err != nil {
 		return errors.Join(fmt.Errorf("create output: %w", err), out.file.Close())
 	}

@@ -1,0 +1,114 @@
+package atomicfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// Suffix ends the names of temporary files.
+const Suffix = ".part"
+
+// Options are the permissions of a file and what happens to the one that it replaces.
+type Options struct {
+	Perm     fs.FileMode
+	Previous string // name in the same folder that the old file gets; empty removes the old file
+}
+
+// The operations that tests make fail.
+var (
+	syncFile = (*os.File).Sync
+	closeIt  = (*os.File).Close
+	rename   = os.Rename
+)
+
+// Write replaces the file name by what write writes. An error of write changes nothing and is returned as it is.
+func Write(name string, o Options, write func(io.Writer) error) error {
+	f, err := New(name+Suffix, o.Perm)
+	if err != nil {
+		return err
+	}
+	made, err := f.Stat()
+	if err == nil {
+		err = write(f)
+	}
+	if err != nil {
+		err = errors.Join(err, closeIt(f))
+	} else {
+		err = commit(f, name, o.Previous)
+	}
+	if err == nil {
+		return nil
+	}
+	if left, statErr := os.Lstat(f.Name()); statErr != nil || !os.SameFile(made, left) {
+		return err // renamed already, or another writer's
+	}
+	return errors.Join(err, os.Remove(f.Name()))
+}
+
+// WriteBytes is Write for what stands in memory.
+func WriteBytes(name string, o Options, content []byte) error {
+	return Write(name, o, func(w io.Writer) error {
+		_, err := io.Copy(w, bytes.NewReader(content))
+		return err
+	})
+}
+
+// New makes a file for Commit, as Write makes its temporary file.
+func New(name string, perm fs.FileMode) (*os.File, error) {
+	if info, err := os.Lstat(name); err == nil && !info.IsDir() {
+		if err := os.Remove(name); err != nil {
+			return nil, err
+		}
+	}
+	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+}
+
+// Commit gives a file that is whole its name, in the folder in which it stands: steps 1, 3 and 4. It closes the file in any
+// case. An error of step 1 or 3 leaves the file under the name that it had.
+func Commit(f *os.File, name string) error { return commit(f, name, "") }
+
+func commit(f *os.File, name, previous string) error {
+	err := syncFile(f)
+	whole, statErr := f.Stat()
+	if err = errors.Join(err, statErr, closeIt(f)); err != nil {
+		return err
+	}
+	if now, err := os.Lstat(f.Name()); err != nil || !os.SameFile(whole, now) {
+		return fmt.Errorf("%s is no longer the file that was written; does another process write to %s?", f.Name(), name)
+	}
+	if previous != "" {
+		if err := rename(name, filepath.Join(filepath.Dir(name), previous)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := rename(f.Name(), name); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(name))
+}
+
+// syncFolder makes renames in a folder survive a loss of power, where the system can.
+func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := os.Open(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = syncFile(f)
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) {
+		err = nil
+	}
+	return errors.Join(err, closeIt(f))
+}

@@ -1,0 +1,223 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// system stands in for the operations of the system: it notes them and fails the n-th.
+type system struct {
+	calls []string
+	fail  int // which call fails; negative is none
+	err   error
+}
+
+func fake(t *testing.T, fail int, err error) *system {
+	s := &system{fail: fail, err: err}
+	oldSync, oldClose, oldRename := syncFile, closeIt, rename
+	t.Cleanup(func() { syncFile, closeIt, rename = oldSync, oldClose, oldRename })
+	nothing := func() error { return nil }
+	syncFile = func(f *os.File) error { return s.call("sync "+filepath.Base(f.Name()), nothing) }
+	closeIt = func(f *os.File) error {
+		return errors.Join(f.Close(), s.call("close "+filepath.Base(f.Name()), nothing))
+	}
+	rename = func(from, to string) error {
+		return s.call("rename "+filepath.Base(from)+" "+filepath.Base(to), func() error { return os.Rename(from, to) })
+	}
+	return s
+}
+
+func (s *system) call(what string, do func() error) error {
+	s.calls = append(s.calls, what)
+	if len(s.calls)-1 == s.fail {
+		return s.err
+	}
+	return do()
+}
+
+func content(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "none"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFileIsSyncedBeforeItIsRenamedAndTheFolderAfter(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("folders are not synced there")
+	}
+	dir := filepath.Join(t.TempDir(), "folder")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "a")
+	put(t, name, "old")
+	s := fake(t, -1, nil)
+	if err := WriteBytes(name, Options{Perm: 0o600, Previous: "before"}, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"sync a.part", "close a.part", "rename a before", "rename a.part a", "sync folder", "close folder"}
+	if !slices.Equal(s.calls, want) {
+		t.Errorf("%q, want %q", s.calls, want)
+	}
+	if got := content(t, name) + " " + content(t, filepath.Join(dir, "before")); got != "new old" {
+		t.Error(got)
+	}
+}
+
+func TestWhicheverOperationFailsAReaderFindsOldOrNew(t *testing.T) {
+	for _, previous := range []string{"", "before"} {
+		broken := errors.New("broken")
+		for fail := 0; ; fail++ {
+			dir := t.TempDir()
+			name := filepath.Join(dir, "a")
+			put(t, name, "old")
+			s := fake(t, fail, broken)
+			err := WriteBytes(name, Options{Perm: 0o600, Previous: previous}, []byte("new"))
+			if fail >= len(s.calls) {
+				if err != nil || fail < 5 {
+					t.Errorf("nothing failed in %d operations: %v", len(s.calls), err)
+				}
+				break
+			}
+			what := s.calls[fail]
+			if !errors.Is(err, broken) {
+				t.Errorf("%s failed: %v", what, err)
+			}
+			want := "old"
+			switch renamed := slices.Index(s.calls, "rename a.part a"); {
+			case fail == renamed && previous != "":
+				want = "none"
+				if got := content(t, filepath.Join(dir, previous)); got != "old" {
+					t.Errorf("%s failed: %q before", what, got)
+				}
+			case renamed >= 0 && fail > renamed:
+				want = "new"
+			}
+			if got := content(t, name); got != want {
+				t.Errorf("%s failed: %q, want %q", what, got, want)
+			}
+			if got := content(t, name+Suffix); got != "none" {
+				t.Errorf("%s failed: %q is left", what, got)
+			}
+		}
+	}
+}
+
+func TestAnErrorOfTheWriterChangesNothing(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a")
+	put(t, name, "old")
+	broken := errors.New("broken")
+	err := Write(name, Options{Perm: 0o600}, func(w io.Writer) error {
+		_, _ = io.WriteString(w, "half")
+		return broken
+	})
+	if !errors.Is(err, broken) || content(t, name) != "old" || content(t, name+Suffix) != "none" {
+		t.Errorf("%v, %s, %s", err, content(t, name), content(t, name+Suffix))
+	}
+}
+
+func TestAFileSystemThatCannotSyncFoldersIsNoError(t *testing.T) {
+	for _, cannot := range []error{syscall.EINVAL, syscall.ENOSYS, errors.ErrUnsupported} {
+		name := filepath.Join(t.TempDir(), "a")
+		fake(t, 3, cannot) // after sync, close and rename
+		if err := WriteBytes(name, Options{Perm: 0o600}, []byte("new")); err != nil || content(t, name) != "new" {
+			t.Errorf("%v: %v, %s", cannot, err, content(t, name))
+		}
+		fake(t, 0, cannot)
+		if err := WriteBytes(name, Options{Perm: 0o600}, []byte("newer")); !errors.Is(err, cannot) || content(t, name) != "new" {
+			t.Errorf("the file itself, %v: %v, %s", cannot, err, content(t, name))
+		}
+	}
+}
+
+func TestWhatStandsUnderTheTemporaryNameIsNotWrittenTo(t *testing.T) {
+	dir := t.TempDir()
+	name, victim := filepath.Join(dir, "a"), filepath.Join(dir, "victim")
+	put(t, victim, "mine")
+	if err := os.Symlink(victim, name+Suffix); err != nil {
+		t.Skip(err)
+	}
+	if err := WriteBytes(name, Options{Perm: 0o600}, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, name) + " " + content(t, victim); got != "new mine" {
+		t.Error(got)
+	}
+	if err := os.Mkdir(name+Suffix, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteBytes(name, Options{Perm: 0o600}, []byte("newer")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a folder: %v", err)
+	}
+	if _, err := os.Stat(name + Suffix); err != nil || content(t, name) != "new" {
+		t.Errorf("%v, %s", err, content(t, name))
+	}
+}
+
+func TestOfTwoWritersOneCommits(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is open cannot be removed there: the second writer gets the error")
+	}
+	name := filepath.Join(t.TempDir(), "a")
+	err := Write(name, Options{Perm: 0o600}, func(w io.Writer) error {
+		_, _ = io.WriteString(w, "half")
+		second, err := New(name+Suffix, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = second.WriteString("second")
+		return errors.Join(err, second.Close())
+	})
+	if err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("the first: %v", err)
+	}
+	if got := fmt.Sprint(content(t, name), " ", content(t, name+Suffix)); got != "none second" {
+		t.Error(got)
+	}
+}
+
+func TestAFileThatGrewCommitsUnderItsName(t *testing.T) {
+	dir := t.TempDir()
+	f, err := New(filepath.Join(dir, "rows.part"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("rows"); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "rows")
+	broken := errors.New("broken")
+	s := fake(t, 2, broken) // the rename
+	if err := Commit(f, name); !errors.Is(err, broken) || content(t, name+".part") != "rows" || content(t, name) != "none" {
+		t.Errorf("%q: %v", s.calls, err)
+	}
+	s.fail = -1
+	if f, err = os.OpenFile(name+".part", os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := Commit(f, name); err != nil || content(t, name) != "rows" || content(t, name+".part") != "none" {
+		t.Errorf("%q: %v", s.calls, err)
+	}
+}
