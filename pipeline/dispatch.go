@@ -135,12 +135,12 @@ func newDispatcher(cfg *Config, h *hooks, folder *rundir.Folder, report *Report,
 	d.record = newRecorder(report)
 	d.record.recut(d.lanes, m)
 	settle, suspectUntil := w.Settle, from.suspectUntil
-	if x.Counts != nil {
+	if x.Increments != nil {
 		settle, suspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
 	}
 	cut := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
-		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.Numbers == nil,
+		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.AutoIncrement == nil,
 		Settle:    settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,

@@ -31,7 +31,7 @@ import (
 // extras is what a load keeps of rows that may not simply be sent twice: those whose number the service makes, and updates
 // in a table that keeps several versions. The dispatcher alone touches it while rows are under way.
 type extras struct {
-	writer.Extras
+	writer.Options
 	key      []table.KeyColumn
 	stamps   *stamps             // of updates; nil where the service may give them its own
 	rowBytes int                 // that are added to a row when it is sent
@@ -54,7 +54,7 @@ type extrasKept struct {
 	begun            time.Time
 	run              string // that marks name
 	marksBegun       int64  // when the first attempt began, in milliseconds by the service's clock; 0 is unknown
-	past             *writer.Past
+	past             *writer.Earlier
 }
 
 func newExtras(cfg *Config, h *hooks, planned *plan.Plan, folder *rundir.Folder, report *Report, sdk *tablestore.TableStoreClient, clock *client.Clock, kept extrasKept) (x *extras, err error) {
@@ -75,8 +75,8 @@ func newExtras(cfg *Config, h *hooks, planned *plan.Plan, folder *rundir.Folder,
 		x.rowExtra = func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }
 	}
 	if cfg.Write.Mode == table.Increment {
-		x.Counts = writer.NewCounts(sdk, planned.Mark, kept.run)
-		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming + x.Counts.ConditionBytes()
+		x.Increments = writer.NewIncrements(sdk, planned.Mark, kept.run)
+		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming + x.Increments.ConditionBytes()
 		report.MarkColumn = planned.Mark
 		return x, nil
 	}
@@ -84,11 +84,11 @@ func newExtras(cfg *Config, h *hooks, planned *plan.Plan, folder *rundir.Folder,
 	if at == 0 {
 		return x, nil
 	}
-	x.Numbers = writer.NewNumbers(sdk, cfg.Target.Table, at, planned.Mark, table.Marker{Job: planned.Job(), Run: kept.run})
-	x.Numbers.LookFirst, x.Numbers.Parallel = cfg.Write.LookFirst, lookUps(cfg.Write.Concurrency)
+	x.AutoIncrement = writer.NewAutoIncrement(sdk, cfg.Target.Table, at, planned.Mark, table.Marker{Job: planned.Job(), Run: kept.run})
+	x.AutoIncrement.LookFirst, x.AutoIncrement.Parallel = cfg.Write.LookFirst, lookUps(cfg.Write.Concurrency)
 	x.begun = marksBegun(clock, kept)
-	x.Numbers.Begun, x.Numbers.Past = x.begun, kept.past
-	cfg.Progress.numbers.Store(x.Numbers)
+	x.AutoIncrement.Begun, x.AutoIncrement.Earlier = x.begun, kept.past
+	cfg.Progress.numbers.Store(x.AutoIncrement)
 	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.ReturnedKeys
 	if planned.Mark != "" {
 		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming
@@ -180,14 +180,14 @@ func (x *extras) written(r table.Ref, o table.Outcome, report *Report) error {
 	if o.Restamped {
 		report.ExtraVersions++
 	}
-	if x.Numbers == nil {
+	if x.AutoIncrement == nil {
 		return nil
 	}
 	if o.Repeated && x.doubts == nil {
 		report.MaybeTwice++
 	}
 	if o.Repeated && x.doubts != nil {
-		doubt, err := x.Numbers.Doubt(r, o)
+		doubt, err := x.AutoIncrement.Doubt(r, o)
 		if err != nil {
 			return err
 		}
@@ -206,9 +206,9 @@ func (x *extras) written(r table.Ref, o table.Outcome, report *Report) error {
 	fields := []string{r.Block.Split.Source, strconv.FormatInt(r.Number()+1, 10)}
 	for i, c := range row.Key {
 		switch {
-		case i == x.Numbers.Column && o.Number == 0:
+		case i == x.AutoIncrement.Column && o.Number == 0:
 			fields = append(fields, "") // sent blindly, and the answer did not say
-		case i == x.Numbers.Column:
+		case i == x.AutoIncrement.Column:
 			fields = append(fields, strconv.FormatInt(o.Number, 10))
 		case c.Value.Type == table.Integer:
 			fields = append(fields, strconv.FormatInt(c.Value.Int, 10))
@@ -259,7 +259,7 @@ func (x *extras) sweep(ctx context.Context, cfg *Config, report *Report) (swept 
 func (x *extras) sweepGroups(ctx context.Context, cfg *Config, report *Report, groups map[string][]writer.Doubt) error {
 	list := slices.Collect(maps.Values(groups))
 	if len(list) >= sweepTableFrom {
-		deleted, done, err := x.Numbers.SweepTable(slices.Concat(list...))
+		deleted, done, err := x.AutoIncrement.SweepTable(slices.Concat(list...))
 		report.SurplusDeleted += int64(deleted)
 		if done || err != nil && !writer.SweepAgain(err) {
 			return err
@@ -267,7 +267,7 @@ func (x *extras) sweepGroups(ctx context.Context, cfg *Config, report *Report, g
 	}
 	var mu sync.Mutex
 	var failed error
-	x.Numbers.Parallel(len(list), func(i int) {
+	x.AutoIncrement.Parallel(len(list), func(i int) {
 		mu.Lock()
 		stop := failed != nil
 		mu.Unlock()
@@ -293,7 +293,7 @@ const sweepTableFrom = 16
 func (x *extras) sweepKey(ctx context.Context, cfg *Config, doubts []writer.Doubt) (all int, err error) {
 	patience := ratelimit.Patience{For: cfg.Write.RetryFor}
 	for attempt := 1; ; attempt++ {
-		deleted, err := x.Numbers.Sweep(doubts)
+		deleted, err := x.AutoIncrement.Sweep(doubts)
 		all += deleted
 		if err == nil {
 			return all, nil
@@ -320,7 +320,7 @@ func (x *extras) keep(counters map[string]int64) error {
 		counters[stampFiles] = x.stamps.from
 	}
 	var err error
-	if x.Numbers != nil {
+	if x.AutoIncrement != nil {
 		counters[marksBegunAt] = x.begun
 	}
 	if x.doubts != nil {

@@ -370,7 +370,7 @@ func (k *keeper) final(d *dispatcher) error {
 }
 
 // past is what the attempt before has left to the intake.
-func (k *keeper) past() *intake.Past {
+func (k *keeper) past() *intake.Resumed {
 	b := k.base
 	if b == nil {
 		return nil
@@ -383,7 +383,7 @@ func (k *keeper) past() *intake.Past {
 	for _, s := range b.Starts {
 		starts[s.Source] = s
 	}
-	return &intake.Past{
+	return &intake.Resumed{
 		Records: k.replay,
 		Begin: func(source int) (intake.Place, intake.Chain, bool) {
 			s := starts[source]

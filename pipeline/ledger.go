@@ -141,7 +141,7 @@ func (d *dispatcher) final(r table.Ref, end partitioner.End, o table.Outcome) {
 		if o.MaybeApplied {
 			d.report.MaybeApplied++
 		}
-		if c := d.extras.Counts; c != nil {
+		if c := d.extras.Increments; c != nil {
 			c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
 		}
 		if len(rejected.Raw) == 0 {

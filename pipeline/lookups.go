@@ -41,8 +41,8 @@ func lookUps(workers int) func(n int, do func(i int)) {
 }
 
 // pastOf says which rows the attempt before may have sent, by the checkpoint that this one resumes from.
-func pastOf(s *checkpoint.Snapshot, survey *surveyor) *writer.Past {
-	p := &writer.Past{Bounds: survey.bounds}
+func pastOf(s *checkpoint.Snapshot, survey *surveyor) *writer.Earlier {
+	p := &writer.Earlier{Bounds: survey.bounds}
 	waiting := s.Out
 	for _, out := range s.Out {
 		p.Rows += int64(out.To - out.From)

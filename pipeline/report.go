@@ -252,7 +252,7 @@ type Progress struct {
 	Trouble                             atomic.Value // string: what the service answers while it takes no row
 	Done                                atomic.Bool
 
-	numbers atomic.Pointer[writer.Numbers]
+	numbers atomic.Pointer[writer.AutoIncrement]
 }
 
 // LookUps returns how many rows were looked for that an earlier attempt may have written, how many of them were there, and

@@ -268,8 +268,8 @@ func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder
 	if err == nil && !cfg.DryRun {
 		err = finishTables(ctx, cfg, report, service.sdk, x, from.ids)
 	}
-	if x.Numbers != nil {
-		report.SearchRequests = x.Numbers.Requests.Load()
+	if x.AutoIncrement != nil {
+		report.SearchRequests = x.AutoIncrement.Requests.Load()
 	}
 	report.clockBehind(service.clock)
 	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.KeepCheckpoint) {
@@ -308,8 +308,8 @@ func tryNeeds(cfg *Config, planned *plan.Plan, service service, x *extras) error
 	}
 	return errors.Join(
 		writer.TryReadBack(service.sdk, cfg.Target.Table, planned.Schema.Key, cfg.Write.Mode, cfg.Write.Condition),
-		x.Numbers.Try(planned.Schema.Key),
-		x.Counts.Try(cfg.Target.Table, planned.Schema.Key))
+		x.AutoIncrement.Try(planned.Schema.Key),
+		x.Increments.Try(cfg.Target.Table, planned.Schema.Key))
 }
 
 func closeStore(store *spill.Store) error {
@@ -323,7 +323,7 @@ func closeStore(store *spill.Store) error {
 func (d *dispatcher) work(cfg *Config, service service) error {
 	sender := service.connection.Sender()
 	defer sender.Close()
-	w := writer.New(d.guarded(sender), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Extras)
+	w := writer.New(d.guarded(sender), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Options)
 	for f := range d.flights {
 		if hook := d.hooks.onSend; hook != nil {
 			hook(f.Rows)

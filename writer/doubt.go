@@ -25,7 +25,7 @@ type Doubt struct {
 }
 
 // Doubt makes a doubt of a row that is written.
-func (n *Numbers) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
+func (n *AutoIncrement) Doubt(r table.Ref, o table.Outcome) (Doubt, error) {
 	d := Doubt{Ordering: r.Key(), Mark: string(n.Marker.Append(nil, r)), Number: o.Number, From: o.From}
 	decoded, err := plainbuffer.Decode(r.Body())
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *Doubt) Append(dst []byte) []byte {
 // maxDoubtBytes bounds each part of a doubt: four key columns with their names and what stands around them.
 const maxDoubtBytes = 1 << 16
 
-// ReadDoubt reads one doubt, or io.EOF behind the last.
+// ReadDoubt reads one doubt, or io.EOF after the last.
 func ReadDoubt(r *bufio.Reader) (d Doubt, err error) {
 	var parts [3][]byte
 	for i := range parts {
@@ -96,7 +96,7 @@ func whole(err error) error {
 // Sweep looks for the rows of one ordering key that were sent more than once, and deletes all copies but one of each: the
 // one with the recorded number, else the lowest. It deletes no row of another run: those have other marks. It returns how
 // many it has deleted; it may be repeated after an error.
-func (n *Numbers) Sweep(doubts []Doubt) (deleted int, err error) {
+func (n *AutoIncrement) Sweep(doubts []Doubt) (deleted int, err error) {
 	if len(doubts) == 0 {
 		return 0, nil
 	}
@@ -123,7 +123,7 @@ func (n *Numbers) Sweep(doubts []Doubt) (deleted int, err error) {
 
 // SweepTable does so for the rows of many ordering keys at a time, by reading all of the table. It gives up when that takes
 // longer than to look for the rows of each key; done is false then, and nothing was deleted.
-func (n *Numbers) SweepTable(doubts []Doubt) (deleted int, done bool, err error) {
+func (n *AutoIncrement) SweepTable(doubts []Doubt) (deleted int, done bool, err error) {
 	var bounds []table.Value
 	var names []string
 	for i, d := range doubts {
@@ -162,7 +162,7 @@ func recordedOf(doubts []Doubt) map[string]int64 {
 }
 
 // deleteSurplus deletes all copies of a row but the recorded one, or the lowest.
-func (n *Numbers) deleteSurplus(recorded map[string]int64, copies map[string][]marked) (deleted int, err error) {
+func (n *AutoIncrement) deleteSurplus(recorded map[string]int64, copies map[string][]marked) (deleted int, err error) {
 	for mark, of := range copies {
 		stays := of[0].number
 		for _, m := range of {
@@ -187,12 +187,12 @@ func (n *Numbers) deleteSurplus(recorded map[string]int64, copies map[string][]m
 }
 
 // delete deletes a row.
-func (n *Numbers) delete(k *tablestore.PrimaryKey) error {
+func (n *AutoIncrement) delete(k *tablestore.PrimaryKey) error {
 	return client.Needed("DeleteRow", n.Table, n.deleteOnce(k))
 }
 
-// deleteOnce asks for a row to be deleted. One that is gone is no error: an earlier try may have deleted it.
-func (n *Numbers) deleteOnce(k *tablestore.PrimaryKey) (err error) {
+// deleteOnce asks for a row to be deleted. One that is gone is not an error: an earlier try may have deleted it.
+func (n *AutoIncrement) deleteOnce(k *tablestore.PrimaryKey) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable answer: %v", p)

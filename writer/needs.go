@@ -11,7 +11,7 @@ import (
 )
 
 // TryReadBack tries, before the first row is written, whether rows of the table can be read back, if the mode and the condition
-// may need that. Only a permission that is missing is an error: whatever else goes wrong may pass.
+// may need that. Only a missing permission is an error: anything else that goes wrong may pass.
 func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, existence table.Existence) error {
 	if existence != table.ExpectNotExist || mode == table.Delete {
 		return nil
@@ -26,7 +26,7 @@ func TryReadBack(r Reader, name string, key []table.KeyColumn, mode table.Mode, 
 
 // Try tries, before the first row is written, whether rows can be looked for, and surplus copies deleted. The row that it
 // deletes cannot be there: its number is one that the service does not give.
-func (n *Numbers) Try(key []table.KeyColumn) error {
+func (n *AutoIncrement) Try(key []table.KeyColumn) error {
 	if n == nil || n.Mark == "" {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (n *Numbers) Try(key []table.KeyColumn) error {
 }
 
 // Try tries, before the first row is written, whether the marks of rows can be read back.
-func (c *Counts) Try(name string, key []table.KeyColumn) error {
+func (c *Increments) Try(name string, key []table.KeyColumn) error {
 	if c == nil {
 		return nil
 	}
@@ -78,7 +78,7 @@ func nobody(key []table.KeyColumn) *tablestore.PrimaryKey {
 func denied(operation, name string, op func() error) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = nil // an answer that the SDK cannot read is no refusal
+			err = nil // an answer that the SDK cannot read is not a refusal
 		}
 	}()
 	if err := op(); client.Denied(err) {

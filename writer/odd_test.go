@@ -61,7 +61,7 @@ func TestOddRowsAreTheBytesTheSDKSends(t *testing.T) {
 		if _, err := sdk.BatchWriteRow(req); err == nil || sent.body == nil {
 			t.Fatalf("%s: nothing was recorded: %v", name, err)
 		}
-		d := new(dressed)
+		d := new(annotated)
 		if tt.numbered {
 			d.asks = asksKey
 		}

@@ -15,7 +15,7 @@ import (
 //	          condition (3): { row_existence (1)  column_condition (2), of increments }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
-// A message stands behind its length, so lengths come first: those of the rows are known since they were encoded, and
+// A message follows its length, so lengths come first: those of the rows are known since they were encoded, and
 // the rest follows from them without looking at a row's bytes.
 const (
 	tagTable        = 1<<3 | 2
@@ -40,11 +40,11 @@ var (
 // AppendRequest appends the bytes of a BatchWriteRow request that does mode to the rows of one table, each under the
 // condition.
 func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref) []byte {
-	return appendRequest(dst, name, mode, existence, rows, &dressed{})
+	return appendRequest(dst, name, mode, existence, rows, &annotated{})
 }
 
-// appendRequest is AppendRequest for rows as they are dressed.
-func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *dressed) []byte {
+// appendRequest is AppendRequest for rows as they are annotated.
+func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *annotated) []byte {
 	size := 1 + lengthSize(len(name)) + len(name)
 	for i, r := range rows {
 		n := rowSize(d.size(i, r), d.cond) + len(d.asks)

@@ -50,7 +50,7 @@ func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 
 // busy is the fate of rows that were refused with a code of throttling.
 func (w *Writer) busy(code string) table.Fate {
-	if (w.extras.Numbers != nil || w.extras.Counts != nil) && client.MayHaveApplied(code) {
+	if (w.options.AutoIncrement != nil || w.options.Increments != nil) && client.MayHaveApplied(code) {
 		return table.Unknown
 	}
 	return table.Again

@@ -30,8 +30,8 @@ type marked struct {
 
 // search calls each with every row with a mark that has the key's columns before the number, and a number of at least from,
 // until it wants no more. The newest comes first: the service's numbers rise, so a row that was sent a moment ago is at the
-// end of its ordering key, whatever the key holds. It reads limit rows first; 0 is as many as one answer holds.
-func (n *Numbers) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
+// end of its ordering key, however many rows the key has. It reads limit rows first; 0 is as many as one answer holds.
+func (n *AutoIncrement) search(key []plainbuffer.Cell, from int64, limit int32, each func(marked) (more bool)) error {
 	c := n.criteria(tablestore.BACKWARD)
 	for i, k := range key {
 		switch {
@@ -53,7 +53,7 @@ func (n *Numbers) search(key []plainbuffer.Cell, from int64, limit int32, each f
 	return n.read(c, limit, each)
 }
 
-func (n *Numbers) criteria(d tablestore.Direction) *tablestore.RangeRowQueryCriteria {
+func (n *AutoIncrement) criteria(d tablestore.Direction) *tablestore.RangeRowQueryCriteria {
 	return &tablestore.RangeRowQueryCriteria{
 		TableName: n.Table, StartPrimaryKey: new(tablestore.PrimaryKey), EndPrimaryKey: new(tablestore.PrimaryKey),
 		Direction: d, MaxVersion: 1, ColumnsToGet: []string{n.Mark},
@@ -61,7 +61,7 @@ func (n *Numbers) criteria(d tablestore.Direction) *tablestore.RangeRowQueryCrit
 }
 
 // read calls each with the rows of a range that have a mark, until it wants no more, by pages that grow from limit rows.
-func (n *Numbers) read(c *tablestore.RangeRowQueryCriteria, limit int32, each func(marked) (more bool)) error {
+func (n *AutoIncrement) read(c *tablestore.RangeRowQueryCriteria, limit int32, each func(marked) (more bool)) error {
 	for ; ; limit = min(8*limit, maxPage) {
 		c.Limit = limit
 		page, err := n.page(c)
@@ -81,7 +81,7 @@ func (n *Numbers) read(c *tablestore.RangeRowQueryCriteria, limit int32, each fu
 }
 
 // marked returns what a row's mark says, and false if it has none.
-func (n *Numbers) marked(r *tablestore.Row) (m marked, ok bool) {
+func (n *AutoIncrement) marked(r *tablestore.Row) (m marked, ok bool) {
 	if r.PrimaryKey == nil || n.Column >= len(r.PrimaryKey.PrimaryKeys) {
 		return m, false
 	}
@@ -98,10 +98,10 @@ func (n *Numbers) marked(r *tablestore.Row) (m marked, ok bool) {
 
 // older reports whether a row was written before the load began, and with it every row of its ordering key that has a lower
 // number. The service has stamped the mark, for no load gives marks a timestamp.
-func (n *Numbers) older(m marked) bool { return n.Begun > 0 && m.stamp < n.Begun-clockSpread }
+func (n *AutoIncrement) older(m marked) bool { return n.Begun > 0 && m.stamp < n.Begun-clockSpread }
 
 // page makes an error of a panic: the SDK dereferences fields that a broken answer lacks.
-func (n *Numbers) page(c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {
+func (n *AutoIncrement) page(c *tablestore.RangeRowQueryCriteria) (page *tablestore.GetRangeResponse, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable answer: %v", p)

@@ -30,7 +30,7 @@ const (
 	leastCut      = 64 << 10
 )
 
-// Limit is the most bytes that a body may have; 0 is no limit but the service's. A row alone may have more.
+// Limit is the most bytes that a body may have; 0 leaves only the service's limit. A row alone may have more.
 func (s *Size) Limit() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

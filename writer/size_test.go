@@ -54,7 +54,7 @@ func TestAPageWithStatus413LeavesRowsOpenUntilOneAloneIsRefusedThreeTimes(t *tes
 	}{{3, 5, false, table.Unknown}, {1, 2, false, table.Unknown}, {1, 3, false, table.Refused}, {1, 5, true, table.Unknown}} {
 		rows, repeated, outcomes := batch(t, tt.rows, table.Put)
 		size := new(Size)
-		w := New(f, f, "t", table.Put, table.Ignore).With(Extras{Size: size})
+		w := New(f, f, "t", table.Put, table.Ignore).With(Options{Size: size})
 		if tt.passed {
 			fail = false
 			if _, err := w.Write(rows, repeated, outcomes); err != nil || outcomes[0].Fate != table.Written {

@@ -104,7 +104,7 @@ func TestEachRowIsSentWithItsTimestamp(t *testing.T) {
 		return results, nil
 	}}
 	rows, repeated, outcomes := batch(t, 3, table.Update)
-	w := New(f, f, "t", table.Update, table.Ignore).With(Extras{Stamps: NewStamps(c.service, 10*time.Second)})
+	w := New(f, f, "t", table.Update, table.Ignore).With(Options{Stamps: NewStamps(c.service, 10*time.Second)})
 	for range 2 {
 		for i, at := range []int64{1_006_000, 1_000_000, 1_005_999} {
 			outcomes[i] = table.Outcome{Stamp: at}
@@ -151,7 +151,7 @@ func TestARequestOfStampedRowsIsNoLongerThanTheServiceTakes(t *testing.T) {
 	now := func() (earliest, latest time.Time) {
 		return time.UnixMilli(1700000000000), time.UnixMilli(1700000000000)
 	}
-	w := New(f, nil, "t", table.Update, table.Ignore).With(Extras{Stamps: NewStamps(now, time.Hour)})
+	w := New(f, nil, "t", table.Update, table.Ignore).With(Options{Stamps: NewStamps(now, time.Hour)})
 	outcomes := make([]table.Outcome, len(batch.Rows))
 	for i := range outcomes {
 		outcomes[i].Stamp = 1700000000000

@@ -42,8 +42,8 @@ type Writer struct {
 	noReading  bool // rows cannot be read back, so the run ends
 	last       refusal
 
-	extras Extras
-	sent   dressed
+	options Options
+	sent    annotated
 }
 
 // New makes a writer. Existence is the condition every row is written under.
@@ -62,24 +62,24 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 func (w *Writer) SetTable(name string) { w.table = name }
 
 // Write sends the rows and sets outcomes[i] for rows[i]; all three slices are equally long. Repeated[i] says that an
-// earlier attempt may have applied rows[i]. With Extras.Stamps, outcomes[i].Stamp says before what timestamp it gets.
+// earlier attempt may have applied rows[i]. With Options.Stamps, outcomes[i].Stamp says before what timestamp it gets.
 //
-// An error means that the run cannot go on (keys, permissions, a missing table, or the run was stopped); the outcomes
+// An error means that the run cannot continue (keys, permissions, a missing table, or the run was stopped); the outcomes
 // are set all the same.
 func (w *Writer) Write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
-	if n := w.extras.Numbers; n != nil && n.Mark != "" {
+	if n := w.options.AutoIncrement; n != nil && n.Mark != "" {
 		return w.writeOnce(rows, repeated, outcomes)
 	}
-	if w.extras.Counts != nil {
+	if w.options.Increments != nil {
 		return w.writeCounted(rows, repeated, outcomes)
 	}
 	return w.write(rows, repeated, outcomes)
 }
 
-// write sends all of the rows, whatever became of earlier attempts.
+// write sends all of the rows, regardless of earlier attempts.
 func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	stats := Stats{Requests: 1}
-	if err := w.dress(rows, outcomes); err != nil {
+	if err := w.annotate(rows, outcomes); err != nil {
 		return stats, err
 	}
 	answers, err := w.send(rows)
@@ -99,8 +99,8 @@ func (w *Writer) write(rows []table.Ref, repeated []bool, outcomes []table.Outco
 	return stats, fatal
 }
 
-// allUnrecognized is an error if every row of a request of several has a code that the service does not document: that is no
-// matter of single rows, and to go on would be to guess.
+// allUnrecognized is an error if every row of a request of several has a code that the service does not document: that
+// does not concern single rows, and to continue would be to guess.
 func (w *Writer) allUnrecognized(outcomes []table.Outcome) error {
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -133,7 +133,7 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 		stats.add(second)
 		return stats, err2
 	}
-	if client.TooLarge(err) && len(rows) == 1 && w.extras.Size != nil && w.extras.Size.refusedAlone(w.bytes) {
+	if client.TooLarge(err) && len(rows) == 1 && w.options.Size != nil && w.options.Size.refusedAlone(w.bytes) {
 		// It cannot be made smaller.
 		o.Fate, o.Code = table.Refused, "OTSRequestBodyTooLarge"
 		o.Message = fmt.Sprintf("a gateway between here and the service refuses a request with this row alone (HTTP 413 for %d bytes); raise its limit on bodies, the service takes %d", w.bytes, table.MaxBodyBytes)
@@ -166,10 +166,10 @@ func (w *Writer) send(rows []table.Ref) ([]answered, error) {
 	body, err := w.sender.Post("BatchWriteRow", w.appendBody)
 	w.rows = nil
 	if err != nil {
-		w.extras.Size.failed(w.bytes, err)
+		w.options.Size.failed(w.bytes, err)
 		return nil, err
 	}
-	w.extras.Size.took(w.bytes)
+	w.options.Size.took(w.bytes)
 	w.answers, err = decodeAnswer(w.answers, body, w.table, len(rows))
 	return w.answers, err
 }

@@ -233,7 +233,7 @@ func TestABusyServerMayHaveWrittenRowsThatItNumbers(t *testing.T) {
 				w := New(f, f, "t", table.Put, table.Ignore)
 				want := table.Again
 				if numbered {
-					w.With(Extras{Numbers: NewNumbers(nil, "t", 1, "", table.Marker{})})
+					w.With(Options{AutoIncrement: NewAutoIncrement(nil, "t", 1, "", table.Marker{})})
 					if code == "OTSServerBusy" {
 						want = table.Unknown
 					}

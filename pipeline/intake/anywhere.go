@@ -11,9 +11,9 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-// Without an order the input is read where lanes are hungry. A first pass finds where the splits are, which for text with
+// Without an order the input is read for the lanes that need rows most. A first pass finds where the splits are, which for text with
 // quotes takes the whole text, counts their records, so that a rejected record can be named, and notes the key that each
-// begins with. Then the hungriest lane is fed: with any split that begins in it, at random, so that keys are used evenly
+// begins with. Then the neediest lane is fed: with any split that begins in it, at random, so that keys are used evenly
 // and a partition that is split later has halves of the same size. A sorted file so spreads over all lanes at once.
 
 // errUnreadable ends reading after it was handed out why.
@@ -25,18 +25,18 @@ func (f *Flow) readAnywhere(ctx context.Context, sources []*plan.Source) (comple
 	if ctx.Err() != nil {
 		return false, nil
 	}
-	regions = f.past.open(regions)
+	regions = f.resumed.open(regions)
 	group, groupCtx := errgroup.WithContext(ctx)
 	work := make(chan *region)
-	fd := &feeder{flow: f, left: map[*plan.Source]*atomic.Int64{}}
+	sched := &scheduler{flow: f, left: map[*plan.Source]*atomic.Int64{}}
 	for _, g := range regions {
-		if fd.left[g.source] == nil {
-			fd.left[g.source] = new(atomic.Int64)
+		if sched.left[g.source] == nil {
+			sched.left[g.source] = new(atomic.Int64)
 		}
-		fd.left[g.source].Add(1)
+		sched.left[g.source].Add(1)
 	}
-	group.Go(func() error { return fd.run(groupCtx, regions, work) })
-	f.parsers(group, func(p *parser) error { return fd.read(groupCtx, p, work) })
+	group.Go(func() error { return sched.run(groupCtx, regions, work) })
+	f.parsers(group, func(p *parser) error { return sched.read(groupCtx, p, work) })
 	err = group.Wait()
 	if ctx.Err() != nil {
 		return false, nil
@@ -48,25 +48,25 @@ func (f *Flow) readAnywhere(ctx context.Context, sources []*plan.Source) (comple
 	return true, err
 }
 
-// feeder feeds the hungriest lane.
-type feeder struct {
+// scheduler feeds the neediest lane.
+type scheduler struct {
 	flow   *Flow
 	todo   [][]*region // by the lane they begin in
-	hunger *hunger     // that todo was made for
+	demand *demand     // that todo was made for
 	left   map[*plan.Source]*atomic.Int64
 
 	rows, strays atomic.Int64 // rows that were read, and those of them in another lane than their region began in
 }
 
 // run hands out regions until there are no more.
-func (f *feeder) run(ctx context.Context, regions []*region, work chan<- *region) error {
+func (f *scheduler) run(ctx context.Context, regions []*region, work chan<- *region) error {
 	opened := map[*plan.Source]bool{}
 	for left := len(regions); left > 0; {
-		if h := f.flow.hunger.Load(); h != f.hunger {
+		if d := f.flow.demand.Load(); d != f.demand {
 			regions = f.untaken(regions)
-			f.sort(h, regions)
+			f.sort(d, regions)
 		}
-		lane, ok := f.hungriest()
+		lane, ok := f.neediest()
 		if !ok {
 			select {
 			case <-f.flow.fed:
@@ -83,8 +83,8 @@ func (f *feeder) run(ctx context.Context, regions []*region, work chan<- *region
 				return f.fail(ctx, err)
 			}
 		}
-		g.lane, g.coming = lane, f.hunger
-		f.hunger.coming[lane].Add(g.rows())
+		g.lane, g.coming = lane, f.demand
+		f.demand.coming[lane].Add(g.rows())
 		if !send(ctx, work, g) {
 			return nil
 		}
@@ -94,21 +94,21 @@ func (f *feeder) run(ctx context.Context, regions []*region, work chan<- *region
 }
 
 // sort puts the regions to their lanes.
-func (f *feeder) sort(h *hunger, regions []*region) {
-	f.hunger = h
-	f.todo = make([][]*region, h.partitions.Len())
+func (f *scheduler) sort(d *demand, regions []*region) {
+	f.demand = d
+	f.todo = make([][]*region, d.partitions.Len())
 	for _, g := range regions {
 		lane := 0
 		if g.key != nil {
-			lane = h.partitions.Find(g.key)
+			lane = d.partitions.Find(g.key)
 		}
 		f.todo[lane] = append(f.todo[lane], g)
 	}
 }
 
 // untaken returns the regions that are still to be handed out.
-func (f *feeder) untaken(all []*region) []*region {
-	if f.hunger == nil {
+func (f *scheduler) untaken(all []*region) []*region {
+	if f.demand == nil {
 		return all
 	}
 	var rest []*region
@@ -122,34 +122,34 @@ func (f *feeder) untaken(all []*region) []*region {
 // own is fed with those of others.
 const mixedShare = 0.25
 
-// hungriest returns the lane to feed next.
-func (f *feeder) hungriest() (lane int, ok bool) {
+// neediest returns the lane to feed next.
+func (f *scheduler) neediest() (lane int, ok bool) {
 	lane, longest := -1, -1
-	anyHungry := false
+	anyNeedy := false
 	for i := range f.todo {
 		// A gap is fed with what begins in it, or its tables would never be known, and with nothing else.
-		anyHungry = anyHungry || !f.hunger.partitions.Gap(i) && f.hunger.of(i) < f.hunger.enough
+		anyNeedy = anyNeedy || !f.demand.partitions.Gap(i) && f.demand.rows(i) < f.demand.enough
 		if len(f.todo[i]) == 0 {
 			continue
 		}
 		if longest < 0 || len(f.todo[i]) > len(f.todo[longest]) {
 			longest = i
 		}
-		if f.hunger.of(i) < f.hunger.enough && (lane < 0 || f.hunger.of(i) < f.hunger.of(lane)) {
+		if f.demand.rows(i) < f.demand.enough && (lane < 0 || f.demand.rows(i) < f.demand.rows(lane)) {
 			lane = i
 		}
 	}
 	if lane >= 0 {
 		return lane, true
 	}
-	if anyHungry && float64(f.strays.Load()) > mixedShare*float64(f.rows.Load()) {
+	if anyNeedy && float64(f.strays.Load()) > mixedShare*float64(f.rows.Load()) {
 		return longest, true
 	}
 	return 0, false
 }
 
 // take takes a region of the lane at random.
-func (f *feeder) take(lane int) *region {
+func (f *scheduler) take(lane int) *region {
 	todo := f.todo[lane]
 	i, last := rand.IntN(len(todo)), len(todo)-1
 	g := todo[i]
@@ -160,7 +160,7 @@ func (f *feeder) take(lane int) *region {
 }
 
 // read is a parser that reads regions.
-func (f *feeder) read(ctx context.Context, p *parser, work <-chan *region) error {
+func (f *scheduler) read(ctx context.Context, p *parser, work <-chan *region) error {
 	for {
 		g, ok := receive(ctx, work)
 		if !ok {
@@ -177,10 +177,10 @@ func (f *feeder) read(ctx context.Context, p *parser, work <-chan *region) error
 	}
 }
 
-func (f *feeder) readRegion(ctx context.Context, p *parser, g *region) error {
+func (f *scheduler) readRegion(ctx context.Context, p *parser, g *region) error {
 	record := g.first
 	for i, place := range g.splits {
-		if n := g.records[i]; f.flow.past.final(g.source, record, n) {
+		if n := g.records[i]; f.flow.resumed.final(g.source, record, n) {
 			record += n
 			g.coming.coming[g.lane].Add(-n)
 			continue
@@ -195,7 +195,7 @@ func (f *feeder) readRegion(ctx context.Context, p *parser, g *region) error {
 			record, line = record+int64(made.Records), line+int64(made.lines)
 			made.coming, made.lane = g.coming, g.lane
 			f.count(made)
-			f.flow.past.settle(made)
+			f.flow.resumed.settle(made)
 			return send(ctx, f.flow.splits, Handed{Parsed: made})
 		})
 		if err != nil || ctx.Err() != nil {
@@ -206,7 +206,7 @@ func (f *feeder) readRegion(ctx context.Context, p *parser, g *region) error {
 }
 
 // count counts how well the regions' first keys tell their lanes.
-func (f *feeder) count(made *Parsed) {
+func (f *scheduler) count(made *Parsed) {
 	for _, b := range made.Blocks {
 		f.rows.Add(int64(len(b.Block.Rows)))
 		if b.Lane != made.lane {
@@ -216,7 +216,7 @@ func (f *feeder) count(made *Parsed) {
 }
 
 // fail hands out why the input cannot be read further, and ends reading.
-func (f *feeder) fail(ctx context.Context, err error) error {
+func (f *scheduler) fail(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		send(ctx, f.flow.splits, Handed{Err: err})
 	}

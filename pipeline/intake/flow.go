@@ -14,12 +14,12 @@ import (
 // Flow is the part of a load from the inputs to the lanes. One goroutine runs it; another receives from Splits and calls
 // Recut and Queued.
 type Flow struct {
-	plan   *plan.Plan
-	splits chan Handed
-	past   *Past
-	hunger atomic.Pointer[hunger]
-	fed    chan struct{} // one: a lane may be hungry
-	alone  chan struct{} // one: the parser that reads more of the pages of a source than may be read ahead
+	plan    *plan.Plan
+	splits  chan Handed
+	resumed *Resumed
+	demand  atomic.Pointer[demand]
+	fed     chan struct{} // one: a lane may need rows
+	alone   chan struct{} // one: the parser that reads more of the pages of a source than may be read ahead
 }
 
 // New makes the flow of a planned load into the partitions of m.
@@ -35,17 +35,17 @@ func (f *Flow) Splits() <-chan Handed { return f.splits }
 
 // Recut takes a new partition map, under which rows are divided from now on; those that are under way may still come under
 // the one before.
-func (f *Flow) Recut(m *partitioner.Map) { f.hunger.Store(newHunger(m)) }
+func (f *Flow) Recut(m *partitioner.Map) { f.demand.Store(newDemand(m)) }
 
 // partitions is the map under which rows are divided.
-func (f *Flow) partitions() *partitioner.Map { return f.hunger.Load().partitions }
+func (f *Flow) partitions() *partitioner.Map { return f.demand.Load().partitions }
 
 // Run reads everything and closes Splits when all was passed on; when ctx ends first, it returns nil and leaves Splits
-// open. Without an order, what can be read anywhere is read where lanes are hungry, and the rest, streams and compressed
-// files, behind it as it comes.
+// open. Without an order, what can be read anywhere is read for the lanes that need rows most; the rest, streams and
+// compressed files, follows in source order.
 func (f *Flow) Run(ctx context.Context) error {
 	ordered := f.plan.Sources
-	// The first records of an input are those that stand first, whatever the order of writing.
+	// The first records of an input are those that stand first, in any order of writing.
 	if r := f.plan.Request; r.Order == plan.OrderNone && r.Records == 0 {
 		var anywhere []*plan.Source
 		ordered = nil

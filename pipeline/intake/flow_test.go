@@ -189,7 +189,7 @@ func TestRowsAreDividedUnderTheLastMap(t *testing.T) {
 	}
 }
 
-func TestTheHungriestLaneIsFedFirst(t *testing.T) {
+func TestTheNeediestLaneIsFedFirst(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,n\n")
 	for i := range 90_000 {
@@ -270,7 +270,7 @@ func TestAStoppedFlowIsNotTakenForACompleteOne(t *testing.T) {
 	}
 }
 
-func TestALimitReadsFromTheStartWhateverTheOrder(t *testing.T) {
+func TestALimitReadsFromTheStartInAnyOrder(t *testing.T) {
 	text, want := mixed("a.csv", 2000)
 	r := ask(file(t, "a.csv", text))
 	r.Order, r.Records = plan.OrderNone, 10

@@ -218,7 +218,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (comple
 			h.Split.FirstRecord, h.Split.FirstLine = records, lines
 			records += int64(h.Records)
 			lines += int64(h.lines)
-			f.past.settle(h.Parsed)
+			f.resumed.settle(h.Parsed)
 			if !send(ctx, f.splits, h.Handed) {
 				return false
 			}

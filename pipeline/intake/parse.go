@@ -36,7 +36,7 @@ func newParser(f *Flow) *parser {
 	r := f.plan.Request
 	encoder := encode.New(f.plan.Schema, r.Mode, r.DeleteNull)
 	encoder.Window = f.plan.Window()
-	dress(encoder, f.plan)
+	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
 		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, integers: integers(f.plan.Fields),
@@ -51,7 +51,7 @@ func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.C
 			return nil
 		}
 		if j.piece != nil {
-			j.prepared <- p.worker.Prepare(j.piece) // has room for the one answer
+			j.prepared <- p.worker.Prepare(j.piece) // buffered: never blocks
 			continue
 		}
 		parse(ctx, j)
@@ -68,8 +68,8 @@ func (p *parser) close() {
 // maxParsers bounds the sources that a worker keeps its parser of: in source order one is enough.
 const maxParsers = 64
 
-// of returns the worker's parser for a source. Those of other sources are let go when there are too many.
-func (p *parser) of(s *plan.Source) (*sourceParser, error) {
+// forSource returns the worker's parser for a source. Those of other sources are let go when there are too many.
+func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
 	}
@@ -91,7 +91,7 @@ func (p *parser) of(s *plan.Source) (*sourceParser, error) {
 // row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive.
 func (p *parser) row(v *values, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
-	row, why := v.of(rec)
+	row, why := v.rowValues(rec)
 	if why != nil {
 		return false, why
 	}
@@ -173,8 +173,8 @@ func (p *parser) divide(made *Parsed) {
 	}
 }
 
-// dress leaves room in rows for what is added to them when they are sent.
-func dress(e *encode.Encoder, p *plan.Plan) {
+// reserve leaves room in rows for what is added to them when they are sent.
+func reserve(e *encode.Encoder, p *plan.Plan) {
 	if p.Mark != "" {
 		e.Reserve, e.ReserveCells = len(p.Mark)+table.MaxMarkBytes, 1
 	}

@@ -19,10 +19,10 @@ type Parsed struct {
 	Partitions *partitioner.Map // under which the rows were divided
 	Rejects    []Reject         // in the order of their records
 	Archived   []Archived       // likewise
-	New        bool             // in source order: earlier attempts knew nothing of this split and of those behind it
+	New        bool             // in source order: earlier attempts knew nothing of this split and of those after it
 
 	lines  int
-	coming *hunger // which expects these rows for the lane; nil in source order
+	coming *demand // which expects these rows for the lane; nil in source order
 	lane   int
 	key    []byte // of the first pass: the ordering key that the split begins with
 }

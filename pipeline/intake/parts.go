@@ -35,14 +35,14 @@ type partMaker struct {
 	input               int64  // of the split's bytes, those of the parts before
 }
 
-// parseInParts parses the split of a job. While its turn has not come it goes on as long as there is room for the parts.
+// parseInParts parses the split of a job. Before its turn it parses only as many parts as there is room for.
 func (p *parser) parseInParts(ctx context.Context, j *job, r *room) {
 	to, first := j.parsed, true
 	hand := func(h part) bool {
 		if to == j.parsed && !first && (len(to) >= partsAhead || !r.try(h.bytes)) {
 			h.bytes = 0
 			to = j.later
-			j.parsed <- part{later: true} // has room for it
+			j.parsed <- part{later: true} // buffered: never blocks
 		}
 		if first || to == j.later {
 			h.bytes = 0 // the split's own
@@ -61,7 +61,7 @@ func (p *parser) parseInParts(ctx context.Context, j *job, r *room) {
 // parts makes rows of the records of a split, divides them over the lanes and calls emit with them, part by part, until it
 // returns false. The last part may be empty. Turn is closed when the split's turn has come; nil is a split without an order.
 func (p *parser) parts(ctx context.Context, s *plan.Source, split reader.Split, turn <-chan struct{}, emit func(*Parsed, bool) bool) error {
-	sp, err := p.of(s)
+	sp, err := p.forSource(s)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split reader.Split, 
 // inTurn calls parse, which reads a split of the source. If the pages that it needs take more memory than may be read ahead it
 // is called again when the split's turn has come.
 func (p *parser) inTurn(ctx context.Context, s *plan.Source, turn <-chan struct{}, parse func() (*Parsed, error)) (*Parsed, error) {
-	sp, err := p.of(s)
+	sp, err := p.forSource(s)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type region struct {
 	line    int64          // lines of the source before it
 	key     []byte         // ordering key that it begins with; nil is unknown
 
-	coming *hunger // which expects its rows for the lane
+	coming *demand // which expects its rows for the lane
 	lane   int
 }
 
@@ -51,13 +51,13 @@ func (f *Flow) find(ctx context.Context, sources []*plan.Source) (regions []*reg
 // countOnce counts a split as a job.
 func (p *parser) countOnce(ctx context.Context, j *job) {
 	made, err := p.inTurn(ctx, j.source, j.turn, func() (*Parsed, error) { return p.count(j.source, j.split) })
-	j.parsed <- part{Handed: Handed{made, err}, last: true} // has room for it
+	j.parsed <- part{Handed: Handed{made, err}, last: true} // buffered: never blocks
 }
 
 // count counts the records and lines of a split and finds the key it begins with. Splits of Parquet, which states its
 // counts, are read for their first row only, and only where a row group begins.
 func (p *parser) count(s *plan.Source, split reader.Split) (*Parsed, error) {
-	sp, err := p.of(s)
+	sp, err := p.forSource(s)
 	if err != nil {
 		return nil, err
 	}

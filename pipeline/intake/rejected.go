@@ -11,11 +11,11 @@ import (
 	"tsimport/reader/record"
 )
 
-// Rejected records of formats that are no text are kept as JSON lines, which load again.
+// Rejected records of binary formats are kept as JSON lines, which load again.
 
 // appendRecord appends a record as a line of JSON. Fields that were not read are left out. Times and decimals that are
 // loaded as integers are written as those. A value that is longer than the service takes, and what follows once the record
-// is longer than a row can be, is left out: in its place stands how long it was, which is no JSON, so that the line cannot
+// is longer than a row can be, is left out: in its place stands how long it was, which is not JSON, so that the line cannot
 // be loaded as if that were the value.
 func appendRecord(dst []byte, columns []string, rec *record.Record, integers map[string]bool) []byte {
 	dst = append(dst, '{')

@@ -13,8 +13,8 @@ import (
 )
 
 // values makes the values of rows out of the records of one source. It is the one place where what stands in the input
-// becomes what the table gets: behind it there are rows only, and before it nobody knows the schema. A column that is
-// computed from others belongs here: its inputs among fields, its value into what of returns.
+// becomes what the table gets: after it there are rows only, and nothing before it knows the schema. A column that is
+// computed from others belongs here: its inputs among fields, its value into what rowValues returns.
 type values struct {
 	converter *convert.Converter
 	keys      int // columns of the primary key, which come first
@@ -54,9 +54,9 @@ func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 // fields returns the fields of the source's records that are looked at, in ascending order: the others need not be read.
 func (v *values) fields() []int { return v.converter.Fields() }
 
-// of returns the values of the record's row by the schema's columns, or why it makes none. They are valid until the next
+// rowValues returns the values of the record's row by the schema's columns, or why it makes none. They are valid until the next
 // call, and as long as the record is.
-func (v *values) of(rec *record.Record) ([]table.Value, *table.Reason) {
+func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 	fields, why := v.converter.Convert(rec)
 	v.last = fields
 	if why != nil || v.makers == nil {
@@ -125,7 +125,7 @@ func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 
 // key returns the ordering key of the record's row, nil when it makes none.
 func (v *values) key(rec *record.Record) []byte {
-	row, why := v.of(rec)
+	row, why := v.rowValues(rec)
 	if why != nil {
 		return nil
 	}

@@ -43,7 +43,7 @@ func fields(texts ...string) *record.Record {
 
 func TestRowsHaveTheirComputedValues(t *testing.T) {
 	v := computing(t, nil)
-	row, why := v.of(fields("c", "5", "1"))
+	row, why := v.rowValues(fields("c", "5", "1"))
 	if why != nil || len(row) != 4 || string(row[0].Bytes) != "c05" || row[1].Int != 5 || row[2].Int != 1 || string(row[3].Bytes) != "C" {
 		t.Errorf("%v, %v", row, why)
 	}
@@ -65,7 +65,7 @@ func TestARowWhoseKeyCannotBeComputedIsRefused(t *testing.T) {
 		table.CodeRange:   fields("c", "500", "1"),
 		table.CodeType:    fields("c", "x", "1"),
 	} {
-		if _, why := v.of(rec); why == nil || why.Code != code {
+		if _, why := v.rowValues(rec); why == nil || why.Code != code {
 			t.Errorf("%v, want %s", why, code)
 		}
 		if key := v.key(rec); key != nil {

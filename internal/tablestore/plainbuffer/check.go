@@ -16,7 +16,7 @@ const (
 var errChecksum = errors.New("check PlainBuffer rows: a checksum is wrong")
 
 // CheckRows checks the rows of an answer, which follow each other after one header, to their last byte: that they are whole,
-// that every value has its length, and the checksum of every cell and row. It returns how many there are; no bytes are no
+// that every value has its length, and the checksum of every cell and row. It returns how many there are; empty input has no
 // rows.
 func CheckRows(b []byte) (rows int, err error) {
 	if len(b) == 0 {

@@ -21,7 +21,7 @@ type MarkReader interface {
 	BatchGetRow(*tablestore.BatchGetRowRequest) (*tablestore.BatchGetRowResponse, error)
 }
 
-// Counts is what the workers of a load know together that adds to integer columns. Adding twice is not adding once, so
+// Increments is what the workers of a load know together that adds to integer columns. Adding twice is not adding once, so
 // every row has a mark that says which record was added last, and the one UpdateRow that adds a record also puts its mark,
 // under the condition that the row's mark is lower:
 //
@@ -36,7 +36,7 @@ type MarkReader interface {
 // of one that the service refused, or of one that was given up and may have been added.
 //
 // It is safe for concurrent use.
-type Counts struct {
+type Increments struct {
 	Mark string // the column
 	Run  string
 
@@ -67,9 +67,9 @@ const (
 	recordBits      = 40       // of a position
 )
 
-// NewCounts makes Counts. Mark is the column of marks.
-func NewCounts(r MarkReader, mark, run string) *Counts {
-	c := &Counts{Mark: mark, Run: run, reader: r, column: plainbuffer.NewName(mark), refused: map[string][]string{}}
+// NewIncrements makes Increments. Mark is the column of marks.
+func NewIncrements(r MarkReader, mark, run string) *Increments {
+	c := &Increments{Mark: mark, Run: run, reader: r, column: plainbuffer.NewName(mark), refused: map[string][]string{}}
 	length := len(run) + 1 + positionDigits
 	// A SingleColumnValueFilter: comparator (1): LESS_THAN, column_name (2), column_value (3): a variant, filter_if_missing (4):
 	// false, so that a row without a mark passes, latest_version_only (5): true.
@@ -89,7 +89,7 @@ func NewCounts(r MarkReader, mark, run string) *Counts {
 }
 
 // ConditionBytes is how long the condition of each row is.
-func (c *Counts) ConditionBytes() int {
+func (c *Increments) ConditionBytes() int {
 	return len(c.filter) + len(c.Run) + 1 + positionDigits + len(c.after)
 }
 
@@ -100,14 +100,14 @@ func position(r table.Ref) string {
 }
 
 // appendCondition appends the condition of a record at the position.
-func (c *Counts) appendCondition(dst []byte, position string) []byte {
+func (c *Increments) appendCondition(dst []byte, position string) []byte {
 	dst = append(dst, c.filter...)
 	dst = append(append(append(dst, c.Run...), '.'), position...)
 	return append(dst, c.after...)
 }
 
 // appendMark appends the mark of a record.
-func (c *Counts) appendMark(dst []byte, r table.Ref, position string) []byte {
+func (c *Increments) appendMark(dst []byte, r table.Ref, position string) []byte {
 	dst = append(append(append(dst, c.Run...), '.'), position...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +126,7 @@ func (c *Counts) appendMark(dst []byte, r table.Ref, position string) []byte {
 
 // Rejected notes that a record was rejected, for the marks of later ones of its key. MaybeAdded says that it may have been added
 // all the same.
-func (c *Counts) Rejected(r table.Ref, maybeAdded bool) {
+func (c *Increments) Rejected(r table.Ref, maybeAdded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := position(r)
@@ -145,7 +145,7 @@ func (c *Counts) Rejected(r table.Ref, maybeAdded bool) {
 }
 
 // manyOf notes that a mark did not name the rejected records of a key.
-func (c *Counts) manyOf(r table.Ref) {
+func (c *Increments) manyOf(r table.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.refused[string(r.Key())]) <= maxRefusedNamed && !c.many {
@@ -155,7 +155,7 @@ func (c *Counts) manyOf(r table.Ref) {
 }
 
 // name adds a name to those of a key.
-func (c *Counts) name(r table.Ref, known bool, name string) {
+func (c *Increments) name(r table.Ref, known bool, name string) {
 	was := c.refused[string(r.Key())]
 	if len(was) > maxRefusedNamed {
 		return // no mark names so many
@@ -175,7 +175,7 @@ func (c *Counts) name(r table.Ref, known bool, name string) {
 // writeCounted sends the rows, and finds out of those whose mark was not lower why.
 func (w *Writer) writeCounted(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	stats, err := w.write(rows, repeated, outcomes)
-	c := w.extras.Counts
+	c := w.options.Increments
 	var look []int
 	for i := range outcomes {
 		switch o := &outcomes[i]; {
@@ -206,9 +206,9 @@ const (
 	maxKeysRead         = 100 // keys of one BatchGetRow
 )
 
-// settle reads the marks of rows that were not added to, and decides what became of their records. An error means that no
+// settle reads the marks of rows that were not added to, and decides the outcomes of their records. An error means that no
 // request will succeed.
-func (c *Counts) settle(name string, rows []table.Ref, places []int, repeated []bool, outcomes []table.Outcome) error {
+func (c *Increments) settle(name string, rows []table.Ref, places []int, repeated []bool, outcomes []table.Outcome) error {
 	marks, err := c.read(name, rows, places)
 	if err != nil {
 		code, message := errorText(err)
@@ -231,8 +231,8 @@ func (c *Counts) settle(name string, rows []table.Ref, places []int, repeated []
 	return nil
 }
 
-// decide says what became of the record of a row with the mark.
-func (c *Counts) decide(m readMark, r table.Ref, repeated bool, o *table.Outcome) {
+// decide sets the outcome of the record of a row with the mark.
+func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Outcome) {
 	at := position(r)
 	own, found := strings.CutPrefix(m.text, c.Run+".")
 	switch {
@@ -256,7 +256,7 @@ func (c *Counts) decide(m readMark, r table.Ref, repeated bool, o *table.Outcome
 }
 
 // decideOwn is decide for a mark of this load.
-func (c *Counts) decideOwn(own string, r table.Ref, at string, o *table.Outcome) {
+func (c *Increments) decideOwn(own string, r table.Ref, at string, o *table.Outcome) {
 	last, names := cutMark(own)
 	switch {
 	case last < at:
@@ -283,12 +283,12 @@ func (c *Counts) decideOwn(own string, r table.Ref, at string, o *table.Outcome)
 type readMark struct {
 	text   string
 	any    bool           // the row has something in it
-	odd    bool           // which is no text
+	odd    bool           // which is not text
 	failed *table.Outcome // it could not be read
 }
 
 // read reads the marks of the rows at the places.
-func (c *Counts) read(name string, rows []table.Ref, places []int) (marks []readMark, err error) {
+func (c *Increments) read(name string, rows []table.Ref, places []int) (marks []readMark, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("unreadable answer: %v", p)

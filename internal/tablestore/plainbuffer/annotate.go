@@ -72,7 +72,7 @@ const stampBytes = 9 // a tag and eight bytes
 
 // walker goes over the cells of a row.
 type walker struct {
-	rest []byte // behind the last cell
+	rest []byte // after the last cell
 	data bool   // the cells are attributes
 	crc  byte   // of the cells so far
 	err  error
@@ -82,11 +82,11 @@ type walker struct {
 	valued, typed, stamped bool
 }
 
-var errDress = errors.New("dress PlainBuffer row: it is no row of a put or an update")
+var errAnnotate = errors.New("annotate PlainBuffer row: it is not a row of a put or an update")
 
 func (w *walker) begin() error {
 	if len(w.rest) < 5 || binary.LittleEndian.Uint32(w.rest) != header || w.rest[4] != tagRowPK {
-		return errDress
+		return errAnnotate
 	}
 	w.rest = w.rest[5:]
 	return nil
@@ -101,7 +101,7 @@ func (w *walker) next() bool {
 		return false
 	}
 	if len(w.rest) == 0 || w.rest[0] != tagCell {
-		w.err = errDress
+		w.err = errAnnotate
 		return false
 	}
 	w.valued, w.typed, w.stamped = false, false, false
@@ -133,6 +133,6 @@ func (w *walker) next() bool {
 			at = len(w.rest)
 		}
 	}
-	w.err = errDress
+	w.err = errAnnotate
 	return false
 }

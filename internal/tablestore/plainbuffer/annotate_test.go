@@ -95,7 +95,7 @@ func TestARowStampedIsTheRowEncodedWithTheTimestamp(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoRowIsNotDressed(t *testing.T) {
+func TestMalformedRowIsNotAnnotated(t *testing.T) {
 	row := encoded([]drawnCell{{name: "a", value: table.Value{Type: table.Integer}}}, true, -1, "")
 	n := NewName("m")
 	for cut := range row {

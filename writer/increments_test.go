@@ -35,7 +35,7 @@ func countedRows(t *testing.T, n int) (rows []table.Ref) {
 // The SDK reads a request of increments as it was meant, and would write the same bytes.
 func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
 	for _, mark := range []string{"_m", strings.Repeat("long", 60)} {
-		c := NewCounts(nil, mark, testRun)
+		c := NewIncrements(nil, mark, testRun)
 		rows := countedRows(t, 200)
 		c.Rejected(rows[3], false)
 		var body []byte
@@ -43,7 +43,7 @@ func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
 			body = appendBody(nil)
 			return nil, &tablestore.OtsError{Code: "OTSServerBusy"}
 		})
-		w := New(f, nil, "t", table.Increment, table.Ignore).With(Extras{Counts: c})
+		w := New(f, nil, "t", table.Increment, table.Ignore).With(Options{Increments: c})
 		if _, err := w.Write(rows, make([]bool, 200), make([]table.Outcome, 200)); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestMarksSayWhatBecameOfARecord(t *testing.T) {
 		"a later load's, sent twice": {readMark{text: later, any: true}, true, table.Refused, "added or not"},
 		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "something else"},
 	} {
-		n := NewCounts(nil, "_m", testRun)
+		n := NewIncrements(nil, "_m", testRun)
 		o := table.Outcome{Fate: table.Again}
 		n.decide(c.mark, rows[5], c.repeated, &o)
 		if o.Fate != c.fate || !strings.Contains(o.Message, c.message) {
@@ -107,9 +107,9 @@ func TestMarksSayWhatBecameOfARecord(t *testing.T) {
 }
 
 func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
-	c := NewCounts(nil, "_m", testRun)
+	c := NewIncrements(nil, "_m", testRun)
 	rows := countedRows(t, 5)
-	named := func(c *Counts) string {
+	named := func(c *Increments) string {
 		return strings.TrimPrefix(string(c.appendMark(nil, rows[4], position(rows[4]))), testRun+"."+position(rows[4]))
 	}
 	for i, want := range []string{"", "!" + position(rows[0]), "!" + position(rows[0]) + "!" + position(rows[1]), "!*", "!*"} {
@@ -119,7 +119,7 @@ func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
 		c.Rejected(rows[i], false)
 		c.Rejected(rows[i], false)
 	}
-	c = NewCounts(nil, "_m", testRun)
+	c = NewIncrements(nil, "_m", testRun)
 	c.bytes = maxRefusedBytes - refusedBytesMin
 	if c.Rejected(rows[0], false); !c.many || len(c.refused) > 0 || named(c) != "!*" {
 		t.Errorf("%d keys, %v, %s", len(c.refused), c.many, named(c))
@@ -128,7 +128,7 @@ func TestRejectedRecordsTakeBoundedMemory(t *testing.T) {
 
 // A record that was refused and one that was given up are told from each other, and the second says more.
 func TestARecordThatWasGivenUpIsNamed(t *testing.T) {
-	c, rows := NewCounts(nil, "_m", testRun), countedRows(t, 3)
+	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 3)
 	c.Rejected(rows[0], false)
 	c.Rejected(rows[1], false)
 	c.Rejected(rows[1], true)
@@ -140,7 +140,7 @@ func TestARecordThatWasGivenUpIsNamed(t *testing.T) {
 
 // An attempt that reads that many records were rejected cannot name them either, and must not hide that there are some.
 func TestMarksOfManyRejectedRecordsAreTakenOver(t *testing.T) {
-	c, rows := NewCounts(nil, "_m", testRun), countedRows(t, 9)
+	c, rows := NewIncrements(nil, "_m", testRun), countedRows(t, 9)
 	o := table.Outcome{Fate: table.Again}
 	if c.decide(readMark{text: testRun + "." + position(rows[7]) + "!*", any: true}, rows[5], true, &o); o.Fate != table.Refused || !o.MaybeApplied {
 		t.Errorf("%+v", o)

@@ -13,58 +13,58 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// Past is what an earlier attempt of a run may have written of its rows. To look for each row alone takes a request for
+// Earlier is what an earlier attempt of a run may have written of its rows. To look for each row alone takes a request for
 // each; but the table is often not much larger than what the run has written, and then reading all of it once, 5,000 marks a
 // request, answers for all rows. Which is cheaper nobody knows before: so the table is read until that has taken a fraction of
 // the requests that the rows alone would take, and what it has shown by then counts only if that was all of the table.
-type Past struct {
+type Earlier struct {
 	// Rows is how many rows the earlier attempt may have sent and not known to be written.
 	Rows int64
 	// Open reports whether a record is one of them.
 	Open func(source int, record int64) bool
-	// Bounds returns values of the partition key that divide the table into ranges to be read side by side. May be nil.
+	// Bounds returns values of the partition key that divide the table into ranges to be read in parallel. May be nil.
 	Bounds func() []table.Value
 
 	mu      sync.Mutex
 	tried   bool
-	written map[table.Marked]pastRow // nil unless all of the table was read
-	asked   map[table.Marked]bool    // rows that were not there, and that this attempt has sent since
+	written map[table.Marked]earlierRow // nil unless all of the table was read
+	asked   map[table.Marked]bool       // rows that were not there, and that this attempt has sent since
 }
 
-// pastRow is the row of a record.
-type pastRow struct {
+// earlierRow is the row of a record.
+type earlierRow struct {
 	number int64 // the lowest of its copies
 	copies int
 }
 
 const (
-	// pastRowsLeast is for how many rows the table is read: a few are looked for alone.
-	pastRowsLeast = 256
-	// pastRowsMost bounds the memory of what is read: about 100 bytes a row.
-	pastRowsMost = 500_000
+	// earlierRowsLeast is for how many rows the table is read: a few are looked for alone.
+	earlierRowsLeast = 256
+	// earlierRowsMost bounds the memory of what is read: about 100 bytes a row.
+	earlierRowsMost = 500_000
 	// A table is read with at most one request for so many rows, and some more.
 	rowsPerPage = 25
 	pagesMore   = 5
 	// pageTries is how often a page is asked for.
 	pageTries = 3
-	// A table is read in one range for so many rows, at most pastRanges side by side.
-	rowsPerRange = 500
-	pastRanges   = 32
+	// A table is read in one range for so many rows, at most earlierRanges in parallel.
+	rowsPerRange  = 500
+	earlierRanges = 32
 )
 
 // read reads the table if that was not tried before. The rows are some of those that are looked for: their keys divide the
 // table too.
-func (p *Past) read(n *Numbers, rows []table.Ref) {
+func (p *Earlier) read(n *AutoIncrement, rows []table.Ref) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.tried || p.Rows < pastRowsLeast || !slices.ContainsFunc(rows, func(r table.Ref) bool { return r.Row().Suspect() }) {
+	if p.tried || p.Rows < earlierRowsLeast || !slices.ContainsFunc(rows, func(r table.Ref) bool { return r.Row().Suspect() }) {
 		return
 	}
 	p.tried = true
-	written := map[table.Marked]pastRow{}
+	written := map[table.Marked]earlierRow{}
 	bounds, names := p.ranges(rows)
 	var mu sync.Mutex
-	all := n.readAll(names, bounds, min(p.Rows, pastRowsMost), func(m marked) (more bool) {
+	all := n.readAll(names, bounds, min(p.Rows, earlierRowsMost), func(m marked) (more bool) {
 		mark, ok := table.ParseMark(m.mark)
 		if !ok || mark.Job != n.Marker.Job || mark.Run != n.Marker.Run || !p.Open(mark.Source, mark.Record) {
 			return true
@@ -75,8 +75,8 @@ func (p *Past) read(n *Numbers, rows []table.Ref) {
 		if again {
 			m.number = min(m.number, was.number)
 		}
-		written[mark] = pastRow{m.number, was.copies + 1}
-		return len(written) <= pastRowsMost
+		written[mark] = earlierRow{m.number, was.copies + 1}
+		return len(written) <= earlierRowsMost
 	})
 	if all {
 		p.written, p.asked = written, map[table.Marked]bool{}
@@ -85,7 +85,7 @@ func (p *Past) read(n *Numbers, rows []table.Ref) {
 
 // lookUp returns the number of a suspect row, 0 if it is not there, and how many copies of it there are; known is false if the
 // table must be asked.
-func (p *Past) lookUp(want table.Marked, suspect bool) (number int64, copies int, known bool) {
+func (p *Earlier) lookUp(want table.Marked, suspect bool) (number int64, copies int, known bool) {
 	if p == nil || !suspect {
 		return 0, 0, false
 	}
@@ -103,7 +103,7 @@ func (p *Past) lookUp(want table.Marked, suspect bool) (number int64, copies int
 
 // readAll calls each with the rows with a mark in the ranges, several at a time, and reports whether these were all: it gives
 // up when that takes too many requests for so many rows, or when each wants no more.
-func (n *Numbers) readAll(key []string, bounds []table.Value, rows int64, each func(marked) (more bool)) (all bool) {
+func (n *AutoIncrement) readAll(key []string, bounds []table.Value, rows int64, each func(marked) (more bool)) (all bool) {
 	left := atomic.Int64{}
 	left.Store(rows/rowsPerPage + pagesMore + int64(len(bounds)))
 	var failed atomic.Bool
@@ -149,7 +149,7 @@ func bound(key *tablestore.PrimaryKey, names []string, bounds []table.Value, i i
 }
 
 // pageWithin reads a page while there are requests left.
-func (n *Numbers) pageWithin(c *tablestore.RangeRowQueryCriteria, left *atomic.Int64) (*tablestore.GetRangeResponse, bool) {
+func (n *AutoIncrement) pageWithin(c *tablestore.RangeRowQueryCriteria, left *atomic.Int64) (*tablestore.GetRangeResponse, bool) {
 	for range pageTries {
 		if left.Add(-1) < 0 {
 			return nil, false
@@ -162,7 +162,7 @@ func (n *Numbers) pageWithin(c *tablestore.RangeRowQueryCriteria, left *atomic.I
 }
 
 // ranges returns values of the partition key that divide the table, and the names of the key's columns.
-func (p *Past) ranges(rows []table.Ref) (bounds []table.Value, names []string) {
+func (p *Earlier) ranges(rows []table.Ref) (bounds []table.Value, names []string) {
 	if p.Bounds != nil {
 		bounds = p.Bounds()
 	}
@@ -191,7 +191,7 @@ func divide(bounds []table.Value, rows int64) []table.Value {
 	compare := func(a, b table.Value) int { return bytes.Compare(table.AppendKey(nil, a), table.AppendKey(nil, b)) }
 	slices.SortFunc(bounds, compare)
 	bounds = slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
-	most := int(min(rows/rowsPerRange, pastRanges-1))
+	most := int(min(rows/rowsPerRange, earlierRanges-1))
 	if len(bounds) <= most {
 		return bounds
 	}

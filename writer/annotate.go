@@ -8,54 +8,54 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// Extras are what some loads need beside plain writing. The workers of a load share them; a nil one is not needed.
-type Extras struct {
-	Numbers *Numbers // the service numbers the rows: puts of rows with a placeholder in their key
-	Stamps  *Stamps  // cells without a timestamp get the one that the row's outcome names before it is sent: updates
-	Counts  *Counts  // rows are marked and written under a condition: increments
-	Size    *Size    // learns how large requests may be
+// Options are what some loads need beside plain writing. The workers of a load share them; a nil one is not needed.
+type Options struct {
+	AutoIncrement *AutoIncrement // the service numbers the rows: puts of rows with a placeholder in their key
+	Stamps        *Stamps        // cells without a timestamp get the one that the row's outcome names before it is sent: updates
+	Increments    *Increments    // rows are marked and written under a condition: increments
+	Size          *Size          // learns how large requests may be
 }
 
-// With gives the writer its extras.
-func (w *Writer) With(x Extras) *Writer {
-	w.extras = x
+// With gives the writer its options.
+func (w *Writer) With(x Options) *Writer {
+	w.options = x
 	return w
 }
 
-// dressed is the rows of a request as they are sent, where that is not as they were encoded.
-type dressed struct {
+// annotated is the rows of a request as they are sent, where that is not as they were encoded.
+type annotated struct {
 	data   []byte
 	ends   []int   // of each row in data
-	asks   []byte  // that travels behind each row
+	asks   []byte  // that follows each row
 	stamps []int64 // of each row, where cells get one
 	conds  []byte  // of all rows, each cond bytes long
 	cond   int     // 0 without
 	mark   []byte
 }
 
-// dress makes the bytes of the rows that are sent next.
-func (w *Writer) dress(rows []table.Ref, outcomes []table.Outcome) (err error) {
+// annotate makes the bytes of the rows that are sent next.
+func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	d := &w.sent
 	d.data, d.ends, d.stamps = d.data[:0], d.ends[:0], d.stamps[:0]
-	if c := w.extras.Counts; c != nil {
-		return w.dressCounted(c, rows)
+	if c := w.options.Increments; c != nil {
+		return w.annotateIncrements(c, rows)
 	}
-	if w.extras.Numbers != nil {
+	if w.options.AutoIncrement != nil {
 		d.asks = asksKey
 	}
 	switch {
-	case w.extras.Stamps != nil:
+	case w.options.Stamps != nil:
 		for i := range outcomes {
 			d.stamps = append(d.stamps, outcomes[i].Stamp)
 		}
-	case w.extras.Numbers == nil || w.extras.Numbers.Mark == "":
+	case w.options.AutoIncrement == nil || w.options.AutoIncrement.Mark == "":
 		return nil
 	}
 	for i, r := range rows {
-		if w.extras.Stamps != nil {
+		if w.options.Stamps != nil {
 			d.data, err = plainbuffer.AppendStamped(d.data, r.Body(), d.stamps[i])
 		} else {
-			n := w.extras.Numbers
+			n := w.options.AutoIncrement
 			d.mark = n.Marker.Append(d.mark[:0], r)
 			d.data, err = plainbuffer.AppendWithCell(d.data, r.Body(), &n.column, table.Value{Type: table.String, Bytes: d.mark})
 		}
@@ -67,8 +67,8 @@ func (w *Writer) dress(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	return nil
 }
 
-// dressCounted gives the rows of increments their marks and conditions.
-func (w *Writer) dressCounted(c *Counts, rows []table.Ref) (err error) {
+// annotateIncrements gives the rows of increments their marks and conditions.
+func (w *Writer) annotateIncrements(c *Increments, rows []table.Ref) (err error) {
 	d := &w.sent
 	d.conds, d.cond = d.conds[:0], c.ConditionBytes()
 	for _, r := range rows {
@@ -87,7 +87,7 @@ func (w *Writer) dressCounted(c *Counts, rows []table.Ref) (err error) {
 var asksKey = []byte{tagReturn, 2, tagReturnType, returnKey}
 
 // body returns the bytes of the i-th row of the request as they are sent.
-func (d *dressed) body(i int, r table.Ref) []byte {
+func (d *annotated) body(i int, r table.Ref) []byte {
 	if len(d.ends) == 0 {
 		return r.Body()
 	}
@@ -99,7 +99,7 @@ func (d *dressed) body(i int, r table.Ref) []byte {
 }
 
 // size is the length of body.
-func (d *dressed) size(i int, r table.Ref) int {
+func (d *annotated) size(i int, r table.Ref) int {
 	switch {
 	case len(d.ends) == 0:
 		return r.Row().Bytes()
@@ -109,14 +109,14 @@ func (d *dressed) size(i int, r table.Ref) int {
 	return d.ends[i] - d.ends[i-1]
 }
 
-// completed adds to the outcome of the i-th row that was sent what the extras make of it; the answer is nil if the request
+// completed adds to the outcome of the i-th row that was sent what the options make of it; the answer is nil if the request
 // failed as a whole.
 func (w *Writer) completed(a *answered, i int, row table.Ref, o *table.Outcome) {
-	if s := w.extras.Stamps; s != nil {
+	if s := w.options.Stamps; s != nil {
 		o.Stamp = w.sent.stamps[i]
 		o.Stale = o.Fate == table.Refused && client.ClassifyCode(o.Code, o.Message) == client.Content && s.AtFault(o.Stamp)
 	}
-	if n := w.extras.Numbers; n != nil && o.Fate == table.Written && a != nil {
+	if n := w.options.AutoIncrement; n != nil && o.Fate == table.Written && a != nil {
 		o.Number = n.returned(row, a.row)
 		if o.Number == 0 && n.Mark != "" {
 			*o = table.Outcome{Fate: table.Unknown, Message: "unreadable answer: a row was taken, but not what key it has"}

@@ -21,7 +21,7 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// numbered is a table of rows u, seq, whose numbers it makes itself, as far as Numbers needs one.
+// numbered is a table of rows u, seq, whose numbers it makes itself, as far as AutoIncrement needs one.
 type numbered struct {
 	last      int64
 	rows      map[int64]string // number to mark, of the one user there is
@@ -168,10 +168,10 @@ func numberedRows(t *testing.T, n int) (rows []table.Ref) {
 
 var testMarker = table.Marker{Job: "job", Run: "run"}
 
-func newNumbered() (*numbered, *Numbers, *Writer) {
+func newNumbered() (*numbered, *AutoIncrement, *Writer) {
 	f := &numbered{rows: map[int64]string{}, write: func(int) (bool, error) { return false, nil }}
-	n := NewNumbers(f, "t", 1, "_m", testMarker)
-	return f, n, New(f, f, "t", table.Put, table.Ignore).With(Extras{Numbers: n})
+	n := NewAutoIncrement(f, "t", 1, "_m", testMarker)
+	return f, n, New(f, f, "t", table.Put, table.Ignore).With(Options{AutoIncrement: n})
 }
 
 func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
@@ -193,7 +193,7 @@ func TestARowThatMayBeWrittenIsLookedForFromTheHighestNumberOn(t *testing.T) {
 	if err != nil || o[1].Fate != table.Written || o[1].Number != 20 || o[1].From != 11 || stats != (Stats{Searched: 1, Found: 1}) || len(f.batches) != sent {
 		t.Errorf("%+v, %v, %+v, %d requests", o[1], err, stats, len(f.batches))
 	}
-	if want := [][2]int64{{20, 10}}; !slices.Equal(f.searched, want) { // the end is no part of it
+	if want := [][2]int64{{20, 10}}; !slices.Equal(f.searched, want) { // the end is excluded
 		t.Errorf("searched %v", f.searched)
 	}
 }
@@ -360,12 +360,12 @@ func TestTheSweepDeletesNoRowOfAnotherRun(t *testing.T) {
 	}
 }
 
-// The rows of a request are dressed, and all lengths in it must be those of what travels: the SDK reads it as it was meant.
-func TestARequestOfDressedRowsCanBeRead(t *testing.T) {
+// The rows of a request are annotated, and all lengths in it must be those of what travels: the SDK reads it as it was meant.
+func TestARequestOfAnnotatedRowsCanBeRead(t *testing.T) {
 	_, n, w := newNumbered()
 	rows := numberedRows(t, 200)
 	w.rows = rows
-	if err := w.dress(rows, make([]table.Outcome, len(rows))); err != nil {
+	if err := w.annotate(rows, make([]table.Outcome, len(rows))); err != nil {
 		t.Fatal(err)
 	}
 	body := w.appendBody(nil)
@@ -433,7 +433,7 @@ func TestASearchEndsWithAnEarlierRecordOfTheRun(t *testing.T) {
 }
 
 // pastRows are rows of which an earlier process may have sent any, and has written the first 300, one of them twice.
-func pastRows(t *testing.T, f *numbered, n *Numbers) []table.Ref {
+func pastRows(t *testing.T, f *numbered, n *AutoIncrement) []table.Ref {
 	rows := numberedRows(t, 500)
 	for i, r := range rows {
 		r.Row().SetSuspect()
@@ -447,7 +447,7 @@ func pastRows(t *testing.T, f *numbered, n *Numbers) []table.Ref {
 			f.rows[f.last] = f.rows[f.last-1]
 		}
 	}
-	n.Past = &Past{Rows: int64(len(rows)), Open: func(int, int64) bool { return true }}
+	n.Earlier = &Earlier{Rows: int64(len(rows)), Open: func(int, int64) bool { return true }}
 	return rows
 }
 
@@ -491,7 +491,7 @@ func TestReadingThePastIsGivenUp(t *testing.T) {
 		f.rows[f.last] = "others"
 	}
 	rows := pastRows(t, f, n)
-	n.Past.read(n, rows)
+	n.Earlier.read(n, rows)
 	if requests := len(f.searched); requests > 500/rowsPerPage+pagesMore+1 {
 		t.Errorf("%d requests for 500 rows", requests)
 	}

@@ -15,8 +15,8 @@ type (
 	Chain = reader.Chain
 )
 
-// Past is what earlier attempts of a load have done. The zero Past is none.
-type Past struct {
+// Resumed is what earlier attempts of a load have done. The zero Resumed is none.
+type Resumed struct {
 	// Records answers for records that were read before.
 	Records Records
 	// Begin says where a source that is read in order begins, the zero Place at its first record, and what it was if it is a stream. Skip says that all of it is
@@ -24,7 +24,7 @@ type Past struct {
 	Begin func(source int) (from Place, known Chain, skip bool)
 }
 
-// Records says what became of records, by the ordinal of their source and their number in it. For sources that are read in
+// Records gives the outcomes of records, by the ordinal of their source and their number in it. For sources that are read in
 // order it is asked in that order, by one goroutine; else by many.
 type Records interface {
 	// Row says of a record with a key whether it is final and, if not, whether it may have been sent.
@@ -37,17 +37,17 @@ type Records interface {
 	Unknown(source int, from int64) bool
 }
 
-// Resume goes on from what earlier attempts have done. It is to be called before Run.
-func (f *Flow) Resume(p *Past) { f.past = p }
+// Resume makes Run continue after what earlier attempts have done. Call it before Run.
+func (f *Flow) Resume(p *Resumed) { f.resumed = p }
 
 // seek returns the sources that are read, each to begin where the first record of it is that is not final.
 func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
-	if f.past == nil {
+	if f.resumed == nil {
 		return sources
 	}
 	var read []*plan.Source
 	for _, s := range sources {
-		from, known, skip := f.past.Begin(s.Ordinal)
+		from, known, skip := f.resumed.Begin(s.Ordinal)
 		if skip {
 			continue
 		}
@@ -61,7 +61,7 @@ func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
 }
 
 // open returns the regions of which something is not final.
-func (p *Past) open(regions []*region) []*region {
+func (p *Resumed) open(regions []*region) []*region {
 	if p == nil {
 		return regions
 	}
@@ -69,12 +69,12 @@ func (p *Past) open(regions []*region) []*region {
 }
 
 // final reports whether n records of a source are final.
-func (p *Past) final(s *plan.Source, first, n int64) bool {
+func (p *Resumed) final(s *plan.Source, first, n int64) bool {
 	return p != nil && p.Records.AllFinal(s.Ordinal, first, first+n)
 }
 
 // settle drops from a split, whose records are numbered, what is final of it, and marks the rows that may have been sent.
-func (p *Past) settle(made *Parsed) {
+func (p *Resumed) settle(made *Parsed) {
 	first, source := made.Split.FirstRecord, made.Split.Ordinal
 	if p == nil {
 		return
@@ -88,7 +88,7 @@ func (p *Past) settle(made *Parsed) {
 	made.Archived = slices.DeleteFunc(made.Archived, func(a Archived) bool {
 		return p.Records.Counted(source, first+int64(a.Mark.Record))
 	})
-	// Records are asked for in their order, whatever their lanes are.
+	// Records are asked for in their order, not lane by lane.
 	type row struct {
 		record uint32
 		block  int

@@ -6,8 +6,8 @@ import (
 	"tsimport/partitioner"
 )
 
-// hunger is what lanes have and what is on its way to them. It belongs to one partition map.
-type hunger struct {
+// demand is what lanes have and what is on its way to them. It belongs to one partition map.
+type demand struct {
 	partitions *partitioner.Map
 	queued     []atomic.Int64 // rows, as Queued was told last
 	coming     []atomic.Int64 // rows of regions that are read for the lane
@@ -20,31 +20,31 @@ const (
 	enoughForLane = 4000
 )
 
-func newHunger(m *partitioner.Map) *hunger {
-	return &hunger{
+func newDemand(m *partitioner.Map) *demand {
+	return &demand{
 		partitions: m, queued: make([]atomic.Int64, m.Len()), coming: make([]atomic.Int64, m.Len()),
 		enough: int64(max(enoughForLane, enoughRows/m.Len())),
 	}
 }
 
-// of returns the rows that a lane has or will have.
-func (h *hunger) of(lane int) int64 { return h.queued[lane].Load() + h.coming[lane].Load() }
+// rows returns the rows that a lane has or will have.
+func (d *demand) rows(lane int) int64 { return d.queued[lane].Load() + d.coming[lane].Load() }
 
-// Queued tells what the lanes hold: rows says it of each, and whether it is enough whatever the number. Lanes are those of
+// Queued tells what the lanes hold: rows says it of each, and whether it is enough regardless of the number. Lanes are those of
 // the last map. It matters without an order only.
 func (f *Flow) Queued(rows func(lane int) (n int, enough bool)) {
-	h := f.hunger.Load()
-	hungry := false
-	for i := range h.queued {
+	d := f.demand.Load()
+	needy := false
+	for i := range d.queued {
 		n, enough := rows(i)
 		held := int64(n)
 		if enough {
-			held = max(held, h.enough)
+			held = max(held, d.enough)
 		}
-		h.queued[i].Store(held)
-		hungry = hungry || held < h.enough
+		d.queued[i].Store(held)
+		needy = needy || held < d.enough
 	}
-	if hungry {
+	if needy {
 		select {
 		case f.fed <- struct{}{}:
 		default:

@@ -20,11 +20,11 @@ type Searcher interface {
 	DeleteRow(*tablestore.DeleteRowRequest) (*tablestore.DeleteRowResponse, error)
 }
 
-// Numbers is what the workers of a load know together about a table with an auto-increment column: how its rows are
+// AutoIncrement is what the workers of a load know together about a table with an auto-increment column: how its rows are
 // recognised, and the highest number of each ordering key that the service has returned. Rows of one ordering key are
 // written one after the other, so a row whose attempt has an unknown outcome can only have a higher one. It is safe for
 // concurrent use.
-type Numbers struct {
+type AutoIncrement struct {
 	Table  string
 	Column int    // of the key
 	Mark   string // the attribute with the rows' marks; "" leaves rows without, and repeats them blindly
@@ -37,8 +37,8 @@ type Numbers struct {
 	Begun int64
 	// Parallel calls do with every number below n, several at a time; nil calls one after the other.
 	Parallel func(n int, do func(i int))
-	// Past, if an earlier attempt of the run may have sent rows, says which; nil is none.
-	Past *Past
+	// Earlier, if an earlier attempt of the run may have sent rows, says which; nil is none.
+	Earlier *Earlier
 
 	// Requests counts the requests that read, Searched the rows that were looked for, Found those of them that were there.
 	Requests, Searched, Found atomic.Int64
@@ -67,16 +67,16 @@ const (
 	highestNumberMin = 128
 )
 
-// NewNumbers makes Numbers. Mark is the attribute that rows are recognised by, "" for none.
-func NewNumbers(s Searcher, name string, column int, mark string, marker table.Marker) *Numbers {
-	return &Numbers{
+// NewAutoIncrement makes AutoIncrement. Mark is the attribute that rows are recognised by, "" for none.
+func NewAutoIncrement(s Searcher, name string, column int, mark string, marker table.Marker) *AutoIncrement {
+	return &AutoIncrement{
 		Table: name, Column: column, Mark: mark, Marker: marker, searcher: s, column: plainbuffer.NewName(mark),
 		highest: map[string]*list.Element{}, recent: list.New(),
 	}
 }
 
 // returned notes the number in the key that the service has returned for the row, and returns it; 0 if it cannot be read.
-func (n *Numbers) returned(row table.Ref, key []byte) int64 {
+func (n *AutoIncrement) returned(row table.Ref, key []byte) int64 {
 	if rows, err := plainbuffer.CheckRows(key); err != nil || rows != 1 {
 		return 0
 	}
@@ -99,7 +99,7 @@ func (n *Numbers) returned(row table.Ref, key []byte) int64 {
 }
 
 // note remembers a number of an ordering key.
-func (n *Numbers) note(key []byte, number int64) {
+func (n *AutoIncrement) note(key []byte, number int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h := n.entry(key)
@@ -107,7 +107,7 @@ func (n *Numbers) note(key []byte, number int64) {
 }
 
 // entry returns what is known of an ordering key. Of others something may be forgotten for it.
-func (n *Numbers) entry(key []byte) *highestNumber {
+func (n *AutoIncrement) entry(key []byte) *highestNumber {
 	if e := n.highest[string(key)]; e != nil {
 		n.recent.MoveToFront(e)
 		return e.Value.(*highestNumber)
@@ -124,7 +124,7 @@ func (n *Numbers) entry(key []byte) *highestNumber {
 }
 
 // from is what the number of the key's next row cannot be below; 0 is unknown.
-func (n *Numbers) from(key []byte) int64 {
+func (n *AutoIncrement) from(key []byte) int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if e := n.highest[string(key)]; e != nil && e.Value.(*highestNumber).number > 0 {
@@ -134,7 +134,7 @@ func (n *Numbers) from(key []byte) int64 {
 }
 
 // parallel is Parallel, or one after the other.
-func (n *Numbers) parallel(count int, do func(i int)) {
+func (n *AutoIncrement) parallel(count int, do func(i int)) {
 	if n.Parallel != nil && count > 1 {
 		n.Parallel(count, do)
 		return
@@ -146,7 +146,7 @@ func (n *Numbers) parallel(count int, do func(i int)) {
 
 // missing notes that a row which the process before may have sent is not there, and reports whether it cannot have been sent:
 // an earlier record of its ordering key was not there either, and that process sent one record of a key at a time.
-func (n *Numbers) missing(r table.Ref) (unsent bool) {
+func (n *AutoIncrement) missing(r table.Ref) (unsent bool) {
 	if !r.Row().Suspect() || n.LookFirst {
 		return false
 	}
@@ -163,7 +163,7 @@ func (n *Numbers) missing(r table.Ref) (unsent bool) {
 // writeOnce sends the rows but those that an earlier attempt has written: what may have been applied is looked for first.
 func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.Outcome) (Stats, error) {
 	fill(outcomes, table.Outcome{Fate: table.Again}) // until it is known better
-	n := w.extras.Numbers
+	n := w.options.AutoIncrement
 	var look []int
 	for i := range rows {
 		if repeated[i] {
@@ -198,12 +198,12 @@ func (w *Writer) writeOnce(rows []table.Ref, repeated []bool, outcomes []table.O
 }
 
 // findAll looks for the rows at the places, many at a time.
-func (n *Numbers) findAll(rows []table.Ref, places []int, found []bool, outcomes []table.Outcome) (stats Stats, err error) {
+func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, outcomes []table.Outcome) (stats Stats, err error) {
 	if len(places) == 0 {
 		return stats, nil
 	}
-	if n.Past != nil {
-		n.Past.read(n, rows)
+	if n.Earlier != nil {
+		n.Earlier.read(n, rows)
 	}
 	var mu sync.Mutex
 	n.parallel(len(places), func(k int) {
@@ -233,14 +233,14 @@ func (n *Numbers) findAll(rows []table.Ref, places []int, found []bool, outcomes
 
 // find looks for a row that an earlier attempt may have written. Found, its outcome is Written; else the outcome says why it
 // cannot be told now, or nothing. An error means that no request will succeed.
-func (n *Numbers) find(r table.Ref, o *table.Outcome) (found bool, err error) {
+func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	key, err := plainbuffer.Decode(r.Body())
 	if err != nil {
 		return false, fmt.Errorf("look for a row of table %s: %w", n.Table, err)
 	}
 	mark := string(n.Marker.Append(nil, r))
 	want, _ := table.ParseMark(mark)
-	if number, copies, known := n.Past.lookUp(want, r.Row().Suspect()); known {
+	if number, copies, known := n.Earlier.lookUp(want, r.Row().Suspect()); known {
 		if number == 0 {
 			o.Unsent = n.missing(r)
 			return false, nil
@@ -277,7 +277,7 @@ func (n *Numbers) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 }
 
 // isOf reports whether a row with the mark has is the one that this load writes with the mark want.
-func (n *Numbers) isOf(want, has string) bool {
+func (n *AutoIncrement) isOf(want, has string) bool {
 	if want == has || !n.LookFirst {
 		return want == has
 	}
@@ -289,13 +289,13 @@ func (n *Numbers) isOf(want, has string) bool {
 // before reports whether a row is of an earlier record of this run: rows of one ordering key are written in the order of
 // records, so the one that is wanted has no lower number. Where that does not hold, for an attempt was applied later than
 // anybody waits, the row is sent again, and the sweep, which reads on, deletes one of the copies.
-func (n *Numbers) before(m marked, want table.Marked) bool {
+func (n *AutoIncrement) before(m marked, want table.Marked) bool {
 	is, ok := table.ParseMark(m.mark)
 	return ok && is.Job == want.Job && is.Run == want.Run && (is.Source < want.Source || is.Source == want.Source && is.Record < want.Record)
 }
 
 // unknown says what to do about a row that could not be looked for. Nothing was sent, so it can be tried again.
-func (n *Numbers) unknown(err error, o *table.Outcome) error {
+func (n *AutoIncrement) unknown(err error, o *table.Outcome) error {
 	o.Code, o.Message = errorText(err)
 	switch client.Classify(err) {
 	case client.Unavailable:
