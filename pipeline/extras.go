@@ -126,14 +126,14 @@ func marksBegun(clock *client.Clock, kept extrasKept) int64 {
 // there is not touched: it may be the only place where the keys of an earlier load stand.
 func openReturned(path string, key []table.KeyColumn, keep int64) (*rundir.Journal, error) {
 	if keep > 0 {
-		return rundir.OpenJournal(path, keep, rundir.Exclusive)
+		return rundir.OpenExclusive(path, keep)
 	}
 	header := []string{"file", "record"}
 	for _, k := range key {
 		header = append(header, k.Name)
 	}
 	line := csvLine(header)
-	j, err := rundir.OpenJournal(path, 0, rundir.Exclusive, func(f *os.File) error {
+	j, err := rundir.OpenExclusive(path, 0, func(f *os.File) error {
 		if !begunOnly(f, line) {
 			return fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
 		}

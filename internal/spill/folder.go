@@ -5,10 +5,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gofrs/flock"
 )
 
 // The names that runs leave in the directory, and in their own folders. Nothing else is ever removed.
@@ -26,7 +29,7 @@ const lockText = "tsimport spills rows here; process "
 // the process ends, so an unlocked one tells that the folder is nobody's any more.
 type folder struct {
 	path string
-	lock *os.File
+	lock *flock.Flock
 }
 
 // makeFolder makes a folder and locks it.
@@ -36,10 +39,8 @@ func makeFolder(dir string) (*folder, error) {
 		return nil, err
 	}
 	f := &folder{path: path}
-	if f.lock, err = os.OpenFile(filepath.Join(path, lockName), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
-		err = f.hold()
-	}
-	if err != nil {
+	f.lock = flock.New(filepath.Join(path, lockName), flock.SetFlag(os.O_CREATE|os.O_EXCL|os.O_RDWR), flock.SetPermissions(0o600))
+	if err := f.hold(); err != nil {
 		return nil, cmp.Or(err, f.remove())
 	}
 	return f, nil
@@ -49,11 +50,23 @@ func makeFolder(dir string) (*folder, error) {
 // so none can find it unlocked and remove it between its making and its locking. A process that is killed just there
 // leaves an empty folder behind.
 func (f *folder) hold() error {
-	if err := lock(f.lock); err != nil {
-		return fmt.Errorf("lock %s: %w; give a local disk with --temp-dir", f.lock.Name(), err)
+	locked, err := f.lock.TryLock()
+	switch {
+	case errors.As(err, new(*fs.PathError)):
+		return err // it cannot be made
+	case err != nil:
+		return fmt.Errorf("lock %s: %w; give a local disk with --temp-dir", f.lock.Path(), err)
+	case !locked:
+		return fmt.Errorf("lock %s: another process has locked it", f.lock.Path())
 	}
-	_, err := fmt.Fprintf(f.lock, "%s%d\n", lockText, os.Getpid())
-	return err
+	file, err := os.OpenFile(f.lock.Path(), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s%d\n", lockText, os.Getpid())
+	_, err = file.WriteAt([]byte(text[1:]), 1)
+	_, _ = file.WriteAt([]byte(text[:1]), 0) // Windows refuses the byte that is locked, and isAbandoned does not read it
+	return errors.Join(err, file.Close())
 }
 
 func (f *folder) framesPath() string { return filepath.Join(f.path, framesName) }
@@ -64,9 +77,7 @@ func createFile(path string) (file, error) {
 
 // remove removes the folder. The file of frames is closed already.
 func (f *folder) remove() error {
-	if f.lock != nil {
-		_ = f.lock.Close()
-	}
+	_ = f.lock.Unlock()
 	return removeFolder(f.path)
 }
 
@@ -104,15 +115,26 @@ func isAbandoned(path string) bool {
 		return false
 	}
 	defer root.Close()
-	if info, err := root.Lstat(lockName); err != nil || !info.Mode().IsRegular() {
+	info, err := root.Lstat(lockName)
+	if err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	file, err := root.OpenFile(lockName, os.O_RDWR, 0)
+	file, err := root.Open(lockName)
 	if err != nil {
 		return false
 	}
 	defer file.Close()
-	line, err := bufio.NewReaderSize(file, 128).ReadString('\n')
-	pid, ours := strings.CutPrefix(strings.TrimSpace(line), lockText)
-	return err == nil && ours && !isLocked(file, pid)
+	line, err := bufio.NewReaderSize(io.NewSectionReader(file, 1, 128), 128).ReadString('\n')
+	return err == nil && strings.HasPrefix(line, lockText[1:]) && isUnlocked(filepath.Join(path, lockName), info)
+}
+
+// isUnlocked reports whether nobody has locked the file, and it is the one that was looked at. What cannot be told is taken as
+// locked.
+func isUnlocked(path string, looked fs.FileInfo) bool {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+	if locked, err := lock.TryLock(); err != nil || !locked {
+		return false
+	}
+	info, err := lock.Stat()
+	return errors.Join(err, lock.Unlock()) == nil && os.SameFile(info, looked)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/gofrs/flock"
 
 	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
@@ -31,7 +32,7 @@ const lockName = ".tsimport-age.lock"
 // Folder is a folder of exports that is open for writing, by one process at a time. It is not safe for concurrent use.
 type Folder struct {
 	Dir  string
-	lock *os.File
+	lock *flock.Flock
 }
 
 // Subject is a table to be kept.
@@ -65,18 +66,18 @@ func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make archive folder: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open archive folder: %w", err)
-	}
-	if err := lock(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("archive folder %s is in use by another tsimport age; wait for it to end", dir), f.Close())
+	f := flock.New(filepath.Join(dir, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR))
+	switch locked, err := f.TryLock(); {
+	case err != nil:
+		return nil, fmt.Errorf("lock archive folder %s: %w", dir, err)
+	case !locked:
+		return nil, fmt.Errorf("archive folder %s is in use by another tsimport age; wait for it to end", dir)
 	}
 	return &Folder{Dir: dir, lock: f}, nil
 }
 
 // Close lets others have the folder.
-func (f *Folder) Close() error { return f.lock.Close() }
+func (f *Folder) Close() error { return f.lock.Unlock() }
 
 // Export makes a new export of a table and verifies it. One that was begun and not verified is finished if its file is
 // whole and the table still the same, else made anew. A table that changes all the time is a ChangedError.

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"runtime"
+
+	"github.com/gofrs/flock"
 )
 
 // Journal is a file that only grows while a run goes on. What it has beyond the length of the last checkpoint is cut off
@@ -15,6 +19,7 @@ type Journal struct {
 	file   *os.File
 	lines  *bufio.Writer
 	length int64
+	lock   *flock.Flock // of OpenExclusive
 }
 
 // OpenJournal opens the file, cut to the first keep bytes of what it has. It is made if it is missing, and must have as
@@ -46,12 +51,36 @@ func OpenJournal(path string, keep int64, check ...func(*os.File) error) (*Journ
 	return j, nil
 }
 
-// Exclusive refuses a file that another process has asked it about and has open. File systems without locks refuse none.
-func Exclusive(file *os.File) error {
-	if errors.Is(lockFile(file), errLocked) {
-		return fmt.Errorf("open journal %s: another process writes to it", file.Name())
+// OpenExclusive is OpenJournal for a file that one process at a time may open so. File systems without locks keep nobody out.
+func OpenExclusive(path string, keep int64, check ...func(*os.File) error) (*Journal, error) {
+	lock := flock.New(lockOf(path), flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))
+	switch err := tryLock(lock); {
+	case errors.Is(err, errLocked):
+		return nil, fmt.Errorf("open journal %s: another process writes to it", path)
+	case errors.As(err, new(*fs.PathError)):
+		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	return nil
+	j, err := OpenJournal(path, keep, check...)
+	if err != nil {
+		return nil, errors.Join(err, unlockJournal(lock))
+	}
+	j.lock = lock
+	return j, nil
+}
+
+// lockOf is the file whose lock is the journal's: itself, except on Windows, where the lock would keep out the journal's own writes.
+func lockOf(path string) string {
+	if runtime.GOOS == "windows" {
+		return path + ".lock"
+	}
+	return path
+}
+
+func unlockJournal(lock *flock.Flock) error {
+	if runtime.GOOS == "windows" {
+		return removeAndUnlock(lock, lock.Path())
+	}
+	return lock.Unlock()
 }
 
 // Append adds to the end.
@@ -92,7 +121,11 @@ func (j *Journal) Sync() error {
 // Close flushes, syncs and closes the file.
 func (j *Journal) Close() error {
 	err := j.Sync()
-	if closeErr := j.file.Close(); err == nil && closeErr != nil {
+	closeErr := j.file.Close()
+	if j.lock != nil {
+		closeErr = errors.Join(closeErr, unlockJournal(j.lock))
+	}
+	if err == nil && closeErr != nil {
 		err = fmt.Errorf("write journal %s: %w", j.path, closeErr)
 	}
 	return err

@@ -4,10 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // LockFile is the name of the file in a run folder that the process holds which works on the run.
@@ -15,8 +21,8 @@ const LockFile = "lock"
 
 // Lock is held by the one process that works on a run, or on a load.
 type Lock struct {
-	file *os.File
-	free func() error // gives back what holds where the file system has no locks
+	file *flock.Flock
+	free func() error // removes the file that stands for a lock where the file system has none
 	// passing are the file and the folders that go with the lock, the innermost first.
 	passing []string
 }
@@ -52,7 +58,7 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// What lockFile returns when another process has the lock, and where the file system has none.
+// What tryLock returns when another process has the lock, and where the file system has none.
 var (
 	errLocked  = errors.New("locked")
 	errNoLocks = errors.New("the file system has no locks")
@@ -126,14 +132,12 @@ func removeAbandoned(folder, own string) {
 		if e.Name() == own || !e.Type().IsRegular() {
 			continue
 		}
-		f, err := os.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
-			continue
+		f := flock.New(name, flock.SetFlag(os.O_RDWR))
+		if tryLock(f) == nil && isStill(f) {
+			_ = removeAndUnlock(f, name)
+		} else {
+			_ = f.Unlock()
 		}
-		if lockFile(f) == nil && isStill(f, name) {
-			_ = os.Remove(name) // who has opened it meanwhile sees that its name is gone
-		}
-		f.Close()
 	}
 }
 
@@ -161,50 +165,78 @@ func missingFolders(path string) (missing []string) {
 // take takes the lock that a file stands for.
 func take(name string) (*Lock, error) {
 	for {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
-		if err != nil {
-			return nil, fmt.Errorf("lock run folder: %w", err)
-		}
-		l := &Lock{file: f}
-		err = lockFile(f)
+		l := &Lock{file: flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))}
+		err := tryLock(l.file)
 		for wait := time.Millisecond; errors.Is(err, errLocked) && wait < 50*time.Millisecond; wait *= 2 {
 			time.Sleep(wait) // tsimport runs takes a lock for a moment, to see whether it can be taken
-			err = lockFile(f)
+			err = tryLock(l.file)
 		}
 		if errors.Is(err, errNoLocks) {
 			l.free, err = holdFile(name + holderSuffix)
 		}
-		held := new(HeldError)
 		switch {
-		case errors.As(err, &held):
-			return nil, errors.Join(err, f.Close())
 		case errors.Is(err, errLocked):
-			held.Path = name
-			if text, readErr := os.ReadFile(name); readErr == nil {
-				_ = json.Unmarshal(text, &held.By) // who holds it may not have said so yet
-			}
-			f.Close()
-			return nil, held
+			return nil, &HeldError{Path: name, By: holderOf(name)}
+		case errors.As(err, new(*HeldError)):
+			return nil, err
 		case err != nil:
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", name, err)
+			return nil, fmt.Errorf("lock run folder: %w", err)
 		}
-		if !isStill(f, name) {
-			_ = l.Release() // whoever had it has taken the file away
+		if !isStill(l.file) {
+			_ = l.Release() // the process that had it has removed the file
 			continue
 		}
-		if err := thisProcess().write(f); err != nil {
+		if err := thisProcess().note(name); err != nil {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), l.Release())
 		}
 		return l, nil
 	}
 }
 
-// isStill reports whether a name still stands for an open file.
-func isStill(f *os.File, name string) bool {
-	opened, err1 := f.Stat()
-	named, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(opened, named)
+// tryLock locks the file until it is unlocked or the process ends. It returns errLocked, errNoLocks, or an error that names the file.
+func tryLock(f interface {
+	TryLock() (bool, error)
+	Path() string
+}) error {
+	for {
+		ok, err := f.TryLock()
+		switch {
+		case ok:
+			return nil
+		case err == nil:
+			return errLocked
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.As(err, new(*fs.PathError)):
+			return err // it cannot be opened
+		case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.EINVAL):
+			return errNoLocks // network file systems without a lock service
+		}
+		return fmt.Errorf("lock %s: %w", f.Path(), err)
+	}
+}
+
+// isStill reports whether the name of a locked file still stands for it.
+func isStill(f *flock.Flock) bool {
+	locked, err1 := f.Stat()
+	named, err2 := os.Stat(f.Path())
+	return err1 == nil && err2 == nil && os.SameFile(locked, named)
+}
+
+// removeAndUnlock removes names from the first until one cannot be removed, and unlocks. Elsewhere than on Windows the names are
+// removed under the lock: a process that opens the file in between finds that its name is gone. Windows removes no file that is open:
+// there a file that can be removed after it is unlocked is one that nobody else has opened.
+func removeAndUnlock(f *flock.Flock, names ...string) error {
+	var err error
+	if runtime.GOOS == "windows" {
+		err = f.Unlock()
+	}
+	for _, name := range names {
+		if os.Remove(name) != nil {
+			break
+		}
+	}
+	return errors.Join(err, f.Unlock())
 }
 
 func thisProcess() Holder {
@@ -212,15 +244,36 @@ func thisProcess() Holder {
 	return Holder{PID: os.Getpid(), Host: host}
 }
 
-func (h Holder) write(f *os.File) error {
+// note writes into a locked file who has the lock. Windows refuses every other handle the byte that is locked, the first, and the
+// library keeps its own handle to itself: there the first byte stays empty. holderOf does not read it.
+func (h Holder) note(name string) error {
 	text, err := json.Marshal(h)
-	if err == nil {
-		err = f.Truncate(0)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		_, err = f.WriteAt(text, 0)
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
 	}
-	return err
+	_, err = f.WriteAt(append(text[1:], '\n'), 1)
+	if _, firstErr := f.WriteAt(text[:1], 0); runtime.GOOS != "windows" {
+		err = errors.Join(err, firstErr)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// holderOf reads what note has written. It is empty if the process that has the lock has not said yet who it is.
+func holderOf(name string) (h Holder) {
+	f, err := os.Open(name)
+	if err != nil {
+		return Holder{}
+	}
+	defer f.Close()
+	rest := io.NewSectionReader(f, 1, 1<<10)
+	if json.NewDecoder(io.MultiReader(strings.NewReader("{"), rest)).Decode(&h) != nil {
+		return Holder{}
+	}
+	return h
 }
 
 // Keep lets the lock's file and folder stay.
@@ -233,17 +286,12 @@ func (l *Lock) Release() error {
 	}
 	f := l.file
 	l.file = nil
-	var err error
-	for _, name := range l.passing { // while it is locked: who opens the file later sees that its name is gone
-		if os.Remove(name) != nil {
-			break
-		}
-	}
 	if len(l.passing) == 0 {
-		err = f.Truncate(0)
+		_ = os.Truncate(f.Path(), 0) // what note has written is for a message only
 	}
+	err := removeAndUnlock(f, l.passing...)
 	if l.free != nil {
 		err = errors.Join(err, l.free())
 	}
-	return errors.Join(err, f.Close())
+	return err
 }

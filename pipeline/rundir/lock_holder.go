@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"strconv"
+	"syscall"
 )
 
 // holderSuffix ends the name of a file that stands for a lock where the file system has none: who makes it has the lock.
@@ -19,7 +21,7 @@ func holdFile(name string) (free func() error, err error) {
 	for range 3 {
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 		if err == nil {
-			err = errors.Join(thisProcess().write(f), f.Sync(), f.Close())
+			err = errors.Join(json.NewEncoder(f).Encode(thisProcess()), f.Sync(), f.Close())
 			return func() error { return os.Remove(name) }, err
 		}
 		if !errors.Is(err, fs.ErrExist) {
@@ -49,4 +51,14 @@ func holdFile(name string) (free func() error, err error) {
 		_ = os.Remove(aside)
 	}
 	return nil, fmt.Errorf("make %s: other processes do so too", name)
+}
+
+// alive reports whether a process of this machine runs.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false // as Windows tells
+	}
+	defer p.Release()
+	return runtime.GOOS == "windows" || !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }

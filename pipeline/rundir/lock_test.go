@@ -3,11 +3,13 @@ package rundir
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -149,14 +151,74 @@ func TestWithoutLocksOfTheFileSystemAFileSaysWhoHasIt(t *testing.T) {
 	}
 }
 
+// answers are what TryLock returns, one after the other.
+type answers []error
+
+func (a *answers) Path() string { return "the-lock" }
+
+func (a *answers) TryLock() (bool, error) {
+	err := (*a)[0]
+	*a = (*a)[1:]
+	return err == nil, err
+}
+
+func TestAFileSystemWithoutLocksIsToldFromALockThatFails(t *testing.T) {
+	for _, err := range []error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL} {
+		if got := tryLock(&answers{err}); !errors.Is(got, errNoLocks) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+	if err := tryLock(&answers{syscall.EINTR, nil}); err != nil {
+		t.Errorf("interrupted once: %v", err)
+	}
+	if err := tryLock(&answers{syscall.EIO}); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "the-lock") {
+		t.Errorf("a disk that fails: %v", err)
+	}
+	if err := tryLock(&answers{&fs.PathError{Op: "open", Path: "x", Err: syscall.EINVAL}}); err == nil || errors.Is(err, errNoLocks) {
+		t.Errorf("a file that cannot be opened: %v", err)
+	}
+}
+
+// Windows keeps the byte that is locked, the first, from being written and read.
+func TestTheHolderIsReadWithoutTheFirstByte(t *testing.T) {
+	name := filepath.Join(t.TempDir(), LockFile)
+	for text, want := range map[string]Holder{
+		"{\"pid\":7,\"host\":\"a\"}\n":                {7, "a"},
+		"\x00\"pid\":7,\"host\":\"a\"}\n":             {7, "a"},
+		"{\"pid\":7,\"host\":\"a\"}\nleft\":\"b\"}\n": {7, "a"}, // of a longer text before
+		"":               {},
+		"{\"pid\":7,\"h": {},
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := holderOf(name); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+	if err := (Holder{8, "b"}).note(name); err != nil || holderOf(name) != (Holder{8, "b"}) {
+		t.Errorf("%v, %+v", err, holderOf(name))
+	}
+}
+
 func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.csv")
-	j, err := OpenJournal(path, 0, Exclusive)
+	j, err := OpenExclusive(path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenJournal(path, 0, Exclusive); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := OpenExclusive(path, 0); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("opened twice: %v", err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Whoever was refused, and who closed it, holds no lock.
+	if _, err := OpenExclusive(path, 0, func(*os.File) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("refused by the check: %v", err)
+	}
+	if j, err = OpenExclusive(path, 0); err != nil {
+		t.Fatal(err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
