@@ -123,12 +123,12 @@ func TestTheBenchRefusesWhatItCannotMeasure(t *testing.T) {
 		"--splits ": {"--splits=-1s"},
 		"--order":   {"--order", "up"},
 		"--rows":    {"a.csv", "--pk", "a", "--rows", "5"},
-		"digits alone, as 1000; see tsimport bench spread --help": {"--rows", "1,000"},
-		"--splits 5s: 5s is taken for a file; write --splits=5s":  {"--splits", "5s"},
-		"--splits 2m: 2m is taken for a file; write --splits=2m":  {"a.csv", "--pk", "a", "--splits", "2m"},
-		"--memory 1MiB: a load needs 16MiB at least":              {"--memory", "1MiB"},
-		`--memory: "lots" is not a size`:                          {"--memory", "lots"},
-		"open input missing.csv: there is no such file or folder": {"-q", "missing.csv", "--pk", "a"},
+		"digits only, such as 1000; see tsimport bench spread --help": {"--rows", "1,000"},
+		"--splits 5s: 5s is read as a file name; write --splits=5s":   {"--splits", "5s"},
+		"--splits 2m: 2m is read as a file name; write --splits=2m":   {"a.csv", "--pk", "a", "--splits", "2m"},
+		"--memory 1MiB: a load needs 16MiB at least":                  {"--memory", "1MiB"},
+		`--memory: "lots" is not a size`:                              {"--memory", "lots"},
+		"open input missing.csv: there is no such file or folder":     {"-q", "missing.csv", "--pk", "a"},
 	} {
 		_, stderr, code := runBinary(t, append([]string{"bench", "spread"}, args...)...)
 		if code != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, strings.Trim(want, "- ")) {

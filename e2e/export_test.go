@@ -63,7 +63,7 @@ func TestAKilledExportContinues(t *testing.T) {
 			t.Fatalf("%s: the export ended before it could be killed", format)
 		}
 		_, stderr, code := runBinaryWith(t, s.credentials(), args...)
-		if code != 0 || !strings.Contains(stderr, "continued behind") {
+		if code != 0 || !strings.Contains(stderr, "continued after") {
 			t.Errorf("%s: exit code %d, %s", format, code, stderr)
 		}
 		if got, err := os.ReadFile(out); err != nil || string(got) != want {

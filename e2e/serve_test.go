@@ -100,8 +100,8 @@ func TestServeWarnsWhenOtherMachinesCanReachIt(t *testing.T) {
 		args []string
 		want string
 	}{
-		"with a key of one's own": {[]string{"--listen", "0.0.0.0:0", "--access-key-id", "me"}, "can be reached from other machines, and what is sent is not encrypted"},
-		"also with --quiet":       {[]string{"--listen", "0.0.0.0:0", "--access-key-id", "me", "--quiet"}, "what is sent is not encrypted"},
+		"with a key of one's own": {[]string{"--listen", "0.0.0.0:0", "--access-key-id", "me"}, "can be reached from other machines, and traffic is not encrypted"},
+		"also with --quiet":       {[]string{"--listen", "0.0.0.0:0", "--access-key-id", "me", "--quiet"}, "traffic is not encrypted"},
 		"on this machine only":    {nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

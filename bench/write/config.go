@@ -83,7 +83,7 @@ func (c *Config) check() error {
 		{c.BatchRows < 1 || c.BatchRows > table.MaxBatchRows, fmt.Sprintf("--batch-rows: want 1 to %d, the service's limit", table.MaxBatchRows)},
 		{c.Concurrency < 1 || c.Concurrency > maxConcurrency, fmt.Sprintf("--concurrency: want 1 to %d", maxConcurrency)},
 		{!(c.Rate >= 0 && c.Rate <= maxRate), fmt.Sprintf("--rate: want rows a second, at most %.0f", maxRate)},
-		{c.RetryFor < 0, "--retry-for: want more than nothing"},
+		{c.RetryFor < 0, "--retry-for: want more than 0"},
 	} {
 		if check.bad {
 			return &UsageError{check.message}
@@ -112,7 +112,7 @@ func (c *Config) checkSearch() error {
 	case c.Rate > 0:
 		return &UsageError{"--find-max and --rate: give one of them; --start-rate says where the search begins"}
 	case s.MaxP99 < 0 || s.Step < 100*time.Millisecond:
-		return &UsageError{"--max-p99 and --step: want more than nothing, --step 100ms at least"}
+		return &UsageError{"--max-p99 and --step: want more than 0, and --step at least 100ms"}
 	case !(s.MaxThrottled >= 0 && s.MaxThrottled < 1):
 		return &UsageError{"--max-throttled: want 0% to 99%"}
 	case !(s.Start >= 1 && s.Start <= maxRate) || math.IsNaN(s.Start):

@@ -20,20 +20,20 @@ import (
 func adviseCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "advise",
-		Usage:     "say which columns make a partition key that spreads, and which one will be a hot spot",
+		Usage:     "suggest a partition key, and warn of hot spots",
 		ArgsUsage: "FILE...",
-		Description: inputsHelp + "\nReads the input once and judges every column as partition key: how much of the capacity of a table with --partitions\n" +
-			"could live traffic use, its rows in the order of arrival, and how much a plain load in the file's order. The last\n" +
-			"lines are the command of a load with the key that is recommended. docs/advise.md says what each number means.",
+		Description: inputsHelp + "\nReads the input once and judges every column as a partition key: how much of the capacity of a table with --partitions\n" +
+			"live traffic could use, with rows in the order of arrival, and how much a plain load in file order. The last lines are\n" +
+			"a load command with the recommended key. docs/advise.md explains each number.",
 		Flags: append(readFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "candidates", Usage: "judge only these columns `A,B,C`; A+B is both of them spliced"},
-			&cli.IntFlag{Name: "partitions", Usage: "that the table is meant to have", Value: advise.DefaultPartitions},
-			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second of live traffic, and what the partitions take together", Value: advise.DefaultRate},
+			&cli.StringFlag{Name: "candidates", Usage: "judge only these columns `A,B,C`; A+B is the two spliced"},
+			&cli.IntFlag{Name: "partitions", Usage: "partitions of the planned table", Value: advise.DefaultPartitions},
+			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second of live traffic, and of all partitions together", Value: advise.DefaultRate},
 			&cli.StringFlag{Name: "arrival-by", Usage: "`COLUMN` in whose order rows arrive (default: a column of times, else the input's order)"},
-			&cli.Float64Flag{Name: "growth", Usage: "`TIMES` as many rows as now, to see which values pass 10 GB", Value: 1},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for what is read and kept of the rows, as 512MiB, at least 16MiB; of a longer input parts are left out, and it is said; the process may take 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
+			&cli.Float64Flag{Name: "growth", Usage: "judge for `TIMES` as many rows, to see which values pass 10 GB", Value: 1},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
-			&cli.StringFlag{Name: "html", Usage: "write the report with charts to `FILE`, a page that needs nothing else"},
+			&cli.StringFlag{Name: "html", Usage: "write the report with charts to `FILE`, a self-contained page"},
 		}...),
 		Action: adviseRun,
 	}

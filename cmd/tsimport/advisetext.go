@@ -19,7 +19,7 @@ import (
 type advicePrinter struct {
 	w      io.Writer
 	out    bytes.Buffer
-	width  int  // of a terminal's lines; 0 is no terminal, nothing is cut or wrapped
+	width  int  // of a terminal's lines; 0 without a terminal: nothing is cut or wrapped
 	colour bool // https://no-color.org
 }
 

@@ -16,18 +16,18 @@ import (
 func ageCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "age",
-		Usage: "change tables that hold a period each as a policy says for their age: throughput, time to live, archive",
-		Description: "Looks at the tables that the template names and prints what the policy would change. With --apply it is changed: options\n" +
-			"and reserved throughput are set, as seldom as the service allows, and tables that have expired are exported as JSON lines\n" +
-			"with a manifest beside them. Only with --drop-expired too are they dropped, each after its export was read back and\n" +
-			"compared with the table. Nobody may write to expired tables meanwhile. A run that was stopped goes on when the same\n" +
-			"command is given again. docs/age.md describes the policy.",
+		Usage: "apply a lifecycle policy to per-period tables: throughput, time to live, archive",
+		Description: "Prints what the policy would change in the tables that match the template. With --apply it sets their options and\n" +
+			"reserved throughput, no more often than the service allows, and exports expired tables as JSON lines with a manifest\n" +
+			"beside them. With --drop-expired too, it drops each expired table after reading its export back and comparing it with\n" +
+			"the table; do not write to expired tables meanwhile. To continue a stopped run, give the same command again.\n" +
+			"docs/age.md describes the policy.",
 		Flags: append(targetFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "policy", Usage: "`FILE` with the policy, YAML"},
-			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, as consume_{month}; {day} and {year} too"},
-			&cli.BoolFlag{Name: "apply", Usage: "make the changes; without, only say what would change"},
+			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TEMPLATE` of the tables' names, such as consume_{month}; {day} and {year} work too"},
+			&cli.BoolFlag{Name: "apply", Usage: "make the changes (default: only show them)"},
 			&cli.BoolFlag{Name: "drop-expired", Usage: "drop expired tables once their export is verified"},
-			&cli.DurationFlag{Name: "throughput-interval", Usage: "least `DURATION` between two changes of a table's reserved throughput, as the service has it; 0 is none", Value: apply.DefaultInterval},
+			&cli.DurationFlag{Name: "throughput-interval", Usage: "minimum `DURATION` between two changes of a table's reserved throughput, as the service requires; 0 means none", Value: apply.DefaultInterval},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 			&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now", Hidden: true}, // for tests of what comes with the months
@@ -51,7 +51,7 @@ func ageRequest(c *cli.Context) (r apply.Request, err error) {
 	r.DropExpired = c.Bool("drop-expired")
 	if text := c.String("now"); text != "" {
 		if r.Now, err = time.Parse(time.RFC3339, text); err != nil {
-			return r, usagef("--now %q: want a time as 2024-05-15T00:00:00Z", text)
+			return r, usagef("--now %q: want a time such as 2024-05-15T00:00:00Z", text)
 		}
 	}
 	if r.Template, err = lifecycle.ParseTemplate(c.String("table")); err != nil {
@@ -113,7 +113,7 @@ func ageTables(c *cli.Context) (err error) {
 	return ageResult(c, plan, t, stopped)
 }
 
-// ageResult shows the plan, or what became of it, and returns the error that is the exit code.
+// ageResult shows the plan or its outcome, and returns the error that is the exit code.
 func ageResult(c *cli.Context, plan *apply.Plan, t *target, stopped error) error {
 	result := error(nil)
 	counts := map[apply.State]int{}
@@ -135,14 +135,14 @@ func ageResult(c *cli.Context, plan *apply.Plan, t *target, stopped error) error
 	}
 	switch {
 	case stopped != nil:
-		say(c, c.App.ErrWriter, "%d tables are not done; give the same command again to go on", counts[apply.Planned])
+		say(c, c.App.ErrWriter, "%d tables are not done; give the same command again to continue", counts[apply.Planned])
 	case !c.Bool("apply") && counts[apply.Planned] > 0:
-		say(c, c.App.ErrWriter, "%d of %d tables would change; nothing was changed, --apply does it", counts[apply.Planned], len(plan.Items))
+		say(c, c.App.ErrWriter, "%d of %d tables would change; nothing was changed; --apply changes them", counts[apply.Planned], len(plan.Items))
 	case len(plan.Items) == 0: // that was said
 	case !c.Bool("apply"):
-		say(c, c.App.ErrWriter, "all %d tables are as the policy says", len(plan.Items))
+		say(c, c.App.ErrWriter, "all %d tables match the policy", len(plan.Items))
 	default:
-		say(c, c.App.ErrWriter, "%d tables changed, %d were as the policy says, %d failed", counts[apply.Done], counts[apply.Unchanged], counts[apply.Failed])
+		say(c, c.App.ErrWriter, "%d tables changed, %d already matched the policy, %d failed", counts[apply.Done], counts[apply.Unchanged], counts[apply.Failed])
 	}
 	return result
 }
@@ -162,6 +162,6 @@ func sayOthers(c *cli.Context, plan *apply.Plan, t *target) {
 		say(c, c.App.ErrWriter, "there is no table %s in %s", plan.Template, t.name)
 	}
 	for _, name := range plan.Others {
-		say(c, c.App.ErrWriter, "table %s holds no %s by its name and is left alone", name, plan.Template.Unit)
+		say(c, c.App.ErrWriter, "table %s has no %s in its name and is skipped", name, plan.Template.Unit)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"tsimport/lifecycle/apply"
 )
 
-// printAges shows a plan, or what became of it, with a line for each table.
+// printAges shows a plan or its outcome, with a line for each table.
 func printAges(c *cli.Context, plan *apply.Plan, _ *target, _ error) error {
 	if len(plan.Items) == 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagsFirst moves flags that stand behind file names to the front: the flag package stops reading flags at the first
-// argument that is none. Everything behind -- stays where it is.
+// flagsFirst moves flags that follow file names to the front: the flag package stops reading flags at the first
+// argument that is not a flag. Everything after -- stays where it is.
 func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return args, nil
@@ -48,7 +48,7 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 		}
 		out = append(out, arg)
 		name := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
-		if takesValue[name] { // a name with =value in it is no flag's name
+		if takesValue[name] { // a name with =value in it is not a flag's name
 			if len(rest) == 0 {
 				return nil, usagef("flag needs a value: %s", arg)
 			}
@@ -68,7 +68,7 @@ func valueFlags(flags []cli.Flag) map[string]bool {
 	for _, f := range flags {
 		_, isBool := f.(*cli.BoolFlag)
 		if g, ok := f.(*cli.GenericFlag); ok {
-			_, isBool = g.Value.(interface{ IsBoolFlag() bool }) // a value may be missing, so it stands behind =
+			_, isBool = g.Value.(interface{ IsBoolFlag() bool }) // a value may be missing, so it follows =
 		}
 		for _, name := range f.Names() {
 			takesValue[name] = !isBool
@@ -96,11 +96,11 @@ func flagErrorText(err error, flags []cli.Flag) string {
 		case *cli.BoolFlag:
 			why = "it takes no value"
 		case *cli.IntFlag, *cli.Int64Flag, *cli.Uint64Flag:
-			why = "want a whole number in digits alone, as 1000"
+			why = "want a whole number in digits only, such as 1000"
 		case *cli.Float64Flag:
-			why = "want a number in digits, as 1000 or 0.5"
+			why = "want a number in digits, such as 1000 or 0.5"
 		case *cli.DurationFlag:
-			why = "want a duration with its unit, as 500ms, 30s or 15m"
+			why = "want a duration with a unit, such as 500ms, 30s or 15m"
 		}
 	}
 	return fmt.Sprintf("%s %s: %s", dash(name), value, why)

@@ -19,7 +19,7 @@ import (
 func benchCommand(interrupts *interrupts) *cli.Command {
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "measure loads, and tables",
+		Usage: "benchmark loads and tables",
 		Subcommands: []*cli.Command{
 			benchSpreadCommand(), benchWriteCommand(interrupts), benchCompareCommand(), benchClientCommand(), benchReadInputCommand(), benchNullServerCommand(), benchBaselineCommand(),
 		},
@@ -29,7 +29,7 @@ func benchCommand(interrupts *interrupts) *cli.Command {
 func benchSpreadCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "spread",
-		Usage:     "how evenly loads use the partitions of a table with limited capacity",
+		Usage:     "measure how evenly loads use the partitions of a table with limited capacity",
 		ArgsUsage: "[FILE]",
 		Description: "Loads the student-card dataset, or FILE, into a table of simulated partitions in several ways, each on a fresh\n" +
 			"engine in a process of its own, and shows how much of the partitions' capacity each has used:\n" +
@@ -38,10 +38,10 @@ func benchSpreadCommand() *cli.Command {
 			"  preshuffled    the file shuffled as a whole first (its time counts), then as parallel\n" +
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +
-			"After a load by tsimport every row of the table is compared with the file; exit code 1 says that it differs.\n" +
+			"After a load by tsimport it compares every row of the table with the file; exit code 1 means that they differ.\n" +
 			"Of FILE, the SDK's loaders need plain CSV with a header that has the key columns, or what those are computed of.",
 		Flags: []cli.Flag{
-			textsFlag("pk", "FILE: primary-key column as tsimport load takes it, in order, 1 to 4 times"),
+			textsFlag("pk", "with FILE: primary-key column, as for tsimport load, in order, 1 to 4 times"),
 			&cli.Uint64Flag{Name: "rows", Usage: "student cards: how many", Value: 1_000_000},
 			&cli.StringFlag{Name: "order", Usage: "student cards: sorted (by CardID), arrival or random", Value: string(bench.Sorted)},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
@@ -51,7 +51,7 @@ func benchSpreadCommand() *cli.Command {
 			textsFlag("slow", "partition `N:FACTOR`, from 0 in key order, has this share of the capacity; may be repeated"),
 			&cli.GenericFlag{Name: "splits", Usage: "begin with one partition and halve all of them, 2s after the first row and then each `EVERY` (--splits=3s; default 5s), until there are --partitions; each is away for 1s", Value: new(optionalDuration)},
 			&cli.StringFlag{Name: "only", Usage: "only these `WAYS` to load, with commas between"},
-			&cli.Float64Flag{Name: "baseline-seconds", Usage: "stop the SDK's loads after so long and measure what they did", Value: 60},
+			&cli.Float64Flag{Name: "baseline-seconds", Usage: "stop the SDK's loads after this many seconds and measure them until then", Value: 60},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for tsimport load --memory"},
 			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows and the same shuffle", Value: 1},
 			&cli.StringFlag{Name: "keep", Usage: "`DIR` in which datasets, stores and run folders stay (default: a temporary one)"},
@@ -126,7 +126,7 @@ func checkBenchArgs(c *cli.Context) error {
 	for _, arg := range c.Args().Slice() {
 		if _, err := time.ParseDuration(arg); err == nil && c.IsSet("splits") {
 			if _, err := os.Stat(arg); err != nil {
-				return usagef("--splits %s: %s is taken for a file; write --splits=%s", arg, arg, arg)
+				return usagef("--splits %s: %s is read as a file name; write --splits=%s", arg, arg, arg)
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func benchSpreadConfig(c *cli.Context) (cfg spread.Config, err error) {
 		n, err1 := strconv.Atoi(number)
 		f, err2 := strconv.ParseFloat(factor, 64)
 		if err1 != nil || err2 != nil {
-			return cfg, usagef("--slow %q: want N:FACTOR, as 7:0.1", text)
+			return cfg, usagef("--slow %q: want N:FACTOR, such as 7:0.1", text)
 		}
 		cfg.Table.Slow[n] = f
 	}

@@ -26,7 +26,7 @@ import (
 func benchClientCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "client",
-		Usage: "what a row costs the client, beside programs written with the SDK by hand",
+		Usage: "measure what a row costs the client, compared with hand-written SDK programs",
 		Description: "Generates rows and loads them into a server in a process of its own that reads requests and answers success:\n" +
 			"  tsimport    tsimport load\n" +
 			"  sequential  the SDK, one goroutine, 200 rows a request\n" +
@@ -41,15 +41,15 @@ func benchClientCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "how many", Value: 1_000_000},
 			&cli.StringFlag{Name: "shape", Usage: "12 (columns, 150 bytes of CSV), 3 (60 bytes) or 60", Value: "12"},
-			&cli.IntFlag{Name: "rounds", Usage: "load so often, in turns; the median counts", Value: 3},
+			&cli.IntFlag{Name: "rounds", Usage: "number of loads of each kind, in turns; the median counts", Value: 3},
 			&cli.StringFlag{Name: "only", Usage: "only these `LOADS`, with commas between"},
 			&cli.StringFlag{Name: "baseline-cmd", Usage: "a further load, run by /bin/sh -c `COMMAND`"},
-			&cli.DurationFlag{Name: "timeout", Usage: "end the command of --baseline-cmd, and the measurement, after this long; 0 is never", Value: 0},
-			textsFlag("load-flag", "one more `FLAG` for tsimport load, as --load-flag=--concurrency=8; may be repeated"),
+			&cli.DurationFlag{Name: "timeout", Usage: "end the command of --baseline-cmd, and the measurement, after this long; 0 means never", Value: 0},
+			textsFlag("load-flag", "one more `FLAG` for tsimport load, such as --load-flag=--concurrency=8; may be repeated"),
 			&cli.DurationFlag{Name: "latency", Usage: "of a request"},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table", Value: 1},
 			&cli.BoolFlag{Name: "tls", Usage: "load over TLS, the server with a certificate of its own"},
-			&cli.IntFlag{Name: "procs", Usage: "processors the loads may use (GOMAXPROCS); 0 is all"},
+			&cli.IntFlag{Name: "procs", Usage: "processors the loads may use (GOMAXPROCS); 0 means all"},
 			&cli.StringFlag{Name: "keep", Usage: "`DIR` in which the input and the run folders stay (default: a temporary one)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the measurements as one JSON object"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},

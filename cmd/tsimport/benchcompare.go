@@ -11,14 +11,13 @@ import (
 func benchCompareCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
-		Usage:     "in what two measurements of bench write differ, and whether it is more than chance",
+		Usage:     "compare two measurements of bench write and test whether they differ significantly",
 		ArgsUsage: "A B",
-		Description: "A and B are files that bench write has made: --json, --samples or --benchfmt. Several runs of a side stand in one file\n" +
-			"of --benchfmt, or are files with commas between, A1,A2,…: then runs are compared (Mann-Whitney U test, at least four a\n" +
-			"side). Of one run a side its pieces are compared, so long that neighbours are independent: throughputs by the U test,\n" +
-			"percentiles by a bootstrap.",
+		Description: "A and B are files of bench write: --json, --samples or --benchfmt. With several runs a side, in one --benchfmt file or as\n" +
+			"files A1,A2,…, it compares runs (Mann-Whitney U test, at least four a side). With one run a side it compares pieces of\n" +
+			"the runs, each long enough to be independent of the next: throughputs by the U test, percentiles by a bootstrap.",
 		Flags: []cli.Flag{
-			&cli.Float64Flag{Name: "alpha", Usage: "what is rarer by chance is called significant", Value: 0.05},
+			&cli.Float64Flag{Name: "alpha", Usage: "significance level", Value: 0.05},
 			&cli.BoolFlag{Name: "json", Usage: "print the comparison as one JSON object"},
 		},
 		Action: benchCompare,

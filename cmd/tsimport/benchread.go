@@ -17,7 +17,7 @@ import (
 func benchReadInputCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "read-input",
-		Usage:     "how fast inputs can be read, without a table to write them to",
+		Usage:     "measure how fast inputs can be read, without a table",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\nReads, converts and encodes every record as load does and writes none: what this takes of the machine, no load can\n" +
 			"save. The first column stands in for a primary key unless --pk names one.",

@@ -24,34 +24,34 @@ const benchPrefix = "tsimport_bench_"
 func benchWriteCommand(interrupts *interrupts) *cli.Command {
 	return &cli.Command{
 		Name:  "write",
-		Usage: "how fast a table takes rows",
+		Usage: "measure how fast a table takes rows",
 		Description: "Makes a table, writes generated rows to it, 200 a request and each request to one partition, and drops it again.\n" +
 			"Without --rate each worker sends when its last request is answered; with it rows are due at a fixed rate, and the latency\n" +
 			"of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks for the highest rate\n" +
 			"that keeps to --max-p99 and --max-throttled, and holds it for --duration. docs/bench.md says what each number means.",
 		Flags: append(targetFlags(), []cli.Flag{
-			&cli.Int64Flag{Name: "rows", Usage: "write so many rows (default: for --duration)"},
-			&cli.DurationFlag{Name: "duration", Usage: "write for so long, the warm-up included (default 30s without --rows)"},
-			&cli.DurationFlag{Name: "warmup", Usage: "at the beginning, measured for nothing"},
+			&cli.Int64Flag{Name: "rows", Usage: "rows to write (default: as many as --duration allows)"},
+			&cli.DurationFlag{Name: "duration", Usage: "how long to write, including the warm-up (default 30s without --rows)"},
+			&cli.DurationFlag{Name: "warmup", Usage: "time at the beginning that is not measured"},
 			&cli.IntFlag{Name: "row-size", Usage: "`BYTES` of a row as the service counts them, names and values", Value: 200},
 			&cli.IntFlag{Name: "columns", Usage: "attribute columns of a row", Value: 5},
 			&cli.StringFlag{Name: "keys", Usage: "random, sequential, zipf (a few keys are frequent) or student-cards", Value: string(bench.RandomKeys)},
 			&cli.IntFlag{Name: "batch-rows", Usage: "rows in a request (default: 200, the service's limit)"},
-			&cli.IntFlag{Name: "concurrency", Usage: "requests in flight at most", Value: pipeline.DefaultConcurrency},
-			&cli.Float64Flag{Name: "rate", Usage: "`ROWS` a second, whatever the table does (default: as fast as answers come)"},
-			&cli.BoolFlag{Name: "find-max", Usage: "look for the highest rate that keeps to the limits"},
-			&cli.DurationFlag{Name: "max-p99", Usage: "find-max: limit of the 99th percentile of latency; 0s is none", Value: 20 * time.Millisecond},
+			&cli.IntFlag{Name: "concurrency", Usage: "maximum number of requests in flight", Value: pipeline.DefaultConcurrency},
+			&cli.Float64Flag{Name: "rate", Usage: "`ROWS` a second, at fixed times regardless of answers (default: as fast as answers come)"},
+			&cli.BoolFlag{Name: "find-max", Usage: "find the highest rate within the limits"},
+			&cli.DurationFlag{Name: "max-p99", Usage: "find-max: limit of the 99th percentile of latency; 0s means none", Value: 20 * time.Millisecond},
 			&cli.StringFlag{Name: "max-throttled", Usage: "find-max: limit of the rows refused for capacity, `SHARE%` of those sent", Value: "1%"},
 			&cli.Float64Flag{Name: "start-rate", Usage: "find-max: `ROWS` a second to begin with", Value: 1000},
 			&cli.DurationFlag{Name: "step", Usage: "find-max: how long each rate is tried", Value: 5 * time.Second},
 			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
 			&cli.StringFlag{Name: "table-prefix", Usage: "what the name of the table begins with", Value: benchPrefix},
 			&cli.BoolFlag{Name: "keep", Usage: "do not drop the table"},
-			&cli.DurationFlag{Name: "retry-for", Usage: "give up when the table has taken no row for so long", Value: time.Minute},
+			&cli.DurationFlag{Name: "retry-for", Usage: "give up after this long without progress", Value: time.Minute},
 			&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
 			&cli.StringFlag{Name: "samples", Usage: "write every request to `FILE`, a JSON object a line"},
 			&cli.StringFlag{Name: "benchfmt", Usage: "append the result to `FILE` in Go's benchmark format, for benchstat"},
-			&cli.StringFlag{Name: "html", Usage: "write the result to `FILE`, a page with charts that needs nothing else"},
+			&cli.StringFlag{Name: "html", Usage: "write the result to `FILE`, a self-contained page with charts"},
 			&cli.BoolFlag{Name: "json", Usage: "print the result as one JSON object"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
@@ -131,7 +131,7 @@ func benchWriteConfig(c *cli.Context) (cfg write.Config, err error) {
 		"start-rate": c.Float64("start-rate") <= 0, "step": c.Duration("step") <= 0,
 	} {
 		if bad && c.IsSet(name) {
-			return cfg, usagef("--%s: want more than nothing", name)
+			return cfg, usagef("--%s: want more than 0", name)
 		}
 	}
 	if !c.Bool("find-max") {

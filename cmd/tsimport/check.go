@@ -20,14 +20,14 @@ import (
 func checkCommand(show *display) *cli.Command {
 	return &cli.Command{
 		Name:      "check",
-		Usage:     "say what a load of files would reject and, with --unique, whether their keys collide; needs no table",
+		Usage:     "validate files without a table; with --unique, find repeated and colliding keys",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
-			"Every flag of tsimport load is taken and means the same. All of the files is read, nothing is written.\n" +
+			"Takes every flag of tsimport load. Reads all files; writes nothing.\n" +
 			"Exit code 0: nothing would be rejected, no keys collide; 1: different values make the same key, or reading\n" +
 			"failed; 2: bad usage; 3: some records would be rejected; 5: with --fail-on-duplicates, records repeat a key.",
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "unique", Usage: "find the keys that several records have, whether the values that they are made of differ, and whether the rows do"},
+			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether their rows or the values of the key differ"},
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 5 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
 		}, hidden(loadFlags(), append(targetNames, flagsOfLoad...))...),

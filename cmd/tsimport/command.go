@@ -9,9 +9,9 @@ import (
 	"tsimport/reader/input"
 )
 
-// invocation is a load as it was asked for: by the command line, or by a run that goes on or whose rejects are loaded.
+// invocation is a load as it was requested: by the command line, or by a run that is resumed or whose rejects are loaded.
 type invocation struct {
-	args     []string        // behind the program's name, as they are kept
+	args     []string        // after the program's name, as they are kept
 	goOn     bool            // with the run in the folder
 	folder   string          // the run's, if not empty
 	settings *checkpoint.Job // whose types the load takes over

@@ -41,7 +41,7 @@ func newDisplay(w io.Writer) *display {
 	return d
 }
 
-// Write writes text that stays. Addresses in it lose their secrets, in whatever message they got there, and what would act
+// Write writes text that stays. Addresses in it lose their secrets, in any message, and what would act
 // on a terminal is replaced.
 func (d *display) Write(b []byte) (int, error) {
 	if shown := printableText(input.RedactText(string(b))); shown != string(b) {
@@ -101,7 +101,7 @@ func (d *display) paint(lines ...string) {
 	}
 	out.WriteString(strings.Repeat(upOneLine, len(lines)-1))
 	d.painted = len(lines)
-	_, _ = d.w.Write(out.Bytes()) // a display that nobody sees is no reason to stop
+	_, _ = d.w.Write(out.Bytes()) // an invisible display is not a reason to stop
 }
 
 // printable replaces what would act on a terminal, or make a text look like another: a name, a key or a message may hold

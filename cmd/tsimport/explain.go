@@ -23,12 +23,12 @@ import (
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "say what a design of primary keys means: order, ranges, how readers compute it",
+		Usage:     "explain a primary-key design: order, ranges, how readers compute it",
 		ArgsUsage: "[FILE...]",
 		Description: inputsHelp + "\n" +
-			"Looks at the beginning of the files. Nothing is written, no store is needed. Without files, --type gives the\n" +
-			"columns and their types. For each column the bounds of its range are printed, in Go and in Python, for the values\n" +
-			"of the first record or those of --value.",
+			"Looks at the beginning of the files. Writes nothing and needs no store. Without files, --type gives the columns and\n" +
+			"their types. For each column it prints the bounds of its range, in Go and in Python, for the values of the first\n" +
+			"record or those of --value.",
 		Flags: append(readFlags(), []cli.Flag{
 			textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]` as tsimport load takes it, in order, 1 to 4 times"),
 			textsFlag("set", "attribute column `NAME[:TYPE]=EXPR` as tsimport load takes it; it is checked"),

@@ -76,7 +76,7 @@ func export(c *cli.Context) (err error) {
 		return err
 	}
 	if r.Resumed > 0 {
-		say(c, c.App.ErrWriter, "continued behind %s rows that were there", grouped(r.Resumed))
+		say(c, c.App.ErrWriter, "continued after the %s rows already in the file", grouped(r.Resumed))
 	}
 	say(c, c.App.ErrWriter, "exported %s rows of table %s", grouped(r.Rows), name)
 	for _, text := range exportNotes(described, &r) {

@@ -35,11 +35,11 @@ func genCommand() *cli.Command {
 			Name:  "student-cards",
 			Usage: "purchases made with student cards: CardID, SellerID, DeviceID, OrderNumber and some attributes",
 			Flags: []cli.Flag{
-				&cli.Uint64Flag{Name: "rows", Usage: "how many"},
+				&cli.Uint64Flag{Name: "rows", Usage: "number of rows"},
 				&cli.StringFlag{Name: "order", Usage: "sorted (by CardID), arrival or random", Value: string(bench.Arrival)},
 				&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
-				&cli.IntFlag{Name: "days", Usage: "over how many days they were made", Value: bench.DefaultDays},
-				&cli.StringFlag{Name: "until", Usage: "the last of those days: `DATE` as 2026-01-31, or now (default: --days after 2024-01-01)"},
+				&cli.IntFlag{Name: "days", Usage: "number of days over which they were made", Value: bench.DefaultDays},
+				&cli.StringFlag{Name: "until", Usage: "the last of those days: `DATE` such as 2026-01-31, or now (default: --days after 2024-01-01)"},
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write (default: stdout)"},
 			},
 			Action: func(c *cli.Context) error {

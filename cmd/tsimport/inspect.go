@@ -14,12 +14,12 @@ import (
 func inspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "inspect",
-		Usage:       "say what input files are and what is in them",
+		Usage:       "show format, columns and types of files",
 		ArgsUsage:   "FILE...",
 		Description: inputsHelp + "\nLooks at the beginning of each file; --count reads all of it.",
 		Flags: append(readFlags(), []cli.Flag{
-			&cli.BoolFlag{Name: "count", Usage: "read the whole file: count the records, look at every value"},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for what is read, as 512MiB, at least 16MiB; the process may take 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
+			&cli.BoolFlag{Name: "count", Usage: "read whole files: count the records, check every value"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each file"},
 		}...),
 		Action: inspect,

@@ -125,9 +125,9 @@ func TestWhatMattersOfTheSpreadIsReported(t *testing.T) {
 	})
 	want := []string{
 		"hot spot: CardID 2000000001 has 41% of the rows; one partition-key value is never split",
-		"written to 32 partitions, the last of them begun after 1.3s, their bounds changed once",
-		"memory was full: 5,000 rows waited on disk (1.0 MiB written, at most 512.0 KiB at a time)",
-		"warning: rows could not be put on disk, so reading waited for memory: no space left for spilled rows; see --temp-dir, --temp-max and --memory",
+		"written to 32 partitions, the last of them reached after 1.3s, their bounds changed once",
+		"memory was full: 5,000 rows were spilled to disk (1.0 MiB written, at most 512.0 KiB at a time)",
+		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see --temp-dir, --temp-max and --memory",
 		"50% of the rows sent were refused for capacity and sent again",
 		"10% of the rows sent were refused because their partition did not serve, and sent again",
 	}
@@ -138,10 +138,10 @@ func TestWhatMattersOfTheSpreadIsReported(t *testing.T) {
 
 func TestPartitionsWithoutRowsAreNotSaidToBeWrittenTo(t *testing.T) {
 	for used, want := range map[int][]string{
-		8: {"written to 8 partitions, the last of them begun after 1s"},
-		5: {"written to 5 of 8 partitions (the others got no row), the last of them begun after 1s"},
-		1: {"written to 1 of 8 partitions (the others got no row), the last of them begun after 1s",
-			"warning: the rows went to one partition alone, so the capacity of the others was of no use"},
+		8: {"written to 8 partitions, the last of them reached after 1s"},
+		5: {"written to 5 of 8 partitions (the others got no row), the last of them reached after 1s"},
+		1: {"written to 1 of 8 partitions (the others got no row), the last of them reached after 1s",
+			"warning: the rows went to one partition alone, so the capacity of the others was not used"},
 		0: {"8 partitions at the end, none of which got a row since"},
 	} {
 		got := spreadNotes(&pipeline.Report{ReportCounts: pipeline.ReportCounts{Written: 10_000}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 10_000}, ReportPartitions: pipeline.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}})

@@ -29,8 +29,8 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 		Usage:     "load CSV, JSON-lines and Parquet files into a table",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
-			"Every record is written, rejected with its reason, or superseded by a later record with the same key.\n" +
-			"Rejected records, their reasons and the summary are in the run folder. Flags may stand before and after files.\n" +
+			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
+			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
 		Flags:  loadFlags(),
 		Action: func(c *cli.Context) error { return load(c, interrupts, show, in) },
@@ -39,47 +39,47 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 
 func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
-		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into; with an expression in braces, as in 'consume_{month(PaidAt)}', each row goes to a table of its own period (docs/periods.md)"},
-		&cli.IntFlag{Name: "max-tables", Usage: "stop before rows go to more than `N` tables, where --table has an expression", Value: plan.DefaultMaxTables},
-		&cli.StringFlag{Name: "age-policy", Usage: "`FILE` with a policy for tables by period: new tables get the throughput and the time to live of their age, and rows that are too old go to an archive (docs/periods.md)"},
-		&cli.StringFlag{Name: "now", Usage: "take `TIME` (RFC 3339) for now when ages are counted", Hidden: true}, // for tests of what comes with the months
-		&cli.BoolFlag{Name: "create", Usage: "make the table if it is missing (implied on an embedded store with --pk)"},
-		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from columns of the input (docs/keys.md)"),
-		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from columns of the input; in place of one of the same name; may be repeated"),
-		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, a day (86400) at least, or -1 never", Value: -1},
-		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions kept of each cell", Value: 1},
-		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
+		&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to load into; with an expression in braces, such as 'consume_{month(PaidAt)}', each row goes to the table of its period (docs/periods.md)"},
+		&cli.IntFlag{Name: "max-tables", Usage: "stop before rows go to more than `N` tables, if --table has an expression", Value: plan.DefaultMaxTables},
+		&cli.StringFlag{Name: "age-policy", Usage: "`FILE` with a lifecycle policy: new tables get the throughput and time to live for their age, and rows that are too old go to an archive (docs/periods.md)"},
+		&cli.StringFlag{Name: "now", Usage: "count ages from `TIME` (RFC 3339) instead of now", Hidden: true}, // for tests of what comes with the months
+		&cli.BoolFlag{Name: "create", Usage: "create the table if it does not exist (implied with --pk on an embedded store)"},
+		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: inferred from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from input columns (docs/keys.md)"),
+		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from input columns; replaces a column of that name; may be repeated"),
+		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
+		&cli.IntFlag{Name: "max-versions", Usage: "new table: versions to keep of each cell", Value: 1},
+		&cli.Int64Flag{Name: "max-deviation", Usage: "new table: `SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 		&cli.IntFlag{Name: "reserved-read", Usage: "new table: reserved read throughput in capacity `UNITS`"},
 		&cli.IntFlag{Name: "reserved-write", Usage: "new table: reserved write throughput in capacity `UNITS`"},
 
-		&cli.StringFlag{Name: "columns", Usage: "load only these attribute columns `A,B`; key columns come always"},
+		&cli.StringFlag{Name: "columns", Usage: "load only these attribute columns `A,B`; key columns are always loaded"},
 		textsFlag("exclude", "leave out these columns `X,Y`"),
-		textsFlag("rename", "call a column otherwise in the table, `OLD=NEW`; may be repeated"),
-		textsFlag("type", "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64), binary(hex) or timestamp(layout,zone,unit); may be repeated (default: from a sample)"),
+		textsFlag("rename", "rename a column, `OLD=NEW`; may be repeated"),
+		textsFlag("type", "type of a column, `NAME=TYPE`: string, integer, double, boolean, binary (base64), binary(hex) or timestamp(layout,zone,unit); may be repeated (default: inferred from a sample)"),
 
-		&cli.StringFlag{Name: "version-column", Usage: "this column gives the timestamp of each row's cells, in milliseconds; it is loaded too unless it is excluded"},
-		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (only the columns given), delete, or increment (add to integer columns; docs/counters.md)", Value: "put"},
-		&cli.StringFlag{Name: "condition", Usage: "write a row only if it is there or not: ignore, exist or not-exist", Value: "ignore"},
-		&cli.StringFlag{Name: "types", Usage: "columns that the table has already: take its types where the values fit (table), refuse other types (strict), or look at the input alone (infer)", Value: "table"},
-		&cli.StringFlag{Name: "infer", Usage: "a column nearly all of whose sampled values are of one type: load all values (all), or reject the few (strict)", Value: "all"},
+		&cli.StringFlag{Name: "version-column", Usage: "column with the timestamp of each row's cells, in milliseconds; it is also loaded unless excluded"},
+		&cli.StringFlag{Name: "mode", Usage: "put (replace rows), update (write only the columns given), delete, or increment (add to integer columns; docs/counters.md)", Value: "put"},
+		&cli.StringFlag{Name: "condition", Usage: "write a row only if it exists, or does not: ignore, exist or not-exist", Value: "ignore"},
+		&cli.StringFlag{Name: "types", Usage: "columns that the table already has: keep its types where the values fit (table), refuse other types (strict), or use only the input (infer)", Value: "table"},
+		&cli.StringFlag{Name: "infer", Usage: "when nearly all sampled values of a column have one type: load all values (all), or reject the others (strict)", Value: "all"},
 		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
 
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
 
-		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files afterwards, as tsimport verify does; exit code 1 if a row is missing or different"},
-		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything, write nothing"},
-		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a share counts from 1,000 rows on; -1 never", Value: "100"},
-		&cli.DurationFlag{Name: "retry-for", Usage: "give up when the service has taken no row for so long, as 30s or 15m", Value: pipeline.DefaultRetryFor},
-		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, as 90s or 2m; 0s is twice --request-timeout"},
+		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files after the load, as tsimport verify does; exit code 1 if a row is missing or different"},
+		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything; write nothing"},
+		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a percentage counts from 1,000 rows on; -1 means never", Value: "100"},
+		&cli.DurationFlag{Name: "retry-for", Usage: "give up after this long without progress, such as 30s or 15m", Value: pipeline.DefaultRetryFor},
+		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, such as 90s or 2m; 0s means twice --request-timeout"},
 		&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
 
-		&cli.BoolFlag{Name: "fresh", Usage: "start over, although an earlier run of this load did not finish; without, it goes on"},
-		&cli.BoolFlag{Name: "accept-changed-input", Usage: "go on with a run although its inputs were changed since: what was read of them must be the same"},
-		&cli.StringFlag{Name: "retry-rejects", Usage: "load what the run in `FOLDER` has rejected, once it is corrected, with that run's settings; other flags come on top"},
-		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for summary and rejects (default ./tsimport-runs/<time>-<table>)"},
+		&cli.BoolFlag{Name: "fresh", Usage: "start over, even if an earlier run of this load is unfinished (default: resume it)"},
+		&cli.BoolFlag{Name: "accept-changed-input", Usage: "resume a run although its inputs have changed; the parts already read must be the same"},
+		&cli.StringFlag{Name: "retry-rejects", Usage: "load the corrected rejects of the run in `FOLDER`, with that run's settings; other flags override them"},
+		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the summary and rejects (default ./tsimport-runs/<time>-<table>)"},
 		&cli.BoolFlag{Name: "json", Usage: "print the summary as JSON on stdout"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: every column of the schema, progress every second, the busiest lanes"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: all columns, progress every second, the busiest lanes"},
 	}...)
 	flags = append(append(flags, numberFlags()...), profileFlags()...)
 	return append(flags, rateFlags()...)
@@ -152,7 +152,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	cfg.OnPlan = screen.plan
 	cfg.OnHotKey = screen.hotKey
 	cfg.OnWait = func(why string, most time.Duration) {
-		say(c, show, "waiting: %s; tried again for up to %v", why, most)
+		say(c, show, "waiting: %s; retrying for up to %v", why, most)
 	}
 	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
@@ -178,7 +178,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if path, err := loadpage.Write(report); err != nil {
 		screen.line("warning: %v", err)
 	} else {
-		screen.line("page: %s", path)
+		screen.line("report: %s", path)
 	}
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(report, "", "  ")
@@ -196,7 +196,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	return nil
 }
 
-// locksDir is where loads of the user are locked on this machine, whatever folder they are given in; "" if there is no place.
+// locksDir is where loads of the user are locked on this machine, from any working folder; "" if there is no place.
 func locksDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -230,7 +230,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 	}
 	if text := os.Getenv(checkpointEnv); text != "" {
 		if cfg.CheckpointEvery, err = time.ParseDuration(text); err != nil || cfg.CheckpointEvery <= 0 {
-			return cfg, usagef("%s %q: want a duration with its unit, as 50ms", checkpointEnv, text)
+			return cfg, usagef("%s %q: want a duration with a unit, such as 50ms", checkpointEnv, text)
 		}
 	}
 	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write"} {
@@ -244,7 +244,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 		{cfg.Write.Concurrency < 1 || cfg.Write.Concurrency > 4096, "--concurrency: want 1 to 4096"},
 		{cfg.DryRun && c.Bool("verify"), "--verify: a dry run writes nothing that could be compared"},
 		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
-		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than nothing"},
+		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than 0"},
 		{c.Int("max-versions") < 1, "--max-versions: want 1 or more"},
 		{c.Int64("max-deviation") < 0, "--max-deviation: want seconds"},
 		{c.Int("max-tables") < 1, "--max-tables: want 1 or more"},

@@ -16,18 +16,18 @@ import (
 // rateFlags are about how fast and in which order rows are written, and what a load may take of the machine.
 func rateFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written as they stand in the input) or none (in any order; a sorted file then spreads at once)", Value: plan.LastWins.String()},
-		&cli.IntFlag{Name: "concurrency", Usage: "requests in flight at most, 1 to 4096", Value: pipeline.DefaultConcurrency},
-		&cli.IntFlag{Name: "batch-rows", Usage: "rows in a request at most, 1 to 200", Value: table.MaxBatchRows},
-		&cli.StringFlag{Name: "batch-bytes", Usage: "`SIZE` of a request at most, as 512KiB, up to 4MiB; for a gateway that takes no more (found out too, from its refusals)", Value: "4MiB"},
-		&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second that each partition is known to take; 0 finds it out"},
-		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 is no limit"},
-		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second; 0 is no limit"},
-		&cli.StringFlag{Name: "max-bytes-per-second", Usage: "write at most `SIZE` of rows a second, as 10MiB, counted as the service does: names and values; 0 is no limit", Value: "0"},
-		&cli.StringFlag{Name: "memory", Usage: "`SIZE` for rows and what belongs to them, as 512MiB, at least 16MiB; the process may take 64MiB more, an embedded store 512MiB (default: a quarter of the machine's, at most 1GiB)"},
-		&cli.StringFlag{Name: "temp-dir", Usage: "`DIR` for rows that memory has no room for (default: the system's)"},
-		&cli.StringFlag{Name: "temp-max", Usage: "at most `SIZE` of disk for them; 0 is no limit", Value: "0"},
-		&cli.StringFlag{Name: "status", Usage: "show the running load over HTTP at `ADDRESS`, as 127.0.0.1:0 (a free port): /status and /metrics"},
+		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written in input order) or none (any order; a sorted file then uses all partitions at once)", Value: plan.LastWins.String()},
+		&cli.IntFlag{Name: "concurrency", Usage: "maximum number of requests in flight, 1 to 4096", Value: pipeline.DefaultConcurrency},
+		&cli.IntFlag{Name: "batch-rows", Usage: "maximum number of rows in a request, 1 to 200", Value: table.MaxBatchRows},
+		&cli.StringFlag{Name: "batch-bytes", Usage: "maximum `SIZE` of a request, such as 512KiB, up to 4MiB; for gateways with a lower limit (also detected when they refuse)", Value: "4MiB"},
+		&cli.Float64Flag{Name: "partition-wcu", Usage: "known write capacity of each partition, in `UNITS` a second; 0 measures it"},
+		&cli.Float64Flag{Name: "max-wcu", Usage: "write at most `UNITS` of capacity a second over all partitions; 0 means no limit"},
+		&cli.Float64Flag{Name: "max-rows-per-second", Usage: "write at most `N` rows a second; 0 means no limit"},
+		&cli.StringFlag{Name: "max-bytes-per-second", Usage: "write at most `SIZE` of rows a second, such as 10MiB, counted as the service does (names and values); 0 means no limit", Value: "0"},
+		&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for rows, such as 512MiB, at least 16MiB; the process may use 64MiB more, an embedded store 512MiB (default: a quarter of the machine's, at most 1GiB)"},
+		&cli.StringFlag{Name: "temp-dir", Usage: "`DIR` for rows that do not fit in memory (default: the system's)"},
+		&cli.StringFlag{Name: "temp-max", Usage: "at most `SIZE` of disk for them; 0 means no limit", Value: "0"},
+		&cli.StringFlag{Name: "status", Usage: "serve the state of the load over HTTP at `ADDRESS`, such as 127.0.0.1:0 (a free port): /status and /metrics"},
 	}
 }
 

@@ -28,7 +28,7 @@ func machineMemory(root fs.FS) int64 {
 	return least
 }
 
-// memTotal reads MemTotal, which is in kibibytes whatever it says.
+// memTotal reads MemTotal, which is in kibibytes regardless of its unit.
 func memTotal(root fs.FS) int64 {
 	text, _ := fs.ReadFile(root, "proc/meminfo")
 	for line := range strings.Lines(string(text)) {
@@ -45,7 +45,7 @@ func memTotal(root fs.FS) int64 {
 func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 	for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 		text, _ := fs.ReadFile(root, path.Join(mount, dir, file))
-		// "max", and no file, are no number.
+		// "max" is not a number.
 		if n, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64); err == nil && n > 0 && (least == 0 || n < least) {
 			least = n
 		}

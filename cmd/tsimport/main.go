@@ -91,13 +91,13 @@ func codeOf(err error) int {
 }
 
 func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
-	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // its usual -v would be taken for --verbose
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // -v is --verbose
 	app := &cli.App{
 		Name:    "tsimport",
 		Version: versionText(debug.ReadBuildInfo()),
-		Usage:   "load files into Alibaba Cloud Tablestore at the table's full write capacity, and lose nothing",
-		Description: "Without --endpoint (and TABLESTORE_ENDPOINT) everything works on an embedded store in ./tsimport-store, made by the\n" +
-			"first load.\n" +
+		Usage:   "load files into Alibaba Cloud Tablestore at full write capacity, without losing a row",
+		Description: "Without --endpoint or TABLESTORE_ENDPOINT, every command uses an embedded store in ./tsimport-store, which the first load\n" +
+			"creates.\n" +
 			"Exit codes: 0 all rows written, 1 failed, 2 bad usage or configuration, 3 finished with rejected rows,\n" +
 			"4 stopped by the error limit, 129/130/143 interrupted.",
 		Writer:                    stdout,
@@ -144,7 +144,7 @@ func setUsageErrors(app *cli.App) {
 		for _, c := range commands {
 			name := parent + " " + c.Name
 			c.OnUsageError = onError(name, c.Flags)
-			c.HideHelpCommand = len(c.Subcommands) == 0 // or a file called help would be taken for it
+			c.HideHelpCommand = len(c.Subcommands) == 0 // or a file called help would run it
 			if len(c.Subcommands) > 0 {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
@@ -196,7 +196,7 @@ func newInterrupts(stderr io.Writer) *interrupts {
 			first := drain.Err() == nil
 			stopGently(cause)
 			if first && len(in.gentle) > 0 {
-				fmt.Fprintln(stderr, "\ntsimport: stopping: finishing what is in flight; once more to stop now")
+				fmt.Fprintln(stderr, "\ntsimport: stopping: finishing requests in flight; again to stop now")
 				continue
 			}
 			stop(cause)

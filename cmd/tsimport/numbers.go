@@ -9,18 +9,18 @@ import (
 )
 
 // numbersHelp says what an auto-increment key column is good for.
-const numbersHelp = "An auto-increment key column (--pk NAME:auto, never the first) is filled by the service with rising numbers, in the order of\n" +
-	"the input for each value of the columns before it: good for a stream of rows per partition key that is read in order. It is\n" +
-	"not good for finding one row, for which the number must be known (--returned-keys), nor for ids of a whole table: numbers\n" +
-	"have gaps and are unique within a partition-key value only."
+const numbersHelp = "The service fills an auto-increment key column (--pk NAME:auto, never the first) with rising numbers, in input order for each\n" +
+	"value of the columns before it. It suits a stream of rows per partition key that is read in order. It does not suit finding\n" +
+	"one row, for which you must know the number (--returned-keys), or ids for a whole table: numbers have gaps and are unique\n" +
+	"only within a partition-key value."
 
 // numberFlags are about key columns that the service numbers.
 func numberFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "returned-keys", Usage: "auto-increment: write the key of every row to the CSV `FILE` (file, record, key columns); it must not exist"},
-		&cli.StringFlag{Name: "mark-column", Usage: "auto-increment and --mode increment: string `COLUMN` by which a row is recognised when it is not known whether it was written (default _tsimport)"},
-		&cli.BoolFlag{Name: "look-first", Usage: "auto-increment: look for each row before it is written, as an earlier load of the same files may have written it"},
-		&cli.BoolFlag{Name: "at-least-once", Usage: "auto-increment: no marks; a row whose answer is lost is sent again and may be in the table twice"},
+		&cli.StringFlag{Name: "returned-keys", Usage: "auto-increment: write the key of each row to the new CSV `FILE` (file, record, key columns)"},
+		&cli.StringFlag{Name: "mark-column", Usage: "auto-increment and --mode increment: string `COLUMN` that identifies a row when it is unknown whether it was written (default _tsimport)"},
+		&cli.BoolFlag{Name: "look-first", Usage: "auto-increment: look for each row before writing it, in case an earlier load of the same files wrote it"},
+		&cli.BoolFlag{Name: "at-least-once", Usage: "auto-increment: write no marks; a row whose answer is lost is sent again and may be in the table twice"},
 	}
 }
 
@@ -37,13 +37,13 @@ func parseNumbers(c *cli.Context, cfg *pipeline.Config) error {
 	return nil
 }
 
-// numberNotes says what became of rows that were sent more than once.
+// numberNotes describes rows that were sent more than once.
 func numberNotes(r *pipeline.Report) (notes []string) {
 	if r.ReturnedKeys != "" && !r.DryRun {
 		notes = append(notes, "keys of the rows: "+r.ReturnedKeys)
 	}
 	if r.Found > 0 || r.SurplusDeleted > 0 {
-		notes = append(notes, fmt.Sprintf("%s rows of unknown outcome were there already, %s surplus copies were deleted", grouped(r.Found), grouped(r.SurplusDeleted)))
+		notes = append(notes, fmt.Sprintf("%s rows of unknown outcome were already in the table, %s surplus copies were deleted", grouped(r.Found), grouped(r.SurplusDeleted)))
 	}
 	if r.MaybeTwice > 0 {
 		notes = append(notes, fmt.Sprintf("warning: %s rows were sent again after a lost answer and may be in the table twice (--at-least-once)", grouped(r.MaybeTwice)))
@@ -52,7 +52,7 @@ func numberNotes(r *pipeline.Report) (notes []string) {
 		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: their timestamps had become too old for the table (--max-deviation)", grouped(r.ExtraVersions)))
 	}
 	if r.MaybeApplied > 0 {
-		notes = append(notes, fmt.Sprintf("warning: %s rejected rows may be in the table: the service has never said what became of them (maybe_applied in rejects.jsonl)", grouped(r.MaybeApplied)))
+		notes = append(notes, fmt.Sprintf("warning: %s rejected rows may be in the table: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)", grouped(r.MaybeApplied)))
 	}
 	return notes
 }

@@ -139,7 +139,7 @@ type mark struct {
 	done int64
 }
 
-// left says how long the load will still take if it goes on as in the last seconds, at least as long as the slowest
+// left says how long the load will still take if it continues as in the last seconds, at least as long as the slowest
 // partition needs for its rows; nothing as long as nobody knows.
 func (s *screen) left(now time.Time) string {
 	total, done := s.progress.BytesTotal.Load(), s.bytesDone()

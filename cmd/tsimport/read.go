@@ -18,32 +18,32 @@ import (
 )
 
 const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name on each line,\n" +
-	"http(s)://… or oss://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are found by content."
+	"http(s)://… or oss://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
 
 // readFlags are the flags of the commands that read inputs.
 func readFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or auto", Value: "auto"},
-		&cli.StringFlag{Name: "dialect", Usage: "`NAME` of the program that wrote the file: mysql, postgres, clickhouse, hive, excel, sqlite and others (docs/inputs.md); or auto: find delimiter, quote and escape by the text, refuse where two readings are equally good"},
-		&cli.StringFlag{Name: "delimiter", Usage: "`TEXT` between fields, one or several characters; \\t and \\x01 are understood (default: a comma, a tab in .tsv files)"},
+		&cli.StringFlag{Name: "dialect", Usage: "`NAME` of the program that wrote the file: mysql, postgres, clickhouse, hive, excel, sqlite and others (docs/inputs.md); or auto: detect delimiter, quote and escape from the text, and refuse ambiguous files"},
+		&cli.StringFlag{Name: "delimiter", Usage: "`TEXT` between fields, one or more characters; \\t and \\x01 are understood (default: a comma, a tab in .tsv files)"},
 		&cli.StringFlag{Name: "quote", Usage: "`CHAR` around fields, or none", Value: `"`},
-		&cli.StringFlag{Name: "escape", Usage: "`CHAR` that makes the next one text (a quote in quotes is doubled either way), or none", Value: "none"},
+		&cli.StringFlag{Name: "escape", Usage: "`CHAR` that makes the next character literal (a doubled quote inside quotes always works), or none", Value: "none"},
 		&cli.StringFlag{Name: "comment", Usage: "lines that begin with `TEXT` are not records"},
-		&cli.StringFlag{Name: "record-end", Usage: "`TEXT` that ends a record in place of a line end, exactly, as '&|' or \\x02 (default: a line end)"},
-		&cli.BoolFlag{Name: "header", Usage: "the first record names the columns, as it does unless --no-header is given"},
-		&cli.BoolFlag{Name: "no-header", Usage: "the first record is data; columns are called c1, c2, … or as --names says"},
-		&cli.IntFlag{Name: "header-line", Usage: "`LINE` on which the header stands; what is above is left out"},
-		&cli.IntFlag{Name: "skip-lines", Usage: "leave out the first `N` lines"},
+		&cli.StringFlag{Name: "record-end", Usage: "`TEXT` that ends a record instead of a line end, such as '&|' or \\x02 (default: a line end)"},
+		&cli.BoolFlag{Name: "header", Usage: "the first record names the columns (this is the default)"},
+		&cli.BoolFlag{Name: "no-header", Usage: "the first record is data; columns are named c1, c2, … or by --names"},
+		&cli.IntFlag{Name: "header-line", Usage: "`LINE` of the header; lines above it are skipped"},
+		&cli.IntFlag{Name: "skip-lines", Usage: "skip the first `N` lines"},
 		&cli.StringFlag{Name: "names", Usage: "with --no-header: the columns' names `A,B,C`"},
-		&cli.StringFlag{Name: "encoding", Usage: "of text: utf-8, gb18030, gbk, utf-16le, utf-16be, big5, shift-jis, latin1, windows-1252, …"},
+		&cli.StringFlag{Name: "encoding", Usage: "text encoding: utf-8, gb18030, gbk, utf-16le, utf-16be, big5, shift-jis, latin1, windows-1252, …"},
 		&cli.StringFlag{Name: "ragged", Usage: "records with too few or too many fields: reject, pad (missing ones are null) or truncate (surplus ones are dropped)", Value: "reject"},
 		&cli.BoolFlag{Name: "trim", Usage: "drop spaces and tabs around unquoted fields"},
-		textsFlag("null", "`TEXT` of an unquoted field that means no value, beside the empty one; may be repeated"),
-		&cli.StringFlag{Name: "empty", Usage: "an unquoted empty field is null or string", Value: "null"},
-		&cli.StringFlag{Name: "quoted-empty", Usage: "a quoted empty field is string or null", Value: "string"},
-		&cli.BoolFlag{Name: "flatten", Usage: "nested values of JSON lines and Parquet become columns a.b.c instead of JSON text"},
-		&cli.BoolFlag{Name: "ignore-ts", Usage: "drop the timestamps in lines of the vendor's own export"},
-		&cli.BoolFlag{Name: "path-columns", Usage: "folders called name=value give every record below them that column"},
+		textsFlag("null", "`TEXT` of an unquoted field that means null, in addition to an empty field; may be repeated"),
+		&cli.StringFlag{Name: "empty", Usage: "load an unquoted empty field as null or string", Value: "null"},
+		&cli.StringFlag{Name: "quoted-empty", Usage: "load a quoted empty field as string or null", Value: "string"},
+		&cli.BoolFlag{Name: "flatten", Usage: "load nested values of JSON lines and Parquet as columns a.b.c instead of JSON text"},
+		&cli.BoolFlag{Name: "ignore-ts", Usage: "ignore the timestamps in lines of the vendor's own export"},
+		&cli.BoolFlag{Name: "path-columns", Usage: "add a column for each folder named name=value to the records below it"},
 		&cli.StringFlag{Name: "oss-endpoint", Usage: "`URL` of the object storage service for oss:// (or OSS_ENDPOINT)"},
 		&cli.StringFlag{Name: "oss-region", Usage: "`REGION` of the object storage service (or OSS_REGION)"},
 	}

@@ -18,10 +18,10 @@ import (
 func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 	return &cli.Command{
 		Name:      "resume",
-		Usage:     "go on with a load that did not finish",
+		Usage:     "resume an unfinished load",
 		ArgsUsage: "[FOLDER]",
-		Description: "Runs the load's own command again, from where its checkpoint stands. Without FOLDER it is the newest run that did not\n" +
-			"finish; tsimport runs lists them all.",
+		Description: "Runs the load's own command again, from its last checkpoint. Without FOLDER it resumes the newest unfinished run;\n" +
+			"tsimport runs lists them all.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
 				return usagef("tsimport resume takes one run folder, not %d", c.NArg())
@@ -62,13 +62,13 @@ func runToResume(folder string) (*runInfo, error) {
 		r := readRun(folder)
 		switch {
 		case r == nil:
-			return nil, usagef("%s is no run folder; tsimport runs lists them", folder)
+			return nil, usagef("%s is not a run folder; tsimport runs lists them", folder)
 		case r.ReplacedBy != "":
 			return nil, usagef("run %s was started over as run %s: resume that one", folder, r.ReplacedBy)
 		case r.DryRun:
 			return nil, usagef("run %s was a dry run, which writes nothing; to load, give its command without --dry-run", folder)
 		case !r.Unfinished:
-			return nil, usagef("run %s is %s: there is nothing to go on with", folder, r.State)
+			return nil, usagef("run %s is %s: there is nothing to resume", folder, r.State)
 		case len(r.job.Args) == 0:
 			return nil, usagef("run %s: its command holds a secret, which is not kept; give the command again: %s", folder, r.Command)
 		}
@@ -117,7 +117,7 @@ var otherSettings = []string{
 	"format", "encoding", "header-line", "skip-lines", "limit", "run-dir", "fresh", "accept-changed-input", "retry-rejects", "dry-run",
 }
 
-// retryRejects loads what a run has rejected with the settings of that run; flags that are given now come behind its own.
+// retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.
 func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *invocation) error {
 	folder := c.String("retry-rejects")
 	if c.Args().Present() {
@@ -131,7 +131,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	case r != nil && r.DryRun:
 		return usagef("--retry-rejects %s: that was a dry run, which writes nothing; load the corrected input without --dry-run", folder)
 	case r == nil || r.job == nil:
-		return usagef("--retry-rejects %s: that is no run folder; tsimport runs lists them", folder)
+		return usagef("--retry-rejects %s: that is not a run folder; tsimport runs lists them", folder)
 	case r.Unfinished:
 		return usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, quoteArg(folder))
 	case len(r.job.Args) == 0:
@@ -139,10 +139,10 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	case len(r.Retried) > 0 && !c.Bool("fresh"):
 		by := r.Retried[len(r.Retried)-1]
 		if left := readRun(by); left != nil && left.Rejected > 0 {
-			return usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them once more",
+			return usagef("--retry-rejects %s: its rejects were loaded by run %s, which has rejected %s of them again: correct them there and give --retry-rejects %s; or give --fresh to load all of them again",
 				folder, by, grouped(left.Rejected), quoteArg(by))
 		}
-		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them once more", folder, by)
+		return usagef("--retry-rejects %s: its rejects were loaded by run %s; give --fresh to load them again", folder, by)
 	}
 	files, sum, err := rejectsOf(folder)
 	if err != nil {
@@ -213,7 +213,7 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 	return files, sum, nil
 }
 
-// cutInputs cuts sorted arguments into flags and what stands behind --.
+// cutInputs cuts sorted arguments into flags and what follows --.
 func cutInputs(args []string) (flags, inputs []string) {
 	if i := slices.Index(args, "--"); i >= 0 {
 		return args[:i], args[i+1:]

@@ -17,7 +17,7 @@ import (
 var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "verbose", "json", "max-errors", "verify", "memory", "concurrency", "status"}
 
 // addRetried adds to a comparison with what a run has loaded the files of the runs that have loaded its rejects, after its own
-// inputs: their rows are no surplus. Without are the runs whose files are to be read in another way than the run's inputs.
+// inputs: their rows are not surplus. Without are the runs whose files are to be read in another way than the run's inputs.
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	own, err := contextOf(run.Arguments)
 	alike := err == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&

@@ -29,7 +29,7 @@ const (
 type runInfo struct {
 	Folder     string    `json:"folder"`
 	State      string    `json:"state"`
-	Unfinished bool      `json:"unfinished"` // it can go on
+	Unfinished bool      `json:"unfinished"` // it can be resumed
 	Started    time.Time `json:"started"`
 	Target     string    `json:"target"`
 	Table      string    `json:"table"`
@@ -49,9 +49,9 @@ type runInfo struct {
 func runsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "runs",
-		Usage: "list loads: their state, how far they came and how they were started",
-		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments. One that is not finished goes on with\n" +
-			"tsimport resume FOLDER, or when the same command is given again.",
+		Usage: "list loads with their state, progress and command",
+		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments. To resume an unfinished run, use\n" +
+			"tsimport resume FOLDER or give the same command again.",
 		ArgsUsage: "[FOLDER...]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
 		Action: func(c *cli.Context) error {

@@ -86,7 +86,7 @@ func allOr(share float64) string {
 	return fmt.Sprintf("%d%%", int(100*share)) // 99.9 % are not 100
 }
 
-// resume says with what a load goes on.
+// resume says what a load resumes with.
 func (s *screen) resume(r pipeline.Resumed) {
 	s.written, s.done = r.Written, doneOf(r.BytesRead, r.Final, r.Read)
 	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
@@ -154,22 +154,22 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	_, err := os.Stat(summary)
 	gone := err != nil
 	if gone {
-		s.line("warning: %s is gone: somebody has removed the run folder, and what it said of this load is lost", summary)
+		s.line("warning: %s is gone: the run folder was removed, and with it the record of this load", summary)
 	}
 	if n := len(r.RejectsFiles); n > 1 && !gone {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
 	}
 	if len(r.RejectsFiles) > 1 && !r.DryRun && !gone {
-		s.line("once they are corrected: %s load --retry-rejects %s", commandName(), quoteArg(r.RunDir))
+		s.line("after correcting them: %s load --retry-rejects %s", commandName(), quoteArg(r.RunDir))
 	}
 	if r.ExitCode == pipeline.ExitErrorLimit {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
 	if r.Unfinished > 0 && !r.DryRun && !gone {
-		s.line("to go on: %s resume %s, or the same command again", commandName(), quoteArg(r.RunDir))
+		s.line("to resume: %s resume %s, or give the same command again", commandName(), quoteArg(r.RunDir))
 	}
 	if r.Written > 0 {
-		s.line("look at the rows: %s", look)
+		s.line("see the rows: %s", look)
 	}
 	if !gone {
 		s.line("summary: %s", summary)
@@ -265,16 +265,16 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		add("%s", partitionsNote(r))
 	}
 	if r.Partitions > 1 && r.PartitionsUsed == 1 && r.Written >= rowsToSpread {
-		add("warning: the rows went to one partition alone, so the capacity of the others was of no use")
+		add("warning: the rows went to one partition alone, so the capacity of the others was not used")
 	}
 	if r.SpilledRows > 0 {
-		add("memory was full: %s rows waited on disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
+		add("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
 	}
 	if r.UncheckedAnswers > 0 {
 		add("warning: %d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
 	}
 	if r.SpillError != "" {
-		add("warning: rows could not be put on disk, so reading waited for memory: %s; see --temp-dir, --temp-max and --memory", r.SpillError)
+		add("warning: rows could not be spilled to disk, so reading waited for memory: %s; see --temp-dir, --temp-max and --memory", r.SpillError)
 	}
 	for _, refused := range []struct {
 		rows int64
@@ -316,7 +316,7 @@ func partitionsNote(r *pipeline.Report) string {
 	if r.Recuts > 0 {
 		recut = fmt.Sprintf(", their bounds changed %s", times(r.Recuts))
 	}
-	begun := fmt.Sprintf("the last of them begun after %v", round(time.Duration(r.LastLaneSeconds*float64(time.Second))))
+	begun := fmt.Sprintf("the last of them reached after %v", round(time.Duration(r.LastLaneSeconds*float64(time.Second))))
 	switch r.PartitionsUsed {
 	case 0:
 		return fmt.Sprintf("%d partitions at the end, none of which got a row since%s", r.Partitions, recut)

@@ -20,12 +20,12 @@ func serveCommand() *cli.Command {
 		Name:  "serve",
 		Usage: "serve an embedded store over HTTP, for any Tablestore SDK",
 		Description: "Prints one line when it is ready: url=… instance=… access_key_id=… access_key_secret=…\n" +
-			"Stops on SIGINT or SIGTERM, after the requests under way.\n" +
-			"The built-in access key is no secret. For one of your own give --access-key-id and put the secret into " + secretEnv + "\n" +
-			"or --access-key-secret-file; it is shown nowhere. Without these flags " + secretEnv + " is not looked at.\n" +
+			"Stops on SIGINT or SIGTERM, after the requests in flight.\n" +
+			"The built-in access key is not a secret. For your own, give --access-key-id and put the secret into " + secretEnv + "\n" +
+			"or --access-key-secret-file; it is never shown. Without these flags " + secretEnv + " is ignored.\n" +
 			"The simulation's flags apply to every table; docs/engine.md describes them and the admin API under /_engine/.",
 		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
-			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, made if missing", Value: defaultStore},
+			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, created if missing", Value: defaultStore},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, and those that sign it, in PEM; clients then use https"},
 			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with the certificate's private key in PEM"},
@@ -129,7 +129,7 @@ func checkPublicKey(address string, o server.Options) error {
 func warn(c *cli.Context, addr net.Addr, o server.Options, limits server.Limits) {
 	if a, ok := addr.(*net.TCPAddr); ok && !a.IP.IsLoopback() && limits.TLS == nil {
 		// Who is not to see it does not want it to be so: --quiet does not hide it.
-		fmt.Fprintf(c.App.ErrWriter, "tsimport: warning: %s can be reached from other machines, and what is sent is not encrypted; see --tls-cert\n", a)
+		fmt.Fprintf(c.App.ErrWriter, "tsimport: warning: %s can be reached from other machines, and traffic is not encrypted; see --tls-cert\n", a)
 	}
 	if o.NoSync {
 		say(c, c.App.ErrWriter, "warning: --sync none: a kill of this process or a crash of the machine loses acknowledged rows")
@@ -177,7 +177,7 @@ func account(c *cli.Context, o *server.Options) (shown string, err error) {
 	return from, nil
 }
 
-// readSecret is the first line of a file, which is no longer than a secret can be.
+// readSecret is the first line of a file, of at most the length of a secret.
 func readSecret(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // quotaFlags are serve's limits of table operations.
 func quotaFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "max-tables", Usage: "quota of tables `N`; 0 is none, the service's is 64"},
-		&cli.IntFlag{Name: "table-ops", Usage: "table operations `N` in any second; 0 is no limit, the service's is 10"},
-		&cli.DurationFlag{Name: "throughput-interval", Usage: "least `DURATION` between two changes of a table's reserved throughput; 0 is none", Value: server.DefaultThroughputInterval},
+		&cli.IntFlag{Name: "max-tables", Usage: "maximum number of tables `N`; 0 means no limit, the service's is 64"},
+		&cli.IntFlag{Name: "table-ops", Usage: "table operations `N` in any second; 0 means no limit, the service's is 10"},
+		&cli.DurationFlag{Name: "throughput-interval", Usage: "minimum `DURATION` between two changes of a table's reserved throughput; 0 means none", Value: server.DefaultThroughputInterval},
 	}
 }
 

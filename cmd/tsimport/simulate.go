@@ -31,16 +31,16 @@ func simulationFlags() []cli.Flag {
 		&cli.StringFlag{Name: "moves", Usage: "move partitions chosen at random, `PER_MINUTE[:UNAVAILABLE]` (500ms if not given)"},
 		&cli.Int64Flag{Name: "auto-split-bytes", Usage: "split a partition that has grown by `BYTES`"},
 		&cli.Float64Flag{Name: "auto-split-load", Usage: "split a partition that uses this `SHARE` of its capacity for five seconds"},
-		&cli.BoolFlag{Name: "first-write-wins", Usage: "of two writes of a cell with one timestamp the first stays, not the later"},
+		&cli.BoolFlag{Name: "first-write-wins", Usage: "when two writes of a cell have one timestamp, keep the first, not the later"},
 		&cli.BoolFlag{Name: "deletions-hide-earlier", Usage: "what is written after a deletion with an earlier timestamp stays hidden"},
 		&cli.BoolFlag{Name: "exclusive-lower-edge", Usage: "refuse timestamps that are exactly as old as the table's maximum deviation"},
-		&cli.DurationFlag{Name: "new-table-missing", Usage: "say for this `DURATION` after CreateTable that the table does not exist"},
+		&cli.DurationFlag{Name: "new-table-missing", Usage: "for this `DURATION` after CreateTable, answer that the table does not exist"},
 		&cli.BoolFlag{Name: "hide-bounds", Usage: "DescribeTable names no bounds of partitions"},
 		&cli.StringFlag{Name: "locations", Usage: "ComputeSplitPointsBySize names a place for each `THING`: partition, node, block or none", Value: sim.LocatePartitions},
-		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of the requests that write rows to go wrong"},
+		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of write requests that get a fault"},
 		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
-		&cli.DurationFlag{Name: "fault-delay", Usage: "how late apply-late applies, as a `DURATION`", Value: time.Second},
-		&cli.Uint64Flag{Name: "seed", Usage: "`N` that decides everything random"},
+		&cli.DurationFlag{Name: "fault-delay", Usage: "delay of apply-late, as a `DURATION`", Value: time.Second},
+		&cli.Uint64Flag{Name: "seed", Usage: "random seed `N`"},
 	}
 	for _, f := range flags {
 		setCategory(f, "Simulation")
@@ -115,7 +115,7 @@ func parseSlow(list []string) (map[int]float64, error) {
 		n, err := strconv.Atoi(number)
 		factor, err2 := strconv.ParseFloat(share, 64)
 		if err != nil || err2 != nil {
-			return nil, usagef("--slow %q is not N:FACTOR, as 7:0.1", text)
+			return nil, usagef("--slow %q is not N:FACTOR, such as 7:0.1", text)
 		}
 		slow[n] = factor
 	}
@@ -136,7 +136,7 @@ func parseSplits(text string) (s sim.Splits, err error) {
 		s.MaxPartitions, err = strconv.Atoi(parts[2])
 	}
 	if err != nil || len(parts) > 3 || s.Every <= 0 {
-		return s, usagef("--splits %q is not EVERY[:UNAVAILABLE[:MAX]], as 10s:1s:32", text)
+		return s, usagef("--splits %q is not EVERY[:UNAVAILABLE[:MAX]], such as 10s:1s:32", text)
 	}
 	return s, nil
 }
@@ -152,7 +152,7 @@ func parseMoves(text string) (m sim.Moves, err error) {
 		m.Unavailable, err = time.ParseDuration(away)
 	}
 	if err != nil {
-		return m, usagef("--moves %q is not PER_MINUTE[:UNAVAILABLE], as 6:500ms", text)
+		return m, usagef("--moves %q is not PER_MINUTE[:UNAVAILABLE], such as 6:500ms", text)
 	}
 	return m, nil
 }

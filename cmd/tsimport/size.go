@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sizeUnits are what may stand behind a number of bytes, in small letters. A letter alone is a power of two, as ls and dd
-// have it; with a B behind it a power of ten, unless an i says otherwise.
+// sizeUnits are what may follow a number of bytes, in small letters. A letter alone is a power of two, as ls and dd
+// have it; followed by a B a power of ten, unless an i says otherwise.
 var sizeUnits = map[string]float64{
 	"": 1, "b": 1,
 	"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
@@ -24,7 +24,7 @@ func parseSize(text string) (int64, error) {
 	n, err := strconv.ParseFloat(number, 64)
 	// ParseFloat also takes signs, exponents, hexadecimals and underscores.
 	if !ok || err != nil || strings.Trim(number, "0123456789.") != "" {
-		return 0, fmt.Errorf("%q is not a size: want bytes, as 128MiB, 1GiB, 512M or 4096", text)
+		return 0, fmt.Errorf("%q is not a size: want bytes, such as 128MiB, 1GiB, 512M or 4096", text)
 	}
 	if n *= unit; n >= math.MaxInt64 {
 		return 0, fmt.Errorf("%q is too large a size", text)

@@ -24,16 +24,16 @@ func tableCommand() *cli.Command {
 			{Name: "list", Usage: "list the tables", Flags: append(targetFlags(), quiet, asJSON), Action: tableList},
 			{Name: "describe", Usage: "show a table's key and options", ArgsUsage: "TABLE",
 				Flags: append(targetFlags(), quiet, asJSON, name), Action: tableDescribe},
-			{Name: "create", Usage: "make a table", ArgsUsage: "TABLE", Action: tableCreate,
+			{Name: "create", Usage: "create a table", ArgsUsage: "TABLE", Action: tableCreate,
 				Flags: append(targetFlags(), quiet, name,
 					textsFlag("pk", "primary-key column `NAME:TYPE`, in order, 1 to 4 times; TYPE is string, integer, binary, or auto for one that the service numbers (not the first)"),
-					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, a day (86400) at least, or -1 never", Value: -1},
-					&cli.IntFlag{Name: "max-versions", Usage: "versions kept of each cell", Value: 1},
-					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` a cell's timestamp may differ from the clock ; 0 is the service's 86400"},
+					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},
+					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell", Value: 1},
+					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"})},
 			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: tableDrop,
-				Flags: append(targetFlags(), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "do it; without, only say what would be deleted"})},
+				Flags: append(targetFlags(), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
 		},
 	}
 }
@@ -173,7 +173,7 @@ func tableCreate(c *cli.Context) error {
 	}
 	for _, k := range key {
 		if k.Type == table.Null {
-			return usagef("--pk %s: give the type too, as in %s:string", k.Name, k.Name)
+			return usagef("--pk %s: give the type too, such as %s:string", k.Name, k.Name)
 		}
 	}
 	if err := table.CheckKey(key); err != nil {

@@ -62,7 +62,7 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		endpoint = os.Getenv(endpointEnv)
 	}
 	if c.Duration("request-timeout") <= 0 {
-		return nil, usagef("--request-timeout %v: want more than nothing", c.Duration("request-timeout"))
+		return nil, usagef("--request-timeout %v: want more than 0", c.Duration("request-timeout"))
 	}
 	if endpoint != "" {
 		if err := client.CheckEndpoint(endpoint); err != nil {
@@ -198,7 +198,7 @@ type chainProvider struct {
 	refreshed atomic.Int64 // when, in nanoseconds since 1970
 }
 
-// refreshEvery is how often the chain is asked anew at most.
+// refreshEvery is the least time between two requests to the chain.
 const refreshEvery = 10 * time.Second
 
 // Refresh makes a new chain: the one there is keeps its keys until they expire, and the service has refused them.

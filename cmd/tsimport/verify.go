@@ -25,9 +25,8 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 		Usage:     "compare a table with the files that were loaded into it",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
-			"Every flag of tsimport load is taken and means the same: put verify in the place of load, or name a run with --run.\n" +
-			"The table is read, never written. Exit code 0: nothing is missing or different; 1: something is, or the\n" +
-			"comparison failed; 2: bad usage.",
+			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
+			"writes to it. Exit code 0: nothing is missing or different; 1: something is, or the comparison failed; 2: bad usage.",
 		Flags:  verifyFlags(),
 		Action: func(c *cli.Context) error { return verifyTable(c, interrupts, show) },
 	}
@@ -39,10 +38,10 @@ var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "max-d
 
 func verifyFlags() []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` has loaded: its files, flags and rejects"},
+		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` loaded: its files and flags, without its rejects"},
 		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
 		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 1)", Value: "report"},
-		&cli.StringFlag{Name: "sample", Usage: "look at a random `SHARE` of the keys only, as 1% or 0.01, each read by itself; surplus rows are not found then"},
+		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
 	}, hidden(loadFlags(), flagsOfLoad)...)
 }
 
@@ -90,7 +89,7 @@ func parseComparison(c *cli.Context) (o comparison, err error) {
 	}
 	if text := c.String("sample"); text != "" {
 		if o.sample, err = parseShare(text); err != nil {
-			return o, usagef("--sample %q: want a share above 0 and at most 100%%, as 1%% or 0.01", text)
+			return o, usagef("--sample %q: want a share above 0 and at most 100%%, such as 1%% or 0.01", text)
 		}
 		if o.extraFail && o.sample > 0 {
 			return o, usagef("--extra fail: a sample finds no surplus rows; leave --sample out")

@@ -67,7 +67,7 @@ func showState(ctx context.Context, load stateSource, show *display, begun bool)
 	s, err := load.State(ctx)
 	switch {
 	case err == nil:
-		_ = writeState(show, s) // a display that nobody reads is no reason to stop
+		_ = writeState(show, s) // an unread display is not a reason to stop
 		return true
 	case begun:
 		fmt.Fprintln(show, "tsimport: the load is ending")
@@ -85,11 +85,11 @@ func serveStatus(c *cli.Context, load stateSource, stderr *display) (stop func()
 	address := c.String("status")
 	if address == "" {
 		// The system would take a port that nobody can know of beforehand, for all the world.
-		return nil, usagef(`--status "": give an address of this machine, as 127.0.0.1:0`)
+		return nil, usagef(`--status "": give an address of this machine, such as 127.0.0.1:0`)
 	}
 	server, err := status.Listen(address, load)
 	if err != nil {
-		return nil, usagef("--status %s: %v; give an address of this machine whose port is free, as 127.0.0.1:0", address, client.OneLine(err.Error()))
+		return nil, usagef("--status %s: %v; give an address of this machine whose port is free, such as 127.0.0.1:0", address, client.OneLine(err.Error()))
 	}
 	// Who lets the system choose a port must be told which even when little else is said.
 	if _, port, _ := net.SplitHostPort(address); port == "0" || !c.Bool("quiet") {
@@ -97,12 +97,12 @@ func serveStatus(c *cli.Context, load stateSource, stderr *display) (stop func()
 	}
 	if !server.Loopback() {
 		// Whoever silences the load still has to know that others can look at it.
-		fmt.Fprintf(stderr, "tsimport: warning: --status %s can be reached from other machines, and asks nobody who they are\n", address)
+		fmt.Fprintf(stderr, "tsimport: warning: --status %s can be reached from other machines and has no authentication\n", address)
 	}
 	var done sync.WaitGroup
 	done.Go(func() {
 		if err := server.Serve(); err != nil {
-			say(c, stderr, "warning: %v; the load goes on without it", err)
+			say(c, stderr, "warning: %v; the load continues without it", err)
 		}
 	})
 	return func() {

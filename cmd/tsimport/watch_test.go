@@ -80,7 +80,7 @@ func TestStoppingDoesNotWaitForALoadThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// hanging is a load that tells once that it is asked, and never answers; without its context it would wait for ever.
+// hanging is a load that tells once that it is asked, and never answers; without its context it would wait indefinitely.
 type hanging struct {
 	once  sync.Once
 	asked chan bool

@@ -32,7 +32,6 @@ var unedited = []string{
 	"bench/result",
 	"bench/spread",
 	"bench/write",
-	"cmd/tsimport",
 	"docs/advise.md",
 	"docs/age.md",
 	"docs/auto-increment.md",
