@@ -2,7 +2,6 @@ package reader
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,32 +13,12 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/reader/csv"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
 )
-
-// manifestFile is what the manifest of the shared data says of a file.
-type manifestFile struct {
-	Path, Format, Compression, Encoding, Expected, Note string
-	Delimiter                                           *string
-	Header                                              *bool
-	Rows, Records                                       *int64
-}
-
-// sharedData returns the folder of the shared data, or skips.
-func sharedData(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("TSIMPORT_SHARED_DATA")
-	if dir == "" {
-		dir = "../../shared/data"
-	}
-	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
-		t.Skipf("no shared data: %v", err)
-	}
-	return dir
-}
 
 // counted is what a source gave.
 type counted struct {
@@ -102,13 +81,15 @@ func readAll(item input.Item, o Options) (c counted) {
 }
 
 // optionsOf are the flags a user would give who knows what the manifest says.
-func optionsOf(f manifestFile) Options {
+func optionsOf(f conformance.File) Options {
 	o := Options{}
 	switch f.Format {
 	case "parquet":
 		o.Format = Parquet
 	case "jsonl", "json":
 		o.Format = JSONLines
+	case "other": // a file without rows, which is known by its content
+		return o
 	default:
 		o.Format = CSV
 		if f.Delimiter != nil && *f.Delimiter != "" {
@@ -152,7 +133,7 @@ var deviations = map[string]string{
 }
 
 // sharedReason says why a file differs from the manifest, if it is for one of the documented rules.
-func sharedReason(f manifestFile, got counted, text []byte) string {
+func sharedReason(f conformance.File, got counted, text []byte) string {
 	switch {
 	case got.err != nil && strings.Contains(got.err.Error(), "the file is empty"):
 		return "an empty file has no header and no columns: refused unless --names gives them"
@@ -180,33 +161,27 @@ func mixedLineEnds(text []byte) bool {
 
 var update = flag.Bool("update", false, "write the results into docs/inputs.md")
 
-// TestEveryFileOfTheManifest reads every file of the shared data: those that must load give the stated rows, those that
+// TestEveryFileOfTheManifest reads every file of the collection: those that must load give the stated rows, those that
 // must be refused are refused, and none panics. What differs has a documented reason.
 func TestEveryFileOfTheManifest(t *testing.T) {
-	results, reasons := conform(t, sharedData(t))
-	checkTable(t, results, reasons)
-}
-
-// TestEveryFileOfTheOwnManifest does the same with the part of it that is always there.
-func TestEveryFileOfTheOwnManifest(t *testing.T) {
-	results, _ := conform(t, "testdata")
-	if r := results["csv, ok"]; r == nil || r.read < 30 {
-		t.Errorf("hardly anything was read: %+v", r)
-	}
+	conformance.Run(t, func(t *testing.T, dir string) {
+		results, reasons := conform(t, dir)
+		if dir == conformance.Whole(t) {
+			checkTable(t, results, reasons)
+		}
+		// The part has its share of each kind, so that a clone elsewhere proves as much.
+		for kind, atLeast := range map[string]int{"csv, ok": 100, "csv, error": 20, "json, error": 80, "json, ok": 3, "jsonl, ok": 30, "other, error": 25, "parquet, ok": 150, "parquet, error": 15, "text, error": 10} {
+			if r := results[kind]; kind != "other, error" && r == nil || r != nil && r.files < atLeast {
+				t.Errorf("hardly any file is %s: %+v", kind, r)
+			}
+		}
+	})
 }
 
 func conform(t *testing.T, dir string) (results map[string]*result, reasons map[string]int) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var files []manifestFile
-	if err := json.Unmarshal(text, &files); err != nil {
-		t.Fatal(err)
-	}
 	results, reasons = map[string]*result{}, map[string]int{}
-	for _, f := range files {
+	for _, f := range conformance.Files(t, dir) {
 		if f.Expected == "" || f.Format == "doc" || f.Format == "expectation" || f.Format == "zip" {
 			continue
 		}
@@ -302,7 +277,7 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 // judge compares what was read with what the manifest says. The problem is empty when they agree.
-func judge(f manifestFile, got counted) string {
+func judge(f conformance.File, got counted) string {
 	total := got.rows + got.bad
 	switch {
 	case got.err != nil && f.Expected == "ok":
@@ -321,17 +296,12 @@ func judge(f manifestFile, got counted) string {
 
 // TestNoFileOfRowsIsTakenForSomethingElse opens the files without saying what they are.
 func TestNoFileOfRowsIsTakenForSomethingElse(t *testing.T) {
-	dir := sharedData(t)
-	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var files []manifestFile
-	if err := json.Unmarshal(text, &files); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Run(t, noFileOfRowsIsTakenForSomethingElse)
+}
+
+func noFileOfRowsIsTakenForSomethingElse(t *testing.T, dir string) {
 	opened := 0
-	for _, f := range files {
+	for _, f := range conformance.Files(t, dir) {
 		if f.Expected != "ok" || f.Format == "parquet" || f.Format == "zip" || f.Encoding == "unknown-8bit" {
 			continue
 		}
@@ -352,5 +322,7 @@ func TestNoFileOfRowsIsTakenForSomethingElse(t *testing.T) {
 			t.Errorf("%s (%s): %v", f.Path, f.Encoding, err)
 		}
 	}
-	t.Logf("%d files opened", opened)
+	if opened < 100 {
+		t.Errorf("only %d files could be opened", opened)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/zstd"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/reader/convert"
 	tcsv "tsimport/reader/csv"
@@ -411,32 +412,32 @@ func correct(name string, want []map[string]string) {
 }
 
 func TestTheCompressedVariantsAreTheFile(t *testing.T) {
-	t.Run("those that are always there", func(t *testing.T) { compressedVariants(t, "testdata", 5) })
-	t.Run("all", func(t *testing.T) { compressedVariants(t, sharedData(t), 15) })
+	conformance.Run(t, compressedVariants)
 }
 
-func compressedVariants(t *testing.T, dir string, atLeast int) {
-	columns, want := valuesOf(t, found(t, filepath.Join(dir, "real/kylo/csv/userdata1.csv")), Options{})
-	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
+func compressedVariants(t *testing.T, dir string) {
+	type twin struct {
+		columns []string
+		rows    [][]string
 	}
-	var files []manifestFile
-	if err := json.Unmarshal(text, &files); err != nil {
-		t.Fatal(err)
-	}
+	twins := map[string]twin{}
 	variants := 0
-	for _, f := range files {
-		if !strings.HasPrefix(f.Path, "real/compressed-cli/") || f.Expected != "ok" {
+	for _, f := range conformance.Files(t, dir) {
+		if f.DerivedFrom == "" || f.Compression == "none" || f.Expected != "ok" {
 			continue
 		}
+		if _, ok := twins[f.DerivedFrom]; !ok {
+			columns, rows := valuesOf(t, found(t, filepath.Join(dir, f.DerivedFrom)), Options{})
+			twins[f.DerivedFrom] = twin{columns, rows}
+		}
+		columns, want := twins[f.DerivedFrom].columns, twins[f.DerivedFrom].rows
 		variants++
 		gotColumns, got := valuesOf(t, found(t, filepath.Join(dir, f.Path)), Options{})
 		if diff := cmp.Diff(want, got); diff != "" || !cmp.Equal(columns, gotColumns) {
 			t.Errorf("%s (-want +got):\n%s", f.Path, diff)
 		}
 	}
-	if variants < atLeast {
+	if variants < 18 {
 		t.Errorf("only %d variants", variants)
 	}
 }

@@ -120,9 +120,10 @@ var arrows = map[string][]string{
 	"engine/model":  {},
 	"engine/wire":   {},
 
-	"internal/arch":    {},
-	"internal/notices": {},
-	"e2e":              {},
+	"internal/conformance": {}, // only tests import it
+	"internal/arch":        {},
+	"internal/notices":     {},
+	"e2e":                  {},
 }
 
 // testArrows lists what tests may import beside that.
@@ -134,7 +135,7 @@ var testArrows = map[string][]string{
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
 	"verify":                     {"engine/server", "engine/faults", "reader/input", "keydesign"},
 	"transfer/export":            {"engine/server", "engine/faults"},
-	"e2e":                        {"pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
+	"e2e":                        {"internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline":  {"bench/null"},
 	"bench/cost":      {"bench/null"},
@@ -144,7 +145,13 @@ var testArrows = map[string][]string{
 	"bench/write":     {"engine/server", "engine/faults", "engine/sim"},
 	"pipeline/report": {"engine/server", "internal/timeline"},
 
-	"advise": {"bench"},
+	"advise": {"bench", "internal/conformance"},
+
+	"reader":          {"internal/conformance"},
+	"reader/charset":  {"internal/conformance"},
+	"reader/compress": {"internal/conformance"},
+	"reader/jsonl":    {"internal/conformance"},
+	"reader/parquet":  {"internal/conformance"},
 
 	"lifecycle/apply": {"engine/server", "engine/faults"},
 

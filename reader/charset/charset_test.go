@@ -2,11 +2,8 @@ package charset
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
+
+	"tsimport/internal/conformance"
 )
 
 func find(t testing.TB, name string) Encoding {
@@ -249,28 +248,17 @@ func TestAStreamIsTranscodedAndUndecodableBytesStayInvalid(t *testing.T) {
 }
 
 func TestRealFilesDecodeToTheEndAndBack(t *testing.T) {
-	dir := os.Getenv("TSIMPORT_SHARED_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	raw, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
-	if err != nil {
-		t.Skip("the shared test data is absent: set TSIMPORT_SHARED_DATA")
-	}
-	var files []struct{ Path, Encoding, Compression, Format string }
-	if err := json.Unmarshal(raw, &files); err != nil {
-		t.Fatal(err)
-	}
+	conformance.Run(t, filesDecodeToTheEndAndBack)
+}
+
+func filesDecodeToTheEndAndBack(t *testing.T, dir string) {
 	counts := map[string]int{}
-	for _, f := range files {
+	for _, f := range conformance.Files(t, dir) {
 		name := strings.TrimSuffix(f.Encoding, "-bom")
 		if f.Compression != "none" || f.Format == "parquet" || !slices.Contains([]string{"gb18030", "utf-16le", "utf-16be", "latin1"}, name) {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, f.Path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := conformance.Read(t, dir, f.Path)
 		e := find(t, name)
 		if found, n, ok := DetectBOM(data); ok != strings.HasSuffix(f.Encoding, "-bom") || ok && found != e {
 			t.Errorf("%s: BOM of %s, %v, manifest says %s", f.Path, found.Name(), ok, f.Encoding)
@@ -288,7 +276,11 @@ func TestRealFilesDecodeToTheEndAndBack(t *testing.T) {
 			t.Errorf("%s: not the same when encoded again: %v", f.Path, err)
 		}
 	}
-	t.Log(counts)
+	for _, name := range []string{"gb18030", "gb18030-bom", "utf-16le-bom", "utf-16be-bom", "latin1"} {
+		if counts[name] == 0 {
+			t.Errorf("no file is in %s: %v", name, counts)
+		}
+	}
 }
 
 func FuzzDecode(f *testing.F) {

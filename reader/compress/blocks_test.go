@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
+
+	"tsimport/internal/conformance"
 )
 
 // bgzf makes a BGZF file with blocks of n bytes and the empty block at its end.
@@ -122,15 +122,16 @@ func TestBlocksCutOrDamagedAnywhereAreAnErrorOrTheFile(t *testing.T) {
 }
 
 func TestRealFilesOfBlocksInflateAsOne(t *testing.T) {
-	dir := shared(t)
-	for _, f := range manifest(t) {
+	conformance.Run(t, filesOfBlocksInflateAsOne)
+}
+
+func filesOfBlocksInflateAsOne(t *testing.T, dir string) {
+	blocks := 0
+	for _, f := range conformance.Files(t, dir) {
 		if f.Format == "parquet" || f.Compression != "gzip" && f.Compression != "zstd" {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, f.Path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := conformance.Read(t, dir, f.Path)
 		k := Detect(data, true)
 		want, wantErr := decompress(k, data)
 		got, err := inPieces(k, data)
@@ -138,7 +139,10 @@ func TestRealFilesOfBlocksInflateAsOne(t *testing.T) {
 			t.Errorf("%s: %v; as one: %v", f.Path, err, wantErr)
 		}
 		if Independent(k, data) {
-			t.Log("independent blocks:", f.Path)
+			blocks++
 		}
+	}
+	if blocks == 0 {
+		t.Error("no file had blocks that are inflated alone")
 	}
 }

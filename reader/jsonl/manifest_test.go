@@ -3,51 +3,19 @@ package jsonl
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tsimport/internal/conformance"
 )
 
-// shared returns the folder of the shared test data.
-func shared(t testing.TB) string {
+// read returns the text of a file.
+func read(t testing.TB, dir string, f conformance.File) []byte {
 	t.Helper()
-	dir := os.Getenv("TSIMPORT_SHARED_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
-		t.Skip("the shared test data is absent: set TSIMPORT_SHARED_DATA")
-	}
-	return dir
-}
-
-type listed struct {
-	Path, Format, Compression, Expected string
-	Rows                                *int
-}
-
-func manifest(t testing.TB) []listed {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(shared(t), "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []listed
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func read(t testing.TB, f listed) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(shared(t), f.Path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := conformance.Read(t, dir, f.Path)
 	if f.Compression == "gzip" {
 		z, err := gzip.NewReader(bytes.NewReader(data))
 		if err != nil {
@@ -68,13 +36,17 @@ var deviations = map[string]string{
 }
 
 func TestEveryJSONLinesFileOfTheManifestIsReadAsItSays(t *testing.T) {
+	conformance.Run(t, everyJSONLinesFile)
+}
+
+func everyJSONLinesFile(t *testing.T, dir string) {
 	counts := map[string]int{}
-	for _, f := range manifest(t) {
+	for _, f := range conformance.Files(t, dir) {
 		suite := strings.Contains(f.Path, "jsontestsuite")
 		if f.Format != "jsonl" && f.Format != "json" || suite {
 			continue
 		}
-		data := read(t, f)
+		data := read(t, dir, f)
 		var columns Columns
 		records, bad := Discover(data, Options{}, &columns)
 		verdict := "ok"
@@ -91,7 +63,7 @@ func TestEveryJSONLinesFileOfTheManifestIsReadAsItSays(t *testing.T) {
 		if f.Expected != "any" && (verdict != f.Expected) != deviates {
 			t.Errorf("%s: %d records, %d refused, manifest says %s", f.Path, records, bad, f.Expected)
 		}
-		if f.Expected == "ok" && !deviates && f.Rows != nil && records != *f.Rows {
+		if f.Expected == "ok" && !deviates && f.Rows != nil && int64(records) != *f.Rows {
 			t.Errorf("%s: %d records, manifest says %d", f.Path, records, *f.Rows)
 		}
 		if f.Expected == "any" {
@@ -101,12 +73,14 @@ func TestEveryJSONLinesFileOfTheManifestIsReadAsItSays(t *testing.T) {
 			check(t, bytes.TrimSuffix(line, []byte("\n")))
 		}
 	}
-	t.Log(counts)
+	if counts["jsonl ok→ok"] < 20 || counts["jsonl error→error"] < 1 {
+		t.Errorf("hardly anything was read: %v", counts)
+	}
 }
 
 // TestJSONTestSuite reads each text of the suite as the value of a key, so that texts that are no objects count too.
 func TestJSONTestSuite(t *testing.T) {
-	dir := filepath.Join(shared(t), "csv", "jsontestsuite")
+	dir := filepath.Join(conformance.Dir(t), "csv", "jsontestsuite")
 	counts := map[string]int{}
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		name := filepath.Base(path)
@@ -147,15 +121,18 @@ func TestJSONTestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(counts)
+	if counts["y_ accepted"] < 40 || counts["n_ refused"] < 90 {
+		t.Errorf("hardly anything was judged: %v", counts)
+	}
 }
 
 func TestTextsOfTheSuiteThatAreObjectsAreJudgedAsLines(t *testing.T) {
-	for _, f := range manifest(t) {
+	dir := conformance.Dir(t)
+	for _, f := range conformance.Files(t, dir) {
 		if !strings.Contains(f.Path, "jsontestsuite") {
 			continue
 		}
-		data := bytes.TrimRight(read(t, f), "\n")
+		data := bytes.TrimRight(read(t, dir, f), "\n")
 		if !bytes.Contains(data, []byte("\n")) && len(data) > 0 {
 			check(t, data)
 		}

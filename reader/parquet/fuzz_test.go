@@ -13,6 +13,7 @@ import (
 
 	pq "github.com/parquet-go/parquet-go"
 
+	"tsimport/internal/conformance"
 	"tsimport/reader/record"
 )
 
@@ -109,8 +110,8 @@ func TestNoDamagedByteMakesTheDecoderPanicOrRunAway(t *testing.T) {
 }
 
 func TestDamagedBytesOfRealFilesDoNotMakeTheDecoderPanic(t *testing.T) {
-	dir := shared(t)
-	for k, e := range manifest(t, dir) {
+	dir := conformance.Dir(t)
+	for k, e := range files(t, dir) {
 		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.Path)))
 		if err != nil {
 			t.Fatal(err)

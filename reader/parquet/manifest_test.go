@@ -2,52 +2,22 @@ package parquet
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"tsimport/internal/conformance"
 	"tsimport/reader/record"
 )
 
-// shared is the folder of the public data files.
-func shared(t testing.TB) string {
-	dir := os.Getenv("TSIMPORT_SHARED_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
-		t.Skip("shared data is not here")
-	}
-	return dir
-}
-
-type entry struct {
-	Path     string
-	Format   string
-	Rows     *int64
-	Note     string
-	Expected string
-}
-
-func manifest(t testing.TB, dir string) []entry {
-	b, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all, parquet []entry
-	if err := json.Unmarshal(b, &all); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range all {
-		if e.Format == "parquet" {
-			parquet = append(parquet, e)
-		}
-	}
-	return parquet
+// files returns the Parquet files of a collection.
+func files(t testing.TB, dir string) []conformance.File {
+	t.Helper()
+	return slices.DeleteFunc(conformance.Files(t, dir), func(f conformance.File) bool { return f.Format != "parquet" })
 }
 
 // loadAll reads all of a file, every column, and returns the delivered rows and how many of them are bad.
@@ -98,9 +68,9 @@ var refused = map[string]string{
 var readable = map[string]int64{"parquet/parquet-testing/data/hadoop_lz4_compressed.parquet": 4}
 
 func TestEveryFileOfTheManifestLoadsOrIsRefusedAsItSays(t *testing.T) {
-	dir := shared(t)
+	dir := conformance.Dir(t)
 	var ok, no, either int
-	for _, e := range manifest(t, dir) {
+	for _, e := range files(t, dir) {
 		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.Path)))
 		if err != nil {
 			t.Fatal(err)
@@ -146,6 +116,9 @@ func TestEveryFileOfTheManifestLoadsOrIsRefusedAsItSays(t *testing.T) {
 				}
 			}
 		}
+	}
+	if ok < 300 || no < 30 {
+		t.Errorf("hardly anything was read: %d files delivered, %d refused", ok, no)
 	}
 	t.Logf("delivered %d, refused %d, either way %d, deviating %d (with and without Flatten)", ok, no, either, len(refused))
 }

@@ -12,6 +12,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/pierrec/lz4/v4"
 
+	"tsimport/internal/conformance"
 	"tsimport/internal/table"
 	"tsimport/reader/record"
 )
@@ -66,7 +67,7 @@ func TestTheDeprecatedLZ4CodecIsReadHoweverItIsFramed(t *testing.T) {
 }
 
 func TestAFileOfHadoopsLZ4IsRead(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join(shared(t), "parquet/parquet-testing/data/hadoop_lz4_compressed.parquet"))
+	b, err := os.ReadFile(filepath.Join(conformance.Dir(t), "parquet/parquet-testing/data/hadoop_lz4_compressed.parquet"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,3 @@
+// Package conformance finds the files that the tests of the readers run on: the part of them that is in this repository
+// (reader/testdata), and the whole collection where a machine has it. Call Run to run a test on each, Dir for the larger one.
+package conformance

@@ -1,0 +1,100 @@
+package conformance
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// File is what the manifest says of a file. Pointers are nil where the manifest is silent.
+type File struct {
+	Path, Format, Compression, Encoding string
+	Expected                            string // ok, error or any; empty for what is not an input
+	Note                                string
+	DerivedFrom                         string `json:"derived_from"` // the file that this one gives when it is decompressed
+	Delimiter                           *string
+	Header                              *bool
+	Rows, Records                       *int64
+}
+
+// Part returns the folder of the files in the repository.
+func Part(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(root(t), "reader", "testdata")
+}
+
+// Whole returns the folder of the whole collection: what TSIMPORT_SHARED_DATA names, or shared/data beside the repository.
+// It is empty if there is none.
+func Whole(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("TSIMPORT_SHARED_DATA")
+	if dir == "" {
+		dir = filepath.Join(root(t), "..", "shared", "data")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
+		return ""
+	}
+	return dir
+}
+
+// Dir returns the folder of the whole collection, or that of the part if there is no other. The whole does not hold the
+// part's folder "made".
+func Dir(t testing.TB) string {
+	t.Helper()
+	if dir := Whole(t); dir != "" {
+		return dir
+	}
+	return Part(t)
+}
+
+// Run runs a test on the part and, if it is there, on the whole collection.
+func Run(t *testing.T, test func(t *testing.T, dir string)) {
+	t.Helper()
+	t.Run("part", func(t *testing.T) { test(t, Part(t)) })
+	if dir := Whole(t); dir != "" {
+		t.Run("whole", func(t *testing.T) { test(t, dir) })
+	}
+}
+
+// Files returns the manifest of a folder.
+func Files(t testing.TB, dir string) []File {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []File
+	if err := json.Unmarshal(text, &files); err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// Read returns the bytes of a file.
+func Read(t testing.TB, dir, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// root is the folder of go.mod.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			t.Fatal("no folder above has a go.mod")
+		}
+		dir = filepath.Dir(dir)
+	}
+}

@@ -1,0 +1,72 @@
+package conformance
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// maxPartBytes is what a clone carries for these tests at most.
+const maxPartBytes = 1300 << 10
+
+// TestThePartIsWhatItsManifestSays: each file is listed once, has a licence that its README names, and all of them are small.
+func TestThePartIsWhatItsManifestSays(t *testing.T) {
+	dir := Part(t)
+	readme := string(Read(t, dir, "README.md"))
+	listed := map[string]bool{"README.md": true, "LICENSES": true, "manifest.json": true}
+	for _, f := range Files(t, dir) {
+		if listed[f.Path] {
+			t.Errorf("%s is listed twice", f.Path)
+		}
+		listed[f.Path] = true
+		if _, err := os.Stat(filepath.Join(dir, f.Path)); err != nil {
+			t.Error(err)
+		}
+		if f.DerivedFrom != "" {
+			Read(t, dir, f.DerivedFrom)
+		}
+		folder := strings.Join(strings.SplitN(f.Path, "/", 3)[:2], "/")
+		if !strings.Contains(readme, "`"+folder+"`") {
+			t.Errorf("%s: README.md does not say where the files of %s come from", f.Path, folder)
+		}
+	}
+	size := int64(0)
+	if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		size += info.Size()
+		if rel, _ := filepath.Rel(dir, path); !listed[filepath.ToSlash(rel)] {
+			t.Errorf("%s is not in the manifest", rel)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if size > maxPartBytes {
+		t.Errorf("the files have %d bytes, more than %d", size, maxPartBytes)
+	}
+}
+
+// TestTheWholeIsNamedByTheEnvironment: without a collection the tests run on the part.
+func TestTheWholeIsNamedByTheEnvironment(t *testing.T) {
+	t.Setenv("TSIMPORT_SHARED_DATA", t.TempDir())
+	if dir := Whole(t); dir != "" || Dir(t) != Part(t) {
+		t.Errorf("an empty folder is taken for the collection: %q, %q", dir, Dir(t))
+	}
+	t.Setenv("TSIMPORT_SHARED_DATA", Part(t))
+	if Whole(t) != Part(t) {
+		t.Errorf("the collection that the environment names is %q", Whole(t))
+	}
+	var ran []string
+	Run(t, func(t *testing.T, dir string) { ran = append(ran, filepath.Base(t.Name())) })
+	if strings.Join(ran, " ") != "part whole" {
+		t.Errorf("it ran on %q", ran)
+	}
+}

@@ -1,0 +1,7 @@
+--
+-- PostgreSQL database dump
+--
+
+COPY public.people (id, name) FROM stdin;
+1	Ann
+\.
