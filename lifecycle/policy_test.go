@@ -127,8 +127,8 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "empty"},
 		{"# nothing", "empty"},
-		{"period: month\nclasses: [}", "no YAML"},
-		{"\tperiod: month", "no YAML"},
+		{"period: month\nclasses: [}", "line 2: no YAML"},
+		{"\tperiod: month", "line 1: no YAML"},
 		{"- a", "line 1: want the fields of a policy"},
 		{"period: month", "line 1: a policy lacks classes"},
 		{"classes: [{}]", "line 1: a policy lacks period"},

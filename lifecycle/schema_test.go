@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v4"
 )
 
 const schemaFile = "../docs/age-policy.schema.json"
