@@ -12,6 +12,7 @@ import (
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // Input says what is read and how.
@@ -31,7 +32,7 @@ const minSampleBytes = 64 << 10
 // rows is a stream of typed rows: the only place that knows files.
 type rows struct {
 	input    Input
-	sources  []*reader.Source
+	sources  []*reader.File
 	columns  []table.Column
 	rejected int64
 	reject   string // the first one
@@ -135,22 +136,20 @@ func (r *rows) each(ctx context.Context, f func([]table.Value)) error {
 	return nil
 }
 
-func (r *rows) source(ctx context.Context, s *reader.Source, f func([]table.Value)) error {
+func (r *rows) source(ctx context.Context, s *reader.File, f func([]table.Value)) error {
 	options := r.input.Convert
 	options.Decode = s.Decode()
 	c, err := convert.New(s.Columns, r.columns, options)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	var parser *reader.Parser // made behind the first Next, which opens the source again
+	var parser source.Parser // made behind the first Next, which opens the source again
 	defer func() {
 		if parser != nil {
 			_ = parser.Close() // nothing is written that could be lost
 		}
 	}()
-	var w reader.Worker
-	defer w.Close()
-	parse := func(splits []reader.Split) error {
+	parse := func(splits []source.Split) error {
 		for _, sp := range splits {
 			if parser == nil {
 				parser = s.NewParser(c.Fields())
@@ -181,7 +180,7 @@ func (r *rows) source(ctx context.Context, s *reader.Source, f func([]table.Valu
 		if err != nil {
 			return errors.Join(parse(s.Whole()), err)
 		}
-		prepareErr := w.Prepare(p)
+		prepareErr := p.Prepare()
 		splits, err := s.Add(p)
 		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
 			return err

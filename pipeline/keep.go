@@ -15,6 +15,7 @@ import (
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/ratelimit"
+	"tsimport/reader/source"
 )
 
 // How often what is final is kept, and what depends on it.
@@ -375,9 +376,9 @@ func (k *keeper) past() *intake.Resumed {
 	if b == nil {
 		return nil
 	}
-	chains := map[int]intake.Chain{}
+	chains := map[int]source.Chain{}
 	for _, c := range b.Chains {
-		chains[c.Source] = intake.Chain{Every: c.Every, Sums: c.Sums}
+		chains[c.Source] = source.Chain{Every: c.Every, Sums: c.Sums}
 	}
 	starts := map[int]checkpoint.Start{}
 	for _, s := range b.Starts {
@@ -385,9 +386,9 @@ func (k *keeper) past() *intake.Resumed {
 	}
 	return &intake.Resumed{
 		Records: k.replay,
-		Begin: func(source int) (intake.Place, intake.Chain, bool) {
-			s := starts[source]
-			return intake.Place{Record: s.Record, Line: s.Line, Offset: s.Offset}, chains[source], k.ordered && b.Complete(source)
+		Begin: func(ordinal int) (source.Place, source.Chain, bool) {
+			s := starts[ordinal]
+			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset}, chains[ordinal], k.ordered && b.Complete(ordinal)
 		},
 	}
 }

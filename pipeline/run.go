@@ -165,11 +165,12 @@ func connect(ctx context.Context, cfg *Config, traffic *client.Traffic) (s servi
 func noteRejectsDialect(r *Report, sources []*plan.Source) {
 	encodings := map[string]bool{}
 	for _, s := range sources {
-		if e := s.RejectsEncoding(); e != "" {
-			r.RejectsEncoding = e
+		rejects := s.About().Rejects
+		if rejects.Encoding != "" {
+			r.RejectsEncoding = rejects.Encoding
 		}
-		encodings[cmp.Or(s.RejectsEncoding(), "utf-8")] = true
-		flags := s.RejectsFlags()
+		encodings[cmp.Or(rejects.Encoding, "utf-8")] = true
+		flags := rejects.Flags
 		switch {
 		case flags == nil:
 		case r.RejectsFlags == nil:

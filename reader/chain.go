@@ -6,19 +6,14 @@ import (
 	"fmt"
 	"hash"
 	"sync"
+	"tsimport/reader/source"
 )
 
-// Chain says what a stream was, as far as it was read: a stream cannot be looked at again without reading it.
-type Chain struct {
-	Every int64    // bytes of text between sums
-	Sums  []uint64 // of all bytes before Every, 2 Every, …
-}
-
 // covers is how many bytes the sums stand for.
-func (c Chain) covers() int64 { return c.Every * int64(len(c.Sums)) }
+func covers(c source.Chain) int64 { return c.Every * int64(len(c.Sums)) }
 
-// at returns the sum of the first n bytes, if there is one.
-func (c Chain) at(n int64) (uint64, bool) {
+// sumAt returns the sum of the first n bytes, if there is one.
+func sumAt(c source.Chain, n int64) (uint64, bool) {
 	if c.Every <= 0 || n%c.Every != 0 || n/c.Every < 1 || n/c.Every > int64(len(c.Sums)) {
 		return 0, false
 	}
@@ -38,12 +33,12 @@ type chainer struct {
 	read int64
 
 	mu   sync.Mutex // the chain is asked for while the stream is read
-	made Chain
-	want Chain
+	made source.Chain
+	want source.Chain
 }
 
 func newChainer(name string, unit int64) *chainer {
-	return &chainer{name: name, unit: unit, sum: sha256.New(), made: Chain{Every: unit}}
+	return &chainer{name: name, unit: unit, sum: sha256.New(), made: source.Chain{Every: unit}}
 }
 
 // Write takes the next bytes of the stream. It fails where they are not what they were.
@@ -64,7 +59,7 @@ func (c *chainer) Write(b []byte) (int, error) {
 }
 
 // expect says what the stream is to be.
-func (c *chainer) expect(known Chain) {
+func (c *chainer) expect(known source.Chain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.want = known
@@ -75,7 +70,7 @@ func (c *chainer) note() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	sum := binary.BigEndian.Uint64(c.sum.Sum(nil))
-	if was, known := c.want.at(c.read); known && was != sum {
+	if was, known := sumAt(c.want, c.read); known && was != sum {
 		return fmt.Errorf("read %s: within the %d bytes before byte %d it differs from what the run has read before; give the same input, or start over with --fresh",
 			c.name, c.want.Every, c.read)
 	}
@@ -93,12 +88,12 @@ func (c *chainer) note() error {
 }
 
 // chain returns what is known of the stream: while it is read again, what was known before.
-func (c *chainer) chain() Chain {
+func (c *chainer) chain() source.Chain {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.made
-	if c.want.covers() > known.covers() {
+	if covers(c.want) > covers(known) {
 		known = c.want
 	}
-	return Chain{Every: known.Every, Sums: append([]uint64(nil), known.Sums...)}
+	return source.Chain{Every: known.Every, Sums: append([]uint64(nil), known.Sums...)}
 }

@@ -18,6 +18,7 @@ import (
 	"tsimport/reader/csv"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // counted is what a source gave.
@@ -35,15 +36,13 @@ func readAll(item input.Item, o Options) (c counted) {
 		return counted{err: err}
 	}
 	defer s.Close()
-	var w Worker
-	defer w.Close()
 	used := make([]int, len(s.Columns))
 	for i := range used {
 		used[i] = i
 	}
 	p := s.NewParser(used)
 	defer p.Close()
-	parse := func(splits []Split) error {
+	parse := func(splits []source.Split) error {
 		for _, sp := range splits {
 			if _, _, err := p.Parse(sp, func(rec *record.Record) {
 				if rec.Bad != nil {
@@ -71,7 +70,7 @@ func readAll(item input.Item, o Options) (c counted) {
 			c.err = errors.Join(parse(s.Whole()), err)
 			return c
 		}
-		prepareErr := w.Prepare(piece)
+		prepareErr := piece.Prepare()
 		splits, err := s.Add(piece)
 		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
 			c.err = errors.Join(parse(s.Whole()), err)

@@ -1,4 +1,5 @@
-// Package reader turns inputs into records, whatever their format, compression and encoding. An input comes in; pieces
+// Package reader turns input files into records, whatever their format, compression and encoding: File is the source.Source of
+// one. An input comes in; pieces
 // that can be prepared side by side go out, from them, in order, splits that can be parsed side by side, and from each
 // split its records. It promises that the records of a source do not depend on where it was cut and that every record is
 // delivered or named in a reason. It knows nothing of tables, rows and the network; the rooms below it know one thing

@@ -29,7 +29,7 @@ func Skips(item input.Item, err error) (warning string, ok bool) {
 }
 
 // findFormat settles what the text means and what its columns are.
-func (s *Source) findFormat() error {
+func (s *File) findFormat() error {
 	s.Format = s.o.Format
 	head := s.utf8Head()
 	if s.Format == Auto {
@@ -79,7 +79,7 @@ func guessFormat(name string, head []byte) Format {
 	return CSV
 }
 
-func (s *Source) findDialect(head []byte) error {
+func (s *File) findDialect(head []byte) error {
 	s.Dialect = s.o.Dialect
 	start := skipLines(head, s.o.HeaderLine-1)
 	switch {
@@ -141,7 +141,7 @@ func skipLines(text []byte, n int) []byte {
 }
 
 // readHeader takes the names from the header, which must be in the head, and finds where the data begin.
-func (s *Source) readHeader() error {
+func (s *File) readHeader() error {
 	text := s.text.head[min(s.text.bom, len(s.text.head)):]
 	at := int64(s.text.bom)
 	if s.text.transcode {
@@ -212,7 +212,7 @@ func (s *Source) readHeader() error {
 }
 
 // typesRow reports whether the record after the header names types and is not data.
-func (s *Source) typesRow(p *csv.Parser, columns int) (bool, error) {
+func (s *File) typesRow(p *csv.Parser, columns int) (bool, error) {
 	if s.Dialect.Types == csv.NoTypes {
 		return false, nil
 	}
@@ -236,7 +236,7 @@ func (s *Source) typesRow(p *csv.Parser, columns int) (bool, error) {
 }
 
 // hintAtDelimiter notes that the one column there is looks like several.
-func (s *Source) hintAtDelimiter(names []string) {
+func (s *File) hintAtDelimiter(names []string) {
 	if end := s.o.Dialect.RecordEnd; end != "" && !bytes.Contains(s.utf8Head(), []byte(end)) {
 		s.Hint = fmt.Sprintf("the record end %q of --record-end does not come in the beginning of %s", end, s.Name)
 		return
@@ -258,7 +258,7 @@ func shellText(delimiter string) string {
 	return "'" + strings.Trim(fmt.Sprintf("%q", delimiter), `"`) + "'"
 }
 
-func (s *Source) headerNames(first *record.Record) (names []string, err error) {
+func (s *File) headerNames(first *record.Record) (names []string, err error) {
 	for i, f := range first.Fields {
 		text := f.Bytes
 		if decode := s.Decode(); decode != nil {
@@ -279,7 +279,7 @@ func (s *Source) headerNames(first *record.Record) (names []string, err error) {
 
 // refuseLoneCR returns an error if the first record, which is a header or all there is, has a carriage return outside quotes.
 // Then most lines probably end with CR, but one with LF, and all that come before it would be one record.
-func (s *Source) refuseLoneCR(first *record.Record) error {
+func (s *File) refuseLoneCR(first *record.Record) error {
 	for _, f := range first.Fields {
 		if f.Quoted || s.Dialect.RecordEnd != "" || bytes.IndexByte(f.Bytes, '\r') < 0 {
 			continue
@@ -292,7 +292,7 @@ func (s *Source) refuseLoneCR(first *record.Record) error {
 
 // numberColumns finds how many columns there are without a header. A bad first record will be rejected when it is
 // loaded; if it can, a later one tells the number of fields.
-func (s *Source) numberColumns(p *csv.Parser, first *record.Record) error {
+func (s *File) numberColumns(p *csv.Parser, first *record.Record) error {
 	width := len(first.Fields)
 	for rec, ok := first, true; ok; rec, ok = p.Next() {
 		if rec.Bad == nil {
@@ -316,7 +316,7 @@ func (s *Source) numberColumns(p *csv.Parser, first *record.Record) error {
 }
 
 // discover finds the columns of JSON lines in the head.
-func (s *Source) discover(head []byte) error {
+func (s *File) discover(head []byte) error {
 	s.text.offset = int64(s.text.bom)
 	if s.text.transcode {
 		s.text.offset = 0
@@ -369,7 +369,7 @@ func wholeRecords(head []byte, l jsonl.Layout) int {
 
 // nameColumns sets the names. A column without a name is named for its place, a name that comes again gets a number, so
 // that no column hides another; both are reported. Columns of partition folders come last.
-func (s *Source) nameColumns(given []string) {
+func (s *File) nameColumns(given []string) {
 	taken, used := make(map[string]bool, len(given)), make(map[string]bool, len(given))
 	for _, name := range given {
 		used[name] = true

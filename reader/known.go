@@ -79,7 +79,7 @@ var htmlPage = regexp.MustCompile(`(?i)^\s*<(!doctype html|html)[\s>]`)
 
 // refuse returns why a text that begins with head is not one of rows, unless the user has said what it is. Inner says that
 // head came out of a decompressor.
-func (s *Source) refuse(head []byte, inner bool) error {
+func (s *File) refuse(head []byte, inner bool) error {
 	if s.o.Format != Auto {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (s *Source) refuse(head []byte, inner bool) error {
 	return nil
 }
 
-func (s *Source) refusal(what, way string, inner bool) error {
+func (s *File) refusal(what, way string, inner bool) error {
 	if inner && !strings.HasPrefix(what, "Parquet inside") {
 		what += fmt.Sprintf(" inside %s", s.Compression)
 		if strings.Contains(way, "FILE") {
@@ -119,7 +119,7 @@ func (s *Source) refusal(what, way string, inner bool) error {
 }
 
 // shellName is the source's name as it stands in a command.
-func (s *Source) shellName() string {
+func (s *File) shellName() string {
 	if s.Name == "-" || strings.ContainsAny(s.Name, " '\"$`\\|&;<>()*?[]#~%\t\n!{}") {
 		return "FILE"
 	}
@@ -128,7 +128,7 @@ func (s *Source) shellName() string {
 
 // refuseBinary returns why a text is none: it holds NULs as binary data does, or as UTF-16 does without a mark. A text with a
 // few NULs in its values is read.
-func (s *Source) refuseBinary(head []byte) error {
+func (s *File) refuseBinary(head []byte) error {
 	if s.o.Format != Auto {
 		return nil
 	}
@@ -169,7 +169,7 @@ func strange(text []byte, isUTF8 bool) float64 {
 }
 
 // isWide reports whether a text is UTF-16, by its mark or because the user said so.
-func (s *Source) isWide(head []byte) bool {
+func (s *File) isWide(head []byte) bool {
 	e, _, marked := charset.DetectBOM(head)
 	if !marked {
 		var err error

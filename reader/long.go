@@ -7,6 +7,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/reader/csv"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // maxLongBytes is how long a record may be that is read over to its end. What is longer is taken for a quote that never closes.
@@ -44,7 +45,7 @@ func (l *longRecord) record() *record.Record {
 
 // raw stands for the record in a file of rejected ones: text that is a broken record, so that it cannot be loaded as if it were
 // the record. Where nothing is broken for certain there is no text.
-func (l *longRecord) raw(s *Source) []byte {
+func (l *longRecord) raw(s *File) []byte {
 	what := fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset)
 	switch {
 	case s.Format == JSONLines:
@@ -58,7 +59,7 @@ func (l *longRecord) raw(s *Source) []byte {
 
 // longIn returns the record of a split if it is longer than may be held: whether such a record is read over or happens to fit a
 // split must make no difference.
-func (s *Source) longIn(sp Split, m table.Mark) *longRecord {
+func (s *File) longIn(sp source.Split, m table.Mark) *longRecord {
 	limit := s.o.Memory.record()
 	if int(m.End-m.Start) <= limit || !s.parallel() {
 		return nil
@@ -70,7 +71,7 @@ func (s *Source) longIn(sp Split, m table.Mark) *longRecord {
 }
 
 // shorten returns the record, rejected if it is longer than may be held.
-func (s *Source) shorten(sp Split, rec *record.Record) *record.Record {
+func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	if l := s.longIn(sp, rec.Mark); l != nil {
 		rec.Bad = l.record().Bad
 	}
@@ -79,9 +80,9 @@ func (s *Source) shorten(sp Split, rec *record.Record) *record.Record {
 
 // addScanned puts a scanned piece behind the others and returns the splits that are whole now. A record that becomes longer than
 // may be held is read over to its end.
-func (r *textReader) addScanned(p *Piece) ([]Split, error) {
+func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	s := r.s
-	var splits []Split
+	var splits []source.Split
 	if r.long == nil {
 		splits = r.split(r.stitcher.Add(p.data, p.scan))
 		limit := s.o.Memory.record()
@@ -111,13 +112,13 @@ func (r *textReader) addScanned(p *Piece) ([]Split, error) {
 }
 
 // endLong returns the split of the long record, which has ended.
-func (r *textReader) endLong() []Split {
+func (r *textReader) endLong() []source.Split {
 	l := r.long
 	r.long = nil
-	sp := Split{Number: r.number, Offset: r.offset, Bytes: l.bytes, long: l}
+	sp := source.Split{Number: r.number, Offset: r.offset, Bytes: l.bytes, Part: l}
 	r.number++
 	r.offset += l.bytes
-	return []Split{sp}
+	return []source.Split{sp}
 }
 
 // unending says that the long record has no end.

@@ -14,6 +14,7 @@ import (
 	"tsimport/internal/table"
 	tcsv "tsimport/reader/csv"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // placesOf reads all records, each as its place, its line, and its values or why it cannot be read and what is kept of it.
@@ -28,12 +29,10 @@ func placesOf(t *testing.T, content string, o Options) (rows []string, err error
 		t.Fatal(err)
 	}
 	defer s.Close()
-	var w Worker
-	defer w.Close()
 	parser := s.NewParser([]int{0, 1})
 	defer parser.Close()
 	line := 0
-	parse := func(splits []Split) {
+	parse := func(splits []source.Split) {
 		for _, sp := range splits {
 			_, lines, err := parser.Parse(sp, func(rec *record.Record) {
 				text := fmt.Sprintf("%d line %d ", sp.Offset+int64(rec.Mark.Start), line+int(rec.Mark.Line))
@@ -60,7 +59,7 @@ func placesOf(t *testing.T, content string, o Options) (rows []string, err error
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Prepare(p); err != nil {
+		if err := p.Prepare(); err != nil {
 			t.Fatal(err)
 		}
 		splits, err := s.Add(p)

@@ -10,15 +10,16 @@ import (
 	"tsimport/reader/jsonl"
 	"tsimport/reader/parquet"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // surplusFields is how many fields a record of CSV may have beyond its columns before the rest is dropped: a field takes many
 // times the memory of its delimiter. Such a record is ragged either way.
 const surplusFields = 64 << 10
 
-// Parser reads the records of a source's splits. Each goroutine has its own.
-type Parser struct {
-	s     *Source
+// parser reads the records of a source's splits.
+type parser struct {
+	s     *File
 	csv   *csv.Parser
 	jsonl *jsonl.Parser
 	rows  *parquet.Parser
@@ -26,8 +27,8 @@ type Parser struct {
 }
 
 // NewParser makes a parser that reads the columns used, by their places; what else a record has may be Null.
-func (s *Source) NewParser(used []int) *Parser {
-	p := &Parser{s: s}
+func (s *File) NewParser(used []int) source.Parser {
+	p := &parser{s: s}
 	switch s.Format {
 	case Parquet:
 		var own []int
@@ -53,27 +54,22 @@ func (s *Source) NewParser(used []int) *Parser {
 	return p
 }
 
-// ErrMemory is why a split cannot be read: pages of Parquet take more memory than the parser may use. The message says how
-// much it would take.
-var ErrMemory = parquet.ErrMemory
-
-// LimitPages says how many bytes the parser may hold of the pages of Parquet from now on; 0 is no bound. Parse fails with
-// ErrMemory where it needs more.
-func (p *Parser) LimitPages(n int64) {
+// LimitMemory says how many bytes the parser may hold of the pages of Parquet from now on; 0 is no bound.
+func (p *parser) LimitMemory(n int64) {
 	if p.rows != nil {
 		p.rows.Limit = n
 	}
 }
 
 // Release gives back the memory that the parser keeps from split to split.
-func (p *Parser) Release() {
+func (p *parser) Release() {
 	if p.rows != nil {
 		p.rows.Release()
 	}
 }
 
 // Close releases the parser's memory.
-func (p *Parser) Close() error {
+func (p *parser) Close() error {
 	if p.rows != nil {
 		return p.rows.Close()
 	}
@@ -81,19 +77,19 @@ func (p *Parser) Close() error {
 }
 
 // Parse calls each with every record of the split, in order. It returns how many records and lines there were.
-func (p *Parser) Parse(sp Split, each func(*record.Record)) (records, lines int, err error) {
-	switch {
-	case sp.long != nil:
-		each(sp.long.record())
-		return 1, max(sp.long.lines, 1), nil
+func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	switch long, rows := longOf(sp), rowsOf(sp); {
+	case long != nil:
+		each(long.record())
+		return 1, max(long.lines, 1), nil
 	case p.rows != nil:
-		err = p.rows.Parse(*sp.rows, func(rec *record.Record) error {
+		err = p.rows.Parse(*rows, func(rec *record.Record) error {
 			records++
 			each(p.complete(rec))
 			return nil
 		})
-		if err == nil && int64(records) != sp.rows.Rows {
-			err = fmt.Errorf("read %s: row group %d gave %d rows where the footer says %d", p.s.Name, sp.rows.RowGroup, records, sp.rows.Rows)
+		if err == nil && int64(records) != rows.Rows {
+			err = fmt.Errorf("read %s: row group %d gave %d rows where the footer says %d", p.s.Name, rows.RowGroup, records, rows.Rows)
 		}
 		return records, 0, err
 	case p.jsonl != nil:
@@ -121,7 +117,7 @@ func (p *Parser) Parse(sp Split, each func(*record.Record)) (records, lines int,
 }
 
 // complete adds the columns of partition folders to a record that has all its own.
-func (p *Parser) complete(rec *record.Record) *record.Record {
+func (p *parser) complete(rec *record.Record) *record.Record {
 	own := len(p.s.Columns) - len(p.s.fixed)
 	if len(p.s.fixed) == 0 || rec.Bad != nil || len(rec.Fields) != own {
 		return rec
@@ -139,9 +135,9 @@ func (p *Parser) complete(rec *record.Record) *record.Record {
 
 // Raw returns the text of a record for a file of rejected ones, nil if the source's records have none, empty if it is not kept. Records of JSON are
 // made a line each: a line end in one of them means no more than a space.
-func (s *Source) Raw(sp Split, m table.Mark) []byte {
-	if sp.long != nil {
-		return sp.long.raw(s)
+func (s *File) Raw(sp source.Split, m table.Mark) []byte {
+	if long := longOf(sp); long != nil {
+		return long.raw(s)
 	}
 	if sp.Data == nil {
 		return nil

@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"tsimport/reader/compress"
 	"tsimport/reader/csv"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/parquet"
+	"tsimport/reader/source"
 )
 
-// Piece is a part of a source on its way to splits: Next makes it, Prepare does the work that needs no order, Add puts
-// it in order.
-type Piece struct {
-	source *Source
+// piece is a part of a source on its way to splits.
+type piece struct {
+	source *File
 	first  bool
 	offset int64 // of a range to read
 	length int
@@ -25,24 +26,26 @@ type Piece struct {
 	rows   *parquet.Split
 }
 
-// Split is a part of a source that can be parsed alone: whole records.
-type Split struct {
-	Number int
-	Data   []byte // of text; the receiver's to keep
-	Offset int64  // of Data in the text
-	Bytes  int64  // of the input that the split stands for, about
-	rows   *parquet.Split
-	long   *longRecord // the split is this record, without data
+// rowsOf returns the rows of Parquet that a split stands for, nil if it is text.
+func rowsOf(sp source.Split) *parquet.Split {
+	rows, _ := sp.Part.(*parquet.Split)
+	return rows
+}
+
+// longOf returns the record that a split stands for without data, nil if it has data.
+func longOf(sp source.Split) *longRecord {
+	long, _ := sp.Part.(*longRecord)
+	return long
 }
 
 // textReader reads the text of a source piece by piece and stitches it into splits.
 type textReader struct {
-	s       *Source
+	s       *File
 	stream  io.ReadCloser         // of pieces that are read in order
 	cutter  *compress.BlockCutter // of blocks that are inflated side by side
 	cutFrom io.Closer
 	next    int64  // offset of the next range
-	back    *Piece // put back after sampling
+	back    *piece // put back after sampling
 	skip    int64  // bytes of the stream to read over
 	drop    int64  // bytes of the pieces in order to drop
 	begun   bool
@@ -57,9 +60,16 @@ type textReader struct {
 	number   int
 }
 
-// Next returns the next piece, or io.EOF after the last. Any other error means that the source was not read to its end;
-// the pieces before it are good.
-func (s *Source) Next() (*Piece, error) {
+// Next returns the next piece, as source.Source says.
+func (s *File) Next() (source.Piece, error) {
+	p, err := s.nextPiece()
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (s *File) nextPiece() (*piece, error) {
 	if s.at == nil && s.item.Seekable() {
 		at, err := s.item.OpenAt(s.ctx)
 		if err != nil {
@@ -82,14 +92,14 @@ func (s *Source) Next() (*Piece, error) {
 }
 
 // end returns io.EOF, unless the input was changed while it was read.
-func (s *Source) end() error {
+func (s *File) end() error {
 	if err := s.item.Check(); err != nil {
 		return err
 	}
 	return io.EOF
 }
 
-func (s *Source) nextRows() (*Piece, error) {
+func (s *File) nextRows() (*piece, error) {
 	if s.file == nil {
 		return nil, io.EOF
 	}
@@ -103,11 +113,11 @@ func (s *Source) nextRows() (*Piece, error) {
 		return nil, s.end()
 	}
 	s.next++
-	return &Piece{source: s, rows: &s.file.Splits()[s.next-1]}, nil
+	return &piece{source: s, rows: &s.file.Splits()[s.next-1]}, nil
 }
 
 // openText decides how the text is read: ranges of the file, blocks that can be inflated alone, or one stream.
-func (s *Source) openText() (*textReader, error) {
+func (s *File) openText() (*textReader, error) {
 	r := &textReader{s: s, next: s.text.offset, offset: s.text.offset}
 	if s.item.Seekable() && s.Compression == compress.None && !s.text.transcode {
 		return r, nil
@@ -137,7 +147,7 @@ func (s *Source) openText() (*textReader, error) {
 }
 
 // independent reports whether the compressed file is a series of blocks.
-func (s *Source) independent() (bool, error) {
+func (s *File) independent() (bool, error) {
 	if s.Compression == compress.None || s.text.transcode {
 		return false, nil
 	}
@@ -149,7 +159,7 @@ func (s *Source) independent() (bool, error) {
 }
 
 // transcoded returns the text of a stream in UTF-8 if it must be made that, without the byte order mark then.
-func (s *Source) transcoded(r io.ReadCloser, under io.Closer) io.ReadCloser {
+func (s *File) transcoded(r io.ReadCloser, under io.Closer) io.ReadCloser {
 	var text io.Reader = r
 	if s.text.transcode {
 		text = s.Encoding.NewReader(&skipping{r: r, n: s.text.bom})
@@ -198,12 +208,12 @@ func (r *textReader) close() (err error) {
 // slack is room behind a chunk for the head of the next one.
 const slack = 64 << 10
 
-func (r *textReader) nextPiece() (*Piece, error) {
+func (r *textReader) nextPiece() (*piece, error) {
 	if p := r.back; p != nil {
 		r.back = nil
 		return p, nil
 	}
-	p := &Piece{source: r.s, first: !r.begun}
+	p := &piece{source: r.s, first: !r.begun}
 	r.begun = true
 	switch {
 	case r.ended && !r.s.Stream():
@@ -223,7 +233,7 @@ func (r *textReader) nextPiece() (*Piece, error) {
 	return p, nil
 }
 
-func (r *textReader) nextBlocks(p *Piece) (*Piece, error) {
+func (r *textReader) nextBlocks(p *piece) (*piece, error) {
 	packed, err := r.cutter.Next()
 	if errors.Is(err, compress.ErrDependent) {
 		r.stream, r.cutter = r.cutter.Rest(), nil
@@ -240,7 +250,7 @@ func (r *textReader) nextBlocks(p *Piece) (*Piece, error) {
 }
 
 // nextChunk reads the next chunk of a stream. An error comes after the bytes before it.
-func (r *textReader) nextChunk(p *Piece) (*Piece, error) {
+func (r *textReader) nextChunk(p *piece) (*piece, error) {
 	if r.skip > 0 {
 		if err := r.pass(p); err != nil {
 			return nil, err
@@ -280,21 +290,20 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// Worker prepares pieces. Each goroutine has its own.
-type Worker struct{ inflater compress.Inflater }
-
-// Close releases the worker's memory.
-func (w *Worker) Close() { w.inflater.Close() }
+// inflaters are kept from piece to piece: each has buffers of its own.
+var inflaters = sync.Pool{New: func() any { return new(compress.Inflater) }}
 
 // Prepare reads the piece's bytes, inflates them and scans them for record ends. With an error, what came before it is
 // kept and Add gives it on.
-func (w *Worker) Prepare(p *Piece) (err error) {
+func (p *piece) Prepare() (err error) {
 	s := p.source
 	switch {
 	case p.rows != nil:
 		return nil
 	case p.packed != nil:
-		p.data, err = w.inflater.Inflate(make([]byte, 0, p.packed.Bound+slack), *p.packed)
+		inflater := inflaters.Get().(*compress.Inflater)
+		p.data, err = inflater.Inflate(make([]byte, 0, p.packed.Bound+slack), *p.packed)
+		inflaters.Put(inflater)
 		p.packed = nil
 	case p.data == nil:
 		p.data = make([]byte, p.length, p.length+slack)
@@ -316,15 +325,16 @@ func (w *Worker) Prepare(p *Piece) (err error) {
 }
 
 // parallel reports whether pieces of the text are scanned for record ends before those in front of them.
-func (s *Source) parallel() bool { return s.Layout == jsonl.Lines && s.Dialect.Parallel() }
+func (s *File) parallel() bool { return s.Layout == jsonl.Lines && s.Dialect.Parallel() }
 
 // ranged reports whether the piece was read as a range, which begins behind the header.
-func (p *Piece) ranged() bool { return p.length > 0 }
+func (p *piece) ranged() bool { return p.length > 0 }
 
 // Add puts the next piece, in the order of Next, behind the others and returns the splits that are whole now.
-func (s *Source) Add(p *Piece) ([]Split, error) {
-	if p.rows != nil {
-		return []Split{{Number: p.rows.Number, Bytes: p.rows.Bytes, rows: p.rows}}, nil
+func (s *File) Add(next source.Piece) ([]source.Split, error) {
+	p := next.(*piece)
+	if rows := p.rows; rows != nil {
+		return []source.Split{{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow, Group: rows.RowGroup + 1, Part: rows}}, nil
 	}
 	r := s.reader
 	if r.dropped(p) {
@@ -353,7 +363,7 @@ func (s *Source) Add(p *Piece) ([]Split, error) {
 }
 
 // Whole returns the records that are whole so far when what follows them cannot be read; the one that is cut is left out.
-func (s *Source) Whole() []Split {
+func (s *File) Whole() []source.Split {
 	r := s.reader
 	if s.Format == Parquet || r == nil || r.long != nil {
 		return nil
@@ -367,7 +377,7 @@ func (s *Source) Whole() []Split {
 }
 
 // Finish returns the last splits when there are no more pieces, and what the text lacks at its end.
-func (s *Source) Finish() ([]Split, error) {
+func (s *File) Finish() ([]source.Split, error) {
 	r := s.reader
 	if s.Format == Parquet || r == nil {
 		return nil, nil
@@ -413,18 +423,18 @@ func (r *textReader) lastEnd() (int, error) {
 	return end, err
 }
 
-func (r *textReader) split(data []byte) []Split {
+func (r *textReader) split(data []byte) []source.Split {
 	if len(data) == 0 {
 		return nil
 	}
-	sp := Split{Number: r.number, Data: data[:len(data):len(data)], Offset: r.offset, Bytes: int64(len(data))}
+	sp := source.Split{Number: r.number, Data: data[:len(data):len(data)], Offset: r.offset, Bytes: int64(len(data))}
 	r.number++
 	r.offset += int64(len(data))
-	return []Split{sp}
+	return []source.Split{sp}
 }
 
-// PieceBytes is about how many bytes the next piece has.
-func (s *Source) PieceBytes() int64 {
+// pieceBytes is about how many bytes the next piece has.
+func (s *File) pieceBytes() int64 {
 	if s.Format == Parquet {
 		return 0
 	}
@@ -432,7 +442,7 @@ func (s *Source) PieceBytes() int64 {
 }
 
 // Bytes is how many bytes the piece takes in memory, once it is prepared.
-func (p *Piece) Bytes() int64 {
+func (p *piece) Bytes() int64 {
 	n := int64(max(len(p.data), p.length))
 	if p.packed != nil {
 		n = int64(len(p.packed.Data) + p.packed.Bound)

@@ -6,14 +6,13 @@ import (
 
 	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // Sample calls each with the first records of the source, about budget bytes of them, and returns how many bytes it
 // looked at: 0 only if there are no records. What a record has beside the named columns may be Null. Errors of reading are left for the load to meet, after the records before
 // them. Suspend goes back to the start.
-func (s *Source) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
-	var w Worker
-	defer w.Close()
+func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
 	wanted := make(map[string]bool, len(columns))
 	for _, c := range columns {
 		wanted[c] = true
@@ -24,9 +23,9 @@ func (s *Source) Sample(budget int, columns []string, each func(*record.Record))
 			used = append(used, i)
 		}
 	}
-	look := func(splits []Split) { read += s.parseSample(splits, used, budget-read, each) }
+	look := func(splits []source.Split) { read += s.parseSample(splits, used, budget-read, each) }
 	for read < budget {
-		p, err := s.Next()
+		p, err := s.nextPiece()
 		if err == io.EOF {
 			splits, err := s.Finish()
 			if look(splits); err != nil {
@@ -37,9 +36,9 @@ func (s *Source) Sample(budget int, columns []string, each func(*record.Record))
 		if err == nil && s.Stream() {
 			return s.sampleStream(p, each)
 		}
-		var splits []Split
+		var splits []source.Split
 		if err == nil {
-			prepareErr := w.Prepare(p)
+			prepareErr := p.Prepare()
 			splits, err = s.Add(p)
 			err = errors.Join(prepareErr, err)
 			look(splits)
@@ -53,7 +52,7 @@ func (s *Source) Sample(budget int, columns []string, each func(*record.Record))
 }
 
 // sampleStream looks at the first chunk of a stream and puts it back.
-func (s *Source) sampleStream(p *Piece, each func(*record.Record)) (int, error) {
+func (s *File) sampleStream(p *piece, each func(*record.Record)) (int, error) {
 	data := p.data[min(int(s.text.offset), len(p.data)):]
 	n := len(data)
 	if !s.reader.ended {
@@ -63,17 +62,17 @@ func (s *Source) sampleStream(p *Piece, each func(*record.Record)) (int, error) 
 			n = s.Dialect.LastEnd(data) // the last record may be cut
 		}
 	}
-	read := s.parseSample([]Split{{Data: data[:n]}}, nil, n, each)
+	read := s.parseSample([]source.Split{{Data: data[:n]}}, nil, n, each)
 	s.reader.back = p
 	return max(read, len(data)), nil
 }
 
-func (s *Source) parseSample(splits []Split, used []int, budget int, each func(*record.Record)) (read int) {
+func (s *File) parseSample(splits []source.Split, used []int, budget int, each func(*record.Record)) (read int) {
 	parser := s.NewParser(used)
 	defer parser.Close()
 	for _, sp := range splits {
 		_, _, err := parser.Parse(sp, func(rec *record.Record) {
-			if sp.rows != nil || int(rec.Mark.Start) <= budget {
+			if rowsOf(sp) != nil || int(rec.Mark.Start) <= budget {
 				each(rec)
 			}
 		})

@@ -9,19 +9,13 @@ import (
 	"sort"
 
 	"tsimport/reader/parquet"
+	"tsimport/reader/source"
 )
-
-// Place is where a record begins in a source.
-type Place struct {
-	Record int64 // records before it
-	Line   int64 // lines before it
-	Offset int64 // bytes of the decompressed text before it
-}
 
 // Seek makes Next begin at a place that an earlier reading of the same input came to. It is to be called before the load's
 // first Next. A file that is not compressed begins there, Parquet with the row group that holds the record; of all others
 // what comes before is read and dropped. Known is what a stream was; reading fails where it differs.
-func (s *Source) Seek(to Place, known Chain) {
+func (s *File) Seek(to source.Place, known source.Chain) {
 	s.begin = &to
 	if s.chain != nil {
 		s.chain.expect(known)
@@ -46,30 +40,30 @@ func (s *Source) Seek(to Place, known Chain) {
 }
 
 // Begin returns the place with which Next begins. Of a source that was sought it is known when the first piece is there.
-func (s *Source) Begin() Place {
+func (s *File) Begin() source.Place {
 	if s.begin != nil {
 		return *s.begin
 	}
-	return Place{Line: int64(s.text.lines), Offset: s.text.offset}
+	return source.Place{Line: int64(s.text.lines), Offset: s.text.offset}
 }
 
 // Chain returns what is known of a stream's text as far as it was read, and false for sources that are no streams. It is safe
 // to call while the source is read.
-func (s *Source) Chain() (Chain, bool) {
+func (s *File) Chain() (source.Chain, bool) {
 	if s.chain == nil {
-		return Chain{}, false
+		return source.Chain{}, false
 	}
 	return s.chain.chain(), true
 }
 
 // seekRows finds the split of Parquet that holds the record that is sought.
-func (s *Source) seekRows() {
+func (s *File) seekRows() {
 	if s.begin == nil {
 		return
 	}
 	splits := s.file.Splits()
 	s.next = sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > s.begin.Record })
-	s.begin = &Place{Record: s.file.Rows()}
+	s.begin = &source.Place{Record: s.file.Rows()}
 	if s.next < len(splits) {
 		s.begin.Record = splits[s.next].FirstRow
 	}
@@ -93,7 +87,7 @@ func (r *textReader) seekText() {
 }
 
 // pass reads over what comes before the place that is sought.
-func (r *textReader) pass(p *Piece) error {
+func (r *textReader) pass(p *piece) error {
 	n := r.skip
 	if p.first {
 		n += r.s.text.offset // the header
@@ -113,7 +107,7 @@ func (r *textReader) pass(p *Piece) error {
 }
 
 // dropped drops what a piece has of the text before the place that is sought, and reports whether that is all of it.
-func (r *textReader) dropped(p *Piece) bool {
+func (r *textReader) dropped(p *piece) bool {
 	n := min(r.drop, int64(len(p.data)))
 	if n == 0 {
 		return false
@@ -133,10 +127,16 @@ const (
 	printSample  = 4 << 10
 )
 
-// Fingerprint returns a hash of the source's content that is cheap to make: of a file that can be read anywhere of its
+// Identity says what the source is. Version is the time of a file's last change, or what a server says.
+func (s *File) Identity() (source.Identity, error) {
+	content, err := s.fingerprint()
+	return source.Identity{Bytes: s.Size, Version: s.item.Version, Content: content}, err
+}
+
+// fingerprint returns a hash of the source's content that is cheap to make: of a file that can be read anywhere of its
 // head, its tail and a sample, of all others of their head. Remote files state a version, which says more; of them too
 // nothing but the head is read.
-func (s *Source) Fingerprint() (string, error) {
+func (s *File) fingerprint() (string, error) {
 	sum := sha256.New()
 	switch {
 	case !s.item.Seekable():
@@ -167,11 +167,8 @@ func printParts(to io.Writer, at io.ReaderAt, size int64) error {
 	return err
 }
 
-// Version differs when the input was changed: the time of a file's last change, what a server says, empty if unknown.
-func (s *Source) Version() string { return s.item.Version }
-
 // openRows opens the file of Parquet for a reading of its rows.
-func (s *Source) openRows() (err error) {
+func (s *File) openRows() (err error) {
 	s.file, err = parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
 	return err
 }

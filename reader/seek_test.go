@@ -20,16 +20,17 @@ import (
 	tcsv "tsimport/reader/csv"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // reading is what a source gives from a place on: the place at which each split begins, and every record as text.
 type reading struct {
-	places  []Place
+	places  []source.Place
 	records []string // from the first place on
-	chain   Chain
+	chain   source.Chain
 }
 
-func readFrom(item input.Item, o Options, from *Place, known Chain) (r reading, err error) {
+func readFrom(item input.Item, o Options, from *source.Place, known source.Chain) (r reading, err error) {
 	s, err := Open(context.Background(), item, o)
 	if err != nil {
 		return r, err
@@ -44,24 +45,22 @@ func readFrom(item input.Item, o Options, from *Place, known Chain) (r reading, 
 	if from != nil {
 		s.Seek(*from, known)
 	}
-	var w Worker
-	defer w.Close()
 	used := make([]int, len(s.Columns))
 	for i := range used {
 		used[i] = i
 	}
-	var p *Parser
-	at := Place{Record: -1}
+	var p source.Parser
+	at := source.Place{Record: -1}
 	for {
 		piece, err := s.Next()
-		var splits []Split
+		var splits []source.Split
 		switch {
 		case errors.Is(err, io.EOF):
 			if splits, err = s.Finish(); err == nil {
 				err = io.EOF
 			}
 		case err == nil:
-			if err = w.Prepare(piece); err == nil {
+			if err = piece.Prepare(); err == nil {
 				splits, err = s.Add(piece)
 			}
 		}
@@ -158,7 +157,7 @@ func TestReadingBeginsAtEveryPlaceItWasAt(t *testing.T) {
 		"Parquet":            {func() input.Item { return itemOf(t, "in.parquet", parquetRows(t, records, 400)) }, Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			all, err := readFrom(tt.item(), tt.o, nil, Chain{})
+			all, err := readFrom(tt.item(), tt.o, nil, source.Chain{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +189,7 @@ func TestReadingBeginsAtEveryPlaceItWasAt(t *testing.T) {
 func TestAStreamThatIsNotTheSameIsRefused(t *testing.T) {
 	text := []byte("id,v\n" + strings.Repeat("1,abcdefgh\n", 2000))
 	o := Options{SplitBytes: 500, ChainBytes: 100}
-	all, err := readFrom(streamOf(t, text), o, nil, Chain{})
+	all, err := readFrom(streamOf(t, text), o, nil, source.Chain{})
 	if err != nil || len(all.chain.Sums) < 100 {
 		t.Fatalf("%v, %d sums", err, len(all.chain.Sums))
 	}
@@ -201,11 +200,11 @@ func TestAStreamThatIsNotTheSameIsRefused(t *testing.T) {
 		if _, err := readFrom(streamOf(t, other), o, &place, all.chain); err == nil || !strings.Contains(err.Error(), "differs from what the run has read before") {
 			t.Errorf("byte %d changed: %v", at, err)
 		}
-		if _, err := readFrom(streamOf(t, other), o, &place, Chain{}); err != nil {
+		if _, err := readFrom(streamOf(t, other), o, &place, source.Chain{}); err != nil {
 			t.Errorf("byte %d changed, nothing known: %v", at, err)
 		}
 	}
-	if _, err := readFrom(streamOf(t, text[:place.Offset-20]), o, &place, Chain{}); err == nil || !strings.Contains(err.Error(), "ends before the place") {
+	if _, err := readFrom(streamOf(t, text[:place.Offset-20]), o, &place, source.Chain{}); err == nil || !strings.Contains(err.Error(), "ends before the place") {
 		t.Errorf("a shorter stream: %v", err)
 	}
 }
@@ -221,7 +220,7 @@ func TestALongChainKeepsFewSums(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := long.chain()
-	if len(c.Sums) > maxSums || c.covers() < int64(len(text))*9/10 {
+	if len(c.Sums) > maxSums || covers(c) < int64(len(text))*9/10 {
 		t.Errorf("%d sums, every %d bytes, of %d", len(c.Sums), c.Every, len(text))
 	}
 	again := newChainer("s", 4)
@@ -247,7 +246,7 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		print, err := s.Fingerprint()
+		print, err := s.fingerprint()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +272,7 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 	if err := os.Chtimes(item.Name, time.Now(), time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Fingerprint(); err == nil {
+	if _, err := s.fingerprint(); err == nil {
 		t.Error("a file that was changed since it was found has a fingerprint")
 	}
 	stream, err := Open(context.Background(), streamOf(t, text), Options{})
@@ -281,7 +280,7 @@ func TestTheFingerprintOfAFileKnowsItsHeadItsTailAndItsMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Close()
-	if print, err := stream.Fingerprint(); err != nil || print == "" {
+	if print, err := stream.fingerprint(); err != nil || print == "" {
 		t.Errorf("a stream: %q, %v", print, err)
 	}
 }

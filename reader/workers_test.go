@@ -18,6 +18,7 @@ import (
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // card is a row of the benchmark's Parquet file.
@@ -81,9 +82,9 @@ func BenchmarkFormats(b *testing.B) {
 
 // task is what a worker does: prepare a piece or parse a split.
 type task struct {
-	piece    *Piece
+	piece    source.Piece
 	prepared chan error
-	split    Split
+	split    source.Split
 }
 
 // readWith reads an item with so many workers and returns how many records were converted.
@@ -121,7 +122,7 @@ func readWith(b *testing.B, item input.Item, workers int) int64 {
 			work <- t
 		}
 	}()
-	send := func(splits []Split, err error) {
+	send := func(splits []source.Split, err error) {
 		if err != nil {
 			b.Error(err)
 		}
@@ -141,7 +142,7 @@ func readWith(b *testing.B, item input.Item, workers int) int64 {
 	return total.Load()
 }
 
-func convertAll(b *testing.B, s *Source, work <-chan task) (records int64) {
+func convertAll(b *testing.B, s *File, work <-chan task) (records int64) {
 	types := []table.Type{table.Integer, table.String, table.Integer, table.Integer, table.Double, table.String, table.String}
 	var columns []table.Column
 	var used []int
@@ -153,13 +154,11 @@ func convertAll(b *testing.B, s *Source, work <-chan task) (records int64) {
 	if err != nil {
 		b.Error(err)
 	}
-	var w Worker
-	defer w.Close()
 	p := s.NewParser(used)
 	defer p.Close()
 	for t := range work {
 		if t.piece != nil {
-			t.prepared <- w.Prepare(t.piece)
+			t.prepared <- t.piece.Prepare()
 			continue
 		}
 		if _, _, err := p.Parse(t.split, func(rec *record.Record) {

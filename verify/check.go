@@ -195,7 +195,7 @@ func (c *checker) row(ref table.Ref) error {
 // placeIn is where a record of a split is, by the records and lines of the split before it.
 func (c *checker) placeIn(s *table.Split, record, line uint32) Place {
 	at := Place{File: s.Source, Record: s.FirstRecord + int64(record) + 1}
-	if c.plan.Sources[s.Ordinal].HasLines() {
+	if c.plan.Sources[s.Ordinal].About().Lines {
 		at.Line = s.FirstLine + int64(line) + 1
 	}
 	return at

@@ -23,7 +23,7 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range v.plan.Sources {
-		if s.Size < 0 {
+		if s.About().Bytes < 0 {
 			v.result.Notes = append(v.result.Notes, "the input cannot be read again, so the columns that differ are not known")
 			return nil
 		}

@@ -54,7 +54,7 @@ var arrows = map[string][]string{
 		"internal/table",
 		"verify",
 	},
-	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table"},
+	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"lifecycle":         {"internal/table"},
 	"lifecycle/apply":   {"lifecycle", "lifecycle/archive", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
 	"lifecycle/archive": {"internal/atomicfile", "internal/tablestore/scan", "internal/table"},
@@ -62,9 +62,9 @@ var arrows = map[string][]string{
 	"advise/sketch":     {},
 	"advise/page":       {"advise", "advise/simulate"},
 
-	"pipeline":        {"pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table"},
-	"pipeline/intake": {"keydesign", "pipeline/plan", "reader", "reader/convert", "reader/record", "internal/tablestore/encode", "partitioner", "internal/table"},
-	"pipeline/plan":   {"lifecycle", "keydesign", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table"},
+	"pipeline":        {"pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
+	"pipeline/intake": {"keydesign", "pipeline/plan", "reader", "reader/convert", "reader/record", "internal/tablestore/encode", "partitioner", "internal/table", "reader/source"},
+	"pipeline/plan":   {"lifecycle", "keydesign", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
 	"pipeline/status": {"pipeline"},
 
@@ -72,7 +72,7 @@ var arrows = map[string][]string{
 	"internal/extsort": {"internal/spill"},
 	"transfer/export":  {"internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
-	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table"},
+	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source"},
 
 	"reader/charset":  {},
 	"reader/compress": {},
@@ -80,8 +80,9 @@ var arrows = map[string][]string{
 	"reader/csv":      {"reader/record", "internal/table"},
 	"reader/input":    {"ratelimit"},
 	"reader/jsonl":    {"reader/record", "internal/table"},
-	"reader/parquet":  {"reader/record", "internal/table"},
+	"reader/parquet":  {"reader/record", "internal/table", "reader/source"},
 	"reader/record":   {"internal/table"},
+	"reader/source":   {"internal/table", "reader/record"},
 
 	"keydesign":                       {"internal/table"},
 	"internal/tablestore/encode":      {"internal/tablestore/plainbuffer", "internal/table"},

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/pipeline/plan"
+	"tsimport/reader/source"
 )
 
 // Without an order the input is read for the lanes that need rows most. A first pass finds where the splits are, which for text with
@@ -18,6 +19,9 @@ import (
 
 // errUnreadable ends reading after it was handed out why.
 var errUnreadable = errors.New("the input cannot be read further")
+
+// random returns a source that can be read anywhere, as Plan says of it.
+func random(s *plan.Source) source.Random { return s.Source.(source.Random) }
 
 // readAnywhere reads sources whose splits can be read in any order. It reports whether all was passed on that is to be.
 func (f *Flow) readAnywhere(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
@@ -79,7 +83,7 @@ func (f *scheduler) run(ctx context.Context, regions []*region, work chan<- *reg
 		left--
 		if !opened[g.source] {
 			opened[g.source] = true
-			if err := g.source.Reopen(); err != nil {
+			if err := random(g.source).Reopen(); err != nil {
 				return f.fail(ctx, err)
 			}
 		}
@@ -170,7 +174,7 @@ func (f *scheduler) read(ctx context.Context, p *parser, work <-chan *region) er
 			return f.fail(ctx, err)
 		}
 		if f.left[g.source].Add(-1) == 0 {
-			if err := g.source.Finished(); err != nil {
+			if err := random(g.source).Finished(); err != nil {
 				return f.fail(ctx, err)
 			}
 		}
@@ -185,7 +189,7 @@ func (f *scheduler) readRegion(ctx context.Context, p *parser, g *region) error 
 			g.coming.coming[g.lane].Add(-n)
 			continue
 		}
-		split, err := g.source.Load(place)
+		split, err := random(g.source).Load(place)
 		if err != nil {
 			return err
 		}

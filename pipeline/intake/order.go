@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"tsimport/pipeline/plan"
-	"tsimport/reader"
+	"tsimport/reader/source"
 )
 
 // job is a piece of a source on its way to splits, or a split on its way to rows, or, as the last job, why the input
@@ -17,10 +17,10 @@ type job struct {
 	first  bool // of its source
 	last   bool // of its source: no piece
 
-	piece    *reader.Piece
+	piece    source.Piece
 	prepared chan error // one, when the piece is prepared
 
-	split  reader.Split
+	split  source.Split
 	parsed chan part     // parts of the split that were made ahead of its turn
 	later  chan part     // those after them
 	turn   chan struct{} // closed when the split's turn to be handed over has come
@@ -41,7 +41,7 @@ type part struct {
 const partsAhead = 64
 
 // newJob makes the job of a split.
-func newJob(s *plan.Source, first bool, split reader.Split, bytes int64) *job {
+func newJob(s *plan.Source, first bool, split source.Split, bytes int64) *job {
 	return &job{
 		source: s, first: first, split: split, bytes: bytes,
 		parsed: make(chan part, partsAhead+2), later: make(chan part), turn: make(chan struct{}),
@@ -86,7 +86,7 @@ func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job,
 // feedPieces hands on the pieces of a source. Each takes room for its bytes and for rows bytes of the rows made of it.
 func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *room, rows int64) error {
 	for first := true; ; first = false {
-		n := rows + s.PieceBytes()
+		n := rows + s.About().Pieces
 		if !r.take(ctx, n) {
 			return context.Cause(ctx)
 		}
@@ -158,7 +158,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 }
 
 // stitchOne returns the splits that are whole after the job, and why there are no more.
-func stitchOne(ctx context.Context, j *job) ([]reader.Split, error) {
+func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 	switch {
 	case j.err != nil:
 		return j.source.Whole(), j.err

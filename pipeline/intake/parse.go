@@ -6,15 +6,14 @@ import (
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/encode"
 	"tsimport/pipeline/plan"
-	"tsimport/reader"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // parser is one worker of the flow: it prepares pieces, and makes rows of the records of splits.
 type parser struct {
 	flow     *Flow
 	encoder  *encode.Encoder
-	worker   reader.Worker
 	sources  map[*plan.Source]*sourceParser
 	integers map[string]bool // input columns that are loaded as plain integers
 	memory   plan.Shares
@@ -27,7 +26,7 @@ type parser struct {
 
 // sourceParser is what a worker keeps for a source.
 type sourceParser struct {
-	parser *reader.Parser
+	parser source.Parser
 	values *values
 	waits  bool // its pages take so much memory that one parser at a time may read it
 }
@@ -51,7 +50,7 @@ func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.C
 			return nil
 		}
 		if j.piece != nil {
-			j.prepared <- p.worker.Prepare(j.piece) // buffered: never blocks
+			j.prepared <- j.piece.Prepare() // buffered: never blocks
 			continue
 		}
 		parse(ctx, j)
@@ -59,7 +58,6 @@ func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.C
 }
 
 func (p *parser) close() {
-	p.worker.Close()
 	for _, s := range p.sources {
 		_ = s.parser.Close() // nothing is written that could be lost
 	}

@@ -6,8 +6,8 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
-	"tsimport/reader"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // What a split becomes can be any number of times as long as its text or pages: a record of a thousand short cells, an entry
@@ -22,7 +22,7 @@ type partMaker struct {
 	ctx    context.Context
 	source *plan.Source
 	values *values
-	split  reader.Split
+	split  source.Split
 	emit   func(made *Parsed, last bool) bool
 
 	made    *Parsed
@@ -60,7 +60,7 @@ func (p *parser) parseInParts(ctx context.Context, j *job, r *room) {
 
 // parts makes rows of the records of a split, divides them over the lanes and calls emit with them, part by part, until it
 // returns false. The last part may be empty. Turn is closed when the split's turn has come; nil is a split without an order.
-func (p *parser) parts(ctx context.Context, s *plan.Source, split reader.Split, turn <-chan struct{}, emit func(*Parsed, bool) bool) error {
+func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, turn <-chan struct{}, emit func(*Parsed, bool) bool) error {
 	sp, err := p.forSource(s)
 	if err != nil {
 		return err
@@ -78,9 +78,9 @@ func (p *parser) inTurn(ctx context.Context, s *plan.Source, turn <-chan struct{
 		return nil, err
 	}
 	if !sp.waits {
-		sp.parser.LimitPages(p.memory.PagesAhead(p.flow.plan.Request.Read.Workers()))
+		sp.parser.LimitMemory(p.memory.PagesAhead(p.flow.plan.Request.Read.Workers()))
 		made, err := parse()
-		if !errors.Is(err, reader.ErrMemory) {
+		if !errors.Is(err, source.ErrMemory) {
 			return made, err
 		}
 		sp.waits = true
@@ -94,13 +94,13 @@ func (p *parser) inTurn(ctx context.Context, s *plan.Source, turn <-chan struct{
 	} else if _, open := receive(ctx, turn); open || ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	sp.parser.LimitPages(p.memory.Pages)
+	sp.parser.LimitMemory(p.memory.Pages)
 	defer sp.parser.Release()
 	return parse()
 }
 
 // parse reads the split from its beginning. Records of parts that were handed over before are passed over.
-func (m *partMaker) parse(parser *reader.Parser) error {
+func (m *partMaker) parse(parser source.Parser) error {
 	m.begin()
 	m.at = 0
 	limit := m.memory.SplitLimit(m.flow.plan.Request.Read.Workers())
@@ -147,8 +147,8 @@ func (m *partMaker) flush(next table.Mark) {
 	input := m.split.Bytes
 	if m.split.Data != nil {
 		input = int64(next.Start)
-	} else if rows, _, ok := m.split.Rows(); ok && rows > 0 {
-		input = int64(float64(input) * float64(m.at) / float64(rows))
+	} else if m.split.Rows > 0 {
+		input = int64(float64(input) * float64(m.at) / float64(m.split.Rows))
 	}
 	m.made.Split.Input = input - m.input
 	m.input = input
@@ -171,7 +171,7 @@ func (m *partMaker) add(rec *record.Record) {
 	}
 	m.refused += rejectBytes
 	if raw == nil {
-		raw = appendRecord(nil, m.source.Columns, rec, m.integers)
+		raw = appendRecord(nil, m.source.About().Columns, rec, m.integers)
 		m.refused += cap(raw)
 	}
 	if archived {

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/pipeline/plan"
-	"tsimport/reader"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // region is a part of a source that is read in one go: a split of text, a row group of Parquet.
 type region struct {
 	source  *plan.Source
-	splits  []reader.Split // without data
+	splits  []source.Split // without data
 	records []int64        // of each
 	first   int64          // records of the source before it
 	line    int64          // lines of the source before it
@@ -56,7 +56,7 @@ func (p *parser) countOnce(ctx context.Context, j *job) {
 
 // count counts the records and lines of a split and finds the key it begins with. Splits of Parquet, which states its
 // counts, are read for their first row only, and only where a row group begins.
-func (p *parser) count(s *plan.Source, split reader.Split) (*Parsed, error) {
+func (p *parser) count(s *plan.Source, split source.Split) (*Parsed, error) {
 	sp, err := p.forSource(s)
 	if err != nil {
 		return nil, err
@@ -67,9 +67,9 @@ func (p *parser) count(s *plan.Source, split reader.Split) (*Parsed, error) {
 			made.key = sp.values.key(rec)
 		}
 	}
-	if rows, _, ok := split.Rows(); ok {
-		made.Records = int(rows)
-		if head, ok := split.Head(); ok {
+	if split.Rows > 0 {
+		made.Records = int(split.Rows)
+		if head, ok := random(s).Head(split); ok {
 			_, _, err = sp.parser.Parse(head, first)
 		}
 		return made, err
@@ -104,15 +104,15 @@ func collect(ctx context.Context, splits <-chan *job, r *room) (regions []*regio
 			return regions, made.Err
 		}
 		if j.first {
-			records, lines = 0, int64(j.source.HeaderLines())
+			records, lines = 0, j.source.Begin().Line
 		}
 		n := int64(made.Records)
-		if last := len(regions) - 1; !j.first && last >= 0 && j.split.Group() >= 0 && regions[last].splits[0].Group() == j.split.Group() {
+		if last := len(regions) - 1; !j.first && last >= 0 && j.split.Group > 0 && regions[last].splits[0].Group == j.split.Group {
 			regions[last].splits = append(regions[last].splits, j.split.Place())
 			regions[last].records = append(regions[last].records, n)
 		} else {
 			regions = append(regions, &region{
-				source: j.source, splits: []reader.Split{j.split.Place()}, records: []int64{n}, first: records, line: lines, key: made.key,
+				source: j.source, splits: []source.Split{j.split.Place()}, records: []int64{n}, first: records, line: lines, key: made.key,
 			})
 		}
 		records += n

@@ -6,13 +6,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
-	"tsimport/reader"
-)
-
-// Place is where a record begins in a source, Chain what a stream was as far as it was read.
-type (
-	Place = reader.Place
-	Chain = reader.Chain
+	"tsimport/reader/source"
 )
 
 // Resumed is what earlier attempts of a load have done. The zero Resumed is none.
@@ -21,7 +15,7 @@ type Resumed struct {
 	Records Records
 	// Begin says where a source that is read in order begins, the zero Place at its first record, and what it was if it is a stream. Skip says that all of it is
 	// final: it is not read.
-	Begin func(source int) (from Place, known Chain, skip bool)
+	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 
 // Records gives the outcomes of records, by the ordinal of their source and their number in it. For sources that are read in
@@ -51,7 +45,7 @@ func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
 		if skip {
 			continue
 		}
-		if from == (Place{}) {
+		if from == (source.Place{}) {
 			from = s.Source.Begin()
 		}
 		s.Seek(from, known)

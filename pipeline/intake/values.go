@@ -32,9 +32,9 @@ type values struct {
 
 func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	options := p.Request.Read.Convert
-	options.Decode = s.Decode()
-	options.Looks = s.Looks
-	c, err := convert.New(s.Columns, p.Fields, options)
+	about := s.About()
+	options.Decode, options.Looks = about.Decode, about.Looks
+	c, err := convert.New(about.Columns, p.Fields, options)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Name, err)
 	}

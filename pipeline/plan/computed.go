@@ -223,8 +223,9 @@ func (p *Plan) Sample(each func([]table.Value) bool) error {
 	more := true
 	for _, s := range p.Sources {
 		options := p.Request.Read.Convert
-		options.Decode = s.Decode()
-		c, err := convert.New(s.Columns, p.Fields, options)
+		about := s.About()
+		options.Decode = about.Decode
+		c, err := convert.New(about.Columns, p.Fields, options)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", s.Name, err)
 		}

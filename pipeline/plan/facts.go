@@ -54,15 +54,15 @@ func (p *Plan) Facts() ([]Fact, error) {
 		facts = append(facts, Fact{Name: "column " + c.Name, Value: value})
 	}
 	for i, s := range p.Sources {
-		print, err := s.Fingerprint()
+		id, err := s.Identity()
 		if err != nil {
 			return nil, err
 		}
 		facts = append(facts,
 			Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: true},
-			Fact{Name: "size of " + s.Name, Value: strconv.FormatInt(s.Size, 10), Input: true},
-			Fact{Name: "version of " + s.Name, Value: s.Version(), Input: true},
-			Fact{Name: "content of " + s.Name, Value: "one with the hash " + print, Input: true},
+			Fact{Name: "size of " + s.Name, Value: strconv.FormatInt(id.Bytes, 10), Input: true},
+			Fact{Name: "version of " + s.Name, Value: id.Version, Input: true},
+			Fact{Name: "content of " + s.Name, Value: "one with the hash " + id.Content, Input: true},
 		)
 	}
 	return facts, nil

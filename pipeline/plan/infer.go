@@ -139,7 +139,8 @@ func counted(n int) string {
 func (p *planner) sample(in *convert.Inference, src *Source, first []string, budget int) error {
 	place := make([]int, len(first))
 	fields := make([]record.Datum, len(first))
-	has := places(src.Columns)
+	columns := src.About().Columns
+	has := places(columns)
 	for i, name := range first {
 		place[i] = -1
 		if at, ok := has[name]; ok {
@@ -148,7 +149,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 	}
 	read, err := src.Sample(budget, first, func(rec *record.Record) {
 		p.sampled.records++
-		if rec.Bad != nil || len(rec.Fields) != len(src.Columns) {
+		if rec.Bad != nil || len(rec.Fields) != len(columns) {
 			return
 		}
 		for i, from := range place {
@@ -217,11 +218,12 @@ func (p *planner) sizeSplits() error {
 	growth := 1 + float64(encoded)*float64(records)/float64(text)
 	block := p.plan.Shares().SplitLimit(p.request.Read.Workers())
 	for _, s := range p.plan.Sources {
+		about := s.About()
 		limit := int(float64(block) / growth)
 		if p.request.Order == OrderNone && s.Anywhere() {
-			limit = min(limit, max(int(s.Size/anywhereSplits), anywhereSplitBytes))
+			limit = min(limit, max(int(about.Bytes/anywhereSplits), anywhereSplitBytes))
 		}
-		if limit < s.SplitBytes() {
+		if limit < int(about.Pieces) {
 			s.SetSplitBytes(max(limit, minSplitBytes))
 		}
 	}

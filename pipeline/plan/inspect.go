@@ -12,6 +12,7 @@ import (
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // Inspection is what an input turned out to be.
@@ -79,7 +80,7 @@ func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspecti
 // inspector collects what the records of one input show.
 type inspector struct {
 	in        Inspection
-	source    *reader.Source
+	source    *reader.File
 	inference *convert.Inference
 	columns   []columnRange
 	options   convert.Options
@@ -123,8 +124,6 @@ func (i *inspector) describe(o reader.Options) {
 
 // read looks at the records, of the beginning only without count.
 func (i *inspector) read(count bool) error {
-	var w reader.Worker
-	defer w.Close()
 	used := make([]int, len(i.source.Columns))
 	for k := range used {
 		used[k] = k
@@ -132,7 +131,7 @@ func (i *inspector) read(count bool) error {
 	parser := i.source.NewParser(used)
 	defer parser.Close()
 	seen := int64(0)
-	parse := func(splits []reader.Split) error {
+	parse := func(splits []source.Split) error {
 		for _, sp := range splits {
 			i.in.Splits++
 			seen += sp.Bytes
@@ -154,7 +153,7 @@ func (i *inspector) read(count bool) error {
 		if err != nil {
 			return errors.Join(parse(i.source.Whole()), err)
 		}
-		prepareErr := w.Prepare(p)
+		prepareErr := p.Prepare()
 		splits, err := i.source.Add(p)
 		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
 			return errors.Join(parse(i.source.Whole()), err)

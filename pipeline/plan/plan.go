@@ -12,6 +12,7 @@ import (
 	"tsimport/pipeline/rundir"
 	"tsimport/reader"
 	"tsimport/reader/input"
+	"tsimport/reader/source"
 )
 
 // Plan is what a load will do, worked out before its first write. Nothing of it changes afterwards but the state of Sources.
@@ -41,13 +42,17 @@ type Plan struct {
 
 // Source is an input whose columns fit the schema.
 type Source struct {
-	*reader.Source
+	source.Source
+	Name    string
 	Header  int // in Plan.Headers
 	Ordinal int // in Plan.Sources
 }
 
-// HasLines reports whether the source is text, so that a record begins on a line.
-func (s *Source) HasLines() bool { return s.Format != reader.Parquet }
+// Anywhere reports whether the source is a source.Random whose splits are read in any order.
+func (s *Source) Anywhere() bool {
+	r, ok := s.Source.(source.Random)
+	return ok && r.Anywhere()
+}
 
 // planner works out a Plan.
 type planner struct {
@@ -175,19 +180,20 @@ func (p *planner) openInputs(ctx context.Context) error {
 		if err != nil {
 			return cannotLoad(ctx, err)
 		}
-		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Header: p.headerOf(s), Ordinal: len(p.plan.Sources)})
-		p.plan.Warnings = append(p.plan.Warnings, s.Renamed...)
-		p.plan.Notes = append(p.plan.Notes, s.Notes...)
-		if s.Hint != "" {
-			p.hints = append(p.hints, s.Hint)
+		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Name: s.Name, Header: p.headerOf(s.About().Rejects), Ordinal: len(p.plan.Sources)})
+		about := s.About()
+		p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
+		p.plan.Notes = append(p.plan.Notes, about.Notes...)
+		if about.Hint != "" {
+			p.hints = append(p.hints, about.Hint)
 		}
 		if options.Sniff && s.Format == reader.CSV {
 			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
 		}
-		if s.Size < 0 || p.plan.Bytes < 0 {
+		if about.Bytes < 0 || p.plan.Bytes < 0 {
 			p.plan.Bytes = -1
 		} else {
-			p.plan.Bytes += s.Size
+			p.plan.Bytes += about.Bytes
 		}
 		// Thousands of inputs must not hold thousands of open files.
 		if err := s.Suspend(); err != nil {
@@ -209,23 +215,15 @@ func cannotLoad(ctx context.Context, err error) error {
 	return usagef("%v", err)
 }
 
-// headerOf finds or adds the header under which the source's rejected records are kept.
-func (p *planner) headerOf(s *reader.Source) int {
-	kind := ".csv"
-	if s.Format != reader.CSV {
-		kind = ".ndjson"
-	}
-	read := strings.Join(append(s.RejectsFlags(), s.RejectsEncoding()), "\x00") // records of two dialects cannot share a file
+// headerOf finds or adds the header under which a source's rejected records are kept.
+func (p *planner) headerOf(r source.Rejects) int {
+	read := strings.Join(append(r.Flags, r.Encoding), "\x00") // records of two dialects cannot share a file
 	for i, h := range p.plan.Headers {
-		if string(h.Text) == string(s.Header) && h.Kind == kind && h.Dir == s.Folder() && p.dialects[i] == read {
+		if string(h.Text) == string(r.Header) && h.Kind == r.Kind && h.Dir == r.Folder && p.dialects[i] == read {
 			return i
 		}
 	}
-	header := rundir.Header{Text: s.Header, Kind: kind, Dir: s.Folder()}
-	if s.Format != reader.Parquet {
-		header.End, header.Ended = s.End(), s.Ended
-	}
-	p.plan.Headers = append(p.plan.Headers, header)
+	p.plan.Headers = append(p.plan.Headers, rundir.Header{Text: r.Header, Kind: r.Kind, Dir: r.Folder, End: r.End, Ended: r.Ended})
 	p.dialects = append(p.dialects, read)
 	return len(p.plan.Headers) - 1
 }
@@ -234,7 +232,7 @@ func (p *planner) headerOf(s *reader.Source) int {
 func (p *planner) findColumns() error {
 	p.owner = map[string]string{}
 	for _, s := range p.plan.Sources {
-		for _, c := range s.Columns {
+		for _, c := range s.About().Columns {
 			if _, known := p.owner[c]; known {
 				continue
 			}
@@ -257,11 +255,11 @@ func (p *planner) joinColumns() error {
 		}
 	}
 	for _, s := range p.plan.Sources {
-		if s.Format == reader.JSONLines {
-			s.AddColumns(p.columns)
+		if open, ok := s.Source.(source.Open); ok && open.Lacks() {
+			open.AddColumns(p.columns)
 			continue
 		}
-		has := places(s.Columns)
+		has := places(s.About().Columns)
 		for _, c := range p.columns {
 			if _, ok := has[c]; !ok {
 				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them apart",

@@ -9,6 +9,7 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // TestPagesAreCountedBeforeTheyAreRead reads a file of compressed pages under every limit: it is read whole, or refused.
@@ -45,7 +46,7 @@ func TestPagesAreCountedBeforeTheyAreRead(t *testing.T) {
 			return nil
 		})
 		switch {
-		case errors.Is(err, ErrMemory) && strings.Contains(err.Error(), "--memory"):
+		case errors.Is(err, source.ErrMemory) && strings.Contains(err.Error(), "--memory"):
 			refused++
 		case err != nil || rows != 300:
 			t.Errorf("limit %d: %d rows, %v", limit, rows, err)

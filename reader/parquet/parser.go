@@ -1,13 +1,13 @@
 package parquet
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // wrap says which column an error is about; Parse adds the rest.
@@ -204,16 +204,13 @@ func (p *Parser) readAhead() int {
 	return int(min(max(p.Limit/4/int64(len(p.columns)), 4<<10), readAhead))
 }
 
-// ErrMemory is why a split cannot be read within Limit.
-var ErrMemory = errors.New("not enough memory")
-
 type memoryError struct{ needs, limit int64 }
 
 func (e *memoryError) Error() string {
 	return fmt.Sprintf("its pages take %d MiB or more, memory allows %d MiB; give more with --memory", e.needs>>20+1, e.limit>>20)
 }
 
-func (e *memoryError) Is(target error) bool { return target == ErrMemory }
+func (e *memoryError) Is(target error) bool { return target == source.ErrMemory }
 
 // Close gives the Parser's memory back. The File stays open.
 func (p *Parser) Close() error {

@@ -17,10 +17,11 @@ import (
 	"tsimport/reader/input"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/parquet"
+	"tsimport/reader/source"
 )
 
-// Source is one input that has been looked at. It is not safe for concurrent use.
-type Source struct {
+// File is one input, a source.Source that has been looked at. It is not safe for concurrent use.
+type File struct {
 	Name    string
 	Size    int64    // of the input in bytes, -1 when unknown
 	Columns []string // names in the source's order, those of partition folders last
@@ -46,7 +47,7 @@ type Source struct {
 	next   int               // split of Parquet
 	member map[string]string // of JSON: what columns are called in objects, if that is no name of a column
 	keys   []string          // names of key values that lines of the vendor's own export do not name
-	begin  *Place            // where reading begins; nil is the first record
+	begin  *source.Place     // where reading begins; nil is the first record
 	chain  *chainer          // of a stream
 	looks  string            // advice about the encoding, found by the head
 }
@@ -65,13 +66,13 @@ type textStart struct {
 }
 
 // Open looks at an input and reads its header. The context bounds every read.
-func Open(ctx context.Context, item input.Item, o Options) (*Source, error) {
+func Open(ctx context.Context, item input.Item, o Options) (*File, error) {
 	if o.Stream == nil {
 		o.Stream = func(r io.Reader) io.Reader { return r }
 	}
 	o.SplitBytes = cmp.Or(o.SplitBytes, DefaultSplitBytes)
 	o.ChainBytes = cmp.Or(o.ChainBytes, defaultChainBytes)
-	s := &Source{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns}
+	s := &File{Name: item.Name, Size: item.Size, ctx: ctx, item: item, o: o, fixed: item.Columns}
 	if s.Stream() {
 		s.chain = newChainer(s.Name, o.ChainBytes)
 	}
@@ -83,7 +84,7 @@ func Open(ctx context.Context, item input.Item, o Options) (*Source, error) {
 }
 
 // look finds out what the source is.
-func (s *Source) look() error {
+func (s *File) look() error {
 	raw, err := s.rawHead()
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (s *Source) look() error {
 }
 
 // rawHead returns the first bytes of the input as they are.
-func (s *Source) rawHead() ([]byte, error) {
+func (s *File) rawHead() ([]byte, error) {
 	head := make([]byte, headBytes)
 	if s.item.Seekable() {
 		at, err := s.item.OpenAt(s.ctx)
@@ -146,7 +147,7 @@ func (s *Source) rawHead() ([]byte, error) {
 	return head[:n], nil
 }
 
-func (s *Source) openParquet() error {
+func (s *File) openParquet() error {
 	s.Format = Parquet
 	if !s.item.Seekable() || s.Compression != compress.None {
 		return fmt.Errorf("read %s: Parquet is read at many places, which a stream or a compressed file does not allow; save it as a file first", s.Name)
@@ -161,7 +162,7 @@ func (s *Source) openParquet() error {
 }
 
 // readHead decompresses the beginning of the text.
-func (s *Source) readHead(raw []byte) error {
+func (s *File) readHead(raw []byte) error {
 	if s.Compression == compress.None {
 		s.text.head = raw
 		return nil
@@ -181,7 +182,7 @@ func (s *Source) readHead(raw []byte) error {
 }
 
 // findEncoding settles the encoding by the byte order mark or the option, and how the text is cut.
-func (s *Source) findEncoding() error {
+func (s *File) findEncoding() error {
 	if charset.IsUTF32(s.text.head) {
 		return fmt.Errorf("read %s: the text is UTF-32, which is not supported; convert it to UTF-8 first", s.Name)
 	}
@@ -216,7 +217,7 @@ func looksLike(in charset.Encoding, text []byte) string {
 
 // Looks returns advice about a value that is not in the source's encoding, to be put after what is wrong: what the beginning of
 // the source looks like, or, where that is fine, the value.
-func (s *Source) Looks(value []byte) string {
+func (s *File) Looks(value []byte) string {
 	if s.Format == Parquet {
 		return "" // it is UTF-8 by definition
 	}
@@ -232,7 +233,7 @@ func compatible(given, mark charset.Encoding) bool {
 }
 
 // cutPlan decides whether the raw text can be cut, its fields decoded later, or must be made UTF-8 first.
-func (s *Source) cutPlan() {
+func (s *File) cutPlan() {
 	if s.Encoding.IsUTF8() {
 		return
 	}
@@ -249,7 +250,7 @@ func (s *Source) cutPlan() {
 }
 
 // utf8Head returns the beginning of the text in UTF-8, behind the byte order mark.
-func (s *Source) utf8Head() []byte {
+func (s *File) utf8Head() []byte {
 	head := s.text.head[min(s.text.bom, len(s.text.head)):]
 	if s.Encoding.IsUTF8() {
 		return head
@@ -259,16 +260,19 @@ func (s *Source) utf8Head() []byte {
 }
 
 // Decode returns what makes UTF-8 of a field's text, where fields are delivered in the source's own encoding; else nil.
-func (s *Source) Decode() func(dst, src []byte) ([]byte, int) {
+func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	if !s.text.decode {
 		return nil
 	}
 	return s.Encoding.Decode
 }
 
+// Lacks reports whether records may lack columns: objects of JSON.
+func (s *File) Lacks() bool { return s.Format == JSONLines }
+
 // AddColumns adds columns that other inputs have to those of JSON lines, whose objects need not have them. It is to be
 // called before parsers are made.
-func (s *Source) AddColumns(names []string) {
+func (s *File) AddColumns(names []string) {
 	own := s.Columns[:len(s.Columns)-len(s.fixed)]
 	fixed := slices.Clone(s.Columns[len(own):])
 	known := make(map[string]bool, len(s.Columns))
@@ -284,9 +288,27 @@ func (s *Source) AddColumns(names []string) {
 	s.Columns = append(own, fixed...)
 }
 
-// Folder returns the partition folders that give the source columns, as a path: where its rejected records are kept they
+// About says what the source is.
+func (s *File) About() source.About {
+	a := source.About{
+		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Lines: s.Format != Parquet, Pieces: s.pieceBytes(),
+		Rejects: source.Rejects{
+			Kind: ".ndjson", Header: s.Header, Folder: s.folder(), Encoding: s.RejectsEncoding(), Flags: s.RejectsFlags(),
+		},
+		Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), Looks: s.Looks,
+	}
+	if s.Format == CSV {
+		a.Rejects.Kind = ".csv"
+	}
+	if s.Format != Parquet {
+		a.Rejects.End, a.Rejects.Ended = s.Dialect.End(), s.Dialect.Ended
+	}
+	return a
+}
+
+// folder returns the partition folders that give the source columns, as a path: where its rejected records are kept they
 // give them again.
-func (s *Source) Folder() string {
+func (s *File) folder() string {
 	var parts []string
 	for _, c := range s.fixed {
 		value := c.Value
@@ -299,13 +321,13 @@ func (s *Source) Folder() string {
 }
 
 // SetSplitBytes changes the size of splits not read yet.
-func (s *Source) SetSplitBytes(n int) { s.o.SplitBytes = n }
+func (s *File) SetSplitBytes(n int) { s.o.SplitBytes = n }
 
 // SplitBytes returns the size of splits.
-func (s *Source) SplitBytes() int { return s.o.SplitBytes }
+func (s *File) SplitBytes() int { return s.o.SplitBytes }
 
 // RejectsEncoding returns the encoding of the source's records as they are delivered; empty for plain UTF-8.
-func (s *Source) RejectsEncoding() string {
+func (s *File) RejectsEncoding() string {
 	switch {
 	case s.text.transcode:
 		return "utf-8"
@@ -317,25 +339,15 @@ func (s *Source) RejectsEncoding() string {
 
 // RejectsFlags are the arguments of the command line that name the dialect of the source's records exactly: a few of them
 // alone may look otherwise than all. Nil for other formats than CSV.
-func (s *Source) RejectsFlags() []string {
+func (s *File) RejectsFlags() []string {
 	if s.Format != CSV {
 		return nil
 	}
 	return s.Dialect.Flags()
 }
 
-// Ended reports whether a record of text, as it was delivered, has its line end; End is that line end. The last record of a
-// source may lack it.
-func (s *Source) Ended(record []byte) bool { return s.Dialect.Ended(record) }
-
-// End is what ends a record of text.
-func (s *Source) End() string { return s.Dialect.End() }
-
-// HeaderLines returns the number of lines before the first data record.
-func (s *Source) HeaderLines() int { return s.text.lines }
-
 // Rows returns the number of records where the source states it, as Parquet does.
-func (s *Source) Rows() (int64, bool) {
+func (s *File) Rows() (int64, bool) {
 	if s.file == nil {
 		return 0, false
 	}
@@ -343,7 +355,7 @@ func (s *Source) Rows() (int64, bool) {
 }
 
 // Close releases the source.
-func (s *Source) Close() error {
+func (s *File) Close() error {
 	var err error
 	if s.reader != nil {
 		err = s.reader.close()
@@ -362,7 +374,7 @@ func (s *Source) Close() error {
 
 // Suspend releases what an idle source need not hold: a seekable one is opened again by Next and begins at its first
 // record. A stream is kept as it is.
-func (s *Source) Suspend() error {
+func (s *File) Suspend() error {
 	if !s.item.Seekable() {
 		return nil
 	}
@@ -371,7 +383,7 @@ func (s *Source) Suspend() error {
 }
 
 // Stream reports whether the source can be read only once.
-func (s *Source) Stream() bool { return !s.item.Seekable() }
+func (s *File) Stream() bool { return !s.item.Seekable() }
 
 // lazy opens its input when it is first read: opening a pipe waits for a writer.
 type lazy struct {

@@ -24,6 +24,7 @@ import (
 	"tsimport/reader/input"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 )
 
 // itemOf writes a file and finds it.
@@ -93,8 +94,6 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 		}
 		rows = append(rows, row)
 	}
-	var w Worker
-	defer w.Close()
 	used := make([]int, len(s.Columns))
 	for i := range used {
 		used[i] = i
@@ -103,14 +102,14 @@ func tryValues(item input.Item, o Options) (columns []string, rows [][]string, e
 	defer p.Close()
 	for {
 		piece, err := s.Next()
-		splits := []Split(nil)
+		splits := []source.Split(nil)
 		switch {
 		case errors.Is(err, io.EOF):
 			if splits, err = s.Finish(); err == nil {
 				err = io.EOF
 			}
 		case err == nil:
-			if err = w.Prepare(piece); err == nil {
+			if err = piece.Prepare(); err == nil {
 				splits, err = s.Add(piece)
 			}
 		}
@@ -513,7 +512,7 @@ func TestARejectedRecordOfJSONIsOneLineAndItsPlaceIsExact(t *testing.T) {
 	}
 	defer s.Close()
 	p := s.NewParser([]int{0})
-	sp := Split{Data: text}
+	sp := source.Split{Data: text}
 	var got []string
 	if _, lines, err := p.Parse(sp, func(rec *record.Record) {
 		got = append(got, fmt.Sprintf("line %d, byte %d, bad %v: %s", rec.Mark.Line, rec.Mark.Start, rec.Bad != nil, s.Raw(sp, rec.Mark)))

@@ -1,0 +1,179 @@
+package source
+
+import (
+	"errors"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// Source is an ordered sequence of records that a load can read, cut into splits that are parsed in parallel:
+//
+//	for each piece of Next, in order:   piece.Prepare()      any goroutine, any order
+//	                                    splits = Add(piece)  in the order of Next
+//	at io.EOF:                          splits = Finish()
+//	for each split:                     parser.Parse(split)  any goroutine, any order
+//
+// Every record is in exactly one split, and the splits in the order in which they were returned hold the records in the order
+// of the source. A record's number, counted from 0 at the source's first one, names it for good: it stays the same if the
+// source is cut elsewhere, read from another place or read by a later process, as long as Identity is the same. A source that
+// cannot promise that is not built.
+//
+// A load looks at a sample of a source first and then, after Suspend, reads it. Unless a comment says otherwise one goroutine at
+// a time calls a source; pieces and parsers belong to whoever has them.
+type Source interface {
+	// About says what the source is. It is the same from the first call on, but for what AddColumns adds.
+	About() About
+	// Identity says what must be the same for a run to be resumed.
+	Identity() (Identity, error)
+	// Sample calls each with the first records, about budget bytes of them, and returns how many bytes it looked at, 0 only if
+	// there are no records. What a record has beside the named columns may be Null. Errors of reading are left for the load to
+	// meet, after the records before them. Suspend goes back to the start.
+	Sample(budget int, columns []string, each func(*record.Record)) (read int, err error)
+	// SetSplitBytes asks for splits of about so many bytes from now on.
+	SetSplitBytes(n int)
+
+	// Seek makes the first Next begin at a place that an earlier reading came to, or at one before it if that is where a
+	// reading can begin: Begin says which. Known is what a stream was; reading fails where it differs.
+	Seek(to Place, known Chain)
+	// Begin returns where Next begins. After Seek it is known when the first piece is there.
+	Begin() Place
+	// Chain returns what is known of a stream as far as it was read, and false for other sources. Any goroutine may call it.
+	Chain() (Chain, bool)
+	// Next returns the next piece, or io.EOF after the last. Any other error means that the source cannot be read to its end:
+	// the pieces before it are good. It fails too, in place of io.EOF, if the content is known to have changed meanwhile.
+	Next() (Piece, error)
+	// Add takes the next piece, prepared, and returns the splits that are whole now. With an error these are good, and
+	// nothing after them can be read.
+	Add(Piece) ([]Split, error)
+	// Finish returns the last splits after io.EOF.
+	Finish() ([]Split, error)
+	// Whole returns the records that are whole so far, where what follows them cannot be read.
+	Whole() []Split
+
+	// NewParser makes a parser that delivers the columns used, by their places in About().Columns; the others may be Null.
+	NewParser(used []int) Parser
+	// Raw returns a record of a split as it is kept among the rejects, so that it can be loaded again: nil if its values are to
+	// be kept as a line of JSON, empty if it is not kept.
+	Raw(Split, table.Mark) []byte
+	// Suspend gives back what an idle source need not hold; Next opens it again, at its first record or where Seek said.
+	Suspend() error
+	// Close gives back everything. It may be called more than once.
+	Close() error
+}
+
+// Piece is a part of a source on its way to splits. It belongs to whoever has it.
+type Piece interface {
+	// Prepare does the work that needs no order: reading, inflating, finding record ends. After an error the piece holds what
+	// came before it.
+	Prepare() error
+	// Bytes is how much memory it takes, or will take when it is prepared.
+	Bytes() int64
+}
+
+// Parser reads the records of splits. Each goroutine has its own.
+type Parser interface {
+	// Parse calls each with every record of the split, in order, and returns how many records and lines there were. A record's
+	// memory is valid during the call. An error means that the split cannot be read to its end: ErrMemory, if it can with
+	// more memory; then it is called again from the split's first record, and gives the same records.
+	Parse(sp Split, each func(*record.Record)) (records, lines int, err error)
+	// LimitMemory bounds what Parse may hold at a time beside the split, in bytes; 0 means no bound.
+	LimitMemory(bytes int64)
+	// Release gives back what is kept from split to split.
+	Release()
+	Close() error
+}
+
+// ErrMemory is why a split cannot be parsed: it takes more memory than LimitMemory allows. The message says how much it would take.
+var ErrMemory = errors.New("more memory is needed")
+
+// Random is a Source that may be able to read its splits in any order, once all of them were found.
+type Random interface {
+	Source
+	// Anywhere reports whether it can, and whether it is worth it.
+	Anywhere() bool
+	// Head returns the first record of a split as a split, and false where it is not cheaper to read than all of them.
+	Head(Split) (head Split, ok bool)
+	// Reopen makes Load work after Close.
+	Reopen() error
+	// Load returns a split that was kept without data, with them. Any goroutine may call it between Reopen and Finished.
+	Load(Split) (Split, error)
+	// Finished closes a source of which every split was read, and fails if the content changed meanwhile.
+	Finished() error
+}
+
+// Open is a Source whose records may lack columns.
+type Open interface {
+	Source
+	// Lacks reports whether they may, as objects of JSON may lack members.
+	Lacks() bool
+	// AddColumns adds columns that other sources have. It is called before parsers are made.
+	AddColumns(names []string)
+}
+
+// Split is a part of a source that can be parsed alone: whole records.
+type Split struct {
+	Number int    // 0 is the source's first; others need not be in a row
+	Data   []byte // the records' text; the receiver's to keep. Nil where records never were text
+	Offset int64  // of Data in the text
+	Bytes  int64  // of the source that the split stands for, about
+	Rows   int64  // records in it, where the source states it; 0 is unknown
+	First  int64  // records of the source before it, where it states Rows
+	Group  int    // splits of one group are best read one after the other; 0 is none
+	Part   any    // what the source knows the split by
+}
+
+// Place is the split without its data.
+func (sp Split) Place() Split {
+	sp.Data = nil
+	return sp
+}
+
+// Place is where a record begins in a source.
+type Place struct {
+	Record int64 // records before it
+	Line   int64 // lines before it; 0 where there are none
+	Offset int64 // bytes of the decompressed text before it; 0 where there are none
+}
+
+// Chain says what a stream was, as far as it was read: a stream cannot be looked at again without reading it.
+type Chain struct {
+	Every int64    // bytes of text between sums
+	Sums  []uint64 // of all bytes before Every, 2 Every, …
+}
+
+// About says what a source is.
+type About struct {
+	Name    string
+	Bytes   int64    // of its content, about; -1 is unknown
+	Columns []string // in the source's order
+	Lines   bool     // records begin on lines, which messages name
+	Pieces  int64    // bytes of the next piece, about
+	Rejects Rejects
+	Notes   []string // what was found out, for the user, a sentence each
+	Renamed []string // what was done to names that were empty or came twice, likewise
+	Hint    string   // what may be wrong where its columns do not fit; empty is nothing
+
+	// Decode makes UTF-8 of a value's text, where records have it in another encoding; nil if they do not.
+	Decode func(dst, src []byte) ([]byte, int)
+	// Looks is advice about a value that is not in that encoding, to be put after what is wrong.
+	Looks func(value []byte) string
+}
+
+// Rejects says how the records of a source are kept that were refused.
+type Rejects struct {
+	Kind     string // ending of the file's name: .csv or .ndjson
+	Header   []byte // what stands before them, line end included
+	Folder   string // that gives them columns by its name, when they are loaded again
+	End      string // ends a record; empty is LF
+	Ended    func(record []byte) bool
+	Encoding string   // of the records; empty is UTF-8
+	Flags    []string // of a command that reads them
+}
+
+// Identity says what a source is, for a later process to know it again.
+type Identity struct {
+	Bytes   int64
+	Version string // differs when the content was changed: a time of change, what a server says; empty is unknown
+	Content string // a hash of the content, or of a part that is cheap to read
+}
