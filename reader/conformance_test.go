@@ -29,13 +29,28 @@ type counted struct {
 	err    error
 }
 
-// readAll reads a source to its end as a load does.
+// readAll reads a source to its end as a load does, and counts.
 func readAll(item input.Item, o Options) (c counted) {
 	s, err := Open(context.Background(), item, o)
 	if err != nil {
 		return counted{err: err}
 	}
 	defer s.Close()
+	c.err = readEach(s, func(rec *record.Record) {
+		if rec.Bad != nil {
+			c.bad++
+			if rec.Bad.Code == table.CodeQuote {
+				c.quotes++
+			}
+		} else {
+			c.rows++
+		}
+	})
+	return c
+}
+
+// readEach reads a source to its end as a load does.
+func readEach(s *File, each func(*record.Record)) error {
 	used := make([]int, len(s.Columns))
 	for i := range used {
 		used[i] = i
@@ -44,16 +59,7 @@ func readAll(item input.Item, o Options) (c counted) {
 	defer p.Close()
 	parse := func(splits []source.Split) error {
 		for _, sp := range splits {
-			if _, _, err := p.Parse(sp, func(rec *record.Record) {
-				if rec.Bad != nil {
-					c.bad++
-					if rec.Bad.Code == table.CodeQuote {
-						c.quotes++
-					}
-				} else {
-					c.rows++
-				}
-			}); err != nil {
+			if _, _, err := p.Parse(sp, each); err != nil {
 				return err
 			}
 		}
@@ -63,18 +69,15 @@ func readAll(item input.Item, o Options) (c counted) {
 		piece, err := s.Next()
 		if errors.Is(err, io.EOF) {
 			splits, err := s.Finish()
-			c.err = errors.Join(parse(splits), err)
-			return c
+			return errors.Join(parse(splits), err)
 		}
 		if err != nil {
-			c.err = errors.Join(parse(s.Whole()), err)
-			return c
+			return errors.Join(parse(s.Whole()), err)
 		}
 		prepareErr := piece.Prepare()
 		splits, err := s.Add(piece)
 		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
-			c.err = errors.Join(parse(s.Whole()), err)
-			return c
+			return errors.Join(parse(s.Whole()), err)
 		}
 	}
 }
