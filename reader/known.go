@@ -72,6 +72,8 @@ var packedWays = map[compress.Kind]string{
 	compress.Tar:        "unpack it into a folder and load that: mkdir out && tar -xf FILE -C out && tsimport load out",
 	compress.Z:          "decompress it: gzip -dc FILE | tsimport load -",
 	compress.Lzop:       "decompress it: lzop -dc FILE | tsimport load -",
+	compress.Lzip:       "decompress it: lzip -dc FILE | tsimport load -",
+	compress.Lzma:       "decompress it: xz --format=lzma -dc FILE | tsimport load -",
 	compress.ZstdLegacy: "decompress it with the program that wrote it",
 }
 

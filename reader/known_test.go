@@ -82,6 +82,7 @@ const someRows = "id,v\n1,a\n2,b\n3,c\n"
 func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 	bson := "\x16\x00\x00\x00\x02id\x00\x06\x00\x00\x00hello\x00\x00\x00"
 	bson = string(binary.LittleEndian.AppendUint32(nil, uint32(len(bson)))) + bson[4:]
+	lzmaHead := "\x5d\x00\x00\x80\x00" + strings.Repeat("\xff", 8) // as every encoder writes it
 	random := strings.Repeat("\x00\x9c\x13\xfe\x01abc\x00\x00\x17", 50)
 	for name, tt := range map[string]struct{ content, want, way string }{
 		"a.db":            {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", "--dialect sqlite-quote"},
@@ -101,6 +102,9 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 		"a.zip":           {zipped(t, "a.csv", someRows), "zip", "unzip -p"},
 		"a.deflate":       {deflated(someRows), "zlib data", "zlib.decompress"},
 		"a.snappy":        {hadoop(someRows), "framing of Hadoop", "hadoop fs -text"},
+		"a.csv.lz":        {"LZIP\x01\x0c\x00\x34\x99\x8b" + random, "lzip", "decompress it: lzip -dc "},
+		"a.csv.lzma":      {lzmaHead + random, "lzma", "decompress it: xz --format=lzma -dc "},
+		"a.csv.lzma.gz":   {packed(lzmaHead + random), "lzma inside gzip", "decompress it first; then decompress it: xz"},
 		"a.tar.gz":        {packed(tarred(t, someRows)), "tar inside gzip", "tar -xf"},
 		"a.tar":           {tarred(t, someRows), "tar", "tar -xf"},
 		"a.csv.gz.gz":     {packed(packed(someRows)), "gzip inside gzip", "decompress it once"},

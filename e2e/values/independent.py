@@ -22,7 +22,7 @@ def unpack(path, compression):
             return gzip.decompress(raw)
         case "bzip2":
             return bz2.decompress(raw)
-        case "xz" | "lzma":
+        case "xz":
             return lzma.decompress(raw)
         case "zstd":
             import zstandard

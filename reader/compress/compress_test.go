@@ -16,7 +16,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 	"github.com/ulikunitz/xz"
-	"github.com/ulikunitz/xz/lzma"
 
 	"tsimport/internal/conformance"
 )
@@ -45,8 +44,6 @@ func pack(t testing.TB, k Kind, parts ...[]byte) []byte {
 			w = s2.NewWriter(&out, s2.WriterSnappyCompat(), s2.WriterConcurrency(1))
 		case S2:
 			w = s2.NewWriter(&out, s2.WriterConcurrency(1))
-		case Lzma:
-			w, err = lzma.WriterConfig{DictCap: window(part)}.NewWriter(&out)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -86,14 +83,11 @@ func sample(n int) []byte {
 	return b.Bytes()
 }
 
-var made = []Kind{Gzip, Zstd, Xz, Lz4, Snappy, S2, Lzma}
+var made = []Kind{Gzip, Zstd, Xz, Lz4, Snappy, S2}
 
 func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 	for _, k := range made {
 		parts := [][]byte{sample(3000), nil, sample(10), sample(1)}
-		if k == Lzma {
-			parts = parts[:1]
-		}
 		if k == Snappy || k == S2 {
 			parts = [][]byte{sample(3000), sample(10)}
 		}
@@ -120,9 +114,6 @@ func TestWhatWasCompressedComesBackInMembersAndInSmallReads(t *testing.T) {
 func TestEveryPrefixOfAFileIsAnErrorUnlessItEndsAMember(t *testing.T) {
 	for _, k := range made {
 		parts := [][]byte{sample(20), sample(5)}
-		if k == Lzma {
-			parts = parts[:1]
-		}
 		want := bytes.Join(parts, nil)
 		data := pack(t, k, parts...)
 		ends := map[int]bool{len(data): true, len(pack(t, k, parts[0])): true}

@@ -11,17 +11,15 @@ type Kind uint8
 
 // The kinds. Those from Zip on are known by name only, so that they can be refused by it.
 const (
-	None   Kind = iota
-	Gzip        // RFC 1952, several members; BGZF is gzip
-	Zstd        // RFC 8878, several frames, skippable frames
-	Bzip2       // several streams
-	Xz          // several streams, padding
-	Lz4         // frame format, several frames, skippable and legacy frames
-	Snappy      // framing format
-	S2          // the framing format with S2 blocks
-	Lzma        // .lzma, "LZMA alone"
-	Lzip
-	SnappyRaw // a snappy block without framing, which is all of the file
+	None      Kind = iota
+	Gzip           // RFC 1952, several members; BGZF is gzip
+	Zstd           // RFC 8878, several frames, skippable frames
+	Bzip2          // several streams
+	Xz             // several streams, padding
+	Lz4            // frame format, several frames, skippable and legacy frames
+	Snappy         // framing format
+	S2             // the framing format with S2 blocks
+	SnappyRaw      // a snappy block without framing, which is all of the file
 
 	Zip
 	SevenZip
@@ -30,12 +28,15 @@ const (
 	Z // compress(1)
 	Lzop
 	ZstdLegacy // zstd before 0.8
+	Lzma       // .lzma, "LZMA alone"
+	Lzip
 )
 
 var names = [...]string{
 	None: "none", Gzip: "gzip", Zstd: "zstd", Bzip2: "bzip2", Xz: "xz", Lz4: "lz4", Snappy: "snappy", S2: "s2",
-	Lzma: "lzma", Lzip: "lzip", Zip: "zip", SnappyRaw: "snappy without framing", SevenZip: "7z", Rar: "rar",
+	Zip: "zip", SnappyRaw: "snappy without framing", SevenZip: "7z", Rar: "rar",
 	Tar: "tar", Z: "compress (.Z)", Lzop: "lzop", ZstdLegacy: "zstd before 0.8",
+	Lzma: "lzma", Lzip: "lzip",
 }
 
 // String returns the name of the container.

@@ -12,7 +12,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// MaxWindow bounds what a decoder keeps of the bytes already delivered: the zstd window and the xz, lzma and lzip
+// MaxWindow bounds what a decoder keeps of the bytes already delivered: the zstd window and the xz
 // dictionary, in bytes. It is what `zstd --long=27` and twice what `xz -9` need; zstd(1) has the same limit.
 const MaxWindow = 128 << 20
 
@@ -182,10 +182,6 @@ func (r *reader) open() error {
 		r.decoder = s2.NewReader(r.src)
 	case SnappyRaw:
 		r.decoder = newSnappyRaw(r.src)
-	case Lzma:
-		r.decoder = &lzmaReader{src: r.src}
-	case Lzip:
-		r.decoder = &lzipReader{src: r.src}
 	}
 	return nil
 }

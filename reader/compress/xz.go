@@ -254,3 +254,10 @@ func (h *littleEndian) Sum(b []byte) []byte {
 	}
 	return b
 }
+
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
