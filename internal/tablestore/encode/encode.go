@@ -172,7 +172,7 @@ func (e *Encoder) checkStamp(ms int64, column int) *table.Reason {
 	}
 	if from, to := e.Window(); ms/1000 < from/1000 || ms/1000 >= to/1000 {
 		return &table.Reason{Column: e.columns[column].Name, Code: table.CodeRange,
-			Message: fmt.Sprintf("the timestamp %d is farther from now than the table's maximum deviation allows", ms)}
+			Message: fmt.Sprintf("the timestamp %d is farther from now than the table's maximum deviation or its time to live allows", ms)}
 	}
 	return nil
 }

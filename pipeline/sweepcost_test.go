@@ -1,0 +1,69 @@
+package pipeline
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tsimport/engine/faults"
+)
+
+// The last look for surplus copies costs no more than it must: a row that was found where the answer was lost has one copy and
+// is left out, and a table of many keys is read once.
+func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
+	for name, tt := range map[string]struct {
+		keys  int
+		fault faults.Action
+		most  int64 // requests after the last row is written, or found
+	}{
+		"rows that were found are left out": {20, faults.DropAfter, 0},
+		"many keys are read at once":        {60, faults.DropBefore, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			const each = 20
+			var old strings.Builder
+			old.WriteString("user,what\n")
+			for i := range tt.keys * each {
+				fmt.Fprintf(&old, "key%d,w%d\n", i%tt.keys, i)
+			}
+			cfg := w.numbered(w.file("old.csv", old.String()))
+			cfg.Write.ReturnedKeys = ""
+			w.load(cfg)
+			text := "user,what\n"
+			for i := range tt.keys {
+				text += fmt.Sprintf("key%d,new\n", i)
+			}
+			cfg = w.numbered(w.file("new.csv", text))
+			cfg.RunDir, cfg.Write.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
+			var writes, reads, before atomic.Int64
+			w.plan.Only = func(op string) bool {
+				switch op {
+				case "GetRange":
+					reads.Add(1)
+				case "BatchWriteRow":
+					before.Store(reads.Load())
+					return true
+				}
+				return false
+			}
+			w.plan.Decide = func(faults.Request) faults.Fault {
+				if writes.Add(1) == 1 {
+					return faults.Fault{Action: tt.fault}
+				}
+				return faults.Fault{}
+			}
+			r := w.load(cfg)
+			after := reads.Load() - before.Load()
+			if tt.fault == faults.DropAfter {
+				after -= r.Found
+			}
+			if rows := len(w.rows()); rows != tt.keys*(each+1) || r.Written != int64(tt.keys) || after > tt.most {
+				t.Errorf("%d rows, %d written, %d requests to sweep", rows, r.Written, after)
+			}
+		})
+	}
+}
