@@ -144,7 +144,7 @@ func removeAbandoned(folder, own string) {
 // makeFolders makes a folder and those above it, which other processes may take away meanwhile.
 func makeFolders(path string) (err error) {
 	for range 100 {
-		err = os.MkdirAll(path, 0o755)
+		err = os.MkdirAll(path, 0o700)
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			break
 		}
@@ -165,7 +165,7 @@ func missingFolders(path string) (missing []string) {
 // take takes the lock that a file stands for.
 func take(name string) (*Lock, error) {
 	for {
-		l := &Lock{file: flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o644))}
+		l := &Lock{file: flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o600))}
 		err := tryLock(l.file)
 		for wait := time.Millisecond; errors.Is(err, errLocked) && wait < 50*time.Millisecond; wait *= 2 {
 			time.Sleep(wait) // tsimport runs takes a lock for a moment, to see whether it can be taken

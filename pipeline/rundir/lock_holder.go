@@ -19,7 +19,7 @@ const holderSuffix = ".holder"
 // that of another machine's is not, for nobody can tell whether it still runs.
 func holdFile(name string) (free func() error, err error) {
 	for range 3 {
-		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			err = errors.Join(json.NewEncoder(f).Encode(thisProcess()), f.Sync(), f.Close())
 			return func() error { return os.Remove(name) }, err

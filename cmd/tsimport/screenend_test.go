@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"tsimport/pipeline"
+)
+
+// shownAtTheEnd is what the screen says of a load that has ended.
+func shownAtTheEnd(r *pipeline.Report) string {
+	var shown bytes.Buffer
+	s := &screen{w: newDisplay(&shown)}
+	s.report(r, "look")
+	return shown.String()
+}
+
+func TestTheSlowestPartitionIsNamedAtTheEnd(t *testing.T) {
+	r := new(pipeline.Report)
+	r.RunDir = t.TempDir()
+	if text := shownAtTheEnd(r); strings.Contains(text, "slowest") {
+		t.Errorf("a partition is named that did not hold the load up:\n%s", text)
+	}
+	r.Slowest = &pipeline.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60, OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
+	const want = "tsimport: slowest: partition 2 of table t from k00600; its rows waited for 1m0s, those of most others for 1.5s at most; " +
+		"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it did not serve\n"
+	if text := shownAtTheEnd(r); !strings.Contains(text, want) {
+		t.Errorf("shown:\n%s\nwant\n%s", text, want)
+	}
+}
+
+func TestNothingIsSaidToBeInARunFolderThatIsGone(t *testing.T) {
+	r := new(pipeline.Report)
+	r.RunDir = t.TempDir() + "/gone"
+	r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
+	text := shownAtTheEnd(r)
+	if !strings.Contains(text, r.RunDir+"/summary.json is gone") {
+		t.Errorf("shown:\n%s", text)
+	}
+	for _, said := range []string{"rejected rows: ", "--retry-rejects", "to go on: ", "summary: "} {
+		if strings.Contains(text, said) {
+			t.Errorf("%q is said:\n%s", said, text)
+		}
+	}
+}
