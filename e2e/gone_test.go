@@ -42,7 +42,7 @@ func TestALoadWhoseRunFolderIsDeletedSaysThatNothingIsSaved(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(text, filepath.Join(run, "summary.json")+" is gone") {
 		t.Errorf("exit code %d, stderr:\n%s", code, text)
 	}
-	for _, said := range []string{"to go on: ", "summary: ", "page: ", "rejected rows: "} {
+	for _, said := range []string{"to resume: ", "summary: ", "report: ", "rejected rows: "} {
 		if strings.Contains(text, "tsimport: "+said) {
 			t.Errorf("%q is said:\n%s", said, text)
 		}

@@ -50,7 +50,7 @@ func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
 		cfg.Target.Client.Transport, cfg.Write.Mode = fullRows{w.transport()}, tt.mode
 		cfg.Target.Key, cfg.Target.Create = nil, false
 		delete(cfg.Columns.Types, "m")
-		_, err := Run(context.Background(), cfg)
+		_, err := cfg.run(context.Background())
 		sent := w.plan.Requests() - before
 		switch {
 		case tt.refused == "":
@@ -61,7 +61,7 @@ func TestUpdatesOfATableOfWholeRowsAreRefusedBeforeTheFirstRow(t *testing.T) {
 			t.Errorf("%s: %d requests to write, %v", tt.refused, sent, err)
 		}
 		cfg.Target.Client.Transport = w.transport()
-		if _, err := Run(context.Background(), cfg); err != nil {
+		if _, err := cfg.run(context.Background()); err != nil {
 			t.Errorf("a table without the option: %v", err)
 		}
 	}

@@ -38,7 +38,7 @@ func TestNothingIsSaidToBeInARunFolderThatIsGone(t *testing.T) {
 	if !strings.Contains(text, r.RunDir+"/summary.json is gone") {
 		t.Errorf("shown:\n%s", text)
 	}
-	for _, said := range []string{"rejected rows: ", "--retry-rejects", "to go on: ", "summary: "} {
+	for _, said := range []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "} {
 		if strings.Contains(text, said) {
 			t.Errorf("%q is said:\n%s", said, text)
 		}
