@@ -24,8 +24,8 @@ type place struct {
 // maxPlaces is how far into a text a codebook looks.
 const maxPlaces = 64
 
-// newCodebook prepares for texts like those of a sample. First each place allows whatever class of characters it was
-// seen with; where that leaves no room for the places that tell the sample's texts apart, only what was seen.
+// newCodebook prepares for texts like those of a sample. First each place allows any class of characters it was
+// seen with; where that leaves no space for the places that tell the sample's texts apart, only what was seen.
 func newCodebook(sample [][]byte) *codebook {
 	sample = slices.Clone(sample)
 	slices.SortFunc(sample, bytes.Compare)
@@ -128,7 +128,7 @@ func (b *codebook) code(text []byte) uint64 {
 		}
 		c := text[i]
 		code = code*p.size + uint64(p.rank[c])
-		if !p.known[c] { // behind all texts that go on from the character below
+		if !p.known[c] { // after all texts that continue from the character below
 			return code*b.tail[i+1] + b.tail[i+1] - 1
 		}
 	}

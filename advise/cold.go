@@ -14,7 +14,7 @@ const (
 )
 
 // perPeriod is the remedy for values that go cold: a hash would spread a few hot values over nothing and leave cold rows
-// among hot ones for ever; a table per period leaves them behind.
+// among hot ones forever; a table per period leaves them behind.
 func (s *survey) perPeriod(c *Candidate) *Fix {
 	if c.Verdict != NotRecommended || len(c.parts) != 1 || c.parts[0].clock.told || c.cause != sequential && c.cause != inRuns && c.cause != skewed && c.cause != fewValues {
 		return nil

@@ -194,7 +194,7 @@ func (s *survey) counts(c *column) bool {
 	return c.decimals || c.integer || c.numbers && !c.digits
 }
 
-// partners are the columns that may be joined behind one, those that say whose row it is first, of them the coarse ones
+// partners are the columns that may be joined after one, those that say whose row it is first, of them the coarse ones
 // first: rows of one of their values stay together.
 func (s *survey) partners(first *column) []*column {
 	var list []*column

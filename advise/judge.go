@@ -16,7 +16,7 @@ const (
 	adviceMax = 10 << 30 // bytes of one partition-key value: the vendor's advice is to stay below
 	maxKey    = 1024     // bytes of a key column
 	longKey   = 64       // bytes: longer keys are paid for in every row
-	nullShare = 0.001    // of the rows: more nulls are no accident
+	nullShare = 0.001    // of the rows: more nulls are not an accident
 )
 
 // cause is why a candidate is not simply good.
@@ -160,7 +160,7 @@ func (s *survey) facts(parts []*column) (f Facts) {
 		if !s.kept.all() {
 			f.Distinct = min(c.distinct.Count(), c.rows)
 		} else if c.nulls > 0 {
-			f.Distinct-- // null is no value
+			f.Distinct-- // null does not count
 		}
 		for _, v := range c.top.Values(10) {
 			f.Top = append(f.Top, Hot{shown(v.Value), float64(v.Count) / float64(c.top.Seen()) * ratio(c.rows, s.rows)})
@@ -192,7 +192,7 @@ func ratio(a, b int64) float64 {
 func (s *survey) monotonic(c *column) string {
 	place := c.code
 	if c.time >= 0 && s.arrival == c {
-		place = c.code // as a key it is text, whatever the time
+		place = c.code // as a key it is text, regardless of the time
 	}
 	switch up, down := s.kept.trend(place, s.order); {
 	case up > 0.6 && down < 0.05: // several rows may have one value

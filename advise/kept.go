@@ -12,7 +12,7 @@ import (
 // Rows are kept in blocks that stand together in the input: within one, neighbours are neighbours.
 const keptBlock = 8192
 
-// maxKept is how many rows are kept whatever memory there is: more only take longer to simulate.
+// maxKept is how many rows are kept however much memory there is: more only take longer to simulate.
 const maxKept = 4 << 20
 
 // kept holds of each row 8 bytes a column that sort as the column does, and for texts 8 bytes of hash. When it is full it

@@ -143,7 +143,7 @@ func (r *rows) source(ctx context.Context, s *reader.File, f func([]table.Value)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", s.Name, err)
 	}
-	var parser source.Parser // made behind the first Next, which opens the source again
+	var parser source.Parser // made after the first Next, which opens the source again
 	defer func() {
 		if parser != nil {
 			_ = parser.Close() // nothing is written that could be lost

@@ -170,7 +170,7 @@ func (g *gaps) next() bool {
 		g.skip--
 		return false
 	}
-	// A fixed gap would meet the same values for ever in an input that repeats itself.
+	// A fixed gap would meet the same values forever in an input that repeats itself.
 	g.random = g.random*6364136223846793005 + 1442695040888963407
 	g.skip = g.random >> 60 // 7.5 on average
 	return true

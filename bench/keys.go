@@ -16,7 +16,7 @@ const (
 	StudentCardKeys KeyKind = "student-cards" // of StudentCards, in the order of arrival
 )
 
-// KeyColumn is a column of a primary key; a column that is no text is an integer.
+// KeyColumn is a column of a primary key; a column that is not text is an integer.
 type KeyColumn struct {
 	Name string
 	Text bool

@@ -34,7 +34,7 @@ type Shape struct {
 	Columns []ShapeColumn
 }
 
-// The range of ids, evenly used whatever the number of rows.
+// The range of ids, evenly used regardless of the number of rows.
 const (
 	FirstID = 100_000_000
 	LastID  = 999_999_999

@@ -4,5 +4,5 @@
 // Promised: the contract suite (files contract_*) states what Tablestore answers, and holds for `tsimport serve` and for
 // a real instance alike; with TABLESTORE_TEST_ENDPOINT, TABLESTORE_TEST_INSTANCE, TABLESTORE_TEST_ACCESS_KEY_ID and
 // TABLESTORE_TEST_ACCESS_KEY_SECRET set it runs against that instance, in tables of its own that it deletes again.
-// It does not know how anything inside works: it would not notice if the engine were written anew.
+// It does not know how anything inside works: it would not notice a rewritten engine.
 package e2e

@@ -188,7 +188,7 @@ func (g *guarding) Visit(at *ast.Node) {
 	}
 }
 
-// builtin measures the arguments of a function of the language, those that are no loops' turns.
+// builtin measures the arguments of a function of the language, those that are not loops' turns.
 func (g *guarding) builtin(at *ast.Node, n *ast.BuiltinNode) {
 	cost := growing[n.Name]
 	function := builtin.Index

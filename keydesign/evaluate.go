@@ -20,7 +20,7 @@ const (
 
 // node is a part of an expression, ready to run. Exactly one of value and text is made by hand, finish derives the
 // other. Both may fail, which e.why says; a text that is not there and has not failed is null.
-// A value may leave bytes behind in e.buf, its own and those of its operands; text appends the text and nothing else.
+// A value may leave bytes in e.buf, its own and those of its operands; text appends the text and nothing else.
 type node struct {
 	typ      table.Type // Any: known when it runs; Null: the literal nil
 	src      string
@@ -50,8 +50,8 @@ type Evaluator struct {
 }
 
 // Eval computes the value for a row, whose values stand in the order of Env.Columns. The value's bytes are good until
-// the next Eval of this Evaluator, and may be the row's own. A Reason says why there is no value; one that is null is
-// no error.
+// the next Eval of this Evaluator, and may be the row's own. A Reason says why there is no value; a null value
+// is not an error.
 func (e *Evaluator) Eval(row []table.Value) (table.Value, *table.Reason) {
 	e.buf, e.why = e.buf[:0], nil
 	p := e.program

@@ -268,7 +268,7 @@ const mostKeyColumns = 4
 // fewValues is how many values of a partition key are an enumeration, which a growing table outgrows.
 const fewValues = 1024
 
-// enumeration warns of a partition key that can have few values only, whatever the rows are.
+// enumeration warns of a partition key that can have few values only, for any rows.
 func (d Design) enumeration() []string {
 	p := d.Programs[0]
 	values := 1

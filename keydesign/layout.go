@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// timeLayout is how a time is written: pieces one behind the other.
+// timeLayout is how a time is written: pieces one after the other.
 type timeLayout []layoutPiece
 
 // layoutPiece is a layout of Go's, or a text that stands for itself. Those of a strftime layout must not be put together:
@@ -16,7 +16,7 @@ type timeLayout []layoutPiece
 type layoutPiece struct {
 	text    string
 	literal bool
-	micros  bool // six digits of a second, which Go writes behind a point or comma only
+	micros  bool // six digits of a second, which Go writes after a point or comma only
 }
 
 func (l timeLayout) format(dst []byte, t time.Time) []byte {

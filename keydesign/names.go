@@ -16,7 +16,7 @@ func columnText(name string) string {
 	return "col(" + strconv.Quote(name) + ")"
 }
 
-// pythonWords are no names of variables in Python, or are what formulas call.
+// pythonWords are not names of variables in Python, or are what formulas call.
 var pythonWords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from global
 	if import in is lambda nonlocal not or pass raise return try while with yield
 	row str int abs len open dict format repr isinstance float hashlib struct zlib math mmh3 xxhash csv double codes time_of moment

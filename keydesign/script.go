@@ -28,7 +28,7 @@ type script struct {
 	config   *conf.Config
 	columns  map[int]string
 	vars     types.Map
-	skip     map[ast.Node]bool // names of functions, and words that are no columns
+	skip     map[ast.Node]bool // names of functions, and words that are not columns
 	collect  bool
 	err      error
 }
@@ -309,7 +309,7 @@ func (s *script) runner(n *node, program *vm.Program) func(*Evaluator, []table.V
 }
 
 // ofNull reports whether an error of the language is about a value that is not there. An index that is too large, or a
-// text that is no number, is as wrong in a row with a null as in another.
+// text that is not a number, is as wrong in a row with a null as in another.
 func ofNull(err error) bool {
 	return strings.Contains(err.Error(), "nil") || strings.Contains(err.Error(), "cannot slice") // which does not say what
 }

@@ -11,7 +11,7 @@ import (
 	"tsimport/internal/table"
 )
 
-// col names a column whose name is no identifier.
+// col names a column whose name is not an identifier.
 func (c *compiler) col(k *call) (*node, error) {
 	name, err := k.literal(0)
 	if err != nil {

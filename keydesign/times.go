@@ -16,7 +16,7 @@ type clock struct {
 
 var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-// textTimes are the forms of a time as text, by what stands behind the date.
+// textTimes are the forms of a time as text, by what stands after the date.
 var textTimes = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02", "2006-01-02 15:04", time.RFC3339}
 
 // clockOf reads the optional arguments from i on: a zone, a unit, or both.

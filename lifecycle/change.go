@@ -10,7 +10,7 @@ import (
 type Table struct {
 	Name        string
 	Read, Write int // reserved throughput in capacity units
-	TTL         int // seconds, -1 is for ever
+	TTL         int // seconds, -1 means forever
 	MaxVersions int
 }
 
@@ -62,7 +62,7 @@ func (c *Change) Shortens() bool {
 	return sooner || c.Want.MaxVersions < c.Have.MaxVersions
 }
 
-// Change returns what becomes of a table that holds the period, at a time.
+// Change returns what happens to a table that holds the period, at a time.
 func (p *Policy) Change(period Period, have Table, now time.Time) Change {
 	c := Change{Period: period, Age: p.Age(period, now), Class: p.ClassOf(period, now), Have: have, Want: have}
 	for _, s := range []struct {

@@ -1,6 +1,6 @@
-// Package lifecycle says what becomes of tables that hold a period of time each, as they grow older. A policy in YAML, names
+// Package lifecycle applies a policy to tables that hold a period of time each. A policy in YAML, names
 // of tables and a time come in; the class of each period and what has to change go out. It promises that every period
-// belongs to exactly one class, whatever the time, that a policy with anything in it that it does not understand is
+// belongs to exactly one class, regardless of the time, that a policy with anything in it that it does not understand is
 // refused with its line, and that a name is made of a period in one way only. It knows nothing of rows, files and the
 // service: it neither changes nor asks anything.
 //

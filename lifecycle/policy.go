@@ -19,7 +19,7 @@ type Class struct {
 	Number      int  // from 1
 	From, UpTo  int  // first and last age in periods; UpTo is Unbounded in the last class
 	Read, Write *int // reserved throughput in capacity units
-	TTL         *int // seconds, -1 is for ever
+	TTL         *int // seconds, -1 means forever
 	MaxVersions *int // of a cell
 	// Archive is the folder for what is older than any table is to be; then the class wants nothing else.
 	Archive string

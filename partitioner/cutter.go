@@ -63,7 +63,7 @@ type Options struct {
 
 // Cutter makes batches of the lanes' rows. Order belongs to the key, not to the lane: the cutter knows every key that is
 // in a request, waits to be tried again or may still be changed by an attempt of unknown outcome; a row of such a key
-// waits, all others pass it. So several batches of a lane may be in flight, and the lanes may be cut anew at any time. It
+// waits, all others pass it. So several batches of a lane may be in flight, and the lanes may be cut again at any time. It
 // is not safe for concurrent use.
 //
 // A key is in one of four places: in a flight, in retry (until its time comes), ready (may go into its lane's next batch),
@@ -77,7 +77,7 @@ type Cutter struct {
 	settling timeline
 	flying   map[*Flight]struct{}
 	flights  int // rows in them
-	cuts     int // how often lanes were cut anew
+	cuts     int // how often lanes were cut again
 	ready    int
 	maxHeld  int64     // bytes in a lane
 	unsafe   time.Time // the latest of all keys
@@ -174,7 +174,7 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 		}
 		hash := r.Row().Hash
 		if k := c.keys.get(hash); k != nil {
-			c.behind(now, lane, k, r, f)
+			c.queueAfter(now, lane, k, r, f)
 			q.Advance()
 			passed++
 			continue
@@ -212,8 +212,8 @@ func (c *Cutter) Cut(now time.Time, lane int, q Queue, f *Flight, maxUnits float
 	return len(f.Rows) > 0
 }
 
-// behind puts a row behind the one of its key. If that one is only now being put into a batch, it gives way.
-func (c *Cutter) behind(now time.Time, lane int, k *key, r table.Ref, f *Flight) {
+// queueAfter makes a row wait for the one of its key. If that one is only now being put into a batch, it gives way.
+func (c *Cutter) queueAfter(now time.Time, lane int, k *key, r table.Ref, f *Flight) {
 	c.suspect(now, k, r)
 	if c.o.Supersede && k.cut == f && len(k.waiting) == 0 && k.attempts == 0 && k.unsafe.IsZero() &&
 		bytes.Equal(k.row.Key(), r.Key()) {
@@ -269,7 +269,7 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 		}
 	}
 	c.keys.each(func(k *key) {
-		k.failing.known = false // the new lanes count anew
+		k.failing.known = false // the new lanes count again
 		r, ok := k.any()
 		if !ok {
 			k.lane = -1 // settling: the next row of the key says it

@@ -65,7 +65,7 @@ func number(r table.Ref) (n int) {
 	return n
 }
 
-// simulation drives a cutter against a service that fails at random, on a clock of its own, while its lanes are cut anew.
+// simulation drives a cutter against a service that fails at random, on a clock of its own, while its lanes are cut again.
 type simulation struct {
 	t       *testing.T
 	rnd     *rand.Rand
@@ -334,7 +334,7 @@ func TestAnEarlierRowIsWrittenWhenTheOneThatReplacedItIsRefused(t *testing.T) {
 		f.Outcomes[0] = table.Outcome{Fate: fate}
 		c.Done(now, f)
 	}
-	fly(0, table.Written) // in flight while 1, 2, 3 queue up behind it
+	fly(0, table.Written) // in flight while 1, 2, 3 wait behind it
 	fly(3, table.Refused) // supersedes 1 and 2
 	fly(2, table.Refused)
 	fly(1, table.Written)

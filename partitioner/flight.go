@@ -18,7 +18,7 @@ type Flight struct {
 	// Outcomes is for the one who sends the batch to fill in.
 	Outcomes []table.Outcome
 	keys     []*key
-	cuts     int // how often lanes had been cut anew when it was cut
+	cuts     int // how often lanes had been cut again when it was cut
 }
 
 // add puts the key's row into the flight.

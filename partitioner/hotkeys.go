@@ -42,7 +42,7 @@ type HotKeys struct {
 	slots []slot
 	at    map[uint64]int32 // hash of a value to its slot; values of one hash count as one
 	seed  maphash.Seed
-	hand  int    // where the search for the smallest count goes on
+	hand  int    // where the search for the smallest count continues
 	least uint64 // no count is smaller
 }
 
@@ -82,7 +82,7 @@ func (h *HotKeys) sample(key []byte) {
 	if h.run--; h.run == 0 && h.gap < maxGap {
 		h.gap, h.run = 2*h.gap, sampleRun
 	}
-	// The gap is random around its mean: a fixed one would meet the same value for ever in an input that repeats itself.
+	// The gap is random around its mean: a fixed one would meet the same value forever in an input that repeats itself.
 	h.random ^= h.random << 13
 	h.random ^= h.random >> 7
 	h.random ^= h.random << 17

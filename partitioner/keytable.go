@@ -4,7 +4,7 @@ import "math/bits"
 
 // keyTable finds keys by their hash. A key comes and goes with every row, so it is a table with open addressing that uses
 // the hash as it is: Go's map hashes it again and costs three times as much. Its size follows the keys that it holds, and a
-// key is taken out by moving up those behind it, so it never needs to be made anew for what has gone.
+// key is taken out by moving up those after it, so it never needs to be made again for what has gone.
 type keyTable struct {
 	slots []*key // a power of two, at most half of them used
 	count int
@@ -68,7 +68,7 @@ func (t *keyTable) remove(hash uint64) {
 		}
 	}
 	t.count--
-	// A key behind the gap moves into it, unless its home lies between the two.
+	// A key after the gap moves into it, unless its home lies between the two.
 	for next := (i + 1) & mask; t.slots[next] != nil; next = (next + 1) & mask {
 		if home := t.home(t.slots[next].hash); (next-home)&mask >= (next-i)&mask {
 			t.slots[i] = t.slots[next]

@@ -28,7 +28,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 		c.flights--
 		o := f.Outcomes[i]
 		if o.Fate != table.Written && c.o.Unordered {
-			k.lane = c.o.Route(k.row.Key()) // lanes may have been cut anew while it was in flight
+			k.lane = c.o.Route(k.row.Key()) // lanes may have been cut again while it was in flight
 		}
 		if o.Fate == table.Unknown || o.Fate == table.Again {
 			if c.fails(k, f, &o, written > 0) {
@@ -104,7 +104,7 @@ func (c *Cutter) refused(now time.Time, k *key, o table.Outcome) {
 	c.next(now, k)
 }
 
-// again keeps a row to be sent again: at the front of its lane if its partition had no room for it, else when its time
+// again keeps a row to be sent again: at the front of its lane if its partition had no space for it, else when its time
 // comes.
 func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 	k.attempts++

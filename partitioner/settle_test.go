@@ -136,7 +136,7 @@ func TestTimestampsOfAKeyRise(t *testing.T) {
 	}
 }
 
-// The process before may have requests under way that are applied after this one has ended, whatever the order.
+// The process before may have requests under way that are applied after this one has ended, regardless of the order.
 func TestTheEndWaitsForWhatAnEarlierProcessMayHaveSent(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
 		now := time.Unix(1000, 0)
@@ -159,7 +159,7 @@ func TestTheEndWaitsForWhatAnEarlierProcessMayHaveSent(t *testing.T) {
 	}
 }
 
-// A row without an order is in no table of keys, so it is told when it lands that lanes were cut anew. A lane may belong to another
+// A row without an order is in no table of keys, so it is told when it lands that lanes were cut again. A lane may belong to another
 // table than the one of the same number before.
 func TestARowWithoutAnOrderComesBackIntoItsNewLane(t *testing.T) {
 	for _, o := range []table.Outcome{{Fate: table.Unknown}, {Fate: table.Again}, {Fate: table.Refused, Stale: true}} {

@@ -13,7 +13,7 @@ type TableBounds struct {
 }
 
 // NewTablesMap makes the map of a load into several tables, which are given in the order of their names. Each table has its
-// lanes, and before, between and behind the tables are gaps: lanes for the keys of tables that are not known yet. Nothing
+// lanes, and before, between and after the tables are gaps: lanes for the keys of tables that are not known yet. Nothing
 // can be sent from a gap.
 func NewTablesMap(known []TableBounds) *Map {
 	m := &Map{tables: []string{""}}

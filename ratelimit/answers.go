@@ -134,7 +134,7 @@ func (p *Pacer) settle(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// wait lets a slow partition's bucket fill for longer, and goes on counting from the same moment.
+// wait lets a slow partition's bucket fill for longer, and continues counting from the same moment.
 func (p *Pacer) wait(t throttle) {
 	p.ramp.pause = min(2*p.ramp.pause, maxRefill)
 	p.ramp.from = t.now.Add(p.ramp.pause)
@@ -165,7 +165,7 @@ func (p *Pacer) sample(t throttle) {
 	p.setRate((p.gauge.accepted + 0.5*p.perRow) / t.since.Seconds())
 }
 
-// again goes on in cruise without touching the rate, nor the gauge's beginning if it may be measured from.
+// again continues in cruise without touching the rate, nor the gauge's beginning if it may be measured from.
 func (p *Pacer) again(t throttle) {
 	g := p.gauge
 	p.cruise(t)
@@ -204,7 +204,7 @@ func (p *Pacer) tried(good bool) {
 	p.size.before = 0
 }
 
-// cruise begins anew at the moment the bucket was empty.
+// cruise begins again at the moment the bucket was empty.
 func (p *Pacer) cruise(t throttle) {
 	if p.phase != inKnown {
 		p.phase = inCruise
@@ -214,7 +214,7 @@ func (p *Pacer) cruise(t throttle) {
 		p.long.reset(t.met)
 	}
 	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick, alone: p.probe.alone}
-	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.behind(), at: t.now}
+	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.sentSince(), at: t.now}
 	if p.single() && t.accepted == 0 {
 		// The bucket lacked a part of a row only, and may not hold more than a row: to wait for a whole one would let it
 		// overflow.

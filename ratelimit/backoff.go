@@ -35,7 +35,7 @@ func (b Backoff) After(attempt int) time.Duration {
 // process that was stopped (Ctrl-Z, a paused container, a machine that slept) has tried nothing meanwhile, and must not give up
 // because of that.
 type Patience struct {
-	For time.Duration // without progress; 0 is for ever
+	For time.Duration // without progress; 0 means forever
 
 	seen  time.Time // the last look
 	spent time.Duration

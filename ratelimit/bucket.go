@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes whatever it needs. So
+// Bucket is a token bucket that may go into debt: a taker waits until it is out of debt, then takes what it needs. So
 // a take larger than the burst passes, and the next taker pays for it. The nil Bucket never makes anyone wait. It is not
 // safe for concurrent use.
 type Bucket struct {
@@ -16,7 +16,7 @@ type Bucket struct {
 }
 
 // NewBucket returns a bucket that fills with rate tokens a second and keeps at most what flows in during burst. It begins
-// empty and without debt, so that a run keeps to the rate from its first second. A rate of 0 (or one that is no positive
+// empty and without debt, so that a run keeps to the rate from its first second. A rate of 0 (or one that is not a positive
 // finite number) gives nil.
 func NewBucket(rate float64, burst time.Duration) *Bucket {
 	if !(rate > 0) || math.IsInf(rate, 1) {

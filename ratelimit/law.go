@@ -42,7 +42,7 @@ const (
 	heldOfBatch    = 0.2   // of the largest batch, at most, when the bucket is known to be small
 
 	batchTime = 0.2  // seconds of the rate in a batch
-	leastTime = 0.07 // and at the least, whatever throttles seem to say of the bucket
+	leastTime = 0.07 // and at the least, even if throttles suggest a smaller bucket
 	fewRows   = 50.0 // a slow lane's batch, unless that is more than half a second's
 	maxDebt   = 60.0 // seconds that one batch may hold up a lane
 	minPerSec = 0.25 // rows a second: a partition is asked at least every few seconds
@@ -77,8 +77,8 @@ func (l *line) answered(sent, now time.Time) {
 	l.sends = slices.DeleteFunc(l.sends, func(s send) bool { return !s.at.After(sent) })
 }
 
-// behind is the units sent after the request that was answered last.
-func (l *line) behind() float64 {
+// sentSince returns the units sent after the request that was answered last.
+func (l *line) sentSince() float64 {
 	sum := 0.0
 	for _, s := range l.sends {
 		sum += s.units
@@ -128,7 +128,7 @@ type probe struct {
 // size is what is known of the batches that the server's bucket can hold.
 type size struct {
 	most   float64 // rows
-	before float64 // most before the trial; 0 is no trial
+	before float64 // most before the trial; 0 means no trial
 	at     time.Time
 }
 
@@ -222,7 +222,7 @@ func (p *Pacer) reach(now time.Time) {
 	p.probe.gain = min(2*p.probe.gain, maxGain)
 }
 
-// regrow allows larger batches again, now and then: a small bucket is found out anew, a mistaken one is not for ever.
+// regrow allows larger batches again, now and then: a small bucket is found out again, a mistaken one is not forever.
 func (p *Pacer) regrow(now time.Time, after time.Duration) {
 	if p.size.before == 0 && p.size.most < maxRows && now.Sub(p.size.at) >= after {
 		p.size.most, p.size.at = min(1.25*p.size.most, maxRows), now

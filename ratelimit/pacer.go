@@ -27,7 +27,7 @@ type PacerOptions struct {
 //
 // A known rate starts in cruise and reaches hardly above it; it is forgotten when the partition keeps refusing it.
 //
-// Time in which the lane had no rows, no worker, or a partition that did not serve is no sample: credit is capped and a
+// Time in which the lane had no rows, no worker, or a partition that did not serve is not a sample: credit is capped and a
 // measurement across it is thrown away. Rows that are still on the way count where the server met them, taken to be the
 // middle between send and answer.
 //
@@ -153,7 +153,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, first: returned})
 }
 
-// Unavailable says that the partition did not serve: the time until the next accepted answer is no sample. Until then Next
+// Unavailable says that the partition did not serve: the time until the next accepted answer is not a sample. Until then Next
 // allows one request at a time, every 50 to 150 ms.
 func (p *Pacer) Unavailable(now time.Time) {
 	p.open(now, p.perRow)

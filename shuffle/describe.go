@@ -44,7 +44,7 @@ func (l *Lane) narrow(i *item) *item {
 }
 
 // Describe calls each for what is queued, in memory and on disk. With an order, only for the first part of each range of
-// keys in each lane: what was read later of those keys waits behind it. Several ranges are in a lane after it was cut anew,
+// keys in each lane: what was read later of those keys waits behind it. Several ranges are in a lane after it was cut again,
 // for rows that came before keep their order among those that came with them, not among all rows of the lane.
 func (s *Lanes) Describe(each func(Part)) {
 	for n, l := range s.lanes {

@@ -30,7 +30,7 @@ type described struct {
 	queued map[int]bool
 }
 
-// push puts a split into the lanes as they are, or as they were before they were cut anew.
+// push puts a split into the lanes as they are, or as they were before they were cut again.
 func (d *described) push(cuts []int) {
 	split := &table.Split{FirstRecord: int64(d.in)}
 	all := d.block(0, keys)
@@ -93,7 +93,7 @@ func (d *described) compare() {
 }
 
 // TestTheQueuesSayExactlyWhatTheyHold checks it while rows come under the cut of the moment and under the one before, leave,
-// are spilled, read back and cut anew.
+// are spilled, read back and cut again.
 func TestTheQueuesSayExactlyWhatTheyHold(t *testing.T) {
 	spilled, recuts := int64(0), 0
 	for seed := range uint64(16) {

@@ -64,8 +64,8 @@ func (s *Lanes) Next() *Job {
 	return s.nextWrite()
 }
 
-// nextRead finds a lane that has less than half of its share in memory. One that has nothing is read for whatever the
-// budget: it could not go on otherwise. Nothing is read for the sake of a full batch: where a share is less than that, more
+// nextRead finds a lane that has less than half of its share in memory. One that has nothing is read for beyond the
+// budget: it could not continue otherwise. Nothing is read for the sake of a full batch: where a share is less than that, more
 // would go to disk again at once.
 func (s *Lanes) nextRead() *Job {
 	var best *Lane
@@ -91,7 +91,7 @@ func (s *Lanes) nextRead() *Job {
 // nextWrite takes from the lane that has most in memory beyond its share, if another is short of rows: otherwise reading
 // may as well wait.
 func (s *Lanes) nextWrite() *Job {
-	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.hungry() {
+	if s.full || s.mem-s.writing <= s.o.Budget/2 || !s.needsRows() {
 		return nil
 	}
 	size := s.frameBytes()
@@ -119,9 +119,9 @@ func (s *Lanes) nextWrite() *Job {
 	return s.write(best, from, to)
 }
 
-// spillable returns the first run of items that are in memory only, of about size bytes and at least least, behind those that
-// the lane keeps to go on with: its share. The first, not the last: runs then follow one another without gaps. Taken from the
-// end, each would leave a piece behind that is too short to be worth a frame, and a long lane fills memory with such pieces.
+// spillable returns the first run of items that are in memory only, of about size bytes and at least least, after those that
+// the lane keeps to continue with: its share. The first, not the last: runs then follow one another without gaps. Taken from the
+// end, each would leave a piece that is too short to be worth a frame, and a long lane fills memory with such pieces.
 func (l *Lane) spillable(size, least, share int64) (from, to int, ok bool) {
 	from = 1 // the first item may be under way in a cut
 	for kept := int64(0); from < len(l.items) && kept < share && l.items[from-1].block != nil; from++ {
@@ -192,7 +192,7 @@ func read(store *spill.Store, f *frame) ([]*table.Block, error) {
 	return blocks, nil
 }
 
-// Done takes a job that has run. Lanes may have been cut anew meanwhile. An error means that rows cannot be read back: the
+// Done takes a job that has run. Lanes may have been cut again meanwhile. An error means that rows cannot be read back: the
 // run must fail. A write that fails costs nothing: its rows are in memory, and no more are written until room was given
 // back.
 func (s *Lanes) Done(j *Job, route func(key []byte) int) error {
@@ -203,7 +203,7 @@ func (s *Lanes) Done(j *Job, route func(key []byte) int) error {
 	return nil
 }
 
-// WriteError returns why the job's rows could not be written, for a message; the run goes on.
+// WriteError returns why the job's rows could not be written, for a message; the run continues.
 func (j *Job) WriteError() error {
 	if j.items == nil {
 		return nil

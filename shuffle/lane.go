@@ -70,7 +70,7 @@ type Lane struct {
 	mem   int     // how many items at the front are in memory
 	ready int     // rows in those
 	bytes int64   // of memory, of those
-	rest  int64   // bytes of memory of the items behind them
+	rest  int64   // bytes of memory of the items after them
 
 	keys     *table.KeyRange                     // of rows that come now; nil is not known
 	narrowed map[*table.KeyRange]*table.KeyRange // other ranges, and what of them is in this lane
@@ -91,7 +91,7 @@ func (l *Lane) Front() (table.Ref, bool) {
 	return table.Ref{Block: i.block, Index: i.rows[i.next]}, true
 }
 
-// Rows counts the rows in the lane, in memory and on disk. Rows of a frame that was written before the lanes were cut anew
+// Rows counts the rows in the lane, in memory and on disk. Rows of a frame that was written before the lanes were cut again
 // may belong to another lane.
 func (l *Lane) Rows() (n int64) {
 	for _, i := range l.items {
@@ -182,7 +182,7 @@ func (l *Lane) Bytes() int64 { return l.bytes }
 // More reports whether rows wait behind those that can be taken now: on disk.
 func (l *Lane) More() bool { return l.mem < len(l.items) }
 
-// Coming reports whether rows behind those that can be taken now are being read back.
+// Coming reports whether rows after those that can be taken now are being read back.
 func (l *Lane) Coming() bool { return l.More() && l.items[l.mem].frame.reading }
 
 // set replaces the lane's items.

@@ -65,12 +65,12 @@ func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
 // Fed reports whether every lane holds so much that reading on can wait. Rows that wait in memory cool down in the
 // processor's caches and cost more to send: twice as much when they fill a large budget. Lanes fare alike where rows come
-// in no order; otherwise one of them is hungry, and nothing waits.
+// in no order; otherwise one of them is short of rows, and nothing waits.
 func (s *Lanes) Fed() bool {
 	enough := s.enough()
 	fed := false
 	for _, l := range s.lanes {
-		// Whatever the memory, there must be rows for a few full batches.
+		// With any memory, there must be rows for a few full batches.
 		if !l.idle && (l.bytes < enough || l.ready < fedRows && l.bytes < 2*table.MaxBatchBytes) {
 			return false
 		}
@@ -103,8 +103,8 @@ func (s *Lanes) enough() int64 {
 
 const fedAlone = 8 << 20
 
-// hungry reports whether a lane has next to nothing in memory: only then is there a reason to have others' rows make way.
-func (s *Lanes) hungry() bool {
+// needsRows reports whether a lane has next to nothing in memory: only then is there a reason to have others' rows make way.
+func (s *Lanes) needsRows() bool {
 	little := s.enough() / 2
 	for _, l := range s.lanes {
 		if !l.idle && l.bytes < little {
@@ -248,7 +248,7 @@ func (l *Lane) divide(over []int, route func(key []byte) int) map[int][]*item {
 }
 
 // join makes one queue of several. Their keys differ, so they may follow one another in any way that leaves each in its
-// order; but a frame that several wait for must come once, behind all that is before it in each. Frames stand in the same
+// order; but a frame that several wait for must come once, after all that is before it in each. Frames stand in the same
 // order in all queues that share them: queues come to share frames by being divided only.
 func join(queues [][]*item) (joined []*item) {
 	if len(queues) == 1 {

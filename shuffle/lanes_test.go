@@ -13,7 +13,7 @@ import (
 	"tsimport/internal/table"
 )
 
-// run is a model of one life of the queues: rows come in, leave in turns, are spilled, read back and cut anew at random.
+// run is a model of one life of the queues: rows come in, leave in turns, are spilled, read back and cut again at random.
 type run struct {
 	t     *testing.T
 	rnd   *rand.Rand
@@ -251,7 +251,7 @@ func TestRowsThatCannotBeReadBackAreAnError(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(2, Options{Budget: 64 << 10, Store: store}) // the other is hungry
+	r.lanes = New(2, Options{Budget: 64 << 10, Store: store}) // the other is short of rows
 	var w Worker
 	for r.lanes.Stats().Frames == 0 {
 		r.lanes.Push(0, r.block(0, keys))
@@ -295,7 +295,7 @@ func TestAFullDiskKeepsRowsInMemory(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(2, Options{Budget: 256 << 10, Store: store}) // the other is hungry
+	r.lanes = New(2, Options{Budget: 256 << 10, Store: store}) // the other is short of rows
 	var w Worker
 	for !r.lanes.Full() {
 		r.lanes.Push(0, r.block(0, keys))
@@ -336,7 +336,7 @@ func TestADiskThatWasFullOnceCanBeTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(1, 1)), store: store}
-	r.lanes = New(2, Options{Budget: 256 << 10, Store: store}) // the other is hungry
+	r.lanes = New(2, Options{Budget: 256 << 10, Store: store}) // the other is short of rows
 	var w Worker
 	try := func() bool {
 		j := r.lanes.Next()
@@ -381,7 +381,7 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 			b := &table.Block{Split: new(table.Split)}
 			for range 10 {
 				start := len(b.Data)
-				b.Data = append(b.Data, byte(in/200%3)) // the fourth lane is hungry
+				b.Data = append(b.Data, byte(in/200%3)) // the fourth lane is short of rows
 				body := len(b.Data)
 				b.Data = append(b.Data, make([]byte, size)...)
 				b.Append(start, body, 1, table.Mark{}, nil)
@@ -424,7 +424,7 @@ func TestALongLaneDoesNotFillMemoryWithPiecesThatAreNotSpilled(t *testing.T) {
 	}
 	defer store.Close()
 	r := &run{t: t, rnd: rand.New(rand.NewPCG(4, 4)), store: store, cuts: []int{16, 32, 48, 64}}
-	r.lanes = New(5, Options{Budget: 512 << 10, Store: store}) // the last one is hungry
+	r.lanes = New(5, Options{Budget: 512 << 10, Store: store}) // the last one is short of rows
 	var w Worker
 	var jobs []*Job
 	for n := range 4000 {

@@ -33,7 +33,7 @@ type Loaded struct {
 	Seconds float64 // until the last row was taken
 }
 
-// Load follows a load of rows in their order: 32 workers each send the next 200 rows in one request, whatever partitions
+// Load follows a load of rows in their order: 32 workers each send the next 200 rows in one request, to any partitions
 // they belong to. Each partition takes rate rows a second, with a second's worth saved up at most and nothing at the
 // start, and refuses the rest row by row.
 func Load(of []uint16, partitions int, rate float64) Loaded {

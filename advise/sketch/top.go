@@ -20,7 +20,7 @@ type Top struct {
 	slots    []slot
 	at       map[uint64]int32
 	seen     uint64
-	hand     int    // where the search for the smallest count goes on
+	hand     int    // where the search for the smallest count continues
 	least    uint64 // no count is smaller
 }
 

@@ -81,7 +81,7 @@ func (r *reader) read(want int) error {
 	return err
 }
 
-// parseHead returns the length of the path, which stands behind "POST ", and that of the body.
+// parseHead returns the length of the path, which stands after "POST ", and that of the body.
 func parseHead(head []byte) (path, length int, err error) {
 	line, rest, _ := bytes.Cut(head, []byte("\r\n"))
 	if !bytes.HasPrefix(line, []byte("POST /")) {

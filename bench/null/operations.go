@@ -40,7 +40,7 @@ func (b *batches) answer(body []byte) []byte {
 }
 
 // countRows returns the table of a BatchWriteRow request and how many rows it has, stepping over each. What cannot be
-// read is no row.
+// read finds no row.
 func countRows(body []byte) (name []byte, rows int) {
 	for len(body) > 0 {
 		number, field, rest := consume(body)
@@ -82,7 +82,7 @@ func consume(b []byte) (number int, value, rest []byte) {
 	return int(tag >> 3), nil, b[n:]
 }
 
-// operate answers what is no BatchWriteRow: what a load asks of a table.
+// operate answers all but BatchWriteRow: what a load asks of a table.
 func (s *Server) operate(path string, body []byte) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()

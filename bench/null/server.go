@@ -44,7 +44,7 @@ func New(o Options) *Server {
 	return &Server{o: o, tables: map[string][]byte{}}
 }
 
-// Serve answers on connections of the listener until it is closed, which is no error.
+// Serve answers on connections of the listener until it is closed, which is not an error.
 func (s *Server) Serve(l net.Listener) error {
 	for {
 		c, err := l.Accept()

@@ -174,7 +174,7 @@ func milliseconds(ms float64) string {
 	return strconv.FormatFloat(ms, 'f', 3, 64)
 }
 
-// number writes a whole number with commas between its thousands, and one digit behind the point of a small one.
+// number writes a whole number with commas between its thousands, and one digit after the point of a small one.
 func number(v float64) string {
 	if v != float64(int64(v)) && v < 100 {
 		return strconv.FormatFloat(v, 'f', 1, 64)

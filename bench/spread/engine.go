@@ -154,7 +154,7 @@ type counts struct {
 	Unavailable int64 `json:"unavailable"`
 }
 
-// sent is how often a row came in a request, whatever became of it.
+// sent is how often a row came in a request, regardless of its outcome.
 func (c *counts) sent() int64 { return c.Rows + c.Failed + c.Throttled + c.Unavailable }
 
 type partitionStats struct {

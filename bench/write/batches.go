@@ -26,7 +26,7 @@ const (
 type cutter struct {
 	rows       *rows
 	most       int   // rows in a batch
-	left       int64 // rows still to make; -1 is no end
+	left       int64 // rows still to make; -1 means no end
 	cut        int64 // rows in batches so far
 	partitions *atomic.Pointer[partitioner.Map]
 	m          *partitioner.Map

@@ -21,12 +21,12 @@ type Config struct {
 	Keep        bool   // the table
 
 	Shape       Shape
-	Rows        int64         // to write; 0 is no limit
-	Duration    time.Duration // to write for, the warm-up included; 0 is no limit
+	Rows        int64         // to write; 0 means no limit
+	Duration    time.Duration // to write for, the warm-up included; 0 means no limit
 	WarmUp      time.Duration // at the beginning, which is not measured
 	BatchRows   int           // rows in a request; 0 takes the service's limit
 	Concurrency int           // requests in flight at most
-	Rate        float64       // rows a second, whatever the service does; 0 is a closed loop: each worker sends when its last batch is done
+	Rate        float64       // rows a second, regardless of answers; 0 is a closed loop: each worker sends when its last batch is done
 	Search      *Search       // for the highest rate; nil is none
 
 	RetryFor time.Duration // without any row accepted before the run gives up; 0 takes a minute
@@ -45,7 +45,7 @@ type Shape struct {
 
 // Search says what the highest rate must keep to.
 type Search struct {
-	MaxP99       time.Duration // of the latency; 0 is no limit
+	MaxP99       time.Duration // of the latency; 0 means no limit
 	MaxThrottled float64       // share of the rows sent
 	Start        float64       // rows a second to begin with; 0 takes 1,000
 	Step         time.Duration // how long each rate is tried; 0 takes 5 s

@@ -39,8 +39,8 @@ type surroundings struct {
 // phase is one time of writing, at one rate or as fast as the answers come.
 type phase struct {
 	*surroundings
-	rows     int64         // 0 is no end
-	duration time.Duration // 0 is no end
+	rows     int64         // 0 means no end
+	duration time.Duration // 0 means no end
 	warmUp   time.Duration
 	rate     float64 // rows a second; 0 is a closed loop
 
@@ -96,7 +96,7 @@ func (p *phase) run(ctx context.Context) (*result.Result, error) {
 
 // feed hands out batches until the rows or the time are over.
 func (p *phase) feed(over context.Context) error {
-	defer close(p.batches) // here it says: no more, whatever the reason; nothing is lost with a batch that is not sent
+	defer close(p.batches) // here it says: no more, regardless of the reason; nothing is lost with a batch that is not sent
 	for {
 		b, err := p.cutter.next()
 		if b == nil || err != nil {
@@ -199,7 +199,7 @@ func (p *phase) send(over context.Context, w rowWriter, s *sending, b *batch, in
 	}
 }
 
-// settle puts into the sample what became of the rows, and keeps those that are to be sent again.
+// settle puts into the sample what happened to the rows, and keeps those that are to be sent again.
 func (s *sending) settle(r *result.Sample) {
 	kept := 0
 	for i := range s.rows {

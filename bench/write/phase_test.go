@@ -216,7 +216,7 @@ func TestTheWarmUpIsInThePointsAndNotInTheTotals(t *testing.T) {
 	})
 }
 
-// simulated is the engine's simulation of a table behind a latency.
+// simulated is the engine's simulation of a table with a latency.
 type simulated struct {
 	mu    sync.Mutex
 	table *sim.Table

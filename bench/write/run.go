@@ -18,7 +18,7 @@ import (
 	"tsimport/writer"
 )
 
-// How long things take that are no part of the measurement.
+// Time limits of what is not measured.
 const (
 	surveyEvery  = 2 * time.Second // between readings of the partition map; more often at first
 	surveyFirst  = 125 * time.Millisecond
@@ -153,7 +153,7 @@ func (r *run) ready(ctx context.Context, made *rows) error {
 }
 
 // survey keeps the partition map up to date until ctx ends. What it cannot read it tries again the next time: rows are
-// written to whatever partitions there are.
+// written to any partitions.
 func (r *run) survey(ctx context.Context) {
 	p := scan.NewPartitions(&client.Admin{Client: r.sdk, Context: ctx, RetryFor: time.Nanosecond}, r.sdk, r.name)
 	p.Created = true

@@ -26,7 +26,7 @@ const (
 	margin      = 0.98 // of what a table has taken while it refused some: a rate that it can keep up
 	mostSteps   = 40
 	mostHolds   = 6
-	leastServed = 0.97 // of the rows due: less is falling behind, whatever the latency
+	leastServed = 0.97 // of the rows due: less is falling behind, at any latency
 )
 
 // errNoRate is how a search ends that has found nothing: the lowest rate that was tried, and which limit it broke.
@@ -44,7 +44,7 @@ func (e *errNoRate) Error() string {
 //  1. Double the rate until a step breaks a limit.
 //  2. Try rates in between. A step that was throttled says itself what the table can take: what it took then.
 //  3. Try the lowest rate that broke a limit once more. A new table has one partition and splits while it is written to, so
-//     what was too much at first may no longer be; then go on from 1.
+//     what was too much at first may no longer be; then continue from 1.
 //  4. Hold the best rate. A partition that idles saves up capacity, so a short step passes at rates that do not last; then
 //     hold a lower one.
 func (s *searcher) run(ctx context.Context) (*result.Result, error) {

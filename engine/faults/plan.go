@@ -46,9 +46,9 @@ type Request struct {
 // be changed while it is in use.
 type Plan struct {
 	Only   func(operation string) bool // nil is BatchWriteRow only
-	Decide func(Request) Fault         // nil is no fault
+	Decide func(Request) Fault         // nil means no fault
 
-	// Within is how long after a request it may still be applied late: as a service that gives up at last. 0 is for ever.
+	// Within is how long after a request it may still be applied late: as a service that gives up at last. 0 means forever.
 	Within time.Duration
 
 	// What it was made of, for who asks; a plan made by hand has neither.

@@ -12,7 +12,7 @@ const (
 	combineNot, combineAnd, combineOr         = 1, 2, 3
 )
 
-// Decode reads the filter of a read. No bytes are no filter, which is nil.
+// Decode reads the filter of a read. Without bytes there is no filter, which is nil.
 func Decode(b []byte) (*Filter, *wire.Error) {
 	if len(b) == 0 {
 		return nil, nil
@@ -43,7 +43,7 @@ func DecodeCondition(b []byte) (*Filter, *wire.Error) {
 	return f, err
 }
 
-// broken is the answer to bytes that are no filter.
+// broken is the answer to bytes that are not a filter.
 func broken() *wire.Error { return wire.Invalid("Deserialize filter failed.") }
 
 // decoder counts the nodes before it descends into them, so that their limit bounds the depth of the recursion too.

@@ -1,4 +1,4 @@
-// Package filter judges rows by the filters of reads and the column conditions of writes.
+// Package filter evaluates the filters of reads and the column conditions of writes.
 //
 // In come the bytes of a Filter message, and then rows as their key and their cells by name, newest first; out go
 // verdicts, and the columns of the page that was asked for.

@@ -76,7 +76,7 @@ func size(re *syntax.Regexp) (n int) {
 	return min(n, MaxRegexSize+1)
 }
 
-// apply is the value to compare. There is none when c is no STRING, when the expression does not match, when its group
+// apply is the value to compare. There is none when c is not a STRING, when the expression does not match, when its group
 // has no part in the match, and when the text is not of the type.
 func (r *rule) apply(c *wire.Cell) (v wire.Cell, ok bool) {
 	if c.Type != wire.String {
@@ -103,7 +103,7 @@ func (r *rule) apply(c *wire.Cell) (v wire.Cell, ok bool) {
 		v.Value = binary.LittleEndian.AppendUint64(nil, uint64(i))
 		return v, err == nil
 	case wire.Double:
-		// ParseFloat also reads hexadecimal, and names of what is no DOUBLE here.
+		// ParseFloat also reads hexadecimal, and names of what is not a DOUBLE here.
 		if strings.Trim(string(text), "0123456789+-.eE") != "" {
 			return v, false
 		}

@@ -254,7 +254,7 @@ func runHistory(e *engine, key Key, seed uint64, together bool) []event {
 	return history
 }
 
-// linear tries every order that respects time: next may come whatever began before the first end of those left.
+// linear tries every order that respects time: next may come anything that began before the first end of those left.
 func linear(rows []*row, history []event, done []bool, key Key, now int64) bool {
 	firstEnd := int64(-1)
 	for i, ev := range history {

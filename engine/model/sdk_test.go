@@ -50,7 +50,7 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return d.RoundTripper.RoundTrip(r)
 }
 
-// engine is the engine under test behind the official SDK. Without a directory it is kept in memory.
+// engine is the engine under test, reached through the official SDK. Without a directory it is kept in memory.
 type engine struct {
 	*tablestore.TableStoreClient
 	dir    string

@@ -53,7 +53,7 @@ type Row struct {
 
 // Options of a table.
 type Options struct {
-	TTL         int // seconds, -1 is for ever
+	TTL         int // seconds, -1 means forever
 	MaxVersions int
 	Deviation   int64 // seconds
 }
@@ -136,7 +136,7 @@ type Refusal struct {
 	Message string
 }
 
-// Outcome is what became of one row. Units are 0 when it was refused.
+// Outcome is what happened to one row. Units are 0 when it was refused.
 type Outcome struct {
 	Refusal     *Refusal
 	Read, Write int // capacity units

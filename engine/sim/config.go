@@ -13,7 +13,7 @@ const DefaultMaxPartitions = 32
 
 // Config is what is simulated of a table. The zero Config simulates nothing but counts.
 type Config struct {
-	PartitionUnits float64         // write capacity units a second of one partition; 0 is no limit
+	PartitionUnits float64         // write capacity units a second of one partition; 0 means no limit
 	Burst          time.Duration   // capacity an idle partition saves up at most; 0 is a second
 	Slow           map[int]float64 // partition number (in key order, from 0) → share of PartitionUnits it has
 	ThrottleCode   string          // what a row above the capacity is refused with; "" is OTSNotEnoughCapacityUnit
@@ -34,7 +34,7 @@ type Config struct {
 // Answers are what requests about a table are answered, where nobody knows for certain what the service does. The zero
 // Answers are what its documentation leads one to expect.
 type Answers struct {
-	NewTableMissing time.Duration // for so long after CreateTable the table is said not to exist
+	NewTableMissing time.Duration // for this long after CreateTable the table is said not to exist
 	HideBounds      bool          // DescribeTable names no bounds of partitions
 	Locations       string        // what ComputeSplitPointsBySize names as places: one of the constants; "" is LocatePartitions
 }

@@ -1,4 +1,4 @@
-// Package sim says how a table's partitions would treat a request: who serves a row, and whether there is capacity.
+// Package sim simulates a table's partitions: which one serves a row, and whether it has capacity.
 //
 // In come the partition keys and costs of rows with the time of the caller's clock; out go verdicts per row, latencies,
 // the partitions' bounds and counts over time.

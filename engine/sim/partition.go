@@ -27,7 +27,7 @@ type partition struct {
 	seconds     []Second
 }
 
-// Count is what became of rows.
+// Count is what happened to rows.
 type Count struct {
 	Rows        int64 // let through to the table
 	Units       int64 // write capacity units of these

@@ -241,7 +241,7 @@ func TestAMovingPartitionIsAwayAndReturnsWithAnEmptyBucket(t *testing.T) {
 	}
 }
 
-// load writes a row every millisecond from 0 to d, and gives what became of them.
+// load writes a row every millisecond from 0 to d, and gives what happened to them.
 
 func TestLatencyIsDrawnAroundItsMean(t *testing.T) {
 	table := NewTable(Config{Latency: 10 * time.Millisecond, Jitter: 0.2}, start)

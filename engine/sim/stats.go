@@ -19,7 +19,7 @@ type PartitionStats struct {
 	Start, End Key
 	First      bool          // Start is below all keys
 	Last       bool          // End is above all keys
-	Capacity   float64       // units a second, 0 is no limit
+	Capacity   float64       // units a second, 0 means no limit
 	Since      time.Time     // it serves with this capacity
 	Until      time.Time     // it does not serve, when that is later
 	Down       time.Duration // it did not serve, or will not, since then

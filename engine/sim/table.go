@@ -263,7 +263,7 @@ func (t *Table) Split(now time.Time, points []Key, unavailable time.Duration) er
 	return t.recut(now.UnixNano(), all, unavailable)
 }
 
-// Cut makes the points the bounds. Partitions that had the same range before go on as they were.
+// Cut makes the points the bounds. Partitions that had the same range before continue as they were.
 func (t *Table) Cut(now time.Time, points []Key, unavailable time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -215,7 +215,7 @@ func (p *parser) cell(c *Cell) {
 	p.crc = crc8Byte(p.crc, crc)
 }
 
-// value reads a variant behind its length; its bytes are what the cell's checksum covers.
+// value reads a variant after its length; its bytes are what the cell's checksum covers.
 func (p *parser) value(c *Cell, crc byte) byte {
 	v := p.sized()
 	if p.err != nil {

@@ -55,7 +55,7 @@ func (c DefinedColumn) ValueType() ValueType {
 
 // TableOptions are the options of a request; absent ones keep their value or take the default.
 type TableOptions struct {
-	TTL         Optional[int32] // seconds, -1 is for ever
+	TTL         Optional[int32] // seconds, -1 means forever
 	MaxVersions Optional[int32]
 	Deviation   Optional[int64] // seconds
 	AllowUpdate Optional[bool]

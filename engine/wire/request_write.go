@@ -165,7 +165,7 @@ func refuseTransaction(f field) *Error {
 	return nil
 }
 
-// DecodeBatch reads BatchWriteRow. Whatever fails here fails the whole request, before anything is applied.
+// DecodeBatch reads BatchWriteRow. Any failure here fails the whole request, before anything is applied.
 func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 	var tables [][]byte
 	err := eachField(b, func(f field) *Error {

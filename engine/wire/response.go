@@ -44,7 +44,7 @@ func (c Capacity) append(dst []byte, id protowire.Number) []byte {
 	return c.appendUnit(protowire.AppendVarint(dst, uint64(size)))
 }
 
-// Outcome is what became of one row: an error, or what it consumed and the row to hand back (PlainBuffer).
+// Outcome is what happened to one row: an error, or what it consumed and the row to hand back (PlainBuffer).
 type Outcome struct {
 	Err      *Error
 	Consumed Capacity

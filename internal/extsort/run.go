@@ -22,7 +22,7 @@ func (r *run) from(key []byte) int {
 	if key == nil {
 		return 0
 	}
-	// The frame before the first that begins at the key or behind it may end with it.
+	// The frame before the first that begins at the key or after it may end with it.
 	n := sort.Search(len(r.frames), func(i int) bool { return bytes.Compare(r.frames[i].first, key) >= 0 })
 	return max(n-1, 0)
 }

@@ -210,7 +210,7 @@ func (s *Sorted) Cuts(n int) [][]byte {
 	return slices.CompactFunc(keys, bytes.Equal)
 }
 
-// Range returns the items from a key, inclusive, to another, exclusive; nil is no bound.
+// Range returns the items from a key, inclusive, to another, exclusive; nil means no bound.
 func (s *Sorted) Range(from, to []byte) *Iterator { return newIterator(s.from, s.runs, from, to) }
 
 // Close removes what is on disk. Iterators must not be used any more.

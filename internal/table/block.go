@@ -5,7 +5,7 @@ type Row struct {
 	Hash   uint64 // of the ordering key
 	key    uint32 // start of the ordering key in Block.Data; the row's PlainBuffer bytes follow it
 	body   uint32
-	raw    uint32 // start of the record as it stood, which follows the PlainBuffer bytes; empty for formats that are no text
+	raw    uint32 // start of the original record, which follows the PlainBuffer bytes; empty for formats that are not text
 	end    uint32
 	at     uint32 // start of the record in the split
 	record uint32 // records before this one in the split
@@ -55,7 +55,7 @@ type Split struct {
 }
 
 // Block holds rows of one split that belong to one lane, packed: for each row its ordering key, its PlainBuffer bytes and
-// its record as it stood. Blocks are what moves between rooms and what is spilled. A block is filled by one worker and
+// its original record. Blocks are what moves between rooms and what is spilled. A block is filled by one worker and
 // frozen when it is handed over; only Pending changes afterwards, and only in the room that holds the block.
 type Block struct {
 	Split *Split
@@ -63,7 +63,7 @@ type Block struct {
 	Rows  []Row
 
 	// From and To are the records of the split that the block stands for: no row of its lane's keys among them is in
-	// another block. A To of 0 ends them behind the last row.
+	// another block. A To of 0 ends them after the last row.
 	From, To uint32
 
 	Pending int // rows that keep the block in memory
@@ -83,7 +83,7 @@ func (b *Block) Bytes() int { return cap(b.Data) + cap(b.Rows)*RowBytes }
 func (b *Block) Reset() { b.Data, b.Rows = b.Data[:0], b.Rows[:0] }
 
 // Append makes a row of Data[key:]: the ordering key from key up to body, the PlainBuffer bytes from body to the
-// end of Data, behind which the record as it stood is put; nil is none. Size is the row's accounted bytes.
+// end of Data, after which the original record is put; nil is none. Size is the row's accounted bytes.
 func (b *Block) Append(key, body, size int, m Mark, record []byte) {
 	raw := len(b.Data)
 	b.Data = append(b.Data, record...)
@@ -181,7 +181,7 @@ func (r Ref) Body() []byte {
 	return r.Block.Data[row.body:row.raw]
 }
 
-// Record returns the record as it stood in the input, empty for formats that are no text.
+// Record returns the record as it is in the input, empty for formats that are not text.
 func (r Ref) Record() []byte {
 	row := r.Row()
 	return r.Block.Data[row.raw:row.end]

@@ -78,7 +78,7 @@ func DecodeKey(t Type, key []byte) (Value, int, error) {
 }
 
 // KeyRange is the ordering keys from Lower on, up to and without Upper, as AppendKey encodes them. A nil Lower begins at
-// the first key, a nil Upper ends behind the last.
+// the first key, a nil Upper ends after the last.
 type KeyRange struct{ Lower, Upper []byte }
 
 // Within returns the keys that both ranges hold, and false if there are none.

@@ -1,6 +1,6 @@
 package table
 
-// Fate is what became of one row of one request.
+// Fate is what happened to one row of one request.
 type Fate uint8
 
 const (

@@ -62,5 +62,5 @@ func Show(text []byte) string {
 type Reject struct {
 	Origin Origin
 	Reason Reason
-	Raw    []byte // the record as it stood in the input, line end included
+	Raw    []byte // the record as it was in the input, line end included
 }

@@ -78,7 +78,7 @@ func (s *Schema) Attributes() []Column { return s.Columns[len(s.Key):] }
 
 // Definition is what creating a table needs beside its key.
 type Definition struct {
-	TimeToLive    int   // seconds; -1 keeps for ever
+	TimeToLive    int   // seconds; -1 keeps forever
 	MaxVersions   int   // versions kept per cell
 	MaxDeviation  int64 // seconds a cell's timestamp may differ from the server's clock; 0 takes the service's 86,400
 	ReservedRead  int   // capacity units

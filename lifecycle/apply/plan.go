@@ -53,7 +53,7 @@ type Item struct {
 // Exports reports whether an expired table lacks a complete export.
 func (i *Item) Exports() bool { return i.Expired() && i.Export == nil }
 
-// Plan is what is to become of the tables.
+// Plan is what is to happen to the tables.
 type Plan struct {
 	Request
 	Items  []*Item  // by period

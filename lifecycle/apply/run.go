@@ -47,7 +47,7 @@ type Pace struct {
 	RetryFor time.Duration     // of a page of a table that is read; 0 is client.Patience
 }
 
-// Run carries a plan out and notes in its items what became of them. A table that cannot be changed does not keep the
+// Run carries a plan out and notes in its items what happened to them. A table that cannot be changed does not keep the
 // others from it. The error is the cause why the context has ended, or an error after which nothing would succeed; what
 // is not done then is Planned still, and is found again by the next Look.
 //
@@ -253,7 +253,7 @@ func (r *runner) putOff(t *turn) (already bool, err error) {
 	return false, nil
 }
 
-// maxWait is how long a wait goes on without a line about it.
+// maxWait is how long a wait continues without a line about it.
 const maxWait = 30 * time.Second
 
 func (r *runner) wait(ctx context.Context, next *turn) error {

@@ -17,7 +17,7 @@ import (
 	"tsimport/lifecycle"
 )
 
-// months is a world with a table of each class, one that has not begun, and two that are no months.
+// months is a world with a table of each class, one that has not begun, and two that are not months.
 func months(t *testing.T, now string, o server.Options) *world {
 	w := newWorld(t, now, o)
 	for _, month := range []string{"202401", "202403", "202404", "202405", "202406"} {

@@ -21,7 +21,7 @@ import (
 // kept is a table t in memory: what is in it may change with each reading.
 type kept struct {
 	readings int
-	rows     func(reading int) (rows int, err error) // err comes behind the rows
+	rows     func(reading int) (rows int, err error) // err comes after the rows
 }
 
 func (k *kept) subject() *Subject {

@@ -41,7 +41,7 @@ type Subject struct {
 	Key           []table.KeyColumn
 	TimeToLive    int // seconds
 	MaxVersions   int
-	// Rows calls its argument with every row in key order. It is called twice and more, and each call reads the table anew.
+	// Rows calls its argument with every row in key order. It is called twice and more, and each call reads the table again.
 	Rows func(each func(*scan.Row) error) error
 }
 
@@ -80,7 +80,7 @@ func Open(dir string) (*Folder, error) {
 func (f *Folder) Close() error { return f.lock.Unlock() }
 
 // Export makes a new export of a table and verifies it. One that was begun and not verified is finished if its file is
-// whole and the table still the same, else made anew. A table that changes all the time is a ChangedError.
+// whole and the table still the same, else made again. A table that changes all the time is a ChangedError.
 func (f *Folder) Export(s *Subject) (*Manifest, error) {
 	_, at, err := places(f.Dir, s.Target, s.Table)
 	if err != nil {

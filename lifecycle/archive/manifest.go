@@ -70,7 +70,7 @@ func stem(tableName string, n int) string {
 // place is where one export of a table is, or can be.
 type place struct {
 	number int
-	held   *Manifest // ours, whatever its state; nil if the place is free
+	held   *Manifest // ours, regardless of its state; nil if the place is free
 }
 
 // places finds a table's exports in a folder: the last complete one, nil if there is none, and the place for the next.
@@ -110,7 +110,7 @@ func isFree(dir string, names ...string) (bool, error) {
 	return true, nil
 }
 
-// readManifest returns nil if there is none, and for a file that is no manifest: manifests are never half written.
+// readManifest returns nil if there is none, and for a file that is not a manifest: manifests are never half written.
 func readManifest(file string) (*Manifest, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Decode appends src, one field or record, to dst as UTF-8. bad is the offset of the first bytes that are no
-// character, up to which dst was filled, or -1. U+FFFD in the result was U+FFFD in src. Without a BOM before it,
+// Decode appends src, one field or record, to dst as UTF-8. bad is the offset of the first bytes that are not
+// a character, up to which dst was filled, or -1. U+FFFD in the result was U+FFFD in src. Without a BOM before it,
 // "utf-16" decodes nothing: its byte order is for NewReader to find.
 func (e Encoding) Decode(dst, src []byte) (out []byte, bad int) {
 	if e.form == utf8Form {
@@ -108,7 +108,7 @@ func validPrefix(b []byte) int {
 	return len(b)
 }
 
-// Undecodable stands in NewReader's output for each byte that is no character. It never occurs in UTF-8, so that the
+// Undecodable stands in NewReader's output for each byte that is not a character. It never occurs in UTF-8, so that the
 // check of the value it stands in refuses that value, and nothing else.
 const Undecodable = 0xFF
 

@@ -126,7 +126,7 @@ func DetectBOM(head []byte) (e Encoding, bomLen int, ok bool) {
 }
 
 // IsUTF32 says whether a file begins with the signature of UTF-32, which is to be refused by name. In UTF-16 those
-// bytes would be a NUL character behind the signature.
+// bytes would be a NUL character after the signature.
 func IsUTF32(head []byte) bool {
 	return bytes.HasPrefix(head, []byte{0xFF, 0xFE, 0, 0}) || bytes.HasPrefix(head, []byte{0, 0, 0xFE, 0xFF})
 }

@@ -13,7 +13,7 @@ type table struct {
 	single [256]rune         // none where there is no character of this byte alone
 	pairs  []rune            // by (first-0x80)<<8 | second, nil for single-byte encodings
 	wide   map[uint16]string // pairs that are two code points (Big5)
-	triple []rune            // behind 0x8F (EUC-JP), by (second-0x80)<<8 | third
+	triple []rune            // after 0x8F (EUC-JP), by (second-0x80)<<8 | third
 	four   []rune            // GB18030 characters of four bytes in the BMP, by their linear index
 	ascii  bool              // bytes below 0x80 alone are ASCII
 	trail  [256]bool         // may be the second or a later byte
@@ -24,7 +24,7 @@ const (
 	twice rune = -2 // look into wide
 )
 
-// gbPlanes is the linear index of U+10000 in GB18030, gbEnd that behind U+10FFFF, gbBMP that behind U+FFFF.
+// gbPlanes is the linear index of U+10000 in GB18030, gbEnd that after U+10FFFF, gbBMP that after U+FFFF.
 const (
 	gbBMP    = 39420
 	gbPlanes = 189000

@@ -21,7 +21,7 @@ func unscaled64(d *record.Datum) (int64, bool) {
 	return n.Int64(), n.IsInt64()
 }
 
-// appendDecimal appends the exact text of a decimal: all digits behind the point, none in exponents.
+// appendDecimal appends the exact text of a decimal: all digits after the point, none in exponents.
 func appendDecimal(dst []byte, d *record.Datum) []byte {
 	n := unscaled(d)
 	if d.Scale <= 0 {

@@ -1,5 +1,5 @@
 // Package csv reads delimited text. Chunks of bytes cut anywhere come in; splits of whole records go out, and from each
-// split its records. It promises that the records do not depend on where the text was cut, whatever stands in quotes,
+// split its records. It promises that the records do not depend on where the text was cut, even inside quotes,
 // and that nothing between two records is left out. It knows nothing of files, types and encodings other than UTF-8
 // and what is compatible with it.
 //
@@ -12,5 +12,5 @@
 // for each state the first record end and the state at the chunk's end, and need nothing from the chunks before. A
 // Stitcher then takes the chunks in order: the state at the end of one is the state at the start of the next, so which
 // of them is true is known, not guessed, when the chunk's turn comes, at the cost of a table look-up. A split is the
-// rest of one chunk behind its first record end, and the head of the next up to its first record end.
+// rest of one chunk after its first record end, and the head of the next up to its first record end.
 package csv

@@ -27,7 +27,7 @@ const (
 	// https://clickhouse.com/docs/interfaces/formats/TabSeparated
 	EscapesClickHouse
 	// EscapesHive are those of LazySimpleSerDe with ESCAPED BY: \n, \r, the escape character and the separators, which are the
-	// control characters 1 to 8 and the delimiter. A line end ends the record whatever stands before it.
+	// control characters 1 to 8 and the delimiter. A line end always ends the record.
 	// https://cwiki.apache.org/confluence/display/Hive/LanguageManual+DDL
 	EscapesHive
 	// EscapesUnknown means that a file may have escapes or not: every pair is refused.

@@ -23,7 +23,7 @@ type general struct {
 	pos  int
 }
 
-// skip moves behind the next record or comment and reports whether its end was seen.
+// skip moves past the next record or comment and reports whether its end was seen.
 func (g *general) skip() bool {
 	if g.comment() {
 		return g.line()
@@ -42,7 +42,7 @@ func (g *general) comment() bool {
 	return g.d.Comment != "" && bytes.HasPrefix(g.data[g.pos:], []byte(g.d.Comment))
 }
 
-// line moves behind the next line end.
+// line moves past the next line end.
 func (g *general) line() bool {
 	n := bytes.Index(g.data[g.pos:], []byte(g.end))
 	if n < 0 {

@@ -184,8 +184,8 @@ func (p *Parser) countLines(start int) {
 	}
 }
 
-// quoted reads the record at pos field by field and moves pos behind it. It ends the record where Scan does, whatever
-// is wrong inside.
+// quoted reads the record at pos field by field and moves pos past it. It ends the record where Scan does, even if
+// something is wrong inside.
 func (p *Parser) quoted() {
 	p.scratch = p.scratch[:0]
 	start := p.pos
@@ -208,7 +208,7 @@ func (p *Parser) quoted() {
 	}
 }
 
-// quotedField reads a field from its opening quote to behind its closing one.
+// quotedField reads a field from its opening quote past its closing one.
 func (p *Parser) quotedField() {
 	p.pos++
 	from, copied := len(p.scratch), false
@@ -237,7 +237,7 @@ func (p *Parser) quotedField() {
 	}
 }
 
-// plainField reads up to and over the delimiter or record end, and reports whether the record goes on.
+// plainField reads up to and over the delimiter or record end, and reports whether the record continues.
 func (p *Parser) plainField() (text []byte, more bool) {
 	start, delimiter := p.pos, p.d.Delimiter[0]
 	for ; p.pos < len(p.data); p.pos++ {

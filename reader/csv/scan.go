@@ -10,14 +10,14 @@ const (
 	AtField   State = iota // at the start of a field or record
 	InField                // in a field, not in quotes
 	InQuotes               // in quotes
-	PastQuote              // behind a quote that stood in quotes: a second one makes a quote of text, all else closes
+	PastQuote              // after a quote that stood in quotes: a second one makes a quote of text, all else closes
 	Escaped                // after an escape character, which makes the next byte data
 	states
 )
 
 // Scan is what a chunk does to each state it may begin in.
 type Scan struct {
-	First [states]int // position behind the first record end, -1 when no record ends
+	First [states]int // position after the first record end, -1 when no record ends
 	End   [states]State
 }
 
@@ -45,7 +45,7 @@ func (d *Dialect) Scan(chunk []byte) Scan {
 	s.First[InField], s.End[InField] = plain.first, plain.end
 	s.First[InQuotes], s.End[InQuotes] = quoted.first, quoted.end
 	if chunk[0] == d.Quote {
-		// A quote at the start of a field opens it, one behind a quote makes text: either way it goes on in quotes.
+		// A quote at the start of a field opens it, one after a quote makes text: either way it continues in quotes.
 		plain = cursor{i: 1, quoted: true, first: -1}
 		plain.run(d, chunk)
 	}
@@ -116,7 +116,7 @@ func (d *Dialect) scanBoth(chunk []byte) (plain, quoted cursor) {
 type cursor struct {
 	i      int // next byte
 	quoted bool
-	first  int // position behind the first record end, -1 before it
+	first  int // position after the first record end, -1 before it
 	done   bool
 	end    State
 }
@@ -169,7 +169,7 @@ func (c *cursor) step(d *Dialect, chunk []byte) {
 	c.i, c.quoted = q+1, starts // elsewhere in a field a quote is text
 }
 
-// closingQuote returns the position behind the quote that closes the field whose text goes on at i. When the chunk ends
+// closingQuote returns the position after the quote that closes the field whose text continues at i. When the chunk ends
 // before that is known it returns -1 and the state.
 func (d *Dialect) closingQuote(chunk []byte, i int) (int, State) {
 	for {
@@ -196,7 +196,7 @@ type Stitcher struct {
 }
 
 // Add takes the next chunk and its scan. It returns the records that are whole now, nil if the chunk ends none. The
-// chunk is the stitcher's from now on; spare capacity behind it saves a copy of it later.
+// chunk is the stitcher's from now on; spare capacity after it saves a copy of it later.
 func (s *Stitcher) Add(chunk []byte, scan Scan) []byte {
 	first := scan.First[s.state]
 	s.state = scan.End[s.state]

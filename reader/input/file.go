@@ -39,7 +39,7 @@ func (l *localFile) openSame(ctx context.Context) (*os.File, error) {
 	return f, nil
 }
 
-// check says whether the file is still what Expand found. Reads by ranges do not notice what is written behind the size
+// check says whether the file is still what Expand found. Reads by ranges do not notice what is written after the size
 // that was found.
 func (l *localFile) check() error {
 	info, err := os.Stat(l.name)

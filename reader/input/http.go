@@ -18,7 +18,7 @@ var defaultHTTPClient = &http.Client{Transport: manyConnections()}
 const maxRedirects = 10
 
 // followSafely lets a client follow redirects without telling where it comes from, which is a signed address, without
-// going on in the clear what was encrypted, and from a public server to none of this network. A user and password of the address
+// continuing in the clear what was encrypted, and from a public server to none of this network. A user and password of the address
 // go to its own host only; net/http sees to that.
 func followSafely(c *http.Client) *http.Client {
 	if c.CheckRedirect != nil {

@@ -72,7 +72,7 @@ func (i *Item) Check() error {
 
 // Open opens an item for reading from its start. The context bounds every read. io.EOF comes only where the input ends;
 // where its size is known, that is after exactly Size bytes. Standard input can be opened once. Opening a named pipe waits
-// for its writer, whatever the context says.
+// for its writer, even after the context has ended.
 func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	return i.src.open(ctx)
 }
@@ -173,7 +173,7 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	return nil
 }
 
-// add takes an item unless its identity was taken before. Twice in one argument is no news: a glob may match a folder and
+// add takes an item unless its identity was taken before. Twice in one argument is not reported: a glob may match a folder and
 // what is in it.
 func (e *expander) add(i Item, identity string) {
 	if number, ok := e.seen[identity]; ok {

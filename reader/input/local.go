@@ -105,7 +105,7 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 }
 
 // found adds a file that nobody named unless it is not one. A link to a folder could lead in a circle; what is not a
-// regular file could block for ever.
+// regular file could block forever.
 func (e *expander) found(name, base, below string) error {
 	if !e.wanted(name) {
 		return nil

@@ -51,7 +51,7 @@ func (e *expander) ossClient() (*oss.Client, error) {
 	return e.oss, nil
 }
 
-// newOSSClient leaves repeating to Retry, which also goes on in the middle of a body, but for one case that only the SDK
+// newOSSClient leaves repeating to Retry, which also continues in the middle of a body, but for one case that only the SDK
 // can mend: a clock that is wrong.
 func newOSSClient(o OSSOptions, host string, transport http.RoundTripper) *oss.Client {
 	config := oss.NewConfig().

@@ -27,7 +27,7 @@ var (
 	parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\[\]-]{0,39}$`)
 	// wholeAddress is an argument that is an address to its end, perhaps after @ of a list or after --flag=.
 	wholeAddress = regexp.MustCompile(`(?is)^(@|--?[a-z-]+=@?)?((?:[a-z][a-z0-9+.-]+:/|(?:https?|oss):).*)$`)
-	// addressInText ends where a text goes on.
+	// addressInText ends where a text continues.
 	addressInText = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]+:/|(?:https?|oss):)[^\s"'<>` + "`" + `]+`)
 	userInText    = regexp.MustCompile(`//[^/\s"]*:[^/\s"]*@`) // of an address without a scheme
 	ordinal       = regexp.MustCompile(`^[0-9]{1,3}$`)

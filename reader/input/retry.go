@@ -201,8 +201,8 @@ func (r Retry) attempt(ctx context.Context, f func(context.Context) error) error
 	}
 }
 
-// watch cancels a request that stalls. Only the time in which somebody waits for the request counts: a slow consumer is
-// no stall.
+// watch cancels a request that stalls. Only the time in which somebody waits for the request counts: a slow
+// consumer is not a stall.
 type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc

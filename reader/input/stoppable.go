@@ -6,13 +6,13 @@ import (
 )
 
 // stoppable makes each read in a goroutine, into a buffer of its own: a read of a terminal or a pipe cannot be broken off.
-// The last one stays behind until the process ends or data comes.
+// The last one stays until the process ends or data comes.
 type stoppable struct {
 	ctx     context.Context
 	r       io.Reader
 	buf     []byte
 	rest    []byte // of buf, not yet delivered
-	err     error  // behind rest
+	err     error  // after rest
 	pending chan readResult
 }
 

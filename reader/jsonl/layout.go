@@ -82,9 +82,9 @@ type place uint8
 
 const (
 	atStart    place = iota // of the text: an array opens, or a record begins
-	wantRecord              // behind a comma
-	mayRecord               // behind an opening bracket: a record begins or the array closes
-	wantComma               // behind a record of an array, or the array closes
+	wantRecord              // after a comma
+	mayRecord               // after an opening bracket: a record begins or the array closes
+	wantComma               // after a record of an array, or the array closes
 	anywhere                // where an earlier reading ended: any of these but the beginning
 )
 
@@ -99,7 +99,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("want %s, found %s", e.Want, printable(e.Got))
 }
 
-// Cut goes on with the text and returns where in data the last record that ends there ends, -1 if none does. Data must begin
+// Cut continues with the text and returns where in data the last record that ends there ends, -1 if none does. Data must begin
 // where the data before ended; a number that goes to its end ends with what follows.
 func (c *Cutter) Cut(data []byte) (end int, err error) {
 	end = -1

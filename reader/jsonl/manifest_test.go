@@ -56,7 +56,7 @@ func everyJSONLinesFile(t *testing.T, dir string) {
 		counts[f.Format+" "+f.Expected+"→"+verdict]++
 		_, deviates := deviations[f.Path]
 		if f.Format == "json" {
-			// One document over several lines is no JSON lines file: its lines are refused one by one.
+			// One document over several lines is not a JSON-lines file: its lines are refused one by one.
 			t.Logf("%s (one document, %s): %d records, %d refused", f.Path, f.Expected, records, bad)
 			continue
 		}
@@ -78,7 +78,7 @@ func everyJSONLinesFile(t *testing.T, dir string) {
 	}
 }
 
-// TestJSONTestSuite reads each text of the suite as the value of a key, so that texts that are no objects count too.
+// TestJSONTestSuite reads each text of the suite as the value of a key, so that texts that are not objects count too.
 func TestJSONTestSuite(t *testing.T) {
 	dir := filepath.Join(conformance.Dir(t), "csv", "jsontestsuite")
 	counts := map[string]int{}

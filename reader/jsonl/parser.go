@@ -12,7 +12,7 @@ import (
 // CodeJSON is the code of a record that is not one JSON object.
 const CodeJSON = "BadJSON"
 
-// CodeUnknown is the code of a record with a member that is no column, when Strict.
+// CodeUnknown is the code of a record with a member that is not a column, when Strict.
 const CodeUnknown = "UnknownColumn"
 
 // MaxDepth is how deep objects and arrays may nest, the record itself included.
@@ -26,7 +26,7 @@ type Options struct {
 	Columns []string // the fields of a record, in this order; other keys are read and dropped
 	Keys    []string // names of the values under PK in lines of the vendor's tool that name none; KeyName for those missing
 
-	Strict           bool // a member that is no column refuses its record instead of being dropped
+	Strict           bool // a member that is not a column refuses its record instead of being dropped
 	Flatten          bool // objects become columns a.b.c; arrays stay JSON
 	IgnoreTimestamps bool // Timestamps is empty
 
@@ -38,7 +38,7 @@ func KeyName(i int) string { return "pk" + strconv.Itoa(i+1) }
 
 // Parser parses splits. It is for one goroutine; in steady state it does not allocate.
 type Parser struct {
-	unknown []byte // name of a member that is no column, Strict
+	unknown []byte // name of a member that is not a column, Strict
 	strange bool   // there is one; its name may be empty
 	options Options
 	index   map[string]int // column by name

@@ -42,7 +42,7 @@ func (s *scanner) space() {
 	}
 }
 
-// token skips white space and returns the byte behind it, 0 at the end of the line.
+// token skips white space and returns the byte after it, 0 at the end of the line.
 func (s *scanner) token() byte {
 	s.space()
 	if s.pos < len(s.data) {
@@ -105,7 +105,7 @@ func (s *scanner) text() (out []byte, ok bool) {
 	return s.scratch[at:len(s.scratch):len(s.scratch)], true
 }
 
-// skipText checks a string whose quote is at pos, and goes behind it. end is the place of the closing quote.
+// skipText checks a string whose quote is at pos, and goes past it. end is the place of the closing quote.
 func (s *scanner) skipText() (end int, escaped, ok bool) {
 	start := s.pos + 1
 	ascii := true
@@ -148,7 +148,7 @@ const (
 	loneSurrogate rune = -2
 )
 
-// escape decodes the escape sequence at pos and returns the place behind it.
+// escape decodes the escape sequence at pos and returns the place after it.
 func (s *scanner) escape(pos int) (rune, int) {
 	if pos+1 >= len(s.data) {
 		return badEscape, len(s.data)
@@ -205,7 +205,7 @@ func (s *scanner) hex(pos int) (r rune, ok bool) {
 	return r, true
 }
 
-// number goes behind the number at pos.
+// number goes past the number at pos.
 func (s *scanner) number() bool {
 	if s.data[s.pos] == '-' {
 		s.pos++
@@ -242,7 +242,7 @@ func (s *scanner) digits() bool {
 	return s.pos > start
 }
 
-// word goes behind true, false or null.
+// word goes past true, false or null.
 func (s *scanner) word(w string) bool {
 	if len(s.data)-s.pos >= len(w) && string(s.data[s.pos:s.pos+len(w)]) == w {
 		s.pos += len(w)

@@ -90,7 +90,7 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 		}
 	}
 	if !nested {
-		if i < 0 && p.options.Strict && !p.strange && s.token() != 'n' { // a null is no value anybody could miss
+		if i < 0 && p.options.Strict && !p.strange && s.token() != 'n' { // a null loses nothing
 			p.unknown, p.strange = append(p.unknown, name...), true
 		}
 		return p.value(i, name, depth)
@@ -168,7 +168,7 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 	return true
 }
 
-// skip checks the object or array at scan's place and goes behind it. spaced says that it holds white space, so that
+// skip checks the object or array at scan's place and goes past it. spaced says that it holds white space, so that
 // its text is not compact.
 func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	s := &p.scan
@@ -182,7 +182,7 @@ func (p *Parser) skip(column []byte, depth int) (spaced, ok bool) {
 	if open == '{' {
 		id = p.keys.object()
 	}
-	// blank goes on to a token and notes white space before it.
+	// blank continues to a token and notes white space before it.
 	blank := func() byte {
 		at := s.pos
 		c := s.token()

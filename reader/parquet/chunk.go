@@ -17,7 +17,7 @@ const (
 // window is a moving view of a part of the file.
 type window struct {
 	r    io.ReaderAt
-	off  int64 // of the byte behind buf
+	off  int64 // of the byte after buf
 	end  int64
 	buf  []byte // read and not consumed
 	mem  []byte
@@ -80,7 +80,7 @@ type pageHeader struct {
 	body       int16 // field of the header of the kind that is there
 }
 
-// readHeader parses the header at the window's start and steps behind it.
+// readHeader parses the header at the window's start and steps past it.
 func readHeader(w *window) (pageHeader, error) {
 	for n := int64(headerBytes); ; n *= 8 {
 		b, err := w.peek(n)
@@ -141,7 +141,7 @@ func (h *pageHeader) parseBody(c *compact, field int16, t byte) bool {
 	return true
 }
 
-// check refuses what would go wrong later; left is what the column has behind the header.
+// check refuses what would go wrong later; left is what the column has after the header.
 func (h *pageHeader) check(left int64) error {
 	bodies := map[int32]int16{pageData: 5, pageDictionary: 7, pageDataV2: 8}
 	want, known := bodies[h.kind]

@@ -80,7 +80,7 @@ func (c *column) release() {
 	c.values.forget()
 }
 
-// advance makes sure that the cursor is on an entry. It returns io.EOF behind the last.
+// advance makes sure that the cursor is on an entry. It returns io.EOF after the last.
 func (c *column) advance() error {
 	if c.at < c.have {
 		return nil
@@ -162,7 +162,7 @@ func readLevels(h *hybrid, dst []uint32, top uint32) error {
 	return nil
 }
 
-// next steps behind the entry and returns the index of its value in values, or -1 when it has none.
+// next steps past the entry and returns the index of its value in values, or -1 when it has none.
 func (c *column) next() int {
 	def := c.defs[c.at]
 	c.at++
@@ -336,7 +336,7 @@ func (c *column) openPage(h *pageHeader) error {
 	return c.values.open(h.encoding, b)
 }
 
-// skip steps over whole rows; behind it the cursor is before the first entry of a row.
+// skip steps over whole rows; after it the cursor is before the first entry of a row.
 func (c *column) skip(rows int64) error {
 	for {
 		if c.at == c.have && c.n == 0 && c.left > 0 {

@@ -131,7 +131,7 @@ func (d *delta) unpack(dst []int64) {
 	d.last = last
 }
 
-// rest returns what stands behind the values not given yet; d is used up. Miniblocks are stepped over, not read.
+// rest returns what stands after the values not given yet; d is used up. Miniblocks are stepped over, not read.
 func (d *delta) rest() ([]byte, error) {
 	if d.first && d.left > 0 {
 		d.first = false

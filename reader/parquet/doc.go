@@ -1,7 +1,7 @@
 // Package parquet reads Parquet files. A file comes in as random access to its bytes; splits of whole rows go out, and
 // from each split its records with a typed value for each column asked for. It promises that a split gives exactly the
-// rows the footer states with the values the file holds, or an error that names file, row group and column, whatever
-// the bytes are. It knows nothing of tables, conversions and where the bytes come from.
+// rows the footer states with the values the file holds, or an error that names file, row group and column, for any
+// bytes. It knows nothing of tables, conversions and where the bytes come from.
 //
 // # Why the pages are decoded here
 //

@@ -76,7 +76,7 @@ func (h *hybrid) read(dst []uint32) error {
 
 // next reads the head of a run.
 func (h *hybrid) next() error {
-	if h.packed > 0 || h.bit > 0 { // step behind the packed run
+	if h.packed > 0 || h.bit > 0 { // step past the packed run
 		h.b = h.b[(h.bit+h.packed)/8:]
 		h.packed, h.bit = 0, 0
 	}
@@ -178,7 +178,7 @@ func (h *hybrid) unpackBig(dst []uint32) {
 	}
 }
 
-// load returns at least 57 bits of b from a bit on, zeros behind its end.
+// load returns at least 57 bits of b from a bit on, zeros after its end.
 func load(b []byte, bit uint64) uint64 {
 	i := bit / 8
 	if i+8 <= uint64(len(b)) {

@@ -159,7 +159,7 @@ func (a *nested) repeat(n *node, before, after byte, one func() error) error {
 	}
 }
 
-// overflow drops the text: it is longer than any table takes. The rest is read, for the next record begins behind it.
+// overflow drops the text: it is longer than any table takes. The rest is read, for the next record begins after it.
 func (a *nested) overflow(l *leaf) error {
 	a.refuse(l.path, table.CodeValueTooLong, "JSON text is longer than 4 MiB")
 	a.out = a.out[:0]

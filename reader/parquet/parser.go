@@ -20,7 +20,7 @@ type output struct {
 	tree  *nested
 }
 
-// Parser reads splits of a File, one at a time. Where a split follows one that it has read it goes on instead of
+// Parser reads splits of a File, one at a time. Where a split follows one that it has read it continues instead of
 // beginning again, so that each worker opens each page of a row group once at most.
 type Parser struct {
 	file    *File
@@ -32,7 +32,7 @@ type Parser struct {
 	at      *column
 	calling bool
 
-	// Limit is how many bytes the parser may hold of pages and dictionaries; 0 is no bound.
+	// Limit is how many bytes the parser may hold of pages and dictionaries; 0 means no bound.
 	Limit int64
 	held  int64
 }
@@ -145,7 +145,7 @@ func (p *Parser) seek(s Split) error {
 	return nil
 }
 
-// read reads one record. A bad value does not end it, for every column must be brought behind the row.
+// read reads one record. A bad value does not end it, for every column must be brought past the row.
 func (p *Parser) read() error {
 	for i := range p.outputs {
 		o := &p.outputs[i]

@@ -17,7 +17,7 @@ func (w writer) group() uint64 {
 	return 8
 }
 
-// padding reports whether the writer leaves that behind plain values.
+// padding reports whether the writer leaves padding after plain values.
 func (w writer) padding(rest []byte) bool {
 	return strings.HasPrefix(string(w), "fastparquet") && bytes.Equal(rest, make([]byte, 8))
 }

@@ -139,7 +139,7 @@ func TestRangesReadSideBySideComeOutInKeyOrder(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedExportContinues stops an export at request 0, 1, 2 … and goes on until it is whole.
+// TestAnInterruptedExportContinues stops an export at request 0, 1, 2 … and continues until it is whole.
 func TestAnInterruptedExportContinues(t *testing.T) {
 	const rows = 17_000 // four pages
 	w := newWorld(t, rows)

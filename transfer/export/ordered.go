@@ -26,7 +26,7 @@ const cellBytes = 64
 // errEnough ends a scan of which enough was seen.
 var errEnough = errors.New("enough was read")
 
-// ordered reads ranges of a table side by side and delivers their rows in key order.
+// ordered reads ranges of a table in parallel and delivers their rows in key order.
 type ordered struct {
 	service scan.Service
 	table   *client.Table
@@ -45,7 +45,7 @@ type batch struct {
 
 type keyRange struct{ from, to []table.Value }
 
-// cut makes ranges of what is behind a key (nil is the start) by the partitions' bounds, which increase.
+// cut makes ranges of what is after a key (nil is the start) by the partitions' bounds, which increase.
 func cut(after []table.Value, bounds []table.Value) []keyRange {
 	var ranges []keyRange
 	from := after

@@ -65,7 +65,7 @@ type output struct {
 	at   state
 }
 
-// openOutput opens what an earlier export to the file has left, cut back to what is known to be there, or begins anew.
+// openOutput opens what an earlier export to the file has left, cut back to what is known to be there, or begins again.
 func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed bool, err error) {
 	o = &output{path: path, at: want}
 	if fresh {

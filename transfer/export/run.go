@@ -267,7 +267,7 @@ func (e *exporter) state() state {
 	return s
 }
 
-// resume goes on behind the last row of a state.
+// resume continues after the last row of a state.
 func (e *exporter) resume(s *state) error {
 	e.result.Rows, e.result.Resumed, e.result.OlderCells = s.Rows, s.Rows, s.OlderCells
 	for _, c := range s.Binary {

@@ -15,7 +15,7 @@ import (
 	"tsimport/internal/table"
 )
 
-// Formatter writes rows. Flush writes what is still held back: behind it there are whole rows only.
+// Formatter writes rows. Flush writes what is still held back: after it there are whole rows only.
 type Formatter interface {
 	Write(*Row) error
 	Flush() error
@@ -42,7 +42,7 @@ func NewCSV(w io.Writer, keys, attributes []string) (*CSV, error) {
 	return f, f.line()
 }
 
-// ContinueCSV writes rows behind those that another one has written.
+// ContinueCSV writes rows after those that another one has written.
 func ContinueCSV(w io.Writer, keys, attributes []string) *CSV {
 	f := &CSV{w: bufio.NewWriterSize(w, 1<<16), place: map[string]int{}, keys: len(keys)}
 	f.columns = append(append(f.columns, keys...), attributes...)

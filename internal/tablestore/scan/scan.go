@@ -26,7 +26,7 @@ type Service interface {
 type Options struct {
 	Columns  []string      // attribute columns to read; nil reads all. Rows with none of them still come
 	Limit    int64         // rows, 0 is all
-	From, To []table.Value // of the first key columns: the rows from here, inclusive, to there, exclusive; nil is no bound
+	From, To []table.Value // of the first key columns: the rows from here, inclusive, to there, exclusive; nil means no bound
 	Versions int           // of each cell, newest first; 0 reads the newest only
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
 	Units    *atomic.Int64 // to which the read capacity units that the service charges are added; may be nil
@@ -77,7 +77,7 @@ func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o
 	}
 }
 
-// bound makes a key of the values that there are. The columns behind given ones begin with the least value: a bound of
+// bound makes a key of the values that there are. The columns after given ones begin with the least value: a bound of
 // fewer columns than the key has stands before all keys that begin with it. Without any, open fills in all columns.
 func bound(key []table.KeyColumn, values []table.Value, open func(*tablestore.PrimaryKey, string)) *tablestore.PrimaryKey {
 	pk := new(tablestore.PrimaryKey)

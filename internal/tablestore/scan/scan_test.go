@@ -286,7 +286,7 @@ func TestARangeBeginsAndEndsWhereItIsToldTo(t *testing.T) {
 // refusing is a Getter that refuses rows with the codes that it is given, one request after the other.
 type refusing struct {
 	Getter
-	codes    [][]string // by request and row; none left is no refusal
+	codes    [][]string // by request and row; none left means no refusal
 	requests int
 }
 
