@@ -15,37 +15,45 @@ import (
 
 // Config is a load.
 type Config struct {
-	Inputs  []string // arguments in order, as input.Expand understands them
-	Read    plan.Read
-	Target  plan.Target
-	Columns plan.Columns
-	Write   Write
-	Limits  Limits
-	// MaxTables is how many tables rows may go to, where --table has expressions, those of the archive included; 0 takes
-	// plan.DefaultMaxTables.
-	MaxTables int
-	RunDir    string // zero: rundir.DefaultPath
-	Command   string // how to run this load again, kept in the summary
-	// Arguments are those of that command, and Directory is where it was given; both are kept in the summary.
-	Arguments []string
-	Directory string
-	DryRun    bool // everything but the writes
-	Resume    Resume
-
-	// Sync makes what the service has acknowledged safe from a crash, of a service that does not do so itself. It is called
-	// before a checkpoint says that it is final. May be nil.
-	Sync func() error
-	// KeepCheckpoint leaves the checkpoint of a load that has finished, for something is to be done after it: a process that is
-	// killed then does not begin the load anew when it is run again. Whoever has done it calls checkpoint.Remove.
-	KeepCheckpoint bool
-	// CheckpointEvery is the time between checkpoints; 0 takes a second.
-	CheckpointEvery time.Duration
+	Inputs     []string // arguments in order, as input.Expand understands them
+	Read       plan.Read
+	Target     plan.Target
+	Columns    plan.Columns
+	Write      Write
+	Limits     Limits
+	RunDir     string // zero: rundir.DefaultPath
+	DryRun     bool   // everything but the writes
+	Compared   bool   // the table will be compared with the inputs, which must be possible
+	Resume     Resume
+	Invocation Invocation
+	Checkpoint Checkpoint
+	Watch      Watch
 
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.
 	Drain context.Context
-	// Compared says that the table will be compared with the inputs, which must be possible.
-	Compared bool
+}
+
+// Invocation is how to run a load again. The summary keeps it.
+type Invocation struct {
+	Command   string
+	Arguments []string // of that command
+	Directory string   // where it was given
+}
+
+// Checkpoint says how checkpoints of a load are kept.
+type Checkpoint struct {
+	Every time.Duration // time between two; 0 takes a second
+	// Sync makes what the service has acknowledged safe from a crash, of a service that does not do so itself. It is called
+	// before a checkpoint says that it is final. May be nil.
+	Sync func() error
+	// Keep leaves the checkpoint of a load that has finished, for something is to be done after it: a process that is killed
+	// then does not begin the load again when it is run again. Whoever has done it calls checkpoint.Remove.
+	Keep bool
+}
+
+// Watch is who is told how a load goes.
+type Watch struct {
 	// OnWait is told why an operation on tables waits for an endpoint that does not answer, and for how long at most. May be nil.
 	OnWait func(why string, most time.Duration)
 	// OnPlan is called before the first write. May be nil.
@@ -68,32 +76,43 @@ type Write struct {
 	Concurrency int // requests in flight; 0 takes DefaultConcurrency
 	BatchRows   int // rows in a request; 0 takes the service's limit
 	BatchBytes  int // bytes of a request's body, unless one row has more; 0 takes the service's limit
-
-	PartitionWCU      float64 // write capacity units a second that each partition is known to take; 0 is unknown
-	MaxWCU            float64 // write capacity units a second over all partitions; 0 is no limit
-	MaxRowsPerSecond  float64 // 0 is no limit
-	MaxBytesPerSecond float64 // of rows as the service counts them; 0 is no limit
+	Rates       Rates
+	Marks       Marks
 
 	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
 	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
 	Settle time.Duration
+}
 
-	// Of tables with an auto-increment key column that the input has no values for: the attribute that rows are recognised by
-	// ("" takes plan.DefaultMarkColumn), whether rows are repeated blindly instead, and the file that the keys made by the
-	// service are kept in ("" is none), which must not exist.
+// Rates are in units a second; 0 is unknown or no limit.
+type Rates struct {
+	PartitionWCU float64 // write capacity units that each partition is known to take
+
+	// Limits over all partitions.
+	MaxWCU   float64 // write capacity units
+	MaxRows  float64
+	MaxBytes float64 // of rows as the service counts them
+}
+
+// Marks is about tables with an auto-increment key column that the input has no values for, and about counters: rows cannot be
+// told by their keys, or may not be sent twice.
+type Marks struct {
+	Column       string // attribute that rows are recognised by; "" takes plan.DefaultMarkColumn
+	AtLeastOnce  bool   // rows are repeated blindly instead
+	ReturnedKeys string // file that the keys made by the service are kept in, which must not exist; "" is none
 	// LookFirst says that an earlier load of the same files may have written some of the rows: each is looked for before it is
 	// written.
-	MarkColumn   string
-	LookFirst    bool
-	AtLeastOnce  bool
-	ReturnedKeys string
+	LookFirst bool
 }
 
 // Limits end a load early.
 type Limits struct {
 	Records   int64 // records to read; 0 is all
 	MaxErrors MaxErrors
+	// MaxTables is how many tables rows may go to, where --table has expressions, those of the archive included; 0 takes
+	// plan.DefaultMaxTables.
+	MaxTables int
 	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
 	TempDir   string // where rows are spilled to; "" takes the system's
 	TempMax   int64  // bytes of disk for that; 0 is no limit
@@ -152,7 +171,7 @@ func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 func (c *Config) Request() *plan.Request {
 	return &plan.Request{
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.MarkColumn, AtLeastOnce: c.Write.AtLeastOnce, LookFirst: c.Write.LookFirst, Returned: c.Write.ReturnedKeys != "",
+		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.Marks.Column, AtLeastOnce: c.Write.Marks.AtLeastOnce, LookFirst: c.Write.Marks.LookFirst, Returned: c.Write.Marks.ReturnedKeys != "",
 		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }
@@ -176,11 +195,11 @@ func (c *Config) setDefaults() {
 	if c.Limits.Memory == 0 {
 		c.Limits.Memory = DefaultMemory
 	}
-	if c.Progress == nil {
-		c.Progress = new(Progress)
+	if c.Watch.Progress == nil {
+		c.Watch.Progress = new(Progress)
 	}
-	if c.Monitor == nil {
-		c.Monitor = NewMonitor()
+	if c.Watch.Monitor == nil {
+		c.Watch.Monitor = NewMonitor()
 	}
 	if c.Drain == nil {
 		c.Drain = context.Background()

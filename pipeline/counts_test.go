@@ -114,7 +114,7 @@ func TestACountedLoadThatIsKilledCountsEachRecordOnce(t *testing.T) {
 			cfg := w.counted(w.file("in.csv", amounts(rnd, 100+rnd.IntN(500), keys, want)))
 			cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(50)
 			cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
-			cfg.surveyEvery, cfg.CheckpointEvery, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(50))
+			cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(50))
 			cfg.pacer, cfg.Resume.Look = func() pacer { return restless{} }, true
 			over := w.failNumbered(rnd, keys)
 			attempts := 0
@@ -179,7 +179,7 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 	}
 	// With another column of marks both may.
 	cfg = w.counted(w.file("third.csv", "id,n,m\nx,1000,\n"))
-	cfg.RunDir, cfg.Write.MarkColumn = filepath.Join(w.dir, "third"), "other"
+	cfg.RunDir, cfg.Write.Marks.Column = filepath.Join(w.dir, "third"), "other"
 	w.load(cfg)
 	got := w.rows()
 	if n, _ := strconv.Atoi(got["x"]["n"]); n != 1101 && n != 1110 || got["y"]["n"] != "1" {
@@ -219,7 +219,7 @@ func TestARefusedRecordIsNotTakenForAnAddedOne(t *testing.T) {
 	w := newWorld(t)
 	text := "id,n,m\nx,9223372036854775807,\nx,1,\nx,-5,\nx,-6,\n"
 	cfg := w.counted(w.file("in.csv", text))
-	cfg.Resume.Look, cfg.CheckpointEvery = true, time.Hour
+	cfg.Resume.Look, cfg.Checkpoint.Every = true, time.Hour
 	cfg.Write.Concurrency = 1
 	for attempt := range 3 {
 		ctx, kill := context.WithCancel(t.Context())
@@ -259,7 +259,7 @@ func TestARecordThatWasGivenUpIsNotTakenForAnAddedOne(t *testing.T) {
 		text += fmt.Sprintf("key%03d,1,\n", i)
 	}
 	cfg := w.counted(w.file("in.csv", text))
-	cfg.Resume.Look, cfg.CheckpointEvery = true, time.Hour
+	cfg.Resume.Look, cfg.Checkpoint.Every = true, time.Hour
 	cfg.Write.Concurrency, cfg.Write.RetryFor = 1, time.Minute
 	bad := func(r table.Ref) bool { return r.Block.Split.Ordinal == 0 && r.Number() == 0 }
 	var sent []table.Ref
@@ -307,11 +307,11 @@ func TestWhatCannotBeAddedExactlyIsRefused(t *testing.T) {
 		"--condition":        func(c *trial) { c.Write.Condition = table.ExpectExist },
 		"--version-column":   func(c *trial) { c.Read.Convert.VersionColumn = "m" },
 		"--on-null delete":   func(c *trial) { c.Write.DeleteNull = true },
-		"--look-first":       func(c *trial) { c.Write.LookFirst = true },
+		"--look-first":       func(c *trial) { c.Write.Marks.LookFirst = true },
 		"column n is string": func(c *trial) { c.Columns.Types["n"] = plan.Type{Type: table.String} },
 		"column m is double": func(c *trial) { c.Columns.Types["m"] = plan.Type{Type: table.Double} },
 		"--verify":           func(c *trial) { c.Compared = true },
-		"--mark-column n":    func(c *trial) { c.Write.MarkColumn = "n" },
+		"--mark-column n":    func(c *trial) { c.Write.Marks.Column = "n" },
 		"auto-increment key column": func(c *trial) {
 			c.Target.Key = append(c.Target.Key, table.KeyColumn{Name: "a", Type: table.Integer, Auto: true})
 		},

@@ -95,7 +95,7 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
 	cfg.Read.SplitBytes, cfg.Read.Parsers = 64+rnd.IntN(8<<10), 1+rnd.IntN(4)
 	cfg.Limits.Memory, cfg.Limits.TempDir = int64(1+rnd.IntN(1<<20)), w.dir
-	cfg.surveyEvery, cfg.CheckpointEvery, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
+	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
 	cfg.pacer = func() pacer { return restless{} }
 	cfg.Resume.Look, cfg.Limits.Records = true, limit
 	cfg.onSnapshot = c.compare

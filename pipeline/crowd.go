@@ -60,7 +60,7 @@ func (d *dispatcher) warnOfCrowd(ended bool) {
 		return
 	}
 	c.told = true
-	if d.cfg.OnHotKey != nil {
-		d.cfg.OnHotKey(ReportHotKey{Column: d.report.Schema[0].Name, Value: showKey(hot[0].Value), Share: hot[0].Share}, c.rows)
+	if d.cfg.Watch.OnHotKey != nil {
+		d.cfg.Watch.OnHotKey(ReportHotKey{Column: d.report.Schema[0].Name, Value: showKey(hot[0].Value), Share: hot[0].Share}, c.rows)
 	}
 }

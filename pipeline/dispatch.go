@@ -106,17 +106,17 @@ func newDispatcher(cfg *Config, h *hooks, folder *rundir.Folder, report *Report,
 	d := &dispatcher{
 		cfg: cfg, hooks: h, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
 		partitions: m, survey: survey, ids: from.ids, disk: disk, extras: x, intake: in, splits: in.Splits(),
-		rows:  ratelimit.NewBucket(w.MaxRowsPerSecond, ceilingBurst),
-		units: ratelimit.NewBucket(w.MaxWCU, ceilingBurst),
-		bytes: ratelimit.NewBucket(w.MaxBytesPerSecond, ceilingBurst),
+		rows:  ratelimit.NewBucket(w.Rates.MaxRows, ceilingBurst),
+		units: ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
+		bytes: ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
 		hold:  from.hold, suspectUntil: from.suspectUntil,
 		room: func() int { return math.MaxInt },
 	}
-	if x.doubts != nil && w.LookFirst {
+	if x.doubts != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
 		if until := time.Now().Add(w.Settle); until.After(d.hold) {
 			d.hold = until
-			cfg.Progress.Settling.Store(until.UnixMilli())
+			cfg.Watch.Progress.Settling.Store(until.UnixMilli())
 		}
 	}
 	d.halted, d.endAll = context.WithCancel(context.Background())
@@ -129,7 +129,7 @@ func newDispatcher(cfg *Config, h *hooks, folder *rundir.Folder, report *Report,
 	}
 	d.queues.SetIdle(m.Gap)
 	if m.Several() {
-		d.tables = newTableLedger(cfg.MaxTables)
+		d.tables = newTableLedger(cfg.Limits.MaxTables)
 	}
 	d.hot, d.crowd = partitioner.NewHotKeys(x.key[0].Type), newCrowd(x.key[0].Type)
 	d.record = newRecorder(report)
@@ -141,7 +141,7 @@ func newDispatcher(cfg *Config, h *hooks, folder *rundir.Folder, report *Report,
 	cut := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.AutoIncrement == nil,
-		Settle:    settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.LookFirst,
+		Settle:    settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.Marks.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
@@ -236,7 +236,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.recut(time.Now(), m)
 		case err := <-d.survey.fatal:
 			d.halt(err)
-		case ask := <-d.cfg.Monitor.asks:
+		case ask := <-d.cfg.Watch.Monitor.asks:
 			ask <- d.state(time.Now())
 		case <-drain:
 			drain = nil
@@ -307,7 +307,7 @@ func (d *dispatcher) finished(now time.Time) bool {
 	// unless the user insists (then ctx ends).
 	until, unsettled := d.cutter.Unsettled(now)
 	if unsettled {
-		d.cfg.Progress.Settling.Store(until.UnixMilli())
+		d.cfg.Watch.Progress.Settling.Store(until.UnixMilli())
 	}
 	return !unsettled
 }

@@ -85,19 +85,19 @@ func newExtras(cfg *Config, h *hooks, planned *plan.Plan, folder *rundir.Folder,
 		return x, nil
 	}
 	x.AutoIncrement = writer.NewAutoIncrement(sdk, cfg.Target.Table, at, planned.Mark, table.Marker{Job: planned.Job(), Run: kept.run})
-	x.AutoIncrement.LookFirst, x.AutoIncrement.Parallel = cfg.Write.LookFirst, lookUps(cfg.Write.Concurrency)
+	x.AutoIncrement.LookFirst, x.AutoIncrement.Parallel = cfg.Write.Marks.LookFirst, lookUps(cfg.Write.Concurrency)
 	x.begun = marksBegun(clock, kept)
 	x.AutoIncrement.Begun, x.AutoIncrement.Earlier = x.begun, kept.past
-	cfg.Progress.numbers.Store(x.AutoIncrement)
-	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.ReturnedKeys
+	cfg.Watch.Progress.numbers.Store(x.AutoIncrement)
+	report.MarkColumn, report.ReturnedKeys = planned.Mark, cfg.Write.Marks.ReturnedKeys
 	if planned.Mark != "" {
 		x.rowBytes = len(planned.Mark) + table.MaxMarkBytes + markFraming
 		if x.doubts, err = rundir.OpenJournal(filepath.Join(folder.Path, rundir.DoubtsFile), kept.doubts); err != nil {
 			return nil, err
 		}
 	}
-	if cfg.Write.ReturnedKeys != "" {
-		if x.returned, err = openReturned(cfg.Write.ReturnedKeys, x.key, kept.returned); err != nil {
+	if cfg.Write.Marks.ReturnedKeys != "" {
+		if x.returned, err = openReturned(cfg.Write.Marks.ReturnedKeys, x.key, kept.returned); err != nil {
 			return nil, errors.Join(err, x.close())
 		}
 	}
@@ -278,7 +278,7 @@ func (x *extras) sweepGroups(ctx context.Context, cfg *Config, report *Report, g
 		mu.Lock()
 		defer mu.Unlock()
 		report.SurplusDeleted += int64(deleted)
-		cfg.Progress.Swept.Add(int64(len(list[i])))
+		cfg.Watch.Progress.Swept.Add(int64(len(list[i])))
 		if failed == nil {
 			failed = err
 		}

@@ -19,7 +19,7 @@ func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := &Config{Write: Write{ReturnedKeys: filepath.Join(dir, "keys.csv")}, Progress: new(Progress)}
+	cfg := &Config{Write: Write{Marks: Marks{ReturnedKeys: filepath.Join(dir, "keys.csv")}}, Watch: Watch{Progress: new(Progress)}}
 	planned := &plan.Plan{Schema: &table.Schema{Table: "t", Key: numberedKey, Numbered: 1}, Mark: "m", Request: &plan.Request{}}
 	x, err := newExtras(cfg, new(hooks), planned, folder, new(Report), nil, new(client.Clock), extrasKept{})
 	if err != nil {
@@ -50,12 +50,12 @@ func TestFilesOfALoadThatGoesOnAreCutToWhatItKeeps(t *testing.T) {
 	if err := x.close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{filepath.Join(folder.Path, rundir.DoubtsFile): "doubt", cfg.Write.ReturnedKeys: "file,record,user,seq\n"} {
+	for name, want := range map[string]string{filepath.Join(folder.Path, rundir.DoubtsFile): "doubt", cfg.Write.Marks.ReturnedKeys: "file,record,user,seq\n"} {
 		if text, err := os.ReadFile(name); err != nil || string(text) != want {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
-	if err := os.Truncate(cfg.Write.ReturnedKeys, 3); err != nil {
+	if err := os.Truncate(cfg.Write.Marks.ReturnedKeys, 3); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := newExtras(cfg, new(hooks), planned, folder, new(Report), nil, new(client.Clock), kept); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {

@@ -46,7 +46,7 @@ func TestARunGoesOnWhenThereIsRoomForItsRejectsAgain(t *testing.T) {
 func fullDisk(t *testing.T, records int) bool {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,a\n"+strings.Repeat("key1,1\nkey2,2\nkey3\nkey4,4\n", records/4)))
-	cfg.Resume.Look, cfg.CheckpointEvery, cfg.Read.SplitBytes = true, time.Millisecond, 100
+	cfg.Resume.Look, cfg.Checkpoint.Every, cfg.Read.SplitBytes = true, time.Millisecond, 100
 	first := cfg
 	full := false // the dispatcher's
 	first.onSnapshot = func(d *dispatcher, _ *checkpoint.Snapshot) {

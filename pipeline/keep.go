@@ -130,8 +130,8 @@ func (k *keeper) write(j *saving) error {
 			return fmt.Errorf("sync rejected rows: %w", err)
 		}
 	}
-	if k.cfg.Sync != nil {
-		if err := k.cfg.Sync(); err != nil {
+	if k.cfg.Checkpoint.Sync != nil {
+		if err := k.cfg.Checkpoint.Sync(); err != nil {
 			return fmt.Errorf("sync the store: %w", err)
 		}
 	}
@@ -186,12 +186,12 @@ func (k *keeper) due(now time.Time) time.Duration {
 	if k == nil || k.busy {
 		return math.MaxInt64
 	}
-	wait := k.cfg.CheckpointEvery // who gives it means it
+	wait := k.cfg.Checkpoint.Every // who gives it means it
 	if wait == 0 {
 		wait = min(max(keepEvery, keepCost*k.cost), keepAtMost)
 	}
 	if k.soon || k.last.IsZero() {
-		wait = min(wait, cmp.Or(k.cfg.CheckpointEvery, keepSoon))
+		wait = min(wait, cmp.Or(k.cfg.Checkpoint.Every, keepSoon))
 	}
 	if k.built.IsZero() || k.now {
 		return 0

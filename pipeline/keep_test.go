@@ -36,7 +36,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 	text, want := plainCSV(5000)
 	cfg := w.config(w.file("in.csv", text))
 	cfg.pacer = func() pacer { return restless{} }
-	cfg.CheckpointEvery, cfg.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
+	cfg.Checkpoint.Every, cfg.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
 	var failing atomic.Bool
 	var failures, saves, whileFailing atomic.Int64
 	cfg.onSend = func([]table.Ref) {
@@ -72,13 +72,13 @@ func TestALoadFailsThatCannotKeepWhatIsFinal(t *testing.T) {
 		"checkpoint": func(cfg *trial) {
 			cfg.onSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
 		},
-		"store": func(cfg *trial) { cfg.Sync = func() error { return errors.New("the disk is full") } },
+		"store": func(cfg *trial) { cfg.Checkpoint.Sync = func() error { return errors.New("the disk is full") } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			text, _ := plainCSV(5000)
 			cfg := w.config(w.file("in.csv", text))
-			cfg.CheckpointEvery, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
+			cfg.Checkpoint.Every, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
 			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
 			spoil(&cfg)
 			r, err := cfg.run(context.Background())
@@ -147,9 +147,9 @@ func TestTheStoreIsSyncedBeforeACheckpointSaysThatRowsAreFinal(t *testing.T) {
 	text, want := plainCSV(3000)
 	cfg := w.config(w.file("in.csv", text))
 	cfg.pacer = func() pacer { return restless{} }
-	cfg.CheckpointEvery = time.Millisecond
+	cfg.Checkpoint.Every = time.Millisecond
 	var syncs, saves int // both by the one that writes checkpoints
-	cfg.Sync = func() error { syncs++; return nil }
+	cfg.Checkpoint.Sync = func() error { syncs++; return nil }
 	cfg.onSave = func(*checkpoint.Snapshot) error {
 		if saves++; syncs != saves {
 			t.Errorf("checkpoint %d was written after %d syncs", saves, syncs)
@@ -190,12 +190,12 @@ func TestALoadOfParquetGoesOnWithTheRowGroup(t *testing.T) {
 			}
 			cfg := w.config(path)
 			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-			cfg.CheckpointEvery, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
+			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
 			cfg.Write.BatchRows = 50
 			ctx, stop := context.WithCancelCause(context.Background())
 			defer stop(nil)
 			killed := cfg
-			killed.Write.MaxRowsPerSecond = 2_000 // slow enough for a checkpoint in the middle
+			killed.Write.Rates.MaxRows = 2_000 // slow enough for a checkpoint in the middle
 			saves := 0
 			killed.onSave = func(s *checkpoint.Snapshot) error {
 				if saves++; s.Counters["written"] > 1000 {

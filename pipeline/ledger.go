@@ -187,7 +187,7 @@ func (r *Report) count(f *flight, a answer, stats writer.Stats) {
 }
 
 func (d *dispatcher) publish() {
-	p := d.cfg.Progress
+	p := d.cfg.Watch.Progress
 	p.Read.Store(d.report.Read)
 	p.BytesRead.Store(d.report.BytesRead)
 	p.Written.Store(d.report.Written)

@@ -82,7 +82,7 @@ func TestALoadGoesOnFromTheOlderCheckpoint(t *testing.T) {
 	cfg := w.numbered(w.file("in.csv", text))
 	cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.allowance = 1, 5, 5
 	cfg.pacer = func() pacer { return restless{} }
-	cfg.CheckpointEvery, cfg.Resume.Look = time.Millisecond, true
+	cfg.Checkpoint.Every, cfg.Resume.Look = time.Millisecond, true
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
 	first := cfg
@@ -121,12 +121,12 @@ func TestTheColumnOfMarksStaysWhenALoadGoesOn(t *testing.T) {
 	cfg := w.numbered(w.file("in.csv", "user,what\na,b\nc\nd,e\n"))
 	cfg = stopped(w, cfg)
 	other := cfg
-	other.Write.MarkColumn = "other"
+	other.Write.Marks.Column = "other"
 	if text := w.refused(other); !strings.Contains(text, "--mark-column was _tsimport and is other now") {
 		t.Errorf("error %s", text)
 	}
 	without := cfg
-	without.Write.AtLeastOnce = true
+	without.Write.Marks.AtLeastOnce = true
 	if text := w.refused(without); !strings.Contains(text, "--mark-column was _tsimport and is not given now") {
 		t.Errorf("error %s", text)
 	}
@@ -144,7 +144,7 @@ func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
 	cfg.RunDir, cfg.Resume.Look = "", true
 	second := cfg
 	asked := false
-	cfg.OnPlan = func(*plan.Plan) {
+	cfg.Watch.OnPlan = func(*plan.Plan) {
 		asked = true
 		var held *rundir.HeldError
 		if r, err := second.run(context.Background()); !errors.As(err, &held) || r != nil || held.By.PID != os.Getpid() {
@@ -154,7 +154,7 @@ func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
 	if r := w.load(cfg); r.Written != 3 || !asked {
 		t.Errorf("%+v", r)
 	}
-	cfg.OnPlan = nil
+	cfg.Watch.OnPlan = nil
 	if r := w.load(cfg); r.Resumed || r.Written != 3 {
 		t.Errorf("another load of the same, later: %+v", r)
 	}
@@ -166,12 +166,12 @@ func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 		w := newWorld(t)
 		cfg := w.config(w.file("in.csv", badCSV))
 		cfg.Write.Condition, cfg.Write.Order = table.ExpectNotExist, order // whose rows would all be rejected
-		cfg.KeepCheckpoint, cfg.Resume.Look = true, true
+		cfg.Checkpoint.Keep, cfg.Resume.Look = true, true
 		if r := w.load(cfg); r.State != StateFinished || r.Written != 3 || !checkpoint.Exists(cfg.RunDir) {
 			t.Fatalf("%+v", r)
 		}
 		again := cfg
-		again.KeepCheckpoint = false
+		again.Checkpoint.Keep = false
 		again.onSend = func([]table.Ref) { t.Error("rows were sent again") }
 		r := w.load(again)
 		if r.State != StateFinished || !r.Resumed || r.Read != 4 || r.Written != 3 || r.Rejected != 1 || checkpoint.Exists(cfg.RunDir) {

@@ -32,7 +32,7 @@ var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "
 func (w *world) numbered(inputs ...string) trial {
 	cfg := w.config(inputs...)
 	cfg.Target.Key = numberedKey
-	cfg.Write.ReturnedKeys = filepath.Join(w.dir, "keys.csv")
+	cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "keys.csv")
 	return cfg
 }
 
@@ -79,10 +79,10 @@ func (w *world) wantNumbered(text string, cfg trial) {
 		}
 		last[r[0]] = n
 	}
-	if cfg.Write.ReturnedKeys == "" {
+	if cfg.Write.Marks.ReturnedKeys == "" {
 		return
 	}
-	file, err := os.Open(cfg.Write.ReturnedKeys)
+	file, err := os.Open(cfg.Write.Marks.ReturnedKeys)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 	w := newWorld(t)
 	text := users(rand.New(rand.NewPCG(3, 3)), 40, 20)
 	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.AtLeastOnce, cfg.Write.Concurrency = true, 1
+	cfg.Write.Marks.AtLeastOnce, cfg.Write.Concurrency = true, 1
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		if r.N == 0 {
 			return faults.Fault{Action: faults.DropAfter}
@@ -289,7 +289,7 @@ func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "keys.csv exists") || r.State != StateFailed {
 		t.Errorf("%v", err)
 	}
-	if text := lines(t, cfg.Write.ReturnedKeys); len(text) != 1 || text[0] != "precious" {
+	if text := lines(t, cfg.Write.Marks.ReturnedKeys); len(text) != 1 || text[0] != "precious" {
 		t.Errorf("%q", text)
 	}
 }
@@ -301,7 +301,7 @@ func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
 	text := "user,what\na,w0\na,w1\nb,w2\n"
 	cfg := w.numbered(w.file("in.csv", text))
 	w.load(cfg)
-	keys := lines(t, cfg.Write.ReturnedKeys)
+	keys := lines(t, cfg.Write.Marks.ReturnedKeys)
 	changes := "user,seq,what\n"
 	want := contents{}
 	for i, k := range keys[1:] {
@@ -310,7 +310,7 @@ func TestRowsAreChangedByTheNumbersThatWereReturned(t *testing.T) {
 		want[f[2]+"/"+f[3]] = map[string]string{"what": fmt.Sprintf("changed%d", i)}
 	}
 	next := w.numbered(w.file("changes.csv", changes))
-	next.Write.ReturnedKeys, next.Write.Condition, next.RunDir = "", table.ExpectExist, filepath.Join(w.dir, "run2")
+	next.Write.Marks.ReturnedKeys, next.Write.Condition, next.RunDir = "", table.ExpectExist, filepath.Join(w.dir, "run2")
 	if r := w.load(next); r.Written != 3 {
 		t.Errorf("%+v", r)
 	}
@@ -343,8 +343,8 @@ func TestRowsOfALostRunAreFound(t *testing.T) {
 			cfg.Limits.Records = 50
 		}
 		w.load(cfg)
-		cfg.Limits.Records, cfg.RunDir, cfg.Write.LookFirst = 0, filepath.Join(w.dir, "other"), true
-		cfg.Write.ReturnedKeys = filepath.Join(w.dir, "all.csv")
+		cfg.Limits.Records, cfg.RunDir, cfg.Write.Marks.LookFirst = 0, filepath.Join(w.dir, "other"), true
+		cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "all.csv")
 		r := w.load(cfg)
 		w.wantNumbered(text, cfg)
 		want := int64(50)
@@ -371,7 +371,7 @@ func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 	}
 	r := w.load(cfg)
 	var got []string
-	for _, k := range lines(t, cfg.Write.ReturnedKeys) {
+	for _, k := range lines(t, cfg.Write.Marks.ReturnedKeys) {
 		f := strings.Split(k, ",")
 		got = append(got, f[1]+" "+f[2]+" "+f[4])
 	}
@@ -412,7 +412,7 @@ func TestARefusedRowHasNoNumber(t *testing.T) {
 		}
 	}
 	w.wantNumbered(kept, trial{})
-	if keys := lines(t, cfg.Write.ReturnedKeys); int64(len(keys)) != r.Written+1 {
+	if keys := lines(t, cfg.Write.Marks.ReturnedKeys); int64(len(keys)) != r.Written+1 {
 		t.Errorf("%d keys of %d rows", len(keys)-1, r.Written)
 	}
 }
@@ -445,8 +445,8 @@ func TestAnInterruptedLoadGoesOnByLookingFirst(t *testing.T) {
 				t.Fatalf("%v, %+v", err, r)
 			}
 			w.plan.Decide = nil
-			cfg.Drain, cfg.RunDir, cfg.Write.LookFirst = nil, filepath.Join(w.dir, "run2"), true
-			cfg.Write.ReturnedKeys = filepath.Join(w.dir, "all.csv")
+			cfg.Drain, cfg.RunDir, cfg.Write.Marks.LookFirst = nil, filepath.Join(w.dir, "run2"), true
+			cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "all.csv")
 			next := w.load(cfg)
 			w.wantNumbered(text, cfg)
 			if next.Written != 200 || next.Found < r.Written {
@@ -469,7 +469,7 @@ func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 			for i := range 3 {
 				cfg := w.numbered(in)
 				cfg.Write.Concurrency = 1
-				cfg.RunDir, cfg.Write.ReturnedKeys = filepath.Join(w.dir, fmt.Sprint("run", i)), ""
+				cfg.RunDir, cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, fmt.Sprint("run", i)), ""
 				first := i > 0
 				w.plan.Decide = func(faults.Request) faults.Fault {
 					if first {
@@ -491,7 +491,7 @@ func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 func TestARunOfAVersionWithOtherMarksIsNotContinued(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.numbered(w.file("in.csv", "user,what\na,1\nb,2\n"))
-	cfg.Resume.Look, cfg.KeepCheckpoint = true, true
+	cfg.Resume.Look, cfg.Checkpoint.Keep = true, true
 	w.load(cfg)
 	job, err := checkpoint.ReadJob(cfg.RunDir)
 	if err != nil {
@@ -515,7 +515,7 @@ func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
 	w := newWorld(t)
 	text := "user,what\na,1\nb,2\n"
 	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.ReturnedKeys, cfg.Write.LookFirst = "", true
+	cfg.Write.Marks.ReturnedKeys, cfg.Write.Marks.LookFirst = "", true
 	begun := time.Now()
 	cfg.onSend = func([]table.Ref) {
 		if waited := time.Since(begun); waited < cfg.Write.Settle {
@@ -537,14 +537,14 @@ func TestALostAnswerIsLookedForAmongTheNewestRows(t *testing.T) {
 		fmt.Fprintf(&old, "key%d,w%d\n", i%keys, i)
 	}
 	cfg := w.numbered(w.file("old.csv", old.String()))
-	cfg.Write.ReturnedKeys = ""
+	cfg.Write.Marks.ReturnedKeys = ""
 	w.load(cfg)
 	text := "user,what\n"
 	for i := range keys {
 		text += fmt.Sprintf("key%d,new\n", i)
 	}
 	cfg = w.numbered(w.file("new.csv", text))
-	cfg.RunDir, cfg.Write.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
+	cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
 	first := true
 	w.plan.Decide = func(faults.Request) faults.Fault {
 		if first {
@@ -577,7 +577,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 			drain, stop := context.WithCancelCause(t.Context())
 			cfg.Drain = drain
 			sent := 0
-			cfg.Write.Concurrency, cfg.CheckpointEvery = 1, time.Millisecond
+			cfg.Write.Concurrency, cfg.Checkpoint.Every = 1, time.Millisecond
 			var early *checkpoint.Snapshot
 			cfg.onSend = func(rows []table.Ref) {
 				if sent += len(rows); sent > 1500 && early == nil {

@@ -60,7 +60,7 @@ func numberedKilled(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	cfg.RunDir = filepath.Join(w.dir, "killed")
 	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(50)
 	cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
-	cfg.surveyEvery, cfg.CheckpointEvery, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(50))
+	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(50))
 	cfg.pacer = func() pacer { return restless{} }
 	cfg.Resume.Look = true
 	cfg.onSnapshot = c.compare

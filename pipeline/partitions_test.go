@@ -172,9 +172,9 @@ func TestThrottlingIsNoErrorAndCostsNoRow(t *testing.T) {
 func TestCeilingsHoldBackTheWholeLoad(t *testing.T) {
 	text := numbered("k", 400)
 	for name, set := range map[string]func(*Write){
-		"rows":  func(w *Write) { w.MaxRowsPerSecond = 2000 },
-		"units": func(w *Write) { w.MaxWCU = 2000 },
-		"bytes": func(w *Write) { w.MaxBytesPerSecond = 2000 * 15 }, // id and a, their values: about 15 bytes a row
+		"rows":  func(w *Write) { w.Rates.MaxRows = 2000 },
+		"units": func(w *Write) { w.Rates.MaxWCU = 2000 },
+		"bytes": func(w *Write) { w.Rates.MaxBytes = 2000 * 15 }, // id and a, their values: about 15 bytes a row
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -248,9 +248,9 @@ func TestOnePartitionKeyForAllRowsIsSaidWhileTheLoadRuns(t *testing.T) {
 			cfg.DryRun, cfg.Target.Absent = tt.dryRun, tt.dryRun
 			var said []ReportHotKey
 			written := int64(-1)
-			cfg.Progress = new(Progress)
-			cfg.OnHotKey = func(h ReportHotKey, rows int64) {
-				said, written = append(said, h), cfg.Progress.Written.Load()
+			cfg.Watch.Progress = new(Progress)
+			cfg.Watch.OnHotKey = func(h ReportHotKey, rows int64) {
+				said, written = append(said, h), cfg.Watch.Progress.Written.Load()
 				if rows > 17_000 {
 					t.Errorf("%d rows", rows)
 				}
@@ -343,7 +343,7 @@ func TestWithoutAnOrderAFileThatCannotBeReadFailsTheLoad(t *testing.T) {
 	path := w.file("in.csv", numbered("k", 20_000))
 	cfg := w.config(path)
 	cfg.Write.Order = plan.OrderNone
-	cfg.Write.MaxRowsPerSecond = 50_000
+	cfg.Write.Rates.MaxRows = 50_000
 	cfg.Limits.Memory = 1
 	// The first request finds the file cut short behind the first pass.
 	var once sync.Once
@@ -396,11 +396,11 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
 			cfg.pacer = func() pacer { return restless{} }
 			cfg.Write.Concurrency = 2 // more would have all rows in flight
-			cfg.Monitor = NewMonitor()
+			cfg.Watch.Monitor = NewMonitor()
 			opened := make(chan struct{})
 			go func() {
 				defer close(opened)
-				wait(t, cfg.Monitor, func(s *State) bool {
+				wait(t, cfg.Watch.Monitor, func(s *State) bool {
 					return s.Memory.Full && (!tt.full || s.Spill.Error != "") || tt.spills && s.Spill.Rows > 0
 				})
 			}()
@@ -459,7 +459,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 	}
 	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
 	drain, stop := context.WithCancelCause(context.Background())
-	cfg.Drain, cfg.Monitor = drain, NewMonitor()
+	cfg.Drain, cfg.Watch.Monitor = drain, NewMonitor()
 	done := make(chan error, 1)
 	go func() {
 		_, err := cfg.run(context.Background())
@@ -468,7 +468,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
-		s, err := cfg.Monitor.State(ctx)
+		s, err := cfg.Watch.Monitor.State(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -487,7 +487,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 	}
 	short, cancelShort := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancelShort()
-	if s, err := cfg.Monitor.State(short); err == nil {
+	if s, err := cfg.Watch.Monitor.State(short); err == nil {
 		t.Errorf("a load that has ended says %+v", s)
 	}
 }
@@ -500,7 +500,7 @@ func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-	cfg.Write.RetryFor, cfg.Write.MaxRowsPerSecond = 500*time.Millisecond, 700
+	cfg.Write.RetryFor, cfg.Write.Rates.MaxRows = 500*time.Millisecond, 700
 	cfg.surveyEvery = 2 * time.Millisecond
 	var once sync.Once
 	w.plan.Decide = func(faults.Request) faults.Fault {
@@ -531,13 +531,13 @@ func hot(rows, bytes int) string {
 func (w *world) running(cfg trial, done func(*State) bool) {
 	w.t.Helper()
 	drain, stop := context.WithCancelCause(context.Background())
-	cfg.Drain, cfg.Monitor = drain, NewMonitor()
+	cfg.Drain, cfg.Watch.Monitor = drain, NewMonitor()
 	ended := make(chan error, 1)
 	go func() {
 		_, err := cfg.run(context.Background())
 		ended <- err
 	}()
-	wait(w.t, cfg.Monitor, done)
+	wait(w.t, cfg.Watch.Monitor, done)
 	stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
 	if err := <-ended; err != nil {
 		w.t.Fatal(err)
@@ -588,7 +588,7 @@ func TestTheEndWaitsForNoReadingOfTheMap(t *testing.T) {
 	w := newWorld(t)
 	w.partitioned(server.Simulation{}, "k00500")
 	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-	cfg.surveyEvery, cfg.Write.MaxRowsPerSecond = time.Millisecond, 5000
+	cfg.surveyEvery, cfg.Write.Rates.MaxRows = time.Millisecond, 5000
 	hangs := &hanging{RoundTripper: w.server.Transport(), from: 3, until: make(chan struct{})}
 	defer close(hangs.until)
 	cfg.Target.Client.Transport = hangs

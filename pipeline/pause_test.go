@@ -41,7 +41,7 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 func TestARequestThatWasHeldUpByAPauseIsNotSent(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
-	cfg.keptFor, cfg.CheckpointEvery = 100*time.Millisecond, 5*time.Millisecond
+	cfg.keptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
 	var tries, requests atomic.Int64
 	cfg.onSend = func([]table.Ref) {
 		if tries.Add(1) == 1 {

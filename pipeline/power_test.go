@@ -125,7 +125,7 @@ func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 		return
 	}
 	if !g.alone {
-		cfg.Sync = func() error { s, _ := g.now(); return s.Sync() }
+		cfg.Checkpoint.Sync = func() error { s, _ := g.now(); return s.Sync() }
 		return
 	}
 	own := rand.New(rand.NewPCG(rnd.Uint64(), 5))

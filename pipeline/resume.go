@@ -56,7 +56,7 @@ func findOrigin(cfg *Config, now time.Time) (o *origin, err error) {
 	o = &origin{job: &checkpoint.Job{
 		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Run:      table.NewRun(now),
-		Args:     cfg.Resume.Args, Command: cfg.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
+		Args:     cfg.Resume.Args, Command: cfg.Invocation.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
 	}}
 	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
 	if cfg.DryRun {
@@ -154,7 +154,7 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	}
 	if planned.Schema.Numbered > 0 {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
-		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.ReturnedKeys})
+		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.Marks.ReturnedKeys})
 	}
 	if planned.Mark != "" {
 		if o.snapshot != nil && o.job.Run == "" {

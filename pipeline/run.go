@@ -109,9 +109,9 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 			})
 		}
 	}
-	cfg.Progress.BytesTotal.Store(planned.Bytes)
-	if cfg.OnPlan != nil {
-		cfg.OnPlan(planned)
+	cfg.Watch.Progress.BytesTotal.Store(planned.Bytes)
+	if cfg.Watch.OnPlan != nil {
+		cfg.Watch.OnPlan(planned)
 	}
 	if planned.Create && !cfg.DryRun && !planned.Empty {
 		err = from.makeTable(planned, admin, report)
@@ -128,7 +128,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 		}
 		err = load(ctx, &cfg, h, planned, folder, report, service, survey, from, func() { stopGently(nil) })
 	}
-	cfg.Progress.Done.Store(true)
+	cfg.Watch.Progress.Done.Store(true)
 	report.BytesSent, report.UncheckedAnswers = traffic.BytesSent.Load(), traffic.Unchecked.Load()
 	return finish(&cfg, report, folder, start, err)
 }
@@ -136,7 +136,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 // admin works on the tables of the load. It waits for an endpoint that is down: a load has time.
 func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *client.Admin {
 	patience := min(c.Write.RetryFor, client.Patience)
-	return &client.Admin{Client: sdk, Context: ctx, RetryFor: patience, ReachFor: patience, OnWait: c.OnWait}
+	return &client.Admin{Client: sdk, Context: ctx, RetryFor: patience, ReachFor: patience, OnWait: c.Watch.OnWait}
 }
 
 // service is the Tablestore that is loaded into: the SDK's client, and a connection for what is many.
@@ -185,7 +185,7 @@ func noteRejectsDialect(r *Report, sources []*plan.Source) {
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
 		ReportTarget:   ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir},
-		ReportSource:   ReportSource{Command: cfg.Command, Arguments: cfg.Arguments, Directory: cfg.Directory, Inputs: planned.Request.ShownInputs()},
+		ReportSource:   ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
 		ReportAttempts: ReportAttempts{Attempts: 1},
 		ReportTime:     ReportTime{FirstStarted: start.UTC(), Started: start.UTC()},
 		Order:          cfg.Write.Order.String(),
@@ -273,7 +273,7 @@ func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder
 		report.SearchRequests = x.AutoIncrement.Requests.Load()
 	}
 	report.clockBehind(service.clock)
-	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.KeepCheckpoint) {
+	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.Checkpoint.Keep) {
 		if keepErr := d.keeper.final(d); keepErr != nil {
 			report.CheckpointError = keepErr.Error() // the one before still holds
 		}
@@ -387,7 +387,7 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
 	}
 	sumErr := folder.WriteSummary(report)
-	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.KeepCheckpoint {
+	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.Checkpoint.Keep {
 		sumErr = checkpoint.Remove(folder.Path)
 	}
 	if err == nil && sumErr != nil {

@@ -487,7 +487,7 @@ func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
 	cfg.Read.SplitBytes, cfg.Read.Parsers = split, 2
 	cfg.Limits.Memory = 256 << 10
 	cfg.Write.Concurrency = 1
-	cfg.Progress = new(Progress)
+	cfg.Watch.Progress = new(Progress)
 	var readWhileBlocked atomic.Int64
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		if r.N == 0 {
@@ -500,7 +500,7 @@ func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
 		last, still := int64(-1), 0
 		for still < 20 {
 			time.Sleep(5 * time.Millisecond)
-			if now := cfg.Progress.Read.Load(); now > 0 && now == last {
+			if now := cfg.Watch.Progress.Read.Load(); now > 0 && now == last {
 				still++
 			} else {
 				last, still = now, 0
@@ -561,7 +561,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 			cfg.Read.SplitBytes, cfg.Limits.Memory, cfg.Write.Concurrency = 512, 4096, 1
 			var changed error
 			if name == "is replaced" {
-				cfg.OnPlan = func(*plan.Plan) { changed = change(path) } // later, an open file does not notice
+				cfg.Watch.OnPlan = func(*plan.Plan) { changed = change(path) } // later, an open file does not notice
 			} else {
 				w.plan.Decide = func(r faults.Request) faults.Fault {
 					if r.N == 0 {
@@ -584,7 +584,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 func TestATableThatSomebodyElseMakesMeanwhileIsAsGood(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
-	cfg.OnPlan = func(*plan.Plan) { // planned to be made: now another load makes it
+	cfg.Watch.OnPlan = func(*plan.Plan) { // planned to be made: now another load makes it
 		other := w.config(w.file("other.csv", "id,n\nb,2\n"))
 		other.RunDir = filepath.Join(w.dir, "other")
 		w.load(other)

@@ -41,7 +41,7 @@ func (d *dispatcher) sample(now time.Time) {
 			left = max(left, float64(rows)/l.rate)
 		}
 	}
-	d.cfg.Progress.SlowestLeft.Store(int64(min(left*1000, math.MaxInt32*1000)))
+	d.cfg.Watch.Progress.SlowestLeft.Store(int64(min(left*1000, math.MaxInt32*1000)))
 }
 
 // sample takes how many rows wait for the lane after so much time. Only time in which rows waited tells how fast the

@@ -28,8 +28,8 @@ func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 		"k00300", "k00600", "k00900")
 	cfg := w.config(w.file("in.csv", shuffled(1200)))
 	var longest atomic.Int64
-	cfg.Progress = new(Progress)
-	cfg.onSend = func([]table.Ref) { longest.Store(max(longest.Load(), cfg.Progress.SlowestLeft.Load())) }
+	cfg.Watch.Progress = new(Progress)
+	cfg.onSend = func([]table.Ref) { longest.Store(max(longest.Load(), cfg.Watch.Progress.SlowestLeft.Load())) }
 	r := w.load(cfg)
 	s := r.Slowest
 	if s == nil {

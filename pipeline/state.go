@@ -128,7 +128,7 @@ func (d *dispatcher) state(now time.Time) *State {
 		},
 		Memory: StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.queues.Bytes(), Budget: d.shares.Lanes, Full: d.queues.Full()},
 		Map:    StateMap{Partitions: len(d.lanes), Exact: d.survey.exact.Load(), Reads: d.survey.reads.Load(), Recuts: r.Recuts},
-		Marks: StateMarks{BytesRead: r.BytesRead, BytesTotal: d.cfg.Progress.BytesTotal.Load(),
+		Marks: StateMarks{BytesRead: r.BytesRead, BytesTotal: d.cfg.Watch.Progress.BytesTotal.Load(),
 			Final: r.Written + r.Rejected + r.Superseded + r.Archived},
 	}
 	if text := d.survey.failed.Load(); text != nil {

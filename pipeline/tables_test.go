@@ -73,7 +73,7 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.byMonth(w.file("a.csv", purchases(300, 5)))
-	cfg.MaxTables = 4
+	cfg.Limits.MaxTables = 4
 	r, err := cfg.run(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "--max-tables 4") {
 		t.Fatalf("%v", err)
@@ -190,7 +190,7 @@ func TestALoadThatWouldArchiveEverythingSaysSoBeforeItsFirstRow(t *testing.T) {
 		w := newWorld(t)
 		cfg := w.aging(w.file("a.csv", "id,at,v\na,2024-01-01,1\nb,2024-02-01,2\nc,soon,3\nd,"+at+",4\n"))
 		var said string
-		cfg.OnPlan = func(p *plan.Plan) { said = strings.Join(p.Warnings, "\n") }
+		cfg.Watch.OnPlan = func(p *plan.Plan) { said = strings.Join(p.Warnings, "\n") }
 		w.load(cfg)
 		want := "all 3 records of the sample go to the archive " + w.dir + "/old and none to a table: they are of t_202401 to t_202402, too old for the policy's other classes on 2025-10-20"
 		if got := strings.Contains(said, want); got != (name == "old") {
@@ -245,7 +245,7 @@ func TestALoadIntoTablesThatIsKilledGoesOn(t *testing.T) {
 	w := newWorld(t)
 	text := purchases(24_000, 24)
 	cfg := w.aging(w.file("a.csv", text))
-	cfg.Resume.Look, cfg.CheckpointEvery, cfg.Limits.Memory = true, time.Millisecond, 1<<20
+	cfg.Resume.Look, cfg.Checkpoint.Every, cfg.Limits.Memory = true, time.Millisecond, 1<<20
 	cfg.Read.SplitBytes = 8 << 10
 	var r *Report
 	for attempt := 1; ; attempt++ {

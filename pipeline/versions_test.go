@@ -120,7 +120,7 @@ func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
 				cfg.Target.Define.MaxDeviation = deviation
 				cfg.RunDir = filepath.Join(w.dir, "run2")
 				var warnings []string
-				cfg.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
+				cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
 				r := w.load(cfg)
 				w.wantRows(contents{"x": {"a": "new"}, "y": {"a": "new"}})
 				if r.Rejected != 0 || r.ExtraVersions != 0 {
@@ -235,7 +235,7 @@ func TestUpdatesOfAKilledLoadLeaveOneVersionEach(t *testing.T) {
 			cfg.RunDir = filepath.Join(w.dir, "killed")
 			cfg.Write.Mode, cfg.Write.Concurrency, cfg.Write.BatchRows = table.Update, 1+rnd.IntN(16), 1+rnd.IntN(50)
 			cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
-			cfg.CheckpointEvery, cfg.allowance = time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
+			cfg.Checkpoint.Every, cfg.allowance = time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
 			cfg.pacer = func() pacer { return restless{} }
 			cfg.Resume.Look = true
 			w.plan.Decide = randomFaults(rnd)

@@ -102,9 +102,9 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		return err
 	}
 	defer func() { err = errors.Join(err, stopProfiles()) }()
-	cfg.Monitor = pipeline.NewMonitor()
-	defer onStateSignals(cfg.Monitor, show)()
-	stopStatus, err := serveStatus(c, cfg.Monitor, show)
+	cfg.Watch.Monitor = pipeline.NewMonitor()
+	defer onStateSignals(cfg.Watch.Monitor, show)()
+	stopStatus, err := serveStatus(c, cfg.Watch.Monitor, show)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
 
 	if t.store != nil && noSync {
-		cfg.Sync = t.store.Sync
+		cfg.Checkpoint.Sync = t.store.Sync
 	}
 
 	limitMemory(cfg.Limits.Memory, t.embedded)
@@ -147,17 +147,17 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		say(c, show, "warning: --concurrency %d needs more open files than this process may have; it uses %d connections (raise the limit with ulimit -n)", cfg.Write.Concurrency, n)
 	}
 
-	screen := newScreen(c, show, cfg.Monitor)
-	cfg.Progress = &screen.progress
-	cfg.OnPlan = screen.plan
-	cfg.OnHotKey = screen.hotKey
-	cfg.OnWait = func(why string, most time.Duration) {
+	screen := newScreen(c, show, cfg.Watch.Monitor)
+	cfg.Watch.Progress = &screen.progress
+	cfg.Watch.OnPlan = screen.plan
+	cfg.Watch.OnHotKey = screen.hotKey
+	cfg.Watch.OnWait = func(why string, most time.Duration) {
 		say(c, show, "waiting: %s; retrying for up to %v", why, most)
 	}
 	cfg.Resume.OnResume = screen.resume
 	cfg.Drain = interrupts.drain
 	interrupts.drains()
-	cfg.KeepCheckpoint = c.Bool("verify")
+	cfg.Checkpoint.Keep = c.Bool("verify")
 	report, err := pipeline.Run(interrupts.hard, cfg)
 	screen.stop()
 	if report != nil && err == nil {
@@ -166,7 +166,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if report == nil {
 		return err
 	}
-	if cfg.KeepCheckpoint && err == nil && report.State == pipeline.StateFinished {
+	if cfg.Checkpoint.Keep && err == nil && report.State == pipeline.StateFinished {
 		if report.Read > 0 {
 			err = verifyLoad(cfg, interrupts, t, show, c, report)
 		}
@@ -218,18 +218,17 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 				ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write"),
 			},
 		},
-		MaxTables: c.Int("max-tables"),
-		Limits:    pipeline.Limits{Records: c.Int64("limit")},
-		RunDir:    c.String("run-dir"),
-		DryRun:    c.Bool("dry-run"), Compared: c.Bool("verify"),
-		Command: in.command(), Arguments: in.kept(), Directory: workingDirectory(),
-		Resume: pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: locksDir()},
+		Limits: pipeline.Limits{Records: c.Int64("limit"), MaxTables: c.Int("max-tables")},
+		RunDir: c.String("run-dir"),
+		DryRun: c.Bool("dry-run"), Compared: c.Bool("verify"),
+		Invocation: pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()},
+		Resume:     pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: locksDir()},
 	}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
 	}
 	if text := os.Getenv(checkpointEnv); text != "" {
-		if cfg.CheckpointEvery, err = time.ParseDuration(text); err != nil || cfg.CheckpointEvery <= 0 {
+		if cfg.Checkpoint.Every, err = time.ParseDuration(text); err != nil || cfg.Checkpoint.Every <= 0 {
 			return cfg, usagef("%s %q: want a duration with a unit, such as 50ms", checkpointEnv, text)
 		}
 	}

@@ -50,7 +50,7 @@ func parseRates(c *cli.Context, cfg *pipeline.Config) (err error) {
 		name string
 		to   *float64
 	}{
-		{"partition-wcu", &w.PartitionWCU}, {"max-wcu", &w.MaxWCU}, {"max-rows-per-second", &w.MaxRowsPerSecond},
+		{"partition-wcu", &w.Rates.PartitionWCU}, {"max-wcu", &w.Rates.MaxWCU}, {"max-rows-per-second", &w.Rates.MaxRows},
 	} {
 		*f.to = c.Float64(f.name)
 		if !(*f.to >= 0) || math.IsInf(*f.to, 0) {
@@ -75,7 +75,7 @@ func parseRates(c *cli.Context, cfg *pipeline.Config) (err error) {
 			return fmt.Errorf("--%s: %w", f.name, err)
 		}
 	}
-	w.MaxBytesPerSecond = float64(perSecond)
+	w.Rates.MaxBytes = float64(perSecond)
 	if w.BatchBytes = int(batch); batch < 1 || batch > table.MaxBatchBytes {
 		return fmt.Errorf("--batch-bytes %s: want up to 4MiB", c.String("batch-bytes"))
 	}

@@ -27,8 +27,8 @@ func numberFlags() []cli.Flag {
 // parseNumbers reads numberFlags.
 func parseNumbers(c *cli.Context, cfg *pipeline.Config) error {
 	w := &cfg.Write
-	w.ReturnedKeys, w.MarkColumn = c.String("returned-keys"), c.String("mark-column")
-	w.LookFirst, w.AtLeastOnce = c.Bool("look-first"), c.Bool("at-least-once")
+	w.Marks.ReturnedKeys, w.Marks.Column = c.String("returned-keys"), c.String("mark-column")
+	w.Marks.LookFirst, w.Marks.AtLeastOnce = c.Bool("look-first"), c.Bool("at-least-once")
 	for _, name := range []string{"returned-keys", "mark-column"} {
 		if c.IsSet(name) && c.String(name) == "" {
 			return fmt.Errorf("--%s is empty; leave it out or give a name", name)
