@@ -3,39 +3,73 @@ package pipeline
 import (
 	"cmp"
 	"math"
+	"time"
 
 	"tsimport/internal/table"
+	"tsimport/ratelimit"
+	"tsimport/writer"
 )
 
-// wanted is how many rows the next batch of the lane may hold.
-func (d *dispatcher) wanted(l *lane) int {
-	return d.underCeilings(min(d.batchRows(), int(math.Ceil(d.unitsUnderCeilings(l.units)/l.perRow))))
+// ceilings are the limits of a load over all its lanes: rates, and how large a request may be.
+type ceilings struct {
+	rows, units, bytes *ratelimit.Bucket // nil without a limit
+	maxRows, maxBytes  int               // of a batch
+	learnt             *writer.Size      // what a gateway has refused
 }
 
-func (d *dispatcher) batchRows() int { return cmp.Or(d.cfg.Write.BatchRows, table.MaxBatchRows) }
+const (
+	// ceilingBurst is how far ahead the ceilings let a load run.
+	ceilingBurst = 100 * time.Millisecond
+	// A batch holds no more than flows in under a ceiling in so short a time, or a low one would come in lumps.
+	ceilingBatch = 0.2 // seconds
+)
+
+func newCeilings(w *Write, learnt *writer.Size) *ceilings {
+	return &ceilings{
+		rows:    ratelimit.NewBucket(w.Rates.MaxRows, ceilingBurst),
+		units:   ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
+		bytes:   ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
+		maxRows: cmp.Or(w.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(w.BatchBytes, table.MaxBatchBytes), learnt: learnt,
+	}
+}
+
+// wait returns the time until the next batch may be sent.
+func (c *ceilings) wait(now time.Time) time.Duration {
+	return max(c.rows.Wait(now), c.units.Wait(now), c.bytes.Wait(now))
+}
+
+// sent counts a batch.
+func (c *ceilings) sent(now time.Time, rows int, units, bytes float64) {
+	c.rows.Take(now, float64(rows))
+	c.units.Take(now, units)
+	c.bytes.Take(now, bytes)
+}
+
+// batchRows is how many rows a batch may hold.
+func (c *ceilings) batchRows() int {
+	if c.rows == nil {
+		return c.maxRows
+	}
+	return min(c.maxRows, max(1, int(c.rows.Rate()*ceilingBatch)))
+}
+
+// batchUnits is how many units a batch may hold of those that its lane may send.
+func (c *ceilings) batchUnits(units float64) float64 {
+	if c.units == nil {
+		return units
+	}
+	return min(units, max(1, c.units.Rate()*ceilingBatch))
+}
 
 // batchBytes is how large a request may be: what is set, or less where a gateway has refused that.
-func (d *dispatcher) batchBytes() int {
-	limit := cmp.Or(d.cfg.Write.BatchBytes, table.MaxBatchBytes)
-	if learnt := d.extras.Size.Limit(); learnt > 0 {
-		limit = min(limit, learnt)
+func (c *ceilings) batchBytes() int {
+	if learnt := c.learnt.Limit(); learnt > 0 {
+		return min(c.maxBytes, learnt)
 	}
-	return limit
+	return c.maxBytes
 }
 
-// A batch holds no more than flows in under a ceiling in so short a time, or a low one would come in lumps.
-const ceilingBatch = 0.2 // seconds
-
-func (d *dispatcher) underCeilings(rows int) int {
-	if d.rows != nil {
-		rows = min(rows, max(1, int(d.rows.Rate()*ceilingBatch)))
-	}
-	return rows
-}
-
-func (d *dispatcher) unitsUnderCeilings(units float64) float64 {
-	if d.units != nil {
-		units = min(units, max(1, d.units.Rate()*ceilingBatch))
-	}
-	return units
+// wanted is how many rows make a full batch of a lane that may send so many units.
+func (c *ceilings) wanted(units, perRow float64) int {
+	return min(c.batchRows(), int(math.Ceil(c.batchUnits(units)/perRow)))
 }

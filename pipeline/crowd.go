@@ -13,42 +13,39 @@ const (
 	crowdLeast = 1000     // rows, when the input has ended
 )
 
-// crowd watches the rows as they are read: those that are written say it late, because it is the one partition that takes
-// them that is slow.
+// crowd watches the partition keys of rows as they are read: those that are written say it late, because it is the one
+// partition that takes them that is slow.
 type crowd struct {
-	keys *partitioner.HotKeys
-	rows int64
-	next int64
-	told bool
+	keys    *partitioner.HotKeys
+	several bool                      // keys begin with a table
+	column  string                    // of the partition key
+	tell    func(ReportHotKey, int64) // may be nil
+	rows    int64
+	next    int64
+	told    bool
 }
 
-func newCrowd(t table.Type) *crowd {
-	return &crowd{keys: partitioner.NewHotKeys(t), next: crowdRows}
+func newCrowd(t table.Type, several bool, column string, tell func(ReportHotKey, int64)) *crowd {
+	return &crowd{keys: partitioner.NewHotKeys(t), several: several, column: column, tell: tell, next: crowdRows}
 }
 
-// countKeys counts the partition keys of rows that were read. A dry run writes none, so these are its hot keys too.
-func (d *dispatcher) countKeys(b *table.Block) {
-	d.crowd.rows += int64(len(b.Rows))
-	if d.crowd.told && !d.cfg.DryRun {
+// count counts the rows of a block.
+func (c *crowd) count(b *table.Block) {
+	c.rows += int64(len(b.Rows))
+	if c.told {
 		return
 	}
 	for i := range b.Rows {
 		key := table.Ref{Block: b, Index: int32(i)}.Key()
-		if d.tables != nil {
+		if c.several {
 			_, key = table.CutTable(key)
 		}
-		if !d.crowd.told {
-			d.crowd.keys.Add(key)
-		}
-		if d.cfg.DryRun {
-			d.hot.Add(key)
-		}
+		c.keys.Add(key)
 	}
 }
 
-// warnOfCrowd tells the user, once, that nearly all rows have one partition-key value. ended says that no more rows come.
-func (d *dispatcher) warnOfCrowd(ended bool) {
-	c := d.crowd
+// warn tells the user, once, that nearly all rows have one partition-key value. ended says that no more rows come.
+func (c *crowd) warn(ended bool) {
 	if c.told || c.rows < c.next && !(ended && c.rows >= crowdLeast) {
 		return
 	}
@@ -60,7 +57,7 @@ func (d *dispatcher) warnOfCrowd(ended bool) {
 		return
 	}
 	c.told = true
-	if d.cfg.Watch.OnHotKey != nil {
-		d.cfg.Watch.OnHotKey(ReportHotKey{Column: d.report.Schema[0].Name, Value: showKey(hot[0].Value), Share: hot[0].Share}, c.rows)
+	if c.tell != nil {
+		c.tell(ReportHotKey{Column: c.column, Value: showKey(hot[0].Value), Share: hot[0].Share}, c.rows)
 	}
 }

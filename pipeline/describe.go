@@ -14,24 +14,24 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k := d.keeper
 	begun := time.Now()
 	k.built = now
-	if err := d.folder.Flush(); err != nil {
+	if err := d.files.folder.Flush(); err != nil {
 		return nil, err
 	}
 	s := &checkpoint.Snapshot{About: k.about}
-	kept := d.folder.Kept()
-	s.Time, s.Counters, s.Files, s.Sums, s.Tables = now.UTC(), d.report.counters(), kept.Lengths, kept.Sums, d.ids.known()
-	if err := d.extras.stamps.begin(d.cutter, k.base == nil); err != nil {
+	kept := d.files.folder.Kept()
+	s.Time, s.Counters, s.Files, s.Sums, s.Tables = now.UTC(), d.report.counters(), kept.Lengths, kept.Sums, k.ids.known()
+	if err := d.files.extras.stamps.begin(d.lanes.cutter, k.base == nil); err != nil {
 		return nil, err
 	}
-	if err := d.extras.keep(s.Counters); err != nil {
+	if err := d.files.extras.keep(s.Counters); err != nil {
 		return nil, err
 	}
-	if err := d.archive.keep(s.Files); err != nil {
-		d.halt(err)
+	if err := d.files.archive.keep(s.Files); err != nil {
+		d.stopper.stop(err)
 	}
-	d.tables.keep(s.Counters, d.survey.tables)
-	s.Uptime, s.HoldFor = checkpoint.Now(), max(0, d.hold.Sub(now))
-	if until, any := d.cutter.Settling(now); any {
+	d.account.tables.keep(s.Counters, d.survey.tables)
+	s.Uptime, s.HoldFor = checkpoint.Now(), max(0, d.settling.hold.Sub(now))
+	if until, any := d.lanes.cutter.Settling(now); any {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
 	s.Read = append(checkpoint.Set(nil), k.read...)
@@ -46,7 +46,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	k.describeSources(s)
 	k.cost = time.Since(begun)
 	d.report.CheckpointSeconds += k.cost.Seconds()
-	if hook := d.hooks.onSnapshot; hook != nil {
+	if hook := k.hooks.onSnapshot; hook != nil {
 		hook(d, s)
 	}
 	return s, nil
@@ -54,12 +54,14 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 
 // readToEnd reports whether all of the input was read. Reading that was stopped has ended too, but rows that an earlier
 // attempt may have sent can be in the rest.
-func (d *dispatcher) readToEnd() bool { return d.splits == nil && d.stop == nil && d.inputErr == nil }
+func (d *dispatcher) readToEnd() bool {
+	return d.input.ended() && !d.stopper.stopped() && d.input.err == nil
+}
 
 // out returns the rows that have left their queue and are not final.
 func (d *dispatcher) out() checkpoint.Set {
 	var all []checkpoint.Position
-	d.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
+	d.lanes.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
 	for p := range d.keeper.out {
 		all = append(all, p)
 	}
@@ -72,10 +74,10 @@ func position(r table.Ref) checkpoint.Position {
 
 // ranges returns the lanes and how much each may send.
 func (d *dispatcher) ranges() []checkpoint.Lane {
-	lanes := make([]checkpoint.Lane, len(d.lanes))
-	for i, l := range d.lanes {
-		lanes[i] = checkpoint.Lane{Lower: d.partitions.Lower(i), Allowance: d.allowance(l)}
-		if d.stop != nil || d.ended || !d.keeper.ordered || l.gap {
+	lanes := make([]checkpoint.Lane, len(d.lanes.all))
+	for i, l := range d.lanes.all {
+		lanes[i] = checkpoint.Lane{Lower: d.lanes.partitions.Lower(i), Allowance: d.keeper.allowance(l, len(d.lanes.all))}
+		if d.stopper.stopped() || d.keeper.ended || !d.keeper.ordered || l.gap {
 			lanes[i].Allowance = 0 // no more is sent; or it does not matter, for nothing is promised of it
 		}
 	}
@@ -86,8 +88,8 @@ func (d *dispatcher) ranges() []checkpoint.Lane {
 // read.
 func (d *dispatcher) queued() (all []checkpoint.Queued) {
 	end := d.keeper.again.End()
-	d.queues.Describe(func(p shuffle.Part) {
-		keys := d.partitions.Range(p.Lane)
+	d.lanes.queues.Describe(func(p shuffle.Part) {
+		keys := d.lanes.partitions.Range(p.Lane)
 		if p.Keys != nil {
 			within, any := p.Keys.Within(keys)
 			if !any {
@@ -102,45 +104,4 @@ func (d *dispatcher) queued() (all []checkpoint.Queued) {
 		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})
 	})
 	return all
-}
-
-// describeSources adds where each source is to be read from, and what streams were. Starts that will not be asked for again
-// are forgotten.
-func (k *keeper) describeSources(s *checkpoint.Snapshot) {
-	if k.ordered {
-		// One source has the first record that is not final: those before it are not read again, those behind it from their
-		// beginning.
-		open := s.Open()
-		k.describeStarts(s, open.Source(), open.Record())
-		for ; k.first < open.Source(); k.first++ {
-			delete(k.starts, k.first)
-		}
-	}
-	for _, source := range k.sources {
-		if !k.ordered {
-			k.describeStarts(s, source.Ordinal, -1)
-		}
-		if c, ok := source.Chain(); ok && len(c.Sums) > 0 {
-			s.Chains = append(s.Chains, checkpoint.Chain{Source: source.Ordinal, Every: c.Every, Sums: c.Sums})
-		}
-	}
-}
-
-// describeStarts adds the last start of a source that is not behind its first open record; -1 finds that out.
-func (k *keeper) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
-	starts := k.starts[source]
-	if len(starts) == 0 {
-		return
-	}
-	if open < 0 {
-		open = s.FirstOpen(source)
-	}
-	n := 0
-	for n+1 < len(starts) && starts[n+1].Record <= open {
-		n++
-	}
-	k.starts[source] = starts[n:]
-	if starts[n].Record <= open {
-		s.Starts = append(s.Starts, starts[n])
-	}
 }

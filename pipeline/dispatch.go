@@ -4,229 +4,142 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"tsimport/internal/table"
 	"tsimport/partitioner"
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
-	"tsimport/pipeline/rundir"
-	"tsimport/ratelimit"
-	"tsimport/shuffle"
 	"tsimport/writer"
 )
-
-// linger is how long a batch that is not full waits for more rows while the input goes on.
-const linger = 250 * time.Millisecond
-
-// requestCopies is how often the rows of a request are in memory while it is sent: as a message and in buffers.
-const requestCopies = 3
-
-// flight is a batch of one lane on its way.
-type flight struct {
-	partitioner.Flight
-	lane  *lane
-	table string    // among several
-	bytes int64     // of memory, beside the blocks
-	until time.Time // after which it must not be sent; zero is never
-}
-
-// result is a flight that has come back.
-type result struct {
-	flight     *flight
-	sent, done time.Time
-	stats      writer.Stats
-	err        error
-}
 
 // errLimit ends a load whose rows are bad.
 var errLimit = errors.New("too many rejected rows")
 
-// dispatcher is where blocks become batches and outcomes become the ledger. It runs in one goroutine, which alone touches
-// the lanes, their queues, the cutter, the run folder and the report.
+// dispatcher wires the parts of a load, each of which has a file of its own. It runs in one goroutine, which alone touches
+// them, the run folder and the report.
 type dispatcher struct {
-	cfg      *Config
-	hooks    *hooks
-	folder   *rundir.Folder
-	report   *Report
-	shares   plan.Shares
-	stopRead context.CancelFunc
+	cfg    *Config
+	report *Report
 
-	partitions *partitioner.Map
-	lanes      []*lane
-	queues     *shuffle.Lanes
-	cutter     *partitioner.Cutter
-	hot        *partitioner.HotKeys // of rows that are final; of a dry run, of all
-	crowd      *crowd
-	survey     *surveyor
-	ids        *tableIDs
-	disk       *disk
-	intake     *intake.Flow
-	room       func() int // requests that may be under way
-	extras     *extras
-	tables     *tableLedger // nil if there is one table
-	archive    *archive     // nil if nothing is archived
-	record     *recorder
-
-	splits   <-chan intake.Handed // nil once the input is complete
-	flights  chan *flight
-	results  chan result
-	idle     []*flight // one for each free worker
-	flying   int
-	inFlight int64 // bytes of memory
-	ready    []*lane
-
-	rows, units, bytes *ratelimit.Bucket // ceilings over all lanes
-
-	readingWaits, sendingWaits bool // for memory
-
-	sampled time.Time // when the lanes were last looked at to find the slowest
-
-	keeper *keeper   // nil if nothing is kept: of a dry run
-	ended  bool      // nothing is sent any more
-	hold   time.Time // until then nothing is sent
-	// suspectUntil is until when what the attempt before has sent may be applied.
-	suspectUntil time.Time
-
-	inputErr error // why the input could not be read to its end; what came before it is loaded
-	stop     error // why no further batch is cut; nil while the load goes on
-	halted   context.Context
-	endAll   context.CancelFunc // of halted
-	dryRows  int64              // rows of a dry run
+	input     input
+	admission *admission
+	lanes     *lanes
+	ceilings  *ceilings
+	flights   *flights
+	account   *account
+	record    *recorder
+	keeper    *keeper // nil if nothing is kept: of a dry run
+	files     *files
+	disk      *disk
+	survey    *surveyor
+	settling  settling
+	stopper   *stopper
 }
 
-// ceilingBurst is how far ahead the ceilings let a load run.
-const ceilingBurst = 100 * time.Millisecond
+// input is what is still to come of the input.
+type input struct {
+	flow   *intake.Flow
+	splits <-chan intake.Handed // nil once the input is complete
+	err    error                // why it could not be read to its end; what came before it is loaded
+	waits  bool                 // for memory
+}
 
-func newDispatcher(cfg *Config, h *hooks, folder *rundir.Folder, report *Report, stopRead context.CancelFunc, in *intake.Flow, x *extras, survey *surveyor, disk *disk, from *origin) *dispatcher {
-	m := survey.current.Load()
-	w := &cfg.Write
+func (i *input) ended() bool { return i.splits == nil }
+
+// settling is how long attempts of an earlier run may still be applied.
+type settling struct {
+	hold         time.Time // until then nothing is sent
+	suspectUntil time.Time // until then what the attempt before has sent may be applied
+}
+
+func newDispatcher(cfg *Config, h *hooks, report *Report, in *intake.Flow, f *files, survey *surveyor, disk *disk, keeper *keeper, from *origin, stopRead context.CancelFunc) *dispatcher {
+	m, w, x := survey.current.Load(), &cfg.Write, f.extras
+	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
-		cfg: cfg, hooks: h, folder: folder, report: report, shares: plan.DivideMemory(cfg.Limits.Memory), stopRead: stopRead,
-		partitions: m, survey: survey, ids: from.ids, disk: disk, extras: x, intake: in, splits: in.Splits(),
-		rows:  ratelimit.NewBucket(w.Rates.MaxRows, ceilingBurst),
-		units: ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
-		bytes: ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
-		hold:  from.hold, suspectUntil: from.suspectUntil,
-		room: func() int { return math.MaxInt },
+		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
+		lanes: newLanes(m, w, shares.Lanes, disk, h), ceilings: newCeilings(w, x.Size), flights: newFlights(w.Concurrency, shares.InFlight),
+		record: newRecorder(report), keeper: keeper, files: f, disk: disk, survey: survey,
+		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
 	if x.doubts != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
-		if until := time.Now().Add(w.Settle); until.After(d.hold) {
-			d.hold = until
+		if until := time.Now().Add(w.Settle); until.After(d.settling.hold) {
+			d.settling.hold = until
 			cfg.Watch.Progress.Settling.Store(until.UnixMilli())
 		}
 	}
-	d.halted, d.endAll = context.WithCancel(context.Background())
-	d.queues = shuffle.New(m.Len(), shuffle.Options{Budget: d.shares.Lanes, Store: disk.store, Unordered: w.Order == plan.OrderNone})
-	for i := range m.Len() {
-		keys := m.Range(i)
-		d.queues.SetKeys(i, &keys)
-		d.lanes = append(d.lanes, newLane(i, d.queues.Lane(i), h.newPacer(w, m.Len() == 1), w.RetryFor))
-		d.lanes[i].table, d.lanes[i].gap = m.Table(i), m.Gap(i)
-	}
-	d.queues.SetIdle(m.Gap)
+	d.account = &account{report: report, rejects: f.folder, extras: x, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(x.key[0].Type)}
 	if m.Several() {
-		d.tables = newTableLedger(cfg.Limits.MaxTables)
+		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
+		d.account.tables.goOn(from.snapshot)
 	}
-	d.hot, d.crowd = partitioner.NewHotKeys(x.key[0].Type), newCrowd(x.key[0].Type)
-	d.record = newRecorder(report)
-	d.record.recut(d.lanes, m)
-	settle, suspectUntil := w.Settle, from.suspectUntil
-	if x.Increments != nil {
-		settle, suspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
+	d.admission = &admission{
+		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.archive, want: survey.want, stop: d.stopper,
+		crowd: newCrowd(x.key[0].Type, m.Several(), report.Schema[0].Name, cfg.Watch.OnHotKey),
 	}
-	cut := partitioner.Options{
+	if keeper != nil {
+		d.admission.reading = keeper.reading
+	}
+	d.record.recut(d.lanes.all, m)
+	d.lanes.cutter = partitioner.New(d.cutting(from.suspectUntil))
+	d.lanes.share()
+	return d
+}
+
+// cutting says how batches are cut.
+func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
+	w, x, m := &d.cfg.Write, d.files.extras, d.lanes.partitions
+	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.AutoIncrement == nil,
-		Settle:    settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.Marks.LookFirst,
+		Settle:    w.Settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.Marks.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
 		Route:   m.Find,
-		Woken:   func(i int) { d.lanes[i].stale = true },
-		Final:   d.final,
+		Woken:   func(i int) { d.lanes.all[i].stale = true },
+		Final: func(r table.Ref, end partitioner.End, o table.Outcome) {
+			d.account.final(r, end, o)
+			d.lanes.queues.Final(r)
+		},
+	}
+	if x.Increments != nil {
+		o.Settle, o.SuspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
 	}
 	if x.stamps != nil {
-		cut.Stamps = x.stamps
+		o.Stamps = x.stamps
 	}
-	d.cutter = partitioner.New(cut)
-	d.flights = make(chan *flight, w.Concurrency)
-	d.results = make(chan result, w.Concurrency)
-	for range w.Concurrency {
-		d.idle = append(d.idle, new(flight))
-	}
-	d.shareFlights()
-	return d
-}
-
-// shareFlights tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane
-// alone may have all. And how much memory rows may hold that wait behind one of their key.
-func (d *dispatcher) shareFlights() {
-	n := d.sending()
-	d.cutter.LimitWaiting(d.shares.Lanes / 4 / int64(n))
-	for _, l := range d.lanes {
-		l.pacer.SetMaxInFlight(max(8, d.cfg.Write.Concurrency/n))
-	}
-}
-
-// sending is how many lanes may send, at least one.
-func (d *dispatcher) sending() (n int) {
-	for _, l := range d.lanes {
-		if !l.gap {
-			n++
-		}
-	}
-	return max(n, 1)
+	return o
 }
 
 // run returns nil when every row is final, or why it stopped earlier. It returns only when no request is under way, and
 // closes flights so that the workers end.
 func (d *dispatcher) run(ctx context.Context) error {
-	defer close(d.flights)
+	defer close(d.flights.out)
 	defer close(d.disk.jobs)
-	defer d.endAll()
-	saves := d.saves()
-	defer d.stopSaving()
+	defer d.stopper.end()
+	saves := d.keeper.saves()
+	defer d.keeper.end()
 	drain := d.cfg.Drain.Done()
 	for {
 		now := time.Now()
-		d.cutter.Wake(now)
-		next := time.Minute
-		d.keep(now)
-		if d.stop == nil {
-			next = d.dispatch(now)
-			d.checkPatience(now)
-		}
-		if d.stop == nil {
-			d.startJobs(now)
-			d.tellQueued()
-		}
+		next := d.start(now)
 		if d.finished(now) {
-			if d.stop == nil {
-				return d.inputErr
+			if d.stopper.stopped() {
+				return d.stopper.cause
 			}
-			return d.stop
+			return d.input.err
 		}
-		splits := d.splits
-		if d.stop != nil || d.queues.Full() || d.queues.Fed() || d.archive.waits(d.keeper) {
+		splits := d.input.splits
+		if !d.reads() {
 			splits = nil
 		}
-		d.countWaits(d.splits != nil && d.stop == nil && d.queues.Full())
 		timer := time.NewTimer(d.nextEvent(now, next))
 		select {
 		case h, ok := <-splits:
-			switch {
-			case !ok:
-				d.inputEnds()
-			case h.Err != nil:
-				d.inputErr = h.Err
-			default:
-				d.take(h.Parsed)
-			}
-		case r := <-d.results:
+			d.hand(h, ok)
+		case r := <-d.flights.back:
 			d.landed(r)
 		case j := <-d.disk.done:
 			d.jobDone(j)
@@ -235,41 +148,105 @@ func (d *dispatcher) run(ctx context.Context) error {
 		case m := <-d.survey.maps:
 			d.recut(time.Now(), m)
 		case err := <-d.survey.fatal:
-			d.halt(err)
+			d.stopper.stop(err)
 		case ask := <-d.cfg.Watch.Monitor.asks:
 			ask <- d.state(time.Now())
 		case <-drain:
 			drain = nil
-			d.halt(context.Cause(d.cfg.Drain))
+			d.stopper.stop(context.Cause(d.cfg.Drain))
 		case <-ctx.Done():
 			// Requests end with the context; wait for their workers, then leave.
 			timer.Stop()
-			d.halt(context.Cause(ctx))
+			d.stopper.stop(context.Cause(ctx))
 			d.abandon()
-			return d.stop
+			return d.stopper.cause
 		case <-timer.C:
 		}
 		timer.Stop()
 	}
 }
 
-// countWaits notes when reading or sending begins to wait for memory.
-func (d *dispatcher) countWaits(reading bool) {
-	sending := len(d.idle) > 0 && d.flying > 0 && d.inFlight >= d.shares.InFlight
-	if reading && !d.readingWaits {
+// start starts all that can be started now. It returns the time until another lane may send.
+func (d *dispatcher) start(now time.Time) (next time.Duration) {
+	d.lanes.cutter.Wake(now)
+	next = time.Minute
+	d.keep(now)
+	if !d.stopper.stopped() {
+		next = d.dispatch(now)
+		d.checkPatience(now)
+	}
+	if !d.stopper.stopped() {
+		d.startJobs(now)
+		// The intake reads where lanes hold least.
+		if d.cfg.Write.Order == plan.OrderNone && !d.input.ended() {
+			d.input.flow.Queued(d.lanes.queued())
+		}
+	}
+	return next
+}
+
+// reads reports whether a split is taken now. It counts when reading or sending begins to wait for memory.
+func (d *dispatcher) reads() bool {
+	full := d.lanes.queues.Full()
+	waits := !d.input.ended() && !d.stopper.stopped() && full
+	if waits && !d.input.waits {
 		d.report.ReadWaits++
 	}
-	if sending && !d.sendingWaits {
+	d.input.waits = waits
+	if d.flights.waitsMore() {
 		d.report.SendWaits++
 	}
-	d.readingWaits, d.sendingWaits = reading, sending
+	// A run of which no checkpoint was written is not continued, and what it had archived would stay behind.
+	return !d.stopper.stopped() && !full && !d.lanes.queues.Fed() && !(d.files.archive != nil && d.keeper.when().awaitsFirst())
+}
+
+// hand takes what the intake hands over; without ok it was the last.
+func (d *dispatcher) hand(h intake.Handed, ok bool) {
+	switch {
+	case !ok:
+		d.inputEnds()
+	case h.Err != nil:
+		d.input.err = h.Err
+	default:
+		d.take(h.Parsed)
+	}
+}
+
+// take takes in a parsed split and puts its rows into their lanes.
+func (d *dispatcher) take(p *intake.Parsed) {
+	if d.admission.truncate(p) {
+		d.inputEnds()
+		d.stopper.stopRead()
+	}
+	d.admission.enter(p)
+	now := time.Now()
+	d.record.point(now)
+	for _, b := range p.Blocks {
+		if d.admission.rows(b.Block, d.account.tables != nil && p.Partitions.Gap(b.Lane)) {
+			d.lanes.put(b.Lane, b.Block, p.Partitions, now)
+		}
+	}
+	d.admission.crowd.warn(false)
+	if p.Partitions != d.lanes.partitions {
+		d.lanes.begin(now) // the map has changed since the rows were divided
+	}
+	p.Arrived()
+	d.account.flush()
+	d.publish()
+}
+
+// inputEnds notes that there are no more splits: lanes need not wait for more rows.
+func (d *dispatcher) inputEnds() {
+	d.input.splits = nil
+	d.admission.crowd.warn(true)
+	d.lanes.change()
 }
 
 // abandon waits for what is under way and starts nothing more.
 func (d *dispatcher) abandon() {
-	for d.flying > 0 || d.disk.busy > 0 {
+	for d.flights.flying() > 0 || d.disk.busy > 0 {
 		select {
-		case r := <-d.results:
+		case r := <-d.flights.back:
 			d.landed(r)
 		case j := <-d.disk.done:
 			d.jobDone(j)
@@ -277,35 +254,17 @@ func (d *dispatcher) abandon() {
 	}
 }
 
-// halt stops reading and cutting; the first cause stays.
-func (d *dispatcher) halt(cause error) {
-	if d.stop == nil {
-		d.stop = cause
-	}
-	d.endAll()
-	d.stopRead()
-}
-
-// inputEnds notes that there are no more splits: lanes need not wait for more rows.
-func (d *dispatcher) inputEnds() {
-	d.splits = nil
-	d.warnOfCrowd(true)
-	for _, l := range d.lanes {
-		l.stale = true
-	}
-}
-
 // finished reports whether there is nothing left to do or to wait for.
 func (d *dispatcher) finished(now time.Time) bool {
-	if d.flying > 0 || d.disk.busy > 0 {
+	if d.flights.flying() > 0 || d.disk.busy > 0 {
 		return false
 	}
-	if d.stop == nil && (d.splits != nil || d.queues.Rows() > 0 || d.cutter.Remaining() > 0) {
+	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.empty()) {
 		return false
 	}
 	// An attempt that may still be applied could undo what a later run writes: even a stopped load waits for it,
 	// unless the user insists (then ctx ends).
-	until, unsettled := d.cutter.Unsettled(now)
+	until, unsettled := d.lanes.cutter.Unsettled(now)
 	if unsettled {
 		d.cfg.Watch.Progress.Settling.Store(until.UnixMilli())
 	}
@@ -314,167 +273,116 @@ func (d *dispatcher) finished(now time.Time) bool {
 
 // nextEvent returns the time until something is due without an event coming in; next is when a lane may send.
 func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration {
-	if wait, ok := d.cutter.Wait(now); ok && d.stop == nil {
+	if wait, ok := d.lanes.cutter.Wait(now); ok && !d.stopper.stopped() {
 		next = min(next, wait)
 	}
-	if until, ok := d.cutter.Unsettled(now); ok {
+	if until, ok := d.lanes.cutter.Unsettled(now); ok {
 		next = min(next, until.Sub(now))
 	}
-	if d.queues.DiskFull() && d.queues.Full() {
+	if d.lanes.queues.DiskFull() && d.lanes.queues.Full() {
 		next = min(next, diskAgain)
 	}
-	next = min(next, d.keeper.due(now), d.lookAgain())
+	if d.keeper != nil && !d.stopper.stopped() {
+		next = min(next, d.keeper.patience.LookEvery())
+	}
+	next = min(next, d.keeper.when().due(now), d.lanes.lookAgain())
 	return max(next, 100*time.Microsecond)
 }
 
-// lookAgain returns how often patience has to be looked at.
-func (d *dispatcher) lookAgain() time.Duration {
-	next := time.Minute
-	for _, l := range d.lanes {
-		if l.stuck && l.patience.For > 0 {
-			next = min(next, l.patience.LookEvery())
-		}
-	}
-	if d.keeper != nil && d.stop == nil {
-		next = min(next, d.keeper.patience.LookEvery())
-	}
-	return next
-}
-
-// dispatch hands batches of lanes that may send to free workers, in random turns. It returns the time until another lane
-// may send.
+// dispatch hands batches of lanes that may send to free workers. It returns the time until another lane may send.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
-	if wait := max(d.keeper.mayWait(now), d.hold.Sub(now)); wait > 0 {
+	if wait := max(d.keeper.when().mayWait(now), d.settling.hold.Sub(now)); wait > 0 {
 		return wait
 	}
-	next = time.Minute
-	for len(d.idle) > 0 && d.flying < d.room() && (d.flying == 0 || d.inFlight < d.shares.InFlight) {
-		if wait := max(d.rows.Wait(now), d.units.Wait(now), d.bytes.Wait(now)); wait > 0 {
+	for d.flights.open() {
+		if wait := d.ceilings.wait(now); wait > 0 {
 			return wait
 		}
-		d.ready = d.ready[:0]
-		next = time.Minute
-		for _, l := range d.lanes {
-			d.ask(l, now)
-			switch {
-			case !l.asks:
-			case l.at.After(now):
-				next = min(next, l.at.Sub(now))
-			default:
-				d.ready = append(d.ready, l)
-			}
-		}
-		if len(d.ready) == 0 {
+		l, next := d.lanes.choose(now, !d.input.ended(), d.ceilings)
+		if l == nil {
 			return next
 		}
-		l := d.ready[rand.IntN(len(d.ready))]
 		d.cut(l, now)
 	}
 	return time.Minute // until a worker is free
 }
 
-// ask finds out when the lane may send, and how much.
-func (d *dispatcher) ask(l *lane, now time.Time) {
-	if !l.stale && (!l.asks || l.at.After(now)) {
-		return
-	}
-	l.stale, l.asks = false, false
-	if l.gap {
-		return
-	}
-	rows, fresh := d.cutter.Ready(l.index), 0
-	if !d.cutter.Stalled(l.index) {
-		fresh = int(min(int64(l.queue.Ready()), l.left))
-	}
-	if rows += fresh; rows == 0 {
-		return
-	}
-	// Rows whose turn has come because the row of their key before them is final wait for nobody: their key would get on no
-	// faster than the lane lingers.
-	urgent := fresh == 0 && d.cutter.Promoted(l.index) > 0
-	soon := !urgent && (d.splits != nil && !d.queues.Full() || l.queue.Coming())
-	if soon || !urgent && l.queue.More() {
-		l.units, l.at, l.asks = l.pacer.Next(now, l.inFlight, l.perRow)
-	} else {
-		l.units, l.at, l.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
-	}
-	if l.notBefore.After(l.at) {
-		l.at = l.notBefore
-	}
-	if soon && rows < d.wanted(l) && l.queue.Bytes() < int64(d.batchBytes()) {
-		if t := l.lastSend.Add(linger); t.After(l.at) {
-			l.at = t
-		}
-	}
-}
-
 // cut hands a batch of the lane to a worker.
 func (d *dispatcher) cut(l *lane, now time.Time) {
-	f := d.idle[len(d.idle)-1]
+	f, x := d.flights.next(), d.files.extras
 	l.stale = true
-	f.MaxRows, f.MaxBytes = l.cautious(d.underCeilings(d.batchRows())), d.batchBytes()
-	f.RowExtra, f.Extra = d.extras.rowBytes, d.extras.rowExtra
-	for !d.cutter.Cut(now, l.index, gate{d, l}, &f.Flight, d.unitsUnderCeilings(l.units)) {
-		if l.queue.Ready() == 0 || l.left <= 0 || d.cutter.Stalled(l.index) {
+	f.MaxRows, f.MaxBytes = l.cautious(d.ceilings.batchRows()), d.ceilings.batchBytes()
+	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
+	from := gate{l, d.keeper, &d.report.ReportAttempts}
+	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.ceilings.batchUnits(l.units)) {
+		if l.queue.Ready() == 0 || l.left <= 0 || d.lanes.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
 	}
-	d.idle = d.idle[:len(d.idle)-1]
-	f.lane, f.table, f.until = l, l.table, d.keeper.sendUntil()
-	f.bytes = int64(f.Size()) * requestCopies
-	l.inFlight++
-	l.lastSend = now
-	l.perRow += (float64(f.Units)/float64(len(f.Rows)) - l.perRow) / 8
-	l.pacer.Sent(now, float64(f.Units))
-	d.rows.Take(now, float64(len(f.Rows)))
-	d.units.Take(now, float64(f.Units))
-	d.bytes.Take(now, float64(f.Size()))
-	d.flying++
-	d.inFlight += f.bytes
+	f.lane, f.table, f.until = l, l.table, d.keeper.when().sendUntil()
+	l.sent(now, &f.Flight)
+	d.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
+	d.flights.leave()
 	d.report.Retried += int64(f.Retried)
-	if err := d.extras.stamps.sending(&f.Flight); err != nil {
+	if err := x.stamps.sending(&f.Flight); err != nil {
 		for i := range f.Outcomes {
 			f.Outcomes[i].Fate = table.Again
 		}
-		d.results <- result{flight: f, sent: now, done: now, err: err} // has room for every flight
+		d.flights.back <- result{flight: f, sent: now, done: now, err: err} // has room for every flight
 		return
 	}
-	d.flights <- f // has room for every flight
+	d.flights.out <- f // has room for every flight
 }
 
 func (d *dispatcher) checkPatience(now time.Time) {
-	for _, l := range d.lanes {
-		if l.hopeless(now) {
-			if l.queue.Ready() == 0 && !l.queue.More() && d.splits == nil && d.cutter.GiveUp(l.index) {
-				l.patience.Progress(now) // for rows that fail alone, the load need not
-				continue
-			}
-			d.halt(fmt.Errorf("no row%s was accepted for %v (--retry-for); last answer: %s", d.ofPartition(l.index), d.cfg.Write.RetryFor, l.lastError))
-			return
-		}
+	if l := d.lanes.hopeless(now, !d.input.ended()); l != nil {
+		d.stopper.stop(fmt.Errorf("no row%s was accepted for %v (--retry-for); last answer: %s", d.lanes.name(l.index), d.cfg.Write.RetryFor, l.lastError))
 	}
 }
 
 // landed takes the outcomes of a flight.
 func (d *dispatcher) landed(r result) {
 	f, l := r.flight, r.flight.lane
-	d.flying--
-	d.inFlight -= f.bytes
 	a := sum(&f.Flight)
 	d.report.count(f, a, r.stats)
 	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
 	l.written += int64(a.final)
-	d.cutter.Done(r.done, &f.Flight)
+	d.lanes.cutter.Done(r.done, &f.Flight)
 	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)
-	f.Reset()
-	f.lane = nil
-	d.idle = append(d.idle, f)
+	d.flights.free(f)
 	if changed {
-		d.survey.askTable(r.flight.table)
+		d.survey.askTable(f.table)
 	}
 	if r.err != nil {
-		d.halt(r.err)
+		d.stopper.stop(r.err)
 	}
-	d.flushRejects()
+	d.account.flush()
 	d.publish()
+}
+
+// count adds an answer to the report.
+func (r *Report) count(f *flight, a answer, stats writer.Stats) {
+	r.Requests += int64(stats.Requests)
+	r.RowsSent += int64(a.rows - stats.Found)
+	r.Searched += int64(stats.Searched)
+	r.Found += int64(stats.Found)
+	r.Throttled += int64(a.throttled)
+	r.Unavailable += int64(a.unavailable)
+	for i := range f.Outcomes {
+		if f.Outcomes[i].Fate == table.Written {
+			r.WriteCU += int64(f.Outcomes[i].WriteCU)
+		}
+	}
+}
+
+// recut takes a new partition map.
+func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
+	d.lanes.recut(now, m)
+	d.record.recut(d.lanes.all, m)
+	if d.keeper != nil {
+		d.keeper.now = true
+	}
+	d.survey.current.Store(m)
+	d.input.flow.Recut(m)
+	d.report.Recuts++
 }

@@ -28,7 +28,7 @@ func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.keeper == nil {
 		return s
 	}
-	return &guard{Sender: s, last: &d.keeper.onDisk, keptFor: d.hooks.mayKeepFor(), halted: d.halted}
+	return &guard{Sender: s, last: &d.keeper.saver.onDisk, keptFor: d.keeper.keptFor, halted: d.stopper.ended}
 }
 
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.

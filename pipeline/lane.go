@@ -30,7 +30,7 @@ func childPacer(p pacer, now time.Time) pacer {
 	return p
 }
 
-// lane is what the dispatcher knows of one partition beside its rows.
+// lane is what the load knows of one partition beside its rows.
 type lane struct {
 	index    int
 	table    string // of a load into several tables
@@ -39,54 +39,67 @@ type lane struct {
 	queue    *shuffle.Lane
 	pacer    pacer
 	inFlight int
-	perRow   float64   // mean units of its rows
+	perRow   float64 // mean units of its rows
+
+	turn
+	health
+	trouble
+	tally
+	backlog
+	allowance
+}
+
+// turn is when a lane may be sent to next, as far as is known.
+type turn struct {
 	begun    time.Time // when its first row came
 	lastSend time.Time
+	stale    bool // something has changed since it was found out
+	asks     bool // nothing keeps it from sending but the time at
+	at       time.Time
+	units    float64
+}
 
+// begin notes that rows have come.
+func (t *turn) begin(now time.Time) {
+	t.stale = true
+	if t.begun.IsZero() {
+		t.begun, t.lastSend = now, now // the first batch waits for company too
+	}
+}
+
+// health is how the partition has answered lately.
+type health struct {
 	notBefore time.Time
-	down      bool // the partition did not serve the last request that was answered
+	down      bool // it did not serve the last request that was answered
 	failures  int  // requests in a row without any answer
 	odd       bool // the last answer accepted nothing
+}
 
+// trouble is for how long no row has been accepted.
+type trouble struct {
 	patience  ratelimit.Patience
 	stuck     bool // a row was not accepted since one became final
 	tries     int  // answers since then
 	lastError string
-
-	// When it could be sent to next, as far as is known; stale says that something has changed since.
-	stale bool
-	asks  bool // nothing keeps it from sending but the time at
-	at    time.Time
-	units float64
-
-	written, throttled, unavailable int64
-
-	sampled int64         // of written, at the last sample
-	waited  bool          // rows waited at the last sample
-	waiting time.Duration // for how long rows have waited
-	rate    float64       // rows a second while rows waited, lately; 0 is not known
-
-	// Rows that may leave the queue until the next checkpoint is written, that may from the moment that it describes, and
-	// that have left since the last such moment.
-	left, next, taken int64
-	pending           bool // next counts once the checkpoint is written
 }
 
+// tally counts rows: those that became final, and the refused ones at any attempt.
+type tally struct{ written, throttled, unavailable int64 }
+
 func newLane(index int, queue *shuffle.Lane, pacer pacer, retryFor time.Duration) *lane {
-	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, stale: true, patience: ratelimit.Patience{For: retryFor}}
+	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
 // child is the lane of a partition that came out of this one's, or that has most of its keys.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Lane) *lane {
-	return &lane{
-		index: index, queue: queue, pacer: childPacer(l.pacer, now), perRow: l.perRow, stale: true, lastSend: l.lastSend,
-		notBefore: l.notBefore, down: l.down, patience: ratelimit.Patience{For: l.patience.For},
-	}
+	c := newLane(index, queue, childPacer(l.pacer, now), l.patience.For)
+	c.perRow, c.lastSend, c.notBefore, c.down = l.perRow, l.lastSend, l.notBefore, l.down
+	return c
 }
 
-// waits takes over for how long the lanes before have taken no row: a map that changes every minute must not make a load
+// takeOver takes over for how long the lanes before have taken no row: a map that changes every minute must not make a load
 // patient for ever. One that took a row last counts for all. The lane has to try once itself: it may have no row.
-func (l *lane) waits(from []*lane) {
+func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
 		if p.gap {

@@ -13,7 +13,7 @@ import (
 // A process that is stopped for hours (Ctrl-Z, a paused container) has tried nothing meanwhile.
 func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	l := &lane{pacer: restless{}, patience: ratelimit.Patience{For: 15 * time.Minute}}
+	l := &lane{pacer: restless{}, trouble: trouble{patience: ratelimit.Patience{For: 15 * time.Minute}}}
 	fail := func() {
 		l.landed(now, now, answer{rows: 1, failed: 1, code: "OTSTimeout"}, ratelimit.Backoff{Base: time.Second, Max: time.Second})
 	}

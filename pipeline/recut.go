@@ -7,60 +7,53 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/partitioner"
-	"tsimport/pipeline/plan"
 )
 
 // recut takes a new partition map: lanes whose range is the same stay, the others are cut anew. A lane that came out of a
 // split, or whose bounds were moved, begins with what the one before knew.
-func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
-	old, oldLanes := d.partitions, d.lanes
-	same := sameRanges(old, m)
-	over := overlaps(old, m)
-	route := m.Find
-	d.queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, route, func(i int) *table.KeyRange {
+func (s *lanes) recut(now time.Time, m *partitioner.Map) {
+	old, oldLanes := s.partitions, s.all
+	same, over := sameRanges(old, m), overlaps(old, m)
+	s.queues.Recut(m.Len(), func(i int) int { return same[i] }, func(i int) []int { return over[i] }, m.Find, func(i int) *table.KeyRange {
 		keys := m.Range(i)
 		return &keys
 	})
-	d.cutter.Recut(m.Len(), route)
+	s.cutter.Recut(m.Len(), m.Find)
 	from := make([][]int, m.Len())
 	for i, news := range over {
 		for _, n := range news {
 			from[n] = append(from[n], i)
 		}
 	}
-	d.lanes = make([]*lane, m.Len())
-	for i := range d.lanes {
-		queue := d.queues.Lane(i)
-		switch {
-		case same[i] >= 0:
-			d.lanes[i] = oldLanes[same[i]]
-			d.lanes[i].index, d.lanes[i].queue, d.lanes[i].stale = i, queue, true
-		default:
-			if p := heirOf(old, m, i, from[i], oldLanes); p != nil {
-				d.lanes[i] = p.child(now, i, queue)
-			} else {
-				d.lanes[i] = newLane(i, queue, d.hooks.newPacer(&d.cfg.Write, m.Len() == 1), d.cfg.Write.RetryFor)
-			}
+	s.all = make([]*lane, m.Len())
+	for i := range s.all {
+		queue := s.queues.Lane(i)
+		var l *lane
+		if same[i] >= 0 {
+			l = oldLanes[same[i]]
+			l.index, l.queue, l.stale = i, queue, true
+		} else if p := heirOf(old, m, i, from[i], oldLanes); p != nil {
+			l = p.child(now, i, queue)
+		} else {
+			l = s.add(i, m)
 		}
-		d.lanes[i].table, d.lanes[i].gap = m.Table(i), m.Gap(i)
+		s.all[i] = l
+		l.table, l.gap = m.Table(i), m.Gap(i)
 		if same[i] < 0 {
-			d.lanes[i].waits(pick(oldLanes, from[i]))
-			d.lanes[i].expect(from[i], over, oldLanes, d.cfg.Write.Order == plan.LastWins)
+			before, parts := make([]*lane, len(from[i])), make([]int, len(from[i]))
+			for n, j := range from[i] {
+				before[n], parts[n] = oldLanes[j], len(over[j])
+			}
+			l.takeOver(before)
+			l.inherit(before, parts, s.ordered)
 		}
-		if l := d.lanes[i]; l.begun.IsZero() && (queue.Ready() > 0 || d.cutter.Held(i) > 0) {
+		if l.begun.IsZero() && (queue.Ready() > 0 || s.cutter.Held(i) > 0) {
 			l.begun = now
 		}
 	}
-	d.partitions = m
-	d.queues.SetIdle(m.Gap)
-	d.record.recut(d.lanes, m)
-	if d.keeper != nil {
-		d.keeper.now = true
-	}
-	d.shareFlights()
-	d.survey.current.Store(m)
-	d.intake.Recut(m)
-	d.report.Recuts++
+	s.partitions = m
+	s.queues.SetIdle(m.Gap)
+	s.share()
 }
 
 // heirOf returns the lane whose rate a new one begins with: of those that it has keys of, one that begins or ends where it
@@ -81,25 +74,6 @@ func heirOf(old, m *partitioner.Map, i int, from []int, lanes []*lane) (heir *la
 		}
 	}
 	return heir
-}
-
-func pick(lanes []*lane, indexes []int) (picked []*lane) {
-	for _, i := range indexes {
-		picked = append(picked, lanes[i])
-	}
-	return picked
-}
-
-// expect guesses how many rows the new lane will send, by those whose keys it has. It may send none until a checkpoint knows
-// it: what the last one lets a lane send are the first rows of that lane's keys, and the first ones of a part of those
-// keys stand further back.
-func (l *lane) expect(from []int, over [][]int, old []*lane, ordered bool) {
-	if !ordered {
-		l.left = math.MaxInt64
-	}
-	for _, i := range from {
-		l.taken += old[i].taken / int64(len(over[i]))
-	}
 }
 
 // sameRanges says for each partition of a new map which of the old one has its range, -1 for none.

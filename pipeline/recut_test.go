@@ -19,7 +19,7 @@ func boundsAt(keys ...string) *partitioner.Map {
 
 // The bounds of partitions that are guessed move a little each time they are looked at.
 func TestALaneWhoseBoundsMoveKeepsItsRate(t *testing.T) {
-	lanes := []*lane{{written: 10}, {written: 30}, {written: 20}}
+	lanes := []*lane{{tally: tally{written: 10}}, {tally: tally{written: 30}}, {tally: tally{written: 20}}}
 	for _, tt := range []struct {
 		to   []string
 		want []int
@@ -71,16 +71,16 @@ func TestPatienceRunsOutAlthoughBoundsMove(t *testing.T) {
 		}
 		next := []*lane{lanes[0].child(now, 0, nil), lanes[1].child(now, 1, nil)}
 		for _, l := range next {
-			l.waits(lanes)
+			l.takeOver(lanes)
 		}
 		lanes = next
 	}
 	if rounds < 15 {
 		t.Errorf("given up after %d minutes", rounds)
 	}
-	taken := &lane{patience: ratelimit.Patience{For: time.Minute}}
+	taken := &lane{trouble: trouble{patience: ratelimit.Patience{For: time.Minute}}}
 	heir := &lane{}
-	if heir.waits([]*lane{lanes[0], taken}); heir.stuck {
+	if heir.takeOver([]*lane{lanes[0], taken}); heir.stuck {
 		t.Error("a lane that took rows does not count")
 	}
 }

@@ -235,23 +235,30 @@ func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder
 	if err != nil {
 		return errors.Join(err, closeStore(store), x.close())
 	}
-	d := newDispatcher(cfg, h, folder, report, stopRead, in, x, survey, newDisk(store), from)
-	d.archive = old
-	if service.connection != nil {
-		d.room = service.connection.Room
+	var keeper *keeper
+	if !cfg.DryRun {
+		keeper = newKeeper(cfg, h, folder, planned, from, time.Now())
+		in.Resume(keeper.past())
 	}
-	d.tables.goOn(from.snapshot)
+	d := newDispatcher(cfg, h, report, in, &files{folder, x, old}, survey, newDisk(store), keeper, from, stopRead)
+	if service.connection != nil {
+		d.flights.room = service.connection.Room
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(groupCtx, stopRead)()
-	if !cfg.DryRun {
-		d.keeper = newKeeper(cfg, h, folder, planned, from, time.Now())
-		in.Resume(d.keeper.past())
-		group.Go(d.keeper.save)
-	}
 	group.Go(func() error { return in.Run(readCtx) })
 	if !cfg.DryRun { // which has nothing to send, and perhaps no store to send it to
+		group.Go(keeper.saver.work)
 		for range cfg.Write.Concurrency {
-			group.Go(func() error { return d.work(cfg, service) })
+			group.Go(func() error {
+				sender := service.connection.Sender()
+				defer sender.Close()
+				w := worker{
+					writer: writer.New(d.guarded(sender), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(x.Options),
+					table:  cfg.Target.Table, ids: from.ids, onSend: h.onSend,
+				}
+				return w.work(d.flights)
+			})
 		}
 	}
 	for range diskWorkers {
@@ -264,8 +271,7 @@ func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder
 		return d.run(groupCtx)
 	})
 	err = group.Wait()
-	d.complete(report.Started)
-	report.Timeline = d.record.timeline()
+	d.complete()
 	if err == nil && !cfg.DryRun {
 		err = finishTables(ctx, cfg, report, service.sdk, x, from.ids)
 	}
@@ -273,8 +279,8 @@ func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder
 		report.SearchRequests = x.AutoIncrement.Requests.Load()
 	}
 	report.clockBehind(service.clock)
-	if d.keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.Checkpoint.Keep) {
-		if keepErr := d.keeper.final(d); keepErr != nil {
+	if keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.Checkpoint.Keep) {
+		if keepErr := d.keepLast(); keepErr != nil {
 			report.CheckpointError = keepErr.Error() // the one before still holds
 		}
 	}
@@ -318,37 +324,6 @@ func closeStore(store *spill.Store) error {
 		return nil
 	}
 	return store.Close()
-}
-
-// work is one writing worker. It ends when flights is closed.
-func (d *dispatcher) work(cfg *Config, service service) error {
-	sender := service.connection.Sender()
-	defer sender.Close()
-	w := writer.New(d.guarded(sender), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(d.extras.Options)
-	for f := range d.flights {
-		if hook := d.hooks.onSend; hook != nil {
-			hook(f.Rows)
-		}
-		if f.table != "" {
-			w.SetTable(f.table)
-		}
-		r := result{flight: f, sent: time.Now()}
-		if f.tooLate(r.sent) {
-			r.done = r.sent
-			d.results <- r
-			continue
-		}
-		r.stats, r.err = w.Write(f.Rows, f.Repeated, f.Outcomes)
-		if r.err != nil && client.IsNoTable(r.err) && d.ids.opening(cmp.Or(f.table, cfg.Target.Table), r.sent) {
-			r.err = nil
-			for i := range f.Outcomes {
-				f.Outcomes[i].Unavailable = f.Outcomes[i].Unavailable || f.Outcomes[i].Fate == table.Again
-			}
-		}
-		r.done = time.Now()
-		d.results <- r // has room for every flight
-	}
-	return nil
 }
 
 // finish closes the ledger and the run folder.

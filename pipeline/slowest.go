@@ -20,28 +20,35 @@ const (
 	slowestRatio = 2    // of what the median of the others waited
 )
 
-// sample looks at what waits for each lane, now and then, and publishes for how long the slowest one still needs.
-func (d *dispatcher) sample(now time.Time) {
-	passed := now.Sub(d.sampled)
+// sample looks at what waits for each lane, now and then. It returns for how many seconds the slowest one still needs.
+func (s *lanes) sample(now time.Time) (left float64, ok bool) {
+	passed := now.Sub(s.sampled)
 	if passed < sampleEvery {
-		return
+		return 0, false
 	}
-	if d.sampled.IsZero() {
+	if s.sampled.IsZero() {
 		passed = 0
 	}
-	d.sampled = now
-	left := 0.0
-	for i, l := range d.lanes {
+	s.sampled = now
+	for i, l := range s.all {
 		if l.gap {
 			continue
 		}
-		rows := l.queue.Rows() + int64(d.cutter.Held(i))
+		rows := l.queue.Rows() + int64(s.cutter.Held(i))
 		l.sample(passed, rows)
 		if l.rate > 0 {
 			left = max(left, float64(rows)/l.rate)
 		}
 	}
-	d.cfg.Watch.Progress.SlowestLeft.Store(int64(min(left*1000, math.MaxInt32*1000)))
+	return left, true
+}
+
+// backlog is for how long rows have waited for a lane, and how fast they went then.
+type backlog struct {
+	sampled int64         // rows that were final at the last sample
+	waited  bool          // rows waited then
+	waiting time.Duration // for how long rows have waited
+	rate    float64       // rows a second while rows waited, lately; 0 is not known
 }
 
 // sample takes how many rows wait for the lane after so much time. Only time in which rows waited tells how fast the
@@ -80,8 +87,8 @@ type ReportSlowest struct {
 
 // slowest finds the partition that held the load up: the one whose rows waited far longer than those of the others. It is
 // nil if the partitions shared the wait.
-func (d *dispatcher) slowest(elapsed time.Duration) *ReportSlowest {
-	used := slices.DeleteFunc(slices.Clone(d.lanes), func(l *lane) bool { return l.gap || l.begun.IsZero() })
+func (s *lanes) slowest(elapsed time.Duration) *ReportSlowest {
+	used := slices.DeleteFunc(slices.Clone(s.all), func(l *lane) bool { return l.gap || l.begun.IsZero() })
 	if len(used) < 2 {
 		return nil
 	}
@@ -90,10 +97,6 @@ func (d *dispatcher) slowest(elapsed time.Duration) *ReportSlowest {
 	if top.waiting < slowestLeast || top.waiting.Seconds() < slowestShare*elapsed.Seconds() || top.waiting < slowestRatio*others {
 		return nil
 	}
-	s := &ReportSlowest{Partition: top.index, Table: top.table, Rows: top.written, Waiting: top.waiting.Seconds(),
+	return &ReportSlowest{Partition: top.index, Table: top.table, From: s.from(top.index), Rows: top.written, Waiting: top.waiting.Seconds(),
 		OthersWaiting: others.Seconds(), Throttled: top.throttled, Unavailable: top.unavailable}
-	if v, ok := d.partitions.LowerValue(top.index); ok {
-		s.From = showKey(v)
-	}
-	return s
 }

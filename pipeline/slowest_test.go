@@ -45,14 +45,14 @@ func TestThePartitionThatHoldsUpALoadIsNamed(t *testing.T) {
 
 func TestPartitionsThatShareTheWaitAreNotNamed(t *testing.T) {
 	waited := func(seconds ...float64) *ReportSlowest {
-		d := new(dispatcher)
+		s := new(lanes)
 		var bounds []table.Value
-		for i, s := range seconds {
+		for i, waited := range seconds {
 			bounds = append(bounds, table.Value{Type: table.Integer, Int: int64(i)})
-			d.lanes = append(d.lanes, &lane{index: i, begun: time.Now(), waiting: time.Duration(s * float64(time.Second))})
+			s.all = append(s.all, &lane{index: i, turn: turn{begun: time.Now()}, backlog: backlog{waiting: time.Duration(waited * float64(time.Second))}})
 		}
-		d.partitions = partitioner.NewMap(bounds[1:])
-		return d.slowest(100 * time.Second)
+		s.partitions = partitioner.NewMap(bounds[1:])
+		return s.slowest(100 * time.Second)
 	}
 	for name, s := range map[string]*ReportSlowest{
 		"one partition":            waited(90),

@@ -38,12 +38,12 @@ func (k *disk) work() error {
 
 // startJobs hands work to free disk workers.
 func (d *dispatcher) startJobs(now time.Time) {
-	if d.queues.DiskFull() && d.queues.Full() && now.Sub(d.disk.tried) >= diskAgain {
+	if d.lanes.queues.DiskFull() && d.lanes.queues.Full() && now.Sub(d.disk.tried) >= diskAgain {
 		d.disk.tried = now
-		d.queues.TryDisk()
+		d.lanes.queues.TryDisk()
 	}
 	for d.disk.busy < diskWorkers {
-		j := d.queues.Next()
+		j := d.lanes.queues.Next()
 		if j == nil {
 			return
 		}
@@ -58,10 +58,8 @@ func (d *dispatcher) jobDone(j *shuffle.Job) {
 	if err := j.WriteError(); err != nil {
 		d.report.SpillError = err.Error()
 	}
-	if err := d.queues.Done(j, d.partitions.Find); err != nil {
-		d.halt(err)
+	if err := d.lanes.queues.Done(j, d.lanes.partitions.Find); err != nil {
+		d.stopper.stop(err)
 	}
-	for _, l := range d.lanes {
-		l.stale = true
-	}
+	d.lanes.change()
 }

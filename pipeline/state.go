@@ -123,11 +123,11 @@ func (d *dispatcher) state(now time.Time) *State {
 			Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
 		},
 		StateWork: StateWork{
-			Reading: d.splits != nil, InFlight: d.flying, Workers: d.cfg.Write.Concurrency,
-			RowsOut: d.cutter.InFlight(), Retrying: d.cutter.Retrying(), Queued: d.queues.Rows(),
+			Reading: !d.input.ended(), InFlight: d.flights.flying(), Workers: d.cfg.Write.Concurrency,
+			RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
 		},
-		Memory: StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.queues.Bytes(), Budget: d.shares.Lanes, Full: d.queues.Full()},
-		Map:    StateMap{Partitions: len(d.lanes), Exact: d.survey.exact.Load(), Reads: d.survey.reads.Load(), Recuts: r.Recuts},
+		Memory: StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.budget, Full: d.lanes.queues.Full()},
+		Map:    StateMap{Partitions: len(d.lanes.all), Exact: d.survey.exact.Load(), Reads: d.survey.reads.Load(), Recuts: r.Recuts},
 		Marks: StateMarks{BytesRead: r.BytesRead, BytesTotal: d.cfg.Watch.Progress.BytesTotal.Load(),
 			Final: r.Written + r.Rejected + r.Superseded + r.Archived},
 	}
@@ -136,17 +136,14 @@ func (d *dispatcher) state(now time.Time) *State {
 	}
 	if d.disk.store != nil {
 		u := d.disk.store.Usage()
-		s.Spill = StateSpill{Frames: u.Frames, RawBytes: u.RawBytes, DiskBytes: u.DiskBytes, Rows: d.queues.Stats().SpilledRows}
+		s.Spill = StateSpill{Frames: u.Frames, RawBytes: u.RawBytes, DiskBytes: u.DiskBytes, Rows: d.lanes.queues.Stats().SpilledRows}
 	}
 	s.Spill.Error = r.SpillError
-	for i, l := range d.lanes {
+	for i, l := range d.lanes.all {
 		lane := StateLane{
-			Partition: i, Table: l.table, Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
-			Retrying: d.cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
+			Partition: i, Table: l.table, From: d.lanes.from(i), Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
+			Retrying: d.lanes.cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
 			Down: l.down,
-		}
-		if v, ok := d.partitions.LowerValue(i); ok {
-			lane.From = showKey(v)
 		}
 		if l.stuck {
 			lane.Trouble = l.lastError

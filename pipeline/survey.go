@@ -90,6 +90,12 @@ func (s *surveyor) askTable(name string) {
 	s.ask()
 }
 
+// want asks for a table among several.
+func (s *surveyor) want(name string) {
+	s.tables.want(name)
+	s.ask()
+}
+
 // readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is under way at a time.
 func (s *surveyor) readWithin(ctx context.Context) *partitioner.Map {
 	done := make(chan *partitioner.Map, 1)

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -168,64 +167,4 @@ func (t *tables) exact() bool {
 		}
 	}
 	return true
-}
-
-// ReportTable is what became of the rows of one table among several. Rows that have no table are rejected and count in none.
-type ReportTable struct {
-	Name       string `json:"name"`
-	Class      int    `json:"class,omitempty"` // of the age policy, from 1
-	Created    bool   `json:"created"`         // the run made the table
-	Written    int64  `json:"written"`
-	Superseded int64  `json:"superseded"`
-	Rejected   int64  `json:"rejected"`
-	Archived   int64  `json:"archived"`
-	Unfinished int64  `json:"unfinished,omitempty"` // of a dry run: rows that would have been written
-}
-
-// tableLedger counts the rows of each table, over all attempts. The dispatcher alone touches it.
-type tableLedger struct {
-	of     map[string]*ReportTable
-	last   *ReportTable
-	wanted map[string]bool // tables that rows were sent to or wait for, and those whose rows are archived
-	max    int
-}
-
-func newTableLedger(most int) *tableLedger {
-	return &tableLedger{of: map[string]*ReportTable{}, wanted: map[string]bool{}, max: cmp.Or(most, plan.DefaultMaxTables)}
-}
-
-// named returns the counts of a table.
-func (l *tableLedger) named(name string) *ReportTable {
-	t := l.of[name]
-	if t == nil {
-		t = &ReportTable{Name: name}
-		l.of[name] = t
-	}
-	return t
-}
-
-// row returns the counts of the table that an ordering key begins with.
-func (l *tableLedger) row(key []byte) *ReportTable {
-	name, _ := table.CutTable(key)
-	if l.last == nil || l.last.Name != string(name) {
-		l.last = l.named(string(name))
-	}
-	return l.last
-}
-
-// add notes a table that is new to this attempt. It returns an error for one too many.
-func (l *tableLedger) add(name string) (isNew bool, err error) {
-	if l.wanted[name] {
-		return false, nil
-	}
-	if len(l.wanted) >= l.max {
-		return false, fmt.Errorf("table %s would be one more than --max-tables %d; raise it if the rows are to go to so many, or look at --table", name, l.max)
-	}
-	l.wanted[name] = true
-	return true, nil
-}
-
-// counters of a table in a checkpoint.
-func (t *ReportTable) counters() map[string]*int64 {
-	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived}
 }

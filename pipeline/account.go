@@ -1,0 +1,115 @@
+package pipeline
+
+import (
+	"tsimport/internal/table"
+	"tsimport/partitioner"
+	"tsimport/pipeline/intake"
+)
+
+// rejects keeps rejected records. A *rundir.Folder does.
+type rejects interface {
+	Reject(header int, r table.Reject) error
+	Flush() error
+}
+
+// account counts how every record ends, of the load and of each of its tables. Its counts are those of the report.
+type account struct {
+	report  *Report
+	rejects rejects
+	extras  *extras
+	limit   MaxErrors
+	stop    *stopper
+	tables  *tableLedger         // nil if there is one table
+	hot     *partitioner.HotKeys // of rows that are final; of a dry run, of all
+	dryRows int64                // of a dry run
+}
+
+// final enters how a row ended.
+func (a *account) final(r table.Ref, end partitioner.End, o table.Outcome) {
+	switch end {
+	case partitioner.Written:
+		a.written(r, o)
+	case partitioner.Superseded:
+		a.report.Superseded++
+		if a.tables != nil {
+			a.tables.row(r.Key()).Superseded++
+		}
+	case partitioner.Rejected:
+		a.refused(r, o)
+	}
+}
+
+func (a *account) written(r table.Ref, o table.Outcome) {
+	a.report.Written++
+	key := r.Key()
+	if a.tables != nil {
+		a.tables.row(key).Written++
+		_, key = table.CutTable(key)
+	}
+	a.hot.Add(key)
+	if err := a.extras.written(r, o, a.report); err != nil {
+		a.stop.stop(err)
+	}
+}
+
+// refused enters a row that the service refused.
+func (a *account) refused(r table.Ref, o table.Outcome) {
+	rejected := r.Reject(table.Reason{Code: o.Code, Message: o.Message, MaybeApplied: o.MaybeApplied})
+	if o.MaybeApplied {
+		a.report.MaybeApplied++
+	}
+	if c := a.extras.Increments; c != nil {
+		c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
+	}
+	if len(rejected.Raw) == 0 {
+		rejected.Raw = appendRow(nil, r.Body())
+	}
+	a.reject(r.Block.Split.Header, rejected)
+	if a.tables != nil {
+		a.tables.row(r.Key()).Rejected++
+	}
+}
+
+// rejected enters a record that did not become a row.
+func (a *account) rejected(s *table.Split, r *intake.Reject) {
+	a.reject(s.Header, s.Reject(r.Mark, r.Reason, r.Raw))
+	if r.Table != "" {
+		a.tables.named(r.Table).Rejected++
+	}
+}
+
+func (a *account) reject(header int, r table.Reject) {
+	a.report.Rejected++
+	if err := a.rejects.Reject(header, r); err != nil {
+		a.stop.stop(err)
+	}
+	if a.limit.Exceeded(a.report.Rejected-a.report.rejectedBefore, a.report.Read-a.report.readBefore, false) {
+		a.stop.stop(errLimit)
+	}
+}
+
+// archived enters a record that is kept in the archive in place of a table.
+func (a *account) archived(name string) {
+	a.report.Archived++
+	a.tables.named(name).Archived++
+}
+
+// dry enters rows of a dry run, which end unfinished.
+func (a *account) dry(b *table.Block) {
+	a.dryRows += int64(len(b.Rows))
+	for i := range b.Rows {
+		key := table.Ref{Block: b, Index: int32(i)}.Key()
+		if a.tables != nil {
+			a.tables.row(key).Unfinished++
+			_, key = table.CutTable(key)
+		}
+		a.hot.Add(key)
+	}
+}
+
+// flush writes out what was rejected.
+func (a *account) flush() {
+	if err := a.rejects.Flush(); err != nil {
+		a.stop.stop(err)
+	}
+}

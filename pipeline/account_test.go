@@ -1,0 +1,161 @@
+package pipeline
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"tsimport/internal/table"
+	"tsimport/partitioner"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/intake"
+)
+
+// keptRejects are rejected records in memory.
+type keptRejects struct {
+	rows   []table.Reject
+	failed error
+}
+
+func (k *keptRejects) Reject(_ int, r table.Reject) error {
+	k.rows = append(k.rows, r)
+	return k.failed
+}
+
+func (k *keptRejects) Flush() error { return k.failed }
+
+// blockOf makes a block of rows with one key each, from the split's first record on.
+func blockOf(s *table.Split, keys ...string) *table.Block {
+	b := &table.Block{Split: s}
+	for i, k := range keys {
+		start := len(b.Data)
+		b.Data = table.AppendKey(b.Data, table.Value{Type: table.String, Bytes: []byte(k)})
+		body := len(b.Data)
+		b.Data = append(b.Data, "row"...)
+		b.Append(start, body, 10, table.Mark{Record: uint32(i)}, []byte(k+"\n"))
+	}
+	return b
+}
+
+func newAccount(limit int64) (*account, *keptRejects) {
+	kept := new(keptRejects)
+	return &account{
+		report: new(Report), rejects: kept, extras: new(extras), limit: MaxErrors{Rows: limit},
+		stop: newStopper(func() {}), hot: partitioner.NewHotKeys(table.String),
+	}, kept
+}
+
+func TestTheAccountCountsEveryRowOnce(t *testing.T) {
+	a, kept := newAccount(-1)
+	b := blockOf(&table.Split{Source: "in.csv", FirstRecord: 7}, "a", "b", "c")
+	a.report.Read = 3
+	for i, end := range []partitioner.End{partitioner.Written, partitioner.Superseded, partitioner.Rejected} {
+		a.final(table.Ref{Block: b, Index: int32(i)}, end, table.Outcome{Code: "OTSParameterInvalid", MaybeApplied: true})
+	}
+	want := ReportCounts{Read: 3, Written: 1, Superseded: 1, Rejected: 1, MaybeApplied: 1}
+	if a.report.ReportCounts != want || a.report.balance() != nil {
+		t.Errorf("counts %+v, want %+v", a.report.ReportCounts, want)
+	}
+	if len(kept.rows) != 1 || kept.rows[0].Origin.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
+		t.Errorf("kept %+v", kept.rows)
+	}
+	if a.stop.stopped() {
+		t.Error(a.stop.cause)
+	}
+}
+
+func TestTheAccountOfADryRunLeavesRowsUnfinished(t *testing.T) {
+	a, _ := newAccount(-1)
+	a.dry(blockOf(new(table.Split), slices.Repeat([]string{"a"}, 2000)...))
+	if hot := a.hot.ReportWhole(); a.dryRows != 2000 || len(hot) != 1 || hot[0].Share != 1 || a.report.Written != 0 {
+		t.Errorf("%d rows, hot %+v, %+v", a.dryRows, hot, a.report.ReportCounts)
+	}
+}
+
+func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
+	a, kept := newAccount(-1)
+	kept.failed = errors.New("the disk is full")
+	a.rejected(new(table.Split), &intake.Reject{Reason: table.Reason{Code: "WrongType"}})
+	if !errors.Is(a.stop.cause, kept.failed) || a.report.Rejected != 1 {
+		t.Errorf("%v, %d rejected", a.stop.cause, a.report.Rejected)
+	}
+	a.stop.stop(errLimit)
+	if !errors.Is(a.stop.cause, kept.failed) || a.stop.ended.Err() == nil {
+		t.Errorf("the first cause is %v, ended %v", a.stop.cause, a.stop.ended.Err())
+	}
+}
+
+// taken makes a split of records from number on, all of which are rows.
+func taken(first int64, keys ...string) *intake.Parsed {
+	s := &table.Split{Number: int(first), FirstRecord: first, Input: 100}
+	return &intake.Parsed{Split: s, Records: len(keys), Blocks: []intake.LaneBlock{{Block: blockOf(s, keys...)}}}
+}
+
+func newAdmission(limit int64, a *account) *admission {
+	return &admission{limit: limit, account: a, stop: a.stop, crowd: newCrowd(table.String, a.tables != nil, "id", nil)}
+}
+
+func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
+	account, _ := newAccount(-1)
+	a := newAdmission(5, account)
+	for i, p := range []*intake.Parsed{taken(0, "a", "b", "c"), taken(3, "d", "e", "f")} {
+		if last := a.truncate(p); last != (i == 1) {
+			t.Errorf("split %d: last %v", i, last)
+		}
+		a.enter(p)
+		if want := 3 - i; p.Records != want || len(p.Blocks[0].Block.Rows) != want {
+			t.Errorf("split %d: %d records and %d rows are left, want %d", i, p.Records, len(p.Blocks[0].Block.Rows), want)
+		}
+	}
+	if account.report.Read != 5 || account.report.BytesRead != 200 {
+		t.Errorf("%d records of %d bytes read", account.report.Read, account.report.BytesRead)
+	}
+}
+
+func TestAdmissionCountsARecordOnceOverAllAttempts(t *testing.T) {
+	account, _ := newAccount(-1)
+	account.report.Read = 4
+	base := new(checkpoint.Snapshot)
+	base.Read, base.Counters = base.Read.Add(checkpoint.At(0, 0), checkpoint.At(0, 4)), map[string]int64{"read": 4, "written": 1}
+	a := newAdmission(0, account)
+	a.reading = newReading(nil, true, base)
+	a.enter(taken(2, "c", "d", "e")) // two of them were read before
+	if account.report.Read != 5 || a.reading.left != 1 {
+		t.Errorf("%d records read, want 5; %d of the attempt before have not come, want 1", account.report.Read, a.reading.left)
+	}
+	a.limit = 5
+	if p := taken(5, "f"); !a.truncate(p) || p.Records != 0 {
+		t.Errorf("%d records are taken over the limit", p.Records)
+	}
+}
+
+func TestAdmissionReadsNoFurtherThanTheRejectThatStopsTheLoad(t *testing.T) {
+	account, kept := newAccount(0)
+	a := newAdmission(0, account)
+	p := taken(0, "a", "b", "c", "d")
+	p.Rejects = []intake.Reject{{Mark: table.Mark{Record: 1}}, {Mark: table.Mark{Record: 3}}}
+	a.enter(p)
+	if account.stop.cause != errLimit || account.report.Read != 2 || len(kept.rows) != 1 || p.Records != 2 || len(p.Rejects) != 1 {
+		t.Errorf("%v: %d read, %d rejected, %d records", account.stop.cause, account.report.Read, len(kept.rows), p.Records)
+	}
+}
+
+func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
+	account, _ := newAccount(-1)
+	account.tables = newTableLedger(2)
+	a := newAdmission(0, account)
+	var wanted []string
+	a.want = func(name string) { wanted = append(wanted, name) }
+	b := &table.Block{Split: new(table.Split)}
+	for i, name := range []string{"t1", "t1", "t2", "t1", "t3"} {
+		start := len(b.Data)
+		b.Data = table.AppendKey(table.AppendTable(b.Data, name), table.Value{Type: table.String, Bytes: []byte("k")})
+		b.Append(start, len(b.Data), 10, table.Mark{Record: uint32(i)}, nil)
+	}
+	if !a.rows(b, true) {
+		t.Error("the rows are not sent")
+	}
+	if len(wanted) != 2 || wanted[0] != "t1" || wanted[1] != "t2" || !a.stop.stopped() {
+		t.Errorf("asked for %q, stopped by %v", wanted, a.stop.cause)
+	}
+}

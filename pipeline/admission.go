@@ -1,0 +1,114 @@
+package pipeline
+
+import (
+	"tsimport/internal/table"
+	"tsimport/partitioner"
+	"tsimport/pipeline/intake"
+)
+
+// admission takes in splits as they come from the intake. It decides how many records of one are taken, and enters all that is
+// known before any of its rows is sent: the records read, those that are rejected or archived, the tables that rows wait for.
+type admission struct {
+	limit   int64 // records to read; 0 is all
+	dry     bool
+	account *account
+	reading *reading // nil if nothing is kept
+	archive *archive
+	crowd   *crowd
+	want    func(table string) // asks for a table that is new to the load
+	stop    *stopper
+}
+
+// truncate drops the records of a split that are over the limit. It reports whether no more need to be read.
+func (a *admission) truncate(p *intake.Parsed) (last bool) {
+	if a.limit <= 0 {
+		return false
+	}
+	// Records that an earlier attempt has counted come first: such a load is read in order.
+	read := a.account.report.Read
+	fresh := a.reading.fresh(p.Split, 0, int64(p.Records))
+	if read+fresh < a.limit || !a.reading.reached(p) {
+		return false
+	}
+	p.Truncate(p.Records - int(fresh) + int(a.limit-read))
+	return true
+}
+
+// enter counts a split and its records that become no rows. When the load stops at one of them, those after it are not read.
+func (a *admission) enter(p *intake.Parsed) {
+	a.limitTables(p)
+	report := a.account.report
+	read := int64(0) // records of this split counted so far
+	for i := range p.Rejects {
+		r := &p.Rejects[i]
+		at := int(r.Mark.Record) + 1
+		report.Read += a.reading.fresh(p.Split, read, int64(at)-read)
+		read = int64(at)
+		a.account.rejected(p.Split, r)
+		if a.stop.stopped() {
+			p.Truncate(at)
+			break
+		}
+	}
+	report.Read += a.reading.fresh(p.Split, read, int64(p.Records)-read)
+	if a.reading != nil {
+		a.reading.counted(p, report.BytesRead)
+	}
+	report.BytesRead += p.Split.Input
+	if p.Split.Number == 0 {
+		report.BytesRead += p.Split.Offset // the header
+	}
+	a.keepArchived(p)
+}
+
+// limitTables stops the load at a record whose table would be one too many, before it is counted.
+func (a *admission) limitTables(p *intake.Parsed) {
+	for i := range p.Archived {
+		if _, err := a.account.tables.add(p.Archived[i].Table); err != nil {
+			a.stop.stop(err)
+			p.Truncate(int(p.Archived[i].Mark.Record))
+			return
+		}
+	}
+}
+
+// keepArchived keeps the records of a split that no table takes.
+func (a *admission) keepArchived(p *intake.Parsed) {
+	for i := range p.Archived {
+		r := &p.Archived[i]
+		a.account.archived(r.Table)
+		a.archive.add(p.Split.Header, r)
+	}
+	if err := a.archive.failure(); err != nil {
+		a.stop.stop(err)
+	}
+}
+
+// rows enters the rows of a block. Wait says that they wait for their tables. It reports whether they are to be sent.
+func (a *admission) rows(b *table.Block, wait bool) bool {
+	if wait {
+		a.findTables(b)
+	}
+	a.crowd.count(b)
+	if a.dry {
+		a.account.dry(b)
+	}
+	return !a.dry
+}
+
+// findTables asks for the tables that rows of a block wait for.
+func (a *admission) findTables(b *table.Block) {
+	tables := a.account.tables
+	partitioner.Unknown(b, func(name []byte) {
+		if tables.wanted[string(name)] {
+			return
+		}
+		isNew, err := tables.add(string(name))
+		switch {
+		case err != nil:
+			a.stop.stop(err)
+		case isNew && !a.dry:
+			a.want(string(name))
+		}
+	})
+}

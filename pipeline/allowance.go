@@ -1,0 +1,56 @@
+package pipeline
+
+import "math"
+
+// allowance is how many rows may leave a lane's queue until the next checkpoint is written: an attempt that resumes cannot
+// know which of them were sent.
+type allowance struct {
+	left    int64 // rows that may leave now
+	next    int64 // that may from the moment on that the checkpoint on its way describes
+	taken   int64 // that have left since the last such moment
+	pending bool  // next counts once the checkpoint is written
+}
+
+const (
+	// leastAllowance is how many rows a lane may send, beyond twice what it sent since the last checkpoint, until the next
+	// one is written. A few lanes share fewAllowance.
+	leastAllowance = 2000
+	fewAllowance   = 16_000
+)
+
+// following is the allowance from now on, of one among so many lanes.
+func (a *allowance) following(lanes int) int64 {
+	return 2*a.taken + max(leastAllowance, fewAllowance/int64(lanes))
+}
+
+// described notes that a checkpoint describes this moment, and what it allows. It may be on the disk before that is known here.
+func (a *allowance) described(next int64) {
+	a.next, a.taken, a.pending = next, 0, true
+	a.left = min(a.left, next)
+}
+
+// saved notes that the checkpoint is written.
+func (a *allowance) saved() {
+	if a.pending {
+		a.left, a.pending = max(0, a.next-a.taken), false
+	}
+}
+
+// spend counts a row that leaves. It reports whether a new checkpoint is needed soon.
+func (a *allowance) spend() (low bool) {
+	a.left--
+	a.taken++
+	return a.left < a.taken/4
+}
+
+// inherit guesses how many rows a new lane will send, by those whose keys it has: parts lanes share the keys of each. It may
+// send none until a checkpoint knows it: what the last one lets a lane send are the first rows of that lane's keys, and the
+// first ones of a part of those keys stand further back. Where no order is kept it may send any.
+func (a *allowance) inherit(from []*lane, parts []int, ordered bool) {
+	if !ordered {
+		a.left = math.MaxInt64
+	}
+	for i, l := range from {
+		a.taken += l.taken / int64(parts[i])
+	}
+}

@@ -1,0 +1,249 @@
+package pipeline
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/partitioner"
+	"tsimport/pipeline/plan"
+	"tsimport/shuffle"
+)
+
+// linger is how long a batch that is not full waits for more rows while the input goes on.
+const linger = 250 * time.Millisecond
+
+// lanes are the lanes of a load, one for each partition of the map, with the rows that wait in them: in queues those that were
+// never sent, in the cutter those that are under way or to be sent again.
+type lanes struct {
+	all        []*lane
+	partitions *partitioner.Map
+	queues     *shuffle.Lanes
+	cutter     *partitioner.Cutter
+
+	write   *Write
+	budget  int64 // of memory for their rows
+	ordered bool
+	pacer   func(alone bool) pacer
+	ready   []*lane   // of the last choice
+	sampled time.Time // when the lanes were last looked at to find the slowest
+}
+
+func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, h *hooks) *lanes {
+	s := &lanes{partitions: m, write: w, budget: budget, ordered: w.Order == plan.LastWins,
+		pacer: func(alone bool) pacer { return h.newPacer(w, alone) }}
+	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone})
+	for i := range m.Len() {
+		keys := m.Range(i)
+		s.queues.SetKeys(i, &keys)
+		s.all = append(s.all, s.add(i, m))
+	}
+	s.queues.SetIdle(m.Gap)
+	return s
+}
+
+// add makes the lane of a partition that is new.
+func (s *lanes) add(i int, m *partitioner.Map) *lane {
+	l := newLane(i, s.queues.Lane(i), s.pacer(m.Len() == 1), s.write.RetryFor)
+	l.table, l.gap = m.Table(i), m.Gap(i)
+	return l
+}
+
+// share tells every lane how many requests it may have in flight: eight suffice for a lane among many, but one lane alone may
+// have all. And how much memory rows may hold that wait behind one of their key.
+func (s *lanes) share() {
+	n := s.sending()
+	s.cutter.LimitWaiting(s.budget / 4 / int64(n))
+	for _, l := range s.all {
+		l.pacer.SetMaxInFlight(max(8, s.write.Concurrency/n))
+	}
+}
+
+// sending is how many lanes may send, at least one.
+func (s *lanes) sending() (n int) {
+	for _, l := range s.all {
+		if !l.gap {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// change notes that something has changed for all lanes.
+func (s *lanes) change() {
+	for _, l := range s.all {
+		l.stale = true
+	}
+}
+
+// empty reports whether no row is left that was taken in.
+func (s *lanes) empty() bool { return s.queues.Rows() == 0 && s.cutter.Remaining() == 0 }
+
+// put puts a block into its lane. Under another map its rows are divided again.
+func (s *lanes) put(i int, b *table.Block, under *partitioner.Map, now time.Time) {
+	if under != s.partitions {
+		keys := under.Range(i)
+		s.queues.PushRouted(b, &keys, s.partitions.Find)
+		return
+	}
+	s.queues.Push(i, b)
+	s.all[i].begin(now)
+}
+
+// begin notes that rows have come to any lane.
+func (s *lanes) begin(now time.Time) {
+	for _, l := range s.all {
+		if l.queue.Ready() > 0 || l.queue.More() {
+			l.begin(now)
+		}
+	}
+}
+
+// queued returns what a lane holds, and whether that is enough for now.
+func (s *lanes) queued() func(i int) (n int, enough bool) {
+	share := s.budget / 2 / int64(s.sending())
+	return func(i int) (n int, enough bool) {
+		q := s.all[i].queue
+		n = q.Ready()
+		return n, q.More() || n > 0 && q.Bytes() >= share
+	}
+}
+
+// choose returns a lane that may send now, in random turns, or nil and the time until one may. More says that the input goes on.
+func (s *lanes) choose(now time.Time, more bool, c *ceilings) (l *lane, next time.Duration) {
+	s.ready, next = s.ready[:0], time.Minute
+	more = more && !s.queues.Full()
+	for _, l := range s.all {
+		s.ask(l, now, more, c)
+		switch {
+		case !l.asks:
+		case l.at.After(now):
+			next = min(next, l.at.Sub(now))
+		default:
+			s.ready = append(s.ready, l)
+		}
+	}
+	if len(s.ready) == 0 {
+		return nil, next
+	}
+	return s.ready[rand.IntN(len(s.ready))], 0
+}
+
+// ask finds out when the lane may send, and how much.
+func (s *lanes) ask(l *lane, now time.Time, more bool, c *ceilings) {
+	if !l.stale && (!l.asks || l.at.After(now)) {
+		return
+	}
+	l.stale, l.asks = false, false
+	if l.gap {
+		return
+	}
+	rows, fresh := s.cutter.Ready(l.index), 0
+	if !s.cutter.Stalled(l.index) {
+		fresh = int(min(int64(l.queue.Ready()), l.left))
+	}
+	if rows += fresh; rows == 0 {
+		return
+	}
+	// Send a row at once when its predecessor has finished; lingering would only delay its key.
+	urgent := fresh == 0 && s.cutter.Promoted(l.index) > 0
+	soon := !urgent && (more || l.queue.Coming())
+	if soon || !urgent && l.queue.More() {
+		l.units, l.at, l.asks = l.pacer.Next(now, l.inFlight, l.perRow)
+	} else {
+		l.units, l.at, l.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
+	}
+	if l.notBefore.After(l.at) {
+		l.at = l.notBefore
+	}
+	if soon && rows < c.wanted(l.units, l.perRow) && l.queue.Bytes() < int64(c.batchBytes()) {
+		if t := l.lastSend.Add(linger); t.After(l.at) {
+			l.at = t
+		}
+	}
+}
+
+// sent notes that a batch of the lane leaves.
+func (l *lane) sent(now time.Time, f *partitioner.Flight) {
+	l.inFlight++
+	l.lastSend = now
+	l.perRow += (float64(f.Units)/float64(len(f.Rows)) - l.perRow) / 8
+	l.pacer.Sent(now, float64(f.Units))
+}
+
+// hopeless returns a lane that the load must be given up for, nil if there is none. Rows that fail alone are given up instead
+// where nothing else is left: then the load goes on. More says that the input does.
+func (s *lanes) hopeless(now time.Time, more bool) *lane {
+	for _, l := range s.all {
+		if !l.hopeless(now) {
+			continue
+		}
+		if more || l.queue.Ready() > 0 || l.queue.More() || !s.cutter.GiveUp(l.index) {
+			return l
+		}
+		l.patience.Progress(now)
+	}
+	return nil
+}
+
+// lookAgain returns how often their patience has to be looked at.
+func (s *lanes) lookAgain() time.Duration {
+	next := time.Minute
+	for _, l := range s.all {
+		if l.stuck && l.patience.For > 0 {
+			next = min(next, l.patience.LookEvery())
+		}
+	}
+	return next
+}
+
+// lastError is what the service answers a lane that is stuck, "" if none is.
+func (s *lanes) lastError() (text string) {
+	for _, l := range s.all {
+		if l.stuck {
+			text = l.lastError
+		}
+	}
+	return text
+}
+
+// from shows the first key value of a lane's partition, "" if it has none.
+func (s *lanes) from(i int) string {
+	if v, ok := s.partitions.LowerValue(i); ok {
+		return showKey(v)
+	}
+	return ""
+}
+
+// name names a partition by its key range, if there are several.
+func (s *lanes) name(i int) string {
+	if len(s.all) == 1 {
+		return ""
+	}
+	of := ""
+	if t := s.partitions.Table(i); t != "" {
+		of = " of table " + t
+	}
+	from, to := "the first key", "the last key"
+	if v, ok := s.partitions.LowerValue(i); ok {
+		from = showKey(v)
+	}
+	if i+1 < s.partitions.Len() {
+		if v, ok := s.partitions.LowerValue(i + 1); ok {
+			to = showKey(v)
+		}
+	}
+	return of + " of the partition from " + from + " to " + to
+}
+
+// count adds to the report which partitions the load has used.
+func (s *lanes) count(r *ReportPartitions, start time.Time) {
+	r.Partitions = s.sending()
+	for _, l := range s.all {
+		if !l.begun.IsZero() && !l.gap {
+			r.PartitionsUsed++
+			r.LastLaneSeconds = max(r.LastLaneSeconds, l.begun.Sub(start).Seconds())
+		}
+	}
+	r.Slowest = s.slowest(time.Since(start))
+}

@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"tsimport/pipeline/checkpoint"
+)
+
+// saving is a checkpoint on its way to the disk.
+type saving struct {
+	snapshot *checkpoint.Snapshot
+	files    []*os.File // to be synced before
+	failed   error      // why it must not be written
+}
+
+// saved says that it is there, or why not.
+type saved struct {
+	of  time.Time
+	err error
+}
+
+// saver writes checkpoints to the run folder.
+type saver struct {
+	path   string
+	sync   func() error // of the store; may be nil
+	onSave func(*checkpoint.Snapshot) error
+	jobs   chan *saving
+	done   chan saved
+	onDisk atomic.Pointer[time.Time] // the moment that the newest one describes
+}
+
+func newSaver(path string, sync func() error, onSave func(*checkpoint.Snapshot) error) *saver {
+	return &saver{path: path, sync: sync, onSave: onSave, jobs: make(chan *saving, 1), done: make(chan saved, 1)}
+}
+
+// work writes checkpoints until there are no more.
+func (s *saver) work() error {
+	for j := range s.jobs {
+		err := s.write(j)
+		if err == nil {
+			s.onDisk.Store(&j.snapshot.Time)
+		}
+		s.done <- saved{j.snapshot.Time, err} // has room for every one
+	}
+	return nil
+}
+
+// write makes what a checkpoint calls final safe from a crash, then the checkpoint.
+func (s *saver) write(j *saving) error {
+	if j.failed != nil {
+		return j.failed
+	}
+	for _, f := range j.files {
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("sync rejected rows: %w", err)
+		}
+	}
+	if s.sync != nil {
+		if err := s.sync(); err != nil {
+			return fmt.Errorf("sync the store: %w", err)
+		}
+	}
+	encoded, err := j.snapshot.Encode()
+	if err != nil {
+		return err
+	}
+	if s.onSave != nil {
+		if err := s.onSave(j.snapshot); err != nil {
+			return err
+		}
+	}
+	return checkpoint.Write(s.path, encoded)
+}

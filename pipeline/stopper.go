@@ -1,0 +1,29 @@
+package pipeline
+
+import "context"
+
+// stopper stops a load before its end. The dispatcher's goroutine alone calls stop; anyone may wait for ended.
+type stopper struct {
+	cause    error           // why no further batch is cut; nil while the load goes on
+	ended    context.Context // ends when nothing more is to be sent
+	end      context.CancelFunc
+	stopRead func()
+}
+
+func newStopper(stopRead func()) *stopper {
+	s := &stopper{stopRead: stopRead}
+	s.ended, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// stop stops reading and cutting; the first cause stays.
+func (s *stopper) stop(cause error) {
+	if s.cause == nil {
+		s.cause = cause
+	}
+	s.end()
+	s.stopRead()
+}
+
+// stopped reports whether no further batch is cut.
+func (s *stopper) stopped() bool { return s.cause != nil }

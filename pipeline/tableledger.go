@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+)
+
+// ReportTable is what became of the rows of one table among several. Rows that have no table are rejected and count in none.
+type ReportTable struct {
+	Name       string `json:"name"`
+	Class      int    `json:"class,omitempty"` // of the age policy, from 1
+	Created    bool   `json:"created"`         // the run made the table
+	Written    int64  `json:"written"`
+	Superseded int64  `json:"superseded"`
+	Rejected   int64  `json:"rejected"`
+	Archived   int64  `json:"archived"`
+	Unfinished int64  `json:"unfinished,omitempty"` // of a dry run: rows that would have been written
+}
+
+// tableLedger counts the rows of each table, over all attempts. The dispatcher alone touches it.
+type tableLedger struct {
+	of     map[string]*ReportTable
+	last   *ReportTable
+	wanted map[string]bool // tables that rows were sent to or wait for, and those whose rows are archived
+	max    int
+}
+
+func newTableLedger(most int) *tableLedger {
+	return &tableLedger{of: map[string]*ReportTable{}, wanted: map[string]bool{}, max: cmp.Or(most, plan.DefaultMaxTables)}
+}
+
+// named returns the counts of a table.
+func (l *tableLedger) named(name string) *ReportTable {
+	t := l.of[name]
+	if t == nil {
+		t = &ReportTable{Name: name}
+		l.of[name] = t
+	}
+	return t
+}
+
+// row returns the counts of the table that an ordering key begins with.
+func (l *tableLedger) row(key []byte) *ReportTable {
+	name, _ := table.CutTable(key)
+	if l.last == nil || l.last.Name != string(name) {
+		l.last = l.named(string(name))
+	}
+	return l.last
+}
+
+// add notes a table that is new to this attempt. It returns an error for one too many.
+func (l *tableLedger) add(name string) (isNew bool, err error) {
+	if l.wanted[name] {
+		return false, nil
+	}
+	if len(l.wanted) >= l.max {
+		return false, fmt.Errorf("table %s would be one more than --max-tables %d; raise it if the rows are to go to so many, or look at --table", name, l.max)
+	}
+	l.wanted[name] = true
+	return true, nil
+}
+
+// counters of a table in a checkpoint.
+func (t *ReportTable) counters() map[string]*int64 {
+	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived}
+}
+
+// keep enters the counts into a checkpoint.
+func (l *tableLedger) keep(counters map[string]int64, from *tables) {
+	if l == nil {
+		return
+	}
+	for name, t := range l.of {
+		for what, n := range t.counters() {
+			counters[tableCounter(name, what)] = *n
+		}
+	}
+	for name := range l.wanted {
+		if from.wasMade(name) || l.named(name).Created {
+			counters[tableCounter(name, "created")] = 1
+		}
+	}
+}
+
+func tableCounter(name, what string) string { return "table " + name + " " + what }
+
+// goOn takes over what the attempts before have counted.
+func (l *tableLedger) goOn(s *checkpoint.Snapshot) {
+	if l == nil || s == nil {
+		return
+	}
+	for name, n := range s.Counters {
+		parts := strings.Split(name, " ")
+		if len(parts) != 3 || parts[0] != "table" {
+			continue
+		}
+		t := l.named(parts[1])
+		if to := t.counters()[parts[2]]; to != nil {
+			*to = n
+		} else {
+			t.Created = n > 0
+		}
+	}
+}
+
+// complete adds the tables to the report.
+func (l *tableLedger) complete(r *Report, from *tables) {
+	if l == nil {
+		return
+	}
+	for name := range l.wanted {
+		l.named(name)
+	}
+	for _, t := range l.of {
+		t.Created = t.Created || from.wasMade(t.Name)
+		t.Class = from.plan.Tables.Class(t.Name)
+		r.Created = r.Created || t.Created
+		r.Tables = append(r.Tables, *t)
+	}
+	slices.SortFunc(r.Tables, func(a, b ReportTable) int { return cmp.Compare(a.Name, b.Name) })
+}

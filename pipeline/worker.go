@@ -1,0 +1,50 @@
+package pipeline
+
+import (
+	"cmp"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/writer"
+)
+
+// worker sends flights, one after the other.
+type worker struct {
+	writer *writer.Writer
+	table  string // that rows go to, unless their flight names another
+	ids    *tableIDs
+	onSend func([]table.Ref) // of tests
+}
+
+// work sends flights until there are no more.
+func (w *worker) work(f *flights) error {
+	for n := range f.out {
+		f.back <- w.send(n) // has room for every flight
+	}
+	return nil
+}
+
+// send sends a flight and waits for the answer.
+func (w *worker) send(f *flight) result {
+	if w.onSend != nil {
+		w.onSend(f.Rows)
+	}
+	if f.table != "" {
+		w.writer.SetTable(f.table)
+	}
+	r := result{flight: f, sent: time.Now()}
+	if f.tooLate(r.sent) {
+		r.done = r.sent
+		return r
+	}
+	r.stats, r.err = w.writer.Write(f.Rows, f.Repeated, f.Outcomes)
+	if r.err != nil && client.IsNoTable(r.err) && w.ids.opening(cmp.Or(f.table, w.table), r.sent) {
+		r.err = nil
+		for i := range f.Outcomes {
+			f.Outcomes[i].Unavailable = f.Outcomes[i].Unavailable || f.Outcomes[i].Fate == table.Again
+		}
+	}
+	r.done = time.Now()
+	return r
+}
