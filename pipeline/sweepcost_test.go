@@ -31,14 +31,14 @@ func TestTheSweepReadsNoMoreThanItMust(t *testing.T) {
 				fmt.Fprintf(&old, "key%d,w%d\n", i%tt.keys, i)
 			}
 			cfg := w.numbered(w.file("old.csv", old.String()))
-			cfg.Write.ReturnedKeys = ""
+			cfg.Write.Marks.ReturnedKeys = ""
 			w.load(cfg)
 			text := "user,what\n"
 			for i := range tt.keys {
 				text += fmt.Sprintf("key%d,new\n", i)
 			}
 			cfg = w.numbered(w.file("new.csv", text))
-			cfg.RunDir, cfg.Write.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
+			cfg.RunDir, cfg.Write.Marks.ReturnedKeys, cfg.Write.Concurrency = filepath.Join(w.dir, "run2"), "", 1
 			var writes, reads, before atomic.Int64
 			w.plan.Only = func(op string) bool {
 				switch op {

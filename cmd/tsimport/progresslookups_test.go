@@ -33,7 +33,7 @@ func TestProgressSaysThatRowsAreLookedUpAndCheckedForCopies(t *testing.T) {
 	}
 	shown := &screen{start: time.Now()}
 	cfg := pipeline.Config{
-		Inputs: []string{in}, RunDir: filepath.Join(dir, "run"), Progress: &shown.progress,
+		Inputs: []string{in}, RunDir: filepath.Join(dir, "run"), Watch: pipeline.Watch{Progress: &shown.progress},
 		Target: plan.Target{
 			Name: "test", Table: "t", Create: true,
 			Client: client.Target{
