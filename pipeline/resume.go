@@ -158,7 +158,7 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	}
 	if planned.Mark != "" {
 		if o.snapshot != nil && o.job.Run == "" {
-			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: it was begun by an earlier version of tsimport, whose marks do not tell two runs apart; finish it with that version, or give --fresh --look-first, which finds the rows that it has written", cfg.RunDir)}
+			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks do not tell two runs apart; finish it with that version, or give --fresh --look-first, which finds the rows that it has written", cfg.RunDir)}
 		}
 	}
 	for _, f := range facts {
@@ -204,9 +204,9 @@ func changedError(path string, changes []string, inputsOnly bool) error {
 		text += fmt.Sprintf(" (and %d more changes)", n)
 	}
 	if inputsOnly {
-		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: %s; start over with --fresh, or go on with --accept-changed-input if what was read of it is the same", path, text)}
+		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; start over with --fresh, or resume with --accept-changed-input if what was read of it is the same", path, text)}
 	}
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: %s; give the same command, or start over with --fresh", path, text)}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; give the same command, or start over with --fresh", path, text)}
 }
 
 // openFolder makes the run folder, or opens the one that goes on, with the lock on it.

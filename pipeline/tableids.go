@@ -123,7 +123,7 @@ func (o *origin) sameTables(cfg *Config, planned *plan.Plan, admin *client.Admin
 }
 
 func tableGone(run, name string) error {
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot go on: table %s is gone, and with it the rows that the run has written; start over with --fresh", run, name)}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s is gone, and with it the rows that the run has written; start over with --fresh", run, name)}
 }
 
 func tableReplaced(run string, why error) error {

@@ -46,8 +46,8 @@ var claims = []claim{
 	{"zstd, bzip2, xz, lz4", "made/compressed/baseball.multiframe.csv.lz4", Options{}, baseball},
 	{"snappy (framed, or one bare block)", "made/compressed/baseball.csv.sz", Options{}, baseball},
 	{"snappy (framed, or one bare block)", "made/compressed/baseball.raw.csv.snappy", Options{}, baseball},
-	{"zip, 7z, tar and others are refused by name", "made/refused/baseball.zip", Options{}, "refused: zip"},
-	{"zip, 7z, tar and others are refused by name", "made/refused/baseball.tar", Options{}, "refused: tar"},
+	{"zip, 7z, tar, lzip, .lzma and others are refused by name", "made/refused/baseball.zip", Options{}, "refused: zip"},
+	{"zip, 7z, tar, lzip, .lzma and others are refused by name", "made/refused/baseball.tar", Options{}, "refused: tar"},
 	{"the first bytes: gzip", "made/compressed/baseball.wrong-extension.csv", Options{}, baseball},
 
 	{"a byte order mark (UTF-8, UTF-16, GB18030)", "made/text/utf-8-bom.csv", Options{}, "编号,名称; 1,学生卡"},

@@ -125,7 +125,7 @@ var deviations = map[string]string{
 	"csv/duckdb-json/malformed/union/empty_object.ndjson":                                "valid JSON lines that the source's tool refuses for a type of its own",
 	"csv/duckdb-json/malformed/union/too_many_keys.ndjson":                               "valid JSON lines that the source's tool refuses for a type of its own",
 	"csv/jsontestsuite/test_parsing/y_array_heterogeneous.json":                          "elements of an array that are not objects are rejected",
-	"csv/xz-utils/files/bad-1-v1-magic-2.lz":                                             "without its magic number it is no lzip file; its bytes are read as text, and rejected where they are no UTF-8",
+	"csv/xz-utils/files/bad-1-v1-magic-2.lz":                                             "without its magic number it is not an lzip file; its bytes are read as text, and rejected where they are not UTF-8",
 	"parquet/parquet-testing/data/datapage_v1-corrupt-checksum.parquet":                  "the page checksum is wrong: refused",
 	"parquet/duckdb/data/parquet-testing/decimal/byte_array_decimal_empty_value.parquet": "the length of its last value was changed by hand, and two bytes of the page are left over: refused",
 	"parquet/duckdb/data/parquet-testing/negative-timetz.parquet":                        "its times of day are negative: those records are rejected",
@@ -145,7 +145,7 @@ func sharedReason(f conformance.File, got counted, text []byte) string {
 	case f.Format == "csv" && mixedLineEnds(text):
 		return "a lone CR in a text whose lines end with LF is data"
 	case got.err == nil && got.bad > 0 && got.bad == got.quotes:
-		return "a record with text behind a closing quote, or a quote that never closes, is rejected, not guessed at"
+		return "a record with text after a closing quote, or a quote that never closes, is rejected, not guessed at"
 	case f.Expected == "error" && got.err == nil && f.Format == "csv":
 		return "the source's tool refuses it for an option or a type; as text it can be read, ragged records are rejected when it is loaded"
 	}

@@ -45,7 +45,7 @@ type File struct {
 	reader *textReader // nil until the first piece
 	fixed  []input.Column
 	next   int               // split of Parquet
-	member map[string]string // of JSON: what columns are called in objects, if that is no name of a column
+	member map[string]string // of JSON: what columns are called in objects, if that is not a column's name
 	keys   []string          // names of key values that lines of the vendor's own export do not name
 	begin  *source.Place     // where reading begins; nil is the first record
 	chain  *chainer          // of a stream
@@ -249,7 +249,7 @@ func (s *File) cutPlan() {
 	s.text.transcode = !s.text.decode
 }
 
-// utf8Head returns the beginning of the text in UTF-8, behind the byte order mark.
+// utf8Head returns the beginning of the text in UTF-8, after the byte order mark.
 func (s *File) utf8Head() []byte {
 	head := s.text.head[min(s.text.bom, len(s.text.head)):]
 	if s.Encoding.IsUTF8() {
@@ -338,7 +338,7 @@ func (s *File) RejectsEncoding() string {
 }
 
 // RejectsFlags are the arguments of the command line that name the dialect of the source's records exactly: a few of them
-// alone may look otherwise than all. Nil for other formats than CSV.
+// alone may look different from all. Nil for other formats than CSV.
 func (s *File) RejectsFlags() []string {
 	if s.Format != CSV {
 		return nil

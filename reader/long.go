@@ -78,7 +78,7 @@ func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
 	return rec
 }
 
-// addScanned puts a scanned piece behind the others and returns the splits that are whole now. A record that becomes longer than
+// addScanned puts a scanned piece after the others and returns the splits that are whole now. A record that becomes longer than
 // may be held is read over to its end.
 func (r *textReader) addScanned(p *piece) ([]source.Split, error) {
 	s := r.s

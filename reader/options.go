@@ -57,7 +57,7 @@ type Options struct {
 	SplitBytes int         // 0 takes DefaultSplitBytes
 	ChainBytes int64       // of a stream between the sums by which it is known again; 0 takes 8 MiB
 	Memory     Memory
-	// Stream wraps what is read of a stream, which may block for ever; nil leaves it as it is.
+	// Stream wraps what is read of a stream, which may block forever; nil leaves it as it is.
 	Stream func(io.Reader) io.Reader
 }
 
@@ -65,7 +65,7 @@ type Options struct {
 // are trusted not to need much.
 type Memory struct {
 	RecordBytes int   // text of a record; 0 takes MaxRecordBytes
-	PageBytes   int64 // pages and dictionaries of Parquet that one parser holds; 0 is no bound but that of a page
+	PageBytes   int64 // pages and dictionaries of Parquet that one parser holds; 0 leaves only that of a page
 	WindowBytes int   // what a decompressor keeps of its output; 0 takes compress.MaxWindow
 	BlockBytes  int   // a compressed block that is inflated alone, inflated; 0 takes the largest. Larger ones are read as a stream
 }

@@ -54,7 +54,7 @@ func (s *File) NewParser(used []int) source.Parser {
 	return p
 }
 
-// LimitMemory says how many bytes the parser may hold of the pages of Parquet from now on; 0 is no bound.
+// LimitMemory says how many bytes the parser may hold of the pages of Parquet from now on; 0 means no bound.
 func (p *parser) LimitMemory(n int64) {
 	if p.rows != nil {
 		p.rows.Limit = n

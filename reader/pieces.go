@@ -42,7 +42,7 @@ func longOf(sp source.Split) *longRecord {
 type textReader struct {
 	s       *File
 	stream  io.ReadCloser         // of pieces that are read in order
-	cutter  *compress.BlockCutter // of blocks that are inflated side by side
+	cutter  *compress.BlockCutter // of blocks that are inflated in parallel
 	cutFrom io.Closer
 	next    int64  // offset of the next range
 	back    *piece // put back after sampling
@@ -205,7 +205,7 @@ func (r *textReader) close() (err error) {
 	return err
 }
 
-// slack is room behind a chunk for the head of the next one.
+// slack is room after a chunk for the head of the next one.
 const slack = 64 << 10
 
 func (r *textReader) nextPiece() (*piece, error) {
@@ -327,10 +327,10 @@ func (p *piece) Prepare() (err error) {
 // parallel reports whether pieces of the text are scanned for record ends before those in front of them.
 func (s *File) parallel() bool { return s.Layout == jsonl.Lines && s.Dialect.Parallel() }
 
-// ranged reports whether the piece was read as a range, which begins behind the header.
+// ranged reports whether the piece was read as a range, which begins after the header.
 func (p *piece) ranged() bool { return p.length > 0 }
 
-// Add puts the next piece, in the order of Next, behind the others and returns the splits that are whole now.
+// Add puts the next piece, in the order of Next, after the others and returns the splits that are whole now.
 func (s *File) Add(next source.Piece) ([]source.Split, error) {
 	p := next.(*piece)
 	if rows := p.rows; rows != nil {

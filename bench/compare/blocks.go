@@ -152,7 +152,7 @@ const (
 )
 
 // bootstrap returns, of the ratio of each quantile in b to that in a, the limits between which a share of 1−alpha lies when
-// the blocks are drawn anew. Unknown are those of quantiles that too few values are beyond.
+// the blocks are drawn again. Unknown are those of quantiles that too few values are beyond.
 func bootstrap(a, b [][]result.Point, quantiles []float64, alpha float64) []limits {
 	rng := rand.New(rand.NewPCG(1, 2)) // the same files, the same answer
 	x, y := denseOf(a), denseOf(b)

@@ -26,7 +26,7 @@ type run struct {
 	result *result.Result     // nil where only the values are known
 }
 
-// maxFile bounds what is read of a file that is no list of samples.
+// maxFile bounds what is read of a file that is not a list of samples.
 const maxFile = 256 << 20
 
 // Read reads a side from files with commas between, each a run or, in Go's benchmark format, several.

@@ -26,7 +26,7 @@ const (
 const lockText = "tsimport spills rows here; process "
 
 // folder is one run's folder. Its lock file stays locked as long as the process lives; the system unlocks it however
-// the process ends, so an unlocked one tells that the folder is nobody's any more.
+// the process ends, so an unlocked one tells that no process uses the folder any more.
 type folder struct {
 	path string
 	lock *flock.Flock
@@ -48,7 +48,7 @@ func makeFolder(dir string) (*folder, error) {
 
 // hold locks the folder, and only then writes the text that makes it a run's: until then other runs leave it alone,
 // so none can find it unlocked and remove it between its making and its locking. A process that is killed just there
-// leaves an empty folder behind.
+// leaves an empty folder.
 func (f *folder) hold() error {
 	locked, err := f.lock.TryLock()
 	switch {

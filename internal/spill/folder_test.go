@@ -15,7 +15,7 @@ import (
 // childDir names, in the environment of a child process, the directory it spills to.
 const childDir = "TSIMPORT_TEST_SPILL_DIR"
 
-// TestChildSpills is no test of its own: it is what the child process of the others does.
+// TestChildSpills is not a test of its own: it is what the child process of the others does.
 func TestChildSpills(t *testing.T) {
 	dir := os.Getenv(childDir)
 	if dir == "" {

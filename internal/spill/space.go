@@ -21,7 +21,7 @@ func (e extent) end() int64 { return e.at + e.bytes }
 type space struct {
 	holes []extent // by place; neighbours are merged, none touches the end
 	end   int64    // length of the file
-	max   int64    // of end; 0 is no limit
+	max   int64    // of end; 0 means no limit
 }
 
 // take returns extents of so many bytes together (rounded up to blocks): the first hole that is large enough, else

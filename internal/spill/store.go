@@ -22,7 +22,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // Options of a Store.
 type Options struct {
 	Dir      string // the folder in which the store makes its own (--temp-dir); "" takes os.TempDir()
-	MaxBytes int64  // of disk; 0 is no limit
+	MaxBytes int64  // of disk; 0 means no limit
 }
 
 // Store keeps frames in one file. It is safe for concurrent use; more than two callers at once that compress, or that

@@ -37,7 +37,7 @@ type archiveEntry struct {
 	File string `json:"file"`
 }
 
-// OpenArchive opens the archive of the run in a folder. Of a run that goes on, lengths are what counts of its files, as
+// OpenArchive opens the archive of the run in a folder. Of a resumed run, lengths are what counts of its files, as
 // Lengths returned them: they are cut back to that, and what they do not name is removed.
 func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archive, error) {
 	a := &Archive{run: run, headers: headers, files: map[archiveKey]*Journal{}}

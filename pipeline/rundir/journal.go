@@ -12,7 +12,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Journal is a file that only grows while a run goes on. What it has beyond the length of the last checkpoint is cut off
+// Journal is a file that only grows during a run. What it has beyond the length of the last checkpoint is cut off
 // when the run is continued, and then comes again. It is not safe for concurrent use.
 type Journal struct {
 	path   string

@@ -11,7 +11,7 @@ import (
 )
 
 // CheckOwner refuses a run folder of another user: whoever made it has written the command that a resumed run carries out, and
-// the files that it goes on in. One that is missing is not refused.
+// the files that it continues. One that is missing is not refused.
 func CheckOwner(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -23,7 +23,7 @@ type Reason struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Value   string `json:"value,omitempty"`
-	// MaybeApplied says that the row may be in the table all the same: the service has never said what became of it.
+	// MaybeApplied says that the row may be in the table all the same: the service has never said whether it was written.
 	MaybeApplied bool `json:"maybe_applied,omitempty"`
 }
 

@@ -146,7 +146,7 @@ func moveAside(name, mark string) (aside string, err error) {
 	}
 }
 
-// cutBack opens a file of rejects for what is to come behind what counts of it; nil if there is none.
+// cutBack opens a file of rejects for what is to come after what counts of it; nil if there is none.
 func (f *Folder) cutBack(name string) (*os.File, error) {
 	length, known := f.lengths[f.below(name)]
 	if !known {
