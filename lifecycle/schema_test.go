@@ -252,3 +252,21 @@ func TestTheSchemaJudgesAsParseDoes(t *testing.T) {
 		t.Errorf("verdicts %v", verdicts)
 	}
 }
+
+// The class of the present is the one that is written and read most.
+func TestTheExamplesReserveMostForThePresent(t *testing.T) {
+	text, err := os.ReadFile("../examples/age-policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes := parsed(t, string(text)).Classes
+	hot := classes[0]
+	if hot.From != 0 || hot.UpTo != 0 || hot.Read == nil || hot.Write == nil || *hot.Read < 1000 || *hot.Write < 1000 {
+		t.Fatalf("the class of this period: %+v", hot)
+	}
+	for _, c := range classes[1:] {
+		if c.Read != nil && *c.Read > *hot.Read || c.Write != nil && *c.Write >= *hot.Write {
+			t.Errorf("class %d has more than the present: %+v", c.Number, c)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/ratelimit"
+)
+
+// A process that is stopped for hours while a checkpoint is being written has not tried to write one meanwhile.
+func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	d := &dispatcher{keeper: &keeper{busy: true, patience: ratelimit.Patience{For: time.Minute}, failed: errors.New("the disk is full")}, stopRead: func() {}}
+	_, d.endAll = context.WithCancel(context.Background())
+	d.keep(now)
+	for range 3 {
+		now = now.Add(5 * time.Hour)
+		if d.keep(now); d.stop != nil {
+			t.Fatalf("the load fails because of a pause: %v", d.stop)
+		}
+	}
+	for range 8 {
+		now = now.Add(d.keeper.patience.LookEvery())
+		d.keep(now)
+	}
+	if d.stop == nil || !strings.Contains(d.stop.Error(), "no checkpoint could be written for 1m0s: the disk is full") {
+		t.Errorf("a load without checkpoints: %v", d.stop)
+	}
+}
+
+// A delete under the condition that the row exists is refused when its own first attempt, whose answer was lost, has deleted it.
+func TestADeleteThatMayBeDoneIsRejectedAndSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.load(w.config(w.file("rows.csv", "id,n\na,1\nb,2\n")))
+	for i, tt := range []struct {
+		fault faults.Action
+		maybe int64
+	}{{faults.DropAfter, 1}, {faults.None, 0}} {
+		cfg := w.config(w.file("keys.csv", "id\na\n"))
+		cfg.Write.Mode, cfg.Write.Condition, cfg.Target.Key, cfg.Target.Create = table.Delete, table.ExpectExist, nil, false
+		cfg.RunDir += string(rune('1' + i))
+		first := true
+		w.plan.Decide = func(faults.Request) faults.Fault {
+			if first {
+				first = false
+				return faults.Fault{Action: tt.fault}
+			}
+			return faults.Fault{}
+		}
+		r := w.load(cfg)
+		if r.Rejected != 1 || r.MaybeApplied != tt.maybe {
+			t.Errorf("first answer %v: %d rejected, %d of them maybe applied", tt.fault, r.Rejected, r.MaybeApplied)
+		}
+		reasons := strings.Join(lines(t, cfg.RunDir+"/rejects.jsonl"), "\n")
+		if got := strings.Contains(reasons, `"maybe_applied":true`); got != (tt.maybe > 0) {
+			t.Errorf("first answer %v: %s", tt.fault, reasons)
+		}
+	}
+}
+
+// Who is a second off is told.
+func TestTheClockIsWarnedOfFromASecondOn(t *testing.T) {
+	for ahead, want := range map[time.Duration]string{
+		500 * time.Millisecond: "", -500 * time.Millisecond: "", 1600 * time.Millisecond: "behind the service's", -1600 * time.Millisecond: "ahead of the service's",
+	} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			w := skewed(t, func() time.Duration { return ahead })
+			cfg := w.versioned("id,a\nx,old\n")
+			var warnings []string
+			cfg.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
+			w.load(cfg)
+			cfg.RunDir += "2"
+			w.load(cfg)
+			text := strings.Join(warnings, "\n")
+			if want == "" && strings.Contains(text, "clock") || !strings.Contains(text, want) {
+				t.Errorf("warnings %q", warnings)
+			}
+		})
+	}
+}
