@@ -13,7 +13,7 @@ import (
 )
 
 // adminPrefix is where the simulation is driven over HTTP. It does nothing unless asked, and needs no signature: the
-// port is as open as the built-in access key, which is no secret. With a secret of its own the server asks for it, see
+// port is as open as the built-in access key, which is not a secret. With a secret of its own the server asks for it, see
 // mayAdminister.
 const adminPrefix = "/_engine/"
 

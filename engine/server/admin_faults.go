@@ -22,7 +22,7 @@ type stepJSON struct {
 	Delay  millis `json:"delay_ms,omitempty"`
 }
 
-// plan is what the request asks for; nil is no faults.
+// plan is what the request asks for; nil means no faults.
 func (j *faultsJSON) plan() (*faults.Plan, error) {
 	for _, name := range j.Operations {
 		if operations[name] == nil {

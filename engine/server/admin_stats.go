@@ -33,7 +33,7 @@ type partitionJSON struct {
 	Partition  *int         `json:"partition"` // in key order, null when it has ended
 	Start      any          `json:"start"`     // null is below all keys
 	End        any          `json:"end"`       // null is above all keys
-	Capacity   *float64     `json:"capacity"`  // null is no limit
+	Capacity   *float64     `json:"capacity"`  // null means no limit
 	SinceMS    float64      `json:"since_ms"`  // Unix
 	UntilMS    *float64     `json:"unavailable_until_ms,omitempty"`
 	DownMS     float64      `json:"down_ms"`

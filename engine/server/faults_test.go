@@ -11,7 +11,7 @@ import (
 	"tsimport/engine/faults"
 )
 
-// faulty opens a server whose first BatchWriteRow suffers f.
+// faulty opens a server whose first BatchWriteRow gets fault f.
 func faulty(t *testing.T, f faults.Fault) (*Server, *faults.Plan) {
 	plan := &faults.Plan{Decide: func(r faults.Request) faults.Fault {
 		if r.N == 0 {

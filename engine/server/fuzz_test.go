@@ -131,7 +131,7 @@ func createWithEverything() []byte {
 	return nested(body, 4, nested(nested(nil, 1, m), 2, []byte{10}))
 }
 
-// fuzzed is a server that is made anew when requests have taken its table, or after many of them.
+// fuzzed is a server that is made again when requests have taken its table, or after many of them.
 type fuzzed struct {
 	*Server
 	filled   bool

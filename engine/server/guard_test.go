@@ -87,7 +87,7 @@ func TestNamesOfElsewhereAreRefusedWhileTheKeyIsPublic(t *testing.T) {
 	}{
 		{"localhost:8087", "", 200}, {"LOCALHOST", "", 200}, {"me.localhost:1", "", 200}, {"127.0.0.1:8087", "", 200}, {"[::1]:8087", "", 200}, {"192.0.2.1", "", 200},
 		{"listen.example:8087", "", 200}, {"evil.example", "", 403}, {"evil.example:8087", "", 403}, {"localhost.evil.example", "", 403},
-		{"evil.example", "another-secret", 200}, // who knows the secret is no web page
+		{"evil.example", "another-secret", 200}, // a web page does not know the secret
 	} {
 		s := open(t, Options{AccessKeySecret: v.secret, Hosts: []string{"listen.example"}})
 		for _, path := range []string{"/ListTable", "/_engine/stats"} {

@@ -87,7 +87,7 @@ func put(table string, k *tablestore.PrimaryKey, columns ...any) *tablestore.Put
 	return c
 }
 
-// get reads all versions of a row; nil is no row.
+// get reads all versions of a row; nil means no row.
 func get(t testing.TB, c *tablestore.TableStoreClient, table string, k *tablestore.PrimaryKey) *tablestore.GetRowResponse {
 	t.Helper()
 	r, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{

@@ -125,7 +125,7 @@ func head(r *http.Request) *request {
 // drain reads over a body that nobody wants, up to a limit and without keeping it, so that its client reads the answer.
 func drain(r *http.Request) {
 	if r.Body != nil && r.Header.Get("Expect") == "" { // else the client waits for leave to send
-		io.CopyN(io.Discard, r.Body, drainedBytes) // whatever goes wrong here: the answer is the same
+		io.CopyN(io.Discard, r.Body, drainedBytes) // if something goes wrong here, the answer is the same
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *Server) serve(ctx context.Context, r *request) (a *answer) {
 		return s.finish(r, id, nil, err)
 	}
 	defer c.release()
-	return s.suffer(ctx, r, id, op, c, body)
+	return s.injectFault(ctx, r, id, op, c, body)
 }
 
 // admit refuses what is not a proven request for an operation.
@@ -89,8 +89,8 @@ func (s *Server) admit(r *request) (identity, *operation, *wire.Error) {
 	return id, nil, wire.Invalid("Unsupported operation: %s.", name)
 }
 
-// suffer carries out the request's fault, if there is one.
-func (s *Server) suffer(ctx context.Context, r *request, id identity, op *operation, c call, body []byte) *answer {
+// injectFault carries out the request's fault, if there is one.
+func (s *Server) injectFault(ctx context.Context, r *request, id identity, op *operation, c call, body []byte) *answer {
 	plan := s.plan.Load()
 	f := plan.Next(op.name, c.rows())
 	switch f.Action {

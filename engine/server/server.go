@@ -15,7 +15,7 @@ import (
 	"tsimport/engine/store"
 )
 
-// What a server and its clients use when nothing else is said. They are no secret: they guard a local store.
+// What a server and its clients use when nothing else is said. They are not a secret: they guard a local store.
 const (
 	DefaultInstance        = "tsimport"
 	DefaultAccessKeyID     = "tsimport-local"
@@ -43,8 +43,8 @@ type Options struct {
 
 	// The least time between two changes of a table's reserved throughput; 0 is DefaultThroughputInterval, less is none.
 	ThroughputInterval time.Duration
-	MaxTables          int // tables of the instance; 0 is no quota, the service's is 64
-	TableOps           int // table operations in any second; 0 is no limit, the service's is 10
+	MaxTables          int // tables of the instance; 0 means no quota, the service's is 64
+	TableOps           int // table operations in any second; 0 means no limit, the service's is 10
 
 	Simulation *Simulation // of every table; nil is none. Sim changes it later
 }

@@ -84,7 +84,7 @@ func TestAPanicOfARequestAppliedLateIsLogged(t *testing.T) {
 	}
 }
 
-// gate is an operation that waits until the test lets it go on.
+// gate is an operation that waits until the test lets it continue.
 type gate struct{ entered, open chan struct{} }
 
 func newGate(t *testing.T) *gate {

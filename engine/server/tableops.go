@@ -11,7 +11,7 @@ import (
 // opsLimit is how often tables may be asked about or changed: in any second as many times as it says. Refused
 // operations do not count.
 type opsLimit struct {
-	perSecond int // 0 is no limit
+	perSecond int // 0 means no limit
 	mu        sync.Mutex
 	last      []time.Time // the last perSecond operations, as a ring
 	next      int

@@ -38,7 +38,7 @@ func (s *Server) table(name []byte) (*store.Table, *wire.Error) {
 	return nil, wire.Fail(wire.CodeObjectNotExist)
 }
 
-// lookup looks a table up; nil is no such table, or one that is so new that it is said to be missing.
+// lookup looks a table up; nil means no such table, or one that is so new that it is said to be missing.
 func (s *Server) lookup(name []byte) *store.Table {
 	t := s.store.Table(name)
 	if t == nil {

@@ -60,7 +60,7 @@ type visit struct {
 
 // visited is a table of a request: the rows from from to the next one's.
 type visited struct {
-	table *simTable // nil is no such table
+	table *simTable // nil means no such table
 	from  int
 }
 
@@ -89,7 +89,7 @@ func (v *visit) change(c *wire.Change, o *wire.Outcome) {
 }
 
 // key adds a row by its primary key. What the table will refuse anyway, for its type or because there is no such table,
-// is no matter of a partition.
+// does not concern a partition.
 func (v *visit) key(key []wire.Cell) {
 	v.rows = append(v.rows, sim.Row{Verdict: sim.Exempt})
 	r := &v.rows[len(v.rows)-1]

@@ -97,7 +97,7 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limit
 		WriteTimeout:      limits.WriteTimeout,
 		IdleTimeout:       limits.IdleTimeout,
 
-		DisableGeneralOptionsHandler: true, // "OPTIONS *" is no operation either
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is not an operation either
 	}
 	failed := make(chan error, 1)
 	limited := netutil.LimitListener(listener, limits.Connections)

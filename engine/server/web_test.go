@@ -253,7 +253,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 		line, _ := bufio.NewReader(second).ReadString('\n')
 		answered <- line
 	}()
-	// The first goes on being served while the second waits: ten requests, and no answer to the other in between.
+	// The first continues being served while the second waits: ten requests, and no answer to the other in between.
 	r := bufio.NewReader(first)
 	for range 10 {
 		io.WriteString(first, list)

@@ -84,7 +84,7 @@ func (h *health) listener() *pebble.EventListener {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if ended == nil || !errors.Is(err, ended) {
-				return // of a compaction: writes go on
+				return // of a compaction: writes continue
 			}
 			h.flushErr = err
 			select {
@@ -95,7 +95,7 @@ func (h *health) listener() *pebble.EventListener {
 	}
 }
 
-// compactions is how many may run at a time. Pebble repeats one that meets a damaged file for ever and without a pause.
+// compactions is how many may run at a time. Pebble repeats one that meets a damaged file forever and without a pause.
 func (h *health) compactions() (low, high int) {
 	if h.corrupt.Load() {
 		return 0, 1 // Pebble divides by the second
@@ -104,7 +104,7 @@ func (h *health) compactions() (low, high int) {
 }
 
 // logger is Pebble's. Its Fatalf returns, where Pebble's own ends the process: every caller in Pebble that can meet a
-// disk error goes on with an error of its own, except the commit, whose caller asks health afterwards.
+// disk error continues with an error of its own, except the commit, whose caller asks health afterwards.
 type logger struct{ health *health }
 
 func (logger) Infof(string, ...any)  {}

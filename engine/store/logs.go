@@ -16,7 +16,7 @@ import (
 )
 
 // checkLogs refuses a store whose files do not hold all that was acknowledged, before Pebble opens it and drops what
-// it takes for the leavings of a crash. What is flushed goes up to some number; from there the logs must go on without
+// it takes for the leavings of a crash. What is flushed goes up to some number; from there the logs must continue without
 // a gap, at least to the last number acknowledged.
 func (s *Store) checkLogs(fs vfs.FS, dir string, lock *pebble.Lock, acknowledged uint64) error {
 	data := fs.PathJoin(dir, dataDir)

@@ -13,9 +13,9 @@ import (
 )
 
 // numbers are the values of auto-increment columns, one ascending row of them for the whole store: the clock's
-// microseconds, or one more than the last where the clock is behind. Before a number above reserved is given, a higher
-// reserved is in the log, ahead of the rows; a store that is opened goes on above it. So no number comes twice or goes
-// down, whatever became of the rows, the process and the clock. (The highest number stored would be lost with its row.)
+// microseconds, or one more than the last where the clock is slow. Before a number above reserved is given, a higher
+// reserved is in the log, ahead of the rows; a store that is opened continues above it. So no number comes twice or goes
+// down, regardless of the rows, the process and the clock. (The highest number stored would be lost with its row.)
 type numbers struct {
 	mu       sync.Mutex
 	last     int64
@@ -90,7 +90,7 @@ func (w *writer) assign(ctx context.Context) *wire.Error {
 		if r.number == 0 {
 			continue
 		}
-		at := columnAt(r.key, r.number) + 1 // behind the tag
+		at := columnAt(r.key, r.number) + 1 // after the tag
 		binary.BigEndian.PutUint64(r.key[at:], uint64(n)^1<<63)
 		values = binary.LittleEndian.AppendUint64(values, uint64(n))
 		c := &r.change.Row.Key[r.number]

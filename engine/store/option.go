@@ -7,7 +7,7 @@ import (
 	"tsimport/engine/wire"
 )
 
-// reserve changes the reserved throughput as a request says. Naming the present values is no change.
+// reserve changes the reserved throughput as a request says. Naming the present values is not a change.
 func (m *meta) reserve(t *wire.Throughput, now time.Time, interval time.Duration) *wire.Error {
 	read, write := t.Read.Or(m.Read), t.Write.Or(m.Write)
 	if read == m.Read && write == m.Write {

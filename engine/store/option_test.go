@@ -33,7 +33,7 @@ func TestReservedThroughputChangesOnceInAnInterval(t *testing.T) {
 		increase    int64 // seconds since the start
 		decrease    int64 // likewise, -1 is never
 	}{
-		{1_000, 5, -1, "", 1, -1}, // the creation is no change
+		{1_000, 5, -1, "", 1, -1}, // the creation is not a change
 		{1_001, 6, -1, no, 1, -1},
 		{1_001, -1, 6, no, 1, -1},
 		{1_001, 5, 0, "", 1, -1}, // as it is

@@ -98,7 +98,7 @@ func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
 	}
 }
 
-// loadAndCrash writes from four clients, and after a random number of acknowledgements takes the copy that goes on. What
+// loadAndCrash writes from four clients, and after a random number of acknowledgements takes the copy that continues. What
 // is acknowledged later counts no more.
 func loadAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand, acknowledged map[int64]bool, sent int64) (*vfs.MemFS, int64) {
 	t.Helper()

@@ -98,7 +98,7 @@ func (r *reader) dataBytes(key []wire.Cell) (n int) {
 type Page struct {
 	Consumed wire.Capacity
 	Rows     []byte // PlainBuffer, empty when there are none
-	Next     []byte // PlainBuffer of the key to go on from, empty when the range is done
+	Next     []byte // PlainBuffer of the key to continue from, empty when the range is done
 	buffer   *[]byte
 }
 

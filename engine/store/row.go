@@ -10,7 +10,7 @@ import (
 
 // A stored row is a format byte, the row's base timestamp (8 bytes), and then all versions of all columns, by name and
 // within a name newest first. A version is a head byte, the name (uvarint length, bytes; left out when it is the one
-// before), its timestamp (left out when it is the base), and the value (strings and binaries behind a uvarint length).
+// before), its timestamp (left out when it is the base), and the value (strings and binaries after a uvarint length).
 // Cells written without a timestamp all get the same one, which makes the base worth its eight bytes.
 const (
 	rowFormat   = 0x01

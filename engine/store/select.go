@@ -8,7 +8,7 @@ import (
 
 // rules are what makes a stored version visible: the table's TTL and max versions at one moment.
 type rules struct {
-	ttl         int64 // seconds, -1 for ever
+	ttl         int64 // seconds, -1 forever
 	maxVersions int
 	now         int64 // milliseconds
 }

@@ -24,7 +24,7 @@ type Options struct {
 	Now      func() time.Time // zero is time.Now
 
 	ThroughputInterval time.Duration // the least time between two changes of a table's reserved throughput; 0 is none
-	MaxTables          int           // 0 is no quota
+	MaxTables          int           // 0 means no quota
 	FS                 vfs.FS        // zero is the operating system's; tests put faults here
 }
 
@@ -46,7 +46,7 @@ type Store struct {
 	memory  bool
 
 	interval  time.Duration // see Options.ThroughputInterval
-	maxTables int           // 0 is no quota
+	maxTables int           // 0 means no quota
 	numbers   numbers
 
 	ddl    sync.RWMutex
@@ -59,7 +59,7 @@ type Store struct {
 	stripes     [stripeCount]sync.RWMutex
 
 	// commits admits one batch at a time into Pebble's commit pipeline. Pebble would take several, but after a failed
-	// log write it leaves the others waiting for ever; one at a time makes them see the failure and say so.
+	// log write it leaves the others waiting forever; one at a time makes them see the failure and say so.
 	commits chan struct{}
 	serial  uint64 // guarded by commits: of the last batch
 	synced  synced
@@ -111,7 +111,7 @@ func (s *Store) open(fs vfs.FS, dir string, o Options) error {
 	}
 	po := s.pebbleOptions(fs, o)
 	po.Lock = lock
-	po.ErrorIfNotExists = exists // SYNCED is younger than Pebble's manifest, which would be made anew, and empty
+	po.ErrorIfNotExists = exists // SYNCED is younger than Pebble's manifest, which would be made again, and empty
 	if s.db, err = pebble.Open(data, po); err != nil {
 		lock.Close()
 		return refuse(err)
@@ -168,7 +168,7 @@ func (s *Store) pebbleOptions(fs vfs.FS, o Options) *pebble.Options {
 // Close flushes and closes the store. The caller has ended all other calls.
 func (s *Store) Close() (err error) {
 	if cause := s.health.cause(); cause != nil {
-		// Pebble's own Close can wait for ever on a log that failed; the log has all that was acknowledged.
+		// Pebble's own Close can wait forever on a log that failed; the log has all that was acknowledged.
 		if s.health.corrupt.Load() {
 			s.db.Close()
 		}
@@ -197,8 +197,8 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// flush writes the memtable out, so that the next Open has no log to replay. Pebble repeats a flush that fails, for
-// ever on a full disk: one failure ends the wait, the log has it all.
+// flush writes the memtable out, so that the next Open has no log to replay. Pebble repeats a flush that fails, indefinitely
+// on a full disk: one failure ends the wait, the log has it all.
 func (s *Store) flush() error {
 	done, err := s.db.AsyncFlush()
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *Store) commit(ctx context.Context, b *pebble.Batch, sync bool) *wire.Er
 	if err := s.apply(b, sync); err != nil {
 		s.health.fail(err)
 	}
-	// A failure that Pebble reported through its logger only leaves no error behind: apply has returned nil.
+	// A failure that Pebble reported through its logger only leaves no error: apply has returned nil.
 	return s.health.ambiguous()
 }
 

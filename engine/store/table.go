@@ -102,7 +102,7 @@ func (s *Store) small(key []byte, size int) ([]byte, error) {
 // be made within a microsecond. Clients tell a table from one that was dropped by it.
 func (s *Store) created(now time.Time) int64 { return max(now.UnixMicro(), s.lastCreated+1) }
 
-// Table looks a table up; nil is no such table.
+// Table looks a table up; nil means no such table.
 func (s *Store) Table(name []byte) *Table {
 	s.names.RLock()
 	defer s.names.RUnlock()

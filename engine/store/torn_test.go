@@ -247,7 +247,7 @@ func TestWithoutSyncedAStoreOpensWithWhatItHas(t *testing.T) {
 	if err := fs.Remove("d/" + syncedName); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the first opening writes the file anew
+	for range 2 { // the first opening writes the file again
 		s, err := Open("d", Options{FS: fs})
 		if err != nil {
 			t.Fatal(err)

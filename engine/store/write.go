@@ -129,7 +129,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 	w.store.lock(&stripes)
 	defer w.store.unlock(&stripes)
 	// Only now is the time that of the write: of two writes to a row the one that is applied later must not be stamped
-	// earlier, or its cells would hide behind the other's. (Taken before the locks, it lost a quarter of the increments
+	// earlier, or its cells would be hidden by the other's. (Taken before the locks, it lost a quarter of the increments
 	// of eight goroutines.)
 	w.now = w.store.millis()
 	if err := w.assign(ctx); err != nil {
@@ -235,7 +235,7 @@ func (w *writer) checkRepeats() *wire.Error {
 	first := make(map[string]*wire.Change, len(w.rows))
 	for i := range w.rows {
 		if w.rows[i].number > 0 {
-			continue // a row of its own, whatever its number will be
+			continue // a row of its own, with any number
 		}
 		c := w.rows[i].change
 		before, repeated := first[string(w.rows[i].key)]
