@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -16,21 +15,22 @@ import (
 // A process that is stopped for hours while a checkpoint is being written has not tried to write one meanwhile.
 func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	d := &dispatcher{keeper: &keeper{busy: true, patience: ratelimit.Patience{For: time.Minute}, failed: errors.New("the disk is full")}, stopRead: func() {}}
-	_, d.endAll = context.WithCancel(context.Background())
+	d := &dispatcher{stopper: newStopper(func() {}), keeper: &keeper{
+		schedule: &schedule{busy: true}, patience: ratelimit.Patience{For: time.Minute}, failed: errors.New("the disk is full"),
+	}}
 	d.keep(now)
 	for range 3 {
 		now = now.Add(5 * time.Hour)
-		if d.keep(now); d.stop != nil {
-			t.Fatalf("the load fails because of a pause: %v", d.stop)
+		if d.keep(now); d.stopper.stopped() {
+			t.Fatalf("the load fails because of a pause: %v", d.stopper.cause)
 		}
 	}
 	for range 8 {
 		now = now.Add(d.keeper.patience.LookEvery())
 		d.keep(now)
 	}
-	if d.stop == nil || !strings.Contains(d.stop.Error(), "no checkpoint could be written for 1m0s: the disk is full") {
-		t.Errorf("a load without checkpoints: %v", d.stop)
+	if !d.stopper.stopped() || !strings.Contains(d.stopper.cause.Error(), "no checkpoint could be written for 1m0s: the disk is full") {
+		t.Errorf("a load without checkpoints: %v", d.stopper.cause)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestTheClockIsWarnedOfFromASecondOn(t *testing.T) {
 			w := skewed(t, func() time.Duration { return ahead })
 			cfg := w.versioned("id,a\nx,old\n")
 			var warnings []string
-			cfg.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
+			cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
 			w.load(cfg)
 			cfg.RunDir += "2"
 			w.load(cfg)
