@@ -267,6 +267,14 @@ func (r *Report) goOn(s *checkpoint.Snapshot) {
 	}
 }
 
+// resumed says what the attempt resumes from.
+func (r *Report) resumed() Resumed {
+	return Resumed{
+		RunDir: r.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.Written + r.Rejected + r.Superseded + r.Archived,
+		Written: r.Written, BytesRead: r.BytesRead, Since: r.FirstStarted,
+	}
+}
+
 // extras is what the attempt before has kept of rows that may not simply be sent twice.
 func (o *origin) extras(survey *surveyor) extrasKept {
 	if o.snapshot == nil {

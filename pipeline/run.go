@@ -73,12 +73,8 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	if from.snapshot == nil {
 		from.job.Run = table.NewRun(traffic.Clock.Now()) // by a clock that all loads into the table share
 	}
-	if cfg.Compared && cfg.Write.Mode == table.Increment {
-		return nil, &plan.UsageError{Message: "--verify: a table of sums cannot be compared with records that were added to it (--mode increment); leave it out"}
-	}
-	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); cfg.Compared && k >= 0 {
-		return nil, &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell; leave it out",
-			cfg.Target.Table, planned.Schema.Key[k].Name)}
+	if err := cfg.comparable(planned); err != nil {
+		return nil, err
 	}
 	if !cfg.DryRun {
 		if err := from.compare(&cfg, planned); err != nil {
@@ -102,11 +98,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	if s := from.snapshot; s != nil {
 		report.goOn(s)
 		if cfg.Resume.OnResume != nil {
-			cfg.Resume.OnResume(Resumed{
-				RunDir: cfg.RunDir, Attempt: report.Attempts, Read: report.Read,
-				Final:   report.Written + report.Rejected + report.Superseded + report.Archived,
-				Written: report.Written, BytesRead: report.BytesRead, Since: report.FirstStarted,
-			})
+			cfg.Resume.OnResume(report.resumed())
 		}
 	}
 	cfg.Watch.Progress.BytesTotal.Store(planned.Bytes)
@@ -120,17 +112,44 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	if err == nil {
 		survey := newSurveyor(tablePartitions(admin, service.sdk, &cfg, report.Created, from.ids), h.surveyEvery)
 		if planned.Tables != nil {
-			survey.tables = newTables(ctx, &cfg, planned, service.sdk, from.ids, survey.stop)
-			survey.current.Store(survey.tables.current())
+			survey.several(newTables(ctx, &cfg, planned, service.sdk, from.ids, survey.stop))
 		}
 		if m := survey.readWithin(gentle); m != nil {
 			survey.current.Store(m)
 		}
-		err = load(ctx, &cfg, h, planned, folder, report, service, survey, from, func() { stopGently(nil) })
+		a := &attempt{cfg: &cfg, hooks: h, planned: planned, folder: folder, report: report, service: service, survey: survey, from: from}
+		err = a.load(ctx, func() { stopGently(nil) })
 	}
 	cfg.Watch.Progress.Done.Store(true)
 	report.BytesSent, report.UncheckedAnswers = traffic.BytesSent.Load(), traffic.Unchecked.Load()
 	return finish(&cfg, report, folder, start, err)
+}
+
+// attempt is a run of a load whose rows are about to be under way.
+type attempt struct {
+	cfg     *Config
+	hooks   *hooks
+	planned *plan.Plan
+	folder  *rundir.Folder
+	report  *Report
+	service service
+	survey  *surveyor
+	from    *origin
+}
+
+// comparable says why the table cannot be compared with the inputs afterwards, if it is to be.
+func (c *Config) comparable(planned *plan.Plan) error {
+	if !c.Compared {
+		return nil
+	}
+	if c.Write.Mode == table.Increment {
+		return &plan.UsageError{Message: "--verify: a table of sums cannot be compared with records that were added to it (--mode increment); leave it out"}
+	}
+	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); k >= 0 {
+		return &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell; leave it out",
+			c.Target.Table, planned.Schema.Key[k].Name)}
+	}
+	return nil
 }
 
 // admin works on the tables of the load. It waits for an endpoint that is down: a load has time.
@@ -208,7 +227,8 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 }
 
 // load runs the stages. It returns the first cause.
-func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder *rundir.Folder, report *Report, service service, survey *surveyor, from *origin, stopStdin func()) error {
+func (a *attempt) load(ctx context.Context, stopStdin func()) error {
+	cfg, planned, report, from := a.cfg, a.planned, a.report, a.from
 	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
 	if err != nil {
 		if cfg.Limits.TempDir != "" {
@@ -223,62 +243,33 @@ func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder
 		stopStdin()
 	}
 	defer stopRead()
-	in := intake.New(planned, survey.current.Load())
-	x, err := newExtras(cfg, h, planned, folder, report, service.sdk, service.clock, from.extras(survey))
+	in := intake.New(planned, a.survey.current.Load())
+	x, err := newExtras(cfg, a.hooks, planned, a.folder, report, a.service.sdk, a.service.clock, from.extras(a.survey))
 	if err != nil {
 		return errors.Join(err, closeStore(store))
 	}
-	if err := tryNeeds(cfg, planned, service, x); err != nil {
+	if err := tryNeeds(cfg, planned, a.service, x); err != nil {
 		return errors.Join(err, closeStore(store), x.close())
 	}
-	old, err := newArchive(cfg, planned, folder, from)
+	old, err := newArchive(cfg, planned, a.folder, from)
 	if err != nil {
 		return errors.Join(err, closeStore(store), x.close())
 	}
 	var keeper *keeper
 	if !cfg.DryRun {
-		keeper = newKeeper(cfg, h, folder, planned, from, time.Now())
+		keeper = newKeeper(cfg, a.hooks, a.folder, planned, from, time.Now())
 		in.Resume(keeper.past())
 	}
-	d := newDispatcher(cfg, h, report, in, &files{folder, x, old}, survey, newDisk(store), keeper, from, stopRead)
-	if service.connection != nil {
-		d.flights.room = service.connection.Room
-	}
-	group, groupCtx := errgroup.WithContext(ctx)
-	defer context.AfterFunc(groupCtx, stopRead)()
-	group.Go(func() error { return in.Run(readCtx) })
-	if !cfg.DryRun { // which has nothing to send, and perhaps no store to send it to
-		group.Go(keeper.saver.work)
-		for range cfg.Write.Concurrency {
-			group.Go(func() error {
-				sender := service.connection.Sender()
-				defer sender.Close()
-				w := worker{
-					writer: writer.New(d.guarded(sender), service.sdk, cfg.Target.Table, cfg.Write.Mode, cfg.Write.Condition).With(x.Options),
-					table:  cfg.Target.Table, ids: from.ids, onSend: h.onSend,
-				}
-				return w.work(d.flights)
-			})
-		}
-	}
-	for range diskWorkers {
-		group.Go(d.disk.work)
-	}
-	surveyCtx, stopSurvey := context.WithCancel(groupCtx)
-	group.Go(func() error { return survey.run(surveyCtx) })
-	group.Go(func() error {
-		defer stopSurvey()
-		return d.run(groupCtx)
-	})
-	err = group.Wait()
+	d := newDispatcher(cfg, a.hooks, report, in, &files{a.folder, x, old}, a.survey, newDisk(store), keeper, from, stopRead)
+	err = a.stages(ctx, readCtx, d)
 	d.complete()
 	if err == nil && !cfg.DryRun {
-		err = finishTables(ctx, cfg, report, service.sdk, x, from.ids)
+		err = finishTables(ctx, cfg, report, a.service.sdk, x, from.ids)
 	}
 	if x.AutoIncrement != nil {
 		report.SearchRequests = x.AutoIncrement.Requests.Load()
 	}
-	report.clockBehind(service.clock)
+	report.clockBehind(a.service.clock)
 	if keeper != nil && (err != nil || report.overLimit(cfg.Limits.MaxErrors) || cfg.Checkpoint.Keep) {
 		if keepErr := d.keepLast(); keepErr != nil {
 			report.CheckpointError = keepErr.Error() // the one before still holds
@@ -291,6 +282,40 @@ func load(ctx context.Context, cfg *Config, h *hooks, planned *plan.Plan, folder
 		report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
 	}
 	return errors.Join(err, x.close(), old.close(report))
+}
+
+// stages runs the stages side by side until all of them have ended.
+func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(groupCtx, d.stopper.stopRead)()
+	group.Go(func() error { return d.input.flow.Run(readCtx) })
+	if !a.cfg.DryRun { // which has nothing to send, and perhaps no store to send it to
+		d.flights.room = a.service.connection.Room
+		group.Go(d.keeper.saver.work)
+		for range a.cfg.Write.Concurrency {
+			group.Go(func() error { return a.work(d) })
+		}
+	}
+	for range diskWorkers {
+		group.Go(d.disk.work)
+	}
+	surveyCtx, stopSurvey := context.WithCancel(groupCtx)
+	group.Go(func() error { return a.survey.run(surveyCtx) })
+	group.Go(func() error {
+		defer stopSurvey()
+		return d.run(groupCtx)
+	})
+	return group.Wait()
+}
+
+// work is one worker, with a connection of its own.
+func (a *attempt) work(d *dispatcher) error {
+	sender := a.service.connection.Sender()
+	defer sender.Close()
+	w, target := &a.cfg.Write, a.cfg.Target.Table
+	one := worker{table: target, ids: a.from.ids, onSend: a.hooks.onSend}
+	one.writer = writer.New(d.guarded(sender), a.service.sdk, target, w.Mode, w.Condition).With(d.files.extras.Options)
+	return one.work(d.flights)
 }
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.

@@ -44,6 +44,12 @@ func newSurveyor(from partitions, every time.Duration) *surveyor {
 	return s
 }
 
+// several takes the tables of a load into several in place of one.
+func (s *surveyor) several(t *tables) {
+	s.tables = t
+	s.current.Store(t.current())
+}
+
 // read reads the map. When it cannot be read the last one stays good: bounds are hints.
 func (s *surveyor) read(now time.Time) *partitioner.Map {
 	s.reads.Add(1)
