@@ -46,6 +46,8 @@ var claims = []claim{
 	{"zstd, bzip2, xz, lz4", "made/compressed/baseball.multiframe.csv.lz4", Options{}, baseball},
 	{"snappy (framed, or one bare block)", "made/compressed/baseball.csv.sz", Options{}, baseball},
 	{"snappy (framed, or one bare block)", "made/compressed/baseball.raw.csv.snappy", Options{}, baseball},
+	{"zip, 7z, tar, lzip, .lzma and others are refused by name", "csv/xz-utils/files/good-1-v0.lz", Options{}, "refused: lzip"},
+	{"zip, 7z, tar, lzip, .lzma and others are refused by name", "csv/xz-utils/files/good-known_size-with_eopm.lzma", Options{}, "refused: lzma"},
 	{"zip, 7z, tar, lzip, .lzma and others are refused by name", "made/refused/baseball.zip", Options{}, "refused: zip"},
 	{"zip, 7z, tar, lzip, .lzma and others are refused by name", "made/refused/baseball.tar", Options{}, "refused: tar"},
 	{"the first bytes: gzip", "made/compressed/baseball.wrong-extension.csv", Options{}, baseball},
