@@ -257,7 +257,7 @@ func (r *textReader) nextChunk(p *piece) (*piece, error) {
 		}
 	}
 	size := r.s.o.SplitBytes
-	if p.first && !r.s.text.transcode {
+	if p.first {
 		size += int(r.s.text.offset) // the header, which the first piece drops
 	}
 	p.data = make([]byte, size, size+slack)

@@ -74,15 +74,16 @@ var arrows = map[string][]string{
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source"},
 
-	"reader/charset":  {},
-	"reader/compress": {},
-	"reader/convert":  {"reader/record", "internal/table"},
-	"reader/csv":      {"reader/record", "internal/table"},
-	"reader/input":    {"ratelimit"},
-	"reader/jsonl":    {"reader/record", "internal/table"},
-	"reader/parquet":  {"reader/record", "internal/table", "reader/source"},
-	"reader/record":   {"internal/table"},
-	"reader/source":   {"internal/table", "reader/record"},
+	"reader/charset":           {},
+	"reader/compress":          {},
+	"reader/convert":           {"reader/record", "internal/table"},
+	"reader/csv":               {"reader/record", "internal/table"},
+	"reader/input":             {"ratelimit"},
+	"reader/jsonl":             {"reader/record", "internal/table"},
+	"reader/parquet":           {"reader/record", "internal/table", "reader/source"},
+	"reader/record":            {"internal/table"},
+	"reader/source":            {"internal/table", "reader/record"},
+	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
 	"keydesign":                       {"internal/table"},
 	"internal/tablestore/encode":      {"internal/tablestore/plainbuffer", "internal/table"},
@@ -129,7 +130,7 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
-	"pipeline":                   {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "verify"},
+	"pipeline":                   {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "verify", "reader/source/sourcetest", "reader/record"},
 	"pipeline/plan":              {"lifecycle", "engine/server"},
 	"internal/tablestore/scan":   {"engine/server", "engine/faults"},
 	"internal/tablestore/client": {"engine/server", "engine/faults"},
@@ -148,7 +149,7 @@ var testArrows = map[string][]string{
 
 	"advise": {"bench", "internal/conformance"},
 
-	"reader":          {"internal/conformance"},
+	"reader":          {"internal/conformance", "reader/source/sourcetest"},
 	"reader/charset":  {"internal/conformance"},
 	"reader/compress": {"internal/conformance"},
 	"reader/jsonl":    {"internal/conformance"},

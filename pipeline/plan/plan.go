@@ -155,6 +155,37 @@ func (p *planner) checkFlags() error {
 }
 
 func (p *planner) openInputs(ctx context.Context) error {
+	if open := p.request.Read.Sources; open != nil {
+		sources, err := open(ctx)
+		if err != nil {
+			return cannotLoad(ctx, err)
+		}
+		for _, s := range sources {
+			p.addSource(s)
+		}
+		return nil
+	}
+	return p.openFiles(ctx)
+}
+
+// addSource adds a source to the plan, and what it has to say.
+func (p *planner) addSource(s source.Source) {
+	about := s.About()
+	p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Name: about.Name, Header: p.headerOf(about.Rejects), Ordinal: len(p.plan.Sources)})
+	p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
+	p.plan.Notes = append(p.plan.Notes, about.Notes...)
+	if about.Hint != "" {
+		p.hints = append(p.hints, about.Hint)
+	}
+	if about.Bytes < 0 || p.plan.Bytes < 0 {
+		p.plan.Bytes = -1
+	} else {
+		p.plan.Bytes += about.Bytes
+	}
+}
+
+// openFiles opens the inputs that are named as files.
+func (p *planner) openFiles(ctx context.Context) error {
 	find := p.request.Read.Find
 	find.Stdin = p.request.Read.Stdin
 	set, err := input.Expand(ctx, p.request.Inputs, find)
@@ -180,20 +211,9 @@ func (p *planner) openInputs(ctx context.Context) error {
 		if err != nil {
 			return cannotLoad(ctx, err)
 		}
-		p.plan.Sources = append(p.plan.Sources, &Source{Source: s, Name: s.Name, Header: p.headerOf(s.About().Rejects), Ordinal: len(p.plan.Sources)})
-		about := s.About()
-		p.plan.Warnings = append(p.plan.Warnings, about.Renamed...)
-		p.plan.Notes = append(p.plan.Notes, about.Notes...)
-		if about.Hint != "" {
-			p.hints = append(p.hints, about.Hint)
-		}
+		p.addSource(s)
 		if options.Sniff && s.Format == reader.CSV {
 			p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("%s is read with %v", s.Name, s.Dialect))
-		}
-		if about.Bytes < 0 || p.plan.Bytes < 0 {
-			p.plan.Bytes = -1
-		} else {
-			p.plan.Bytes += about.Bytes
 		}
 		// Thousands of inputs must not hold thousands of open files.
 		if err := s.Suspend(); err != nil {

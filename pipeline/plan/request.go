@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 	"tsimport/reader"
 	"tsimport/reader/convert"
 	"tsimport/reader/input"
+	"tsimport/reader/source"
 )
 
 // Request is what is asked of a load, as far as it matters before the first row.
@@ -112,8 +114,10 @@ type Read struct {
 	reader.Options                 // but Stream
 	Convert        convert.Options // but Decode, which each source has of its own
 	Find           input.Options   // how arguments are understood, but Stdin
-	Parsers        int             // workers; 0 takes one a processor
-	Stdin          io.Reader       // what - names; nil is os.Stdin. A read of it is left behind when the load stops
+	// Sources opens what rows come from, if that is not files; nil opens Request.Inputs, which name the sources otherwise.
+	Sources func(context.Context) ([]source.Source, error)
+	Parsers int       // workers; 0 takes one a processor
+	Stdin   io.Reader // what - names; nil is os.Stdin. A read of it is left behind when the load stops
 }
 
 // Workers is how many parsers there are.

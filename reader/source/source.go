@@ -36,7 +36,8 @@ type Source interface {
 	// Seek makes the first Next begin at a place that an earlier reading came to, or at one before it if that is where a
 	// reading can begin: Begin says which. Known is what a stream was; reading fails where it differs.
 	Seek(to Place, known Chain)
-	// Begin returns where Next begins. After Seek it is known when the first piece is there.
+	// Begin returns where the reading begins: the place of the first Next, not of the following one. After Seek it is known when
+	// the first piece is there.
 	Begin() Place
 	// Chain returns what is known of a stream as far as it was read, and false for other sources. Any goroutine may call it.
 	Chain() (Chain, bool)

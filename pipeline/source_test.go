@@ -1,0 +1,144 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/record"
+	"tsimport/reader/source/sourcetest"
+)
+
+// fromRows makes a load take its rows from a source that is not a file, and returns what the table must hold then.
+func (w *world) fromRows(rows *sourcetest.Rows) (trial, contents) {
+	cfg := w.config(rows.Name)
+	cfg.Read.Sources = rows.Open
+	cfg.Target.Key[0].Type = table.Integer
+	want := contents{}
+	for i, d := range rows.Data {
+		if rows.Bad[int64(i)] != nil || rows.Fail > 0 && i >= rows.Fail {
+			continue
+		}
+		cells := map[string]string{
+			"double": fmt.Sprint(d[2].Double), "flag": fmt.Sprint(d[3].Int != 0), "bytes": fmt.Sprint(d[4].Bytes),
+		}
+		if d[1].Kind != record.Null {
+			cells["text"] = string(d[1].Bytes)
+		}
+		want[fmt.Sprint(i)] = cells
+	}
+	return cfg, want
+}
+
+func TestALoadTakesRowsThatNeverWereText(t *testing.T) {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		t.Run(order.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			rows := sourcetest.NewRows("rows", 1500)
+			rows.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged, Message: "broken"}}
+			cfg, want := w.fromRows(rows)
+			cfg.Write.Order = order
+			r := w.load(cfg)
+			w.wantRows(want)
+			w.verifies(cfg, r)
+			if r.Read != 1500 || r.Written != 1499 || r.Rejected != 1 {
+				t.Errorf("%d read, %d written, %d rejected", r.Read, r.Written, r.Rejected)
+			}
+			kept, err := filepath.Glob(filepath.Join(cfg.RunDir, "rejects*.ndjson"))
+			if err != nil || len(kept) != 1 {
+				t.Fatalf("rejects: %v, %v", kept, err)
+			}
+			if text, err := os.ReadFile(kept[0]); err != nil || !strings.HasPrefix(string(text), `{"id":17,"text":"row 17",`) {
+				t.Errorf("rejects: %s, %v", text, err)
+			}
+		})
+	}
+}
+
+// A source that breaks off has given what came before.
+func TestASourceThatBreaksOffEndsTheLoadAfterItsRows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := sourcetest.NewRows("rows", 500)
+	rows.Fail = 123
+	cfg, want := w.fromRows(rows)
+	r, err := cfg.run(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "read rows: it broke off after 123 rows") {
+		t.Errorf("the error is %v", err)
+	}
+	w.wantRows(want)
+	if r.Read != 123 || r.Written != 123 || r.ExitCode != ExitFailed {
+		t.Errorf("%d read, %d written, exit code %d", r.Read, r.Written, r.ExitCode)
+	}
+}
+
+func TestALoadOfAnySourceIsResumed(t *testing.T) {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		t.Run(order.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
+			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
+			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
+			ctx, stop := context.WithCancelCause(context.Background())
+			defer stop(nil)
+			killed := cfg
+			killed.Write.Rates.MaxRows = 2_000 // slow enough for a checkpoint in the middle
+			killed.onSave = func(s *checkpoint.Snapshot) error {
+				if s.Counters["written"] > 500 {
+					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+					return errKilled
+				}
+				return nil
+			}
+			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
+				t.Fatalf("%v, %v", r, err)
+			}
+			base, err := checkpoint.Read(cfg.RunDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := 0
+			cfg.onSend = func(rows []table.Ref) {
+				for _, r := range rows {
+					if base.Final(position(r), r.Key()) {
+						again++
+					}
+				}
+			}
+			r := w.load(cfg)
+			w.wantRows(want)
+			if again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
+				t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", again, r.Read, r.Written, r.Resumed)
+			}
+		})
+	}
+}
+
+// A run is resumed with the source that it was begun with, not with another of the same name.
+func TestASourceWithOtherContentIsNotResumed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := sourcetest.NewRows("rows", 500)
+	rows.Fail = 100
+	cfg, _ := w.fromRows(rows)
+	cfg.Resume.Look = true
+	if _, err := cfg.run(context.Background()); err == nil {
+		t.Fatal("the source did not break off")
+	}
+	other := sourcetest.NewRows("rows", 500)
+	other.Data[3][2].Double = 5
+	cfg.Read.Sources = other.Open
+	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "content of rows") {
+		t.Errorf("resumed with other content: %v", err)
+	}
+}

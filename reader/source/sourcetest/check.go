@@ -1,0 +1,322 @@
+package sourcetest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"testing"
+
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// Check runs the contract of source.Source. Open returns the same source each time, not looked at yet; its content has at
+// least two splits. It fails the test where the source breaks the contract.
+func Check(t *testing.T, open func() source.Source) {
+	t.Helper()
+	var whole reading
+	with := func(t *testing.T, do func(s source.Source)) {
+		t.Helper()
+		s := open()
+		defer func() {
+			for range 2 { // closing again is allowed
+				if err := s.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+			}
+		}()
+		do(s)
+	}
+	with(t, func(s source.Source) { whole = readAll(t, s, nil) })
+	if len(whole.records) == 0 || len(whole.places) < 2 {
+		t.Fatalf("%d records in %d splits: give the source more", len(whole.records), len(whole.places))
+	}
+
+	t.Run("a sample shows the first records and does not move the reading", func(t *testing.T) {
+		with(t, func(s source.Source) {
+			var sampled []string
+			read, err := s.Sample(1000, s.About().Columns, func(rec *record.Record) { sampled = append(sampled, text(rec)) })
+			if err != nil || read == 0 || len(sampled) == 0 {
+				t.Fatalf("%d bytes, %d records: %v", read, len(sampled), err)
+			}
+			if !slices.Equal(sampled, whole.records[:min(len(sampled), len(whole.records))]) {
+				t.Error("the sampled records are not the first ones")
+			}
+			if err := s.Suspend(); err != nil {
+				t.Fatal(err)
+			}
+			same(t, readAll(t, s, nil), whole, source.Place{})
+		})
+	})
+
+	t.Run("it is the same source in a later process", func(t *testing.T) {
+		with(t, func(one source.Source) {
+			with(t, func(other source.Source) {
+				a, err1 := one.Identity()
+				b, err2 := other.Identity()
+				if err := errors.Join(err1, err2); err != nil || a != b {
+					t.Errorf("%+v is not %+v: %v", a, b, err)
+				}
+				if a, b := one.About(), other.About(); a.Name != b.Name || a.Bytes != b.Bytes || !slices.Equal(a.Columns, b.Columns) {
+					t.Errorf("%+v is not %+v", a, b)
+				}
+			})
+		})
+	})
+
+	t.Run("records do not depend on where it is cut", func(t *testing.T) {
+		for _, size := range []int{1000, 10 << 20} {
+			with(t, func(s source.Source) {
+				s.SetSplitBytes(size)
+				same(t, readAll(t, s, nil), whole, source.Place{})
+			})
+		}
+	})
+
+	t.Run("splits are parsed in any order, again, and by any parser", func(t *testing.T) {
+		with(t, func(s source.Source) {
+			r := readAll(t, s, rand.New(rand.NewPCG(1, 1)))
+			same(t, r, whole, source.Place{})
+		})
+	})
+
+	t.Run("columns that are not asked for change nothing of the others", func(t *testing.T) {
+		with(t, func(s source.Source) {
+			splits, err := cut(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			columns := len(s.About().Columns)
+			last := columns - 1
+			p := s.NewParser([]int{last})
+			defer p.Close()
+			n := 0
+			for _, sp := range splits {
+				_, _, err := p.Parse(sp, func(rec *record.Record) {
+					if rec.Bad == nil && len(rec.Fields) == columns && datum(&rec.Fields[last]) != whole.last[n] {
+						t.Errorf("record %d: %s, want %s", n, datum(&rec.Fields[last]), whole.last[n])
+					}
+					n++
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n != len(whole.records) {
+				t.Errorf("%d records, want %d", n, len(whole.records))
+			}
+		})
+	})
+
+	t.Run("a reading begins at every place that one came to, or before it", func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for i, place := range whole.places {
+			if i != 1 && i < len(whole.places)-1 && rnd.IntN(len(whole.places)) > 3 {
+				continue
+			}
+			with(t, func(s source.Source) {
+				s.Seek(place, whole.chain)
+				r := readAll(t, s, nil)
+				if begin := r.places[0]; begin.Record > place.Record {
+					t.Fatalf("sought %+v, began at %+v", place, begin)
+				}
+				same(t, r, whole, r.places[0])
+				if !reflect.DeepEqual(r.chain, whole.chain) {
+					t.Errorf("from %+v the chain is %v, want %v", place, r.chain, whole.chain)
+				}
+			})
+		}
+	})
+
+	with(t, func(s source.Source) {
+		if r, ok := s.(source.Random); ok && r.Anywhere() {
+			t.Run("splits are loaded in any order", func(t *testing.T) { checkRandom(t, r, whole) })
+		}
+	})
+}
+
+// checkRandom reads a source's splits in an order of its own.
+func checkRandom(t *testing.T, s source.Random, whole reading) {
+	splits, err := cut(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	p := s.NewParser(all(s))
+	records := make([][]string, len(splits))
+	for _, i := range rand.New(rand.NewPCG(2, 1)).Perm(len(splits)) {
+		sp, err := s.Load(splits[i].Place())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := p.Parse(sp, func(rec *record.Record) { records[i] = append(records[i], text(rec)) })
+		if err != nil || n != len(records[i]) || sp.Rows > 0 && int64(n) != sp.Rows {
+			t.Fatalf("split %d: %d of %d records: %v", i, n, sp.Rows, err)
+		}
+		head, ok := s.Head(splits[i].Place())
+		if !ok {
+			continue
+		}
+		first := ""
+		if head, err = s.Load(head); err == nil {
+			_, _, err = p.Parse(head, func(rec *record.Record) { first = text(rec) })
+		}
+		if err != nil || first != records[i][0] {
+			t.Errorf("split %d begins with %q, want %q: %v", i, first, records[i][0], err)
+		}
+	}
+	if err := errors.Join(p.Close(), s.Finished()); err != nil {
+		t.Error(err)
+	}
+	if got := slices.Concat(records...); !slices.Equal(got, whole.records) {
+		t.Errorf("%d records, want %d, or others", len(got), len(whole.records))
+	}
+}
+
+// reading is what a reading of a source gave.
+type reading struct {
+	records []string
+	last    []string       // of each record, its last field
+	places  []source.Place // of splits
+	chain   source.Chain
+}
+
+// same compares a reading that began at a place with one of the whole source.
+func same(t *testing.T, got, whole reading, begin source.Place) {
+	t.Helper()
+	if want := whole.records[begin.Record:]; !slices.Equal(got.records, want) {
+		for i := range min(len(got.records), len(want)) {
+			if got.records[i] != want[i] {
+				t.Fatalf("record %d is %s, want %s", int(begin.Record)+i, got.records[i], want[i])
+			}
+		}
+		t.Fatalf("%d records from %+v, want %d", len(got.records), begin, len(want))
+	}
+}
+
+// all are the places of a source's columns.
+func all(s source.Source) (used []int) {
+	for i := range s.About().Columns {
+		used = append(used, i)
+	}
+	return used
+}
+
+// cut cuts a source into its splits.
+func cut(s source.Source) (splits []source.Split, err error) {
+	for {
+		piece, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			last, err := s.Finish()
+			return append(splits, last...), err
+		}
+		if err != nil {
+			return splits, err
+		}
+		if err := piece.Prepare(); err != nil {
+			return splits, err
+		}
+		more, err := s.Add(piece)
+		if splits = append(splits, more...); err != nil {
+			return splits, err
+		}
+	}
+}
+
+// readAll reads a source to its end: its splits twice and in an order of its own if there is a rnd.
+func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
+	t.Helper()
+	splits, err := cut(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := make([]int, len(splits))
+	for i := range order {
+		order[i] = i
+	}
+	if rnd != nil {
+		order = append(rnd.Perm(len(splits)), rnd.Perm(len(splits))...)
+	}
+	records, last, lines := make([][]string, len(splits)), make([][]string, len(splits)), make([]int, len(splits))
+	p := s.NewParser(all(s))
+	for _, i := range order {
+		if rnd != nil && rnd.IntN(2) == 0 {
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			p = s.NewParser(all(s))
+		}
+		records[i], last[i] = nil, nil
+		n, l, err := p.Parse(splits[i], func(rec *record.Record) {
+			if int(rec.Mark.Record) != len(records[i]) {
+				t.Errorf("split %d: record %d is marked as %d", i, len(records[i]), rec.Mark.Record)
+			}
+			records[i] = append(records[i], text(rec))
+			field := ""
+			if len(rec.Fields) > 0 {
+				field = datum(&rec.Fields[len(rec.Fields)-1])
+			}
+			last[i] = append(last[i], field)
+		})
+		lines[i] = l
+		if sp := splits[i]; err != nil || n != len(records[i]) || sp.Rows > 0 && sp.Rows != int64(n) {
+			t.Fatalf("split %d: %d records, %d came, %d were stated: %v", i, n, len(records[i]), sp.Rows, err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	at := s.Begin()
+	for i, sp := range splits {
+		if sp.Rows > 0 && sp.First != at.Record {
+			t.Errorf("split %d says that it begins with record %d, it is %d", i, sp.First, at.Record)
+		}
+		at.Offset = sp.Offset
+		r.places = append(r.places, at)
+		at.Record, at.Line = at.Record+int64(len(records[i])), at.Line+int64(lines[i])
+	}
+	r.records, r.last = slices.Concat(records...), slices.Concat(last...)
+	r.chain, _ = s.Chain()
+	return r
+}
+
+// text is a record in words, of which nothing is left out.
+func text(rec *record.Record) string {
+	if rec.Bad != nil {
+		return fmt.Sprintf("bad: %s", rec.Bad.Code)
+	}
+	var s []byte
+	for i := range rec.Fields {
+		s = appendDatum(s, &rec.Fields[i])
+	}
+	for _, at := range rec.Timestamps {
+		s = fmt.Appendf(s, " at %d", at)
+	}
+	return string(s)
+}
+
+func datum(d *record.Datum) string { return string(appendDatum(nil, d)) }
+
+func appendDatum(s []byte, d *record.Datum) []byte {
+	s = append(s, byte('a'+d.Kind), ' ')
+	if d.Quoted {
+		s = append(s, "quoted "...)
+	}
+	if d.Local {
+		s = append(s, "local "...)
+	}
+	for _, n := range []int64{int64(d.Scale), int64(d.Unit), d.Int, int64(math.Float64bits(d.Double))} {
+		s = append(strconv.AppendInt(s, n, 10), ' ')
+	}
+	return append(append(s, d.Bytes...), '|')
+}

@@ -1,0 +1,193 @@
+package sourcetest
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// Rows is a source of typed rows that never were text, as a database gives them: their places are numbers, their splits are pages
+// of rows, and rejected ones are kept as lines of JSON.
+type Rows struct {
+	Name    string
+	Columns []string
+	Data    [][]record.Datum
+	// Bad says of records, by number, why they cannot be read.
+	Bad map[int64]*table.Reason
+	// Fail is how many records come before the source breaks off with an error; 0 means never.
+	Fail int
+	// Page is how many records a split has; 0 takes 10.
+	Page int
+
+	begin, next int64
+}
+
+// NewRows makes a source of n rows with a key, id, that is an integer, and one column of each type.
+func NewRows(name string, n int) *Rows {
+	r := &Rows{Name: name, Columns: []string{"id", "text", "double", "flag", "bytes", "nothing"}}
+	for i := range n {
+		d := []record.Datum{
+			{Kind: record.Integer, Int: int64(i)},
+			{Kind: record.String, Bytes: fmt.Appendf(nil, "row %d", i)},
+			{Kind: record.Double, Double: float64(i) / 7},
+			{Kind: record.Boolean, Int: int64(i % 2)},
+			{Kind: record.Binary, Bytes: []byte{0, byte(i), 255}},
+			{},
+		}
+		if i%3 == 0 {
+			d[1] = record.Datum{} // a null
+		}
+		r.Data = append(r.Data, d)
+	}
+	return r
+}
+
+// Open returns a source of the same rows, to be given as plan.Read.Sources.
+func (r *Rows) Open(context.Context) ([]source.Source, error) {
+	fresh := *r
+	fresh.begin, fresh.next = 0, 0
+	return []source.Source{&fresh}, nil
+}
+
+// page is a part of the rows, as a piece and as what a split stands for.
+type page struct{ from, to int64 }
+
+func (page) Prepare() error { return nil }
+
+func (page) Bytes() int64 { return 0 }
+
+// About says what the source is.
+func (r *Rows) About() source.About {
+	return source.About{
+		Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns, Rejects: source.Rejects{Kind: ".ndjson"},
+		Looks: func([]byte) string { return "" },
+	}
+}
+
+// Identity hashes all rows.
+func (r *Rows) Identity() (source.Identity, error) {
+	h := fnv.New64a()
+	fmt.Fprint(h, r.Columns, r.Data)
+	return source.Identity{Bytes: int64(len(r.Data)), Content: fmt.Sprintf("%x", h.Sum64())}, nil
+}
+
+// Sample looks at the first rows, of about a hundred bytes each.
+func (r *Rows) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
+	for i := range r.Data {
+		if read >= budget {
+			break
+		}
+		r.each(page{int64(i), int64(i) + 1}, each)
+		read += 100
+	}
+	return read, nil
+}
+
+// SetSplitBytes changes nothing: a page has the rows that it has.
+func (r *Rows) SetSplitBytes(int) {}
+
+// Seek begins exactly at the place.
+func (r *Rows) Seek(to source.Place, _ source.Chain) { r.begin, r.next = to.Record, to.Record }
+
+// Begin is the first row, or where Seek said.
+func (r *Rows) Begin() source.Place { return source.Place{Record: r.begin} }
+
+// Chain is that of no stream.
+func (r *Rows) Chain() (source.Chain, bool) { return source.Chain{}, false }
+
+// Next returns the next page.
+func (r *Rows) Next() (source.Piece, error) {
+	end := int64(len(r.Data))
+	if r.Fail > 0 {
+		end = min(end, int64(r.Fail))
+	}
+	if r.next >= end {
+		if end < int64(len(r.Data)) {
+			return nil, fmt.Errorf("read %s: it broke off after %d rows", r.Name, end)
+		}
+		return nil, io.EOF
+	}
+	size := int64(r.Page)
+	if size == 0 {
+		size = 10
+	}
+	p := page{r.next, min(r.next+size, end)}
+	r.next = p.to
+	return p, nil
+}
+
+// Add makes a split of each page.
+func (r *Rows) Add(p source.Piece) ([]source.Split, error) {
+	pg := p.(page)
+	rows := pg.to - pg.from
+	return []source.Split{{Number: int(min(pg.from, 1)), Bytes: 100 * rows, Rows: rows, First: pg.from, Part: pg}}, nil
+}
+
+// Finish has nothing left.
+func (r *Rows) Finish() ([]source.Split, error) { return nil, nil }
+
+// Whole has nothing left.
+func (r *Rows) Whole() []source.Split { return nil }
+
+// Raw leaves it to the load to make a line of JSON.
+func (r *Rows) Raw(source.Split, table.Mark) []byte { return nil }
+
+// Suspend goes back to the first row.
+func (r *Rows) Suspend() error {
+	r.next = r.begin
+	return nil
+}
+
+// Close has nothing to give back.
+func (r *Rows) Close() error { return nil }
+
+// NewParser makes a parser of all columns.
+func (r *Rows) NewParser([]int) source.Parser { return &parser{r} }
+
+type parser struct{ rows *Rows }
+
+func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	return p.rows.each(sp.Part.(page), each), 0, nil
+}
+
+func (p *parser) LimitMemory(int64) {}
+
+func (p *parser) Release() {}
+
+func (p *parser) Close() error { return nil }
+
+// each gives the rows of a page, in memory that the next one uses again.
+func (r *Rows) each(pg page, each func(*record.Record)) int {
+	fields := make([]record.Datum, len(r.Columns))
+	for i := pg.from; i < pg.to; i++ {
+		copy(fields, r.Data[i])
+		each(&record.Record{Fields: fields, Mark: table.Mark{Record: uint32(i - pg.from)}, Bad: r.Bad[i]})
+	}
+	clear(fields)
+	return int(pg.to - pg.from)
+}
+
+// Anywhere is true: any page can be read at any time.
+func (r *Rows) Anywhere() bool { return true }
+
+// Head returns the first row of a page.
+func (r *Rows) Head(sp source.Split) (source.Split, bool) {
+	pg := sp.Part.(page)
+	pg.to = pg.from + 1
+	sp.Part, sp.Rows = pg, 1
+	return sp, true
+}
+
+// Reopen has nothing to do.
+func (r *Rows) Reopen() error { return nil }
+
+// Load returns the split, which has no data.
+func (r *Rows) Load(sp source.Split) (source.Split, error) { return sp, nil }
+
+// Finished has nothing to give back.
+func (r *Rows) Finished() error { return nil }
