@@ -70,6 +70,8 @@ type ReportTarget struct {
 	Created bool   `json:"created"` // the run made the table
 	DryRun  bool   `json:"dry_run"` // rows that would have been written count as unfinished
 	RunDir  string `json:"run_dir"`
+	Deletes bool   `json:"-"` // the load deletes rows
+	Remade  bool   `json:"-"` // the table was dropped and made again: the run cannot be resumed
 }
 
 // ReportRejects is where rejected records are, and how to read them.

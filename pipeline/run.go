@@ -203,7 +203,7 @@ func noteRejectsDialect(r *Report, sources []*plan.Source) {
 
 func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 	r := &Report{
-		ReportTarget:   ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir},
+		ReportTarget:   ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete},
 		ReportSource:   ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
 		ReportAttempts: ReportAttempts{Attempts: 1},
 		ReportTime:     ReportTime{FirstStarted: start.UTC(), Started: start.UTC()},
@@ -385,6 +385,7 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 	report.Allocations, report.AllocatedBytes = memory.Mallocs, memory.TotalAlloc
 	if err != nil {
 		report.State, report.ExitCode, report.Error = StateFailed, ExitFailed, client.OneLine(err.Error())
+		report.Remade = errors.As(err, new(*ReplacedError))
 	}
 	sumErr := folder.WriteSummary(report)
 	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.Checkpoint.Keep {

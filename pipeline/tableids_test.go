@@ -110,6 +110,9 @@ func TestATableThatIsMadeAgainDuringTheLoadFailsIt(t *testing.T) {
 			if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "table "+name+" was dropped and made again") {
 				t.Fatalf("exit code %d, error %v", r.ExitCode, err)
 			}
+			if !r.Remade {
+				t.Error("the report does not say that the table was made again")
+			}
 			if text := w.refused(cfg); !strings.Contains(text, "was dropped and made again") {
 				t.Errorf("the same command again: %s", text)
 			}

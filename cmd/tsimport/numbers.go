@@ -52,7 +52,11 @@ func numberNotes(r *pipeline.Report) (notes []string) {
 		notes = append(notes, fmt.Sprintf("warning: %s updates that were sent again may have left one version more: their timestamps had become too old for the table (--max-deviation)", grouped(r.ExtraVersions)))
 	}
 	if r.MaybeApplied > 0 {
-		notes = append(notes, fmt.Sprintf("warning: %s rejected rows may be in the table: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)", grouped(r.MaybeApplied)))
+		what := "be in the table"
+		if r.Deletes {
+			what = "have been deleted"
+		}
+		notes = append(notes, fmt.Sprintf("warning: %s rejected rows may %s: the service never acknowledged or refused them (maybe_applied in rejects.jsonl)", grouped(r.MaybeApplied), what))
 	}
 	return notes
 }

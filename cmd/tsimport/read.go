@@ -71,7 +71,7 @@ func parseRead(c *cli.Context) (r plan.Read, err error) {
 		}
 		r.Known = append(r.Known, names...)
 	}
-	r.Find.PathColumns = c.Bool("path-columns")
+	r.Find.PathColumns, r.Find.NotData = c.Bool("path-columns"), notData(c)
 	r.Find.OSS.Endpoint, r.Find.OSS.Region = c.String("oss-endpoint"), c.String("oss-region")
 	r.Find.OSS.Credentials = func(context.Context) (id, secret, token string, err error) {
 		provider, err := findCredentials(c)

@@ -165,7 +165,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if r.ExitCode == pipeline.ExitErrorLimit {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
-	if r.Unfinished > 0 && !r.DryRun && !gone {
+	if r.Unfinished > 0 && !r.DryRun && !gone && !r.Remade {
 		s.line("to resume: %s resume %s, or give the same command again", commandName(), quoteArg(r.RunDir))
 	}
 	if r.Written > 0 {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -41,6 +43,31 @@ func TestNothingIsSaidToBeInARunFolderThatIsGone(t *testing.T) {
 	for _, said := range []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "} {
 		if strings.Contains(text, said) {
 			t.Errorf("%q is said:\n%s", said, text)
+		}
+	}
+}
+
+func TestALoadOfATableThatWasMadeAgainIsNotToBeResumed(t *testing.T) {
+	r := new(pipeline.Report)
+	r.RunDir, r.Unfinished = t.TempDir(), 5
+	if err := os.WriteFile(filepath.Join(r.RunDir, "summary.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, remade := range []bool{false, true} {
+		r.Remade = remade
+		if text := shownAtTheEnd(r); strings.Contains(text, "to resume: ") == remade {
+			t.Errorf("remade %v:\n%s", remade, text)
+		}
+	}
+}
+
+func TestRejectedDeletionsMayHaveBeenMade(t *testing.T) {
+	r := new(pipeline.Report)
+	r.RunDir, r.MaybeApplied = t.TempDir(), 3
+	for deletes, want := range map[bool]string{false: "3 rejected rows may be in the table: ", true: "3 rejected rows may have been deleted: "} {
+		r.Deletes = deletes
+		if text := shownAtTheEnd(r); !strings.Contains(text, want) {
+			t.Errorf("deletes %v:\n%s", deletes, text)
 		}
 	}
 }

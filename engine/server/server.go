@@ -69,6 +69,9 @@ type Server struct {
 
 var errClosed = errors.New("the server is closed")
 
+// IsStore reports whether a folder holds a store.
+func IsStore(dir string) bool { return store.IsStore(dir) }
+
 // Open opens the store in dir, creating it when it is missing (unless ReadOnly).
 func Open(dir string, o Options) (*Server, error) {
 	if o.ThroughputInterval == 0 {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -47,6 +48,12 @@ func prepareDir(fs vfs.FS, dir string, readOnly bool) error {
 		return fmt.Errorf("create store %s: %w", dir, err)
 	}
 	return nil
+}
+
+// IsStore reports whether a folder holds a store.
+func IsStore(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, markerName))
+	return err == nil && info.Mode().IsRegular()
 }
 
 func checkMarker(fs vfs.FS, dir string) error {

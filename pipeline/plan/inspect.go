@@ -65,6 +65,9 @@ func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspecti
 	var last error
 	for _, item := range set.Items {
 		in, err := inspectOne(ctx, item, r, count)
+		if len(found) == 0 {
+			in.Notes = append(set.Warnings, in.Notes...)
+		}
 		if err != nil {
 			in.Error = client.OneLine(err.Error())
 			last = err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"tsimport/internal/table"
@@ -154,6 +155,26 @@ func (p *planner) checkFlags() error {
 	return nil
 }
 
+// notData adds the archive of the policy to what is no data: records in it are too old for every table.
+func (p *planner) notData(more func(name string, folder bool) string) func(name string, folder bool) string {
+	if p.request.Target.Policy == nil {
+		return more
+	}
+	return func(name string, folder bool) string {
+		for _, class := range p.request.Target.Policy.Classes {
+			at, err1 := os.Stat(name)
+			archive, err2 := os.Stat(class.Archive)
+			if class.Archives() && err1 == nil && err2 == nil && os.SameFile(at, archive) {
+				return "archive of the policy"
+			}
+		}
+		if more == nil {
+			return ""
+		}
+		return more(name, folder)
+	}
+}
+
 func (p *planner) openInputs(ctx context.Context) error {
 	if open := p.request.Read.Sources; open != nil {
 		sources, err := open(ctx)
@@ -188,6 +209,7 @@ func (p *planner) addSource(s source.Source) {
 func (p *planner) openFiles(ctx context.Context) error {
 	find := p.request.Read.Find
 	find.Stdin = p.request.Read.Stdin
+	find.NotData = p.notData(find.NotData)
 	set, err := input.Expand(ctx, p.request.Inputs, find)
 	if err != nil {
 		return cannotLoad(ctx, err)

@@ -94,6 +94,9 @@ type Options struct {
 	PathColumns bool     // folders k=v become columns
 	Extensions  []string // of files taken from folders and prefixes, such as ".csv"; nil takes all
 	Retry       Retry
+	// NotData says what a folder or file is that holds no data, such as "run folder"; "" is data. It is asked about those that
+	// a walk or a glob reaches, not about those that an argument names. Nil is data everywhere.
+	NotData func(name string, folder bool) string
 }
 
 // Set is what arguments mean.
@@ -107,7 +110,8 @@ type Set struct {
 //
 // A name that exists is that file or folder even if it reads like a glob; @list always means a manifest and - always
 // standard input (for files so named write ./@list and ./-). A folder means the files below it; hidden ones, whose names
-// begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not followed.
+// begin with . or _, are left out unless an argument or glob spells the mark, and links to folders are not followed. What
+// NotData knows is left out too, with one warning.
 func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	e := newExpander(o)
 	if len(args) == 0 {
@@ -117,6 +121,9 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 		if err := e.argument(ctx, arg, ""); err != nil {
 			return nil, RedactError(err) // a mistyped address is a local name to us
 		}
+	}
+	if len(e.skipped) > 0 {
+		e.warn("skipped %s; name one to read it", e.skippedText())
 	}
 	return &e.set, nil
 }
@@ -133,6 +140,8 @@ type expander struct {
 	// listedBy is the server whose list is read; nil is none.
 	listedBy *remote
 	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
+	asked    map[string]string   // what NotData said of a path
+	skipped  []string            // what was left out because of it
 }
 
 func newExpander(o Options) *expander {
@@ -143,7 +152,7 @@ func newExpander(o Options) *expander {
 		o.Stdin = os.Stdin
 	}
 	o.Retry = o.Retry.withDefaults()
-	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}}
+	return &expander{Options: o, seen: map[string]int{}, alike: map[string]int{}, asked: map[string]string{}}
 }
 
 // argument adds what one argument means. A relative name that is not in the working directory is looked for in dir, if
@@ -219,6 +228,33 @@ func (e *expander) wanted(name string) bool {
 		}
 	}
 	return len(e.Extensions) == 0
+}
+
+// isData reports whether NotData lets a path through that nobody named; it notes the others.
+func (e *expander) isData(name string, folder bool) bool {
+	if e.NotData == nil {
+		return true
+	}
+	what, known := e.asked[name]
+	if !known {
+		what = e.NotData(name, folder)
+		e.asked[name] = what
+		if what != "" {
+			e.skipped = append(e.skipped, what+" "+name)
+		}
+	}
+	return what == ""
+}
+
+// shownSkipped bounds how many of the skipped are named.
+const shownSkipped = 5
+
+func (e *expander) skippedText() string {
+	shown := strings.Join(e.skipped[:min(len(e.skipped), shownSkipped)], ", ")
+	if n := len(e.skipped) - shownSkipped; n > 0 {
+		shown += fmt.Sprintf(" and %d more", n)
+	}
+	return shown
 }
 
 // hidden reports whether a name is not data by the custom of Hadoop and of shells: .part.crc, _SUCCESS, _temporary. A

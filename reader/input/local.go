@@ -30,7 +30,7 @@ func (e *expander) local(ctx context.Context, arg, dir string) error {
 		return err
 	case strings.ContainsAny(arg, metaBytes):
 		return &missing{fmt.Sprintf("open input %s: no file has this name, and as a glob it matches none; look at what is there, "+
-			"hidden files are left out", arg)}
+			"hidden files are left out%s", arg, e.alsoSkipped(", and so is "))}
 	default:
 		return &missing{fmt.Sprintf("open input %s: there is no such file or folder; check the name", arg)}
 	}
@@ -64,9 +64,17 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 		return err
 	}
 	if len(e.set.Items) == before && len(e.repeats) == repeats {
-		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s; name another", name, e.besides())}
+		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s%s; name another", name, e.besides(), e.alsoSkipped("; skipped "))}
 	}
 	return nil
+}
+
+// alsoSkipped says what NotData left out, after a word that leads to it.
+func (e *expander) alsoSkipped(lead string) string {
+	if len(e.skipped) == 0 {
+		return ""
+	}
+	return lead + e.skippedText()
 }
 
 // besides says what else may have left a folder's files out.
@@ -92,6 +100,9 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 			continue
 		}
 		child, childBelow := filepath.Join(name, entry.Name()), path.Join(below, entry.Name())
+		if !e.isData(child, entry.IsDir()) {
+			continue
+		}
 		if entry.IsDir() {
 			err = e.folder(ctx, child, base, childBelow)
 		} else {
@@ -205,6 +216,9 @@ func (e *expander) matched(ctx context.Context, m match) error {
 	if !m.marks && hiddenPath(m.below, info.IsDir()) {
 		return nil
 	}
+	if !e.isDataBelow(m.base, m.below, info.IsDir()) {
+		return nil
+	}
 	if info.IsDir() {
 		return e.folder(ctx, m.name, m.base, m.below)
 	}
@@ -212,6 +226,18 @@ func (e *expander) matched(ctx context.Context, m match) error {
 	e.Extensions = nil // a glob says itself what is wanted
 	defer func() { e.Extensions = saved }()
 	return e.found(m.name, m.base, m.below)
+}
+
+// isDataBelow is isData for each part of a path below base: the glob's special bytes stand in the first of them.
+func (e *expander) isDataBelow(base, below string, folder bool) bool {
+	parts := strings.Split(below, "/")
+	name := filepath.FromSlash(base)
+	for i, part := range parts {
+		if name = filepath.Join(name, part); part != "." && !e.isData(name, folder || i < len(parts)-1) {
+			return false
+		}
+	}
+	return true
 }
 
 // hiddenPath reports whether a name in a path is hidden. Dots were left to the glob, which knows which of them it spells.
