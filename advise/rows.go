@@ -118,6 +118,7 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 	}
 	for i := range r.columns {
 		r.columns[i].Type = inference.Type(i)
+		r.columns[i].Own = inference.Own(i, r.columns[i].Type)
 	}
 	return nil
 }

@@ -133,7 +133,11 @@ func (o *origin) settings(r *plan.Request, given *checkpoint.Job) {
 		}
 		for _, t := range job.Types {
 			if parsed, err := table.ParseType(t.Type); err == nil {
-				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: slices.Contains(job.Zeros, t.Column)}
+				own, err := table.ParseType(t.Own)
+				if err != nil {
+					own = parsed
+				}
+				r.Inferred[t.Column] = plan.Inferred{Type: parsed, Zeros: slices.Contains(job.Zeros, t.Column), Own: own}
 			}
 		}
 		if separator, n := utf8.DecodeRuneInString(job.Separator); n > 0 {
@@ -187,8 +191,12 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	o.job.Separator = planned.Separator()
 	if o.job.Types == nil {
 		for _, c := range planned.Fields {
-			if c.Inferred {
-				o.job.Types = append(o.job.Types, checkpoint.Typed{Column: c.Source, Type: c.Type.String()})
+			if c.Exact {
+				typed := checkpoint.Typed{Column: c.Source, Type: c.Type.String()}
+				if c.Own != c.Type && c.Own != table.Null {
+					typed.Own = c.Own.String()
+				}
+				o.job.Types = append(o.job.Types, typed)
 				if c.Zeros {
 					o.job.Zeros = append(o.job.Zeros, c.Source)
 				}

@@ -45,6 +45,9 @@ type Column struct {
 	// Zeros is set beside Exact when the type is that of the column in the table: then 10.20 is taken for the double 10.2.
 	Zeros    bool
 	Inferred bool // from a sample
+	// Own, when set, is the type that the values of the column have in a file that gives its values types (JSON, Parquet), as
+	// the sample has them. Such values of other types do not fit: 5 and "5" would become one value. Double takes integers too.
+	Own Type
 }
 
 // Time says how an input column's times become integers.

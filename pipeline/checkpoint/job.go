@@ -24,7 +24,7 @@ type Job struct {
 	Target  string    `json:"target"`
 	Table   string    `json:"table"`
 	Started time.Time `json:"started"`
-	Types   []Typed   `json:"types,omitempty"` // of columns that were inferred: a later attempt must not infer others
+	Types   []Typed   `json:"types,omitempty"` // of columns that the user gave none: a later attempt must not infer others
 	Zeros   []string  `json:"zeros,omitempty"` // of those, doubles that may have zeros at the end
 	// Separator is what splice(auto, …) joins with.
 	Separator string `json:"separator,omitempty"`
@@ -46,6 +46,7 @@ type Detail struct {
 type Typed struct {
 	Column string `json:"column"`
 	Type   string `json:"type"`
+	Own    string `json:"own,omitempty"` // as in table.Column, if it is not Type
 }
 
 // JobFile is the name of the job's file in a run folder.

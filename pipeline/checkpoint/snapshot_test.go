@@ -194,7 +194,7 @@ func TestWhatHasChangedIsNamed(t *testing.T) {
 
 func TestAJobComesBackAsItWas(t *testing.T) {
 	dir := t.TempDir()
-	j := &Job{Identity: Identify("a", "b"), Details: []Detail{{"mode", "put", false}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{"c", "string"}}}
+	j := &Job{Identity: Identify("a", "b"), Details: []Detail{{"mode", "put", false}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
 	if err := j.Write(dir); err != nil {
 		t.Fatal(err)
 	}

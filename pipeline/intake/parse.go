@@ -12,11 +12,11 @@ import (
 
 // parser is one worker of the flow: it prepares pieces, and makes rows of the records of splits.
 type parser struct {
-	flow     *Flow
-	encoder  *encode.Encoder
-	sources  map[*plan.Source]*sourceParser
-	integers map[string]bool // input columns that are loaded as plain integers
-	memory   plan.Shares
+	flow    *Flow
+	encoder *encode.Encoder
+	sources map[*plan.Source]*sourceParser
+	loaded  map[string]*table.Column // by their names in the input
+	memory  plan.Shares
 
 	rows      table.Block // of the split that is parsed, its memory is used again
 	byLane    [][]int32
@@ -38,7 +38,7 @@ func newParser(f *Flow) *parser {
 	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
-		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, integers: integers(f.plan.Fields),
+		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, loaded: bySource(f.plan.Fields),
 	}
 }
 

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 
 	"tsimport/internal/table"
@@ -10,7 +11,7 @@ import (
 
 func TestARejectedRecordOfNoTextFormatIsALineOfJSON(t *testing.T) {
 	seconds := table.Time{}
-	amounts := integers([]table.Column{
+	amounts := bySource([]table.Column{
 		{Source: "amount", Type: table.Integer}, {Source: "when", Type: table.Integer, Time: &seconds},
 	})
 	columns := []string{"s", "none", "n", "i", "u", "b", "bin", "j", "amount", "when"}
@@ -33,5 +34,24 @@ func TestARejectedRecordOfNoTextFormatIsALineOfJSON(t *testing.T) {
 	}
 	if !json.Valid(line[len("before\n"):]) {
 		t.Error("the line is no JSON")
+	}
+}
+
+func TestARejectedRecordKeepsTheTypesThatItIsRejectedFor(t *testing.T) {
+	own := func(name string, to, own table.Type) table.Column {
+		return table.Column{Source: name, Type: to, Exact: true, Own: own}
+	}
+	loaded := bySource([]table.Column{
+		own("i", table.Integer, table.Integer), own("d", table.Double, table.Double), own("a", table.Any, table.Any), own("s", table.String, table.String),
+		own("n", table.String, table.Double), own("day", table.Integer, table.Integer), {Source: "asked", Type: table.String},
+	})
+	five := record.Datum{Kind: record.Double, Double: 5}
+	rec := &record.Record{Fields: []record.Datum{
+		five, {Kind: record.Double, Double: math.NaN()}, five, {Kind: record.Binary, Bytes: []byte{0, 255}}, five, {Kind: record.Date, Int: 1}, five,
+	}}
+	got := string(appendRecord(nil, []string{"i", "d", "a", "s", "n", "day", "asked"}, rec, loaded))
+	const want = `{"i":5.0,"d":"NaN","a":5.0,"s":{"base64":"AP8="},"n":5,"day":"1970-01-02","asked":"5"}` + "\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

@@ -39,6 +39,7 @@ func (p *planner) infer() error {
 		if err := p.settleType(i, in, place[p.plan.Fields[i].Source], known); err != nil {
 			return err
 		}
+		p.settleOwn(i, in, place[p.plan.Fields[i].Source])
 	}
 	return nil
 }
@@ -85,6 +86,18 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		p.plan.Warnings = append(p.plan.Warnings, minorityText(col, few))
 	}
 	return nil
+}
+
+// settleOwn says which values of a file that gives its values types column i takes, unless the user gave the column a type.
+func (p *planner) settleOwn(i int, in *convert.Inference, at int) {
+	col := &p.plan.Fields[i]
+	if !col.Exact || col.Time != nil {
+		return
+	}
+	col.Own = in.Own(at, col.Type)
+	if earlier, ok := p.request.Inferred[col.Source]; ok && earlier.Type == col.Type {
+		col.Own = earlier.Own
+	}
 }
 
 // typeText is a type for users.

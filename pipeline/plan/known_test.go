@@ -154,3 +154,44 @@ func TestAColumnThatIsNearlyOneTypeIsSaidToBe(t *testing.T) {
 		t.Errorf("JSON: %q", p.Warnings)
 	}
 }
+
+func TestAColumnTakesTheTypesOfItsSample(t *testing.T) {
+	t.Chdir(t.TempDir())
+	of := func(key table.Type, text string, set func(*Request)) string {
+		admin := store(t, table.KeyColumn{Name: "id", Type: key})
+		r := ask(file(t, "in.jsonl", text))
+		r.Target.Absent, r.Target.Key = false, nil
+		if set != nil {
+			set(r)
+		}
+		var all []string
+		for _, f := range makes(t, r, admin).Fields {
+			all = append(all, fmt.Sprintf("%s:%s:%s", f.Name, f.Type, f.Own))
+		}
+		return strings.Join(all, " ")
+	}
+	asked := func(r *Request) {
+		r.Columns.Types = map[string]Type{"id": {Type: table.String}, "v": {Type: table.String}}
+	}
+	kept := func(r *Request) {
+		r.Inferred = map[string]Inferred{"id": {Type: table.String, Own: table.Double}, "v": {Type: table.Integer, Own: table.Integer}}
+	}
+	for _, tt := range []struct {
+		key  table.Type
+		text string
+		set  func(*Request)
+		want string
+	}{
+		{table.Integer, `{"id":7,"v":"x"}`, nil, "id:integer:integer v:string:string"},
+		{table.Integer, `{"id":"7","v":1.5}`, nil, "id:integer:string v:double:double"},
+		{table.String, `{"id":7,"v":12345678901234567891}`, nil, "id:string:double v:string:double"},
+		{table.String, `{"id":"7","v":null}`, nil, "id:string:string v:any:any"},
+		{table.String, `{"id":"7","v":1}` + "\n" + `{"id":7,"v":"1"}`, nil, "id:string:string v:any:any"},
+		{table.String, `{"id":7,"v":1}`, asked, "id:string:null v:string:null"},
+		{table.String, `{"id":"7","v":"1"}`, kept, "id:string:double v:integer:integer"}, // what an earlier attempt has sampled counts
+	} {
+		if got := of(tt.key, tt.text+"\n", tt.set); got != tt.want {
+			t.Errorf("%s, a key of %s: %s, want %s", tt.text, tt.key, got, tt.want)
+		}
+	}
+}

@@ -57,7 +57,8 @@ type Request struct {
 // Inferred is a type that was found by samples.
 type Inferred struct {
 	table.Type
-	Zeros bool // as in table.Column
+	Zeros bool       // as in table.Column
+	Own   table.Type // as in table.Column
 }
 
 // Known says what the types of columns that the table has already mean for those of the input.

@@ -237,6 +237,9 @@ func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *t
 	if col.Time != nil {
 		return timestampValue(v, col.Time, d)
 	}
+	if col.Own != table.Null && d.Kind != record.Text && !ownFits(col.Own, d) {
+		return notOwn(col, d)
+	}
 	switch col.Type {
 	case table.String:
 		if col.Inferred && d.Kind == record.JSON {

@@ -24,6 +24,7 @@ type columnGuess struct {
 	own                      [table.Any + 1]tally
 	large                    bool  // an integer was seen that a double does not keep
 	long                     tally // numbers that are neither a 64-bit integer nor a double
+	null                     bool  // the file, which gives its values types, has a null
 }
 
 // tally counts values and keeps some.
@@ -76,6 +77,7 @@ func (g *columnGuess) add(c *Converter, d *record.Datum) {
 		return
 	}
 	if d.Kind == record.Null {
+		g.null = true
 		return
 	}
 	own := Natural(d)
@@ -150,24 +152,59 @@ func (in *Inference) Fault(d *record.Datum) *table.Reason {
 	return in.converter.stringValue(&v, &t)
 }
 
-// Type returns the type of column i: string for a column in which no value was seen, Any for one in which the file
-// itself has values of several types.
+// Type returns the type of column i: string for a column of text without a value, Any for one in which the file itself has
+// values of several types, or nothing but nulls, so that what comes after the sample keeps its type.
 func (in *Inference) Type(i int) table.Type {
 	g := &in.columns[i]
-	own, kinds := g.ownType()
 	switch {
-	case kinds == 0 && g.text.n == 0 && g.long.n == 0:
+	case !g.typed() && g.text.n == 0 && g.null:
+		return table.Any
+	case !g.typed() && g.text.n == 0:
 		return table.String
-	case kinds == 0 && g.long.n == 0:
+	case !g.typed():
 		return g.textType()
-	case g.text.n > 0 || kinds > 1:
+	case g.text.n > 0:
 		return table.Any
-	case g.long.n > 0 && (kinds == 0 || own == table.Integer || own == table.Double || own == table.String):
+	case g.long.n > 0 && g.allTaken(table.Double):
 		return table.String // all of it, so that the column has one type
-	case g.long.n > 0, own == table.Double && g.own[table.Integer].n > 0 && g.large:
-		return table.Any
 	}
-	return own
+	for _, t := range []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary} {
+		if g.allTaken(t) && !(t == table.Double && g.large) {
+			return t
+		}
+	}
+	return table.Any
+}
+
+// typed reports whether the file itself gives values of the column types.
+func (g *columnGuess) typed() bool {
+	_, kinds := g.ownType()
+	return kinds > 0 || g.long.n > 0
+}
+
+// allTaken reports whether a column of the type own would take all values that the file itself gives a type.
+func (g *columnGuess) allTaken(own table.Type) bool {
+	for t := range g.own {
+		if g.own[t].n > 0 && !takes(own, table.Type(t), false) {
+			return false
+		}
+	}
+	return g.long.n == 0 || own != table.Integer && takes(own, table.String, true)
+}
+
+// Own returns what column i, which is to be loaded as type t, has as Own: the one type that the file itself gives its
+// values, else t. Numbers are of one type here.
+func (in *Inference) Own(i int, t table.Type) table.Type {
+	g := &in.columns[i]
+	if t == table.Any || !g.typed() || g.text.n > 0 || t != table.String && g.allTaken(t) {
+		return t
+	}
+	for _, own := range []table.Type{table.Double, table.Boolean, table.String, table.Binary} {
+		if g.allTaken(own) && !(own == table.Double && t == table.Integer) {
+			return own
+		}
+	}
+	return t
 }
 
 // ownType returns the type that the file itself gives the values, and how many there are; integers among doubles are doubles.

@@ -181,6 +181,11 @@ func (c *Converter) doubleValue(v *table.Value, d *record.Datum, exact bool) *ta
 		}
 		*v = table.Value{Type: table.Double, Double: d.Double}
 		return nil
+	case record.Unsigned:
+		if d.Int < 0 {
+			return tooPrecise()
+		}
+		fallthrough
 	case record.Integer:
 		if f := float64(d.Int); int64(f) == d.Int && math.Abs(f) < 1<<63 {
 			*v = table.Value{Type: table.Double, Double: f}

@@ -1,0 +1,80 @@
+package convert
+
+import (
+	"fmt"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// takes reports whether a column whose values are of the type own in the file takes a value that is of itself of another
+// type. Long says that it is a number that neither a 64-bit integer nor a double holds: by itself a string, but whether a
+// column of numbers holds it is for the conversion to say. Inference and Converter both ask here, so that a
+// sample and the load after it cannot disagree.
+func takes(own, natural table.Type, long bool) bool {
+	switch {
+	case own == table.Any || own == natural:
+		return true
+	case long:
+		return own == table.Integer || own == table.Double
+	}
+	return own == table.Double && natural == table.Integer
+}
+
+// ownFits reports whether a column takes a value that the file gives a type.
+func ownFits(own table.Type, d *record.Datum) bool {
+	if d.Kind == record.Number && own != table.String {
+		switch own {
+		case table.Integer:
+			return integral(d.Bytes)
+		case table.Double, table.Any:
+			return true // how much of a number a double keeps is for the conversion to say
+		}
+		return false
+	}
+	if own == table.Binary && d.Kind == record.JSON {
+		_, ok := taggedBinary(d.Bytes) // says itself that it is one
+		return ok
+	}
+	natural := Natural(d)
+	return takes(own, natural, natural == table.String && d.Kind == record.Unsigned)
+}
+
+// notOwn is why a column does not take a value.
+func notOwn(col *table.Column, d *record.Datum) *table.Reason {
+	return wrong("%s in a column of %s; --type %s=string makes text of all its values, and --type %s=any, which a primary key cannot have, leaves each its type",
+		kindOf(d), owns[col.Own], col.Name, col.Name)
+}
+
+var owns = map[table.Type]string{
+	table.Integer: "integers", table.Double: "numbers", table.Boolean: "booleans", table.String: "strings", table.Binary: "binary values",
+}
+
+// kindOf names what the file says that a value is.
+func kindOf(d *record.Datum) string {
+	switch d.Kind {
+	case record.Number:
+		if !integral(d.Bytes) {
+			return "a number with a point or an exponent"
+		}
+		return "an integer"
+	case record.Integer, record.Unsigned:
+		return "an integer"
+	case record.Double:
+		return "a double"
+	case record.Boolean:
+		return "a boolean"
+	case record.Binary:
+		return "a binary value"
+	case record.JSON:
+		if len(d.Bytes) > 0 && d.Bytes[0] == '[' {
+			return "an array"
+		}
+		return "an object"
+	case record.Decimal:
+		return "a decimal"
+	case record.Date, record.TimeOfDay, record.Timestamp:
+		return "a time"
+	}
+	return fmt.Sprintf("a %s", Natural(d))
+}

@@ -1,0 +1,187 @@
+package convert
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// jsonDatum is what the parser of JSON makes of a value.
+func jsonDatum(text string) record.Datum {
+	switch text[0] {
+	case 'n':
+		return record.Datum{}
+	case 't':
+		return record.Datum{Kind: record.Boolean, Int: 1}
+	case 'f':
+		return record.Datum{Kind: record.Boolean}
+	case '"':
+		return record.Datum{Kind: record.String, Bytes: []byte(text[1 : len(text)-1])}
+	case '{', '[':
+		return record.Datum{Kind: record.JSON, Bytes: []byte(text)}
+	}
+	return record.Datum{Kind: record.Number, Bytes: []byte(text)}
+}
+
+// sampled returns the column that a sample makes.
+func sampled(sample []record.Datum) (table.Column, *Inference) {
+	in := NewInference(1, Options{})
+	for _, d := range sample {
+		in.Add(&record.Record{Fields: []record.Datum{d}})
+	}
+	col := table.Column{Name: "c", Type: in.Type(0), Exact: true, Inferred: true}
+	col.Own = in.Own(0, col.Type)
+	return col, in
+}
+
+// same reports whether a cell is the JSON value in type and value. Text of numbers that no cell holds, and of nested values,
+// is their value; a column of such numbers has the text of all its numbers.
+func same(v table.Value, text string, numbersAsText bool) bool {
+	switch text[0] {
+	case 'n':
+		return v.Type == table.Null
+	case 't', 'f':
+		return v.Type == table.Boolean && (v.Int != 0) == (text == "true")
+	case '"':
+		return v.Type == table.String && string(v.Bytes) == text[1:len(text)-1]
+	case '{', '[':
+		return v.Type == table.String && string(v.Bytes) == text
+	}
+	want, _ := new(big.Rat).SetString(text)
+	switch v.Type {
+	case table.Integer:
+		return integral([]byte(text)) && want.Cmp(new(big.Rat).SetInt64(v.Int)) == 0
+	case table.Double:
+		shown, _ := new(big.Rat).SetString(string(table.AppendDouble(nil, v.Double)))
+		return want.Cmp(shown) == 0 || want.Cmp(new(big.Rat).SetFloat64(v.Double)) == 0
+	}
+	return v.Type == table.String && string(v.Bytes) == text && (numbersAsText || naturalNumber([]byte(text)) == table.String)
+}
+
+func TestAValueAfterTheSampleKeepsTypeAndValueOrIsRejected(t *testing.T) {
+	values := []string{
+		"null", "true", "false", "0", "5", "-7", "9007199254740993", "5.0", "1.5", "1e3", "-0", "12345678901234567891", "1e400",
+		`"5"`, `"5.0"`, `"1.5"`, `"true"`, `"x"`, `""`, `"12345678901234567891"`, `{"a":1}`, `[1]`, `"[1]"`, `{}`,
+	}
+	rnd := rand.New(rand.NewPCG(7, 7))
+	rejected, loaded := 0, 0
+	for range 40_000 {
+		some := values
+		if rnd.IntN(2) == 0 { // few kinds, so that columns of one type are usual
+			some = []string{values[rnd.IntN(len(values))], values[rnd.IntN(len(values))]}
+		}
+		list := make([]string, 1+rnd.IntN(8))
+		data := make([]record.Datum, len(list))
+		for i := range list {
+			list[i] = some[rnd.IntN(len(some))]
+			if rnd.IntN(3) == 0 {
+				list[i] = values[rnd.IntN(len(values))]
+			}
+			data[i] = jsonDatum(list[i])
+		}
+		k := rnd.IntN(len(list) + 1)
+		col, in := sampled(data[:k])
+		for i, d := range data {
+			v, why := convertOne(col, d)
+			switch {
+			case why != nil && i < k:
+				t.Fatalf("%q: %s, which is in the sample of %d, is rejected by the column of %s (%s): %v", list, list[i], k, col.Type, col.Own, why)
+			case why != nil:
+				rejected++
+				if !strings.Contains(why.Error(), "c") || why.Code == "" {
+					t.Fatalf("%q: %v", list, why)
+				}
+			case !same(v, list[i], in.columns[0].long.n > 0):
+				t.Fatalf("%q, a sample of %d, a column of %s (%s): %s became %+v (%s)", list, k, col.Type, col.Own, list[i], v, v.Bytes)
+			default:
+				loaded++
+			}
+		}
+	}
+	if rejected < 10_000 || loaded < 10_000 {
+		t.Errorf("%d rejected, %d loaded: the values do not try both", rejected, loaded)
+	}
+}
+
+func TestNoTwoValuesOfAKeyColumnBecomeOne(t *testing.T) {
+	values := []string{"true", "7", "7.0", "1.5", "12345678901234567891", `"7"`, `"7.0"`, `"1.5"`, `"true"`, `"12345678901234567891"`, `{"a":1}`}
+	for _, to := range []table.Type{table.Integer, table.String} {
+		for _, first := range values {
+			_, in := sampled([]record.Datum{jsonDatum(first)})
+			col := table.Column{Name: "c", Type: to, Exact: true, Own: in.Own(0, to)}
+			from := map[string]string{}
+			for _, text := range values {
+				v, why := convertOne(col, jsonDatum(text))
+				if why != nil {
+					continue
+				}
+				key := fmt.Sprint(v.Type, v.Int, string(v.Bytes))
+				if other, ok := from[key]; ok && !strings.Contains(text, "12345678901234567891") { // a string of itself
+					t.Errorf("a column of %s by a sample of %s: %s and %s are one key", to, first, other, text)
+				}
+				from[key] = text
+			}
+			if natural := Natural(ptr(jsonDatum(first))); (to == table.String || natural == table.Integer) && len(from) == 0 {
+				t.Errorf("a column of %s by a sample of %s takes nothing", to, first)
+			}
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestTypesOfAFileDoNotMixInAColumn(t *testing.T) {
+	own := func(to, own table.Type) table.Column {
+		return table.Column{Name: "c", Type: to, Exact: true, Inferred: true, Own: own}
+	}
+	stamp := record.Datum{Kind: record.Timestamp, Int: 5, Unit: record.Millis}
+	for _, tt := range []struct {
+		col  table.Column
+		d    record.Datum
+		want table.Value
+		code string
+	}{
+		{own(table.Integer, table.Integer), record.Datum{Kind: record.Double, Double: 5}, table.Value{}, table.CodeType},
+		{own(table.Integer, table.Integer), record.Datum{Kind: record.Date, Int: 5}, table.Value{}, table.CodeType},
+		{own(table.Integer, table.Integer), stamp, table.Value{}, table.CodeType},
+		{own(table.Integer, table.Integer), record.Datum{Kind: record.String, Bytes: []byte("5")}, table.Value{}, table.CodeType},
+		{own(table.Integer, table.Integer), text("5"), num(5), ""}, // CSV has no types
+		{own(table.Double, table.Double), record.Datum{Kind: record.Integer, Int: 5}, dbl(5), ""},
+		{own(table.Double, table.Double), record.Datum{Kind: record.Unsigned, Int: 5}, dbl(5), ""},
+		{own(table.Double, table.Double), record.Datum{Kind: record.Unsigned, Int: -5}, table.Value{}, table.CodeRange},
+		{own(table.Double, table.Double), record.Datum{Kind: record.Decimal, Bytes: []byte{5}}, table.Value{}, table.CodeType},
+		{own(table.String, table.String), record.Datum{Kind: record.Integer, Int: 5}, table.Value{}, table.CodeType},
+		{own(table.String, table.String), record.Datum{Kind: record.Binary, Bytes: []byte("5")}, table.Value{}, table.CodeType},
+		{own(table.String, table.String), stamp, str("1970-01-01T00:00:00.005Z"), ""},
+		{own(table.String, table.String), jsonDatum(`{"a":1}`), str(`{"a":1}`), ""},
+		{own(table.String, table.Double), record.Datum{Kind: record.Integer, Int: 5}, str("5"), ""},
+		{own(table.String, table.Double), jsonDatum(`"5"`), table.Value{}, table.CodeType},
+		{own(table.Binary, table.Binary), jsonDatum(`"AP8="`), table.Value{}, table.CodeType},
+		{own(table.Binary, table.Binary), jsonDatum(`{"base64":"AP8="}`), bin(0, 255), ""},
+		{own(table.Boolean, table.Boolean), jsonDatum(`"true"`), table.Value{}, table.CodeType},
+		{own(table.Any, table.Any), jsonDatum(`"true"`), str("true"), ""},
+		{table.Column{Type: table.String}, jsonDatum("5"), str("5"), ""}, // asked for
+	} {
+		check(t, tt.col, tt.d, tt.want, tt.code)
+	}
+	_, why := convertOne(own(table.String, table.String), jsonDatum("5"))
+	const want = "an integer in a column of strings; --type c=string makes text of all its values, and --type c=any, which a primary key cannot have, leaves each its type"
+	if why == nil || why.Message != want || why.Column != "c" || !bytes.Equal([]byte(why.Value), []byte("5")) {
+		t.Errorf("%+v", why)
+	}
+}
+
+func TestAColumnOfNullsKeepsWhatComesLater(t *testing.T) {
+	if col, _ := sampled([]record.Datum{{}, {}}); col.Type != table.Any {
+		t.Errorf("nulls of JSON make a column of %s", col.Type)
+	}
+	if col, _ := sampled([]record.Datum{{Kind: record.Text}}); col.Type != table.String {
+		t.Errorf("empty fields of CSV make a column of %s", col.Type)
+	}
+}
