@@ -58,6 +58,14 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, t := range v.tables {
+		if t.absent {
+			continue
+		}
+		if err := v.admin.Same(t.Table); err != nil {
+			return nil, err
+		}
+	}
 	if err := v.nameColumns(ctx); err != nil {
 		return nil, err
 	}

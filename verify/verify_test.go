@@ -278,3 +278,31 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 		t.Errorf("no disk: %v", err)
 	}
 }
+
+func TestATableThatIsReplacedWhileItIsReadIsAnError(t *testing.T) {
+	for _, sample := range []float64{0, 0.99} {
+		w := newWorld(t)
+		name := w.make(t, table.Definition{})
+		w.put(t, name, "a", cells{"n": int64(1)})
+		cfg := w.config(t, name, "id,n\na,1\n")
+		cfg.Sample = sample
+		replaced := false
+		w.faults.Only = func(op string) bool { return op == "GetRange" || op == "BatchGetRow" }
+		w.faults.Decide = func(faults.Request) faults.Fault {
+			if !replaced {
+				replaced = true
+				if err := w.admin.Drop(name); err != nil {
+					t.Error(err)
+				}
+				if err := w.admin.Create(name, stringID, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+					t.Error(err)
+				}
+			}
+			return faults.Fault{}
+		}
+		var why *client.ReplacedError
+		if r, err := Run(t.Context(), cfg); !errors.As(err, &why) {
+			t.Errorf("sample %v: %+v, %v", sample, r, err)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle"
 	"tsimport/lifecycle/archive"
@@ -47,7 +46,7 @@ type Item struct {
 	// Dropped says that the table is no more.
 	Dropped bool
 
-	key []table.KeyColumn
+	table *client.Table // as it was found
 }
 
 // Exports reports whether an expired table lacks a complete export.
@@ -94,7 +93,7 @@ func (r *Request) look(name string) (*Item, error) {
 	}
 	period, _ := r.Template.Period(name)
 	have := lifecycle.Table{Name: name, Read: described.ReservedRead, Write: described.ReservedWrite, TTL: described.TimeToLive, MaxVersions: described.MaxVersions}
-	i := &Item{Change: r.Policy.Change(period, have, r.Now), State: Unchanged, key: described.Key}
+	i := &Item{Change: r.Policy.Change(period, have, r.Now), State: Unchanged, table: described}
 	if i.Expired() {
 		if i.Export, err = r.exported(i); err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 	}
 	f := r.archive
 	name := item.Have.Name
-	s := &archive.Subject{Target: r.Target, Table: name, Key: item.key, TimeToLive: item.Have.TTL, MaxVersions: item.Have.MaxVersions,
+	s := &archive.Subject{Target: r.Target, Table: name, Key: item.table.Key, TimeToLive: item.Have.TTL, MaxVersions: item.Have.MaxVersions,
 		Rows: func(each func(*scan.Row) error) error { return r.read(ctx, item, each) }}
 	err := r.compareEarlier(f, item, s)
 	if err != nil {
@@ -84,8 +84,11 @@ func (r *runner) compareEarlier(f *archive.Folder, item *Item, s *archive.Subjec
 	return nil
 }
 
-// drop deletes a table whose export was found equal to it just before.
+// drop deletes a table whose export was found equal to it just before, unless the name is that of another table by now.
 func (r *runner) drop(item *Item) error {
+	if err := r.Admin.Same(item.table); err != nil {
+		return err
+	}
 	if err := r.archive.MarkDropped(item.Export); err != nil {
 		return err
 	}
@@ -97,11 +100,11 @@ func (r *runner) drop(item *Item) error {
 	return nil
 }
 
-// read reads a table and says how far it is now and then.
+// read reads a table and says how far it is now and then. What was read of a table that was dropped meanwhile is an error.
 func (r *runner) read(ctx context.Context, item *Item, each func(*scan.Row) error) error {
 	var rows int64
 	said := r.Clock.Now()
-	return scan.Table(ctx, r.Admin.Client, item.Have.Name, item.key, scan.Options{RetryFor: r.RetryFor}, func(row *scan.Row) error {
+	err := scan.Table(ctx, r.Admin.Client, item.Have.Name, item.table.Key, scan.Options{RetryFor: r.RetryFor}, func(row *scan.Row) error {
 		if rows++; rows%4096 == 0 {
 			if now := r.Clock.Now(); now.Sub(said) >= lineEvery {
 				said = now
@@ -110,4 +113,8 @@ func (r *runner) read(ctx context.Context, item *Item, each func(*scan.Row) erro
 		}
 		return each(row)
 	})
+	if err != nil {
+		return err
+	}
+	return r.Admin.Same(item.table)
 }

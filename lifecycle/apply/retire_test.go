@@ -13,6 +13,7 @@ import (
 
 	"tsimport/engine/server"
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle/archive"
 )
 
@@ -245,6 +246,38 @@ func TestATableThatIsMadeAgainAfterItsDropIsAnotherTable(t *testing.T) {
 	w.mustRun()
 	if got := w.contents(); got != "c_202401-2.jsonl 6, "+exported {
 		t.Errorf("archive: %s", got)
+	}
+}
+
+// TestATableThatIsReplacedWhileItIsRetiredStays replaces the table by one with the same rows, before each of the requests
+// by which it is exported, compared and dropped.
+func TestATableThatIsReplacedWhileItIsRetiredStays(t *testing.T) {
+	for _, at := range []struct {
+		operation string
+		n         int
+	}{{"GetRange", 1}, {"GetRange", 2}, {"DescribeTable", 3}, {"DescribeTable", 4}} {
+		w := newWorld(t, "202408", server.Options{})
+		w.create("202401", 3, asMade)
+		w.request.DropExpired = true
+		seen, replaced := 0, false
+		w.before = func(operation string) error {
+			if operation == at.operation {
+				seen++
+			}
+			if seen == at.n && !replaced {
+				replaced = true
+				if err := w.tools().Drop("c_202401"); err != nil {
+					t.Error(err)
+				}
+				w.create("202401", 3, asMade)
+			}
+			return nil
+		}
+		p, err := w.run()
+		why := new(client.ReplacedError)
+		if err != nil || p.Items[0].State != Failed || p.Items[0].Dropped || !errors.As(p.Items[0].Err, &why) || w.count("DeleteTable") != 0 {
+			t.Errorf("%v: %v, %+v", at, err, p.Items[0])
+		}
 	}
 }
 

@@ -315,3 +315,64 @@ func TestAnExportThatFailsSaysHowMuchItHasKept(t *testing.T) {
 		t.Errorf("%q is left", left)
 	}
 }
+
+// TestAnExportOfATableThatIsReplacedFails drops the table after each page in turn, and makes another.
+func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
+	otherKey := []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.Binary}}
+	for name, tt := range map[string]struct {
+		after  int
+		key    []table.KeyColumn // of the new table; nil makes none
+		format string
+		silent bool // the service does not say when a table was made
+	}{
+		"by another":                    {1, []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}, JSONL, false},
+		"before the last page":          {3, []table.KeyColumn{{Name: "p", Type: table.Integer}, {Name: "k", Type: table.String}}, CSV, false},
+		"by none":                       {2, nil, JSONL, false},
+		"by another with another key":   {1, otherKey, JSONL, true},
+		"by none, with no time to know": {1, nil, CSV, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 17_000) // four pages
+			if tt.silent {
+				w.table.Created = 0
+			}
+			admin := &client.Admin{Client: w.sdk, Context: t.Context()}
+			before := w.faults.Requests()
+			w.faults.Decide = func(r faults.Request) faults.Fault {
+				if r.N != before+tt.after {
+					return faults.Fault{}
+				}
+				if err := admin.Drop("t"); err != nil {
+					t.Error(err)
+				}
+				if tt.key != nil {
+					if err := admin.Create("t", tt.key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+						t.Error(err)
+					}
+				}
+				return faults.Fault{}
+			}
+			c := w.config(tt.format)
+			if tt.format == CSV {
+				c.Columns = nil
+			}
+			c.Path, c.Marks = filepath.Join(t.TempDir(), "out"), 10*time.Millisecond
+			replaced := new(client.ReplacedError)
+			r, err := ToFile(t.Context(), c)
+			if !errors.As(err, &replaced) || strings.Contains(err.Error(), "\n") || r.Kept != 0 || r.Rows == 0 {
+				t.Errorf("%+v, %v", r, err)
+			}
+			if _, err := os.Stat(c.Path); err == nil {
+				t.Error("the file has its name")
+			}
+			// Nothing continues it, not even where another table has the name.
+			changed := new(ChangedError)
+			if r, err := ToFile(t.Context(), c); !errors.As(err, &changed) || r.Resumed != 0 {
+				t.Errorf("again: %+v, %v", r, err)
+			}
+			if _, err := To(t.Context(), c, &bytes.Buffer{}); !errors.As(err, &replaced) {
+				t.Errorf("to a stream: %v", err)
+			}
+		})
+	}
+}

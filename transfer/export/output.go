@@ -35,6 +35,9 @@ type state struct {
 	Last  []byte   `json:"last_key"` // ordering key of the last of them
 	Seen  []string `json:"seen"`     // columns of rows whose columns are not known yet
 
+	// Replaced says that the table was dropped while it was read: there is nothing to continue with, not even in another of its name.
+	Replaced bool `json:"replaced,omitempty"`
+
 	Binary     []string `json:"binary,omitempty"`
 	OlderCells int64    `json:"older_cells,omitempty"`
 }
@@ -47,7 +50,8 @@ func (s *state) differs(o *state) string {
 		same bool
 	}{
 		{"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", s.Key == o.Key},
-		{"the time at which the table was made", s.Created == o.Created || s.Created == 0 || o.Created == 0},
+		{"the table, which was dropped while it was read", !o.Replaced},
+		{"the time at which the table was made", o.Replaced || s.Created == o.Created || s.Created == 0 || o.Created == 0},
 		{"--format", s.Format == o.Format}, {"--columns", slices.Equal(s.Columns, o.Columns) && (s.Columns == nil) == (o.Columns == nil)},
 		{"--limit", s.Limit == o.Limit},
 	} {

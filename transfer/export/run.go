@@ -62,7 +62,7 @@ type exporter struct {
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
-	e := &exporter{Config: c, ctx: ctx, admin: &client.Admin{Client: c.Client, Context: ctx}}
+	e := &exporter{Config: c, ctx: ctx, admin: &client.Admin{Client: c.Client, Context: ctx, Proven: true}}
 	for _, k := range c.Table.Key {
 		e.keys = append(e.keys, k.Name)
 	}
@@ -154,7 +154,7 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 		o.Limit = left + 1
 	}
 	ordered := newOrdered(e.Client, e.Table, o, e.after, sortedBounds(e.admin, e.Table.Name))
-	return ordered.run(e.ctx, func(r *scan.Row) error {
+	return e.ofOneTable(ordered.run(e.ctx, func(r *scan.Row) error {
 		key = key[:0]
 		for _, k := range r.PrimaryKey.PrimaryKeys {
 			key = table.AppendKey(key, client.ValueOf(k.Value))
@@ -173,7 +173,26 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 			return errEnough
 		}
 		return nil
-	})
+	}))
+}
+
+// suspectFor bounds how long an export that has failed asks whether its table was replaced.
+const suspectFor = 2 * time.Second
+
+// ofOneTable looks, when the reading has ended with an error or without, whether all of it was of one table. Pages say
+// nothing of the table that they are of: one that is dropped and made again continues where the other has ended.
+func (e *exporter) ofOneTable(read error) error {
+	if e.ctx.Err() != nil {
+		return read
+	}
+	if read == nil {
+		return e.admin.Same(e.Table)
+	}
+	replaced := new(client.ReplacedError)
+	if errors.As((&client.Admin{Client: e.Client, Context: e.ctx, RetryFor: suspectFor, Proven: true}).Same(e.Table), &replaced) {
+		return replaced
+	}
+	return read
 }
 
 // newest leaves each cell's newest version in a row and returns how many cells had more.
@@ -226,7 +245,7 @@ func (e *exporter) toFile() (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && !out.at.Replaced {
 			e.result.Kept = out.at.Rows
 		}
 	}()
@@ -303,11 +322,12 @@ func (e *exporter) formatter(out *output, spooled, resumed bool) (scan.Formatter
 
 // marked writes every row and notes how far it has come, now and then and at the end, however that comes about.
 func (e *exporter) marked(f scan.Formatter, out *output) error {
-	mark := func() error {
+	mark := func(replaced bool) error {
 		if err := f.Flush(); err != nil {
 			return fmt.Errorf("write output: %w", err)
 		}
 		at := out.at
+		at.Replaced = replaced
 		at.Rows, at.Last, at.Binary, at.OlderCells = e.result.Rows, e.last, e.result.Binary, e.result.OlderCells
 		if s, ok := f.(*scan.Spool); ok {
 			at.Seen = s.Columns()
@@ -318,14 +338,15 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 	err := e.scan(func(r *scan.Row) error {
 		// Before the row, because only now is the last one counted.
 		if now := time.Now(); now.Sub(marked) >= e.Marks {
-			if err := mark(); err != nil {
+			if err := mark(false); err != nil {
 				return err
 			}
 			marked = time.Now()
 		}
 		return f.Write(r)
 	})
-	return errors.Join(err, mark())
+	replaced := new(client.ReplacedError)
+	return errors.Join(err, mark(errors.As(err, &replaced)))
 }
 
 // give closes an output that is not whole. What it holds stays, to be continued, if there is any.
