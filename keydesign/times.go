@@ -81,9 +81,17 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		if layout != time.RFC3339 && len(v.Bytes) != len(layout) && (len(layout) != 19 || len(v.Bytes) < 19) {
 			continue
 		}
-		t, err := time.ParseInLocation(layout, string(v.Bytes), at.zone)
+		t, err := time.Parse(layout, string(v.Bytes))
 		if err != nil {
 			continue
+		}
+		if layout != time.RFC3339 {
+			local, ok := table.LocalTime(t, at.zone)
+			if !ok {
+				e.fail(n, table.CodeRange, v.Bytes, "clocks in %s never showed %q: they were turned forward over it", at.zone, table.Show(v.Bytes))
+				return time.Time{}, false
+			}
+			t = local
 		}
 		if t = t.In(at.zone); t.Year() < 0 || t.Year() > 9999 { // an offset may lead over the edge
 			e.fail(n, table.CodeRange, v.Bytes, "%q is not in the years 0 to 9999 in %s", table.Show(v.Bytes), at.zone)

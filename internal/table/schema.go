@@ -55,6 +55,8 @@ type Time struct {
 	Layout string // of the text, as package time has it
 	Zone   *time.Location
 	Unit   int64 // units of a second: 1, 1e3, 1e6 or 1e9
+	// Zoned says that the text has an offset or a zone, so that Zone does not count.
+	Zoned bool
 }
 
 // Schema is a table and how input columns map onto it. Key columns come first in every record the reader delivers,

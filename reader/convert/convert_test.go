@@ -267,6 +267,17 @@ func TestTimesBecomeIntegers(t *testing.T) {
 		{"", record.Datum{Kind: record.Timestamp, Int: -1, Unit: record.Nanos}, 0, table.CodeRange},
 		{",UTC,ns", record.Datum{Kind: record.Timestamp, Int: -1, Unit: record.Nanos}, -1, ""},
 		{"", record.Datum{Kind: record.Integer, Int: 5}, 0, table.CodeType},
+		{"datetime,America/New_York,s", text("2024-03-10 02:30:00"), 0, table.CodeRange}, // clocks went from 02:00 to 03:00
+		{"datetime,America/New_York,s", text("2024-03-10 03:30:00"), 1710055800, ""},
+		{"datetime,America/New_York,s", text("2024-11-03 01:30:00"), 1730611800, ""}, // the first of two
+		{"datetime,Europe/Berlin,s", text("2024-10-27 02:30:00"), 1729989000, ""},    // the first of two
+		{"%Y-%m-%d %H:%M:%S%z,America/New_York,s", text("2024-11-03 01:30:00-0500"), 1730615400, ""},
+		{"2006-01-02 15:04:05 MST,America/New_York,s", text("2024-11-03 01:30:00 EST"), 1730615400, ""},
+		{",America/New_York,s", text("2024-03-10T02:30:00Z"), 1710037800, ""},
+		{",America/New_York", record.Datum{Kind: record.Timestamp, Int: 1710037800, Unit: record.Seconds, Local: true}, 0, table.CodeRange},
+		{",America/New_York,s", record.Datum{Kind: record.Timestamp, Int: 1710037800, Unit: record.Seconds}, 1710037800, ""},
+		{",Pacific/Apia", record.Datum{Kind: record.Date, Int: 15338}, 0, table.CodeRange}, // 2011-12-30 was left out
+		{"date,Pacific/Apia,s", text("2011-12-31"), 1325239200, ""},
 	} {
 		spec, err := ParseTime(tt.spec)
 		if err != nil {

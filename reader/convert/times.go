@@ -46,21 +46,30 @@ func fraction(unit record.Unit) string {
 // timestampValue makes an integer of a time: the units of the column since 1970-01-01T00:00:00Z.
 func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Reason {
 	var at time.Time
+	local := false // at is a wall-clock time yet, in UTC
 	switch d.Kind {
 	case record.Text, record.String:
+		zone := time.UTC
+		if spec.Zoned {
+			zone = spec.Zone
+		}
 		var err error
-		if at, err = time.ParseInLocation(spec.Layout, string(d.Bytes), spec.Zone); err != nil {
+		if at, err = time.ParseInLocation(spec.Layout, string(d.Bytes), zone); err != nil {
 			return wrong("not a time like %q", spec.Layout)
 		}
+		local = !spec.Zoned
 	case record.Timestamp:
-		at = unitTime(d.Int, d.Unit)
-		if d.Local {
-			at = time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), spec.Zone)
-		}
+		at, local = unitTime(d.Int, d.Unit), d.Local
 	case record.Date:
-		at = time.Date(1970, 1, 1+int(d.Int), 0, 0, 0, 0, spec.Zone)
+		at, local = time.Date(1970, 1, 1+int(d.Int), 0, 0, 0, 0, time.UTC), true
 	default:
 		return wrong("not a time")
+	}
+	if local {
+		wall, ok := at, false
+		if at, ok = table.LocalTime(wall, spec.Zone); !ok {
+			return outOfRange(fmt.Sprintf("clocks in %s never showed %s: they were turned forward over it", spec.Zone, wall.Format(time.DateTime)))
+		}
 	}
 	perUnit := int64(time.Second) / spec.Unit
 	if int64(at.Nanosecond())%perUnit != 0 {
@@ -112,7 +121,15 @@ func ParseTime(text string) (*table.Time, error) {
 	if err != nil {
 		return nil, fmt.Errorf("time zone %q: %w", zone, err)
 	}
-	return &table.Time{Layout: layout, Zone: location, Unit: timeUnits[unit]}, nil
+	return &table.Time{Layout: layout, Zone: location, Unit: timeUnits[unit], Zoned: namesZone(layout)}, nil
+}
+
+// namesZone reports whether texts of a layout say in which zone they are.
+func namesZone(layout string) bool {
+	in := func(name string, offset int) string {
+		return time.Date(2001, 2, 3, 4, 5, 6, 0, time.FixedZone(name, offset)).Format(layout)
+	}
+	return in("AAT", 3600) != in("BBT", 7200)
 }
 
 var timeUnits = map[string]int64{"s": 1, "ms": 1e3, "us": 1e6, "µs": 1e6, "ns": 1e9}
