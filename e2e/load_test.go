@@ -133,7 +133,7 @@ func TestSignalsStopALoad(t *testing.T) {
 			if s := readSummary(t, dir+"/run"); s.State != "interrupted" || s.ExitCode != tt.code || s.Read == 0 {
 				t.Errorf("%+v", s)
 			}
-			if !strings.Contains(progress.all.String(), "finishing what is in flight") {
+			if !strings.Contains(progress.all.String(), "finishing requests in flight") {
 				t.Errorf("stderr does not say what happens:\n%s", progress.all.String())
 			}
 		})
