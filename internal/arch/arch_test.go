@@ -132,6 +132,7 @@ var arrows = map[string][]string{
 var testArrows = map[string][]string{
 	"pipeline":                   {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "verify", "reader/source/sourcetest", "reader/record"},
 	"pipeline/plan":              {"lifecycle", "engine/server"},
+	"pipeline/intake":            {"reader/jsonl"},
 	"internal/tablestore/scan":   {"engine/server", "engine/faults"},
 	"internal/tablestore/client": {"engine/server", "engine/faults"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},

@@ -15,7 +15,7 @@ type parser struct {
 	flow    *Flow
 	encoder *encode.Encoder
 	sources map[*plan.Source]*sourceParser
-	loaded  map[string]*table.Column // by their names in the input
+	kept    *keeper // of rejected records
 	memory  plan.Shares
 
 	rows      table.Block // of the split that is parsed, its memory is used again
@@ -38,7 +38,7 @@ func newParser(f *Flow) *parser {
 	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
-		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, loaded: bySource(f.plan.Fields),
+		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newKeeper(f.plan),
 	}
 }
 

@@ -171,7 +171,7 @@ func (m *partMaker) add(rec *record.Record) {
 	}
 	m.refused += rejectBytes
 	if raw == nil {
-		raw = appendRecord(nil, m.source.About().Columns, rec, m.loaded)
+		raw = m.kept.appendRecord(nil, m.source.About().Columns, rec)
 		m.refused += cap(raw)
 	}
 	if archived {

@@ -3,24 +3,55 @@ package intake
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
 )
 
 // Rejected records of binary formats are kept as JSON lines, which load again.
 
+// keeper writes rejected records. It knows what the load makes of each input column: a value is written so that the load
+// makes the same of it when the line is loaded.
+type keeper struct {
+	uses     map[string][]table.Column // by input column
+	integers map[string]bool           // input columns that are loaded as plain integers
+	flatten  bool                      // objects become columns
+}
+
+func newKeeper(p *plan.Plan) *keeper {
+	return keeperOf(p.Fields, p.Request.Read.Convert.VersionColumn, p.Request.Read.Flatten)
+}
+
+func keeperOf(fields []table.Column, version string, flatten bool) *keeper {
+	k := &keeper{uses: map[string][]table.Column{}, integers: map[string]bool{}, flatten: flatten}
+	for _, c := range fields {
+		k.uses[c.Source] = append(k.uses[c.Source], c)
+		if c.Type == table.Integer && c.Time == nil {
+			k.integers[c.Source] = true
+		}
+	}
+	if version != "" {
+		k.uses[version] = append(k.uses[version], table.Column{Source: version, Name: version, Type: table.Integer})
+	}
+	return k
+}
+
 // appendRecord appends a record as a line of JSON. Fields that were not read are left out. Times and decimals that are
-// loaded as integers are written as those. A value of a column whose type nobody gave keeps its own, for it may have been
-// rejected for that: in loaded are the columns by their names in the input. A value that is longer than the service takes, and what follows once the record
-// is longer than a row can be, is left out: in its place stands how long it was, which is not JSON, so that the line cannot
-// be loaded as if that were the value.
-func appendRecord(dst []byte, columns []string, rec *record.Record, loaded map[string]*table.Column) []byte {
+// loaded as integers are written as those, and nested values as their text. A value that is longer than the service takes,
+// and what follows once the record is longer than a row can be, is left out: in its place stands how long it was, which is
+// not JSON, so that the line cannot be loaded as if that were the value. The same holds for a value that no JSON gives back.
+func (k *keeper) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
 	dst = append(dst, '{')
 	first := true
 	for i := range rec.Fields {
@@ -33,42 +64,156 @@ func appendRecord(dst []byte, columns []string, rec *record.Record, loaded map[s
 		}
 		first = false
 		dst = append(appendString(dst, columns[i]), ':')
-		col := loaded[columns[i]]
-		own := col != nil && col.Own != table.Null
-		if col != nil && !own && col.Type == table.Integer && col.Time == nil {
-			if n, ok := convert.Integer(d); ok {
-				dst = strconv.AppendInt(dst, n, 10)
-				continue
-			}
-		}
 		if n := len(d.Bytes); n > table.MaxValueBytes || n > maxKeptValue && len(dst)+n > table.MaxRowBytes {
 			dst = fmt.Appendf(dst, "<%d bytes, left out>", n)
 			continue
 		}
-		switch {
-		case own && d.Kind == record.Double && !math.IsNaN(d.Double) && !math.IsInf(d.Double, 0):
-			dst = appendDouble(dst, d.Double, col)
-			continue
-		case own && d.Kind == record.Binary:
-			dst = append(base64.StdEncoding.AppendEncode(append(dst, `{"base64":"`...), d.Bytes), `"}`...)
-			continue
-		}
-		switch d.Kind {
-		case record.Number, record.JSON:
-			dst = append(dst, d.Bytes...)
-		case record.Integer:
-			dst = strconv.AppendInt(dst, d.Int, 10)
-		case record.Unsigned:
-			dst = strconv.AppendUint(dst, uint64(d.Int), 10)
-		case record.Boolean:
-			dst = strconv.AppendBool(dst, d.Int != 0)
-		case record.Binary:
-			dst = appendString(dst, base64.StdEncoding.EncodeToString(d.Bytes))
-		default:
-			dst = appendString(dst, convert.Text(d))
-		}
+		dst = k.appendValue(dst, columns[i], d)
 	}
 	return append(dst, "}\n"...)
+}
+
+// appendValue appends the first of the forms of a value of which every use of its column makes what it makes of the value.
+func (k *keeper) appendValue(dst []byte, column string, d *record.Datum) []byte {
+	uses := k.uses[column]
+	same := func(form *record.Datum) bool {
+		return (form.Kind != record.String || utf8.Valid(form.Bytes)) && // JSON holds no other
+			!slices.ContainsFunc(uses, func(c table.Column) bool { return !loadsAlike(&c, d, form) })
+	}
+	if d.Kind == record.Decimal && len(d.Bytes) == 0 {
+		return append(dst, "<a decimal that was not read>"...)
+	}
+	if k.integers[column] {
+		if n, ok := convert.Integer(d); ok {
+			if form := number(strconv.AppendInt(nil, n, 10)); same(form) {
+				return appendForm(dst, form)
+			}
+		}
+	}
+	var list []*record.Datum
+	if slices.ContainsFunc(uses, func(c table.Column) bool { return c.Own != table.Null }) {
+		list = k.ownForms(d)
+	}
+	for _, form := range append(list, plainForm(d)) {
+		if same(form) {
+			return appendForm(dst, form)
+		}
+	}
+	for i := range uses {
+		v, why := convert.Value(&uses[i], d)
+		if why != nil {
+			continue
+		}
+		for _, form := range forms(&uses[i], v) {
+			if same(form) {
+				return appendForm(dst, form)
+			}
+		}
+	}
+	text := convert.Text(d)
+	if d.Kind == record.Binary || !utf8.ValidString(text) {
+		text = "base64 " + base64.StdEncoding.EncodeToString(d.Bytes)
+	}
+	return append(appendString(append(dst, '<'), text), " has no form in JSON that loads as the same value>"...)
+}
+
+// ownForms are the ways to write a value that say its type, for columns that take no other: a value may have been rejected
+// for its type.
+func (k *keeper) ownForms(d *record.Datum) []*record.Datum {
+	switch {
+	case d.Kind == record.Double:
+		return doubles(d.Double)
+	case d.Kind == record.Binary && !k.flatten:
+		tagged := append(base64.StdEncoding.AppendEncode([]byte(`{"base64":"`), d.Bytes), `"}`...)
+		return []*record.Datum{{Kind: record.JSON, Bytes: tagged}}
+	}
+	return nil
+}
+
+func doubles(f float64) []*record.Datum {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil
+	}
+	n := table.AppendDouble(nil, f)
+	list := []*record.Datum{number(n)}
+	if !bytes.ContainsAny(n, ".e") {
+		list = append(list, number(append(slices.Clone(n), ".0"...)))
+	}
+	return list
+}
+
+// loadsAlike reports whether a column makes the same value of two data, or refuses both.
+func loadsAlike(c *table.Column, a, b *record.Datum) bool {
+	v, why := convert.Value(c, a)
+	w, whyNot := convert.Value(c, b)
+	if why != nil || whyNot != nil {
+		return why != nil && whyNot != nil
+	}
+	return v.Type == w.Type && v.Int == w.Int && math.Float64bits(v.Double) == math.Float64bits(w.Double) && string(v.Bytes) == string(w.Bytes)
+}
+
+// plainForm is how a value is written if nothing speaks against it.
+func plainForm(d *record.Datum) *record.Datum {
+	switch d.Kind {
+	case record.Number, record.Boolean:
+		return d
+	case record.Integer:
+		return number(strconv.AppendInt(nil, d.Int, 10))
+	case record.Unsigned:
+		return number(strconv.AppendUint(nil, uint64(d.Int), 10))
+	case record.Binary:
+		return text(base64.StdEncoding.EncodeToString(d.Bytes))
+	}
+	return text(convert.Text(d)) // also of a nested value: as an object, --flatten would make columns of it
+}
+
+// forms returns the ways to write a value that a column makes.
+func forms(c *table.Column, v table.Value) []*record.Datum {
+	switch {
+	case c.Time != nil:
+		at := time.Unix(floor(v.Int, c.Time.Unit), (v.Int-floor(v.Int, c.Time.Unit)*c.Time.Unit)*(1e9/c.Time.Unit)).In(c.Time.Zone)
+		layout := c.Time.Layout
+		return []*record.Datum{text(at.Format(layout)), text(at.Format(strings.Replace(layout, "05", "05.999999999", 1)))}
+	case v.Type == table.Integer:
+		return []*record.Datum{number(strconv.AppendInt(nil, v.Int, 10))}
+	case v.Type == table.Double:
+		return doubles(v.Double)
+	case v.Type == table.Boolean:
+		return []*record.Datum{{Kind: record.Boolean, Int: v.Int}}
+	case v.Type == table.Binary:
+		return []*record.Datum{text(base64.StdEncoding.EncodeToString(v.Bytes)), text(hex.EncodeToString(v.Bytes))}
+	}
+	return []*record.Datum{text(string(v.Bytes))}
+}
+
+// floor divides, rounding down.
+func floor(n, by int64) int64 {
+	if n < 0 {
+		return -((-n-1)/by + 1)
+	}
+	return n / by
+}
+
+func text(s string) *record.Datum { return &record.Datum{Kind: record.String, Bytes: []byte(s)} }
+
+// number is a JSON number, null if it is not one.
+func number(literal []byte) *record.Datum {
+	if !json.Valid(literal) {
+		return &record.Datum{}
+	}
+	return &record.Datum{Kind: record.Number, Bytes: literal}
+}
+
+func appendForm(dst []byte, d *record.Datum) []byte {
+	switch d.Kind {
+	case record.Null:
+		return append(dst, "null"...)
+	case record.Number, record.JSON:
+		return append(dst, d.Bytes...)
+	case record.Boolean:
+		return strconv.AppendBool(dst, d.Int != 0)
+	}
+	return appendString(dst, string(d.Bytes))
 }
 
 // maxKeptValue is how long a value may be that a record keeps however long it is.
@@ -77,23 +222,4 @@ const maxKeptValue = 1 << 10
 func appendString(dst []byte, s string) []byte {
 	text, _ := json.Marshal(s) // a string always marshals
 	return append(dst, text...)
-}
-
-// appendDouble appends a double that its text says to be one, but in a column that gets its text.
-func appendDouble(dst []byte, f float64, col *table.Column) []byte {
-	from := len(dst)
-	dst = table.AppendDouble(dst, f)
-	if col.Type != table.String && !bytes.ContainsAny(dst[from:], ".e") {
-		dst = append(dst, ".0"...)
-	}
-	return dst
-}
-
-// bySource returns the columns by their names in the input.
-func bySource(fields []table.Column) map[string]*table.Column {
-	set := map[string]*table.Column{}
-	for i := range fields {
-		set[fields[i].Source] = &fields[i]
-	}
-	return set
 }

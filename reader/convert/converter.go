@@ -233,6 +233,17 @@ func (c *Converter) isNull(d *record.Datum) bool {
 	return false
 }
 
+// Value returns what a column makes of a datum that is not a text without a type, or why it refuses it.
+func Value(col *table.Column, d *record.Datum) (table.Value, *table.Reason) {
+	var v table.Value
+	if d.Kind == record.Null {
+		return v, nil
+	}
+	var c Converter
+	why := c.value(&v, col, d)
+	return v, why
+}
+
 func (c *Converter) value(v *table.Value, col *table.Column, d *record.Datum) *table.Reason {
 	if col.Time != nil {
 		return timestampValue(v, col.Time, d)
