@@ -103,7 +103,9 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 // readPage reads one page; reading is safe to repeat.
 func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, retryFor time.Duration) (page *tablestore.GetRangeResponse, err error) {
 	err = patiently(ctx, retryFor, func() error {
-		page, err = getRange(s, c)
+		if page, err = getRange(s, c); err == nil {
+			err = checkPage(c, page)
+		}
 		return err
 	})
 	return page, err

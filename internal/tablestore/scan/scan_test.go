@@ -342,3 +342,36 @@ func TestGetAsksAgainForRowsThatWereRefused(t *testing.T) {
 		}
 	}
 }
+
+// repeating gives the answer to an earlier request now and then.
+type repeating struct {
+	Service
+	n    int
+	kept *tablestore.GetRangeResponse
+}
+
+func (r *repeating) GetRange(req *tablestore.GetRangeRequest) (*tablestore.GetRangeResponse, error) {
+	if r.n++; r.n%2 == 0 {
+		return r.kept, nil
+	}
+	page, err := r.Service.GetRange(req)
+	if r.kept == nil {
+		r.kept = page
+	}
+	return page, err
+}
+
+func TestAPageOfAnotherRequestIsAskedForAgain(t *testing.T) {
+	const rows = 12_000
+	next := int64(0)
+	err := Table(t.Context(), &repeating{Service: tableOf(t, rows, nil)}, "t", key, Options{}, func(r *Row) error {
+		if r.PrimaryKey.PrimaryKeys[0].Value != next {
+			return fmt.Errorf("row %v, want row %d", r.PrimaryKey.PrimaryKeys[0].Value, next)
+		}
+		next++
+		return nil
+	})
+	if err != nil || next != rows {
+		t.Errorf("%d rows, %v", next, err)
+	}
+}
