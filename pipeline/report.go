@@ -129,11 +129,13 @@ type ReportTraffic struct {
 	Throttled int64 `json:"throttled"` // rows refused for capacity and sent again
 	// UncheckedAnswers counts answers without a checksum, from an endpoint that never sent one.
 	UncheckedAnswers int64 `json:"unchecked_answers,omitempty"`
-	Unavailable      int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
-	BytesRead        int64 `json:"bytes_read"`
-	BytesSent        int64 `json:"bytes_sent"` // bodies of all requests of this attempt
-	WriteCU          int64 `json:"write_cu"`   // as the service charged them
-	Requests         int64 `json:"requests"`   // BatchWriteRow requests
+	// ReplayedAnswers counts answers that came for a second request: either of the two may have got the other's.
+	ReplayedAnswers int64 `json:"replayed_answers,omitempty"`
+	Unavailable     int64 `json:"unavailable"` // rows refused because their partition did not serve, and sent again
+	BytesRead       int64 `json:"bytes_read"`
+	BytesSent       int64 `json:"bytes_sent"` // bodies of all requests of this attempt
+	WriteCU         int64 `json:"write_cu"`   // as the service charged them
+	Requests        int64 `json:"requests"`   // BatchWriteRow requests
 }
 
 // ReportMarks is about rows with a number of the service's.

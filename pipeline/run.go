@@ -121,7 +121,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 		err = a.load(ctx, func() { stopGently(nil) })
 	}
 	cfg.Watch.Progress.Done.Store(true)
-	report.BytesSent, report.UncheckedAnswers = traffic.BytesSent.Load(), traffic.Unchecked.Load()
+	report.BytesSent, report.UncheckedAnswers, report.ReplayedAnswers = traffic.BytesSent.Load(), traffic.Unchecked.Load(), traffic.Replayed.Load()
 	return finish(&cfg, report, folder, start, err)
 }
 

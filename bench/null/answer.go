@@ -18,10 +18,10 @@ type reply struct {
 func ok(body []byte) reply { return reply{"200 OK", body} }
 
 // full returns the reply with its head. It has what official SDKs check: the date, the body's MD5 and, if the server has keys, a
-// signature of version 2.
+// signature of version 2. It names no request, for it is given for many.
 func (s *Server) full(path string, r reply, now time.Time) []byte {
 	sum := md5.Sum(r.body)
-	signed := fmt.Sprintf("x-ots-contentmd5:%s\nx-ots-contenttype:protocol buffer\nx-ots-date:%s\nx-ots-requestid:null\n",
+	signed := fmt.Sprintf("x-ots-contentmd5:%s\nx-ots-contenttype:protocol buffer\nx-ots-date:%s\n",
 		base64.StdEncoding.EncodeToString(sum[:]), now.UTC().Format("2006-01-02T15:04:05.000Z"))
 	head := fmt.Appendf(nil, "HTTP/1.1 %s\r\nContent-Length: %d\r\n", r.status, len(r.body))
 	for _, c := range []byte(signed) {

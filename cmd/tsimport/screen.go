@@ -270,6 +270,9 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 	if r.SpilledRows > 0 {
 		add("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
 	}
+	if r.ReplayedAnswers > 0 {
+		add("warning: %d answers came again for another request: something between here and the service repeats answers, and rows that were reported as written may be missing; compare the table with tsimport verify", r.ReplayedAnswers)
+	}
 	if r.UncheckedAnswers > 0 {
 		add("warning: %d answers of the service carried no checksum (x-ots-contentmd5), so damage on the way would not be noticed: a proxy removes it", r.UncheckedAnswers)
 	}

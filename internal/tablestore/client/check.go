@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/maphash"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -26,11 +28,12 @@ var (
 	errChecksum   = errors.New("the answer was changed on its way: its bytes do not have the checksum that it names (x-ots-contentmd5)")
 	errNoChecksum = errors.New("the answer was changed on its way: it names no checksum (x-ots-contentmd5), and answers before it did")
 	errSignature  = errors.New("the answer was changed on its way: its signature does not fit it (Authorization)")
+	errReplayed   = errors.New("the answer is that of an earlier request (x-ots-requestid): something between here and the service repeats answers")
 )
 
 // damaged reports whether an answer came from a Tablestore and was changed on its way.
 func damaged(err error) bool {
-	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errSignature)
+	return errors.Is(err, errChecksum) || errors.Is(err, errNoChecksum) || errors.Is(err, errSignature) || errors.Is(err, errReplayed)
 }
 
 // receive reads an answer to its end into dst, and checks it. Keys are those that the request was signed with; nil if that is
@@ -89,6 +92,10 @@ func (t *Traffic) check(path string, keys common.Credentials, res *http.Response
 		if !signs(given, path, keys, res.Header) {
 			return errSignature
 		}
+	}
+	if t.answers.repeats(res.Header.Get(headerRequestID)) {
+		t.Replayed.Add(1)
+		return errReplayed
 	}
 	return nil
 }
@@ -174,6 +181,26 @@ func keysOf(provider common.CredentialsProvider, signed http.Header) common.Cred
 		return nil
 	}
 	return keys
+}
+
+// recent remembers the ids of about the last recentIDs answers: the service gives each its own, so one that comes twice was kept by
+// somebody and given for another request. Safe for concurrent use.
+type recent struct {
+	seed maphash.Seed
+	ids  [recentIDs]atomic.Uint64 // hashes, each where its last bits say; a newer one takes the place of an older one
+	once sync.Once
+}
+
+const recentIDs = 1 << 14 // a power of two
+
+// repeats remembers an answer's id, and reports whether it has come before. An empty one says nothing.
+func (r *recent) repeats(id string) bool {
+	if id == "" {
+		return false
+	}
+	r.once.Do(func() { r.seed = maphash.MakeSeed() })
+	hash := max(maphash.String(r.seed, id), 1) // 0 is an empty place
+	return r.ids[hash%recentIDs].Swap(hash) == hash
 }
 
 // rowsAt says where in the answer to an operation PlainBuffer rows stand: fields within fields.

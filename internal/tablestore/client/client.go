@@ -43,7 +43,10 @@ type Traffic struct {
 	BytesSent atomic.Int64 // request bodies
 	Checked   atomic.Int64 // answers of success that had the checksum they named
 	Unchecked atomic.Int64 // answers of success that named none, from an endpoint that had never named one
+	Replayed  atomic.Int64 // answers that had come before, for another request
 	Clock     Clock        // of the service, by its answers
+
+	answers recent
 }
 
 // New makes the SDK's client for the target. When ctx ends, every request under way ends with it. The client never
