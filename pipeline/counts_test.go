@@ -88,9 +88,7 @@ func TestEveryRecordCountsOnceWhateverFails(t *testing.T) {
 				cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
 				cfg.surveyEvery = 2 * time.Millisecond
 				cfg.pacer = func() pacer { return restless{} }
-				over := w.failNumbered(rnd, keys)
-				only := w.plan.Only
-				w.plan.Only = func(op string) bool { return only(op) || op == "BatchGetRow" }
+				over := w.failNumbered(rnd, keys, "BatchGetRow")
 				r := w.load(cfg)
 				over.Store(true)
 				if r.Written != r.Read {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,12 +86,12 @@ func numberedKilled(t *testing.T, seed uint64, start func(*testing.T) *world) {
 
 // failNumbered lets writes, reads and deletions fail in passing ways, until it is over: a reading of the partition map may
 // outlive a load.
-func (w *world) failNumbered(rnd *rand.Rand, keys int) (over *atomic.Bool) {
+func (w *world) failNumbered(rnd *rand.Rand, keys int, also ...string) (over *atomic.Bool) {
 	over = new(atomic.Bool)
 	share := rnd.Float64() * 0.15
 	source := rand.New(rand.NewPCG(rnd.Uint64(), 1))
 	var mu sync.Mutex
-	w.plan.Only = func(op string) bool { return op == "BatchWriteRow" || op == "GetRange" || op == "DeleteRow" }
+	fails := append(also, "BatchWriteRow", "GetRange", "DeleteRow")
 	decide := w.splitting(rnd, keys, func(r faults.Request) faults.Fault {
 		mu.Lock()
 		defer mu.Unlock()
@@ -103,11 +104,11 @@ func (w *world) failNumbered(rnd *rand.Rand, keys int) (over *atomic.Bool) {
 		}
 		return f
 	})
-	w.plan.Decide = func(r faults.Request) faults.Fault {
+	w.plan.Change(func(op string) bool { return slices.Contains(fails, op) }, func(r faults.Request) faults.Fault {
 		if over.Load() {
 			return faults.Fault{}
 		}
 		return decide(r)
-	}
+	})
 	return over
 }

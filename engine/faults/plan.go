@@ -43,7 +43,7 @@ type Request struct {
 }
 
 // Plan decides per request what goes wrong. It is safe for concurrent use; Only and Decide must be too, and are not to
-// be changed while it is in use.
+// be changed while it is in use, except by Change.
 type Plan struct {
 	Only   func(operation string) bool // nil is BatchWriteRow only
 	Decide func(Request) Fault         // nil means no fault
@@ -65,17 +65,23 @@ type Plan struct {
 
 // Next counts a request and gives its fault. A nil plan has none.
 func (p *Plan) Next(operation string, rows int) Fault {
-	if p == nil || !p.matches(operation) {
+	if p == nil {
+		return Fault{}
+	}
+	p.mu.Lock()
+	only, decide := p.Only, p.Decide
+	p.mu.Unlock()
+	if only == nil && operation != "BatchWriteRow" || only != nil && !only(operation) {
 		return Fault{}
 	}
 	p.mu.Lock()
 	n := p.n
 	p.n++
 	p.mu.Unlock()
-	if p.Decide == nil {
+	if decide == nil {
 		return Fault{}
 	}
-	f := p.Decide(Request{N: n, Operation: operation, Rows: rows})
+	f := decide(Request{N: n, Operation: operation, Rows: rows})
 	if f.Action != None {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -94,11 +100,11 @@ func (p *Plan) Done() map[Action]int {
 	return maps.Clone(p.done)
 }
 
-func (p *Plan) matches(operation string) bool {
-	if p.Only == nil {
-		return operation == "BatchWriteRow"
-	}
-	return p.Only(operation)
+// Change sets Only and Decide while the plan is in use.
+func (p *Plan) Change(only func(operation string) bool, decide func(Request) Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Only, p.Decide = only, decide
 }
 
 // Requests is how many matching requests there were.
