@@ -87,7 +87,7 @@ func TestAutoIncrementNumbersRows(t *testing.T) {
 	})
 }
 
-// Rows with placeholders do not count as repeated, whatever stands beside them.
+// Rows with placeholders do not count as repeated, regardless of the other rows.
 func TestAutoIncrementInABatchFollowsTheRequest(t *testing.T) {
 	spec(t, "3.2.2", "3.10.4")
 	t.Parallel()

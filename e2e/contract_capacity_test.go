@@ -115,7 +115,7 @@ func TestReadsConsumeWhatTheyAnswer(t *testing.T) {
 	full := 4096 - keyBytes - 1
 	now := time.Now().UnixMilli()
 	for name, x := range map[string]struct {
-		cells []cell // nil is no row
+		cells []cell // nil: the row does not exist
 		read  []selection
 		want  int32
 	}{

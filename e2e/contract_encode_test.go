@@ -28,10 +28,10 @@ type wireCell struct {
 	ts       int64
 	stamped  bool
 	nameless bool // no name tag at all
-	emptyTag bool // a value tag with nothing behind it
+	emptyTag bool // a value tag with nothing after it
 	noCRC    bool
 	wrongCRC bool
-	wrongLen int // added to the size behind the value tag
+	wrongLen int // added to the size that follows the value tag
 }
 
 // wireRow is a row as a client may write it. The writer is the suite's own: SDKs cannot send most of what is refused.
@@ -45,7 +45,7 @@ type wireRow struct {
 
 const plainHeader = "\x75\x00\x00\x00"
 
-// encode writes the row behind a header.
+// encode writes a header and the row.
 func (r wireRow) encode() []byte { return append([]byte(plainHeader), r.body()...) }
 
 func (r wireRow) body() []byte {

@@ -153,7 +153,7 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		b[len(b)+at] ^= 1
 		return b
 	}
-	// What Go's SDK sends for a nil value: a value tag with nothing behind it.
+	// What Go's SDK sends for a nil value: a value tag with nothing after it.
 	nothing := []byte("\x75\x00\x00\x00\x01\x03\x04\x03\x00\x00\x00pk1\x05\x06\x00\x00\x00\x03\x01\x00\x00\x00a\x0a\x19\x02\x03\x04\x01\x00\x00\x00c\x05\x0a\x2e\x09\xe0")
 	for name, v := range map[string]struct {
 		operation string

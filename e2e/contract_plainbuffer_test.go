@@ -110,8 +110,8 @@ func brokenKeys() map[string]wireCase {
 	}
 }
 
-// TestRowsAreReadToTheLetter sends each row alone, and in a batch behind a good one, which is then not applied either.
-func TestRowsAreReadToTheLetter(t *testing.T) {
+// TestRowsAreParsedStrictly sends each row alone, and in a batch after a valid one, which must not be applied either.
+func TestRowsAreParsedStrictly(t *testing.T) {
 	spec(t, "2.1.1", "2.1.2", "2.2.1", "2.2.2", "2.3.1", "2.3.2", "2.3.3", "2.3.4", "2.3.5", "3.1.5", "3.1.6", "3.3.6", "3.8.7", "3.10.2")
 	t.Parallel()
 	s := openService(t)

@@ -53,13 +53,13 @@ func TestReservedThroughputIsKeptAndSeldomChanged(t *testing.T) {
 	}{
 		"neither read nor write":    {-1, -1, invalid("Either read or write capacity unit is required to update table.")},
 		"100,001 units":             {1, 100_001, invalid("The reserved capacity unit must be in range: [0, 100000].")},
-		"what there is already":     {100_000, 3, accepted}, // is no change
+		"what there is already":     {100_000, 3, accepted}, // changes nothing
 		"half of what there is":     {-1, 3, accepted},
 		"100,001 units for reading": {100_001, -1, invalid("The reserved capacity unit must be in range: [0, 100000].")},
 	} {
 		t.Run(what, func(t *testing.T) { r.reserve(t, name, v.read, v.write).check(t, v.want) })
 	}
-	r.reserve(t, name, -1, 4).check(t, accepted) // the creation was no change
+	r.reserve(t, name, -1, 4).check(t, accepted) // creating the table does not count as a change
 	diff(t, units(), [2]int{100_000, 4})
 	r.reserve(t, name, 1, -1).check(t, tooFrequent)
 	t.Run("a refused change leaves the options alone", func(t *testing.T) {

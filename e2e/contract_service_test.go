@@ -100,7 +100,7 @@ type table struct {
 	keys []tablestore.PrimaryKeySchema
 }
 
-// tableOptions of newTable; the zero value is one version, kept for ever, and the key pk1 STRING, pk2 INTEGER.
+// tableOptions of newTable; the zero value is one version, kept forever, and the key pk1 STRING, pk2 INTEGER.
 type tableOptions struct {
 	versions  int
 	ttl       int   // seconds
@@ -208,7 +208,7 @@ type refusal struct {
 	message string
 }
 
-// accepted is no refusal.
+// accepted means that the request must succeed.
 var accepted = refusal{}
 
 func invalid(message string) refusal   { return refusal{400, "OTSParameterInvalid", message} }

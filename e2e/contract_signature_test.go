@@ -25,7 +25,7 @@ func sha256Of(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// v4 signs a request of rawRequest anew: with key, declaring day and region.
+// v4 signs a request of rawRequest again, with key, declaring day and region.
 func v4(operation, key, day, region string) func(http.Header) {
 	return func(h http.Header) {
 		h.Del("x-ots-signature")

@@ -17,14 +17,14 @@ var kills = flag.Int("kills", 3, "how often TestKilledServersLoseNothingAcknowle
 
 const crashWriters = 4
 
-// crashWriter sends batches of rows of its own and knows what became of each.
+// crashWriter sends batches of its own rows and knows the outcome of each.
 type crashWriter struct {
 	table *table
 	name  string
 	rng   *rand.Rand
 	next  int64
-	want  map[int64]*row   // acknowledged, as they must be
-	maybe map[int64][]*row // under way when the server died: any of these, nil is no row
+	want  map[int64]*row   // acknowledged, with the contents they must have
+	maybe map[int64][]*row // in flight when the server died: any of these; nil: the row does not exist
 	fault string           // what was refused by a server that was alive
 	news  chan<- struct{}  // gets one for each batch acknowledged
 }
@@ -152,7 +152,7 @@ func valueOf(r *row, name string) any {
 
 func (w *crashWriter) key(k int64) *tablestore.PrimaryKey { return w.table.key(w.name, k) }
 
-// check compares what is there with what is known, and takes over what became of the rows under way.
+// check compares the store with what is known, and notes the outcome of the rows that were in flight.
 func (w *crashWriter) check(t *testing.T, round int) {
 	t.Helper()
 	if w.fault != "" {

@@ -60,7 +60,7 @@ func (c *crashLoad) prepare(in *crashInput) {
 	c.serve(true)
 }
 
-// checkLedger checks the counters over all attempts, and that every reject is kept once, as it stood in its file.
+// checkLedger checks the counters over all attempts, and that every reject is kept once, unchanged from its file.
 func (c *crashLoad) checkLedger(in *crashInput, run string, sum crashSummary) {
 	t := c.t
 	t.Helper()
@@ -131,7 +131,7 @@ func (c *crashLoad) rejects(run string) (all []string) {
 				} else if err != nil {
 					c.t.Fatal(err)
 				}
-				if from > 0 { // behind the header
+				if from > 0 { // after the header
 					all = append(all, string(text[from:r.InputOffset()]))
 				}
 			}

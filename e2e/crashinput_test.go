@@ -58,7 +58,7 @@ type crashInput struct {
 
 	before   map[crashKey]map[string]any // rows that are there before
 	want     map[crashKey]map[string]any // and afterwards
-	named    map[crashKey]bool           // keys of the records that are no rejects
+	named    map[crashKey]bool           // keys of the records that are not rejected
 	rejected map[string]string           // texts of rejects by "file record", empty of Parquet
 }
 
@@ -81,7 +81,7 @@ func drawInput(t *testing.T, rnd *rand.Rand, dir string) *crashInput {
 		users += 300 // rows of one key wait for each other, and for crashSettle whenever one is lost
 	}
 	wide := 1
-	if rnd.IntN(3) == 0 { // more than the least memory of a load has room for
+	if rnd.IntN(3) == 0 { // more than fits in the least memory of a load
 		wide = 9000
 	}
 	var all []crashRecord

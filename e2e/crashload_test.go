@@ -32,8 +32,7 @@ const (
 	crashPatience = 10 * time.Minute
 )
 
-// crashLoad is a load that goes on again and again, of which the process, the engine or both are killed at moments that are
-// drawn.
+// crashLoad is a load that is resumed again and again. Its process, the engine or both are killed at random moments.
 type crashLoad struct {
 	t    *testing.T
 	rnd  *rand.Rand

@@ -235,7 +235,7 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 	}
 }
 
-// TestAPipeWithoutAWriterDoesNotHoldUpAStop: opening it would block for ever.
+// TestAPipeWithoutAWriterDoesNotHoldUpAStop: opening the pipe would block forever.
 func TestAPipeWithoutAWriterDoesNotHoldUpAStop(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")

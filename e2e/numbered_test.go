@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// readCSV returns the records of a CSV file behind its header, which must be the one given.
+// readCSV returns the records of a CSV file, without its header, which must be the one given.
 func readCSV(t *testing.T, text, header string) [][]string {
 	t.Helper()
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()

@@ -118,9 +118,9 @@ func (s *served) accepted(t *testing.T) (rows int64) {
 	return stats.Tables["t"].Rows
 }
 
-// TestWhatGoingOnCosts kills a load at 90 % of its rows, one partition being ten times slower than the others, and measures
-// how long it takes to go on and how many rows are written again: at most those in flight and one second's worth.
-func TestWhatGoingOnCosts(t *testing.T) {
+// TestWhatResumingCosts kills a load at 90 % of its rows, with one partition ten times slower than the others. It measures how
+// long resuming takes and how many rows are written again: at most those in flight and one second's worth.
+func TestWhatResumingCosts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"in.csv", "in.csv.gz", "in.csv.zst", "in.parquet"} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func TestWhatACrashedLoadSpilledIsRemovedByTheNext(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	temp := t.TempDir()
-	// Of two partitions one gets no row, so that reading goes on for its sake although the other takes no more.
+	// One of two partitions gets no rows, so reading continues for its sake although the other is full.
 	sample := filepath.Join(t.TempDir(), "sample.txt")
 	if err := os.WriteFile(sample, []byte("1\n2000000\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -228,7 +228,7 @@ func TestASignalDuringTheWholeOfALoadDoesNotEndIt(t *testing.T) {
 	<-w.feed()
 	w.in.Close()
 	stop, stopped := make(chan bool), make(chan bool)
-	go func() { // until the process has gone, at whatever it is doing
+	go func() { // until the process has ended, at any moment of its work
 		defer close(stopped)
 		for {
 			select {

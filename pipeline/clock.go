@@ -27,7 +27,7 @@ func tellClock(planned *plan.Plan, admin *client.Admin, clock *client.Clock) {
 
 // clockBehind notes how wrong this machine's clock was.
 func (r *Report) clockBehind(clock *client.Clock) {
-	if by, known := clock.Behind(); known {
+	if by, known := clock.Lag(); known {
 		r.ClockBehind = float64(by.Round(time.Millisecond)) / float64(time.Second)
 	}
 }

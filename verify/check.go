@@ -17,18 +17,18 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-// CheckConfig is which inputs are looked at, and how.
+// CheckConfig says which inputs to check, and how.
 type CheckConfig struct {
 	Request  *plan.Request // as a load into a new table has it
 	Unique   bool          // look for keys that come more than once
 	Examples int           // of each kind, at most
 	Memory   int64         // bytes of memory of the process
-	TempDir  string        // where keys wait that memory has no room for; "" takes the system's
-	TempMax  int64         // bytes of disk for that; 0 is no limit
+	TempDir  string        // where keys that do not fit in memory are spilled; "" takes the system's
+	TempMax  int64         // bytes of disk for them; 0: no limit
 	Progress *Progress     // kept up to date; may be nil
 }
 
-// CheckResult is what a look at inputs has found.
+// CheckResult is what Check found.
 type CheckResult struct {
 	OK       bool             `json:"ok"`   // nothing is rejected and no keys collide
 	Read     int64            `json:"read"` // records
@@ -36,7 +36,7 @@ type CheckResult struct {
 	Reasons  map[string]int64 `json:"reasons"` // rejected records by code
 	Rejects  []RejectExample  `json:"rejects"` // the first ones
 
-	HotKeys []HotKey `json:"hot_keys"` // partition-key values that have so many rows that they are hot spots by themselves
+	HotKeys []HotKey `json:"hot_keys"` // partition-key values with so many rows that each is a hot spot by itself
 
 	Unique     bool        `json:"unique"`     // keys were looked at
 	Keys       int64       `json:"keys"`       // different ones

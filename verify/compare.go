@@ -58,7 +58,7 @@ func (j *judge) sum(r *scan.Row) (sum uint64) {
 	return sum
 }
 
-// read takes the versions of a row's cells, newest first; nil is no row.
+// read takes the versions of a row's cells, newest first; nil if there is no row.
 func (j *judge) read(r *scan.Row) {
 	clear(j.got)
 	if r == nil {
@@ -79,9 +79,9 @@ func (j *judge) cells(r *scan.Row) map[string]uint64 {
 	return cells
 }
 
-// of compares a row of the table, nil if there is none, with what is expected of its key. The columns that differ are
-// nil where only the input itself can tell them.
-func (j *judge) of(w *want, r *scan.Row) (verdict, []string) {
+// compare judges a row of the table, nil if there is none, against what is expected of its key. The columns that differ are nil
+// where only the input itself can tell them.
+func (j *judge) compare(w *want, r *scan.Row) (verdict, []string) {
 	switch j.mode {
 	case table.Delete:
 		if r != nil {
@@ -121,7 +121,7 @@ func (j *judge) replaced(w *want, r *scan.Row) (v verdict, columns []string) {
 	return isDifferent, columns
 }
 
-// gone says what it means that a row is not there.
+// gone says what a missing row means.
 func (j *judge) gone(w *want) verdict {
 	for _, v := range w.versions {
 		if v.whole && !j.expired(-1) {
@@ -172,7 +172,7 @@ func (j *judge) differ(cells []cell) []string {
 	return columns
 }
 
-// updated compares what updates leave behind with a row of the table.
+// updated compares the cells that updates leave with a row of the table.
 func (j *judge) updated(w *want, r *scan.Row) (verdict, []string) {
 	j.read(r)
 	var columns []string
@@ -196,7 +196,7 @@ func (j *judge) updated(w *want, r *scan.Row) (verdict, []string) {
 	return isEqual, nil
 }
 
-// holds reports whether the versions of a cell are those that updates leave behind, and whether one of them has expired.
+// holds reports whether the versions of a cell are those that updates leave, and whether one of them has expired.
 func (j *judge) holds(s *state, have []got) (ok, expired bool) {
 	kept := max(j.versions, 1)
 	if len(s.values) > 0 {

@@ -12,7 +12,7 @@ import (
 	"tsimport/pipeline/rundir"
 )
 
-// Config is what is to be compared, and how.
+// Config says what to compare, and how.
 type Config struct {
 	Request    *plan.Request // as a load has it
 	Client     *tablestore.TableStoreClient
@@ -20,8 +20,8 @@ type Config struct {
 	Examples   int             // of each kind, at most
 	Workers    int             // requests at a time, at most; 0 takes DefaultWorkers
 	Memory     int64           // bytes of memory of the process
-	TempDir    string          // where rows wait that memory has no room for; "" takes the system's
-	TempMax    int64           // bytes of disk for that; 0 is no limit
+	TempDir    string          // where rows that do not fit in memory are spilled; "" takes the system's
+	TempMax    int64           // bytes of disk for them; 0: no limit
 	RetryFor   time.Duration   // how long one request is tried again; 0 takes client.Patience
 	Rejected   rundir.Rejected // by the load that is verified
 	Loaded     time.Time       // when that load began; zero is unknown
@@ -38,14 +38,14 @@ const DefaultWorkers = 16
 // pageMemory is about what a worker takes: a page of the table as it travels, and what the SDK makes of it.
 const pageMemory = 24 << 20
 
-// Progress is how far a comparison has come. Safe for concurrent use.
+// Progress is how far a comparison is. It is safe for concurrent use.
 type Progress struct {
 	Read     atomic.Int64 // records
 	Compared atomic.Int64 // rows of the table
 }
 
-// Result is what a comparison has found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived, RowsExpected = Equal +
-// Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra.
+// Result is what a comparison found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived, RowsExpected = Equal
+// + Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra.
 type Result struct {
 	Table  string  `json:"table"`
 	Mode   string  `json:"mode"`
@@ -65,21 +65,21 @@ type Result struct {
 	Equal        int64 `json:"equal"`
 	Missing      int64 `json:"missing"`
 	Different    int64 `json:"different"`
-	Expired      int64 `json:"expired"` // gone because the table keeps them no longer
+	Expired      int64 `json:"expired"` // removed by the table's time to live
 	Extra        int64 `json:"extra"`   // in the table and not in the inputs
 
 	Examples []Example `json:"examples"`
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
 
-	Ranges        int     `json:"ranges"`          // of keys, compared side by side
-	SpilledRows   int64   `json:"spilled_rows"`    // that memory had no room for
+	Ranges        int     `json:"ranges"`          // of keys, compared in parallel
+	SpilledRows   int64   `json:"spilled_rows"`    // that did not fit in memory
 	SpilledBytes  int64   `json:"spilled_bytes"`   // on disk
 	ReadCU        int64   `json:"read_cu"`         // as the service charged them
 	Seconds       float64 `json:"seconds"`         // of it all
 	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
 }
 
-// TableResult is what was found of one table among several.
+// TableResult is what a comparison found in one table of several.
 type TableResult struct {
 	Name         string `json:"name"`
 	Absent       bool   `json:"absent,omitempty"` // there is no such table
@@ -99,7 +99,7 @@ const (
 	Extra     = "extra"
 )
 
-// Example is one row that is not as it should be.
+// Example is one row that is missing, different or surplus.
 type Example struct {
 	Kind    string   `json:"kind"`
 	Table   string   `json:"table,omitempty"` // among several

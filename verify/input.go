@@ -119,7 +119,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 			if v.plan.Tables != nil {
 				v.name(ref.Key())
 			}
-			reduced, err := r.of(position(number, ref.Row()), ref.Body())
+			reduced, err := r.reduce(position(number, ref.Row()), ref.Body())
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
-// What the input says of a row is kept as a position and, behind it, one of these.
+// What the input says of a row is kept as a position followed by one of these.
 const (
 	kindWhole  = 'w' // the row is replaced by one whose cells have this sum; the table's own timestamps
 	kindCells  = 'c' // cells one by one: the row is updated, or replaced by cells with timestamps of their own
@@ -46,8 +46,8 @@ func newReducer(h hasher, s *table.Schema, mode table.Mode) *reducer {
 
 const headBytes = 9 // of the position and the kind
 
-// of reduces the PlainBuffer bytes of a row. The result is valid until the next call.
-func (r *reducer) of(position uint64, body []byte) ([]byte, error) {
+// reduce reduces the PlainBuffer bytes of a row. The result is valid until the next call.
+func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
 	r.buf = binary.BigEndian.AppendUint64(r.buf[:0], position)
 	if r.mode == table.Delete {
 		return append(r.buf, kindDelete), nil

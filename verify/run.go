@@ -35,7 +35,7 @@ type verifier struct {
 	units    atomic.Int64
 }
 
-// Run compares. The error says why that could not be done to the end; what differs is in the result.
+// Run compares. An error means that the comparison did not finish; differences are in the result.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	start := time.Now()
 	v, err := newVerifier(ctx, &cfg)
@@ -102,7 +102,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		tables = append(tables, &target{Table: described})
 	}
 	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: newHasher()}
-	// Rows are sorted anyway, so the inputs are read from front to back whatever the order of writing was.
+	// Rows are sorted anyway, so the inputs are read from front to back regardless of the order of writing.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
 	request.Reading = cfg.Memory // or a load would have taken records that are refused here
 	request.Target.Create = false
@@ -132,7 +132,7 @@ func (v *verifier) sorter() (*extsort.Sorter, error) {
 	})
 }
 
-// keyRange is the ordering keys of a table from one, inclusive, to another, exclusive; nil is no bound.
+// keyRange is a range of a table's ordering keys, from inclusive, to exclusive; nil: unbounded.
 type keyRange struct {
 	table    *target
 	from, to []byte // without the table's name
@@ -198,7 +198,7 @@ func (v *verifier) compareAll(ctx context.Context) error {
 	return nil
 }
 
-// compareRange goes through the keys of the inputs and of the table side by side.
+// compareRange merges the keys of the inputs with those of the table.
 func (v *verifier) compareRange(ctx context.Context, r keyRange) (*tally, error) {
 	o := v.options(r.table)
 	var err error

@@ -17,7 +17,7 @@ type target struct {
 	prefix []byte
 }
 
-// bounds makes ordering keys of two of the table; nil is no bound.
+// bounds adds the table's prefix to two ordering keys; nil: unbounded.
 func (t *target) bounds(from, to []byte) (lower, upper []byte) {
 	if t.prefix == nil {
 		return from, to

@@ -21,14 +21,14 @@ func (v *verifier) newTally(of *target) *tally {
 	return &tally{v: v, table: of, judge: v.newJudge(of), examples: map[string][]Example{}}
 }
 
-// expected counts a key of the inputs and its row of the table, nil if there is none.
+// expected counts a key of the inputs with its row in the table, nil if there is none.
 func (t *tally) expected(w *want, row *scan.Row) {
 	t.keys++
 	t.superseded += w.rows - 1
 	if row != nil {
 		t.inTable++
 	}
-	verdict, columns := t.judge.of(w, row)
+	verdict, columns := t.judge.compare(w, row)
 	switch verdict {
 	case isEqual:
 		t.equal++

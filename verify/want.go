@@ -10,8 +10,8 @@ import (
 	"tsimport/internal/table"
 )
 
-// want is what the input says of one key: what its records leave behind when they are written in order or, if the order
-// does not matter, what any of them may.
+// want is what the input says of one key: what its records leave when they are written in order or, if the order does not
+// matter, what any of them may leave.
 type want struct {
 	key      []byte
 	rows     int64

@@ -34,9 +34,9 @@ type Piece struct {
 	Bound  int // what it inflates to at most; exact for BGZF, unless damaged
 }
 
-// Independent tells from the beginning of a file whether it consists of blocks that can be inflated one by one, so
-// that a BlockCutter is worth its while: BGZF, or zstd with a first frame that ends within head. For zstd give it a
-// megabyte or more. It may be wrong about what follows: the BlockCutter then gives ErrDependent.
+// Independent tells from the beginning of a file whether it consists of blocks that can be inflated one by one, which makes a
+// BlockCutter worthwhile: BGZF, or zstd with a first frame that ends within head. For zstd give it a megabyte or more. It may
+// be wrong about what follows: the BlockCutter then gives ErrDependent.
 func Independent(k Kind, head []byte) bool {
 	src := newSource(bytes.NewReader(head), 0)
 	switch k {
@@ -302,7 +302,7 @@ func (f *Inflater) Inflate(dst []byte, p Piece) (out []byte, err error) {
 				return dst, err
 			}
 		}
-		// A piece that inflates to more than its bound does not exist; one that is damaged must not either.
+		// No valid piece inflates to more than its bound; a damaged one must not either.
 		if out, err = f.zstd.DecodeAll(p.Data, slices.Grow(dst, p.Bound)); err != nil {
 			return dst, failure(p.Kind, p.Name, p.Offset, err)
 		}

@@ -1,6 +1,6 @@
-// Package compress reads compressed files: the bytes of a file come in, the bytes it was made from go out. Truncated,
-// damaged or unfinished data, and whatever follows the last member, is an error that names the file and about where in
-// it, after every byte before it was delivered. Memory is bounded by MaxWindow, whatever a header asks for. It knows
-// nothing of what the bytes mean, and starts no goroutine: files of independent blocks are cut into Pieces instead,
-// which any number of Inflaters can inflate at once.
+// Package compress reads compressed files: NewReader takes a file's bytes and returns the decompressed ones. Truncated, damaged
+// or unfinished data, or data after the last member, gives an error that names the file and the approximate position, after all
+// bytes before it were delivered. Memory is bounded by MaxWindow, regardless of what a header asks for. The package does not
+// interpret the bytes and starts no goroutine. A BlockCutter cuts files of independent blocks into Pieces instead, which any
+// number of Inflaters can inflate in parallel.
 package compress

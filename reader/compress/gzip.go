@@ -14,8 +14,8 @@ type byteSource interface {
 	Peek(int) ([]byte, error)
 }
 
-// gzipReader reads members one after the other. The library's own multistream mode takes whatever follows a member
-// for the next one, so that zeros, which tape and block devices leave behind, would be an error without a name.
+// gzipReader reads members one after the other. The library's own multistream mode takes any data after a member for the next
+// one, so zeros, which tape and block devices leave behind, would give an error without a position.
 type gzipReader struct {
 	src       byteSource
 	member    *gzip.Reader

@@ -133,7 +133,7 @@ func detectFrame(head []byte) Kind {
 	return None
 }
 
-// isBzip2 wants the magic of a block or of the end behind "BZh9", which a text might begin with.
+// isBzip2 wants the magic of a block or of the end after "BZh9", which a text might begin with.
 func isBzip2(head []byte) bool {
 	if len(head) < 4 || string(head[:3]) != "BZh" || head[3] < '1' || head[3] > '9' {
 		return false
@@ -168,8 +168,7 @@ const minRawElements = 16
 
 // isRawSnappy walks over the elements of a block, which has no magic. All of them must be possible: the first is a literal,
 // copies reach back to what was produced before, and the whole of a file produces exactly what it promises. Of less than
-// minRawElements it must hold JSON, as the vendor's log service ships it. A text is never taken for one, whatever its letters
-// would mean.
+// minRawElements it must hold JSON, as the vendor's log service ships it. A text is never taken for one.
 func isRawSnappy(head []byte, whole bool) bool {
 	total, n := binary.Uvarint(head)
 	if n < 1 || total == 0 || total >= 1<<32 || n > 1 && head[n-1] == 0 || isText(head) {

@@ -26,7 +26,7 @@ func (e *windowError) Error() string {
 	return fmt.Sprintf("a window of more than %d MiB is not supported", MaxWindow>>20)
 }
 
-// ErrTrailing is data behind the last member that is none itself.
+// ErrTrailing is data after the last member that is not a member itself.
 var ErrTrailing = errors.New("data after the end of the compressed stream")
 
 const bufferBytes = 128 << 10
@@ -143,7 +143,7 @@ func (r *reader) guarded(p []byte) (n int, err error) {
 			return 0, err
 		}
 	}
-	// A decoder may return nothing without an error a few times, but not for ever.
+	// A decoder may return nothing without an error a few times, but not indefinitely.
 	for range 100 {
 		n, err = r.decoder.Read(p)
 		if n != 0 || err != nil {
@@ -193,7 +193,7 @@ func newZstd(src io.Reader, window int) (*zstd.Decoder, error) {
 		zstd.WithDecoderMaxWindow(uint64(window)))
 }
 
-// locate says which file and where. The place is where the decoder stands, a little behind the damage.
+// locate adds the file and the position to an error. The position is the decoder's, a little past the damage.
 func (r *reader) locate(err error) error {
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
 		err = &windowError{r.src.window}

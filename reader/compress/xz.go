@@ -228,7 +228,7 @@ func readVLI(r io.ByteReader) (uint64, error) {
 	return 0, errors.New("bad number in a header")
 }
 
-// newXzCheck returns the check of a stream; nil is no check.
+// newXzCheck returns the check of a stream; nil if it has none.
 func newXzCheck(id byte) (hash.Hash, error) {
 	switch id {
 	case 0:

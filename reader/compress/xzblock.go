@@ -15,7 +15,7 @@ import (
 // xzBlock reads one block of an xz stream up to and with its check.
 type xzBlock struct {
 	src      *source
-	data     io.Reader     // behind the filters
+	data     io.Reader     // after the filters
 	lzma2    *lzma.Reader2 // below them
 	sum      hash.Hash     // nil without a check
 	start    int64         // of the compressed data in the file

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ErrTooFrequent says that a table's reserved throughput was changed too short a time ago to be changed again.
-var ErrTooFrequent = errors.New("its reserved throughput was changed too short a time ago (" + tooFrequentChange + ")")
+// ErrTooFrequent means that a table's reserved throughput was changed too recently to be changed again.
+var ErrTooFrequent = errors.New("its reserved throughput was changed too recently (" + tooFrequentChange + ")")
 
 const tooFrequentChange = "OTSTooFrequentReservedThroughputAdjustment"
 
-// SetOptions changes a table's time to live in seconds, -1 for ever, and the number of versions of a cell. The error is
-// ErrNoTable when there is no such table.
+// SetOptions changes a table's time to live in seconds (-1: forever) and the number of versions of a cell. The error is
+// ErrNoTable if there is no such table.
 func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name, TableOption: &tablestore.TableOption{TimeToAlive: timeToLive, MaxVersion: maxVersions}}
 	return a.wrap("change", name, a.try(func() error {
@@ -24,9 +24,9 @@ func (a *Admin) SetOptions(name string, timeToLive, maxVersions int) error {
 	}))
 }
 
-// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is ErrTooFrequent, and
-// not tried again: how long to wait is the caller's business, who may have other tables to change meanwhile. A change
-// whose answer was lost may be answered by ErrTooFrequent too when it is tried again: what the table has then tells.
+// Reserve changes a table's reserved throughput in capacity units. A change that comes too soon is ErrTooFrequent and is not
+// tried again: the caller decides how long to wait, and may change other tables meanwhile. If the answer to a change was lost,
+// its retry may get ErrTooFrequent too; the table's units then tell whether it was made.
 func (a *Admin) Reserve(name string, read, write int) error {
 	req := &tablestore.UpdateTableRequest{TableName: name, ReservedThroughput: &tablestore.ReservedThroughput{Readcap: read, Writecap: write}}
 	soon := false

@@ -112,7 +112,7 @@ func TestAMissingTableCannotBeChanged(t *testing.T) {
 
 func TestWhenThroughputWasChangedIsReadFromTheAnswer(t *testing.T) {
 	described := unhex(t, described)
-	details := func(fields ...uint64) []byte { // number, value …, behind the units there must be
+	details := func(fields ...uint64) []byte { // number, value …, after the required units
 		body := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0x08, 0, 0x10, 0})
 		for i := 0; i < len(fields); i += 2 {
 			body = protowire.AppendVarint(protowire.AppendTag(body, protowire.Number(fields[i]), protowire.VarintType), fields[i+1])

@@ -28,13 +28,13 @@ type Target struct {
 	Credentials common.CredentialsProvider // asked for every request, so that rotating keys work
 	// Transport replaces the network, for a store in the same process; nil uses the network.
 	Transport http.RoundTripper
-	// KeyPatience is how long the refusal of keys is taken for a passing one, after they were accepted for the same operation:
-	// keys rotate, and not all machines of a service learn of it at once. 0 takes every refusal for good.
+	// KeyPatience is how long refused keys are tried again after they were accepted for the same operation: keys rotate, and
+	// not all machines of a service learn of it at once. 0 makes every refusal final.
 	KeyPatience time.Duration
 	// RequestTimeout 0 takes DefaultRequestTimeout.
 	RequestTimeout time.Duration
-	// Connections is how many connections there may be, one for each worker: of a Connection at a time (0 is no limit), of the
-	// SDK's client while they are idle (0 takes 64).
+	// Connections is how many connections there may be, one for each worker: for a Connection at any time (0: no limit), for
+	// the SDK's client while they are idle (0 takes 64).
 	Connections int
 }
 
@@ -49,9 +49,8 @@ type Traffic struct {
 	answers recent
 }
 
-// New makes the SDK's client for the target. When ctx ends, every request under way ends with it. The client never
-// repeats a request: the SDK's own retries would repeat writes that may have been applied, ignore ctx and hide
-// throttling.
+// New makes the SDK's client for the target. When ctx ends, every request in flight ends with it. The client never repeats a
+// request: the SDK's own retries would repeat writes that may have been applied, ignore ctx and hide throttling.
 func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStoreClient, error) {
 	if err := t.complete(); err != nil {
 		return nil, err
@@ -160,7 +159,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if err != nil && t.run.Err() != nil {
-		// Whatever the connection made of it, the run was stopped.
+		// The run was stopped, regardless of the error that the connection gives.
 		return nil, &stopped{context.Cause(t.run)}
 	}
 	return res, err

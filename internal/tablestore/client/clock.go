@@ -142,15 +142,15 @@ func (c *Clock) Range(t time.Time) (earliest, latest time.Time, known bool) {
 	return local.Add(r.from), local.Add(r.to), true
 }
 
-// Now returns the service's time, or this machine's as long as it is not known.
+// Now returns the service's time, or this machine's while that is unknown.
 func (c *Clock) Now() time.Time {
 	earliest, latest, _ := c.Range(time.Now())
 	return earliest.Add(latest.Sub(earliest) / 2)
 }
 
-// Behind returns how far this machine's clock is behind the service's, negative if it is ahead, to the precision that
-// answers allow: 0 where they do not tell it from right. Known is false until enough answers have come.
-func (c *Clock) Behind() (by time.Duration, known bool) {
+// Lag returns how far this machine's clock lags the service's, negative if it is ahead. It is 0 if the answers are too
+// imprecise to show a difference. Known is false until enough answers have come.
+func (c *Clock) Lag() (by time.Duration, known bool) {
 	now := time.Now()
 	earliest, latest, known := c.Range(now)
 	now = now.Round(0)
@@ -162,9 +162,9 @@ func (c *Clock) Behind() (by time.Duration, known bool) {
 	}
 }
 
-// SkewWarning says that this machine's clock is wrong by more than a second, or nothing.
+// SkewWarning warns that this machine's clock is wrong by more than a second, or returns "".
 func (c *Clock) SkewWarning() string {
-	by, known := c.Behind()
+	by, known := c.Lag()
 	switch {
 	case !known || by.Abs() <= time.Second:
 		return ""
@@ -174,8 +174,8 @@ func (c *Clock) SkewWarning() string {
 	return "this machine's clock is " + (-by).Round(100*time.Millisecond).String() + " ahead of the service's; set it. The service's time is used where it matters"
 }
 
-// AskTime sees to it that the clock knows the service's time: it sends requests until enough answers have come, at most as many
-// as that takes. If the service does not answer or its answers bear no date, the clock keeps this machine's time.
+// AskTime sets the clock to the service's time: it sends requests until enough answers have come. If the service does not
+// answer, or its answers have no date, the clock keeps this machine's time.
 func (a *Admin) AskTime(clock *Clock) {
 	for i := 0; i < leastSamples && !clock.Measured() && a.Context.Err() == nil; i++ {
 		_ = answered(func() error {

@@ -116,7 +116,7 @@ func TestBothTransportsReadTheDate(t *testing.T) {
 				}
 			}
 		}
-		if by, known := traffic.Clock.Behind(); !known || by.Abs() > time.Second {
+		if by, known := traffic.Clock.Lag(); !known || by.Abs() > time.Second {
 			t.Errorf("write %v: %v, %v", write, by, known)
 		}
 	}

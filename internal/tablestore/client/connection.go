@@ -34,8 +34,8 @@ type Connection struct {
 	senders     atomic.Int64 // that are not closed
 }
 
-// Connect makes a connection to the target. When ctx ends, every request under way ends with it. Nothing is repeated,
-// but a request of which no byte was sent because the service had closed an idle connection.
+// Connect makes a connection to the target. When ctx ends, every request in flight ends with it. Nothing is repeated except a
+// request of which no byte was sent because the service had closed an idle connection.
 func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, error) {
 	most := cmp.Or(t.Connections, math.MaxInt)
 	if err := t.complete(); err != nil {
@@ -79,8 +79,8 @@ func Affordable(wanted int) int {
 // otherFiles is what is left for inputs, spilled rows, an embedded store and single reads.
 const otherFiles = 256
 
-// Room is how many requests may be under way at a time: fewer than Target.Connections while the service, a gateway or this
-// machine does not allow as many connections.
+// Room is how many requests may be in flight at a time: fewer than Target.Connections while the service, a gateway or this
+// machine allows fewer connections.
 func (c *Connection) Room() int {
 	if c.pool == nil {
 		return math.MaxInt
@@ -107,7 +107,7 @@ func (c *Connection) Sender() *Sender {
 	return &Sender{c: c, urls: map[string]*url.URL{}}
 }
 
-// Close ends the sender. With the last one the connections end that rest.
+// Close ends the sender. The last one also closes the idle connections.
 func (s *Sender) Close() {
 	if !s.closed && s.c.senders.Add(-1) == 0 && s.c.pool != nil {
 		s.c.pool.close()
@@ -117,8 +117,8 @@ func (s *Sender) Close() {
 
 var room [headRoom]byte
 
-// keptBytes is how much memory a sender keeps from request to request. Larger buffers are shared, so that there are as many as
-// large requests under way, not as many as senders.
+// keptBytes is how much memory a sender keeps from request to request. Larger buffers are shared, so there are as many as large
+// requests in flight, not as many as senders.
 const keptBytes = 64 << 10
 
 var largeBuffers sync.Pool
@@ -132,8 +132,8 @@ func (s *Sender) giveBack() {
 	}
 }
 
-// Post sends a request for the operation with the body that appendBody appends to the memory it is given, and returns
-// the answer's body, valid until the next call. An answer of the service that is no success is a *tablestore.OtsError.
+// Post sends a request for the operation with the body that appendBody appends to the memory it is given, and returns the
+// answer's body, valid until the next call. If the service answers with an error, it is a *tablestore.OtsError.
 func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	if large, _ := largeBuffers.Get().(*[]byte); large != nil {
 		s.buf = *large
@@ -157,7 +157,7 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 		return s.answer, nil
 	}
 	if !isAnswer(err) && s.c.run.Err() != nil {
-		// Whatever the connection made of it, the run was stopped.
+		// The run was stopped, regardless of the error that the connection gives.
 		return nil, &stopped{context.Cause(s.c.run)}
 	}
 	return nil, err
@@ -178,7 +178,7 @@ func (s *Sender) send(operation string, header http.Header, length int) (err err
 }
 
 // exchange sends a request on a link of the pool and returns the head of the answer. Whoever has read the rest puts the link
-// back. Nobody keeps one between requests: who waits for it may be the one who is to say what becomes of the next request.
+// back. No sender keeps a link between requests: another one may be waiting for it.
 func (c *Connection) exchange(request []byte) (l *link, res *http.Response, err error) {
 	for again := true; ; again = false {
 		if l, err = c.pool.take(c.run, c.timeout); err != nil {
@@ -202,7 +202,7 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 	body := &requestBody{rest: sent}
 	defer func() {
 		if !body.isReleased() {
-			s.buf = nil // somebody may still read it, whatever becomes of what he sends
+			s.buf = nil // the transport may still be reading it
 		}
 	}()
 	ctx, cancel := context.WithTimeout(s.c.run, s.c.timeout)
@@ -235,7 +235,7 @@ func (s *Sender) read(operation string, res *http.Response) (err error) {
 	received := time.Now()
 	if s.answer, err = s.c.traffic.receive(s.answer[:0], "/"+operation, s.keys, res); err != nil {
 		if res.StatusCode == http.StatusRequestEntityTooLarge && s.answer != nil {
-			// Who refuses a body unread closes the connection on it, and his page may be cut off.
+			// A proxy that refuses a body without reading it closes the connection, and its page may be cut off.
 			return refusal(res.StatusCode, nil, "")
 		}
 		return err
@@ -284,7 +284,7 @@ func readAll(dst []byte, r io.Reader, size int64) ([]byte, error) {
 	}
 }
 
-// refusal makes the SDK's error of an answer that is no success.
+// refusal makes the SDK's error from an answer that is not a success.
 func refusal(status int, body []byte, requestID string) error {
 	e := &tablestore.OtsError{RequestId: requestID, HttpStatusCode: status}
 	var ok bool

@@ -159,7 +159,7 @@ func TestNobodyListeningMeansThatNothingWasSent(t *testing.T) {
 func TestAnIdleConnectionThatTheServiceClosedCostsNoRequest(t *testing.T) {
 	closed := make(chan bool)
 	web := listen(t, func(c net.Conn) {
-		// Each connection serves one request and is closed behind it, without saying so.
+		// Each connection serves one request and is then closed without notice.
 		if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 			_, _ = io.Copy(io.Discard, r.Body)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")

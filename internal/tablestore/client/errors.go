@@ -43,8 +43,8 @@ func (c Class) Passes() bool {
 // Open reports whether it is open what happened.
 func (c Class) Open() bool { return c == Ambiguous || c == Unrecognized || c == Canceled }
 
-// classes has the codes that the service documents. Only these settle what happened to a request or a row; whatever else
-// comes as an answer leaves it open.
+// classes has the codes that the service documents. Only these settle what happened to a request or a row; after any other
+// answer its outcome is unknown.
 var classes = map[string]Class{
 	"OTSNotEnoughCapacityUnit": Throttled,
 	"OTSCapacityUnitExhausted": Throttled,
@@ -111,8 +111,8 @@ func MayHaveApplied(code string) bool {
 	return false
 }
 
-// NotServingCode reports whether the code means that the partition, the table or the server does not serve at the moment:
-// whatever is sent there meets the same. OTSServerUnavailable may come after the request was applied.
+// NotServingCode reports whether the code means that the partition, the table or the server is unavailable at the moment, for
+// all requests. OTSServerUnavailable may come after the request was applied.
 func NotServingCode(code string) bool {
 	switch code {
 	case "OTSPartitionUnavailable", "OTSTableNotReady", "OTSServerUnavailable":
@@ -146,7 +146,7 @@ func Classify(err error) Class {
 	return Ambiguous // cut off, timed out, or an answer that cannot be read
 }
 
-// classifyAnswer goes by the code if the service documents it, whatever the status. A page has none.
+// classifyAnswer goes by the code if the service documents it, regardless of the status. A proxy's page has none.
 func classifyAnswer(err *tablestore.OtsError) Class {
 	c := ClassifyCode(err.Code, err.Message)
 	if c == Unrecognized && (err.Code == tablestore.OTS_CLIENT_UNKNOWN || err.HttpStatusCode >= http.StatusInternalServerError) {
@@ -155,8 +155,8 @@ func classifyAnswer(err *tablestore.OtsError) Class {
 	return c
 }
 
-// SlowDown reports whether an answer asks for fewer requests: by the service's code or, whoever gave it and whatever it says,
-// by its status. It says nothing of whether the request was applied.
+// SlowDown reports whether an answer asks for fewer requests: by the service's code or, for an answer from anyone, by its
+// status. It does not tell whether the request was applied.
 func SlowDown(err error) bool {
 	var ots *tablestore.OtsError
 	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests || ClassifyCode(ots.Code, ots.Message) == Throttled)

@@ -72,7 +72,7 @@ type link struct {
 	stop    func() bool
 }
 
-// dial makes a link. When run ends, whatever waits on it ends.
+// dial makes a link. When run ends, all waits on the link end.
 func (r *route) dial(run context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(run, dialTimeout)
 	defer cancel()
@@ -116,7 +116,7 @@ func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) 
 	if err := l.conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, &notSent{err}
 	}
-	if ctx.Err() != nil { // looked at behind the deadline: who ends the context sets another one afterwards
+	if ctx.Err() != nil { // checked after the deadline is set: ending the context sets another one
 		return nil, context.Cause(ctx)
 	}
 	n, err := l.conn.Write(request)
@@ -159,7 +159,7 @@ func (l *link) answer() (*http.Response, error) {
 // headRoom is how many bytes are left free in front of a body for the head of its request. A longer head costs a copy.
 const headRoom = 2 << 10
 
-// join puts the head of a request in front of the body that stands behind the room left for it, and returns both.
+// join puts the head of a request into the space left for it before the body, and returns both.
 func join(buf, head []byte, room int) []byte {
 	if len(head) <= room {
 		from := room - len(head)

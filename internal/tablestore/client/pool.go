@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// How long a link serves before a new one takes its place: a service that moved to other machines, or wants to empty one, is
-// followed while requests go on.
+// How long a link serves before a new one takes its place: a load follows a service that moves to other machines, or empties
+// one, without a pause.
 const linkAge = 5 * time.Minute
 
 // A limit on links is tried again after a while: by one more, then two, four and so on. The while doubles each time that it
@@ -163,7 +163,7 @@ func (p *pool) gone(l *link) {
 	p.tell()
 }
 
-// tell wakes those who wait.
+// tell wakes the senders that wait.
 func (p *pool) tell() {
 	if p.waiting > 0 {
 		close(p.freed)

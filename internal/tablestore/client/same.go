@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ReplacedError says that a table is not there any more, or that another one has its name. What was read under the name
-// does not belong together.
+// ReplacedError says that a table was dropped, or that another one has its name now. The rows read under that name do not
+// belong together.
 type ReplacedError struct {
 	Table string
 	Why   string // what the service says now

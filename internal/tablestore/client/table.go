@@ -18,8 +18,8 @@ import (
 	"tsimport/ratelimit"
 )
 
-// Patience bounds how long operations on tables are tried again while the service is busy, maxAmbiguous how often while
-// its answers say nothing and it has never given another: an endpoint that is no Tablestore answers like that for ever.
+// Patience bounds how long operations on tables are tried again while the service is busy, maxAmbiguous how often while its
+// answers say nothing and it has never given another: an endpoint that is not Tablestore answers like that forever.
 const (
 	Patience     = 2 * time.Minute
 	maxAmbiguous = 5
@@ -55,8 +55,8 @@ type Admin struct {
 	Proven bool
 
 	answered atomic.Bool
-	// ReachFor bounds how long an endpoint that nobody answers at is tried again; 0 is not at all: it is a wrong one more often
-	// than one that is down.
+	// ReachFor bounds how long an endpoint that does not answer is tried again. 0: not at all, because it is more often wrong
+	// than down.
 	ReachFor time.Duration
 	// OnWait is told once why an operation is tried again because nobody answers, and for how long. May be nil.
 	OnWait func(why string, most time.Duration)
@@ -104,8 +104,8 @@ var definedTypes = map[tablestore.DefinedColumnType]table.Type{
 	tablestore.DefinedColumn_BINARY:  table.Binary,
 }
 
-// Create makes a table. The error is ErrTableExists if there is one of the name already. One that may have been made by an
-// earlier try of this call, whose answer was lost, is no error if it is what was asked for.
+// Create makes a table. The error is ErrTableExists if the name is taken. A table that an earlier try of this call may have
+// made, whose answer was lost, is not an error if it is the one asked for.
 func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
 	meta := &tablestore.TableMeta{TableName: name}
 	for _, k := range key {
