@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/partitioner"
+	"tsimport/pipeline/plan"
 )
 
 // partitions tells where a table's partitions begin.
@@ -16,6 +18,21 @@ type partitions interface {
 	// Read returns the first key value of every partition but the first; exact says that the service named them.
 	Read(now time.Time) (bounds []table.Value, exact bool, err error)
 }
+
+// tablePartitions tells the partitions of the table. A dry run does not ask; a table that the run has made has no rows to
+// guess partitions from.
+func (a *attempt) tablePartitions() partitions {
+	if !a.online() || plan.IsTemplate(a.cfg.Target.Table) {
+		return onePartition{}
+	}
+	p := scan.NewPartitions(a.admin, a.service.sdk, a.cfg.Target.Table)
+	p.Created, p.See = a.report.Created, func(at int64) error { return a.from.ids.see(a.cfg.Target.Table, at) }
+	return p
+}
+
+type onePartition struct{}
+
+func (onePartition) Read(time.Time) ([]table.Value, bool, error) { return nil, false, nil }
 
 // Times between readings of the partition map: DescribeTable is free, but shares a quota with all operations on tables.
 const (

@@ -1,0 +1,96 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/rundir"
+)
+
+// finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
+func finishTables(ctx context.Context, cfg *Config, report *Report, sdk *tablestore.TableStoreClient, x *extras, ids *tableIDs) error {
+	admin := cfg.admin(ctx, sdk)
+	admin.Proven = true
+	if err := ids.confirm(admin); err != nil {
+		return err // nothing may be deleted from other tables
+	}
+	swept, err := x.sweep(ctx, cfg, report)
+	if err == nil && swept {
+		err = ids.confirm(admin)
+	}
+	return err
+}
+
+// finish closes the ledger and the run folder. err is what ended the load early, if anything did.
+func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
+	err = report.conclude(cfg, err)
+	err = errors.Join(err, report.balance(), folder.Close())
+	report.RejectsFiles = folder.RejectsFiles()
+	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
+		report.RejectReasons = reasons // without them the files still have all
+	}
+	report.measure(time.Since(start))
+	if err != nil {
+		report.fail(client.OneLine(err.Error()))
+		report.Remade = errors.As(err, new(*ReplacedError))
+	}
+	sumErr := folder.WriteSummary(report)
+	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.Checkpoint.Keep {
+		sumErr = checkpoint.Remove(folder.Path)
+	}
+	if err == nil && sumErr != nil {
+		report.fail(sumErr.Error())
+		err = sumErr
+	}
+	if err != nil {
+		err = fmt.Errorf("load into table %s: %w", cfg.Target.Table, err)
+	}
+	return report, err
+}
+
+// conclude works out how the load ended. It returns the error of one that failed: the error limit and an interruption are
+// none.
+func (r *Report) conclude(cfg *Config, err error) error {
+	var interrupted *Interrupted
+	switch {
+	case errors.Is(err, errLimit), err == nil && r.overLimit(cfg.Limits.MaxErrors):
+		r.State, r.ExitCode = StateErrorLimit, ExitErrorLimit
+	case errors.As(err, &interrupted):
+		r.State, r.ExitCode = StateInterrupted, interrupted.ExitCode
+	case err != nil:
+		return err
+	case r.Rejected > 0:
+		r.State, r.ExitCode = StateFinished, ExitRejects
+	default:
+		r.State, r.ExitCode = StateFinished, ExitOK
+	}
+	if r.State == StateFinished && r.Unfinished > 0 && !cfg.DryRun {
+		return fmt.Errorf("%d rows that an earlier attempt has read did not come again; is the input the same?", r.Unfinished)
+	}
+	return nil
+}
+
+// fail makes the report that of a load that failed.
+func (r *Report) fail(why string) {
+	r.State, r.ExitCode, r.Error = StateFailed, ExitFailed, why
+}
+
+// measure enters how long the load took and what the process has used.
+func (r *Report) measure(took time.Duration) {
+	r.Seconds = took.Seconds()
+	if r.Seconds > 0 {
+		r.RowsPerSecond = float64(r.Written-r.writtenBefore) / r.Seconds
+	}
+	r.CPUSeconds, r.PeakRSSBytes = Resources()
+	r.CPUWaitSeconds = processorWait()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	r.Allocations, r.AllocatedBytes = memory.Mallocs, memory.TotalAlloc
+}

@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+)
+
+// newReport begins the report of a load, with what is known before its first row.
+func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
+	r := &Report{
+		ReportTarget:   ReportTarget{Target: cfg.Target.Name, Table: cfg.Target.Table, DryRun: cfg.DryRun, RunDir: cfg.RunDir, Deletes: cfg.Write.Mode == table.Delete},
+		ReportSource:   ReportSource{Command: cfg.Invocation.Command, Arguments: cfg.Invocation.Arguments, Directory: cfg.Invocation.Directory, Inputs: planned.Request.ShownInputs()},
+		ReportAttempts: ReportAttempts{Attempts: 1},
+		ReportTime:     ReportTime{FirstStarted: start.UTC(), Started: start.UTC()},
+		Order:          cfg.Write.Order.String(),
+	}
+	noteRejectsDialect(r, planned.Sources)
+	for i, c := range planned.Schema.Columns {
+		r.Schema = append(r.Schema, ReportColumn{
+			Source: c.Source, Expression: planned.Expression(i), Name: c.Name, Type: c.Type.String(), Key: i < len(planned.Schema.Key), Numbered: i > 0 && i == planned.Schema.Numbered, Inferred: c.Inferred,
+		})
+	}
+	r.Separator = planned.Separator()
+	for _, f := range planned.Fields {
+		field := ReportField{Name: f.Source}
+		if f.Type != table.Any && f.Type != table.Null {
+			field.Type = f.Type.String()
+		}
+		r.Fields = append(r.Fields, field)
+	}
+	return r
+}
+
+// noteRejectsDialect notes how rejected records are read again.
+func noteRejectsDialect(r *Report, sources []*plan.Source) {
+	encodings := map[string]bool{}
+	for _, s := range sources {
+		rejects := s.About().Rejects
+		if rejects.Encoding != "" {
+			r.RejectsEncoding = rejects.Encoding
+		}
+		encodings[cmp.Or(rejects.Encoding, "utf-8")] = true
+		flags := rejects.Flags
+		switch {
+		case flags == nil:
+		case r.RejectsFlags == nil:
+			r.RejectsFlags = flags
+		case !slices.Equal(r.RejectsFlags, flags):
+			r.RejectsMixed = true
+		}
+	}
+	r.RejectsMixed = r.RejectsMixed || len(encodings) > 1
+}

@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
+)
+
+// service is the Tablestore that is loaded into: the SDK's client, and a connection for what is many. Both are nil where the
+// load needs none.
+type service struct {
+	sdk        *tablestore.TableStoreClient
+	connection *client.Connection
+	traffic    *client.Traffic
+}
+
+// keyPatience is how long a load goes on although its keys are refused, if they were accepted before.
+const keyPatience = 2 * time.Minute
+
+// connect connects to the service, unless the table is absent.
+func connect(ctx context.Context, cfg *Config) (s service, err error) {
+	s.traffic = new(client.Traffic)
+	if cfg.Target.Absent {
+		return s, nil
+	}
+	target := cfg.Target.Client
+	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Write.Concurrency, leastLookUps)), keyPatience
+	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {
+		target.Transport = s.connection.Transport()
+		s.sdk, err = client.New(ctx, target, s.traffic)
+	}
+	if err != nil {
+		return s, &plan.UsageError{Message: err.Error()}
+	}
+	return s, nil
+}
+
+// clock tells the service's time.
+func (s *service) clock() *client.Clock { return &s.traffic.Clock }
+
+// admin works on the tables of the load. It waits for an endpoint that is down: a load has time.
+func (c *Config) admin(ctx context.Context, sdk *tablestore.TableStoreClient) *client.Admin {
+	patience := min(c.Write.RetryFor, client.Patience)
+	return &client.Admin{Client: sdk, Context: ctx, RetryFor: patience, ReachFor: patience, OnWait: c.Watch.OnWait}
+}
