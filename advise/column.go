@@ -69,7 +69,7 @@ func newColumn(name string) *column {
 // sample sees a value before the types are known. The texts take up to budget bytes.
 func (c *column) sample(d *record.Datum, budget int64) {
 	switch d.Kind {
-	case record.Null:
+	case record.Null, record.Absent:
 		return
 	case record.Timestamp, record.Date:
 		c.kinds.times++

@@ -35,6 +35,7 @@ type Env struct {
 	ReadFile func(name string) ([]byte, error)
 
 	probe bool // only the columns that are named matter
+	open  bool // any column may be there: Columns gets those that are named
 }
 
 // Sources returns which columns an expression names, as indexes into columns, whose types need not be known yet. They
@@ -50,6 +51,18 @@ func Sources(source string, columns []string) ([]int, error) {
 		return nil, err
 	}
 	return p.mentions, nil
+}
+
+// Names returns the columns that an expression names, in the order in which it names them, where rows may have any column.
+func Names(source string) (names []string, err error) {
+	p, err := Compile(source, Env{probe: true, open: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range p.mentions {
+		names = append(names, p.env.Columns[i].Name)
+	}
+	return names, nil
 }
 
 // LookupFile is a file that an expression's result depends on.
@@ -232,8 +245,12 @@ func (c *compiler) settle(root *node) {
 // column is the value of an input column.
 func (c *compiler) column(name string) (*node, error) {
 	i := slices.IndexFunc(c.program.env.Columns, func(in Input) bool { return in.Name == name })
-	if i < 0 {
+	if i < 0 && !c.program.env.open {
 		return nil, c.unknownColumn(name)
+	}
+	if i < 0 {
+		i = len(c.program.env.Columns)
+		c.program.env.Columns = append(c.program.env.Columns, Input{name, table.Any})
 	}
 	if !slices.Contains(c.used, i) {
 		c.used = append(c.used, i)

@@ -18,7 +18,9 @@ const (
 	CodeRowTooLarge    = "RowTooLarge"
 	CodeRecordTooLong  = "RecordTooLong"
 	CodeNoCells        = "NoCells"
-	CodeNoAnswer       = "NoAnswer" // the service was sent the row, and has never answered
+	CodeColumnName     = "BadColumnName" // of a cell of a record that describes itself
+	CodeSameCell       = "DuplicateCell" // likewise
+	CodeNoAnswer       = "NoAnswer"      // the service was sent the row, and has never answered
 )
 
 // Origin says where a record stands in the input.

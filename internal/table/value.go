@@ -48,6 +48,7 @@ func (t Type) KeyType() bool { return t == Integer || t == String || t == Binary
 // owns; who keeps the value longer than the maker allows copies them.
 type Value struct {
 	Type   Type
+	Absent bool    // Null: the record does not have the column, so an update never deletes it
 	Int    int64   // Integer; Boolean as 0 or 1
 	Double float64 // Double
 	Bytes  []byte  // String (UTF-8) or Binary

@@ -22,6 +22,7 @@ type parser struct {
 	byLane    [][]int32
 	keyFields []byte
 	names     map[string]string // of tables
+	cells     *cells            // nil if records do not describe themselves
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -38,7 +39,7 @@ func newParser(f *Flow) *parser {
 	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
-		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newKeeper(f.plan),
+		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newKeeper(f.plan), cells: newCells(f.plan),
 	}
 }
 
@@ -106,6 +107,11 @@ func (p *parser) row(v *values, rec *record.Record, raw []byte) (archived bool, 
 	stamps, why := v.stamps(rec)
 	if why != nil {
 		return false, why
+	}
+	if p.cells != nil {
+		if p.encoder.Cells, why = p.cells.make(v, rec); why != nil {
+			return false, why
+		}
 	}
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepNothing:

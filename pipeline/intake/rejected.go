@@ -56,7 +56,7 @@ func (k *keeper) appendRecord(dst []byte, columns []string, rec *record.Record) 
 	first := true
 	for i := range rec.Fields {
 		d := &rec.Fields[i]
-		if d.Kind == record.Null {
+		if d.None() {
 			continue
 		}
 		if !first {

@@ -23,9 +23,7 @@ func (p *planner) computed() []keydesign.Column {
 }
 
 // isComputed reports whether an expression makes the table's column of that name.
-func (p *planner) isComputed(name string) bool {
-	return slices.ContainsFunc(p.computed(), func(c keydesign.Column) bool { return c.Name == name })
-}
+func (p *planner) isComputed(name string) bool { return p.request.Columns.computes(name) }
 
 // findNamed finds which columns of the input expressions name, and so what salt(n) is computed from: the columns that
 // the primary key is made of.

@@ -49,7 +49,7 @@ func (p *planner) checkCounts() error {
 		return nil
 	}
 	columns := p.plan.Schema.Attributes()
-	if len(columns) == 0 {
+	if len(columns) == 0 && !p.plan.Wide {
 		return usagef("--mode increment needs at least one attribute column to add to")
 	}
 	for _, c := range columns {

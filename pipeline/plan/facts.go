@@ -32,6 +32,9 @@ func (p *Plan) Facts() ([]Fact, error) {
 		facts = append(facts, Fact{Name: "--mark-column", Value: p.Mark}) // none with --at-least-once
 	}
 	facts = append(facts, readFacts(&r.Read)...)
+	if p.Wide {
+		facts = append(facts, cellFacts(&r.Columns)...)
+	}
 	for i, k := range p.Schema.Key {
 		facts = append(facts, Fact{Name: fmt.Sprintf("primary-key column %d", i+1), Value: k.Name + ":" + k.Type.String()})
 	}
@@ -66,6 +69,21 @@ func (p *Plan) Facts() ([]Fact, error) {
 		)
 	}
 	return facts, nil
+}
+
+// cellFacts are the options of cells that no column of the schema shows.
+func cellFacts(c *Columns) []Fact {
+	types := map[string]string{}
+	for name, t := range c.Types {
+		types[name] = fmt.Sprint(t.Type, t.Hex)
+		if t.Time != nil {
+			types[name] += fmt.Sprintf(" %q %v %d", t.Time.Layout, t.Time.Zone, t.Time.Unit)
+		}
+	}
+	return []Fact{
+		{Name: "--columns", Value: fmt.Sprintf("%q", c.Only)}, {Name: "--exclude", Value: fmt.Sprintf("%q", c.Exclude)},
+		{Name: "--rename", Value: fmt.Sprintf("%q", c.Rename)}, {Name: "--type", Value: fmt.Sprintf("%q", types)},
+	}
 }
 
 // readFacts are the options of reading.

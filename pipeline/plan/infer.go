@@ -162,6 +162,9 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 	}
 	read, err := src.Sample(budget, first, func(rec *record.Record) {
 		p.sampled.records++
+		for i := range rec.Cells {
+			p.sampled.cells += len(rec.Cells[i].Name) + cellBytes
+		}
 		if rec.Bad != nil || len(rec.Fields) != len(columns) {
 			return
 		}
@@ -198,7 +201,7 @@ func (p *planner) countValues(in *convert.Inference, fields []record.Datum) {
 	}
 	values := 0
 	for i := range fields {
-		if in.Plain(&fields[i]).Kind != record.Null {
+		if !in.Plain(&fields[i]).None() {
 			values++
 		}
 	}
@@ -217,6 +220,9 @@ func (p *planner) checkWidth() error {
 		p.plan.Sources[0].Name, n, table.MaxColumns)
 }
 
+// cellBytes is about what an encoded cell takes beside its name and its value.
+const cellBytes = 24
+
 // blockBytes is about what the rows of one split may take once they are encoded.
 const blockBytes = 8 << 20
 
@@ -225,10 +231,10 @@ const blockBytes = 8 << 20
 func (p *planner) sizeSplits() error {
 	encoded := 0 // of a row with a value in every column, beside the values
 	for _, c := range p.plan.Schema.Columns {
-		encoded += len(c.Name) + 24
+		encoded += len(c.Name) + cellBytes
 	}
 	records, text := max(p.sampled.records, 1), max(p.sampled.bytes, 1)
-	growth := 1 + float64(encoded)*float64(records)/float64(text)
+	growth := 1 + (float64(encoded)*float64(records)+float64(p.sampled.cells))/float64(text)
 	block := p.plan.Shares().SplitLimit(p.request.Read.Workers())
 	for _, s := range p.plan.Sources {
 		about := s.About()

@@ -255,7 +255,7 @@ type columnRange struct {
 }
 
 func (c *columnRange) add(d *record.Datum) {
-	if d.Kind == record.Null {
+	if d.None() {
 		c.nulls++
 		return
 	}

@@ -29,6 +29,7 @@ type Plan struct {
 	Sources []*Source
 	Headers []rundir.Header // under which rejected records are kept
 	Empty   bool            // no input has a record
+	Wide    bool            // records describe themselves: rows have the cells that Cell loads beside Schema's columns
 
 	Tables *Tables // that rows go to, if there are several; nil is one
 
@@ -36,6 +37,8 @@ type Plan struct {
 	Restamp bool   // cells without a timestamp get one when they are sent: the table keeps several versions
 
 	Request *Request
+
+	described map[string]bool // columns that sources of a Wide plan list of their own
 
 	env   keydesign.Env // of the expressions
 	table *client.Table // nil when it does not exist yet
@@ -63,6 +66,7 @@ type planner struct {
 	sampled struct {
 		records, bytes int
 		whole, fits    bool // a record was counted, and one has few enough values for a row
+		cells          int  // bytes that cells of records that describe themselves take beside their values
 	}
 	// dialects tell how the records under each of Plan.Headers are read.
 	dialects []string
@@ -282,6 +286,18 @@ func (p *planner) findColumns() error {
 			p.all = append(p.all, c)
 		}
 	}
+	if err := p.checkWide(); err != nil {
+		return err
+	}
+	if p.plan.Wide {
+		p.plan.described = map[string]bool{}
+		for _, c := range p.all {
+			p.plan.described[c] = true
+		}
+		if err := p.askForColumns(); err != nil {
+			return err
+		}
+	}
 	return p.findNamed()
 }
 
@@ -292,9 +308,12 @@ func (p *planner) joinColumns() error {
 		if p.isNumbered(p.rename(c)) {
 			continue // it is left out, and the service makes one of that name
 		}
-		if p.named[c] || !p.isComputed(p.rename(c)) && (p.wanted(c) || p.isKeyName(p.rename(c))) {
+		if p.named[c] || !p.isComputed(p.rename(c)) && (p.wanted(c) && !p.plan.Wide || p.isKeyName(p.rename(c))) {
 			p.columns = append(p.columns, c)
 		}
+	}
+	if p.plan.Wide {
+		return p.joinWide()
 	}
 	for _, s := range p.plan.Sources {
 		if open, ok := s.Source.(source.Open); ok && open.Lacks() {
@@ -313,6 +332,9 @@ func (p *planner) joinColumns() error {
 }
 
 func (p *planner) warn() {
+	if p.plan.Wide {
+		p.warnOfDescribed()
+	}
 	if p.plan.table != nil && p.plan.Tables == nil && p.request.Target.DefineSet {
 		p.plan.Warnings = append(p.plan.Warnings, "the table exists: the options for a new table (--ttl, --max-versions and the like) change nothing")
 	}

@@ -60,7 +60,7 @@ func (p *planner) settleSchema() error {
 		s.Columns = append(s.Columns, col)
 	}
 	for _, c := range columns {
-		if isKey[c] || !p.wanted(c) || p.isComputed(p.rename(c)) || p.request.Mode == table.Delete {
+		if p.plan.Wide || isKey[c] || !p.wanted(c) || p.isComputed(p.rename(c)) || p.request.Mode == table.Delete {
 			continue
 		}
 		col, err := p.column(c, p.rename(c))
@@ -93,6 +93,9 @@ func (p *planner) checkNamed(columns []string) error {
 		names []string
 	}{{"--columns", c.Only}, {"--exclude", c.Exclude}, {"--rename", slices.Sorted(maps.Keys(c.Rename))}}
 	for _, n := range named {
+		if p.plan.Wide {
+			break // any record may have it
+		}
 		for _, name := range n.names {
 			if !slices.Contains(columns, name) {
 				return p.unknownColumn(n.flag, name, columns)
@@ -100,14 +103,14 @@ func (p *planner) checkNamed(columns []string) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Types)) {
-		known := slices.ContainsFunc(columns, func(col string) bool { return col == name || p.rename(col) == name })
+		known := p.plan.Wide || slices.ContainsFunc(columns, func(col string) bool { return col == name || p.rename(col) == name })
 		if !known {
 			return p.unknownColumn("--type", name, columns)
 		}
 	}
 	used := map[string]string{}
 	for _, col := range columns {
-		if p.isComputed(p.rename(col)) || !p.wanted(col) && !p.isKeyName(p.rename(col)) {
+		if p.isComputed(p.rename(col)) || (!p.wanted(col) || p.plan.Wide) && !p.isKeyName(p.rename(col)) {
 			continue
 		}
 		if other, ok := used[p.rename(col)]; ok {
@@ -129,20 +132,12 @@ func (p *planner) isKeyName(name string) bool {
 	return slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Name == name })
 }
 
-func (p *planner) rename(column string) string {
-	if to, ok := p.request.Columns.Rename[column]; ok {
-		return to
-	}
-	return column
-}
+func (p *planner) rename(column string) string { return p.request.Columns.rename(column) }
 
 // askedFor reports whether the user gave the key column's type with --pk.
 func (p *planner) askedFor(k table.KeyColumn) bool { return slices.Contains(p.request.Target.Key, k) }
 
-func (p *planner) wanted(column string) bool {
-	c := &p.request.Columns
-	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
-}
+func (p *planner) wanted(column string) bool { return p.request.Columns.wanted(column) }
 
 // column starts a table column with the type the user asked for, if any.
 func (p *planner) column(src, name string) (table.Column, error) {
@@ -165,7 +160,7 @@ func (p *planner) checkSchema() error {
 			return usagef("primary-key column %s cannot be %s: want string, integer or binary", col.Name, col.Type)
 		}
 	}
-	if p.request.Mode == table.Update && len(s.Attributes()) == 0 {
+	if p.request.Mode == table.Update && len(s.Attributes()) == 0 && !p.plan.Wide {
 		return usagef("--mode update needs at least one attribute column")
 	}
 	return nil

@@ -180,15 +180,21 @@ func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Recor
 		}
 		d = &text
 	}
-	if d.Kind == record.Null {
-		*v = table.Value{}
+	if d.None() {
+		*v = table.Value{Absent: d.Kind == record.Absent}
 		return nil
 	}
-	if why := c.value(v, col, d); why != nil {
+	return c.Cell(v, col, d)
+}
+
+// Cell makes the value of a datum that has a type, or returns why it is refused; the reason names column and value. The value is
+// valid until the next Convert, and as long as the datum is.
+func (c *Converter) Cell(v *table.Value, col *table.Column, d *record.Datum) *table.Reason {
+	why := c.value(v, col, d)
+	if why != nil {
 		why.Column, why.Value = col.Name, show(d)
-		return why
 	}
-	return nil
+	return why
 }
 
 // text applies what the options say of fields without a type: trimming, nulls, decoding.
@@ -236,7 +242,8 @@ func (c *Converter) isNull(d *record.Datum) bool {
 // Value returns what a column makes of a datum that is not a text without a type, or why it refuses it.
 func Value(col *table.Column, d *record.Datum) (table.Value, *table.Reason) {
 	var v table.Value
-	if d.Kind == record.Null {
+	if d.None() {
+		v.Absent = d.Kind == record.Absent
 		return v, nil
 	}
 	var c Converter

@@ -76,7 +76,7 @@ func (g *columnGuess) add(c *Converter, d *record.Datum) {
 		}
 		return
 	}
-	if d.Kind == record.Null {
+	if d.None() {
 		g.null = true
 		return
 	}

@@ -7,7 +7,7 @@ type Kind uint8
 
 // The kinds. The fields of Datum that count are named.
 const (
-	Null      Kind = iota // absent or null
+	Null      Kind = iota // null; absent too, where the source does not tell the two apart
 	Text                  // text without a type, a CSV field: Bytes, Quoted
 	Number                // a JSON number: its literal in Bytes
 	Integer               // Int
@@ -21,6 +21,7 @@ const (
 	Date                  // Int days since 1970-01-01
 	TimeOfDay             // Int Units since midnight
 	Timestamp             // Int Units since 1970-01-01T00:00:00Z; Local says that the file names no zone
+	Absent                // the record does not have the column, where it could: unlike Null, it asks for nothing to be deleted
 )
 
 // Unit is the unit of a time: how many of them make a second.
@@ -46,6 +47,9 @@ type Datum struct {
 	Bytes  []byte
 }
 
+// None reports whether there is no value, null or absent.
+func (d *Datum) None() bool { return d.Kind == Null || d.Kind == Absent }
+
 // Record is one record, a datum for each of the source's columns in their order. Its memory is the parser's, valid
 // until the next record. When Bad is set the record cannot be read and Fields are not to be used.
 type Record struct {
@@ -54,4 +58,17 @@ type Record struct {
 	Bad    *table.Reason
 	// Timestamps are those that the file gives the cells, by field, in milliseconds; negative is none. Nil is none at all.
 	Timestamps []int64
+	// Cells are the attribute cells of a record that describes itself (source.About.Wide). Their names and types differ from
+	// record to record. What is not among them the record does not have.
+	Cells []Cell
+}
+
+// Cell is one version of one column of a record that describes itself. Its datum says its type: it is never Text. A Null says that
+// the record has the column without a value; it is the column's only cell then.
+type Cell struct {
+	Name []byte // UTF-8; a view, as Datum.Bytes
+	Datum
+	// At is its timestamp in milliseconds. Negative is none: the time at which it is written counts. Cells of one name, versions of
+	// one column, have different ones.
+	At int64
 }

@@ -108,7 +108,8 @@ type Open interface {
 	Source
 	// Lacks reports whether they may, as objects of JSON may lack members.
 	Lacks() bool
-	// AddColumns adds columns that other sources have. It is called before parsers are made.
+	// AddColumns adds columns to About().Columns: those that other sources have and, where About says Wide, those that the load
+	// asks for by name. It is called before parsers are made.
 	AddColumns(names []string)
 }
 
@@ -148,8 +149,12 @@ type About struct {
 	Name    string
 	Bytes   int64    // of its content, about; -1 is unknown
 	Columns []string // in the source's order
-	Lines   bool     // records begin on lines, which messages name
-	Pieces  int64    // bytes of the next piece, about
+	// Wide says that records describe themselves: Cells are all attributes of a record, each with its type. Fields are then what
+	// keys and expressions are made of: what every record has beside its cells, and of the columns that AddColumns has added the
+	// newest value, Absent where a record has no such cell. The source is an Open one.
+	Wide    bool
+	Lines   bool  // records begin on lines, which messages name
+	Pieces  int64 // bytes of the next piece, about
 	Rejects Rejects
 	Notes   []string // what was found out, for the user, a sentence each
 	Renamed []string // what was done to names that were empty or came twice, likewise

@@ -23,6 +23,9 @@ type Encoder struct {
 	StampBytes   int
 	// Table, where rows go to several tables, is the one of the next row: its ordering key begins with it.
 	Table string
+	// Cells are further cells of the next row, of a record that describes itself; their columns are not the schema's.
+	Cells []Cell
+	row   uint64 // rows with Cells so far
 	// Window, when set, says which timestamps the table takes, in milliseconds: from inclusive, to exclusive.
 	Window func() (from, to int64)
 }
@@ -42,6 +45,8 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 
 // Append adds the row of values (key columns first, a Null type for no value) to the block, or returns why the
 // service would refuse it, in which case the block is as it was.
+//
+// The row has Cells beside them, unless it is deleted.
 //
 // Stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
 // for all. Record is the original record, kept with the row; nil for formats that are not text.
@@ -125,14 +130,13 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 			count++
 		case v.Type != table.Null:
 			if len(v.Bytes) > table.MaxValueBytes {
-				return 0, &table.Reason{Column: e.columns[i].Name, Code: table.CodeValueTooLong, Value: table.Show(v.Bytes),
-					Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
+				return 0, tooLong(v, e.columns[i].Name)
 			}
 			size += e.attributes[i].Len() + v.Size()
 			count++
 			stamped := stamps != nil && stamps[i] >= 0
 			if stamped {
-				if why := e.checkStamp(stamps[i], i); why != nil {
+				if why := e.checkStamp(stamps[i], e.columns[i].Name); why != nil {
 					return 0, why
 				}
 				size += 8
@@ -146,11 +150,18 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 			default:
 				r.Cell(&e.attributes[i], *v)
 			}
-		case e.deleteNull:
+		case e.deleteNull && !v.Absent:
 			r.DeleteColumn(&e.attributes[i])
 			size += e.attributes[i].Len()
 			count++
 		}
+	}
+	if e.Cells != nil {
+		more, added, why := e.own(r, size, count)
+		if why != nil {
+			return 0, why
+		}
+		size, count = size+more, count+added
 	}
 	if limit := table.MaxColumns - e.ReserveCells; count > limit {
 		return 0, &table.Reason{Code: table.CodeTooManyColumns,
@@ -162,16 +173,21 @@ func (e *Encoder) cells(r *plainbuffer.Row, values []table.Value, stamps []int64
 	return size, nil
 }
 
+func tooLong(v *table.Value, column string) *table.Reason {
+	return &table.Reason{Column: column, Code: table.CodeValueTooLong, Value: table.Show(v.Bytes),
+		Message: fmt.Sprintf("the value has %d bytes, the limit is %d", len(v.Bytes), table.MaxValueBytes)}
+}
+
 // checkStamp refuses a timestamp that the table would: too far from now, or beyond what the service can keep.
-func (e *Encoder) checkStamp(ms int64, column int) *table.Reason {
+func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if ms >= table.MaxTimestamp {
-		return &table.Reason{Column: e.columns[column].Name, Code: table.CodeRange, Message: fmt.Sprintf("the timestamp %d is no time in milliseconds", ms)}
+		return &table.Reason{Column: column, Code: table.CodeRange, Message: fmt.Sprintf("the timestamp %d is no time in milliseconds", ms)}
 	}
 	if e.Window == nil {
 		return nil
 	}
 	if from, to := e.Window(); ms/1000 < from/1000 || ms/1000 >= to/1000 {
-		return &table.Reason{Column: e.columns[column].Name, Code: table.CodeRange,
+		return &table.Reason{Column: column, Code: table.CodeRange,
 			Message: fmt.Sprintf("the timestamp %d is farther from now than the table's maximum deviation or its time to live allows", ms)}
 	}
 	return nil

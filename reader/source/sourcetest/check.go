@@ -302,6 +302,11 @@ func text(rec *record.Record) string {
 	for _, at := range rec.Timestamps {
 		s = fmt.Appendf(s, " at %d", at)
 	}
+	for i := range rec.Cells {
+		c := &rec.Cells[i]
+		s = fmt.Appendf(s, " cell %q at %d ", c.Name, c.At)
+		s = appendDatum(s, &c.Datum)
+	}
 	return string(s)
 }
 

@@ -25,6 +25,7 @@ type Rows struct {
 	Page int
 
 	begin, next int64
+	widen       func(row int64, rec *record.Record, each func(*record.Record)) // gives a record more than Data has; nil is nothing
 }
 
 // NewRows makes a source of n rows with a key, id, that is an integer, and one column of each type.
@@ -166,7 +167,12 @@ func (r *Rows) each(pg page, each func(*record.Record)) int {
 	fields := make([]record.Datum, len(r.Columns))
 	for i := pg.from; i < pg.to; i++ {
 		copy(fields, r.Data[i])
-		each(&record.Record{Fields: fields, Mark: table.Mark{Record: uint32(i - pg.from)}, Bad: r.Bad[i]})
+		rec := record.Record{Fields: fields, Mark: table.Mark{Record: uint32(i - pg.from)}, Bad: r.Bad[i]}
+		if r.widen != nil {
+			r.widen(i, &rec, each)
+			continue
+		}
+		each(&rec)
 	}
 	clear(fields)
 	return int(pg.to - pg.from)

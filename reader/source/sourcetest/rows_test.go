@@ -2,6 +2,7 @@ package sourcetest
 
 import (
 	"testing"
+	"time"
 
 	"tsimport/internal/table"
 	"tsimport/reader/source"
@@ -12,5 +13,13 @@ func TestRowsKeepTheContract(t *testing.T) {
 		r := NewRows("rows", 95)
 		r.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged}}
 		return r
+	})
+}
+
+func TestWideRowsKeepTheContract(t *testing.T) {
+	Check(t, func() source.Source {
+		w := NewWide("wide", 95, time.UnixMilli(1e12))
+		w.Bad = map[int64]*table.Reason{17: {Code: table.CodeRagged}}
+		return w
 	})
 }

@@ -1,0 +1,111 @@
+package encode
+
+import (
+	"fmt"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// Cell is a cell of a record that describes itself.
+type Cell struct {
+	Name  *Name
+	Value table.Value // of type Null is the column without a value: an update that deletes nulls deletes it
+	At    int64       // timestamp in milliseconds, negative for the server's own time
+}
+
+// Name is the name of a column of cells, prepared once for many rows. It belongs to one encoder.
+type Name struct {
+	text string
+	name plainbuffer.Name
+
+	row       uint64 // the last one that has such a cell, as Encoder.row counts
+	low, high int64  // of its timestamps in that row
+	null      bool   // the column has no value in that row
+}
+
+// NewName prepares the name of a column, which table.CheckColumnName takes.
+func NewName(name string) *Name { return &Name{text: name, name: plainbuffer.NewName(name)} }
+
+// own encodes the row's own cells after those of the schema's columns, which have a size and a count. It returns the size and
+// the number of what it adds.
+func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why *table.Reason) {
+	e.row++
+	limit := table.MaxColumns - e.ReserveCells
+	for i := range e.Cells {
+		c := &e.Cells[i]
+		v, n := &c.Value, c.Name
+		if why := e.once(i); why != nil {
+			return 0, 0, why
+		}
+		if v.Type == table.Null {
+			if e.deleteNull {
+				more += n.name.Len()
+				if added++; count+added <= limit && size+more <= table.MaxRowBytes {
+					r.DeleteColumn(&n.name)
+				}
+			}
+			continue
+		}
+		added++
+		more += n.name.Len() + v.Size()
+		stamped := c.At >= 0 && e.mode != table.Increment
+		switch {
+		case e.mode == table.Increment && v.Type != table.Integer:
+			return 0, 0, &table.Reason{Column: n.text, Code: table.CodeType, Message: fmt.Sprintf("the value is of type %s, and only integers can be added", v.Type)}
+		case len(v.Bytes) > table.MaxValueBytes:
+			return 0, 0, tooLong(v, n.text)
+		case stamped:
+			if why := e.checkStamp(c.At, n.text); why != nil {
+				return 0, 0, why
+			}
+			more += 8
+		case e.mode != table.Increment:
+			more += e.StampBytes
+		}
+		switch {
+		case size+more > table.MaxRowBytes || count+added > limit: // the row is refused; what it would have had is counted
+		case e.mode == table.Increment:
+			r.Increment(&n.name, v.Int)
+		case stamped:
+			r.CellAt(&n.name, *v, c.At)
+		default:
+			r.Cell(&n.name, *v)
+		}
+	}
+	return more, added, nil
+}
+
+// once refuses the i-th of Cells if one before it is the same version of the same column.
+func (e *Encoder) once(i int) *table.Reason {
+	c := &e.Cells[i]
+	n, at, null := c.Name, max(c.At, -1), c.Value.Type == table.Null
+	if n.row != e.row {
+		n.row, n.low, n.high, n.null = e.row, at, at, null
+		return nil
+	}
+	twice := func(what string) *table.Reason {
+		return &table.Reason{Column: n.text, Code: table.CodeSameCell, Message: "the record has the column twice " + what}
+	}
+	switch {
+	case null || n.null:
+		return twice("and once without a value")
+	case e.mode == table.Increment:
+		return twice("and a value can be added once")
+	case at < n.low: // versions come newest first, or last
+		n.low = at
+		return nil
+	case at > n.high:
+		n.high = at
+		return nil
+	}
+	for j := range i {
+		if o := &e.Cells[j]; o.Name == n && max(o.At, -1) == at {
+			if at < 0 {
+				return twice("without a timestamp")
+			}
+			return twice(fmt.Sprintf("with the timestamp %d", at))
+		}
+	}
+	return nil
+}

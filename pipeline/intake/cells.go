@@ -1,0 +1,97 @@
+package intake
+
+import (
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/encode"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/record"
+)
+
+// cells makes the cells of records that describe themselves. It remembers what happens to cells by their names, of which there may
+// be any number.
+type cells struct {
+	plan    *plan.Plan
+	names   map[string]*cellName    // by the names in the records
+	renamed map[string]*encode.Name // of the columns that --rename gives: several names of records may become one
+	made    []encode.Cell
+}
+
+// cellName is what happens to the cells of a name.
+type cellName struct {
+	column table.Column
+	name   *encode.Name  // nil: they are left out
+	why    *table.Reason // or their record is refused
+}
+
+func newCells(p *plan.Plan) *cells {
+	if !p.Wide || p.Request.Mode == table.Delete {
+		return nil
+	}
+	c := &cells{plan: p, names: map[string]*cellName{}, renamed: map[string]*encode.Name{}, made: []encode.Cell{}}
+	for _, to := range p.Request.Columns.Rename {
+		if table.CheckColumnName(to) == nil {
+			c.renamed[to] = encode.NewName(to)
+		}
+	}
+	return c
+}
+
+// maxCellNames bounds the names that are remembered from record to record.
+const maxCellNames = 4096
+
+// make returns the record's cells, or why it is refused. They are valid until the next call, and as long as the record is.
+func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reason) {
+	c.made = c.made[:0]
+	if len(c.names) > maxCellNames {
+		clear(c.names) // between records: the encoder tells the columns of a record by the pointers
+	}
+	version := int64(-1)
+	if v.versioned {
+		var why *table.Reason
+		if version, why = v.converter.Version(rec); why != nil {
+			return nil, why
+		}
+	}
+	for i := range rec.Cells {
+		from := &rec.Cells[i]
+		n, ok := c.names[string(from.Name)]
+		if !ok {
+			n = c.name(string(from.Name))
+		}
+		switch {
+		case n.why != nil:
+			why := *n.why
+			return nil, &why
+		case n.name == nil || from.Kind == record.Absent:
+			continue
+		}
+		to := encode.Cell{Name: n.name, At: from.At}
+		if version >= 0 {
+			to.At = version
+		}
+		if from.Kind != record.Null {
+			if why := v.converter.Cell(&to.Value, &n.column, &from.Datum); why != nil {
+				return nil, why
+			}
+		}
+		c.made = append(c.made, to)
+	}
+	return c.made, nil
+}
+
+// name finds out what happens to the cells of a name, and remembers it.
+func (c *cells) name(name string) *cellName {
+	n := new(cellName)
+	column, loaded := c.plan.Cell(name)
+	if n.column = column; loaded {
+		if n.why = c.plan.Unwritable(column.Name); n.why == nil {
+			if n.name = c.renamed[column.Name]; n.name == nil {
+				n.name = encode.NewName(column.Name)
+			}
+		}
+	}
+	if len(name) <= table.MaxNameBytes {
+		c.names[name] = n
+	}
+	return n
+}

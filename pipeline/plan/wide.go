@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"tsimport/internal/table"
+	"tsimport/keydesign"
+	"tsimport/reader/source"
+)
+
+// checkWide sees to it that all sources describe their records themselves, or none.
+func (p *planner) checkWide() error {
+	for i, s := range p.plan.Sources {
+		wide := s.About().Wide
+		if i == 0 {
+			p.plan.Wide = wide
+		}
+		if wide != p.plan.Wide {
+			return usagef("the records of one of %s and %s describe themselves and those of the other do not; load them apart", p.plan.Sources[0].Name, s.Name)
+		}
+	}
+	return nil
+}
+
+// askForColumns adds the columns that the load names to those of sources whose records describe themselves: what keys,
+// expressions, tables and versions are made of. Which columns a record has nobody knows before it is read.
+func (p *planner) askForColumns() error {
+	ask := func(names ...string) {
+		for _, name := range names {
+			if _, known := p.owner[name]; !known {
+				p.owner[name] = p.plan.Sources[0].Name
+				p.all = append(p.all, name)
+			}
+		}
+	}
+	for _, col := range p.computed() {
+		names, err := keydesign.Names(col.Expr)
+		if err != nil {
+			return usagef("%s %s: %v", p.flagOf(col), col.Name, err)
+		}
+		ask(names...)
+	}
+	if p.plan.Tables != nil {
+		for _, part := range p.plan.Tables.parts {
+			if part.expr == "" {
+				continue
+			}
+			names, err := keydesign.Names(part.expr)
+			if err != nil {
+				return usagef("--table %s: %v", p.plan.Tables.Text, err)
+			}
+			ask(names...)
+		}
+	}
+	if version := p.request.Read.Convert.VersionColumn; version != "" {
+		ask(version)
+	}
+	for _, k := range p.key() {
+		if k.Auto || p.isComputed(k.Name) || slices.ContainsFunc(p.all, func(c string) bool { return p.rename(c) == k.Name }) {
+			continue
+		}
+		name := k.Name
+		for _, from := range slices.Sorted(maps.Keys(p.request.Columns.Rename)) {
+			if p.request.Columns.Rename[from] == k.Name {
+				name = from
+				break
+			}
+		}
+		ask(name)
+	}
+	return nil
+}
+
+// joinWide makes the sources deliver the columns that the load names.
+func (p *planner) joinWide() error {
+	for _, s := range p.plan.Sources {
+		open, ok := s.Source.(source.Open)
+		has := places(s.About().Columns)
+		var lacks []string
+		for _, c := range p.all {
+			if _, there := has[c]; !there && (slices.Contains(p.columns, c) || c == p.request.Read.Convert.VersionColumn) {
+				lacks = append(lacks, c)
+			}
+		}
+		switch {
+		case len(lacks) == 0:
+		case !ok:
+			return usagef("%s has no column %q", s.Name, lacks[0])
+		default:
+			open.AddColumns(lacks)
+		}
+	}
+	return nil
+}
+
+// warnOfDescribed says which columns of the sources themselves, keys for the most part, go nowhere: they are no cells.
+func (p *planner) warnOfDescribed() {
+	for _, c := range p.all {
+		if p.plan.described[c] && !slices.Contains(p.columns, c) && p.wanted(c) && !p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {
+			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s of %s is not part of the primary key and not loaded; --set %s=… makes an attribute of it, --exclude %s leaves it out without this warning",
+				c, p.owner[c], p.rename(c), c))
+		}
+	}
+}
+
+// Cell returns the table's column for cells of a name, in a load of records that describe themselves. Loaded is false for cells
+// that the load leaves out: it was asked to, an expression makes the table's column of that name, or it is what a key column is made of.
+func (p *Plan) Cell(name string) (col table.Column, loaded bool) {
+	c := &p.Request.Columns
+	col = table.Column{Source: name, Name: c.rename(name), Type: table.Any}
+	if !c.wanted(name) || c.computes(col.Name) {
+		return col, false
+	}
+	for i := range p.Schema.Key {
+		if source := p.Schema.Columns[i].Source; source == name && !p.described[name] {
+			return col, false
+		}
+	}
+	t, ok := c.Types[name]
+	if !ok {
+		t = c.Types[col.Name]
+	}
+	if t.Type != table.Null {
+		col.Type, col.Hex, col.Time = t.Type, t.Hex, t.Time
+	}
+	return col, true
+}
+
+// Unwritable returns why no cell of a record can go to the table's column, or nil.
+func (p *Plan) Unwritable(column string) *table.Reason {
+	why := &table.Reason{Column: table.Show([]byte(column)), Code: table.CodeColumnName}
+	if err := table.CheckColumnName(column); err != nil {
+		why.Message = err.Error()
+		return why
+	}
+	switch {
+	case slices.ContainsFunc(p.Schema.Key, func(k table.KeyColumn) bool { return k.Name == column }):
+		why.Message = "the record has a cell of the name of a primary-key column; use --rename or --exclude"
+		return why
+	case column == p.Mark:
+		why.Message = "the record has a cell of the name of the marks; give them another with --mark-column, or use --rename or --exclude"
+		return why
+	}
+	return nil
+}
+
+func (c *Columns) rename(column string) string {
+	if to, ok := c.Rename[column]; ok {
+		return to
+	}
+	return column
+}
+
+func (c *Columns) wanted(column string) bool {
+	return (c.Only == nil || slices.Contains(c.Only, column)) && !slices.Contains(c.Exclude, column)
+}
+
+// computes reports whether an expression makes the table's column of that name.
+func (c *Columns) computes(name string) bool {
+	is := func(col keydesign.Column) bool { return col.Name == name }
+	return slices.ContainsFunc(c.Keys, is) || slices.ContainsFunc(c.Set, is)
+}

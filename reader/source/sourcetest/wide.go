@@ -1,0 +1,163 @@
+package sourcetest
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"time"
+
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// Wide is a source of rows that describe themselves, as a table without a schema has them: their columns and the types of these
+// differ from row to row, and a cell can have several versions. The rows' fields are their keys.
+type Wide struct {
+	Rows
+	// Cells are those of each row.
+	Cells [][]record.Cell
+
+	added []string
+}
+
+// NewWide makes a source of n rows with the key id, an integer, and cells of all types whose timestamps are about now. A column c7 is
+// an integer in one row and text in the next.
+func NewWide(name string, n int, now time.Time) *Wide {
+	w := &Wide{Rows: Rows{Name: name, Columns: []string{"id"}}}
+	at := now.UnixMilli()
+	for i := range n {
+		cells := []record.Cell{
+			WideCell("always", record.Datum{Kind: record.String, Bytes: fmt.Appendf(nil, "row %d", i)}, -1),
+			WideCell(fmt.Sprintf("c%d", i%40), OfAnyType(i), -1),
+			WideCell(fmt.Sprintf("only in %d", i), OfAnyType(i+1), at-int64(i%7)),
+			WideCell("empty", record.Datum{Kind: record.String, Bytes: []byte{}}, -1),
+		}
+		if i%3 == 0 { // versions, not in their order
+			for _, back := range []int64{20, 30, 10} {
+				cells = append(cells, WideCell("versions", record.Datum{Kind: record.Integer, Int: int64(i) - back}, at-back))
+			}
+		}
+		if i%5 == 0 {
+			cells = append(cells, WideCell("sometimes", record.Datum{}, -1))
+		} else if i%5 == 1 {
+			cells = append(cells, WideCell("sometimes", record.Datum{Kind: record.Boolean, Int: 1}, -1))
+		}
+		if i%11 == 10 {
+			cells = nil
+		}
+		w.Append(record.Datum{Kind: record.Integer, Int: int64(i)}, cells...)
+	}
+	return w
+}
+
+// WideCell makes a cell.
+func WideCell(name string, d record.Datum, at int64) record.Cell {
+	return record.Cell{Name: []byte(name), Datum: d, At: at}
+}
+
+// OfAnyType makes a value of the i-th type of cells.
+func OfAnyType(i int) record.Datum {
+	switch i % 5 {
+	case 0:
+		return record.Datum{Kind: record.Integer, Int: int64(i) - math.MaxInt64}
+	case 1:
+		return record.Datum{Kind: record.Double, Double: float64(i) / 3}
+	case 2:
+		return record.Datum{Kind: record.Boolean, Int: int64(i / 5 % 2)}
+	case 3:
+		return record.Datum{Kind: record.Binary, Bytes: []byte{0, byte(i), 255}}
+	}
+	return record.Datum{Kind: record.String, Bytes: fmt.Appendf(nil, "text \x00 %d", i)}
+}
+
+// Append adds a row.
+func (w *Wide) Append(key record.Datum, cells ...record.Cell) {
+	w.Data, w.Cells = append(w.Data, []record.Datum{key}), append(w.Cells, cells)
+}
+
+// Open returns a source of the same rows, to be given as plan.Read.Sources.
+func (w *Wide) Open(context.Context) ([]source.Source, error) {
+	fresh := *w
+	fresh.begin, fresh.next, fresh.added = 0, 0, nil
+	return []source.Source{&fresh}, nil
+}
+
+// About says what the source is.
+func (w *Wide) About() source.About {
+	about := w.Rows.About()
+	about.Wide, about.Columns = true, slices.Concat(w.Columns, w.added)
+	return about
+}
+
+// Identity hashes all rows.
+func (w *Wide) Identity() (source.Identity, error) {
+	id, err := w.Rows.Identity()
+	h := fnv.New64a()
+	fmt.Fprint(h, id.Content, w.Cells)
+	id.Content = fmt.Sprintf("%x", h.Sum64())
+	return id, err
+}
+
+// Lacks is true: no row need have a column.
+func (w *Wide) Lacks() bool { return true }
+
+// AddColumns puts the newest versions of the columns into the fields of rows.
+func (w *Wide) AddColumns(names []string) { w.added = append(w.added, names...) }
+
+// Sample looks at the first rows.
+func (w *Wide) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
+	return w.rows().Sample(budget, columns, each)
+}
+
+// NewParser makes a parser of all columns and cells.
+func (w *Wide) NewParser(used []int) source.Parser { return w.rows().NewParser(used) }
+
+// rows are the rows for one parser, which gives each its cells.
+func (w *Wide) rows() *Rows {
+	rows := w.Rows
+	var fields []record.Datum
+	var cells []record.Cell
+	var text []byte
+	keep := func(b []byte) []byte {
+		text = append(text, b...)
+		return text[len(text)-len(b) : len(text) : len(text)]
+	}
+	rows.widen = func(i int64, rec *record.Record, each func(*record.Record)) {
+		fields, cells, text = fields[:0], cells[:0], text[:0]
+		for _, c := range w.Cells[i] {
+			c.Name = keep(c.Name)
+			if c.Bytes != nil {
+				c.Bytes = keep(c.Bytes)
+			}
+			cells = append(cells, c)
+		}
+		fields = append(fields, rec.Fields...)
+		for _, name := range w.added {
+			fields = append(fields, newest(cells, name))
+		}
+		rec.Fields, rec.Cells = fields, cells
+		each(rec)
+		for i := range text { // nobody may have kept it
+			text[i] = '!'
+		}
+		clear(cells)
+	}
+	return &rows
+}
+
+// newest returns the newest version of a column: one without a timestamp is of the time at which it is written.
+func newest(cells []record.Cell, name string) record.Datum {
+	var found *record.Cell
+	for i := range cells {
+		c := &cells[i]
+		if string(c.Name) == name && (found == nil || c.At < 0 || found.At >= 0 && c.At > found.At) {
+			found = c
+		}
+	}
+	if found == nil {
+		return record.Datum{Kind: record.Absent}
+	}
+	return found.Datum
+}
