@@ -16,6 +16,7 @@ type rejects interface {
 type account struct {
 	report  *Report
 	rejects rejects
+	ends    Ends // nil if nobody is told, and rejects are kept
 	extras  *extras
 	limit   MaxErrors
 	stop    *stopper
@@ -31,6 +32,9 @@ func (a *account) final(r table.Ref, end partitioner.End, o table.Outcome) {
 		a.written(r, o)
 	case partitioner.Superseded:
 		a.report.Superseded++
+		if a.ends != nil {
+			a.ends.Superseded(r.Block.Split.Ordinal, r.Number())
+		}
 		if a.tables != nil {
 			a.tables.row(r.Key()).Superseded++
 		}
@@ -41,6 +45,9 @@ func (a *account) final(r table.Ref, end partitioner.End, o table.Outcome) {
 
 func (a *account) written(r table.Ref, o table.Outcome) {
 	a.report.Written++
+	if a.ends != nil {
+		a.ends.Written(r.Block.Split.Ordinal, r.Number())
+	}
 	key := r.Key()
 	if a.tables != nil {
 		a.tables.row(key).Written++
@@ -61,10 +68,10 @@ func (a *account) refused(r table.Ref, o table.Outcome) {
 	if c := a.extras.Increments; c != nil {
 		c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
 	}
-	if len(rejected.Raw) == 0 {
+	if len(rejected.Raw) == 0 && a.ends == nil {
 		rejected.Raw = appendRow(nil, r.Body())
 	}
-	a.reject(r.Block.Split.Header, rejected)
+	a.reject(r.Block.Split, rejected)
 	if a.tables != nil {
 		a.tables.row(r.Key()).Rejected++
 	}
@@ -72,15 +79,17 @@ func (a *account) refused(r table.Ref, o table.Outcome) {
 
 // rejected enters a record that did not become a row.
 func (a *account) rejected(s *table.Split, r *intake.Reject) {
-	a.reject(s.Header, s.Reject(r.Mark, r.Reason, r.Raw))
+	a.reject(s, s.Reject(r.Mark, r.Reason, r.Raw))
 	if r.Table != "" {
 		a.tables.named(r.Table).Rejected++
 	}
 }
 
-func (a *account) reject(header int, r table.Reject) {
+func (a *account) reject(s *table.Split, r table.Reject) {
 	a.report.Rejected++
-	if err := a.rejects.Reject(header, r); err != nil {
+	if a.ends != nil {
+		a.ends.Rejected(s.Ordinal, r.Origin.Record-1, &r.Reason)
+	} else if err := a.rejects.Reject(s.Header, r); err != nil {
 		a.stop.stop(err)
 	}
 	if a.limit.Exceeded(a.report.Rejected-a.report.rejectedBefore, a.report.Read-a.report.readBefore, false) {
@@ -107,8 +116,11 @@ func (a *account) dry(b *table.Block) {
 	}
 }
 
-// flush writes out what was rejected.
+// flush writes out what was rejected, or says that the ends so far are whole.
 func (a *account) flush() {
+	if a.ends != nil {
+		a.ends.Flush()
+	}
 	if err := a.rejects.Flush(); err != nil {
 		a.stop.stop(err)
 	}

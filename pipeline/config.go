@@ -50,6 +50,8 @@ type Checkpoint struct {
 	// Keep leaves the checkpoint of a load that has finished, for something is to be done after it: a process that is killed
 	// then does not begin the load again when it is run again. Whoever has done it calls checkpoint.Remove.
 	Keep bool
+	// None keeps nothing for a later attempt, for the load's rows cannot be read again: neither checkpoints nor the job.
+	None bool
 }
 
 // Watch is who is told how a load goes.
@@ -65,6 +67,18 @@ type Watch struct {
 	Progress *Progress
 	// Monitor shows the state of the load while it runs. May be nil.
 	Monitor *Monitor
+	// Ends is told how every record ends, and rejected records are not kept in the run folder. May be nil.
+	Ends Ends
+}
+
+// Ends is told how the records of a load end: each once, by its source and its number, which counts from 0. One goroutine of
+// the load calls it, so it must not block. A record that it is never told of is unfinished.
+type Ends interface {
+	Written(source int, record int64)
+	Superseded(source int, record int64)
+	Rejected(source int, record int64, why *table.Reason)
+	// Flush comes after the ends of an answer or of a split.
+	Flush()
 }
 
 // Write says how rows are written.
@@ -78,6 +92,7 @@ type Write struct {
 	BatchBytes  int // bytes of a request's body, unless one row has more; 0 takes the service's limit
 	Rates       Rates
 	Marks       Marks
+	Hurry       *Hurry // sends batches that are not full; nil never does
 
 	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
 	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
@@ -116,6 +131,7 @@ type Limits struct {
 	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
 	TempDir   string // where rows are spilled to; "" takes the system's
 	TempMax   int64  // bytes of disk for that; 0 is no limit
+	NoSpill   bool   // no row is spilled: reading waits instead
 }
 
 // Defaults of a load.
@@ -167,9 +183,18 @@ type Interrupted struct {
 
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 
+// keeps reports whether the load keeps what a later attempt needs.
+func (c *Config) keeps() bool { return !c.DryRun && !c.Checkpoint.None }
+
 // Request is the part of a load that is decided before its first row.
 func (c *Config) Request() *plan.Request {
+	keep := plan.KeepRecord
+	if c.Watch.Ends != nil {
+		keep = plan.KeepNothing
+	}
 	return &plan.Request{
+		Keep: keep,
+
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
 		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.Marks.Column, AtLeastOnce: c.Write.Marks.AtLeastOnce, LookFirst: c.Write.Marks.LookFirst, Returned: c.Write.Marks.ReturnedKeys != "",
 		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,

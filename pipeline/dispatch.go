@@ -29,7 +29,7 @@ type dispatcher struct {
 	flights   *flights
 	account   *account
 	record    *recorder
-	keeper    *keeper // nil if nothing is kept: of a dry run
+	keeper    *keeper // nil if nothing is kept
 	files     *files
 	disk      *disk
 	survey    *surveyor
@@ -58,7 +58,7 @@ func newDispatcher(cfg *Config, h *hooks, report *Report, in *intake.Flow, f *fi
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
-		lanes: newLanes(m, w, shares.Lanes, disk, h), ceilings: newCeilings(w, x.Size), flights: newFlights(w.Concurrency, shares.InFlight),
+		lanes: newLanes(m, w, shares.Lanes, disk, keeper != nil, h), ceilings: newCeilings(w, x.Size), flights: newFlights(w.Concurrency, shares.InFlight),
 		record: newRecorder(report), keeper: keeper, files: f, disk: disk, survey: survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
@@ -69,7 +69,7 @@ func newDispatcher(cfg *Config, h *hooks, report *Report, in *intake.Flow, f *fi
 			cfg.Watch.Progress.Settling.Store(until.UnixMilli())
 		}
 	}
-	d.account = &account{report: report, rejects: f.folder, extras: x, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(x.key[0].Type)}
+	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, extras: x, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(x.key[0].Type)}
 	if m.Several() {
 		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
 		d.account.tables.goOn(from.snapshot)
@@ -149,6 +149,8 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.recut(time.Now(), m)
 		case err := <-d.survey.fatal:
 			d.stopper.stop(err)
+		case <-d.cfg.Write.Hurry.begins():
+			d.lanes.change()
 		case ask := <-d.cfg.Watch.Monitor.asks:
 			ask <- d.state(time.Now())
 		case <-drain:

@@ -127,7 +127,7 @@ func (d *dispatcher) keepLast() error {
 // gate is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
 type gate struct {
 	lane   *lane
-	keeper *keeper
+	keeper *keeper // nil if nothing is kept
 	report *ReportAttempts
 }
 
@@ -139,6 +139,10 @@ func (g gate) Front() (table.Ref, bool) {
 }
 
 func (g gate) Advance() {
+	if g.keeper == nil {
+		g.lane.queue.Advance()
+		return
+	}
 	if g.keeper.base != nil {
 		if r, ok := g.lane.queue.Front(); ok && g.keeper.leaves(r) {
 			g.report.Replayed++

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -23,14 +24,15 @@ type lanes struct {
 
 	write   *Write
 	budget  int64 // of memory for their rows
-	ordered bool
+	kept    bool  // checkpoints are
+	gated   bool  // no lane sends more rows than a checkpoint lets it
 	pacer   func(alone bool) pacer
 	ready   []*lane   // of the last choice
 	sampled time.Time // when the lanes were last looked at to find the slowest
 }
 
-func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, h *hooks) *lanes {
-	s := &lanes{partitions: m, write: w, budget: budget, ordered: w.Order == plan.LastWins,
+func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, h *hooks) *lanes {
+	s := &lanes{partitions: m, write: w, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
 		pacer: func(alone bool) pacer { return h.newPacer(w, alone) }}
 	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {
@@ -46,6 +48,9 @@ func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, h *hooks) 
 func (s *lanes) add(i int, m *partitioner.Map) *lane {
 	l := newLane(i, s.queues.Lane(i), s.pacer(m.Len() == 1), s.write.RetryFor)
 	l.table, l.gap = m.Table(i), m.Gap(i)
+	if !s.kept {
+		l.left = math.MaxInt64
+	}
 	return l
 }
 
@@ -112,7 +117,7 @@ func (s *lanes) queued() func(i int) (n int, enough bool) {
 // choose returns a lane that may send now, in random turns, or nil and the time until one may. More says that the input goes on.
 func (s *lanes) choose(now time.Time, more bool, c *ceilings) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
-	more = more && !s.queues.Full()
+	more = more && !s.queues.Full() && !s.write.Hurry.wanted()
 	for _, l := range s.all {
 		s.ask(l, now, more, c)
 		switch {

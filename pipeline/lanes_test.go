@@ -18,7 +18,7 @@ func restlessLanes(bounds ...int64) (*lanes, *ceilings) {
 		values = append(values, table.Value{Type: table.String, Bytes: []byte("k" + strconv.FormatInt(b, 10))})
 	}
 	m, w := partitioner.NewMap(values), &Write{Concurrency: 4, BatchRows: 10}
-	s := newLanes(m, w, 1<<20, newDisk(nil), &hooks{pacer: func() pacer { return restless{} }})
+	s := newLanes(m, w, 1<<20, newDisk(nil), true, &hooks{pacer: func() pacer { return restless{} }})
 	s.cutter = partitioner.New(partitioner.Options{Lanes: m.Len(), Route: m.Find, Woken: func(i int) { s.all[i].stale = true }})
 	s.share()
 	for _, l := range s.all {

@@ -16,12 +16,9 @@ import (
 // load runs the stages. It returns the first cause.
 func (a *attempt) load(ctx context.Context, stopStdin func()) error {
 	cfg, planned, report, from := a.cfg, a.planned, a.report, a.from
-	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
+	store, err := openStore(cfg, report)
 	if err != nil {
-		if cfg.Limits.TempDir != "" {
-			return err
-		}
-		store, report.SpillError = nil, err.Error() // the system's folder, which nobody asked for: most loads need none
+		return err
 	}
 	// Reading has a context of its own: when the load drains or has read enough, reading stops and writing goes on.
 	readCtx, cancelRead := context.WithCancel(ctx)
@@ -43,7 +40,7 @@ func (a *attempt) load(ctx context.Context, stopStdin func()) error {
 		return errors.Join(err, closeStore(store), x.close())
 	}
 	var keeper *keeper
-	if !cfg.DryRun {
+	if cfg.keeps() {
 		keeper = newKeeper(cfg, a.hooks, a.folder, planned, from, time.Now())
 		in.Resume(keeper.past())
 	}
@@ -78,7 +75,9 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 	group.Go(func() error { return d.input.flow.Run(readCtx) })
 	if !a.cfg.DryRun { // which has nothing to send, and perhaps no store to send it to
 		d.flights.room = a.service.connection.Room
-		group.Go(d.keeper.saver.work)
+		if d.keeper != nil {
+			group.Go(d.keeper.saver.work)
+		}
 		for range a.cfg.Write.Concurrency {
 			group.Go(func() error { return a.work(d) })
 		}
@@ -103,6 +102,19 @@ func (a *attempt) work(d *dispatcher) error {
 	one := worker{table: target, ids: a.from.ids, onSend: a.hooks.onSend}
 	one.writer = writer.New(d.guarded(sender), a.service.sdk, target, w.Mode, w.Condition).With(d.files.extras.Options)
 	return one.work(d.flights)
+}
+
+// openStore opens the store of rows that are spilled, nil if there is none.
+func openStore(cfg *Config, report *Report) (*spill.Store, error) {
+	if cfg.Limits.NoSpill {
+		return nil, nil
+	}
+	store, err := spill.Open(spill.Options{Dir: cfg.Limits.TempDir, MaxBytes: cfg.Limits.TempMax})
+	if err != nil && cfg.Limits.TempDir == "" {
+		report.SpillError = err.Error() // the system's folder, which nobody asked for: most loads need none
+		return nil, nil
+	}
+	return store, err
 }
 
 func closeStore(store *spill.Store) error {

@@ -45,7 +45,7 @@ func (s *lanes) recut(now time.Time, m *partitioner.Map) {
 				before[n], parts[n] = oldLanes[j], len(over[j])
 			}
 			l.takeOver(before)
-			l.inherit(before, parts, s.ordered)
+			l.inherit(before, parts, s.gated)
 		}
 		if l.begun.IsZero() && (queue.Ready() > 0 || s.cutter.Held(i) > 0) {
 			l.begun = now

@@ -59,7 +59,7 @@ func findOrigin(cfg *Config, now time.Time) (o *origin, err error) {
 		Args:     cfg.Resume.Args, Command: cfg.Invocation.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
 	}}
 	o.job.Dir, _ = os.Getwd() // for a message, and for commands that are run again
-	if cfg.DryRun {
+	if !cfg.keeps() {
 		return o, nil
 	}
 	defer func() {
@@ -232,7 +232,7 @@ func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *rundir.Fol
 		}
 		folder, err = rundir.Create(cfg.RunDir, planned.Headers)
 	}
-	if err == nil && !cfg.DryRun {
+	if err == nil && cfg.keeps() {
 		o.lock.Keep()
 		err = o.job.Write(cfg.RunDir)
 	}

@@ -118,8 +118,10 @@ func (a *attempt) checkPlan() error {
 	if err := a.cfg.comparable(a.planned); err != nil || a.cfg.DryRun {
 		return err
 	}
-	if err := a.from.compare(a.cfg, a.planned); err != nil {
-		return err
+	if a.cfg.keeps() {
+		if err := a.from.compare(a.cfg, a.planned); err != nil {
+			return err
+		}
 	}
 	return a.from.sameTables(a.cfg, a.planned, a.admin)
 }
