@@ -9,9 +9,9 @@ import (
 )
 
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
-// on more of it than there is could not be resumed from.
+// on more of it than there is could not be gone on from.
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
-	k := d.checkpointer
+	k := d.keeper
 	begun := time.Now()
 	k.built = now
 	if err := d.files.folder.Flush(); err != nil {
@@ -20,11 +20,10 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	s := &checkpoint.Snapshot{About: k.about}
 	kept := d.files.folder.Kept()
 	s.Time, s.Counters, s.Files, s.Sums, s.Tables = now.UTC(), d.report.counters(), kept.Lengths, kept.Sums, k.ids.known()
-	if err := d.files.stamps.begin(d.lanes.cutter, k.base == nil); err != nil {
+	if err := d.files.extras.stamps.begin(d.lanes.cutter, k.base == nil); err != nil {
 		return nil, err
 	}
-	d.annotations.keep(s.Counters)
-	if err := d.files.keep(s.Counters); err != nil {
+	if err := d.files.extras.keep(s.Counters); err != nil {
 		return nil, err
 	}
 	if err := d.files.archive.keep(s.Files); err != nil {
@@ -63,7 +62,7 @@ func (d *dispatcher) readToEnd() bool {
 func (d *dispatcher) out() checkpoint.Set {
 	var all []checkpoint.Position
 	d.lanes.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
-	for p := range d.checkpointer.out {
+	for p := range d.keeper.out {
 		all = append(all, p)
 	}
 	return checkpoint.OfPositions(all)
@@ -77,8 +76,8 @@ func position(r table.Ref) checkpoint.Position {
 func (d *dispatcher) ranges() []checkpoint.Lane {
 	lanes := make([]checkpoint.Lane, len(d.lanes.all))
 	for i, l := range d.lanes.all {
-		lanes[i] = checkpoint.Lane{Lower: d.lanes.partitions.Lower(i), Allowance: d.checkpointer.allowance(l, len(d.lanes.all))}
-		if d.stopper.stopped() || d.checkpointer.ended || !d.checkpointer.ordered || l.gap {
+		lanes[i] = checkpoint.Lane{Lower: d.lanes.partitions.Lower(i), Allowance: d.keeper.allowance(l, len(d.lanes.all))}
+		if d.stopper.stopped() || d.keeper.ended || !d.keeper.ordered || l.gap {
 			lanes[i].Allowance = 0 // no more is sent; or it does not matter, for nothing is promised of it
 		}
 	}
@@ -88,7 +87,7 @@ func (d *dispatcher) ranges() []checkpoint.Lane {
 // queued returns what the lanes hold. In source order the rows of a key wait from the first one on to the end of what was
 // read.
 func (d *dispatcher) queued() (all []checkpoint.Queued) {
-	end := d.checkpointer.again.End()
+	end := d.keeper.again.End()
 	d.lanes.queues.Describe(func(p shuffle.Part) {
 		keys := d.lanes.partitions.Range(p.Lane)
 		if p.Keys != nil {
@@ -99,7 +98,7 @@ func (d *dispatcher) queued() (all []checkpoint.Queued) {
 			keys = within
 		}
 		from, to := checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.From)), end
-		if !d.checkpointer.ordered {
+		if !d.keeper.ordered {
 			to = checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.To))
 		}
 		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})

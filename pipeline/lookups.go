@@ -16,7 +16,7 @@ import (
 // a worker has up to 200 of them to make before it can send anything.
 const leastLookUps = 64
 
-// lookUps returns what calls a function many times in parallel, so that all calls together run max(leastLookUps, workers) at
+// lookUps returns what calls a function many times side by side, so that all calls together run max(leastLookUps, workers) at
 // a time.
 func lookUps(workers int) func(n int, do func(i int)) {
 	most := max(leastLookUps, workers)
@@ -40,13 +40,9 @@ func lookUps(workers int) func(n int, do func(i int)) {
 	}
 }
 
-// earlier says which rows the attempt before may have sent, by the checkpoint that this one resumes from; nil if there was none.
-func (a *attempt) earlier() *writer.Earlier {
-	s := a.from.snapshot
-	if s == nil {
-		return nil
-	}
-	p := &writer.Earlier{Bounds: a.survey.bounds}
+// pastOf says which rows the attempt before may have sent, by the checkpoint that this one resumes from.
+func pastOf(s *checkpoint.Snapshot, survey *surveyor) *writer.Earlier {
+	p := &writer.Earlier{Bounds: survey.bounds}
 	waiting := s.Out
 	for _, out := range s.Out {
 		p.Rows += int64(out.To - out.From)

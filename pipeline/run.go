@@ -103,6 +103,12 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 	request := a.cfg.Request()
 	request.Service = serviceTime(a.service.clock())
 	a.from.settings(request, a.cfg.Resume.Settings)
+	if a.from.snapshot != nil {
+		request.Divided = true
+		if request.Division, err = a.from.job.ReadDivision(a.cfg.RunDir); err != nil {
+			return fmt.Errorf("%w; start over with --fresh", err)
+		}
+	}
 	a.planned, err = plan.Make(gentle, request, a.admin)
 	return err
 }
@@ -142,7 +148,7 @@ func (a *attempt) beginReport() {
 		a.report.PolicyNow = &a.cfg.Target.PolicyNow
 	}
 	if a.from.snapshot != nil {
-		a.report.resume(a.from.snapshot)
+		a.report.goOn(a.from.snapshot)
 	}
 }
 

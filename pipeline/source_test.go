@@ -19,7 +19,7 @@ import (
 // fromRows makes a load take its rows from a source that is not a file, and returns what the table must hold then.
 func (w *world) fromRows(rows *sourcetest.Rows) (trial, contents) {
 	cfg := w.config(rows.Name)
-	cfg.Read.Sources = rows.Open
+	cfg.Read.Sources = rows
 	cfg.Target.Key[0].Type = table.Integer
 	want := contents{}
 	for i, d := range rows.Data {
@@ -137,7 +137,7 @@ func TestASourceWithOtherContentIsNotResumed(t *testing.T) {
 	}
 	other := sourcetest.NewRows("rows", 500)
 	other.Data[3][2].Double = 5
-	cfg.Read.Sources = other.Open
+	cfg.Read.Sources = other
 	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "content of rows") {
 		t.Errorf("resumed with other content: %v", err)
 	}

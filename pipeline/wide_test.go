@@ -20,7 +20,7 @@ import (
 // fromWide makes a load take its rows from a source whose rows describe themselves.
 func (w *world) fromWide(rows *sourcetest.Wide) trial {
 	cfg := w.config(rows.Name)
-	cfg.Read.Sources = rows.Open
+	cfg.Read.Sources = rows
 	cfg.Target.Key[0].Type = table.Integer
 	cfg.Target.Define.MaxVersions = 5
 	return cfg

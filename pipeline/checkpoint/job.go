@@ -28,6 +28,8 @@ type Job struct {
 	Zeros   []string  `json:"zeros,omitempty"` // of those, doubles that may have zeros at the end
 	// Separator is what splice(auto, …) joins with.
 	Separator string `json:"separator,omitempty"`
+	// Division is the SHA-256 of DivisionFile, empty if the run has none.
+	Division string `json:"division,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
 	PolicyNow time.Time `json:"policy_now,omitzero"`
 	// ReplacedBy is the run that has started this one over; it is not resumed then.

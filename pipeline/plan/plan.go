@@ -26,10 +26,11 @@ type Plan struct {
 	Warnings []string       // for the user, a sentence each
 	Notes    []string       // what was found out about the inputs, for the user
 
-	Sources []*Source
-	Headers []rundir.Header // under which rejected records are kept
-	Empty   bool            // no input has a record
-	Wide    bool            // records describe themselves: rows have the cells that Cell loads beside Schema's columns
+	Sources  []*Source
+	Division []byte          // that the sources were opened from; nil for files
+	Headers  []rundir.Header // under which rejected records are kept
+	Empty    bool            // no input has a record
+	Wide     bool            // records describe themselves: rows have the cells that Cell loads beside Schema's columns
 
 	Tables *Tables // that rows go to, if there are several; nil is one
 
@@ -180,17 +181,41 @@ func (p *planner) notData(more func(name string, folder bool) string) func(name 
 }
 
 func (p *planner) openInputs(ctx context.Context) error {
-	if open := p.request.Read.Sources; open != nil {
-		sources, err := open(ctx)
-		if err != nil {
-			return cannotLoad(ctx, err)
-		}
-		for _, s := range sources {
-			p.addSource(s)
-		}
-		return nil
+	if origin := p.request.Read.Sources; origin != nil {
+		return p.openParts(ctx, origin)
 	}
 	return p.openFiles(ctx)
+}
+
+// openParts opens the parts of an origin, divided by an earlier attempt or now.
+func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
+	division := p.request.Division
+	if !p.request.Divided {
+		var err error
+		if division, err = origin.Divide(ctx); err != nil {
+			return cannotLoad(ctx, err)
+		}
+		if len(division) > source.MaxDivision {
+			return usagef("%s is divided into parts that take %d bytes to name, and a run keeps at most %d; load it in several runs",
+				strings.Join(p.request.ShownInputs(), ", "), len(division), source.MaxDivision)
+		}
+	}
+	p.plan.Division = division
+	sources, err := origin.Open(ctx, division)
+	if err != nil {
+		return cannotLoad(ctx, err)
+	}
+	for _, s := range sources {
+		p.addSource(s)
+	}
+	switch {
+	case len(sources) == 0:
+		return usagef("%s: there is nothing to read", strings.Join(p.request.ShownInputs(), ", "))
+	case len(sources) > source.MaxSources:
+		return usagef("%s: it has %d parts, and a load takes at most %d; load it in several runs",
+			strings.Join(p.request.ShownInputs(), ", "), len(sources), source.MaxSources)
+	}
+	return nil
 }
 
 // addSource adds a source to the plan, and what it has to say.

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -50,6 +49,9 @@ type Request struct {
 	KeysAlone bool
 	// Inferred are types that an earlier attempt has inferred, by input column: a later one must not infer others.
 	Inferred map[string]Inferred
+	// Divided says that Division is what an earlier attempt got of Read.Sources, which is not asked again.
+	Divided  bool
+	Division []byte
 	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
 	Separator rune
 }
@@ -115,8 +117,8 @@ type Read struct {
 	reader.Options                 // but Stream
 	Convert        convert.Options // but Decode, which each source has of its own
 	Find           input.Options   // how arguments are understood, but Stdin
-	// Sources opens what rows come from, if that is not files; nil opens Request.Inputs, which name the sources otherwise.
-	Sources func(context.Context) ([]source.Source, error)
+	// Sources is where rows come from, if that is not files; nil opens Request.Inputs, which name the sources otherwise.
+	Sources source.Origin
 	Parsers int       // workers; 0 takes one a processor
 	Stdin   io.Reader // what - names; nil is os.Stdin. A read of it is left behind when the load stops
 }

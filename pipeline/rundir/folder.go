@@ -81,7 +81,7 @@ func Touches(folder, file string) bool {
 }
 
 // ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
-var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "checkpoint.bin", "checkpoint.prev"}
+var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "division.bin", "checkpoint.bin", "checkpoint.prev"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"

@@ -1,10 +1,27 @@
 package source
 
 import (
+	"context"
 	"errors"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
+)
+
+// Origin is where the sources of a load come from.
+type Origin interface {
+	// Divide divides what is to be read into parts, a source each. A load asks for it once, before its first row, and keeps the
+	// answer: at most MaxDivision bytes, which only Open reads; nil if Open finds the same parts again without it.
+	Divide(ctx context.Context) (division []byte, err error)
+	// Open opens the parts of a division, always in the same order: a part's place among them names it for good. A later process
+	// passes the division that the first one got, and gets the same parts, even if the data have changed since.
+	Open(ctx context.Context, division []byte) ([]Source, error)
+}
+
+// Limits of an Origin.
+const (
+	MaxDivision = 16 << 20 // bytes
+	MaxSources  = 1 << 20
 )
 
 // Source is an ordered sequence of records that a load can read, cut into splits that are parsed in parallel:

@@ -48,8 +48,11 @@ func NewRows(name string, n int) *Rows {
 	return r
 }
 
-// Open returns a source of the same rows, to be given as plan.Read.Sources.
-func (r *Rows) Open(context.Context) ([]source.Source, error) {
+// Divide keeps nothing: the rows are one source, which is always found again.
+func (r *Rows) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+// Open returns a source of the same rows.
+func (r *Rows) Open(context.Context, []byte) ([]source.Source, error) {
 	fresh := *r
 	fresh.begin, fresh.next = 0, 0
 	return []source.Source{&fresh}, nil

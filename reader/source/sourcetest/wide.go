@@ -77,8 +77,8 @@ func (w *Wide) Append(key record.Datum, cells ...record.Cell) {
 	w.Data, w.Cells = append(w.Data, []record.Datum{key}), append(w.Cells, cells)
 }
 
-// Open returns a source of the same rows, to be given as plan.Read.Sources.
-func (w *Wide) Open(context.Context) ([]source.Source, error) {
+// Open returns a source of the same rows.
+func (w *Wide) Open(context.Context, []byte) ([]source.Source, error) {
 	fresh := *w
 	fresh.begin, fresh.next, fresh.added = 0, 0, nil
 	return []source.Source{&fresh}, nil
