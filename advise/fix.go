@@ -101,7 +101,7 @@ func (s *survey) spliceWith(c *Candidate) *Fix {
 			continue
 		}
 		if f := s.splice(c, []*column{c.parts[0], partner}); f.Share >= goodShare {
-			f.Why = fmt.Sprintf("with %s behind it in one key column, a value of %s can be divided among partitions", partner.name, c.Column)
+			f.Why = fmt.Sprintf("with %s after it in one key column, a value of %s can be divided among partitions", partner.name, c.Column)
 			return f
 		}
 	}

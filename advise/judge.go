@@ -51,7 +51,7 @@ func (s *survey) judgeAll(ctx context.Context) error {
 			}
 		}
 		if left > 0 {
-			s.note("%d columns behind the first %d were not looked at; name them with --candidates", left, maxStored)
+			s.note("%d columns after the first %d were not rated; name them with --candidates", left, maxStored)
 		}
 	}
 	for _, name := range names {
@@ -268,7 +268,7 @@ func (s *survey) judge(c *Candidate) {
 		}
 	}
 	if c.Prefix != "" && len(c.Prefix) > 2 {
-		c.Notes = append(c.Notes, fmt.Sprintf("all values begin with %q: it costs %d bytes in every row and tells nothing apart", c.Prefix, len(c.Prefix)))
+		c.Notes = append(c.Notes, fmt.Sprintf("all values begin with %q: it costs %d bytes in every row and distinguishes nothing", c.Prefix, len(c.Prefix)))
 	}
 	if c.KeyBytes > longKey {
 		c.Notes = append(c.Notes, fmt.Sprintf("keys of %.0f bytes on average are paid for in every row and every index: keep them short", c.KeyBytes))

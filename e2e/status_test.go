@@ -173,7 +173,7 @@ func TestARunningLoadIsLookedAtOverHTTP(t *testing.T) {
 	t.Parallel()
 	w := watch(t, "--max-rows-per-second", "500", "--memory", "64MiB")
 	if code, body := w.get("status"); code != http.StatusServiceUnavailable || !strings.Contains(body, `{
-  "error": "the load has not begun to write yet"
+  "error": "the load has not started writing yet"
 }`) {
 		t.Errorf("before there is input: answer %d %s", code, body)
 	}
@@ -208,7 +208,7 @@ func TestASignalShowsTheStateBeforeAndWhileALoadWrites(t *testing.T) {
 	t.Parallel()
 	w := watch(t, "--max-rows-per-second", "500", "-q")
 	w.signal(syscall.SIGUSR1)
-	w.says(`^tsimport: the load has not begun to write yet$`, 1)
+	w.says(`^tsimport: the load has not started writing yet$`, 1)
 	w.feed()
 	w.running()
 	const header = `^tsimport: table t after \S+: [\d,]+ rows read, [1-9][\d,]* written, [1-9][\d,]* queued, .*; 1 partition`

@@ -328,7 +328,7 @@ func (b *Bounds) text(w *strings.Builder) {
 	w.WriteString("  in Python:\n")
 	indent(b.Python)
 	if b.Filters {
-		w.WriteString("  rows with other values may be among them, which the reader filters\n")
+		w.WriteString("  rows with other values may be among them; filter them out\n")
 	}
 }
 

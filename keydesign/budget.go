@@ -30,7 +30,7 @@ type work struct{ left int64 }
 type errWork struct{}
 
 func (errWork) Error() string {
-	return fmt.Sprintf("takes too much time or memory for one row (more than %d MiB of text, or too many turns of loops)", workBudget>>20)
+	return fmt.Sprintf("takes too much time or memory for one row (more than %d MiB of text, or too many loop iterations)", workBudget>>20)
 }
 
 // spend takes n units.

@@ -129,7 +129,7 @@ func (n *node) finish() *node {
 			start := len(e.buf)
 			v := n.value(e, row)
 			if v.Type == table.Binary && !utf8.Valid(v.Bytes) {
-				e.fail(n, table.CodeUTF8, nil, "binary that is no UTF-8 has no text")
+				e.fail(n, table.CodeUTF8, nil, "a binary value that is not UTF-8 has no text")
 				return false
 			}
 			e.buf = appendText(e.buf[:start], v)

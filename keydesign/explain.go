@@ -84,7 +84,7 @@ func Explain(d Design, samples [][]table.Value, given Given) Explanation {
 	for _, name := range d.sources() {
 		r := rangeOf(name, segments)
 		if r.Bounds = d.Bounds(name, given); r.Bounds != nil && r.Use == "no" {
-			r.How = "the key does not keep its order; rows of a single value stand together"
+			r.How = "the key does not preserve its order; rows with the same value are adjacent"
 		}
 		x.Ranges = append(x.Ranges, r)
 	}
@@ -179,7 +179,7 @@ func orderSentence(segments []Segment) string {
 				parts = append(parts, "in "+writingOrder)
 				continue
 			}
-			parts = append(parts, "by the value of "+s.Text+", in which no column's order is kept")
+			parts = append(parts, "by the value of "+s.Text+", which preserves no column's order")
 		case Ascending:
 			parts = append(parts, "by "+s.Column)
 		case Descending:
@@ -190,7 +190,7 @@ func orderSentence(segments []Segment) string {
 			parts = append(parts, "by ranges of "+s.Column+", largest first ("+s.Text+")")
 		}
 	}
-	return "Rows stand " + strings.Join(parts, "; within that ") + "."
+	return "Rows are sorted " + strings.Join(parts, "; within that ") + "."
 }
 
 // mostRanges is how many ranges a reader might still read in parallel.
@@ -212,7 +212,7 @@ func rangeOf(column string, segments []Segment) Range {
 			known, values = false, 1
 		}
 	}
-	return Range{Column: column, Use: "no", How: "the key does not keep its order; look for single values, or use another table or an index"}
+	return Range{Column: column, Use: "no", How: "the key does not preserve its order; look for single values, or use another table or an index"}
 }
 
 func foundRange(column string, s Segment, before []string, values int, known bool) Range {
@@ -221,7 +221,7 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 	case Descending:
 		how += ", from its largest value to its smallest"
 	case CoarseAscending, CoarseDescending:
-		how = "one range of " + s.Text + " holds a range of " + column + " and some rows beside it, which the reader filters"
+		how = "one range of " + s.Text + " holds a range of " + column + " and some other rows, which the reader filters out"
 	}
 	switch {
 	case len(before) == 0:
@@ -250,7 +250,7 @@ func (d Design) notes(segments []Segment) []string {
 			notes = append(notes, fmt.Sprintf("%s: splice(auto, …) takes %q, which sorts below every character of the sample; write it in place of auto, so that later files get the same keys", d.Columns[i].Name, string(p.env.Separator)))
 		}
 		for _, f := range p.Files {
-			notes = append(notes, fmt.Sprintf("%s: the keys depend on %s (sha256 %s); a changed code changes keys of rows that are loaded already", d.Columns[i].Name, f.Name, f.SHA256[:12]))
+			notes = append(notes, fmt.Sprintf("%s: the keys depend on %s (sha256 %s); changing a code changes the keys of rows that are already loaded", d.Columns[i].Name, f.Name, f.SHA256[:12]))
 			if f.Shared > 0 {
 				notes = append(notes, fmt.Sprintf("%s: %d names in %s have a code that another name has as well; where nothing else in the key tells them apart, the last row replaces the others", d.Columns[i].Name, f.Shared, f.Name))
 			}

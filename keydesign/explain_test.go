@@ -80,7 +80,7 @@ func TestAnExplanationSaysWhatAReaderNeeds(t *testing.T) {
 		`joined with "!": the first 2 hexadecimal digits of the md5 of CardID, DeviceID as 6 decimal digits with leading zeros, the code of Name in codes.csv`,
 		`"!".join([(hashlib.md5(str(CardID).encode()).hexdigest())[:2], str(DeviceID).zfill(6), codes("codes.csv")[Name]])`,
 		`codes = lambda name: dict(csv.reader(`,
-		"Rows stand by the value of md5(CardID, 2), in which no column's order is kept; within that by DeviceID",
+		"Rows are sorted by the value of md5(CardID, 2), which preserves no column's order; within that by DeviceID",
 		"GetRange over DeviceID: many: in up to 256 ranges",
 		"GetRange over CardID: no",
 		"rejected: WrongType: column Score",

@@ -44,23 +44,23 @@ func init() {
 }
 
 // noRandom is why nothing random is offered.
-const noRandom = "is not offered: a row that is loaded again, or a later row of the same key, would get another key, " +
+const noRandom = "is not available: a row that is loaded again, or a later row of the same key, would get another key, " +
 	"so rows would be doubled and the last would not win; salt(n) spreads rows and is the same every time"
 
 // noClock is why the time of the run is not offered.
-const noClock = "is not offered: a rerun would give rows other keys; use a time column of the input"
+const noClock = "is not available: a rerun would give rows other keys; use a time column of the input"
 
 // noMapOrder is why maps cannot be walked through.
-const noMapOrder = "is not offered: a map has no order, so the same row would get one key now and another then; name its parts, as in m.a"
+const noMapOrder = "is not available: a map has no order, so the same row would get one key now and another then; name its parts, as in m.a"
 
 // noLocal is why the zone of the machine is not offered.
-const noLocal = "is not offered: the time zone of the machine decides, and on another one rows would get other keys; name the zone"
+const noLocal = "is not available: it depends on the machine's time zone, so rows would get other keys on another machine; name the zone"
 
 // refused are functions that are named often and left out on purpose.
 var refused = map[string]string{
 	"random": noRandom, "rand": noRandom, "randint": noRandom, "uuid": noRandom, "RANDOM": noRandom, "RAND": noRandom,
 	"now": noClock, "today": noClock, "keys": noMapOrder, "values": noMapOrder, "toPairs": noMapOrder,
-	"string": "is not offered: it makes the text <nil> of a null; text(x) does not",
+	"string": "is not available: it turns a null into the text <nil>; text(x) does not",
 }
 
 func unknownFunction(name string) error {

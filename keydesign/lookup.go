@@ -38,7 +38,7 @@ func (c *compiler) lookup(k *call) (*node, error) {
 			return nil, err
 		}
 		if keep = word == "keep"; !keep {
-			return nil, k.errorf("%q is no way to treat unknown values; want %s", word, k.usage)
+			return nil, k.errorf("%q is not a way to treat unknown values; want %s", word, k.usage)
 		}
 	}
 	t, err := c.lookupFile(name)
@@ -115,7 +115,7 @@ func (t *lookupTable) shared() (names int) {
 
 func parseLookup(name string, data []byte) (*lookupTable, error) {
 	if !utf8.Valid(data) {
-		return nil, fmt.Errorf("%s is no UTF-8", name)
+		return nil, fmt.Errorf("%s is not valid UTF-8", name)
 	}
 	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	r.FieldsPerRecord = -1
@@ -133,7 +133,7 @@ func parseLookup(name string, data []byte) (*lookupTable, error) {
 		case len(record) != 2:
 			return nil, fmt.Errorf("%s line %d: %d columns; want a name and its code", name, line, len(record))
 		case twice:
-			return nil, fmt.Errorf("%s line %d: the name %q stands there before; each may have one code", name, line, brief(record[0]))
+			return nil, fmt.Errorf("%s line %d: the name %q is repeated; each name has one code", name, line, brief(record[0]))
 		case record[1] == "":
 			return nil, fmt.Errorf("%s line %d: the name %q has no code", name, line, brief(record[0]))
 		}

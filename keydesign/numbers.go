@@ -69,7 +69,7 @@ func (e *Evaluator) padInteger(n *node, v int64, width int) bool {
 	var digits [20]byte
 	text := strconv.AppendInt(digits[:0], v, 10)
 	if len(text) > width {
-		e.fail(n, table.CodeRange, text, "%d has %d digits, and there is room for %d; use a larger width", v, len(text), width)
+		e.fail(n, table.CodeRange, text, "%d has %d digits, and the width is %d; use a larger width", v, len(text), width)
 		return false
 	}
 	e.buf = append(append(e.buf, zeros[:width-len(text)]...), text...)
@@ -84,7 +84,7 @@ func (e *Evaluator) padDigits(n *node, text []byte, width int) bool {
 		}
 	}
 	if len(text) == 0 || len(text) > width {
-		e.fail(n, table.CodeRange, text, "%q has %d digits, and there is room for 1 to %d", table.Show(text), len(text), width)
+		e.fail(n, table.CodeRange, text, "%q has %d digits; want 1 to %d", table.Show(text), len(text), width)
 		return false
 	}
 	e.buf = append(append(e.buf, zeros[:width-len(text)]...), text...)
@@ -115,7 +115,7 @@ func (c *compiler) padSigned(k *call, x *node) (*node, error) {
 		e.buf = e.buf[:start]
 		if v.Type != table.Integer {
 			if v.Type != table.Null {
-				e.fail(n, table.CodeType, e.shown(v), "%s is no integer; use int(…)", a(v.Type))
+				e.fail(n, table.CodeType, e.shown(v), "%s is not an integer; use int(…)", a(v.Type))
 			}
 			return false
 		}
@@ -150,7 +150,7 @@ func (c *compiler) desc(k *call) (*node, error) {
 			return nil, err
 		}
 		if form != "text" {
-			return nil, k.errorf("%q is no form; want %s", form, k.usage)
+			return nil, k.errorf("%q is not a form; want %s", form, k.usage)
 		}
 	}
 	n := &node{typ: table.Integer, src: k.src, order: reorder(x, k.src, true, false), recipe: fmt.Sprintf("%d - %s", int64(math.MaxInt64), x.recipe),
@@ -161,7 +161,7 @@ func (c *compiler) desc(k *call) (*node, error) {
 		case v.Type == table.Null:
 			return v
 		case v.Type != table.Integer:
-			e.fail(n, table.CodeType, e.shown(v), "%s is no integer; use int(…)", a(v.Type))
+			e.fail(n, table.CodeType, e.shown(v), "%s is not an integer; use int(…)", a(v.Type))
 			return null
 		case v.Int < 0:
 			e.fail(n, table.CodeRange, e.shown(v), "%d is negative; the difference would not fit 64 bits", v.Int)

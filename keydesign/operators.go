@@ -182,7 +182,7 @@ func (e *Evaluator) arithmetic(n *node, op byte, l, r table.Value) table.Value {
 	}
 	v := doubleArithmetic(op, double(l), double(r))
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		e.fail(n, table.CodeRange, nil, "%v %c %v is no finite number", double(l), op, double(r))
+		e.fail(n, table.CodeRange, nil, "%v %c %v is not a finite number", double(l), op, double(r))
 		return null
 	}
 	return table.Value{Type: table.Double, Double: v}

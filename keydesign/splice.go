@@ -89,7 +89,7 @@ func spliceText(n *node, parts []*node, separator rune) func(*Evaluator, []table
 				return false
 			}
 			if i == 0 && len(e.buf) == start {
-				e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; all such rows would crowd on one place of the table", brief(x.src))
+				e.fail(n, CodeEmptyKey, nil, "the first part, %s, is empty; all such rows would have the same key prefix", brief(x.src))
 				return false
 			}
 			if at := firstAtOrBelow(e.buf[start:], separator); at >= 0 {

@@ -52,12 +52,12 @@ func (c *compiler) integer(k *call) (*node, error) {
 			if v.Double == math.Trunc(v.Double) && v.Double >= -1<<63 && v.Double < 1<<63 {
 				return table.Value{Type: table.Integer, Int: int64(v.Double)}
 			}
-			e.fail(n, table.CodeType, e.shown(v), "%v is no 64-bit integer; round it in the expression", v.Double)
+			e.fail(n, table.CodeType, e.shown(v), "%v is not a 64-bit integer; round it in the expression", v.Double)
 		case table.String:
 			if i, err := strconv.ParseInt(string(v.Bytes), 10, 64); err == nil {
 				return table.Value{Type: table.Integer, Int: i}
 			}
-			e.fail(n, table.CodeType, v.Bytes, "%q is no 64-bit integer", table.Show(v.Bytes))
+			e.fail(n, table.CodeType, v.Bytes, "%q is not a 64-bit integer", table.Show(v.Bytes))
 		default:
 			e.fail(n, table.CodeType, e.shown(v), "cannot make an integer of %s", a(v.Type))
 		}
@@ -120,7 +120,7 @@ func (e *Evaluator) stringOf(n, x *node, row []table.Value) bool {
 		return true
 	}
 	if v.Type != table.Null {
-		e.fail(n, table.CodeType, e.shown(v), "%s is no text; use text(…)", a(v.Type))
+		e.fail(n, table.CodeType, e.shown(v), "%s is not a text; use text(…)", a(v.Type))
 	}
 	return false
 }
@@ -199,7 +199,7 @@ func (c *compiler) reverse(k *call) (*node, error) {
 			e.fail(n, table.CodeRange, e.shown(v), "%d is negative; only the digits of 0 and more are reversed", v.Int)
 			return false
 		case v.Type != table.Integer && v.Type != table.String:
-			e.fail(n, table.CodeType, e.shown(v), "%s is no text; use text(…)", a(v.Type))
+			e.fail(n, table.CodeType, e.shown(v), "%s is not a text; use text(…)", a(v.Type))
 			return false
 		}
 		e.buf = appendText(e.buf[:start], v)

@@ -73,7 +73,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		}
 		return t, true
 	case v.Type != table.String:
-		e.fail(n, table.CodeType, e.shown(v), "%s is no time; want a text or an integer", a(v.Type))
+		e.fail(n, table.CodeType, e.shown(v), "%s is not a time; want a text or an integer", a(v.Type))
 		return time.Time{}, false
 	}
 	for _, layout := range textTimes {
@@ -88,7 +88,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		if layout != time.RFC3339 {
 			local, ok := table.LocalTime(t, at.zone)
 			if !ok {
-				e.fail(n, table.CodeRange, v.Bytes, "clocks in %s never showed %q: they were turned forward over it", at.zone, table.Show(v.Bytes))
+				e.fail(n, table.CodeRange, v.Bytes, "clocks in %s never showed %q: they were set forward past it", at.zone, table.Show(v.Bytes))
 				return time.Time{}, false
 			}
 			t = local
@@ -99,7 +99,7 @@ func (at clock) read(e *Evaluator, n *node, v table.Value) (time.Time, bool) {
 		}
 		return t, true
 	}
-	e.fail(n, table.CodeType, v.Bytes, "%q is no time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
+	e.fail(n, table.CodeType, v.Bytes, "%q is not a time; want 2021-04-01, 2021-04-01 10:00:00 or 2021-04-01T10:00:00+08:00", table.Show(v.Bytes))
 	return time.Time{}, false
 }
 

@@ -98,11 +98,11 @@ func (d *document) syntaxError(err error) error {
 	m := libraryError.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", "; "))
 	switch {
 	case m == nil:
-		return fmt.Errorf("policy %s: no YAML: %w", d.name, err)
+		return fmt.Errorf("policy %s: not YAML: %w", d.name, err)
 	case m[1] == "":
-		return fmt.Errorf("policy %s: no YAML: %s", d.name, m[2])
+		return fmt.Errorf("policy %s: not YAML: %s", d.name, m[2])
 	}
-	return fmt.Errorf("policy %s, line %s: no YAML: %s", d.name, m[1], m[2])
+	return fmt.Errorf("policy %s, line %s: not YAML: %s", d.name, m[1], m[2])
 }
 
 // field is one that a mapping may have.
@@ -310,7 +310,7 @@ func (d *document) checkClass(n *yaml.Node, c *Class, last bool) error {
 	case !last && c.UpTo == Unbounded:
 		return d.errorf(n, "class %d lacks up_to; only the last class has no bound", c.Number)
 	case c.UpTo < c.From:
-		return d.errorf(n, "up_to %d of class %d: want %d or more, behind the class before it", c.UpTo, c.Number, c.From)
+		return d.errorf(n, "up_to %d of class %d: want %d or more, after the class before it", c.UpTo, c.Number, c.From)
 	case c.Archives() && !last:
 		return d.errorf(n, "class %d archives and is not the last; what is older than an archived period can be in no table", c.Number)
 	case c.Archives() && c.Number == 1:

@@ -31,7 +31,7 @@ func ParseUnit(name string) (Unit, error) {
 			return u, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no period; want month, day or year", name)
+	return 0, fmt.Errorf("%q is not a period; want month, day or year", name)
 }
 
 // Of returns the period that a time lies in, by the calendar of the time's own location. Years outside 0 to 9999 have no

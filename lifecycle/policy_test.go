@@ -127,12 +127,12 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", "empty"},
 		{"# nothing", "empty"},
-		{"period: month\nclasses: [}", "line 2: no YAML"},
-		{"\tperiod: month", "line 1: no YAML"},
+		{"period: month\nclasses: [}", "line 2: not YAML"},
+		{"\tperiod: month", "line 1: not YAML"},
 		{"- a", "line 1: want the fields of a policy"},
 		{"period: month", "line 1: a policy lacks classes"},
 		{"classes: [{}]", "line 1: a policy lacks period"},
-		{"period: week\nclasses: [{}]", `line 1: "week" is no period; want month, day or year`},
+		{"period: week\nclasses: [{}]", `line 1: "week" is not a period; want month, day or year`},
 		{"period: [month]\nclasses: [{}]", "line 1: want a period"},
 		{"period: 7\nclasses: [{}]", `line 1: "7": want a period as a text`},
 		{"period: month\nclasses: [{}]\nperiod: day", "line 3: period is there twice, first on line 1"},
@@ -174,7 +174,7 @@ func TestAPolicyIsRefusedWithItsLine(t *testing.T) {
 		{"period: month\nclasses:\n  - &a {ttl: -1}", "line 3: anchors and aliases"},
 		{"period: &p month\nclasses: [{max_versions: *p}]", "anchors and aliases"},
 		{"period: month\nclasses: [{}]\n---\nperiod: day", "a second document"},
-		{"period: month\nclasses: [{}]\n---\n}", "no YAML"},
+		{"period: month\nclasses: [{}]\n---\n}", "not YAML"},
 		{strings.Repeat("#", maxPolicyBytes+1), "over 1048576 bytes"},
 	} {
 		p, err := Parse("policy.yaml", []byte(tt.text))

@@ -32,7 +32,7 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	t := &Template{Unit: unit, prefix: prefix, suffix: suffix}
 	if err := table.CheckTableName(t.Name(unit.of(time.Unix(0, 0).UTC()))); err != nil {
-		return nil, fmt.Errorf("table %q makes no names of tables: %w", text, err)
+		return nil, fmt.Errorf("table %q does not give table names: %w", text, err)
 	}
 	return t, nil
 }

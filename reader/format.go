@@ -238,7 +238,7 @@ func (s *File) typesRow(p *csv.Parser, columns int) (bool, error) {
 // hintAtDelimiter notes that the one column there is looks like several.
 func (s *File) hintAtDelimiter(names []string) {
 	if end := s.o.Dialect.RecordEnd; end != "" && !bytes.Contains(s.utf8Head(), []byte(end)) {
-		s.Hint = fmt.Sprintf("the record end %q of --record-end does not come in the beginning of %s", end, s.Name)
+		s.Hint = fmt.Sprintf("the record end %q of --record-end does not occur in the beginning of %s", end, s.Name)
 		return
 	}
 	if len(names) != 1 || s.o.Dialect.Delimiter != "" || s.o.Sniff {
@@ -326,7 +326,7 @@ func (s *File) discover(head []byte) error {
 	if !whole {
 		n := wholeRecords(head, s.Layout)
 		if n == 0 {
-			return fmt.Errorf("read %s: the first record is longer than %d MiB, so what members its object has cannot be seen; put a shorter one first",
+			return fmt.Errorf("read %s: the first record is longer than %d MiB, so its members are not known; put a shorter record first",
 				s.Name, headBytes>>20)
 		}
 		head = head[:n]

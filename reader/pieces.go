@@ -314,7 +314,7 @@ func (p *piece) Prepare() (err error) {
 	}
 	if p.first && !p.ranged() {
 		if s.text.offset > int64(len(p.data)) {
-			return errors.Join(err, fmt.Errorf("read %s: the header ends behind the first block", s.Name))
+			return errors.Join(err, fmt.Errorf("read %s: the header does not end within the first block", s.Name))
 		}
 		p.data = p.data[s.text.offset:]
 	}

@@ -100,7 +100,7 @@ func (r *textReader) pass(p *piece) error {
 	}
 	switch _, err := io.CopyN(to, r.stream, n); {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("read %s: it ends before the place that the run has come to; give the same input, or start over with --fresh", r.s.Name)
+		return fmt.Errorf("read %s: it ends before the position that the run has reached; give the same input, or start over with --fresh", r.s.Name)
 	default:
 		return err
 	}

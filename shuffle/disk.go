@@ -306,7 +306,7 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 		l.reach()
 	}
 	if placed != f.rows {
-		return fmt.Errorf("read spilled rows back: %d of %d rows have a lane; this is a defect of tsimport", placed, f.rows)
+		return fmt.Errorf("read spilled rows back: %d of %d rows have a lane; this is a bug in tsimport", placed, f.rows)
 	}
 	delete(s.frames, f)
 	s.free(f)

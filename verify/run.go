@@ -96,7 +96,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		}
 		for _, k := range described.Key {
 			if k.Auto {
-				return nil, usagef("table %s has the auto-increment key column %s: its rows have keys that the inputs do not tell", described.Name, k.Name)
+				return nil, usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them", described.Name, k.Name)
 			}
 		}
 		tables = append(tables, &target{Table: described})
@@ -116,7 +116,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		Examples: []Example{}, Notes: v.plan.Warnings,
 	}
 	if cfg.Condition != table.Ignore && cfg.Loaded.IsZero() {
-		v.result.Notes = append(v.result.Notes, "which rows the condition has refused only the run knows; name it with --run, or they count as different or missing")
+		v.result.Notes = append(v.result.Notes, "only the run knows which rows the condition refused; name it with --run, or they count as different or missing")
 	}
 	return v, nil
 }

@@ -108,7 +108,7 @@ func decodeRow(b []byte) (a answered, err error) {
 	case !said || !a.ok && len(a.code) == 0:
 		return a, errors.New("unreadable answer: a row without a result")
 	case a.ok && failed:
-		return a, errors.New("unreadable answer: a row that was taken and has an error")
+		return a, errors.New("unreadable answer: a row was written and has an error")
 	}
 	return a, nil
 }

@@ -241,7 +241,7 @@ func (c *Increments) decide(m readMark, r table.Ref, repeated bool, o *table.Out
 		return
 	case m.odd:
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed,
-			Message: fmt.Sprintf("column %s of the row holds something else than a mark; give --mark-column another", c.Mark)}
+			Message: fmt.Sprintf("column %s of the row holds a value that is not a mark; give another --mark-column", c.Mark)}
 	case !found && m.text < c.Run+"."+at:
 		return // it is lower now
 	case !found && repeated:
@@ -265,11 +265,11 @@ func (c *Increments) decideOwn(own string, r table.Ref, at string, o *table.Outc
 		*o = table.Outcome{Fate: table.Written, Found: true}
 	case strings.Contains(names, signRefused+at):
 		c.Rejected(r, false)
-		*o = table.Outcome{Fate: table.Refused, Code: "OTSParameterInvalid", Message: "an earlier attempt of the load was refused this record"}
+		*o = table.Outcome{Fate: table.Refused, Code: "OTSParameterInvalid", Message: "the service refused this record to an earlier attempt of the load"}
 	case strings.Contains(names, signGivenUp+at):
 		c.Rejected(r, true)
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,
-			Message: "an earlier attempt of the load has given this record up, and it may have been added; compare the row before you load the record again"}
+			Message: "an earlier attempt of the load gave this record up, and it may have been added; compare the row before you load the record again"}
 	case strings.Contains(names, manyRefused):
 		c.manyOf(r)
 		*o = table.Outcome{Fate: table.Refused, Code: codeConditionFailed, MaybeApplied: true,

@@ -95,7 +95,7 @@ func TestMarksSayWhatBecameOfARecord(t *testing.T) {
 		"another was given up":       {readMark{text: mark(6, "?"+position(rows[4])), any: true}, true, table.Written, ""},
 		"a later load's, sent once":  {readMark{text: later, any: true}, false, table.Refused, "was not added"},
 		"a later load's, sent twice": {readMark{text: later, any: true}, true, table.Refused, "added or not"},
-		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "something else"},
+		"something else":             {readMark{any: true, odd: true}, true, table.Refused, "not a mark"},
 	} {
 		n := NewIncrements(nil, "_m", testRun)
 		o := table.Outcome{Fate: table.Again}

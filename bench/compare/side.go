@@ -70,10 +70,10 @@ func readFile(name string) ([]run, error) {
 	r := new(result.Result)
 	d := json.NewDecoder(io.LimitReader(in, maxFile))
 	if err := d.Decode(r); err != nil {
-		return nil, fmt.Errorf("no result of tsimport bench write --json: %w", err)
+		return nil, fmt.Errorf("not a result of tsimport bench write --json: %w", err)
 	}
 	if r.Every <= 0 || len(r.Points) == 0 {
-		return nil, errors.New("no result of tsimport bench write: there is nothing over time in it")
+		return nil, errors.New("not a result of tsimport bench write: it has no measurements over time")
 	}
 	return []run{runOf(r)}, nil
 }
@@ -112,7 +112,7 @@ func readBenchmarks(r io.Reader) (runs []run, err error) {
 		for i := 2; i+1 < len(fields); i += 2 {
 			n, err := strconv.ParseFloat(fields[i], 64)
 			if err != nil {
-				return nil, fmt.Errorf("%q is no number in a line of %s", fields[i], name)
+				return nil, fmt.Errorf("%q is not a number, in a line of %s", fields[i], name)
 			}
 			unit := fields[i+1]
 			if q, ok := strings.CutSuffix(unit, "-ns"); ok {
@@ -127,7 +127,7 @@ func readBenchmarks(r io.Reader) (runs []run, err error) {
 		return nil, err
 	}
 	if len(runs) == 0 {
-		return nil, errors.New("no result: want the JSON, the samples or the benchmark lines of tsimport bench write")
+		return nil, errors.New("not a result: want the JSON, the samples or the benchmark lines of tsimport bench write")
 	}
 	return runs, nil
 }

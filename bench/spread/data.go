@@ -181,7 +181,7 @@ func lookAt(ctx context.Context, c *Config, dir string) (d *dataset, err error) 
 func (d *dataset) readHeader(types map[string]table.Type) (why string) {
 	f, err := os.Open(d.path)
 	if err != nil {
-		return "it is no plain file"
+		return "it is not a regular file"
 	}
 	defer f.Close()
 	header, err := csv.NewReader(f).Read()

@@ -93,7 +93,7 @@ func (c *Config) check() error {
 		return &UsageError{fmt.Sprintf("--table-prefix: %v", err)}
 	}
 	if c.TablePrefix == "" {
-		return &UsageError{"--table-prefix: a table that a bench makes must be known by its name"}
+		return &UsageError{"--table-prefix: the prefix must tell a bench's tables from others"}
 	}
 	return c.checkSearch()
 }
@@ -106,7 +106,7 @@ func (c *Config) checkSearch() error {
 	s.Start, s.Step = cmp.Or(s.Start, defaultStart), cmp.Or(s.Step, defaultStep)
 	switch {
 	case c.Duration <= 0:
-		return &UsageError{"--find-max needs --duration: for so long the rate that was found is held at the end"}
+		return &UsageError{"--find-max needs --duration: it holds the rate that it found for this long"}
 	case c.Rows > 0:
 		return &UsageError{"--find-max and --rows: give one of them"}
 	case c.Rate > 0:

@@ -22,15 +22,15 @@ func adviseCommand() *cli.Command {
 		Name:      "advise",
 		Usage:     "suggest a partition key, and warn of hot spots",
 		ArgsUsage: "FILE...",
-		Description: inputsHelp + "\nReads the input once and judges every column as a partition key: how much of the capacity of a table with --partitions\n" +
-			"live traffic could use, with rows in the order of arrival, and how much a plain load in file order. The last lines are\n" +
+		Description: inputsHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
+			"that live traffic could use, in order of arrival, and the share that a plain load in file order could use. The last lines are\n" +
 			"a load command with the recommended key. docs/advise.md explains each number.",
 		Flags: append(readFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "candidates", Usage: "judge only these columns `A,B,C`; A+B is the two spliced"},
+			&cli.StringFlag{Name: "candidates", Usage: "rate only these columns `A,B,C`; A+B means both spliced"},
 			&cli.IntFlag{Name: "partitions", Usage: "partitions of the planned table", Value: advise.DefaultPartitions},
-			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second of live traffic, and of all partitions together", Value: advise.DefaultRate},
-			&cli.StringFlag{Name: "arrival-by", Usage: "`COLUMN` in whose order rows arrive (default: a column of times, else the input's order)"},
-			&cli.Float64Flag{Name: "growth", Usage: "judge for `TIMES` as many rows, to see which values pass 10 GB", Value: 1},
+			&cli.IntFlag{Name: "rate", Usage: "`ROWS` a second: the live traffic, and what all partitions take together", Value: advise.DefaultRate},
+			&cli.StringFlag{Name: "arrival-by", Usage: "`COLUMN` that gives the order of arrival (default: a column of times, else the input's order)"},
+			&cli.Float64Flag{Name: "growth", Usage: "rate for `TIMES` as many rows, to see which values exceed 10 GB", Value: 1},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for the rows, such as 512MiB, at least 16MiB; parts of a longer input are skipped, with a note; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
 			&cli.BoolFlag{Name: "json", Usage: "print the report as one JSON object"},
 			&cli.StringFlag{Name: "html", Usage: "write the report with charts to `FILE`, a self-contained page"},
@@ -76,7 +76,7 @@ func adviseRun(c *cli.Context) error {
 
 func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
 	if !c.Args().Present() {
-		return cfg, errors.New("no input: name the files to look at, or - for standard input")
+		return cfg, errors.New("no input: name the files to read, or - for standard input")
 	}
 	read, err := parseRead(c)
 	if err != nil {

@@ -83,7 +83,7 @@ func (p *advicePrinter) head(r *advise.Report) {
 	}
 	p.line(0, "arrival: %s (%s)", arrival, r.Arrival.How)
 	if r.Rejected > 0 {
-		p.line(0, "%s records would be rejected and count nowhere; the first: %s", grouped(r.Rejected), r.FirstReject)
+		p.line(0, "%s records would be rejected and are not counted; the first: %s", grouped(r.Rejected), r.FirstReject)
 	}
 	for _, n := range r.Notes {
 		p.line(0, "note: %s", n)

@@ -35,22 +35,22 @@ func benchSpreadCommand() *cli.Command {
 			"engine in a process of its own, and shows how much of the partitions' capacity each has used:\n" +
 			"  naive          the official SDK, 200 rows a request in file order, one worker, the SDK's retries\n" +
 			"  parallel       the same with 32 workers\n" +
-			"  preshuffled    the file shuffled as a whole first (its time counts), then as parallel\n" +
+			"  preshuffled    the whole file shuffled first (that time counts), then loaded as parallel\n" +
 			"  tsimport       tsimport load, the last row of a key wins\n" +
 			"  tsimport-none  tsimport load --order none\n" +
 			"After a load by tsimport it compares every row of the table with the file; exit code 1 means that they differ.\n" +
-			"Of FILE, the SDK's loaders need plain CSV with a header that has the key columns, or what those are computed of.",
+			"Of FILE, the SDK's loaders need plain CSV with a header that has the key columns, or the columns they are computed from.",
 		Flags: []cli.Flag{
 			textsFlag("pk", "with FILE: primary-key column, as for tsimport load, in order, 1 to 4 times"),
-			&cli.Uint64Flag{Name: "rows", Usage: "student cards: how many", Value: 1_000_000},
+			&cli.Uint64Flag{Name: "rows", Usage: "student cards: number of rows", Value: 1_000_000},
 			&cli.StringFlag{Name: "order", Usage: "student cards: sorted (by CardID), arrival or random", Value: string(bench.Sorted)},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
 			&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: 1000},
 			&cli.BoolFlag{Name: "known-rate", Usage: "tell tsimport the partitions' capacity"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a request", Value: 5 * time.Millisecond},
 			textsFlag("slow", "partition `N:FACTOR`, from 0 in key order, has this share of the capacity; may be repeated"),
-			&cli.GenericFlag{Name: "splits", Usage: "begin with one partition and halve all of them, 2s after the first row and then each `EVERY` (--splits=3s; default 5s), until there are --partitions; each is away for 1s", Value: new(optionalDuration)},
-			&cli.StringFlag{Name: "only", Usage: "only these `WAYS` to load, with commas between"},
+			&cli.GenericFlag{Name: "splits", Usage: "begin with one partition and halve all of them, 2s after the first row and then each `EVERY` (--splits=3s; default 5s), until there are --partitions; each is unavailable for 1s", Value: new(optionalDuration)},
+			&cli.StringFlag{Name: "only", Usage: "only these `WAYS` to load, comma-separated"},
 			&cli.Float64Flag{Name: "baseline-seconds", Usage: "stop the SDK's loads after this many seconds and measure them until then", Value: 60},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` for tsimport load --memory"},
 			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows and the same shuffle", Value: 1},
@@ -116,7 +116,7 @@ func benchSpread(c *cli.Context) error {
 		return fmt.Errorf("print measurements: %w", err)
 	}
 	if report.Failed() {
-		return &exitError{code: pipeline.ExitFailed, err: errors.New("a load by tsimport failed or left the table other than the file; see above")}
+		return &exitError{code: pipeline.ExitFailed, err: errors.New("a load by tsimport failed, or its table differs from the file; see above")}
 	}
 	return nil
 }

@@ -33,16 +33,16 @@ func benchClientCommand() *cli.Command {
 			"  workers     the SDK, one goroutine that reads and 32 that take rows off a channel and write 200 at a time\n" +
 			"  timeline    the batch writer of the SDK's timeline library\n" +
 			"  external    --baseline-cmd\n" +
-			"The floor is what no client can do without, measured in the same run: encoding/csv, PlainBuffer encoding and the MD5\n" +
+			"The floor is the least that any client needs, measured in the same run: encoding/csv, PlainBuffer encoding and the MD5\n" +
 			"of the requests. The command of --baseline-cmd finds TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE,\n" +
 			"TABLESTORE_ACCESS_KEY_ID, TABLESTORE_ACCESS_KEY_SECRET, BENCH_FILE (CSV with a header), BENCH_TABLE (which exists),\n" +
-			"BENCH_COLUMNS (NAME:TYPE with commas between, the primary key first) and BENCH_ROWS in its environment; it must write\n" +
+			"BENCH_COLUMNS (NAME:TYPE, comma-separated, the primary key first) and BENCH_ROWS in its environment; it must write\n" +
 			"every row once, and may print {\"allocations\": N, \"allocated_bytes\": N, \"peak_rss_bytes\": N}.",
 		Flags: []cli.Flag{
 			&cli.Uint64Flag{Name: "rows", Usage: "how many", Value: 1_000_000},
 			&cli.StringFlag{Name: "shape", Usage: "12 (columns, 150 bytes of CSV), 3 (60 bytes) or 60", Value: "12"},
 			&cli.IntFlag{Name: "rounds", Usage: "number of loads of each kind, in turns; the median counts", Value: 3},
-			&cli.StringFlag{Name: "only", Usage: "only these `LOADS`, with commas between"},
+			&cli.StringFlag{Name: "only", Usage: "only these `LOADS`, comma-separated"},
 			&cli.StringFlag{Name: "baseline-cmd", Usage: "a further load, run by /bin/sh -c `COMMAND`"},
 			&cli.DurationFlag{Name: "timeout", Usage: "end the command of --baseline-cmd, and the measurement, after this long; 0 means never", Value: 0},
 			textsFlag("load-flag", "one more `FLAG` for tsimport load, such as --load-flag=--concurrency=8; may be repeated"),

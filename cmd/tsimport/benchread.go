@@ -19,11 +19,11 @@ func benchReadInputCommand() *cli.Command {
 		Name:      "read-input",
 		Usage:     "measure how fast inputs can be read, without a table",
 		ArgsUsage: "FILE...",
-		Description: inputsHelp + "\nReads, converts and encodes every record as load does and writes none: what this takes of the machine, no load can\n" +
+		Description: inputsHelp + "\nReads, converts and encodes every record as load does and writes none: no load can be faster\n" +
 			"save. The first column stands in for a primary key unless --pk names one.",
 		Flags: append(append(readFlags(), profileFlags()...), []cli.Flag{
 			textsFlag("pk", "primary-key column `NAME[:TYPE]`, in order, 1 to 4 times"),
-			&cli.StringFlag{Name: "order", Usage: "last-wins (one input after the other) or none (all over them, as load --order none reads)", Value: plan.LastWins.String()},
+			&cli.StringFlag{Name: "order", Usage: "last-wins (one input after the other) or none (all of them in parallel, as load --order none reads)", Value: plan.LastWins.String()},
 			&cli.BoolFlag{Name: "json", Usage: "print the measurement as JSON"},
 		}...),
 		Action: benchReadInput,

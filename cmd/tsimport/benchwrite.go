@@ -28,7 +28,7 @@ func benchWriteCommand(interrupts *interrupts) *cli.Command {
 		Description: "Makes a table, writes generated rows to it, 200 a request and each request to one partition, and drops it again.\n" +
 			"Without --rate each worker sends when its last request is answered; with it rows are due at a fixed rate, and the latency\n" +
 			"of a batch counts from when it was due, so that a stall of the table shows in full. --find-max looks for the highest rate\n" +
-			"that keeps to --max-p99 and --max-throttled, and holds it for --duration. docs/bench.md says what each number means.",
+			"within --max-p99 and --max-throttled, and holds it for --duration. docs/bench.md explains each number.",
 		Flags: append(targetFlags(), []cli.Flag{
 			&cli.Int64Flag{Name: "rows", Usage: "rows to write (default: as many as --duration allows)"},
 			&cli.DurationFlag{Name: "duration", Usage: "how long to write, including the warm-up (default 30s without --rows)"},
@@ -45,7 +45,7 @@ func benchWriteCommand(interrupts *interrupts) *cli.Command {
 			&cli.Float64Flag{Name: "start-rate", Usage: "find-max: `ROWS` a second to begin with", Value: 1000},
 			&cli.DurationFlag{Name: "step", Usage: "find-max: how long each rate is tried", Value: 5 * time.Second},
 			&cli.Uint64Flag{Name: "seed", Usage: "the same seed gives the same rows", Value: 1},
-			&cli.StringFlag{Name: "table-prefix", Usage: "what the name of the table begins with", Value: benchPrefix},
+			&cli.StringFlag{Name: "table-prefix", Usage: "prefix of the table's name", Value: benchPrefix},
 			&cli.BoolFlag{Name: "keep", Usage: "do not drop the table"},
 			&cli.DurationFlag{Name: "retry-for", Usage: "give up after this long without progress", Value: time.Minute},
 			&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},

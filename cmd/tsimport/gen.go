@@ -33,7 +33,7 @@ func genCommand() *cli.Command {
 		Usage: "write example data as CSV",
 		Subcommands: []*cli.Command{{
 			Name:  "student-cards",
-			Usage: "purchases made with student cards: CardID, SellerID, DeviceID, OrderNumber and some attributes",
+			Usage: "write purchases made with student cards: CardID, SellerID, DeviceID, OrderNumber and attributes",
 			Flags: []cli.Flag{
 				&cli.Uint64Flag{Name: "rows", Usage: "number of rows"},
 				&cli.StringFlag{Name: "order", Usage: "sorted (by CardID), arrival or random", Value: string(bench.Arrival)},

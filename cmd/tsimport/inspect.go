@@ -28,7 +28,7 @@ func inspectCommand() *cli.Command {
 
 func inspect(c *cli.Context) error {
 	if !c.Args().Present() {
-		return usagef("no input: name the files to look at, or - for standard input")
+		return usagef("no input: name the files to read, or - for standard input")
 	}
 	read, err := parseRead(c)
 	if err != nil {

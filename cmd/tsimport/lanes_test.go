@@ -141,7 +141,7 @@ func TestPartitionsWithoutRowsAreNotSaidToBeWrittenTo(t *testing.T) {
 		8: {"written to 8 partitions, the last of them reached after 1s"},
 		5: {"written to 5 of 8 partitions (the others got no row), the last of them reached after 1s"},
 		1: {"written to 1 of 8 partitions (the others got no row), the last of them reached after 1s",
-			"warning: the rows went to one partition alone, so the capacity of the others was not used"},
+			"warning: all rows went to one partition, so the capacity of the others was not used"},
 		0: {"8 partitions at the end, none of which got a row since"},
 	} {
 		got := spreadNotes(&pipeline.Report{ReportCounts: pipeline.ReportCounts{Written: 10_000}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 10_000}, ReportPartitions: pipeline.ReportPartitions{Partitions: 8, PartitionsUsed: used, LastLaneSeconds: 1}})

@@ -135,7 +135,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	case r.Unfinished:
 		return usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, quoteArg(folder))
 	case len(r.job.Args) == 0:
-		return usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the files with rejects by a command of your own", folder)
+		return usagef("--retry-rejects %s: the run's command holds a secret, which is not kept; load the reject files with a command of your own", folder)
 	case len(r.Retried) > 0 && !c.Bool("fresh"):
 		by := r.Retried[len(r.Retried)-1]
 		if left := readRun(by); left != nil && left.Rejected > 0 {
@@ -149,7 +149,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 		return err
 	}
 	if sum.RejectsMixed && len(files) > 1 {
-		return usagef("--retry-rejects %s: its files of rejects are in different dialects or encodings; load each by itself, with the flags that say which", folder)
+		return usagef("--retry-rejects %s: its reject files use different dialects or encodings; load each one separately, with the flags for it", folder)
 	}
 	app := newApp(c.App.Writer, show, interrupts, nil)
 	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, r.job.Args...))
@@ -203,7 +203,7 @@ func rejectsOf(folder string) (files []string, sum *pipeline.Report, err error) 
 		}
 		file := filepath.Join(folder, below)
 		if _, err := os.Stat(file); err != nil {
-			return nil, nil, usagef("--retry-rejects %s: %v; put it back, or load the corrected file by a command of your own", folder, err)
+			return nil, nil, usagef("--retry-rejects %s: %v; put it back, or load the corrected file with a command of your own", folder, err)
 		}
 		files = append(files, file)
 	}

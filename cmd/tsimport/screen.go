@@ -143,7 +143,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
 		made := ""
 		if !r.Created && !s.existed {
-			made = "; the table was not made"
+			made = "; the table was not created"
 		}
 		s.line("warning: the input holds no records%s", made)
 	}
@@ -154,7 +154,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	_, err := os.Stat(summary)
 	gone := err != nil
 	if gone {
-		s.line("warning: %s is gone: the run folder was removed, and with it the record of this load", summary)
+		s.line("warning: run folder %s was removed, and with it the record of this load", summary)
 	}
 	if n := len(r.RejectsFiles); n > 1 && !gone {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
@@ -265,7 +265,7 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		add("%s", partitionsNote(r))
 	}
 	if r.Partitions > 1 && r.PartitionsUsed == 1 && r.Written >= rowsToSpread {
-		add("warning: the rows went to one partition alone, so the capacity of the others was not used")
+		add("warning: all rows went to one partition, so the capacity of the others was not used")
 	}
 	if r.SpilledRows > 0 {
 		add("memory was full: %s rows were spilled to disk (%s written, at most %s at a time)", grouped(r.SpilledRows), byteText(r.SpilledBytes), byteText(r.PeakSpillBytes))
@@ -283,7 +283,7 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		rows int64
 		why  string
 	}{
-		{r.Throttled, "refused for capacity"}, {r.Unavailable, "refused because their partition did not serve,"},
+		{r.Throttled, "refused for capacity"}, {r.Unavailable, "refused because their partition was unavailable,"},
 	} {
 		if share := float64(refused.rows) / float64(max(r.RowsSent, 1)); share > refusedMuch {
 			add("%.0f%% of the rows sent were %s and sent again", 100*share, refused.why)
@@ -308,7 +308,7 @@ func slowestNote(p *pipeline.ReportSlowest) string {
 		text += fmt.Sprintf(", %s refused for capacity", grouped(p.Throttled))
 	}
 	if p.Unavailable > 0 {
-		text += fmt.Sprintf(", %s while it did not serve", grouped(p.Unavailable))
+		text += fmt.Sprintf(", %s while it was unavailable", grouped(p.Unavailable))
 	}
 	return text
 }

@@ -122,7 +122,7 @@ func checkPublicKey(address string, o server.Options) error {
 	if err != nil || a.IP.IsLoopback() {
 		return nil // an address that is none is refused when it is listened on
 	}
-	return usagef("--listen %s can be reached from other machines, and everybody knows the built-in access key; give --access-key-id and a secret, or listen on 127.0.0.1", address)
+	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give --access-key-id and a secret, or listen on 127.0.0.1", address)
 }
 
 // warn says what the user should know of the server about to serve at addr.

@@ -32,11 +32,11 @@ func simulationFlags() []cli.Flag {
 		&cli.Int64Flag{Name: "auto-split-bytes", Usage: "split a partition that has grown by `BYTES`"},
 		&cli.Float64Flag{Name: "auto-split-load", Usage: "split a partition that uses this `SHARE` of its capacity for five seconds"},
 		&cli.BoolFlag{Name: "first-write-wins", Usage: "when two writes of a cell have one timestamp, keep the first, not the later"},
-		&cli.BoolFlag{Name: "deletions-hide-earlier", Usage: "what is written after a deletion with an earlier timestamp stays hidden"},
+		&cli.BoolFlag{Name: "deletions-hide-earlier", Usage: "hide what is written after a deletion with an earlier timestamp"},
 		&cli.BoolFlag{Name: "exclusive-lower-edge", Usage: "refuse timestamps that are exactly as old as the table's maximum deviation"},
 		&cli.DurationFlag{Name: "new-table-missing", Usage: "for this `DURATION` after CreateTable, answer that the table does not exist"},
-		&cli.BoolFlag{Name: "hide-bounds", Usage: "DescribeTable names no bounds of partitions"},
-		&cli.StringFlag{Name: "locations", Usage: "ComputeSplitPointsBySize names a place for each `THING`: partition, node, block or none", Value: sim.LocatePartitions},
+		&cli.BoolFlag{Name: "hide-bounds", Usage: "leave the bounds of partitions out of DescribeTable"},
+		&cli.StringFlag{Name: "locations", Usage: "`THING` that ComputeSplitPointsBySize gives a location for: partition, node, block or none", Value: sim.LocatePartitions},
 		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of write requests that get a fault"},
 		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
 		&cli.DurationFlag{Name: "fault-delay", Usage: "delay of apply-late, as a `DURATION`", Value: time.Second},
@@ -101,7 +101,7 @@ func simulation(c *cli.Context) (*server.Simulation, error) {
 	}
 	if file := c.String("sample-file"); file != "" {
 		if s.Partitions == 0 && s.Splits.Every == 0 && s.AutoSplit.Bytes == 0 && s.AutoSplit.Load == 0 {
-			return nil, usagef("--sample-file says where to cut, but nothing asks for partitions: add --partitions or --splits")
+			return nil, usagef("--sample-file says where to cut, but nothing is cut: add --partitions or --splits")
 		}
 		s.SampleLines, err = readLines(file)
 	}

@@ -223,7 +223,7 @@ func openRun(path string) (*rundir.Run, *cli.Context, error) {
 		return nil, nil, usagef("--run %s: %v", path, err)
 	}
 	if of := load.String("retry-rejects"); of != "" {
-		return nil, nil, usagef("--run %s: it has loaded the rejects of run %s, which may have been changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
+		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
 	if run.Directory != "" {
 		if err := os.Chdir(run.Directory); err != nil {
@@ -292,9 +292,9 @@ func writeComparison(w io.Writer, r *verify.Result) error {
 
 // comparisonLine says in one line what was found.
 func comparisonLine(r *verify.Result) string {
-	verdict := "the table holds what the input says"
+	verdict := "the table matches the input"
 	if !r.OK {
-		verdict = "the table does not hold what the input says"
+		verdict = "the table does not match the input"
 	}
 	if n := len(r.Tables); n > 0 {
 		verdict = fmt.Sprintf("%d tables: %s", n, verdict)
@@ -352,7 +352,7 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 	case err != nil:
 		report.ExitCode, report.Error = pipeline.ExitFailed, client.OneLine(err.Error())
 	case !r.OK:
-		report.ExitCode, report.Error = pipeline.ExitFailed, "the table does not hold what the input says"
+		report.ExitCode, report.Error = pipeline.ExitFailed, "the table does not match the input"
 	}
 	if r != nil {
 		report.Verify = r

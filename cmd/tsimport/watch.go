@@ -72,7 +72,7 @@ func showState(ctx context.Context, load stateSource, show *display, begun bool)
 	case begun:
 		fmt.Fprintln(show, "tsimport: the load is ending")
 	default:
-		fmt.Fprintln(show, "tsimport: the load has not begun to write yet")
+		fmt.Fprintln(show, "tsimport: the load has not started writing yet")
 	}
 	return begun
 }

@@ -26,7 +26,7 @@ func TestTheStateIsShownAsOftenAsItIsAskedFor(t *testing.T) {
 		begun = showState(t.Context(), load, show, begun)
 		load.state = nil
 		showState(t.Context(), load, show, begun)
-		const before, after = "tsimport: the load has not begun to write yet\n", "tsimport: the load is ending\n"
+		const before, after = "tsimport: the load has not started writing yet\n", "tsimport: the load is ending\n"
 		text := out.String()
 		if !strings.HasPrefix(text, before) || strings.Count(text, "1,000,000 rows read") != 2 || !strings.HasSuffix(text, after) {
 			t.Errorf("shown:\n%s", text)
@@ -75,7 +75,7 @@ func TestStoppingDoesNotWaitForALoadThatDoesNotAnswer(t *testing.T) {
 	}
 	<-asked
 	stop()
-	if out.String() != "tsimport: the load has not begun to write yet\n" {
+	if out.String() != "tsimport: the load has not started writing yet\n" {
 		t.Errorf("shown: %q", out.String())
 	}
 }

@@ -105,7 +105,7 @@ func (r *Request) look(name string) (*Item, error) {
 		}
 	}
 	if i.Shortens() {
-		i.Note = "what is older than the new ttl, or a version too many, is gone at once"
+		i.Note = "cells older than the new ttl, and surplus versions, are lost at once"
 	}
 	if len(i.Settings()) > 0 || i.Exports() || i.Drop {
 		i.State = Planned

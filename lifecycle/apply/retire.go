@@ -55,7 +55,7 @@ func (r *runner) retire(ctx context.Context, item *Item) error {
 	if binary := item.Export.Binary; len(binary) > 0 {
 		// A load of the export would reject these values, or take them for text where a column has both.
 		item.Drop = false
-		item.Note = fmt.Sprintf("it has binary values (%s), which a load of its export takes only with --type NAME=binary, so it is not dropped; drop it yourself if that will do", strings.Join(binary, ", "))
+		item.Note = fmt.Sprintf("it has binary values (%s), which a load of its export takes only with --type NAME=binary, so it is not dropped; drop it yourself if that is acceptable", strings.Join(binary, ", "))
 		r.sayf("table %s: not dropped: %s", name, item.Note)
 		return nil
 	}

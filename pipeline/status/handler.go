@@ -27,7 +27,7 @@ const patience = time.Second
 
 // Why there is no state.
 var (
-	errNotBegun = errors.New("the load has not begun to write yet")
+	errNotBegun = errors.New("the load has not started writing yet")
 	errEnding   = errors.New("the load does not answer any more; it is ending")
 )
 

@@ -85,7 +85,7 @@ func TestALoadThatDoesNotAnswerIsSaidToBeBeforeItsBeginOrAtItsEnd(t *testing.T) 
 				t.Errorf("answered after %v, want %v", d, patience)
 			}
 		}
-		check(`"error": "the load has not begun to write yet"`)
+		check(`"error": "the load has not started writing yet"`)
 		load.state = sample()
 		if w := get(h, "/status"); w.Code != http.StatusOK {
 			t.Errorf("answer %d %s", w.Code, w.Body)

@@ -68,7 +68,7 @@ func timestampValue(v *table.Value, spec *table.Time, d *record.Datum) *table.Re
 	if local {
 		wall, ok := at, false
 		if at, ok = table.LocalTime(wall, spec.Zone); !ok {
-			return outOfRange(fmt.Sprintf("clocks in %s never showed %s: they were turned forward over it", spec.Zone, wall.Format(time.DateTime)))
+			return outOfRange(fmt.Sprintf("clocks in %s never showed %s: they were set forward past it", spec.Zone, wall.Format(time.DateTime)))
 		}
 	}
 	perUnit := int64(time.Second) / spec.Unit

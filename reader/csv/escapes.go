@@ -141,7 +141,7 @@ func clickHouseEscape(dst, text []byte) (_ []byte, n int, why string) {
 		}
 		return append(dst, value), 4, ""
 	case 'N':
-		return dst, 2, `\N is no value only as the whole field; ClickHouse does not write it inside one`
+		return dst, 2, `\N means null only as the whole field; ClickHouse does not write it inside one`
 	case '\\', '\'', '"', '`', '/':
 	default:
 		if c >= ' ' && c != 0x7f {
@@ -196,7 +196,7 @@ func doubtMessage(d *Dialect) string {
 	if d.Doubt == `\N` {
 		return `mysql --batch does not write \N; give --dialect mysql-tab if SELECT INTO OUTFILE or mysqldump --tab wrote the file`
 	}
-	return "NULL is no value in what mysql --batch writes, and text in what SELECT INTO OUTFILE and mysqldump --tab write: give --dialect mysql-batch or mysql-tab"
+	return "NULL means null in the output of mysql --batch, and text in that of SELECT INTO OUTFILE and mysqldump --tab: give --dialect mysql-batch or mysql-tab"
 }
 
 // typed reads an unquoted field of SQL: a blob X'…' or a number.

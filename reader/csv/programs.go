@@ -146,10 +146,10 @@ func (d *Dialect) settleMySQL(head []byte, header bool) (note string) {
 	switch {
 	case server && !batch:
 		*d = d.as(mysqlTab, `\N`, "")
-		return `as SELECT INTO OUTFILE and mysqldump --tab write it: \N is no value, NULL is text; else give --dialect mysql-batch`
+		return `as SELECT INTO OUTFILE and mysqldump --tab write it: \N means null, NULL is text; else give --dialect mysql-batch`
 	case batch && !server, header && !batch && !server:
 		*d = d.as(mysqlBatch, "NULL", `\N`)
-		return "as mysql --batch writes it: NULL is no value; else give --dialect mysql-tab"
+		return "as mysql --batch writes it: NULL means null; else give --dialect mysql-tab"
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ func followSafely(c *http.Client) *http.Client {
 		case len(via) >= maxRedirects:
 			return fmt.Errorf("it was redirected %d times", len(via))
 		case req.URL.Scheme != "https" && via[len(via)-1].URL.Scheme == "https":
-			return unusable{errors.New("the server redirects from https to http, where everybody on the way can read and change it; use the other address if that is meant")}
+			return unusable{errors.New("the server redirects from https to http, where anyone on the way can read and change it; use the other address if that is meant")}
 		case internal(req.URL.Hostname()) && !internal(via[0].URL.Hostname()):
 			return unusable{errors.New("a public server redirects to an address inside this network; use that address if it is meant")}
 		}
@@ -72,7 +72,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		return name, fmt.Errorf("open input %s: %w", name, err)
 	}
 	if unmarked {
-		e.warn("%s: the server tells neither the size nor the end, so a connection that is cut would look like the end; better download it", name)
+		e.warn("%s: the server tells neither the size nor the end, so a broken connection would look like the end; download it first", name)
 	}
 	get.match = r.version.matchable()
 	r.fetcher = get

@@ -23,7 +23,7 @@ func (e *expander) objects(ctx context.Context, arg string) error {
 	bucket, key, _ := strings.Cut(arg[len("oss://"):], "/")
 	name := objectName(bucket, key)
 	if !bucketName.MatchString(bucket) {
-		return fmt.Errorf("open input %s: what is before the first / is not the name of a bucket; write oss://bucket/key; keys come from the environment", Redact(name))
+		return fmt.Errorf("open input %s: the part before the first / is not a bucket name; write oss://bucket/key; keys come from the environment", Redact(name))
 	}
 	client, err := e.ossClient()
 	if err != nil {
@@ -144,7 +144,7 @@ func (l *lister) below(ctx context.Context, what listing) (found bool, err error
 		last := token
 		token, more = oss.ToString(page.NextContinuationToken), page.IsTruncated
 		if more && (token == "" || token == last) {
-			return false, errors.New("the service says that its list goes on and not from where; try again")
+			return false, errors.New("the service says that its list continues, but not from where; try again")
 		}
 	}
 	for i := before; i < len(l.set.Items); i++ {

@@ -258,7 +258,7 @@ func (s *stream) failed(err error) {
 		}
 	}
 	if s.off > 0 && !s.ranges && again(err) && s.ctx.Err() == nil {
-		err = unusable{fmt.Errorf("%w; the server cannot go on from there, so download the file or try again", plainEOF(err))}
+		err = unusable{fmt.Errorf("%w; the server cannot continue from there, so download the file or try again", plainEOF(err))}
 	}
 	if err = s.patience.wait(s.ctx, err); err != nil {
 		s.err = fmt.Errorf("read %s at byte %d%s: %w", s.name, s.off, ofSize(size), err)

@@ -154,7 +154,7 @@ func (p *Parser) namedCell(c *cell) bool {
 		case bytes.EqualFold(key, []byte("TS")) && d.Kind == record.Number:
 			stamp, err := strconv.ParseInt(string(d.Bytes), 10, 64)
 			if err != nil || stamp < 0 {
-				return p.refuse(string(c.name), table.CodeType, fmt.Sprintf("TS %s is no time stamp in milliseconds", table.Show(d.Bytes)), s.pos-len(d.Bytes))
+				return p.refuse(string(c.name), table.CodeType, fmt.Sprintf("TS %s is not a timestamp in milliseconds", table.Show(d.Bytes)), s.pos-len(d.Bytes))
 			}
 			if stamp > 0 {
 				c.stamp = stamp
@@ -271,7 +271,7 @@ func (c *cell) convert(pk bool, s *scanner) string {
 		at := len(s.scratch)
 		var err error
 		if s.scratch, err = base64.StdEncoding.AppendDecode(s.scratch, d.Bytes); d.Kind != record.String || err != nil {
-			return "no base64 text"
+			return "not base64"
 		}
 		*d = record.Datum{Kind: record.Binary, Bytes: s.scratch[at:len(s.scratch):len(s.scratch)]}
 	case string(c.kind) == "string" && d.Kind != record.String:

@@ -218,7 +218,7 @@ func (p *Parser) line() bool {
 		return false
 	}
 	if s.space(); s.pos < len(s.data) {
-		return p.broken("want nothing behind the object")
+		return p.broken("want nothing after the object")
 	}
 	if p.strange {
 		return p.refuse(string(p.unknown), CodeUnknown, "no line of the sample has this member: name it with --columns to load it, or with --exclude not to", 0)

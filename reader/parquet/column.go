@@ -371,7 +371,7 @@ func (c *column) done() error {
 		return errLongColumn
 	}
 	if at := c.win.off - int64(len(c.win.buf)); at < c.last {
-		return fmt.Errorf("%d bytes of the column lie behind its last page", c.last-at)
+		return fmt.Errorf("%d bytes of the column follow its last page", c.last-at)
 	}
 	return nil
 }

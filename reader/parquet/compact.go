@@ -25,7 +25,7 @@ const (
 
 const maxThriftDepth = 64
 
-var errThrift = errors.New("metadata is no Thrift structure")
+var errThrift = errors.New("metadata is not a Thrift structure")
 
 // compact reads Thrift's compact protocol. It takes what it is asked for and steps over everything else, so that a
 // damaged statistic or a missing field nobody needs does not make a file unreadable; parquet-go's decoder refuses
@@ -86,7 +86,7 @@ func (c *compact) integer(t byte) int64 {
 func (c *compact) int32(t byte) int32 {
 	v := c.integer(t)
 	if v != int64(int32(v)) {
-		c.fail(fmt.Errorf("%w: %d is no 32 bit integer", errThrift, v))
+		c.fail(fmt.Errorf("%w: %d is not a 32-bit integer", errThrift, v))
 	}
 	return int32(v)
 }

@@ -157,7 +157,7 @@ func TestAPageHoldsExactlyItsValues(t *testing.T) {
 		{"indices of no bits in too long runs", flat, 3, [][]byte{lone, page(pageData, 3, encDictionary, none, []byte{0, 12 << 1})}, "holds more"},
 		{"no runs with one value to choose from", flat, 2, [][]byte{lone, page(pageData, 2, encDictionary, none, []byte{0})}, "7 7"},
 		{"a dictionary with a value too many", flat, 1, [][]byte{page(pageDictionary, 1, encPlain, none, plain32(7, 8)), page(pageData, 1, encDictionary, none, []byte{0})}, "dictionary: page holds more"},
-		{"pages beyond the rows", flat, 2, [][]byte{page(pageData, 2, encPlain, none, plain32(1, 2)), page(pageData, 1, encPlain, none, plain32(3))}, "behind its last page"},
+		{"pages beyond the rows", flat, 2, [][]byte{page(pageData, 2, encPlain, none, plain32(1, 2)), page(pageData, 1, encPlain, none, plain32(3))}, "follow its last page"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := texts(handmade(t, c.schema, c.rows, c.rows, c.pages...))

@@ -109,7 +109,7 @@ func (v *values) open(encoding int32, b []byte) error {
 			break
 		}
 		if len(b)%width != 0 {
-			return fmt.Errorf("%d bytes are no whole values of %d", len(b), width)
+			return fmt.Errorf("%d bytes are not whole values of %d", len(b), width)
 		}
 		v.stride = len(b) / width
 		return nil

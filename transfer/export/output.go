@@ -121,7 +121,7 @@ func openOutput(path, suffix string, want state, fresh bool) (o *output, resumed
 type ChangedError struct{ Path, What string }
 
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("an interrupted export to %s differs in %s; ask for the same again, or start over with --fresh", e.Path, e.What)
+	return fmt.Sprintf("an interrupted export to %s differs in %s; repeat the same command, or start over with --fresh", e.Path, e.What)
 }
 
 // mark makes what was written so far safe, and notes it: the file first. What could not be noted is not kept.

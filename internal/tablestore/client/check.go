@@ -25,9 +25,9 @@ import (
 // What is wrong with an answer that was damaged on its way. Nothing in it says what happened to the request, so the outcome
 // is unknown.
 var (
-	errChecksum   = errors.New("the answer was changed on its way: its bytes do not have the checksum that it names (x-ots-contentmd5)")
-	errNoChecksum = errors.New("the answer was changed on its way: it names no checksum (x-ots-contentmd5), and answers before it did")
-	errSignature  = errors.New("the answer was changed on its way: its signature does not fit it (Authorization)")
+	errChecksum   = errors.New("the answer was changed in transit: its bytes do not match its checksum (x-ots-contentmd5)")
+	errNoChecksum = errors.New("the answer was changed in transit: it has no checksum (x-ots-contentmd5), but earlier answers had one")
+	errSignature  = errors.New("the answer was changed in transit: its signature does not match (Authorization)")
 	errReplayed   = errors.New("the answer is that of an earlier request (x-ots-requestid): something between here and the service repeats answers")
 )
 

@@ -88,7 +88,7 @@ func (r *route) dial(run context.Context) (*link, error) {
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = conn.Close() // of no use
 			// No request was sent, as when nobody listens.
-			return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: fmt.Errorf("speak TLS: %w", err)}
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: conn.RemoteAddr(), Err: fmt.Errorf("TLS handshake: %w", err)}
 		}
 		l.conn = secure
 	}

@@ -25,11 +25,11 @@ func (a *Admin) Same(t *Table) error {
 	now, err := a.Describe(t.Name)
 	switch {
 	case errors.Is(err, ErrNoTable):
-		return &ReplacedError{t.Name, "it does not exist any more"}
+		return &ReplacedError{t.Name, "it no longer exists"}
 	case err != nil:
 		return fmt.Errorf("look whether table %s is the one that was read: %w", t.Name, err)
 	case t.Created != 0 && now.Created != 0 && t.Created != now.Created:
-		return &ReplacedError{t.Name, fmt.Sprintf("the reading began with the one made at %s, the present one was made at %s", madeAt(t.Created), madeAt(now.Created))}
+		return &ReplacedError{t.Name, fmt.Sprintf("reading began with the one created at %s, the present one was created at %s", madeAt(t.Created), madeAt(now.Created))}
 	case !slices.Equal(t.Key, now.Key):
 		return &ReplacedError{t.Name, "the present one has another primary key"}
 	}

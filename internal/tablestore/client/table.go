@@ -169,7 +169,7 @@ func (a *Admin) Opened(name string) (*Table, error) {
 			return t, err
 		}
 		if patience.Over(time.Now()) {
-			return nil, fmt.Errorf("describe table %s: the service has made it, and says after %v that it does not exist: %w", name, OpensWithin, err)
+			return nil, fmt.Errorf("describe table %s: the service created it, but after %v still says that it does not exist: %w", name, OpensWithin, err)
 		}
 		if err := a.pause(backoff.After(attempt)); err != nil {
 			return nil, err

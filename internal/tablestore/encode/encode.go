@@ -181,7 +181,7 @@ func tooLong(v *table.Value, column string) *table.Reason {
 // checkStamp refuses a timestamp that the table would: too far from now, or beyond what the service can keep.
 func (e *Encoder) checkStamp(ms int64, column string) *table.Reason {
 	if ms >= table.MaxTimestamp {
-		return &table.Reason{Column: column, Code: table.CodeRange, Message: fmt.Sprintf("the timestamp %d is no time in milliseconds", ms)}
+		return &table.Reason{Column: column, Code: table.CodeRange, Message: fmt.Sprintf("the timestamp %d is not a time in milliseconds", ms)}
 	}
 	if e.Window == nil {
 		return nil

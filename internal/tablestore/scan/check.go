@@ -12,7 +12,7 @@ import (
 
 // errOutside says that a page is not the answer to its request: a network that repeats the answer to an earlier one gives
 // rows twice, or leaves out what comes between. Nothing else in such an answer is wrong, so that it is asked for again.
-var errOutside = errors.New("the answer is not that to its request: it has rows outside of the range, or not in order")
+var errOutside = errors.New("the answer does not belong to its request: its rows are outside the range, or out of order")
 
 // checkPage compares a page with the range that was asked for.
 func checkPage(c *tablestore.RangeRowQueryCriteria, page *tablestore.GetRangeResponse) error {

@@ -87,7 +87,7 @@ func getOnce(ctx context.Context, s Getter, name string, key []table.KeyColumn, 
 	for n := range answers {
 		a, i := &answers[n], todo[n]
 		if a.IsSucceed && a.Error.Code != "" {
-			refused = errors.New("unreadable answer: a row that was read and has an error")
+			refused = errors.New("unreadable answer: a row was read and has an error")
 			again = append(again, i)
 			continue
 		}
