@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -13,6 +12,7 @@ import (
 	"tsimport/advise"
 	"tsimport/advise/page"
 	"tsimport/advise/simulate"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/input"
 )
@@ -87,7 +87,7 @@ func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
 		Partitions: c.Int("partitions"), Rate: c.Int("rate"), ArrivalBy: c.String("arrival-by"), Growth: c.Float64("growth"),
 	}
 	if c.IsSet("candidates") {
-		if cfg.Candidates, err = splitList(c.String("candidates")); err != nil {
+		if cfg.Candidates, err = options.List(c.String("candidates")); err != nil {
 			return cfg, fmt.Errorf("--candidates: %w", err)
 		}
 	}
@@ -110,10 +110,10 @@ func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
 func parseMemory(c *cli.Context) (int64, error) {
 	text := c.String("memory")
 	if text == "" {
-		return defaultMemory(machineMemory(os.DirFS("/"))), nil
+		return options.DefaultMemory(), nil
 	}
-	n, err := parseSize(text)
-	if err == nil && n < minMemory {
+	n, err := options.ParseSize(text)
+	if err == nil && n < options.MinMemory {
 		err = fmt.Errorf("%s: want 16MiB at least", text)
 	}
 	if err != nil {

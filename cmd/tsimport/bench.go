@@ -14,6 +14,7 @@ import (
 	"tsimport/bench"
 	"tsimport/bench/spread"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 )
 
 func benchCommand(interrupts *interrupts) *cli.Command {
@@ -131,11 +132,11 @@ func checkBenchArgs(c *cli.Context) error {
 		}
 	}
 	if text := c.String("memory"); text != "" {
-		bytes, err := parseSize(text)
+		bytes, err := options.ParseSize(text)
 		if err != nil {
 			return usagef("--memory: %v", err)
 		}
-		if err := checkMemory(text, bytes); err != nil {
+		if err := options.CheckMemory(text, bytes); err != nil {
 			return usagef("%v", err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/keydesign"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/reader"
 )
@@ -42,16 +43,16 @@ func explainCommand() *cli.Command {
 }
 
 func explain(c *cli.Context) error {
-	r := &plan.Request{Inputs: c.Args().Slice(), Memory: minMemory}
+	r := &plan.Request{Inputs: c.Args().Slice(), Memory: options.MinMemory}
 	r.Target = plan.Target{Name: "explain", Table: "explain", Create: true, Absent: true}
 	var err error
 	if r.Read, err = parseRead(c); err != nil {
 		return usagef("%v", err)
 	}
-	if r.Columns, err = parseColumns(c); err != nil {
+	if r.Columns, err = options.Columns(givenFlags{c}); err != nil {
 		return usagef("%v", err)
 	}
-	if err = parseComputed(c, &r.Target, &r.Columns); err != nil {
+	if err = options.Computed(givenFlags{c}, &r.Target, &r.Columns); err != nil {
 		return usagef("%v", err)
 	}
 	if len(r.Target.Key) == 0 {
@@ -165,7 +166,7 @@ const sampledKeys = 1000
 func givenValues(d keydesign.Design, values []string) (keydesign.Given, error) {
 	given := keydesign.Given{}
 	for _, text := range values {
-		name, value, ok := cutRename(text)
+		name, value, ok := options.CutRename(text)
 		i := slices.IndexFunc(d.Inputs, func(in keydesign.Input) bool { return in.Name == name })
 		if !ok || i < 0 {
 			return nil, usagef("--value %q: want NAME=VALUE with a column that the key is made of", text)

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/options"
 	exporting "tsimport/transfer/export"
 )
 
@@ -60,7 +61,7 @@ func export(c *cli.Context) (err error) {
 	}
 	cfg := exporting.Config{Client: sdk, Table: described, Target: t.name, Format: c.String("format"), Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh")}
 	if c.IsSet("columns") {
-		if cfg.Columns, err = splitList(c.String("columns")); err != nil {
+		if cfg.Columns, err = options.List(c.String("columns")); err != nil {
 			return usagef("--columns: %v", err)
 		}
 	}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,12 +13,11 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/lifecycle"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	loadpage "tsimport/pipeline/report"
-	"tsimport/reader/convert"
 )
 
 func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
@@ -209,21 +206,12 @@ func locksDir() string {
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
 func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
-	cfg = pipeline.Config{
-		Inputs: c.Args().Slice(),
-		Target: plan.Target{
-			Table: c.String("table"), Create: c.Bool("create"),
-			Define: table.Definition{
-				TimeToLive: c.Int("ttl"), MaxVersions: c.Int("max-versions"), MaxDeviation: c.Int64("max-deviation"),
-				ReservedRead: c.Int("reserved-read"), ReservedWrite: c.Int("reserved-write"),
-			},
-		},
-		Limits: pipeline.Limits{Records: c.Int64("limit"), MaxTables: c.Int("max-tables")},
-		RunDir: c.String("run-dir"),
-		DryRun: c.Bool("dry-run"), Compared: c.Bool("verify"),
-		Invocation: pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()},
-		Resume:     pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: locksDir()},
+	if cfg, err = options.Config(givenFlags{c}, c.Args().Slice()); err != nil {
+		return cfg, err
 	}
+	completeRead(c, &cfg.Read)
+	cfg.Invocation = pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
+	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: locksDir()}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
 	}
@@ -232,62 +220,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 			return cfg, usagef("%s %q: want a duration with a unit, such as 50ms", checkpointEnv, text)
 		}
 	}
-	for _, f := range []string{"ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write"} {
-		cfg.Target.DefineSet = cfg.Target.DefineSet || c.IsSet(f)
-	}
-	cfg.Write.Concurrency, cfg.Write.RetryFor, cfg.Write.Settle = c.Int("concurrency"), c.Duration("retry-for"), c.Duration("settle")
-	for _, check := range []struct {
-		bad     bool
-		message string
-	}{
-		{cfg.Write.Concurrency < 1 || cfg.Write.Concurrency > 4096, "--concurrency: want 1 to 4096"},
-		{cfg.DryRun && c.Bool("verify"), "--verify: a dry run writes nothing that could be compared"},
-		{cfg.Limits.Records < 0, "--limit: want 0 (no limit) or more"},
-		{cfg.Write.RetryFor <= 0 || cfg.Write.Settle < 0, "--retry-for and --settle: want more than 0"},
-		{c.Int("max-versions") < 1, "--max-versions: want 1 or more"},
-		{c.Int64("max-deviation") < 0, "--max-deviation: want seconds"},
-		{c.Int("max-tables") < 1, "--max-tables: want 1 or more"},
-		{c.Int("reserved-read") < 0 || c.Int("reserved-write") < 0, "--reserved-read and --reserved-write: want 0 or more"},
-	} {
-		if check.bad {
-			return cfg, usagef("%s", check.message)
-		}
-	}
-	if err := table.CheckTimeToLive(c.Int("ttl")); err != nil {
-		return cfg, usagef("--ttl %d: %v", c.Int("ttl"), err)
-	}
-	for _, parse := range []func() error{
-		func() (err error) {
-			cfg.Limits.MaxErrors, err = pipeline.ParseMaxErrors(c.String("max-errors"))
-			return
-		},
-		func() error { return parsePolicy(c, &cfg) },
-		func() (err error) { cfg.Read, err = parseRead(c); return },
-		func() (err error) { cfg.Columns, err = parseColumns(c); return },
-		func() error { return parseComputed(c, &cfg.Target, &cfg.Columns) },
-		func() error { return parseWrite(c, &cfg.Write) },
-		func() error { return parseNumbers(c, &cfg) },
-		func() error { return parseRates(c, &cfg) },
-	} {
-		if err := parse(); err != nil {
-			return cfg, usagef("%v", err)
-		}
-	}
 	return cfg, nil
-}
-
-// parsePolicy reads the policy for tables by period. Ages count from the load's beginning, by the service's clock.
-func parsePolicy(c *cli.Context, cfg *pipeline.Config) (err error) {
-	if c.String("age-policy") == "" {
-		return nil
-	}
-	if text := c.String("now"); text != "" {
-		if cfg.Target.PolicyNow, err = time.Parse(time.RFC3339, text); err != nil {
-			return fmt.Errorf("--now %q: want a time as in RFC 3339", text)
-		}
-	}
-	cfg.Target.Policy, err = lifecycle.Read(c.String("age-policy"))
-	return err
 }
 
 func parseKey(flags []string) (key []table.KeyColumn, err error) {
@@ -310,126 +243,6 @@ func parseKey(flags []string) (key []table.KeyColumn, err error) {
 		key = append(key, k)
 	}
 	return key, nil
-}
-
-func parseColumns(c *cli.Context) (columns plan.Columns, err error) {
-	if columns.Known, err = plan.ParseKnown(c.String("types")); err != nil {
-		return columns, err
-	}
-	if columns.Infer, err = plan.ParseInfer(c.String("infer")); err != nil {
-		return columns, err
-	}
-	if c.IsSet("columns") {
-		if columns.Only, err = splitList(c.String("columns")); err != nil {
-			return columns, fmt.Errorf("--columns: %w", err)
-		}
-	}
-	for _, f := range textsOf(c, "exclude") {
-		names, err := splitList(f)
-		if err != nil {
-			return columns, fmt.Errorf("--exclude: %w", err)
-		}
-		columns.Exclude = append(columns.Exclude, names...)
-	}
-	columns.Rename = map[string]string{}
-	for _, f := range textsOf(c, "rename") {
-		from, to, ok := cutRename(f)
-		if !ok || from == "" || to == "" {
-			return columns, fmt.Errorf("--rename %q: want old=new; a name with = in it is quoted, as in \"a=b\"=c", f)
-		}
-		if _, twice := columns.Rename[from]; twice {
-			return columns, fmt.Errorf("--rename %s: given twice", from)
-		}
-		columns.Rename[from] = to
-	}
-	columns.Types = map[string]plan.Type{}
-	for _, f := range textsOf(c, "type") {
-		i := strings.LastIndexByte(f, '=')
-		if at := strings.Index(f, "=timestamp("); at > 0 {
-			i = at
-		}
-		if i < 1 {
-			return columns, fmt.Errorf("--type %q: want name=type", f)
-		}
-		t := plan.Type{}
-		name := f[i+1:]
-		switch name {
-		case "binary(hex)":
-			t = plan.Type{Type: table.Binary, Hex: true}
-		case "binary(base64)":
-			t.Type = table.Binary
-		default:
-			if spec, ok := timestampSpec(name); ok {
-				t.Type = table.Integer
-				if t.Time, err = convert.ParseTime(spec); err != nil {
-					return columns, fmt.Errorf("--type %s: %w", f, err)
-				}
-				break
-			}
-			if t.Type, err = table.ParseType(name); err != nil {
-				return columns, fmt.Errorf("--type %s: %w", f, err)
-			}
-		}
-		columns.Types[f[:i]] = t
-	}
-	return columns, nil
-}
-
-// timestampSpec returns what stands in timestamp(…).
-func timestampSpec(name string) (string, bool) {
-	spec, ok := strings.CutPrefix(name, "timestamp")
-	if !ok || spec != "" && (spec[0] != '(' || spec[len(spec)-1] != ')') {
-		return "", false
-	}
-	return strings.Trim(spec, "()"), true
-}
-
-// cutRename cuts old=new; old may be quoted as in CSV.
-func cutRename(text string) (from, to string, ok bool) {
-	if !strings.HasPrefix(text, `"`) {
-		return strings.Cut(text, "=")
-	}
-	end := strings.LastIndex(text, `"=`)
-	if end < 1 {
-		return "", "", false
-	}
-	return strings.ReplaceAll(text[1:end], `""`, `"`), text[end+2:], true
-}
-
-// splitList cuts a list at commas; a name with a comma in it is quoted as in CSV.
-func splitList(text string) ([]string, error) {
-	if text == "" {
-		return []string{}, nil
-	}
-	r := csv.NewReader(strings.NewReader(text))
-	names, err := r.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a list of names: %w", text, err)
-	}
-	if _, err := r.Read(); err != io.EOF {
-		return nil, fmt.Errorf("%q is not one list of names", text)
-	}
-	return names, nil
-}
-
-func parseWrite(c *cli.Context, w *pipeline.Write) error {
-	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete, "increment": table.Increment}
-	conditions := map[string]table.Existence{"ignore": table.Ignore, "exist": table.ExpectExist, "not-exist": table.ExpectNotExist}
-	var ok bool
-	if w.Mode, ok = modes[c.String("mode")]; !ok {
-		return fmt.Errorf("--mode %q: want put, update, delete or increment", c.String("mode"))
-	}
-	if w.Condition, ok = conditions[c.String("condition")]; !ok {
-		return fmt.Errorf("--condition %q: want ignore, exist or not-exist", c.String("condition"))
-	}
-	switch c.String("on-null") {
-	case "skip":
-	case "delete":
-		w.DeleteNull = true
-	default:
-		return fmt.Errorf("--on-null %q: want skip or delete", c.String("on-null"))
-	}
-	return nil
 }
 
 func parseSync(text string) (noSync bool, err error) {

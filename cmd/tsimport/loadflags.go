@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"math"
 	"os"
 	"runtime/debug"
 
@@ -31,99 +29,11 @@ func rateFlags() []cli.Flag {
 	}
 }
 
-// Bounds of --memory and its default.
 const (
-	minMemory        = 16 << 20
-	maxDefaultMemory = pipeline.DefaultMemory
-	smallMemory      = 64 << 20
+	smallMemory = 64 << 20
 	// embeddedMemory is what a store in this process takes beside the load: its caches and the requests it answers.
 	embeddedMemory = 512 << 20
 )
-
-// parseRates reads rateFlags. It changes nothing but cfg; --temp-dir is tried out.
-func parseRates(c *cli.Context, cfg *pipeline.Config) (err error) {
-	w, l := &cfg.Write, &cfg.Limits
-	if w.Order, err = plan.ParseOrder(c.String("order")); err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		name string
-		to   *float64
-	}{
-		{"partition-wcu", &w.Rates.PartitionWCU}, {"max-wcu", &w.Rates.MaxWCU}, {"max-rows-per-second", &w.Rates.MaxRows},
-	} {
-		*f.to = c.Float64(f.name)
-		if !(*f.to >= 0) || math.IsInf(*f.to, 0) {
-			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", f.name, *f.to)
-		}
-	}
-	if w.BatchRows = c.Int("batch-rows"); w.BatchRows < 1 || w.BatchRows > table.MaxBatchRows {
-		return fmt.Errorf("--batch-rows %d: want 1 to %d", w.BatchRows, table.MaxBatchRows)
-	}
-	var perSecond, batch int64
-	for _, f := range []struct {
-		name string
-		to   *int64
-	}{
-		{"max-bytes-per-second", &perSecond}, {"temp-max", &l.TempMax}, {"batch-bytes", &batch}, {"memory", &l.Memory},
-	} {
-		if f.name == "memory" && !c.IsSet(f.name) {
-			l.Memory = defaultMemory(machineMemory(os.DirFS("/")))
-			continue
-		}
-		if *f.to, err = parseSize(c.String(f.name)); err != nil {
-			return fmt.Errorf("--%s: %w", f.name, err)
-		}
-	}
-	w.Rates.MaxBytes = float64(perSecond)
-	if w.BatchBytes = int(batch); batch < 1 || batch > table.MaxBatchBytes {
-		return fmt.Errorf("--batch-bytes %s: want up to 4MiB", c.String("batch-bytes"))
-	}
-	if err := checkMemory(c.String("memory"), l.Memory); err != nil {
-		return err
-	}
-	l.TempDir = c.String("temp-dir")
-	return checkTempDir(l.TempDir)
-}
-
-func checkMemory(text string, bytes int64) error {
-	if bytes < minMemory {
-		return fmt.Errorf("--memory %s: a load needs 16MiB at least", text)
-	}
-	return nil
-}
-
-// defaultMemory is what a load takes of a machine's memory; 0 is unknown.
-func defaultMemory(machine int64) int64 {
-	if machine == 0 {
-		return maxDefaultMemory
-	}
-	return min(max(machine/4, minMemory), maxDefaultMemory)
-}
-
-// checkTempDir finds out whether files can be made in the folder.
-func checkTempDir(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	f, err := os.CreateTemp(dir, ".tsimport-*")
-	if err != nil {
-		return fmt.Errorf("--temp-dir %s: no file can be made there: %w; give a folder that exists and is writable", dir, rootCause(err))
-	}
-	_ = f.Close()
-	if err := os.Remove(f.Name()); err != nil {
-		return fmt.Errorf("--temp-dir %s: remove a file made there: %w", dir, rootCause(err))
-	}
-	return nil
-}
-
-// rootCause is an error without the path, which the text around it names.
-func rootCause(err error) error {
-	if e, ok := err.(*os.PathError); ok {
-		return e.Err
-	}
-	return err
-}
 
 // limitMemory tells the garbage collector how much the process may take, unless the user has told it.
 func limitMemory(memory int64, embedded bool) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"math"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -12,25 +10,6 @@ import (
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 )
-
-func TestAFolderForSpilledRowsIsTriedOutAndLeftEmpty(t *testing.T) {
-	dir := t.TempDir()
-	if err := checkTempDir(dir); err != nil {
-		t.Error(err)
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-		t.Errorf("%d entries are left, %v", len(entries), err)
-	}
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, bad := range []string{filepath.Join(dir, "missing"), file} {
-		if err := checkTempDir(bad); err == nil || strings.Count(err.Error(), bad) != 1 {
-			t.Errorf("%s: %v", bad, err)
-		}
-	}
-}
 
 func TestTheGarbageCollectorIsToldOfTheMemoryUnlessTheUserHas(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)

@@ -24,19 +24,6 @@ func numberFlags() []cli.Flag {
 	}
 }
 
-// parseNumbers reads numberFlags.
-func parseNumbers(c *cli.Context, cfg *pipeline.Config) error {
-	w := &cfg.Write
-	w.Marks.ReturnedKeys, w.Marks.Column = c.String("returned-keys"), c.String("mark-column")
-	w.Marks.LookFirst, w.Marks.AtLeastOnce = c.Bool("look-first"), c.Bool("at-least-once")
-	for _, name := range []string{"returned-keys", "mark-column"} {
-		if c.IsSet(name) && c.String(name) == "" {
-			return fmt.Errorf("--%s is empty; leave it out or give a name", name)
-		}
-	}
-	return nil
-}
-
 // numberNotes describes rows that were sent more than once.
 func numberNotes(r *pipeline.Report) (notes []string) {
 	if r.ReturnedKeys != "" && !r.DryRun {

@@ -16,6 +16,7 @@ import (
 
 	"tsimport/engine/server"
 	"tsimport/internal/table"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 )
 
@@ -96,28 +97,6 @@ func TestPrimaryKeysAreReadOrRefused(t *testing.T) {
 	}
 }
 
-func TestNamesWithCommasAndEqualSignsAreQuoted(t *testing.T) {
-	for text, want := range map[string]string{
-		"a=b": "a b", `"a=b"=c`: "a=b c", `"say ""x"""=c`: `say "x" c`, `a=b=c`: "a b=c", "a": "refused", `"a"`: "refused", `"=b`: "refused",
-	} {
-		from, to, ok := cutRename(text)
-		if got := from + " " + to; ok != (want != "refused") || ok && got != want {
-			t.Errorf("%s: %q, %v, want %s", text, got, ok, want)
-		}
-	}
-	if names, err := splitList(`a,"b,c",`); err != nil || !slices.Equal(names, []string{"a", "b,c", ""}) {
-		t.Errorf("%q, %v", names, err)
-	}
-	if names, err := splitList(""); err != nil || names == nil || len(names) != 0 {
-		t.Errorf("an empty list means no column at all, rather than all: %q, %v", names, err)
-	}
-	for _, bad := range []string{`"a`, "a\nb", `a"b`} {
-		if names, err := splitList(bad); err == nil {
-			t.Errorf("%q is the list %q", bad, names)
-		}
-	}
-}
-
 func TestColumnFlagsAreReadOrRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"--type a=integer": "", "--type a=timestamp": "", "--type a=binary(hex)": "",
@@ -126,7 +105,7 @@ func TestColumnFlagsAreReadOrRefused(t *testing.T) {
 		"--types x": "want table, strict or infer", "--infer x": "want all or strict",
 	} {
 		err := given(t, loadFlags(), strings.Fields(args), func(c *cli.Context) error {
-			columns, err := parseColumns(c)
+			columns, err := options.Columns(givenFlags{c})
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader"
 )
@@ -161,7 +162,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	args := append([]string{"load"}, withoutFlags(load.Flags, flags, otherSettings)...)
 	switch {
 	case len(sum.RejectsFlags) > 0:
-		args = withoutFlags(load.Flags, args, dialectFlags)
+		args = withoutFlags(load.Flags, args, options.DialectFlags)
 		if !c.IsSet("dialect") {
 			args = append(args, sum.RejectsFlags...)
 		}

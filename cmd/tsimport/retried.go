@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/csv"
 	"tsimport/verify"
@@ -21,7 +22,7 @@ var quietFlags = []string{"retry-rejects", "run-dir", "fresh", "quiet", "verbose
 func addRetried(v *verify.Config, run *rundir.Run) (without []string) {
 	own, err := contextOf(run.Arguments)
 	alike := err == nil && run.RejectsEncoding == "" && (len(run.RejectsFlags) == 0 || slices.Equal(run.RejectsFlags, csv.Default.Flags())) &&
-		!slices.ContainsFunc(append(slices.Clone(dialectFlags), "format", "encoding", "header-line", "skip-lines", "limit"), own.IsSet)
+		!slices.ContainsFunc(append(slices.Clone(options.DialectFlags), "format", "encoding", "header-line", "skip-lines", "limit"), own.IsSet)
 	request := *v.Request
 	request.Inputs = slices.Clone(request.Inputs)
 	rejected := rundir.Rejected{}

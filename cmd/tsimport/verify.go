@@ -15,6 +15,7 @@ import (
 
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
+	"tsimport/pipeline/options"
 	"tsimport/pipeline/rundir"
 	"tsimport/verify"
 )
@@ -166,7 +167,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 // takeOwn takes what the machine may give from the comparison's own flags, not from those of the run.
 func takeOwn(c *cli.Context, cfg *pipeline.Config) error {
 	own := pipeline.Config{}
-	if err := parseRates(c, &own); err != nil {
+	if err := options.Rates(givenFlags{c}, &own); err != nil {
 		return usagef("%v", err)
 	}
 	cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax = own.Limits.Memory, own.Limits.TempDir, own.Limits.TempMax
@@ -372,4 +373,12 @@ func workingDirectory() string {
 		return ""
 	}
 	return filepath.Clean(dir)
+}
+
+// rootCause is an error without the path, which the text around it names.
+func rootCause(err error) error {
+	if e, ok := err.(*os.PathError); ok {
+		return e.Err
+	}
+	return err
 }

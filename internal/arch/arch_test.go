@@ -42,6 +42,7 @@ var arrows = map[string][]string{
 		"internal/atomicfile",
 		"internal/page",
 		"pipeline",
+		"pipeline/options",
 		"pipeline/plan",
 		"reader",
 		"reader/convert",
@@ -66,7 +67,8 @@ var arrows = map[string][]string{
 	"pipeline/intake": {"keydesign", "pipeline/plan", "reader", "reader/convert", "reader/record", "internal/tablestore/encode", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"lifecycle", "keydesign", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
-	"pipeline/status": {"pipeline"},
+	"pipeline/options": {"keydesign", "lifecycle", "pipeline", "pipeline/plan", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"pipeline/status":  {"pipeline"},
 
 	"verify":           {"pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/extsort": {"internal/spill"},

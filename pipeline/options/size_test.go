@@ -1,4 +1,4 @@
-package main
+package options
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ func TestSizesAreReadInPowersOfTwoAndTen(t *testing.T) {
 		"1kB": 1000, "20MB": 20e6, "1GB": 1e9, "2TB": 2e12,
 		"1.5GiB": 3 << 29, "10 MiB": 10 << 20, ".5k": 512,
 	} {
-		got, err := parseSize(text)
+		got, err := ParseSize(text)
 		if got != want || err != nil {
 			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
 		}
@@ -22,7 +22,7 @@ func TestSizesAreReadInPowersOfTwoAndTen(t *testing.T) {
 
 func TestWhatIsNoSizeIsRefused(t *testing.T) {
 	for _, text := range []string{"", " ", "M", "-1", "-1M", "+1", "1e3", "0x10", "1_000", "NaN", "Inf", "1.2.3", "1 2", "12 parsecs", "7EB", "9999999T", "9223372036854775808"} {
-		if n, err := parseSize(text); err == nil || !strings.Contains(err.Error(), `"`+text+`"`) {
+		if n, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), `"`+text+`"`) {
 			t.Errorf("%q is %d, %v", text, n, err)
 		}
 	}

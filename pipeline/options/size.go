@@ -1,4 +1,4 @@
-package main
+package options
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ var sizeUnits = map[string]float64{
 	"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12,
 }
 
-// parseSize reads a number of bytes such as 512M, 1.5GiB, 10 MB or 4096.
-func parseSize(text string) (int64, error) {
+// ParseSize reads a number of bytes such as 512M, 1.5GiB, 10 MB or 4096.
+func ParseSize(text string) (int64, error) {
 	end := strings.LastIndexAny(text, "0123456789.") + 1
 	number := text[:end]
 	unit, ok := sizeUnits[strings.ToLower(strings.TrimSpace(text[end:]))]

@@ -1,18 +1,15 @@
-package main
+package options
 
 import (
 	"fmt"
-
-	"github.com/urfave/cli/v2"
-
 	"tsimport/internal/table"
 	"tsimport/keydesign"
 	"tsimport/pipeline/plan"
 )
 
-// parseComputed reads --pk and --set.
-func parseComputed(c *cli.Context, target *plan.Target, columns *plan.Columns) error {
-	for _, text := range textsOf(c, "pk") {
+// Computed reads --pk and --set.
+func Computed(g Given, target *plan.Target, columns *plan.Columns) error {
+	for _, text := range g.Texts("pk") {
 		col, err := keydesign.ParseColumn(text)
 		if err != nil {
 			return fmt.Errorf("--pk %w", err)
@@ -25,7 +22,7 @@ func parseComputed(c *cli.Context, target *plan.Target, columns *plan.Columns) e
 			columns.Keys = append(columns.Keys, col)
 		}
 	}
-	for _, text := range textsOf(c, "set") {
+	for _, text := range g.Texts("set") {
 		col, err := keydesign.ParseColumn(text)
 		if err != nil {
 			return fmt.Errorf("--set %w", err)

@@ -1,0 +1,149 @@
+package options
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"tsimport/internal/table"
+	"tsimport/lifecycle"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/convert"
+)
+
+// parsePolicy reads the policy for tables by period. Ages count from the load's beginning, by the service's clock.
+func parsePolicy(g Given, cfg *pipeline.Config) (err error) {
+	if g.String("age-policy") == "" {
+		return nil
+	}
+	if text := g.String("now"); text != "" {
+		if cfg.Target.PolicyNow, err = time.Parse(time.RFC3339, text); err != nil {
+			return fmt.Errorf("--now %q: want a time as in RFC 3339", text)
+		}
+	}
+	cfg.Target.Policy, err = lifecycle.Read(g.String("age-policy"))
+	return err
+}
+
+// Columns reads which columns of the inputs become which columns of the table.
+func Columns(g Given) (columns plan.Columns, err error) {
+	if columns.Known, err = plan.ParseKnown(g.String("types")); err != nil {
+		return columns, err
+	}
+	if columns.Infer, err = plan.ParseInfer(g.String("infer")); err != nil {
+		return columns, err
+	}
+	if g.IsSet("columns") {
+		if columns.Only, err = List(g.String("columns")); err != nil {
+			return columns, fmt.Errorf("--columns: %w", err)
+		}
+	}
+	for _, f := range g.Texts("exclude") {
+		names, err := List(f)
+		if err != nil {
+			return columns, fmt.Errorf("--exclude: %w", err)
+		}
+		columns.Exclude = append(columns.Exclude, names...)
+	}
+	columns.Rename = map[string]string{}
+	for _, f := range g.Texts("rename") {
+		from, to, ok := CutRename(f)
+		if !ok || from == "" || to == "" {
+			return columns, fmt.Errorf("--rename %q: want old=new; a name with = in it is quoted, as in \"a=b\"=c", f)
+		}
+		if _, twice := columns.Rename[from]; twice {
+			return columns, fmt.Errorf("--rename %s: given twice", from)
+		}
+		columns.Rename[from] = to
+	}
+	columns.Types = map[string]plan.Type{}
+	for _, f := range g.Texts("type") {
+		i := strings.LastIndexByte(f, '=')
+		if at := strings.Index(f, "=timestamp("); at > 0 {
+			i = at
+		}
+		if i < 1 {
+			return columns, fmt.Errorf("--type %q: want name=type", f)
+		}
+		t := plan.Type{}
+		name := f[i+1:]
+		switch name {
+		case "binary(hex)":
+			t = plan.Type{Type: table.Binary, Hex: true}
+		case "binary(base64)":
+			t.Type = table.Binary
+		default:
+			if spec, ok := timestampSpec(name); ok {
+				t.Type = table.Integer
+				if t.Time, err = convert.ParseTime(spec); err != nil {
+					return columns, fmt.Errorf("--type %s: %w", f, err)
+				}
+				break
+			}
+			if t.Type, err = table.ParseType(name); err != nil {
+				return columns, fmt.Errorf("--type %s: %w", f, err)
+			}
+		}
+		columns.Types[f[:i]] = t
+	}
+	return columns, nil
+}
+
+// timestampSpec returns what stands in timestamp(…).
+func timestampSpec(name string) (string, bool) {
+	spec, ok := strings.CutPrefix(name, "timestamp")
+	if !ok || spec != "" && (spec[0] != '(' || spec[len(spec)-1] != ')') {
+		return "", false
+	}
+	return strings.Trim(spec, "()"), true
+}
+
+// CutRename cuts old=new; old may be quoted as in CSV.
+func CutRename(text string) (from, to string, ok bool) {
+	if !strings.HasPrefix(text, `"`) {
+		return strings.Cut(text, "=")
+	}
+	end := strings.LastIndex(text, `"=`)
+	if end < 1 {
+		return "", "", false
+	}
+	return strings.ReplaceAll(text[1:end], `""`, `"`), text[end+2:], true
+}
+
+// List cuts a list at commas; a name with a comma in it is quoted as in CSV.
+func List(text string) ([]string, error) {
+	if text == "" {
+		return []string{}, nil
+	}
+	r := csv.NewReader(strings.NewReader(text))
+	names, err := r.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%q is not a list of names: %w", text, err)
+	}
+	if _, err := r.Read(); err != io.EOF {
+		return nil, fmt.Errorf("%q is not one list of names", text)
+	}
+	return names, nil
+}
+
+func parseWrite(g Given, w *pipeline.Write) error {
+	modes := map[string]table.Mode{"put": table.Put, "update": table.Update, "delete": table.Delete, "increment": table.Increment}
+	conditions := map[string]table.Existence{"ignore": table.Ignore, "exist": table.ExpectExist, "not-exist": table.ExpectNotExist}
+	var ok bool
+	if w.Mode, ok = modes[g.String("mode")]; !ok {
+		return fmt.Errorf("--mode %q: want put, update, delete or increment", g.String("mode"))
+	}
+	if w.Condition, ok = conditions[g.String("condition")]; !ok {
+		return fmt.Errorf("--condition %q: want ignore, exist or not-exist", g.String("condition"))
+	}
+	switch g.String("on-null") {
+	case "skip":
+	case "delete":
+		w.DeleteNull = true
+	default:
+		return fmt.Errorf("--on-null %q: want skip or delete", g.String("on-null"))
+	}
+	return nil
+}

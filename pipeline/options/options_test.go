@@ -1,0 +1,50 @@
+package options
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestNamesWithCommasAndEqualSignsAreQuoted(t *testing.T) {
+	for text, want := range map[string]string{
+		"a=b": "a b", `"a=b"=c`: "a=b c", `"say ""x"""=c`: `say "x" c`, `a=b=c`: "a b=c", "a": "refused", `"a"`: "refused", `"=b`: "refused",
+	} {
+		from, to, ok := CutRename(text)
+		if got := from + " " + to; ok != (want != "refused") || ok && got != want {
+			t.Errorf("%s: %q, %v, want %s", text, got, ok, want)
+		}
+	}
+	if names, err := List(`a,"b,c",`); err != nil || !slices.Equal(names, []string{"a", "b,c", ""}) {
+		t.Errorf("%q, %v", names, err)
+	}
+	if names, err := List(""); err != nil || names == nil || len(names) != 0 {
+		t.Errorf("an empty list means no column at all, rather than all: %q, %v", names, err)
+	}
+	for _, bad := range []string{`"a`, "a\nb", `a"b`} {
+		if names, err := List(bad); err == nil {
+			t.Errorf("%q is the list %q", bad, names)
+		}
+	}
+}
+
+func TestAFolderForSpilledRowsIsTriedOutAndLeftEmpty(t *testing.T) {
+	dir := t.TempDir()
+	if err := checkTempDir(dir); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("%d entries are left, %v", len(entries), err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{filepath.Join(dir, "missing"), file} {
+		if err := checkTempDir(bad); err == nil || strings.Count(err.Error(), bad) != 1 {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
