@@ -1,4 +1,4 @@
-// Package bench makes the datasets that tsimport is tried out and measured with. A size, an order and a seed come in,
-// CSV goes out. It promises the same bytes for the same parameters on every machine, in constant memory. It knows
-// nothing of tables.
+// Package bench generates the datasets that tsimport is tried out and measured with: student cards (StudentCards), rows of a
+// given shape (Shape) and keys of a given distribution (Keys). The same size, order and seed give the same bytes on every
+// machine, in constant memory. The package knows nothing of tables.
 package bench

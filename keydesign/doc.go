@@ -1,9 +1,8 @@
-// Package keydesign makes primary keys and attributes of expressions over the columns of the input. The text of an
-// expression and the names and types of the columns come in; a Program goes out, which computes one value a row, and
-// an Explanation of what the design means for readers. It promises that an expression which compiles meets only values
-// of the types that it was checked against, that a value which would break the order of a key is a Reason and never a
-// key, and that a result depends on nothing but the row, the expression and the files which the expression names. It
-// knows nothing of how rows are read, encoded or written.
+// Package keydesign computes primary keys and attributes from expressions over the input's columns. Compile takes the text of
+// an expression and the names and types of the columns, and returns a Program, which computes one value a row. Explain says
+// what a key design means for readers. A compiled expression meets only values of the types that it was checked against, a
+// value that would break the order of a key is a Reason and never a key, and a result depends on nothing but the row, the
+// expression and the files that the expression names. The package does not know how rows are read, encoded or written.
 //
 // # Nulls
 //

@@ -1,8 +1,7 @@
-// Package lifecycle applies a policy to tables that hold a period of time each. A policy in YAML, names
-// of tables and a time come in; the class of each period and what has to change go out. It promises that every period
-// belongs to exactly one class, regardless of the time, that a policy with anything in it that it does not understand is
-// refused with its line, and that a name is made of a period in one way only. It knows nothing of rows, files and the
-// service: it neither changes nor asks anything.
+// Package lifecycle reads policies for tables that hold one period of time each. Parse reads a policy in YAML; with the names
+// of tables and a time, the Policy gives the class of each period and the changes that it needs. Every period belongs to
+// exactly one class at any time, a policy with a part that is not understood is refused with its line, and each period has
+// exactly one name. The package reads no rows and sends no requests: package apply does.
 //
 // # Ages
 //

@@ -1,5 +1,5 @@
-// Package ratelimit decides when to send and when to retry. What was sent, what of it was accepted and how many attempts
-// failed come in; batch sizes, sending times, waiting times and the end of patience go out. It promises rates that are
-// finite and above zero, that settle just under what a partition accepts and follow it when it changes, and waits that
-// stay bounded. It knows nothing of rows' contents, of the network or of other lanes, and starts no goroutine.
+// Package ratelimit decides when to send and when to retry. A Pacer learns from the answers of a partition how much it
+// accepts, and says how much to send and when; a Bucket enforces a ceiling; Backoff and Patience say how long to wait after
+// failures and when to give up. Rates are finite and above zero, settle just below what a partition accepts, and follow it
+// when it changes. Waits are bounded. The package knows nothing of rows, the network or other lanes, and starts no goroutine.
 package ratelimit

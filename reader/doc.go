@@ -1,8 +1,7 @@
-// Package reader turns input files into records, in all formats, compressions and encodings: File is the source.Source of
-// one. An input comes in; pieces
-// that can be prepared in parallel go out, from them, in order, splits that can be parsed in parallel, and from each
-// split its records. It promises that the records of a source do not depend on where it was cut and that every record is
-// delivered or named in a reason. It knows nothing of tables, rows and the network; the rooms below it know one thing
-// each: input where bytes come from, compress and charset what has been done to them, csv, jsonl and parquet what they
-// mean, convert what value each cell gets.
+// Package reader reads records from input files in all formats, compressions and encodings. Open returns a File, the
+// source.Source of one input. It gives pieces that can be prepared in parallel, from them, in order, splits that can be parsed
+// in parallel, and from each split its records. The records of a source do not depend on where it was cut, and every record is
+// delivered or named in a reason. The package knows nothing of tables, rows and the network. Each room below it knows one
+// thing: input where the bytes come from, compress and charset how they are encoded, csv, jsonl and parquet what they mean,
+// convert which value each cell gets.
 package reader

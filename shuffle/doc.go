@@ -1,5 +1,5 @@
-// Package shuffle keeps rows between the reader and the writer, a queue for each lane, in memory and on disk. Blocks come
-// in in source order; rows go out one by one from the front of their lane. It promises that the rows of a lane keep their
-// order when they are spilled, read back or cut again, that no row leaves twice or is lost, and that memory beyond the budget
-// is only ever what a lane needs to continue. It knows nothing of requests and rates, and of keys only what it is told.
+// Package shuffle queues rows between the reader and the writer, one queue for each lane, in memory and on disk. Lanes takes
+// blocks in source order; rows leave one by one from the front of their Lane. The rows of a lane keep their order when they
+// are spilled, read back or divided again, no row is lost or leaves twice, and memory beyond the budget is only what a lane
+// needs to continue. The package knows nothing of requests and rates.
 package shuffle

@@ -1,5 +1,5 @@
-// Package simulate computes how much of a table's write capacity a sequence of rows can use when the table is cut into
-// range partitions: as live traffic, second by second, and as a load in file order with many workers that retry. The
-// rows' partition keys come in as numbers that sort as the keys do, shares between 0 and 1 go out. It promises that the
-// same keys give the same share, and that one key value is never divided. It does not know columns, files or a clock.
+// Package simulate computes what share of a table's write capacity a sequence of rows can use when the table is cut into range
+// partitions. Cut divides partition keys, given as numbers that sort like the keys, into partitions. Live computes the share
+// for live traffic, second by second; Load computes it for a load in file order with many workers that retry. The same keys
+// give the same shares, and one key value is never divided. The package knows nothing of columns, files or clocks.
 package simulate

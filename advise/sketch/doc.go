@@ -1,4 +1,4 @@
-// Package sketch answers questions about millions of values in little memory: how many different ones there are, and
-// which come most often. Hashes and values come in one by one, counts with known errors go out. It promises the same
-// answers for the same values in the same order, on every run. It does not know rows, columns or files.
+// Package sketch summarizes millions of values in little memory: Distinct estimates how many different values there are, and
+// Top finds the most frequent ones. The error of each count is known. The same values in the same order give the same answers
+// in every run. The package knows nothing of rows, columns or files.
 package sketch

@@ -1,5 +1,5 @@
-// Package null is a Tablestore that keeps nothing. Requests come in over HTTP/1.1, with TLS if asked; answers of success
-// go out, for BatchWriteRow one a row. It promises to cost as little as a server can that reads a whole request and
-// counts its rows, so that what is measured beside it is the client. It does not know what is in a row, checks no
-// signature, signs its answers and forgets every table when it ends.
+// Package null is a Tablestore server that stores nothing. New makes a Server that accepts requests over HTTP/1.1, with TLS if
+// asked, and answers success, for BatchWriteRow with one result a row. It costs as little as a server can that reads each
+// request whole and counts its rows, so a measurement against it measures the client. It checks no signatures, signs its
+// answers, and forgets every table when it ends.
 package null

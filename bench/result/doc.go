@@ -1,6 +1,6 @@
-// Package result holds what a measurement of a table's write throughput gave. The requests of a run and the outcomes of
-// their rows come in as they end; a Result goes out: totals, percentiles of latency, counts per second and per partition, as
-// text, as JSON, as raw samples a line each, in Go's benchmark format and as a web page. It promises that its memory does
-// not grow with the length of the run, that what is outside the measured time counts nowhere in the totals, and that a
-// Result written as JSON reads back as it was. It does not know how requests are sent.
+// Package result holds the result of measuring a table's write throughput. A Recorder takes the requests of a run and the
+// outcomes of their rows as they end, and returns a Result: totals, percentiles of latency, and counts by second and by
+// partition, which can be written as text, JSON, raw samples, Go's benchmark format or a web page. Memory does not grow with
+// the length of the run, requests outside the measured time are not counted in the totals, and a Result survives the round
+// trip through JSON unchanged. The package does not know how requests are sent.
 package result

@@ -1,6 +1,5 @@
-// Package spread measures how evenly a load uses the partitions of a table. A dataset, a simulated table and the names of
-// ways to load come in; for each of them a fresh engine is started, the load is run, and what the engine counted goes out
-// as shares of the capacity that was there. It promises that every way meets the same partitions with the same empty
-// buckets, and that a table that tsimport has loaded is compared with the file row by row. It does not know how tsimport
-// loads: it starts the binary, as a user does.
+// Package spread measures how evenly loads use the partitions of a table. Run takes a dataset, a simulated table and a list of
+// ways to load it. For each way it starts a fresh engine, runs the load, and reports the share of the available capacity that
+// the engine saw used. All ways meet the same partitions with the same empty buckets, and each table that tsimport loads is
+// compared with the file row by row. The package runs tsimport as a binary, as a user does.
 package spread

@@ -1,6 +1,5 @@
-// Package write measures how fast a table takes rows. The shape of rows, how many at a time or how many a second, and an
-// instance come in; a table is made, written to with the writer that a load has, and dropped again; a result goes out. It
-// promises that at a fixed rate a latency counts from when its batch was due, so that a stall hides nothing, that the rows
-// are the same for the same seed, and that it drops only the table that it has made. It does not know who looks at
-// the result.
+// Package write measures how fast a table accepts rows. Run takes the shape of the rows, a concurrency or a rate, and an
+// instance; it creates a table, writes to it with the load's own writer, drops it and returns a result. At a fixed rate, the
+// latency of a batch counts from when it was due, so a stall hides nothing. The same seed gives the same rows, and only the
+// table that the run created is dropped.
 package write

@@ -1,7 +1,5 @@
-// Package faults decides which request gets which fault, for tests.
-//
-// In comes the description of a request the engine is about to serve; out goes the fault to inject, or none.
-// Promised: requests are counted in the order they are asked about, and a test can wait until everything that was to
-// be applied late has been applied.
-// It does not know how a fault is carried out: that is package server's.
+// Package faults decides which request gets which fault, for tests. A Plan, from Scripted or Random, is asked with the
+// description of each request that the engine is about to serve, and returns the fault to inject, or none. Requests are
+// counted in the order in which the plan is asked, and WaitLate lets a test wait until all delayed requests have been applied.
+// Package server carries the faults out.
 package faults

@@ -1,7 +1,5 @@
-// Package model is a second, tiny Tablestore to judge the engine by: slices, maps and loops, nothing clever.
-//
-// In come changes and reads in plain Go values with the time they happen at; out go the answers the service would give.
-// Promised: every rule is written down from the specification once more, so that a mistake in the engine is not
-// repeated here, and nothing is shared with the engine.
-// It does not know the protocol, disks, goroutines or speed: its tests translate to and from the official SDK.
+// Package model is a second, tiny Tablestore that the engine is tested against: slices, maps and loops, nothing clever. It
+// takes changes and reads as plain Go values with the time at which they happen, and returns the answers that the service
+// would give. Each rule is written from the specification a second time and nothing is shared with the engine, so that a
+// mistake in the engine is not repeated here. Its tests translate to and from the official SDK.
 package model

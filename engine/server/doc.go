@@ -1,7 +1,6 @@
-// Package server answers Tablestore's HTTP protocol from a store.
-//
-// In come HTTP requests, over a port or in process; out go signed answers, as package sim and a plan of faults let them.
-// Promised: both ways share every step from the headers to the store, a write is answered only when it is on disk, and
-// what is not implemented is refused by name rather than half done.
-// It does not know rows, keys or bytes of the protocol: those are package wire's and package store's.
+// Package server answers Tablestore's HTTP protocol from a store. Open returns a Server, which takes requests over a port or
+// in process, subject to the simulated partitions (package sim) and the injected faults (package faults), and returns signed
+// answers. Both ways share every step from the headers to the store. A write is acknowledged only when it is on disk, and an
+// operation that is not implemented is refused by name, not half done. Packages wire and store know the protocol's bytes and
+// the rows.
 package server

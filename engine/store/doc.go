@@ -1,9 +1,6 @@
-// Package store keeps tables and rows in one directory, in Pebble.
-//
-// In come tables to create and rows to change or read, as package wire decoded them; out go outcomes per row and rows
-// in primary-key order.
-// Promised: an acknowledged write survives a crash (unless NoSync), a row is atomic, row order is Tablestore's, no value
-// of an auto-increment column is given twice, one process owns a directory, and after a failure of the disk nothing is
-// acknowledged any more and nothing panics.
-// It does not know HTTP, protobuf messages, instances or accounts.
+// Package store keeps tables and rows in one directory, in Pebble. Open returns a Store, which creates tables and changes and
+// reads rows as package wire decoded them, in primary-key order. An acknowledged write survives a crash (unless NoSync is
+// set), a row is atomic, rows are ordered as Tablestore orders them, an auto-increment value is never given twice, and one
+// process owns a directory. After a disk failure nothing is acknowledged any more, and nothing panics. The package knows
+// nothing of HTTP, instances or accounts.
 package store

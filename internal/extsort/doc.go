@@ -1,5 +1,5 @@
-// Package extsort sorts more items than memory holds. Items, each a key and a value of bytes, come in in any order; they
-// go out by key and, where keys are equal, by value, all of them or those of a range of keys. It promises every item
-// exactly once, the same order with any memory, and that memory and open readers stay within what they were
-// given. It knows nothing of what keys and values mean.
+// Package extsort sorts more items than fit in memory. A Sorter takes items, each a key and a value of bytes, in any order.
+// Sorted returns them by key, then by value, all of them or a range of keys. Each item comes out exactly once, the order does
+// not depend on the memory, and memory and open readers stay within their limits. The package does not interpret keys and
+// values.
 package extsort

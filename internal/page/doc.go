@@ -1,6 +1,5 @@
-// Package page makes a web page of measurements. Facts, tables and series of numbers come in, one HTML file goes out that
-// needs nothing else: its style, its charts and the library that draws them (uPlot, see uplot/LICENSE) are inside, and the
-// page forbids itself to fetch anything. It promises that names and values are shown as text and never as markup, that
-// numbers that are missing leave gaps, and a size that does not grow with the number of partitions beyond MaxHeatRows. It
-// does not know what was measured.
+// Package page writes measurements as a web page. Write takes facts, tables and series of numbers and writes one
+// self-contained HTML file, with its styles, its charts and the library that draws them (uPlot, see uplot/LICENSE) inside; the
+// page forbids itself to fetch anything. Names and values are shown as text, never as markup, missing numbers leave gaps, and
+// beyond MaxHeatRows the size does not grow with the number of partitions.
 package page

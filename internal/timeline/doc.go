@@ -1,4 +1,4 @@
-// Package timeline keeps what happens over time in bounded memory. Counts with their times come in, at most a given number
-// of points goes out, evenly spaced from the start. It promises that nothing is lost when the points become too many: the
-// interval doubles and neighbours are merged. It does not know what is counted.
+// Package timeline keeps counts over time in bounded memory. A Line takes counts with their times and returns at most a given
+// number of points, evenly spaced from the start; a Heat does so for many slots. When there are too many points, the interval
+// doubles and neighbours are merged, so no count is lost. The package does not know what is counted.
 package timeline

@@ -1,6 +1,6 @@
-// Package apply does to the tables of an instance what a policy says. A policy, a template of names and a connection come
-// in; a plan goes out, and when it is carried out, what happened to each table. It promises that looking changes nothing,
-// that a table's throughput is changed as seldom as the service allows while other tables are not held up, that a table
-// is dropped only when that was asked for and its export was found to be whole and equal to it just before, and that a
-// run which was cut short is finished by the next. It knows nothing of terminals and flags.
+// Package apply applies a policy to the tables of an instance. Look takes a policy, a template of names and a connection and
+// returns a Plan; Plan.Run carries it out and reports the result for each table. Look changes nothing. A table's throughput is
+// changed no more often than the service allows, without holding up other tables. A table is dropped only on request, right
+// after its export was read back and found equal to it. The next run finishes an interrupted one. The package knows nothing of
+// terminals and flags.
 package apply

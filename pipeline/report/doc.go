@@ -1,4 +1,4 @@
-// Package report makes the page of a load that has ended. The load's report comes in, a file in its run folder goes out:
-// the ledger, the settings, what was written over time and to which partitions. It promises that a load is not undone by a
-// page that cannot be written, and the page is whole or not there. It does not know how the load went about it.
+// Package report writes the web page of a finished load. Write takes the load's report and writes a file to its run folder
+// with the ledger, the settings, and what was written over time and to which partitions. If the page cannot be written, the
+// load is not affected. The page appears complete or not at all.
 package report

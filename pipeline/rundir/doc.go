@@ -1,5 +1,5 @@
-// Package rundir is the folder that a run leaves behind: the summary, the rejected rows, and journals that only grow.
-// Reports, rejects and lines come in, files go out. It promises that rejected records are kept byte for byte under their
-// own header, so that the file can be corrected and loaded again, that files of an earlier run in the same folder are
-// kept, and that a journal continues at the length it is told. It knows nothing of how rows are read or written.
+// Package rundir keeps the folder of a run: the summary, the rejected rows, and append-only journals. Create makes a Folder,
+// Reopen continues one. Rejected records are kept byte for byte under their own header, so that the file can be corrected and
+// loaded again. Files of an earlier run in the same folder are kept, and a journal continues at the given length. The package
+// does not know how rows are read or written.
 package rundir

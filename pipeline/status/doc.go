@@ -1,5 +1,5 @@
-// Package status shows a running load over HTTP. The state of a load comes in, asked for once a request; pages go out: a
-// JSON object, metrics in Prometheus' text format, and a page that names both. It promises that no request waits long or
-// disturbs the load, and that a load which has not begun to write, or is ending, is said to be so. It knows nothing of
-// signals and terminals, and starts no goroutine: its caller runs Serve in one.
+// Package status shows a running load over HTTP. Listen returns a Server that asks for the state of the load once a request
+// and answers with JSON, metrics in Prometheus' text format, or a page that links both. No request waits long or disturbs the
+// load; the answer says so while a load has not started writing or is ending. The package starts no goroutine: its caller runs
+// Serve in one.
 package status

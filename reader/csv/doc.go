@@ -1,7 +1,7 @@
-// Package csv reads delimited text. Chunks of bytes cut anywhere come in; splits of whole records go out, and from each
-// split its records. It promises that the records do not depend on where the text was cut, even inside quotes,
-// and that nothing between two records is left out. It knows nothing of files, types and encodings other than UTF-8
-// and what is compatible with it.
+// Package csv reads delimited text. Scan and a Stitcher take chunks of bytes, cut anywhere, and return splits of whole
+// records; a Parser returns the records of a split. The records do not depend on where the text was cut, even inside quotes,
+// and no bytes between two records are left out. The package knows nothing of files, of types, or of encodings that are not
+// compatible with UTF-8.
 //
 // # How a text is cut in parallel
 //

@@ -1,4 +1,3 @@
-// Package record holds what the readers of all formats deliver: records of data. What a format knows of a value comes
-// in (its kind, its exact number, its text) and is kept as it is; nothing is converted here. It promises that a datum
-// says no more and no less than the file does. It knows nothing of formats or of tables' types.
+// Package record holds what the readers of all formats deliver: records of data. A Datum keeps what a format knows of a value
+// (its kind, its exact number, its text), no more and no less than the file says. Package convert converts it.
 package record

@@ -1,3 +1,3 @@
-// Package source is the seam between a load and where its rows come from. Source is the contract: files implement it (package
-// reader), tests another (sourcetest), and nothing above the seam asks which. Records come out, typed as the source has them.
+// Package source is the seam between a load and where its rows come from. Source is the contract. Files implement it (package
+// reader), and so does a source for tests (package sourcetest); nothing above the seam knows which one it has.
 package source

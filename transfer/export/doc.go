@@ -1,5 +1,4 @@
-// Package export writes tables to files. A table and the way its rows are to be written come in; text in key order goes
-// out. It promises that partitions are read in parallel and their rows come out in key order with bounded memory, that
-// a file appears under its name only when it is whole, and that an export to a file that was interrupted continues after
-// the last row that is safely on disk. It knows nothing of flags and of what is done with the text.
+// Package export writes tables to files. To writes the rows of a table in key order to a writer, ToFile to a file. Partitions
+// are read in parallel, in bounded memory. A file appears under its name only when it is complete, and an interrupted export
+// to a file continues after the last row that is safely on disk. The package knows nothing of flags.
 package export

@@ -1,5 +1,5 @@
-// Package client is the connection to Tablestore: a target comes in; the official SDK's client for it goes out, and a
-// connection for requests whose bytes are made elsewhere; errors are sorted into classes, tables created and described,
-// their partitions too. It promises that every request carries the run's context, that nothing is repeated that may have
-// been applied, and that no secret appears in an error. It knows nothing of rows.
+// Package client connects to Tablestore. New returns the official SDK's client for a Target; Connect returns a Connection for
+// requests whose bytes are encoded elsewhere; Admin creates, changes and describes tables and their partitions. Errors are
+// sorted into classes (ClassifyCode). Every request ends with the run's context, no request is repeated that may have been
+// applied, and no secret appears in an error. The package knows nothing of rows.
 package client

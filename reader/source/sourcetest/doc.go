@@ -1,3 +1,3 @@
-// Package sourcetest is the contract of source.Source as a test, Check, which every source runs, and Rows, a source for tests of
-// what stands above the seam.
+// Package sourcetest tests the contract of source.Source. Check is the suite that every source runs; Rows and Wide are sources
+// for tests of the rooms above the seam.
 package sourcetest
