@@ -23,6 +23,8 @@ type account struct {
 	tables  *tableLedger         // nil if there is one table
 	hot     *partitioner.HotKeys // of rows that are final; of a dry run, of all
 	dryRows int64                // of a dry run
+	// form appends a row whose record was not kept, as rejects have it; nil is appendRow.
+	form func(dst, body []byte) []byte
 }
 
 // final enters how a row ended.
@@ -69,7 +71,11 @@ func (a *account) refused(r table.Ref, o table.Outcome) {
 		c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
 	}
 	if len(rejected.Raw) == 0 && a.ends == nil {
-		rejected.Raw = appendRow(nil, r.Body())
+		form := a.form
+		if form == nil {
+			form = appendRow
+		}
+		rejected.Raw = form(nil, r.Body())
 	}
 	a.reject(r.Block.Split, rejected)
 	if a.tables != nil {

@@ -69,7 +69,7 @@ func newDispatcher(cfg *Config, h *hooks, report *Report, in *intake.Flow, f *fi
 			cfg.Watch.Progress.Settling.Store(until.UnixMilli())
 		}
 	}
-	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, extras: x, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(x.key[0].Type)}
+	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, extras: x, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(x.key[0].Type), form: in.RowForm()}
 	if m.Several() {
 		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
 		d.account.tables.goOn(from.snapshot)

@@ -1,18 +1,30 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/google/go-cmp/cmp"
 
+	"tsimport/engine/faults"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
+	"tsimport/keydesign"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/reader/record"
 	"tsimport/reader/source/sourcetest"
 )
@@ -115,6 +127,258 @@ func TestRowsThatDescribeThemselvesArePutWithEveryCell(t *testing.T) {
 			}
 			if r.Read != 1500 || r.Written != 1500 {
 				t.Errorf("%d read, %d written", r.Read, r.Written)
+			}
+		})
+	}
+}
+
+// integerCell and textCell are cells without timestamps.
+func integerCell(name string, n int64) record.Cell {
+	return sourcetest.WideCell(name, record.Datum{Kind: record.Integer, Int: n}, -1)
+}
+
+func textCell(name, s string) record.Cell {
+	return sourcetest.WideCell(name, record.Datum{Kind: record.String, Bytes: []byte(s)}, -1)
+}
+
+func nullCell(name string) record.Cell { return sourcetest.WideCell(name, record.Datum{}, -1) }
+
+// wideOf makes a source of rows whose keys are 0, 1, 2 …
+func wideOf(rows ...[]record.Cell) *sourcetest.Wide {
+	w := &sourcetest.Wide{Rows: sourcetest.Rows{Name: "wide", Columns: []string{"id"}, Page: 3}}
+	for i, cells := range rows {
+		w.Append(record.Datum{Kind: record.Integer, Int: int64(i)}, cells...)
+	}
+	return w
+}
+
+// An update leaves alone what a record does not have, and deletes what it has without a value if it is asked to.
+func TestAnUpdateTellsAbsentFromNullFromEmpty(t *testing.T) {
+	for _, deletes := range []bool{false, true} {
+		t.Run(fmt.Sprint(deletes), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			old := []record.Cell{integerCell("a", 1), integerCell("b", 2), integerCell("c", 3)}
+			cfg := w.fromWide(wideOf(old, old, old, old))
+			cfg.Target.Define.MaxVersions = 1
+			w.load(cfg)
+			cfg = w.fromWide(wideOf(
+				[]record.Cell{textCell("a", ""), nullCell("b")},
+				[]record.Cell{nullCell("c"), nullCell("never there")},
+				[]record.Cell{textCell("new", "x")},
+				nil,
+			))
+			cfg.Write.Mode, cfg.Write.DeleteNull, cfg.RunDir = table.Update, deletes, cfg.RunDir+"2"
+			r := w.load(cfg)
+			want := contents{
+				"0": {"a": "", "b": "2", "c": "3"}, "1": {"a": "1", "b": "2", "c": "3"}, "2": {"a": "1", "b": "2", "c": "3", "new": "x"}, "3": {"a": "1", "b": "2", "c": "3"},
+			}
+			rejected := int64(2) // without a value there is nothing to update
+			if deletes {
+				delete(want["0"], "b")
+				delete(want["1"], "c")
+				rejected = 1
+			}
+			w.wantRows(want)
+			if r.Rejected != rejected || r.Written != 4-rejected {
+				t.Errorf("%d written, %d rejected", r.Written, r.Rejected)
+			}
+		})
+	}
+}
+
+// What keys and expressions name need not be a column of all records, and is not lost as a cell; the key's own column is.
+func TestExpressionsOfCells(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := wideOf(
+		[]record.Cell{textCell("city", "Bern"), integerCell("n", 1), integerCell("x", 7)},
+		[]record.Cell{textCell("city", "Ulm"), textCell("old name", "y"), textCell("n", "0"), integerCell("drop", 1)},
+		[]record.Cell{integerCell("n", 3)},
+	)
+	cfg := w.fromWide(rows)
+	cfg.Target.Key = []table.KeyColumn{{Name: "city", Type: table.String}, {Name: "spread", Type: table.String}}
+	cfg.Columns.Keys = []keydesign.Column{{Name: "spread", Type: table.String, Expr: `text(id) + "-" + lower(city)`}}
+	cfg.Columns.Set = []keydesign.Column{{Name: "made", Expr: `col("old name")`}, {Name: "n", Expr: `text(id)`}}
+	cfg.Columns.Rename, cfg.Columns.Exclude = map[string]string{"x": "y"}, []string{"drop"}
+	var warnings []string
+	cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
+	r := w.load(cfg)
+	w.wantRows(contents{"Bern/0-bern": {"n": "0", "y": "7"}, "Ulm/1-ulm": {"n": "1", "made": "y", "old name": "y"}})
+	if r.Rejected != 1 || len(warnings) != 0 {
+		t.Errorf("%d rejected, warnings %q", r.Rejected, warnings)
+	}
+	// The records without a key are kept with all that they had, under the names that they had.
+	again := w.config(w.onlyRejects(r))
+	again.Target, again.Columns, again.RunDir = cfg.Target, cfg.Columns, cfg.RunDir+"2"
+	again.Columns.Keys, again.Columns.Set = nil, nil
+	again.Columns.Rename = map[string]string{"id": "city"}
+	again.Columns.Keys = []keydesign.Column{{Name: "city", Type: table.String, Expr: `"none"`}, {Name: "spread", Type: table.String, Expr: `text(id)`}}
+	w.load(again)
+	if got := w.rows()["none/2"]; got["n"] != "3" {
+		t.Errorf("the reject was loaded as %v", got)
+	}
+}
+
+// onlyRejects is the one file of rejects of a run.
+func (w *world) onlyRejects(r *Report) string {
+	w.t.Helper()
+	kept, err := filepath.Glob(filepath.Join(r.RunDir, "rejects*.ndjson"))
+	if err != nil || len(kept) != 1 {
+		w.t.Fatalf("rejects: %v, %v", kept, err)
+	}
+	return kept[0]
+}
+
+// awful are records of which each breaks one limit, by the code of its reason. Without the column that says so, each can be loaded.
+func awful(now int64) map[string][]record.Cell {
+	with := func(cells ...record.Cell) []record.Cell {
+		return append(cells, textCell("text", "\x00<ü>\u2028\""), sourcetest.WideCell("v", sourcetest.OfAnyType(3), now-1), sourcetest.WideCell("v", sourcetest.OfAnyType(1), now-2),
+			sourcetest.WideCell("v", record.Datum{Kind: record.Double, Double: math.Copysign(0, -1)}, now-3), integerCell("max", math.MaxInt64))
+	}
+	long := func(name string, n int) record.Cell { return textCell(name, strings.Repeat("x", n)) }
+	many := make([]record.Cell, 1025)
+	for i := range many {
+		many[i] = sourcetest.WideCell("bad", record.Datum{Kind: record.Integer, Int: int64(i)}, now-int64(i))
+	}
+	return map[string][]record.Cell{
+		"#" + table.CodeColumnName:   with(integerCell("#bad", 1)),
+		"id" + table.CodeColumnName:  with(integerCell("id", 1)),
+		"é" + table.CodeColumnName:   with(integerCell("bad\xff", 1)),
+		"000" + table.CodeColumnName: with(integerCell(strings.Repeat("bad", 86), 1)),
+		"" + table.CodeColumnName:    with(integerCell("", 1)),
+		table.CodeValueTooLong:       with(long("bad", table.MaxValueBytes+1)),
+		table.CodeRowTooLarge:        with(long("big", table.MaxValueBytes), long("bad", table.MaxValueBytes)),
+		table.CodeTooManyColumns:     with(many...),
+		table.CodeRange:              with(sourcetest.WideCell("bad", record.Datum{Kind: record.Integer}, now+10*86_400_000)),
+		"at 0" + table.CodeRange:     with(sourcetest.WideCell("bad", record.Datum{Kind: record.Integer}, 0)),
+		table.CodeSameCell:           with(integerCell("bad", 1), integerCell("bad", 2)),
+		"null" + table.CodeSameCell:  with(integerCell("bad", 1), nullCell("bad")),
+		table.CodeUTF8:               with(textCell("bad", "\xff\x00")),
+	}
+}
+
+// What breaks a limit is rejected for it. Loaded again as it was kept it is rejected again, in the same words; without what was wrong it
+// is loaded as it would have been.
+func TestRejectedRowsThatDescribeThemselvesLoadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := time.Now()
+	now := began.Add(-time.Minute).UnixMilli()
+	records := awful(now)
+	codes := slices.Sorted(maps.Keys(records))
+	rows := wideOf()
+	for i, code := range codes {
+		rows.Append(record.Datum{Kind: record.Integer, Int: int64(i)}, records[code]...)
+	}
+	cfg := w.fromWide(rows)
+	cfg.Limits.Memory = 1 << 30
+	first := w.load(cfg)
+	reasons := w.reasons(first)
+	for i, code := range codes {
+		if !strings.HasSuffix(code, reasons[i].Code) {
+			t.Errorf("record %d, %s: %+v", i, code, reasons[i])
+		}
+	}
+	if first.Rejected != int64(len(codes)) || first.Written != 0 {
+		t.Fatalf("%d written, %d of %d rejected", first.Written, first.Rejected, len(codes))
+	}
+	again := cfg
+	again.Read.Sources, again.Inputs, again.RunDir = nil, []string{w.onlyRejects(first)}, cfg.RunDir+"2"
+	second := w.load(again)
+	if second.Rejected != first.Rejected {
+		t.Fatalf("%d rejected again, of %d", second.Rejected, first.Rejected)
+	}
+	for i, r := range w.reasons(second) {
+		if r.Code != reasons[i].Code || r.Message != reasons[i].Message || r.Column != reasons[i].Column {
+			t.Errorf("record %d is rejected again for %+v, at first for %+v", i, r, reasons[i])
+		}
+	}
+	kept, _ := os.ReadFile(w.onlyRejects(first))
+	keptAgain, _ := os.ReadFile(w.onlyRejects(second))
+	if !bytes.Equal(kept, keptAgain) {
+		t.Error("the rejects are other ones the second time")
+	}
+	third := again
+	third.RunDir = cfg.RunDir + "3"
+	third.Columns.Exclude = []string{"bad", "#bad", "bad\xff", "", strings.Repeat("bad", 86)}
+	if r := w.load(third); r.Rejected != 1 { // id cannot be excluded
+		t.Errorf("%d rejected the third time", r.Rejected)
+	}
+	for i := range rows.Cells {
+		rows.Cells[i] = slices.DeleteFunc(rows.Cells[i], func(c record.Cell) bool { return slices.Contains(third.Columns.Exclude, string(c.Name)) })
+	}
+	want := wantOf(rows)
+	delete(want, fmt.Sprint(slices.Index(codes, "id"+table.CodeColumnName)))
+	if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
+		t.Errorf("the table (-want +got):\n%.4000s", diff)
+	}
+}
+
+// reasons are those of a run's rejects, by record.
+func (w *world) reasons(r *Report) (all []rundir.Reason) {
+	w.t.Helper()
+	for _, line := range lines(w.t, filepath.Join(r.RunDir, rundir.ReasonsFile)) {
+		var reason rundir.Reason
+		if err := json.Unmarshal([]byte(line), &reason); err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, reason)
+	}
+	slices.SortFunc(all, func(a, b rundir.Reason) int { return int(a.Record - b.Record) })
+	return all
+}
+
+// A row that the service refuses is kept as its record was, too, whatever was done to it on its way.
+func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
+	for name, change := range map[string]func(*trial){
+		"as they are":     func(*trial) {},
+		"renamed":         func(cfg *trial) { cfg.Columns.Rename = map[string]string{"always": "a", "c7": "seven"} },
+		"excluded":        func(cfg *trial) { cfg.Columns.Exclude = []string{"always"} },
+		"of another type": func(cfg *trial) { cfg.Columns.Types["always"] = plan.Type{Type: table.Binary, Hex: true} },
+		"computed": func(cfg *trial) {
+			cfg.Target.Key = []table.KeyColumn{{Name: "key", Type: table.String}}
+			cfg.Columns.Keys = []keydesign.Column{{Name: "key", Type: table.String, Expr: `"k" + text(id)`}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			began := time.Now()
+			rows := sourcetest.NewWide("wide", 60, began.Add(-time.Minute))
+			for i := range rows.Cells {
+				for j := range rows.Cells[i] {
+					if string(rows.Cells[i][j].Name) == "always" {
+						rows.Cells[i][j].Bytes = []byte("abcd")
+					}
+				}
+			}
+			cfg := w.fromWide(rows)
+			change(&cfg)
+			var refuse atomic.Bool
+			refuse.Store(true)
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				if refuse.Load() && r.Operation == "BatchWriteRow" {
+					return faults.Fault{Action: faults.RefuseRows, RowCode: func(int) string { return "OTSParameterInvalid" }}
+				}
+				return faults.Fault{}
+			}
+			first := w.load(cfg)
+			if first.Rejected != 60 {
+				t.Fatalf("%d rejected", first.Rejected)
+			}
+			refuse.Store(false)
+			again := cfg
+			again.Read.Sources, again.Inputs, again.RunDir = nil, []string{w.onlyRejects(first)}, cfg.RunDir+"2"
+			w.load(again)
+			got := w.wideRows(began)
+			other := newWorld(t)
+			straight := other.fromWide(rows)
+			change(&straight)
+			straight.Columns.Types = cfg.Columns.Types
+			other.load(straight)
+			if diff := cmp.Diff(other.wideRows(began), got); diff != "" {
+				t.Errorf("the rejects, loaded again (-want +got):\n%.3000s", diff)
 			}
 		})
 	}

@@ -47,6 +47,7 @@ type File struct {
 	next   int               // split of Parquet
 	member map[string]string // of JSON: what columns are called in objects, if that is not a column's name
 	keys   []string          // names of key values that lines of the vendor's own export do not name
+	wide   bool              // of JSON: rows describe themselves
 	begin  *source.Place     // where reading begins; nil is the first record
 	chain  *chainer          // of a stream
 	looks  string            // advice about the encoding, found by the head
@@ -291,7 +292,7 @@ func (s *File) AddColumns(names []string) {
 // About says what the source is.
 func (s *File) About() source.About {
 	a := source.About{
-		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Lines: s.Format != Parquet, Pieces: s.pieceBytes(),
+		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Wide: s.wide, Lines: s.Format != Parquet, Pieces: s.pieceBytes(),
 		Rejects: source.Rejects{
 			Kind: ".ndjson", Header: s.Header, Folder: s.folder(), Encoding: s.RejectsEncoding(), Flags: s.RejectsFlags(),
 		},

@@ -331,8 +331,9 @@ func (s *File) discover(head []byte) error {
 		}
 		head = head[:n]
 	}
+	s.wide = jsonl.IsWide(head)
 	var found jsonl.Columns
-	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten, Layout: s.Layout}, &found)
+	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten && !s.wide, Layout: s.Layout, Wide: s.wide}, &found)
 	switch {
 	case records == 0 || records > bad:
 	case s.Layout == jsonl.Array:
@@ -343,6 +344,9 @@ func (s *File) discover(head []byte) error {
 	s.keys = found.Keys()
 	names := found.Names()
 	for _, known := range s.o.Known {
+		if s.wide {
+			break // all records have what PK has; of their cells the load asks for those that it needs
+		}
 		if !slices.Contains(names, known) {
 			names = append(names, known)
 		}

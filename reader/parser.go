@@ -46,7 +46,7 @@ func (s *File) NewParser(used []int) source.Parser {
 				own[i] = member
 			}
 		}
-		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout})
+		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide})
 	default:
 		p.csv = csv.NewParser(s.Dialect)
 		p.csv.MaxFields = len(s.Columns) + surplusFields
@@ -122,7 +122,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 	if len(p.s.fixed) == 0 || rec.Bad != nil || len(rec.Fields) != own {
 		return rec
 	}
-	p.rec = record.Record{Mark: rec.Mark, Timestamps: rec.Timestamps, Fields: append(p.rec.Fields[:0], rec.Fields...)}
+	p.rec = record.Record{Mark: rec.Mark, Timestamps: rec.Timestamps, Cells: rec.Cells, Fields: append(p.rec.Fields[:0], rec.Fields...)}
 	for _, c := range p.s.fixed {
 		d := record.Datum{Kind: record.Text, Bytes: []byte(c.Value)}
 		if c.Null {

@@ -64,7 +64,7 @@ var arrows = map[string][]string{
 	"advise/page":       {"advise", "advise/simulate"},
 
 	"pipeline":        {"pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
-	"pipeline/intake": {"keydesign", "pipeline/plan", "reader", "reader/convert", "reader/record", "internal/tablestore/encode", "partitioner", "internal/table", "reader/source"},
+	"pipeline/intake": {"keydesign", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"lifecycle", "keydesign", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
 	"pipeline/options": {"keydesign", "lifecycle", "pipeline", "pipeline/plan", "reader", "reader/convert", "reader/csv", "internal/table"},
@@ -132,9 +132,8 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
-	"pipeline":                   {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "verify", "reader/source/sourcetest", "reader/record"},
+	"pipeline":                   {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keydesign", "verify", "reader/source/sourcetest", "reader/record"},
 	"pipeline/plan":              {"lifecycle", "engine/server"},
-	"pipeline/intake":            {"reader/jsonl"},
 	"internal/tablestore/scan":   {"engine/server", "engine/faults"},
 	"internal/tablestore/client": {"engine/server", "engine/faults"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},

@@ -14,6 +14,8 @@ type cells struct {
 	names   map[string]*cellName    // by the names in the records
 	renamed map[string]*encode.Name // of the columns that --rename gives: several names of records may become one
 	made    []encode.Cell
+	nulls   bool // an update deletes columns without a value
+	left    bool // the last record has cells that its row does not
 }
 
 // cellName is what happens to the cells of a name.
@@ -27,7 +29,7 @@ func newCells(p *plan.Plan) *cells {
 	if !p.Wide || p.Request.Mode == table.Delete {
 		return nil
 	}
-	c := &cells{plan: p, names: map[string]*cellName{}, renamed: map[string]*encode.Name{}, made: []encode.Cell{}}
+	c := &cells{plan: p, names: map[string]*cellName{}, renamed: map[string]*encode.Name{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}
 	for _, to := range p.Request.Columns.Rename {
 		if table.CheckColumnName(to) == nil {
 			c.renamed[to] = encode.NewName(to)
@@ -41,7 +43,7 @@ const maxCellNames = 4096
 
 // make returns the record's cells, or why it is refused. They are valid until the next call, and as long as the record is.
 func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reason) {
-	c.made = c.made[:0]
+	c.made, c.left = c.made[:0], false
 	if len(c.names) > maxCellNames {
 		clear(c.names) // between records: the encoder tells the columns of a record by the pointers
 	}
@@ -63,8 +65,10 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 			why := *n.why
 			return nil, &why
 		case n.name == nil || from.Kind == record.Absent:
+			c.left = true
 			continue
 		}
+		c.left = c.left || from.Kind == record.Null && !c.nulls
 		to := encode.Cell{Name: n.name, At: from.At}
 		if version >= 0 {
 			to.At = version

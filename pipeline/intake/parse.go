@@ -22,14 +22,16 @@ type parser struct {
 	byLane    [][]int32
 	keyFields []byte
 	names     map[string]string // of tables
-	cells     *cells            // nil if records do not describe themselves
+	cells     *cells            // nil if records do not describe themselves, or are deleted
+	changed   bool              // records describe themselves, and rows do not show what they were
 }
 
 // sourceParser is what a worker keeps for a source.
 type sourceParser struct {
-	parser source.Parser
-	values *values
-	waits  bool // its pages take so much memory that one parser at a time may read it
+	parser  source.Parser
+	values  *values
+	columns []string // of the source
+	waits   bool     // its pages take so much memory that one parser at a time may read it
 }
 
 func newParser(f *Flow) *parser {
@@ -40,6 +42,7 @@ func newParser(f *Flow) *parser {
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
 		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newKeeper(f.plan), cells: newCells(f.plan),
+		changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
 }
 
@@ -82,13 +85,20 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if err != nil {
 		return nil, err
 	}
-	sp := &sourceParser{parser: s.NewParser(v.fields()), values: v}
+	used, columns := v.fields(), s.About().Columns
+	if p.flow.plan.Wide { // a reject has all fields
+		used = used[:0]
+		for i := range columns {
+			used = append(used, i)
+		}
+	}
+	sp := &sourceParser{parser: s.NewParser(used), values: v, columns: columns}
 	p.sources[s] = sp
 	return sp, nil
 }
 
 // row appends the record's row to the rows of the split, or says why there is none: it is bad, or goes to the archive.
-func (p *parser) row(v *values, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
+func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte) (archived bool, why *table.Reason) {
 	p.encoder.Table = ""
 	row, why := v.rowValues(rec)
 	if why != nil {
@@ -114,6 +124,11 @@ func (p *parser) row(v *values, rec *record.Record, raw []byte) (archived bool, 
 		}
 	}
 	switch p.flow.plan.Request.Keep {
+	case plan.KeepRecord:
+		if raw == nil && (p.changed || p.cells != nil && p.cells.left) {
+			p.keyFields = p.kept.appendRecord(p.keyFields[:0], columns, rec)
+			raw = p.keyFields
+		}
 	case plan.KeepNothing:
 		raw = nil
 	case plan.KeepKeyFields:

@@ -19,11 +19,12 @@ const rejectBytes = 512
 // partMaker makes the parts of one split.
 type partMaker struct {
 	*parser
-	ctx    context.Context
-	source *plan.Source
-	values *values
-	split  source.Split
-	emit   func(made *Parsed, last bool) bool
+	ctx     context.Context
+	source  *plan.Source
+	values  *values
+	split   source.Split
+	columns []string // of the source
+	emit    func(made *Parsed, last bool) bool
 
 	made    *Parsed
 	passed  int  // records of the split that are in parts handed over
@@ -65,7 +66,7 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 	if err != nil {
 		return err
 	}
-	m := &partMaker{parser: p, ctx: ctx, source: s, values: sp.values, split: split, emit: emit}
+	m := &partMaker{parser: p, ctx: ctx, source: s, values: sp.values, columns: sp.columns, split: split, emit: emit}
 	_, err = p.inTurn(ctx, s, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
 	return err
 }
@@ -165,13 +166,13 @@ func (m *partMaker) add(rec *record.Record) {
 	rec.Mark.End -= m.start
 	rec.Mark.Record -= m.record
 	rec.Mark.Line -= m.line
-	archived, why := m.row(m.values, rec, raw)
+	archived, why := m.row(m.values, m.columns, rec, raw)
 	if why == nil && !archived {
 		return
 	}
 	m.refused += rejectBytes
 	if raw == nil {
-		raw = m.kept.appendRecord(nil, m.source.About().Columns, rec)
+		raw = m.kept.appendRecord(nil, m.columns, rec)
 		m.refused += cap(raw)
 	}
 	if archived {

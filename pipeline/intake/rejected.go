@@ -2,6 +2,7 @@ package intake
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -14,8 +15,10 @@ import (
 	"unicode/utf8"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/convert"
+	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
 )
 
@@ -27,10 +30,15 @@ type keeper struct {
 	uses     map[string][]table.Column // by input column
 	integers map[string]bool           // input columns that are loaded as plain integers
 	flatten  bool                      // objects become columns
+	wide     bool                      // records describe themselves
+	own      func(column string) bool  // of fields of such records: it is not what the cells say again
+	names    []string
 }
 
 func newKeeper(p *plan.Plan) *keeper {
-	return keeperOf(p.Fields, p.Request.Read.Convert.VersionColumn, p.Request.Read.Flatten)
+	k := keeperOf(p.Fields, p.Request.Read.Convert.VersionColumn, p.Request.Read.Flatten)
+	k.wide, k.own = p.Wide, p.Described
+	return k
 }
 
 func keeperOf(fields []table.Column, version string, flatten bool) *keeper {
@@ -50,8 +58,19 @@ func keeperOf(fields []table.Column, version string, flatten bool) *keeper {
 // appendRecord appends a record as a line of JSON. Fields that were not read are left out. Times and decimals that are
 // loaded as integers are written as those, and nested values as their text. A value that is longer than the service takes,
 // and what follows once the record is longer than a row can be, is left out: in its place stands how long it was, which is
-// not JSON, so that the line cannot be loaded as if that were the value. The same holds for a value that no JSON gives back.
+// not JSON, so that the line cannot be loaded as if that were the value. The same holds for a value that no JSON gives back. A record
+// that describes itself is kept whole, as jsonl.AppendWide writes it.
 func (k *keeper) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
+	if k.wide {
+		k.names = k.names[:0]
+		for _, c := range columns {
+			if !k.own(c) {
+				c = ""
+			}
+			k.names = append(k.names, c)
+		}
+		return jsonl.AppendWide(dst, k.names, rec)
+	}
 	dst = append(dst, '{')
 	first := true
 	for i := range rec.Fields {
@@ -222,4 +241,39 @@ const maxKeptValue = 1 << 10
 func appendString(dst []byte, s string) []byte {
 	text, _ := json.Marshal(s) // a string always marshals
 	return append(dst, text...)
+}
+
+// RowForm returns what appends a row whose record was not kept, by its encoded bytes, as a record that describes itself; nil if the
+// load has no such records.
+func (f *Flow) RowForm() func(dst, body []byte) []byte {
+	if !f.plan.Wide {
+		return nil
+	}
+	return func(dst, body []byte) []byte { return appendRow(dst, f.plan.Schema, body) }
+}
+
+// appendRow appends a row that has all that its record had.
+func appendRow(dst []byte, s *table.Schema, body []byte) []byte {
+	var names []string
+	rec := new(record.Record)
+	_, err := plainbuffer.Walk(body, func(v plainbuffer.View) {
+		if v.Value.Type != table.Null { // else the service would have numbered the row
+			names = append(names, cmp.Or(s.Columns[len(rec.Fields)].Source, string(v.Name)))
+			rec.Fields = append(rec.Fields, datumOf(v.Value))
+		}
+	}, func(v plainbuffer.View) {
+		rec.Cells = append(rec.Cells, record.Cell{Name: v.Name, Datum: datumOf(v.Value), At: v.Timestamp})
+	})
+	if err != nil {
+		return append(appendString(append(dst, `{"error":`...), err.Error()), "}\n"...)
+	}
+	return jsonl.AppendWide(dst, names, rec)
+}
+
+// datumOf is the datum that a value was made of, if that had the value's type.
+func datumOf(v table.Value) record.Datum {
+	kind := [...]record.Kind{
+		table.Null: record.Null, table.Integer: record.Integer, table.Double: record.Double, table.Boolean: record.Boolean, table.String: record.String, table.Binary: record.Binary,
+	}[v.Type]
+	return record.Datum{Kind: kind, Int: v.Int, Double: v.Double, Bytes: v.Bytes}
 }

@@ -105,6 +105,16 @@ func (p *planner) warnOfDescribed() {
 	}
 }
 
+// Described reports whether a column is one that sources whose records describe themselves list of their own: it is not one of the
+// columns that they were asked for.
+func (p *Plan) Described(column string) bool { return p.described[column] }
+
+// AsItIs reports whether rows are what their records are: no key is computed and no cell changed on the way.
+func (p *Plan) AsItIs() bool {
+	c := &p.Request.Columns
+	return p.Makers == nil && p.Tables == nil && len(c.Rename) == 0 && len(c.Types) == 0 && p.Request.Read.Convert.VersionColumn == ""
+}
+
 // Cell returns the table's column for cells of a name, in a load of records that describe themselves. Loaded is false for cells
 // that the load leaves out: it was asked to, an expression makes the table's column of that name, or it is what a key column is made of.
 func (p *Plan) Cell(name string) (col table.Column, loaded bool) {

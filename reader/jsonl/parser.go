@@ -29,6 +29,7 @@ type Options struct {
 	Strict           bool // a member that is not a column refuses its record instead of being dropped
 	Flatten          bool // objects become columns a.b.c; arrays stay JSON
 	IgnoreTimestamps bool // Timestamps is empty
+	Wide             bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
 
 	Layout Layout // of the text
 }
@@ -207,7 +208,9 @@ func (p *Parser) line() bool {
 	}
 	start := s.pos
 	ok := false
-	if p.isExport() {
+	if p.options.Wide {
+		ok = p.wide()
+	} else if p.isExport() {
 		ok = p.export()
 	} else {
 		s.pos = start

@@ -1,0 +1,191 @@
+package encode
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+)
+
+// keyOnly is the schema of rows that have their other cells from their records.
+var keyOnly = &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "id", Type: table.String}}, Columns: []table.Column{{Name: "id"}}}
+
+// appendOwn appends a row with the key k and cells of its own, with names that belong to the encoder.
+func appendOwn(e *Encoder, cells ...Cell) (*table.Block, *table.Reason) {
+	b := new(table.Block)
+	names := map[*Name]*Name{}
+	for _, c := range cells {
+		if names[c.Name] == nil {
+			names[c.Name] = NewName(c.Name.text)
+		}
+		c.Name = names[c.Name]
+		e.Cells = append(e.Cells, c)
+	}
+	return b, e.Append(b, []table.Value{str("k")}, nil, table.Mark{}, nil)
+}
+
+func integer(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }
+
+func TestRowsWithCellsOfTheirOwnAreTheSDKsBytes(t *testing.T) {
+	key := new(tablestore.PrimaryKey)
+	key.AddPrimaryKeyColumn("id", "k")
+	put := &tablestore.PutRowChange{PrimaryKey: key}
+	put.AddColumnWithTimestamp("a", int64(1), 1000)
+	put.AddColumnWithTimestamp("a", int64(2), 2000)
+	put.AddColumn("b", "x")
+	update := &tablestore.UpdateRowChange{PrimaryKey: key}
+	update.PutColumn("b", "x")
+	update.DeleteColumn("c")
+	count := &tablestore.UpdateRowChange{PrimaryKey: key}
+	count.IncrementColumn("a", 1)
+	remove := &tablestore.DeleteRowChange{PrimaryKey: key}
+	a, b, c := NewName("a"), NewName("b"), NewName("c")
+	versions := []Cell{{a, integer(1), 1000}, {a, integer(2), 2000}, {b, str("x"), -1}, {Name: c}}
+	for name, tt := range map[string]struct {
+		mode       table.Mode
+		deleteNull bool
+		cells      []Cell
+		want       []byte
+		size       int
+	}{
+		"put":                       {table.Put, false, versions, put.Serialize(), 3 + 17 + 17 + 2},
+		"put has nothing to delete": {table.Put, true, versions, put.Serialize(), 3 + 17 + 17 + 2},
+		"update that deletes nulls": {table.Update, true, versions[2:], update.Serialize(), 3 + 2 + 1},
+		"increment":                 {table.Increment, false, []Cell{{a, integer(1), 1000}}, count.Serialize(), 3 + 9},
+		"delete":                    {table.Delete, false, versions, remove.Serialize(), 3},
+	} {
+		block, why := appendOwn(New(keyOnly, tt.mode, tt.deleteNull), tt.cells...)
+		if why != nil {
+			t.Fatalf("%s: %v", name, why)
+		}
+		r := table.Ref{Block: block}
+		if !bytes.Equal(r.Body(), tt.want) {
+			t.Errorf("%s:\ngot  %x\nwant %x", name, r.Body(), tt.want)
+		}
+		if r.Row().Size() != tt.size {
+			t.Errorf("%s: %d accounted bytes, want %d", name, r.Row().Size(), tt.size)
+		}
+	}
+}
+
+func TestCellsOfARecordKeepTheLimits(t *testing.T) {
+	text := func(n int) table.Value { return table.Value{Type: table.String, Bytes: make([]byte, n)} }
+	a, b := NewName("a"), NewName("b")
+	many := func(n int) (cells []Cell) {
+		for i := range n {
+			cells = append(cells, Cell{a, integer(1), int64(i)})
+		}
+		return cells
+	}
+	const left = table.MaxRowBytes - len("id") - len("k") - len("a") - len("b")
+	for name, tt := range map[string]struct {
+		encoder Encoder
+		mode    table.Mode
+		cells   []Cell
+		code    string
+	}{
+		"the longest value":                   {cells: []Cell{{a, text(table.MaxValueBytes), -1}}},
+		"a longer one":                        {cells: []Cell{{a, text(table.MaxValueBytes + 1), -1}}, code: table.CodeValueTooLong},
+		"the largest row":                     {cells: []Cell{{a, text(table.MaxValueBytes), -1}, {b, text(left - table.MaxValueBytes), -1}}},
+		"a larger one":                        {cells: []Cell{{a, text(table.MaxValueBytes), -1}, {b, text(left - table.MaxValueBytes + 1), -1}}, code: table.CodeRowTooLarge},
+		"a timestamp counts":                  {cells: []Cell{{a, text(table.MaxValueBytes), -1}, {b, text(left - table.MaxValueBytes), 5}}, code: table.CodeRowTooLarge},
+		"so does one that is added":           {encoder: Encoder{StampBytes: 1}, cells: []Cell{{a, text(table.MaxValueBytes), 7}, {b, text(left - table.MaxValueBytes - 8), -1}}, code: table.CodeRowTooLarge},
+		"as many versions as there may be":    {cells: many(table.MaxColumns)},
+		"one more":                            {cells: many(table.MaxColumns + 1), code: table.CodeTooManyColumns},
+		"one for what is added":               {encoder: Encoder{ReserveCells: 1}, cells: many(table.MaxColumns), code: table.CodeTooManyColumns},
+		"room for what is added":              {encoder: Encoder{Reserve: 1}, cells: []Cell{{a, text(table.MaxValueBytes), -1}, {b, text(left - table.MaxValueBytes), -1}}, code: table.CodeRowTooLarge},
+		"two without a timestamp":             {cells: []Cell{{a, integer(1), -1}, {b, integer(1), -1}, {a, integer(1), -2}}, code: table.CodeSameCell},
+		"two of one timestamp":                {cells: []Cell{{a, integer(1), 5}, {a, integer(1), 7}, {a, integer(1), 6}, {a, integer(1), 6}}, code: table.CodeSameCell},
+		"two of the highest timestamp":        {cells: []Cell{{a, integer(1), 5}, {a, integer(1), 7}, {a, integer(1), 7}}, code: table.CodeSameCell},
+		"one with and one without":            {cells: []Cell{{a, integer(1), 5}, {a, integer(1), -1}}},
+		"a value and none":                    {cells: []Cell{{a, integer(1), 5}, {Name: a, At: 6}}, code: table.CodeSameCell},
+		"a timestamp that is none":            {cells: []Cell{{a, integer(1), table.MaxTimestamp}}, code: table.CodeRange},
+		"a timestamp too old":                 {encoder: Encoder{Window: func() (from, to int64) { return 10_000, 20_000 }}, cells: []Cell{{a, integer(1), 9_000}}, code: table.CodeRange},
+		"a timestamp that fits":               {encoder: Encoder{Window: func() (from, to int64) { return 10_000, 20_000 }}, cells: []Cell{{a, integer(1), 10_000}}},
+		"a put of nothing":                    {},
+		"an update of nothing":                {mode: table.Update, cells: []Cell{{Name: a}}, code: table.CodeNoCells},
+		"only integers are added":             {mode: table.Increment, cells: []Cell{{a, str("1"), -1}}, code: table.CodeType},
+		"a value is added once":               {mode: table.Increment, cells: []Cell{{a, integer(1), 5}, {a, integer(1), 6}}, code: table.CodeSameCell},
+		"an update of more than there may be": {mode: table.Update, cells: append(many(table.MaxColumns), Cell{b, integer(1), -1}), code: table.CodeTooManyColumns},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := New(keyOnly, tt.mode, false)
+			e.Reserve, e.ReserveCells, e.StampBytes, e.Window = tt.encoder.Reserve, tt.encoder.ReserveCells, tt.encoder.StampBytes, tt.encoder.Window
+			block, why := appendOwn(e, tt.cells...)
+			switch {
+			case why == nil && tt.code != "", why != nil && why.Code != tt.code:
+				t.Errorf("got %v, want %q", why, tt.code)
+			case why != nil && (len(block.Data) > 0 || len(block.Rows) > 0):
+				t.Errorf("%v left %d bytes and %d rows", why, len(block.Data), len(block.Rows))
+			}
+		})
+	}
+}
+
+// A name is told from those of the row before.
+func TestEachRowMayHaveTheSameCells(t *testing.T) {
+	e, a := New(keyOnly, table.Put, false), NewName("a")
+	e.Cells = []Cell{{a, integer(1), 5}}
+	for range 3 {
+		if why := e.Append(new(table.Block), []table.Value{str("k")}, nil, table.Mark{}, nil); why != nil {
+			t.Fatal(why)
+		}
+	}
+}
+
+func TestAnAbsentValueIsNotDeleted(t *testing.T) {
+	e := New(schema, table.Update, true)
+	b := new(table.Block)
+	if why := e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Mark{}, nil); why != nil {
+		t.Fatal(why)
+	}
+	key := new(tablestore.PrimaryKey)
+	key.AddPrimaryKeyColumn("id", "k")
+	want := &tablestore.UpdateRowChange{PrimaryKey: key}
+	want.DeleteColumn("b")
+	if got := (table.Ref{Block: b}).Body(); !bytes.Equal(got, want.Serialize()) {
+		t.Errorf("got  %x\nwant %x", got, want.Serialize())
+	}
+}
+
+// BenchmarkAppend is the path of files: values of the schema, and no cells of a record's own. BenchmarkAppendOwn is that of cells.
+func BenchmarkAppend(b *testing.B) {
+	s := &table.Schema{Table: "t", Key: keyOnly.Key, Columns: []table.Column{{Name: "id"}}}
+	values := []table.Value{str("key 1")}
+	for i := range 10 {
+		s.Columns = append(s.Columns, table.Column{Name: fmt.Sprintf("column%d", i)})
+		values = append(values, str("a value of some length"))
+	}
+	e, block := New(s, table.Put, false), new(table.Block)
+	b.ReportAllocs()
+	for b.Loop() {
+		block.Reset()
+		for range 100 {
+			if why := e.Append(block, values, nil, table.Mark{}, nil); why != nil {
+				b.Fatal(why)
+			}
+		}
+	}
+	b.ReportMetric(100*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}
+
+func BenchmarkAppendOwn(b *testing.B) {
+	e, block := New(keyOnly, table.Put, false), new(table.Block)
+	for i := range 10 {
+		e.Cells = append(e.Cells, Cell{NewName(fmt.Sprintf("column%d", i)), str("a value of some length"), -1})
+	}
+	values := []table.Value{str("key 1")}
+	b.ReportAllocs()
+	for b.Loop() {
+		block.Reset()
+		for range 100 {
+			if why := e.Append(block, values, nil, table.Mark{}, nil); why != nil {
+				b.Fatal(why)
+			}
+		}
+	}
+	b.ReportMetric(100*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}

@@ -1,0 +1,213 @@
+package jsonl
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// wideText is a record that describes itself in words, of which nothing is left out.
+func wideText(rec *record.Record) string {
+	var s strings.Builder
+	datum := func(d *record.Datum) {
+		fmt.Fprintf(&s, "%d %t %t %d %d %d %x %q;", d.Kind, d.Quoted, d.Local, d.Scale, d.Unit, d.Int, math.Float64bits(d.Double), d.Bytes)
+	}
+	for i := range rec.Fields {
+		datum(&rec.Fields[i])
+	}
+	for i := range rec.Cells {
+		fmt.Fprintf(&s, " %q at %d ", rec.Cells[i].Name, rec.Cells[i].At)
+		datum(&rec.Cells[i].Datum)
+	}
+	return s.String()
+}
+
+// readWide reads the one record of a line.
+func readWide(t *testing.T, line []byte, columns ...string) *record.Record {
+	t.Helper()
+	if !IsWide(line) {
+		t.Fatalf("%q is not taken for a row that describes itself", line)
+	}
+	p := NewParser(Options{Columns: columns, Strict: true, Wide: true})
+	p.Reset(line)
+	rec, ok := p.Next()
+	if !ok {
+		t.Fatalf("no record in %q", line)
+	}
+	return rec
+}
+
+// anyWide is a value of any kind that a record that describes itself may have.
+func anyWide(r *rand.Rand) record.Datum {
+	text := func() []byte {
+		b := make([]byte, r.IntN(6))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	switch d := (record.Datum{Kind: record.Kind(r.IntN(int(record.Absent)))}); d.Kind {
+	case record.Null:
+		return d
+	case record.Integer, record.Unsigned:
+		d.Int = int64(r.Uint64())
+		return d
+	case record.Boolean:
+		d.Int = int64(r.IntN(2))
+		return d
+	case record.Double:
+		d.Double = math.Float64frombits(r.Uint64())
+		return d
+	case record.Date, record.TimeOfDay, record.Timestamp:
+		d.Int, d.Unit, d.Local = int64(r.Uint64()), record.Millis, r.IntN(2) == 0
+		return d
+	case record.Decimal:
+		d.Scale, d.Bytes = int32(r.Uint32()), text()
+		return d
+	case record.Text:
+		d.Quoted, d.Bytes = r.IntN(2) == 0, text()
+		return d
+	default:
+		d.Bytes = text()
+		return d
+	}
+}
+
+func TestRowsThatDescribeThemselvesComeBackAsTheyWere(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	special := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64, 1e21, 5, math.Float64frombits(0x7ff8000000000123)}
+	for n := range 3000 {
+		rec := &record.Record{Fields: []record.Datum{anyWide(r), anyWide(r)}}
+		for range r.IntN(5) {
+			c := record.Cell{Name: fmt.Appendf(nil, "n%d \u2028<\"%s", r.IntN(3), []byte{byte(r.Uint32())}), Datum: anyWide(r), At: int64(r.IntN(5)) - 1}
+			if c.Kind == record.Double {
+				c.Double = special[n%len(special)]
+			}
+			rec.Cells = append(rec.Cells, c)
+		}
+		line := AppendWide(nil, []string{"a", "b\xff"}, rec)
+		back := readWide(t, line, "a", "b\xff")
+		if back.Bad != nil || wideText(back) != wideText(rec) {
+			t.Fatalf("%s\ngave %s, want %s: %v", line, wideText(back), wideText(rec), back.Bad)
+		}
+	}
+}
+
+func TestTheNewestVersionOfACellIsItsColumnsField(t *testing.T) {
+	line := []byte(`{"Wide": true, "PK": {"Values": [{"C":"id","V":1,"IsInt":true}]}, "Attr": {"Values": [
+		{"C":"v","V":"old","TS":1},{"C":"v","V":"new","TS":3},{"C":"v","V":"mid","TS":2},{"C":"now","V":"x","TS":9},{"C":"now","V":"y"},{"C":"id","V":"cell"}]}}`)
+	line = bytes.ReplaceAll(line, []byte("\n"), nil)
+	rec := readWide(t, line, "id", "v", "now", "none")
+	if rec.Bad != nil {
+		t.Fatal(rec.Bad)
+	}
+	f := rec.Fields
+	if f[0].Int != 1 || string(f[1].Bytes) != "new" || string(f[2].Bytes) != "y" || f[3].Kind != record.Absent {
+		t.Errorf("fields %+v", f)
+	}
+	if len(rec.Cells) != 6 {
+		t.Errorf("%d cells", len(rec.Cells))
+	}
+}
+
+func TestBrokenRowsThatDescribeThemselvesAreRefused(t *testing.T) {
+	for line, code := range map[string]string{
+		`{"a":1}`:                           CodeJSON,
+		`{"Wide":true,"PK":{"Values":[1]}}`: CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}],"X":1}}`:                        CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}]},"Other":{"Values":[]}}`:        CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}]},"Attr":{"Values":[]},"PK":1}`:  CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1},{"C":"id","V":1}]}}`:             CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"T":"what"}]}}`:                   table.CodeType,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1.5,"IsInt":true}]}}`:               table.CodeType,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":0.1000000000000000055}]}}`:          table.CodeType,
+		`{"Wide":true,"PK":{"Values":[{"C":"id"}]}}`:                                    CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"V":1}]}}`:                                       CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":[1]}]}}`:                            CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"New":1}]}}`:                      CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"TS":-1}]}}`:                      CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":"!","T":"binary"}]}}`:               table.CodeType,
+		`{"Wide":true,"PK":{"Values":[{"C":"other","V":1}]}}`:                           CodeUnknown,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":<5000000 bytes, left out>}]}}`:      CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}]},"Attr":{"Values":[]}} x`:       CodeJSON,
+		`{"Wide":true,"PK":{"Values":[{"C":"id","V":1}]},"Attr":{"Values":[{"V":"x"}]}`: CodeJSON,
+	} {
+		p := NewParser(Options{Columns: []string{"id"}, Strict: true, Wide: true})
+		p.Reset([]byte(line))
+		rec, _ := p.Next()
+		if rec.Bad == nil || rec.Bad.Code != code {
+			t.Errorf("%s: %v, want %s", line, rec.Bad, code)
+		}
+	}
+}
+
+// What was an ordinary object stays one.
+func TestOtherObjectsDoNotDescribeThemselves(t *testing.T) {
+	for _, line := range []string{
+		`{"Wide":true}`, `{"Wide":true,"width":5}`, `{"PK":{"Values":[1]},"Attr":{"Values":[]}}`, `{"Wide":false,"PK":{"Values":[]}}`, `{"Wide":true,"PK":[]}`, "", `[{"Wide":true`,
+	} {
+		if IsWide([]byte(line)) {
+			t.Errorf("%s is taken for a row that describes itself", line)
+		}
+	}
+}
+
+// A value that is left out of a line keeps the line from being loaded.
+func TestALineFromWhichSomethingIsLeftOutIsNotLoaded(t *testing.T) {
+	big := bytes.Repeat([]byte("x"), table.MaxRowBytes+1)
+	cell := func(v []byte) record.Cell {
+		return record.Cell{Name: []byte("c"), Datum: record.Datum{Kind: record.String, Bytes: v}, At: NoTimestamp}
+	}
+	few := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: []record.Cell{cell(big)}}
+	var many record.Record
+	for range 20 {
+		many.Cells = append(many.Cells, cell(big[:table.MaxRowBytes]))
+	}
+	for _, rec := range []*record.Record{few, &many} {
+		line := AppendWide(nil, []string{"id"}, rec)
+		if len(line) > 64<<20 {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+		if back := readWide(t, line, "id"); back.Bad == nil || back.Bad.Code != CodeJSON {
+			t.Errorf("a line of %d bytes is loaded: %v", len(line), back.Bad)
+		}
+	}
+}
+
+func FuzzWide(f *testing.F) {
+	f.Add([]byte(`{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true}]},"Attr":{"Values":[{"C64":"/w==","V":"AA==","T":"binary","TS":5}]}}`))
+	f.Add([]byte(`{"Wide":true,"PK":{"Values":[{"C":"id","V":7,"T":"timestamp","Unit":1000,"Local":true},{"C":"a","V":null}]}}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		if bytes.IndexByte(line, '\n') >= 0 {
+			return
+		}
+		read := func(line []byte) (*record.Record, bool) {
+			p := NewParser(Options{Columns: []string{"id", "a"}, Wide: true})
+			p.Reset(line)
+			rec, ok := p.Next()
+			return rec, ok && rec.Bad == nil
+		}
+		rec, ok := read(line)
+		if !ok {
+			return
+		}
+		want := wideText(rec)
+		var names []string
+		for i, name := range []string{"id", "a"} {
+			if rec.Fields[i].Kind == record.Absent {
+				name = ""
+			}
+			names = append(names, name)
+		}
+		again, ok := read(AppendWide(nil, names, rec))
+		if !ok || wideText(again) != want {
+			t.Errorf("%s\ngave %s, want %s", AppendWide(nil, names, rec), wideText(again), want)
+		}
+	})
+}

@@ -1,0 +1,124 @@
+package jsonl
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// Bounds of a line that AppendWide makes: a longer one could not be read.
+const (
+	maxWideLine  = 56 << 20 // what comes after that many bytes is left out
+	longWideLine = 32 << 20 // after that many, longer values are
+	longValue    = 1 << 10
+)
+
+// AppendWide appends a record that describes itself as a line. Columns name its fields; those that have no name are left out: they are
+// what the cells say again. Values longer than a row can be, and what comes after many megabytes, are left out: in their place stands how much that
+// was, which is not JSON, so that the line cannot be loaded as if that were the record.
+func AppendWide(dst []byte, columns []string, rec *record.Record) []byte {
+	start := len(dst)
+	dst = append(dst, `{"Wide":true,"PK":{"Values":[`...)
+	first := true
+	for i, name := range columns[:min(len(columns), len(rec.Fields))] {
+		if name == "" {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = appendWideCell(dst, start, []byte(name), &rec.Fields[i], NoTimestamp)
+	}
+	dst = append(dst, `]},"Attr":{"Values":[`...)
+	for i := range rec.Cells {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if len(dst)-start > maxWideLine {
+			dst = fmt.Appendf(dst, "<%d cells, left out>", len(rec.Cells)-i)
+			break
+		}
+		c := &rec.Cells[i]
+		dst = appendWideCell(dst, start, c.Name, &c.Datum, c.At)
+	}
+	return append(dst, "]}}\n"...)
+}
+
+func appendWideCell(dst []byte, start int, name []byte, d *record.Datum, at int64) []byte {
+	if utf8.Valid(name) {
+		dst = appendText(append(dst, `{"C":`...), name)
+	} else {
+		dst = appendBase64(append(dst, `{"C64":`...), name)
+	}
+	dst = append(dst, `,"V":`...)
+	if n := len(d.Bytes); n > table.MaxRowBytes || n > longValue && len(dst)-start+n > longWideLine {
+		dst = fmt.Appendf(dst, "<%d bytes, left out>", n)
+	} else {
+		dst = appendWideValue(dst, d)
+	}
+	if at >= 0 {
+		dst = strconv.AppendInt(append(dst, `,"TS":`...), at, 10)
+	}
+	return append(dst, '}')
+}
+
+// appendWideValue appends V and the members that say what it is.
+func appendWideValue(dst []byte, d *record.Datum) []byte {
+	switch d.Kind {
+	case record.Null, record.Absent:
+		return append(dst, "null"...)
+	case record.Integer:
+		return append(strconv.AppendInt(dst, d.Int, 10), `,"IsInt":true`...)
+	case record.Boolean:
+		return strconv.AppendBool(dst, d.Int != 0)
+	case record.Double:
+		if !math.IsNaN(d.Double) && !math.IsInf(d.Double, 0) {
+			return table.AppendDouble(dst, d.Double)
+		}
+		dst = fmt.Appendf(dst, `"%x"`, math.Float64bits(d.Double))
+	case record.Unsigned:
+		dst = strconv.AppendUint(dst, uint64(d.Int), 10)
+	case record.Date, record.TimeOfDay, record.Timestamp:
+		dst = strconv.AppendInt(dst, d.Int, 10)
+	case record.Binary, record.Decimal:
+		dst = appendBase64(dst, d.Bytes)
+	default:
+		if !utf8.Valid(d.Bytes) {
+			dst = append(appendBase64(dst, d.Bytes), `,"Base64":true`...)
+			break
+		}
+		if dst = appendText(dst, d.Bytes); d.Kind == record.String {
+			return dst
+		}
+	}
+	dst = append(append(append(dst, `,"T":"`...), kindNames[d.Kind]...), '"')
+	if d.Unit != 0 {
+		dst = strconv.AppendInt(append(dst, `,"Unit":`...), int64(d.Unit), 10)
+	}
+	if d.Scale != 0 {
+		dst = strconv.AppendInt(append(dst, `,"Scale":`...), int64(d.Scale), 10)
+	}
+	if d.Local {
+		dst = append(dst, `,"Local":true`...)
+	}
+	if d.Quoted {
+		dst = append(dst, `,"Quoted":true`...)
+	}
+	return dst
+}
+
+func appendText(dst, s []byte) []byte {
+	text, _ := json.Marshal(string(s)) // a string always marshals
+	return append(dst, text...)
+}
+
+func appendBase64(dst, b []byte) []byte {
+	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), b), '"')
+}
