@@ -4,6 +4,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/partitioner"
 	"tsimport/pipeline/intake"
+	"tsimport/writer"
 )
 
 // rejects keeps rejected records. A *rundir.Folder does.
@@ -17,7 +18,8 @@ type account struct {
 	report  *Report
 	rejects rejects
 	ends    Ends // nil if nobody is told, and rejects are kept
-	extras  *extras
+	options writer.Options // of the writers
+	files   *files
 	limit   MaxErrors
 	stop    *stopper
 	tables  *tableLedger         // nil if there is one table
@@ -56,7 +58,17 @@ func (a *account) written(r table.Ref, o table.Outcome) {
 		_, key = table.CutTable(key)
 	}
 	a.hot.Add(key)
-	if err := a.extras.written(r, o, a.report); err != nil {
+	if o.Restamped {
+		a.report.ExtraVersions++
+	}
+	if o.Repeated && a.options.AutoIncrement != nil && a.files.doubts == nil {
+		a.report.MaybeTwice++
+	}
+	err := a.files.doubts.add(r, o)
+	if err == nil {
+		err = a.files.returned.add(r, o)
+	}
+	if err != nil {
 		a.stop.stop(err)
 	}
 }
@@ -67,7 +79,7 @@ func (a *account) refused(r table.Ref, o table.Outcome) {
 	if o.MaybeApplied {
 		a.report.MaybeApplied++
 	}
-	if c := a.extras.Increments; c != nil {
+	if c := a.options.Increments; c != nil {
 		c.Rejected(r, o.MaybeApplied) // that it was given up, only the cutter knows
 	}
 	if len(rejected.Raw) == 0 && a.ends == nil {

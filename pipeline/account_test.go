@@ -40,7 +40,7 @@ func blockOf(s *table.Split, keys ...string) *table.Block {
 func newAccount(limit int64) (*account, *keptRejects) {
 	kept := new(keptRejects)
 	return &account{
-		report: new(Report), rejects: kept, extras: new(extras), limit: MaxErrors{Rows: limit},
+		report: new(Report), rejects: kept, files: new(files), limit: MaxErrors{Rows: limit},
 		stop: newStopper(func() {}), hot: partitioner.NewHotKeys(table.String),
 	}, kept
 }

@@ -20,10 +20,11 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	s := &checkpoint.Snapshot{About: k.about}
 	kept := d.files.folder.Kept()
 	s.Time, s.Counters, s.Files, s.Sums, s.Tables = now.UTC(), d.report.counters(), kept.Lengths, kept.Sums, k.ids.known()
-	if err := d.files.extras.stamps.begin(d.lanes.cutter, k.base == nil); err != nil {
+	if err := d.files.stamps.begin(d.lanes.cutter, k.base == nil); err != nil {
 		return nil, err
 	}
-	if err := d.files.extras.keep(s.Counters); err != nil {
+	d.annotations.keep(s.Counters)
+	if err := d.files.keep(s.Counters); err != nil {
 		return nil, err
 	}
 	if err := d.files.archive.keep(s.Files); err != nil {

@@ -22,19 +22,20 @@ type dispatcher struct {
 	cfg    *Config
 	report *Report
 
-	input     input
-	admission *admission
-	lanes     *lanes
-	ceilings  *ceilings
-	flights   *flights
-	account   *account
-	record    *recorder
-	keeper    *keeper // nil if nothing is kept
-	files     *files
-	disk      *disk
-	survey    *surveyor
-	settling  settling
-	stopper   *stopper
+	input       input
+	admission   *admission
+	lanes       *lanes
+	ceilings    *ceilings
+	annotations *annotations
+	flights     *flights
+	account     *account
+	record      *recorder
+	keeper      *keeper // nil if nothing is kept
+	files       *files
+	disk        *disk
+	survey      *surveyor
+	settling    settling
+	stopper     *stopper
 }
 
 // input is what is still to come of the input.
@@ -53,30 +54,37 @@ type settling struct {
 	suspectUntil time.Time // until then what the attempt before has sent may be applied
 }
 
-func newDispatcher(cfg *Config, h *hooks, report *Report, in *intake.Flow, f *files, survey *surveyor, disk *disk, keeper *keeper, from *origin, stopRead context.CancelFunc) *dispatcher {
-	m, w, x := survey.current.Load(), &cfg.Write, f.extras
+func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead context.CancelFunc) *dispatcher {
+	cfg, report, from := a.cfg, a.report, a.from
+	m, w := a.survey.current.Load(), &cfg.Write
+	in, keyType := intake.New(a.planned, m), a.planned.Schema.Key[0].Type
+	var keeper *keeper
+	if cfg.keeps() {
+		keeper = newKeeper(cfg, a.hooks, a.folder, a.planned, from, time.Now())
+		in.Resume(keeper.past())
+	}
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
-		lanes: newLanes(m, w, shares.Lanes, disk, keeper != nil, h), ceilings: newCeilings(w, x.Size), flights: newFlights(w.Concurrency, shares.InFlight),
-		record: newRecorder(report), keeper: keeper, files: f, disk: disk, survey: survey,
+		lanes: newLanes(m, w, shares.Lanes, disk, keeper != nil, a.hooks), ceilings: newCeilings(w, x.Size), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
+		record: newRecorder(report), keeper: keeper, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
-	if x.doubts != nil && w.Marks.LookFirst {
+	if f.doubts != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
 		if until := time.Now().Add(w.Settle); until.After(d.settling.hold) {
 			d.settling.hold = until
 			cfg.Watch.Progress.Settling.Store(until.UnixMilli())
 		}
 	}
-	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, extras: x, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(x.key[0].Type), form: in.RowForm()}
+	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
 	if m.Several() {
 		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
 		d.account.tables.goOn(from.snapshot)
 	}
 	d.admission = &admission{
-		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.archive, want: survey.want, stop: d.stopper,
-		crowd: newCrowd(x.key[0].Type, m.Several(), report.Schema[0].Name, cfg.Watch.OnHotKey),
+		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.archive, want: a.survey.want, stop: d.stopper,
+		crowd: newCrowd(keyType, m.Several(), report.Schema[0].Name, cfg.Watch.OnHotKey),
 	}
 	if keeper != nil {
 		d.admission.reading = keeper.reading
@@ -89,11 +97,11 @@ func newDispatcher(cfg *Config, h *hooks, report *Report, in *intake.Flow, f *fi
 
 // cutting says how batches are cut.
 func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
-	w, x, m := &d.cfg.Write, d.files.extras, d.lanes.partitions
+	w, x, f, m := &d.cfg.Write, d.annotations, d.files, d.lanes.partitions
 	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.AutoIncrement == nil,
-		Settle:    w.Settle, SettleFirst: x.doubts != nil, Repeated: x.doubts != nil && w.Marks.LookFirst,
+		Settle:    w.Settle, SettleFirst: f.doubts != nil, Repeated: f.doubts != nil && w.Marks.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
@@ -107,8 +115,8 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	if x.Increments != nil {
 		o.Settle, o.SuspectUntil = 0, time.Time{} // an attempt that is applied late changes nothing
 	}
-	if x.stamps != nil {
-		o.Stamps = x.stamps
+	if f.stamps != nil {
+		o.Stamps = f.stamps
 	}
 	return o
 }
@@ -311,7 +319,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
 
 // cut hands a batch of the lane to a worker.
 func (d *dispatcher) cut(l *lane, now time.Time) {
-	f, x := d.flights.next(), d.files.extras
+	f, x := d.flights.next(), d.annotations
 	l.stale = true
 	f.MaxRows, f.MaxBytes = l.cautious(d.ceilings.batchRows()), d.ceilings.batchBytes()
 	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
@@ -326,7 +334,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	d.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
 	d.flights.leave()
 	d.report.Retried += int64(f.Retried)
-	if err := x.stamps.sending(&f.Flight); err != nil {
+	if err := d.files.stamps.sending(&f.Flight); err != nil {
 		for i := range f.Outcomes {
 			f.Outcomes[i].Fate = table.Again
 		}

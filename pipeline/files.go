@@ -1,19 +1,91 @@
 package pipeline
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 
 	"tsimport/pipeline/rundir"
 )
 
-// files are what a load writes beside rows, all of it below the run folder or where the user says.
+// files are what a load writes beside rows, all of it below the run folder or where the user says. Those that it does not need
+// are nil.
 type files struct {
-	folder  *rundir.Folder
-	extras  *extras
-	archive *archive // nil if nothing is archived
+	folder   *rundir.Folder
+	stamps   *stamps
+	doubts   *doubts
+	returned *returnedKeys
+	archive  *archive
+}
+
+// openFiles opens the files that rows with these annotations need, as the last checkpoint counts on them.
+func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
+	f := &files{folder: a.folder}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.close(a.report))
+		}
+	}()
+	if x.Stamps != nil {
+		if f.stamps, err = openStamps(filepath.Join(f.folder.Path, rundir.StampsDir), a.from.counter(stampFiles), x.Stamps); err != nil {
+			return nil, err
+		}
+	}
+	if n := x.AutoIncrement; n != nil && n.Mark != "" {
+		if f.doubts, err = openDoubts(f.folder.Path, a.from.counter(doubtBytes), n); err != nil {
+			return nil, err
+		}
+	}
+	if path := a.cfg.Write.Marks.ReturnedKeys; x.AutoIncrement != nil && path != "" {
+		if f.returned, err = openReturnedKeys(path, a.planned.Schema.Key, x.AutoIncrement.Column, a.from.counter(returnedBytes)); err != nil {
+			return nil, err
+		}
+	}
+	f.archive, err = newArchive(a.cfg, a.planned, a.folder, a.from)
+	return f, err
+}
+
+// journals are those of the files that only grow, by the counter of a checkpoint that says how far.
+func (f *files) journals() map[string]*rundir.Journal {
+	all := map[string]*rundir.Journal{}
+	if f.doubts != nil {
+		all[doubtBytes] = f.doubts.journal
+	}
+	if f.returned != nil {
+		all[returnedBytes] = f.returned.journal
+	}
+	return all
+}
+
+// keep enters into a checkpoint how far the files go, which are flushed so far.
+func (f *files) keep(counters map[string]int64) (err error) {
+	if f.stamps != nil {
+		counters[stampFiles] = f.stamps.from
+	}
+	for name, j := range f.journals() {
+		counters[name] = j.Length()
+		err = errors.Join(err, j.Flush())
+	}
+	return err
 }
 
 // open are the files that must be synced before a checkpoint says how far they go.
 func (f *files) open() []*os.File {
-	return append(append(f.folder.Files(), f.extras.files()...), f.archive.open()...)
+	all := append(f.folder.Files(), f.archive.open()...)
+	for _, j := range f.journals() {
+		all = append(all, j.File())
+	}
+	if f.stamps != nil && f.stamps.file != nil {
+		all = append(all, f.stamps.file)
+	}
+	return all
+}
+
+// close closes the files but the run folder, and enters their paths into the report.
+func (f *files) close(report *Report) error {
+	err := f.stamps.close()
+	for _, j := range f.journals() {
+		err = errors.Join(err, j.Close())
+	}
+	return errors.Join(err, f.archive.close(report))
 }

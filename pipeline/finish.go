@@ -7,25 +7,54 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
-
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/rundir"
 )
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
-func finishTables(ctx context.Context, cfg *Config, report *Report, sdk *tablestore.TableStoreClient, x *extras, ids *tableIDs) error {
-	admin := cfg.admin(ctx, sdk)
+func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
+	admin := a.cfg.admin(ctx, a.service.sdk)
 	admin.Proven = true
-	if err := ids.confirm(admin); err != nil {
+	if err := a.from.ids.confirm(admin); err != nil {
 		return err // nothing may be deleted from other tables
 	}
-	swept, err := x.sweep(ctx, cfg, report)
-	if err == nil && swept {
-		err = ids.confirm(admin)
+	if s := d.files.stamps; s != nil {
+		a.report.Stamp = s.Last()
 	}
-	return err
+	if d.files.doubts.empty() {
+		return nil
+	}
+	s := &sweeper{
+		numbers: d.annotations.AutoIncrement, table: a.cfg.Target.Table, write: &a.cfg.Write, drain: a.cfg.Drain,
+		report: &a.report.ReportMarks, progress: a.cfg.Watch.Progress,
+	}
+	if err := s.sweep(ctx, d.files.doubts); err != nil {
+		return err
+	}
+	return a.from.ids.confirm(admin)
+}
+
+// end keeps what an attempt to resume needs, if there is to be one, and closes what the load has opened. err is what ended the
+// load early, if anything did.
+func (a *attempt) end(d *dispatcher, err error) error {
+	if n := d.annotations.AutoIncrement; n != nil {
+		a.report.SearchRequests = n.Requests.Load()
+	}
+	a.report.clockBehind(a.service.clock())
+	finished := err == nil && !a.report.overLimit(a.cfg.Limits.MaxErrors)
+	if d.keeper != nil && (!finished || a.cfg.Checkpoint.Keep) {
+		if keepErr := d.keepLast(); keepErr != nil {
+			a.report.CheckpointError = keepErr.Error() // the one before still holds
+		}
+	}
+	if finished {
+		err = errors.Join(d.files.stamps.close(), d.files.stamps.remove())
+	}
+	if closeErr := d.disk.close(); closeErr != nil {
+		a.report.SpillError = closeErr.Error() // the rows are written; a folder is left behind
+	}
+	return errors.Join(err, d.files.close(a.report))
 }
 
 // finish closes the ledger and the run folder. err is what ended the load early, if anything did.

@@ -97,7 +97,7 @@ func (d *dispatcher) kept(s saved) {
 		d.report.CheckpointError = s.err.Error()
 		return // the one before still holds, and so does what it lets lanes send
 	}
-	if err := d.files.extras.stamps.kept(); err != nil {
+	if err := d.files.stamps.kept(); err != nil {
 		d.report.CheckpointError = err.Error() // files are left behind
 		return
 	}

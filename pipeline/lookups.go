@@ -40,9 +40,13 @@ func lookUps(workers int) func(n int, do func(i int)) {
 	}
 }
 
-// pastOf says which rows the attempt before may have sent, by the checkpoint that this one resumes from.
-func pastOf(s *checkpoint.Snapshot, survey *surveyor) *writer.Earlier {
-	p := &writer.Earlier{Bounds: survey.bounds}
+// earlier says which rows the attempt before may have sent, by the checkpoint that this one resumes from; nil if there was none.
+func (a *attempt) earlier() *writer.Earlier {
+	s := a.from.snapshot
+	if s == nil {
+		return nil
+	}
+	p := &writer.Earlier{Bounds: a.survey.bounds}
 	waiting := s.Out
 	for _, out := range s.Out {
 		p.Rows += int64(out.To - out.From)

@@ -288,19 +288,10 @@ func (r *Report) resumed() Resumed {
 	}
 }
 
-// extras is what the attempt before has kept of rows that may not simply be sent twice.
-func (o *origin) extras(survey *surveyor) extrasKept {
+// counter returns a counter of the attempt before, 0 if there was none.
+func (o *origin) counter(name string) int64 {
 	if o.snapshot == nil {
-		return extrasKept{run: o.job.Run}
+		return 0
 	}
-	c := o.snapshot.Counters
-	return extrasKept{run: o.job.Run, past: pastOf(o.snapshot, survey), marksBegun: c[marksBegunAt], doubts: c[doubtBytes], returned: c[returnedBytes], stamps: c[stampFiles], begun: o.snapshot.Begun}
+	return o.snapshot.Counters[name]
 }
-
-// Counters of a checkpoint that are no part of the report.
-const (
-	doubtBytes    = "doubt_bytes"
-	marksBegunAt  = "marks_begun"
-	returnedBytes = "returned_bytes"
-	stampFiles    = "stamp_files"
-)

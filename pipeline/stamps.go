@@ -37,6 +37,9 @@ type stamps struct {
 	buf           []byte
 }
 
+// stampFiles is the counter of a checkpoint for the first of the files that it needs.
+const stampFiles = "stamp_files"
+
 // stamp is the timestamp in milliseconds that a row was sent with.
 type stamp struct {
 	at checkpoint.Position

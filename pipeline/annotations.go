@@ -1,0 +1,99 @@
+package pipeline
+
+import (
+	"errors"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/writer"
+)
+
+// annotations are what the load's writers add to rows that cannot be repeated safely: marks of rows that the service numbers
+// and of increments, timestamps of updates in a table that keeps several versions.
+type annotations struct {
+	writer.Options
+	rowBytes int                 // that are added to each row when it is sent
+	rowExtra func(table.Ref) int // and to this one; nil is none
+}
+
+// markFraming is what a cell takes in a request beside its name and value.
+const markFraming = 24
+
+// marksBegunAt is the counter of a checkpoint for when the first attempt began, in milliseconds by the service's clock.
+const marksBegunAt = "marks_begun"
+
+// newAnnotations makes what the plan asks for. A dry run sends nothing and needs none.
+func (a *attempt) newAnnotations() *annotations {
+	x := &annotations{Options: writer.Options{Size: new(writer.Size)}}
+	if a.cfg.DryRun {
+		return x
+	}
+	if a.planned.Restamp {
+		now := a.hooks.serviceTime
+		if now == nil {
+			now = serviceTime(a.service.clock())
+		}
+		x.Stamps = writer.NewStamps(now, a.planned.Deviation())
+		x.rowExtra = func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }
+	}
+	mark, run := a.planned.Mark, a.from.job.Run
+	switch at := a.planned.Schema.Numbered; {
+	case a.cfg.Write.Mode == table.Increment:
+		a.report.MarkColumn = mark
+		x.Increments = writer.NewIncrements(a.service.sdk, mark, run)
+		x.rowBytes = markBytes(mark) + x.Increments.ConditionBytes()
+	case at > 0:
+		x.AutoIncrement = writer.NewAutoIncrement(a.service.sdk, a.cfg.Target.Table, at, mark, table.Marker{Job: a.planned.Job(), Run: run})
+		x.AutoIncrement.LookFirst, x.AutoIncrement.Parallel = a.cfg.Write.Marks.LookFirst, lookUps(a.cfg.Write.Concurrency)
+		x.AutoIncrement.Begun, x.AutoIncrement.Earlier = marksBegun(a.service.clock(), a.from), a.earlier()
+		if mark != "" {
+			x.rowBytes = markBytes(mark)
+		}
+		a.report.MarkColumn, a.report.ReturnedKeys = mark, a.cfg.Write.Marks.ReturnedKeys
+		a.cfg.Watch.Progress.numbers.Store(x.AutoIncrement)
+	}
+	return x
+}
+
+// markBytes is how much longer a mark makes a row.
+func markBytes(column string) int { return len(column) + table.MaxMarkBytes + markFraming }
+
+// clockUnknown is how far the service's clock may be behind this machine's where no answer has a date: a service refuses
+// requests long before.
+const clockUnknown = time.Hour
+
+// marksBegun returns what no mark of the load can be older than, in milliseconds by the service's clock.
+func marksBegun(clock *client.Clock, from *origin) int64 {
+	earliest, _, known := clock.Range(time.Now())
+	switch {
+	case from.counter(marksBegunAt) != 0:
+		return from.counter(marksBegunAt)
+	case from.snapshot != nil && !from.snapshot.Begun.IsZero():
+		return from.snapshot.Begun.Add(-clockUnknown).UnixMilli()
+	case !known:
+		return earliest.Add(-clockUnknown).UnixMilli()
+	}
+	return earliest.UnixMilli()
+}
+
+// keep enters into a checkpoint what a later attempt needs to know of them.
+func (x *annotations) keep(counters map[string]int64) {
+	if x.AutoIncrement != nil {
+		counters[marksBegunAt] = x.AutoIncrement.Begun
+	}
+}
+
+// tryNeeds tries what the load may need beside writing, so that a permission that is missing does not show after an hour. Of
+// several tables each is tried when it is opened.
+func (a *attempt) tryNeeds(x *annotations) error {
+	if a.cfg.DryRun || a.planned.Empty || a.planned.Tables != nil {
+		return nil
+	}
+	key := a.planned.Schema.Key
+	return errors.Join(
+		writer.TryReadBack(a.service.sdk, a.cfg.Target.Table, key, a.cfg.Write.Mode, a.cfg.Write.Condition),
+		x.AutoIncrement.Try(key),
+		x.Increments.Try(a.cfg.Target.Table, key))
+}

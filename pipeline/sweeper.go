@@ -1,0 +1,89 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"tsimport/ratelimit"
+	"tsimport/writer"
+)
+
+// sweeper deletes the surplus copies of rows that were sent more than once. It begins when no attempt can still be applied.
+type sweeper struct {
+	numbers  *writer.AutoIncrement
+	table    string
+	write    *Write
+	drain    context.Context
+	report   *ReportMarks
+	progress *Progress
+}
+
+const (
+	// sweepRows is how many rows are looked up at a time, for those of one ordering key come in one scan.
+	sweepRows = 50_000
+	// sweepTableFrom is for how many ordering keys all of a table is read, if it is not far larger.
+	sweepTableFrom = 16
+)
+
+// sweep looks up every row of which there may be two copies.
+func (s *sweeper) sweep(ctx context.Context, d *doubts) error {
+	return d.each(sweepRows, func(byKey [][]writer.Doubt) error { return s.sweepKeys(ctx, byKey) })
+}
+
+// sweepKeys sweeps the rows of many ordering keys, of several at a time.
+func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
+	if len(byKey) >= sweepTableFrom {
+		deleted, done, err := s.numbers.SweepTable(slices.Concat(byKey...))
+		s.report.SurplusDeleted += int64(deleted)
+		if done || err != nil && !writer.SweepAgain(err) {
+			return err
+		}
+	}
+	var mu sync.Mutex
+	var failed error
+	s.numbers.Parallel(len(byKey), func(i int) {
+		mu.Lock()
+		stop := failed != nil
+		mu.Unlock()
+		if stop {
+			return
+		}
+		deleted, err := s.sweepKey(ctx, byKey[i])
+		mu.Lock()
+		defer mu.Unlock()
+		s.report.SurplusDeleted += int64(deleted)
+		s.progress.Swept.Add(int64(len(byKey[i])))
+		if failed == nil {
+			failed = err
+		}
+	})
+	return failed
+}
+
+// sweepKey sweeps the rows of one ordering key, again and again while that can help.
+func (s *sweeper) sweepKey(ctx context.Context, doubts []writer.Doubt) (all int, err error) {
+	patience := ratelimit.Patience{For: s.write.RetryFor}
+	for attempt := 1; ; attempt++ {
+		deleted, err := s.numbers.Sweep(doubts)
+		all += deleted
+		if err == nil {
+			return all, nil
+		}
+		if !writer.SweepAgain(err) || patience.Over(time.Now()) {
+			return all, fmt.Errorf("look for rows of table %s that were written twice: %w", s.table, err)
+		}
+		timer := time.NewTimer(s.write.Backoff.After(attempt))
+		select {
+		case <-timer.C:
+		case <-s.drain.Done():
+			timer.Stop()
+			return all, context.Cause(s.drain)
+		case <-ctx.Done():
+			timer.Stop()
+			return all, context.Cause(ctx)
+		}
+	}
+}
