@@ -17,7 +17,7 @@ type rejects interface {
 type account struct {
 	report  *Report
 	rejects rejects
-	ends    Ends // nil if nobody is told, and rejects are kept
+	ends    Ends           // nil if nobody is told, and rejects are kept
 	options writer.Options // of the writers
 	files   *files
 	limit   MaxErrors

@@ -60,7 +60,7 @@ func (a *attempt) newAnnotations() *annotations {
 // markBytes is how much longer a mark makes a row.
 func markBytes(column string) int { return len(column) + table.MaxMarkBytes + markFraming }
 
-// clockUnknown is how far the service's clock may be behind this machine's where no answer has a date: a service refuses
+// clockUnknown is how much slower the service's clock may be than this machine's where no answer has a date: a service refuses
 // requests long before.
 const clockUnknown = time.Hour
 

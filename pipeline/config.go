@@ -130,7 +130,7 @@ type Limits struct {
 	MaxTables int
 	Memory    int64  // bytes of memory of the process, an embedded store apart; 0 takes DefaultMemory
 	TempDir   string // where rows are spilled to; "" takes the system's
-	TempMax   int64  // bytes of disk for that; 0 is no limit
+	TempMax   int64  // bytes of disk for that; 0 sets no limit
 	NoSpill   bool   // no row is spilled: reading waits instead
 }
 
@@ -143,7 +143,7 @@ const (
 
 // MaxErrors is how many rows may be rejected before the load stops.
 type MaxErrors struct {
-	Rows    int64 // -1 is no limit
+	Rows    int64 // -1 sets no limit
 	Percent float64
 	Share   bool // Percent counts, not Rows
 }

@@ -71,7 +71,7 @@ func (w *world) wantSums(want sums) {
 	}
 }
 
-// Each record counts once, whatever becomes of requests and answers, load after load; attempts may be applied however late.
+// Each record counts once, regardless of what happens to requests and answers, load after load; attempts may be applied however late.
 func TestEveryRecordCountsOnceWhateverFails(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {

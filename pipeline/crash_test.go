@@ -43,7 +43,7 @@ type crashes struct {
 }
 
 // TestALoadThatIsKilledGoesOnAsIfItHadNotBeen kills loads that are drawn from a seed, as the metamorphic test draws them, at
-// moments that are drawn too: what was sent since the last checkpoint is applied, or not, or late. Whatever happens, the
+// moments that are drawn too: what was sent since the last checkpoint is applied, or not, or late. In every case the
 // table must be that of a sequential load, every record must be counted once over all attempts and every reject be kept
 // once, every checkpoint must know exactly what is final, and what is final must not be sent again.
 func TestALoadThatIsKilledGoesOnAsIfItHadNotBeen(t *testing.T) {
@@ -265,7 +265,7 @@ func (c *crashes) attempt(base *checkpoint.Snapshot, kill bool) *Report {
 	return r
 }
 
-// sent checks rows that are sent against what the attempt goes on from.
+// sent checks rows that are sent against what the attempt resumes from.
 func (c *crashes) sent(base *checkpoint.Snapshot, rows []table.Ref) {
 	for _, r := range rows {
 		p := position(r)

@@ -9,9 +9,9 @@ import (
 )
 
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
-// on more of it than there is could not be gone on from.
+// on more of it than there is could not be resumed from.
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
-	k := d.keeper
+	k := d.checkpointer
 	begun := time.Now()
 	k.built = now
 	if err := d.files.folder.Flush(); err != nil {
@@ -63,7 +63,7 @@ func (d *dispatcher) readToEnd() bool {
 func (d *dispatcher) out() checkpoint.Set {
 	var all []checkpoint.Position
 	d.lanes.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
-	for p := range d.keeper.out {
+	for p := range d.checkpointer.out {
 		all = append(all, p)
 	}
 	return checkpoint.OfPositions(all)
@@ -77,8 +77,8 @@ func position(r table.Ref) checkpoint.Position {
 func (d *dispatcher) ranges() []checkpoint.Lane {
 	lanes := make([]checkpoint.Lane, len(d.lanes.all))
 	for i, l := range d.lanes.all {
-		lanes[i] = checkpoint.Lane{Lower: d.lanes.partitions.Lower(i), Allowance: d.keeper.allowance(l, len(d.lanes.all))}
-		if d.stopper.stopped() || d.keeper.ended || !d.keeper.ordered || l.gap {
+		lanes[i] = checkpoint.Lane{Lower: d.lanes.partitions.Lower(i), Allowance: d.checkpointer.allowance(l, len(d.lanes.all))}
+		if d.stopper.stopped() || d.checkpointer.ended || !d.checkpointer.ordered || l.gap {
 			lanes[i].Allowance = 0 // no more is sent; or it does not matter, for nothing is promised of it
 		}
 	}
@@ -88,7 +88,7 @@ func (d *dispatcher) ranges() []checkpoint.Lane {
 // queued returns what the lanes hold. In source order the rows of a key wait from the first one on to the end of what was
 // read.
 func (d *dispatcher) queued() (all []checkpoint.Queued) {
-	end := d.keeper.again.End()
+	end := d.checkpointer.again.End()
 	d.lanes.queues.Describe(func(p shuffle.Part) {
 		keys := d.lanes.partitions.Range(p.Lane)
 		if p.Keys != nil {
@@ -99,7 +99,7 @@ func (d *dispatcher) queued() (all []checkpoint.Queued) {
 			keys = within
 		}
 		from, to := checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.From)), end
-		if !d.keeper.ordered {
+		if !d.checkpointer.ordered {
 			to = checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.To))
 		}
 		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})

@@ -22,20 +22,20 @@ type dispatcher struct {
 	cfg    *Config
 	report *Report
 
-	input       input
-	admission   *admission
-	lanes       *lanes
-	ceilings    *ceilings
-	annotations *annotations
-	flights     *flights
-	account     *account
-	record      *recorder
-	keeper      *keeper // nil if nothing is kept
-	files       *files
-	disk        *disk
-	survey      *surveyor
-	settling    settling
-	stopper     *stopper
+	input        input
+	admission    *admission
+	lanes        *lanes
+	ceilings     *ceilings
+	annotations  *annotations
+	flights      *flights
+	account      *account
+	record       *recorder
+	checkpointer *checkpointer // nil if nothing is kept
+	files        *files
+	disk         *disk
+	survey       *surveyor
+	settling     settling
+	stopper      *stopper
 }
 
 // input is what is still to come of the input.
@@ -58,16 +58,16 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	cfg, report, from := a.cfg, a.report, a.from
 	m, w := a.survey.current.Load(), &cfg.Write
 	in, keyType := intake.New(a.planned, m), a.planned.Schema.Key[0].Type
-	var keeper *keeper
+	var checkpointer *checkpointer
 	if cfg.keeps() {
-		keeper = newKeeper(cfg, a.hooks, a.folder, a.planned, from, time.Now())
-		in.Resume(keeper.past())
+		checkpointer = newCheckpointer(cfg, a.hooks, a.folder, a.planned, from, time.Now())
+		in.Resume(checkpointer.past())
 	}
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
-		lanes: newLanes(m, w, shares.Lanes, disk, keeper != nil, a.hooks), ceilings: newCeilings(w, x.Size), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
-		record: newRecorder(report), keeper: keeper, files: f, disk: disk, survey: a.survey,
+		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, a.hooks), ceilings: newCeilings(w, x.Size), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
+		record: newRecorder(report), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
 	if f.doubts != nil && w.Marks.LookFirst {
@@ -80,14 +80,14 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	d.account = &account{report: report, rejects: f.folder, ends: cfg.Watch.Ends, options: x.Options, files: f, limit: cfg.Limits.MaxErrors, stop: d.stopper, hot: partitioner.NewHotKeys(keyType), form: in.RowForm()}
 	if m.Several() {
 		d.account.tables = newTableLedger(cfg.Limits.MaxTables)
-		d.account.tables.goOn(from.snapshot)
+		d.account.tables.resume(from.snapshot)
 	}
 	d.admission = &admission{
 		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.archive, want: a.survey.want, stop: d.stopper,
 		crowd: newCrowd(keyType, m.Several(), report.Schema[0].Name, cfg.Watch.OnHotKey),
 	}
-	if keeper != nil {
-		d.admission.reading = keeper.reading
+	if checkpointer != nil {
+		d.admission.reading = checkpointer.reading
 	}
 	d.record.recut(d.lanes.all, m)
 	d.lanes.cutter = partitioner.New(d.cutting(from.suspectUntil))
@@ -127,8 +127,8 @@ func (d *dispatcher) run(ctx context.Context) error {
 	defer close(d.flights.out)
 	defer close(d.disk.jobs)
 	defer d.stopper.end()
-	saves := d.keeper.saves()
-	defer d.keeper.end()
+	saves := d.checkpointer.saves()
+	defer d.checkpointer.end()
 	drain := d.cfg.Drain.Done()
 	for {
 		now := time.Now()
@@ -206,8 +206,8 @@ func (d *dispatcher) reads() bool {
 	if d.flights.waitsMore() {
 		d.report.SendWaits++
 	}
-	// A run of which no checkpoint was written is not continued, and what it had archived would stay behind.
-	return !d.stopper.stopped() && !full && !d.lanes.queues.Fed() && !(d.files.archive != nil && d.keeper.when().awaitsFirst())
+	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
+	return !d.stopper.stopped() && !full && !d.lanes.queues.Fed() && !(d.files.archive != nil && d.checkpointer.when().awaitsFirst())
 }
 
 // hand takes what the intake hands over; without ok it was the last.
@@ -292,16 +292,16 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	if d.lanes.queues.DiskFull() && d.lanes.queues.Full() {
 		next = min(next, diskAgain)
 	}
-	if d.keeper != nil && !d.stopper.stopped() {
-		next = min(next, d.keeper.patience.LookEvery())
+	if d.checkpointer != nil && !d.stopper.stopped() {
+		next = min(next, d.checkpointer.patience.LookEvery())
 	}
-	next = min(next, d.keeper.when().due(now), d.lanes.lookAgain())
+	next = min(next, d.checkpointer.when().due(now), d.lanes.lookAgain())
 	return max(next, 100*time.Microsecond)
 }
 
 // dispatch hands batches of lanes that may send to free workers. It returns the time until another lane may send.
 func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
-	if wait := max(d.keeper.when().mayWait(now), d.settling.hold.Sub(now)); wait > 0 {
+	if wait := max(d.checkpointer.when().mayWait(now), d.settling.hold.Sub(now)); wait > 0 {
 		return wait
 	}
 	for d.flights.open() {
@@ -323,13 +323,13 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	l.stale = true
 	f.MaxRows, f.MaxBytes = l.cautious(d.ceilings.batchRows()), d.ceilings.batchBytes()
 	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
-	from := gate{l, d.keeper, &d.report.ReportAttempts}
+	from := gate{l, d.checkpointer, &d.report.ReportAttempts}
 	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.ceilings.batchUnits(l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.lanes.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
 	}
-	f.lane, f.table, f.until = l, l.table, d.keeper.when().sendUntil()
+	f.lane, f.table, f.until = l, l.table, d.checkpointer.when().sendUntil()
 	l.sent(now, &f.Flight)
 	d.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
 	d.flights.leave()
@@ -338,10 +338,10 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 		for i := range f.Outcomes {
 			f.Outcomes[i].Fate = table.Again
 		}
-		d.flights.back <- result{flight: f, sent: now, done: now, err: err} // has room for every flight
+		d.flights.back <- result{flight: f, sent: now, done: now, err: err} // never blocks: it holds every flight
 		return
 	}
-	d.flights.out <- f // has room for every flight
+	d.flights.out <- f // never blocks: it holds every flight
 }
 
 func (d *dispatcher) checkPatience(now time.Time) {
@@ -389,8 +389,8 @@ func (r *Report) count(f *flight, a answer, stats writer.Stats) {
 func (d *dispatcher) recut(now time.Time, m *partitioner.Map) {
 	d.lanes.recut(now, m)
 	d.record.recut(d.lanes.all, m)
-	if d.keeper != nil {
-		d.keeper.now = true
+	if d.checkpointer != nil {
+		d.checkpointer.now = true
 	}
 	d.survey.current.Store(m)
 	d.input.flow.Recut(m)

@@ -98,7 +98,7 @@ func TestEveryEndIsToldOnce(t *testing.T) {
 	}
 }
 
-// A row waits for others to fill its batch while the input goes on, and not while somebody hurries.
+// A row waits for others to fill its batch while the input continues, and not while somebody hurries.
 func TestAHurriedLoadSendsBatchesThatAreNotFull(t *testing.T) {
 	s, c := restlessLanes()
 	h, now := NewHurry(), time.Unix(1e9, 0)

@@ -43,7 +43,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 	}
 	a.report.clockBehind(a.service.clock())
 	finished := err == nil && !a.report.overLimit(a.cfg.Limits.MaxErrors)
-	if d.keeper != nil && (!finished || a.cfg.Checkpoint.Keep) {
+	if d.checkpointer != nil && (!finished || a.cfg.Checkpoint.Keep) {
 		if keepErr := d.keepLast(); keepErr != nil {
 			a.report.CheckpointError = keepErr.Error() // the one before still holds
 		}

@@ -39,7 +39,7 @@ type flights struct {
 	bytes  int64
 	budget int64
 	waits  bool       // a free worker waits for memory
-	room   func() int // requests that the connection has room for
+	room   func() int // requests that the connection can take
 }
 
 func newFlights(workers int, budget int64) *flights {

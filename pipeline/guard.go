@@ -25,10 +25,10 @@ var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"
 
 // guarded returns the sender under the guard of the load's checkpoints.
 func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
-	if d.keeper == nil {
+	if d.checkpointer == nil {
 		return s
 	}
-	return &guard{Sender: s, last: &d.keeper.saver.onDisk, keptFor: d.keeper.keptFor, halted: d.stopper.ended}
+	return &guard{Sender: s, last: &d.checkpointer.saver.onDisk, keptFor: d.checkpointer.keptFor, halted: d.stopper.ended}
 }
 
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.

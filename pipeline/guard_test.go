@@ -80,7 +80,7 @@ func TestHowLongAResumedLoadWaitsForTheAttemptBefore(t *testing.T) {
 		"held, a while later":   {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 15*time.Second}, hold: 5 * time.Second},
 		"held, another boot":    {about: checkpoint.About{Settled: true, HoldFor: 20 * time.Second}, uptime: checkpoint.Uptime{Boot: "b", Up: time.Hour + 15*time.Second}, hold: 20 * time.Second},
 	} {
-		// What the wall clock of the process before said does not count: it was an hour ahead, or behind.
+		// What the wall clock of the process before said does not count: it was an hour fast, or slow.
 		for _, wall := range []time.Duration{-time.Hour, 0, time.Hour} {
 			tt.about.Time, tt.about.Uptime = now.Add(wall), then
 			o := &origin{snapshot: &checkpoint.Snapshot{About: tt.about}}

@@ -30,13 +30,13 @@ import (
 )
 
 // Times of the tests: an attempt is applied after lateness, and the loads wait settle for it. On a machine that lets
-// nothing run for so long, it is not applied at all: that would break the assumption that the tests are about.
+// nothing run for that long, it is not applied at all: that would break the assumption that the tests are about.
 const (
 	lateness = 10 * time.Millisecond
 	settle   = 200 * time.Millisecond
 )
 
-// TestMain runs many tests at a time, whatever the number of processors: most of them wait for settle.
+// TestMain runs many tests at a time, regardless of the number of processors: most of them wait for settle.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "16"); err != nil {

@@ -24,8 +24,8 @@ type pacer interface {
 
 // childPacer is the pacer of a partition that came out of a split of p's.
 func childPacer(p pacer, now time.Time) pacer {
-	if law, ok := p.(*ratelimit.Pacer); ok {
-		return law.Child(now)
+	if own, ok := p.(*ratelimit.Pacer); ok {
+		return own.Child(now)
 	}
 	return p
 }
@@ -98,7 +98,7 @@ func (l *lane) child(now time.Time, index int, queue *shuffle.Lane) *lane {
 }
 
 // takeOver takes over for how long the lanes before have taken no row: a map that changes every minute must not make a load
-// patient for ever. One that took a row last counts for all. The lane has to try once itself: it may have no row.
+// patient forever. One that took a row last counts for all. The lane has to try once itself: it may have no row.
 func (l *lane) takeOver(from []*lane) {
 	var best *lane
 	for _, p := range from {
@@ -155,7 +155,7 @@ func sum(f *partitioner.Flight) (a answer) {
 }
 
 // oddRefusal reports whether an answer says nothing about the partition's capacity. A lane that paces just above it is
-// refused the end of a batch now and then; a batch that is refused as a whole, with the ones before and behind it taken, met
+// refused the end of a batch now and then; a batch that is refused as a whole, with the ones before and after it taken, met
 // a server that was busy with something else. Twice in a row it is the capacity after all.
 func (l *lane) oddRefusal(a answer) bool {
 	cruising := l.pacer.State() == "cruise" || l.pacer.State() == "known"

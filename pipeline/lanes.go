@@ -11,7 +11,7 @@ import (
 	"tsimport/shuffle"
 )
 
-// linger is how long a batch that is not full waits for more rows while the input goes on.
+// linger is how long a batch that is not full waits for more rows while the input continues.
 const linger = 250 * time.Millisecond
 
 // lanes are the lanes of a load, one for each partition of the map, with the rows that wait in them: in queues those that were
@@ -114,7 +114,7 @@ func (s *lanes) queued() func(i int) (n int, enough bool) {
 	}
 }
 
-// choose returns a lane that may send now, in random turns, or nil and the time until one may. More says that the input goes on.
+// choose returns a lane that may send now, in random turns, or nil and the time until one may. more says that the input continues.
 func (s *lanes) choose(now time.Time, more bool, c *ceilings) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.queues.Full() && !s.write.Hurry.wanted()
@@ -177,7 +177,7 @@ func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 }
 
 // hopeless returns a lane that the load must be given up for, nil if there is none. Rows that fail alone are given up instead
-// where nothing else is left: then the load goes on. More says that the input does.
+// where nothing else is left: then the load continues. more says that the input does.
 func (s *lanes) hopeless(now time.Time, more bool) *lane {
 	for _, l := range s.all {
 		if !l.hopeless(now) {

@@ -46,8 +46,8 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 	group.Go(func() error { return d.input.flow.Run(readCtx) })
 	if !a.cfg.DryRun { // which has nothing to send, and perhaps no store to send it to
 		d.flights.room = a.service.connection.Room
-		if d.keeper != nil {
-			group.Go(d.keeper.saver.work)
+		if d.checkpointer != nil {
+			group.Go(d.checkpointer.saver.work)
 		}
 		for range a.cfg.Write.Concurrency {
 			group.Go(func() error { return a.work(d) })

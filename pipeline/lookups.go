@@ -16,7 +16,7 @@ import (
 // a worker has up to 200 of them to make before it can send anything.
 const leastLookUps = 64
 
-// lookUps returns what calls a function many times side by side, so that all calls together run max(leastLookUps, workers) at
+// lookUps returns what calls a function many times in parallel, so that all calls together run max(leastLookUps, workers) at
 // a time.
 func lookUps(workers int) func(n int, do func(i int)) {
 	most := max(leastLookUps, workers)

@@ -15,7 +15,7 @@ import (
 // A process that is stopped for hours while a checkpoint is being written has not tried to write one meanwhile.
 func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	d := &dispatcher{stopper: newStopper(func() {}), keeper: &keeper{
+	d := &dispatcher{stopper: newStopper(func() {}), checkpointer: &checkpointer{
 		schedule: &schedule{busy: true}, patience: ratelimit.Patience{For: time.Minute}, failed: errors.New("the disk is full"),
 	}}
 	d.keep(now)
@@ -26,7 +26,7 @@ func TestAPauseWhileACheckpointIsWrittenEndsNoLoad(t *testing.T) {
 		}
 	}
 	for range 8 {
-		now = now.Add(d.keeper.patience.LookEvery())
+		now = now.Add(d.checkpointer.patience.LookEvery())
 		d.keep(now)
 	}
 	if !d.stopper.stopped() || !strings.Contains(d.stopper.cause.Error(), "no checkpoint could be written for 1m0s: the disk is full") {

@@ -24,7 +24,7 @@ var (
 )
 
 // TestAnyRunLeavesTheTableOfASequentialLoad draws an input with repeated keys, the way it is loaded (mode, condition,
-// workers, batch size, split size, memory) and passing faults from a seed. Whatever they are, the table must be that of
+// workers, batch size, split size, memory) and passing faults from a seed. In every case the table must be that of
 // a plain sequential load and the ledger must balance. A failure is repeated with -seed.
 func TestAnyRunLeavesTheTableOfASequentialLoad(t *testing.T) {
 	if *seedFlag != 0 {

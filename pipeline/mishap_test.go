@@ -28,7 +28,7 @@ func (w *world) refused(cfg trial) string {
 	return err.Error()
 }
 
-// A table that is made anew would be without the rows that are final.
+// A table that is made again would be without the rows that are final.
 func TestARunWhoseTableIsGoneDoesNotGoOn(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
@@ -136,7 +136,7 @@ func TestTheColumnOfMarksStaysWhenALoadGoesOn(t *testing.T) {
 	}
 }
 
-// A load that has just begun has no checkpoint to go on from, but it is there.
+// A load that has just begun has no checkpoint to resume from, but it is there.
 func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
 	w := newWorld(t)
 	t.Chdir(w.dir)
@@ -160,7 +160,7 @@ func TestTheSameLoadIsNotBegunASecondTimeWhileItBegins(t *testing.T) {
 	}
 }
 
-// What is to be done after a load can be interrupted too: the load is not begun anew then.
+// What is to be done after a load can be interrupted too: the load is not begun again then.
 func TestALoadThatFinishedCanBeRunAgainWhileItsCheckpointIsKept(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		w := newWorld(t)

@@ -330,7 +330,7 @@ func TestOrderNoneIsRefusedWhereNumbersHaveAnOrder(t *testing.T) {
 	}
 }
 
-// A load whose run folder is lost is begun anew: rows that it has written are found by their marks.
+// A load whose run folder is lost is begun again: rows that it has written are found by their marks.
 func TestRowsOfALostRunAreFound(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []bool{false, true} {
@@ -357,7 +357,7 @@ func TestRowsOfALostRunAreFound(t *testing.T) {
 	}
 }
 
-// Key columns behind the number are the input's.
+// Key columns after the number are the input's.
 func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -383,7 +383,7 @@ func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 	}
 }
 
-// Rows that are refused for good have no number, and those behind them go on.
+// Rows that are refused for good have no number, and those after them are written.
 func TestARefusedRowHasNoNumber(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -457,7 +457,7 @@ func TestAnInterruptedLoadGoesOnByLookingFirst(t *testing.T) {
 }
 
 // A file of the same name is written every ten minutes and loaded each time; its records may be what they were before. Each
-// load writes its own rows, whatever becomes of its requests.
+// load writes its own rows, regardless of what happens to its requests.
 func TestASecondLoadOfEqualRecordsAppendsThem(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{
 		"not applied": {Action: faults.DropBefore}, "applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness},

@@ -345,7 +345,7 @@ func TestWithoutAnOrderAFileThatCannotBeReadFailsTheLoad(t *testing.T) {
 	cfg.Write.Order = plan.OrderNone
 	cfg.Write.Rates.MaxRows = 50_000
 	cfg.Limits.Memory = 1
-	// The first request finds the file cut short behind the first pass.
+	// The first request finds the file cut short after the first pass.
 	var once sync.Once
 	w.plan.Decide = func(faults.Request) faults.Fault {
 		once.Do(func() {
@@ -555,7 +555,7 @@ func TestRowsBehindOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 		most = max(most, s.Memory.Lanes-s.Memory.Budget)
 		return s.Lanes[1].Final == 4000
 	})
-	// Beyond the budget there may be what two lanes read back to go on with, and the block that was on its way.
+	// Beyond the budget there may be what two lanes read back to continue with, and the block that was on its way.
 	if limit := int64(2 * maxBatchInMemory); most > limit {
 		t.Errorf("rows took %d bytes more than their budget, want at most %d", most, limit)
 	}
@@ -569,7 +569,7 @@ func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
 	w.partitioned(server.Simulation{})
 	r, in := io.Pipe()
 	go func() {
-		// The input goes on for ever: more rows might come.
+		// The input never ends: more rows might come.
 		fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,1\n", 300_000))
 	}()
 	cfg := w.config("-")

@@ -17,7 +17,7 @@ import (
 	"tsimport/pipeline/rundir"
 )
 
-// A row that the service can neither take nor refuse is rejected, whatever is sent with it, and the others are written.
+// A row that the service can neither take nor refuse is rejected, regardless of what is sent with it, and the others are written.
 func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 	poisoned := func(r table.Ref) bool { return bytes.Contains(r.Body(), []byte("poison")) }
 	for name, fault := range map[string]func(sent []table.Ref) faults.Fault{

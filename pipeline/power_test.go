@@ -29,7 +29,7 @@ type grid struct {
 	server *server.Server
 	losses int  // so far
 	away   int  // requests that still find nobody
-	alone  bool // the power may fail while the load goes on
+	alone  bool // the power may fail while the load continues
 	ending sync.WaitGroup
 }
 
@@ -119,7 +119,7 @@ func (g *grid) lose(rnd *rand.Rand) {
 	})
 }
 
-// endanger lets the power fail at some of the requests, if that may happen to a load that goes on.
+// endanger lets the power fail at some of the requests, if that may happen to a load that continues.
 func (g *grid) endanger(rnd *rand.Rand, cfg *trial) {
 	if g == nil {
 		return

@@ -26,11 +26,11 @@ func (d *dispatcher) publish() {
 	}
 }
 
-// unfinished counts the rows that were read, by whatever attempt, and are not final.
+// unfinished counts the rows that were read, by any attempt, and are not final.
 func (d *dispatcher) unfinished() int64 {
 	n := d.lanes.queues.Rows() + int64(d.lanes.cutter.Remaining()) + d.account.dryRows
-	if d.keeper != nil {
-		n += d.keeper.left
+	if d.checkpointer != nil {
+		n += d.checkpointer.left
 	}
 	return n
 }

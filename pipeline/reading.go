@@ -14,7 +14,7 @@ type reading struct {
 	sources []*plan.Source
 	ordered bool
 	read    checkpoint.Set             // of all attempts
-	again   checkpoint.Set             // of this one: what was handed over, whatever became of it before
+	again   checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
 	starts  map[int][]checkpoint.Start // of splits of sources that are read in order
 	first   int                        // source of which there may be starts
 	leftover
@@ -151,7 +151,7 @@ func (k *reading) past() *intake.Resumed {
 // are forgotten.
 func (k *reading) describeSources(s *checkpoint.Snapshot) {
 	if k.ordered {
-		// One source has the first record that is not final: those before it are not read again, those behind it from their
+		// One source has the first record that is not final: those before it are not read again, those after it from their
 		// beginning.
 		open := s.Open()
 		k.describeStarts(s, open.Source(), open.Record())
@@ -169,7 +169,7 @@ func (k *reading) describeSources(s *checkpoint.Snapshot) {
 	}
 }
 
-// describeStarts adds the last start of a source that is not behind its first open record; -1 finds that out.
+// describeStarts adds the last start of a source that is not after its first open record; -1 finds that out.
 func (k *reading) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
 	starts := k.starts[source]
 	if len(starts) == 0 {

@@ -9,7 +9,7 @@ import (
 	"tsimport/partitioner"
 )
 
-// recut takes a new partition map: lanes whose range is the same stay, the others are cut anew. A lane that came out of a
+// recut takes a new partition map: lanes whose range is the same stay, the others are made again. A lane that came out of a
 // split, or whose bounds were moved, begins with what the one before knew.
 func (s *lanes) recut(now time.Time, m *partitioner.Map) {
 	old, oldLanes := s.partitions, s.all

@@ -30,8 +30,8 @@ const (
 	StateInterrupted = "interrupted"
 )
 
-// Report is what became of a load: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// Archived + Unfinished, or the run has failed. Its parts are embedded, so that JSON has their fields side by side, in this
+// Report says how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
+// Archived + Unfinished, or the run has failed. Its parts are embedded, so that JSON has their fields on one level, in this
 // order.
 type Report struct {
 	ReportOutcome
@@ -100,7 +100,7 @@ type ReportCounts struct {
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
-	// MaybeApplied are rejected rows that may be in the table: the service has never said what became of them.
+	// MaybeApplied are rejected rows that may be in the table: the service has never said whether it has written them.
 	MaybeApplied int64 `json:"maybe_applied,omitempty"`
 	Archived     int64 `json:"archived"` // written to files, for their period is too old for a table
 	Unfinished   int64 `json:"unfinished"`
@@ -170,7 +170,7 @@ type ReportPartitions struct {
 	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
 }
 
-// ReportMemory is about rows that memory had no room for.
+// ReportMemory is about rows that did not fit in memory.
 type ReportMemory struct {
 	SpilledRows    int64  `json:"spilled_rows"`
 	SpilledBytes   int64  `json:"spilled_bytes"`         // on disk, all that was ever written

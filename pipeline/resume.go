@@ -13,11 +13,11 @@ import (
 	"tsimport/pipeline/rundir"
 )
 
-// Resume says how a load goes on where an earlier attempt ended. The zero Resume begins anew.
+// Resume says how a load resumes where an earlier attempt ended. The zero Resume starts over.
 type Resume struct {
-	// Look looks for an unfinished run of the same load, in RunDir or below rundir.Root, and goes on with it.
+	// Look looks for an unfinished run of the same load, in RunDir or below rundir.Root, and resumes it.
 	Look bool
-	// AcceptChanged goes on although inputs were changed.
+	// AcceptChanged resumes although inputs were changed.
 	AcceptChanged bool
 	// LocksDir is a folder, the same for all loads of the user on this machine, in which a load is locked that is given in
 	// several working folders at once; "" is none.
@@ -25,11 +25,11 @@ type Resume struct {
 	Args     []string // the command's arguments, kept in the run folder to run it again; without secrets
 	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
 	Settings *checkpoint.Job
-	// OnResume is called before the first write of an attempt that goes on. May be nil.
+	// OnResume is called before the first write of an attempt that resumes. May be nil.
 	OnResume func(Resumed)
 }
 
-// Resumed says what a run goes on from.
+// Resumed says what a run resumes from.
 type Resumed struct {
 	RunDir      string
 	Attempt     int
@@ -217,7 +217,7 @@ func changedError(path string, changes []string, inputsOnly bool) error {
 	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; give the same command, or start over with --fresh", path, text)}
 }
 
-// openFolder makes the run folder, or opens the one that goes on, with the lock on it.
+// openFolder makes the run folder, or opens the one that is resumed, with the lock on it.
 func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *rundir.Folder, err error) {
 	if o.snapshot != nil {
 		folder, err = rundir.Reopen(cfg.RunDir, planned.Headers, rundir.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
@@ -247,7 +247,7 @@ func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *rundir.Fol
 	return folder, err
 }
 
-// counters are the parts of a report that go on over all attempts.
+// counters are the parts of a report that count over all attempts.
 func (r *Report) counters() map[string]int64 {
 	c := map[string]int64{}
 	for name, n := range r.lasting() {
@@ -256,7 +256,7 @@ func (r *Report) counters() map[string]int64 {
 	return c
 }
 
-// lasting names the counters that go on over all attempts.
+// lasting names the counters that count over all attempts.
 func (r *Report) lasting() map[string]*int64 {
 	return map[string]*int64{
 		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived, "maybe_applied": &r.MaybeApplied,
@@ -266,8 +266,8 @@ func (r *Report) lasting() map[string]*int64 {
 	}
 }
 
-// goOn takes over what the attempts before have counted.
-func (r *Report) goOn(s *checkpoint.Snapshot) {
+// resume takes over what the attempts before have counted.
+func (r *Report) resume(s *checkpoint.Snapshot) {
 	for name, n := range r.lasting() {
 		*n = s.Counters[name]
 	}

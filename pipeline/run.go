@@ -148,7 +148,7 @@ func (a *attempt) beginReport() {
 		a.report.PolicyNow = &a.cfg.Target.PolicyNow
 	}
 	if a.from.snapshot != nil {
-		a.report.goOn(a.from.snapshot)
+		a.report.resume(a.from.snapshot)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 		"f,8,last"
 	cfg := w.config(w.file("in.csv", text))
 	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
-	cfg.Read.SplitBytes = 16 // record and line numbers go on from split to split
+	cfg.Read.SplitBytes = 16 // record and line numbers continue from split to split
 	r := w.load(cfg)
 	if r.ExitCode != ExitRejects || r.Read != 8 || r.Written != 2 || r.Rejected != 6 {
 		t.Errorf("exit %d, %d read, %d written, %d rejected", r.ExitCode, r.Read, r.Written, r.Rejected)

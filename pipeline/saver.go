@@ -18,8 +18,8 @@ type saving struct {
 
 // saved says that it is there, or why not.
 type saved struct {
-	of  time.Time
-	err error
+	described time.Time // the moment that it describes
+	err       error
 }
 
 // saver writes checkpoints to the run folder.
@@ -43,7 +43,7 @@ func (s *saver) work() error {
 		if err == nil {
 			s.onDisk.Store(&j.snapshot.Time)
 		}
-		s.done <- saved{j.snapshot.Time, err} // has room for every one
+		s.done <- saved{j.snapshot.Time, err} // never blocks: one is written at a time
 	}
 	return nil
 }

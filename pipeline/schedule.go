@@ -40,7 +40,7 @@ func (s *schedule) mayWait(now time.Time) time.Duration {
 	return keepSoon
 }
 
-// sendUntil returns until when a request that is cut now may be sent; zero is for ever. A process can be stopped between the
+// sendUntil returns until when a request that is cut now may be sent; zero is forever. A process can be stopped between the
 // two for hours, and the attempt that resumes relies on it that nothing was sent so late.
 func (s *schedule) sendUntil() time.Time {
 	if s == nil || s.last.IsZero() {

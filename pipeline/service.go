@@ -18,7 +18,7 @@ type service struct {
 	traffic    *client.Traffic
 }
 
-// keyPatience is how long a load goes on although its keys are refused, if they were accepted before.
+// keyPatience is how long a load continues although its keys are refused, if they were accepted before.
 const keyPatience = 2 * time.Minute
 
 // connect connects to the service, unless the table is absent.

@@ -54,7 +54,7 @@ func (k *disk) work() error {
 	var w shuffle.Worker
 	for j := range k.jobs {
 		w.Run(k.store, j)
-		k.done <- j // has room for every job
+		k.done <- j // never blocks: it holds every job
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (d *dispatcher) startJobs(now time.Time) {
 			return
 		}
 		d.disk.busy++
-		d.disk.jobs <- j // has room for every job
+		d.disk.jobs <- j // never blocks: it holds every job
 	}
 }
 

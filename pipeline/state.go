@@ -104,7 +104,7 @@ type StateLane struct {
 	Pace        string  `json:"pace"`            // start, measure, cruise or known
 	Queued      int     `json:"rows_queued"`     // in memory, ready to go
 	Spilled     bool    `json:"spilled"`         // more are on disk
-	Retrying    int     `json:"rows_to_retry"`   // and rows behind one of their key
+	Retrying    int     `json:"rows_to_retry"`   // and rows that wait for one of their key
 	InFlight    int     `json:"in_flight"`       // requests
 	Final       int64   `json:"rows_final"`
 	Throttled   int64   `json:"rows_throttled"`

@@ -4,7 +4,7 @@ import "context"
 
 // stopper stops a load before its end. The dispatcher's goroutine alone calls stop; anyone may wait for ended.
 type stopper struct {
-	cause    error           // why no further batch is cut; nil while the load goes on
+	cause    error           // why no further batch is cut; nil while the load continues
 	ended    context.Context // ends when nothing more is to be sent
 	end      context.CancelFunc
 	stopRead func()

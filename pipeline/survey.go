@@ -51,7 +51,7 @@ type surveyor struct {
 	reads   atomic.Int64
 	exact   atomic.Bool
 	failed  atomic.Pointer[string] // why the last reading failed
-	fatal   chan error             // one: why the load cannot go on
+	fatal   chan error             // one: why the load cannot continue
 	every   time.Duration
 }
 

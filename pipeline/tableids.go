@@ -14,7 +14,7 @@ import (
 )
 
 // tableIDs tells the tables that a load writes to from tables of the same names that are made later, by the times at which
-// they were made: rows that were written to a table that is dropped are gone, although writing goes on. It is safe for
+// they were made: rows that were written to a table that is dropped are gone, although writing continues. It is safe for
 // concurrent use.
 type tableIDs struct {
 	mu      sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-// ReportTable is what became of the rows of one table among several. Rows that have no table are rejected and count in none.
+// ReportTable says how the rows of one table among several ended. Rows that have no table are rejected and count in none.
 type ReportTable struct {
 	Name       string `json:"name"`
 	Class      int    `json:"class,omitempty"` // of the age policy, from 1
@@ -25,22 +25,22 @@ type ReportTable struct {
 
 // tableLedger counts the rows of each table, over all attempts. The dispatcher alone touches it.
 type tableLedger struct {
-	of     map[string]*ReportTable
+	byName map[string]*ReportTable
 	last   *ReportTable
 	wanted map[string]bool // tables that rows were sent to or wait for, and those whose rows are archived
 	max    int
 }
 
 func newTableLedger(most int) *tableLedger {
-	return &tableLedger{of: map[string]*ReportTable{}, wanted: map[string]bool{}, max: cmp.Or(most, plan.DefaultMaxTables)}
+	return &tableLedger{byName: map[string]*ReportTable{}, wanted: map[string]bool{}, max: cmp.Or(most, plan.DefaultMaxTables)}
 }
 
 // named returns the counts of a table.
 func (l *tableLedger) named(name string) *ReportTable {
-	t := l.of[name]
+	t := l.byName[name]
 	if t == nil {
 		t = &ReportTable{Name: name}
-		l.of[name] = t
+		l.byName[name] = t
 	}
 	return t
 }
@@ -76,7 +76,7 @@ func (l *tableLedger) keep(counters map[string]int64, from *tables) {
 	if l == nil {
 		return
 	}
-	for name, t := range l.of {
+	for name, t := range l.byName {
 		for what, n := range t.counters() {
 			counters[tableCounter(name, what)] = *n
 		}
@@ -90,8 +90,8 @@ func (l *tableLedger) keep(counters map[string]int64, from *tables) {
 
 func tableCounter(name, what string) string { return "table " + name + " " + what }
 
-// goOn takes over what the attempts before have counted.
-func (l *tableLedger) goOn(s *checkpoint.Snapshot) {
+// resume takes over what the attempts before have counted.
+func (l *tableLedger) resume(s *checkpoint.Snapshot) {
 	if l == nil || s == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (l *tableLedger) complete(r *Report, from *tables) {
 	for name := range l.wanted {
 		l.named(name)
 	}
-	for _, t := range l.of {
+	for _, t := range l.byName {
 		t.Created = t.Created || from.wasMade(t.Name)
 		t.Class = from.plan.Tables.Class(t.Name)
 		r.Created = r.Created || t.Created

@@ -89,7 +89,7 @@ func (t *tables) wasMade(name string) bool {
 	return t.made[name]
 }
 
-// read opens the tables that are wanted and makes the map anew. A table that cannot be opened is told, for rows wait for
+// read opens the tables that are wanted and makes the map again. A table that cannot be opened is told, for rows wait for
 // it; partitions that cannot be read stay what they were.
 func (t *tables) read(now time.Time) (m *partitioner.Map, exact bool, failed error) {
 	wanted, changed := t.take()

@@ -239,7 +239,7 @@ func TestALoadThatCannotArchiveFailsAndGoesOnLater(t *testing.T) {
 }
 
 // TestALoadIntoTablesThatIsKilledGoesOn kills a load at every one of its first checkpoints: rows and archive must be those
-// of one that was not, though the clock has gone on by a year meanwhile.
+// of one that was not, though the clock has advanced by a year meanwhile.
 func TestALoadIntoTablesThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

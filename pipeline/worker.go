@@ -20,7 +20,7 @@ type worker struct {
 // work sends flights until there are no more.
 func (w *worker) work(f *flights) error {
 	for n := range f.out {
-		f.back <- w.send(n) // has room for every flight
+		f.back <- w.send(n) // never blocks: it holds every flight
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 	if failures.Load() != 60 || r.CheckpointError != "" {
 		t.Errorf("%d checkpoints failed; the last error is %q", failures.Load(), r.CheckpointError)
 	}
-	// Behind the last good one a lane may send its allowance, and no more: 30 failures later all of that has been sent.
+	// After the last good one a lane may send its allowance, and no more: 30 failures later all of that has been sent.
 	if n := whileFailing.Load(); n > 0 {
 		t.Errorf("%d requests were sent long after the last checkpoint", n)
 	}
@@ -92,7 +92,7 @@ func TestALoadFailsThatCannotKeepWhatIsFinal(t *testing.T) {
 	}
 }
 
-// stopped loads until the error limit stops it, and returns the configuration that goes on.
+// stopped loads until the error limit stops it, and returns the configuration that resumes it.
 func stopped(w *world, cfg trial) trial {
 	w.t.Helper()
 	cfg.Resume.Look = true

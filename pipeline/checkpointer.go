@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
@@ -17,8 +16,8 @@ import (
 // keepPatience is how long no checkpoint may be written before the load fails.
 const keepPatience = time.Minute
 
-// keeper keeps what is final in checkpoints. It belongs to the dispatcher's goroutine; only its saver runs in another.
-type keeper struct {
+// checkpointer keeps what is final in checkpoints. It belongs to the dispatcher's goroutine; only its saver runs in another.
+type checkpointer struct {
 	*schedule
 	*reading
 	saver    *saver
@@ -30,9 +29,9 @@ type keeper struct {
 	ended    bool               // nothing is sent any more
 }
 
-func newKeeper(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan.Plan, from *origin, now time.Time) *keeper {
+func newCheckpointer(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan.Plan, from *origin, now time.Time) *checkpointer {
 	ordered := cfg.Write.Order == plan.LastWins
-	k := &keeper{
+	k := &checkpointer{
 		schedule: &schedule{every: cfg.Checkpoint.Every, keptFor: h.mayKeepFor()},
 		reading:  newReading(planned.Sources, ordered, from.snapshot),
 		saver:    newSaver(folder.Path, cfg.Checkpoint.Sync, h.onSave),
@@ -47,7 +46,7 @@ func newKeeper(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan.Plan,
 }
 
 // when is the schedule, nil if nothing is kept.
-func (k *keeper) when() *schedule {
+func (k *checkpointer) when() *schedule {
 	if k == nil {
 		return nil
 	}
@@ -55,7 +54,7 @@ func (k *keeper) when() *schedule {
 }
 
 // allowance is how many rows the lane, of so many, may send from now until the next checkpoint.
-func (k *keeper) allowance(l *lane, lanes int) int64 {
+func (k *checkpointer) allowance(l *lane, lanes int) int64 {
 	if !k.ordered {
 		return math.MaxInt64
 	}
@@ -64,7 +63,7 @@ func (k *keeper) allowance(l *lane, lanes int) int64 {
 
 // keep describes the load and hands that to be written, if it is time.
 func (d *dispatcher) keep(now time.Time) {
-	k := d.keeper
+	k := d.checkpointer
 	if k == nil {
 		return
 	}
@@ -84,14 +83,14 @@ func (d *dispatcher) keep(now time.Time) {
 		l.described(k.allowance(l, len(d.lanes.all)))
 	}
 	k.saving()
-	k.saver.jobs <- &saving{s, d.files.open(), d.files.archive.failure()} // has room for every one
+	k.saver.jobs <- &saving{s, d.files.open(), d.files.archive.failure()} // never blocks: one is written at a time
 }
 
 var errSlow = errors.New("the last one is still being written")
 
 // kept notes that a checkpoint was written, or not.
 func (d *dispatcher) kept(s saved) {
-	k := d.keeper
+	k := d.checkpointer
 	k.busy = false
 	if k.failed = s.err; s.err != nil {
 		d.report.CheckpointError = s.err.Error()
@@ -103,7 +102,7 @@ func (d *dispatcher) kept(s saved) {
 	}
 	d.report.CheckpointError = ""
 	d.report.Checkpoints++
-	k.last = s.of
+	k.last = s.described
 	k.patience.Progress(time.Now())
 	for _, l := range d.lanes.all {
 		l.saved()
@@ -114,48 +113,18 @@ func (d *dispatcher) kept(s saved) {
 // keepLast keeps what is final when an attempt ends that did not finish.
 func (d *dispatcher) keepLast() error {
 	now := time.Now()
-	d.keeper.ended = true
+	d.checkpointer.ended = true
 	_, unsettled := d.lanes.cutter.Unsettled(now)
 	s, err := d.snapshot(now)
 	if err != nil {
 		return err
 	}
 	s.Settled = !unsettled && !now.Before(d.settling.suspectUntil)
-	return d.keeper.saver.write(&saving{s, d.files.open(), d.files.archive.failure()})
-}
-
-// gate is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
-type gate struct {
-	lane   *lane
-	keeper *keeper // nil if nothing is kept
-	report *ReportAttempts
-}
-
-func (g gate) Front() (table.Ref, bool) {
-	if g.lane.left <= 0 {
-		return table.Ref{}, false
-	}
-	return g.lane.queue.Front()
-}
-
-func (g gate) Advance() {
-	if g.keeper == nil {
-		g.lane.queue.Advance()
-		return
-	}
-	if g.keeper.base != nil {
-		if r, ok := g.lane.queue.Front(); ok && g.keeper.leaves(r) {
-			g.report.Replayed++
-		}
-	}
-	g.lane.queue.Advance()
-	if g.lane.spend() {
-		g.keeper.soon = true
-	}
+	return d.checkpointer.saver.write(&saving{s, d.files.open(), d.files.archive.failure()})
 }
 
 // saves is where written checkpoints come back.
-func (k *keeper) saves() <-chan saved {
+func (k *checkpointer) saves() <-chan saved {
 	if k == nil {
 		return nil
 	}
@@ -163,7 +132,7 @@ func (k *keeper) saves() <-chan saved {
 }
 
 // end ends the writing of checkpoints.
-func (k *keeper) end() {
+func (k *checkpointer) end() {
 	if k != nil {
 		close(k.saver.jobs)
 	}

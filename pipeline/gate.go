@@ -1,0 +1,33 @@
+package pipeline
+
+import "tsimport/internal/table"
+
+// gate is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
+type gate struct {
+	lane         *lane
+	checkpointer *checkpointer // nil if nothing is kept
+	report       *ReportAttempts
+}
+
+func (g gate) Front() (table.Ref, bool) {
+	if g.lane.left <= 0 {
+		return table.Ref{}, false
+	}
+	return g.lane.queue.Front()
+}
+
+func (g gate) Advance() {
+	if g.checkpointer == nil {
+		g.lane.queue.Advance()
+		return
+	}
+	if g.checkpointer.base != nil {
+		if r, ok := g.lane.queue.Front(); ok && g.checkpointer.leaves(r) {
+			g.report.Replayed++
+		}
+	}
+	g.lane.queue.Advance()
+	if g.lane.spend() {
+		g.checkpointer.soon = true
+	}
+}
