@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+)
+
+// attemptAt is an attempt whose plan is made.
+func attemptAt(cfg Config, before *checkpoint.Snapshot) *attempt {
+	cfg.setDefaults()
+	key := []table.KeyColumn{{Name: "id", Type: table.String}, {Name: "n", Type: table.Integer}}
+	return &attempt{
+		cfg: &cfg, hooks: new(hooks), started: time.Unix(2e9, 0), service: service{traffic: new(client.Traffic)}, report: new(Report),
+		from:    &origin{job: &checkpoint.Job{Run: "run"}, snapshot: before},
+		planned: &plan.Plan{Schema: &table.Schema{Table: "t", Key: key}, Bytes: 77, Mark: "m", Request: cfg.Request()},
+	}
+}
+
+func TestAnAttemptTellsWhatItResumesBeforeWhatIsPlanned(t *testing.T) {
+	before := &checkpoint.Snapshot{About: checkpoint.About{
+		Attempt: 2, Begun: time.Unix(1e9, 0), Counters: map[string]int64{"read": 10, "written": 4, "rejected": 1, "superseded": 2, "archived": 1},
+	}}
+	for name, snapshot := range map[string]*checkpoint.Snapshot{"first": nil, "resumed": before} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			var resumed Resumed
+			cfg := Config{RunDir: "run"}
+			cfg.Resume.OnResume = func(r Resumed) { told, resumed = append(told, "resume"), r }
+			cfg.Watch.OnPlan = func(*plan.Plan) { told = append(told, "plan") }
+			a := attemptAt(cfg, snapshot)
+			a.beginReport()
+			a.announce()
+			want, steps, attempts := Resumed{}, []string{"plan"}, 1
+			if snapshot != nil {
+				want = Resumed{RunDir: "run", Attempt: 3, Final: 8, Read: 10, Written: 4, Since: before.Begun}
+				steps, attempts = []string{"resume", "plan"}, 3
+			}
+			if !slices.Equal(told, steps) || resumed != want || a.report.Attempts != attempts || a.cfg.Watch.Progress.BytesTotal.Load() != 77 {
+				t.Errorf("told %q, %+v; %d attempts of %d bytes", told, resumed, a.report.Attempts, a.cfg.Watch.Progress.BytesTotal.Load())
+			}
+		})
+	}
+}
+
+func TestOnlyRowsThatMayNotBeSentTwiceAreAnnotated(t *testing.T) {
+	mark := markBytes("m")
+	for name, tt := range map[string]struct {
+		set              func(*Config, *plan.Plan)
+		stamps, numbered bool
+		rowBytes         int
+		column           string
+	}{
+		"rows with keys of the input": {},
+		"a dry run":                   {set: func(c *Config, p *plan.Plan) { c.DryRun, p.Restamp, p.Schema.Numbered = true, true, 1 }},
+		"updates":                     {set: func(_ *Config, p *plan.Plan) { p.Restamp = true }, stamps: true},
+		"numbered rows":               {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered = 1 }, numbered: true, rowBytes: mark, column: "m"},
+		"numbered rows without marks": {set: func(_ *Config, p *plan.Plan) { p.Schema.Numbered, p.Mark = 1, "" }, numbered: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := attemptAt(Config{}, nil)
+			if tt.set != nil {
+				tt.set(a.cfg, a.planned)
+			}
+			x := a.newAnnotations()
+			if x.Size == nil || (x.Stamps != nil) != tt.stamps || (x.rowExtra != nil) != tt.stamps || x.Increments != nil || (x.AutoIncrement != nil) != tt.numbered {
+				t.Errorf("%+v", x)
+			}
+			if x.rowBytes != tt.rowBytes || a.report.MarkColumn != tt.column {
+				t.Errorf("%d bytes a row, mark column %q", x.rowBytes, a.report.MarkColumn)
+			}
+		})
+	}
+	a := attemptAt(Config{Write: Write{Mode: table.Increment}}, nil)
+	x := a.newAnnotations()
+	if x.Increments == nil || x.AutoIncrement != nil || x.rowBytes != mark+x.Increments.ConditionBytes() || a.report.MarkColumn != "m" {
+		t.Errorf("increments: %+v, mark column %q", x, a.report.MarkColumn)
+	}
+}
+
+// A search for rows ends at the first one that is older than the load: a time that is too late would lose rows.
+func TestNoMarkOfALoadIsOlderThanItsBeginning(t *testing.T) {
+	now := time.Now()
+	begun := now.Add(-24 * time.Hour)
+	for name, tt := range map[string]struct {
+		before *checkpoint.Snapshot
+		want   time.Time
+	}{
+		"a first attempt at an unknown time of the service": {nil, now.Add(-clockUnknown)},
+		"the first attempt has kept it":                     {&checkpoint.Snapshot{About: checkpoint.About{Begun: now, Counters: map[string]int64{marksBegunAt: begun.UnixMilli()}}}, begun},
+		"the first attempt was of an earlier version":       {&checkpoint.Snapshot{About: checkpoint.About{Begun: begun}}, begun.Add(-clockUnknown)},
+	} {
+		a := attemptAt(Config{}, tt.before)
+		if ms := marksBegun(a.service.clock(), a.from); ms < tt.want.UnixMilli() || ms > tt.want.Add(time.Minute).UnixMilli() {
+			t.Errorf("%s: %v, want %v", name, time.UnixMilli(ms), tt.want)
+		}
+	}
+}
+
+func TestHowALoadEnds(t *testing.T) {
+	stopped := errors.New("the disk is full")
+	for name, tt := range map[string]struct {
+		counts ReportCounts
+		dry    bool
+		err    error
+		state  string
+		exit   int
+		failed bool
+	}{
+		"every row is written":               {counts: ReportCounts{Read: 2, Written: 2}, state: StateFinished},
+		"some records are rejected":          {counts: ReportCounts{Read: 2, Written: 1, Rejected: 1}, state: StateFinished, exit: ExitRejects},
+		"too many are, as seen at the end":   {counts: ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit, exit: ExitErrorLimit},
+		"too many are":                       {err: errors.Join(errLimit, stopped), state: StateErrorLimit, exit: ExitErrorLimit},
+		"the user stops it":                  {counts: ReportCounts{Read: 2, Unfinished: 2}, err: &Interrupted{Signal: "SIGTERM", ExitCode: ExitTerminated}, state: StateInterrupted, exit: ExitTerminated},
+		"it fails, though many are rejected": {counts: ReportCounts{Read: 4, Rejected: 4}, err: stopped, failed: true},
+		"rows have not come again":           {counts: ReportCounts{Read: 2, Written: 1, Unfinished: 1}, state: StateFinished, failed: true},
+		"a dry run":                          {counts: ReportCounts{Read: 2, Unfinished: 2}, dry: true, state: StateFinished},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Report{ReportCounts: tt.counts}
+			err := r.conclude(&Config{DryRun: tt.dry, Limits: Limits{MaxErrors: MaxErrors{Rows: 3}}}, tt.err)
+			if r.State != tt.state || r.ExitCode != tt.exit || (err != nil) != tt.failed {
+				t.Errorf("%q, exit %d, %v", r.State, r.ExitCode, err)
+			}
+		})
+	}
+}

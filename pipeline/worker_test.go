@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/writer"
+)
+
+// refusingSender answers every request with an error and keeps the bodies.
+type refusingSender struct {
+	bodies [][]byte
+	err    error
+}
+
+func (s *refusingSender) Post(_ string, appendBody func([]byte) []byte) ([]byte, error) {
+	s.bodies = append(s.bodies, appendBody(nil))
+	return nil, s.err
+}
+
+// flightOf is a flight with a row for each key.
+func flightOf(keys ...string) *flight {
+	f := new(flight)
+	b := blockOf(new(table.Split), keys...)
+	for i := range b.Rows {
+		f.Rows = append(f.Rows, table.Ref{Block: b, Index: int32(i)})
+		f.Repeated = append(f.Repeated, false)
+		f.Outcomes = append(f.Outcomes, table.Outcome{})
+	}
+	return f
+}
+
+func newWorker(err error) (*worker, *refusingSender) {
+	s := &refusingSender{err: err}
+	return &worker{writer: writer.New(s, nil, "first", table.Put, table.Ignore), table: "first", ids: newTableIDs(nil)}, s
+}
+
+var noTable = &tablestore.OtsError{Code: "OTSObjectNotExist", Message: "Requested table does not exist.", HttpStatusCode: 404}
+
+func fates(f *flight) (all []table.Fate) {
+	for i := range f.Outcomes {
+		all = append(all, f.Outcomes[i].Fate)
+	}
+	return all
+}
+
+func TestAWorkerSendsAFlightToItsTable(t *testing.T) {
+	w, sent := newWorker(client.NotSent(errors.New("no connection")))
+	var seen int
+	w.onSend = func(rows []table.Ref) { seen += len(rows) }
+	for i, name := range []string{"", "second"} {
+		f := flightOf("a", "b")
+		f.table = name
+		r := w.send(f)
+		if r.err != nil || r.flight != f || r.stats.Requests != 1 || r.done.Before(r.sent) || !slices.Equal(fates(f), []table.Fate{table.Again, table.Again}) {
+			t.Errorf("flight %d: %+v, %v", i, r, fates(f))
+		}
+	}
+	if len(sent.bodies) != 2 || !bytes.Contains(sent.bodies[0], []byte("first")) || !bytes.Contains(sent.bodies[1], []byte("second")) || seen != 4 {
+		t.Errorf("bodies %q, %d rows seen", sent.bodies, seen)
+	}
+}
+
+func TestAWorkerSendsNoFlightThatIsTooLate(t *testing.T) {
+	w, sent := newWorker(nil)
+	f := flightOf("a", "b")
+	f.until = time.Now().Add(-time.Minute)
+	r := w.send(f)
+	if len(sent.bodies) != 0 || r.err != nil || r.stats.Requests != 0 || !r.done.Equal(r.sent) || !slices.Equal(fates(f), []table.Fate{table.Again, table.Again}) {
+		t.Errorf("%d requests, %+v, %v", len(sent.bodies), r, fates(f))
+	}
+}
+
+// A service may say for a while that a table does not exist that was just made.
+func TestATableThatWasJustMadeIsUnavailableInsteadOfAbsent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		made    string
+		to      string
+		opening bool
+	}{
+		"the load's own":           {"first", "", true},
+		"one of several":           {"second", "second", true},
+		"another one was made":     {"first", "second", false},
+		"the table was not made":   {"", "", false},
+		"made before this attempt": {"second", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := newWorker(noTable)
+			if tt.made != "" {
+				w.ids.noteMade(tt.made)
+			}
+			f := flightOf("a")
+			f.table = tt.to
+			r := w.send(f)
+			if (r.err == nil) != tt.opening || f.Outcomes[0].Unavailable != tt.opening || f.Outcomes[0].Fate != table.Again {
+				t.Errorf("%v, %+v", r.err, f.Outcomes[0])
+			}
+		})
+	}
+}
+
+func TestAWorkerGivesEachFlightBackAndEnds(t *testing.T) {
+	w, sent := newWorker(client.NotSent(errors.New("no connection")))
+	f := newFlights(2, 1<<20)
+	want := []*flight{flightOf("a"), flightOf("b")}
+	for _, n := range want {
+		f.out <- n
+	}
+	close(f.out)
+	if err := w.work(f); err != nil || len(sent.bodies) != 2 {
+		t.Errorf("%v after %d requests", err, len(sent.bodies))
+	}
+	for _, n := range want {
+		if r := <-f.back; r.flight != n {
+			t.Error("another flight came back")
+		}
+	}
+}
