@@ -238,7 +238,7 @@ func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *rundir.Fol
 			err = o.job.KeepDivision(cfg.RunDir, planned.Division)
 		}
 	}
-	if err == nil && !cfg.DryRun {
+	if err == nil && cfg.keeps() {
 		err = o.job.Write(cfg.RunDir)
 	}
 	if err == nil {
