@@ -329,7 +329,7 @@ func (w *world) reasons(r *Report) (all []rundir.Reason) {
 	return all
 }
 
-// A row that the service refuses is kept as its record was, too, whatever was done to it on its way.
+// A row that the service refuses is kept as its record was, too, regardless of what was done to it on its way.
 func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 	for name, change := range map[string]func(*trial){
 		"as they are":     func(*trial) {},
