@@ -23,7 +23,7 @@ func TestCodesNeverTurnTheOrderOfTextsAround(t *testing.T) {
 	})
 }
 
-func TestCodesTellSecondsOfDaysApartThatTheSampleHasNotSeen(t *testing.T) {
+func TestCodesDistinguishSecondsOfDaysOutsideTheSample(t *testing.T) {
 	start := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 	text := func(at time.Time) []byte { return at.AppendFormat(nil, time.RFC3339) }
 	var sample [][]byte
@@ -38,7 +38,7 @@ func TestCodesTellSecondsOfDaysApartThatTheSampleHasNotSeen(t *testing.T) {
 	}
 }
 
-func TestCodesLookBehindALongPrefixThatAllTextsShare(t *testing.T) {
+func TestCodesLookPastALongSharedPrefix(t *testing.T) {
 	var sample [][]byte
 	for i := range 1000 {
 		sample = append(sample, fmt.Appendf(nil, "https://shop.example.com/item/%04d", i))

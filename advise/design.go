@@ -179,10 +179,10 @@ func (s *survey) makeUnique(d *Design, inKey []*column) {
 		where = fmt.Sprintf("the %d rows looked at of %d", rows, s.rows)
 	}
 	if distinct == rows {
-		d.Unique = fmt.Sprintf("the key tells %s apart", where)
+		d.Unique = fmt.Sprintf("the key is unique among %s", where)
 		return
 	}
-	d.Unique = fmt.Sprintf("%d of %s share their key with another row, of which the last one stays: add what tells them apart, or load them as they are if they are repeats", rows-distinct, where)
+	d.Unique = fmt.Sprintf("%d of %s share their key with another row, and the last one wins: add a column that distinguishes them, or load them unchanged if they are repeats", rows-distinct, where)
 }
 
 // unlike finds the column that tells most rows of equal keys apart; of columns that do so almost alike one that says

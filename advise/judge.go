@@ -327,13 +327,13 @@ func (s *survey) reason(c *Candidate) string {
 	case tooLong:
 		return fmt.Sprintf("values of up to %d bytes: a key column holds %d, longer ones are rejected", c.LongestKey, maxKey)
 	case sequential:
-		return fmt.Sprintf("%s is %s with arrival: at any moment all writes meet in one partition, and %s", name, c.Monotonic, used)
+		return fmt.Sprintf("%s is %s with arrival: at any moment all writes go to one partition, and %s", name, c.Monotonic, used)
 	case fewValues:
 		return fmt.Sprintf("only %s values, the hottest with %s of the rows; a value is never divided, so they cannot spread as the table grows, and %s", grouped(c.Distinct), percent(c.Hottest), used)
 	case skewed:
 		return fmt.Sprintf("the hottest of %s values has %s of the rows, an even partition %s; it is never divided, so %s", grouped(c.Distinct), percent(c.Hottest), percent(1/float64(p)), used)
 	case inRuns:
-		return fmt.Sprintf("rows that arrive together have keys that lie together: %s although no value is too hot", used)
+		return fmt.Sprintf("rows that arrive together have neighbouring keys: %s although no value is too hot", used)
 	case tooLarge:
 		return fmt.Sprintf("even, but at %s times the rows the largest value has %s, and one value should stay below 10 GB", times(s.Growth), bytesText(c.GrownBytes))
 	case digitText:

@@ -9,8 +9,8 @@ import (
 	"tsimport/reader"
 )
 
-// TestRealDataAreJudgedAsAnExpertWould has the verdicts that a person who knows the data gave.
-func TestRealDataAreJudgedAsAnExpertWould(t *testing.T) {
+// TestRealDataGetAnExpertsVerdicts has the verdicts that a person who knows the data gave.
+func TestRealDataGetAnExpertsVerdicts(t *testing.T) {
 	dir, judged := conformance.Dir(t), 0
 	for name, want := range map[string]struct {
 		file, verdicts, arrival, key string

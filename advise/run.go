@@ -311,7 +311,7 @@ func (s *survey) findArrival() {
 		}
 		return
 	}
-	a.How = "found: it holds times"
+	a.How = "detected: it holds times"
 	if up, _ := s.kept.trend(s.arrival.code, nil); up > 0.99 {
 		a.How += ", and the input is in their order"
 	} else {

@@ -98,7 +98,7 @@ func TestStudentCardsAreJudgedAlikeInEveryOrderOfTheFile(t *testing.T) {
 			if want := "key=md5(OrderNumber, 4) + text(OrderNumber)"; fixed.Fix.Expression != want || fixed.Share > 0.07 || fixed.Fix.Share < 0.9 {
 				t.Errorf("OrderNumber: live %.3f, after %s %.3f", fixed.Share, fixed.Fix.Expression, fixed.Fix.Share)
 			}
-			if !slices.Equal(r.Design.Keys, []string{"CardID", "OrderTime"}) || !strings.Contains(r.Design.Unique, "tells all rows apart") {
+			if !slices.Equal(r.Design.Keys, []string{"CardID", "OrderTime"}) || !strings.Contains(r.Design.Unique, "unique among all rows") {
 				t.Errorf("design %v: %s", r.Design.Keys, r.Design.Unique)
 			}
 		})
@@ -137,7 +137,7 @@ func BenchmarkStudentCards(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
 }
 
-func TestASpliceWithWhatDependsOnTheColumnDoesNotHelp(t *testing.T) {
+func TestASpliceWithADependentColumnDoesNotHelp(t *testing.T) {
 	r := run(t, Config{Growth: 5e6}, write(t, "p.csv", purchases(20000)))
 	checkVerdicts(t, r, `
 		DeviceID: usable, fix splice
@@ -158,7 +158,7 @@ func TestASpliceWithWhatDependsOnTheColumnDoesNotHelp(t *testing.T) {
 	}
 }
 
-func TestWhatRepeatsNowhereIsTakenToDependOnFewValues(t *testing.T) {
+func TestAColumnThatHardlyRepeatsCountsAsDependent(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("DeviceID,SellerID,CardID\n")
 	for i := range 20000 {
@@ -231,7 +231,7 @@ func TestTimesThatDoNotSortAsTextStillGiveTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-func TestWithoutTimesTheInputsOrderIsArrivalAndItIsSaid(t *testing.T) {
+func TestWithoutTimesTheInputsOrderIsArrivalAndIsReported(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("id,shop\n")
 	for i := range 5000 {
@@ -251,7 +251,7 @@ func TestWithoutTimesTheInputsOrderIsArrivalAndItIsSaid(t *testing.T) {
 	}
 }
 
-func TestOfALongInputBlocksAreKeptAndItIsSaid(t *testing.T) {
+func TestALongInputIsSampledInBlocksAndReported(t *testing.T) {
 	var text strings.Builder
 	if err := (bench.StudentCards{Rows: 200000, Seed: 3}).WriteCSV(t.Context(), &text); err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestOfALongInputBlocksAreKeptAndItIsSaid(t *testing.T) {
 	}
 }
 
-func TestRowsThatShareTheirKeyAreSaid(t *testing.T) {
+func TestRowsThatShareTheirKeyAreReported(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("user,kind\n")
 	for i := range 4000 {
@@ -301,7 +301,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsAskedForWronglyIsNamed(t *testing.T) {
+func TestWrongRequestsAreNamed(t *testing.T) {
 	file := write(t, "a.csv", "id,price\na,1.5\n")
 	for want, c := range map[string]Config{
 		`--candidates names "nobody"`:   {Candidates: []string{"nobody"}},
@@ -331,7 +331,7 @@ func TestAnInterruptedRunSaysWhy(t *testing.T) {
 	}
 }
 
-func TestColumnsWhoseNamesAreNoIdentifiersAreQuoted(t *testing.T) {
+func TestColumnsWhoseNamesAreNotIdentifiersAreQuoted(t *testing.T) {
 	for name, want := range map[string]string{"CardID": "CardID", "订单号": `col("订单号")`, "a b": `col("a b")`, "text": `col("text")`, `q"`: `col("q\"")`} {
 		if got := identifier(name); got != want {
 			t.Errorf("%s is written %s, want %s", name, got, want)

@@ -127,7 +127,7 @@ func TestAKilledAgeIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-func TestAnAgeThatWaitsCanBeStoppedAndGoesOn(t *testing.T) {
+func TestAWaitingAgeCanBeStoppedAndContinued(t *testing.T) {
 	t.Parallel()
 	a := newAging(t, "0s")
 	waits := func(line string) bool { return strings.Contains(line, "waiting ") }
@@ -166,7 +166,7 @@ func TestThroughputIsPacedAsTheServiceWants(t *testing.T) {
 	a.check(t, "after three changes")
 }
 
-func TestAServiceThatWantsLongerPausesIsToldToTheUser(t *testing.T) {
+func TestAServiceThatWantsLongerPausesIsReported(t *testing.T) {
 	t.Parallel()
 	a := newAging(t, "1h")
 	policy := filepath.Join(a.dir, "policy.yaml")

@@ -77,7 +77,7 @@ func TestOnlyAProvenRequestIsServed(t *testing.T) {
 	}
 }
 
-func TestTheSDKIsToldOfWrongCredentials(t *testing.T) {
+func TestWrongCredentialsAreAnErrorOfTheSDK(t *testing.T) {
 	spec(t, "1.1.5", "1.5.2", "1.5.3", "1.5.4")
 	t.Parallel()
 	s := openService(t)

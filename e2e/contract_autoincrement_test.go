@@ -192,7 +192,7 @@ func (tb *table) readBatch(k *tablestore.PrimaryKey) error {
 }
 
 // At most one column, an INTEGER, not the partition key.
-func TestAutoIncrementIsDeclaredForOneIntegerBehindThePartitionKey(t *testing.T) {
+func TestAutoIncrementIsDeclaredForOneIntegerAfterThePartitionKey(t *testing.T) {
 	spec(t, "3.2.1")
 	t.Parallel()
 	s := openService(t)
@@ -229,7 +229,7 @@ func TestAutoIncrementIsDeclaredForOneIntegerBehindThePartitionKey(t *testing.T)
 }
 
 // Numbers must stay monotonic after a restart.
-func TestAutoIncrementGoesOnAfterARestart(t *testing.T) {
+func TestAutoIncrementContinuesAfterARestart(t *testing.T) {
 	spec(t, "3.2.2")
 	t.Parallel()
 	r := openStore(t)

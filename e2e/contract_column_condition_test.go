@@ -195,7 +195,7 @@ func TestRepeatedRowsTakeNoColumnCondition(t *testing.T) {
 	}
 }
 
-func TestColumnConditionsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidColumnConditionsAreRefused(t *testing.T) {
 	spec(t, "3.9.3", "3.9.7")
 	t.Parallel()
 	s := openService(t)

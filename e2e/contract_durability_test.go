@@ -76,8 +76,8 @@ func TestDataSurvivesARestart(t *testing.T) {
 	}
 }
 
-// TestWhatWasAcknowledgedSurvives ends the server in the middle of writes by several clients.
-func TestWhatWasAcknowledgedSurvives(t *testing.T) {
+// TestAcknowledgedWritesSurvive ends the server in the middle of writes by several clients.
+func TestAcknowledgedWritesSurvive(t *testing.T) {
 	spec(t, "3.8.9")
 	t.Parallel()
 	for name, end := range map[string]func(*served, testing.TB){"SIGTERM": (*served).stop, "SIGKILL": (*served).kill} {

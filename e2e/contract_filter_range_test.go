@@ -8,7 +8,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-func TestARangeGoesOnOverRowsThatItsFilterTakes(t *testing.T) {
+func TestARangeContinuesPastFilteredRows(t *testing.T) {
 	spec(t, "3.11.5", "3.11.8")
 	t.Parallel()
 	s := openService(t)

@@ -272,7 +272,7 @@ func TestAFilterComparesWhatAnExpressionFinds(t *testing.T) {
 	})
 }
 
-func TestFiltersThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidFiltersAreRefused(t *testing.T) {
 	spec(t, "3.9.7", "2.5.1", "3.5.6")
 	t.Parallel()
 	s := openService(t)

@@ -142,7 +142,7 @@ func TestARangePageEndsAt4MB(t *testing.T) {
 	})
 }
 
-func TestRangesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidRangesAreRefused(t *testing.T) {
 	spec(t, "3.11.7", "3.11.8", "3.1.4")
 	t.Parallel()
 	s := openService(t)

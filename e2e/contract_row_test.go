@@ -8,7 +8,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-func TestValuesComeBackAsTheyWerePut(t *testing.T) {
+func TestValuesSurviveTheRoundTrip(t *testing.T) {
 	spec(t, "3.3.1")
 	t.Parallel()
 	s := openService(t)
@@ -36,7 +36,7 @@ func TestValuesComeBackAsTheyWerePut(t *testing.T) {
 	}
 }
 
-func TestKeysComeBackAsTheyWerePut(t *testing.T) {
+func TestKeysSurviveTheRoundTrip(t *testing.T) {
 	spec(t, "3.1.1")
 	t.Parallel()
 	s := openService(t)

@@ -39,7 +39,7 @@ func spec(t testing.TB, rules ...string) {
 
 // elsewhere is the rules that are proven where a clock, a crash or a simulation can be had: a file and a test of it.
 var elsewhere = map[string][2]string{
-	"3.7.2": {"../engine/store/store_test.go", "TestVersionsBeyondTheMaximumAndTheTTLAreGone"},
+	"3.7.2": {"../engine/store/store_test.go", "TestVersionsBeyondTheMaximumAndTheTTLAreRemoved"},
 	"5.1.1": {"../engine/server/simulate_test.go", "TestDescribeTableGivesThePartitionsBounds"},
 	"5.1.3": {"../engine/server/simulate_test.go", "TestASplitPartitionIsAwayAndThenTheChildrenServe"},
 	"6.1.2": {"../engine/server/faults_test.go", "TestFaultsOfTheWholeRequest"},

@@ -274,7 +274,7 @@ func TestPredefinedColumnsKeepTheirType(t *testing.T) {
 	checkRow(t, rows[3], accepted)
 }
 
-func TestSplitPointsOfASmallTableAreNone(t *testing.T) {
+func TestASmallTableHasNoSplitPoints(t *testing.T) {
 	spec(t, "5.2.1", "5.2.2")
 	t.Parallel()
 	s := openService(t)

@@ -31,7 +31,7 @@ func benchClient(t *testing.T, args ...string) *cost.Report {
 	return report
 }
 
-func TestTheClientsCostIsMeasuredBesideTheBaselines(t *testing.T) {
+func TestTheClientsCostIsMeasuredWithTheBaselines(t *testing.T) {
 	external := fmt.Sprintf("%q bench baseline sequential > %q", binary, filepath.Join(t.TempDir(), "out"))
 	r := benchClient(t, "--rows", "3000", "--shape", "3", "--baseline-cmd", external)
 	for _, name := range []string{"tsimport", "sequential", "workers", "timeline", "external"} {

@@ -204,7 +204,7 @@ func TestTheReadmesFiguresAreThoseOfThePerformancePage(t *testing.T) {
 // varies is what differs from run to run in the output of a load.
 var varies = regexp.MustCompile(` in [0-9].*`)
 
-func TestTheReadmesQuickStartShowsWhatIsPrinted(t *testing.T) {
+func TestTheReadmesQuickStartShowsTheRealOutput(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../README.md")
 	must(t, err)

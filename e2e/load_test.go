@@ -44,7 +44,7 @@ func csvRecords(t *testing.T, text []byte) []string {
 	return sets
 }
 
-func TestARealFileComesBackAsItWas(t *testing.T) {
+func TestARealFileSurvivesTheRoundTrip(t *testing.T) {
 	names := []string{"real/kylo/csv/userdata1.csv", "real/spark-guide/bike-data/201508_station_data.csv", "real/mosaic/seattle-weather.csv"}
 	if conformance.Whole(t) != "" {
 		names = append(names, "real/nycflights13/planes.csv")

@@ -114,9 +114,9 @@ func TestServeWarnsWhenOtherMachinesCanReachIt(t *testing.T) {
 	}
 }
 
-// TestSIGTERMLetsARequestUnderWayFinish holds a request back by its body: the server has read the headers when it asks
+// TestSIGTERMLetsARequestInFlightFinish holds a request back by its body: the server has read the headers when it asks
 // for more, and the body is sent after the signal has closed the port.
-func TestSIGTERMLetsARequestUnderWayFinish(t *testing.T) {
+func TestSIGTERMLetsARequestInFlightFinish(t *testing.T) {
 	p := startServe(t)
 	s := &service{endpoint: p.URL, instance: p.Instance, keyID: p.AccessKeyID, secret: p.AccessKeySecret}
 	// The request is signed by send; a transport writes it in two parts.
@@ -179,7 +179,7 @@ func (p *inParts) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func TestTheSecretIsNoArgument(t *testing.T) {
+func TestTheSecretIsNotAnArgument(t *testing.T) {
 	out, err := exec.Command(binary, "serve", "--help").CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("--access-key-secret-file")) || bytes.Contains(out, []byte("--access-key-secret ")) {
 		t.Errorf("%v\n%s", err, out)

@@ -172,7 +172,7 @@ key.AddPrimaryKeyColumn("SellerID", "\u4e2d\"")`, `primary_key = [("SellerID", "
 	}
 }
 
-func TestTheEndOfABeginningIsTheNextText(t *testing.T) {
+func TestThePrefixEndIsTheNextText(t *testing.T) {
 	for text, want := range map[string]string{"a": "b", "a,": "a-", "\x7f": "\u0080", "国": "图", "\uD7FF": "\uE000", "a\U0010FFFF": "b", "\U0010FFFF": ""} {
 		if got, ok := following([]byte(text)); string(got) != want && text != "国" || ok != (want != "") || bytes.Compare(got, []byte(text)) <= 0 && ok {
 			t.Errorf("after %q comes %q, want %q", text, got, want)

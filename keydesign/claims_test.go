@@ -75,9 +75,9 @@ func compareColumns(column string, a, b []table.Value) (asText, asNumber int) {
 	return asText, asNumber
 }
 
-// TestWhatIsSaidOfTheOrderHoldsForEveryExpression draws expressions, and rows for each: the keys of every two rows stand as the
+// TestThePromisedOrderHoldsForEveryExpression draws expressions, and rows for each: the keys of every two rows stand as the
 // segments say, and a segment stands to its column as it says.
-func TestWhatIsSaidOfTheOrderHoldsForEveryExpression(t *testing.T) {
+func TestThePromisedOrderHoldsForEveryExpression(t *testing.T) {
 	text := rapid.OneOf(rapid.StringMatching(`-?[0-9]{1,4}`), rapid.StringOf(rapid.SampledFrom([]rune("ab-/09é,国"))))
 	ints := rapid.OneOf(rapid.Int64Range(-30, 30), rapid.Int64Range(0, 200000), rapid.Int64())
 	rapid.Check(t, func(t *rapid.T) {

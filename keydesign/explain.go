@@ -229,7 +229,7 @@ func foundRange(column string, s Segment, before []string, values int, known boo
 	case known:
 		return Range{Column: column, Use: "many", How: fmt.Sprintf("in up to %d ranges, one for each value of %s; in each, %s", values, strings.Join(before, ", "), how)}
 	}
-	return Range{Column: column, Use: "with a prefix", How: "only among rows of one value of " + strings.Join(before, ", ") + "; there, " + how}
+	return Range{Column: column, Use: "with a prefix", How: "only among rows with the same value of " + strings.Join(before, ", ") + "; there, " + how}
 }
 
 // notes warns of what a design loses or leans on.

@@ -117,7 +117,7 @@ func TestAFormulaInPythonIsLeftOutWhereThereIsNone(t *testing.T) {
 	}
 }
 
-func TestColumnsWithNamesThatPythonNeedsAreNoVariables(t *testing.T) {
+func TestColumnsWithPythonKeywordsAsNamesAreNotVariables(t *testing.T) {
 	env := Env{Columns: []Input{{"str", table.Integer}, {"class", table.String}, {"v", table.String}, {"a$", table.String}}}
 	x := Explain(design(t, env, `k=splice(",", pad(str, 3), class, v) + a$`), nil, nil)
 	if want := `(",".join([str(row["str"]).zfill(3), row["class"], v]) + row["a$"])`; x.Key[0].Python != want {

@@ -165,7 +165,7 @@ func TestHashesGiveTheirPublishedVectors(t *testing.T) {
 	}
 }
 
-func TestWhatWouldBreakAKeyIsRejectedWithItsReason(t *testing.T) {
+func TestValuesThatWouldBreakAKeyAreRejectedWithTheirReason(t *testing.T) {
 	for _, tt := range []struct {
 		source, column string
 		value          table.Value
@@ -218,7 +218,7 @@ func TestWhatWouldBreakAKeyIsRejectedWithItsReason(t *testing.T) {
 	}
 }
 
-func TestNullGivesNullExceptWhereItIsAskedFor(t *testing.T) {
+func TestNullGivesNullExceptForNullFunctions(t *testing.T) {
 	for source, want := range map[string]string{
 		`pad(DeviceID, 6)`:                          "null",
 		`splice(",", SellerID, pad(DeviceID,6))`:    "null",
@@ -253,7 +253,7 @@ func TestNullGivesNullExceptWhereItIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongIsSaidOnOneLineBeforeTheFirstRow(t *testing.T) {
+func TestErrorsAreOneLineBeforeTheFirstRow(t *testing.T) {
 	for source, says := range map[string]string{
 		`pad(DeviceId, 6)`:                       "did you mean DeviceID?",
 		`padd(DeviceID, 6)`:                      "did you mean pad(x, digits)",

@@ -105,7 +105,7 @@ func TestACoarseOrderNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotKeepTheOrderIsNotSaidTo(t *testing.T) {
+func TestOrderIsNotPromisedWhereItIsNotKept(t *testing.T) {
 	for _, source := range []string{`md5(CardID, 4)`, `text(CardID)`, `reverse(Name)`, `lower(Name)`, `upper(Name)`, `bucket(CardID, 9)`, `salt(9)`,
 		`substr(Name, 2)`, `substr(CardID, 1, 2)`, `month(CardID, "s")`, `Name + SellerID`, `CardID * 2`, `CardID + OrderNumber`,
 		`format_time(CardID, "2006-1-2", "s")`, `format_time(CardID, "02-01-2006", "s")`, `format_time(CardID, "2006-01-02 15", "s", "America/New_York")`,

@@ -25,7 +25,7 @@ func at(t *testing.T, text string) time.Time {
 	return moment
 }
 
-func TestANameIsMadeOfAPeriodAndReadBack(t *testing.T) {
+func TestANameIsFormattedFromAPeriodAndParsedBack(t *testing.T) {
 	for _, tt := range []struct{ template, now, name string }{
 		{"consume_{month}", "2024-03-31T23:59:59Z", "consume_202403"},
 		{"consume_{month(OrderTime)}", "2024-03-31T23:59:59Z", "consume_202403"},

@@ -79,7 +79,7 @@ type simulation struct {
 	end     []End
 }
 
-func TestRowsOfAKeyAreAppliedInOrderWhateverFails(t *testing.T) {
+func TestRowsOfAKeyAreAppliedInOrderWhenAnythingFails(t *testing.T) {
 	for seed := range uint64(700) {
 		simulate(t, seed)
 		if t.Failed() {

@@ -68,7 +68,7 @@ func TestEvenKeysAreNotHot(t *testing.T) {
 	}
 }
 
-func TestWhatIsHotDependsOnTheLanes(t *testing.T) {
+func TestHotKeysDependOnTheLanes(t *testing.T) {
 	h := NewHotKeys(table.Integer)
 	feed(h, 100_000, func(i int) table.Value { // 25 values of about 4 % each, but −1 has a third more of them all
 		if i%4 == 0 {
@@ -92,7 +92,7 @@ func TestWhatIsHotDependsOnTheLanes(t *testing.T) {
 	}
 }
 
-func TestFewRowsSayNothing(t *testing.T) {
+func TestFewRowsGiveNoHotKeys(t *testing.T) {
 	h := NewHotKeys(table.Integer)
 	feed(h, minRows-1, func(int) table.Value { return integer(1) })
 	if hot := h.Report(1); hot != nil {
@@ -104,7 +104,7 @@ func TestFewRowsSayNothing(t *testing.T) {
 	}
 }
 
-func TestKeysThatAreNoneAreNotCounted(t *testing.T) {
+func TestInvalidKeysAreNotCounted(t *testing.T) {
 	for _, kind := range []table.Type{table.Integer, table.String} {
 		h := NewHotKeys(kind)
 		for range 2 * minRows {
@@ -143,7 +143,7 @@ func BenchmarkHotKeys(b *testing.B) {
 	}
 }
 
-func TestOfAWholeInputAFewRowsOfOneValueAreSaid(t *testing.T) {
+func TestAFewRowsOfOneValueInAWholeInputAreReported(t *testing.T) {
 	for _, tt := range []struct{ rows, values, want int }{{199, 1, 0}, {200, 1, 1}, {999, 1, 1}, {2000, 1, 1}, {500, 2, 0}, {2000, 2, 2}} {
 		h := NewHotKeys(table.Integer)
 		feed(h, tt.rows, func(i int) table.Value { return integer(int64(i % tt.values)) })

@@ -137,7 +137,7 @@ func TestTimestampsOfAKeyRise(t *testing.T) {
 }
 
 // The process before may have requests under way that are applied after this one has ended, regardless of the order.
-func TestTheEndWaitsForWhatAnEarlierProcessMayHaveSent(t *testing.T) {
+func TestTheEndWaitsForRequestsOfAnEarlierProcess(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
 		now := time.Unix(1000, 0)
 		until := now.Add(settle)

@@ -56,9 +56,9 @@ func TestAMapWithoutTablesIsOneGap(t *testing.T) {
 	}
 }
 
-// TestARowWaitsBehindOneOfAnotherTableAndLeavesInItsOwn gives two keys of different tables the same hash: a request carries
+// TestARowQueuedAfterOneOfAnotherTableLeavesInItsOwn gives two keys of different tables the same hash: a request carries
 // one table, so the second may not be sent in the first one's lane.
-func TestARowWaitsBehindOneOfAnotherTableAndLeavesInItsOwn(t *testing.T) {
+func TestARowQueuedAfterOneOfAnotherTableLeavesInItsOwn(t *testing.T) {
 	m := NewTablesMap([]TableBounds{{Table: "a"}, {Table: "b"}})
 	first, second := tableKey("a", 1), tableKey("b", 2)
 	blocks := rowsOf([]string{string(first), string(second)}, 1)

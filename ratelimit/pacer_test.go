@@ -173,7 +173,7 @@ func TestNoMoreThanTheMaximumIsInFlight(t *testing.T) {
 	}
 }
 
-func TestAThrottleOfARequestSentBeforeTheLastOneIsNoNews(t *testing.T) {
+func TestAThrottleOfAnEarlierRequestIsIgnored(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.serve(1000, 100)
 	sent := b.now
@@ -185,7 +185,7 @@ func TestAThrottleOfARequestSentBeforeTheLastOneIsNoNews(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsProbedAndIsNoSample(t *testing.T) {
+func TestAnOutageIsProbedAndNotSampled(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.serve(1000, 100)
 	rate := b.p.Rate()
@@ -290,7 +290,7 @@ func TestASmallBucketIsTriedWithSmallerBatchesAtTheSameRate(t *testing.T) {
 	}
 }
 
-func TestWhateverComesInTheRateIsFiniteAndAboveZero(t *testing.T) {
+func TestTheRateIsFiniteAndAboveZeroForAnyInput(t *testing.T) {
 	odd := []float64{0, -1, 0.5, 1, 37, 200, 1e6, 1e300, math.NaN(), math.Inf(1), math.Inf(-1), math.SmallestNonzeroFloat64}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -321,7 +321,7 @@ func TestWhateverComesInTheRateIsFiniteAndAboveZero(t *testing.T) {
 	}
 }
 
-func TestAClockThatStandsStillIsNoDivisor(t *testing.T) {
+func TestAStoppedClockDoesNotDivideByZero(t *testing.T) {
 	p := NewPacer(PacerOptions{Known: 1000})
 	now := time.Unix(1000, 0)
 	for i := range 50 {

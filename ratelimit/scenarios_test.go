@@ -66,7 +66,7 @@ func TestAPartitionAtATenthSlowsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestAPartitionOfOneUnitASecondIsNotHeldUp(t *testing.T) {
+func TestAPartitionOfOneUnitASecondIsNotDelayed(t *testing.T) {
 	skipUnderRace(t)
 	c := fleet(32 * 300)
 	c.rates[0] = 1

@@ -106,9 +106,9 @@ var claims = []claim{
 
 const baseball = "Rk,Year,Age,Tm,Lg,c6,W,L,W-L%,G,Finish,Wpost,Lpost,W-L%post,c15; 1,1978,37,Atlanta Braves,NL,,69,93,…"
 
-// TestWhatThePageOnInputsSaysIsShownByAFile: each of the claims stands in docs/inputs.md, and reading its file gives what it
+// TestEachClaimOfTheInputsPageHasAFile: each of the claims stands in docs/inputs.md, and reading its file gives what it
 // says.
-func TestWhatThePageOnInputsSaysIsShownByAFile(t *testing.T) {
+func TestEachClaimOfTheInputsPageHasAFile(t *testing.T) {
 	text, err := os.ReadFile("../docs/inputs.md")
 	if err != nil {
 		t.Fatal(err)

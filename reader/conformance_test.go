@@ -297,8 +297,8 @@ func judge(f conformance.File, got counted) string {
 	return ""
 }
 
-// TestNoFileOfRowsIsTakenForSomethingElse opens the files without saying what they are.
-func TestNoFileOfRowsIsTakenForSomethingElse(t *testing.T) {
+// TestNoFileOfRowsIsMisidentified opens the files without saying what they are.
+func TestNoFileOfRowsIsMisidentified(t *testing.T) {
 	conformance.Run(t, noFileOfRowsIsTakenForSomethingElse)
 }
 

@@ -273,7 +273,7 @@ func TestHeadersGiveUsableNames(t *testing.T) {
 	}
 }
 
-func TestInputsThatCannotBeMeantAreRefused(t *testing.T) {
+func TestImplausibleInputsAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text, want string
 		o          Options
@@ -581,7 +581,7 @@ func BenchmarkCSV(b *testing.B) {
 	})
 }
 
-func TestAFirstLineOfJSONThatIsTooLongIsSaidToBe(t *testing.T) {
+func TestAFirstLineOfJSONThatIsTooLongIsReported(t *testing.T) {
 	long := []byte(`{"a":"` + strings.Repeat("x", headBytes) + "\"}\n{\"a\":\"y\"}\n")
 	_, err := Open(context.Background(), itemOf(t, "in.jsonl", long), Options{})
 	if err == nil || !strings.Contains(err.Error(), "the first record is longer than 1 MiB") {
@@ -593,7 +593,7 @@ func TestAFirstLineOfJSONThatIsTooLongIsSaidToBe(t *testing.T) {
 	}
 }
 
-func TestLinesThatMostlyEndWithCRAreNotTakenForAHeader(t *testing.T) {
+func TestLinesThatMostlyEndWithCRAreNotAHeader(t *testing.T) {
 	for name, tt := range map[string]struct {
 		content string
 		o       Options

@@ -151,7 +151,7 @@ func TestTextsThatLookLikeSomethingElseAreRead(t *testing.T) {
 	}
 }
 
-func TestTextsInOtherEncodingsAreNotTakenForBinaryFiles(t *testing.T) {
+func TestTextsInOtherEncodingsAreNotBinaryFiles(t *testing.T) {
 	latin := func(text string) string {
 		coded, err := charmap.Windows1252.NewEncoder().String(text)
 		if err != nil {
@@ -182,7 +182,7 @@ func TestTextsInOtherEncodingsAreNotTakenForBinaryFiles(t *testing.T) {
 	}
 }
 
-func TestWhatTheUserSaysAFileIsIsBelieved(t *testing.T) {
+func TestAGivenFormatIsBelieved(t *testing.T) {
 	s, err := Open(t.Context(), itemOf(t, "a.parquet", []byte("SQLite format 3\x00,b\n1,2\n")), Options{Format: CSV})
 	if err != nil {
 		t.Fatal(err)

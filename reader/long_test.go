@@ -150,7 +150,7 @@ func TestAQuoteThatNeverClosesEndsTheReading(t *testing.T) {
 	}
 }
 
-func TestWhatStandsForALongRecordIsNoRecord(t *testing.T) {
+func TestAPlaceholderOfALongRecordIsNotARecord(t *testing.T) {
 	for header, o := range map[string]Options{
 		"id\n1\n": {}, "id,v\n1,x\n": {Dialect: tcsv.Dialect{Delimiter: ",", Quote: '\'', EOL: '\n'}}, "{\"id\":1,\"v\":\"x\"}\n": {Format: JSONLines},
 	} {

@@ -124,7 +124,7 @@ func (r *run) disk() {
 	}
 }
 
-func TestRowsOfAKeyLeaveInTheirOrderWhateverIsSpilledOrCutAnew(t *testing.T) {
+func TestRowsOfAKeyLeaveInOrderWhenSpilledOrRecut(t *testing.T) {
 	spilled := int64(0)
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

@@ -42,7 +42,7 @@ func TestAnAnswerIsReadAsTheSDKReadsIt(t *testing.T) {
 	}
 }
 
-func TestAnAnswerCutAnywhereOrDamagedIsNeverTakenForSuccess(t *testing.T) {
+func TestATruncatedOrDamagedAnswerIsNeverASuccess(t *testing.T) {
 	whole := encodeAnswer("t", append(ok(3), failed("OTSTimeout")))
 	for n := range whole {
 		if _, err := decodeAnswer(nil, whole[:n], "t", 4); err == nil {

@@ -232,7 +232,7 @@ func TestARowThatCannotBeLookedForIsNotSent(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutTheKeyIsNoAnswer(t *testing.T) {
+func TestAnAnswerWithoutTheKeyIsUnreadable(t *testing.T) {
 	f, _, w := newNumbered()
 	f.write = func(int) (bool, error) { return false, nil }
 	rows, o := numberedRows(t, 1), make([]table.Outcome, 1)
@@ -270,7 +270,7 @@ func TestOfCopiesTheRecordedOneStays(t *testing.T) {
 	}
 }
 
-func TestADoubtComesOutOfItsFileAsItWas(t *testing.T) {
+func TestADoubtSurvivesTheRoundTrip(t *testing.T) {
 	_, n, _ := newNumbered()
 	var file []byte
 	var want []Doubt
@@ -452,7 +452,7 @@ func pastRows(t *testing.T, f *numbered, n *AutoIncrement) []table.Ref {
 }
 
 // After a kill the rows that the process before may have sent are looked for with few requests, however many they are.
-func TestThePastIsReadAtOnce(t *testing.T) {
+func TestEarlierRowsAreReadAtOnce(t *testing.T) {
 	for others, requests := range map[int]int{0: 2, 30_000: 8} {
 		f, n, w := newNumbered()
 		f.longPages = true
@@ -483,7 +483,7 @@ func TestThePastIsReadAtOnce(t *testing.T) {
 }
 
 // A table that is far larger than what the run has written is not read to its end, and what it has shown is not believed.
-func TestReadingThePastIsGivenUp(t *testing.T) {
+func TestReadingEarlierRowsIsGivenUp(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true
 	for range 600_000 {
@@ -502,7 +502,7 @@ func TestReadingThePastIsGivenUp(t *testing.T) {
 }
 
 // Reading the past fails in passing ways: then the rows are looked for one by one.
-func TestThePastMayBeUnreadable(t *testing.T) {
+func TestEarlierRowsMayBeUnreadable(t *testing.T) {
 	f, n, w := newNumbered()
 	f.longPages = true
 	rows := pastRows(t, f, n)

@@ -73,7 +73,7 @@ func TestARequestOfCountedRowsCanBeRead(t *testing.T) {
 }
 
 // What a mark says of a record whose condition did not hold.
-func TestMarksSayWhatBecameOfARecord(t *testing.T) {
+func TestMarksTellTheOutcomeOfARecord(t *testing.T) {
 	rows := countedRows(t, 10)
 	mark := func(i int, after string) string { return testRun + "." + position(rows[i]) + after }
 	later := "0zzzzzzzzzzzzzz." + position(rows[0])

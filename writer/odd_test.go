@@ -16,7 +16,7 @@ import (
 
 // What stands in requests beside the rows of every day: no cells, cells of all types, deleted columns, timestamps, keys that
 // the service numbers, 4 MB.
-func TestOddRowsAreTheBytesTheSDKSends(t *testing.T) {
+func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
 	schema := &table.Schema{Table: "t", Key: []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "b", Type: table.Binary}, {Name: "n", Type: table.Integer}},
 		Columns: []table.Column{{Name: "s"}, {Name: "b"}, {Name: "n"}, {Name: "text"}, {Name: "bytes"}, {Name: "whole"}, {Name: "broken"}, {Name: "truth"}, {Name: "列"}}}
 	key := []table.Value{str("k\x00é"), {Type: table.Binary, Bytes: []byte{0, 0xff}}, num(-1 << 63)}

@@ -324,7 +324,7 @@ func TestARowThatMayNotBeReadBackStopsAtOnceAndNamesThePermission(t *testing.T) 
 	}
 }
 
-func TestAConditionThatOurOwnAttemptMadeFalseIsNoReject(t *testing.T) {
+func TestAConditionThatOurOwnAttemptMadeFalseIsNotAReject(t *testing.T) {
 	stored := func(key int64, columns ...*tablestore.AttributeColumn) *tablestore.GetRowResponse {
 		res := &tablestore.GetRowResponse{Columns: columns}
 		res.PrimaryKey.PrimaryKeys = []*tablestore.PrimaryKeyColumn{{ColumnName: "id", Value: key}}

@@ -13,7 +13,7 @@ import (
 	"tsimport/bench/result"
 )
 
-func TestTheUTestGivesTheKnownProbabilities(t *testing.T) {
+func TestTheUTestMatchesKnownProbabilities(t *testing.T) {
 	for _, c := range []struct {
 		a, b []float64
 		want float64
@@ -100,7 +100,7 @@ func metric(t *testing.T, c *Comparison, name string) Metric {
 	return Metric{}
 }
 
-func TestADifferenceIsFoundAndItsDirectionSaid(t *testing.T) {
+func TestADifferenceIsFoundWithItsDirection(t *testing.T) {
 	a, b := made(60, 10000, 4, 1, steady), made(60, 11000, 3, 2, steady)
 	c := Compare(sideOf("a", a), sideOf("b", b), .05)
 	if m := metric(t, c, "rows/s"); m.Verdict != Better || m.P == nil || *m.P > 1e-6 || math.Abs(*m.Change-10) > 3 {
@@ -117,7 +117,7 @@ func TestADifferenceIsFoundAndItsDirectionSaid(t *testing.T) {
 	}
 }
 
-func TestRunsThatAreAlikeAreCalledAlike(t *testing.T) {
+func TestEqualRunsAreNotSignificant(t *testing.T) {
 	found := 0
 	for seed := range uint64(20) {
 		c := Compare(sideOf("a", made(40, 10000, 4, 2*seed+10, steady)), sideOf("b", made(40, 10000, 4, 2*seed+11, steady)), .05)
@@ -248,7 +248,7 @@ func TestEveryFormatIsReadAndTheSameRunIsTheSame(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotTheSameIsSaid(t *testing.T) {
+func TestDifferentSettingsAreReported(t *testing.T) {
 	a, b := made(20, 1000, 2, 1, steady), made(20, 1000, 2, 2, steady)
 	b.Settings.Keys, b.Settings.RowSize = "zipf", 400
 	c := Compare(sideOf("a", a), sideOf("b", b), .05)

@@ -65,7 +65,7 @@ func batch(name string, rows, bytes int) *tablestore.BatchWriteRowRequest {
 	return b
 }
 
-func TestEveryRowIsAnsweredWhateverTheSizeOfTheRequest(t *testing.T) {
+func TestEveryRowIsAnsweredForAnySizeOfRequest(t *testing.T) {
 	s, address := start(t, Options{})
 	c := sdk("http://"+address, nil)
 	want := 0
@@ -92,7 +92,7 @@ func TestEveryRowIsAnsweredWhateverTheSizeOfTheRequest(t *testing.T) {
 	}
 }
 
-func TestTablesAreMadeDescribedListedAndDropped(t *testing.T) {
+func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {
 	_, address := start(t, Options{})
 	c := sdk("http://"+address, nil)
 	describe := &tablestore.DescribeTableRequest{TableName: "t"}
@@ -184,7 +184,7 @@ func TestTLSIsSpokenWithACertificateOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
+func TestAnInvalidRequestEndsTheConnection(t *testing.T) {
 	_, address := start(t, Options{})
 	for _, text := range []string{
 		"GET / HTTP/1.1\r\n\r\n",

@@ -67,7 +67,7 @@ func TestTheResultAddsUp(t *testing.T) {
 	}
 }
 
-func TestJSONReadsBackAsItWas(t *testing.T) {
+func TestJSONSurvivesTheRoundTrip(t *testing.T) {
 	r := recorded(time.Second, nil)
 	text, err := json.Marshal(r)
 	if err != nil {

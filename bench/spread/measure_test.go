@@ -85,7 +85,7 @@ func TestTheShareFromTheLastLaneLeavesOutWhatWasBefore(t *testing.T) {
 	near(t, "share", m.shareFrom(5_000_625, startMS+2750), (37.5+75+100)/(100*2.375))
 }
 
-func TestNothingMeasuredIsNoShare(t *testing.T) {
+func TestNothingMeasuredGivesNoShare(t *testing.T) {
 	var s Scenario
 	m := &measuring{start: startMS, stats: &tableStats{Partitions: []partitionStats{{ID: 1, Capacity: 100}}}}
 	m.fill(&s, 0)

@@ -166,7 +166,7 @@ func TestRowsThatTheSDKGivesUpAreLost(t *testing.T) {
 	}
 }
 
-func TestTheComparisonTellsWhatIsMissingChangedAndTooMuch(t *testing.T) {
+func TestTheComparisonFindsMissingChangedAndSurplusRows(t *testing.T) {
 	c := config()
 	r := cards(t, &c)
 	e := here(t)

@@ -106,7 +106,7 @@ func TestBatchesThatNobodySendsAreLateToo(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefusedForNowIsSentAgainAndTheBatchLastsUntilThen(t *testing.T) {
+func TestThrottledRowsAreSentAgainBeforeTheBatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := map[string]int{}
 		p := &phase{surroundings: around(1, func(rows []table.Ref, outcomes []table.Outcome) error {

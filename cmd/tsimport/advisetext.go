@@ -105,7 +105,7 @@ func (p *advicePrinter) table(r *advise.Report) {
 	fmt.Fprintf(&p.out, "%-*s  %-15s %-*s  %6s  %11s  %8s  %13s\n", name, "column", "verdict", barWidth+7, "live traffic", "load", "distinct", "hottest", "largest value")
 	for _, c := range r.Candidates {
 		if c.Distinct == 0 {
-			fmt.Fprintf(&p.out, "%s %s%s\n", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict), "no key: see below")
+			fmt.Fprintf(&p.out, "%s %s%s\n", pad(cutOff(printable(c.Column), name), name), p.verdict(c.Verdict), "not a key: see below")
 			continue
 		}
 		bar := strings.Repeat("█", int(math.Round(c.Share*barWidth)))
@@ -115,7 +115,7 @@ func (p *advicePrinter) table(r *advise.Report) {
 		fmt.Fprintln(&p.out, text)
 	}
 	p.out.WriteByte('\n')
-	p.line(0, "live traffic: of the capacity, rows in order of arrival; load: a plain load in the file's order, 32 workers of 200 rows; largest value: bytes of the hottest key value%s", grown(r.Growth))
+	p.line(0, "live traffic: share of the capacity used, rows in order of arrival; load: the same for a plain load in file order, 32 workers of 200 rows; largest value: bytes of the hottest key value%s", grown(r.Growth))
 	p.out.WriteByte('\n')
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAWrongFlagIsAnsweredInTheWordsOfItsUser(t *testing.T) {
+func TestAFlagErrorUsesTheFlagAsTyped(t *testing.T) {
 	for want, args := range map[string]string{
 		`--max-wcu "1k": want a number in digits, such as 1000 or 0.5; see tsimport load --help`:             "load a --max-wcu 1k",
 		`--concurrency "1,0": want a whole number in digits only, such as 1000; see tsimport load --help`:    "load a --concurrency 1,0",

@@ -118,7 +118,7 @@ func writeCheck(w io.Writer, r *verify.CheckResult, cfg *pipeline.Config) error 
 
 // writeKeys writes which keys come more than once.
 func writeKeys(b *strings.Builder, r *verify.CheckResult, write *pipeline.Write) {
-	fmt.Fprintf(b, "%s keys, %s records repeat one", grouped(r.Keys), grouped(r.Repeated))
+	fmt.Fprintf(b, "%s keys, %s records repeat a key", grouped(r.Keys), grouped(r.Repeated))
 	if r.Collisions > 0 {
 		fmt.Fprintf(b, "; different values make the same key: %s keys, %s records that another one would replace", grouped(r.Collisions), grouped(r.Colliding))
 	}

@@ -92,7 +92,7 @@ func TestPaintedLinesAreReplacedAndStayBelowWhatIsWritten(t *testing.T) {
 	check("first", "second", "end", "")
 }
 
-func TestALineThatTheTerminalWouldWrapIsCutOff(t *testing.T) {
+func TestALineWiderThanTheTerminalIsTruncated(t *testing.T) {
 	d, out := terminal(10)
 	d.paint("123456789", "1234567890", "日本語日本語", "a\x1b[2Jb")
 	want := []string{"123456789", "12345678…", "日本語日…", "a�[2Jb"}
@@ -101,7 +101,7 @@ func TestALineThatTheTerminalWouldWrapIsCutOff(t *testing.T) {
 	}
 }
 
-func TestNothingIsPaintedWhereThereIsNoTerminal(t *testing.T) {
+func TestNothingIsPaintedWithoutATerminal(t *testing.T) {
 	var out bytes.Buffer
 	d := newDisplay(&out)
 	d.paint("bar", "lane")
@@ -116,7 +116,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
 
-func TestWhoWritesIsToldThatNobodyReads(t *testing.T) {
+func TestAClosedPipeIsReportedToItsWriter(t *testing.T) {
 	d := &display{w: broken{}, terminal: true, columns: func() int { return 80 }}
 	d.paint("bar")
 	if _, err := d.Write([]byte("text\n")); err == nil {

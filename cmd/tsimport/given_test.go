@@ -44,7 +44,7 @@ func TestFlagsGivenTwiceAndAddressesForPathsAreRefused(t *testing.T) {
 	}
 }
 
-func TestFlagsThatMayBeRepeatedAre(t *testing.T) {
+func TestRepeatableFlagsMayBeRepeated(t *testing.T) {
 	app := newApp(new(bytes.Buffer), newDisplay(new(bytes.Buffer)), nil, nil)
 	for _, args := range []string{
 		"load a.csv -q -q --pk a --pk b --type a=string --type b=string --exclude x --exclude y --null - --null NULL --rename a=b --set c=d",

@@ -11,7 +11,7 @@ import (
 // direction of writing, or begin a line of its own.
 const hostile = "a\x1b[2J\x1b]0;title\x07\r\u009b31m\u202eb"
 
-func TestNothingThatIsShownActsOnATerminal(t *testing.T) {
+func TestControlCharactersAreNotPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	file := hostile + ".csv"
 	text := "id,\"" + hostile + "\ntsimport: finished\",n\n1,\"" + hostile + "\",1\n\"" + hostile + "\",x,2\nk,y,3\nk,z,\"" + hostile + "\"\n"

@@ -42,7 +42,7 @@ func runningState() *pipeline.State {
 	}
 }
 
-func TestTheStateIsAHeaderAndALineForEachLaneThatHasAnything(t *testing.T) {
+func TestTheStateHasAHeaderAndALineForEachActiveLane(t *testing.T) {
 	var out bytes.Buffer
 	if err := writeState(&out, runningState()); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestTheBusiestLanesAreNamedInOneLine(t *testing.T) {
 	}
 }
 
-func TestWhatMattersOfTheSpreadIsReported(t *testing.T) {
+func TestTheSpreadIsReported(t *testing.T) {
 	if notes := spreadNotes(&pipeline.Report{ReportPartitions: pipeline.ReportPartitions{Partitions: 1}, ReportTraffic: pipeline.ReportTraffic{RowsSent: 1000, Throttled: 20}}); notes != nil {
 		t.Errorf("a plain load: %q", notes)
 	}
@@ -136,7 +136,7 @@ func TestWhatMattersOfTheSpreadIsReported(t *testing.T) {
 	}
 }
 
-func TestPartitionsWithoutRowsAreNotSaidToBeWrittenTo(t *testing.T) {
+func TestPartitionsWithoutRowsAreNotReportedAsWritten(t *testing.T) {
 	for used, want := range map[int][]string{
 		8: {"written to 8 partitions, the last of them reached after 1s"},
 		5: {"written to 5 of 8 partitions (the others got no row), the last of them reached after 1s"},

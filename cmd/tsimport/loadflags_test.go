@@ -11,7 +11,7 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-func TestTheGarbageCollectorIsToldOfTheMemoryUnlessTheUserHas(t *testing.T) {
+func TestTheMemoryLimitIsSetUnlessTheUserSetIt(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
 	t.Setenv("GOMEMLIMIT", "9GiB")

@@ -196,7 +196,7 @@ func newInterrupts(stderr io.Writer) *interrupts {
 			first := drain.Err() == nil
 			stopGently(cause)
 			if first && len(in.gentle) > 0 {
-				fmt.Fprintln(stderr, "\ntsimport: stopping: finishing requests in flight; again to stop now")
+				fmt.Fprintln(stderr, "\ntsimport: stopping: finishing requests in flight; interrupt again to stop now")
 				continue
 			}
 			stop(cause)

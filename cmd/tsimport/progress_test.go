@@ -8,7 +8,7 @@ import (
 	"tsimport/pipeline"
 )
 
-func TestProgressIsOfRowsThatAreFinalNotOfWhatIsRead(t *testing.T) {
+func TestProgressCountsFinalRowsNotReadOnes(t *testing.T) {
 	s := &screen{start: time.Now()}
 	p := &s.progress
 	p.BytesTotal.Store(1000)

@@ -32,7 +32,7 @@ func TestTheSlowestPartitionIsNamedAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestNothingIsSaidToBeInARunFolderThatIsGone(t *testing.T) {
+func TestARemovedRunFolderIsNotNamedAsAPlace(t *testing.T) {
 	r := new(pipeline.Report)
 	r.RunDir = t.TempDir() + "/gone"
 	r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
@@ -47,7 +47,7 @@ func TestNothingIsSaidToBeInARunFolderThatIsGone(t *testing.T) {
 	}
 }
 
-func TestALoadOfATableThatWasMadeAgainIsNotToBeResumed(t *testing.T) {
+func TestALoadIntoARecreatedTableIsNotOfferedForResuming(t *testing.T) {
 	r := new(pipeline.Report)
 	r.RunDir, r.Unfinished = t.TempDir(), 5
 	if err := os.WriteFile(filepath.Join(r.RunDir, "summary.json"), []byte("{}"), 0o600); err != nil {
@@ -61,7 +61,7 @@ func TestALoadOfATableThatWasMadeAgainIsNotToBeResumed(t *testing.T) {
 	}
 }
 
-func TestRejectedDeletionsMayHaveBeenMade(t *testing.T) {
+func TestRejectedDeletionsMayHaveBeenApplied(t *testing.T) {
 	r := new(pipeline.Report)
 	r.RunDir, r.MaybeApplied = t.TempDir(), 3
 	for deletes, want := range map[bool]string{false: "3 rejected rows may be in the table: ", true: "3 rejected rows may have been deleted: "} {

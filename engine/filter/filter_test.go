@@ -170,7 +170,7 @@ func TestTheDocumentedFiltersDecode(t *testing.T) {
 	}
 }
 
-func TestNoBytesAreNoFilter(t *testing.T) {
+func TestNoBytesMeanNoFilter(t *testing.T) {
 	if f, err := Decode(nil); f != nil || err != nil {
 		t.Error(f, err)
 	}
@@ -220,7 +220,7 @@ func TestAFilterHasAtMost32Nodes(t *testing.T) {
 	}
 }
 
-func TestFiltersThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidFiltersAreRefused(t *testing.T) {
 	good := leaf{op: equal, column: "c", value: 1}
 	with := func(value []byte) []byte { // of two fields of one number the last one counts
 		return envelope(typeSingle, append(good.body(), raw(3, value)...))

@@ -70,7 +70,7 @@ func TestARuleComparesPartOfAText(t *testing.T) {
 	})
 }
 
-func TestRulesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidRulesAreRefused(t *testing.T) {
 	for name, v := range map[string]struct {
 		regex string
 		cast  wire.ValueType

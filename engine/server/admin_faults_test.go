@@ -63,7 +63,7 @@ type faultsShown struct {
 	Done     map[string]int
 }
 
-func TestFaultsOfTheOptionsAreShownAsWhatIsSet(t *testing.T) {
+func TestFaultsFromTheOptionsAreShown(t *testing.T) {
 	random, err := faults.Random{Rate: 0.25, Kinds: []string{"refuse:OTSServerBusy"}, Delay: 2 * time.Second, Seed: 7}.Plan()
 	if err != nil {
 		t.Fatal(err)

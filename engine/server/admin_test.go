@@ -217,7 +217,7 @@ func TestATableWithRowsIsCutWhenTheSimulationBegins(t *testing.T) {
 	}
 }
 
-func TestTheSampleOfTheDefaultsCutsTablesMadeLater(t *testing.T) {
+func TestTheSampleOfTheDefaultsCutsLaterTables(t *testing.T) {
 	s := open(t, Options{Simulation: &Simulation{Config: sim.Config{Partitions: 2}, SampleLines: []string{"30", "-5", "10", "20"}}})
 	c := inProcess(s)
 	if err := createKeyTable(t, c, "numbers", tablestore.PrimaryKeyType_INTEGER); err != nil {

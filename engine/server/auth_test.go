@@ -82,7 +82,7 @@ func TestAnswersAreSignedAndMeasured(t *testing.T) {
 	}
 }
 
-func TestUnknownAndUnimplementedOperationsAreToldApart(t *testing.T) {
+func TestUnknownAndUnimplementedOperationsGetDifferentErrors(t *testing.T) {
 	s := open(t, Options{})
 	if a := raw(s, "Nonsense", nil, nil); a.status != 400 || !strings.Contains(string(a.body), "Unsupported operation: Nonsense.") {
 		t.Errorf("%d %q", a.status, a.body)

@@ -100,7 +100,7 @@ func TestALateRequestLandsAfterItsSuccessor(t *testing.T) {
 	}
 }
 
-func TestCloseAppliesWhatIsLate(t *testing.T) {
+func TestCloseAppliesLateRequests(t *testing.T) {
 	dir := t.TempDir()
 	plan := &faults.Plan{Decide: func(faults.Request) faults.Fault {
 		return faults.Fault{Action: faults.ApplyLate, Delay: time.Hour}

@@ -64,7 +64,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-func TestNobodyHoldsAConnectionWithoutReadingAnswers(t *testing.T) {
+func TestAClientThatReadsNoAnswersCannotHoldAConnection(t *testing.T) {
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{WriteTimeout: 100 * time.Millisecond})
 	c := dial(t, addr)

@@ -25,7 +25,7 @@ func bothWays(t *testing.T, o Options, f func(t *testing.T, s *Server, c *tables
 	})
 }
 
-func TestARowIsReadAsItWasPut(t *testing.T) {
+func TestARowSurvivesTheRoundTrip(t *testing.T) {
 	bothWays(t, Options{}, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		createTable(t, c, "t", 1)
 		k := key("a\x00b", -5)

@@ -177,7 +177,7 @@ func TestAnOffSimulationCountsNothing(t *testing.T) {
 	}
 }
 
-func TestTheRequestedCapacityIsWhatIsAccepted(t *testing.T) {
+func TestTheRequestedCapacityIsAccepted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
 		if err := s.Sim().Simulate("", Simulation{Config: sim.Config{PartitionUnits: 1000, Latency: 5 * time.Millisecond}}); err != nil {

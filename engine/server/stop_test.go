@@ -42,7 +42,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-func TestAPanicIsAnsweredAndLoggedAndTheServerGoesOn(t *testing.T) {
+func TestAPanicIsAnsweredAndLoggedAndTheServerContinues(t *testing.T) {
 	var out syncBuffer
 	s := open(t, Options{Log: log.New(&out, "", 0)})
 	op := panics(t)
@@ -100,7 +100,7 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-func TestAStopLetsRequestsUnderWayFinish(t *testing.T) {
+func TestAStopLetsRequestsInFlightFinish(t *testing.T) {
 	g := newGate(t)
 	s := open(t, Options{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -88,7 +88,7 @@ func TestHeadersOfAnswersAreSpelledInLowerCase(t *testing.T) {
 	}
 }
 
-func TestNoRequestWhateverItsShapeStopsTheServer(t *testing.T) {
+func TestNoRequestStopsTheServer(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	addr := onPort(t, s, Limits{HeaderTimeout: 300 * time.Millisecond, ReadTimeout: 300 * time.Millisecond, IdleTimeout: 300 * time.Millisecond})
@@ -138,7 +138,7 @@ func TestNoRequestWhateverItsShapeStopsTheServer(t *testing.T) {
 	}
 }
 
-func TestARefusalIsAnErrorMessageWhateverThePath(t *testing.T) {
+func TestARefusalIsAnErrorMessageOnEveryPath(t *testing.T) {
 	s := open(t, Options{})
 	a := raw(s, "\x00\xff列", nil, nil)
 	if want := "\n\x13OTSParameterInvalid\x12\x26Unsupported operation: \x00\ufffd列."; a.status != 400 || !strings.HasPrefix(string(a.body), want[:22]) || !strings.HasSuffix(string(a.body), "\x00\ufffd列.") {

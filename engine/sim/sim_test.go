@@ -293,7 +293,7 @@ func TestWrongConfigurationsAreNamed(t *testing.T) {
 	}
 }
 
-func TestATableHasAtMostSoManyPartitions(t *testing.T) {
+func TestPartitionLimit(t *testing.T) {
 	table := NewTable(Config{}, start)
 	points := make([]Key, MaxPartitions)
 	for i := range points {

@@ -6,7 +6,7 @@ import (
 	"tsimport/engine/wire"
 )
 
-func TestBothAnswersOfWhatIsUndocumented(t *testing.T) {
+func TestBothAnswersOfUndocumentedBehaviour(t *testing.T) {
 	put := func(value string, ms int64) wire.Cell {
 		return wire.Cell{Name: []byte("c"), Type: wire.String, Value: []byte(value), Op: wire.PutCell, Timestamp: ms, Stamped: true}
 	}

@@ -64,7 +64,7 @@ func (c *patient) Err() error {
 }
 
 // A filter may take long over a row, so the client's leaving is noticed at each.
-func TestARangeWithAFilterStopsAtTheNextRowWhenItsClientHasGone(t *testing.T) {
+func TestARangeWithAFilterStopsAtTheNextRowAfterItsClientDisconnects(t *testing.T) {
 	s := open(t, Options{})
 	tab := newTable(t, s, -1, 1)
 	for k := range int64(20) {

@@ -84,7 +84,7 @@ func TestEncodedKeysAreOrderedAsTheirValues(t *testing.T) {
 	})
 }
 
-func TestKeysAreDecodedAsTheyWereEncoded(t *testing.T) {
+func TestKeysSurviveTheRoundTrip(t *testing.T) {
 	m := &meta{ID: 1 << 31, Key: schema}
 	rapid.Check(t, func(t *rapid.T) {
 		key := drawKey(t, "key")
@@ -106,7 +106,7 @@ func TestKeysAreDecodedAsTheyWereEncoded(t *testing.T) {
 	})
 }
 
-func TestRowsAreReadAsTheyWereStored(t *testing.T) {
+func TestRowsSurviveTheRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := int64(1000)
 		var in []wire.Cell

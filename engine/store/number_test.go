@@ -119,7 +119,7 @@ func TestRowsOfABatchAreNumberedInItsOrder(t *testing.T) {
 	}
 }
 
-func TestNumbersRiseWhateverTheClockDoes(t *testing.T) {
+func TestNumbersRiseEvenIfTheClockGoesBack(t *testing.T) {
 	c := &clock{}
 	s := open(t, Options{Now: c.now})
 	tab := newNumbered(t, s)
@@ -137,7 +137,7 @@ func TestNumbersRiseWhateverTheClockDoes(t *testing.T) {
 	}
 }
 
-func TestNumbersGoOnAboveAReopen(t *testing.T) {
+func TestNumbersContinueAfterAReopen(t *testing.T) {
 	dir := t.TempDir()
 	c := &clock{}
 	c.ms.Store(1_700_000_000_000)
@@ -168,7 +168,7 @@ func TestNumbersGoOnAboveAReopen(t *testing.T) {
 	}
 }
 
-func TestNumbersGoOnAboveALossOfPower(t *testing.T) {
+func TestNumbersContinueAfterALossOfPower(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_700_000_000_000)
 	fs := vfs.NewCrashableMem()
@@ -194,9 +194,9 @@ func TestNumbersGoOnAboveALossOfPower(t *testing.T) {
 	}
 }
 
-// TestNobodySeesANumberAppearBelowAnother has eight writers and a reader on one partition key: of what the reader has
+// TestNumbersNeverAppearBelowAVisibleOne has eight writers and a reader on one partition key: of what the reader has
 // seen once, nothing may come to be below the highest.
-func TestNobodySeesANumberAppearBelowAnother(t *testing.T) {
+func TestNumbersNeverAppearBelowAVisibleOne(t *testing.T) {
 	s := open(t, Options{})
 	tab := newNumbered(t, s)
 	const writers, batches = 8, 40
@@ -345,7 +345,7 @@ func TestAStoreWhoseLastNumberIsDamagedDoesNotOpen(t *testing.T) {
 	}
 }
 
-func TestAColumnOfAKeyIsFoundBehindAnyOther(t *testing.T) {
+func TestAColumnOfAKeyIsFoundAfterAnyOther(t *testing.T) {
 	for _, p := range []string{"", "a", "\x00", "a\x00", "\x00\x01", "a\x00\xffb", "\x00\x00\x00"} {
 		for _, typ := range []wire.ValueType{wire.String, wire.Binary} {
 			key := appendRowPrefix(nil, 7)

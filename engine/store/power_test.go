@@ -14,7 +14,7 @@ import (
 	"tsimport/engine/wire"
 )
 
-var powerRounds = flag.Int("power-rounds", 30, "losses of power in TestWhatWasAcknowledgedSurvivesALossOfPower")
+var powerRounds = flag.Int("power-rounds", 30, "losses of power in TestAcknowledgedNumbersSurviveALossOfPower")
 
 // rowText is a value that belongs to one row, long enough to cross blocks of the log.
 func rowText(k int64) string { return strings.Repeat(fmt.Sprint(k, " "), 1+int(k%97)*7) }
@@ -68,9 +68,9 @@ func holds(s *Store) (map[int64]bool, error) {
 	return keys, it.Error()
 }
 
-// TestWhatWasAcknowledgedSurvivesALossOfPower copies the disk as it would be after a loss of power, with a random part
+// TestAcknowledgedNumbersSurviveALossOfPower copies the disk as it would be after a loss of power, with a random part
 // of what was not synced, while clients write; again and again on top of what was left.
-func TestWhatWasAcknowledgedSurvivesALossOfPower(t *testing.T) {
+func TestAcknowledgedNumbersSurviveALossOfPower(t *testing.T) {
 	for round := range *powerRounds {
 		rng := rand.New(rand.NewPCG(1, uint64(round)))
 		fs := vfs.NewCrashableMem()

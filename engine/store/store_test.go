@@ -131,7 +131,7 @@ func TestRowsAndTablesSurviveAReopen(t *testing.T) {
 	}
 }
 
-func TestWhatIsAcknowledgedSurvivesALossOfPower(t *testing.T) {
+func TestAcknowledgedWritesSurviveALossOfPower(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s, err := Open("d", Options{FS: fs})
 	if err != nil {
@@ -174,7 +174,7 @@ func TestATableThatIsCreatedAgainIsEmpty(t *testing.T) {
 }
 
 // Clients tell a table from one of its name that was dropped by the time it was made at.
-func TestEveryTableIsMadeAtAnotherTime(t *testing.T) {
+func TestTablesHaveDistinctCreationTimes(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_700_000_000_000)
 	fs := vfs.NewMem()
@@ -201,7 +201,7 @@ func TestEveryTableIsMadeAtAnotherTime(t *testing.T) {
 	}
 }
 
-func TestVersionsBeyondTheMaximumAndTheTTLAreGone(t *testing.T) {
+func TestVersionsBeyondTheMaximumAndTheTTLAreRemoved(t *testing.T) {
 	c := &clock{}
 	c.ms.Store(1_000_000_000)
 	s := open(t, Options{Now: c.now})

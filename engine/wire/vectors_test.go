@@ -106,7 +106,7 @@ func TestRowVectorsDecode(t *testing.T) {
 	}
 }
 
-func TestRowsAreEncodedAsTheyWereDecoded(t *testing.T) {
+func TestRowsSurviveTheRoundTrip(t *testing.T) {
 	for _, v := range []string{v05, v13, v14} {
 		var d Decoder
 		row, err := d.Row(unhex(t, v))

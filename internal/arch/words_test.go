@@ -197,7 +197,11 @@ func goTexts(t *testing.T, name string, literals bool) (texts []text) {
 		case *ast.Ident:
 			if !seen[n.Name] {
 				seen[n.Name] = true
-				add(n.Pos(), true, splitName(n.Name))
+				if isTestName(n.Name) { // a sentence
+					add(n.Pos(), false, strings.TrimSpace(strings.ReplaceAll(splitName(n.Name), ";", " ")))
+				} else {
+					add(n.Pos(), true, splitName(n.Name))
+				}
 			}
 		case *ast.BasicLit:
 			if literals && n.Kind == token.STRING {
@@ -209,6 +213,10 @@ func goTexts(t *testing.T, name string, literals bool) (texts []text) {
 		return true
 	})
 	return texts
+}
+
+func isTestName(name string) bool {
+	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz")
 }
 
 // splitName makes words of a name: whichLane becomes which;Lane, so that no phrase is found in it.

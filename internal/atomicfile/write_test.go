@@ -138,7 +138,7 @@ func TestAnErrorOfTheWriterChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAFileSystemThatCannotSyncFoldersIsNoError(t *testing.T) {
+func TestAFileSystemThatCannotSyncFoldersIsNotAnError(t *testing.T) {
 	for _, cannot := range []error{syscall.EINVAL, syscall.ENOSYS, errors.ErrUnsupported} {
 		name := filepath.Join(t.TempDir(), "a")
 		fake(t, 3, cannot) // after sync, close and rename

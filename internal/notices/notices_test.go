@@ -26,7 +26,7 @@ type text struct {
 	of   []string
 }
 
-func TestTheNoticesAreThoseOfWhatIsBuilt(t *testing.T) {
+func TestTheNoticesMatchTheModulesThatAreBuilt(t *testing.T) {
 	want := collect(t)
 	if *update {
 		if err := os.WriteFile(file, want, 0o644); err != nil {

@@ -77,7 +77,7 @@ func failingStore(t *testing.T) (*Store, *failing) {
 	return s, f
 }
 
-func TestAFailedWriteLeavesNothingBehindAndEarlierFramesGood(t *testing.T) {
+func TestAFailedWriteLeavesEarlierFramesIntact(t *testing.T) {
 	for _, tt := range []struct {
 		cause error
 		full  bool

@@ -17,7 +17,7 @@ var keyValue = rapid.OneOf(
 	rapid.Map(rapid.StringN(0, 5, -1), func(s string) Value { return Value{Type: String, Bytes: []byte(s)} }),
 )
 
-func TestTheFirstColumnOfAKeyReadsBackAsItWas(t *testing.T) {
+func TestTheFirstColumnOfAKeySurvivesTheRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := keyValue.Draw(t, "first")
 		key := AppendKey(nil, v)
@@ -52,7 +52,7 @@ func TestACutKeyIsRefused(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoOrderingKeyIsRefused(t *testing.T) {
+func TestInvalidOrderingKeysAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		t   Type
 		key []byte

@@ -125,7 +125,7 @@ func sameRow(t *rapid.T, got, want Ref) {
 	}
 }
 
-func TestRowsComeOutOfCopiesAndOffTheDiskAsTheyWere(t *testing.T) {
+func TestRowsSurviveCopiesAndTheDisk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := packedBlock(t)
 		var some []int32

@@ -133,7 +133,7 @@ func TestATableThatWasWrittenSinceItsExportIsExportedAgainBeforeItIsDropped(t *t
 	}
 }
 
-func TestADamagedExportIsNoReasonToDropATable(t *testing.T) {
+func TestATableWithADamagedExportIsNotDropped(t *testing.T) {
 	for what, spoil := range map[string]func(string) error{
 		"a flipped bit":  func(name string) error { return os.WriteFile(name, []byte(`{"id":0,"v":"c_202401 0"}`+"\n"), 0o600) },
 		"a missing file": os.Remove,
@@ -204,7 +204,7 @@ func TestATableWithBinaryValuesIsNotDropped(t *testing.T) {
 	}
 }
 
-func TestADropThatFailsLeavesTheExportAsItWas(t *testing.T) {
+func TestAFailedDropLeavesTheExportUnchanged(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true
 	refused := errors.New("no such right")
@@ -234,7 +234,7 @@ func TestADropThatFailsLeavesTheExportAsItWas(t *testing.T) {
 	}
 }
 
-func TestATableThatIsMadeAgainAfterItsDropIsAnotherTable(t *testing.T) {
+func TestARecreatedTableIsAnotherTable(t *testing.T) {
 	w := expired(t)
 	w.request.DropExpired = true
 	w.mustRun()

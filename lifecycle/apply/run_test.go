@@ -87,7 +87,7 @@ func TestAPlanIsCarriedOutAndThenNothingIsLeftToDo(t *testing.T) {
 	}
 }
 
-func TestThroughputIsChangedAsSoonAsTheServiceAllowsAndOthersGoOn(t *testing.T) {
+func TestThroughputIsChangedAsSoonAsTheServiceAllowsWithoutDelayingOthers(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	changed := w.clock
 	if err := w.tools().Reserve("c_202403", 7, 7); err != nil { // somebody has just changed one
@@ -150,7 +150,7 @@ func TestWithoutAnIntervalNobodyWaits(t *testing.T) {
 	}
 }
 
-func TestATableThatIsRefusedForEverFailsAlone(t *testing.T) {
+func TestATableThatIsAlwaysRefusedFailsAlone(t *testing.T) {
 	w := months(t, "202405", server.Options{ThroughputInterval: 1000 * time.Hour})
 	if err := w.tools().Reserve("c_202404", 7, 7); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestAClockThatIsAheadDoesNotMakeUsWaitLonger(t *testing.T) {
 	}
 }
 
-func TestATableThatIsGoneDoesNotKeepTheOthersFromChanging(t *testing.T) {
+func TestADroppedTableDoesNotKeepTheOthersFromChanging(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.look()
 	for _, name := range []string{"c_202401", "c_202403"} {
@@ -241,7 +241,7 @@ func TestATableThatIsDroppedWhileLookingIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestNobodyToAskEndsTheRun(t *testing.T) {
+func TestAnUnreachableServiceEndsTheRun(t *testing.T) {
 	w := months(t, "202405", server.Options{})
 	p := w.look()
 	w.before = func(string) error {

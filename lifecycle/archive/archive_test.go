@@ -149,7 +149,7 @@ func TestACompleteExportIsNeverWrittenOver(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotItsOwnIsLeftAlone(t *testing.T) {
+func TestForeignFilesAreLeftAlone(t *testing.T) {
 	f := open(t, t.TempDir())
 	foreign := map[string]string{
 		"t.jsonl":           "somebody's rows, without a manifest",
@@ -174,7 +174,7 @@ func TestWhatIsNotItsOwnIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAnExportThatWasCutShortIsMadeAnew(t *testing.T) {
+func TestAnInterruptedExportIsMadeAgain(t *testing.T) {
 	for _, rows := range []int{0, 5, 2000} {
 		f := open(t, t.TempDir())
 		broken := errors.New("the run was killed")
@@ -238,7 +238,7 @@ func TestATableThatChangesMeanwhileIsExportedAgain(t *testing.T) {
 	}
 }
 
-func TestVerifyingFindsWhatIsNoLongerSo(t *testing.T) {
+func TestVerifyingFindsLaterChanges(t *testing.T) {
 	damage := func(change func([]byte) []byte) func(*testing.T, string) {
 		return func(t *testing.T, name string) {
 			write(t, name, string(change([]byte(read(t, name)))))

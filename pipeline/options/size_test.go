@@ -20,7 +20,7 @@ func TestSizesAreReadInPowersOfTwoAndTen(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSizeIsRefused(t *testing.T) {
+func TestInvalidSizesAreRefused(t *testing.T) {
 	for _, text := range []string{"", " ", "M", "-1", "-1M", "+1", "1e3", "0x10", "1_000", "NaN", "Inf", "1.2.3", "1 2", "12 parsecs", "7EB", "9999999T", "9223372036854775808"} {
 		if n, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), `"`+text+`"`) {
 			t.Errorf("%q is %d, %v", text, n, err)

@@ -16,7 +16,7 @@ func contentOf(t *testing.T, name string) string {
 	return string(text)
 }
 
-func TestAnArchiveGoesOnWhereItsLengthsSay(t *testing.T) {
+func TestAnArchiveContinuesAtItsLengths(t *testing.T) {
 	run, dir := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	headers := []Header{{Text: []byte("id,v\n")}, {Kind: ".ndjson"}}
 	a, err := OpenArchive(run, headers, nil)

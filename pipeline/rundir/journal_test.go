@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestAJournalGoesOnFromTheLengthThatWasKept(t *testing.T) {
+func TestAJournalContinuesAtTheLengthThatWasKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, err := OpenJournal(path, 0)
 	if err != nil {

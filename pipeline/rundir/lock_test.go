@@ -162,7 +162,7 @@ func (a *answers) TryLock() (bool, error) {
 	return err == nil, err
 }
 
-func TestAFileSystemWithoutLocksIsToldFromALockThatFails(t *testing.T) {
+func TestAFileSystemWithoutLocksIsNotAFailedLock(t *testing.T) {
 	for _, err := range []error{syscall.ENOLCK, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.EINVAL} {
 		if got := tryLock(&answers{err}); !errors.Is(got, errNoLocks) {
 			t.Errorf("%v: %v", err, got)

@@ -52,7 +52,7 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestTheStateIsAnsweredAsItIs(t *testing.T) {
+func TestTheStateIsAnsweredUnchanged(t *testing.T) {
 	want := sample()
 	w := get(Handler(&fake{want}), "/status")
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
@@ -70,7 +70,7 @@ func TestTheStateIsAnsweredAsItIs(t *testing.T) {
 	}
 }
 
-func TestALoadThatDoesNotAnswerIsSaidToBeBeforeItsBeginOrAtItsEnd(t *testing.T) {
+func TestALoadThatDoesNotAnswerIsReportedAsStartingOrEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		load := &fake{}
 		h := Handler(load)
@@ -95,7 +95,7 @@ func TestALoadThatDoesNotAnswerIsSaidToBeBeforeItsBeginOrAtItsEnd(t *testing.T) 
 	})
 }
 
-func TestAStateThatIsNoJSONIsAnError(t *testing.T) {
+func TestAStateThatIsNotJSONIsAnError(t *testing.T) {
 	s := sample()
 	s.Lanes[0].Rate = math.Inf(1)
 	w := get(Handler(&fake{s}), "/status")
@@ -192,7 +192,7 @@ func TestMetricsOfTheProcessAreThereBeforeTheLoadWrites(t *testing.T) {
 	})
 }
 
-func TestAKeyThatIsNoTextIsStillALabel(t *testing.T) {
+func TestAKeyThatIsNotTextIsStillALabel(t *testing.T) {
 	s := sample()
 	s.Lanes[1].From = "a\xff\"\n"
 	s.Marks.BytesTotal = -1

@@ -140,7 +140,7 @@ func TestDecodingIsThatOfXTextUnlessItReplaces(t *testing.T) {
 	}
 }
 
-func TestUndecodableBytesAreToldByTheirOffset(t *testing.T) {
+func TestUndecodableBytesAreReportedWithTheirOffset(t *testing.T) {
 	for _, c := range []struct {
 		name, src, out string
 		bad            int

@@ -175,7 +175,7 @@ func TestAFlippedBitIsNeverSilentlyWrong(t *testing.T) {
 	}
 }
 
-func TestGarbageBehindTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
+func TestGarbageAfterTheLastMemberIsAnErrorAfterAllBytes(t *testing.T) {
 	want := sample(100)
 	for _, k := range made {
 		data := pack(t, k, want)
@@ -217,7 +217,7 @@ func TestAnErrorNamesFileKindAndPlaceAndAReadErrorIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestTextIsNotTakenForAContainer(t *testing.T) {
+func TestTextIsNotAContainer(t *testing.T) {
 	for _, text := range []string{"", "a,b\n", "BZh9,b\n", "LZIPcode,x\n", "]\x00a\x00", "PK,1\n", "\xc4\xe3\xba\xc3,1\n", "7z,rar\n",
 		strings.Repeat("\xd6\xd0\xb9\xfa,\xc8\xcb\xc3\xf1\n", 200), "\x80\x08<hello, world: a,b,c,d,e,f\n" + strings.Repeat("x,y\n", 50)} {
 		if k := Detect([]byte(text), true); k != None {

@@ -297,7 +297,7 @@ func TestTimesBecomeIntegers(t *testing.T) {
 	}
 }
 
-func TestWhatIsNullAndRaggedIsConfigurable(t *testing.T) {
+func TestNullsAndRaggedRecordsAreConfigurable(t *testing.T) {
 	columns := []table.Column{{Source: "a", Name: "x", Type: table.String}, {Source: "b", Name: "y", Type: table.String}}
 	plain := func(s string) record.Datum { return record.Datum{Kind: record.Text, Bytes: []byte(s)} }
 	rec := func(f ...record.Datum) *record.Record { return &record.Record{Fields: f} }
@@ -462,7 +462,7 @@ func TestTypesOfTheFileAreKept(t *testing.T) {
 	}
 }
 
-func TestABinaryValueOfAnExportIsTakenForWhatItIsOrRefused(t *testing.T) {
+func TestExportedBinaryValueIsDecodedOrRejected(t *testing.T) {
 	json := func(text string) record.Datum { return record.Datum{Kind: record.JSON, Bytes: []byte(text)} }
 	inferred := table.Column{Type: table.String, Exact: true, Inferred: true}
 	for _, text := range []string{`{"base64":"AP8="}`, `{ "base64" : "AP8=" }`, "{\n\t\"base64\":\"AP8=\"}"} {

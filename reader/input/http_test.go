@@ -163,7 +163,7 @@ func TestTheSameAddressTwiceIsOneInput(t *testing.T) {
 	}
 }
 
-func TestAManifestMayLieBehindAnAddress(t *testing.T) {
+func TestAManifestMayBeAnAddress(t *testing.T) {
 	data := newSite(t, text)
 	s := newSite(t, data.address+"\n")
 	wantNames(t, expand(t, Options{Retry: soon}, "@"+s.address), data.address)

@@ -141,13 +141,13 @@ func TestGlobsMatchDeepAndFoldersMeanTheirFiles(t *testing.T) {
 	}
 }
 
-func TestANameThatExistsIsNoGlob(t *testing.T) {
+func TestANameThatExistsIsNotAGlob(t *testing.T) {
 	tree(t, "a[1].csv", "a1.csv", "d*/x.csv", "dd/y.csv", "a[.csv")
 	wantNames(t, expand(t, Options{}, "a[1].csv", "d*", "a[.csv"), "a[1].csv", "d*/x.csv", "a[.csv")
 	wantNames(t, expand(t, Options{}, `a\[1\].csv`, "a[0-9].csv"), "a[1].csv", "a1.csv")
 }
 
-func TestWhatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
+func TestAMissingInputIsAnErrorThatNamesIt(t *testing.T) {
 	dir := tree(t, "empty/", "f")
 	if err := os.Symlink("gone", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)

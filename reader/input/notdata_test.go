@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsNoDataIsReachedByItsNameOnly asks for every form of an argument which files it means.
-func TestWhatIsNoDataIsReachedByItsNameOnly(t *testing.T) {
+// TestFilesThatAreNotDataAreReadOnlyByName asks for every form of an argument which files it means.
+func TestFilesThatAreNotDataAreReadOnlyByName(t *testing.T) {
 	tree(t, "a.csv", "runs/r1/rejects.csv", "runs/r1/attempt-1/rejects.csv", "runs/r2/rejects.csv", "store/data/x", "out.csv", "d/b.csv")
 	o := Options{NotData: func(name string, folder bool) string {
 		switch base := filepath.Base(name); {

@@ -229,7 +229,7 @@ func TestALinkHasTheSizeOfItsObject(t *testing.T) {
 	}
 }
 
-func TestAListThatDoesNotSayWhereItGoesOnIsAnError(t *testing.T) {
+func TestATruncatedListWithoutAMarkerIsAnError(t *testing.T) {
 	s := newOSS(t)
 	s.fault = func(_ int, w http.ResponseWriter, _ *http.Request) bool {
 		io.WriteString(w, "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>")

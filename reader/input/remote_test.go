@@ -165,7 +165,7 @@ func TestWithoutETagsTheTimeOfChangeAndTheSizeTell(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsCutCannotGoOnWithoutRanges(t *testing.T) {
+func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
 	for _, noLength := range []bool{false, true} {
 		s := newSite(t, text)
 		s.noRanges, s.noLength = true, noLength

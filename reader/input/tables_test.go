@@ -60,7 +60,7 @@ func TestFilesOfATableWithALogAreRefusedByItsName(t *testing.T) {
 	wantError(t, err, nil, "Delta Lake")
 }
 
-func TestFilesBesideATableAreRead(t *testing.T) {
+func TestFilesNextToATableAreRead(t *testing.T) {
 	tree(t, tablesOf...)
 	s := newOSS(t, tablesOf...)
 	for arg, want := range map[string]string{

@@ -220,7 +220,7 @@ func TestAnObjectWithVeryManyKeysIsCheckedInLinearTime(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsNoColumnRefusesItsRecordWhenStrict(t *testing.T) {
+func TestAMemberThatIsNotAColumnRejectsItsRecordWhenStrict(t *testing.T) {
 	p := NewParser(Options{Columns: []string{"a", "o.b"}, Flatten: true, Strict: true})
 	p.Reset([]byte("{\"a\":1,\"o\":{\"b\":2}}\n{\"a\":1,\"x\":2}\n{\"a\":1,\"x\":null}\n{\"o\":{\"c\":3}}\n{\"PK\":{\"Values\":[{\"C\":\"a\",\"V\":1},{\"C\":\"z\",\"V\":1}]}}\n"))
 	for i, want := range []string{"", CodeUnknown + " x", "", CodeUnknown + " o.c", CodeUnknown + " z"} {

@@ -111,7 +111,7 @@ func TestRecordsAreTheSameHoweverTheTextIsCut(t *testing.T) {
 	}
 }
 
-func TestWhatIsBetweenRecordsIsTakenToTheLetter(t *testing.T) {
+func TestTextBetweenRecordsIsParsedStrictly(t *testing.T) {
 	for _, c := range []struct {
 		layout Layout
 		text   string
@@ -144,7 +144,7 @@ func TestWhatIsBetweenRecordsIsTakenToTheLetter(t *testing.T) {
 	}
 }
 
-func TestReadingGoesOnBetweenAnyTwoRecords(t *testing.T) {
+func TestReadingResumesBetweenAnyTwoRecords(t *testing.T) {
 	const text = `[{"a":1}, {"a":2},[{"a":3}]]`
 	for at, want := range map[int]string{8: `n2 {"a":2} bad BadJSON [{"a":3}]`, 10: `n2 {"a":2} bad BadJSON [{"a":3}]`, 17: `bad BadJSON [{"a":3}]`, 18: `bad BadJSON [{"a":3}]`, 27: ``} {
 		c := Cutter{Array: true, Begun: true}

@@ -329,7 +329,7 @@ func TestColumnsNotAskedForAreNotRead(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheCallerComesBackAndTheParserGoesOn(t *testing.T) {
+func TestAnErrorOfTheCallerIsReturnedAndTheParserContinues(t *testing.T) {
 	b := random(t, 1, false)
 	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.parquet", Options{})
 	if err != nil {

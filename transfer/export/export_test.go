@@ -94,7 +94,7 @@ func values(ns ...int64) (all []table.Value) {
 	return all
 }
 
-func TestRangesReadSideBySideComeOutInKeyOrder(t *testing.T) {
+func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	const rows = 20_000
 	w := newWorld(t, rows)
 	for _, bounds := range [][]table.Value{nil, values(1), values(-5, 0, 1, 2, 3, 700, 701, 2000, 5000), values(slices.Collect(func(yield func(int64) bool) {

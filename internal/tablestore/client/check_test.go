@@ -172,7 +172,7 @@ func (r *rotating) GetCredentials() common.Credentials {
 	return &common.DefaultCredentials{AccessKeyID: fmt.Sprint("id", r.n), AccessKeySecret: "secret"}
 }
 
-func TestKeysThatRotateMeanwhileAreNotTakenForDamage(t *testing.T) {
+func TestKeysThatRotateMeanwhileAreNotDamage(t *testing.T) {
 	signed := make(http.Header)
 	signed.Set(headerAccessKeyID, "id1")
 	keys := &rotating{}

@@ -160,7 +160,7 @@ func TestErrorsAreClassified(t *testing.T) {
 	}
 }
 
-func TestWhateverSaysTooManyRequestsSlowsDown(t *testing.T) {
+func TestEveryTooManyRequestsAnswerSlowsDown(t *testing.T) {
 	for _, tt := range []struct {
 		status int
 		code   string

@@ -149,7 +149,7 @@ func TestAnAnswerThatIsCutOffIsAmbiguous(t *testing.T) {
 	}
 }
 
-func TestNobodyListeningMeansThatNothingWasSent(t *testing.T) {
+func TestARefusedConnectionMeansThatNothingWasSent(t *testing.T) {
 	_, err := sender(t, t.Context(), Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s")}).Post("BatchWriteRow", text("x"))
 	if Classify(err) != Unavailable {
 		t.Errorf("%v", err)
@@ -187,7 +187,7 @@ func waitFor(t *testing.T, arrived func() bool) {
 	}
 }
 
-func TestAnswersAreReadInWhateverWayTheyCome(t *testing.T) {
+func TestAnswersAreReadHoweverTheyAreFramed(t *testing.T) {
 	refused := "HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\n\r\n\n\x04Code"
 	for name, tt := range map[string]struct {
 		answer string
@@ -436,7 +436,7 @@ func TestEndpointsAreReachedHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestClosedSendersLeaveNoConnectionBehind(t *testing.T) {
+func TestClosedSendersLeaveNoConnectionOpen(t *testing.T) {
 	const senders = 256
 	var open atomic.Int64
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))

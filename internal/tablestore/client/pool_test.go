@@ -172,7 +172,7 @@ func TestABusyConnectionIsRenewedWhenItIsOld(t *testing.T) {
 	}
 }
 
-func TestAServiceThatIsDownIsNotTakenForOneThatAllowsFewConnections(t *testing.T) {
+func TestADownServiceIsNotOneThatAllowsFewConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

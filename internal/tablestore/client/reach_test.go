@@ -140,7 +140,7 @@ func TestWaitingForAnEndpointEnds(t *testing.T) {
 }
 
 // A table of the same name that somebody else has made is not the one whose answer was lost.
-func TestATableThatSomebodyElseHasMadeIsNotTakenForTheOwn(t *testing.T) {
+func TestATableCreatedByAnotherProcessIsNotOurs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		key  []table.KeyColumn
 		d    table.Definition

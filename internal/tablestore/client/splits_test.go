@@ -157,7 +157,7 @@ func TestBrokenBoundsAreErrors(t *testing.T) {
 	}
 }
 
-func TestCutAnswersAreNoBounds(t *testing.T) {
+func TestTruncatedAnswerIsRejected(t *testing.T) {
 	whole := withBounds(t, table.Value{Type: table.Integer, Int: 1})
 	first := len(unhex(t, described))
 	for cut := first + 1; cut < len(whole); cut++ {

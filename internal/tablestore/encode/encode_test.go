@@ -54,7 +54,7 @@ func TestRowsAreTheSDKsBytesInEveryMode(t *testing.T) {
 	}
 }
 
-func TestARefusedRowLeavesTheBlockAsItWas(t *testing.T) {
+func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 	b := new(table.Block)
 	e := New(schema, table.Update, false)
 	good := []table.Value{str("k"), str("x"), str("y")}

@@ -218,7 +218,7 @@ func TestGuessesAreMadeOnceAMinute(t *testing.T) {
 }
 
 // Without bounds it would have one lane for the whole load.
-func TestATableThatThisRunMadeIsGuessedAtAfterAMinute(t *testing.T) {
+func TestPartitionsOfANewTableAreGuessedAfterAMinute(t *testing.T) {
 	service := &partitioned{splits: func(int64) []byte { return splitAnswer(3) }}
 	p := partitionsOf(t, service)
 	p.Created = true

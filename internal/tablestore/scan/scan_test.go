@@ -152,7 +152,7 @@ func everyType() *Row {
 	return r
 }
 
-func TestCSVIsReadBackAsItWas(t *testing.T) {
+func TestCSVSurvivesTheRoundTrip(t *testing.T) {
 	var out bytes.Buffer
 	columns := []string{"b", "d", "e", "eb", "f", "i", "l", "missing", "q", "w", "表"}
 	f, err := NewCSV(&out, []string{"id"}, columns)
@@ -262,7 +262,7 @@ func TestACutSpoolIsAnError(t *testing.T) {
 	}
 }
 
-func TestARangeBeginsAndEndsWhereItIsToldTo(t *testing.T) {
+func TestARangeHasTheGivenBounds(t *testing.T) {
 	sdk := tableOf(t, 100, nil)
 	value := func(n int64) []table.Value { return []table.Value{{Type: table.Integer, Int: n}} }
 	for _, tt := range []struct {
