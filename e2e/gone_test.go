@@ -39,7 +39,7 @@ func TestALoadWhoseRunFolderIsDeletedSaysThatNothingIsSaved(t *testing.T) {
 	must(t, cmd.Process.Signal(os.Interrupt))
 	cmd.Wait() // its error is the exit code below
 	text := stderr.String()
-	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(text, filepath.Join(run, "summary.json")+" is gone") {
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(text, filepath.Join(run, "summary.json")+" is missing") {
 		t.Errorf("exit code %d, stderr:\n%s", code, text)
 	}
 	for _, said := range []string{"to resume: ", "summary: ", "report: ", "rejected rows: "} {

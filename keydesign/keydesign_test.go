@@ -261,13 +261,13 @@ func TestErrorsAreOneLineBeforeTheFirstRow(t *testing.T) {
 		`Nothing`:                                `CardID, SellerID, DeviceID, OrderNumber, Name, Score, Paid, Photo, 订单号, col("unit price"), Mixed`,
 		`col("x")`:                               `unknown column "x"`,
 		`random()`:                               "salt(n)",
-		`rand(5)`:                                "not offered",
+		`rand(5)`:                                "not available",
 		`text(now())`:                            "a rerun",
 		`keys({"a": 1, "b": CardID})[0]`:         "no order",
 		`text(len(values({"a": CardID})))`:       "no order",
 		`map(toPairs({"a": CardID}), #[0])[0]`:   "no order",
-		`date(Name).Local().String()`:            "time zone of the machine",
-		`timezone("Local").String() + Name`:      "time zone of the machine",
+		`date(Name).Local().String()`:            "the machine's time zone",
+		`timezone("Local").String() + Name`:      "the machine's time zone",
 		`string(DeviceID)`:                       "text(x)",
 		`pad(DeviceID)`:                          "1 arguments",
 		`pad(DeviceID, 0)`:                       "0 is not from 1 to 64",
@@ -290,7 +290,7 @@ func TestErrorsAreOneLineBeforeTheFirstRow(t *testing.T) {
 		`-SellerID`:                              "number",
 		`CardID < nil`:                           "nil has no order",
 		`desc(SellerID)`:                         "SellerID is a string",
-		`desc(CardID, "binary")`:                 `"binary" is no form`,
+		`desc(CardID, "binary")`:                 `"binary" is not a form`,
 		`bucket(CardID, 0)`:                      "1 to 1000000",
 		`year(CardID)`:                           `"ms"`,
 		`format_time(Name, "plain")`:             "names no part",
@@ -454,7 +454,7 @@ func TestALookupReplacesNamesByCodes(t *testing.T) {
 		t.Errorf("an unknown name: %v", why)
 	}
 	for name, says := range map[string]string{"twice.csv": "line 2", "three.csv": "3 columns", "none.csv": "no names", "nocode.csv": "no code",
-		"latin.csv": "no UTF-8", "quote.csv": "quote", "absent.csv": "not exist"} {
+		"latin.csv": "not valid UTF-8", "quote.csv": "quote", "absent.csv": "not exist"} {
 		if _, err := Compile(`lookup(Name, "`+name+`")`, env); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", name, err, says)
 		}

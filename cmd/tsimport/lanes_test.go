@@ -129,7 +129,7 @@ func TestTheSpreadIsReported(t *testing.T) {
 		"memory was full: 5,000 rows were spilled to disk (1.0 MiB written, at most 512.0 KiB at a time)",
 		"warning: rows could not be spilled to disk, so reading waited for memory: no space left for spilled rows; see --temp-dir, --temp-max and --memory",
 		"50% of the rows sent were refused for capacity and sent again",
-		"10% of the rows sent were refused because their partition did not serve, and sent again",
+		"10% of the rows sent were refused because their partition was unavailable, and sent again",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -154,7 +154,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	_, err := os.Stat(summary)
 	gone := err != nil
 	if gone {
-		s.line("warning: run folder %s was removed, and with it the record of this load", summary)
+		s.line("warning: %s is missing: the run folder was removed, and with it the record of this load", summary)
 	}
 	if n := len(r.RejectsFiles); n > 1 && !gone {
 		s.line("rejected rows: %s, reasons: %s", strings.Join(r.RejectsFiles[:n-1], ", "), r.RejectsFiles[n-1])
@@ -241,7 +241,7 @@ func tableNotes(r *pipeline.Report) (notes []string) {
 	return notes
 }
 
-// refusedMuch is the share of rows sent that were refused for capacity, or by partitions that did not serve, from which on
+// refusedMuch is the share of rows sent that were refused for capacity, or by partitions that was unavailable, from which on
 // it is worth a word: some are, for how else would a lane find out its rate.
 const refusedMuch = 0.02
 

@@ -26,7 +26,7 @@ func TestTheSlowestPartitionIsNamedAtTheEnd(t *testing.T) {
 	}
 	r.Slowest = &pipeline.ReportSlowest{Partition: 2, Table: "t", From: "k00600", Rows: 3000, Waiting: 60, OthersWaiting: 1.5, Throttled: 1234, Unavailable: 5}
 	const want = "tsimport: slowest: partition 2 of table t from k00600; its rows waited for 1m0s, those of most others for 1.5s at most; " +
-		"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it did not serve\n"
+		"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it was unavailable\n"
 	if text := shownAtTheEnd(r); !strings.Contains(text, want) {
 		t.Errorf("shown:\n%s\nwant\n%s", text, want)
 	}
@@ -37,7 +37,7 @@ func TestARemovedRunFolderIsNotNamedAsAPlace(t *testing.T) {
 	r.RunDir = t.TempDir() + "/gone"
 	r.Unfinished, r.Rejected, r.RejectsFiles = 5, 2, []string{r.RunDir + "/rejects.csv", r.RunDir + "/rejects.jsonl"}
 	text := shownAtTheEnd(r)
-	if !strings.Contains(text, r.RunDir+"/summary.json is gone") {
+	if !strings.Contains(text, r.RunDir+"/summary.json is missing") {
 		t.Errorf("shown:\n%s", text)
 	}
 	for _, said := range []string{"rejected rows: ", "--retry-rejects", "to resume: ", "summary: "} {
