@@ -9,7 +9,7 @@ import (
 )
 
 // Nobody knows for certain what the real service answers: a load is right under each answer.
-func TestALoadIsRightWhateverTheServiceSaysOfATable(t *testing.T) {
+func TestALoadIsRightForAnyDescriptionOfATable(t *testing.T) {
 	for name, answers := range map[string]sim.Answers{
 		"a new table is missing": {NewTableMissing: 300 * time.Millisecond},
 		"no bounds":              {HideBounds: true},

@@ -67,7 +67,7 @@ func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestALoadFailsThatCannotKeepWhatIsFinal(t *testing.T) {
+func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 	for name, spoil := range map[string]func(*trial){
 		"checkpoint": func(cfg *trial) {
 			cfg.onSave = func(*checkpoint.Snapshot) error { return errors.New("the disk is full") }
@@ -106,7 +106,7 @@ func stopped(w *world, cfg trial) trial {
 
 const badCSV = "id,a\nkey1,1\nkey2,2\nkey3\nkey4,4\n"
 
-func TestASecondProcessIsToldWhoWorksOnTheRun(t *testing.T) {
+func TestASecondProcessLearnsWhichOneHoldsTheRun(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	lock, err := rundir.TakeLock(cfg.RunDir)
@@ -125,7 +125,7 @@ func TestASecondProcessIsToldWhoWorksOnTheRun(t *testing.T) {
 	}
 }
 
-func TestACheckpointThatIsDamagedIsNotTakenForNone(t *testing.T) {
+func TestADamagedCheckpointIsAnError(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	for _, name := range []string{checkpoint.File, checkpoint.PrevFile} {
@@ -163,7 +163,7 @@ func TestTheStoreIsSyncedBeforeACheckpointSaysThatRowsAreFinal(t *testing.T) {
 	}
 }
 
-func TestALoadOfParquetGoesOnWithTheRowGroup(t *testing.T) {
+func TestALoadOfParquetResumesAtTheRowGroup(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			w := newWorld(t)

@@ -21,7 +21,7 @@ func (w *world) choose(c server.Choices) {
 
 // Whether the first or the later write of a cell with one timestamp stays, and whether a deletion hides what is written
 // after it with an earlier timestamp: the table is that of a sequential load.
-func TestUpdatesAreRightWhateverTheServiceMakesOfTimestamps(t *testing.T) {
+func TestUpdatesAreRightForAnyTimestampsOfTheService(t *testing.T) {
 	for seed := range uint64(4) {
 		for _, faulty := range []bool{false, true} {
 			t.Run(fmt.Sprint(seed, faulty), func(t *testing.T) {

@@ -106,7 +106,7 @@ func madeRun(t *testing.T, name string, started time.Time, unfinished bool) stri
 }
 
 // The clock was set back between the two.
-func TestTheUnfinishedRunIsFoundWhateverTheClockSaid(t *testing.T) {
+func TestTheUnfinishedRunIsFoundForAnyClock(t *testing.T) {
 	t.Chdir(t.TempDir())
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	identity := checkpoint.Identify("test", "t", "in.csv")

@@ -72,7 +72,7 @@ func (w *world) wantSums(want sums) {
 }
 
 // Each record counts once, regardless of what happens to requests and answers, load after load; attempts may be applied however late.
-func TestEveryRecordCountsOnceWhateverFails(t *testing.T) {
+func TestEveryRecordCountsOnceWhenAnythingFails(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
@@ -212,7 +212,7 @@ func TestARecordThatMayHaveBeenAddedIsRejectedAndSaysSo(t *testing.T) {
 }
 
 // A record that the service refuses stays refused when the load is resumed, though a later record of its key was added.
-func TestARefusedRecordIsNotTakenForAnAddedOne(t *testing.T) {
+func TestARefusedRecordIsNotCountedAsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := "id,n,m\nx,9223372036854775807,\nx,1,\nx,-5,\nx,-6,\n"
@@ -249,7 +249,7 @@ func TestARefusedRecordIsNotTakenForAnAddedOne(t *testing.T) {
 }
 
 // The same for a record that the service can neither take nor refuse: it is given up, and the next record of its key is added.
-func TestARecordThatWasGivenUpIsNotTakenForAnAddedOne(t *testing.T) {
+func TestAnAbandonedRecordIsNotCountedAsAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := "id,n,m\nx,666,\nx,1,\nx,5,\n"

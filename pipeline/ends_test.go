@@ -46,7 +46,7 @@ func (s *told) Flush() { s.pending = false }
 
 // Every record ends once, in the load's ledger and for whoever is told, and a load that keeps nothing leaves no file but its
 // summary and its lock.
-func TestEveryEndIsToldOnce(t *testing.T) {
+func TestEveryEndIsReportedOnce(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			t.Parallel()

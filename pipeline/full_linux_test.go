@@ -28,7 +28,7 @@ func fill(t *testing.T, f *os.File) {
 }
 
 // Rejects that could not be written must not be counted on by a checkpoint that could: nobody could resume from it.
-func TestARunGoesOnWhenThereIsRoomForItsRejectsAgain(t *testing.T) {
+func TestARunResumesWhenThereIsSpaceForItsRejectsAgain(t *testing.T) {
 	// A fast machine may be done before the first checkpoint, or have no reject left to write after it: then the input was
 	// too short.
 	for records := 2000; ; records *= 4 {

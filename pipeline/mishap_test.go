@@ -29,7 +29,7 @@ func (w *world) refused(cfg trial) string {
 }
 
 // A table that is made again would be without the rows that are final.
-func TestARunWhoseTableIsGoneDoesNotGoOn(t *testing.T) {
+func TestARunWhoseTableWasDroppedIsNotResumed(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	sdk, err := client.New(context.Background(), w.target(), nil)
@@ -48,7 +48,7 @@ func TestARunWhoseTableIsGoneDoesNotGoOn(t *testing.T) {
 	}
 }
 
-func TestARunOfWhichNothingIsKnownIsNotTakenForNone(t *testing.T) {
+func TestARunWithoutReadableStateIsNotIgnored(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	if err := os.WriteFile(filepath.Join(cfg.RunDir, checkpoint.JobFile), []byte("{"), 0o644); err != nil {
@@ -60,7 +60,7 @@ func TestARunOfWhichNothingIsKnownIsNotTakenForNone(t *testing.T) {
 }
 
 // A load may be killed when it has written the header of the returned keys, or a part of it, and no checkpoint yet.
-func TestReturnedKeysWithoutAKeyAreWrittenAnew(t *testing.T) {
+func TestReturnedKeysWithoutAKeyAreWrittenAgain(t *testing.T) {
 	for name, text := range map[string]string{"nothing": "", "a part": "file,re", "the header": "file,record,user,seq\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestReturnedKeysWithoutAKeyAreWrittenAnew(t *testing.T) {
 }
 
 // When the newest checkpoint cannot be read, rows have been sent that the older one neither knew nor allowed.
-func TestALoadGoesOnFromTheOlderCheckpoint(t *testing.T) {
+func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := users(rand.New(rand.NewPCG(9, 9)), 400, 200)
@@ -116,7 +116,7 @@ func TestALoadGoesOnFromTheOlderCheckpoint(t *testing.T) {
 	}
 }
 
-func TestTheColumnOfMarksStaysWhenALoadGoesOn(t *testing.T) {
+func TestTheMarkColumnStaysWhenALoadResumes(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.numbered(w.file("in.csv", "user,what\na,b\nc\nd,e\n"))
 	cfg = stopped(w, cfg)

@@ -122,9 +122,9 @@ func TestRowsAreNumberedInTheOrderOfTheFile(t *testing.T) {
 	}
 }
 
-// TestEveryRowIsNumberedOnceWhateverFails draws an input, faults of writes, reads and deletions, and splits of partitions
+// TestEveryRowIsNumberedOnceWhenAnythingFails draws an input, faults of writes, reads and deletions, and splits of partitions
 // from a seed.
-func TestEveryRowIsNumberedOnceWhateverFails(t *testing.T) {
+func TestEveryRowIsNumberedOnceWhenAnythingFails(t *testing.T) {
 	for seed := range uint64(*numberedSeedsFlag) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
@@ -418,7 +418,7 @@ func TestARefusedRowHasNoNumber(t *testing.T) {
 }
 
 // A load is interrupted while nobody knows whether rows were written; the next one looks for them.
-func TestAnInterruptedLoadGoesOnByLookingFirst(t *testing.T) {
+func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 	for name, fault := range map[string]faults.Fault{
 		"applied": {Action: faults.DropAfter}, "applied late": {Action: faults.ApplyLate, Delay: lateness}, "not applied": {Action: faults.DropBefore},
 	} {

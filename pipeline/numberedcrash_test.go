@@ -18,15 +18,15 @@ import (
 )
 
 // TestANumberedLoadThatIsKilledHasEachRecordOnce kills loads into a table whose rows the service numbers, as
-// TestALoadThatIsKilledGoesOnAsIfItHadNotBeen does, while answers are lost, requests are applied late and reads fail.
+// TestAKilledLoadResumesAsIfItHadNotBeenKilled does, while answers are lost, requests are applied late and reads fail.
 func TestANumberedLoadThatIsKilledHasEachRecordOnce(t *testing.T) { killNumbered(t, newWorld) }
 
-// TestANumberedLoadGoesOnAfterLossesOfPower does so while the power of the store fails too.
-func TestANumberedLoadGoesOnAfterLossesOfPower(t *testing.T) { killNumbered(t, newPoweredWorld) }
+// TestANumberedLoadResumesAfterLossesOfPower does so while the power of the store fails too.
+func TestANumberedLoadResumesAfterLossesOfPower(t *testing.T) { killNumbered(t, newPoweredWorld) }
 
-// TestANumberedLoadGoesOnAfterALossOfPowerOfItsOwnStore does so in a store of the load's process that acknowledges what is
+// TestANumberedLoadResumesAfterALossOfPowerOfItsOwnStore does so in a store of the load's process that acknowledges what is
 // not on the disk.
-func TestANumberedLoadGoesOnAfterALossOfPowerOfItsOwnStore(t *testing.T) {
+func TestANumberedLoadResumesAfterALossOfPowerOfItsOwnStore(t *testing.T) {
 	killNumbered(t, newLazyWorld)
 }
 

@@ -152,7 +152,7 @@ func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestThrottlingIsNoErrorAndCostsNoRow(t *testing.T) {
+func TestThrottlingIsNotAnErrorAndCostsNoRow(t *testing.T) {
 	w := newWorld(t)
 	w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 2000, Burst: 50 * time.Millisecond}}, "k00500")
 	text := numbered("k", 1000)
@@ -218,7 +218,7 @@ func TestAHotPartitionKeyIsNamedWithItsShare(t *testing.T) {
 	}
 }
 
-func TestOnePartitionKeyForAllRowsIsSaidWhileTheLoadRuns(t *testing.T) {
+func TestOnePartitionKeyForAllRowsIsReportedWhileTheLoadRuns(t *testing.T) {
 	many := func(rows int, id func(i int) string) string {
 		var b strings.Builder
 		b.WriteString("id,n\n")
@@ -544,7 +544,7 @@ func (w *world) running(cfg trial, done func(*State) bool) {
 	}
 }
 
-func TestRowsBehindOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
+func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 	w := newWorld(t)
 	w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "b")
 	cfg := w.config(w.file("in.csv", hot(8000, 2000)))

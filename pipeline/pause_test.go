@@ -38,7 +38,7 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 
 // What is cut and not sent while the last checkpoint counts is not sent at all: the attempt that resumes would take it for
 // settled.
-func TestARequestThatWasHeldUpByAPauseIsNotSent(t *testing.T) {
+func TestARequestDelayedByAPauseIsNotSent(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
 	cfg.keptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond

@@ -176,13 +176,13 @@ func (g *grid) lost() int {
 	return n
 }
 
-// TestALoadGoesOnAfterLossesOfPower crashes loads as TestALoadThatIsKilledGoesOnAsIfItHadNotBeen does, while the power of the
+// TestALoadResumesAfterLossesOfPower crashes loads as TestAKilledLoadResumesAsIfItHadNotBeenKilled does, while the power of the
 // store fails too, with the load or without it.
-func TestALoadGoesOnAfterLossesOfPower(t *testing.T) { losePower(t, newPoweredWorld) }
+func TestALoadResumesAfterLossesOfPower(t *testing.T) { losePower(t, newPoweredWorld) }
 
-// TestALoadGoesOnAfterALossOfPowerOfItsOwnStore does the same to loads into a store of their own process that acknowledges
+// TestALoadResumesAfterALossOfPowerOfItsOwnStore does the same to loads into a store of their own process that acknowledges
 // what is not on the disk: rows that are lost with it must not be final.
-func TestALoadGoesOnAfterALossOfPowerOfItsOwnStore(t *testing.T) { losePower(t, newLazyWorld) }
+func TestALoadResumesAfterALossOfPowerOfItsOwnStore(t *testing.T) { losePower(t, newLazyWorld) }
 
 func losePower(t *testing.T, start func(*testing.T) *world) {
 	if *seedFlag != 0 {

@@ -141,7 +141,7 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 	}
 }
 
-func TestALimitReadsSoManyRecords(t *testing.T) {
+func TestALimitStopsAfterThatManyRecords(t *testing.T) {
 	text := "id,n\n" + "a,1\nb,x\nc,3\nd,4\ne,5\n"
 	for limit, want := range map[int64]int{1: 1, 2: 1, 3: 2, 5: 4, 6: 4, 0: 4} {
 		w := newWorld(t)
@@ -517,7 +517,7 @@ func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
 	}
 }
 
-func TestTheRunFoldersOwnFilesAreNoInput(t *testing.T) {
+func TestTheRunFoldersOwnFilesAreNotInput(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n,2\n"))
 	r := w.load(cfg)
@@ -581,7 +581,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 	}
 }
 
-func TestATableThatSomebodyElseMakesMeanwhileIsAsGood(t *testing.T) {
+func TestATableCreatedMeanwhileByAnotherProcessIsUsed(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
 	cfg.Watch.OnPlan = func(*plan.Plan) { // planned to be made: now another load makes it

@@ -31,7 +31,7 @@ func (w *world) remake(name string) {
 	}
 }
 
-func TestARunWhoseTableWasMadeAgainIsNotResumed(t *testing.T) {
+func TestARunWhoseTableWasRecreatedIsNotResumed(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	w.remake("t")
@@ -44,7 +44,7 @@ func TestARunWhoseTableWasMadeAgainIsNotResumed(t *testing.T) {
 	}
 }
 
-func TestARunOfWhichOneTableWasMadeAgainOrIsGoneIsNotResumed(t *testing.T) {
+func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 	for name, want := range map[string]string{"made again": "table t_b was dropped and made again", "gone": "table t_b is gone"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -88,7 +88,7 @@ func fortyRows() string {
 }
 
 // Without a look at the end nobody would see it: the rows after it are written as well as those before.
-func TestATableThatIsMadeAgainDuringTheLoadFailsIt(t *testing.T) {
+func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 	for _, template := range []string{"", "t_{what}"} {
 		t.Run("table "+template, func(t *testing.T) {
 			w := newWorld(t)

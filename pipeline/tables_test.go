@@ -83,7 +83,7 @@ func TestTooManyTablesStopTheLoad(t *testing.T) {
 	}
 }
 
-func TestTablesThatMayNotBeMadeStopTheLoad(t *testing.T) {
+func TestTablesThatMayNotBeCreatedStopTheLoad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.byMonth(w.file("a.csv", purchases(10, 2)))
@@ -149,7 +149,7 @@ func archiveOf(text, month string) (want []string) {
 	return want
 }
 
-func TestOldRowsGoToTheArchiveAndNewTablesAreMadeForTheirAge(t *testing.T) {
+func TestOldRowsGoToTheArchiveAndNewTablesGetTheOptionsOfTheirAge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := purchases(2400, 24)
@@ -215,7 +215,7 @@ func TestAnArchiveNeverWritesOverFilesOfOthers(t *testing.T) {
 	}
 }
 
-func TestALoadThatCannotArchiveFailsAndGoesOnLater(t *testing.T) {
+func TestALoadThatCannotArchiveFailsAndResumesLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.file("old", "a file where the folder should be")
@@ -238,9 +238,9 @@ func TestALoadThatCannotArchiveFailsAndGoesOnLater(t *testing.T) {
 	}
 }
 
-// TestALoadIntoTablesThatIsKilledGoesOn kills a load at every one of its first checkpoints: rows and archive must be those
+// TestAKilledLoadIntoTablesResumes kills a load at every one of its first checkpoints: rows and archive must be those
 // of one that was not, though the clock has advanced by a year meanwhile.
-func TestALoadIntoTablesThatIsKilledGoesOn(t *testing.T) {
+func TestAKilledLoadIntoTablesResumes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	text := purchases(24_000, 24)
@@ -294,7 +294,7 @@ func TestALoadIntoTablesThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-func TestTablesAreFoundWhateverTheOrderOfReading(t *testing.T) {
+func TestTablesAreFoundInAnyOrderOfReading(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	cfg := w.byMonth(w.file("a.csv", purchases(5000, 12)))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestADivisionIsReadAsItWasKept(t *testing.T) {
+func TestADivisionSurvivesTheRoundTrip(t *testing.T) {
 	dir, j := t.TempDir(), new(Job)
 	if d, err := j.ReadDivision(dir); d != nil || err != nil {
 		t.Errorf("without one: %q, %v", d, err)

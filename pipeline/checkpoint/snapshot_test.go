@@ -29,7 +29,7 @@ func sample(read Position) *Snapshot {
 	}
 }
 
-func TestASnapshotComesBackAsItWas(t *testing.T) {
+func TestASnapshotSurvivesTheRoundTrip(t *testing.T) {
 	for _, s := range []*Snapshot{sample(10), {State: State{Pieces: []Piece{{}}}}, simulated(rand.New(rand.NewPCG(1, 1)), 40, false)} {
 		file, err := s.Encode()
 		if err != nil {
@@ -192,7 +192,7 @@ func TestWhatHasChangedIsNamed(t *testing.T) {
 	}
 }
 
-func TestAJobComesBackAsItWas(t *testing.T) {
+func TestAJobSurvivesTheRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	j := &Job{Identity: Identify("a", "b"), Details: []Detail{{"mode", "put", false}}, Args: []string{"load", "a b.csv"}, Types: []Typed{{Column: "c", Type: "string"}}}
 	if err := j.Write(dir); err != nil {

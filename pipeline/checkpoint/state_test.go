@@ -116,7 +116,7 @@ func waits(all []Queued, p Position, key byte) bool {
 	return false
 }
 
-func TestPiecesSideBySideSayWhatTheQueuesHold(t *testing.T) {
+func TestAdjacentPiecesDescribeTheQueues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		read, readSet := drawSet(t, "read")
 		out, outSet := drawSet(t, "out")
@@ -146,7 +146,7 @@ func TestPiecesSideBySideSayWhatTheQueuesHold(t *testing.T) {
 	})
 }
 
-func TestAnAttemptGoesOnFromTheStateBefore(t *testing.T) {
+func TestAnAttemptContinuesFromTheStateBeforeIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		oldRead, oldSet := drawSet(t, "old read")
 		oldQueued := drawQueued(t, "old queued", oldRead)
@@ -206,7 +206,7 @@ func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
 	}
 }
 
-func TestASourceIsCompleteWhenOneBehindItWasBegun(t *testing.T) {
+func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
 	s := &State{Read: Set{{At(0, 0), At(0, 5)}, {At(1, 0), At(1, 7)}, {At(2, 0), At(2, 3)}}, Pieces: []Piece{{Waiting: Set{{At(1, 6), At(2, 1)}}}}}
 	for source, want := range []bool{true, false, false, false} {
 		if got := s.Complete(source); got != want {

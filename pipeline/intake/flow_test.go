@@ -244,7 +244,7 @@ func TestWhatStandsBeforeAnUnreadablePartIsHandedOutFirst(t *testing.T) {
 	}
 }
 
-func TestAStoppedFlowIsNotTakenForACompleteOne(t *testing.T) {
+func TestAStoppedFlowIsNotComplete(t *testing.T) {
 	text, _ := mixed("a.csv", 2000)
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		r := ask(file(t, "a.csv", text))

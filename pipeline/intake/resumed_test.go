@@ -77,8 +77,8 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 	}
 }
 
-// TestAResumedFlowBeginsWhereItIsTold: a source is read from the given place on, and one that is final is not read.
-func TestAResumedFlowBeginsWhereItIsTold(t *testing.T) {
+// TestAResumedFlowBeginsAtTheGivenPosition: a source is read from the given place on, and one that is final is not read.
+func TestAResumedFlowBeginsAtTheGivenPosition(t *testing.T) {
 	a, all := mixed("a.csv", 60)
 	b, others := mixed("b.csv", 60)
 	first := others[40]

@@ -92,7 +92,7 @@ func TestSaltDoesNotDependOnTheOrderOfTheInputsColumns(t *testing.T) {
 	}
 }
 
-func TestWithoutExpressionsNothingIsMade(t *testing.T) {
+func TestWithoutExpressionsNothingIsComputed(t *testing.T) {
 	p := makes(t, askComputed(t, cards, []string{"card"}, nil), nil)
 	if p.Makers != nil || len(p.Fields) != 3 || p.Expression(0) != "" {
 		t.Errorf("makers %v, fields %v", p.Makers, p.Fields)

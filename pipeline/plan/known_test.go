@@ -114,7 +114,7 @@ func TestTheTypesOfTheLastRunCountWhereTheTableHasNone(t *testing.T) {
 	}
 }
 
-func TestAColumnThatIsNearlyOneTypeIsSaidToBe(t *testing.T) {
+func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	column := func(rows, each int, value, other string) string {
 		var b strings.Builder
 		b.WriteString("id,qty\n")

@@ -203,7 +203,7 @@ func TestAnExistingTableGivesTheKey(t *testing.T) {
 	refused(t, r, admin, "primary key id:string")
 }
 
-func TestATableThatIsMadeMeanwhileMustHaveTheSameKey(t *testing.T) {
+func TestATableCreatedMeanwhileMustHaveTheSameKey(t *testing.T) {
 	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
 	p := makes(t, ask(file(t, "in.csv", "id,n\na,1\n")), nil)
 	if !p.Create {

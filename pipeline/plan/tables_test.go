@@ -27,7 +27,7 @@ func namerOf(t *testing.T, text string) *Namer {
 
 func textValue(s string) table.Value { return table.Value{Type: table.String, Bytes: []byte(s)} }
 
-func TestNamesOfTablesAreMadeOfPeriodsAndOtherExpressions(t *testing.T) {
+func TestTableNamesComeFromPeriodsAndOtherExpressions(t *testing.T) {
 	row := []table.Value{textValue("2024-03-31 20:00:00"), {Type: table.Integer, Int: 1_711_915_200}, textValue("north")}
 	for text, want := range map[string]string{
 		"t_{year(at)}":                             "t_2024",
@@ -91,7 +91,7 @@ func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestATableIsMadeAsThePolicySaysForItsAge(t *testing.T) {
+func TestATableIsCreatedWithThePolicysOptionsForItsAge(t *testing.T) {
 	policy, err := lifecycle.Parse("p", []byte("period: month\nclasses:\n- {up_to: 1, reserved: {write: 9}}\n- {up_to: 3, ttl: 86400, max_versions: 3}\n- {archive: /old}\n"))
 	if err != nil {
 		t.Fatal(err)
