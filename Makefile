@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench laws model crash hostile memory real notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers model crash hostile memory real notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -124,6 +124,6 @@ memory:
 bench:
 	$(GO) test ./... -run '^$$' -bench . -benchmem
 
-# The laws of a lane's rate against each other, in virtual time.
-laws:
-	$(GO) test ./ratelimit -run TestLaws -v -lawrows 1000000 -lawseeds 20 -timeout 30m
+# The rate controllers of a lane against each other, in virtual time.
+controllers:
+	$(GO) test ./ratelimit -run TestRateControllers -v -controller-rows 1000000 -controller-seeds 20 -timeout 30m

@@ -18,7 +18,7 @@ import (
 var faultSeedsFlag = flag.Int("fault-seeds", 3, "how many seeds the test of a tenth of failing requests runs with")
 
 // TestATenthOfTheRequestsMayFailInEveryWay loads into a table of four partitions, each with a capacity, that are split on
-// the way, with the law that paces lanes, while every tenth request fails: refused as a whole or in part with every passing
+// the way, with the rate controller that paces lanes, while every tenth request fails: refused as a whole or in part with every passing
 // code, cut off before and after it was applied, applied and answered with an error or garbage, applied late. In both orders
 // the table must be that of a plain sequential load and the ledger must balance.
 func TestATenthOfTheRequestsMayFailInEveryWay(t *testing.T) {

@@ -96,7 +96,7 @@ func (w *world) transport() http.RoundTripper {
 }
 
 // restless is a pacer that never waits. Faults that tests throw in at random tell nothing of a partition's capacity, and
-// the law would take them for it.
+// the rate controller would take them for it.
 type restless struct{}
 
 func (restless) Next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {

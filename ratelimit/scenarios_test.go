@@ -7,7 +7,7 @@ import (
 
 var underRace bool
 
-// skipUnderRace leaves the long loads out where they take ten times as long and show nothing that TestLaws does not: all
+// skipUnderRace leaves the long loads out where they take ten times as long and show nothing that TestRateControllers does not: all
 // of them run the same goroutines.
 func skipUnderRace(t *testing.T) {
 	if underRace {
@@ -23,7 +23,7 @@ type bounds struct {
 
 func (b bounds) check(t *testing.T, c scenario, make maker) {
 	t.Helper()
-	s := worst(t, c, make, *lawSeeds)
+	s := worst(t, c, make, *controllerSeeds)
 	t.Logf("capacity share %.4f, throttled %.3f %%, %d requests for %d rows", s.share, 100*s.throttled, s.requests, c.rows)
 	if s.share < b.share || s.throttled > b.throttled || float64(s.requests) > b.requests*float64(c.rows)/200 {
 		t.Errorf("share %.4f, throttled %.4f, %d requests: want %+v", s.share, s.throttled, s.requests, b)

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// law is what decides when a lane sends how much: the Pacer, or one of those that it is compared with. It counts in rows
+// controller is what decides when a lane sends how much: the Pacer, or one of those that it is compared with. It counts in rows
 // of one unit unless the scenario says otherwise.
-type law interface {
+type controller interface {
 	next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool)
 	sent(now time.Time, units float64)
 	answered(sent, now time.Time, units, accepted float64)
 	unavailable(now time.Time)
-	child(now time.Time) law
+	child(now time.Time) controller
 }
 
-// maker makes the law of a lane whose partition takes rate units a second, which only some laws may look at.
-type maker func(random *rand.Rand, c *scenario, rate float64) law
+// maker makes the controller of a lane whose partition takes rate units a second, which only some controllers may look at.
+type maker func(random *rand.Rand, c *scenario, rate float64) controller
 
 type order int
 
@@ -81,13 +81,13 @@ type ack struct {
 
 // lane is a queue of rows, which are all alike.
 type lane struct {
-	shard    *shard
-	queued   int
-	unread   int
-	inFlight int
-	law      law
-	lastSend time.Time
-	gone     bool
+	shard      *shard
+	queued     int
+	unread     int
+	inFlight   int
+	controller controller
+	lastSend   time.Time
+	gone       bool
 }
 
 // world is a run of a scenario. Whoever touches it holds turn.
@@ -142,7 +142,7 @@ func simulate(t *testing.T, c scenario, make maker) (w *world) {
 	return w
 }
 
-func newWorld(c scenario, law maker) *world {
+func newWorld(c scenario, controller maker) *world {
 	w := &world{c: c, random: rand.New(rand.NewPCG(c.seed, 1)), began: time.Now(), free: c.workers, unread: c.rows,
 		turn: make(chan struct{}, 1), changed: make(chan struct{}, 1), jobs: make(chan job)}
 	for i, rate := range c.rates {
@@ -156,7 +156,7 @@ func newWorld(c scenario, law maker) *world {
 		}
 		w.shards = append(w.shards, s)
 		n := c.rows*(i+1)/len(c.rates) - c.rows*i/len(c.rates)
-		w.lanes = append(w.lanes, &lane{shard: s, unread: n, law: law(w.random, &c, rate)})
+		w.lanes = append(w.lanes, &lane{shard: s, unread: n, controller: controller(w.random, &c, rate)})
 	}
 	if c.ceiling > 0 {
 		w.table = &shard{rate: c.ceiling, burst: c.ceiling * c.burst, at: w.began}
@@ -291,13 +291,13 @@ func (w *world) pick() (job, time.Duration) {
 		if l.queued == 0 {
 			continue
 		}
-		units, at, ok := l.law.next(now, l.inFlight, math.Inf(1))
+		units, at, ok := l.controller.next(now, l.inFlight, math.Inf(1))
 		rows := max(1, int(units/w.c.perRow+1e-9))
 		if ok && rows > l.queued {
 			if l.unread > 0 {
 				at = later(at, l.lastSend.Add(w.c.linger))
 			} else {
-				_, at, ok = l.law.next(now, l.inFlight, float64(l.queued)*w.c.perRow)
+				_, at, ok = l.controller.next(now, l.inFlight, float64(l.queued)*w.c.perRow)
 			}
 			rows = l.queued
 		}
@@ -316,7 +316,7 @@ func (w *world) pick() (job, time.Duration) {
 		l.queued -= ready.rows
 		l.inFlight++
 		l.lastSend = now
-		l.law.sent(now, float64(ready.rows)*w.c.perRow)
+		l.controller.sent(now, float64(ready.rows)*w.c.perRow)
 		w.requests++
 	}
 	return ready, wait

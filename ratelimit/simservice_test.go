@@ -80,7 +80,7 @@ func (w *world) answer(j job, accepted int, state served) {
 	switch {
 	case j.lane.gone:
 	case state == notNow:
-		l.law.unavailable(now)
+		l.controller.unavailable(now)
 	case state == moved:
 		w.split(l, now)
 	default:
@@ -93,7 +93,7 @@ func (w *world) answer(j job, accepted int, state served) {
 			s.accepted += float64(accepted) * w.c.perRow
 			s.acks = append(s.acks, ack{now, float64(accepted) * w.c.perRow})
 		}
-		l.law.answered(j.sent, now, float64(j.rows)*w.c.perRow, float64(accepted)*w.c.perRow)
+		l.controller.answered(j.sent, now, float64(j.rows)*w.c.perRow, float64(accepted)*w.c.perRow)
 	}
 }
 
@@ -114,7 +114,7 @@ func (w *world) split(l *lane, now time.Time) {
 		}
 		parent.children = append(parent.children, s)
 		w.shards = append(w.shards, s)
-		lanes = append(lanes, &lane{shard: s, law: l.law.child(now), queued: (l.queued + i) / 2, unread: (l.unread + i) / 2})
+		lanes = append(lanes, &lane{shard: s, controller: l.controller.child(now), queued: (l.queued + i) / 2, unread: (l.unread + i) / 2})
 	}
 	w.lanes = append(w.lanes[:at:at], append(lanes, w.lanes[at+1:]...)...)
 }

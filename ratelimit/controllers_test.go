@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	lawRows  = flag.Int("lawrows", 200_000, "rows of the loads that TestLaws simulates")
-	lawSeeds = flag.Uint64("lawseeds", 1, "seeds of TestLaws")
+	controllerRows  = flag.Int("controller-rows", 200_000, "rows of the loads that TestRateControllers simulates")
+	controllerSeeds = flag.Uint64("controller-seeds", 1, "seeds of TestRateControllers")
 )
 
-// lawTable is the laws that TestLaws compares; the last one is told the rate.
-var lawTable = []struct {
+// controllerTable is the controllers that TestRateControllers compares; the last one is told the rate.
+var controllerTable = []struct {
 	name string
 	make maker
 }{
@@ -45,24 +45,24 @@ func worst(t *testing.T, c scenario, make maker, seeds uint64) score {
 	return s
 }
 
-// TestLaws prints the laws' figures, the worst over all seeds, and holds the pacer to being the best.
-func TestLaws(t *testing.T) {
+// TestRateControllers prints the controllers' figures, the worst over all seeds, and holds the pacer to being the best.
+func TestRateControllers(t *testing.T) {
 	for o, name := range map[order]string{scattered: "all lanes at once", shuffled: "random order"} {
 		var table strings.Builder
-		scores := make([]score, len(lawTable))
-		for i, l := range lawTable {
-			c := fleet(*lawRows)
+		scores := make([]score, len(controllerTable))
+		for i, l := range controllerTable {
+			c := fleet(*controllerRows)
 			c.order = o
-			s := worst(t, c, l.make, *lawSeeds)
+			s := worst(t, c, l.make, *controllerSeeds)
 			scores[i] = s
 			fmt.Fprintf(&table, "| %s | %.4f | %.2f %% | %d |\n", l.name, s.share, 100*s.throttled, s.requests)
 		}
-		t.Logf("%d rows, %s, %d seeds; the least requests are %d\n| law | capacity share | rows throttled | requests |\n%s",
-			*lawRows, name, *lawSeeds, *lawRows/200, &table)
+		t.Logf("%d rows, %s, %d seeds; the least requests are %d\n| controller | capacity share | rows throttled | requests |\n%s",
+			*controllerRows, name, *controllerSeeds, *controllerRows/200, &table)
 		metered, known := scores[len(scores)-2], scores[len(scores)-1]
 		for i, s := range scores[:len(scores)-2] {
 			if s.throttled <= metered.throttled || s.requests <= metered.requests && s.share >= metered.share {
-				t.Errorf("%s: %s is better than metered pacing: %+v, %+v", name, lawTable[i].name, s, metered)
+				t.Errorf("%s: %s is better than metered pacing: %+v, %+v", name, controllerTable[i].name, s, metered)
 			}
 		}
 		if known.throttled >= metered.throttled || known.requests > metered.requests {

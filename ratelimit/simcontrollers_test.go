@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// paced is the Pacer as a law.
+// paced is the Pacer as a controller.
 type paced struct {
 	p      *Pacer
 	perRow float64
 }
 
-func meteredPacing(r *rand.Rand, c *scenario, _ float64) law {
+func meteredPacing(r *rand.Rand, c *scenario, _ float64) controller {
 	return paced{NewPacer(PacerOptions{MaxInFlight: c.maxInFlight, Rand: r}), c.perRow}
 }
 
 func knownRate(factor float64) maker {
-	return func(r *rand.Rand, c *scenario, rate float64) law {
+	return func(r *rand.Rand, c *scenario, rate float64) controller {
 		return paced{NewPacer(PacerOptions{Known: factor * rate, MaxInFlight: c.maxInFlight, Rand: r}), c.perRow}
 	}
 }
@@ -29,10 +29,10 @@ func (l paced) sent(now time.Time, units float64) { l.p.Sent(now, units) }
 func (l paced) answered(sent, now time.Time, units, taken float64) {
 	l.p.Answered(sent, now, units, taken)
 }
-func (l paced) unavailable(now time.Time) { l.p.Unavailable(now) }
-func (l paced) child(now time.Time) law   { return paced{l.p.Child(now), l.perRow} }
+func (l paced) unavailable(now time.Time)      { l.p.Unavailable(now) }
+func (l paced) child(now time.Time) controller { return paced{l.p.Child(now), l.perRow} }
 
-// bare is what the laws below share: an outage is waited out for 0.1 s at a time.
+// bare is what the controllers below share: an outage is waited out for 0.1 s at a time.
 type bare struct {
 	notBefore time.Time
 }
@@ -46,30 +46,30 @@ func (b *bare) wait(now time.Time, seconds float64)   { b.notBefore = now.Add(du
 // atOnce sends what was throttled again at once.
 type atOnce struct{ bare }
 
-func retryAtOnce(*rand.Rand, *scenario, float64) law { return &atOnce{} }
+func retryAtOnce(*rand.Rand, *scenario, float64) controller { return &atOnce{} }
 
 func (l *atOnce) next(now time.Time, inFlight int, _ float64) (float64, time.Time, bool) {
 	return maxRows, l.from(now), inFlight == 0
 }
-func (l *atOnce) child(time.Time) law { return &atOnce{} }
+func (l *atOnce) child(time.Time) controller { return &atOnce{} }
 
-// backoffLaw waits at random up to twice as long after every request in a row of which nothing was accepted.
-type backoffLaw struct {
+// backoffController waits at random up to twice as long after every request in a row of which nothing was accepted.
+type backoffController struct {
 	bare
 	random    *rand.Rand
 	base, max float64 // seconds
 	failures  int
 }
 
-func exponentialBackoff(r *rand.Rand, _ *scenario, _ float64) law {
-	return &backoffLaw{random: r, base: 0.2, max: 5}
+func exponentialBackoff(r *rand.Rand, _ *scenario, _ float64) controller {
+	return &backoffController{random: r, base: 0.2, max: 5}
 }
 
-func (l *backoffLaw) next(now time.Time, inFlight int, _ float64) (float64, time.Time, bool) {
+func (l *backoffController) next(now time.Time, inFlight int, _ float64) (float64, time.Time, bool) {
 	return maxRows, l.from(now), inFlight == 0
 }
 
-func (l *backoffLaw) answered(_, now time.Time, units, accepted float64) {
+func (l *backoffController) answered(_, now time.Time, units, accepted float64) {
 	if accepted == units {
 		l.failures = 0
 		return
@@ -80,25 +80,25 @@ func (l *backoffLaw) answered(_, now time.Time, units, accepted float64) {
 	}
 }
 
-func (l *backoffLaw) child(time.Time) law {
-	return &backoffLaw{random: l.random, base: l.base, max: l.max}
+func (l *backoffController) child(time.Time) controller {
+	return &backoffController{random: l.random, base: l.base, max: l.max}
 }
 
-// windowLaw is AIMD on the rows in flight.
-type windowLaw struct {
+// windowController is AIMD on the rows in flight.
+type windowController struct {
 	bare
 	window, flying float64
 	cutAt          time.Time
 }
 
-func aimdOnWindow(*rand.Rand, *scenario, float64) law { return &windowLaw{window: 200} }
+func aimdOnWindow(*rand.Rand, *scenario, float64) controller { return &windowController{window: 200} }
 
-func (l *windowLaw) next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
+func (l *windowController) next(now time.Time, _ int, _ float64) (float64, time.Time, bool) {
 	room := math.Floor(l.window - l.flying)
 	return min(room, maxRows), l.from(now), room >= 1
 }
-func (l *windowLaw) sent(_ time.Time, units float64) { l.flying += units }
-func (l *windowLaw) answered(sent, now time.Time, units, accepted float64) {
+func (l *windowController) sent(_ time.Time, units float64) { l.flying += units }
+func (l *windowController) answered(sent, now time.Time, units, accepted float64) {
 	l.flying -= units
 	switch {
 	case accepted == units:
@@ -107,9 +107,11 @@ func (l *windowLaw) answered(sent, now time.Time, units, accepted float64) {
 		l.window, l.cutAt = max(1, l.window/2), now
 	}
 }
-func (l *windowLaw) child(time.Time) law { return &windowLaw{window: max(1, l.window/2)} }
+func (l *windowController) child(time.Time) controller {
+	return &windowController{window: max(1, l.window/2)}
+}
 
-// flow is a rate with the credit that it earns; the laws below steer the rate.
+// flow is a rate with the credit that it earns; the controllers below steer the rate.
 type flow struct {
 	bare
 	rate, credit float64
@@ -134,16 +136,18 @@ func (f *flow) next(now time.Time, inFlight int, queued float64) (float64, time.
 }
 func (f *flow) sent(now time.Time, units float64) { f.earn(now); f.credit -= units }
 
-// rateLaw is AIMD on the rate: it doubles until the first throttle, then grows by 100 rows/s a second and is cut to 0.7.
-type rateLaw struct {
+// rateController is AIMD on the rate: it doubles until the first throttle, then grows by 100 rows/s a second and is cut to 0.7.
+type rateController struct {
 	flow
 	started       bool
 	cutAt, raised time.Time
 }
 
-func aimdOnRate(*rand.Rand, *scenario, float64) law { return &rateLaw{flow: flow{rate: 100}} }
+func aimdOnRate(*rand.Rand, *scenario, float64) controller {
+	return &rateController{flow: flow{rate: 100}}
+}
 
-func (l *rateLaw) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
+func (l *rateController) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
 	if l.raised.IsZero() {
 		l.raised = now
 	}
@@ -157,7 +161,7 @@ func (l *rateLaw) next(now time.Time, inFlight int, queued float64) (float64, ti
 	return l.flow.next(now, inFlight, queued)
 }
 
-func (l *rateLaw) answered(sent, now time.Time, units, accepted float64) {
+func (l *rateController) answered(sent, now time.Time, units, accepted float64) {
 	if accepted == units || sent.Before(l.cutAt) {
 		return
 	}
@@ -166,12 +170,12 @@ func (l *rateLaw) answered(sent, now time.Time, units, accepted float64) {
 	l.started, l.cutAt, l.raised = true, now, now
 }
 
-func (l *rateLaw) child(now time.Time) law {
-	return &rateLaw{flow: flow{rate: l.rate, at: now}, started: true, raised: now}
+func (l *rateController) child(now time.Time) controller {
+	return &rateController{flow: flow{rate: l.rate, at: now}, started: true, raised: now}
 }
 
-// bbrLaw follows the largest delivery rate of the last ten rounds of 0.2 s and cycles around it, in the manner of BBR.
-type bbrLaw struct {
+// bbrController follows the largest delivery rate of the last ten rounds of 0.2 s and cycles around it, in the manner of BBR.
+type bbrController struct {
 	flow
 	best      []float64 // of the rounds
 	round     time.Time
@@ -183,11 +187,11 @@ type bbrLaw struct {
 	turn      int
 }
 
-func bbrLike(r *rand.Rand, _ *scenario, _ float64) law {
-	return &bbrLaw{flow: flow{rate: 400}, best: []float64{200}, turn: r.IntN(8)}
+func bbrLike(r *rand.Rand, _ *scenario, _ float64) controller {
+	return &bbrController{flow: flow{rate: 400}, best: []float64{200}, turn: r.IntN(8)}
 }
 
-func (l *bbrLaw) bottleneck() float64 {
+func (l *bbrController) bottleneck() float64 {
 	most := 1.0
 	for _, v := range l.best[max(0, len(l.best)-10):] {
 		most = max(most, v)
@@ -195,12 +199,12 @@ func (l *bbrLaw) bottleneck() float64 {
 	return most
 }
 
-func (l *bbrLaw) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
+func (l *bbrController) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
 	l.steer(now)
 	return l.flow.next(now, inFlight, queued)
 }
 
-func (l *bbrLaw) steer(now time.Time) {
+func (l *bbrController) steer(now time.Time) {
 	if l.round.IsZero() {
 		l.round = now
 	}
@@ -229,7 +233,7 @@ func (l *bbrLaw) steer(now time.Time) {
 	l.rate = gain * l.bottleneck()
 }
 
-func (l *bbrLaw) answered(_, now time.Time, units, accepted float64) {
+func (l *bbrController) answered(_, now time.Time, units, accepted float64) {
 	l.steer(now)
 	l.accepted += accepted
 	if accepted < units {
@@ -237,6 +241,6 @@ func (l *bbrLaw) answered(_, now time.Time, units, accepted float64) {
 	}
 }
 
-func (l *bbrLaw) child(now time.Time) law {
-	return &bbrLaw{flow: flow{rate: l.bottleneck(), at: now}, best: []float64{l.bottleneck()}, round: now, started: true, turn: l.turn}
+func (l *bbrController) child(now time.Time) controller {
+	return &bbrController{flow: flow{rate: l.bottleneck(), at: now}, best: []float64{l.bottleneck()}, round: now, started: true, turn: l.turn}
 }
