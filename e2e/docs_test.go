@@ -18,7 +18,7 @@ var notRun = map[string]string{
 	"go build -o /tmp/tsimport": "a measurement",
 	"/tmp/tsimport ":            "a measurement",
 	"go test ":                  "tests and measurements",
-	"make controllers":                 "a measurement",
+	"make controllers":          "a measurement",
 	"make real":                 "a service",
 	"tsimport bench ":           "measurements",
 	"--rows 1000000":            "a measurement",

@@ -22,7 +22,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/record"
@@ -198,8 +198,8 @@ func TestExpressionsOfCells(t *testing.T) {
 	)
 	cfg := w.fromWide(rows)
 	cfg.Target.Key = []table.KeyColumn{{Name: "city", Type: table.String}, {Name: "spread", Type: table.String}}
-	cfg.Columns.Keys = []keydesign.Column{{Name: "spread", Type: table.String, Expr: `text(id) + "-" + lower(city)`}}
-	cfg.Columns.Set = []keydesign.Column{{Name: "made", Expr: `col("old name")`}, {Name: "n", Expr: `text(id)`}}
+	cfg.Columns.Keys = []keyexpr.Column{{Name: "spread", Type: table.String, Expr: `text(id) + "-" + lower(city)`}}
+	cfg.Columns.Set = []keyexpr.Column{{Name: "made", Expr: `col("old name")`}, {Name: "n", Expr: `text(id)`}}
 	cfg.Columns.Rename, cfg.Columns.Exclude = map[string]string{"x": "y"}, []string{"drop"}
 	var warnings []string
 	cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
@@ -213,7 +213,7 @@ func TestExpressionsOfCells(t *testing.T) {
 	again.Target, again.Columns, again.RunDir = cfg.Target, cfg.Columns, cfg.RunDir+"2"
 	again.Columns.Keys, again.Columns.Set = nil, nil
 	again.Columns.Rename = map[string]string{"id": "city"}
-	again.Columns.Keys = []keydesign.Column{{Name: "city", Type: table.String, Expr: `"none"`}, {Name: "spread", Type: table.String, Expr: `text(id)`}}
+	again.Columns.Keys = []keyexpr.Column{{Name: "city", Type: table.String, Expr: `"none"`}, {Name: "spread", Type: table.String, Expr: `text(id)`}}
 	w.load(again)
 	if got := w.rows()["none/2"]; got["n"] != "3" {
 		t.Errorf("the reject was loaded as %v", got)
@@ -338,7 +338,7 @@ func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 		"of another type": func(cfg *trial) { cfg.Columns.Types["always"] = plan.Type{Type: table.Binary, Hex: true} },
 		"computed": func(cfg *trial) {
 			cfg.Target.Key = []table.KeyColumn{{Name: "key", Type: table.String}}
-			cfg.Columns.Keys = []keydesign.Column{{Name: "key", Type: table.String, Expr: `"k" + text(id)`}}
+			cfg.Columns.Keys = []keyexpr.Column{{Name: "key", Type: table.String, Expr: `"k" + text(id)`}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,12 +14,12 @@ import (
 	"pgregory.net/rapid"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
 )
 
 // checkOf checks a CSV text under a key of one string column.
-func checkOf(t fatal, dir, text string, key keydesign.Column) CheckConfig {
+func checkOf(t fatal, dir, text string, key keyexpr.Column) CheckConfig {
 	t.Helper()
 	path := filepath.Join(dir, "in.csv")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -28,7 +28,7 @@ func checkOf(t fatal, dir, text string, key keydesign.Column) CheckConfig {
 	r := &plan.Request{Inputs: []string{path}, Columns: plan.Columns{Types: map[string]plan.Type{}}}
 	r.Target = plan.Target{Table: "check", Create: true, Absent: true, Key: []table.KeyColumn{{Name: key.Name, Type: key.Type}}}
 	if key.Expr != "" {
-		r.Columns.Keys = []keydesign.Column{key}
+		r.Columns.Keys = []keyexpr.Column{key}
 	}
 	return CheckConfig{Request: r, Unique: true, Examples: 3, Memory: 1 << 30, TempDir: dir}
 }
@@ -61,7 +61,7 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 				collisions++
 			}
 		}
-		cfg := checkOf(rt, dir, text, keydesign.Column{Name: "k", Type: table.String, Expr: "substr(a, 1, 1)"})
+		cfg := checkOf(rt, dir, text, keyexpr.Column{Name: "k", Type: table.String, Expr: "substr(a, 1, 1)"})
 		cfg.Request.Read.SplitBytes = 32
 		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
 		r, err := Check(context.Background(), cfg)
@@ -86,7 +86,7 @@ func TestCollisionsAreCountedExactly(t *testing.T) {
 }
 
 func TestAPlainKeyDoesNotCollide(t *testing.T) {
-	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,v\na,1\nb,2\na,3\n", keydesign.Column{Name: "k", Type: table.String}))
+	r, err := Check(context.Background(), checkOf(t, t.TempDir(), "k,v\na,1\nb,2\na,3\n", keyexpr.Column{Name: "k", Type: table.String}))
 	if err != nil || !r.OK || r.Keys != 2 || r.Repeated != 1 || r.Collisions != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -94,7 +94,7 @@ func TestAPlainKeyDoesNotCollide(t *testing.T) {
 
 func TestACheckCountsWhatWouldBeRejected(t *testing.T) {
 	text := "k,n\na,1\nb,x\n,3\nd,4,5\ne,y\n"
-	cfg := checkOf(t, t.TempDir(), text, keydesign.Column{Name: "k", Type: table.String})
+	cfg := checkOf(t, t.TempDir(), text, keyexpr.Column{Name: "k", Type: table.String})
 	cfg.Request.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	for _, unique := range []bool{false, true} {
 		cfg.Unique = unique
@@ -140,7 +140,7 @@ func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
 				different++
 			}
 		}
-		cfg := checkOf(rt, dir, text, keydesign.Column{Name: "k", Type: table.String})
+		cfg := checkOf(rt, dir, text, keyexpr.Column{Name: "k", Type: table.String})
 		cfg.Request.Read.SplitBytes = 32
 		cfg.Memory = rapid.SampledFrom([]int64{1, 1 << 30}).Draw(rt, "memory")
 		r, err := Check(context.Background(), cfg)
@@ -163,7 +163,7 @@ func TestRepeatsAreCountedByWhetherTheirRowsAreEqual(t *testing.T) {
 }
 
 func TestRecordsThatTheServiceNumbersRepeatNoKey(t *testing.T) {
-	cfg := checkOf(t, t.TempDir(), "k,v\na,1\na,2\n", keydesign.Column{Name: "k", Type: table.String})
+	cfg := checkOf(t, t.TempDir(), "k,v\na,1\na,2\n", keyexpr.Column{Name: "k", Type: table.String})
 	cfg.Request.Target.Key = append(cfg.Request.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
 	r, err := Check(context.Background(), cfg)
 	if err != nil || !r.OK || r.Unique || r.Repeated != 0 || !strings.Contains(strings.Join(r.Notes, ";"), "a number of its own (n)") {
@@ -177,7 +177,7 @@ func TestACheckNamesAPartitionKeyThatAllRecordsHave(t *testing.T) {
 	for i := range 300 {
 		fmt.Fprintf(&b, "one,%d\n", i)
 	}
-	cfg := checkOf(t, t.TempDir(), b.String(), keydesign.Column{Name: "shop", Type: table.String})
+	cfg := checkOf(t, t.TempDir(), b.String(), keyexpr.Column{Name: "shop", Type: table.String})
 	cfg.Request.Target.Key = append(cfg.Request.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer})
 	for _, unique := range []bool{false, true} {
 		cfg.Unique = unique

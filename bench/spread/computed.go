@@ -6,28 +6,28 @@ import (
 	"slices"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 )
 
 // maker computes a key column for the SDK's loaders, as the load by tsimport did.
 type maker struct {
 	name    string
 	typ     table.Type
-	program *keydesign.Program
+	program *keyexpr.Program
 }
 
 // compileKey makes the makers of the key columns that are expressions over the file's columns, whose types are known
 // by then, or says why it cannot.
 func (d *dataset) compileKey() (why string) {
-	var env keydesign.Env
+	var env keyexpr.Env
 	var names []string
 	for _, c := range d.columns {
-		env.Columns = append(env.Columns, keydesign.Input{Name: c.name, Type: c.typ})
+		env.Columns = append(env.Columns, keyexpr.Input{Name: c.name, Type: c.typ})
 		names = append(names, c.name)
 	}
-	var computed []keydesign.Column
+	var computed []keyexpr.Column
 	for _, text := range d.pk {
-		col, err := keydesign.ParseColumn(text)
+		col, err := keyexpr.ParseColumn(text)
 		if err != nil {
 			return err.Error()
 		}
@@ -36,7 +36,7 @@ func (d *dataset) compileKey() (why string) {
 			if sources[0] >= 0 {
 				return fmt.Sprintf("its key column %s is computed, and the file has one of that name; give it another name", col.Name)
 			}
-			if sources, err = keydesign.Sources(col.Expr, names); err != nil {
+			if sources, err = keyexpr.Sources(col.Expr, names); err != nil {
 				return err.Error()
 			}
 			computed = append(computed, col)
@@ -48,7 +48,7 @@ func (d *dataset) compileKey() (why string) {
 		}
 	}
 	for _, col := range computed {
-		p, err := keydesign.CompileColumn(col, env)
+		p, err := keyexpr.CompileColumn(col, env)
 		if err != nil {
 			return err.Error()
 		}
@@ -66,7 +66,7 @@ func (d *dataset) compileKey() (why string) {
 // computer computes the key columns of one reader's records.
 type computer struct {
 	makers     []maker
-	evaluators []*keydesign.Evaluator
+	evaluators []*keyexpr.Evaluator
 }
 
 func (d *dataset) computer() *computer {

@@ -15,7 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/reader"
@@ -97,7 +97,7 @@ func explain(c *cli.Context) error {
 func inputOfTypes(r *plan.Request) error {
 	names := slices.Sorted(maps.Keys(r.Columns.Types))
 	for _, k := range r.Target.Key {
-		plain := !k.Auto && !slices.ContainsFunc(r.Columns.Keys, func(col keydesign.Column) bool { return col.Name == k.Name })
+		plain := !k.Auto && !slices.ContainsFunc(r.Columns.Keys, func(col keyexpr.Column) bool { return col.Name == k.Name })
 		switch {
 		case !plain:
 		case slices.Contains(names, k.Name):
@@ -123,7 +123,7 @@ func inputOfTypes(r *plan.Request) error {
 }
 
 // explainPlan explains the key of a plan with the first records as examples, and the bounds of values.
-func explainPlan(p *plan.Plan, examples int, values []string) (x keydesign.Explanation, err error) {
+func explainPlan(p *plan.Plan, examples int, values []string) (x keyexpr.Explanation, err error) {
 	d, err := p.Design()
 	if err != nil {
 		return x, err
@@ -132,7 +132,7 @@ func explainPlan(p *plan.Plan, examples int, values []string) (x keydesign.Expla
 	if err != nil {
 		return x, err
 	}
-	var shown []keydesign.Example
+	var shown []keyexpr.Example
 	first := d.Programs[0].NewEvaluator()
 	keys, rows := map[string]bool{}, 0
 	err = p.Sample(func(row []table.Value) bool {
@@ -153,7 +153,7 @@ func explainPlan(p *plan.Plan, examples int, values []string) (x keydesign.Expla
 		}
 		return true
 	})
-	x = keydesign.Explain(d, nil, given)
+	x = keyexpr.Explain(d, nil, given)
 	x.Examples = append(x.Examples, shown...)
 	x.NoteSample(rows, len(keys))
 	return x, err
@@ -163,11 +163,11 @@ func explainPlan(p *plan.Plan, examples int, values []string) (x keydesign.Expla
 const sampledKeys = 1000
 
 // givenValues reads NAME=VALUE by the types of the columns.
-func givenValues(d keydesign.Design, values []string) (keydesign.Given, error) {
-	given := keydesign.Given{}
+func givenValues(d keyexpr.Design, values []string) (keyexpr.Given, error) {
+	given := keyexpr.Given{}
 	for _, text := range values {
 		name, value, ok := options.CutRename(text)
-		i := slices.IndexFunc(d.Inputs, func(in keydesign.Input) bool { return in.Name == name })
+		i := slices.IndexFunc(d.Inputs, func(in keyexpr.Input) bool { return in.Name == name })
 		if !ok || i < 0 {
 			return nil, usagef("--value %q: want NAME=VALUE with a column that the key is made of", text)
 		}

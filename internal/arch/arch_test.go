@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 		"engine/server",
 		"engine/sim",
 		"transfer/export",
-		"keydesign",
+		"keyexpr",
 		"internal/atomicfile",
 		"internal/page",
 		"pipeline",
@@ -64,10 +64,10 @@ var arrows = map[string][]string{
 	"advise/page":       {"advise", "advise/simulate"},
 
 	"pipeline":        {"pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
-	"pipeline/intake": {"keydesign", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
-	"pipeline/plan":   {"lifecycle", "keydesign", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
+	"pipeline/intake": {"keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
+	"pipeline/plan":   {"lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
-	"pipeline/options": {"keydesign", "lifecycle", "pipeline", "pipeline/plan", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"pipeline/options": {"keyexpr", "lifecycle", "pipeline", "pipeline/plan", "reader", "reader/convert", "reader/csv", "internal/table"},
 	"pipeline/status":  {"pipeline"},
 
 	"verify":           {"pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
@@ -87,7 +87,7 @@ var arrows = map[string][]string{
 	"reader/source":            {"internal/table", "reader/record"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
-	"keydesign":                       {"internal/table"},
+	"keyexpr":                         {"internal/table"},
 	"internal/tablestore/encode":      {"internal/tablestore/plainbuffer", "internal/table"},
 	"shuffle":                         {"internal/spill", "internal/table"},
 	"partitioner":                     {"internal/table"},
@@ -104,7 +104,7 @@ var arrows = map[string][]string{
 	"bench/baseline": {},
 	"bench/cost":     {"bench", "internal/tablestore/client", "internal/tablestore/encode", "internal/table", "writer"},
 	"bench/null":     {"internal/tablestore/plainbuffer", "internal/table"},
-	"bench/spread":   {"bench", "internal/tablestore/client", "keydesign", "internal/tablestore/scan", "internal/table"},
+	"bench/spread":   {"bench", "internal/tablestore/client", "keyexpr", "internal/tablestore/scan", "internal/table"},
 	"bench/write":    {"bench", "bench/result", "internal/tablestore/client", "internal/tablestore/encode", "partitioner", "ratelimit", "internal/tablestore/scan", "internal/table", "writer"},
 	"bench/result":   {"internal/page", "internal/timeline"},
 	"bench/compare":  {"bench/result"},
@@ -132,12 +132,12 @@ var arrows = map[string][]string{
 
 // testArrows lists what tests may import beside that.
 var testArrows = map[string][]string{
-	"pipeline":                   {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keydesign", "verify", "reader/source/sourcetest", "reader/record"},
+	"pipeline":                   {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record"},
 	"pipeline/plan":              {"lifecycle", "engine/server"},
 	"internal/tablestore/scan":   {"engine/server", "engine/faults"},
 	"internal/tablestore/client": {"engine/server", "engine/faults"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
-	"verify":                     {"engine/server", "engine/faults", "reader/input", "keydesign"},
+	"verify":                     {"engine/server", "engine/faults", "reader/input", "keyexpr"},
 	"transfer/export":            {"engine/server", "engine/faults"},
 	"e2e":                        {"internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
 )
 
@@ -77,7 +77,7 @@ func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {
 func TestALoadWithSlowExpressionsStopsSoon(t *testing.T) {
 	r := ask(file(t, "a.csv", "id\n"+strings.Repeat("x\n", 50_000)))
 	r.Read.SplitBytes = 1 << 20
-	r.Columns.Set = []keydesign.Column{{Name: "n", Expr: "count(1..20000, # % 7 == 3)"}}
+	r.Columns.Set = []keyexpr.Column{{Name: "n", Expr: "count(1..20000, # % 7 == 3)"}}
 	f := flow(t, r)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
@@ -23,7 +23,7 @@ type values struct {
 	last      []table.Value // fields of the last record
 
 	makers     []plan.Maker // nil if rows are what the converter makes
-	evaluators []*keydesign.Evaluator
+	evaluators []*keyexpr.Evaluator
 	row        []table.Value
 	times      []int64
 	namer      *plan.Namer // nil if all rows go to one table
@@ -39,7 +39,7 @@ func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 		return nil, fmt.Errorf("read %s: %w", s.Name, err)
 	}
 	v := &values{converter: c, keys: len(p.Schema.Key), ordering: len(p.Schema.Ordering()), makers: p.Makers, keyFields: p.KeyFields(), versioned: options.VersionColumn != ""}
-	v.row, v.evaluators = make([]table.Value, len(p.Makers)), make([]*keydesign.Evaluator, len(p.Makers))
+	v.row, v.evaluators = make([]table.Value, len(p.Makers)), make([]*keyexpr.Evaluator, len(p.Makers))
 	if p.Tables != nil {
 		v.namer = p.Tables.NewNamer()
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/record"
 )
@@ -15,8 +15,8 @@ func computing(t *testing.T, change func(*plan.Request)) *values {
 	t.Helper()
 	r := ask(file(t, "a.csv", "id,n,at\nb,7,1617242400000\n"))
 	r.Target.Key = []table.KeyColumn{{Name: "k"}, {Name: "n"}}
-	r.Columns.Keys = []keydesign.Column{{Name: "k", Expr: `id + pad(n, 2)`}}
-	r.Columns.Set = []keydesign.Column{{Name: "up", Expr: `upper(id)`}}
+	r.Columns.Keys = []keyexpr.Column{{Name: "k", Expr: `id + pad(n, 2)`}}
+	r.Columns.Set = []keyexpr.Column{{Name: "up", Expr: `upper(id)`}}
 	r.Columns.Exclude = []string{"id"}
 	if change != nil {
 		change(r)

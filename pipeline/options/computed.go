@@ -3,14 +3,14 @@ package options
 import (
 	"fmt"
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/pipeline/plan"
 )
 
 // Computed reads --pk and --set.
 func Computed(g Given, target *plan.Target, columns *plan.Columns) error {
 	for _, text := range g.Texts("pk") {
-		col, err := keydesign.ParseColumn(text)
+		col, err := keyexpr.ParseColumn(text)
 		if err != nil {
 			return fmt.Errorf("--pk %w", err)
 		}
@@ -23,7 +23,7 @@ func Computed(g Given, target *plan.Target, columns *plan.Columns) error {
 		}
 	}
 	for _, text := range g.Texts("set") {
-		col, err := keydesign.ParseColumn(text)
+		col, err := keyexpr.ParseColumn(text)
 		if err != nil {
 			return fmt.Errorf("--set %w", err)
 		}

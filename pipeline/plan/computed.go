@@ -6,19 +6,19 @@ import (
 	"slices"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
 )
 
 // Maker says how the value of a column of the schema comes of the fields of a record.
 type Maker struct {
-	Field   int                // of Plan.Fields; the value as it is, if Program is nil. Negative: there is none, the service makes it
-	Program *keydesign.Program // computes the value from the fields
+	Field   int              // of Plan.Fields; the value as it is, if Program is nil. Negative: there is none, the service makes it
+	Program *keyexpr.Program // computes the value from the fields
 }
 
 // computed returns the expressions, those of key columns first.
-func (p *planner) computed() []keydesign.Column {
+func (p *planner) computed() []keyexpr.Column {
 	return slices.Concat(p.request.Columns.Keys, p.request.Columns.Set)
 }
 
@@ -31,7 +31,7 @@ func (p *planner) findNamed() error {
 	p.named = map[string]bool{}
 	sources := map[string][]string{}
 	for _, col := range p.computed() {
-		used, err := keydesign.Sources(col.Expr, p.all)
+		used, err := keyexpr.Sources(col.Expr, p.all)
 		if err != nil {
 			return usagef("%s %s: %v", p.flagOf(col), col.Name, err)
 		}
@@ -61,8 +61,8 @@ func (p *planner) findNamed() error {
 	return nil
 }
 
-func (p *planner) flagOf(col keydesign.Column) string {
-	if slices.ContainsFunc(p.request.Columns.Keys, func(k keydesign.Column) bool { return k.Name == col.Name }) {
+func (p *planner) flagOf(col keyexpr.Column) string {
+	if slices.ContainsFunc(p.request.Columns.Keys, func(k keyexpr.Column) bool { return k.Name == col.Name }) {
 		return "--pk"
 	}
 	return "--set"
@@ -106,9 +106,9 @@ func (p *planner) compute() error {
 	if len(p.computed()) == 0 && p.numbered == 0 && p.plan.Tables == nil {
 		p.plan.Makers = nil
 	}
-	p.plan.env = keydesign.Env{SaltColumns: p.salt}
+	p.plan.env = keyexpr.Env{SaltColumns: p.salt}
 	for _, f := range p.plan.Fields {
-		p.plan.env.Columns = append(p.plan.env.Columns, keydesign.Input{Name: f.Source, Type: f.Type})
+		p.plan.env.Columns = append(p.plan.env.Columns, keyexpr.Input{Name: f.Source, Type: f.Type})
 	}
 	// What a column must be comes from the user or the table; compiling replaces it by what it is.
 	want := map[string]table.Type{}
@@ -153,14 +153,14 @@ func (p *planner) compute() error {
 }
 
 // compile compiles an expression for its column of the schema.
-func (p *planner) compile(col keydesign.Column) (*keydesign.Program, error) {
+func (p *planner) compile(col keyexpr.Column) (*keyexpr.Program, error) {
 	s := p.plan.Schema
 	i := slices.IndexFunc(s.Columns, func(c table.Column) bool { return c.Name == col.Name })
 	if i < 0 {
 		return nil, usagef("--pk %s: the primary key of table %s has no such column", col.Name, s.Table)
 	}
 	flag := p.flagOf(col)
-	program, err := keydesign.CompileColumn(col, p.plan.env)
+	program, err := keyexpr.CompileColumn(col, p.plan.env)
 	if err != nil {
 		return nil, usagef("%s %s: %v", flag, col.Name, err)
 	}
@@ -178,8 +178,8 @@ func (p *planner) compile(col keydesign.Column) (*keydesign.Program, error) {
 
 // chooseSeparator shows a sample to the expressions and takes a separator for splice(auto, …) that fits it.
 func (p *planner) chooseSeparator() error {
-	var chooser keydesign.SeparatorChooser
-	var observers []*keydesign.Evaluator
+	var chooser keyexpr.SeparatorChooser
+	var observers []*keyexpr.Evaluator
 	for _, m := range p.plan.Makers {
 		if m.Program != nil && m.Program.Auto {
 			observers = append(observers, m.Program.Observer(&chooser))
@@ -263,16 +263,16 @@ func (p *Plan) sources() (names []string) {
 	return names
 }
 
-// Design returns the key as keydesign.Explain describes it.
-func (p *Plan) Design() (keydesign.Design, error) {
-	d := keydesign.Design{Inputs: p.env.Columns}
+// Design returns the key as keyexpr.Explain describes it.
+func (p *Plan) Design() (keyexpr.Design, error) {
+	d := keyexpr.Design{Inputs: p.env.Columns}
 	for i, k := range p.Schema.Key {
 		if i > 0 && i == p.Schema.Numbered {
-			d.Columns = append(d.Columns, keydesign.Column{Name: k.Name, Type: k.Type, Auto: true})
+			d.Columns = append(d.Columns, keyexpr.Column{Name: k.Name, Type: k.Type, Auto: true})
 			d.Programs = append(d.Programs, nil)
 			continue
 		}
-		col := keydesign.Column{Name: k.Name, Type: k.Type}
+		col := keyexpr.Column{Name: k.Name, Type: k.Type}
 		if p.Makers != nil && p.Makers[i].Program != nil {
 			col.Expr = p.Makers[i].Program.Source()
 			d.Columns, d.Programs = append(d.Columns, col), append(d.Programs, p.Makers[i].Program)
@@ -280,7 +280,7 @@ func (p *Plan) Design() (keydesign.Design, error) {
 		}
 		env := p.env
 		env.Name = k.Name
-		program, err := keydesign.CompileColumn(keydesign.Column{Name: p.Schema.Columns[i].Source}, env)
+		program, err := keyexpr.CompileColumn(keyexpr.Column{Name: p.Schema.Columns[i].Source}, env)
 		if err != nil {
 			return d, err
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 )
 
 // askComputed asks for a table whose key and attributes are given as --pk and --set give them.
@@ -14,7 +14,7 @@ func askComputed(t *testing.T, text string, pk, set []string) *Request {
 	r := ask(file(t, "a.csv", text))
 	r.Target.Key = nil
 	for _, p := range pk {
-		col, err := keydesign.ParseColumn(p)
+		col, err := keyexpr.ParseColumn(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func askComputed(t *testing.T, text string, pk, set []string) *Request {
 		}
 	}
 	for _, s := range set {
-		col, err := keydesign.ParseColumn(s)
+		col, err := keyexpr.ParseColumn(s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestSpliceAutoTakesItsSeparatorFromTheSampleAndSaysSo(t *testing.T) {
 	}); err != nil || len(rows) != 1 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
-	x := keydesign.Explain(d, rows, nil)
+	x := keyexpr.Explain(d, rows, nil)
 	if x.Key[0].Separator != "\x1f" || len(x.Examples) != 1 || x.Examples[0].Key[0] != "a100\x1fx y" {
 		t.Errorf("%+v", x)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader"
 	"tsimport/reader/input"
@@ -41,7 +41,7 @@ type Plan struct {
 
 	described map[string]bool // columns that sources of a Wide plan list of their own
 
-	env   keydesign.Env // of the expressions
+	env   keyexpr.Env   // of the expressions
 	table *client.Table // nil when it does not exist yet
 }
 

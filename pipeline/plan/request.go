@@ -9,7 +9,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/lifecycle"
 	"tsimport/reader"
 	"tsimport/reader/convert"
@@ -147,13 +147,13 @@ type Target struct {
 
 // Columns says which input columns become which table columns.
 type Columns struct {
-	Only    []string           // input columns to load as attributes; nil loads all
-	Exclude []string           // input columns to leave out
-	Rename  map[string]string  // input name to table name
-	Types   map[string]Type    // by input or table name
-	Keys    []keydesign.Column // of Target.Key, those that are computed
-	Set     []keydesign.Column // attributes that are computed
-	Known   Known              // what the types of the table's columns mean
+	Only    []string          // input columns to load as attributes; nil loads all
+	Exclude []string          // input columns to leave out
+	Rename  map[string]string // input name to table name
+	Types   map[string]Type   // by input or table name
+	Keys    []keyexpr.Column  // of Target.Key, those that are computed
+	Set     []keyexpr.Column  // attributes that are computed
+	Known   Known             // what the types of the table's columns mean
 	Infer   Infer
 }
 

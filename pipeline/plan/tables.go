@@ -10,7 +10,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/lifecycle"
 )
 
@@ -31,8 +31,8 @@ type Tables struct {
 // namePart is a piece of a table's name: text, or what an expression gives.
 type namePart struct {
 	text    string
-	expr    string // as keydesign has it
-	program *keydesign.Program
+	expr    string // as keyexpr has it
+	program *keyexpr.Program
 }
 
 // IsTemplate reports whether the name of a table has expressions in it.
@@ -195,7 +195,7 @@ func (p *planner) findNamedByTables() error {
 		if part.expr == "" {
 			continue
 		}
-		used, err := keydesign.Sources(part.expr, p.all)
+		used, err := keyexpr.Sources(part.expr, p.all)
 		if err != nil {
 			return usagef("--table %s: %v", p.plan.Tables.Text, err)
 		}
@@ -217,7 +217,7 @@ func (p *planner) compileTables() error {
 		if part.expr == "" {
 			continue
 		}
-		program, err := keydesign.CompileColumn(keydesign.Column{Name: "--table", Type: table.String, Expr: part.expr}, p.plan.env)
+		program, err := keyexpr.CompileColumn(keyexpr.Column{Name: "--table", Type: table.String, Expr: part.expr}, p.plan.env)
 		if err != nil {
 			return usagef("--table %s: %v", t.Text, err)
 		}
@@ -232,7 +232,7 @@ func (p *planner) compileTables() error {
 // Namer makes the names of rows' tables. It is not safe for concurrent use.
 type Namer struct {
 	tables     *Tables
-	evaluators []*keydesign.Evaluator
+	evaluators []*keyexpr.Evaluator
 	name       []byte
 	last       []byte // the last name that was found good
 	archived   bool   // whether its rows are
@@ -240,7 +240,7 @@ type Namer struct {
 
 // NewNamer makes a namer for one goroutine.
 func (t *Tables) NewNamer() *Namer {
-	n := &Namer{tables: t, evaluators: make([]*keydesign.Evaluator, len(t.parts))}
+	n := &Namer{tables: t, evaluators: make([]*keyexpr.Evaluator, len(t.parts))}
 	for i, part := range t.parts {
 		if part.program != nil {
 			n.evaluators[i] = part.program.NewEvaluator()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/lifecycle"
 )
 
@@ -16,7 +16,7 @@ func namerOf(t *testing.T, text string) *Namer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &planner{plan: &Plan{Tables: tables, env: keydesign.Env{Columns: []keydesign.Input{
+	p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{
 		{Name: "at", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "shop", Type: table.String},
 	}}}}
 	if err := p.compileTables(); err != nil {
@@ -84,7 +84,7 @@ func TestATemplateThatMakesNoSenseIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &planner{plan: &Plan{Tables: tables, env: keydesign.Env{Columns: []keydesign.Input{{Name: "at", Type: table.String}, {Name: "shop", Type: table.String}}}}}
+		p := &planner{plan: &Plan{Tables: tables, env: keyexpr.Env{Columns: []keyexpr.Input{{Name: "at", Type: table.String}, {Name: "shop", Type: table.String}}}}}
 		if err := p.compileTables(); err == nil {
 			t.Errorf("%s compiles", text)
 		}

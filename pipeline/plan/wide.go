@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"tsimport/internal/table"
-	"tsimport/keydesign"
+	"tsimport/keyexpr"
 	"tsimport/reader/source"
 )
 
@@ -36,7 +36,7 @@ func (p *planner) askForColumns() error {
 		}
 	}
 	for _, col := range p.computed() {
-		names, err := keydesign.Names(col.Expr)
+		names, err := keyexpr.Names(col.Expr)
 		if err != nil {
 			return usagef("%s %s: %v", p.flagOf(col), col.Name, err)
 		}
@@ -47,7 +47,7 @@ func (p *planner) askForColumns() error {
 			if part.expr == "" {
 				continue
 			}
-			names, err := keydesign.Names(part.expr)
+			names, err := keyexpr.Names(part.expr)
 			if err != nil {
 				return usagef("--table %s: %v", p.plan.Tables.Text, err)
 			}
@@ -169,6 +169,6 @@ func (c *Columns) wanted(column string) bool {
 
 // computes reports whether an expression makes the table's column of that name.
 func (c *Columns) computes(name string) bool {
-	is := func(col keydesign.Column) bool { return col.Name == name }
+	is := func(col keyexpr.Column) bool { return col.Name == name }
 	return slices.ContainsFunc(c.Keys, is) || slices.ContainsFunc(c.Set, is)
 }

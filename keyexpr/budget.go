@@ -1,0 +1,250 @@
+package keyexpr
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/vm/runtime"
+)
+
+// The expression language can say in a few characters what takes hours or all memory: reduce(1..40, #acc + #acc, s). Its own
+// budget counts elements of lists, not the bytes of texts, and knows no time. So each row has a budget of work. A byte of
+// text that is made or looked at costs one unit, a turn of a loop a few; what would exceed the budget is not begun.
+
+// workBudget is what one expression may cost for one row: 16 MiB of text, or a million turns of loops.
+const workBudget = 16 << 20
+
+// Costs in units.
+const (
+	turnCost    = 16 // of a turn of a loop, beside what is done in it
+	elementCost = 16 // of an element of a list
+)
+
+// work is what is left of a row's budget.
+type work struct{ left int64 }
+
+type errWork struct{}
+
+func (errWork) Error() string {
+	return fmt.Sprintf("takes too much time or memory for one row (more than %d MiB of text, or too many loop iterations)", workBudget>>20)
+}
+
+// spend takes n units.
+func (w *work) spend(n int64) error {
+	if n < 0 || n > w.left {
+		return errWork{}
+	}
+	w.left -= n
+	return nil
+}
+
+// measure spends what it costs to look at all of v.
+func (w *work) measure(v any) error {
+	switch v := v.(type) {
+	case nil, bool, int, int64, float64:
+		return nil
+	case string:
+		return w.spend(int64(len(v)))
+	case []byte:
+		return w.spend(int64(len(v)))
+	case []any:
+		for _, inner := range v {
+			if err := w.spend(elementCost); err != nil {
+				return err
+			}
+			if err := w.measure(inner); err != nil {
+				return err
+			}
+		}
+		return nil
+	case map[string]any:
+		for key, inner := range v {
+			if err := w.spend(elementCost + int64(len(key))); err != nil {
+				return err
+			}
+			if err := w.measure(inner); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	r := reflect.ValueOf(v)
+	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array {
+		return nil
+	}
+	if err := w.spend(elementCost * int64(r.Len())); err != nil {
+		return err
+	}
+	if k := r.Type().Elem().Kind(); k != reflect.String && k != reflect.Interface && k != reflect.Slice {
+		return nil
+	}
+	for i := range r.Len() {
+		if err := w.measure(r.Index(i).Interface()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names of what the tree gets. No source can say them.
+const (
+	workName = "work@"
+	seenName = "seen@" // measures its second argument and returns it
+	turnName = "turn@" // returns its second argument, the result of a loop's turn
+	addName  = "add@"
+)
+
+// guards are the functions of the tree. The first argument is the row's work.
+var guards = map[string]func(args ...any) (any, error){
+	seenName: func(args ...any) (any, error) { return args[1], args[0].(*work).measure(args[1]) },
+	turnName: func(args ...any) (any, error) { return args[1], args[0].(*work).spend(turnCost) },
+	addName: func(args ...any) (sum any, err error) {
+		a, text := args[1].(string)
+		b, _ := args[2].(string)
+		if text {
+			if err := args[0].(*work).spend(int64(len(a) + len(b))); err != nil {
+				return nil, err
+			}
+		}
+		return runtime.Add(args[1], args[2]), nil
+	},
+}
+
+// growing are functions whose result can be much longer than their arguments, with what it costs beside looking at those.
+var growing = map[string]func(args []any) int64{
+	"repeat": func(args []any) int64 { return product(length(args[0]), int64(runtime.ToInt(args[1]))) },
+	"replace": func(args []any) int64 {
+		if len(args) < 3 {
+			return 0
+		}
+		text, _ := args[0].(string)
+		old, _ := args[1].(string)
+		return product(int64(strings.Count(text, old)), length(args[2]))
+	},
+	"join": func(args []any) int64 {
+		if len(args) < 2 {
+			return 0
+		}
+		return product(length(args[0]), length(args[1]))
+	},
+	"split":    func(args []any) int64 { return product(length(args[0]), elementCost) },
+	"fromJSON": func(args []any) int64 { return product(length(args[0]), elementCost) },
+	"toJSON":   func(args []any) int64 { return product(length(args[0]), 6) },
+	"uniq":     func(args []any) int64 { return product(length(args[0]), length(args[0])) },
+}
+
+// length is that of a text or a list.
+func length(v any) int64 {
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.String, reflect.Slice, reflect.Array, reflect.Map:
+		return int64(r.Len())
+	}
+	return 0
+}
+
+// product is a times b, or more than any budget.
+func product(a, b int64) int64 {
+	if a <= 0 || b <= 0 {
+		return 0
+	}
+	if a > workBudget || b > workBudget {
+		return workBudget + 1
+	}
+	return a * b
+}
+
+// guard puts the budget into a tree that has been checked, whose types stay what they are. It is not for a tree that is
+// checked again.
+func guard(root ast.Node, config *conf.Config) ast.Node {
+	for name, f := range guards {
+		config.Functions[name] = &builtin.Function{Name: name, Func: f}
+	}
+	g := &guarding{config: config}
+	ast.Walk(&root, g)
+	return root
+}
+
+type guarding struct{ config *conf.Config }
+
+// Visit wraps a node, after those below it.
+func (g *guarding) Visit(at *ast.Node) {
+	switch n := (*at).(type) {
+	case *ast.PredicateNode:
+		n.Node = g.call(turnName, n.Node, n.Node)
+	case *ast.BinaryNode:
+		if n.Operator == "+" {
+			if k := n.Type().Kind(); k == reflect.String || k == reflect.Interface {
+				*at = g.call(addName, n, n.Left, n.Right)
+			}
+			return
+		}
+		n.Left, n.Right = g.seen(n.Left), g.seen(n.Right)
+	case *ast.BuiltinNode:
+		g.builtin(at, n)
+	}
+}
+
+// builtin measures the arguments of a function of the language, those that are not loops' turns.
+func (g *guarding) builtin(at *ast.Node, n *ast.BuiltinNode) {
+	cost := growing[n.Name]
+	function := builtin.Index
+	if id, ok := function[n.Name]; ok && cost != nil {
+		*at = g.call(g.grown(n.Name, builtin.Builtins[id], cost), n, n.Arguments...)
+		return
+	}
+	for i, arg := range n.Arguments {
+		if _, turns := arg.(*ast.PredicateNode); !turns && n.Name != "get" {
+			n.Arguments[i] = g.seen(arg)
+		}
+	}
+}
+
+// grown makes a function that looks at what its result costs before it calls f, and returns its name.
+func (g *guarding) grown(name string, f *builtin.Function, cost func([]any) int64) string {
+	unique := name + "@"
+	g.config.Functions[unique] = &builtin.Function{Name: unique, Func: func(args ...any) (any, error) {
+		w, args := args[0].(*work), args[1:]
+		for _, arg := range args {
+			if err := w.measure(arg); err != nil {
+				return nil, err
+			}
+		}
+		if err := w.spend(cost(args)); err != nil {
+			return nil, err
+		}
+		switch {
+		case f.Safe != nil:
+			made, _, err := f.Safe(args...)
+			return made, err
+		case f.Fast != nil:
+			return f.Fast(args[0]), nil
+		}
+		return f.Func(args...)
+	}}
+	return unique
+}
+
+// seen measures what can be large.
+func (g *guarding) seen(n ast.Node) ast.Node {
+	switch n.(type) {
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NilNode, *ast.StringNode, *ast.ConstantNode:
+		return n
+	}
+	switch n.Type().Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:
+		return n
+	}
+	return g.call(seenName, n, n)
+}
+
+// call makes a call that stands for a node, with its place and type.
+func (g *guarding) call(name string, of ast.Node, args ...ast.Node) ast.Node {
+	made := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: append([]ast.Node{&ast.IdentifierNode{Value: workName}}, args...)}
+	made.SetLocation(of.Location())
+	made.SetNature(*of.Nature())
+	return made
+}

@@ -1,0 +1,140 @@
+package keyexpr
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// timeLayout is how a time is written: pieces one after the other.
+type timeLayout []layoutPiece
+
+// layoutPiece is a layout of Go's, or a text that stands for itself. Those of a strftime layout must not be put together:
+// what stands between directives could look like a part of a time to Go, as the 2 of "v2-%Y".
+type layoutPiece struct {
+	text    string
+	literal bool
+	micros  bool // six digits of a second, which Go writes after a point or comma only
+}
+
+func (l timeLayout) format(dst []byte, t time.Time) []byte {
+	for _, piece := range l {
+		switch {
+		case piece.literal:
+			dst = append(dst, piece.text...)
+		case piece.micros:
+			dst = fmt.Appendf(dst, "%06d", t.Nanosecond()/1000)
+		default:
+			dst = t.AppendFormat(dst, piece.text)
+		}
+	}
+	return dst
+}
+
+// between is what may stand between the parts of a time without being taken for one.
+const between = "-/:. _"
+
+// clockParts are the parts of a time from the largest downwards, in Go's layouts and in strftime's.
+var clockParts = []struct{ layout, directive string }{{"2006", "%Y"}, {"01", "%m"}, {"02", "%d"}, {"15", "%H"}, {"04", "%M"}, {"05", "%S"}}
+
+// ordered reports whether times sort as the layout's text does, and how long that is.
+func (l timeLayout) ordered() (ordered bool, width int) {
+	layout := ""
+	for _, piece := range l {
+		if piece.micros || piece.literal && strings.Trim(piece.text, between+"T") != "" {
+			return false, 0
+		}
+		layout += piece.text
+	}
+	rest := layout
+	for _, part := range clockParts {
+		rest = strings.TrimLeft(rest, between)
+		if rest == "" {
+			break
+		}
+		after, ok := strings.CutPrefix(strings.TrimPrefix(rest, "T"), part.layout)
+		if !ok {
+			return false, 0
+		}
+		rest = after
+	}
+	return strings.TrimLeft(rest, between) == "" && layout != "" && !strings.Contains(layout, "_2"), len(layout)
+}
+
+// python writes a time, given as a formula, with strftime, if all of the layout is known there.
+func (l timeLayout) python(moment string) string {
+	pattern := ""
+	for _, piece := range l {
+		switch {
+		case piece.literal:
+			pattern += strings.ReplaceAll(piece.text, "%", "%%")
+		case piece.micros:
+			pattern += "%f"
+		default:
+			text, ok := toStrftime(piece.text)
+			if !ok {
+				return noPython
+			}
+			pattern += text
+		}
+	}
+	return moment + ".strftime(" + strconv.Quote(pattern) + ")"
+}
+
+func toStrftime(layout string) (pattern string, ok bool) {
+next:
+	for layout != "" {
+		for _, part := range clockParts {
+			if after, found := strings.CutPrefix(layout, part.layout); found {
+				pattern, layout = pattern+part.directive, after
+				continue next
+			}
+		}
+		for b, text := range strftime {
+			if text == layout && b != 'Z' && b != 'z' { // a piece of a strftime layout
+				return pattern + "%" + string(b), true
+			}
+		}
+		if !strings.ContainsRune(between+"T", rune(layout[0])) || strings.HasPrefix(layout, "_2") && !strings.HasPrefix(layout, "_2006") ||
+			strings.HasPrefix(layout, ".0") && !strings.HasPrefix(layout, ".01") && !strings.HasPrefix(layout, ".02") && !strings.HasPrefix(layout, ".04") && !strings.HasPrefix(layout, ".05") {
+			return "", false
+		}
+		pattern, layout = pattern+layout[:1], layout[1:]
+	}
+	return pattern, true
+}
+
+// strftime are the directives that have a counterpart in a layout.
+var strftime = map[byte]string{'Y': "2006", 'y': "06", 'm': "01", 'd': "02", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM",
+	'f': "", 'j': "002", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday", 'z': "-0700", 'Z': "MST",
+	'F': "2006-01-02", 'T': "15:04:05", '%': "%"}
+
+func fromStrftime(pattern string) (l timeLayout, err error) {
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '%' {
+			l = append(l, layoutPiece{text: pattern[i : i+1], literal: true})
+			continue
+		}
+		i++
+		if i == len(pattern) {
+			return nil, fmt.Errorf("the layout %q ends with %%", pattern)
+		}
+		layout, ok := strftime[pattern[i]]
+		if !ok {
+			return nil, fmt.Errorf("the layout %q has the unknown directive %%%c; there are %s", pattern, pattern[i], directiveList())
+		}
+		l = append(l, layoutPiece{text: layout, literal: pattern[i] == '%', micros: pattern[i] == 'f'})
+	}
+	return l, nil
+}
+
+func directiveList() string {
+	var list []string
+	for b := range strftime {
+		list = append(list, "%"+string(b))
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
+}

@@ -1,0 +1,51 @@
+package keyexpr
+
+import (
+	"slices"
+	"strings"
+
+	"tsimport/internal/table"
+)
+
+// piece is one of the texts that a key column is joined of.
+type piece struct {
+	node *node
+	// sealed says that texts before the piece's end sort before all that follows: it has a fixed width, or ends with a
+	// separator that it does not reach.
+	sealed    bool
+	separator bool // of a splice
+}
+
+// piecesOf are the texts that a text is joined of, in order.
+func piecesOf(n *node) []piece {
+	if n.pieces != nil {
+		return n.pieces
+	}
+	return []piece{{node: n, sealed: n.width > 0}}
+}
+
+// joined are the pieces of two texts, one after the other.
+func joined(l, r *node) []piece { return slices.Concat(piecesOf(l), piecesOf(r)) }
+
+// joinedOrder is the order of joined pieces. From a piece on whose end cannot be told from what follows, they sort as one
+// text that is in no column's order.
+func joinedOrder(pieces []piece) (order []Segment) {
+	for i, p := range pieces {
+		switch {
+		case p.separator:
+		case p.sealed || i == len(pieces)-1:
+			order = append(order, textOrder(p.node)...)
+		default:
+			var rest []string
+			for _, p := range pieces[i:] {
+				src := p.node.src
+				if p.node.typ != table.String {
+					src = "text(" + src + ")"
+				}
+				rest = append(rest, src)
+			}
+			return append(order, unordered(strings.Join(rest, " + "), 0)...)
+		}
+	}
+	return order
+}
