@@ -23,9 +23,11 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/keyexpr"
+	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/record"
+	"tsimport/reader/source"
 	"tsimport/reader/source/sourcetest"
 )
 
@@ -122,6 +124,7 @@ func TestRowsThatDescribeThemselvesArePutWithEveryCell(t *testing.T) {
 			cfg := w.fromWide(rows)
 			cfg.Write.Order = order
 			r := w.load(cfg)
+			w.verifies(cfg, r)
 			if diff := cmp.Diff(wantOf(rows), w.wideRows(began)); diff != "" {
 				t.Errorf("the table (-want +got):\n%s", diff)
 			}
@@ -170,6 +173,7 @@ func TestAnUpdateTellsAbsentFromNullFromEmpty(t *testing.T) {
 			))
 			cfg.Write.Mode, cfg.Write.DeleteNull, cfg.RunDir = table.Update, deletes, cfg.RunDir+"2"
 			r := w.load(cfg)
+			w.verifies(cfg, r)
 			want := contents{
 				"0": {"a": "", "b": "2", "c": "3"}, "1": {"a": "1", "b": "2", "c": "3"}, "2": {"a": "1", "b": "2", "c": "3", "new": "x"}, "3": {"a": "1", "b": "2", "c": "3"},
 			}
@@ -204,6 +208,7 @@ func TestExpressionsOfCells(t *testing.T) {
 	var warnings []string
 	cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
 	r := w.load(cfg)
+	w.verifies(cfg, r)
 	w.wantRows(contents{"Bern/0-bern": {"n": "0", "y": "7"}, "Ulm/1-ulm": {"n": "1", "made": "y", "old name": "y"}})
 	if r.Rejected != 1 || len(warnings) != 0 {
 		t.Errorf("%d rejected, warnings %q", r.Rejected, warnings)
@@ -382,4 +387,128 @@ func TestRowsThatTheServiceRefusesLoadAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Later rows of a key win, whole: what only the earlier ones have is gone. It is the same after any interruption.
+func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		t.Run(order.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			began := time.Now()
+			rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
+			rows.Bad = map[int64]*table.Reason{1500: {Code: table.CodeRagged}}
+			if order == plan.LastWins {
+				for i := range rows.Data { // each key comes three times
+					rows.Data[i][0].Int %= 1000
+				}
+			}
+			cfg := w.fromWide(rows)
+			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
+			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
+			ctx, stop := context.WithCancelCause(context.Background())
+			defer stop(nil)
+			killed := cfg
+			killed.Write.Rates.MaxRows = 2_000
+			killed.onSave = func(s *checkpoint.Snapshot) error {
+				if s.Counters["written"] > 400 {
+					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+					return errKilled
+				}
+				return nil
+			}
+			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
+				t.Fatalf("%v, %v", r, err)
+			}
+			other := cfg
+			other.Columns.Exclude = []string{"always"}
+			if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
+				t.Errorf("resumed with other cells: %v", err)
+			}
+			r := w.load(cfg)
+			w.verifies(cfg, r)
+			want := wantOf(rows)
+			if order == plan.OrderNone {
+				delete(want, "1500")
+			}
+			if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
+				t.Errorf("the table (-want +got):\n%.3000s", diff)
+			}
+			if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
+				t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
+			}
+		})
+	}
+}
+
+func TestWhatARecordDescribesIsAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := wideOf([]record.Cell{integerCell("a", 1), integerCell("b", 2)}, []record.Cell{textCell("a", "1")}, []record.Cell{integerCell("c", 5)}, nil)
+	rows.Append(record.Datum{Kind: record.Integer, Int: 0}, integerCell("a", 10))
+	cfg := w.fromWide(rows)
+	cfg.Target.Define.MaxVersions = 1
+	cfg.Write.Mode = table.Increment
+	r := w.load(cfg)
+	got := w.rows()
+	for _, cells := range got {
+		delete(cells, plan.DefaultMarkColumn)
+	}
+	if diff := cmp.Diff(contents{"0": {"a": "11", "b": "2"}, "2": {"c": "5"}}, got); diff != "" || r.Rejected != 2 {
+		t.Errorf("%d rejected (-want +got):\n%s", r.Rejected, diff)
+	}
+}
+
+func TestDeletingRowsThatDescribeThemselvesTakesTheirKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := wideOf([]record.Cell{integerCell("a", 1)}, []record.Cell{integerCell("b", 1)})
+	w.load(w.fromWide(rows))
+	rows.Data, rows.Cells = rows.Data[:1], [][]record.Cell{{integerCell("#", 1), integerCell("#", 1)}}
+	cfg := w.fromWide(rows)
+	cfg.Write.Mode, cfg.RunDir = table.Delete, cfg.RunDir+"2"
+	r := w.load(cfg)
+	w.verifies(cfg, r)
+	w.wantRows(contents{"1": {"b": "1"}})
+}
+
+// The service numbers the rows, which have marks beside their cells.
+func TestRowsThatDescribeThemselvesAreNumbered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	many := make([]record.Cell, table.MaxColumns)
+	for i := range many {
+		many[i] = integerCell(fmt.Sprint("c", i), int64(i))
+	}
+	rows := wideOf([]record.Cell{integerCell("a", 1)}, many, many[1:], []record.Cell{textCell(plan.DefaultMarkColumn, "mine")}, []record.Cell{integerCell("n", 1)})
+	cfg := w.fromWide(rows)
+	cfg.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "n", Type: table.Integer, Auto: true}}
+	cfg.Target.Define.MaxVersions = 1
+	r := w.load(cfg)
+	var codes []string
+	for _, reason := range w.reasons(r) {
+		codes = append(codes, reason.Code)
+	}
+	if want := []string{table.CodeTooManyColumns, table.CodeColumnName, table.CodeColumnName}; !slices.Equal(codes, want) || r.Written != 2 {
+		t.Errorf("%d written, rejected for %q, want %q", r.Written, codes, want)
+	}
+}
+
+func TestSourcesOfTwoKindsAreNotLoadedTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.fromWide(wideOf(nil))
+	cfg.Read.Sources = twoKinds{}
+	if _, err := cfg.run(context.Background()); err == nil || !strings.Contains(err.Error(), "of one of wide and rows describe themselves") {
+		t.Errorf("%v", err)
+	}
+}
+
+type twoKinds struct{}
+
+func (twoKinds) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+func (twoKinds) Open(context.Context, []byte) ([]source.Source, error) {
+	return []source.Source{wideOf(nil), sourcetest.NewRows("rows", 3)}, nil
 }

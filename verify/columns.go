@@ -10,16 +10,21 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-// nameColumns finds out in which columns the examples differ. A row that is replaced was kept as one number, so the
-// records of the examples are read again; a stream cannot be.
+// nameColumns finds out in which columns the examples differ. A row that is replaced was kept as one number, and columns of records that
+// describe themselves as one each, so the records are read again; a stream cannot be.
 func (v *verifier) nameColumns(ctx context.Context) error {
 	open := map[Place]*Example{}
+	unnamed := map[uint64]string{}
 	for i := range v.result.Examples {
-		if e := &v.result.Examples[i]; e.cells != nil {
+		e := &v.result.Examples[i]
+		if e.cells != nil {
 			open[*e.Input] = e
 		}
+		for _, column := range e.unnamed {
+			unnamed[column] = ""
+		}
 	}
-	if len(open) == 0 {
+	if len(open) == 0 && len(unnamed) == 0 {
 		return nil
 	}
 	for _, s := range v.plan.Sources {
@@ -34,7 +39,15 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 		return err
 	}
 	defer p.Close()
-	return eachSplit(ctx, p, func(parsed *intake.Parsed) error {
+	left := len(unnamed)
+	name := func(c plainbuffer.View) {
+		column := v.hasher.columnBytes(c.Name)
+		if known, wanted := unnamed[column]; wanted && known == "" {
+			unnamed[column] = string(c.Name)
+			left--
+		}
+	}
+	err = eachSplit(ctx, p, func(parsed *intake.Parsed) error {
 		for _, b := range parsed.Blocks {
 			for i := range b.Block.Rows {
 				ref := table.Ref{Block: b.Block, Index: int32(i)}
@@ -45,13 +58,26 @@ func (v *verifier) nameColumns(ctx context.Context) error {
 						return err
 					}
 				}
+				if left > 0 {
+					if _, err := plainbuffer.Walk(ref.Body(), nil, name); err != nil {
+						return err
+					}
+				}
 			}
 		}
-		if len(open) == 0 {
+		if len(open) == 0 && left == 0 {
 			return errEnough
 		}
 		return nil
 	})
+	for i := range v.result.Examples {
+		e := &v.result.Examples[i]
+		for _, column := range e.unnamed {
+			e.Columns = append(e.Columns, unnamed[column])
+		}
+		slices.Sort(e.Columns)
+	}
+	return err
 }
 
 // differing names the columns in which the table's row, as it was seen, is not the input's.

@@ -3,6 +3,8 @@ package verify
 import (
 	"slices"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
 )
@@ -21,13 +23,20 @@ const (
 type judge struct {
 	hasher
 	mode     table.Mode
-	names    []string // of the schema's attributes
-	versions int      // that the table keeps
-	oldest   int64    // timestamp in milliseconds that the table still keeps; cells before it may be gone
-	loaded   int64    // when cells without a timestamp of their own were written at the earliest; -1 unknown
+	wide     bool              // records describe themselves: cells may have several versions
+	names    map[uint64]string // of the schema's attributes
+	versions int               // that the table keeps
+	oldest   int64             // timestamp in milliseconds that the table still keeps; cells before it may be gone
+	loaded   int64             // when cells without a timestamp of their own were written at the earliest; -1 unknown
 
 	hashes map[string]uint64 // of column names
-	got    map[string][]got
+	got    map[uint64][]got  // by column
+}
+
+// difference is the columns in which a row differs.
+type difference struct {
+	columns []string // by name; nil is unknown: only the record itself can tell
+	unnamed []uint64 // and these, reduced, whose names only the records have
 }
 
 // got is a version of a cell in the table.
@@ -65,60 +74,93 @@ func (j *judge) read(r *scan.Row) {
 		return
 	}
 	for _, c := range r.Columns {
-		j.got[c.ColumnName] = append(j.got[c.ColumnName], got{c.Timestamp, j.delivered(j.columnOf(c.ColumnName), c.Value)})
+		column := j.columnOf(c.ColumnName)
+		j.got[column] = append(j.got[column], got{c.Timestamp, j.delivered(column, c.Value)})
 	}
+}
+
+// named names the columns in which a row of the table, which may be nil, differs.
+func (j *judge) named(columns []uint64, r *scan.Row) difference {
+	if len(columns) == 0 {
+		return difference{}
+	}
+	d := difference{columns: []string{}}
+	for _, column := range columns {
+		name, ok := j.names[column]
+		if !ok && r != nil {
+			i := slices.IndexFunc(r.Columns, func(c *tablestore.AttributeColumn) bool { return j.columnOf(c.ColumnName) == column })
+			if ok = i >= 0; ok {
+				name = r.Columns[i].ColumnName
+			}
+		}
+		if ok {
+			d.columns = append(d.columns, name)
+		} else {
+			d.unnamed = append(d.unnamed, column)
+		}
+	}
+	slices.Sort(d.columns)
+	return d
 }
 
 // cells are the newest cells of a row, to be compared with an expected row later.
 func (j *judge) cells(r *scan.Row) map[string]uint64 {
-	j.read(r)
 	cells := map[string]uint64{}
-	for name, versions := range j.got {
-		cells[name] = versions[0].hash
+	for _, c := range r.Columns {
+		if _, newer := cells[c.ColumnName]; !newer {
+			cells[c.ColumnName] = j.delivered(j.columnOf(c.ColumnName), c.Value)
+		}
 	}
 	return cells
 }
 
-// compare judges a row of the table, nil if there is none, against what is expected of its key. The columns that differ are nil
-// where only the input itself can tell them.
-func (j *judge) compare(w *want, r *scan.Row) (verdict, []string) {
+// compare judges a row of the table, nil if there is none, against what is expected of its key.
+func (j *judge) compare(w *want, r *scan.Row) (verdict, difference) {
 	switch j.mode {
 	case table.Delete:
 		if r != nil {
-			return isDifferent, []string{}
+			return isDifferent, difference{columns: []string{}}
 		}
-		return isEqual, nil
+		return isEqual, difference{}
 	case table.Update:
 		return j.updated(w, r)
 	}
 	return j.replaced(w, r)
 }
 
-func (j *judge) replaced(w *want, r *scan.Row) (v verdict, columns []string) {
+func (j *judge) replaced(w *want, r *scan.Row) (v verdict, d difference) {
 	if r == nil {
-		return j.gone(w), nil
+		return j.gone(w), d
 	}
 	sum, summed, read := uint64(0), false, false
+	var older []uint64
 	for _, version := range w.versions {
 		if version.whole {
 			if !summed {
 				sum, summed = j.sum(r), true
+				if j.wide {
+					older = j.older(r)
+				}
 			}
-			if version.hash == sum {
-				return isEqual, nil
+			switch d = (difference{}); {
+			case version.hash == sum && len(older) == 0:
+				return isEqual, d
+			case version.hash == sum:
+				d = j.named(older, r)
 			}
-			columns = nil
 			continue
 		}
 		if !read {
 			j.read(r)
 			read = true
 		}
-		if columns = j.differ(version.cells); len(columns) == 0 {
-			return isEqual, nil
+		columns := j.differ(version.cells)
+		if len(columns) == 0 {
+			return isEqual, difference{}
 		}
+		d = j.named(columns, r)
 	}
-	return isDifferent, columns
+	return isDifferent, d
 }
 
 // gone says what a missing row means.
@@ -144,13 +186,14 @@ func (j *judge) expired(stamp int64) bool {
 	return stamp >= 0 && stamp < j.oldest
 }
 
-// differ compares cells that have replaced a row with what was read.
-func (j *judge) differ(cells []cell) []string {
-	var columns []string
+// differ compares cells that have replaced a row with what was read, and returns the columns that differ.
+func (j *judge) differ(cells []cell) (columns []uint64) {
+	if j.wide {
+		return j.versionsDiffer(cells)
+	}
 	known := 0
 	for _, c := range cells {
-		name := j.names[c.column]
-		have, ok := j.got[name]
+		have, ok := j.got[c.column]
 		if ok {
 			known++
 		}
@@ -158,42 +201,40 @@ func (j *judge) differ(cells []cell) []string {
 			continue
 		}
 		if len(have) == 0 || have[0].hash != c.hash || c.stamp >= 0 && (len(have) != 1 || have[0].at != c.stamp) {
-			columns = append(columns, name)
+			columns = append(columns, c.column)
 		}
 	}
 	if known < len(j.got) {
-		for name := range j.got {
-			if !slices.ContainsFunc(cells, func(c cell) bool { return j.names[c.column] == name }) {
-				columns = append(columns, name)
+		for column := range j.got {
+			if !slices.ContainsFunc(cells, func(c cell) bool { return c.column == column }) {
+				columns = append(columns, column)
 			}
 		}
 	}
-	slices.Sort(columns)
 	return columns
 }
 
 // updated compares the cells that updates leave with a row of the table.
-func (j *judge) updated(w *want, r *scan.Row) (verdict, []string) {
+func (j *judge) updated(w *want, r *scan.Row) (verdict, difference) {
 	j.read(r)
-	var columns []string
+	var columns []uint64
 	expired := false
-	for i, s := range w.columns {
-		ok, gone := j.holds(s, j.got[j.names[i]])
+	for column, s := range w.columns {
+		ok, gone := j.holds(s, j.got[column])
 		expired = expired || gone
 		if !ok {
-			columns = append(columns, j.names[i])
+			columns = append(columns, column)
 		}
 	}
 	switch {
 	case len(columns) > 0 && r == nil:
-		return isMissing, nil
+		return isMissing, difference{}
 	case len(columns) > 0:
-		slices.Sort(columns)
-		return isDifferent, columns
+		return isDifferent, j.named(columns, r)
 	case r == nil && expired:
-		return isExpired, nil
+		return isExpired, difference{}
 	}
-	return isEqual, nil
+	return isEqual, difference{}
 }
 
 // holds reports whether the versions of a cell are those that updates leave, and whether one of them has expired.

@@ -109,6 +109,7 @@ type Example struct {
 
 	position uint64
 	cells    map[string]uint64 // the table's; nil when Columns are known
+	unnamed  []uint64          // further columns that differ, reduced: records that describe themselves have their names
 }
 
 // Place is a record of the inputs.

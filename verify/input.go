@@ -87,7 +87,7 @@ func (v *verifier) readInput(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r := newReducer(v.hasher, v.plan.Schema, v.plan.Request.Mode)
+	r := newReducer(v.hasher, v.plan)
 	err = eachSplit(ctx, v.plan, func(p *intake.Parsed) error { return v.take(p, r, sorter) })
 	if err == nil {
 		v.sorted, err = sorter.Sort()

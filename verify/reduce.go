@@ -6,6 +6,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/pipeline/plan"
 )
 
 // What the input says of a row is kept as a position followed by one of these.
@@ -17,7 +18,7 @@ const (
 
 // cell is what the input says of one column of one row.
 type cell struct {
-	column int // of the schema's attributes
+	column uint64 // its name, reduced
 	delete bool
 	stamp  int64 // -1 is the table's own time
 	hash   uint64
@@ -28,20 +29,32 @@ type reducer struct {
 	hasher
 	mode    table.Mode
 	columns map[string]int // places of the schema's attributes
-	names   []uint64       // their hashes
+	names   []uint64       // their hashes; nil if records describe themselves
 
 	buf     []byte
 	sum     uint64
 	stamped bool
 }
 
-func newReducer(h hasher, s *table.Schema, mode table.Mode) *reducer {
-	r := &reducer{hasher: h, mode: mode, columns: map[string]int{}}
-	for i, c := range s.Attributes() {
+func newReducer(h hasher, p *plan.Plan) *reducer {
+	r := &reducer{hasher: h, mode: p.Request.Mode, columns: map[string]int{}, names: h.names(p)}
+	for i, c := range p.Schema.Attributes() {
 		r.columns[c.Name] = i
-		r.names = append(r.names, h.column(c.Name))
 	}
 	return r
+}
+
+// names are the attributes of a plan's schema, reduced, by which kept cells name their columns; nil if records describe themselves:
+// each cell has its column's name then, reduced.
+func (h hasher) names(p *plan.Plan) []uint64 {
+	if p.Wide {
+		return nil
+	}
+	names := []uint64{}
+	for _, c := range p.Schema.Attributes() {
+		names = append(names, h.column(c.Name))
+	}
+	return names
 }
 
 const headBytes = 9 // of the position and the kind
@@ -71,13 +84,20 @@ const (
 )
 
 func (r *reducer) add(v plainbuffer.View) {
-	i := r.columns[string(v.Name)]
-	r.buf = binary.AppendUvarint(r.buf, uint64(i))
+	var name uint64
+	if r.names == nil {
+		name = r.columnBytes(v.Name)
+		r.buf = binary.LittleEndian.AppendUint64(r.buf, name)
+	} else {
+		i := r.columns[string(v.Name)]
+		name = r.names[i]
+		r.buf = binary.AppendUvarint(r.buf, uint64(i))
+	}
 	if v.Op == plainbuffer.DeleteAll {
 		r.buf = append(r.buf, flagDelete)
 		return
 	}
-	hash := r.cell(r.names[i], v.Value)
+	hash := r.cell(name, v.Value)
 	r.sum += hash
 	if v.Timestamp < 0 {
 		r.buf = append(r.buf, 0)
@@ -89,11 +109,17 @@ func (r *reducer) add(v plainbuffer.View) {
 	r.buf = binary.LittleEndian.AppendUint64(r.buf, hash)
 }
 
-// cellsOf reads the cells that were kept, appending to dst.
-func cellsOf(dst []cell, kept []byte) []cell {
+// cellsOf reads the cells that were kept, appending to dst. Names are those that a reducer has.
+func cellsOf(dst []cell, kept []byte, names []uint64) []cell {
 	for len(kept) > 0 {
-		column, n := binary.Uvarint(kept)
-		c := cell{column: int(column), stamp: -1}
+		c, n := cell{stamp: -1}, 8
+		if names == nil {
+			c.column = binary.LittleEndian.Uint64(kept)
+		} else {
+			var i uint64
+			i, n = binary.Uvarint(kept)
+			c.column = names[i]
+		}
 		flags := kept[n]
 		kept = kept[n+1:]
 		if flags&flagStamp != 0 {

@@ -210,7 +210,7 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (*tally, error)
 	}
 	t := v.newTally(r.table)
 	it := v.sorted.Range(r.table.bounds(r.from, r.to))
-	expected := newWants(it, v.plan.Request.Mode, v.anyOrder)
+	expected := v.newWants(it)
 	next, more := expected.next()
 	key := bytes.Clone(r.table.prefix)
 	if r.table.absent {
@@ -252,14 +252,14 @@ func (v *verifier) allMissing(t *tally, expected *wants, it *extsort.Iterator, n
 // options are what is read of a table.
 func (v *verifier) options(t *target) scan.Options {
 	o := scan.Options{RetryFor: v.cfg.RetryFor, Units: &v.units}
-	if v.stamped {
+	if v.stamped || v.plan.Wide { // a version more is a difference
 		o.Versions = t.MaxVersions
 	}
 	switch v.plan.Request.Mode {
 	case table.Delete:
 		o.Columns = []string{}
 	case table.Update:
-		if names := v.names(); len(names) < maxColumnsToGet {
+		if names := v.names(); len(names) < maxColumnsToGet && !v.plan.Wide {
 			o.Columns = names
 		}
 	}
@@ -280,8 +280,11 @@ func (v *verifier) names() []string {
 
 func (v *verifier) newJudge(t *target) *judge {
 	j := &judge{
-		hasher: v.hasher, mode: v.plan.Request.Mode, names: v.names(), versions: t.MaxVersions,
-		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[string][]got{},
+		hasher: v.hasher, mode: v.plan.Request.Mode, wide: v.plan.Wide, names: map[uint64]string{}, versions: t.MaxVersions,
+		oldest: -1, loaded: -1, hashes: map[string]uint64{}, got: map[uint64][]got{},
+	}
+	for _, name := range v.names() {
+		j.names[j.column(name)] = name
 	}
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)

@@ -16,7 +16,7 @@ func (v *verifier) compareSample(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(v.cfg.Workers)
 	it := v.sorted.Range(nil, nil)
-	expected := newWants(it, v.plan.Request.Mode, v.anyOrder)
+	expected := v.newWants(it)
 	w, more := expected.next()
 	for more && ctx.Err() == nil {
 		var batch []want

@@ -28,7 +28,7 @@ func (t *tally) expected(w *want, row *scan.Row) {
 	if row != nil {
 		t.inTable++
 	}
-	verdict, columns := t.judge.compare(w, row)
+	verdict, differs := t.judge.compare(w, row)
 	switch verdict {
 	case isEqual:
 		t.equal++
@@ -39,8 +39,10 @@ func (t *tally) expected(w *want, row *scan.Row) {
 		t.example(Missing, w.key, w.position, nil)
 	case isDifferent:
 		t.different++
-		if e := t.example(Different, w.key, w.position, columns); e != nil && columns == nil {
+		if e := t.example(Different, w.key, w.position, differs.columns); e != nil && differs.columns == nil {
 			e.cells = t.judge.cells(row)
+		} else if e != nil {
+			e.unnamed = differs.unnamed
 		}
 	}
 }

@@ -17,8 +17,8 @@ type want struct {
 	rows     int64
 	position uint64 // of the last record
 
-	versions []version      // put: any of these
-	columns  map[int]*state // update: each of these
+	versions []version         // put: any of these
+	columns  map[uint64]*state // update: each of these, by its name, reduced
 }
 
 // version is a row that replaces what was there.
@@ -46,12 +46,13 @@ type wants struct {
 	it       *extsort.Iterator
 	mode     table.Mode
 	anyOrder bool
-	more     bool // the iterator stands on an item that was not taken yet
+	names    []uint64 // as cellsOf takes them
+	more     bool     // the iterator stands on an item that was not taken yet
 	now      want
 }
 
-func newWants(it *extsort.Iterator, mode table.Mode, anyOrder bool) *wants {
-	return &wants{it: it, mode: mode, anyOrder: anyOrder, more: it.Next()}
+func (v *verifier) newWants(it *extsort.Iterator) *wants {
+	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: v.hasher.names(v.plan), more: it.Next()}
 }
 
 // next goes to the next key, or reports that there is none. What was returned before is not valid any more.
@@ -81,9 +82,9 @@ func (w *wants) take(n *want, value []byte) {
 	case kind == kindDelete:
 	case w.mode == table.Update:
 		if n.columns == nil {
-			n.columns = map[int]*state{}
+			n.columns = map[uint64]*state{}
 		}
-		for _, c := range cellsOf(nil, kept) {
+		for _, c := range cellsOf(nil, kept, w.names) {
 			s := n.columns[c.column]
 			if s == nil {
 				s = new(state)
@@ -96,7 +97,7 @@ func (w *wants) take(n *want, value []byte) {
 		if v.whole {
 			v.hash = binary.LittleEndian.Uint64(kept)
 		} else {
-			v.cells = cellsOf(nil, kept)
+			v.cells = cellsOf(nil, kept, w.names)
 		}
 		if !w.anyOrder {
 			n.versions = n.versions[:0]

@@ -137,7 +137,7 @@ var testArrows = map[string][]string{
 	"internal/tablestore/scan":   {"engine/server", "engine/faults"},
 	"internal/tablestore/client": {"engine/server", "engine/faults"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
-	"verify":                     {"engine/server", "engine/faults", "reader/input", "keyexpr"},
+	"verify":                     {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
 	"transfer/export":            {"engine/server", "engine/faults"},
 	"e2e":                        {"internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
