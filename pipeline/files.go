@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/rundir"
 )
 
@@ -58,16 +57,13 @@ func (f *files) journals() map[string]*rundir.Journal {
 	return all
 }
 
-// keep enters into a checkpoint how far the files go, which are flushed so far. The archive says so for itself.
-func (f *files) keep(s *checkpoint.Snapshot) error {
-	err := f.folder.Flush()
-	kept := f.folder.Kept()
-	s.Files, s.Sums = kept.Lengths, kept.Sums
+// keep enters into a checkpoint how far the files go, which are flushed so far.
+func (f *files) keep(counters map[string]int64) (err error) {
 	if f.stamps != nil {
-		s.Counters[stampFiles] = f.stamps.from
+		counters[stampFiles] = f.stamps.from
 	}
 	for name, j := range f.journals() {
-		s.Counters[name] = j.Length()
+		counters[name] = j.Length()
 		err = errors.Join(err, j.Flush())
 	}
 	return err

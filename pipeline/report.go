@@ -31,7 +31,7 @@ const (
 )
 
 // Report says how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// Archived + Unfinished, or the run has failed. It has many fields because it is made of parts: they are embedded, so that JSON has their fields on one level, in this
+// Archived + Unfinished, or the run has failed. Its parts are embedded, so that JSON has their fields on one level, in this
 // order.
 type Report struct {
 	ReportOutcome
@@ -234,12 +234,9 @@ type ReportColumn struct {
 	Inferred   bool   `json:"inferred"`
 }
 
-// final is how many records are final.
-func (r *ReportCounts) final() int64 { return r.Written + r.Rejected + r.Superseded + r.Archived }
-
 // balance checks the ledger.
 func (r *ReportCounts) balance() error {
-	if sum := r.final() + r.Unfinished; sum != r.Read {
+	if sum := r.Written + r.Rejected + r.Superseded + r.Archived + r.Unfinished; sum != r.Read {
 		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d archived + %d unfinished = %d",
 			r.Read, r.Written, r.Rejected, r.Superseded, r.Archived, r.Unfinished, sum)
 	}

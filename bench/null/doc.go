@@ -2,4 +2,6 @@
 // asked, and answers success, for BatchWriteRow with one result a row. It costs as little as a server can that reads each
 // request whole and counts its rows, so a measurement against it measures the client. It checks no signatures, signs its
 // answers, and forgets every table when it ends.
+//
+// This package carries no compatibility promise: only the module's root package does.
 package null

@@ -3,4 +3,6 @@
 // partition, which can be written as text, JSON, raw samples, Go's benchmark format or a web page. Memory does not grow with
 // the length of the run, requests outside the measured time are not counted in the totals, and a Result survives the round
 // trip through JSON unchanged. The package does not know how requests are sent.
+//
+// This package carries no compatibility promise: only the module's root package does.
 package result

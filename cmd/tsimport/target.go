@@ -8,14 +8,12 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"sync/atomic"
-	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
-	"github.com/aliyun/credentials-go/credentials"
 	"github.com/urfave/cli/v2"
 
 	"tsimport/engine/server"
+	"tsimport/internal/tablestore/accesskey"
 	"tsimport/internal/tablestore/client"
 )
 
@@ -160,75 +158,16 @@ func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
 	}
 }
 
-// findCredentials looks where the SDKs look: the environment's two families of names, then the provider chain of the
-// official credentials library (profile, RAM role, OIDC, ECS).
+// findCredentials finds access keys where the SDKs look.
 func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
-	for _, names := range [][3]string{
-		{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "TABLESTORE_SECURITY_TOKEN"},
-		{"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN"},
-	} {
-		id, secret := os.Getenv(names[0]), os.Getenv(names[1])
-		if id != "" && secret != "" {
-			return &common.DefaultCredentialsProvider{AccessKeyID: id, AccessKeySecret: secret, SecurityToken: os.Getenv(names[2])}, nil
-		}
-		if id != "" || secret != "" {
-			return nil, usagef("%s and %s: only one of them is set", names[0], names[1])
-		}
+	note := func(text string) { say(c, c.App.ErrWriter, "%s", text) }
+	var detail func(string)
+	if c.Bool("verbose") {
+		detail = note
 	}
-	say(c, c.App.ErrWriter, "no access key in the environment: asking the credentials provider chain (profile, OIDC, then the address of the machine's metadata, unless ALIBABA_CLOUD_ECS_METADATA_DISABLED=true)")
-	chain, err := credentials.NewCredential(nil)
-	if err == nil {
-		_, err = chain.GetCredential()
-	}
+	provider, err := accesskey.Find(note, detail)
 	if err != nil {
-		if c.Bool("verbose") {
-			say(c, c.App.ErrWriter, "the credentials provider chain says: %s", client.OneLine(err.Error()))
-		}
-		return nil, usagef("no access key found; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or configure a provider of the Alibaba Cloud chain")
+		return nil, usagef("%v", err)
 	}
-	p := new(chainProvider)
-	p.chain.Store(&chain)
-	return p, nil
-}
-
-// chainProvider asks the official chain for every request: its keys may rotate.
-type chainProvider struct {
-	chain     atomic.Pointer[credentials.Credential]
-	last      atomic.Pointer[common.DefaultCredentials]
-	refreshed atomic.Int64 // when, in nanoseconds since 1970
-}
-
-// refreshEvery is the least time between two requests to the chain.
-const refreshEvery = 10 * time.Second
-
-// Refresh makes a new chain: the one there is keeps its keys until they expire, and the service has refused them.
-func (p *chainProvider) Refresh() {
-	last, now := p.refreshed.Load(), time.Now().UnixNano()
-	if now-last < int64(refreshEvery) || !p.refreshed.CompareAndSwap(last, now) {
-		return
-	}
-	if chain, err := credentials.NewCredential(nil); err == nil {
-		p.chain.Store(&chain)
-	}
-}
-
-// GetCredentials returns the last keys when the chain fails for a moment. If they have expired, the service's refusal is
-// the error a user sees: the SDK has no way to pass another.
-func (p *chainProvider) GetCredentials() common.Credentials {
-	m, err := (*p.chain.Load()).GetCredential()
-	if err != nil {
-		if last := p.last.Load(); last != nil {
-			return last
-		}
-		return &common.DefaultCredentials{}
-	}
-	value := func(s *string) string {
-		if s == nil {
-			return ""
-		}
-		return *s
-	}
-	now := &common.DefaultCredentials{AccessKeyID: value(m.AccessKeyId), AccessKeySecret: value(m.AccessKeySecret), SecurityToken: value(m.SecurityToken)}
-	p.last.Store(now)
-	return now
+	return provider, nil
 }

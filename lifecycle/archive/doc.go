@@ -2,4 +2,6 @@
 // with a manifest of its row count and checksum next to it; Folder.Verify reads the file back and compares it with a second
 // reading of the table. A verified export is never overwritten or moved, and an interrupted one is made again. The package
 // knows nothing of ages, of the service, or of what happens to the table.
+//
+// This package carries no compatibility promise: only the module's root package does.
 package archive

@@ -40,6 +40,9 @@ func DivideMemory(memory int64) Shares {
 	}
 }
 
+// MemoryForRows is the memory of a process in which rows may take so many bytes: the inverse of DivideMemory.
+func MemoryForRows(bytes int64) int64 { return bytes*3/2 + fixedMemory }
+
 // ReadingMemory is what the readers of one input may hold when the process has so much memory.
 func ReadingMemory(memory int64) reader.Memory { return DivideMemory(memory).reading() }
 

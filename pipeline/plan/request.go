@@ -17,8 +17,7 @@ import (
 	"tsimport/reader/source"
 )
 
-// Request is what is asked of a load, as far as it matters before the first row. It has many fields, each of which the
-// user may set.
+// Request is what is asked of a load, as far as it matters before the first row.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read

@@ -4,4 +4,6 @@
 // values stay text, and what is not Unicode text is refused, never replaced. Lines exported by the vendor's command-line tool
 // are recognised by their shape and become rows with the timestamps of their cells. The package knows nothing of files or of
 // the types of tables.
+//
+// This package carries no compatibility promise: only the module's root package does.
 package jsonl

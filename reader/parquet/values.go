@@ -29,8 +29,7 @@ var (
 )
 
 // values decodes the values of one page that are not null, a batch at a time. Numbers come as ints (a FLOAT or DOUBLE as
-// its bits), all else as bins, which are views into the page, its dictionary, or scratch. It has many fields because each encoding
-// needs a few, and their memory is used again.
+// its bits), all else as bins, which are views into the page, its dictionary, or scratch.
 type values struct {
 	physical physical
 	length   int // of FIXED_LEN_BYTE_ARRAY

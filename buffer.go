@@ -1,0 +1,143 @@
+package tsimport
+
+import (
+	"math"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// buffer is a copy of rows on their way to the load. One goroutine fills it; once it is handed over nobody changes it.
+type buffer struct {
+	key      []table.KeyColumn
+	deleting bool // only the key counts
+
+	first int64 // number of the first row, from 0
+	rows  []int // where the cells of each row end in cells
+	cells []cell
+	data  []byte                // names, strings and bytes
+	bad   map[int]*table.Reason // rows that are not kept, and why
+}
+
+// cell is a column of a row in a buffer.
+type cell struct {
+	bits       uint64 // of an integer, a boolean or a double
+	at         int64  // milliseconds; negative is none
+	name, text span
+	kind       record.Kind
+}
+
+// span is a part of a buffer's data.
+type span struct{ from, to int }
+
+// cellBytes and rowBytes are the memory of a cell and of a row beside its data: a row has an end and, in its batch, a Done.
+const (
+	cellBytes = 56
+	rowBytes  = 16
+)
+
+// Rows beyond these are rejected without being copied: the service takes half of the bytes and far fewer columns.
+const (
+	mostRowBytes   = 2 * table.MaxRowBytes
+	mostRowColumns = 16 * table.MaxColumns
+)
+
+// add copies a row.
+func (b *buffer) add(columns []Column) {
+	if why := b.check(columns); why != nil {
+		if b.bad == nil {
+			b.bad = map[int]*table.Reason{}
+		}
+		b.bad[len(b.rows)] = why
+		b.rows = append(b.rows, len(b.cells))
+		return
+	}
+	for i := range columns {
+		c := &columns[i]
+		if b.deleting && b.keyColumn(c.name) < 0 {
+			continue
+		}
+		to := cell{kind: c.kind, bits: uint64(c.num), at: -1, name: span{from: len(b.data)}}
+		if c.kind == record.Double {
+			to.bits = math.Float64bits(c.float)
+		}
+		if c.dated {
+			to.at = c.at
+		}
+		b.data = append(b.data, c.name...)
+		to.name.to, to.text.from = len(b.data), len(b.data)
+		b.data = append(append(b.data, c.text...), c.bytes...)
+		to.text.to = len(b.data)
+		b.cells = append(b.cells, to)
+	}
+	b.rows = append(b.rows, len(b.cells))
+}
+
+// check returns why a row cannot be written in any table, or nil.
+func (b *buffer) check(columns []Column) *table.Reason {
+	size := 0
+	seen := [table.MaxKeyColumns]bool{}
+	for i := range columns {
+		c := &columns[i]
+		size += len(c.name) + len(c.text) + len(c.bytes)
+		if c.dated && c.at < 0 {
+			return &table.Reason{Column: table.Show([]byte(c.name)), Code: table.CodeRange, Message: "the timestamp is before 1970"}
+		}
+		k := b.keyColumn(c.name)
+		if k < 0 {
+			continue
+		}
+		switch {
+		case seen[k]:
+			return &table.Reason{Column: c.name, Code: table.CodeSameCell, Message: "the row has the primary-key column twice"}
+		case c.dated:
+			return &table.Reason{Column: c.name, Code: table.CodeType, Message: "a primary-key column has no timestamp"}
+		case c.kind != record.Null && keyKinds[b.key[k].Type] != c.kind:
+			return &table.Reason{Column: c.name, Code: table.CodeType, Message: "the primary-key column is " + b.key[k].Type.String()}
+		}
+		seen[k] = true
+	}
+	if size > mostRowBytes || len(columns) > mostRowColumns {
+		return &table.Reason{Code: table.CodeRowTooLarge, Message: "the row is far larger than a row may be"}
+	}
+	return nil
+}
+
+// keyKinds are the kinds of values of primary-key columns.
+var keyKinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
+
+// keyColumn returns the place of a primary-key column, -1 for other columns.
+func (b *buffer) keyColumn(name string) int {
+	for i := range b.key {
+		if b.key[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// bytes is the memory of the rows.
+func (b *buffer) bytes() int { return len(b.data) + len(b.cells)*cellBytes + len(b.rows)*rowBytes }
+
+// row returns the cells of a row.
+func (b *buffer) row(i int) []cell {
+	from := 0
+	if i > 0 {
+		from = b.rows[i-1]
+	}
+	return b.cells[from:b.rows[i]]
+}
+
+// datum returns the value of a cell. It is a view into the buffer.
+func (b *buffer) datum(c *cell) record.Datum {
+	d := record.Datum{Kind: c.kind}
+	switch c.kind {
+	case record.Integer, record.Boolean:
+		d.Int = int64(c.bits)
+	case record.Double:
+		d.Double = math.Float64frombits(c.bits)
+	case record.String, record.Binary:
+		d.Bytes = b.data[c.text.from:c.text.to:c.text.to]
+	}
+	return d
+}

@@ -1,0 +1,68 @@
+package tsimport
+
+import (
+	"errors"
+	"fmt"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+)
+
+// Errors that callers may tell with errors.Is. The error that they come in says more.
+var (
+	// ErrClosed: Close was called before.
+	ErrClosed = errors.New("the loader is closed")
+	// ErrTableMissing: the table does not exist, and was not to be created.
+	ErrTableMissing = errors.New("the table does not exist")
+	// ErrPermission: the access key is wrong, or may not do what the load needs.
+	ErrPermission = errors.New("permission denied")
+	// ErrInterrupted: a context ended before the load did. The context's cause is among the error's causes.
+	ErrInterrupted = errors.New("the load was interrupted")
+)
+
+// UsageError says that something was asked for wrongly. Nothing was written. Its message names options as the flags of the
+// command: --max-versions is MaxVersions.
+type UsageError struct{ Message string }
+
+func (e *UsageError) Error() string { return e.Message }
+
+// RejectedError says that rows without a Done were rejected.
+type RejectedError struct {
+	Rows  int64
+	First Outcome // of them
+}
+
+func (e *RejectedError) Error() string {
+	column := ""
+	if e.First.Column != "" {
+		column = " column " + e.First.Column + ":"
+	}
+	return fmt.Sprintf("%d rows were rejected, the first of them is row %d: %s:%s %s", e.Rows, e.First.Number, e.First.Code, column, e.First.Message)
+}
+
+// failure is an error that has a kind.
+type failure struct{ kind, cause error }
+
+func (f *failure) Error() string   { return f.cause.Error() }
+func (f *failure) Unwrap() []error { return []error{f.kind, f.cause} }
+
+// public makes an error of a load one that callers can tell.
+func public(err error) error {
+	var usage *plan.UsageError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &usage):
+		return &UsageError{Message: err.Error()}
+	case errors.As(err, new(*pipeline.Interrupted)):
+		return &failure{ErrInterrupted, err}
+	case client.IsNoTable(err):
+		return &failure{ErrTableMissing, err}
+	case client.Denied(err):
+		return &failure{ErrPermission, err}
+	}
+	return err
+}
+
+func usagef(format string, a ...any) error { return &UsageError{Message: fmt.Sprintf(format, a...)} }

@@ -1,0 +1,136 @@
+package tsimport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"tsimport"
+)
+
+func Example() {
+	ctx := context.Background()
+	target, stop := engine() // or tsimport.Target{Endpoint: "https://…", Instance: "…"}
+	defer stop()
+
+	loader, err := tsimport.Open(ctx, target, "readings", tsimport.LoaderOptions{
+		Create: true,
+		PK:     []string{"meter:string", "at:integer"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for hour := range int64(24) {
+		err := loader.Put(ctx, tsimport.Row{Columns: []tsimport.Column{
+			tsimport.String("meter", "m-17"),
+			tsimport.Int64("at", 1700000000+3600*hour),
+			tsimport.Float64("kwh", 1.5),
+		}})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	counts, err := loader.Close(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d of %d rows written\n", counts.Written, counts.Accepted)
+	// Output:
+	// 24 of 24 rows written
+}
+
+// Done is told of each row's outcome. A program that reads a queue acknowledges its messages there.
+func ExampleLoader_Put() {
+	ctx := context.Background()
+	target, stop := engine()
+	defer stop()
+	loader, err := tsimport.Open(ctx, target, "users", tsimport.LoaderOptions{Create: true, PK: []string{"id:integer"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	for _, columns := range [][]tsimport.Column{
+		{tsimport.Int64("id", 1), tsimport.String("name", "Ada")},
+		{tsimport.String("id", "two"), tsimport.String("name", "Grace")},
+	} {
+		err := loader.Put(ctx, tsimport.Row{Columns: columns, Done: func(o tsimport.Outcome) {
+			if o.End == tsimport.Rejected {
+				fmt.Printf("row %d: %s, column %s: %s\n", o.Number, o.Code, o.Column, o.Message)
+			}
+		}})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	counts, err := loader.Close(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d written, %d rejected\n", counts.Written, counts.Rejected)
+	// Output:
+	// row 2: WrongType, column id: the primary-key column is integer
+	// 1 written, 1 rejected
+}
+
+// An update writes the columns that a row has and leaves the others alone. The columns of rows differ, and a cell may have several
+// versions.
+func ExampleLoaderOptions_update() {
+	ctx := context.Background()
+	target, stop := engine()
+	defer stop()
+	loader, err := tsimport.Open(ctx, target, "users", tsimport.LoaderOptions{
+		Create: true, PK: []string{"id:integer"}, MaxVersions: 10,
+		Mode: "update", OnNull: "delete",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	now := time.Now()
+	for _, columns := range [][]tsimport.Column{
+		{tsimport.Int64("id", 1), tsimport.Bool("active", true)},
+		{tsimport.Int64("id", 1), tsimport.Null("active")}, // deletes the column
+		{tsimport.Int64("id", 2), tsimport.Int64("score", 7).At(now), tsimport.Int64("score", 5).At(now.Add(-time.Hour))},
+	} {
+		if err := loader.Put(ctx, tsimport.Row{Columns: columns}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	counts, err := loader.Close(ctx)
+	fmt.Println(counts.Written, err)
+	// Output:
+	// 3 <nil>
+}
+
+// Flush waits for the outcomes of the rows so far: after it, they are in the table. Rows without a Done that were rejected are an
+// error.
+func ExampleLoader_Flush() {
+	ctx := context.Background()
+	target, stop := engine()
+	defer stop()
+	loader, err := tsimport.Open(ctx, target, "users", tsimport.LoaderOptions{Create: true, PK: []string{"id:integer"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer loader.Close(ctx)
+
+	if err := loader.Put(ctx, tsimport.Row{Columns: []tsimport.Column{tsimport.Null("id")}}); err != nil {
+		log.Fatal(err)
+	}
+	var rejected *tsimport.RejectedError
+	if err := loader.Flush(ctx); errors.As(err, &rejected) {
+		fmt.Println(rejected.Rows, rejected.First.Code)
+	}
+	// Output:
+	// 1 NullKey
+}
+
+func ExampleOpen_missing() {
+	target, stop := engine()
+	defer stop()
+	_, err := tsimport.Open(context.Background(), target, "orders", tsimport.LoaderOptions{})
+	fmt.Println(errors.Is(err, tsimport.ErrTableMissing))
+	// Output:
+	// true
+}

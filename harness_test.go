@@ -1,0 +1,193 @@
+package tsimport
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+)
+
+// settle is how long the Loaders of tests wait after a lost answer; requests are applied late within half of it.
+const settle = 200 * time.Millisecond
+
+// world is an embedded store in memory, with faults.
+type world struct {
+	t    *testing.T
+	plan *faults.Plan
+	*server.Server
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir()) // what a Loader leaves there, a test finds
+	w := &world{t: t, plan: &faults.Plan{Within: settle / 2}}
+	var err error
+	if w.Server, err = server.Open("", server.Options{InMemory: true, Faults: w.plan}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Server.Close(); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+			t.Errorf("%v is left in the temporary folder, %v", left, err)
+		}
+	})
+	return w
+}
+
+func (w *world) target() Target {
+	return Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: w.Transport(),
+		AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret,
+	}
+}
+
+// options make the table t with the string key id.
+func loaderOptions() LoaderOptions {
+	return LoaderOptions{Create: true, PK: []string{"id:string"}, Settle: settle, RetryFor: time.Minute}
+}
+
+func (w *world) open(ctx context.Context, o LoaderOptions) *Loader {
+	w.t.Helper()
+	l, err := Open(ctx, w.target(), "t", o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+// close closes a Loader whose load must not fail, and checks its counts.
+func (w *world) close(l *Loader) Counts {
+	w.t.Helper()
+	c, err := l.Close(context.Background())
+	if err != nil {
+		w.t.Errorf("close: %v", err)
+	}
+	w.balanced(c)
+	return c
+}
+
+func (w *world) balanced(c Counts) {
+	w.t.Helper()
+	if c.Accepted != c.Written+c.Superseded+c.Rejected+c.Unfinished {
+		w.t.Errorf("the counts do not add up: %+v", c)
+	}
+}
+
+// rows reads table t: by key, its cells as name=type value@timestamp if several versions are wanted.
+func (w *world) rows(versions int) map[string]string {
+	w.t.Helper()
+	w.plan.WaitLate()
+	ctx := context.Background()
+	to, _, err := w.target().open()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sdk, err := client.New(ctx, to, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	described, err := (&client.Admin{Client: sdk, Context: ctx}).Describe("t")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	got := map[string]string{}
+	err = scan.Table(ctx, sdk, "t", described.Key, scan.Options{Versions: versions}, func(r *scan.Row) error {
+		var key, cells []string
+		for _, k := range r.PrimaryKey.PrimaryKeys {
+			key = append(key, fmt.Sprint(k.Value))
+		}
+		for _, c := range r.Columns {
+			text := fmt.Sprintf("%s=%T %v", c.ColumnName, c.Value, c.Value)
+			if versions > 1 {
+				text += fmt.Sprintf("@%d", c.Timestamp)
+			}
+			cells = append(cells, text)
+		}
+		got[strings.Join(key, "/")] = strings.Join(cells, " ")
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return got
+}
+
+// outcomes collects what Dones are told.
+type outcomes struct {
+	mu  sync.Mutex
+	all map[int64]Outcome // by the test's own numbers
+	bad []string
+}
+
+// of returns the Done of a row.
+func (o *outcomes) of(n int64) func(Outcome) {
+	return func(out Outcome) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.all == nil {
+			o.all = map[int64]Outcome{}
+		}
+		if was, twice := o.all[n]; twice {
+			o.bad = append(o.bad, fmt.Sprintf("row %d has the outcomes %+v and %+v", n, was, out))
+		}
+		o.all[n] = out
+	}
+}
+
+// check compares what was told with the counts of the Loader.
+func (o *outcomes) check(t *testing.T, c Counts) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var told Counts
+	for _, out := range o.all {
+		told.Accepted++
+		switch out.End {
+		case Written:
+			told.Written++
+		case Superseded:
+			told.Superseded++
+		case Rejected:
+			told.Rejected++
+			if out.MaybeApplied {
+				told.MaybeApplied++
+			}
+		case Unfinished:
+			told.Unfinished++
+		default:
+			t.Errorf("the outcome %+v has no end", out)
+		}
+	}
+	if told != c {
+		t.Errorf("told of %+v, counted %+v", told, c)
+	}
+	for _, text := range o.bad {
+		t.Error(text)
+	}
+}
+
+// noLeaks fails if goroutines are left that were not there before, after those that are ending had time.
+func noLeaks(t *testing.T) func() {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	return func() {
+		t.Helper()
+		for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+			if time.Now().After(deadline) {
+				text := make([]byte, 1<<20)
+				t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, text[:runtime.Stack(text, true)])
+			}
+		}
+	}
+}

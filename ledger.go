@@ -1,0 +1,170 @@
+package tsimport
+
+import (
+	"slices"
+	"sort"
+
+	"tsimport/internal/table"
+)
+
+// ledger knows of every accepted row that has no outcome yet, and counts outcomes. Its methods are called with the Loader's lock.
+type ledger struct {
+	counts Counts
+	live   []*batch // in the order of their rows
+	ends   []ending // not delivered yet
+	out    int      // endings that are being delivered
+
+	unheard, unheardSinceFlush        int64 // rejected rows without a Done
+	firstUnheard, firstUnheardOfFlush Outcome
+}
+
+// batch is rows that one buffer brings to the load.
+type batch struct {
+	first int64
+	rows  int
+	left  int             // of them, those without an outcome
+	done  []func(Outcome) // by row; nil where no row so far has one
+	whole bool            // no row is added any more
+}
+
+// ending is how a row ended, to be delivered.
+type ending struct {
+	record int64
+	end    End
+	why    *table.Reason // of a rejected row
+	batch  *batch
+	done   func(Outcome)
+}
+
+// accept enters a row of the newest batch.
+func (g *ledger) accept(done func(Outcome)) {
+	b := g.live[len(g.live)-1]
+	if done != nil && b.done == nil {
+		b.done = make([]func(Outcome), b.rows, b.rows+1)
+	}
+	if b.done != nil {
+		b.done = append(b.done, done)
+	}
+	b.rows++
+	b.left++
+	g.counts.Accepted++
+}
+
+// take returns the endings to be delivered, with what is to be called. Spare is used for those that come meanwhile.
+func (g *ledger) take(spare []ending) []ending {
+	ends := g.ends
+	g.ends, g.out = spare[:0], len(ends)
+	var b *batch
+	for i := range ends {
+		e := &ends[i]
+		if b == nil || e.record < b.first || e.record >= b.first+int64(b.rows) {
+			b = g.live[sort.Search(len(g.live), func(i int) bool { return g.live[i].first > e.record })-1]
+		}
+		e.batch = b
+		if b.done != nil {
+			at := e.record - b.first
+			e.done, b.done[at] = b.done[at], nil
+		}
+	}
+	return ends
+}
+
+// delivered counts endings that have been delivered.
+func (g *ledger) delivered(ends []ending) {
+	g.out = 0
+	for i := range ends {
+		e := &ends[i]
+		switch e.end {
+		case Written:
+			g.counts.Written++
+		case Superseded:
+			g.counts.Superseded++
+		case Rejected:
+			g.counts.Rejected++
+			if e.why.MaybeApplied {
+				g.counts.MaybeApplied++
+			}
+			if e.done == nil {
+				g.hide(e.outcome())
+			}
+		}
+		e.batch.left--
+	}
+	n := 0
+	for n < len(g.live) && g.live[n].whole && g.live[n].left == 0 {
+		n++
+	}
+	g.live = slices.Delete(g.live, 0, n)
+}
+
+// hide notes a rejected row that nobody was told of.
+func (g *ledger) hide(o Outcome) {
+	if g.unheard++; g.unheard == 1 {
+		g.firstUnheard = o
+	}
+	if g.unheardSinceFlush++; g.unheardSinceFlush == 1 {
+		g.firstUnheardOfFlush = o
+	}
+}
+
+// rejectedSinceFlush returns an error if rows were rejected that nobody was told of.
+func (g *ledger) rejectedSinceFlush() error {
+	n := g.unheardSinceFlush
+	if g.unheardSinceFlush = 0; n == 0 {
+		return nil
+	}
+	return &RejectedError{Rows: n, First: g.firstUnheardOfFlush}
+}
+
+// rejected is that for all rows.
+func (g *ledger) rejected() error {
+	if g.unheard == 0 {
+		return nil
+	}
+	return &RejectedError{Rows: g.unheard, First: g.firstUnheard}
+}
+
+// final reports whether every one of the first n rows has an outcome.
+func (g *ledger) final(n int64) bool {
+	for _, b := range g.live {
+		if b.first >= n {
+			break
+		}
+		if b.left > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// waiting is how many endings are not delivered.
+func (g *ledger) waiting() int { return len(g.ends) + g.out }
+
+// abandon returns the rows that have no outcome and want one, and forgets all of them.
+func (g *ledger) abandon() (ends []ending) {
+	for _, b := range g.live {
+		for i, done := range b.done {
+			if done != nil {
+				ends = append(ends, ending{record: b.first + int64(i), end: Unfinished, done: done})
+			}
+		}
+	}
+	g.live = nil
+	return ends
+}
+
+// now returns the counts.
+func (g *ledger) now() Counts {
+	c := g.counts
+	c.Unfinished = c.Accepted - c.Written - c.Superseded - c.Rejected
+	return c
+}
+
+// outcome is what a row's Done is told.
+func (e *ending) outcome() Outcome {
+	o := Outcome{Number: e.record + 1, End: e.end}
+	if e.why != nil {
+		o.Code, o.Column, o.Message, o.Value, o.MaybeApplied = e.why.Code, e.why.Column, e.why.Message, e.why.Value, e.why.MaybeApplied
+	}
+	return o
+}

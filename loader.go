@@ -1,0 +1,425 @@
+package tsimport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	"tsimport/pipeline/options"
+	"tsimport/pipeline/plan"
+)
+
+// Loader writes rows into one table. Its methods may be called from any goroutine. It holds goroutines and connections until
+// Close.
+type Loader struct {
+	key         []table.KeyColumn
+	deleting    bool
+	bufferBytes int             // of rows that are handed to the load together
+	hurry       *pipeline.Hurry // while somebody waits in Flush
+	stop        context.CancelCauseFunc
+
+	put      chan struct{} // one: there may be a buffer to take
+	delivery chan struct{} // one: there are endings to deliver; closed when no more come
+	started  chan struct{} // closed when the load takes rows
+	start    sync.Once
+	done     chan struct{} // closed when the load has ended and every outcome is delivered
+
+	coming []ending // of the load's goroutine: endings that it has not passed on yet
+
+	mu     sync.Mutex
+	ledger ledger
+	queue  queue
+	closed bool
+	ended  bool          // the load has
+	err    error         // why it ended, if it failed
+	change chan struct{} // closed when something has changed that a Put or a Flush waits for; nil if none waits
+}
+
+// queue is the rows between Put and the load.
+type queue struct {
+	open     *buffer // that takes rows; nil if none does
+	full     []*buffer
+	flushing int // calls of Flush that wait
+}
+
+// mostWaiting is how many outcomes may wait for a slow Done before Put waits for it too.
+const mostWaiting = 1 << 15
+
+// Open opens a table for writing. It fails if the table does not exist and is not to be created, or cannot be written.
+//
+// When ctx ends the load is stopped, now or later: rows without an outcome are Unfinished then.
+func Open(ctx context.Context, target Target, tableName string, o LoaderOptions) (*Loader, error) {
+	cfg, err := loaderConfig(tableName, &o)
+	if err != nil {
+		return nil, public(err)
+	}
+	if cfg.Target.Client, cfg.Target.Name, err = target.open(); err != nil {
+		return nil, public(err)
+	}
+	key, err := findKey(ctx, &cfg)
+	if err != nil {
+		return nil, public(err)
+	}
+	run, stop := context.WithCancelCause(ctx)
+	l := &Loader{
+		key: key, deleting: cfg.Write.Mode == table.Delete, hurry: pipeline.NewHurry(), stop: stop,
+		bufferBytes: int(min(max(o.memory()/256, 16<<10), 256<<10)),
+		put:         make(chan struct{}, 1), delivery: make(chan struct{}, 1), started: make(chan struct{}), done: make(chan struct{}),
+	}
+	cfg.Read.Sources = origin{l}
+	cfg.Write.Hurry, cfg.Watch.Ends = l.hurry, ends{l}
+	if cfg.RunDir, err = os.MkdirTemp(o.TempDir, "tsimport-loader-"); err != nil {
+		stop(nil)
+		return nil, fmt.Errorf("make a temporary folder: %w", err)
+	}
+	go l.run(run, cfg)
+	select {
+	case <-l.started:
+		return l, nil
+	case <-l.done:
+		return nil, l.err
+	}
+}
+
+// loaderConfig is the load that the options ask for.
+func loaderConfig(tableName string, o *LoaderOptions) (pipeline.Config, error) {
+	given := givenBy(o)
+	given["table"] = tableName
+	cfg, err := options.Config(given, []string{"rows"})
+	switch {
+	case err != nil:
+		return cfg, err
+	case plan.IsTemplate(tableName):
+		return cfg, usagef("table %s: a loader writes to one table", tableName)
+	case table.CheckTableName(tableName) != nil:
+		return cfg, usagef("%v", table.CheckTableName(tableName))
+	case cfg.Write.Mode == table.Increment:
+		return cfg, usagef("--mode increment: a loader puts, updates or deletes rows")
+	case len(cfg.Columns.Keys) > 0:
+		return cfg, usagef("--pk %s: a loader computes no columns; the rows that are put have all of them", cfg.Columns.Keys[0].Name)
+	}
+	cfg.Limits.MaxErrors, cfg.Limits.Memory = pipeline.MaxErrors{Rows: -1}, plan.MemoryForRows(o.memory())
+	cfg.Limits.NoSpill = o.TempDir == ""
+	cfg.Checkpoint.None = true
+	return cfg, nil
+}
+
+// findKey returns the primary key of the table, which is asked for, or of the one that is to be made.
+func findKey(ctx context.Context, cfg *pipeline.Config) ([]table.KeyColumn, error) {
+	connection, err := client.Connect(ctx, cfg.Target.Client, nil)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	defer connection.Sender().Close()
+	t := cfg.Target.Client
+	t.Transport = connection.Transport()
+	sdk, err := client.New(ctx, t, nil)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	described, err := (&client.Admin{Client: sdk, Context: ctx}).Describe(cfg.Target.Table)
+	key := cfg.Target.Key
+	switch {
+	case err == nil:
+		key = described.Key
+	case ctx.Err() != nil:
+		return nil, &failure{ErrInterrupted, context.Cause(ctx)}
+	case !errors.Is(err, client.ErrNoTable):
+		return nil, err
+	case !cfg.Target.Create:
+		return nil, &failure{ErrTableMissing, fmt.Errorf("table %s does not exist in %s; to make it, set Create and PK", cfg.Target.Table, cfg.Target.Name)}
+	case len(key) == 0:
+		return nil, usagef("table %s does not exist in %s; to make it, set PK to NAME:TYPE for each primary-key column", cfg.Target.Table, cfg.Target.Name)
+	}
+	for _, k := range key {
+		if k.Auto {
+			return nil, usagef("table %s: the service numbers its primary-key column %s; a loader cannot write such rows, tsimport.LoadFiles can", cfg.Target.Table, k.Name)
+		}
+		if k.Type == table.Null {
+			return nil, usagef("--pk %s: give its type, as in %s:string", k.Name, k.Name)
+		}
+	}
+	return key, nil
+}
+
+// Put accepts a row, which it copies, or returns an error; then the row is not accepted and has no outcome. It waits while memory
+// for rows is full, as long as ctx lasts.
+//
+// Rows of one key are written in the order in which they were accepted. A row that was accepted is sent within a quarter of a
+// second, unless its partition accepts fewer rows than come; earlier if its batch fills or Flush is called.
+func (l *Loader) Put(ctx context.Context, row Row) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	l.mu.Lock()
+	for {
+		switch {
+		case l.closed:
+			l.mu.Unlock()
+			return ErrClosed
+		case l.ended:
+			l.mu.Unlock()
+			return l.err
+		}
+		if l.room() {
+			break
+		}
+		if err := l.wait(ctx); err != nil {
+			l.mu.Unlock()
+			return err
+		}
+	}
+	if l.queue.open == nil {
+		first := l.ledger.counts.Accepted
+		l.queue.open = &buffer{key: l.key, deleting: l.deleting, first: first}
+		l.ledger.live = append(l.ledger.live, &batch{first: first})
+	}
+	b := l.queue.open
+	b.add(row.Columns)
+	l.ledger.accept(row.Done)
+	full, first := b.bytes() >= l.bufferBytes, len(b.rows) == 1
+	if full {
+		l.seal()
+	}
+	l.mu.Unlock()
+	if full || first {
+		signal(l.put)
+	}
+	return nil
+}
+
+// room reports whether a row can be taken: one full buffer may wait for the load.
+func (l *Loader) room() bool {
+	return len(l.queue.full) == 0 && l.ledger.waiting() < mostWaiting
+}
+
+// seal makes the open buffer one to be taken.
+func (l *Loader) seal() {
+	l.queue.full = append(l.queue.full, l.queue.open)
+	l.queue.open = nil
+	l.ledger.live[len(l.ledger.live)-1].whole = true
+}
+
+// wait waits for a change, without the lock.
+func (l *Loader) wait(ctx context.Context) error {
+	if l.change == nil {
+		l.change = make(chan struct{})
+	}
+	change := l.change
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	select {
+	case <-change:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// changed wakes whoever waits for a change.
+func (l *Loader) changed() {
+	if l.change != nil {
+		close(l.change)
+		l.change = nil
+	}
+}
+
+// signal puts a token into a channel of one token.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// queueState is whether the load has to wait for rows.
+type queueState uint8
+
+const (
+	empty     queueState = iota
+	gathering            // there are rows, which wait for others
+	ended                // no more come
+)
+
+// take returns the next buffer, nil if there is none now. Without gather, rows do not wait for others.
+func (l *Loader) take(gather bool) (*buffer, queueState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := &l.queue
+	if len(q.full) == 0 && q.open != nil && (!gather || q.flushing > 0 || l.closed) {
+		l.seal()
+	}
+	switch {
+	case len(q.full) > 0:
+		b := q.full[0]
+		q.full = q.full[1:]
+		l.changed()
+		return b, empty
+	case q.open != nil:
+		return nil, gathering
+	case l.closed:
+		return nil, ended
+	}
+	return nil, empty
+}
+
+// begun notes that the load takes rows.
+func (l *Loader) begun() { l.start.Do(func() { close(l.started) }) }
+
+// Flush waits until every row that was accepted before has an outcome, and that is delivered. Rows do not wait for their batches
+// to fill meanwhile. It fails if the load has ended, if ctx ends first, or with a *RejectedError if rows without a Done were
+// rejected since the last Flush.
+func (l *Loader) Flush(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.ledger.counts.Accepted
+	if !l.ledger.final(n) {
+		l.queue.flushing++
+		l.hurry.Begin()
+		signal(l.put)
+		defer func() {
+			l.queue.flushing--
+			l.hurry.End()
+		}()
+	}
+	for !l.ledger.final(n) {
+		if err := l.wait(ctx); err != nil {
+			return err
+		}
+	}
+	if l.err != nil {
+		return l.err
+	}
+	return l.ledger.rejectedSinceFlush()
+}
+
+// Counts returns how many rows were accepted, and how those ended that have an outcome.
+func (l *Loader) Counts() Counts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ledger.now()
+}
+
+// Close accepts no more rows, waits until every accepted row has an outcome, and gives everything back. When ctx ends first, the
+// load is stopped: the rows that are left are Unfinished.
+//
+// The counts add up. The error says why the load failed, if it did, and has a *RejectedError among its causes if any rows without a
+// Done were rejected. Close may be called more than once, and returns the same each time.
+func (l *Loader) Close(ctx context.Context) (Counts, error) {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		l.changed()
+	}
+	l.mu.Unlock()
+	signal(l.put)
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		l.stop(context.Cause(ctx))
+		<-l.done
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ledger.now(), errors.Join(l.err, l.ledger.rejected())
+}
+
+// run runs the load to its end.
+func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
+	defer close(l.done)
+	defer l.stop(nil)
+	delivered := make(chan struct{})
+	go func() {
+		defer close(delivered)
+		l.deliver()
+	}()
+	report, err := pipeline.Run(ctx, cfg)
+	if err != nil && ctx.Err() != nil {
+		err = &failure{ErrInterrupted, errors.Join(err, context.Cause(ctx))}
+	}
+	close(l.delivery)
+	<-delivered
+	l.mu.Lock()
+	if err == nil && report != nil {
+		err = l.compare(report)
+	}
+	if err == nil && !l.closed {
+		err = errors.New("the load has ended") // it ends when it is closed, and not before
+	}
+	err = errors.Join(public(err), os.RemoveAll(cfg.RunDir))
+	l.err, l.ended = err, true
+	l.queue = queue{flushing: l.queue.flushing}
+	rest := l.ledger.abandon()
+	l.mu.Unlock()
+	for i := range rest {
+		rest[i].done(rest[i].outcome())
+	}
+	l.mu.Lock()
+	l.changed()
+	l.mu.Unlock()
+}
+
+// compare fails if the load has counted otherwise.
+func (l *Loader) compare(r *pipeline.Report) error {
+	c := l.ledger.now()
+	if r.Written == c.Written && r.Superseded == c.Superseded && r.Rejected == c.Rejected && r.Read == c.Accepted {
+		return nil
+	}
+	return fmt.Errorf("of %d rows the load has read %d: it counts %d written, %d superseded and %d rejected rows, and the loader %d, %d and %d",
+		c.Accepted, r.Read, r.Written, r.Superseded, r.Rejected, c.Written, c.Superseded, c.Rejected)
+}
+
+// deliver delivers endings until no more come.
+func (l *Loader) deliver() {
+	var spare []ending
+	for more := true; more; {
+		_, more = <-l.delivery
+		l.mu.Lock()
+		ends := l.ledger.take(spare)
+		l.mu.Unlock()
+		for i := range ends {
+			if e := &ends[i]; e.done != nil {
+				e.done(e.outcome())
+			}
+		}
+		l.mu.Lock()
+		l.ledger.delivered(ends)
+		l.changed()
+		l.mu.Unlock()
+		clear(ends)
+		spare = ends
+	}
+}
+
+// ends takes what the load says of its records.
+type ends struct{ l *Loader }
+
+func (e ends) Written(_ int, record int64) { e.add(ending{record: record, end: Written}) }
+
+func (e ends) Superseded(_ int, record int64) { e.add(ending{record: record, end: Superseded}) }
+
+func (e ends) Rejected(_ int, record int64, why *table.Reason) {
+	kept := *why
+	e.add(ending{record: record, end: Rejected, why: &kept})
+}
+
+func (e ends) add(one ending) { e.l.coming = append(e.l.coming, one) }
+
+// Flush passes on what was told.
+func (e ends) Flush() {
+	l := e.l
+	if len(l.coming) == 0 {
+		return
+	}
+	l.mu.Lock()
+	l.ledger.ends = append(l.ledger.ends, l.coming...)
+	l.mu.Unlock()
+	clear(l.coming)
+	l.coming = l.coming[:0]
+	signal(l.delivery)
+}

@@ -1,0 +1,225 @@
+package tsimport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRowsArriveAsTheyWerePut(t *testing.T) {
+	w := newWorld(t)
+	defer noLeaks(t)()
+	ctx := context.Background()
+	o := loaderOptions()
+	o.PK, o.MaxVersions = []string{"id:string", "n:integer", "raw:binary"}, 3
+	l := w.open(ctx, o)
+	now := time.Now()
+	raw := []byte{1, 2}
+	row := Row{Columns: []Column{
+		Int64("n", -5), Float64("double", 0.5), String("id", "a"), Bytes("raw", raw), Bool("yes", true), Bool("no", false), String("empty", ""),
+		Bytes("bytes", raw), Null("null"), Int64("v", 1).At(now), Int64("v", 2).At(now.Add(-time.Second)), String("v", "3").At(now.Add(-2 * time.Second)),
+	}}
+	if err := l.Put(ctx, row); err != nil {
+		t.Fatal(err)
+	}
+	raw[0] = 9 // the row was copied
+	if err := l.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if c := l.Counts(); c != (Counts{Accepted: 1, Written: 1}) {
+		t.Errorf("%+v", c)
+	}
+	w.close(l)
+	got := w.rows(3)
+	text := got["a/-5/[1 2]"]
+	for _, want := range []string{
+		"bytes=[]uint8 [1 2]@", "double=float64 0.5@", "empty=string @", "no=bool false@", "yes=bool true@",
+		fmt.Sprintf("v=int64 1@%d v=int64 2@%d v=string 3@%d", now.UnixMilli(), now.UnixMilli()-1000, now.UnixMilli()-2000),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %q", want, text)
+		}
+	}
+	if len(got) != 1 || strings.Contains(text, "null=") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestModesAndConditionsAreThoseOfTheCommand(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	put := func(o LoaderOptions, rows ...[]Column) (ends []string) {
+		t.Helper()
+		l := w.open(ctx, o)
+		for _, columns := range rows {
+			err := l.Put(ctx, Row{Columns: columns, Done: func(out Outcome) { ends = append(ends, strings.TrimSpace(out.End.String()+" "+out.Code)) }})
+			if err == nil {
+				err = l.Flush(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.close(l)
+		return ends
+	}
+	o := loaderOptions()
+	id := func(v string, more ...Column) []Column { return append([]Column{String("id", v)}, more...) }
+	check := func(got []string, want ...string) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("ends are %q, want %q", got, want)
+		}
+	}
+	check(put(o, id("a", Int64("x", 1), Int64("y", 1)), id("b", Int64("x", 1)), id("c")), "written", "written", "written")
+	o.Mode = "update"
+	check(put(o, id("a", Int64("x", 2), Null("y")), id("b")), "written", "rejected NoCells")
+	o.OnNull = "delete"
+	check(put(o, id("b", Null("x"), Int64("z", 3))), "written")
+	o = loaderOptions()
+	o.Condition = "not-exist"
+	check(put(o, id("a"), id("d", String("s", "new"))), "rejected OTSConditionCheckFail", "written")
+	o = loaderOptions()
+	o.Mode = "delete"
+	check(put(o, id("c", String("ignored", "x"))), "written")
+	want := map[string]string{"a": "x=int64 2 y=int64 1", "b": "z=int64 3", "d": "s=string new"}
+	if got := w.rows(1); !maps.Equal(got, want) {
+		t.Errorf("the table has %q, want %q", got, want)
+	}
+}
+
+func TestRowsThatCannotBeWrittenAreRejectedWithAReason(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	l := w.open(ctx, loaderOptions())
+	id := String("id", "a")
+	var many []Column
+	for i := range 1025 {
+		many = append(many, Int64(fmt.Sprint("c", i), 1))
+	}
+	cases := []struct {
+		columns      []Column
+		code, column string
+	}{
+		{nil, "NullKey", "id"},
+		{[]Column{Null("id")}, "NullKey", "id"},
+		{[]Column{Int64("id", 5)}, "WrongType", "id"},
+		{[]Column{id, id}, "DuplicateCell", "id"},
+		{[]Column{id.At(time.Now())}, "WrongType", "id"},
+		{[]Column{id, Int64("x", 1), Int64("x", 2)}, "DuplicateCell", "x"},
+		{[]Column{id, Int64("x", 1).At(time.Now()), Int64("x", 2).At(time.Now().Add(-time.Minute).Truncate(time.Hour).Add(-48 * time.Hour))}, "OutOfRange", "x"},
+		{[]Column{id, Int64("x", 1).At(time.Unix(-5, 0))}, "OutOfRange", "x"},
+		{[]Column{id, Int64("", 1)}, "BadColumnName", ""},
+		{[]Column{id, Int64(strings.Repeat("n", 300), 1)}, "BadColumnName", ""},
+		{[]Column{id, String("x", "\xff")}, "InvalidUTF8", "x"},
+		{[]Column{id, Bytes("x", make([]byte, 2<<20+1))}, "ValueTooLong", "x"},
+		{[]Column{id, Bytes("x", make([]byte, 2<<20)), Bytes("y", make([]byte, 2<<20))}, "RowTooLarge", ""},
+		{[]Column{id, Bytes("x", make([]byte, 9<<20))}, "RowTooLarge", ""},
+		{[]Column{String("id", strings.Repeat("k", 1025))}, "KeyTooLong", "id"},
+		{append(many, id), "TooManyColumns", ""},
+	}
+	for i, c := range cases {
+		var got Outcome
+		if err := l.Put(ctx, Row{Columns: c.columns, Done: func(o Outcome) { got = o }}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Flush(ctx); err != nil {
+			t.Error(err)
+		}
+		if got.End != Rejected || got.Code != c.code || c.column != "" && got.Column != c.column || got.Message == "" || got.Number != int64(i)+1 {
+			t.Errorf("row %d: %+v, want code %s", i+1, got, c.code)
+		}
+	}
+	n := int64(len(cases))
+	if c := w.close(l); c.Rejected != n || c.Accepted != n {
+		t.Errorf("%+v", c)
+	}
+	if got := w.rows(1); len(got) > 0 {
+		t.Errorf("rows were written: %q", got)
+	}
+}
+
+// Nothing is rejected in silence: rows without a Done make Flush and Close fail.
+func TestRejectedRowsThatNobodyHearsOfAreAnError(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	l := w.open(ctx, loaderOptions())
+	for i := range 5 {
+		if err := l.Put(ctx, Row{Columns: []Column{Int64("id", int64(i))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Put(ctx, Row{Columns: []Column{Int64("id", 6)}, Done: func(Outcome) {}}); err != nil {
+		t.Fatal(err)
+	}
+	var rejected *RejectedError
+	if err := l.Flush(ctx); !errors.As(err, &rejected) || rejected.Rows != 5 || rejected.First.Number != 1 || rejected.First.Code != "WrongType" {
+		t.Errorf("flush: %v", err)
+	}
+	if err := l.Flush(ctx); err != nil {
+		t.Errorf("flush again: %v", err)
+	}
+	for range 2 {
+		c, err := l.Close(ctx)
+		if rejected = nil; !errors.As(err, &rejected) || rejected.Rows != 5 || !strings.Contains(err.Error(), "5 rows were rejected, the first of them is row 1: WrongType: column id: ") {
+			t.Errorf("close: %v", err)
+		}
+		if c != (Counts{Accepted: 6, Rejected: 6}) {
+			t.Errorf("%+v", c)
+		}
+	}
+	if err := l.Put(ctx, Row{}); !errors.Is(err, ErrClosed) {
+		t.Errorf("put after close: %v", err)
+	}
+	if err := l.Flush(ctx); err != nil {
+		t.Errorf("flush after close: %v", err)
+	}
+}
+
+func TestErrorsOfOpenCanBeTold(t *testing.T) {
+	w := newWorld(t)
+	defer noLeaks(t)()
+	ctx := context.Background()
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	wrong := w.target()
+	wrong.AccessKeySecret = "wrong"
+	for name, tt := range map[string]struct {
+		ctx    context.Context
+		target Target
+		table  string
+		o      LoaderOptions
+		is     error
+		usage  string
+	}{
+		"missing":         {ctx, w.target(), "t", LoaderOptions{}, ErrTableMissing, ""},
+		"permission":      {ctx, wrong, "t", loaderOptions(), ErrPermission, ""},
+		"interrupted":     {stopped, w.target(), "t", loaderOptions(), ErrInterrupted, ""},
+		"no type":         {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id"}}, nil, "give its type"},
+		"no key":          {ctx, w.target(), "t", LoaderOptions{Create: true}, nil, "set PK"},
+		"expression":      {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string=a"}}, nil, "computes no columns"},
+		"numbered":        {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string", "n:auto"}}, nil, "numbers"},
+		"mode":            {ctx, w.target(), "t", LoaderOptions{Mode: "replace"}, nil, `--mode "replace"`},
+		"increment":       {ctx, w.target(), "t", LoaderOptions{Mode: "increment"}, nil, "--mode increment"},
+		"memory":          {ctx, w.target(), "t", LoaderOptions{Memory: 1 << 20}, nil, "--memory"},
+		"concurrency":     {ctx, w.target(), "t", LoaderOptions{Concurrency: -1}, nil, "--concurrency"},
+		"null of a put":   {ctx, w.target(), "t", LoaderOptions{Create: true, PK: []string{"id:string"}, OnNull: "delete"}, nil, "--on-null delete needs --mode update"},
+		"several tables":  {ctx, w.target(), "t_{id}", loaderOptions(), nil, "one table"},
+		"name of a table": {ctx, w.target(), "9", loaderOptions(), nil, "table name"},
+		"endpoint":        {ctx, Target{Endpoint: "ftp://x", Instance: "i"}, "t", LoaderOptions{}, nil, "endpoint"},
+		"half a key":      {ctx, Target{Endpoint: "http://x", Instance: "i", AccessKeyID: "a"}, "t", LoaderOptions{}, nil, "only one of them"},
+	} {
+		l, err := Open(tt.ctx, tt.target, tt.table, tt.o)
+		var usage *UsageError
+		if l != nil || err == nil || tt.is != nil && !errors.Is(err, tt.is) || tt.is == nil && (!errors.As(err, &usage) || !strings.Contains(err.Error(), tt.usage)) {
+			t.Errorf("%s: %v, %T", name, err, err)
+		}
+	}
+	if _, err := Open(stopped, w.target(), "t", loaderOptions()); !errors.Is(err, context.Canceled) {
+		t.Errorf("the context's cause is lost: %v", err)
+	}
+}

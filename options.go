@@ -1,0 +1,48 @@
+package tsimport
+
+import "time"
+
+// LoaderOptions are the options of a Loader. The zero value puts rows into an existing table. Fields mean what the flags of
+// tsimport load of the same names mean; docs/loading.md describes those.
+type LoaderOptions struct {
+	Mode      string // put (replace rows), update (write only the columns given) or delete; "" is put
+	Condition string // write a row only if it exists (exist) or does not (not-exist), else reject it; "" is ignore
+	OnNull    string // update: skip leaves a Null column alone, delete deletes it; "" is skip
+	Order     string // last-wins keeps the order of rows of one key, none does not; "" is last-wins
+
+	Create        bool     // make the table if it does not exist
+	PK            []string // its primary key: NAME:TYPE for each column, of type string, integer or binary
+	TTL           int      // its time to live in seconds, at least 86400; 0 is never
+	MaxVersions   int      // its versions of a cell; 0 is 1
+	MaxDeviation  int64    // seconds by which a timestamp may differ from the service's clock; 0 is the service's default
+	ReservedRead  int      // its reserved read throughput in capacity units
+	ReservedWrite int      // its reserved write throughput in capacity units
+
+	Concurrency       int     // requests in flight, at most; 0 is 32
+	BatchRows         int     // rows in a request, at most; 0 is 200
+	BatchBytes        int64   // bytes of a request, at most; 0 is 4 MiB
+	PartitionWCU      float64 // capacity units a second that a partition is known to take; 0 measures it
+	MaxWCU            float64 // capacity units a second over all partitions, at most; 0 means no limit
+	MaxRowsPerSecond  float64 // 0 means no limit
+	MaxBytesPerSecond int64   // of rows as the service counts them; 0 means no limit
+
+	RetryFor time.Duration // without progress, before the load fails; 0 is 15 minutes
+	Settle   time.Duration // for which a request without an answer may still be applied; 0 is twice Target.RequestTimeout
+
+	// Memory is how many bytes rows may take between Put and their outcome, at least 16 MiB; 0 is 64 MiB. What a Done
+	// refers to is not counted.
+	Memory int64
+	// TempDir is a folder for rows that do not fit in memory; "" spills none: Put waits. TempMax bounds it; 0 means no limit.
+	TempDir string
+	TempMax int64
+}
+
+// defaultMemory is LoaderOptions.Memory where it is 0.
+const defaultMemory = 64 << 20
+
+func (o *LoaderOptions) memory() int64 {
+	if o.Memory == 0 {
+		return defaultMemory
+	}
+	return o.Memory
+}

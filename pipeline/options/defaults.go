@@ -1,0 +1,17 @@
+package options
+
+import (
+	"tsimport/internal/table"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+)
+
+// Defaults are the options that do not default to a zero value.
+var Defaults = map[string]any{
+	"format": "auto", "quote": `"`, "escape": "none", "ragged": "reject", "empty": "null", "quoted-empty": "string",
+	"max-tables": plan.DefaultMaxTables, "ttl": -1, "max-versions": 1,
+	"mode": "put", "condition": "ignore", "types": "table", "infer": "all", "on-null": "skip",
+	"max-errors": "100", "retry-for": pipeline.DefaultRetryFor,
+	"order": plan.LastWins.String(), "concurrency": pipeline.DefaultConcurrency,
+	"batch-rows": table.MaxBatchRows, "batch-bytes": "4MiB", "max-bytes-per-second": "0", "temp-max": "0",
+}

@@ -1,0 +1,175 @@
+package tsimport
+
+import (
+	"context"
+	"io"
+	"slices"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// gatherFor is how long rows wait for others before they are handed to the load, while nobody hurries.
+const gatherFor = 2 * time.Millisecond
+
+// origin is where a load finds the rows of a Loader.
+type origin struct{ l *Loader }
+
+func (origin) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+func (o origin) Open(ctx context.Context, _ []byte) ([]source.Source, error) {
+	return []source.Source{newRows(ctx, o.l)}, nil
+}
+
+// rows is the source of a Loader's rows: each buffer is a piece and a split. It can be read once.
+type rows struct {
+	ctx     context.Context // reading ends with it
+	loader  *Loader
+	columns []string // of the primary key, and those that the load asks for
+	keys    int      // of them, those of the key
+}
+
+func newRows(ctx context.Context, l *Loader) *rows {
+	r := &rows{ctx: ctx, loader: l, keys: len(l.key)}
+	for _, k := range l.key {
+		r.columns = append(r.columns, k.Name)
+	}
+	return r
+}
+
+// About says that the rows describe themselves.
+func (r *rows) About() source.About {
+	return source.About{
+		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),
+		Rejects: source.Rejects{Kind: ".ndjson"}, Looks: func([]byte) string { return "" },
+	}
+}
+
+// Identity is that of nothing that could be read again.
+func (r *rows) Identity() (source.Identity, error) { return source.Identity{}, nil }
+
+// Sample has no row to show yet: key columns have the types of the table, and other columns those of each row.
+func (r *rows) Sample(int, []string, func(*record.Record)) (read int, err error) { return 1, nil }
+
+func (r *rows) SetSplitBytes(int) {}
+
+func (r *rows) Seek(source.Place, source.Chain) {}
+
+func (r *rows) Begin() source.Place { return source.Place{} }
+
+func (r *rows) Chain() (source.Chain, bool) { return source.Chain{}, false }
+
+// piece is a buffer.
+type piece struct{ *buffer }
+
+func (piece) Prepare() error { return nil }
+
+func (p piece) Bytes() int64 { return int64(p.bytes()) }
+
+// Next waits for rows.
+func (r *rows) Next() (source.Piece, error) {
+	r.loader.begun()
+	var gathered <-chan time.Time
+	for {
+		b, state := r.loader.take(true)
+		switch {
+		case b != nil:
+			return piece{b}, nil
+		case state == ended:
+			return nil, io.EOF
+		case state == gathering && gathered == nil:
+			timer := time.NewTimer(gatherFor)
+			defer timer.Stop()
+			gathered = timer.C
+		}
+		select {
+		case <-r.loader.put:
+		case <-gathered:
+			if b, _ := r.loader.take(false); b != nil {
+				return piece{b}, nil
+			}
+			gathered = nil
+		case <-r.ctx.Done():
+			return nil, context.Cause(r.ctx)
+		}
+	}
+}
+
+// Add makes a split of a buffer.
+func (r *rows) Add(p source.Piece) ([]source.Split, error) {
+	b := p.(piece).buffer
+	return []source.Split{{Number: int(min(b.first, 1)), Bytes: int64(b.bytes()), Rows: int64(len(b.rows)), First: b.first, Part: b}}, nil
+}
+
+func (r *rows) Finish() ([]source.Split, error) { return nil, nil }
+
+func (r *rows) Whole() []source.Split { return nil }
+
+// Raw keeps nothing: rejected rows are told of, not kept.
+func (r *rows) Raw(source.Split, table.Mark) []byte { return []byte{} }
+
+func (r *rows) Suspend() error { return nil }
+
+func (r *rows) Close() error { return nil }
+
+// Lacks is true: a row has the columns that it has.
+func (r *rows) Lacks() bool { return true }
+
+func (r *rows) AddColumns(names []string) { r.columns = slices.Concat(r.columns, names) }
+
+// NewParser makes a parser of all columns.
+func (r *rows) NewParser([]int) source.Parser {
+	return &parser{columns: r.columns, keys: r.keys, fields: make([]record.Datum, len(r.columns))}
+}
+
+// parser makes records of the rows of buffers.
+type parser struct {
+	columns []string
+	keys    int
+	fields  []record.Datum
+	cells   []record.Cell
+}
+
+// Parse calls each with every row of a split.
+func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	b := sp.Part.(*buffer)
+	for i := range b.rows {
+		rec := record.Record{Mark: table.Mark{Record: uint32(i)}, Bad: b.bad[i]}
+		if rec.Bad == nil {
+			p.fill(b, i)
+		}
+		rec.Fields, rec.Cells = p.fields, p.cells
+		each(&rec)
+	}
+	return len(b.rows), 0, nil
+}
+
+// fill divides the columns of a row into fields and cells.
+func (p *parser) fill(b *buffer, row int) {
+	p.cells = p.cells[:0]
+	for i := range p.fields {
+		p.fields[i] = record.Datum{Kind: record.Absent}
+	}
+	cells := b.row(row)
+	for i := range cells {
+		c := &cells[i]
+		name := b.data[c.name.from:c.name.to]
+		at := slices.IndexFunc(p.columns, func(column string) bool { return column == string(name) })
+		if at >= 0 && at < p.keys {
+			p.fields[at] = b.datum(c)
+			continue
+		}
+		if at >= 0 {
+			p.fields[at] = b.datum(c)
+		}
+		p.cells = append(p.cells, record.Cell{Name: name, Datum: b.datum(c), At: c.at})
+	}
+}
+
+func (p *parser) LimitMemory(int64) {}
+
+func (p *parser) Release() {}
+
+func (p *parser) Close() error { return nil }

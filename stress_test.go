@@ -1,0 +1,484 @@
+package tsimport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+)
+
+// oracle knows the order in which a Loader accepted rows, by what their Dones were told, and the value of each.
+type oracle struct {
+	outcomes
+	keys, values map[int64]string // by the test's numbers of rows
+}
+
+func newOracle() *oracle { return &oracle{keys: map[int64]string{}, values: map[int64]string{}} }
+
+// row makes the row of a number: its value is the number.
+func (o *oracle) row(n int64, key, column string) Row {
+	o.mu.Lock()
+	o.keys[n], o.values[n] = key, fmt.Sprintf("%s=int64 %d", column, n)
+	o.mu.Unlock()
+	return Row{Columns: []Column{Int64(column, n), String("id", key)}, Done: o.of(n)}
+}
+
+// last returns the value that a key must have: that of its last row that was not rejected. Sure is false if any row from there on
+// is unfinished.
+func (o *oracle) last() (values map[string]string, unsure map[string]bool) {
+	values, unsure = map[string]string{}, map[string]bool{}
+	numbers := map[string]int64{}
+	for n, out := range o.all {
+		key := o.keys[n]
+		if out.End == Unfinished || out.MaybeApplied {
+			unsure[key] = true
+		}
+		if out.End != Rejected && out.Number > numbers[key] {
+			numbers[key], values[key] = out.Number, o.values[n]
+		}
+	}
+	return values, unsure
+}
+
+// A tenth of the requests fails in every way, several goroutines put rows of the same keys, some with contexts that end: the table
+// has the last row of each key that was accepted, and every accepted row has one outcome.
+func TestTheLastAcceptedRowOfEachKeyStays(t *testing.T) {
+	for _, mode := range []string{"put", "update"} {
+		for seed := range uint64(2) {
+			t.Run(fmt.Sprintf("%s, seed %d", mode, seed), func(t *testing.T) {
+				w := newWorld(t)
+				defer noLeaks(t)()
+				if err := w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 20_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}); err != nil {
+					t.Fatal(err)
+				}
+				plan, err := faults.Random{Rate: 0.1, Delay: 10 * time.Millisecond, Seed: seed}.Plan()
+				if err != nil {
+					t.Fatal(err)
+				}
+				o := loaderOptions()
+				o.Mode, o.Memory = mode, 16<<20
+				l := w.open(context.Background(), o)
+				w.plan.Change(nil, plan.Decide)
+				told, accepted := newOracle(), atomic.Int64{}
+				var group sync.WaitGroup
+				for g := range int64(4) {
+					group.Go(func() {
+						rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+						for n := range int64(2500) {
+							row := told.row(g*1_000_000+n, fmt.Sprint("key", rnd.IntN(500)), "v")
+							ctx, cancel := context.Background(), func() {}
+							if rnd.IntN(10) == 0 {
+								ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.IntN(1000))*time.Microsecond)
+							}
+							switch err := l.Put(ctx, row); {
+							case err == nil:
+								accepted.Add(1)
+							case !errors.Is(err, context.DeadlineExceeded):
+								t.Error(err)
+							}
+							cancel()
+							if rnd.IntN(1000) == 0 {
+								if err := l.Flush(context.Background()); err != nil {
+									t.Error(err)
+								}
+							}
+						}
+					})
+				}
+				group.Wait()
+				c := w.close(l)
+				w.plan.Change(nil, nil)
+				told.check(t, c)
+				if c.Accepted != accepted.Load() || c.Unfinished != 0 || mode == "update" && c.Superseded > 0 {
+					t.Errorf("%d rows were accepted, counts %+v", accepted.Load(), c)
+				}
+				want, _ := told.last()
+				w.compare(want, nil)
+				t.Logf("%+v", c)
+			})
+		}
+	}
+}
+
+// compare compares the table, keys that are unsure apart.
+func (w *world) compare(want map[string]string, unsure map[string]bool) {
+	w.t.Helper()
+	got := w.rows(1)
+	for key, value := range want {
+		if got[key] != value && !unsure[key] {
+			w.t.Errorf("%s is %q, want %q", key, got[key], value)
+		}
+	}
+	for key, value := range got {
+		if want[key] == "" && !unsure[key] {
+			w.t.Errorf("%s is %q, and should not be there", key, value)
+		}
+	}
+}
+
+// Two Loaders in one process write columns of the same rows: each has its own order and its own counts.
+func TestTwoLoadersOfOneTableCountTheirOwnRows(t *testing.T) {
+	w := newWorld(t)
+	defer noLeaks(t)()
+	plan, err := faults.Random{Rate: 0.1, Delay: 10 * time.Millisecond, Seed: 4}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := loaderOptions()
+	o.Mode = "update"
+	w.close(w.open(context.Background(), o))
+	w.plan.Change(nil, plan.Decide)
+	var group sync.WaitGroup
+	oracles := []*oracle{newOracle(), newOracle()}
+	for i, told := range oracles {
+		l := w.open(context.Background(), o)
+		group.Go(func() {
+			rnd := rand.New(rand.NewPCG(9, uint64(i)))
+			for n := range int64(5000) {
+				if err := l.Put(context.Background(), told.row(n, fmt.Sprint("key", rnd.IntN(300)), fmt.Sprint("c", i))); err != nil {
+					t.Error(err)
+				}
+			}
+			c := w.close(l)
+			told.check(t, c)
+			if c.Written != 5000 {
+				t.Errorf("loader %d: %+v", i, c)
+			}
+		})
+	}
+	group.Wait()
+	w.plan.Change(nil, nil)
+	want, _ := oracles[0].last()
+	more, _ := oracles[1].last()
+	for key, value := range more {
+		want[key] = strings.TrimSpace(want[key] + " " + value)
+	}
+	w.compare(want, nil)
+}
+
+// gate is a network whose writes wait until it is opened.
+type gate struct {
+	http.RoundTripper
+	opened chan struct{}
+}
+
+func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "BatchWriteRow") {
+		select {
+		case <-g.opened:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	return g.RoundTripper.RoundTrip(r)
+}
+
+// gated opens a Loader whose writes wait.
+func (w *world) gated(ctx context.Context, o LoaderOptions) (*Loader, *gate) {
+	w.t.Helper()
+	g := &gate{w.Transport(), make(chan struct{})}
+	to := w.target()
+	to.Transport = g
+	l, err := Open(ctx, to, "t", o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l, g
+}
+
+// blocked waits until no row has been accepted for a while.
+func blocked(l *Loader) (accepted int64) {
+	for same := 0; same < 30; time.Sleep(10 * time.Millisecond) {
+		if now := l.Counts().Accepted; now != accepted {
+			accepted, same = now, 0
+		} else if now > 0 {
+			same++
+		}
+	}
+	return accepted
+}
+
+// heap is the live heap.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// While the table takes nothing, Put blocks before rows take more than Memory, small and large ones.
+func TestPutBlocksWithinItsMemory(t *testing.T) {
+	for _, size := range []int{0, 300, 100_000} {
+		for _, memory := range []int64{16 << 20, 64 << 20} {
+			if size != 300 && memory > 16<<20 {
+				continue
+			}
+			t.Run(fmt.Sprintf("rows of %d bytes in %d MiB", size, memory>>20), func(t *testing.T) {
+				w := newWorld(t)
+				o := loaderOptions()
+				o.Memory = memory
+				ctx, stop := context.WithCancel(context.Background())
+				defer stop()
+				// A partition that has no rows makes the load read on as far as memory allows.
+				w.close(w.open(ctx, o))
+				if err := w.Sim().Split(ctx, "t", server.Cut{Keys: []sim.Key{"z"}}); err != nil {
+					t.Fatal(err)
+				}
+				l, _ := w.gated(ctx, o)
+				before := heap()
+				var accepted int64
+				ends := make(chan error)
+				value := make([]byte, size)
+				done := func(Outcome) {}
+				go func() {
+					for n := 0; ; n++ {
+						row := Row{Columns: []Column{String("id", fmt.Sprint(n)), Bytes("v", value)}}
+						if n%2 == 0 {
+							row.Done = done
+						}
+						if err := l.Put(ctx, row); err != nil {
+							ends <- err
+							return
+						}
+						accepted++
+					}
+				}()
+				blocked(l)
+				held := heap() - before
+				if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {
+					t.Errorf("beside the Loader's folder there are %v, %v", left, err)
+				}
+				stop()
+				if err := <-ends; !errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
+					t.Errorf("put: %v", err)
+				}
+				c, err := l.Close(context.Background())
+				if !errors.Is(err, ErrInterrupted) {
+					t.Errorf("close: %v", err)
+				}
+				w.balanced(c)
+				rows := accepted * int64(size+60)
+				t.Logf("%d rows, about %d MiB, take %d MiB", accepted, rows>>20, held>>20)
+				if c.Accepted != accepted || held > memory || rows < memory/8 {
+					t.Errorf("%d rows of about %d bytes take %d bytes, of %d; counts %+v", accepted, rows, held, memory, c)
+				}
+			})
+		}
+	}
+}
+
+// A context that ends while Put waits takes that Put away and nothing else.
+func TestACancelledPutIsNotAccepted(t *testing.T) {
+	w := newWorld(t)
+	defer noLeaks(t)()
+	o := loaderOptions()
+	o.Memory = 16 << 20
+	l, g := w.gated(context.Background(), o)
+	ctx, stop := context.WithCancel(context.Background())
+	told, accepted := newOracle(), atomic.Int64{}
+	var group sync.WaitGroup
+	for p := range int64(4) {
+		group.Go(func() {
+			for n := int64(0); ; n++ {
+				row := told.row(p*1_000_000+n, fmt.Sprint(p, "/", n), "v")
+				row.Columns = append(row.Columns, Bytes("b", make([]byte, 20_000)))
+				if err := l.Put(ctx, row); err != nil {
+					if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					return
+				}
+				accepted.Add(1)
+			}
+		})
+	}
+	blocked(l)
+	stop()
+	group.Wait()
+	close(g.opened)
+	c := w.close(l)
+	told.check(t, c)
+	if c.Written != accepted.Load() || c.Written != c.Accepted || int64(len(w.rows(1))) != c.Written {
+		t.Errorf("%d accepted; %+v", accepted.Load(), c)
+	}
+}
+
+// When the context of Open ends, every row still has an outcome, and what was written is there.
+func TestAKilledLoaderStillCounts(t *testing.T) {
+	for _, how := range []string{"open's context", "close's context"} {
+		t.Run(how, func(t *testing.T) {
+			w := newWorld(t)
+			defer noLeaks(t)()
+			if err := w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 5_000, Latency: 5 * time.Millisecond}}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, kill := context.WithCancelCause(context.Background())
+			defer kill(nil)
+			reason := errors.New("the reason")
+			l := w.open(ctx, loaderOptions())
+			told, accepted := newOracle(), atomic.Int64{}
+			var group sync.WaitGroup
+			for p := range int64(4) {
+				group.Go(func() {
+					for n := range int64(20_000) {
+						err := l.Put(context.Background(), told.row(p*1_000_000+n, fmt.Sprint("key", n%3000), "v"))
+						if err != nil {
+							if !errors.Is(err, ErrInterrupted) && !errors.Is(err, ErrClosed) {
+								t.Error(err)
+							}
+							return
+						}
+						if accepted.Add(1) == 30_000 && how == "open's context" {
+							kill(reason)
+						}
+					}
+				})
+			}
+			closing, cancel := context.WithCancelCause(context.Background())
+			if how == "close's context" {
+				for l.Counts().Written < 2000 {
+					runtime.Gosched()
+				}
+				cancel(reason)
+			} else {
+				group.Wait()
+			}
+			for range 2 {
+				c, err := l.Close(closing)
+				if !errors.Is(err, ErrInterrupted) || !errors.Is(err, reason) {
+					t.Errorf("close: %v", err)
+				}
+				w.balanced(c)
+				group.Wait()
+				told.check(t, c)
+				if c.Accepted != accepted.Load() || c.Unfinished == 0 || c.Written == 0 {
+					t.Errorf("%d accepted, %+v", accepted.Load(), c)
+				}
+			}
+			cancel(nil)
+			if err := l.Flush(context.Background()); !errors.Is(err, ErrInterrupted) {
+				t.Errorf("flush: %v", err)
+			}
+			want, unsure := told.last()
+			w.compare(want, unsure)
+		})
+	}
+}
+
+// Rows come from many goroutines while another one closes: each Put either counts or says that the Loader is closed.
+func TestCloseDuringPutsFromManyGoroutines(t *testing.T) {
+	w := newWorld(t)
+	defer noLeaks(t)()
+	l := w.open(context.Background(), loaderOptions())
+	told, accepted := newOracle(), atomic.Int64{}
+	var group sync.WaitGroup
+	for p := range int64(16) {
+		group.Go(func() {
+			for n := int64(0); ; n++ {
+				if err := l.Put(context.Background(), told.row(p*1_000_000+n, fmt.Sprint(p, "/", n), "v")); err != nil {
+					if err != ErrClosed {
+						t.Error(err)
+					}
+					return
+				}
+				accepted.Add(1)
+			}
+		})
+	}
+	for accepted.Load() < 5000 {
+		runtime.Gosched()
+	}
+	var closing sync.WaitGroup
+	counts := make([]Counts, 4)
+	for i := range counts {
+		closing.Go(func() { counts[i] = w.close(l) })
+	}
+	group.Wait()
+	closing.Wait()
+	for _, c := range counts {
+		if c.Accepted != accepted.Load() || c.Written != c.Accepted {
+			t.Errorf("%d accepted, %+v", accepted.Load(), c)
+		}
+		told.check(t, c)
+	}
+	if n := len(w.rows(1)); int64(n) != accepted.Load() {
+		t.Errorf("the table has %d rows of %d", n, accepted.Load())
+	}
+}
+
+// A load that fails says so to every Put, Flush and Close after it, and its counts add up.
+func TestAFailedLoadIsAnErrorOfEveryCall(t *testing.T) {
+	w := newWorld(t)
+	defer noLeaks(t)()
+	ctx := context.Background()
+	l := w.open(ctx, loaderOptions())
+	told := newOracle()
+	if err := l.Put(ctx, told.row(0, "a", "v")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.plan.Change(nil, func(faults.Request) faults.Fault {
+		return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
+	})
+	var err error
+	n := int64(1)
+	for ; err == nil; n++ {
+		err = l.Put(ctx, told.row(n, fmt.Sprint(n), "v"))
+	}
+	if !errors.Is(err, ErrPermission) {
+		t.Errorf("put: %v", err)
+	}
+	if err := l.Flush(ctx); !errors.Is(err, ErrPermission) {
+		t.Errorf("flush: %v", err)
+	}
+	for range 2 {
+		c, err := l.Close(ctx)
+		if !errors.Is(err, ErrPermission) || c.Accepted != n-1 || c.Written != 1 || c.Unfinished != n-2 {
+			t.Errorf("close: %v, %+v after %d rows", err, c, n-1)
+		}
+		told.check(t, c)
+	}
+}
+
+// A slow Done holds Put up, and no more than so many outcomes wait for it.
+func TestASlowDoneHoldsPutUp(t *testing.T) {
+	w := newWorld(t)
+	defer noLeaks(t)()
+	ctx := context.Background()
+	l := w.open(ctx, loaderOptions())
+	hold, accepted := make(chan struct{}), atomic.Int64{}
+	rest := make(chan struct{})
+	go func() {
+		defer close(rest)
+		for n := range 100_000 {
+			if err := l.Put(ctx, Row{Columns: []Column{String("id", fmt.Sprint(n))}, Done: func(Outcome) { <-hold }}); err != nil {
+				t.Error(err)
+			}
+			accepted.Add(1)
+		}
+	}()
+	n := blocked(l)
+	if n >= 100_000 {
+		t.Error("all rows were accepted, and none has its outcome")
+	}
+	close(hold)
+	<-rest
+	if c := w.close(l); c.Written != 100_000 {
+		t.Errorf("%+v", c)
+	}
+	t.Logf("%d rows were accepted", n)
+}

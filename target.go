@@ -1,0 +1,62 @@
+package tsimport
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+
+	"tsimport/internal/tablestore/accesskey"
+	"tsimport/internal/tablestore/client"
+)
+
+// Target is an instance of Tablestore, and who asks. The zero value takes all of it from the environment, as the command does.
+type Target struct {
+	Endpoint string // https://host or https://host:port; "" takes TABLESTORE_ENDPOINT
+	Instance string // "" takes TABLESTORE_INSTANCE
+
+	// The access key, and the token of a temporary one. Without a key, the environment is asked (TABLESTORE_ACCESS_KEY_ID and so
+	// on), then the provider chain of the official credentials library.
+	AccessKeyID     string
+	AccessKeySecret string
+	SecurityToken   string
+	// Credentials, if it is not nil, is asked for the key of every request in place of those: keys may rotate.
+	Credentials common.CredentialsProvider
+
+	RequestTimeout time.Duration // for one request; 0 is 30 seconds
+	// Transport replaces the network, for tests against the engine of this module; nil uses the network.
+	Transport http.RoundTripper
+}
+
+// open completes the target, and names it.
+func (t Target) open() (to client.Target, name string, err error) {
+	to = client.Target{
+		Endpoint: cmp.Or(t.Endpoint, os.Getenv("TABLESTORE_ENDPOINT")), Instance: cmp.Or(t.Instance, os.Getenv("TABLESTORE_INSTANCE")),
+		Credentials: t.Credentials, Transport: t.Transport, RequestTimeout: t.RequestTimeout,
+	}
+	switch {
+	case to.Endpoint == "":
+		return to, "", usagef("no endpoint: set Target.Endpoint or TABLESTORE_ENDPOINT")
+	case to.Instance == "":
+		return to, "", usagef("no instance: set Target.Instance or TABLESTORE_INSTANCE")
+	case t.RequestTimeout < 0:
+		return to, "", usagef("Target.RequestTimeout %v: want more than 0", t.RequestTimeout)
+	case (t.AccessKeyID == "") != (t.AccessKeySecret == ""):
+		return to, "", usagef("Target.AccessKeyID and Target.AccessKeySecret: only one of them is set")
+	}
+	if err := client.CheckEndpoint(to.Endpoint); err != nil {
+		return to, "", usagef("%v", err)
+	}
+	if to.Credentials == nil && t.AccessKeyID != "" {
+		to.Credentials = &common.DefaultCredentialsProvider{AccessKeyID: t.AccessKeyID, AccessKeySecret: t.AccessKeySecret, SecurityToken: t.SecurityToken}
+	}
+	if to.Credentials == nil {
+		if to.Credentials, err = accesskey.Find(nil, nil); err != nil {
+			return to, "", usagef("%v", err)
+		}
+	}
+	return to, fmt.Sprintf("instance %s at %s", to.Instance, to.Endpoint), nil
+}
