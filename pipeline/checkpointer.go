@@ -86,7 +86,7 @@ func (d *dispatcher) keep(now time.Time) {
 	k.saver.jobs <- &saving{s, d.files.open(), d.files.archive.failure()} // never blocks: one is written at a time
 }
 
-var errSlow = errors.New("the last one is still being written")
+var errSlow = errors.New("the previous one is still being written")
 
 // kept notes that a checkpoint was written, or not.
 func (d *dispatcher) kept(s saved) {

@@ -34,7 +34,7 @@ func (o *origin) claim(cfg *Config) (err error) {
 		}
 	}
 	if err != nil && !errors.As(err, new(*rundir.HeldError)) {
-		err = fmt.Errorf("look for an unfinished run of this load: %w", err)
+		err = fmt.Errorf("find an unfinished run of this load: %w", err)
 	}
 	if err != nil || streams || cfg.Resume.LocksDir == "" {
 		return err
@@ -89,7 +89,7 @@ func absolute(inputs []string) []string {
 func unfinished(identity string) (path string, err error) {
 	runs, err := runsOf(identity)
 	if err != nil {
-		return "", fmt.Errorf("look for an unfinished run of this load: %w", err)
+		return "", fmt.Errorf("find an unfinished run of this load: %w", err)
 	}
 	var found []string
 	for _, r := range runs {
@@ -148,7 +148,7 @@ func (o *origin) replaceOthers(cfg *Config) error {
 	}
 	runs, err := runsOf(o.job.Identity)
 	if err != nil {
-		return fmt.Errorf("look for other runs of this load: %w", err)
+		return fmt.Errorf("find other runs of this load: %w", err)
 	}
 	for _, r := range runs {
 		if r.job.ReplacedBy != "" || sameFile(r.path, cfg.RunDir) || !checkpoint.Exists(r.path) && !stillRunning(r.path) {

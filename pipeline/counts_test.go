@@ -342,7 +342,7 @@ func TestAColumnOfMarksThatHoldsSomethingElseIsNamed(t *testing.T) {
 	}
 	r := w.load(w.counted(w.file("in.csv", "id,n,m\nx,1,\ny,1,\nz,1,\n")))
 	text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n")
-	if r.Rejected != 3 || strings.Count(text, "holds something else than a mark") != 3 {
+	if r.Rejected != 3 || strings.Count(text, "holds a value that is not a mark") != 3 {
 		t.Errorf("%d rejected: %s", r.Rejected, text)
 	}
 }

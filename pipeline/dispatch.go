@@ -346,7 +346,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 
 func (d *dispatcher) checkPatience(now time.Time) {
 	if l := d.lanes.hopeless(now, !d.input.ended()); l != nil {
-		d.stopper.stop(fmt.Errorf("no row%s was accepted for %v (--retry-for); last answer: %s", d.lanes.name(l.index), d.cfg.Write.RetryFor, l.lastError))
+		d.stopper.stop(fmt.Errorf("no row%s was written for %v (--retry-for); last answer: %s", d.lanes.name(l.index), d.cfg.Write.RetryFor, l.lastError))
 	}
 }
 

@@ -101,7 +101,7 @@ func (r *Report) conclude(cfg *Config, err error) error {
 		r.State, r.ExitCode = StateFinished, ExitOK
 	}
 	if r.State == StateFinished && r.Unfinished > 0 && !cfg.DryRun {
-		return fmt.Errorf("%d rows that an earlier attempt has read did not come again; is the input the same?", r.Unfinished)
+		return fmt.Errorf("%d rows that an earlier attempt read are missing now; has the input changed?", r.Unfinished)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestARunWhoseTableWasDroppedIsNotResumed(t *testing.T) {
 	if err := (&client.Admin{Client: sdk, Context: context.Background()}).Drop("t"); err != nil {
 		t.Fatal(err)
 	}
-	if text := w.refused(cfg); !strings.Contains(text, "table t is gone") || !strings.Contains(text, "--fresh") {
+	if text := w.refused(cfg); !strings.Contains(text, "table t was dropped") || !strings.Contains(text, "--fresh") {
 		t.Errorf("error %s", text)
 	}
 	cfg.Resume.Look = false
@@ -192,7 +192,7 @@ func TestRunsThatCannotBeLookedForAreAnError(t *testing.T) {
 	}
 	cfg := w.config(w.file("in.csv", badCSV))
 	cfg.RunDir, cfg.Resume.Look = "", true
-	if text := w.refused(cfg); !strings.Contains(text, "look for an unfinished run") {
+	if text := w.refused(cfg); !strings.Contains(text, "find an unfinished run") {
 		t.Errorf("error %s", text)
 	}
 	if _, err := os.Stat(rundir.Root); errors.Is(err, os.ErrNotExist) {

@@ -162,7 +162,7 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	}
 	if planned.Mark != "" {
 		if o.snapshot != nil && o.job.Run == "" {
-			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks do not tell two runs apart; finish it with that version, or give --fresh --look-first, which finds the rows that it has written", cfg.RunDir)}
+			return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: it was begun by an earlier version of tsimport, whose marks are the same for every run; finish it with that version, or give --fresh --look-first, which finds the rows that it wrote", cfg.RunDir)}
 		}
 	}
 	for _, f := range facts {
@@ -174,7 +174,7 @@ func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
 	}
 	if o.snapshot != nil {
 		if o.snapshot.Job != o.job.Identity {
-			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s is not of the load that its checkpoint is of; start over with --fresh", cfg.RunDir, checkpoint.JobFile)}
+			return &plan.UsageError{Message: fmt.Sprintf("run %s: %s does not belong to the load of its checkpoint; start over with --fresh", cfg.RunDir, checkpoint.JobFile)}
 		}
 		if planned.Create {
 			return tableGone(cfg.RunDir, cfg.Target.Table)
@@ -212,7 +212,7 @@ func changedError(path string, changes []string, inputsOnly bool) error {
 		text += fmt.Sprintf(" (and %d more changes)", n)
 	}
 	if inputsOnly {
-		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; start over with --fresh, or resume with --accept-changed-input if what was read of it is the same", path, text)}
+		return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; start over with --fresh, or resume with --accept-changed-input if the part already read is unchanged", path, text)}
 	}
 	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: %s; give the same command, or start over with --fresh", path, text)}
 }

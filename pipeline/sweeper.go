@@ -73,7 +73,7 @@ func (s *sweeper) sweepKey(ctx context.Context, doubts []writer.Doubt) (all int,
 			return all, nil
 		}
 		if !writer.SweepAgain(err) || patience.Over(time.Now()) {
-			return all, fmt.Errorf("look for rows of table %s that were written twice: %w", s.table, err)
+			return all, fmt.Errorf("find rows of table %s that were written twice: %w", s.table, err)
 		}
 		timer := time.NewTimer(s.write.Backoff.After(attempt))
 		select {

@@ -38,7 +38,7 @@ type ReplacedError struct {
 }
 
 func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("table %s was dropped and made again: the load began with the one made at %s, the present one was made at %s, and rows that were written before are gone",
+	return fmt.Sprintf("table %s was dropped and created again: the load began with the one created at %s, the present one was created at %s, and the rows written before are lost",
 		e.Table, madeAt(e.Was), madeAt(e.Now))
 }
 
@@ -123,7 +123,7 @@ func (o *origin) sameTables(cfg *Config, planned *plan.Plan, admin *client.Admin
 }
 
 func tableGone(run, name string) error {
-	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s is gone, and with it the rows that the run has written; start over with --fresh", run, name)}
+	return &plan.UsageError{Message: fmt.Sprintf("run %s cannot be resumed: table %s was dropped, with the rows that the run has written; start over with --fresh", run, name)}
 }
 
 func tableReplaced(run string, why error) error {
@@ -135,10 +135,10 @@ func (t *tableIDs) confirm(admin *client.Admin) error {
 	for _, name := range slices.Sorted(maps.Keys(t.known())) {
 		now, err := admin.Describe(name)
 		if errors.Is(err, client.ErrNoTable) {
-			return fmt.Errorf("table %s is gone, and with it the rows that the load has written", name)
+			return fmt.Errorf("table %s was dropped, with the rows that the load has written", name)
 		}
 		if err != nil {
-			return fmt.Errorf("look whether table %s is the one that was written to: %w", name, err)
+			return fmt.Errorf("check whether table %s is the one that was written to: %w", name, err)
 		}
 		if err := t.see(name, now.Created); err != nil {
 			return err

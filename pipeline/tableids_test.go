@@ -35,7 +35,7 @@ func TestARunWhoseTableWasRecreatedIsNotResumed(t *testing.T) {
 	w := newWorld(t)
 	cfg := stopped(w, w.config(w.file("in.csv", badCSV)))
 	w.remake("t")
-	if text := w.refused(cfg); !strings.Contains(text, "table t was dropped and made again") || !strings.Contains(text, "--fresh") {
+	if text := w.refused(cfg); !strings.Contains(text, "table t was dropped and created again") || !strings.Contains(text, "--fresh") {
 		t.Errorf("error %s", text)
 	}
 	cfg.Resume.Look = false
@@ -45,7 +45,7 @@ func TestARunWhoseTableWasRecreatedIsNotResumed(t *testing.T) {
 }
 
 func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
-	for name, want := range map[string]string{"made again": "table t_b was dropped and made again", "gone": "table t_b is gone"} {
+	for name, want := range map[string]string{"made again": "table t_b was dropped and created again", "gone": "table t_b was dropped"} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.template = "t_{what}"
@@ -107,13 +107,13 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 				}
 			}
 			r, err := cfg.run(context.Background())
-			if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "table "+name+" was dropped and made again") {
+			if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "table "+name+" was dropped and created again") {
 				t.Fatalf("exit code %d, error %v", r.ExitCode, err)
 			}
 			if !r.Remade {
 				t.Error("the report does not say that the table was made again")
 			}
-			if text := w.refused(cfg); !strings.Contains(text, "was dropped and made again") {
+			if text := w.refused(cfg); !strings.Contains(text, "was dropped and created again") {
 				t.Errorf("the same command again: %s", text)
 			}
 		})
@@ -137,7 +137,7 @@ func TestALoadStopsWhenItsTableIsSeenToBeAnother(t *testing.T) {
 	}
 	select {
 	case err := <-survey.fatal:
-		if !strings.Contains(err.Error(), "made again") {
+		if !strings.Contains(err.Error(), "created again") {
 			t.Error(err)
 		}
 	default:

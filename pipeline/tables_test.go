@@ -192,7 +192,7 @@ func TestALoadThatWouldArchiveEverythingSaysSoBeforeItsFirstRow(t *testing.T) {
 		var said string
 		cfg.Watch.OnPlan = func(p *plan.Plan) { said = strings.Join(p.Warnings, "\n") }
 		w.load(cfg)
-		want := "all 3 records of the sample go to the archive " + w.dir + "/old and none to a table: they are of t_202401 to t_202402, too old for the policy's other classes on 2025-10-20"
+		want := "all 3 records of the sample go to the archive " + w.dir + "/old, none to a table: they are of t_202401 to t_202402, too old for the policy's other classes on 2025-10-20"
 		if got := strings.Contains(said, want); got != (name == "old") {
 			t.Errorf("%s: said %q", name, said)
 		}

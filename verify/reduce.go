@@ -68,7 +68,7 @@ func (r *reducer) reduce(position uint64, body []byte) ([]byte, error) {
 	r.buf = append(r.buf, kindCells)
 	r.sum, r.stamped = 0, false
 	if _, err := plainbuffer.Walk(body, nil, r.add); err != nil {
-		return nil, fmt.Errorf("look at a row again: %w", err)
+		return nil, fmt.Errorf("read a row again: %w", err)
 	}
 	if r.mode == table.Put && !r.stamped {
 		r.buf[headBytes-1] = kindWhole

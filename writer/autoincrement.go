@@ -236,7 +236,7 @@ func (n *AutoIncrement) findAll(rows []table.Ref, places []int, found []bool, ou
 func (n *AutoIncrement) find(r table.Ref, o *table.Outcome) (found bool, err error) {
 	key, err := plainbuffer.Decode(r.Body())
 	if err != nil {
-		return false, fmt.Errorf("look for a row of table %s: %w", n.Table, err)
+		return false, fmt.Errorf("look up a row of table %s: %w", n.Table, err)
 	}
 	mark := string(n.Marker.Append(nil, r))
 	want, _ := table.ParseMark(mark)
@@ -302,7 +302,7 @@ func (n *AutoIncrement) unknown(err error, o *table.Outcome) error {
 		o.Unavailable = client.NotServing(err)
 	case client.Throttled, client.Ambiguous, client.Unrecognized:
 	default:
-		return fmt.Errorf("look for a row that may have been written: %w", client.Needed("GetRange", n.Table, err))
+		return fmt.Errorf("look up a row that may have been written: %w", client.Needed("GetRange", n.Table, err))
 	}
 	return nil
 }

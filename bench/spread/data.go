@@ -147,7 +147,7 @@ func lookAt(ctx context.Context, c *Config, dir string) (d *dataset, err error) 
 	defer e.close()
 	l := loader{config: c, engine: e, data: d, dir: dir, flags: []string{"--create", "--concurrency", "1"}}
 	if err := l.run(ctx); err != nil {
-		return nil, fmt.Errorf("look at %s: %w", d.path, err)
+		return nil, fmt.Errorf("stat %s: %w", d.path, err)
 	}
 	d.rows = l.summary.Read
 	sdk, err := client.New(ctx, e.Target, nil)

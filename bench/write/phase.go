@@ -270,7 +270,7 @@ func (p *phase) count(s *result.Sample, b *batch) error {
 	if s.Done-p.accepted < p.retryFor {
 		return nil
 	}
-	return fmt.Errorf("no row was accepted for %v (--retry-for); last answer: %s", p.retryFor, s.Code)
+	return fmt.Errorf("no row was written for %v (--retry-for); last answer: %s", p.retryFor, s.Code)
 }
 
 // leave counts rows that were sent and are not written when the time is over.

@@ -100,7 +100,7 @@ func (s *Server) strangeHost(host string) error {
 	if s.o.AccessKeySecret != DefaultAccessKeySecret || knownHost(host, s.o.Hosts) {
 		return nil
 	}
-	return &adminError{http.StatusForbidden, "the Host of the request is neither an address nor localhost nor the name that is listened on"}
+	return &adminError{http.StatusForbidden, "the Host of the request is neither an address nor localhost nor the name of the listener"}
 }
 
 // knownHost reports whether a Host header is an address, this machine's own name for itself, or one of the names.

@@ -104,7 +104,7 @@ func isFree(dir string, names ...string) (bool, error) {
 			return false, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return false, fmt.Errorf("look into archive: %w", err)
+			return false, fmt.Errorf("read archive: %w", err)
 		}
 	}
 	return true, nil

@@ -59,12 +59,12 @@ func Read(dir string) (*Snapshot, error) {
 func (s *Snapshot) doubt() {
 	s.Older, s.Settled = true, false
 	for i := range s.Pieces {
-		s.Pieces[i].Allowance = anyNumber
+		s.Pieces[i].Allowance = unlimited
 	}
 }
 
-// anyNumber is an allowance that nobody uses up, and of which the sum over all pieces is a number.
-const anyNumber = 1 << 40
+// unlimited is an allowance that is never used up, yet small enough to be summed over all pieces.
+const unlimited = 1 << 40
 
 // Exists reports whether the run folder has a checkpoint, whole or not.
 func Exists(dir string) bool {

@@ -18,7 +18,7 @@ type Job struct {
 	// Run is what the marks of the run's rows name it by; empty in runs of versions whose marks did not.
 	Run     string    `json:"run,omitempty"`
 	Details []Detail  `json:"details"`
-	Args    []string  `json:"args,omitempty"` // behind the program's name
+	Args    []string  `json:"args,omitempty"` // after the program's name
 	Command string    `json:"command,omitempty"`
 	Dir     string    `json:"dir"` // in which the command was given
 	Target  string    `json:"target"`
@@ -90,14 +90,14 @@ func (j *Job) Changed(now []Detail) (changes []string, inputsOnly bool) {
 		was[d.Name] = true
 		switch n, ok := is[d.Name]; {
 		case !ok:
-			note(d, "%s was %s and is not there now", d.Name, show(d.Value))
+			note(d, "%s was %s and is missing now", d.Name, show(d.Value))
 		case n.Value != d.Value:
 			note(d, "%s was %s and is %s now", d.Name, show(d.Value), show(n.Value))
 		}
 	}
 	for _, d := range now {
 		if !was[d.Name] {
-			note(d, "%s was not there and is %s now", d.Name, show(d.Value))
+			note(d, "%s was missing and is %s now", d.Name, show(d.Value))
 		}
 	}
 	return changes, inputsOnly

@@ -1,8 +1,8 @@
 package checkpoint
 
-// Replay answers for the records that an attempt reads what became of them before. In source order it counts how many of
-// them the attempt before may have sent without its checkpoint saying so, and is not safe for concurrent use; without an
-// order it does not count and is.
+// Replay answers whether the records that an attempt reads are final already. In source order it counts how many of them the
+// attempt before may have sent without its checkpoint saying so, and is not safe for concurrent use; without an order it does
+// not count and is.
 type Replay struct {
 	state   *State
 	ordered bool

@@ -27,7 +27,7 @@ type Interval struct{ From, To Position }
 // Set is a set of positions: intervals in order that neither overlap nor touch.
 type Set []Interval
 
-// after returns the index of the first interval that ends behind p.
+// after returns the index of the first interval that ends after p.
 func (s Set) after(p Position) int {
 	return sort.Search(len(s), func(i int) bool { return s[i].To > p })
 }
@@ -55,7 +55,7 @@ func (s Set) Count(from, to Position) (n int64) {
 	return n
 }
 
-// End returns the position behind the last one of the set.
+// End returns the position after the last one of the set.
 func (s Set) End() Position {
 	if len(s) == 0 {
 		return 0
@@ -68,7 +68,7 @@ func (s Set) Add(from, to Position) Set {
 	if from >= to {
 		return s
 	}
-	// Those from first on end at from or behind it, those from last on begin behind to.
+	// Those from first on end at from or after it, those from last on begin after to.
 	first := sort.Search(len(s), func(i int) bool { return s[i].To >= from })
 	last := first + sort.Search(len(s)-first, func(i int) bool { return s[first+i].From > to })
 	if first < last {

@@ -182,8 +182,8 @@ func TestWhatHasChangedIsNamed(t *testing.T) {
 		{[]Detail{{"mode", "put", false}, {"size of a.csv", "10", true}}, "", true},
 		{[]Detail{{"mode", "put", false}, {"size of a.csv", "12", true}}, "size of a.csv was 10 and is 12 now", true},
 		{[]Detail{{"mode", "update", false}, {"size of a.csv", "10", true}}, "mode was put and is update now", false},
-		{[]Detail{{"mode", "put", false}}, "size of a.csv was 10 and is not there now", true},
-		{[]Detail{{"mode", "put", false}, {"size of a.csv", "10", true}, {"order", "", false}}, "order was not there and is not given now", false},
+		{[]Detail{{"mode", "put", false}}, "size of a.csv was 10 and is missing now", true},
+		{[]Detail{{"mode", "put", false}, {"size of a.csv", "10", true}, {"order", "", false}}, "order was missing and is not given now", false},
 	} {
 		changes, inputs := j.Changed(c.now)
 		if got := strings.Join(changes, "; "); got != c.want || inputs != c.inputs {

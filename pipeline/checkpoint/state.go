@@ -10,13 +10,13 @@ import (
 
 // State says which records are final: those that were read, that do not wait and that are not out.
 //
-// It describes one moment exactly. Marks of slices that are fixed for the whole job would not: a partition that is split
-// has rows queued in the order of its parent, and a slice's mark could only name the earliest of them, so rows behind it
-// would count as not final although the counters have them.
+// It describes one moment exactly. Marks of slices that are fixed for the whole job would not: a partition that is split has
+// rows queued in the order of its parent, and a slice's mark could only name the earliest of them, so rows after it would count
+// as not final although the counters have them.
 type State struct {
 	// Read are the records that were counted as read: queued, or rejected for what they are.
 	Read Set
-	// Pieces lie side by side in the order of keys and cover them all.
+	// Pieces are adjacent, in key order, and cover all keys.
 	Pieces []Piece
 	// Out are the records that have left their queue and are not final.
 	Out Set
@@ -58,7 +58,7 @@ func (s *State) Final(p Position, key []byte) bool {
 	return i < 0 || !s.Pieces[i].Waiting.Has(p)
 }
 
-// AllFinal reports whether every record of the interval is final whatever its key is.
+// AllFinal reports whether every record of the interval is final, for any key.
 func (s *State) AllFinal(from, to Position) bool {
 	if s.Read.Count(from, to) < int64(to-from) {
 		return false
@@ -100,8 +100,8 @@ func (s *State) FirstOpen(source int) int64 {
 	return int64(unread - from)
 }
 
-// Complete reports whether a source that was read in order was read to its end and is final: another one behind it was
-// begun. Sources that are read in order are.
+// Complete reports whether a source that was read in order was read to its end and is final, because a later one was begun.
+// Sources are read in order.
 func (s *State) Complete(source int) bool {
 	if s.Read.End() <= At(source+1, 0) {
 		return false
@@ -124,7 +124,7 @@ func (s *State) Done(base *State) bool {
 	return true
 }
 
-// Tile lays pieces side by side: the lanes in order of keys, what waits in their queues, cut where keys begin or end.
+// Tile makes adjacent pieces: the lanes in key order, and what is queued in them, cut where keys begin or end.
 func Tile(lanes []Lane, queued []Queued) []Piece {
 	type group struct {
 		keys table.KeyRange
@@ -208,9 +208,9 @@ func join(pieces []Piece) []Piece {
 	})
 }
 
-// Continue makes the pieces of an attempt those of the job: base is the state that the attempt began with, again what it
-// has read so far, whatever was final of it. What base says waits goes on waiting until it was read again, and what it
-// says is final stays so. Allowances of base hold too: what they let out may have been applied.
+// Continue makes the pieces of an attempt those of the job: base is the state that the attempt began with, again what it has
+// read so far, final or not. Records that wait by base wait until they are read again, and those that are final by base stay
+// final. Allowances of base hold too: what they let out may have been applied.
 func Continue(base *State, again Set, pieces []Piece) []Piece {
 	var bounds [][]byte
 	for _, all := range [][]Piece{base.Pieces, pieces} {

@@ -225,8 +225,8 @@ func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// simulated is a job of a hundred million rows: lanes of which every tenth is slow and spilled, 256 workers with full
-// requests and rows behind them.
+// simulated is a job of a hundred million rows: lanes of which every tenth is slow and spilled, 256 workers with full requests
+// and queued rows.
 func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 	const rows = 100_000_000
 	s := &Snapshot{About: About{Job: "0123456789abcdef", Time: time.Unix(1e9, 0), Counters: map[string]int64{"read": rows}, Ordered: ordered}}
@@ -255,7 +255,7 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 			queued = append(queued, Queued{keys, Interval{rows - behind, rows}})
 			continue
 		}
-		// What waits without an order: all of the splits behind, and what is left of those whose turn it is.
+		// What waits without an order: all of the later splits, and the rest of the current ones.
 		for n, i := range s.Read {
 			if i.From > rows-behind || n%16 == l%16 {
 				from := i.From

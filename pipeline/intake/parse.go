@@ -15,7 +15,7 @@ type parser struct {
 	flow    *Flow
 	encoder *encode.Encoder
 	sources map[*plan.Source]*sourceParser
-	kept    *keeper // of rejected records
+	kept    *rejectWriter // of rejected records
 	memory  plan.Shares
 
 	rows      table.Block // of the split that is parsed, its memory is used again
@@ -41,7 +41,7 @@ func newParser(f *Flow) *parser {
 	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
-		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newKeeper(f.plan), cells: newCells(f.plan),
+		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
 		changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
 }

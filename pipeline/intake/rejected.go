@@ -24,9 +24,9 @@ import (
 
 // Rejected records of binary formats are kept as JSON lines, which load again.
 
-// keeper writes rejected records. It knows what the load makes of each input column: a value is written so that the load
+// rejectWriter writes rejected records. It knows what the load makes of each input column: a value is written so that the load
 // makes the same of it when the line is loaded.
-type keeper struct {
+type rejectWriter struct {
 	uses     map[string][]table.Column // by input column
 	integers map[string]bool           // input columns that are loaded as plain integers
 	flatten  bool                      // objects become columns
@@ -35,14 +35,14 @@ type keeper struct {
 	names    []string
 }
 
-func newKeeper(p *plan.Plan) *keeper {
-	k := keeperOf(p.Fields, p.Request.Read.Convert.VersionColumn, p.Request.Read.Flatten)
+func newRejectWriter(p *plan.Plan) *rejectWriter {
+	k := rejectWriterOf(p.Fields, p.Request.Read.Convert.VersionColumn, p.Request.Read.Flatten)
 	k.wide, k.own = p.Wide, p.Described
 	return k
 }
 
-func keeperOf(fields []table.Column, version string, flatten bool) *keeper {
-	k := &keeper{uses: map[string][]table.Column{}, integers: map[string]bool{}, flatten: flatten}
+func rejectWriterOf(fields []table.Column, version string, flatten bool) *rejectWriter {
+	k := &rejectWriter{uses: map[string][]table.Column{}, integers: map[string]bool{}, flatten: flatten}
 	for _, c := range fields {
 		k.uses[c.Source] = append(k.uses[c.Source], c)
 		if c.Type == table.Integer && c.Time == nil {
@@ -60,7 +60,7 @@ func keeperOf(fields []table.Column, version string, flatten bool) *keeper {
 // and what follows once the record is longer than a row can be, is left out: in its place stands how long it was, which is
 // not JSON, so that the line cannot be loaded as if that were the value. The same holds for a value that no JSON gives back. A record
 // that describes itself is kept whole, as jsonl.AppendWide writes it.
-func (k *keeper) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
+func (k *rejectWriter) appendRecord(dst []byte, columns []string, rec *record.Record) []byte {
 	if k.wide {
 		k.names = k.names[:0]
 		for _, c := range columns {
@@ -93,7 +93,7 @@ func (k *keeper) appendRecord(dst []byte, columns []string, rec *record.Record) 
 }
 
 // appendValue appends the first of the forms of a value of which every use of its column makes what it makes of the value.
-func (k *keeper) appendValue(dst []byte, column string, d *record.Datum) []byte {
+func (k *rejectWriter) appendValue(dst []byte, column string, d *record.Datum) []byte {
 	uses := k.uses[column]
 	same := func(form *record.Datum) bool {
 		return (form.Kind != record.String || utf8.Valid(form.Bytes)) && // JSON holds no other
@@ -138,7 +138,7 @@ func (k *keeper) appendValue(dst []byte, column string, d *record.Datum) []byte 
 
 // ownForms are the ways to write a value that say its type, for columns that take no other: a value may have been rejected
 // for its type.
-func (k *keeper) ownForms(d *record.Datum) []*record.Datum {
+func (k *rejectWriter) ownForms(d *record.Datum) []*record.Datum {
 	switch {
 	case d.Kind == record.Double:
 		return doubles(d.Double)

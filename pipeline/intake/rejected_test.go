@@ -17,7 +17,7 @@ import (
 )
 
 func TestARejectedRecordOfNoTextFormatIsALineOfJSON(t *testing.T) {
-	k := keeperOf([]table.Column{{Source: "amount", Type: table.Integer}}, "", false)
+	k := rejectWriterOf([]table.Column{{Source: "amount", Type: table.Integer}}, "", false)
 	columns := []string{"s", "none", "n", "i", "u", "b", "bin", "j", "amount", "when", "wrong"}
 	rec := &record.Record{Fields: []record.Datum{
 		{Kind: record.String, Bytes: []byte("a \"b\"\n")},
@@ -44,7 +44,7 @@ func TestARejectedRecordKeepsTheTypesThatItIsRejectedFor(t *testing.T) {
 	own := func(name string, to, own table.Type) table.Column {
 		return table.Column{Source: name, Type: to, Exact: true, Inferred: true, Own: own}
 	}
-	k := keeperOf([]table.Column{
+	k := rejectWriterOf([]table.Column{
 		own("i", table.Integer, table.Integer), own("d", table.Double, table.Double), own("a", table.Any, table.Any), own("s", table.String, table.String),
 		own("n", table.String, table.Double), own("day", table.Integer, table.Integer), {Source: "asked", Type: table.String},
 	}, "", false)
@@ -167,7 +167,7 @@ func TestAKeptRecordLoadsAsTheSameCells(t *testing.T) {
 			uses = append(uses, table.Column{Source: "c", Name: "c", Type: table.Integer})
 		}
 		for flatten, p := range parsers {
-			line := keeperOf(read, version, flatten).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{d}})
+			line := rejectWriterOf(read, version, flatten).appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{d}})
 			p.Reset(line)
 			rec, ok := p.Next()
 			if !ok {
@@ -218,7 +218,7 @@ func TestTimesAreKeptAsTheColumnReadsThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := keeperOf([]table.Column{{Source: "c", Name: "c", Type: table.Integer, Time: spec}}, "", false)
+		k := rejectWriterOf([]table.Column{{Source: "c", Name: "c", Type: table.Integer, Time: spec}}, "", false)
 		line := k.appendRecord(nil, []string{"c"}, &record.Record{Fields: []record.Datum{tt.d}})
 		if diff := cmp.Diff(tt.want+"\n", string(line)); diff != "" {
 			t.Errorf("%q: %s", tt.spec, diff)

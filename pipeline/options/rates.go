@@ -87,11 +87,11 @@ func checkTempDir(dir string) error {
 	}
 	f, err := os.CreateTemp(dir, ".tsimport-*")
 	if err != nil {
-		return fmt.Errorf("--temp-dir %s: no file can be made there: %w; give a folder that exists and is writable", dir, rootCause(err))
+		return fmt.Errorf("--temp-dir %s: no file can be created there: %w; give a folder that exists and is writable", dir, rootCause(err))
 	}
 	_ = f.Close()
 	if err := os.Remove(f.Name()); err != nil {
-		return fmt.Errorf("--temp-dir %s: remove a file made there: %w", dir, rootCause(err))
+		return fmt.Errorf("--temp-dir %s: remove a file created there: %w", dir, rootCause(err))
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (p *planner) compile(col keyexpr.Column) (*keyexpr.Program, error) {
 	switch {
 	case i >= len(s.Key):
 	case program.Type == table.Any:
-		return nil, usagef("%s %s: what type %s gives is known for each row only, and a key column has one; give it, as in %s:string=…, or use text(…)", flag, col.Name, col.Expr, col.Name)
+		return nil, usagef("%s %s: the type of %s is known for each row only, and a key column has one type; give it, as in %s:string=…, or use text(…)", flag, col.Name, col.Expr, col.Name)
 	case !program.Type.KeyType():
 		return nil, usagef("%s %s: a primary-key column cannot be %s; use text(…) or int(…)", flag, col.Name, program.Type)
 	}

@@ -14,15 +14,15 @@ func (p *planner) settleCounts(at int) error {
 	const mode = "--mode increment: "
 	switch {
 	case at > 0:
-		return usagef(mode+"table %s has the auto-increment key column %s, and a row with such a key can be changed only under the condition that it exists; load into a table without", r.Target.Table, p.key()[at].Name)
+		return usagef(mode+"table %s has the auto-increment key column %s, and a row with such a key can be changed only if it exists; load into a table without one", r.Target.Table, p.key()[at].Name)
 	case p.plan.Tables != nil:
-		return usagef(mode + "a load into several tables cannot add; load each table by itself")
+		return usagef(mode + "a load into several tables cannot add; load each table separately")
 	case r.Condition != table.Ignore:
-		return usagef(mode + "it writes under a condition of its own, which makes each record count once; leave --condition out")
+		return usagef(mode + "it uses a condition of its own, so that each record counts once; leave --condition out")
 	case r.Order == OrderNone:
-		return usagef(mode + "records of a row must be added in their order, so that its mark says which were; leave --order none out")
+		return usagef(mode + "the records of a row must be added in order, so that its mark tells which were; leave --order none out")
 	case r.Read.Convert.VersionColumn != "":
-		return usagef(mode + "the service stamps a sum itself; leave --version-column out")
+		return usagef(mode + "the service sets the timestamp of a sum; leave --version-column out")
 	}
 	if err := p.refuseNumbering(fmt.Sprintf("table %s has none", r.Target.Table)); err != nil {
 		return err

@@ -17,7 +17,7 @@ type Fact struct {
 	Input       bool // of an input's content
 }
 
-// Facts returns what the rows of the load depend on: how inputs are read, what becomes of their columns, and the inputs
+// Facts returns what the rows of the load depend on: how inputs are read, how their columns are used, and the inputs
 // themselves.
 func (p *Plan) Facts() ([]Fact, error) {
 	r := p.Request

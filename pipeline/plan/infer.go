@@ -79,7 +79,7 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 			return usagef("column %s: %s it as %s, and this input's values are %s; give --type %s=%s, or leave out --types strict",
 				col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type)
 		}
-		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s: %s it as %s, this load writes it as %s, for that is what its values are; --type %s=%s keeps the type and rejects what does not fit",
+		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s: %s it as %s, but this load writes it as %s, the type of its values; --type %s=%s keeps the type and rejects values that do not fit",
 			col.Name, has.from, has.Type, typeText(col.Type), col.Name, has.Type))
 	}
 	if nearly {
@@ -122,7 +122,7 @@ func minorityText(col *table.Column, few convert.Minority) string {
 	}
 	null := ""
 	if col.Type == table.String && few.Type != table.String && len(few.Examples) == 1 {
-		null = fmt.Sprintf("--null %s loads them as no value, ", few.Examples[0])
+		null = fmt.Sprintf("--null %s loads them as null, ", few.Examples[0])
 		if strings.ContainsAny(few.Examples[0], " '\"$&|<>()*?\\;") {
 			null = ""
 		}
@@ -216,7 +216,7 @@ func (p *planner) checkWidth() error {
 	if n <= table.MaxColumns || p.sampled.whole && p.sampled.fits && !p.request.DeleteNull {
 		return nil
 	}
-	return usagef("%s has %d columns beside the primary key, and a row has at most %d; choose some with --columns, or leave some out with --exclude",
+	return usagef("%s has %d columns beside the primary key, and a row has at most %d; choose some with --columns, or exclude some with --exclude",
 		p.plan.Sources[0].Name, n, table.MaxColumns)
 }
 

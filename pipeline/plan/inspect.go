@@ -175,7 +175,7 @@ func (i *inspector) add(rec *record.Record) {
 	i.in.Looked++
 	bad := rec.Bad
 	if bad == nil && len(rec.Fields) != len(i.source.Columns) && i.options.Ragged == convert.RejectRagged {
-		bad = &table.Reason{Code: table.CodeRagged, Message: "another number of fields than the header has"}
+		bad = &table.Reason{Code: table.CodeRagged, Message: "a different number of fields than the header"}
 	}
 	if bad != nil {
 		i.reject(bad)

@@ -43,7 +43,7 @@ func (p *planner) knownTypes() (map[string]knownType, error) {
 		return known, nil
 	}
 	if rows == 0 {
-		return nil, nil // whatever runs have written, it is gone
+		return nil, nil // nothing is left of what runs have written
 	}
 	for column, types := range found {
 		last, ran := known[column]

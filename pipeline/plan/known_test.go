@@ -130,7 +130,7 @@ func TestAColumnOfNearlyOneTypeIsReported(t *testing.T) {
 	for _, tt := range []struct {
 		text, kind, warning string
 	}{
-		{column(2000, 100, "7", "n/a"), "string", `qty: 1,980 integers, 20 others ("n/a") in the sample; loaded as string; --null n/a loads them as no value, --type qty=integer or --infer strict rejects them`},
+		{column(2000, 100, "7", "n/a"), "string", `qty: 1,980 integers, 20 others ("n/a") in the sample; loaded as string; --null n/a loads them as null, --type qty=integer or --infer strict rejects them`},
 		{column(100, 20, "7.5", "10.50"), "string", `95 doubles, 5 others ("10.50")`},
 		{column(100, 50, "true", "no"), "string", "98 booleans, 2 others"},
 		{column(100, 5, "7", "x"), "string", ""}, // too many

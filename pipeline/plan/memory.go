@@ -5,10 +5,10 @@ import (
 	"tsimport/reader"
 )
 
-// Shares divides the memory of the process. Its classes, each of which must be able to go on whatever those below it
-// hold: requests in flight, rows to be tried again, the split whose turn it is, rows read back from disk, lanes, and what
-// is read ahead. Rows in flight and to be tried again are counted with their lanes, in blocks; InFlight is what the
-// requests made of them take beside that.
+// Shares divides the memory of the process. Its classes, each of which must be able to continue regardless of what those below
+// it hold: requests in flight, rows to be tried again, the split whose turn it is, rows read back from disk, lanes, and what is
+// read ahead. Rows in flight and to be tried again are counted with their lanes, in blocks; InFlight is what the requests made
+// of them take beside that.
 type Shares struct {
 	Lanes     int64 // blocks: queued, in flight, to be tried again, read back
 	ReadAhead int64 // splits and blocks before they are queued

@@ -37,7 +37,7 @@ func (p *planner) settleNumbers() error {
 		return p.settleCounts(at)
 	}
 	if at > 0 && p.plan.Tables != nil {
-		return usagef("--table %s: a load into several tables makes no numbers for the auto-increment column %s; load each table apart", r.Target.Table, p.key()[at].Name)
+		return usagef("--table %s: a load into several tables cannot number the auto-increment column %s; load each table separately", r.Target.Table, p.key()[at].Name)
 	}
 	if at == 0 {
 		return p.refuseNumbering(fmt.Sprintf("table %s has none", r.Target.Table))
@@ -47,7 +47,7 @@ func (p *planner) settleNumbers() error {
 	given := source >= 0 && !slices.Contains(r.Columns.Exclude, p.all[source])
 	if given || p.isComputed(name) {
 		if r.Mode != table.Delete && r.Condition != table.ExpectExist {
-			return usagef("the values of auto-increment column %s are made by the service; leave the column out (--exclude %s) to make rows, or give --condition exist to change rows that are there", name, name)
+			return usagef("the service assigns the values of auto-increment column %s; leave the column out (--exclude %s) to add rows, or give --condition exist to change existing rows", name, name)
 		}
 		return p.refuseNumbering(fmt.Sprintf("the input gives the values of %s", name))
 	}
@@ -55,9 +55,9 @@ func (p *planner) settleNumbers() error {
 	case r.Mode != table.Put:
 		return usagef("--mode %s: rows of table %s are told apart by the auto-increment column %s, which the input does not have; only --mode put makes rows", modeNames[r.Mode], r.Target.Table, name)
 	case r.Condition != table.Ignore:
-		return usagef("--condition: a row whose %s the service makes is always new; leave the condition out, or load a file with a column %s", name, name)
+		return usagef("--condition: a row whose %s the service assigns is always new; leave the condition out, or load a file with a column %s", name, name)
 	case r.Order == OrderNone:
-		return usagef("--order none: the service makes the values of %s in the order in which rows are written, which is that of the input; leave it out", name)
+		return usagef("--order none: the service assigns %s in the order in which rows are written, which is input order; leave it out", name)
 	}
 	p.numbered = at
 	return p.settleMark()
@@ -74,7 +74,7 @@ func (p *planner) refuseNumbering(why string) error {
 		{r.AtLeastOnce, "--at-least-once"}, {r.LookFirst, "--look-first"}, {r.Returned, "--returned-keys"}, {markColumn, "--mark-column"},
 	} {
 		if f.given {
-			return usagef("%s: it is about auto-increment key columns whose values the service makes, and %s; leave it out", f.flag, why)
+			return usagef("%s: it applies to auto-increment key columns whose values the service assigns, and %s; leave it out", f.flag, why)
 		}
 	}
 	return nil
@@ -86,11 +86,11 @@ var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Dele
 func (p *planner) settleMark() error {
 	r := p.request
 	if r.AtLeastOnce && (r.LookFirst || r.MarkColumn != "") {
-		return usagef("--at-least-once: rows have no marks then, which --look-first and --mark-column are about; leave one of them out")
+		return usagef("--at-least-once: rows then have no marks, which --look-first and --mark-column need; leave one of them out")
 	}
 	if r.AtLeastOnce {
 		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
-			"--at-least-once: a row whose answer is lost is sent again as it is, so it may be in table %s twice, and a late attempt may have a number above those of later rows", r.Target.Table))
+			"--at-least-once: a row whose answer is lost is sent again unchanged, so it may be in table %s twice, and a late attempt may have a number above those of later rows", r.Target.Table))
 		return nil
 	}
 	mark := r.MarkColumn
@@ -102,10 +102,10 @@ func (p *planner) settleMark() error {
 	}
 	if p.isComputed(mark) || slices.ContainsFunc(p.key(), func(k table.KeyColumn) bool { return k.Name == mark }) ||
 		slices.ContainsFunc(p.all, func(c string) bool { return p.rename(c) == mark && p.wanted(c) }) {
-		return usagef("--mark-column %s: the input or the key has a column of that name; give the marks another, leave the column out (--exclude %s), or give --at-least-once", mark, mark)
+		return usagef("--mark-column %s: the input or the key has a column of that name; give another name, leave the column out (--exclude %s), or give --at-least-once", mark, mark)
 	}
 	if t := p.plan.table; t != nil && t.Defined[mark] != table.Null && t.Defined[mark] != table.String {
-		return usagef("--mark-column %s: table %s defines it as %s, and marks are strings; give another", mark, t.Name, t.Defined[mark])
+		return usagef("--mark-column %s: table %s defines it as %s, and marks are strings; give another name", mark, t.Name, t.Defined[mark])
 	}
 	p.plan.Mark = mark
 	return nil

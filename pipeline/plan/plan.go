@@ -142,7 +142,7 @@ func (p *planner) checkFlags() error {
 		return usagef("%d key columns: a table has 1 to %d", n, table.MaxKeyColumns)
 	}
 	if len(c.Columns.Set) > 0 && c.Mode == table.Delete {
-		return usagef("--set %s: deleting rows takes nothing but their keys; leave it out", c.Columns.Set[0].Name)
+		return usagef("--set %s: deleting rows needs only their keys; leave it out", c.Columns.Set[0].Name)
 	}
 	seen := map[string]bool{}
 	for _, k := range c.Target.Key {
@@ -160,7 +160,7 @@ func (p *planner) checkFlags() error {
 	return nil
 }
 
-// notData adds the archive of the policy to what is no data: records in it are too old for every table.
+// notData adds the archive of the policy to the paths that are not data: records in it are too old for every table.
 func (p *planner) notData(more func(name string, folder bool) string) func(name string, folder bool) string {
 	if p.request.Target.Policy == nil {
 		return more
@@ -348,7 +348,7 @@ func (p *planner) joinColumns() error {
 		has := places(s.About().Columns)
 		for _, c := range p.columns {
 			if _, ok := has[c]; !ok {
-				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them apart",
+				return usagef("%s has no column %q, which %s has; files loaded together need the same columns: leave it out with --exclude, or load them separately",
 					s.Name, c, p.owner[c])
 			}
 		}
@@ -366,7 +366,7 @@ func (p *planner) warn() {
 	for _, c := range p.plan.Schema.Columns {
 		if !table.PlainColumnName(c.Name) {
 			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
-				"column name %q is more than letters, digits and underscores: the service takes it, SQL and secondary indexes do not", c.Name))
+				"column name %q has more than letters, digits and underscores: the service accepts it, SQL and secondary indexes do not", c.Name))
 		}
 	}
 }

@@ -188,7 +188,7 @@ func TestAnExistingTableGivesTheKey(t *testing.T) {
 	if want := []table.KeyColumn{{Name: "id", Type: table.String}}; !cmp.Equal(p.Schema.Key, want) || p.Create {
 		t.Errorf("key %v, create %v", p.Schema.Key, p.Create)
 	}
-	// The key column is first whatever its place in the file, and its type is kept to the letter.
+	// The key column is first regardless of its place in the file, and its type is kept exactly.
 	if c := p.Schema.Columns[0]; c.Source != "id" || c.Type != table.String || !c.Exact || c.Inferred {
 		t.Errorf("%+v", c)
 	}

@@ -30,7 +30,7 @@ type Request struct {
 	Records    int64  // to read, from the start of the first input; 0 is all
 	Memory     int64  // bytes of memory of the process
 	Reading    int64  // memory that the limits of one input follow; 0 is Memory
-	RunDir     string // whose files are no inputs; "" is none
+	RunDir     string // its files are not inputs; "" if there is none
 	// Written says that the rows are in the table already, to be compared with it: their timestamps may be as old as
 	// they like.
 	Written bool
@@ -83,7 +83,7 @@ func ParseKnown(name string) (Known, error) {
 	return 0, fmt.Errorf("--types %q: want table, strict or infer", name)
 }
 
-// Infer says what becomes of a column of which a few values are not of the type of the others.
+// Infer says how a column is loaded of which a few values are not of the type of the others.
 type Infer uint8
 
 // The kinds.

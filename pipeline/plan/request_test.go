@@ -16,16 +16,16 @@ import (
 func TestWhatCannotBeAddedOnceForEachRecordIsRefused(t *testing.T) {
 	const text = "id,n,d\na,1,1.5\n"
 	for want, set := range map[string]func(*Request){
-		"leave --condition out":         func(r *Request) { r.Condition = table.ExpectExist },
-		"leave --order none out":        func(r *Request) { r.Order = OrderNone },
-		"leave --version-column out":    func(r *Request) { r.Read.Convert.VersionColumn = "n" },
-		"a load into several tables":    func(r *Request) { r.Target.Table = "t_{text(id)}" },
-		"--at-least-once: it is about":  func(r *Request) { r.AtLeastOnce = true },
-		"--look-first: it is about":     func(r *Request) { r.LookFirst = true },
-		"--returned-keys: it is about":  func(r *Request) { r.Returned = true },
-		"column d is double":            func(*Request) {},
-		"at least one attribute column": func(r *Request) { r.Columns.Exclude = []string{"n", "d"} },
-		"column n is string":            func(r *Request) { r.Columns.Types = map[string]Type{"n": {Type: table.String}} },
+		"leave --condition out":          func(r *Request) { r.Condition = table.ExpectExist },
+		"leave --order none out":         func(r *Request) { r.Order = OrderNone },
+		"leave --version-column out":     func(r *Request) { r.Read.Convert.VersionColumn = "n" },
+		"a load into several tables":     func(r *Request) { r.Target.Table = "t_{text(id)}" },
+		"--at-least-once: it applies to": func(r *Request) { r.AtLeastOnce = true },
+		"--look-first: it applies to":    func(r *Request) { r.LookFirst = true },
+		"--returned-keys: it applies to": func(r *Request) { r.Returned = true },
+		"column d is double":             func(*Request) {},
+		"at least one attribute column":  func(r *Request) { r.Columns.Exclude = []string{"n", "d"} },
+		"column n is string":             func(r *Request) { r.Columns.Types = map[string]Type{"n": {Type: table.String}} },
 		"has the auto-increment key column": func(r *Request) {
 			r.Target.Key = append(r.Target.Key, table.KeyColumn{Name: "seq", Type: table.Integer, Auto: true})
 		},
@@ -102,12 +102,12 @@ func TestAPolicyThatDoesNotFitTheTablesIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, set := range map[string]func(*Request){
-		"holds no period":        func(*Request) {},
-		"--age-policy":           func(r *Request) { r.Target.Table = "t_{text(id)}" },
-		"--age-policy: ":         func(r *Request) { r.Target.Table = "t_{day(at)}" },
-		"--mode delete has none": func(r *Request) { r.Target.Table, r.Mode = "t_{month(at)}", table.Delete },
-		"--table":                func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(at}", nil },
-		"--table t_{month(no)}":  func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(no)}", nil },
+		"holds no period":           func(*Request) {},
+		"--age-policy":              func(r *Request) { r.Target.Table = "t_{text(id)}" },
+		"--age-policy: ":            func(r *Request) { r.Target.Table = "t_{day(at)}" },
+		"--mode delete writes none": func(r *Request) { r.Target.Table, r.Mode = "t_{month(at)}", table.Delete },
+		"--table":                   func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(at}", nil },
+		"--table t_{month(no)}":     func(r *Request) { r.Target.Table, r.Target.Policy = "t_{month(no)}", nil },
 	} {
 		r := ask(file(t, "in.csv", "id,at\na,2024-05-06\n"))
 		r.Target.Policy = policy
@@ -123,7 +123,7 @@ func TestALoadThatGoesToTheArchiveAloneIsWarnedOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rows, want := range map[string]string{
-		"a,2020-05-06\nb,2020-07-01\n": "all 2 records of the sample go to the archive /old and none to a table: they are of t_202005 to t_202007",
+		"a,2020-05-06\nb,2020-07-01\n": "all 2 records of the sample go to the archive /old, none to a table: they are of t_202005 to t_202007",
 		"a,2020-05-06\n":               "they are of t_202005, too old",
 		"a,2020-05-06\nb,2024-06-30\n": "",
 		"a,never\n":                    "",

@@ -39,7 +39,7 @@ func (p *planner) settleSchema() error {
 			if len(p.all) == 1 {
 				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
 			}
-			return usagef("no column %q in %s, which is to be a primary-key column of table %s (the file has %q); %s",
+			return usagef("no column %q in %s, which should be a primary-key column of table %s (the file has %q); %s",
 				k.Name, p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
 		}
 		if slices.Contains(p.request.Columns.Exclude, src) {

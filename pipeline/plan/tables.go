@@ -130,7 +130,7 @@ func indexOutside(text string, want rune) int {
 // names sort as their periods do: month(t) is 202403.
 func nameExpression(inner string) (string, error) {
 	if inner == "" {
-		return "", errors.New("nothing stands in the braces; want an expression, as in consume_{month(PaidAt)}")
+		return "", errors.New("the braces are empty; want an expression, as in consume_{month(PaidAt)}")
 	}
 	name, rest, called := strings.Cut(inner, "(")
 	layout := layouts[strings.TrimSpace(name)]
@@ -138,7 +138,7 @@ func nameExpression(inner string) (string, error) {
 		return "text(" + inner + ")", nil
 	}
 	if !called {
-		return "", fmt.Errorf("{%s} does not say of which column; want {%s(COLUMN)}", inner, strings.TrimSpace(name))
+		return "", fmt.Errorf("{%s} names no column; want {%s(COLUMN)}", inner, strings.TrimSpace(name))
 	}
 	if indexOutside(rest, ')') != len(rest)-1 {
 		return "text(" + inner + ")", nil
@@ -175,7 +175,7 @@ func (p *planner) settleTables() error {
 		}
 		last := target.Policy.Classes[len(target.Policy.Classes)-1]
 		if last.Archives() && p.request.Mode == table.Delete {
-			return usagef("--age-policy: old rows are written to the archive, and --mode delete has none to write; leave it out, or give a policy without archive")
+			return usagef("--age-policy: old rows are written to the archive, and --mode delete writes none; leave it out, or give a policy without an archive")
 		}
 		t.policy, t.now = target.Policy, target.PolicyNow
 		if t.now.IsZero() {
@@ -311,7 +311,7 @@ func (p *planner) warnOfAges() error {
 		of += " to " + last
 	}
 	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(
-		"all %d records of the sample go to the archive %s and none to a table: they are of %s, too old for the policy's other classes on %s",
+		"all %d records of the sample go to the archive %s, none to a table: they are of %s, too old for the policy's other classes on %s",
 		records, t.Archive(first), of, t.now.Format(time.DateOnly)))
 	return nil
 }
@@ -443,7 +443,7 @@ func (p *planner) describeTables(admin *client.Admin) error {
 		}
 	}
 	if len(target.Key) == 0 {
-		return usagef("no table of %s exists in %s; to make them, give --create and their primary key with --pk NAME[:TYPE], once for each column in order", target.Table, target.Name)
+		return usagef("no table of %s exists in %s; to create them, give --create and their primary key with --pk NAME[:TYPE], once for each column in order", target.Table, target.Name)
 	}
 	return nil
 }
@@ -454,7 +454,7 @@ func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, mad
 	t, err = admin.Describe(name)
 	if errors.Is(err, client.ErrNoTable) {
 		if !target.Create {
-			return nil, false, fmt.Errorf("table %s does not exist in %s; to make it, give --create", name, target.Name)
+			return nil, false, fmt.Errorf("table %s does not exist in %s; to create it, give --create", name, target.Name)
 		}
 		err = admin.Create(name, p.Schema.Key, p.Tables.definition(name, target.Define))
 		if made = err == nil; made || errors.Is(err, client.ErrTableExists) {
@@ -468,7 +468,7 @@ func (p *Plan) OpenTable(admin *client.Admin, name string) (t *client.Table, mad
 		return nil, made, fmt.Errorf("table %s has the primary key %s, and the load's is %s; all tables of %s need the same", name, keyText(t.Key), keyText(p.Schema.Key), p.Tables.Text)
 	}
 	if t.MaxVersions > 1 && p.Request.Mode == table.Update && !p.Restamp {
-		return nil, made, fmt.Errorf("table %s keeps %d versions of a cell, and others of %s one; load it apart", name, t.MaxVersions, p.Tables.Text)
+		return nil, made, fmt.Errorf("table %s keeps %d versions of a cell, and others of %s one; load it separately", name, t.MaxVersions, p.Tables.Text)
 	}
 	return t, made, nil
 }

@@ -31,9 +31,9 @@ func (p *planner) describeTable(admin *client.Admin) error {
 	case !key && create:
 		return usagef("table %s does not exist in %s: give %s", name, p.request.Target.Name, pk)
 	case !key:
-		return usagef("table %s does not exist in %s; to make it, give --create and %s", name, p.request.Target.Name, pk)
+		return usagef("table %s does not exist in %s; to create it, give --create and %s", name, p.request.Target.Name, pk)
 	case !create:
-		return usagef("table %s does not exist in %s; to make it, give --create", name, p.request.Target.Name)
+		return usagef("table %s does not exist in %s; to create it, give --create", name, p.request.Target.Name)
 	}
 	p.plan.Create = true
 	return nil
@@ -86,9 +86,9 @@ func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, err e
 	const again = "give the command again"
 	switch {
 	case !slices.Equal(t.Key, p.Schema.Key):
-		return nil, made, fmt.Errorf("create table %s: somebody else has made it meanwhile, with the primary key %s; %s", t.Name, keyText(t.Key), again)
+		return nil, made, fmt.Errorf("create table %s: another process has created it meanwhile, with the primary key %s; %s", t.Name, keyText(t.Key), again)
 	case t.MaxVersions != target.Define.MaxVersions:
-		return nil, made, fmt.Errorf("create table %s: somebody else has made it meanwhile, with %d versions of a cell and not %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
+		return nil, made, fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions of a cell and not %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
 	}
 	p.table = t
 	return t, made, nil

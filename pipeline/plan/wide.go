@@ -95,7 +95,7 @@ func (p *planner) joinWide() error {
 	return nil
 }
 
-// warnOfDescribed says which columns of the sources themselves, keys for the most part, go nowhere: they are no cells.
+// warnOfDescribed says which columns of the sources themselves, keys for the most part, are not loaded: they are not cells.
 func (p *planner) warnOfDescribed() {
 	for _, c := range p.all {
 		if p.plan.described[c] && !slices.Contains(p.columns, c) && p.wanted(c) && !p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {

@@ -106,13 +106,13 @@ func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
 	}
 	return []page.Chart{
 		{Title: "Rows a second", Every: every, Series: written},
-		{Title: "Rows read that wait to be written", Every: every, Series: []page.Series{
+		{Title: "Rows waiting to be written", Every: every, Series: []page.Series{
 			over("rows", func(p *pipeline.Point) float64 { return float64(p.Queued) }, false),
 		}},
 		{Title: "Requests a second", Every: every, Series: []page.Series{
 			over("requests", func(p *pipeline.Point) float64 { return float64(p.Requests) }, true),
 		}},
-		{Title: "Trouble, rows a second", Every: every, Series: []page.Series{
+		{Title: "Problems, rows a second", Every: every, Series: []page.Series{
 			over("sent again", func(p *pipeline.Point) float64 { return float64(p.Retried) }, true),
 			over("partition unavailable", func(p *pipeline.Point) float64 { return float64(p.Unavailable) }, true),
 			over("rejected", func(p *pipeline.Point) float64 { return float64(p.Rejected) }, true),
@@ -131,10 +131,10 @@ func ledger(r *pipeline.Report) page.Table {
 
 func requests(r *pipeline.Report) page.Table {
 	rows := [][]string{
-		{"requests", count(r.Requests)}, {"rows sent, again ones included", count(r.RowsSent)}, {"rows a request", fmt.Sprintf("%.1f", float64(r.RowsSent)/float64(max(r.Requests, 1)))},
+		{"requests", count(r.Requests)}, {"rows sent, including those sent again", count(r.RowsSent)}, {"rows a request", fmt.Sprintf("%.1f", float64(r.RowsSent)/float64(max(r.Requests, 1)))},
 		{"rows sent again", count(r.Retried)}, {"throttled", count(r.Throttled)}, {"unavailable", count(r.Unavailable)},
 		{"capacity units", count(r.WriteCU)}, {"bytes read", size(r.BytesRead)}, {"bytes sent", size(r.BytesSent)},
-		{"partition map read, times", count(r.PartitionReads)}, {"partitions had changed, times", count(r.Recuts)},
+		{"readings of the partition map", count(r.PartitionReads)}, {"changes of the partitions", count(r.Recuts)},
 		{"until every partition had rows", seconds(r.LastLaneSeconds)}, {"rows spilled", count(r.SpilledRows)}, {"CPU", seconds(r.CPUSeconds)},
 	}
 	return page.Table{Title: "Requests and means", Numbers: nameAndNumber, Rows: rows}
@@ -167,7 +167,7 @@ func schema(r *pipeline.Report) page.Table {
 }
 
 func hotKeys(r *pipeline.Report) page.Table {
-	t := page.Table{Title: "Hot spots", Columns: []string{"column", "value", "share of rows"}, Numbers: []bool{false, false, true}, Note: "One value of the partition key is never split: such a value limits the load whatever the table can take."}
+	t := page.Table{Title: "Hot spots", Columns: []string{"column", "value", "share of rows"}, Numbers: []bool{false, false, true}, Note: "One value of the partition key is never split: such a value limits the load, regardless of what the table can take."}
 	for _, h := range r.HotKeys {
 		t.Rows = append(t.Rows, []string{h.Column, h.Value, fmt.Sprintf("%.1f %%", 100*h.Share)})
 	}

@@ -48,13 +48,13 @@ func OpenArchive(run string, headers []Header, lengths map[string]int64) (*Archi
 	for _, e := range entries {
 		if lengths[e.File] == 0 {
 			if err := os.Remove(e.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, errors.Join(fmt.Errorf("go on with archive: %w", err), a.Close())
+				return nil, errors.Join(fmt.Errorf("resume archive: %w", err), a.Close())
 			}
 			continue
 		}
 		j, err := OpenJournal(e.File, lengths[e.File])
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("go on with archive: %w", err), a.Close())
+			return nil, errors.Join(fmt.Errorf("resume archive: %w", err), a.Close())
 		}
 		a.files[e.archiveKey] = j
 	}
@@ -67,7 +67,7 @@ func (a *Archive) listed() (entries []archiveEntry, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("go on with archive: %w", err)
+		return nil, fmt.Errorf("resume archive: %w", err)
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
@@ -79,7 +79,7 @@ func (a *Archive) listed() (entries []archiveEntry, err error) {
 		entries = append(entries, e)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("go on with archive: %w", err)
+		return nil, fmt.Errorf("resume archive: %w", err)
 	}
 	return entries, nil
 }
@@ -136,7 +136,7 @@ func (a *Archive) make(key archiveKey) (*Journal, error) {
 		}
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("%s: somebody else makes it at this moment; load again later", name)
+			return nil, fmt.Errorf("%s: another process is creating it; load again later", name)
 		}
 		if err != nil {
 			return nil, err

@@ -45,7 +45,7 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	what := "run " + e.Path + " is worked on by"
 	if e.Load {
-		what = "the same load is under way in"
+		what = "the same load is running in"
 	}
 	by := " another process"
 	if e.By.PID != 0 {
@@ -53,7 +53,7 @@ func (e *HeldError) Error() string {
 	}
 	text := what + by + "; wait for it or stop it"
 	if e.Stale != "" {
-		text += fmt.Sprintf("; if it is gone, delete %s", e.Stale)
+		text += fmt.Sprintf("; if it has ended, delete %s", e.Stale)
 	}
 	return text
 }

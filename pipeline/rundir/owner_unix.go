@@ -25,7 +25,7 @@ func CheckOwner(path string) error {
 
 func checkOwner(path string, info os.FileInfo, me int) error {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && int(s.Uid) != me {
-		return fmt.Errorf("run folder %s belongs to user %d, and this process is user %d; go on as that user, or give another --run-dir", path, s.Uid, me)
+		return fmt.Errorf("run folder %s belongs to user %d, and this process is user %d; resume it as that user, or give another --run-dir", path, s.Uid, me)
 	}
 	return nil
 }

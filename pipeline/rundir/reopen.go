@@ -32,7 +32,7 @@ func Reopen(path string, headers []Header, kept Kept) (*Folder, error) {
 	f.rejects = make([]*os.File, len(headers))
 	f.raw = make([]*bufio.Writer, len(headers))
 	if err := f.setAside(kept.Sums); err != nil {
-		return nil, fmt.Errorf("go on in run folder %s: %w", path, err)
+		return nil, fmt.Errorf("resume run folder %s: %w", path, err)
 	}
 	for i := range headers {
 		file, err := f.cutBack(f.rejectsPath(i))
@@ -98,7 +98,7 @@ func (f *Folder) setAsideOne(name string, sums map[string]uint32) error {
 		return err
 	}
 	if filepath.Base(name) == ReasonsFile {
-		return fmt.Errorf("%s was changed since the run has written it; put it back, or start over with --fresh", name)
+		return fmt.Errorf("%s has changed since the run wrote it; put it back, or start over with --fresh", name)
 	}
 	aside, err := moveAside(name, editedMark)
 	f.edited = append(f.edited, aside)
@@ -158,7 +158,7 @@ func (f *Folder) cutBack(name string) (*os.File, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("go on with rejected rows: %w", err)
+		return nil, fmt.Errorf("resume rejected rows: %w", err)
 	}
 	info, err := file.Stat()
 	if err == nil && info.Size() < length {
@@ -171,7 +171,7 @@ func (f *Folder) cutBack(name string) (*os.File, error) {
 		_, err = file.Seek(0, io.SeekEnd)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("go on with rejected rows: %w", errors.Join(err, file.Close()))
+		return nil, fmt.Errorf("resume rejected rows: %w", errors.Join(err, file.Close()))
 	}
 	return file, nil
 }

@@ -28,7 +28,7 @@ const patience = time.Second
 // Why there is no state.
 var (
 	errNotBegun = errors.New("the load has not started writing yet")
-	errEnding   = errors.New("the load does not answer any more; it is ending")
+	errEnding   = errors.New("the load no longer answers; it is ending")
 )
 
 const frontPage = `tsimport is loading.

@@ -91,7 +91,7 @@ func TestALoadThatDoesNotAnswerIsReportedAsStartingOrEnding(t *testing.T) {
 			t.Errorf("answer %d %s", w.Code, w.Body)
 		}
 		load.state = nil
-		check(`"error": "the load does not answer any more; it is ending"`)
+		check(`"error": "the load no longer answers; it is ending"`)
 	})
 }
 

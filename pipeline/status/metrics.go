@@ -38,7 +38,7 @@ type (
 
 var (
 	writing = prometheus.NewDesc("tsimport_writing", "1 while the load writes, 0 before it begins and while it ends.", nil, nil)
-	info    = prometheus.NewDesc("tsimport_load_info", "What is loaded; the value is always 1.", []string{"table", "order"}, nil)
+	info    = prometheus.NewDesc("tsimport_load_info", "The load; the value is always 1.", []string{"table", "order"}, nil)
 	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "How a lane is paced: start, measure, cruise or known; the value is always 1.",
 		[]string{"partition", "from", "pace"}, nil)
 )
@@ -47,8 +47,8 @@ var stateMetrics = []metric[state]{
 	counter("rows_read", "Rows read from the input.", func(s *state) float64 { return float64(s.Read) }),
 	counter("rows_written", "Rows that the service has accepted.", func(s *state) float64 { return float64(s.Written) }),
 	counter("rows_rejected", "Rows that will not be written.", func(s *state) float64 { return float64(s.Rejected) }),
-	counter("rows_superseded", "Rows that gave way to a later row of their key.", func(s *state) float64 { return float64(s.Superseded) }),
-	counter("rows_archived", "Rows written to files, for their period is too old for a table.", func(s *state) float64 { return float64(s.Archived) }),
+	counter("rows_superseded", "Rows replaced by a later row of their key before they were sent.", func(s *state) float64 { return float64(s.Superseded) }),
+	counter("rows_archived", "Rows written to files because their period is too old for a table.", func(s *state) float64 { return float64(s.Archived) }),
 	counter("rows_retried", "Rows sent again.", func(s *state) float64 { return float64(s.Retried) }),
 	counter("rows_throttled", "Rows refused for capacity, to be sent again.", func(s *state) float64 { return float64(s.Throttled) }),
 	counter("requests", "BatchWriteRow requests answered.", func(s *state) float64 { return float64(s.Requests) }),
@@ -57,10 +57,10 @@ var stateMetrics = []metric[state]{
 	gauge("elapsed_seconds", "Time since the load began.", func(s *state) float64 { return s.Seconds }),
 	gauge("reading", "1 until the input has been read to its end.", func(s *state) float64 { return number(s.Reading) }),
 	gauge("rows_queued", "Rows that wait in lanes, in memory and on disk.", func(s *state) float64 { return float64(s.Queued) }),
-	gauge("rows_in_flight", "Rows in requests that are not answered.", func(s *state) float64 { return float64(s.RowsOut) }),
+	gauge("rows_in_flight", "Rows in requests in flight.", func(s *state) float64 { return float64(s.RowsOut) }),
 	gauge("rows_to_retry", "Rows that wait to be sent again.", func(s *state) float64 { return float64(s.Retrying) }),
-	gauge("requests_in_flight", "Requests that are not answered.", func(s *state) float64 { return float64(s.InFlight) }),
-	gauge("requests_in_flight_limit", "Requests in flight at most.", func(s *state) float64 { return float64(s.Workers) }),
+	gauge("requests_in_flight", "Requests in flight.", func(s *state) float64 { return float64(s.InFlight) }),
+	gauge("requests_in_flight_limit", "Maximum number of requests in flight.", func(s *state) float64 { return float64(s.Workers) }),
 	gauge("memory_limit_bytes", "Memory that the load may take.", func(s *state) float64 { return float64(s.Memory.Limit) }),
 	gauge("memory_lanes_bytes", "Memory of rows in lanes and in flight.", func(s *state) float64 { return float64(s.Memory.Lanes) }),
 	gauge("memory_lanes_budget_bytes", "Memory that rows in lanes and in flight may take.", func(s *state) float64 { return float64(s.Memory.Budget) }),
@@ -69,7 +69,7 @@ var stateMetrics = []metric[state]{
 	gauge("spill_disk_bytes", "Disk that spilled rows take.", func(s *state) float64 { return float64(s.Spill.DiskBytes) }),
 	gauge("spill_raw_bytes", "Spilled rows on disk before compression.", func(s *state) float64 { return float64(s.Spill.RawBytes) }),
 	counter("rows_spilled", "Rows that were ever spilled.", func(s *state) float64 { return float64(s.Spill.Rows) }),
-	gauge("partitions", "Partitions of the table as far as known.", func(s *state) float64 { return float64(s.Map.Partitions) }),
+	gauge("partitions", "Known partitions of the table.", func(s *state) float64 { return float64(s.Map.Partitions) }),
 	gauge("partition_map_exact", "1 if the service has named the partitions.", func(s *state) float64 { return number(s.Map.Exact) }),
 	counter("partition_map_reads", "Readings of the partition map.", func(s *state) float64 { return float64(s.Map.Reads) }),
 	counter("partition_map_recuts", "Times that the partition map had changed.", func(s *state) float64 { return float64(s.Map.Recuts) }),
@@ -80,16 +80,16 @@ var stateMetrics = []metric[state]{
 var inputSize = gauge("input_size_bytes", "Size of the input.", func(s *state) float64 { return float64(s.Marks.BytesTotal) })
 
 var laneMetrics = []metric[lane]{
-	laneGauge("rate_capacity_units_per_second", "Rate that the partition is taken to accept; 0 unknown.", func(l *lane) float64 { return l.Rate }),
+	laneGauge("rate_capacity_units_per_second", "Rate that the partition is assumed to accept; 0 if unknown.", func(l *lane) float64 { return l.Rate }),
 	laneGauge("rows_queued", "Rows that wait in memory.", func(l *lane) float64 { return float64(l.Queued) }),
 	laneGauge("spilled", "1 while rows of the lane are on disk.", func(l *lane) float64 { return number(l.Spilled) }),
 	laneGauge("rows_to_retry", "Rows that wait to be sent again.", func(l *lane) float64 { return float64(l.Retrying) }),
-	laneGauge("requests_in_flight", "Requests that are not answered.", func(l *lane) float64 { return float64(l.InFlight) }),
-	laneGauge("down", "1 while the partition does not serve.", func(l *lane) float64 { return number(l.Down) }),
-	laneGauge("stuck", "1 while no row of the lane is accepted.", func(l *lane) float64 { return number(l.Trouble != "") }),
+	laneGauge("requests_in_flight", "Requests in flight.", func(l *lane) float64 { return float64(l.InFlight) }),
+	laneGauge("down", "1 while the partition is unavailable.", func(l *lane) float64 { return number(l.Down) }),
+	laneGauge("stuck", "1 while the service accepts no rows of the lane.", func(l *lane) float64 { return number(l.Trouble != "") }),
 	laneCounter("rows_final", "Rows written or refused for good.", func(l *lane) float64 { return float64(l.Final) }),
 	laneCounter("rows_throttled", "Rows refused for capacity.", func(l *lane) float64 { return float64(l.Throttled) }),
-	laneCounter("rows_unavailable", "Rows refused because nobody served the partition.", func(l *lane) float64 { return float64(l.Unavailable) }),
+	laneCounter("rows_unavailable", "Rows refused because the partition was unavailable.", func(l *lane) float64 { return float64(l.Unavailable) }),
 }
 
 func laneGauge(name, help string, value func(*lane) float64) metric[lane] {

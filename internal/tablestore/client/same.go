@@ -27,7 +27,7 @@ func (a *Admin) Same(t *Table) error {
 	case errors.Is(err, ErrNoTable):
 		return &ReplacedError{t.Name, "it no longer exists"}
 	case err != nil:
-		return fmt.Errorf("look whether table %s is the one that was read: %w", t.Name, err)
+		return fmt.Errorf("check whether table %s is the one that was read: %w", t.Name, err)
 	case t.Created != 0 && now.Created != 0 && t.Created != now.Created:
 		return &ReplacedError{t.Name, fmt.Sprintf("reading began with the one created at %s, the present one was created at %s", madeAt(t.Created), madeAt(now.Created))}
 	case !slices.Equal(t.Key, now.Key):
