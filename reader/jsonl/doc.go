@@ -2,7 +2,8 @@
 // with its fields in the order of Options.Columns. It follows RFC 8259 strictly: a line that breaks it, is not an object,
 // nests deeper than MaxDepth or repeats a key gives a record with Bad set. Nothing is lost: numbers stay literals, nested
 // values stay text, and what is not Unicode text is refused, never replaced. Lines exported by the vendor's command-line tool
-// are recognised by their shape and become rows with the timestamps of their cells. The package knows nothing of files or of
+// are recognised by their shape and become rows with the timestamps of their cells. With Options.Wide each line is a row that describes itself, as AppendWide writes it; IsWide recognises
+// such lines. The package knows nothing of files or of
 // the types of tables.
 //
 // This package carries no compatibility promise: only the module's root package does.

@@ -1,4 +1,4 @@
 // Package encode makes rows. An Encoder takes typed values in the order of the schema and appends the row's ordering key and
 // its PlainBuffer bytes to a block. A row is encoded once, and a row that the service would refuse for its size, its key or
-// its number of columns is rejected here. The package knows nothing of files and requests.
+// its number of columns is rejected here. A record that describes itself also has Cells, whose columns are not the schema's. The package knows nothing of files and requests.
 package encode
