@@ -115,6 +115,9 @@ func schemaText(p *plan.Plan, all bool) string {
 	if !all && len(parts) > shownColumns {
 		parts = append(parts[:shownColumns], fmt.Sprintf("… and %d more (-v shows all)", len(parts)-shownColumns))
 	}
+	if p.Wide {
+		parts = append(parts, "and the cells of each row")
+	}
 	return strings.Join(parts, ", ")
 }
 

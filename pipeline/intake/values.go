@@ -72,6 +72,7 @@ func (v *values) rowValues(rec *record.Record) ([]table.Value, *table.Reason) {
 			v.row[i], why = m.Program.KeyValue(v.evaluators[i], fields, i == 0)
 		default:
 			v.row[i], why = v.evaluators[i].Eval(fields)
+			v.row[i].Absent = false // every record has a computed column
 		}
 		if why != nil {
 			return nil, why

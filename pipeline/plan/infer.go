@@ -31,6 +31,7 @@ func (p *planner) infer() error {
 		return err
 	}
 	place := places(first)
+	p.warnOfUnseen(in, place)
 	known, err := p.knownTypes()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/keyexpr"
+	"tsimport/reader/convert"
 	"tsimport/reader/source"
 )
 
@@ -101,6 +102,15 @@ func (p *planner) warnOfDescribed() {
 		if p.plan.described[c] && !slices.Contains(p.columns, c) && p.wanted(c) && !p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {
 			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s of %s is not part of the primary key and not loaded; --set %s=… makes an attribute of it, --exclude %s leaves it out without this warning",
 				c, p.owner[c], p.rename(c), c))
+		}
+	}
+}
+
+// warnOfUnseen says which columns that the load names no sampled record has: their names may be wrong.
+func (p *planner) warnOfUnseen(in *convert.Inference, place map[string]int) {
+	for _, c := range p.columns {
+		if p.plan.Wide && !p.plan.described[c] && !in.Seen(place[c]) && !p.plan.Empty {
+			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s is part of a key or named by an expression, and no record of the sample has a value in it", c))
 		}
 	}
 }

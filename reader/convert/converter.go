@@ -184,17 +184,25 @@ func (c *Converter) convert(v *table.Value, col *table.Column, rec *record.Recor
 		*v = table.Value{Absent: d.Kind == record.Absent}
 		return nil
 	}
-	return c.Cell(v, col, d)
+	if why := c.value(v, col, d); why != nil {
+		return blame(why, col, d)
+	}
+	return nil
+}
+
+// blame makes a reason name column and value.
+func blame(why *table.Reason, col *table.Column, d *record.Datum) *table.Reason {
+	why.Column, why.Value = col.Name, show(d)
+	return why
 }
 
 // Cell makes the value of a datum that has a type, or returns why it is refused; the reason names column and value. The value is
 // valid until the next Convert, and as long as the datum is.
 func (c *Converter) Cell(v *table.Value, col *table.Column, d *record.Datum) *table.Reason {
-	why := c.value(v, col, d)
-	if why != nil {
-		why.Column, why.Value = col.Name, show(d)
+	if why := c.value(v, col, d); why != nil {
+		return blame(why, col, d)
 	}
-	return why
+	return nil
 }
 
 // text applies what the options say of fields without a type: trimming, nulls, decoding.

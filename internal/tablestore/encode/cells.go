@@ -27,6 +27,9 @@ type Name struct {
 // NewName prepares the name of a column, which table.CheckColumnName takes.
 func NewName(name string) *Name { return &Name{text: name, name: plainbuffer.NewName(name)} }
 
+// String is the name.
+func (n *Name) String() string { return n.text }
+
 // own encodes the row's own cells after those of the schema's columns, which have a size and a count. It returns the size and
 // the number of what it adds.
 func (e *Encoder) own(r *plainbuffer.Row, size, count int) (more, added int, why *table.Reason) {

@@ -1,0 +1,121 @@
+package intake
+
+import (
+	"fmt"
+	"testing"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/encode"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/record"
+)
+
+// cellsOf makes the cells of a load of rows that describe themselves, and what makes its values.
+func cellsOf(t *testing.T, change func(*plan.Request)) (*cells, *values) {
+	t.Helper()
+	r := ask(file(t, "a.ndjson", `{"Wide":true,"PK":{"Values":[{"C":"id","V":1,"IsInt":true}]},"Attr":{"Values":[{"C":"version","V":1617242400000,"IsInt":true}]}}`+"\n"))
+	r.Target.Key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+	if change != nil {
+		change(r)
+	}
+	p, err := plan.Make(t.Context(), r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	v, err := newValues(p, p.Sources[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newCells(p), v
+}
+
+func cellOf(name string, n, at int64) record.Cell {
+	return record.Cell{Name: []byte(name), Datum: record.Datum{Kind: record.Integer, Int: n}, At: at}
+}
+
+// shown are cells as text.
+func shown(made []encode.Cell) (all []string) {
+	for _, c := range made {
+		all = append(all, fmt.Sprintf("%s=%s %d %s at %d", c.Name, c.Value.Type, c.Value.Int, c.Value.Bytes, c.At))
+	}
+	return all
+}
+
+func TestFlagsApplyToCellsByTheirNames(t *testing.T) {
+	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}, Cells: []record.Cell{
+		cellOf("a", 1, -1), cellOf("b", 2, 5), cellOf("b", 3, 4), cellOf("c", 4, -1), {Name: []byte("n")}, cellOf("new c", 5, 7),
+	}}
+	for name, tt := range map[string]struct {
+		change func(*plan.Request)
+		want   string
+	}{
+		"none":    {nil, "[a=integer 1  at -1 b=integer 2  at 5 b=integer 3  at 4 c=integer 4  at -1 n=null 0  at 0 new c=integer 5  at 7]"},
+		"columns": {func(r *plan.Request) { r.Columns.Only = []string{"b", "no such column"} }, "[b=integer 2  at 5 b=integer 3  at 4]"},
+		"exclude": {func(r *plan.Request) { r.Columns.Exclude = []string{"b", "n", "new c", "no such column"} }, "[a=integer 1  at -1 c=integer 4  at -1]"},
+		"type": {func(r *plan.Request) {
+			r.Columns.Types = map[string]plan.Type{"b": {Type: table.String}}
+			r.Columns.Only = []string{"b"}
+		}, "[b=string 0 2 at 5 b=string 0 3 at 4]"},
+		"rename": {func(r *plan.Request) {
+			r.Columns.Rename = map[string]string{"a": "c"}
+			r.Columns.Only = []string{"a", "c"}
+		}, "[c=integer 1  at -1 c=integer 4  at -1]"},
+		"its type": {func(r *plan.Request) {
+			r.Columns.Rename = map[string]string{"a": "x"}
+			r.Columns.Types = map[string]plan.Type{"x": {Type: table.Double}}
+			r.Columns.Only = []string{"a"}
+		}, "[x=double 0  at -1]"},
+		"to a name": {func(r *plan.Request) {
+			r.Columns.Rename = map[string]string{"b": "new c", "new c": "b"}
+			r.Columns.Only = []string{"b", "new c"}
+		}, "[new c=integer 2  at 5 new c=integer 3  at 4 b=integer 5  at 7]"},
+	} {
+		c, v := cellsOf(t, tt.change)
+		if _, why := v.rowValues(rec); why != nil {
+			t.Fatal(why)
+		}
+		made, why := c.make(v, rec)
+		if got := fmt.Sprint(shown(made)); why != nil || got != tt.want {
+			t.Errorf("%s: %s, %v\nwant %s", name, got, why, tt.want)
+		}
+	}
+}
+
+func TestTheVersionColumnIsTheTimestampOfAllCells(t *testing.T) {
+	c, v := cellsOf(t, func(r *plan.Request) { r.Read.Convert.VersionColumn = "version" })
+	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}, {Kind: record.Integer, Int: 77}}, Cells: []record.Cell{cellOf("a", 1, -1), cellOf("version", 77, 5)}}
+	made, why := c.make(v, rec)
+	if got := fmt.Sprint(shown(made)); why != nil || got != "[a=integer 1  at 77 version=integer 77  at 77]" {
+		t.Errorf("%s, %v", got, why)
+	}
+	rec.Fields[1].Kind = record.Absent
+	if _, why := c.make(v, rec); why == nil || why.Code != table.CodeType {
+		t.Errorf("without a version: %v", why)
+	}
+}
+
+// A name that comes again costs nothing, and names that never do are forgotten.
+func TestAnyNumberOfNamesIsBounded(t *testing.T) {
+	c, v := cellsOf(t, nil)
+	rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer}}}
+	for i := range 5 * maxCellNames {
+		rec.Cells = []record.Cell{cellOf("always", 1, -1), cellOf(fmt.Sprint("only in ", i), 1, -1), cellOf(fmt.Sprintf("%0300d", i), 1, -1)}
+		rec.Cells = rec.Cells[:2+i%2]
+		made, why := c.make(v, rec)
+		if why != nil != (i%2 == 1) || why != nil && why.Code != table.CodeColumnName {
+			t.Fatalf("record %d: %d cells, %v", i, len(made), why)
+		}
+		if len(c.names) > maxCellNames+3 {
+			t.Fatalf("%d names are remembered after %d records", len(c.names), i)
+		}
+	}
+	rec.Cells = []record.Cell{cellOf("always", 1, -1), cellOf("b", 1, 5), cellOf("b", 1, 6)}
+	if n := testing.AllocsPerRun(100, func() {
+		if _, why := c.make(v, rec); why != nil {
+			t.Fatal(why)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a record", n)
+	}
+}
