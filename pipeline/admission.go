@@ -58,7 +58,14 @@ func (a *admission) enter(p *intake.Parsed) {
 	if p.Split.Number == 0 {
 		report.BytesRead += p.Split.Offset // the header
 	}
+	a.account.report.readMoment(p.Split.Ordinal, p.Moment)
 	a.keepArchived(p)
+}
+
+// ended notes that a source was read to its end.
+func (a *admission) ended(e *intake.Ended) {
+	a.reading.ended(e)
+	a.account.report.readMoment(e.Source, e.Moment)
 }
 
 // limitTables stops the load at a record whose table would be one too many, before it is counted.

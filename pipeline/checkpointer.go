@@ -33,7 +33,7 @@ func newCheckpointer(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan
 	ordered := cfg.Write.Order == plan.LastWins
 	k := &checkpointer{
 		schedule: &schedule{every: cfg.Checkpoint.Every, keptFor: h.mayKeepFor()},
-		reading:  newReading(planned.Sources, ordered, from.snapshot),
+		reading:  newReading(planned, ordered, from.snapshot),
 		saver:    newSaver(folder.Path, cfg.Checkpoint.Sync, h.onSave),
 		ids:      from.ids, hooks: h,
 		patience: ratelimit.Patience{For: cmp.Or(h.keepPatience, keepPatience)},

@@ -217,6 +217,8 @@ func (d *dispatcher) hand(h intake.Handed, ok bool) {
 		d.inputEnds()
 	case h.Err != nil:
 		d.input.err = h.Err
+	case h.Ended != nil:
+		d.admission.ended(h.Ended)
 	default:
 		d.take(h.Parsed)
 	}

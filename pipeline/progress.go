@@ -39,6 +39,7 @@ func (d *dispatcher) unfinished() int64 {
 func (d *dispatcher) complete() {
 	r := d.report
 	r.Unfinished = d.unfinished()
+	r.completeMoments()
 	d.account.tables.complete(r, d.survey.tables)
 	r.PartitionReads = d.survey.reads.Load()
 	r.SpilledRows = d.lanes.queues.Stats().SpilledRows

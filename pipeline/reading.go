@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"maps"
+	"slices"
+
 	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/intake"
@@ -13,16 +16,22 @@ import (
 type reading struct {
 	sources []*plan.Source
 	ordered bool
+	live    bool                       // the sources are
+	ends    bool                       // it matters that a source was read to its end
 	read    checkpoint.Set             // of all attempts
 	again   checkpoint.Set             // of this one: what was handed over, even if an earlier attempt had it too
 	starts  map[int][]checkpoint.Start // of splits of sources that are read in order
+	held    int                        // bytes of all starts
+	most    int                        // of held, until starts are forgotten
 	first   int                        // source of which there may be starts
+	moments map[int]*checkpoint.Moment // of live sources
 	leftover
 }
 
 // leftover is what is left of the attempt before.
 type leftover struct {
-	base   *checkpoint.Snapshot             // what the attempt resumes from, nil if nothing of it is left
+	from   *checkpoint.Snapshot             // what the attempt resumes from; nil of the first one
+	base   *checkpoint.Snapshot             // the same, nil if nothing of it is left
 	out    map[checkpoint.Position]struct{} // of its rows out, those that have not left their queue again
 	replay *checkpoint.Replay               // what the intake is told of base
 	queued int64                            // suspect rows that are in the lanes
@@ -30,22 +39,33 @@ type leftover struct {
 	left   int64                            // records of base that are not final and were not read again
 }
 
-func newReading(sources []*plan.Source, ordered bool, b *checkpoint.Snapshot) *reading {
-	k := &reading{sources: sources, ordered: ordered, starts: map[int][]checkpoint.Start{}}
+func newReading(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *reading {
+	k := &reading{
+		sources: planned.Sources, ordered: ordered, live: planned.Live, ends: planned.Live || planned.Parallel,
+		starts: map[int][]checkpoint.Start{}, most: maxStartBytes, moments: map[int]*checkpoint.Moment{},
+	}
 	k.out = map[checkpoint.Position]struct{}{}
 	if b == nil {
 		return k
 	}
-	k.base, k.replay = b, checkpoint.NewReplay(&b.State, ordered)
+	k.from = b
 	k.read = append(k.read, b.Read...)
+	for _, s := range b.Starts {
+		k.starts[s.Source] = append(k.starts[s.Source], s)
+		k.held += startBytes(&s)
+	}
+	for _, m := range b.Moments {
+		k.moments[m.Source] = &m
+	}
+	if k.live {
+		return k // nothing that was read before comes again
+	}
+	k.base, k.replay = b, checkpoint.NewReplay(&b.State, ordered)
 	k.left = b.Counters["read"] - b.Counters["written"] - b.Counters["rejected"] - b.Counters["superseded"] - b.Counters["archived"]
 	for _, i := range b.Out {
 		for p := i.From; p < i.To; p++ {
 			k.out[p] = struct{}{}
 		}
-	}
-	for _, s := range b.Starts {
-		k.starts[s.Source] = append(k.starts[s.Source], s)
 	}
 	return k
 }
@@ -61,8 +81,15 @@ func (k *reading) leaves(r table.Ref) (replayed bool) {
 	return k.ordered || k.base.Read.Has(at)
 }
 
-// maxStarts bounds the places that are remembered of a source: of more, every other one is forgotten.
-const maxStarts = 1024
+// What bounds the places that are remembered: how many there are of a source, and the bytes of all. Of more, every other one is
+// forgotten, but one of each source stays.
+const (
+	maxStarts     = 1024
+	maxStartBytes = 8 << 20
+)
+
+// startBytes is the memory of a start.
+func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 
 // counted enters a split that was handed over, and returns which of its records no attempt has counted before.
 func (k *reading) counted(p *intake.Parsed, bytesBefore int64) {
@@ -73,26 +100,77 @@ func (k *reading) counted(p *intake.Parsed, bytesBefore int64) {
 	if k.base != nil {
 		k.meet(p)
 	}
-	if !k.ordered && k.sources[sp.Ordinal].Anywhere() {
+	if k.live {
+		k.moment(sp.Ordinal, p.Moment)
+	}
+	if p.Inside || !k.ordered && k.sources[sp.Ordinal].Anywhere() {
 		return
 	}
 	starts := k.starts[sp.Ordinal]
 	if n := len(starts); n > 0 && starts[n-1].Record >= sp.FirstRecord {
 		return // it is read again
 	}
-	starts = append(starts, checkpoint.Start{
-		Source: sp.Ordinal, Record: sp.FirstRecord, Line: sp.FirstLine, Offset: sp.Offset, Bytes: bytesBefore,
-	})
-	if len(starts) > maxStarts {
-		kept := starts[:0]
-		for i := range starts {
-			if i%2 == 0 || i == len(starts)-1 {
-				kept = append(kept, starts[i])
-			}
-		}
-		starts = kept
+	start := checkpoint.Start{
+		Source: sp.Ordinal, Record: sp.FirstRecord, Line: sp.FirstLine, Offset: sp.Offset, Bytes: bytesBefore, Key: p.Key,
 	}
-	k.starts[sp.Ordinal] = starts
+	k.starts[sp.Ordinal] = append(starts, start)
+	k.held += startBytes(&start)
+	if len(starts) >= maxStarts {
+		k.thin(sp.Ordinal)
+	}
+	if k.held > k.most {
+		for source := range k.starts {
+			k.thin(source)
+		}
+		k.most = max(maxStartBytes, 2*k.held)
+	}
+}
+
+// thin forgets every other place of a source, but not the first and the last.
+func (k *reading) thin(source int) {
+	starts := k.starts[source]
+	kept := starts[:0]
+	for i := range starts {
+		if i%2 == 0 || i == len(starts)-1 {
+			kept = append(kept, starts[i])
+		} else {
+			k.held -= startBytes(&starts[i])
+		}
+	}
+	clear(starts[len(kept):])
+	k.starts[source] = kept
+}
+
+// forget forgets the places of a source before the n-th.
+func (k *reading) forget(source, n int) {
+	starts := k.starts[source]
+	for i := range starts[:n] {
+		k.held -= startBytes(&starts[i])
+	}
+	if k.starts[source] = starts[n:]; n == len(starts) {
+		delete(k.starts, source)
+	}
+}
+
+// ended notes that a source was read to its end.
+func (k *reading) ended(e *intake.Ended) {
+	if k == nil || !k.ends {
+		return
+	}
+	k.read = k.read.AddEnd(e.Source)
+	if k.live {
+		k.moment(e.Source, e.Moment)
+	}
+}
+
+// moment notes when a live source was read: from the first attempt that read it on.
+func (k *reading) moment(source int, m intake.Moment) {
+	known := k.moments[source]
+	if known == nil {
+		known = &checkpoint.Moment{Source: source, From: m.From.UnixMilli()}
+		k.moments[source] = known
+	}
+	known.To = max(known.To, m.To.UnixMilli()+1) // to the end of the millisecond
 }
 
 // meet counts the rows of a split that are known of the attempt before.
@@ -126,9 +204,13 @@ func (k *reading) reached(p *intake.Parsed) bool {
 
 // past is what the attempt before has left to the intake.
 func (k *reading) past() *intake.Resumed {
-	b := k.base
+	b := k.from
 	if b == nil {
 		return nil
+	}
+	var records intake.Records = k.replay
+	if k.live {
+		records = rowsAgain{}
 	}
 	chains := map[int]source.Chain{}
 	for _, c := range b.Chains {
@@ -139,10 +221,10 @@ func (k *reading) past() *intake.Resumed {
 		starts[s.Source] = s
 	}
 	return &intake.Resumed{
-		Records: k.replay,
+		Records: records,
 		Begin: func(ordinal int) (source.Place, source.Chain, bool) {
 			s := starts[ordinal]
-			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset}, chains[ordinal], k.ordered && b.Complete(ordinal)
+			return source.Place{Record: s.Record, Line: s.Line, Offset: s.Offset, Key: s.Key}, chains[ordinal], (k.ordered || k.ends) && b.Complete(ordinal, k.ordered && !k.live)
 		},
 	}
 }
@@ -153,36 +235,77 @@ func (k *reading) describeSources(s *checkpoint.Snapshot) {
 	if k.ordered {
 		// One source has the first record that is not final: those before it are not read again, those after it from their
 		// beginning.
-		open := s.Open()
+		open := k.open(s)
 		k.describeStarts(s, open.Source(), open.Record())
 		for ; k.first < open.Source(); k.first++ {
-			delete(k.starts, k.first)
+			k.forget(k.first, len(k.starts[k.first]))
+			k.complete(s, k.first)
+		}
+		if k.live {
+			// Their beginning is where this attempt has begun with them.
+			for _, source := range slices.Sorted(maps.Keys(k.starts)) {
+				if source > open.Source() {
+					s.Starts = append(s.Starts, k.starts[source][0])
+				}
+			}
+		}
+	} else {
+		opens := s.FirstOpens()
+		for _, source := range slices.Sorted(maps.Keys(k.starts)) {
+			open, any := opens[source]
+			if !any && k.complete(s, source) {
+				k.forget(source, len(k.starts[source]))
+				continue
+			}
+			if read := s.Read.Numbered(source); !any || read < open {
+				open = read
+			}
+			k.describeStarts(s, source, open)
 		}
 	}
 	for _, source := range k.sources {
-		if !k.ordered {
-			k.describeStarts(s, source.Ordinal, -1)
-		}
 		if c, ok := source.Chain(); ok && len(c.Sums) > 0 {
 			s.Chains = append(s.Chains, checkpoint.Chain{Source: source.Ordinal, Every: c.Every, Sums: c.Sums})
 		}
 	}
+	for _, source := range slices.Sorted(maps.Keys(k.moments)) {
+		s.Moments = append(s.Moments, *k.moments[source])
+	}
 }
 
-// describeStarts adds the last start of a source that is not after its first open record; -1 finds that out.
+// open returns the first record that is not final where sources are read in order. Records of live sources that are still to come
+// have numbers from the attempts before.
+func (k *reading) open(s *checkpoint.Snapshot) checkpoint.Position {
+	if !k.live {
+		return s.Open()
+	}
+	source := k.first
+	for source < len(k.sources) && k.read.Ended(source) {
+		source++
+	}
+	return s.OpenBefore(checkpoint.At(source, s.Read.Numbered(source)))
+}
+
+// complete notes that a source has nothing left to be read or to be sent, if it was read to its end.
+func (k *reading) complete(s *checkpoint.Snapshot, source int) bool {
+	if !k.read.Ended(source) {
+		return false
+	}
+	k.read, s.Read = k.read.AddWhole(source), s.Read.AddWhole(source)
+	return true
+}
+
+// describeStarts adds the last start of a source that is not after its first open record.
 func (k *reading) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
 	starts := k.starts[source]
 	if len(starts) == 0 {
 		return
 	}
-	if open < 0 {
-		open = s.FirstOpen(source)
-	}
 	n := 0
 	for n+1 < len(starts) && starts[n+1].Record <= open {
 		n++
 	}
-	k.starts[source] = starts[n:]
+	k.forget(source, n)
 	if starts[n].Record <= open {
 		s.Starts = append(s.Starts, starts[n])
 	}

@@ -41,6 +41,7 @@ type Report struct {
 	ReportCounts
 	ReportTables
 	ReportAttempts
+	ReportLive
 	ReportTraffic
 	ReportMarks
 	ReportStamps

@@ -109,7 +109,9 @@ func (a *attempt) makePlan(gentle context.Context) (err error) {
 			return fmt.Errorf("%w; start over with --fresh", err)
 		}
 	}
-	a.planned, err = plan.Make(gentle, request, a.admin)
+	if a.planned, err = plan.Make(gentle, request, a.admin); err == nil && a.planned.Parallel {
+		request.Order, a.cfg.Write.Order = plan.OrderNone, plan.OrderNone // keys are unique
+	}
 	return err
 }
 
@@ -126,6 +128,9 @@ func (a *attempt) checkPlan() error {
 	}
 	if a.cfg.keeps() {
 		if err := a.from.compare(a.cfg, a.planned); err != nil {
+			return err
+		}
+		if err := a.from.readAgain(a.planned); err != nil {
 			return err
 		}
 	}
@@ -150,6 +155,7 @@ func (a *attempt) beginReport() {
 	if a.from.snapshot != nil {
 		a.report.resume(a.from.snapshot)
 	}
+	a.report.beginMoments(a.planned, a.from.snapshot)
 }
 
 // announce tells whoever watches what is about to be loaded.

@@ -296,7 +296,7 @@ func (s *File) About() source.About {
 		Rejects: source.Rejects{
 			Kind: ".ndjson", Header: s.Header, Folder: s.folder(), Encoding: s.RejectsEncoding(), Flags: s.RejectsFlags(),
 		},
-		Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), Looks: s.Looks,
+		Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), Looks: s.Looks,
 	}
 	if s.Format == CSV {
 		a.Rejects.Kind = ".csv"

@@ -8,6 +8,7 @@ import (
 	"io"
 	"sort"
 
+	"tsimport/reader/compress"
 	"tsimport/reader/parquet"
 	"tsimport/reader/source"
 )
@@ -37,6 +38,14 @@ func (s *File) Seek(to source.Place, known source.Chain) {
 		}
 	}
 	r.skip = skip
+}
+
+// seeking is what Seek costs.
+func (s *File) seeking() source.Seeking {
+	if s.Format == Parquet || s.Compression == compress.None && s.item.Seekable() && !s.text.transcode {
+		return source.SeeksDirectly
+	}
+	return source.SeeksByReading
 }
 
 // Begin returns the place with which Next begins. Of a source that was sought it is known when the first piece is there.

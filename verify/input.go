@@ -61,6 +61,8 @@ func eachSplit(ctx context.Context, p *plan.Plan, each func(*intake.Parsed) erro
 				return nil
 			case h.Err != nil:
 				return h.Err
+			case h.Ended != nil:
+				continue
 			}
 			if p.Request.Records > 0 {
 				h.Truncate(int(min(left, math.MaxInt32)))

@@ -47,8 +47,9 @@ type Split struct {
 	Ordinal int // of the source among those of the run
 	Header  int // which of the run's input headers the records belong to
 	Number  int
-	Offset  int64 // in the (decompressed) input
-	Input   int64 // bytes of the input that it stands for
+	Offset  int64  // in the (decompressed) input
+	Input   int64  // bytes of the input that it stands for
+	Key     string // at which it begins, as people read it; empty where places are not keys
 
 	FirstRecord int64 // records of the source before this split; known at the hand-over
 	FirstLine   int64 // lines of the source before this split; known at the hand-over
@@ -142,6 +143,7 @@ func (s *Split) Reject(m Mark, why Reason, raw []byte) Reject {
 			Record: s.FirstRecord + int64(m.Record) + 1,
 			Line:   s.FirstLine + int64(m.Line) + 1,
 			Offset: s.Offset + int64(m.Start),
+			Key:    s.Key,
 		},
 		Reason: why,
 		Raw:    raw,

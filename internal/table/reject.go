@@ -29,6 +29,7 @@ type Origin struct {
 	Record int64  // 1-based, the header not counted
 	Line   int64  // 1-based line on which the record begins
 	Offset int64  // byte offset in the (decompressed) input
+	Key    string // that the record has or follows, as people read it; empty where places are not keys
 }
 
 // Reason says why a row was refused.

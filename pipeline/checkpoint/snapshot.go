@@ -44,6 +44,8 @@ type About struct {
 	Sums   map[string]uint32 `json:"sums,omitempty"`
 	Starts []Start           `json:"starts,omitempty"`
 	Chains []Chain           `json:"chains,omitempty"`
+	// Moments say of live sources when they were read.
+	Moments []Moment `json:"moments,omitempty"`
 
 	Older bool `json:"-"` // there was a newer one, which is damaged: see Read
 }
@@ -55,6 +57,15 @@ type Start struct {
 	Line   int64 `json:"line"`   // lines before it
 	Offset int64 `json:"offset"` // bytes of the decompressed text before it
 	Bytes  int64 `json:"bytes"`  // of all inputs, read before it
+	// Key is the place where places are keys.
+	Key []byte `json:"key,omitempty"`
+}
+
+// Moment is when a live source was read, in all attempts, in Unix milliseconds by this machine's clock.
+type Moment struct {
+	Source int   `json:"source"`
+	From   int64 `json:"from"`
+	To     int64 `json:"to"`
 }
 
 // Chain is what a stream was, as far as it was read.

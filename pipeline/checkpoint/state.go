@@ -79,12 +79,14 @@ func (s *State) firstOpen(p Position) (first Position, ok bool) {
 }
 
 // Open returns the first position of all that is not final, where sources are read in order.
-func (s *State) Open() Position {
-	end := s.Read.End()
+func (s *State) Open() Position { return s.OpenBefore(s.Read.End()) }
+
+// OpenBefore returns the first position that was read and is not final, but unread if that comes before it.
+func (s *State) OpenBefore(unread Position) Position {
 	if p, ok := s.firstOpen(0); ok {
-		return min(p, end)
+		return min(p, unread)
 	}
-	return end
+	return unread
 }
 
 // FirstOpen returns the first record of a source that is not final: one that was read, or the first one that was not.
@@ -100,10 +102,10 @@ func (s *State) FirstOpen(source int) int64 {
 	return int64(unread - from)
 }
 
-// Complete reports whether a source that was read in order was read to its end and is final, because a later one was begun.
-// Sources are read in order.
-func (s *State) Complete(source int) bool {
-	if s.Read.End() <= At(source+1, 0) {
+// Complete reports whether a source that was read in order was read to its end and is final. Where sources are read one after
+// the other, one that is followed by another was.
+func (s *State) Complete(source int, ordered bool) bool {
+	if !s.Read.Ended(source) && !(ordered && s.Read.End() > At(source+1, 0)) {
 		return false
 	}
 	p, ok := s.firstOpen(At(source, 0))

@@ -209,7 +209,7 @@ func TestSuspectsAreTheRowsOutAndTheFirstOnesOfEachPiece(t *testing.T) {
 func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
 	s := &State{Read: Set{{At(0, 0), At(0, 5)}, {At(1, 0), At(1, 7)}, {At(2, 0), At(2, 3)}}, Pieces: []Piece{{Waiting: Set{{At(1, 6), At(2, 1)}}}}}
 	for source, want := range []bool{true, false, false, false} {
-		if got := s.Complete(source); got != want {
+		if got := s.Complete(source, true); got != want {
 			t.Errorf("source %d complete: %v, want %v", source, got, want)
 		}
 	}

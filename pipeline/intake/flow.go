@@ -3,6 +3,8 @@ package intake
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -67,7 +69,11 @@ func (f *Flow) Run(ctx context.Context) error {
 			}
 		}
 	}
-	complete, err := f.readInOrder(ctx, ordered)
+	read := f.readInOrder
+	if f.plan.Parallel && len(ordered) > 1 {
+		read = f.readInParallel
+	}
+	complete, err := read(ctx, ordered)
 	if err == nil && complete {
 		close(f.splits)
 	}
@@ -79,13 +85,11 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complet
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	order := f.stages(ctx, group, f.seek(sources))
-	f.parsers(group, func(p *parser) error {
-		return p.run(ctx, order.work, func(ctx context.Context, j *job) { p.parseInParts(ctx, j, order.room) })
-	})
+	order := f.stages(ctx, group, slices.Values(f.seek(sources)))
+	f.parsers(group, func(p *parser) error { return p.run(ctx, order.work, p.parseInParts) })
 	group.Go(func() error {
 		defer cancel() // after an error the other stages have more to do, which nobody wants
-		complete = f.handOver(ctx, order.splits, order.room)
+		complete, _ = f.handOver(ctx, order.splits, order.room)
 		return nil
 	})
 	err = group.Wait()
@@ -111,13 +115,20 @@ type stream struct {
 }
 
 // stages starts the stages that cut the sources into splits.
-func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources []*plan.Source) stream {
+func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source]) stream {
+	work := make(chan *job)
+	return f.stagesOf(ctx, group, sources, work, func() { close(work) }, f.plan.Shares().ReadAhead)
+}
+
+// stagesOf starts the stages of one of several streams, which share the work and, of the memory, have room each. Done is called when
+// the stream has no more work.
+func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source], work chan *job, done func(), room int64) stream {
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
-	s := stream{work: make(chan *job), splits: make(chan *job, ahead), room: newRoom(f.plan.Shares().ReadAhead)}
+	s := stream{work: work, splits: make(chan *job, ahead), room: newRoom(room)}
 	pieces := make(chan *job, ahead)
 	group.Go(func() error {
 		return feed(ctx, sources, s.work, pieces, s.room, int64(f.plan.Shares().SplitLimit(f.plan.Request.Read.Workers())))
 	})
-	group.Go(func() error { return stitch(ctx, pieces, s.work, s.splits, s.room) })
+	group.Go(func() error { return stitch(ctx, pieces, s.work, s.splits, s.room, done) })
 	return s
 }

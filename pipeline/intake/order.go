@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"time"
 
 	"tsimport/pipeline/plan"
 	"tsimport/reader/source"
@@ -14,8 +16,10 @@ import (
 // ends early.
 type job struct {
 	source *plan.Source
-	first  bool // of its source
-	last   bool // of its source: no piece
+	first  bool      // of its source
+	last   bool      // of its source: no piece
+	begun  time.Time // when reading of the source began
+	room   *room
 
 	piece    source.Piece
 	prepared chan error // one, when the piece is prepared
@@ -40,10 +44,10 @@ type part struct {
 // partsAhead is how many parts of a split may wait for its turn, as long as there is room.
 const partsAhead = 64
 
-// newJob makes the job of a split.
-func newJob(s *plan.Source, first bool, split source.Split, bytes int64) *job {
+// newJob makes the job of a split of a piece.
+func newJob(of *job, first bool, split source.Split, bytes int64, r *room) *job {
 	return &job{
-		source: s, first: first, split: split, bytes: bytes,
+		source: of.source, first: first, begun: of.begun, split: split, bytes: bytes, room: r,
 		parsed: make(chan part, partsAhead+2), later: make(chan part), turn: make(chan struct{}),
 	}
 }
@@ -68,10 +72,10 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 	}
 }
 
-// feed reads the sources in order and hands every piece to the workers and, in the same order, to stitch. What was read
-// before an error is loaded.
-func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job, r *room, rows int64) error {
-	for _, s := range sources {
+// feed reads the sources, one after the other, and hands every piece to the workers and, in the same order, to stitch. What was
+// read before an error is loaded.
+func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *room, rows int64) error {
+	for s := range sources {
 		if err := feedPieces(ctx, s, work, pieces, r, rows); err != nil {
 			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
 				return nil
@@ -85,6 +89,7 @@ func feed(ctx context.Context, sources []*plan.Source, work, pieces chan<- *job,
 
 // feedPieces hands on the pieces of a source. Each takes room for its bytes and for rows bytes of the rows made of it.
 func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *room, rows int64) error {
+	begun := time.Now()
 	for first := true; ; first = false {
 		n := rows + s.About().Pieces
 		if !r.take(ctx, n) {
@@ -100,28 +105,28 @@ func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r
 		if err != nil {
 			return err
 		}
-		j := &job{source: s, first: first, piece: piece, prepared: make(chan error, 1), bytes: rows + piece.Bytes()}
+		j := &job{source: s, first: first, begun: begun, piece: piece, prepared: make(chan error, 1), bytes: rows + piece.Bytes()}
 		r.add(j.bytes - n)
 		if !send(ctx, pieces, j) || !send(ctx, work, j) {
 			return context.Cause(ctx)
 		}
 	}
-	if !send(ctx, pieces, &job{source: s, last: true}) {
+	if !send(ctx, pieces, &job{source: s, last: true, begun: begun}) {
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
 // stitch takes the prepared pieces in order and hands the splits they make to the workers and, in the same order, to the
-// hand-over. It alone knows when there is no more work.
-func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r *room) error {
+// hand-over. It alone knows when there is no more work, and calls done.
+func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r *room, done func()) error {
 	first := true
 	aside := int64(0) // bytes of pieces that have made no split yet
 	for {
 		j, ok := receive(ctx, pieces)
 		if !ok {
 			if ctx.Err() == nil {
-				close(work)
+				done()
 				close(order)
 			}
 			return nil
@@ -131,7 +136,7 @@ func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r 
 		r.setAside(j.bytes)
 		for _, sp := range splits {
 			// The first split takes the bytes of all pieces so far, though the last one's end belongs to the next.
-			split := newJob(j.source, first, sp, aside)
+			split := newJob(j, first, sp, aside, r)
 			r.setAside(-aside)
 			first, aside = false, 0
 			if !send(ctx, order, split) || !send(ctx, work, split) {
@@ -177,17 +182,20 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 }
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
-// passed on all there is.
-func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (complete bool) {
+// passed on all that is, and whether that ends with an error.
+func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (complete, failed bool) {
 	var records, lines int64
 	for {
 		j, ok := receive(ctx, order)
 		if !ok {
-			return ctx.Err() == nil
+			return ctx.Err() == nil, false
 		}
 		if j.last {
 			// Only now has every split been parsed, for which some formats read the source.
 			if err := j.source.Close(); err == nil {
+				if !f.handEnd(ctx, j) {
+					return false, false
+				}
 				continue
 			} else {
 				j.err = fmt.Errorf("close input %s: %w", j.source.Name, err)
@@ -195,7 +203,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (comple
 		}
 		if j.err != nil {
 			// What follows a part that cannot be read is not loaded: it would be out of its place.
-			return send(ctx, f.splits, Handed{Err: j.err})
+			return send(ctx, f.splits, Handed{Err: j.err}), true
 		}
 		if j.first {
 			begin := j.source.Begin()
@@ -206,25 +214,36 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (comple
 		for more := true; more; {
 			h, ok := receive(ctx, parts)
 			if !ok {
-				return false
+				return false, false
 			}
 			if h.later {
 				parts = j.later
 				continue
 			}
 			if h.Err != nil {
-				return send(ctx, f.splits, h.Handed)
+				return send(ctx, f.splits, h.Handed), true
 			}
 			h.Split.FirstRecord, h.Split.FirstLine = records, lines
 			records += int64(h.Records)
 			lines += int64(h.lines)
 			f.resumed.settle(h.Parsed)
+			if f.plan.Live {
+				h.Moment = Moment{From: j.begun, To: time.Now()}
+			}
 			if !send(ctx, f.splits, h.Handed) {
-				return false
+				return false, false
 			}
 			r.add(-h.bytes)
 			more = !h.last
 		}
 		r.add(-j.bytes)
 	}
+}
+
+// handEnd says that a source was read to its end, where that matters. It returns false if ctx has ended.
+func (f *Flow) handEnd(ctx context.Context, j *job) bool {
+	if !f.plan.Live && !f.plan.Parallel {
+		return true
+	}
+	return send(ctx, f.splits, Handed{Ended: &Ended{Source: j.source.Ordinal, Moment: Moment{From: j.begun, To: time.Now()}}})
 }

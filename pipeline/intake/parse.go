@@ -31,7 +31,9 @@ type sourceParser struct {
 	parser  source.Parser
 	values  *values
 	columns []string // of the source
-	waits   bool     // its pages take so much memory that one parser at a time may read it
+	// showKey is that of the source.
+	showKey func([]byte) string
+	waits   bool // its pages take so much memory that one parser at a time may read it
 }
 
 func newParser(f *Flow) *parser {
@@ -75,7 +77,7 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
 	}
-	if len(p.sources) >= maxParsers || p.flow.plan.Request.Order == plan.LastWins {
+	if len(p.sources) >= maxParsers || p.flow.plan.Request.Order == plan.LastWins && !p.flow.plan.Parallel {
 		for old, sp := range p.sources {
 			_ = sp.parser.Close() // as in close
 			delete(p.sources, old)
@@ -92,7 +94,7 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 			used = append(used, i)
 		}
 	}
-	sp := &sourceParser{parser: s.NewParser(used), values: v, columns: columns}
+	sp := &sourceParser{parser: s.NewParser(used), values: v, columns: columns, showKey: s.About().ShowKey}
 	p.sources[s] = sp
 	return sp, nil
 }

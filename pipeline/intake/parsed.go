@@ -1,15 +1,27 @@
 package intake
 
 import (
+	"time"
+
 	"tsimport/internal/table"
 	"tsimport/partitioner"
 )
 
-// Handed is a parsed split, or why there are no more.
+// Handed is a parsed split, the end of a source, or why there are no more.
 type Handed struct {
 	*Parsed
-	Err error
+	Ended *Ended
+	Err   error
 }
+
+// Ended says that a source was read to its end. It comes after the source's splits, if sources are live or read in parallel.
+type Ended struct {
+	Source int // its ordinal
+	Moment
+}
+
+// Moment is when records of a live source were read, by this machine's clock.
+type Moment struct{ From, To time.Time }
 
 // Parsed is what the records of a split became.
 type Parsed struct {
@@ -19,6 +31,9 @@ type Parsed struct {
 	Partitions *partitioner.Map // under which the rows were divided
 	Rejects    []Reject         // in the order of their records
 	Archived   []Archived       // likewise
+	Key        []byte           // place of the first record, where places are keys
+	Inside     bool             // a part of a split that has a key, not the first: no reading begins here
+	Moment     Moment           // of the source so far, if it is live
 	New        bool             // in source order: earlier attempts knew nothing of this split and of those after it
 
 	lines  int

@@ -23,6 +23,7 @@ type partMaker struct {
 	source  *plan.Source
 	values  *values
 	split   source.Split
+	shown   string   // the split's key, for people
 	columns []string // of the source
 	emit    func(made *Parsed, last bool) bool
 
@@ -37,10 +38,10 @@ type partMaker struct {
 }
 
 // parseInParts parses the split of a job. Before its turn it parses only as many parts as there is room for.
-func (p *parser) parseInParts(ctx context.Context, j *job, r *room) {
+func (p *parser) parseInParts(ctx context.Context, j *job) {
 	to, first := j.parsed, true
 	hand := func(h part) bool {
-		if to == j.parsed && !first && (len(to) >= partsAhead || !r.try(h.bytes)) {
+		if to == j.parsed && !first && (len(to) >= partsAhead || !j.room.try(h.bytes)) {
 			h.bytes = 0
 			to = j.later
 			j.parsed <- part{later: true} // buffered: never blocks
@@ -67,6 +68,9 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 		return err
 	}
 	m := &partMaker{parser: p, ctx: ctx, source: s, values: sp.values, columns: sp.columns, split: split, emit: emit}
+	if show := sp.showKey; show != nil && split.Key != nil {
+		m.shown = show(split.Key)
+	}
 	_, err = p.inTurn(ctx, s, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
 	return err
 }
@@ -94,6 +98,12 @@ func (p *parser) inTurn(ctx context.Context, s *plan.Source, turn <-chan struct{
 		defer func() { <-p.flow.alone }()
 	} else if _, open := receive(ctx, turn); open || ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	} else if p.flow.plan.Parallel {
+		// The turns of several sources come at a time.
+		if !send(ctx, p.flow.alone, struct{}{}) {
+			return nil, context.Cause(ctx)
+		}
+		defer func() { <-p.flow.alone }()
 	}
 	sp.parser.LimitMemory(p.memory.Pages)
 	defer sp.parser.Release()
@@ -136,8 +146,12 @@ func (m *partMaker) begin() {
 		number = max(number, 1) // only the first part of a source is its beginning
 	}
 	m.made = &Parsed{Split: &table.Split{
-		Source: m.source.Name, Ordinal: m.source.Ordinal, Header: m.source.Header, Number: number, Offset: m.split.Offset + int64(m.start),
+		Source: m.source.Name, Ordinal: m.source.Ordinal, Header: m.source.Header, Number: number, Offset: m.split.Offset + int64(m.start), Key: m.shown,
 	}}
+	if m.passed == 0 {
+		m.made.Key = m.split.Key
+	}
+	m.made.Inside = m.passed > 0 && m.split.Key != nil
 	m.rows.Reset()
 	m.refused = 0
 }

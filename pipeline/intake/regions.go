@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,7 +36,7 @@ func (f *Flow) find(ctx context.Context, sources []*plan.Source) (regions []*reg
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, groupCtx := errgroup.WithContext(ctx)
-	order := f.stages(groupCtx, group, sources)
+	order := f.stages(groupCtx, group, slices.Values(sources))
 	f.parsers(group, func(p *parser) error { return p.run(groupCtx, order.work, p.countOnce) })
 	group.Go(func() error {
 		defer cancel() // as readInOrder
@@ -51,7 +52,7 @@ func (f *Flow) find(ctx context.Context, sources []*plan.Source) (regions []*reg
 // countOnce counts a split as a job.
 func (p *parser) countOnce(ctx context.Context, j *job) {
 	made, err := p.inTurn(ctx, j.source, j.turn, func() (*Parsed, error) { return p.count(j.source, j.split) })
-	j.parsed <- part{Handed: Handed{made, err}, last: true} // buffered: never blocks
+	j.parsed <- part{Handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks
 }
 
 // count counts the records and lines of a split and finds the key it begins with. Splits of Parquet, which states its

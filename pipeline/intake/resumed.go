@@ -45,7 +45,7 @@ func (f *Flow) seek(sources []*plan.Source) []*plan.Source {
 		if skip {
 			continue
 		}
-		if from == (source.Place{}) {
+		if from.Record == 0 && from.Line == 0 && from.Offset == 0 && from.Key == nil {
 			from = s.Source.Begin()
 		}
 		s.Seek(from, known)

@@ -219,7 +219,7 @@ func (p *Plan) KeyFields() []int {
 func (p *Plan) Sample(each func([]table.Value) bool) error {
 	share := max(sampleBytes/len(p.Sources), minSampleBytes)
 	more := true
-	for _, s := range p.Sources {
+	for _, s := range p.sampled() {
 		options := p.Request.Read.Convert
 		about := s.About()
 		options.Decode = about.Decode

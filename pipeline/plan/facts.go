@@ -56,13 +56,24 @@ func (p *Plan) Facts() ([]Fact, error) {
 		}
 		facts = append(facts, Fact{Name: "column " + c.Name, Value: value})
 	}
+	if p.Live {
+		facts = append(facts, Fact{Name: "what inputs are", Value: "live"})
+	}
+	if p.Parallel {
+		facts = append(facts, Fact{Name: "the order of reading", Value: "several inputs at a time"})
+	}
 	for i, s := range p.Sources {
 		id, err := s.Identity()
 		if err != nil {
 			return nil, err
 		}
-		facts = append(facts,
-			Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: true},
+		name := Fact{Name: fmt.Sprintf("input %d", i+1), Value: s.Name, Input: !p.Live}
+		if p.Live {
+			// Its content changes; whether its records still look alike no flag decides.
+			facts = append(facts, name, Fact{Name: "schema of " + s.Name, Value: id.Schema})
+			continue
+		}
+		facts = append(facts, name,
 			Fact{Name: "size of " + s.Name, Value: strconv.FormatInt(id.Bytes, 10), Input: true},
 			Fact{Name: "version of " + s.Name, Value: id.Version, Input: true},
 			Fact{Name: "content of " + s.Name, Value: "one with the hash " + id.Content, Input: true},

@@ -22,7 +22,16 @@ func (p *planner) infer() error {
 	in := convert.NewInference(len(first), p.request.Read.Convert)
 	p.plan.Empty = true
 	share := max(sampleBytes/len(p.plan.Sources), minSampleBytes)
+	for _, src := range p.plan.sampled() {
+		if err := p.sample(in, src, first, share); err != nil {
+			return err
+		}
+	}
 	for _, src := range p.plan.Sources {
+		// None of those that were sampled has a record; but whether there are any matters.
+		if !p.plan.Empty || p.plan.Live || len(p.plan.sampled()) == len(p.plan.Sources) {
+			break
+		}
 		if err := p.sample(in, src, first, share); err != nil {
 			return err
 		}
@@ -43,6 +52,22 @@ func (p *planner) infer() error {
 		p.settleOwn(i, in, place[p.plan.Fields[i].Source])
 	}
 	return nil
+}
+
+// maxSampledParts is how many parts of an origin are sampled: they are alike, and there may be thousands.
+const maxSampledParts = 64
+
+// sampled returns the sources that are sampled.
+func (p *Plan) sampled() []*Source {
+	n := len(p.Sources)
+	if p.Request.Read.Sources == nil || n <= maxSampledParts {
+		return p.Sources
+	}
+	some := make([]*Source, 0, maxSampledParts)
+	for i := range maxSampledParts {
+		some = append(some, p.Sources[i*n/maxSampledParts])
+	}
+	return some
 }
 
 // settleType gives field i a type if it has none: that of an earlier attempt, that of the column in the table if all sampled

@@ -28,6 +28,8 @@ type Plan struct {
 
 	Sources  []*Source
 	Division []byte          // that the sources were opened from; nil for files
+	Live     bool            // the sources are live
+	Parallel bool            // several sources are read at a time: no two records of all have the same key
 	Headers  []rundir.Header // under which rejected records are kept
 	Empty    bool            // no input has a record
 	Wide     bool            // records describe themselves: rows have the cells that Cell loads beside Schema's columns
@@ -56,7 +58,7 @@ type Source struct {
 // Anywhere reports whether the source is a source.Random whose splits are read in any order.
 func (s *Source) Anywhere() bool {
 	r, ok := s.Source.(source.Random)
-	return ok && r.Anywhere()
+	return ok && !s.About().Live && r.Anywhere()
 }
 
 // planner works out a Plan.
@@ -91,6 +93,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		func() error { return p.openInputs(ctx) },
 		func() error { return p.describeTable(admin) },
 		func() error { return p.checkWholeRows(admin) },
+		p.checkLive,
 		p.findColumns,
 		p.settleNumbers,
 		p.checkVersions,
@@ -102,6 +105,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.checkCounts,
 		p.compileTables,
 		p.warnOfAges,
+		p.settleKeys,
 		p.sizeSplits,
 	}
 	for _, step := range steps {

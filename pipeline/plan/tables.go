@@ -188,8 +188,17 @@ func (p *planner) settleTables() error {
 
 // findNamedByTables notes the columns that names of tables are made of.
 func (p *planner) findNamedByTables() error {
+	named, err := p.tableColumns()
+	for _, c := range named {
+		p.named[c] = true
+	}
+	return err
+}
+
+// tableColumns are the columns that names of tables are made of.
+func (p *planner) tableColumns() (columns []string, err error) {
 	if p.plan.Tables == nil {
-		return nil
+		return nil, nil
 	}
 	for _, part := range p.plan.Tables.parts {
 		if part.expr == "" {
@@ -197,13 +206,13 @@ func (p *planner) findNamedByTables() error {
 		}
 		used, err := keyexpr.Sources(part.expr, p.all)
 		if err != nil {
-			return usagef("--table %s: %v", p.plan.Tables.Text, err)
+			return nil, usagef("--table %s: %v", p.plan.Tables.Text, err)
 		}
 		for _, i := range used {
-			p.named[p.all[i]] = true
+			columns = append(columns, p.all[i])
 		}
 	}
-	return nil
+	return columns, nil
 }
 
 // compileTables compiles what names of tables are made of.

@@ -32,9 +32,13 @@ const (
 //	for each split:                     parser.Parse(split)  any goroutine, any order
 //
 // Every record is in exactly one split, and the splits in the order in which they were returned hold the records in the order
-// of the source. A record's number, counted from 0 at the source's first one, names it for good: it stays the same if the
-// source is cut elsewhere, read from another place or read by a later process, as long as Identity is the same. A source that
-// cannot promise that is not built.
+// of the source.
+//
+// A source is frozen or live. A record of a frozen one has a number, counted from 0 at the source's first one, that names it for
+// good: it stays the same if the source is cut elsewhere, read from another place or read by a later process, as long as
+// Identity is the same. The records of a live one change while they are read and between two readings, so that only keys name
+// its places: see Place. It reads nothing that becomes a record of a split before the first Next, each record as it is at some
+// moment from then on until Finish, and no record twice in one reading. A source that can promise neither is not built.
 //
 // A load looks at a sample of a source first and then, after Suspend, reads it. Unless a comment says otherwise one goroutine at
 // a time calls a source; pieces and parsers belong to whoever has them.
@@ -51,7 +55,8 @@ type Source interface {
 	SetSplitBytes(n int)
 
 	// Seek makes the first Next begin at a place that an earlier reading came to, or at one before it if that is where a
-	// reading can begin: Begin says which. Known is what a stream was; reading fails where it differs.
+	// reading can begin: Begin says which. Known is what a stream was; reading fails where it differs. A live source begins
+	// exactly at the key, at its first record if there is none, and counts records from to.Record: Begin returns to.
 	Seek(to Place, known Chain)
 	// Begin returns where the reading begins: the place of the first Next, not of the following one. After Seek it is known when
 	// the first piece is there.
@@ -105,7 +110,7 @@ type Parser interface {
 // ErrMemory is why a split cannot be parsed: it takes more memory than LimitMemory allows. The message says how much it would take.
 var ErrMemory = errors.New("more memory is needed")
 
-// Random is a Source that may be able to read its splits in any order, once all of them were found.
+// Random is a frozen Source that may be able to read its splits in any order, once all of them were found.
 type Random interface {
 	Source
 	// Anywhere reports whether it can, and whether it is worth it.
@@ -140,7 +145,14 @@ type Split struct {
 	First  int64  // records of the source before it, where it states Rows
 	Group  int    // splits of one group are best read one after the other; 0 is none
 	Part   any    // what the source knows the split by
+	Key    []byte // as Place.Key of its first record; nil where a place needs none
+	// Keys are intervals of the values of About.Unique, in which those of all of its records lie. Nil is unknown.
+	Keys []KeyInterval
 }
+
+// KeyInterval is keys from First to Last, both included: a value of each column of About.Unique. They are compared column by
+// column, integers as numbers and all else as bytes.
+type KeyInterval struct{ First, Last []record.Datum }
 
 // Place is the split without its data.
 func (sp Split) Place() Split {
@@ -153,7 +165,14 @@ type Place struct {
 	Record int64 // records before it
 	Line   int64 // lines before it; 0 where there are none
 	Offset int64 // bytes of the decompressed text before it; 0 where there are none
+	// Key says where the record is in a source whose places are keys, at most MaxKey bytes that only the source reads. The keys of
+	// splits go up in the order of the source: what comes before the split is before its key, and all else is not, in every later
+	// reading too.
+	Key []byte
 }
+
+// MaxKey is how long a Place.Key may be, in bytes.
+const MaxKey = 8 << 10
 
 // Chain says what a stream was, as far as it was read: a stream cannot be looked at again without reading it.
 type Chain struct {
@@ -177,11 +196,37 @@ type About struct {
 	Renamed []string // what was done to names that were empty or came twice, likewise
 	Hint    string   // what may be wrong where its columns do not fit; empty is nothing
 
+	// Live says that the source is one. Identity then has a Schema and says nothing of the content, Rows of splits are not stated,
+	// and Unique names columns.
+	Live bool
+	// Unique are columns whose values together no two records of all sources of a load share, so that their order does not matter.
+	// Nil is unknown: of several records with one key the last one counts.
+	Unique []KeyColumn
+	// Seeking is what it costs to begin at a place that is not the first.
+	Seeking Seeking
+	// ShowKey is the key of a place as people read it; nil shows none.
+	ShowKey func(key []byte) string
+
 	// Decode makes UTF-8 of a value's text, where records have it in another encoding; nil if they do not.
 	Decode func(dst, src []byte) ([]byte, int)
 	// Looks is advice about a value that is not in that encoding, to be put after what is wrong.
 	Looks func(value []byte) string
 }
+
+// KeyColumn is a column of About.Unique.
+type KeyColumn struct {
+	Name string
+	Kind record.Kind // that all of its values have: Integer, Unsigned, String or Binary
+}
+
+// Seeking is what Seek costs.
+type Seeking uint8
+
+// The costs.
+const (
+	SeeksDirectly  Seeking = iota // next to nothing
+	SeeksByReading                // what comes before the place is read and dropped
+)
 
 // Rejects says how the records of a source are kept that were refused.
 type Rejects struct {
@@ -199,4 +244,5 @@ type Identity struct {
 	Bytes   int64
 	Version string // differs when the content was changed: a time of change, what a server says; empty is unknown
 	Content string // a hash of the content, or of a part that is cheap to read
+	Schema  string // of a live source: what its records look like, such as names and types of columns
 }

@@ -1,6 +1,8 @@
 package sourcetest
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +63,9 @@ func Check(t *testing.T, open func() source.Source) {
 				b, err2 := other.Identity()
 				if err := errors.Join(err1, err2); err != nil || a != b {
 					t.Errorf("%+v is not %+v: %v", a, b, err)
+				}
+				if live := one.About().Live; live != (a.Schema != "") || live && (a.Version != "" || a.Content != "") {
+					t.Errorf("it is live: %t, and the identity is %+v", live, a)
 				}
 				if a, b := one.About(), other.About(); a.Name != b.Name || a.Bytes != b.Bytes || !slices.Equal(a.Columns, b.Columns) {
 					t.Errorf("%+v is not %+v", a, b)
@@ -126,6 +131,9 @@ func Check(t *testing.T, open func() source.Source) {
 					t.Fatalf("sought %+v, began at %+v", place, begin)
 				}
 				same(t, r, whole, r.places[0])
+				if s.About().Seeking == source.SeeksDirectly && len(r.places) < len(whole.places)/2 && r.pieces > whole.pieces*2/3+1 {
+					t.Errorf("it seeks directly, and from split %d of %d on it reads %d of %d pieces", i, len(whole.places), r.pieces, whole.pieces)
+				}
 				if !reflect.DeepEqual(r.chain, whole.chain) {
 					t.Errorf("from %+v the chain is %v, want %v", place, r.chain, whole.chain)
 				}
@@ -134,9 +142,103 @@ func Check(t *testing.T, open func() source.Source) {
 	})
 
 	with(t, func(s source.Source) {
+		if s.About().Live {
+			t.Run("a live source begins exactly at a key and counts from any number", func(t *testing.T) { checkLive(t, open, whole) })
+		}
+		if s.About().Unique != nil {
+			t.Run("no two records have the same key", func(t *testing.T) { checkUnique(t, s) })
+		}
+	})
+
+	with(t, func(s source.Source) {
 		if r, ok := s.(source.Random); ok && r.Anywhere() {
 			t.Run("splits are loaded in any order", func(t *testing.T) { checkRandom(t, r, whole) })
 		}
+	})
+}
+
+// checkLive begins at every place that a reading came to, with another number.
+func checkLive(t *testing.T, open func() source.Source, whole reading) {
+	const counted = 1 << 30
+	for i, place := range whole.places {
+		s := open()
+		if r, ok := s.(source.Random); ok && r.Anywhere() {
+			t.Fatal("splits of a live source cannot be read in any order")
+		}
+		if len(s.About().Unique) == 0 {
+			t.Fatal("a live source does not say which columns tell its records apart")
+		}
+		if i > 0 && place.Key == nil {
+			t.Fatalf("split %d of a live source has no key", i)
+		}
+		to := source.Place{Record: counted, Key: place.Key}
+		s.Seek(to, source.Chain{})
+		r := readAll(t, s, nil)
+		if begin := s.Begin(); begin.Record != counted || string(begin.Key) != string(place.Key) {
+			t.Errorf("sought %+v, began at %+v", to, begin)
+		}
+		same(t, r, whole, place)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// checkUnique compares the keys of all records with each other, and with the intervals of their splits.
+func checkUnique(t *testing.T, s source.Source) {
+	splits, err := cut(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []int
+	unique := s.About().Unique
+	for _, k := range unique {
+		place := slices.Index(s.About().Columns, k.Name)
+		if place < 0 {
+			t.Fatalf("it has no column %s", k.Name)
+		}
+		places = append(places, place)
+	}
+	p := s.NewParser(places)
+	defer p.Close()
+	seen := map[string]bool{}
+	for i, sp := range splits {
+		if _, _, err := p.Parse(sp, func(rec *record.Record) {
+			if rec.Bad != nil {
+				return
+			}
+			key, text := make([]record.Datum, len(unique)), ""
+			for n, place := range places {
+				key[n] = rec.Fields[place]
+				text += datum(&key[n])
+				if kind := key[n].Kind; kind != unique[n].Kind {
+					t.Errorf("column %s of a record is of the kind %d, not %d", unique[n].Name, kind, unique[n].Kind)
+				}
+			}
+			if seen[text] {
+				t.Errorf("two records have the key %s", text)
+			}
+			seen[text] = true
+			if sp.Keys != nil && !slices.ContainsFunc(sp.Keys, func(k source.KeyInterval) bool {
+				return compareKeys(k.First, key) <= 0 && compareKeys(key, k.Last) <= 0
+			}) {
+				t.Errorf("split %d: the key %s is in none of its intervals", i, text)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func compareKeys(a, b []record.Datum) int {
+	return slices.CompareFunc(a, b, func(x, y record.Datum) int {
+		switch {
+		case x.Kind == record.Integer && y.Kind == record.Integer:
+			return cmp.Compare(x.Int, y.Int)
+		case x.Kind == record.Unsigned && y.Kind == record.Unsigned:
+			return cmp.Compare(uint64(x.Int), uint64(y.Int))
+		}
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), bytes.Compare(x.Bytes, y.Bytes))
 	})
 }
 
@@ -188,6 +290,7 @@ type reading struct {
 	records []string
 	last    []string       // of each record, its last field
 	places  []source.Place // of splits
+	pieces  int
 	chain   source.Chain
 }
 
@@ -210,6 +313,20 @@ func all(s source.Source) (used []int) {
 		used = append(used, i)
 	}
 	return used
+}
+
+// counting counts the pieces of a source.
+type counting struct {
+	source.Source
+	pieces int
+}
+
+func (c *counting) Next() (source.Piece, error) {
+	p, err := c.Source.Next()
+	if err == nil {
+		c.pieces++
+	}
+	return p, err
 }
 
 // cut cuts a source into its splits.
@@ -236,7 +353,9 @@ func cut(s source.Source) (splits []source.Split, err error) {
 // readAll reads a source to its end: its splits twice and in an order of its own if there is a rnd.
 func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 	t.Helper()
-	splits, err := cut(s)
+	counted := &counting{Source: s}
+	splits, err := cut(counted)
+	r.pieces = counted.pieces
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +400,13 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 		if sp.Rows > 0 && sp.First != at.Record {
 			t.Errorf("split %d says that it begins with record %d, it is %d", i, sp.First, at.Record)
 		}
-		at.Offset = sp.Offset
+		if keyed := sp.Key != nil; i > 0 && keyed != (splits[i-1].Key != nil) || len(sp.Key) > source.MaxKey {
+			t.Errorf("split %d has a key of %d bytes: all splits have one or none, of at most %d", i, len(sp.Key), source.MaxKey)
+		}
+		if s.About().Live && sp.Rows > 0 {
+			t.Errorf("split %d of a live source states its rows", i)
+		}
+		at.Offset, at.Key = sp.Offset, sp.Key
 		r.places = append(r.places, at)
 		at.Record, at.Line = at.Record+int64(len(records[i])), at.Line+int64(lines[i])
 	}

@@ -1,0 +1,80 @@
+package checkpoint
+
+import (
+	"fmt"
+	"slices"
+)
+
+// mark is the number that no record has: a source of which it was read was read to its end.
+func mark(source int) Position { return At(source+1, 0) - 1 }
+
+// AddEnd notes that a source was read to its end.
+func (s Set) AddEnd(source int) Set { return s.Add(mark(source), mark(source)+1) }
+
+// AddWhole notes that a source was read to its end and has nothing left that is not final.
+func (s Set) AddWhole(source int) Set { return s.Add(At(source, 0), At(source+1, 0)) }
+
+// Ended reports whether a source was read to its end, as AddEnd has noted it.
+func (s Set) Ended(source int) bool { return s.Has(mark(source)) }
+
+// Numbered returns how many numbers the records of a source have that was read in order, those of earlier attempts included.
+func (s Set) Numbered(source int) int64 {
+	from := At(source, 0)
+	if i := s.after(from); i < len(s) && s[i].From <= from {
+		return int64(min(s[i].To, mark(source)) - from)
+	}
+	return 0
+}
+
+// FirstOpens returns the first record that was read and is not final of every source that has one.
+func (s *State) FirstOpens() map[int]int64 {
+	first := map[int]int64{}
+	look := func(set Set) {
+		for _, i := range set {
+			for p := i.From; p < i.To; p = At(p.Source()+1, 0) {
+				if old, known := first[p.Source()]; !known || p.Record() < old {
+					first[p.Source()] = p.Record()
+				}
+			}
+		}
+	}
+	look(s.Out)
+	for i := range s.Pieces {
+		look(s.Pieces[i].Waiting)
+	}
+	return first
+}
+
+// ReadAgain makes the snapshot the base of an attempt that reads live sources. Of a record of those nothing can be said by its
+// number once it is read again, for the source has changed, so that no number is used twice: the new attempt reads from the place
+// of each source's Start, before which all is final, but numbers continue after the highest one of those before. All of these are
+// final for it.
+//
+// It returns how many records were counted that are read again, those that are not final included. Numbers that were given to
+// records after the snapshot may be used again: what the run keeps of such records is cut off with the files.
+func (s *Snapshot) ReadAgain(sources int) (records int64, err error) {
+	starts := map[int]Start{}
+	for _, from := range s.Starts {
+		starts[from.Source] = from
+	}
+	var read Set
+	s.Starts = nil
+	for source := range sources {
+		if s.Complete(source, false) { // others may have numbers of earlier attempts
+			read = read.AddWhole(source)
+			continue
+		}
+		from, numbers := starts[source], s.Read.Numbered(source)
+		if from.Record > numbers {
+			return 0, fmt.Errorf("the checkpoint has %d records of input %d and a place after %d", numbers, source+1, from.Record)
+		}
+		records += numbers - from.Record
+		from.Source, from.Record = source, numbers
+		if numbers > 0 || from.Key != nil {
+			s.Starts = append(s.Starts, from)
+			read = read.Add(At(source, 0), At(source, numbers))
+		}
+	}
+	s.State = State{Read: slices.Clip(read), Pieces: []Piece{{}}}
+	return records, nil
+}

@@ -1,0 +1,70 @@
+package intake
+
+import (
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/pipeline/plan"
+)
+
+// maxStreams is how many sources are read at a time at most.
+const maxStreams = 16
+
+// readInParallel reads several sources at a time, each in its own order: no two of their records have the same key. Whichever stream
+// is done with a source takes the next one.
+func (f *Flow) readInParallel(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
+	sources = f.seek(sources)
+	streams := f.streams(sources)
+	if streams == 0 {
+		return true, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	work := make(chan *job)
+	var taken, completed, left atomic.Int64
+	left.Store(int64(streams))
+	var failed atomic.Bool
+	each := func(yield func(*plan.Source) bool) {
+		for i := taken.Add(1) - 1; i < int64(len(sources)); i = taken.Add(1) - 1 {
+			if !yield(sources[i]) {
+				return
+			}
+		}
+	}
+	done := func() {
+		if left.Add(-1) == 0 {
+			close(work)
+		}
+	}
+	for range streams {
+		order := f.stagesOf(ctx, group, each, work, done, f.plan.Shares().ReadAhead/int64(streams))
+		group.Go(func() error {
+			all, fails := f.handOver(ctx, order.splits, order.room)
+			if all {
+				completed.Add(1)
+			}
+			if fails {
+				failed.Store(all)
+				cancel() // the other streams have more to do, which nobody wants
+			}
+			return nil
+		})
+	}
+	f.parsers(group, func(p *parser) error { return p.run(ctx, work, p.parseInParts) })
+	err = group.Wait()
+	return failed.Load() || completed.Load() == int64(streams), err
+}
+
+// streams is how many of the sources are read at a time: each stream has a piece and what it becomes in memory at least twice.
+func (f *Flow) streams(sources []*plan.Source) int {
+	shares := f.plan.Shares()
+	piece := int64(shares.SplitLimit(f.plan.Request.Read.Workers()))
+	most := int64(0)
+	for _, s := range sources {
+		most = max(most, s.About().Pieces)
+	}
+	return min(len(sources), max(1, int(min(maxStreams, shares.ReadAhead/2/(piece+most)))))
+}

@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+)
+
+// A live source changes while it is read. What was read of it before an interruption and is not final comes again as other records,
+// or not at all, so that the new attempt matches nothing by number: it counts what it reads as new records, with new numbers, and
+// takes what was not final out of the counts. What was final stays counted, as a row that was written, although it may be read
+// again; ReadAgain says how often. So the ledger adds up at any moment.
+
+// readAgain makes the checkpoint that the attempt resumes from its base, if the sources are live. Nothing is sent while what the attempt
+// before has sent may be applied: it could replace a newer row.
+func (o *origin) readAgain(planned *plan.Plan) error {
+	s := o.snapshot
+	if s == nil || !planned.Live {
+		return nil
+	}
+	records, err := s.ReadAgain(len(planned.Sources))
+	c := s.Counters
+	open := c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["archived"]
+	if err == nil && (open < 0 || records < open) {
+		err = fmt.Errorf("%d records are not final, but %d would be read again", open, records)
+	}
+	if err != nil {
+		return fmt.Errorf("the run cannot be resumed: %w; start over with --fresh", err)
+	}
+	c["read"] -= open
+	c["read_again"] += records - open
+	if o.suspectUntil.After(o.hold) {
+		o.hold = o.suspectUntil
+	}
+	return nil
+}
+
+// rowsAgain answers for the records of live sources in an attempt that resumes: each may have been sent, as it was then.
+type rowsAgain struct{}
+
+func (rowsAgain) Row(int, int64, []byte) (final, suspect bool) { return false, true }
+func (rowsAgain) Counted(int, int64) bool                      { return false }
+func (rowsAgain) AllFinal(int, int64, int64) bool              { return false }
+func (rowsAgain) Unknown(int, int64) bool                      { return false }
+
+// ReportLive is about sources that change while they are read: each row is as it was at some moment from ReadFrom to ReadTo.
+type ReportLive struct {
+	Live bool `json:"live,omitempty"`
+	// ReadAgain are records that were final when an attempt ended and were read again by the next one. Read and the other counts
+	// have them as often as they were read.
+	ReadAgain int64          `json:"read_again,omitempty"`
+	ReadFrom  *time.Time     `json:"read_from,omitempty"` // by this machine's clock, in all attempts
+	ReadTo    *time.Time     `json:"read_to,omitempty"`
+	Moments   []ReportMoment `json:"moments,omitempty"` // of each source, if there are no more than 1,000
+
+	names []string // of sources
+	of    []*ReportMoment
+}
+
+// ReportMoment is from when to when a live source was read.
+type ReportMoment struct {
+	Source string    `json:"source"`
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to"`
+}
+
+// maxMoments is how many sources a report has the moments of.
+const maxMoments = 1000
+
+// beginMoments begins the moments of a load, after those of the attempts before.
+func (r *ReportLive) beginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
+	if r.Live = planned.Live; !r.Live {
+		return
+	}
+	for _, source := range planned.Sources {
+		r.names = append(r.names, source.Name)
+	}
+	r.of = make([]*ReportMoment, len(r.names))
+	if s == nil {
+		return
+	}
+	for _, m := range s.Moments {
+		if m.Source < len(r.of) {
+			r.readMoment(m.Source, intake.Moment{From: time.UnixMilli(m.From), To: time.UnixMilli(m.To)})
+		}
+	}
+}
+
+// readMoment notes when records of a live source were read.
+func (r *ReportLive) readMoment(source int, m intake.Moment) {
+	if !r.Live {
+		return
+	}
+	from, to := m.From.UTC(), m.To.UTC()
+	one := r.of[source]
+	if one == nil {
+		one = &ReportMoment{Source: r.names[source], From: from}
+		r.of[source] = one
+	}
+	if one.To.Before(to) {
+		one.To = to
+	}
+	if r.ReadFrom == nil || from.Before(*r.ReadFrom) {
+		r.ReadFrom = &from
+	}
+	if r.ReadTo = cmp.Or(r.ReadTo, &to); r.ReadTo.Before(to) {
+		r.ReadTo = &to
+	}
+}
+
+// completeMoments adds the moments of each source.
+func (r *ReportLive) completeMoments() {
+	if len(r.of) > maxMoments {
+		return
+	}
+	for _, m := range r.of {
+		if m != nil {
+			r.Moments = append(r.Moments, *m)
+		}
+	}
+}

@@ -1,0 +1,398 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/source/sourcetest"
+)
+
+var liveSeeds = flag.Int("live-seeds", 8, "how many seeds the test of killed loads of live sources runs with")
+
+// fromKeyed makes a load take its rows from a keyed origin.
+func (w *world) fromKeyed(k *sourcetest.Keyed) trial {
+	cfg := w.config(k.Name)
+	cfg.Read.Sources = k
+	cfg.Target.Key[0].Type = table.Integer
+	return cfg
+}
+
+// holding is what the table must hold when it has the rows.
+func holding(rows map[int64]string) contents {
+	want := contents{}
+	for id, text := range rows {
+		want[fmt.Sprint(id)] = map[string]string{"text": text}
+	}
+	return want
+}
+
+// changing is a live origin whose rows change while they are read, and the load of it, which is killed again and again.
+type changing struct {
+	t       *testing.T
+	rnd     *rand.Rand
+	origin  *sourcetest.Keyed
+	grows   bool // rows appear and vanish, too
+	mu      sync.Mutex
+	version int
+	was     map[int64][]string // all texts that a row has had
+	stays   map[int64]bool     // rows that were there all the time
+	sent    map[int64]string   // what was sent of each row last
+	by      map[int64]int      // and by which attempt
+	attempt int
+	begun   int // attempts that found no checkpoint
+}
+
+// change changes some rows anywhere.
+func (c *changing) change(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for range n {
+		ids := slices.Sorted(func(yield func(int64) bool) {
+			for id := range c.origin.Rows() {
+				if !yield(id) {
+					return
+				}
+			}
+		})
+		id := ids[c.rnd.IntN(len(ids))]
+		if c.grows && c.rnd.IntN(3) == 0 {
+			if c.rnd.IntN(2) == 0 {
+				c.origin.Delete(id)
+				delete(c.stays, id)
+				continue
+			}
+			id += int64(c.rnd.IntN(9))
+		}
+		c.version++
+		text := "version " + strconv.Itoa(c.version)
+		c.was[id] = append(c.was[id], text)
+		c.origin.Put(id, text)
+	}
+}
+
+// TestALiveSourceIsLoadedAsItIsAtSomeMoment loads live sources whose rows change, appear and vanish while they are read and between
+// attempts. The load is killed at its checkpoints, and requests of a killed attempt are applied late. In all cases the table
+// holds of each row what was sent of it last, and nothing that was never in the source; no row that stays is missing; and the
+// ledger adds up at every checkpoint.
+func TestALiveSourceIsLoadedAsItIsAtSomeMoment(t *testing.T) {
+	for seed := range uint64(*liveSeeds) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			t.Parallel()
+			loadChanging(t, seed+1)
+		})
+	}
+}
+
+func loadChanging(t *testing.T, seed uint64) {
+	rnd := rand.New(rand.NewPCG(seed, 71))
+	w := newWorld(t)
+	const rows = 1500
+	k := sourcetest.NewKeyed("live", rows)
+	k.Live, k.Parts, k.Page = true, 1+rnd.IntN(6), 5+rnd.IntN(60)
+	c := &changing{t: t, rnd: rnd, origin: k, grows: seed%2 == 0, was: map[int64][]string{}, stays: map[int64]bool{}, sent: map[int64]string{}, by: map[int64]int{}}
+	for id, text := range k.Rows() {
+		c.was[id], c.stays[id] = []string{text}, true
+	}
+	k.OnPage = func(int, int64) error {
+		c.change(1)
+		return nil
+	}
+	cfg := w.fromKeyed(k)
+	cfg.Write.Order = plan.Order(rnd.IntN(2))
+	inOrder := rnd.IntN(3) == 0
+	if inOrder { // an expression says nothing about its values: sources are read one after the other
+		cfg.Target.Key = []table.KeyColumn{{Name: "k", Type: table.String}}
+		cfg.Columns.Keys = slices.Grow(cfg.Columns.Keys, 1)[:1]
+		cfg.Columns.Keys[0].Name, cfg.Columns.Keys[0].Expr = "k", "text(id)"
+	}
+	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(8), 1+rnd.IntN(60)
+	cfg.Read.Parsers, cfg.Limits.Memory, cfg.Limits.TempDir = 1+rnd.IntN(4), int64(1+rnd.IntN(1<<20)), w.dir
+	cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, int64(20+rnd.IntN(300)), true
+	cfg.pacer = func() pacer { return restless{} }
+	others := randomFaults(rnd)
+	w.plan.Decide = func(r faults.Request) faults.Fault {
+		if r.Operation == "BatchWriteRow" && rnd64(&c.mu, rnd)%4 == 0 {
+			return faults.Fault{Action: faults.ApplyLate, Delay: settle / 3}
+		}
+		return others(r)
+	}
+	var r *Report
+	for kills := 1 + rnd.IntN(6); ; kills-- {
+		c.attempt++
+		if !checkpoint.Exists(cfg.RunDir) {
+			c.begun++
+		}
+		c.change(20)
+		if r = c.run(cfg, kills > 0); r.State == StateFinished || t.Failed() {
+			break
+		}
+	}
+	w.plan.Decide = nil
+
+	got := w.rows()
+	column := "text"
+	for id, text := range c.sent {
+		if c.by[id] < c.attempt && !c.stays[id] {
+			continue // the attempt was killed, and the row has vanished
+		}
+		if row := got[fmt.Sprint(id)]; row == nil || row[column] != text {
+			t.Errorf("row %d is %v, and %q was sent last", id, row, text)
+		}
+	}
+	for key, row := range got {
+		id, err := strconv.ParseInt(key, 10, 64)
+		if err != nil || !slices.Contains(c.was[id], row[column]) {
+			t.Errorf("row %s is %v, which it never was: %q", key, row, c.was[id])
+		}
+	}
+	for id := range c.stays {
+		if got[fmt.Sprint(id)] == nil {
+			t.Errorf("row %d is missing", id)
+		}
+	}
+	if !c.grows && r.Read-r.ReadAgain != rows {
+		t.Errorf("%d read, %d of them again; want %d others", r.Read, r.ReadAgain, rows)
+	}
+	if r.Written != r.Read || r.Replayed != 0 || k.Divided() != c.begun {
+		t.Errorf("%d read, %d written, %d sent again, %d times divided", r.Read, r.Written, r.Replayed, k.Divided())
+	}
+	if r.ReadFrom == nil || r.ReadTo == nil || r.ReadFrom.Before(r.FirstStarted.Add(-time.Second)) || len(r.Moments) == 0 {
+		t.Errorf("read from %v to %v, %v", r.ReadFrom, r.ReadTo, r.Moments)
+	}
+	t.Logf("%d parts, %v, one key a part %t, %d attempts, %d read again of %d, %d changes", k.Parts, cfg.Write.Order, !inOrder, c.attempt, r.ReadAgain, r.Read, c.version)
+	if t.Failed() {
+		t.Logf("repeat with -run %s", t.Name())
+	}
+}
+
+func rnd64(mu *sync.Mutex, rnd *rand.Rand) uint64 {
+	mu.Lock()
+	defer mu.Unlock()
+	return rnd.Uint64()
+}
+
+// run runs an attempt until it is killed, at a checkpoint that is drawn, or done.
+func (c *changing) run(cfg trial, kill bool) *Report {
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	saves, last, gently, dead := 0, c.rnd.IntN(8), c.rnd.IntN(4) == 0, false
+	drain, stopGently := context.WithCancelCause(ctx)
+	defer stopGently(nil)
+	cfg.Drain = drain
+	var mu sync.Mutex
+	cfg.onSave = func(*checkpoint.Snapshot) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if dead {
+			return errKilled
+		}
+		if saves++; kill && saves > last {
+			if gently {
+				stopGently(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+				return nil
+			}
+			dead = true
+			stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			return errKilled
+		}
+		return nil
+	}
+	cfg.onSnapshot = func(d *dispatcher, s *checkpoint.Snapshot) {
+		r := d.report
+		if open := r.Read - r.Written - r.Rejected - r.Superseded; open < int64(d.lanes.cutter.Remaining()) {
+			c.t.Errorf("%d rows are not final, %d are under way", open, d.lanes.cutter.Remaining())
+		}
+		again := *s
+		again.Counters = nil
+		again.State.Pieces = slices.Clone(s.Pieces)
+		open := r.Read - r.Written - r.Rejected - r.Superseded
+		if n, err := again.ReadAgain(len(d.checkpointer.sources)); err != nil || n < open {
+			c.t.Errorf("%d records would be read again, %d are not final: %v", n, open, err)
+		}
+	}
+	cfg.onSend = func(rows []table.Ref) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, r := range rows {
+			row, err := plainbuffer.Decode(r.Body())
+			if err != nil {
+				c.t.Error(err)
+				continue
+			}
+			id := row.Key[0].Value.Int
+			if row.Key[0].Value.Type == table.String {
+				id, _ = strconv.ParseInt(string(row.Key[0].Value.Bytes), 10, 64)
+			}
+			c.by[id], c.sent[id] = c.attempt, string(row.Cells[len(row.Cells)-1].Value.Bytes)
+		}
+	}
+	r, err := cfg.run(ctx)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := r.balance(); err != nil {
+		c.t.Error(err)
+	}
+	return r
+}
+
+// What a load cannot promise of live sources is refused by name, and nothing is written.
+func TestWhatALiveSourceCannotKeepIsRefused(t *testing.T) {
+	for want, change := range map[string]func(*trial){
+		"--mode increment": func(cfg *trial) { cfg.Write.Mode = table.Increment },
+		"--condition":      func(cfg *trial) { cfg.Write.Condition = table.ExpectNotExist },
+		"--on-null delete": func(cfg *trial) { cfg.Write.Mode = table.Update },
+		"keeps several versions": func(cfg *trial) {
+			cfg.Write.Mode, cfg.Write.DeleteNull, cfg.Target.Define.MaxVersions = table.Update, true, 3
+		},
+		"made of column text": func(cfg *trial) { cfg.Target.Key = []table.KeyColumn{{Name: "text", Type: table.String}} },
+		"--table t_{text}":    func(cfg *trial) { cfg.Target.Table = "t_{text}" },
+		"auto-increment": func(cfg *trial) {
+			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			k := sourcetest.NewKeyed("live", 30)
+			k.Live = true
+			cfg := w.fromKeyed(k)
+			change(&cfg)
+			_, err := cfg.run(context.Background())
+			var usage *plan.UsageError
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+				t.Errorf("the error is %v", err)
+			}
+			if names := w.tableNames(); len(names) > 0 {
+				t.Errorf("tables were made: %v", names)
+			}
+		})
+	}
+}
+
+func TestALiveSourceIsUpdatedWhereNullsDelete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := sourcetest.NewKeyed("live", 300)
+	k.Live = true
+	cfg := w.fromKeyed(k)
+	cfg.Write.Mode, cfg.Write.DeleteNull = table.Update, true
+	w.load(cfg)
+	w.wantRows(holding(k.Rows()))
+}
+
+// A frozen origin is divided once; several parts are read at a time, and a resumed run reads what is left of each.
+func TestPartsAreReadInParallelAndResumed(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(seed, 5))
+			w := newWorld(t)
+			k := sourcetest.NewKeyed("parts", 3000)
+			k.Parts, k.Page = 2+rnd.IntN(30), 1+rnd.IntN(60)
+			cfg := w.fromKeyed(k)
+			cfg.pacer = func() pacer { return restless{} }
+			cfg.Checkpoint.Every, cfg.Resume.Look = time.Millisecond, true
+			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
+			ctx, stop := context.WithCancelCause(context.Background())
+			defer stop(nil)
+			killed := cfg
+			killed.Write.Rates.MaxRows = 2_000 // slow enough for a checkpoint in the middle
+			killed.onSave = func(s *checkpoint.Snapshot) error {
+				if s.Counters["written"] > 500 {
+					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+					return errKilled
+				}
+				return nil
+			}
+			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
+				t.Fatalf("%v, %v", r, err)
+			}
+			base, err := checkpoint.Read(cfg.RunDir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := 0
+			cfg.onSend = func(rows []table.Ref) {
+				for _, r := range rows {
+					if base.Final(position(r), r.Key()) {
+						again++
+					}
+				}
+			}
+			skipped := true
+			k.OnPage = func(part int, from int64) error {
+				for _, s := range base.Starts {
+					if s.Source == part && s.Key != nil && from < 0 {
+						skipped = false
+					}
+				}
+				return nil
+			}
+			r := w.load(cfg)
+			w.wantRows(holding(k.Rows()))
+			if again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed || k.Divided() != 1 || !skipped {
+				t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t, divided %d times, begun at keys %t",
+					again, r.Read, r.Written, r.Resumed, k.Divided(), skipped)
+			}
+		})
+	}
+}
+
+// A request of a killed attempt that is applied late must not replace what the next attempt has read since.
+func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
+	const late = 500 * time.Millisecond
+	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+		t.Run(order.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.plan.Within = 2 * late
+			k := sourcetest.NewKeyed("live", 20)
+			k.Live = true
+			cfg := w.fromKeyed(k)
+			cfg.Write.Order, cfg.Write.Settle, cfg.Resume.Look = order, 3*late, true
+			ctx, stop := context.WithCancelCause(context.Background())
+			defer stop(nil)
+			var dead atomic.Bool
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				if r.Operation != "BatchWriteRow" || dead.Swap(true) {
+					return faults.Fault{}
+				}
+				stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+				return faults.Fault{Action: faults.ApplyLate, Delay: late}
+			}
+			killed := cfg
+			killed.onSave = func(*checkpoint.Snapshot) error {
+				if dead.Load() {
+					return errKilled
+				}
+				return nil
+			}
+			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted || !dead.Load() {
+				t.Fatalf("%v, %v", r, err)
+			}
+			for id := range k.Rows() {
+				k.Put(id, "newer")
+			}
+			if r := w.load(cfg); !r.Resumed || r.Read != 20 || r.Written != 20 {
+				t.Errorf("resumed %t, %d read, %d written", r.Resumed, r.Read, r.Written)
+			}
+			w.wantRows(holding(k.Rows()))
+		})
+	}
+}

@@ -1,0 +1,171 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/keyexpr"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// checkLive refuses what a load cannot promise of sources that change while they are read. A row that is read again after an
+// interruption may be another row by then, or be gone: what was written of it before must leave no trace that a reading of the
+// source at one moment would not leave.
+func (p *planner) checkLive() error {
+	r := p.request
+	for _, s := range p.plan.Sources {
+		about := s.About()
+		if s.Ordinal == 0 {
+			p.plan.Live = about.Live
+		}
+		if about.Live != p.plan.Live {
+			first := p.plan.Sources[0]
+			return usagef("%s changes while it is read, and %s does not, or the other way round; load them apart", s.Name, first.Name)
+		}
+		if about.Live && len(about.Unique) == 0 {
+			return usagef("%s changes while it is read and does not say which columns tell its rows apart: after an interruption nobody could say which rows were loaded", s.Name)
+		}
+	}
+	if !p.plan.Live {
+		return nil
+	}
+	name := p.plan.Sources[0].Name
+	switch {
+	case r.Mode == table.Increment:
+		return usagef("--mode increment: %s changes while it is read, and a row that is read again after an interruption would be added with another value; load a copy that does not change", name)
+	case r.Condition != table.Ignore:
+		return usagef("--condition: %s changes while it is read, and a row that is read again after an interruption would meet what the load has written of it itself; leave the condition out", name)
+	case r.Mode == table.Update && !r.DeleteNull:
+		return usagef("--mode update: %s changes while it is read, and a column that has lost its value when a row is read again would keep the one written before; give --on-null delete, or --mode put", name)
+	case r.Mode == table.Update && p.lacking():
+		return usagef("--mode update: %s changes while it is read, and a column that a row has lost when it is read again would keep the value written before; give --mode put", name)
+	case r.Mode == table.Update && r.Read.Convert.VersionColumn != "":
+		return usagef("--mode update with --version-column: %s changes while it is read, and a row that is read again with an earlier version would be a mixture of both; give --mode put", name)
+	case r.Divided && r.Records > 0:
+		return usagef("--limit: %s changes while it is read, and which rows were the first ones an earlier attempt read nobody can tell now; start over with --fresh", name)
+	case p.plan.Tables.Archives():
+		return usagef("--age-policy: %s changes while it is read, and a row that is read again after an interruption would be archived twice; load with a policy that archives nothing", name)
+	}
+	return nil
+}
+
+// lacking reports whether records of a source may lack columns.
+func (p *planner) lacking() bool {
+	return slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
+		open, ok := s.Source.(source.Open)
+		return s.About().Wide || ok && open.Lacks()
+	})
+}
+
+// settleKeys decides whether sources are read in parallel, and refuses live ones whose rows could be written under two keys.
+func (p *planner) settleKeys() error {
+	if p.plan.Live {
+		p.plan.Empty = false // by the time that it is read it may have rows
+		if err := p.checkLiveKeys(); err != nil {
+			return err
+		}
+	}
+	p.plan.Parallel = p.parallel()
+	return nil
+}
+
+// checkLiveKeys refuses a load that makes a row's key, or the name of its table, of more than what tells the source's rows apart: if
+// the rest had changed when the row was read again, the row would be in the table twice. Cells that get their timestamps here
+// would leave a version for each reading.
+func (p *planner) checkLiveKeys() error {
+	if p.numbered > 0 {
+		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: which rows were written no one could tell after an interruption; load a copy that does not change",
+			p.request.Target.Table, p.plan.Schema.Key[p.numbered].Name, p.plan.Sources[0].Name)
+	}
+	if p.plan.Restamp {
+		return usagef("--mode update: table %s keeps several versions of a cell, and %s changes while it is read: a row that is read again after an interruption would leave one more; give --mode put",
+			p.request.Target.Table, p.plan.Sources[0].Name)
+	}
+	made, err := p.keyColumns()
+	if err != nil {
+		return err
+	}
+	named, err := p.tableColumns()
+	if err != nil {
+		return err
+	}
+	for _, s := range p.plan.Sources {
+		var unique []string
+		for _, k := range s.About().Unique {
+			unique = append(unique, k.Name)
+		}
+		for _, c := range made {
+			if !slices.Contains(unique, c) {
+				return usagef("the primary key of table %s is made of column %s, and %s changes while it is read: only %s tell its rows apart, so that a row whose %s has changed when it is read again would be in the table twice; make the key of those",
+					p.request.Target.Table, c, s.Name, strings.Join(unique, ", "), c)
+			}
+		}
+		for _, c := range named {
+			if !slices.Contains(unique, c) {
+				return usagef("--table %s is made of column %s, and %s changes while it is read: only %s tell its rows apart, so that a row whose %s has changed when it is read again would be in two tables; make the name of those",
+					p.request.Target.Table, c, s.Name, strings.Join(unique, ", "), c)
+			}
+		}
+	}
+	return nil
+}
+
+// parallel reports whether the sources can be read at the same time: the order of their rows must not matter, because the user says
+// so or because no two rows have the same key.
+func (p *planner) parallel() bool {
+	r := p.request
+	if len(p.plan.Sources) < 2 || r.Records > 0 || p.numbered > 0 || r.Mode == table.Increment {
+		return false
+	}
+	for _, s := range p.plan.Sources {
+		unique := s.About().Unique
+		if len(unique) == 0 || r.Order != OrderNone && !p.keepsApart(unique) {
+			return false
+		}
+	}
+	return true
+}
+
+// keepsApart reports whether rows of which the columns differ have different keys for certain: every one of the columns is a column
+// of the key as it is.
+func (p *planner) keepsApart(unique []source.KeyColumn) bool {
+	for _, u := range unique {
+		if !slices.ContainsFunc(p.plan.Fields[:p.plainKeys()], func(c table.Column) bool { return c.Source == u.Name && takesAsItIs(&c, u.Kind) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// takesAsItIs reports whether a column makes different values of different data of a kind.
+func takesAsItIs(c *table.Column, kind record.Kind) bool {
+	switch kind {
+	case record.Integer, record.Unsigned:
+		return c.Type == table.Integer && c.Time == nil
+	case record.String:
+		return c.Type == table.String
+	case record.Binary:
+		return c.Type == table.Binary
+	}
+	return false
+}
+
+// keyColumns are the columns that the primary key is made of.
+func (p *planner) keyColumns() ([]string, error) {
+	made := slices.Clone(p.salt)
+	for _, f := range p.plan.Fields[:p.plainKeys()] {
+		made = append(made, f.Source)
+	}
+	for _, k := range p.request.Columns.Keys {
+		used, err := keyexpr.Sources(k.Expr, p.all)
+		if err != nil {
+			return nil, usagef("--pk %s: %v", k.Name, err)
+		}
+		for _, i := range used {
+			made = append(made, p.all[i])
+		}
+	}
+	return made, nil
+}

@@ -1,0 +1,267 @@
+package sourcetest
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"sync"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// Keyed is an origin of rows that are told apart by a key, id, as those of a table are. Its parts are ranges of keys, its places are
+// keys, and a live one may change at any time: also while it is read. It is safe for concurrent use.
+type Keyed struct {
+	Name  string
+	Live  bool
+	Parts int // that Divide makes
+	Page  int // rows of a split; 0 takes 10
+	// OnPage is called before each page is read, with its part and the first key that it may have. May be nil.
+	OnPage func(part int, from int64) error
+
+	mu      sync.Mutex
+	rows    map[int64]string
+	divided int
+}
+
+// NewKeyed makes an origin of n rows with the keys 0, 10, 20 and so on.
+func NewKeyed(name string, n int) *Keyed {
+	k := &Keyed{Name: name, Parts: 1, rows: map[int64]string{}}
+	for i := range n {
+		k.rows[int64(10*i)] = "row " + strconv.Itoa(i)
+	}
+	return k
+}
+
+// Put makes or changes a row.
+func (k *Keyed) Put(id int64, text string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.rows[id] = text
+}
+
+// Delete deletes a row.
+func (k *Keyed) Delete(id int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.rows, id)
+}
+
+// Rows returns all rows as they are now.
+func (k *Keyed) Rows() map[int64]string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return maps.Clone(k.rows)
+}
+
+// Divided returns how often the origin was divided.
+func (k *Keyed) Divided() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.divided
+}
+
+// Divide cuts the keys that there are now into parts of about as many rows. The first part and the last have no bound.
+func (k *Keyed) Divide(context.Context) ([]byte, error) {
+	ids := slices.Sorted(maps.Keys(k.Rows()))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.divided++
+	bounds := []int64{math.MinInt64}
+	for i := 1; i < k.Parts && len(ids) > 0; i++ {
+		if b := ids[i*len(ids)/k.Parts]; b > bounds[len(bounds)-1] {
+			bounds = append(bounds, b)
+		}
+	}
+	return json.Marshal(append(bounds, math.MaxInt64))
+}
+
+// Open opens the parts.
+func (k *Keyed) Open(_ context.Context, division []byte) (parts []source.Source, err error) {
+	var bounds []int64
+	if err := json.Unmarshal(division, &bounds); err != nil {
+		return nil, fmt.Errorf("open %s: %w", k.Name, err)
+	}
+	for i := range len(bounds) - 1 {
+		parts = append(parts, &keyedPart{of: k, number: i, from: bounds[i], to: bounds[i+1], next: bounds[i]})
+	}
+	return parts, nil
+}
+
+// page returns the next rows of a part from a key on, and the first key after them.
+func (k *Keyed) page(p *keyedPart, from int64, most int) (page keyedPage, next int64) {
+	all := k.Rows()
+	next = from
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if id < from || id >= p.to {
+			continue
+		}
+		if len(page) == most {
+			break
+		}
+		page, next = append(page, keyedRow{id, all[id]}), id+1
+	}
+	return page, next
+}
+
+type keyedRow struct {
+	id   int64
+	text string
+}
+
+// keyedPage is some rows as they were when they were read.
+type keyedPage []keyedRow
+
+func (keyedPage) Prepare() error { return nil }
+
+func (p keyedPage) Bytes() int64 { return int64(100 * len(p)) }
+
+// keyedPart is a part of the keys: those from one on, before another.
+type keyedPart struct {
+	of       *Keyed
+	number   int
+	from, to int64
+	begin    source.Place
+	next     int64
+	splits   int // so far
+}
+
+var keyedColumns = []string{"id", "text"}
+
+// About says what the part is.
+func (p *keyedPart) About() source.About {
+	return source.About{
+		Name: fmt.Sprintf("%s/%d", p.of.Name, p.number), Bytes: -1, Columns: keyedColumns, Rejects: source.Rejects{Kind: ".ndjson"},
+		Live: p.of.Live, Unique: []source.KeyColumn{{Name: "id", Kind: record.Integer}},
+		ShowKey: func(key []byte) string { return "id " + strconv.FormatInt(keyOf(key), 10) },
+		Looks:   func([]byte) string { return "" }, Pieces: 1000,
+	}
+}
+
+// Identity hashes the rows of a frozen part.
+func (p *keyedPart) Identity() (source.Identity, error) {
+	if p.of.Live {
+		return source.Identity{Schema: "id integer, text string"}, nil
+	}
+	h := fnv.New64a()
+	rows, _ := p.of.page(p, p.from, math.MaxInt)
+	fmt.Fprint(h, rows)
+	return source.Identity{Bytes: rows.Bytes(), Content: fmt.Sprintf("%x", h.Sum64())}, nil
+}
+
+// Sample looks at the first rows, of about a hundred bytes each.
+func (p *keyedPart) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
+	rows, _ := p.of.page(p, p.from, max(budget/100, 1))
+	rows.each(each)
+	return int(rows.Bytes()), nil
+}
+
+// SetSplitBytes changes nothing: a page has the rows that it has.
+func (p *keyedPart) SetSplitBytes(int) {}
+
+// Seek begins at the key.
+func (p *keyedPart) Seek(to source.Place, _ source.Chain) {
+	p.begin, p.next, p.splits = to, p.from, 0
+	if to.Record > 0 {
+		p.splits = 1
+	}
+	if to.Key != nil {
+		p.next = max(p.from, keyOf(to.Key))
+	}
+}
+
+// Begin is what Seek said.
+func (p *keyedPart) Begin() source.Place { return p.begin }
+
+// Chain is that of no stream.
+func (p *keyedPart) Chain() (source.Chain, bool) { return source.Chain{}, false }
+
+// Next reads the next page.
+func (p *keyedPart) Next() (source.Piece, error) {
+	if on := p.of.OnPage; on != nil {
+		if err := on(p.number, p.next); err != nil {
+			return nil, fmt.Errorf("read %s: %w", p.About().Name, err)
+		}
+	}
+	most := p.of.Page
+	if most == 0 {
+		most = 10
+	}
+	rows, next := p.of.page(p, p.next, most)
+	if len(rows) == 0 {
+		return nil, io.EOF
+	}
+	p.next = next
+	return rows, nil
+}
+
+// Add makes a split of each page.
+func (p *keyedPart) Add(piece source.Piece) ([]source.Split, error) {
+	rows := piece.(keyedPage)
+	first, last := rows[0].id, rows[len(rows)-1].id
+	number := min(p.splits, 1)
+	p.splits++
+	datum := func(id int64) []record.Datum { return []record.Datum{{Kind: record.Integer, Int: id}} }
+	return []source.Split{{
+		Number: number, Bytes: rows.Bytes(), Part: rows, Key: appendKey(first),
+		Keys: []source.KeyInterval{{First: datum(first), Last: datum(last)}},
+	}}, nil
+}
+
+// Finish has nothing left.
+func (p *keyedPart) Finish() ([]source.Split, error) { return nil, nil }
+
+// Whole has nothing left.
+func (p *keyedPart) Whole() []source.Split { return nil }
+
+// Raw leaves it to the load to make a line of JSON.
+func (p *keyedPart) Raw(source.Split, table.Mark) []byte { return nil }
+
+// Suspend goes back to the beginning.
+func (p *keyedPart) Suspend() error {
+	p.Seek(p.begin, source.Chain{})
+	return nil
+}
+
+// Close has nothing to give back.
+func (p *keyedPart) Close() error { return nil }
+
+// NewParser makes a parser of all columns.
+func (p *keyedPart) NewParser([]int) source.Parser { return keyedParser{} }
+
+type keyedParser struct{}
+
+func (keyedParser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	rows := sp.Part.(keyedPage)
+	rows.each(each)
+	return len(rows), 0, nil
+}
+
+func (keyedParser) LimitMemory(int64) {}
+
+func (keyedParser) Release() {}
+
+func (keyedParser) Close() error { return nil }
+
+func (p keyedPage) each(each func(*record.Record)) {
+	for i, row := range p {
+		each(&record.Record{
+			Fields: []record.Datum{{Kind: record.Integer, Int: row.id}, {Kind: record.String, Bytes: []byte(row.text)}},
+			Mark:   table.Mark{Record: uint32(i)},
+		})
+	}
+}
+
+// appendKey makes a place of a key.
+func appendKey(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)^1<<63) }
+
+func keyOf(key []byte) int64 { return int64(binary.BigEndian.Uint64(key) ^ 1<<63) }
