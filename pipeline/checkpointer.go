@@ -16,7 +16,7 @@ import (
 // keepPatience is how long no checkpoint may be written before the load fails.
 const keepPatience = time.Minute
 
-// checkpointer keeps what is final in checkpoints. It belongs to the dispatcher's goroutine; only its saver runs in another.
+// checkpointer keeps in checkpoints which records are final. It belongs to the dispatcher's goroutine; only its saver runs in another.
 type checkpointer struct {
 	*schedule
 	*reading
@@ -110,7 +110,7 @@ func (d *dispatcher) kept(s saved) {
 	d.lanes.change()
 }
 
-// keepLast keeps what is final when an attempt ends that did not finish.
+// keepLast writes the last checkpoint of an attempt that did not finish.
 func (d *dispatcher) keepLast() error {
 	now := time.Now()
 	d.checkpointer.ended = true

@@ -45,7 +45,7 @@ type crashes struct {
 // TestAKilledLoadResumesAsIfItHadNotBeenKilled kills loads that are drawn from a seed, as the metamorphic test draws them, at
 // moments that are drawn too: what was sent since the last checkpoint is applied, or not, or late. In every case the
 // table must be that of a sequential load, every record must be counted once over all attempts and every reject be kept
-// once, every checkpoint must know exactly what is final, and what is final must not be sent again.
+// once, every checkpoint must know exactly which rows are final, and no final row must be sent again.
 func TestAKilledLoadResumesAsIfItHadNotBeenKilled(t *testing.T) {
 	if *seedFlag != 0 {
 		killed(t, *seedFlag, newWorld)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// How often what is final is kept, and what depends on it.
+// How often a checkpoint is made, and what depends on it.
 const (
 	keepEvery  = time.Second
 	keepSoon   = 100 * time.Millisecond // when a lane has sent nearly all that it may

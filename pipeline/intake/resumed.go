@@ -67,7 +67,7 @@ func (p *Resumed) final(s *plan.Source, first, n int64) bool {
 	return p != nil && p.Records.AllFinal(s.Ordinal, first, first+n)
 }
 
-// settle drops from a split, whose records are numbered, what is final of it, and marks the rows that may have been sent.
+// settle drops the final records of a split, which are numbered, and marks the rows that may have been sent.
 func (p *Resumed) settle(made *Parsed) {
 	first, source := made.Split.FirstRecord, made.Split.Ordinal
 	if p == nil {
