@@ -61,7 +61,14 @@ func (a *account) written(r table.Ref, o table.Outcome) {
 	if o.Restamped {
 		a.report.ExtraVersions++
 	}
-	if o.Repeated && a.options.AutoIncrement != nil && a.files.doubts == nil {
+	if a.options.AutoIncrement != nil {
+		a.numbered(r, o)
+	}
+}
+
+// numbered enters a row that the service has numbered.
+func (a *account) numbered(r table.Ref, o table.Outcome) {
+	if o.Repeated && a.files.doubts == nil {
 		a.report.MaybeTwice++
 	}
 	err := a.files.doubts.add(r, o)
