@@ -97,7 +97,7 @@ func TestBenchWriteKeepsToARateAndFindsTheHighestOverTheWire(t *testing.T) {
 func TestAnInterruptedBenchWriteDropsItsTableAndShowsWhatItHas(t *testing.T) {
 	t.Parallel()
 	s := startServe(t, "--sync", "none")
-	cmd := exec.Command(binary, "bench", "write", "--endpoint", s.URL, "--instance", s.Instance, "--duration", "1h")
+	cmd := exec.Command(binary, "bench", "write", "--endpoint", s.URL, "--instance", s.Instance, "--duration", "1h", "--rate", "2000")
 	cmd.Env = append(os.Environ(), s.credentials()...)
 	var stdout strings.Builder
 	cmd.Stdout = &stdout

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/metrics"
 	"strings"
 	"testing"
@@ -97,6 +98,7 @@ func FuzzOpen(f *testing.F) {
 }
 
 func TestNoDamagedByteMakesTheDecoderPanicOrRunAway(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // thousands of short-lived decoders in a heap of a few megabytes
 	for _, b := range seeds(t) {
 		for i := range b {
 			for _, x := range []byte{b[i] ^ 0xff, b[i] ^ 1, b[i] ^ 0x80, b[i] + 1, 0} {
@@ -110,6 +112,7 @@ func TestNoDamagedByteMakesTheDecoderPanicOrRunAway(t *testing.T) {
 }
 
 func TestDamagedBytesOfRealFilesDoNotMakeTheDecoderPanic(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 	dir := conformance.Dir(t)
 	for k, e := range files(t, dir) {
 		b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(e.Path)))
