@@ -512,3 +512,31 @@ func (twoKinds) Divide(context.Context) ([]byte, error) { return nil, nil }
 func (twoKinds) Open(context.Context, []byte) ([]source.Source, error) {
 	return []source.Source{wideOf(nil), sourcetest.NewRows("rows", 3)}, nil
 }
+
+// A source of rows with a schema can say too that a row does not have a column.
+func TestAnUpdateLeavesAbsentColumnsAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rows := sourcetest.NewRows("rows", 4)
+	cfg, want := w.fromRows(rows)
+	w.load(cfg)
+	rows.Columns[5] = "flag"
+	rows.Columns[3] = "other"
+	for i := range rows.Data {
+		rows.Data[i][1] = record.Datum{Kind: record.Absent} // text
+		if i%2 == 0 {
+			rows.Data[i][5] = record.Datum{Kind: record.Absent} // flag, else null
+		}
+	}
+	cfg, _ = w.fromRows(rows)
+	cfg.Write.Mode, cfg.Write.DeleteNull, cfg.RunDir = table.Update, true, cfg.RunDir+"2"
+	r := w.load(cfg)
+	w.verifies(cfg, r)
+	for id, cells := range want {
+		cells["other"] = fmt.Sprint(rows.Data[id[0]-'0'][3].Int != 0)
+		if id == "1" || id == "3" {
+			delete(cells, "flag")
+		}
+	}
+	w.wantRows(want)
+}

@@ -331,7 +331,9 @@ func (s *File) discover(head []byte) error {
 		}
 		head = head[:n]
 	}
-	s.wide = jsonl.IsWide(head)
+	if s.wide = jsonl.IsWide(head); s.wide {
+		s.Notes = append(s.Notes, fmt.Sprintf("the rows of %s describe themselves: beside the columns of PK each has cells of its own", s.Name))
+	}
 	var found jsonl.Columns
 	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten && !s.wide, Layout: s.Layout, Wide: s.wide}, &found)
 	switch {
