@@ -67,8 +67,8 @@ func TestServeRefusesWhatWouldBeOpenToOthers(t *testing.T) {
 		args []string
 		want string
 	}{
-		"the built-in key for all addresses": {[]string{"--listen", "0.0.0.0:0"}, "everybody knows the built-in access key"},
-		"the built-in key without a host":    {[]string{"--listen", ":0"}, "everybody knows the built-in access key"},
+		"the built-in key for all addresses": {[]string{"--listen", "0.0.0.0:0"}, "the built-in access key is public"},
+		"the built-in key without a host":    {[]string{"--listen", ":0"}, "the built-in access key is public"},
 		"a certificate without a key":        {[]string{"--listen", "127.0.0.1:0", "--tls-cert", cert}, "--tls-cert and --tls-key go together"},
 		"a certificate that is none":         {[]string{"--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", cert}, "--tls-key"},
 	} {
