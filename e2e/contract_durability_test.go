@@ -109,7 +109,7 @@ func TestAcknowledgedWritesSurvive(t *testing.T) {
 			r.start(t)
 			for w, n := range acknowledged {
 				rows, _ := tb.scan(t, tablestore.FORWARD, tb.key(fmt.Sprint(w), 0), tb.key(fmt.Sprint(w), maxKey), 0)
-				if len(rows) != n && len(rows) != n+1 { // the one under way may be there
+				if len(rows) != n && len(rows) != n+1 { // the one in flight may be there
 					t.Errorf("writer %d: %d batches were acknowledged, %d are there", w, n, len(rows))
 				}
 				for i, got := range rows {

@@ -30,7 +30,7 @@ type crashWriter struct {
 }
 
 // TestKilledServersLoseNothingAcknowledged kills the server again and again while clients write, and looks at every row
-// after each restart: acknowledged ones are there bit for bit, those under way whole or as they were, no others.
+// after each restart: acknowledged ones are there bit for bit, those in flight whole or unchanged, no others.
 func TestKilledServersLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
 	r := openStore(t)
@@ -165,7 +165,7 @@ func (w *crashWriter) check(t *testing.T, round int) {
 	}
 	for k, either := range w.maybe {
 		if r := got[k]; !sameRow(r, either[0]) && !sameRow(r, either[1]) {
-			t.Errorf("round %d, %s: row %d under way is %v, neither %v nor %v", round, w.name, k, r, either[0], either[1])
+			t.Errorf("round %d, %s: row %d in flight is %v, neither %v nor %v", round, w.name, k, r, either[0], either[1])
 		}
 		if got[k] == nil {
 			delete(w.want, k)

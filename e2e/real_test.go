@@ -73,7 +73,7 @@ func TestTheOtherAnswerIsRecognized(t *testing.T) {
 		s.TableStoreClient = newClient(s.endpoint, s.instance, s.keyID, s.secret)
 		i := slices.IndexFunc(assumptions, func(a assumption) bool { return a.name == name })
 		if answer, asAssumed := assumptions[i].ask(t, s); asAssumed {
-			t.Errorf("serve %s: %q is taken for what is assumed", flag, answer)
+			t.Errorf("serve %s: %q is mistaken for what is assumed", flag, answer)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func TestNamesThatTheTemplateDoesNotMakeHaveNoPeriod(t *testing.T) {
 	} {
 		for _, name := range names {
 			if p, err := ParseTableName(template, name); err == nil {
-				t.Errorf("%s: %s is taken for %s", template, name, p)
+				t.Errorf("%s: %s is mistaken for %s", template, name, p)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func TestTemplatesAreChecked(t *testing.T) {
 		"consume_{month}.old", "a{{month}}", `a{month("}`,
 	} {
 		if got, err := ParseTemplate(text); err == nil {
-			t.Errorf("%q is taken for %s", text, got)
+			t.Errorf("%q is mistaken for %s", text, got)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type End uint8
 // The ways to become final.
 const (
 	Written    End = iota
-	Rejected       // refused by the service for good
+	Rejected       // refused by the service permanently
 	Superseded     // a later row of the same key was written instead
 )
 

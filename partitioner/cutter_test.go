@@ -74,7 +74,7 @@ type simulation struct {
 	cutter  *Cutter
 	flying  []*Flight
 	keys    []string
-	bad     []bool // rows the service refuses for good
+	bad     []bool // rows the service refuses permanently
 	ends    []int  // how often each row became final
 	end     []End
 }

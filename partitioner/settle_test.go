@@ -50,7 +50,7 @@ func TestWhereRepeatingDoesHarmARowOfUnknownOutcomeWaitsForSettle(t *testing.T) 
 		c.Done(now.Add(settle), &f)
 		f.Reset()
 		if !c.Cut(now.Add(settle), 0, q, &f, 100) || f.Repeated[0] {
-			t.Fatal("the next row of the key waits, or is taken for repeated")
+			t.Fatal("the next row of the key waits, or is mistaken for repeated")
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestTimestampsOfAKeyRise(t *testing.T) {
 	}
 }
 
-// The process before may have requests under way that are applied after this one has ended, regardless of the order.
+// The process before may have requests in flight that are applied after this one has ended, regardless of the order.
 func TestTheEndWaitsForRequestsOfAnEarlierProcess(t *testing.T) {
 	for _, unordered := range []bool{false, true} {
 		now := time.Unix(1000, 0)

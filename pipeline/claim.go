@@ -16,7 +16,7 @@ import (
 	"tsimport/pipeline/rundir"
 )
 
-// locksFolder holds the locks of loads that are under way, below rundir.Root.
+// locksFolder holds the locks of running loads, below rundir.Root.
 const locksFolder = ".locks"
 
 // claim takes the locks under which the run is looked for and made: that of the run folder if the user names it, else that of

@@ -121,7 +121,7 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	return o
 }
 
-// run returns nil when every row is final, or why it stopped earlier. It returns only when no request is under way, and
+// run returns nil when every row is final, or why it stopped earlier. It returns only when no request is in flight, and
 // closes flights so that the workers end.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer close(d.flights.out)
@@ -254,7 +254,7 @@ func (d *dispatcher) inputEnds() {
 	d.lanes.change()
 }
 
-// abandon waits for what is under way and starts nothing more.
+// abandon waits for the requests in flight and starts no more.
 func (d *dispatcher) abandon() {
 	for d.flights.flying() > 0 || d.disk.busy > 0 {
 		select {

@@ -29,7 +29,7 @@ type result struct {
 	err        error
 }
 
-// flights are the requests that are under way, one for each worker at most, and the memory that they take. They belong to the
+// flights are the requests in flight, one for each worker at most, and the memory that they take. They belong to the
 // dispatcher's goroutine; the workers take from out and give to back, which both have room for every flight.
 type flights struct {
 	out    chan *flight
@@ -53,7 +53,7 @@ func newFlights(workers int, budget int64) *flights {
 	return f
 }
 
-// flying is how many requests are under way.
+// flying is how many requests are in flight.
 func (f *flights) flying() int { return f.most - len(f.idle) }
 
 // open reports whether one more may leave.
@@ -71,7 +71,7 @@ func (f *flights) waitsMore() bool {
 // next is the flight that leaves next, to be filled.
 func (f *flights) next() *flight { return f.idle[len(f.idle)-1] }
 
-// leave counts the next flight as under way. It is sent, or given back, by the caller.
+// leave counts the next flight as sent. It is sent, or given back, by the caller.
 func (f *flights) leave() {
 	n := f.next()
 	f.idle = f.idle[:len(f.idle)-1]

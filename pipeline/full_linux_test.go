@@ -33,7 +33,7 @@ func TestARunResumesWhenThereIsSpaceForItsRejectsAgain(t *testing.T) {
 	// too short.
 	for records := 2000; ; records *= 4 {
 		if records > 1<<20 {
-			t.Fatal("no load was under way when a checkpoint was written")
+			t.Fatal("no load was running when a checkpoint was written")
 		}
 		if fullDisk(t, records) {
 			return

@@ -15,7 +15,7 @@ import (
 const linger = 250 * time.Millisecond
 
 // lanes are the lanes of a load, one for each partition of the map, with the rows that wait in them: in queues those that were
-// never sent, in the cutter those that are under way or to be sent again.
+// never sent, in the cutter those that are in flight or to be sent again.
 type lanes struct {
 	all        []*lane
 	partitions *partitioner.Map

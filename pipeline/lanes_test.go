@@ -118,7 +118,7 @@ func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
 	}
 	full("a", "b")
 	if f.flying() != 1 || f.open() || !f.waitsMore() || f.waitsMore() {
-		t.Errorf("%d requests of %d bytes are under way; that the next waits is said once", f.flying(), f.bytes)
+		t.Errorf("%d requests of %d bytes are in flight; that the next waits is said once", f.flying(), f.bytes)
 	}
 	f.free(<-f.out)
 	if f.flying() != 0 || f.bytes != 0 || !f.open() {

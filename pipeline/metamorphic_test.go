@@ -53,7 +53,7 @@ func metamorphic(t *testing.T, seed uint64) {
 		m.condition = table.Ignore
 	}
 	m.deleteNull = m.mode == table.Update && rnd.IntN(2) == 0
-	// Two records that say the same of one key cannot be told apart when the answer for the second is lost and its
+	// Two records that say the same of one key cannot be distinguished when the answer for the second is lost and its
 	// condition then fails: the table is right, the count may say written instead of rejected. The same holds for a record that
 	// says what was there before.
 	distinct := m.condition == table.ExpectNotExist

@@ -383,7 +383,7 @@ func TestTheNumberMayStandBetweenOtherColumns(t *testing.T) {
 	}
 }
 
-// Rows that are refused for good have no number, and those after them are written.
+// Rows that are rejected have no number, and those after them are written.
 func TestARefusedRowHasNoNumber(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -54,7 +54,7 @@ type Report struct {
 
 	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
 
-	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was under way
+	Timeline *Timeline `json:"-"` // of this attempt; nil if no row was in flight
 }
 
 // ReportOutcome is how a load ended.

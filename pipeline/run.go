@@ -21,7 +21,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) { return run(ctx, cfg
 
 func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	cfg.setDefaults()
-	// Until rows are under way there is nothing to drain: the first interrupt ends waiting for standard input or for a
+	// Until rows are in flight there is nothing to drain: the first interrupt ends waiting for standard input or for a
 	// busy service.
 	gentle, stopGently := context.WithCancelCause(ctx)
 	defer stopGently(nil)
@@ -63,7 +63,7 @@ type attempt struct {
 	started time.Time
 
 	service service
-	admin   *client.Admin // for the time before rows are under way
+	admin   *client.Admin // for the time before rows are in flight
 	from    *origin
 	planned *plan.Plan
 	folder  *rundir.Folder

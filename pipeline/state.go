@@ -52,7 +52,7 @@ type StateCounts struct {
 	WriteCU    int64 `json:"write_cu"`
 }
 
-// StateWork is what is under way.
+// StateWork is the work in progress.
 type StateWork struct {
 	Reading  bool  `json:"reading"`   // the input has not been read to its end
 	InFlight int   `json:"in_flight"` // requests

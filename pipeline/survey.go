@@ -119,7 +119,7 @@ func (s *surveyor) want(name string) {
 	s.ask()
 }
 
-// readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is under way at a time.
+// readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is running at a time.
 func (s *surveyor) readWithin(ctx context.Context) *partitioner.Map {
 	done := make(chan *partitioner.Map, 1)
 	go func() { done <- s.read(time.Now()) }()

@@ -55,7 +55,7 @@ func TestAPauseOfTheProcessCostsLittlePatience(t *testing.T) {
 	p.Progress(now)
 	for range 3 {
 		if now = now.Add(1000 * time.Hour); p.Over(now) {
-			t.Fatal("a pause was taken for time without progress")
+			t.Fatal("a pause was mistaken for time without progress")
 		}
 	}
 	now = now.Add(-2 * time.Hour) // a clock that was set back

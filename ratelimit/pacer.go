@@ -71,7 +71,7 @@ func NewPacer(o PacerOptions) *Pacer {
 }
 
 // Next says how many capacity units the next batch may hold (at least 1) and from when on it may be sent; ok is false when
-// nothing may be sent before an answer comes in. inFlight is the lane's requests under way, perRow the mean units of its
+// nothing may be sent before an answer comes in. inFlight is the number of the lane's requests in flight, perRow the mean units of its
 // rows: batches are sized in rows, since that is what requests are limited by.
 func (p *Pacer) Next(now time.Time, inFlight int, perRow float64) (units float64, at time.Time, ok bool) {
 	return p.NextOf(now, inFlight, perRow, math.Inf(1))

@@ -10,7 +10,7 @@ import (
 	"tsimport/reader/source"
 )
 
-// maxLongBytes is how long a record may be that is read over to its end. What is longer is taken for a quote that never closes.
+// maxLongBytes is how long a record may be that is read over to its end. What is longer is treated as a quote that never closes.
 const maxLongBytes = 1 << 30
 
 // longRecord is a record that is longer than may be held: of all its text only the beginning is kept.

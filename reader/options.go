@@ -38,7 +38,7 @@ func ParseFormat(name string) (Format, error) {
 const (
 	DefaultSplitBytes = 1 << 20  // text of a split, unless one record is longer
 	headBytes         = 1 << 20  // what is looked at to find out what a source is
-	MaxRecordBytes    = 64 << 20 // a longer record is taken for a quote that never closes, however much memory there is
+	MaxRecordBytes    = 64 << 20 // a longer record is treated as a quote that never closes, however much memory there is
 )
 
 // Options say how sources are read. The zero Options find out everything that can be found out.

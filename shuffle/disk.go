@@ -123,7 +123,7 @@ func (s *Lanes) nextWrite() *Job {
 // the lane keeps to continue with: its share. The first, not the last: runs then follow one another without gaps. Taken from the
 // end, each would leave a piece that is too short to be worth a frame, and a long lane fills memory with such pieces.
 func (l *Lane) spillable(size, least, share int64) (from, to int, ok bool) {
-	from = 1 // the first item may be under way in a cut
+	from = 1 // the first item may be in use by a cut
 	for kept := int64(0); from < len(l.items) && kept < share && l.items[from-1].block != nil; from++ {
 		kept += l.items[from-1].bytes
 	}

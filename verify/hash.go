@@ -22,7 +22,7 @@ func (h hasher) column(name string) uint64 { return maphash.String(h.seed, name)
 // columnBytes is column for a name as bytes.
 func (h hasher) columnBytes(name []byte) uint64 { return maphash.Bytes(h.seed, name) }
 
-// cell reduces the value of a column. Doubles are told apart by their bits.
+// cell reduces the value of a column. Doubles are distinguished by their bits.
 func (h hasher) cell(column uint64, v table.Value) uint64 {
 	switch v.Type {
 	case table.Double:

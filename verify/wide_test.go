@@ -144,7 +144,7 @@ func TestAPutOfRowsThatDescribeThemselvesIsComparedCellByCell(t *testing.T) {
 	}
 }
 
-// Doubles are told apart by their bits, and 5 from 5.0 and "5".
+// Doubles are distinguished by their bits, and 5 from 5.0 and "5".
 func TestTypesOfCellsAreCompared(t *testing.T) {
 	w := newWorld(t)
 	values := []any{5, 5.0, "5", math.Copysign(0, -1), 0.0, 0, ""}

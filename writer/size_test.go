@@ -29,7 +29,7 @@ func TestARefusedSizeIsHalvedAndOneThatPassedIsKept(t *testing.T) {
 			t.Errorf("limit %d, want %d", s.Limit(), want)
 		}
 	}
-	s.failed(4000, tooLarge("OTSRequestBodyTooLarge")) // one that was under way
+	s.failed(4000, tooLarge("OTSRequestBodyTooLarge")) // one that was in flight
 	if s.Limit() != 500 {
 		t.Errorf("limit %d, want 500", s.Limit())
 	}

@@ -79,7 +79,7 @@ type bucket struct {
 	at     int64
 }
 
-// loader is a worker: a request under way.
+// loader is a worker: a request in flight.
 type loader struct {
 	at      int64 // it is sent
 	begun   int64

@@ -70,7 +70,7 @@ func take(ctx context.Context, rows <-chan *tablestore.PutRowChange) (change *ta
 	}
 }
 
-// promisedAtOnce is how many rows are under way before the oldest answers are waited for.
+// promisedAtOnce is how many rows are in flight before the oldest answers are waited for.
 const promisedAtOnce = 20 * BatchRows
 
 // Timeline hands every row to the batch writer that the SDK's timeline library writes messages with, and waits for the

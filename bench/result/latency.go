@@ -38,7 +38,7 @@ func (l *Latency) P(quantile float64) float64 {
 // histogram is durations in microseconds, three digits of them.
 type histogram struct{ *hdrhistogram.Histogram }
 
-// longestTracked is what longer durations are taken for.
+// longestTracked is the longest duration; longer ones count as this.
 const longestTracked = time.Hour
 
 func newHistogram() histogram {

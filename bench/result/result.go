@@ -46,7 +46,7 @@ type Totals struct {
 	Retried     int64 `json:"rows_retried"`
 	Throttled   int64 `json:"rows_throttled"`
 	Unavailable int64 `json:"rows_unavailable"`
-	Failed      int64 `json:"rows_failed"` // refused for good
+	Failed      int64 `json:"rows_failed"` // rejected
 }
 
 // Rates are totals by time.

@@ -36,7 +36,7 @@ type Sample struct {
 	Slot        int              `json:"-"` // of the partition, as Recorder.Slot gave it
 	Last        bool             `json:"-"` // the batch is done with it
 	Unavailable int              `json:"-"`
-	Failed      int              `json:"-"` // refused for good
+	Failed      int              `json:"-"` // rejected
 	Codes       map[string]int64 `json:"-"` // of the rows that were not written; nil if all were
 }
 

@@ -35,7 +35,7 @@ type baseline struct {
 	lost atomic.Int64 // rows
 }
 
-// run loads the whole file, or until ctx ends. A request under way is finished or dies with the engine.
+// run loads the whole file, or until ctx ends. A request in flight is finished or dies with the engine.
 func (b *baseline) run(ctx context.Context) error {
 	sdk := tablestore.NewClientWithCredentialsProvider(b.engine.Endpoint, b.engine.Instance, b.engine.Credentials, tablestore.NewDefaultTableStoreConfig())
 	g, ctx := errgroup.WithContext(ctx)

@@ -12,7 +12,7 @@ import (
 )
 
 // contents is what a table must hold: a hash of each row by a hash of its key. Sixteen bytes a row let a million rows be
-// compared one by one, so that what is missing and what is wrong can be told apart.
+// compared one by one, so that what is missing and what is wrong can be distinguished.
 type contents struct {
 	seed    maphash.Seed
 	rows    map[uint64]uint64

@@ -81,7 +81,7 @@ func TestTheShareFromTheLastLaneLeavesOutWhatWasBefore(t *testing.T) {
 	m := &measuring{start: startMS, stats: &tableStats{Partitions: []partitionStats{p}}}
 	// From half a second after 5001 began: half its units and all of 5002's, in 1.5 s.
 	near(t, "share", m.shareFrom(5_001_500, startMS+2750), (37.5+100)/150)
-	// Half of the three quarters of second 5000 that the load was under way in.
+	// Half of the three quarters of second 5000 that the load was running.
 	near(t, "share", m.shareFrom(5_000_625, startMS+2750), (37.5+75+100)/(100*2.375))
 }
 

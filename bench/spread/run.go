@@ -42,7 +42,7 @@ func (r *Report) Failed() bool {
 	})
 }
 
-// run is a measurement under way.
+// run is one measurement.
 type run struct {
 	*Config
 	data   *dataset

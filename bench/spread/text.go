@@ -152,7 +152,7 @@ func cut(text string, most int) string {
 }
 
 // bar is a partition's units over the seconds of the clock, a column for each, or for several when there are more than
-// barColumns. A full block is the capacity of the time that the load was under way in, a blank no row at all.
+// barColumns. A full block is the capacity of the time that the load was running, a blank no row at all.
 func bar(p *Partition, startMS, seconds float64) string {
 	start := math.Mod(startMS/1000, 1) // seconds before it in the first column are not the load's
 	end := start + seconds

@@ -28,7 +28,7 @@ const (
 	mostWarmStep = time.Second // of a step of a search
 )
 
-// run is a measurement under way.
+// run is one measurement.
 type run struct {
 	*Config
 	*surroundings

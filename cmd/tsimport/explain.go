@@ -159,7 +159,7 @@ func explainPlan(p *plan.Plan, examples int, values []string) (x keyexpr.Explana
 	return x, err
 }
 
-// sampledKeys is how many partition keys are told apart: with so many there is no enumeration.
+// sampledKeys is how many partition keys are distinguished: with so many there is no enumeration.
 const sampledKeys = 1000
 
 // givenValues reads NAME=VALUE by the types of the columns.

@@ -43,7 +43,7 @@ func TestSharesAndPercentagesAreReadExactly(t *testing.T) {
 	}
 	for _, bad := range []string{"", "0", "0%", "-1%", "101%", "1.01", "NaN", "x", "%"} {
 		if got, err := parseShare(bad); err == nil {
-			t.Errorf("share %q is taken for %v", bad, got)
+			t.Errorf("share %q is mistaken for %v", bad, got)
 		}
 	}
 	for text, want := range map[string]float64{"0%": 0, "1%": 0.01, "99.5%": 0.995} {
@@ -53,7 +53,7 @@ func TestSharesAndPercentagesAreReadExactly(t *testing.T) {
 	}
 	for _, bad := range []string{"", "1", "100%", "-1%", "NaN%", "%"} {
 		if got, err := parseThrottled(bad); err == nil {
-			t.Errorf("throttled %q is taken for %v", bad, got)
+			t.Errorf("throttled %q is mistaken for %v", bad, got)
 		}
 	}
 }

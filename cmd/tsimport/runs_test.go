@@ -41,7 +41,7 @@ func TestARunThatWasKilledBeforeItsFirstCheckpointIsResumed(t *testing.T) {
 	}
 	defer lock.Release()
 	if r, err := runToResume(""); err == nil {
-		t.Errorf("a run that is under way is resumed: %+v", r)
+		t.Errorf("an active run is resumed: %+v", r)
 	}
 }
 

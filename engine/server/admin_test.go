@@ -88,7 +88,7 @@ func TestTheAdminAPIListsWhatThereIs(t *testing.T) {
 		}
 	}
 	if a := s.serve(testContext, &request{method: "GET", path: "/_engines", header: http.Header{}}); strings.Contains(string(a.body), "endpoints") {
-		t.Errorf("/_engines is taken for the admin API: %s", a.body)
+		t.Errorf("/_engines is mistaken for the admin API: %s", a.body)
 	}
 }
 

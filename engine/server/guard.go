@@ -17,7 +17,7 @@ import (
 )
 
 // What a client may take before it has proven who it is: a connection and its headers. Signatures are of headers, among
-// them the body's MD5, so they are judged before the body is read; and bodies under way share one budget of memory.
+// them the body's MD5, so they are judged before the body is read; and bodies in flight share one budget of memory.
 
 // bodyBudget is how many bytes of bodies may be in memory at a time.
 type bodyBudget struct {

@@ -54,7 +54,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// resetConnection ends a connection as a network does that loses it: what is under way is thrown away.
+// resetConnection ends a connection as a network does that loses it: what is in flight is thrown away.
 func resetConnection(control *http.ResponseController) {
 	conn, _, err := control.Hijack()
 	if err != nil {

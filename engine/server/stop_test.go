@@ -158,7 +158,7 @@ func TestAStopWaitsNoLongerThanTheGrace(t *testing.T) {
 	if text, _ := io.ReadAll(c); len(text) > 0 {
 		t.Errorf("the connection is not cut: %q", text)
 	}
-	if !strings.Contains(out.String(), "still under way") {
+	if !strings.Contains(out.String(), "still in flight") {
 		t.Errorf("log: %q", out.String())
 	}
 }

@@ -20,7 +20,7 @@ type Limits struct {
 	ReadTimeout   time.Duration // likewise to the end of its body
 	WriteTimeout  time.Duration // from the end of the headers to the last byte of the answer
 	IdleTimeout   time.Duration // between two requests of a connection
-	Grace         time.Duration // how long requests under way may still take when the server stops
+	Grace         time.Duration // how long requests in flight may still take when the server stops
 	BodyBytes     int64         // of all bodies that are in memory at a time
 	BodyWait      time.Duration // how long a request waits for its part of BodyBytes before it is refused
 
@@ -83,7 +83,7 @@ func (l Limits) filled() Limits {
 }
 
 // ServeListener answers what comes in at a listener until ctx is done. Then it accepts nothing more, lets requests
-// under way finish within the grace, cuts what is left, and returns nil. The listener is closed; the store is not.
+// in flight finish within the grace, cuts what is left, and returns nil. The listener is closed; the store is not.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limits Limits) error {
 	limits = limits.filled()
 	under := &serving{limits, newBodyBudget(limits.BodyBytes, limits.BodyWait)}
@@ -115,11 +115,11 @@ func (s *Server) ServeListener(ctx context.Context, listener net.Listener, limit
 	defer cancel()
 	err := web.Shutdown(grace)
 	if errors.Is(err, context.DeadlineExceeded) {
-		s.o.Log.Printf("requests were still under way after %v; their connections are cut", limits.Grace)
+		s.o.Log.Printf("requests were still in flight after %v; their connections are cut", limits.Grace)
 		err = web.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("finish the requests under way: %w", err)
+		return fmt.Errorf("finish the requests in flight: %w", err)
 	}
 	return nil
 }

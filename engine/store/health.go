@@ -37,7 +37,7 @@ func (h *health) cause() error {
 	return h.err
 }
 
-// state is why the store cannot be written, for good or at present.
+// state is why the store cannot be written, permanently or at present.
 func (h *health) state() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

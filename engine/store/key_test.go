@@ -100,7 +100,7 @@ func TestKeysSurviveTheRoundTrip(t *testing.T) {
 		}
 		for n := range b {
 			if _, ok := decodeKey(b[:n], schema, nil); ok {
-				t.Fatalf("%d of %d bytes were taken for a key", n, len(b))
+				t.Fatalf("%d of %d bytes were mistaken for a key", n, len(b))
 			}
 		}
 	})

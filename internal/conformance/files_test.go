@@ -58,7 +58,7 @@ func TestThePartIsWhatItsManifestSays(t *testing.T) {
 func TestTheWholeIsNamedByTheEnvironment(t *testing.T) {
 	t.Setenv("TSIMPORT_SHARED_DATA", t.TempDir())
 	if dir := Whole(t); dir != "" || Dir(t) != Part(t) {
-		t.Errorf("an empty folder is taken for the collection: %q, %q", dir, Dir(t))
+		t.Errorf("an empty folder is mistaken for the collection: %q, %q", dir, Dir(t))
 	}
 	t.Setenv("TSIMPORT_SHARED_DATA", Part(t))
 	if Whole(t) != Part(t) {

@@ -277,7 +277,7 @@ func (s *Store) Usage() Usage {
 	return s.usage
 }
 
-// Close removes all frames and the store's folder. Calls under way must have returned.
+// Close removes all frames and the store's folder. Calls in progress must have returned.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

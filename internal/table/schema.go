@@ -42,7 +42,7 @@ type Column struct {
 	// Exact is set when the user did not ask for the type: then text that is not the canonical text of its value does
 	// not fit, because storing the value would change what the input says (007 is not 7).
 	Exact bool
-	// Zeros is set beside Exact when the type is that of the column in the table: then 10.20 is taken for the double 10.2.
+	// Zeros is set beside Exact when the type is that of the column in the table: then 10.20 is read as the double 10.2.
 	Zeros    bool
 	Inferred bool // from a sample
 	// Own, when set, is the type that the values of the column have in a file that gives its values types (JSON, Parquet), as
@@ -66,7 +66,7 @@ type Schema struct {
 	Key     []KeyColumn
 	Columns []Column // Key's sources first, then attributes
 	// Numbered is which column of Key the service makes the value of for each row; 0 is none, as it is never the first.
-	// Rows then have a placeholder there, and are told apart no more by us.
+	// Rows then have a placeholder there, and can no longer be distinguished by us.
 	Numbered int
 }
 

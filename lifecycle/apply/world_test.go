@@ -43,7 +43,7 @@ type world struct {
 	// before is called with each request before it is sent, lost with each that was answered; an error is what the client
 	// gets instead.
 	before, lost func(operation string) error
-	stop         context.CancelCauseFunc // of the run under way
+	stop         context.CancelCauseFunc // of the current run
 }
 
 func newWorld(t *testing.T, now string, o server.Options) *world {

@@ -26,13 +26,13 @@ func TestADivisionSurvivesTheRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := j.ReadDivision(dir); !errors.Is(err, errDamaged) {
-			t.Errorf("%q is taken for it: %v", other, err)
+			t.Errorf("%q is mistaken for it: %v", other, err)
 		}
 	}
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := j.ReadDivision(dir); err == nil {
-		t.Error("a division that is missing is taken for none")
+		t.Error("a division that is missing is mistaken for none")
 	}
 }

@@ -25,7 +25,7 @@ type About struct {
 	Attempt int       `json:"attempt"` // from 1
 	Begun   time.Time `json:"begun"`   // when the first attempt began
 	Ordered bool      `json:"ordered"` // rows of a key are written in source order
-	// Settled says that no attempt to write a row is under way or may still be applied.
+	// Settled says that no attempt to write a row is in flight or may still be applied.
 	Settled bool `json:"settled"`
 	// Settle is how long an attempt of unknown outcome may still be applied.
 	Settle time.Duration `json:"settle"`

@@ -219,7 +219,7 @@ func TestASourceIsCompleteWhenALaterOneHasBegun(t *testing.T) {
 		}
 	}
 	if !s.AllFinal(At(1, 0), At(1, 6)) || s.AllFinal(At(1, 0), At(1, 7)) || s.AllFinal(At(0, 0), At(0, 6)) {
-		t.Error("records that are all final are taken for others")
+		t.Error("records that are all final are mistaken for others")
 	}
 }
 

@@ -35,7 +35,7 @@ func New(p *plan.Plan, m *partitioner.Map) *Flow {
 // all of the input comes; what stood before it in the input does.
 func (f *Flow) Splits() <-chan Handed { return f.splits }
 
-// Recut takes a new partition map, under which rows are divided from now on; those that are under way may still come under
+// Recut takes a new partition map, under which rows are divided from now on; those that are in flight may still come under
 // the one before.
 func (f *Flow) Recut(m *partitioner.Map) { f.demand.Store(newDemand(m)) }
 

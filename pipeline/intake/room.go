@@ -7,8 +7,8 @@ import (
 
 // room bounds the bytes of pieces and splits that are between the input and the hand-over. Pieces take room in their order
 // and splits give it back when they have been handed over, so what waits for room never holds up what gives it back. Only a
-// record that is longer than all pieces under way could: its pieces wait for more of them. They are set aside, and while
-// nothing else is under way there is always room.
+// record that is longer than all pieces in progress could: its pieces wait for more of them. They are set aside, and while
+// nothing else is in progress, it always fits.
 type room struct {
 	mu    sync.Mutex
 	limit int64

@@ -53,7 +53,7 @@ func (p *planner) settleNumbers() error {
 	}
 	switch {
 	case r.Mode != table.Put:
-		return usagef("--mode %s: rows of table %s are told apart by the auto-increment column %s, which the input does not have; only --mode put makes rows", modeNames[r.Mode], r.Target.Table, name)
+		return usagef("--mode %s: rows of table %s are distinguished by the auto-increment column %s, which the input does not have; only --mode put makes rows", modeNames[r.Mode], r.Target.Table, name)
 	case r.Condition != table.Ignore:
 		return usagef("--condition: a row whose %s the service assigns is always new; leave the condition out, or load a file with a column %s", name, name)
 	case r.Order == OrderNone:
@@ -82,7 +82,7 @@ func (p *planner) refuseNumbering(why string) error {
 
 var modeNames = [...]string{table.Put: "put", table.Update: "update", table.Delete: "delete", table.Increment: "increment"}
 
-// settleMark sees to it that no column of the input is taken for the marks.
+// settleMark sees to it that no column of the input is treated as the marks.
 func (p *planner) settleMark() error {
 	r := p.request
 	if r.AtLeastOnce && (r.LookFirst || r.MarkColumn != "") {

@@ -232,7 +232,7 @@ func TestEveryInputIsSampled(t *testing.T) {
 
 func TestInputsWithoutRecordsMakeAnEmptyPlan(t *testing.T) {
 	if p := makes(t, ask(file(t, "in.csv", "id,n\n")), nil); !p.Empty {
-		t.Error("a header alone is taken for a record")
+		t.Error("a header alone is mistaken for a record")
 	}
 	if p := makes(t, ask(file(t, "in.csv", "id,n\n"), file(t, "more.csv", "id,n\na,1\n")), nil); p.Empty {
 		t.Error("the record of the second file is overlooked")

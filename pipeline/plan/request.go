@@ -109,7 +109,7 @@ type Keep uint8
 const (
 	KeepRecord    Keep = iota // the record as it stands in the input, for rejects
 	KeepNothing               // nobody asks for it
-	KeepKeyFields             // the values of the fields that the primary key is made of, so that they can be told apart
+	KeepKeyFields             // the values of the fields that the primary key is made of, so that they can be distinguished
 )
 
 // Read says how inputs are read.

@@ -90,6 +90,6 @@ func TestReasonsThatWereChangedAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Reopen(dir, headers, kept); err == nil {
-		t.Error("reasons that somebody has changed are taken for the run's")
+		t.Error("reasons that somebody has changed are mistaken for the run's")
 	}
 }

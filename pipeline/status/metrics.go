@@ -87,7 +87,7 @@ var laneMetrics = []metric[lane]{
 	laneGauge("requests_in_flight", "Requests in flight.", func(l *lane) float64 { return float64(l.InFlight) }),
 	laneGauge("down", "1 while the partition is unavailable.", func(l *lane) float64 { return number(l.Down) }),
 	laneGauge("stuck", "1 while the service accepts no rows of the lane.", func(l *lane) float64 { return number(l.Trouble != "") }),
-	laneCounter("rows_final", "Rows written or refused for good.", func(l *lane) float64 { return float64(l.Final) }),
+	laneCounter("rows_final", "Rows written or rejected.", func(l *lane) float64 { return float64(l.Final) }),
 	laneCounter("rows_throttled", "Rows refused for capacity.", func(l *lane) float64 { return float64(l.Throttled) }),
 	laneCounter("rows_unavailable", "Rows refused because the partition was unavailable.", func(l *lane) float64 { return float64(l.Unavailable) }),
 }

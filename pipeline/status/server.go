@@ -71,7 +71,7 @@ func (s *Server) Serve() error {
 	return nil
 }
 
-// Close lets requests under way finish, but not for long, and gives the address up. Serve need not have run.
+// Close lets requests in flight finish, but not for long, and gives the address up. Serve need not have run.
 func (s *Server) Close() {
 	s.end()
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)

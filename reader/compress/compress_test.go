@@ -221,19 +221,19 @@ func TestTextIsNotAContainer(t *testing.T) {
 	for _, text := range []string{"", "a,b\n", "BZh9,b\n", "LZIPcode,x\n", "]\x00a\x00", "PK,1\n", "\xc4\xe3\xba\xc3,1\n", "7z,rar\n",
 		strings.Repeat("\xd6\xd0\xb9\xfa,\xc8\xcb\xc3\xf1\n", 200), "\x80\x08<hello, world: a,b,c,d,e,f\n" + strings.Repeat("x,y\n", 50)} {
 		if k := Detect([]byte(text), true); k != None {
-			t.Errorf("%.12q is taken for %v", text, k)
+			t.Errorf("%.12q is mistaken for %v", text, k)
 		}
 	}
 	raw := s2.EncodeSnappy(nil, sample(2000))
 	if k := Detect(raw[:HeadBytes], false); k != SnappyRaw {
-		t.Errorf("raw snappy is taken for %v", k)
+		t.Errorf("raw snappy is mistaken for %v", k)
 	}
 	skippable := binary.LittleEndian.AppendUint32(nil, skippableMagic+3)
 	skippable = append(skippable, 2, 0, 0, 0, 'x', 'y')
 	for _, k := range []Kind{Zstd, Lz4} {
 		data := append(bytes.Clone(skippable), pack(t, k, sample(3))...)
 		if got := Detect(data, true); got != k {
-			t.Errorf("%v behind a skippable frame is taken for %v", k, got)
+			t.Errorf("%v behind a skippable frame is mistaken for %v", k, got)
 		}
 		if out, err := decompress(k, data); err != nil || !bytes.Equal(out, sample(3)) {
 			t.Errorf("%v behind a skippable frame: %v", k, err)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// maxLineBytes is the longest line of a manifest: beyond it the file is taken for something else.
+// maxLineBytes is the longest line of a manifest: beyond it the file is treated as something else.
 const maxLineBytes = 1 << 20
 
 var byteOrderMark = []byte("\xef\xbb\xbf")

@@ -17,7 +17,7 @@ var harmless = strings.Fields(`page pagesize page_size per_page limit offset cou
 	compression delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
 	x-oss-signature-version`)
 
-// shortestToken is the length in base64 from which the name of a parameter without a value is taken for a token.
+// shortestToken is the length in base64 from which the name of a parameter without a value is treated as a token.
 const shortestToken = 16
 
 // Grammar of addresses, and of what is shown of them.
@@ -101,7 +101,7 @@ func cutOrdinal(address string) (rest, number string) {
 	return address, ""
 }
 
-// splitByPassword reports whether a /, ? or # of a password was taken for the end of the host, as in http://user:12/3@host.
+// splitByPassword reports whether a /, ? or # of a password was treated as the end of the host, as in http://user:12/3@host.
 func splitByPassword(u *url.URL) bool {
 	if u.Path == "" && u.RawQuery == "" && strings.Contains(u.Fragment, "@") {
 		return u.User == nil

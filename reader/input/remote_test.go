@@ -251,7 +251,7 @@ func TestOnlyTheTimeOfReadsIsWatched(t *testing.T) {
 			time.Sleep(time.Hour) // the consumer is slow, by the fake clock
 		}
 		if w.ctx.Err() != nil {
-			t.Fatal("a slow consumer was taken for a stall")
+			t.Fatal("a slow consumer was mistaken for a stall")
 		}
 		w.start()
 		time.Sleep(time.Minute + 1)

@@ -22,7 +22,7 @@ type readResult struct {
 }
 
 // Stoppable returns a reader of r whose reads end with ctx, with its cause as the error. It may read ahead of what is asked
-// for, and one read of r may be under way when ctx has ended: r is the reader's alone from then on.
+// for, and one read of r may be in progress when ctx has ended: r is the reader's alone from then on.
 func Stoppable(ctx context.Context, r io.Reader) io.Reader {
 	return &stoppable{ctx: ctx, r: r, buf: make([]byte, 256<<10), pending: make(chan readResult, 1)}
 }

@@ -64,7 +64,7 @@ func count(data []byte, o Options) (good, bad int, first bool) {
 }
 
 // Cutter finds where the records of a text end that is not one object a line. It follows brackets and strings from the
-// text's beginning, or from between any two records, and takes what is between records to the letter. What is in a record is
+// text's beginning, or from between any two records, and reads what is between records strictly. What is in a record is
 // the parser's to judge.
 type Cutter struct {
 	Array bool // the text is arrays, else objects one after the other

@@ -153,7 +153,7 @@ func TestOtherObjectsDoNotDescribeThemselves(t *testing.T) {
 		`{"Wide":true}`, `{"Wide":true,"width":5}`, `{"PK":{"Values":[1]},"Attr":{"Values":[]}}`, `{"Wide":false,"PK":{"Values":[]}}`, `{"Wide":true,"PK":[]}`, "", `[{"Wide":true`,
 	} {
 		if IsWide([]byte(line)) {
-			t.Errorf("%s is taken for a row that describes itself", line)
+			t.Errorf("%s is mistaken for a row that describes itself", line)
 		}
 	}
 }

@@ -13,7 +13,7 @@ type Origin interface {
 	// Divide divides what is to be read into parts, a source each. A load asks for it once, before its first row, and keeps the
 	// answer: at most MaxDivision bytes, which only Open reads; nil if Open finds the same parts again without it.
 	Divide(ctx context.Context) (division []byte, err error)
-	// Open opens the parts of a division, always in the same order: a part's place among them names it for good. A later process
+	// Open opens the parts of a division, always in the same order: a part's place among them names it permanently. A later process
 	// passes the division that the first one got, and gets the same parts, even if the data have changed since.
 	Open(ctx context.Context, division []byte) ([]Source, error)
 }
@@ -34,8 +34,8 @@ const (
 // Every record is in exactly one split, and the splits in the order in which they were returned hold the records in the order
 // of the source.
 //
-// A source is frozen or live. A record of a frozen one has a number, counted from 0 at the source's first one, that names it for
-// good: it stays the same if the source is cut elsewhere, read from another place or read by a later process, as long as
+// A source is frozen or live. A record of a frozen one has a number, counted from 0 at the source's first one, that names it
+// permanently: it stays the same if the source is cut elsewhere, read from another place or read by a later process, as long as
 // Identity is the same. The records of a live one change while they are read and between two readings, so that only keys name
 // its places: see Place. It reads nothing that becomes a record of a split before the first Next, each record as it is at some
 // moment from then on until Finish, and no record twice in one reading. A source that can promise neither is not built.

@@ -48,7 +48,7 @@ type Result struct {
 	OlderCells int64    // cells with older versions, which are not in the output
 }
 
-// exporter is one export under way.
+// exporter is one export.
 type exporter struct {
 	*Config
 	ctx    context.Context

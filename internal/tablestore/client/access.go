@@ -13,7 +13,7 @@ import (
 // access knows which operations the service has let our keys do. It is safe for concurrent use.
 type access struct {
 	credentials common.CredentialsProvider
-	patience    time.Duration // 0 takes every refusal for good
+	patience    time.Duration // 0 makes every refusal final
 
 	mu      sync.Mutex
 	allowed map[string]bool      // by path

@@ -180,7 +180,7 @@ func TestKeysThatRotateMeanwhileAreNotDamage(t *testing.T) {
 		t.Error("the keys of the request are not found")
 	}
 	if got := keysOf(keys, signed); got != nil {
-		t.Error("other keys are taken for those of the request")
+		t.Error("other keys are mistaken for those of the request")
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	lastRaise  = 10 * time.Minute
 )
 
-// alive is how long ago a link has answered that is taken for one that works.
+// alive is how long ago a link has answered that is treated as one that works.
 const alive = time.Second
 
 var errNoLink = errors.New("no connection to the service became free; it takes no more of them")
@@ -187,7 +187,7 @@ func (p *pool) note(l *link, now time.Time) {
 func (p *pool) short(links int) {
 	now := time.Now()
 	if p.limit < p.most && now.Before(p.raise) && links >= p.limit {
-		return // one that was under way when the limit was set
+		return // one that was in flight when the limit was set
 	}
 	if p.limit < p.most {
 		p.wait = min(2*p.wait, lastRaise)

@@ -19,8 +19,8 @@ func (e *ReplacedError) Error() string {
 }
 
 // Same asks whether the table of t's name is the one that t describes. The error is a *ReplacedError if it is not. Tables
-// are told apart by the times at which they were made, and by their primary keys: where the service does not say when a
-// table was made, one with the same key is taken for the same.
+// are distinguished by the times at which they were made, and by their primary keys: where the service does not say when a
+// table was made, one with the same key is treated as the same.
 func (a *Admin) Same(t *Table) error {
 	now, err := a.Describe(t.Name)
 	switch {

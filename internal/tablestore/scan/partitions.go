@@ -104,8 +104,8 @@ func (p *Partitions) splitsOf(size int64) (splits []*tablestore.Split, err error
 	return res.Splits, nil
 }
 
-// boundsOf returns where one split ends and another begins that is served elsewhere. Neighbours in one place are taken
-// for one partition; a service that names no places says nothing about that.
+// boundsOf returns where one split ends and another begins that is served elsewhere. Neighbours in one place are treated
+// as one partition; a service that names no places says nothing about that.
 func boundsOf(splits []*tablestore.Split) (bounds []table.Value, err error) {
 	defer func() {
 		if r := recover(); r != nil {
