@@ -18,7 +18,7 @@ import (
 	"tsimport/reader/source"
 )
 
-// Keyed is an origin of rows that are told apart by a key, id, as those of a table are. Its parts are ranges of keys, its places are
+// Keyed is an origin of rows that are distinguished by a key, id, as those of a table are. Its parts are ranges of keys, its places are
 // keys, and a live one may change at any time: also while it is read. It is safe for concurrent use.
 type Keyed struct {
 	Name  string
