@@ -6,6 +6,14 @@ import (
 	"tsimport/internal/table"
 )
 
+// stamping is which timestamps the rows of a key get, where they get one.
+type stamping struct {
+	stamp    int64 // the timestamp of the key's row, as it was sent last; 0 if it is to get one
+	first    int64 // and as it was sent in the first attempt that may have been applied
+	after    int64 // that of the row before: the next one's is above it
+	restamps int   // how often the row got another one because it was refused
+}
+
 // key is what is known of one ordering key.
 type key struct {
 	hash     uint64
@@ -15,15 +23,12 @@ type key struct {
 	waiting  []table.Ref // later rows
 	attempts int
 	failing  failing
-	repeated bool      // an attempt to write row had an unknown outcome
-	stamp    int64     // the timestamp of row, as it was sent last; 0 if it is to get one
-	first    int64     // and as it was sent in the first attempt that may have been applied
-	after    int64     // that of the key's row before: the next one's is above it
-	restamps int       // how often row got another one because it was refused
-	unsafe   time.Time // until then an attempt for this key may still be applied
-	due      time.Time // when the timeline it is in lets it go
-	cut      *Flight   // the flight that is being filled with it, and where in it
-	place    int
+	repeated bool // an attempt to write row had an unknown outcome
+	stamping
+	unsafe time.Time // until then an attempt for this key may still be applied
+	due    time.Time // when the timeline it is in lets it go
+	cut    *Flight   // the flight that is being filled with it, and where in it
+	place  int
 }
 
 // newKey makes a key of a row whose turn it is at once.

@@ -31,7 +31,7 @@ const (
 )
 
 // Report says how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// Archived + Unfinished, or the run has failed. Its parts are embedded, so that JSON has their fields on one level, in this
+// Archived + Unfinished, or the run has failed. It has many fields because it is made of parts: they are embedded, so that JSON has their fields on one level, in this
 // order.
 type Report struct {
 	ReportOutcome

@@ -20,7 +20,8 @@ import (
 	"tsimport/reader/source"
 )
 
-// File is one input, a source.Source that has been looked at. It is not safe for concurrent use.
+// File is one input, a source.Source that has been looked at. It has many fields: what was found out about the input, which its
+// user reads, and the state of reading it. It is not safe for concurrent use.
 type File struct {
 	Name    string
 	Size    int64    // of the input in bytes, -1 when unknown

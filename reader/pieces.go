@@ -38,7 +38,8 @@ func longOf(sp source.Split) *longRecord {
 	return long
 }
 
-// textReader reads the text of a source piece by piece and stitches it into splits.
+// textReader reads the text of a source piece by piece and stitches it into splits. It has many fields because they are one state,
+// which each of three ways to cut a text moves on.
 type textReader struct {
 	s       *File
 	stream  io.ReadCloser         // of pieces that are read in order

@@ -46,32 +46,14 @@ type AutoIncrement struct {
 	searcher Searcher
 	column   plainbuffer.Name
 
-	mu      sync.Mutex
-	highest map[string]*list.Element
-	recent  *list.List // of highestNumber, the one used last in front
-	bytes   int
+	highestNumbers
 }
-
-type highestNumber struct {
-	key     string
-	number  int64 // 0 is unknown
-	missing bool  // a row that the process before may have sent was not there
-	source  int   // its place
-	missed  int64
-}
-
-// maxHighestBytes bounds the memory of what is known of ordering keys: about a hundred thousand of the usual length. For one
-// that is forgotten, a search begins at its first row.
-const (
-	maxHighestBytes  = 16 << 20
-	highestNumberMin = 128
-)
 
 // NewAutoIncrement makes AutoIncrement. Mark is the attribute that rows are recognised by, "" for none.
 func NewAutoIncrement(s Searcher, name string, column int, mark string, marker table.Marker) *AutoIncrement {
 	return &AutoIncrement{
 		Table: name, Column: column, Mark: mark, Marker: marker, searcher: s, column: plainbuffer.NewName(mark),
-		highest: map[string]*list.Element{}, recent: list.New(),
+		highestNumbers: highestNumbers{highest: map[string]*list.Element{}, recent: list.New()},
 	}
 }
 
@@ -96,41 +78,6 @@ func (n *AutoIncrement) returned(row table.Ref, key []byte) int64 {
 		n.note(row.Key(), number)
 	}
 	return number
-}
-
-// note remembers a number of an ordering key.
-func (n *AutoIncrement) note(key []byte, number int64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	h := n.entry(key)
-	h.number = max(h.number, number)
-}
-
-// entry returns what is known of an ordering key. Of others something may be forgotten for it.
-func (n *AutoIncrement) entry(key []byte) *highestNumber {
-	if e := n.highest[string(key)]; e != nil {
-		n.recent.MoveToFront(e)
-		return e.Value.(*highestNumber)
-	}
-	h := &highestNumber{key: string(key)}
-	n.highest[h.key] = n.recent.PushFront(h)
-	n.bytes += len(h.key) + highestNumberMin
-	for n.bytes > maxHighestBytes {
-		old := n.recent.Remove(n.recent.Back()).(*highestNumber)
-		delete(n.highest, old.key)
-		n.bytes -= len(old.key) + highestNumberMin
-	}
-	return h
-}
-
-// from is what the number of the key's next row cannot be below; 0 is unknown.
-func (n *AutoIncrement) from(key []byte) int64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if e := n.highest[string(key)]; e != nil && e.Value.(*highestNumber).number > 0 {
-		return e.Value.(*highestNumber).number + 1
-	}
-	return 0
 }
 
 // parallel is Parallel, or one after the other.

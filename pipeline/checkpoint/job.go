@@ -12,7 +12,7 @@ import (
 	"tsimport/internal/atomicfile"
 )
 
-// Job is which load a run is, as kept in its folder.
+// Job is which load a run is, as kept in its folder. Its many fields are those of a file of JSON.
 type Job struct {
 	Identity string `json:"identity"` // which run is meant: the same for the same target, table and inputs
 	// Run is what the marks of the run's rows name it by; empty in runs of versions whose marks did not.

@@ -18,7 +18,7 @@ type Snapshot struct {
 	State
 }
 
-// About is what a snapshot says beside what is final.
+// About is what a snapshot says beside what is final. Its many fields are those of the JSON at the beginning of the file.
 type About struct {
 	Job     string    `json:"job"` // Job.Identity
 	Time    time.Time `json:"time"`

@@ -16,7 +16,8 @@ import (
 // rejectBytes is about the memory of a rejected record beside its text.
 const rejectBytes = 512
 
-// partMaker makes the parts of one split.
+// partMaker makes the parts of one split. It has many fields: what a split is parsed with, and where the part begins that is
+// made now.
 type partMaker struct {
 	*parser
 	ctx     context.Context

@@ -15,7 +15,7 @@ import (
 	"tsimport/reader/source"
 )
 
-// Inspection is what an input turned out to be.
+// Inspection is what an input turned out to be. Its many fields are those of the JSON of `inspect`.
 type Inspection struct {
 	Path        string            `json:"path"`
 	Error       string            `json:"error,omitempty"` // why not all of it could be read

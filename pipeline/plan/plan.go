@@ -16,7 +16,8 @@ import (
 	"tsimport/reader/source"
 )
 
-// Plan is what a load will do, worked out before its first write. Nothing of it changes afterwards but the state of Sources.
+// Plan is what a load will do, worked out before its first write. It has many fields because it is the one answer to all that is asked
+// before the first row; each stage reads its own few. Nothing of it changes afterwards but the state of Sources.
 type Plan struct {
 	Schema   *table.Schema
 	Fields   []table.Column // what a record is converted to; the schema's columns, unless some are computed

@@ -17,7 +17,8 @@ import (
 	"tsimport/reader/source"
 )
 
-// Request is what is asked of a load, as far as it matters before the first row.
+// Request is what is asked of a load, as far as it matters before the first row. It has many fields, each of which the
+// user may set.
 type Request struct {
 	Inputs     []string // arguments in order, as input.Expand understands them
 	Read       Read

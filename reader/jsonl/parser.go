@@ -37,7 +37,8 @@ type Options struct {
 // KeyName is the column of the i-th value under PK, from 0, when neither the line nor Options.Keys names it.
 func KeyName(i int) string { return "pk" + strconv.Itoa(i+1) }
 
-// Parser parses splits. It is for one goroutine; in steady state it does not allocate.
+// Parser parses splits. It is for one goroutine. It has many fields because in steady state it does not allocate: they are the
+// memory that one record leaves to the next.
 type Parser struct {
 	unknown []byte // name of a member that is not a column, Strict
 	strange bool   // there is one; its name may be empty

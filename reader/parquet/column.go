@@ -11,7 +11,8 @@ var (
 	errLongColumn  = errors.New("column holds more than the row group's rows")
 )
 
-// column is a cursor over one leaf's entries in one row group. An entry is a value or a null, with its levels.
+// column is a cursor over one leaf's entries in one row group. An entry is a value or a null, with its levels. Its
+// many fields are memory that one page leaves to the next.
 type column struct {
 	leaf  *leaf
 	win   window

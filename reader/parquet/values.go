@@ -29,7 +29,8 @@ var (
 )
 
 // values decodes the values of one page that are not null, a batch at a time. Numbers come as ints (a FLOAT or DOUBLE as
-// its bits), all else as bins, which are views into the page, its dictionary, or scratch.
+// its bits), all else as bins, which are views into the page, its dictionary, or scratch. It has many fields because each encoding
+// needs a few, and their memory is used again.
 type values struct {
 	physical physical
 	length   int // of FIXED_LEN_BYTE_ARRAY

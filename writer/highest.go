@@ -1,0 +1,65 @@
+package writer
+
+import (
+	"container/list"
+	"sync"
+)
+
+// highestNumbers are the highest numbers of ordering keys that the service has returned. Of more keys than memory allows, those
+// used last are kept. It is safe for concurrent use.
+type highestNumbers struct {
+	mu      sync.Mutex
+	highest map[string]*list.Element
+	recent  *list.List // of highestNumber, the one used last in front
+	bytes   int
+}
+
+type highestNumber struct {
+	key     string
+	number  int64 // 0 is unknown
+	missing bool  // a row that the process before may have sent was not there
+	source  int   // its place
+	missed  int64
+}
+
+// maxHighestBytes bounds the memory of what is known of ordering keys: about a hundred thousand of the usual length. For one
+// that is forgotten, a search begins at its first row.
+const (
+	maxHighestBytes  = 16 << 20
+	highestNumberMin = 128
+)
+
+// note remembers a number of an ordering key.
+func (n *highestNumbers) note(key []byte, number int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.entry(key)
+	h.number = max(h.number, number)
+}
+
+// entry returns what is known of an ordering key. Of others something may be forgotten for it.
+func (n *highestNumbers) entry(key []byte) *highestNumber {
+	if e := n.highest[string(key)]; e != nil {
+		n.recent.MoveToFront(e)
+		return e.Value.(*highestNumber)
+	}
+	h := &highestNumber{key: string(key)}
+	n.highest[h.key] = n.recent.PushFront(h)
+	n.bytes += len(h.key) + highestNumberMin
+	for n.bytes > maxHighestBytes {
+		old := n.recent.Remove(n.recent.Back()).(*highestNumber)
+		delete(n.highest, old.key)
+		n.bytes -= len(old.key) + highestNumberMin
+	}
+	return h
+}
+
+// from is what the number of the key's next row cannot be below; 0 is unknown.
+func (n *highestNumbers) from(key []byte) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e := n.highest[string(key)]; e != nil && e.Value.(*highestNumber).number > 0 {
+		return e.Value.(*highestNumber).number + 1
+	}
+	return 0
+}
