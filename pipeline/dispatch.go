@@ -25,7 +25,6 @@ type dispatcher struct {
 	input        input
 	admission    *admission
 	lanes        *lanes
-	ceilings     *ceilings
 	annotations  *annotations
 	flights      *flights
 	account      *account
@@ -66,7 +65,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
-		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, a.hooks), ceilings: newCeilings(w, x.Size), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
+		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
 		record: newRecorder(report), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
@@ -307,10 +306,10 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
 		return wait
 	}
 	for d.flights.open() {
-		if wait := d.ceilings.wait(now); wait > 0 {
+		if wait := d.lanes.ceilings.wait(now); wait > 0 {
 			return wait
 		}
-		l, next := d.lanes.choose(now, !d.input.ended(), d.ceilings)
+		l, next := d.lanes.choose(now, !d.input.ended())
 		if l == nil {
 			return next
 		}
@@ -323,17 +322,17 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
 func (d *dispatcher) cut(l *lane, now time.Time) {
 	f, x := d.flights.next(), d.annotations
 	l.stale = true
-	f.MaxRows, f.MaxBytes = l.cautious(d.ceilings.batchRows()), d.ceilings.batchBytes()
+	f.MaxRows, f.MaxBytes = l.cautious(d.lanes.ceilings.batchRows()), d.lanes.ceilings.batchBytes()
 	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
 	from := gate{l, d.checkpointer, &d.report.ReportAttempts}
-	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.ceilings.batchUnits(l.units)) {
+	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.lanes.ceilings.batchUnits(l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.lanes.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
 	}
 	f.lane, f.table, f.until = l, l.table, d.checkpointer.when().sendUntil()
 	l.sent(now, &f.Flight)
-	d.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
+	d.lanes.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
 	d.flights.leave()
 	d.report.Retried += int64(f.Retried)
 	if err := d.files.stamps.sending(&f.Flight); err != nil {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/rundir"
 )
 
@@ -57,13 +58,16 @@ func (f *files) journals() map[string]*rundir.Journal {
 	return all
 }
 
-// keep enters into a checkpoint how far the files go, which are flushed so far.
-func (f *files) keep(counters map[string]int64) (err error) {
+// keep enters into a checkpoint how far the files go, which are flushed so far. The archive says so for itself.
+func (f *files) keep(s *checkpoint.Snapshot) error {
+	err := f.folder.Flush()
+	kept := f.folder.Kept()
+	s.Files, s.Sums = kept.Lengths, kept.Sums
 	if f.stamps != nil {
-		counters[stampFiles] = f.stamps.from
+		s.Counters[stampFiles] = f.stamps.from
 	}
 	for name, j := range f.journals() {
-		counters[name] = j.Length()
+		s.Counters[name] = j.Length()
 		err = errors.Join(err, j.Flush())
 	}
 	return err

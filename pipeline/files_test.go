@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/rundir"
 )
 
@@ -21,6 +22,7 @@ func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
 		if f.doubts, err = openDoubts(folder.Path, counters[doubtBytes], nil); err == nil {
 			f.returned, err = openReturnedKeys(keys, numberedKey, 1, counters[returnedBytes])
 		}
+		f.folder = folder
 		return f, err
 	}
 	f, err := open(nil)
@@ -31,7 +33,7 @@ func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	counters := map[string]int64{}
-	if err := f.keep(counters); err != nil {
+	if err := f.keep(&checkpoint.Snapshot{About: checkpoint.About{Counters: counters}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := int64(len("file,record,user,seq\n")); len(counters) != 2 || counters[doubtBytes] != 5 || counters[returnedBytes] != want {

@@ -22,17 +22,18 @@ type lanes struct {
 	queues     *shuffle.Lanes
 	cutter     *partitioner.Cutter
 
-	write   *Write
-	budget  int64 // of memory for their rows
-	kept    bool  // checkpoints are
-	gated   bool  // no lane sends more rows than a checkpoint lets it
-	pacer   func(alone bool) pacer
-	ready   []*lane   // of the last choice
-	sampled time.Time // when the lanes were last looked at to find the slowest
+	write    *Write
+	ceilings *ceilings // over all of them
+	budget   int64     // of memory for their rows
+	kept     bool      // checkpoints are
+	gated    bool      // no lane sends more rows than a checkpoint lets it
+	pacer    func(alone bool) pacer
+	ready    []*lane   // of the last choice
+	sampled  time.Time // when the lanes were last looked at to find the slowest
 }
 
-func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, h *hooks) *lanes {
-	s := &lanes{partitions: m, write: w, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
+func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks) *lanes {
+	s := &lanes{partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
 		pacer: func(alone bool) pacer { return h.newPacer(w, alone) }}
 	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {
@@ -115,11 +116,11 @@ func (s *lanes) queued() func(i int) (n int, enough bool) {
 }
 
 // choose returns a lane that may send now, in random turns, or nil and the time until one may. more says that the input continues.
-func (s *lanes) choose(now time.Time, more bool, c *ceilings) (l *lane, next time.Duration) {
+func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.queues.Full() && !s.write.Hurry.wanted()
 	for _, l := range s.all {
-		s.ask(l, now, more, c)
+		s.ask(l, now, more)
 		switch {
 		case !l.asks:
 		case l.at.After(now):
@@ -135,7 +136,7 @@ func (s *lanes) choose(now time.Time, more bool, c *ceilings) (l *lane, next tim
 }
 
 // ask finds out when the lane may send, and how much.
-func (s *lanes) ask(l *lane, now time.Time, more bool, c *ceilings) {
+func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	if !l.stale && (!l.asks || l.at.After(now)) {
 		return
 	}
@@ -161,7 +162,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool, c *ceilings) {
 	if l.notBefore.After(l.at) {
 		l.at = l.notBefore
 	}
-	if soon && rows < c.wanted(l.units, l.perRow) && l.queue.Bytes() < int64(c.batchBytes()) {
+	if soon && rows < s.ceilings.wanted(l.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
 		if t := l.lastSend.Add(linger); t.After(l.at) {
 			l.at = t
 		}

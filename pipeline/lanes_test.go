@@ -12,19 +12,19 @@ import (
 )
 
 // restlessLanes are lanes that may each send 1000 rows, with pacers that never wait.
-func restlessLanes(bounds ...int64) (*lanes, *ceilings) {
+func restlessLanes(bounds ...int64) *lanes {
 	var values []table.Value
 	for _, b := range bounds {
 		values = append(values, table.Value{Type: table.String, Bytes: []byte("k" + strconv.FormatInt(b, 10))})
 	}
 	m, w := partitioner.NewMap(values), &Write{Concurrency: 4, BatchRows: 10}
-	s := newLanes(m, w, 1<<20, newDisk(nil), true, &hooks{pacer: func() pacer { return restless{} }})
+	s := newLanes(m, w, 1<<20, newDisk(nil), true, newCeilings(w, new(writer.Size)), &hooks{pacer: func() pacer { return restless{} }})
 	s.cutter = partitioner.New(partitioner.Options{Lanes: m.Len(), Route: m.Find, Woken: func(i int) { s.all[i].stale = true }})
 	s.share()
 	for _, l := range s.all {
 		l.left = 1000
 	}
-	return s, newCeilings(w, new(writer.Size))
+	return s
 }
 
 // fill puts rows into a lane.
@@ -37,27 +37,27 @@ func (s *lanes) fill(now time.Time, lane, rows int) {
 }
 
 func TestALaneIsChosenWhenItHasABatchOrHasLingered(t *testing.T) {
-	s, c := restlessLanes(5)
+	s := restlessLanes(5)
 	now := time.Unix(1e9, 0)
-	if l, next := s.choose(now, true, c); l != nil || next != time.Minute {
+	if l, next := s.choose(now, true); l != nil || next != time.Minute {
 		t.Fatalf("lanes without rows: %v, %v", l, next)
 	}
 	s.fill(now, 1, 3)
-	if l, next := s.choose(now, true, c); l != nil || next != linger {
+	if l, next := s.choose(now, true); l != nil || next != linger {
 		t.Errorf("a part of a batch: %v in %v, want it to linger", l, next)
 	}
-	if l, _ := s.choose(now.Add(linger), true, c); l != s.all[1] {
+	if l, _ := s.choose(now.Add(linger), true); l != s.all[1] {
 		t.Error("the part of a batch is not sent after that")
 	}
 	s.change()
-	if l, _ := s.choose(now, false, c); l != s.all[1] {
+	if l, _ := s.choose(now, false); l != s.all[1] {
 		t.Error("the part of a batch lingers although the input has ended")
 	}
 	s.fill(now, 0, 10)
 	chosen := map[*lane]int{}
 	for range 100 {
 		s.change()
-		l, _ := s.choose(now, false, c)
+		l, _ := s.choose(now, false)
 		chosen[l]++
 	}
 	if chosen[s.all[0]] == 0 || chosen[s.all[1]] == 0 || chosen[nil] != 0 {
@@ -66,22 +66,22 @@ func TestALaneIsChosenWhenItHasABatchOrHasLingered(t *testing.T) {
 }
 
 func TestALaneWithoutAllowanceIsNotChosen(t *testing.T) {
-	s, c := restlessLanes()
+	s := restlessLanes()
 	now := time.Unix(1e9, 0)
 	s.fill(now, 0, 10)
 	s.all[0].left = 0
-	if l, _ := s.choose(now, true, c); l != nil {
+	if l, _ := s.choose(now, true); l != nil {
 		t.Error("it may send nothing and is chosen")
 	}
 	s.all[0].left = 1
 	s.change()
-	if l, _ := s.choose(now.Add(linger), true, c); l == nil {
+	if l, _ := s.choose(now.Add(linger), true); l == nil {
 		t.Error("it may send a row and is not chosen")
 	}
 }
 
 func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
-	s, c := restlessLanes()
+	s := restlessLanes()
 	now := time.Unix(1e9, 0)
 	old := s.partitions
 	s.fill(now, 0, 10)
@@ -94,7 +94,7 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 	if s.all[0].queue.Ready() != 6 || s.all[1].queue.Ready() != 6 || s.all[1].begun.IsZero() {
 		t.Errorf("%d and %d rows", s.all[0].queue.Ready(), s.all[1].queue.Ready())
 	}
-	if l, _ := s.choose(now.Add(linger), true, c); l != nil {
+	if l, _ := s.choose(now.Add(linger), true); l != nil {
 		t.Error("a new lane sends before a checkpoint knows it")
 	}
 	if s.empty() || s.name(1) != " of the partition from k0005 to the last key" {

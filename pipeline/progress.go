@@ -7,23 +7,29 @@ import (
 	"time"
 
 	"tsimport/internal/table"
+	"tsimport/partitioner"
 )
 
 // publish says how far the load has come.
 func (d *dispatcher) publish() {
 	p := d.cfg.Watch.Progress
-	p.Read.Store(d.report.Read)
-	p.BytesRead.Store(d.report.BytesRead)
-	p.Written.Store(d.report.Written)
+	p.show(d.report)
 	p.Trouble.Store(d.lanes.lastError())
-	p.Rejected.Store(d.report.Rejected)
-	p.Superseded.Store(d.report.Superseded)
-	p.Archived.Store(d.report.Archived)
-	p.Retried.Store(d.report.Retried)
-	p.Throttled.Store(d.report.Throttled)
 	if left, ok := d.lanes.sample(time.Now()); ok {
 		p.SlowestLeft.Store(int64(min(left*1000, math.MaxInt32*1000)))
 	}
+}
+
+// show takes over what has been counted so far.
+func (p *Progress) show(r *Report) {
+	p.Read.Store(r.Read)
+	p.BytesRead.Store(r.BytesRead)
+	p.Written.Store(r.Written)
+	p.Rejected.Store(r.Rejected)
+	p.Superseded.Store(r.Superseded)
+	p.Archived.Store(r.Archived)
+	p.Retried.Store(r.Retried)
+	p.Throttled.Store(r.Throttled)
 }
 
 // unfinished counts the rows that were read, by any attempt, and are not final.
@@ -43,19 +49,30 @@ func (d *dispatcher) complete() {
 	d.account.tables.complete(r, d.survey.tables)
 	r.PartitionReads = d.survey.reads.Load()
 	r.SpilledRows = d.lanes.queues.Stats().SpilledRows
-	if d.disk.store != nil {
-		u := d.disk.store.Usage()
-		r.SpilledBytes, r.PeakSpillBytes = u.WrittenBytes, u.PeakDiskBytes
-	}
+	d.disk.count(&r.ReportMemory)
 	d.lanes.count(&r.ReportPartitions, r.Started)
-	hot := d.account.hot.Report(d.lanes.sending())
-	if len(hot) == 0 && d.cfg.DryRun {
-		hot = d.account.hot.ReportWhole()
-	}
-	for _, h := range hot {
+	for _, h := range d.account.hotKeys(d.lanes.sending(), d.cfg.DryRun) {
 		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: showKey(h.Value), Share: h.Share})
 	}
 	r.Timeline = d.record.timeline()
+}
+
+// count adds to the report what was ever on the disk.
+func (k *disk) count(r *ReportMemory) {
+	if k.store != nil {
+		u := k.store.Usage()
+		r.SpilledBytes, r.PeakSpillBytes = u.WrittenBytes, u.PeakDiskBytes
+	}
+}
+
+// hotKeys are the partition keys that too many of the final rows have for so many lanes. Of a whole input, which a dry run
+// reads, fewer rows say so.
+func (a *account) hotKeys(lanes int, whole bool) []partitioner.HotKey {
+	hot := a.hot.Report(lanes)
+	if len(hot) == 0 && whole {
+		hot = a.hot.ReportWhole()
+	}
+	return hot
 }
 
 // showKey shows a key value: text as it is, binary in hexadecimal.

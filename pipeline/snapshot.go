@@ -11,39 +11,27 @@ import (
 // snapshot describes the load as it is now. It fails when a file of the run folder cannot be written: a checkpoint that counts
 // on more of it than there is could not be resumed from.
 func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
-	k := d.checkpointer
-	begun := time.Now()
+	k, begun := d.checkpointer, time.Now()
 	k.built = now
-	if err := d.files.folder.Flush(); err != nil {
-		return nil, err
-	}
 	s := &checkpoint.Snapshot{About: k.about}
-	kept := d.files.folder.Kept()
-	s.Time, s.Counters, s.Files, s.Sums, s.Tables = now.UTC(), d.report.counters(), kept.Lengths, kept.Sums, k.ids.known()
+	s.Time, s.Counters, s.Tables = now.UTC(), d.report.counters(), k.ids.known()
+	d.annotations.keep(s.Counters)
+	d.account.tables.keep(s.Counters, d.survey.tables)
 	if err := d.files.stamps.begin(d.lanes.cutter, k.base == nil); err != nil {
 		return nil, err
 	}
-	d.annotations.keep(s.Counters)
-	if err := d.files.keep(s.Counters); err != nil {
+	if err := d.files.keep(s); err != nil {
 		return nil, err
 	}
 	if err := d.files.archive.keep(s.Files); err != nil {
 		d.stopper.stop(err)
 	}
-	d.account.tables.keep(s.Counters, d.survey.tables)
 	s.Uptime, s.HoldFor = checkpoint.Now(), max(0, d.settling.hold.Sub(now))
 	if until, any := d.lanes.cutter.Settling(now); any {
 		s.HoldFor = max(s.HoldFor, until.Sub(now))
 	}
-	s.Read = append(checkpoint.Set(nil), k.read...)
-	s.Out = d.out()
-	s.Pieces = checkpoint.Tile(d.ranges(), d.queued())
-	if k.base != nil {
-		s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
-		if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (d.readToEnd() || k.passed)) {
-			k.base = nil
-		}
-	}
+	sends := !d.stopper.stopped() && !k.ended
+	k.describeRows(s, d.lanes, sends, d.readToEnd())
 	k.describeSources(s)
 	k.cost = time.Since(begun)
 	d.report.CheckpointSeconds += k.cost.Seconds()
@@ -59,38 +47,58 @@ func (d *dispatcher) readToEnd() bool {
 	return d.input.ended() && !d.stopper.stopped() && d.input.err == nil
 }
 
-// out returns the rows that have left their queue and are not final.
-func (d *dispatcher) out() checkpoint.Set {
-	var all []checkpoint.Position
-	d.lanes.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
-	for p := range d.checkpointer.out {
-		all = append(all, p)
+// describeRows adds which records were read, and which rows of them are not final. Sends says that lanes send more, and whole
+// that all of the input was read.
+func (k *checkpointer) describeRows(s *checkpoint.Snapshot, l *lanes, sends, whole bool) {
+	s.Read = append(checkpoint.Set(nil), k.read...)
+	out := l.out()
+	for p := range k.out {
+		out = append(out, p)
 	}
-	return checkpoint.OfPositions(all)
+	s.Out = checkpoint.OfPositions(out)
+	ranges := l.ranges(func(one *lane) int64 {
+		if !sends || !k.ordered {
+			return 0 // no more is sent; or it does not matter, for nothing is promised of it
+		}
+		return k.allowance(one, len(l.all))
+	})
+	s.Pieces = checkpoint.Tile(ranges, l.waiting(k.ordered, k.again.End()))
+	if k.base == nil {
+		return
+	}
+	s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
+	if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (whole || k.passed)) {
+		k.base = nil
+	}
+}
+
+// out returns the rows that have left their queue and are not final.
+func (s *lanes) out() (all []checkpoint.Position) {
+	s.cutter.Out(func(r table.Ref) { all = append(all, position(r)) })
+	return all
 }
 
 func position(r table.Ref) checkpoint.Position {
 	return checkpoint.At(r.Block.Split.Ordinal, r.Number())
 }
 
-// ranges returns the lanes and how much each may send.
-func (d *dispatcher) ranges() []checkpoint.Lane {
-	lanes := make([]checkpoint.Lane, len(d.lanes.all))
-	for i, l := range d.lanes.all {
-		lanes[i] = checkpoint.Lane{Lower: d.lanes.partitions.Lower(i), Allowance: d.checkpointer.allowance(l, len(d.lanes.all))}
-		if d.stopper.stopped() || d.checkpointer.ended || !d.checkpointer.ordered || l.gap {
-			lanes[i].Allowance = 0 // no more is sent; or it does not matter, for nothing is promised of it
+// ranges returns the lanes and how many rows each may send. A gap sends none.
+func (s *lanes) ranges(allowance func(*lane) int64) []checkpoint.Lane {
+	lanes := make([]checkpoint.Lane, len(s.all))
+	for i, l := range s.all {
+		lanes[i].Lower = s.partitions.Lower(i)
+		if !l.gap {
+			lanes[i].Allowance = allowance(l)
 		}
 	}
 	return lanes
 }
 
-// queued returns what the lanes hold. In source order the rows of a key wait from the first one on to the end of what was
-// read.
-func (d *dispatcher) queued() (all []checkpoint.Queued) {
-	end := d.checkpointer.again.End()
-	d.lanes.queues.Describe(func(p shuffle.Part) {
-		keys := d.lanes.partitions.Range(p.Lane)
+// waiting returns what the lanes hold. In source order the rows of a key wait from the first one on to end, which is that of
+// all that was read.
+func (s *lanes) waiting(ordered bool, end checkpoint.Position) (all []checkpoint.Queued) {
+	s.queues.Describe(func(p shuffle.Part) {
+		keys := s.partitions.Range(p.Lane)
 		if p.Keys != nil {
 			within, any := p.Keys.Within(keys)
 			if !any {
@@ -99,7 +107,7 @@ func (d *dispatcher) queued() (all []checkpoint.Queued) {
 			keys = within
 		}
 		from, to := checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.From)), end
-		if !d.checkpointer.ordered {
+		if !ordered {
 			to = checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.To))
 		}
 		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})

@@ -115,40 +115,64 @@ type StateLane struct {
 
 // state describes the load.
 func (d *dispatcher) state(now time.Time) *State {
-	r := d.report
-	s := &State{
+	s := d.report.state(now)
+	s.StateWork = StateWork{
+		Reading: !d.input.ended(), InFlight: d.flights.flying(), Workers: d.cfg.Write.Concurrency,
+		RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
+	}
+	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.budget, Full: d.lanes.queues.Full()}
+	s.Spill = d.disk.state()
+	s.Spill.Rows, s.Spill.Error = d.lanes.queues.Stats().SpilledRows, d.report.SpillError
+	s.Map = d.survey.state()
+	s.Map.Partitions, s.Map.Recuts = len(d.lanes.all), d.report.Recuts
+	s.Marks.BytesTotal = d.cfg.Watch.Progress.BytesTotal.Load()
+	s.Lanes = d.lanes.state()
+	return s
+}
+
+// state says what has been counted so far.
+func (r *Report) state(now time.Time) *State {
+	return &State{
 		Table: r.Table, Order: r.Order, Seconds: now.Sub(r.Started).Seconds(),
 		StateCounts: StateCounts{
 			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, Archived: r.Archived,
 			Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
 		},
-		StateWork: StateWork{
-			Reading: !d.input.ended(), InFlight: d.flights.flying(), Workers: d.cfg.Write.Concurrency,
-			RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
-		},
-		Memory: StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.budget, Full: d.lanes.queues.Full()},
-		Map:    StateMap{Partitions: len(d.lanes.all), Exact: d.survey.exact.Load(), Reads: d.survey.reads.Load(), Recuts: r.Recuts},
-		Marks: StateMarks{BytesRead: r.BytesRead, BytesTotal: d.cfg.Watch.Progress.BytesTotal.Load(),
-			Final: r.Written + r.Rejected + r.Superseded + r.Archived},
+		Marks: StateMarks{BytesRead: r.BytesRead, Final: r.final()},
 	}
-	if text := d.survey.failed.Load(); text != nil {
-		s.Map.Error = *text
+}
+
+// state says what is on the disk.
+func (k *disk) state() StateSpill {
+	if k.store == nil {
+		return StateSpill{}
 	}
-	if d.disk.store != nil {
-		u := d.disk.store.Usage()
-		s.Spill = StateSpill{Frames: u.Frames, RawBytes: u.RawBytes, DiskBytes: u.DiskBytes, Rows: d.lanes.queues.Stats().SpilledRows}
+	u := k.store.Usage()
+	return StateSpill{Frames: u.Frames, RawBytes: u.RawBytes, DiskBytes: u.DiskBytes}
+}
+
+// state says how the partition map was read.
+func (s *surveyor) state() StateMap {
+	m := StateMap{Exact: s.exact.Load(), Reads: s.reads.Load()}
+	if text := s.failed.Load(); text != nil {
+		m.Error = *text
 	}
-	s.Spill.Error = r.SpillError
-	for i, l := range d.lanes.all {
+	return m
+}
+
+// state describes each lane.
+func (s *lanes) state() []StateLane {
+	all := make([]StateLane, 0, len(s.all))
+	for i, l := range s.all {
 		lane := StateLane{
-			Partition: i, Table: l.table, From: d.lanes.from(i), Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
-			Retrying: d.lanes.cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
+			Partition: i, Table: l.table, From: s.from(i), Rate: l.pacer.Rate(), Pace: l.pacer.State(), Queued: l.queue.Ready(), Spilled: l.queue.More(),
+			Retrying: s.cutter.Held(i), InFlight: l.inFlight, Final: l.written, Throttled: l.throttled, Unavailable: l.unavailable,
 			Down: l.down,
 		}
 		if l.stuck {
 			lane.Trouble = l.lastError
 		}
-		s.Lanes = append(s.Lanes, lane)
+		all = append(all, lane)
 	}
-	return s
+	return all
 }

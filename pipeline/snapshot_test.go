@@ -1,0 +1,55 @@
+package pipeline
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"tsimport/pipeline/checkpoint"
+)
+
+func TestRowsThatWaitAreDescribedWithTheirLane(t *testing.T) {
+	s, now := restlessLanes(5), time.Unix(1e9, 0)
+	s.fill(now, 0, 3)
+	s.fill(now, 1, 2)
+	end := checkpoint.At(0, 100)
+	for _, ordered := range []bool{false, true} {
+		got := s.waiting(ordered, end)
+		if len(got) != 2 {
+			t.Fatalf("ordered %t: %+v", ordered, got)
+		}
+		for i, rows := range []int64{3, 2} {
+			to := checkpoint.At(0, rows)
+			if ordered {
+				to = end // later rows of their keys wait too, wherever they are
+			}
+			keys := s.partitions.Range(i)
+			if q := got[i]; q.From != checkpoint.At(0, 0) || q.To != to || !bytes.Equal(q.Keys.Lower, keys.Lower) || !bytes.Equal(q.Keys.Upper, keys.Upper) {
+				t.Errorf("ordered %t, lane %d: %+v", ordered, i, q)
+			}
+		}
+	}
+	if out := s.out(); len(out) != 0 {
+		t.Errorf("rows %v have left their queue", out)
+	}
+}
+
+func TestAGapMaySendNothing(t *testing.T) {
+	s := restlessLanes(5)
+	s.all[1].gap = true
+	got := s.ranges(func(l *lane) int64 { return int64(7 + l.index) })
+	if len(got) != 2 || len(got[0].Lower) != 0 || got[0].Allowance != 7 || !bytes.Equal(got[1].Lower, s.partitions.Lower(1)) || got[1].Allowance != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAMonitorShowsEachLane(t *testing.T) {
+	s, now := restlessLanes(5), time.Unix(1e9, 0)
+	s.fill(now, 1, 2)
+	s.all[0].stuck, s.all[0].lastError, s.all[1].lastError = true, "busy", "is over"
+	got := s.state()
+	if len(got) != 2 || got[0].Partition != 0 || got[0].From != "" || got[0].Queued != 0 || got[0].Trouble != "busy" ||
+		got[1].Partition != 1 || got[1].From != "k5" || got[1].Queued != 2 || got[1].Trouble != "" {
+		t.Errorf("%+v", got)
+	}
+}
