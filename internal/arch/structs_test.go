@@ -30,6 +30,7 @@ var wideStructs = []string{
 	"pipeline/plan.Plan",
 	"pipeline/plan.Request",
 	"reader.File",
+	"reader/source.About",
 	"reader.textReader",
 	"reader/jsonl.Parser",
 	"reader/parquet.column",

@@ -180,7 +180,7 @@ type Chain struct {
 	Sums  []uint64 // of all bytes before Every, 2 Every, …
 }
 
-// About says what a source is.
+// About says what a source is. It has many fields, each a claim of the contract by itself.
 type About struct {
 	Name    string
 	Bytes   int64    // of its content, about; -1 is unknown
