@@ -9,6 +9,7 @@ import (
 	"tsimport/partitioner"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
 )
 
 // keptRejects are rejected records in memory.
@@ -118,7 +119,7 @@ func TestAdmissionCountsARecordOnceOverAllAttempts(t *testing.T) {
 	base := new(checkpoint.Snapshot)
 	base.Read, base.Counters = base.Read.Add(checkpoint.At(0, 0), checkpoint.At(0, 4)), map[string]int64{"read": 4, "written": 1}
 	a := newAdmission(0, account)
-	a.reading = newReading(nil, true, base)
+	a.reading = newReading(new(plan.Plan), true, base)
 	a.enter(taken(2, "c", "d", "e")) // two of them were read before
 	if account.report.Read != 5 || a.reading.left != 1 {
 		t.Errorf("%d records read, want 5; %d of the attempt before have not come, want 1", account.report.Read, a.reading.left)

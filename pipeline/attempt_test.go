@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestAnAttemptTellsWhatItResumesBeforeWhatIsPlanned(t *testing.T) {
 				want = Resumed{RunDir: "run", Attempt: 3, Final: 8, Read: 10, Written: 4, Since: before.Begun}
 				steps, attempts = []string{"resume", "plan"}, 3
 			}
-			if !slices.Equal(told, steps) || resumed != want || a.report.Attempts != attempts || a.cfg.Watch.Progress.BytesTotal.Load() != 77 {
+			if !slices.Equal(told, steps) || !reflect.DeepEqual(resumed, want) || a.report.Attempts != attempts || a.cfg.Watch.Progress.BytesTotal.Load() != 77 {
 				t.Errorf("told %q, %+v; %d attempts of %d bytes", told, resumed, a.report.Attempts, a.cfg.Watch.Progress.BytesTotal.Load())
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
+	"tsimport/reader/source"
 )
 
 // Resume says how a load resumes where an earlier attempt ended. The zero Resume starts over.
@@ -37,6 +38,8 @@ type Resumed struct {
 	Written     int64 // rows
 	BytesRead   int64
 	Since       time.Time
+	// Rereads are sources that are not at their first record, and of which all that comes before is read again to get there.
+	Rereads []string
 }
 
 // origin is what a run begins with.
@@ -278,6 +281,16 @@ func (r *Report) resume(s *checkpoint.Snapshot) {
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again
 	}
+}
+
+// rereads returns the names of the sources that are read from their beginning to get to where the attempt resumes.
+func (o *origin) rereads(planned *plan.Plan) (names []string) {
+	for _, from := range o.snapshot.Starts {
+		if s := planned.Sources[from.Source]; from.Record > 0 && s.About().Seeking == source.SeeksByReading {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // resumed says what the attempt resumes from.

@@ -161,7 +161,9 @@ func (a *attempt) beginReport() {
 // announce tells whoever watches what is about to be loaded.
 func (a *attempt) announce() {
 	if a.from.snapshot != nil && a.cfg.Resume.OnResume != nil {
-		a.cfg.Resume.OnResume(a.report.resumed())
+		r := a.report.resumed()
+		r.Rereads = a.from.rereads(a.planned)
+		a.cfg.Resume.OnResume(r)
 	}
 	a.cfg.Watch.Progress.BytesTotal.Store(a.planned.Bytes)
 	if a.cfg.Watch.OnPlan != nil {

@@ -111,9 +111,16 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
 		return nil, err
 	}
+	if v.plan.Live {
+		cfg.Rejected = nil // numbers of records are those of one reading
+	}
 	v.result = &Result{
 		Table: request.Target.Table, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
 		Examples: []Example{}, Notes: v.plan.Warnings,
+	}
+	if v.plan.Live {
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and was read again for this comparison: rows that have changed since the load are different, missing or extra, and rejected ones are missing",
+			v.plan.Sources[0].Name))
 	}
 	if cfg.Condition != table.Ignore && cfg.Loaded.IsZero() {
 		v.result.Notes = append(v.result.Notes, "only the run knows which rows the condition refused; name it with --run, or they count as different or missing")

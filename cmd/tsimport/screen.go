@@ -91,6 +91,13 @@ func (s *screen) resume(r pipeline.Resumed) {
 	s.written, s.done = r.Written, doneOf(r.BytesRead, r.Final, r.Read)
 	s.line("resuming run %s: %s of %s rows read are final (attempt %d, begun %s; --fresh starts over)",
 		r.RunDir, grouped(r.Final), grouped(r.Read), r.Attempt, r.Since.Local().Format("2006-01-02 15:04:05"))
+	if n := len(r.Rereads); n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" and %d more", n-1)
+		}
+		s.line("%s%s can only be read from the beginning: what comes before the place to resume from is read again and skipped", r.Rereads[0], more)
+	}
 }
 
 // shownColumns bounds the schema's line; --verbose shows all.

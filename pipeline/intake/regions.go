@@ -70,6 +70,9 @@ func (p *parser) count(s *plan.Source, split source.Split) (*Parsed, error) {
 	}
 	if split.Rows > 0 {
 		made.Records = int(split.Rows)
+		if made.key = sp.keyOf(s, split.Keys); made.key != nil {
+			return made, nil
+		}
 		if head, ok := random(s).Head(split); ok {
 			_, _, err = sp.parser.Parse(head, first)
 		}
@@ -77,6 +80,20 @@ func (p *parser) count(s *plan.Source, split source.Split) (*Parsed, error) {
 	}
 	made.Records, made.lines, err = sp.parser.Parse(split, first)
 	return made, err
+}
+
+// keyOf returns the ordering key of the first key of a split, nil if it is not known without reading.
+func (sp *sourceParser) keyOf(s *plan.Source, keys []source.KeyInterval) []byte {
+	if !s.Keyed || len(keys) == 0 {
+		return nil
+	}
+	rec := &record.Record{Fields: make([]record.Datum, len(sp.columns))}
+	for i, k := range s.About().Unique {
+		if at := slices.Index(sp.columns, k.Name); at >= 0 && i < len(keys[0].First) {
+			rec.Fields[at] = keys[0].First[i]
+		}
+	}
+	return sp.values.key(rec)
 }
 
 // collect makes regions of splits that come in source order.

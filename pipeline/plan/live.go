@@ -68,7 +68,7 @@ func (p *planner) settleKeys() error {
 		}
 	}
 	p.plan.Parallel = p.parallel()
-	return nil
+	return p.findKeyed()
 }
 
 // checkLiveKeys refuses a load that makes a row's key, or the name of its table, of more than what tells the source's rows apart: if
@@ -83,31 +83,49 @@ func (p *planner) checkLiveKeys() error {
 		return usagef("--mode update: table %s keeps several versions of a cell, and %s changes while it is read: a row that is read again after an interruption would leave one more; give --mode put",
 			p.request.Target.Table, p.plan.Sources[0].Name)
 	}
-	made, err := p.keyColumns()
-	if err != nil {
-		return err
-	}
-	named, err := p.tableColumns()
+	made, named, err := p.keyColumns()
 	if err != nil {
 		return err
 	}
 	for _, s := range p.plan.Sources {
-		var unique []string
-		for _, k := range s.About().Unique {
-			unique = append(unique, k.Name)
-		}
+		unique := s.About().Unique
 		for _, c := range made {
-			if !slices.Contains(unique, c) {
+			if !isUnique(unique, c) {
 				return usagef("the primary key of table %s is made of column %s, and %s changes while it is read: only %s tell its rows apart, so that a row whose %s has changed when it is read again would be in the table twice; make the key of those",
-					p.request.Target.Table, c, s.Name, strings.Join(unique, ", "), c)
+					p.request.Target.Table, c, s.Name, namesOf(unique), c)
 			}
 		}
 		for _, c := range named {
-			if !slices.Contains(unique, c) {
+			if !isUnique(unique, c) {
 				return usagef("--table %s is made of column %s, and %s changes while it is read: only %s tell its rows apart, so that a row whose %s has changed when it is read again would be in two tables; make the name of those",
-					p.request.Target.Table, c, s.Name, strings.Join(unique, ", "), c)
+					p.request.Target.Table, c, s.Name, namesOf(unique), c)
 			}
 		}
+	}
+	return nil
+}
+
+func isUnique(columns []source.KeyColumn, name string) bool {
+	return slices.ContainsFunc(columns, func(k source.KeyColumn) bool { return k.Name == name })
+}
+
+func namesOf(columns []source.KeyColumn) string {
+	var names []string
+	for _, k := range columns {
+		names = append(names, k.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// findKeyed finds the sources whose columns Unique have all that keys of rows are made of.
+func (p *planner) findKeyed() error {
+	made, named, err := p.keyColumns()
+	if err != nil {
+		return err
+	}
+	for _, s := range p.plan.Sources {
+		unique := s.About().Unique
+		s.Keyed = len(unique) > 0 && !slices.ContainsFunc(slices.Concat(made, named), func(c string) bool { return !isUnique(unique, c) })
 	}
 	return nil
 }
@@ -152,20 +170,21 @@ func takesAsItIs(c *table.Column, kind record.Kind) bool {
 	return false
 }
 
-// keyColumns are the columns that the primary key is made of.
-func (p *planner) keyColumns() ([]string, error) {
-	made := slices.Clone(p.salt)
+// keyColumns are the columns that the primary key is made of, and those that names of tables are.
+func (p *planner) keyColumns() (made, named []string, err error) {
+	made = slices.Clone(p.salt)
 	for _, f := range p.plan.Fields[:p.plainKeys()] {
 		made = append(made, f.Source)
 	}
 	for _, k := range p.request.Columns.Keys {
 		used, err := keyexpr.Sources(k.Expr, p.all)
 		if err != nil {
-			return nil, usagef("--pk %s: %v", k.Name, err)
+			return nil, nil, usagef("--pk %s: %v", k.Name, err)
 		}
 		for _, i := range used {
 			made = append(made, p.all[i])
 		}
 	}
-	return made, nil
+	named, err = p.tableColumns()
+	return made, named, err
 }

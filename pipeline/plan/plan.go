@@ -54,6 +54,8 @@ type Source struct {
 	Name    string
 	Header  int // in Plan.Headers
 	Ordinal int // in Plan.Sources
+	// Keyed says that the ordering keys of rows, and the names of their tables, are made of columns that are in About().Unique.
+	Keyed bool
 }
 
 // Anywhere reports whether the source is a source.Random whose splits are read in any order.

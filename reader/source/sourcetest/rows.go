@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"sync/atomic"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -23,6 +24,10 @@ type Rows struct {
 	Fail int
 	// Page is how many records a split has; 0 takes 10.
 	Page int
+	// Unique says that the column id tells all rows apart; splits then say between which they are.
+	Unique bool
+	// Heads counts how often the first row of a page was asked for. May be nil.
+	Heads *atomic.Int64
 
 	begin, next int64
 	widen       func(row int64, rec *record.Record, each func(*record.Record)) // gives a record more than Data has; nil is nothing
@@ -67,10 +72,14 @@ func (page) Bytes() int64 { return 0 }
 
 // About says what the source is.
 func (r *Rows) About() source.About {
-	return source.About{
+	a := source.About{
 		Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns, Rejects: source.Rejects{Kind: ".ndjson"},
 		Looks: func([]byte) string { return "" },
 	}
+	if r.Unique {
+		a.Unique = []source.KeyColumn{{Name: "id", Kind: record.Integer}}
+	}
+	return a
 }
 
 // Identity hashes all rows.
@@ -129,7 +138,11 @@ func (r *Rows) Next() (source.Piece, error) {
 func (r *Rows) Add(p source.Piece) ([]source.Split, error) {
 	pg := p.(page)
 	rows := pg.to - pg.from
-	return []source.Split{{Number: int(min(pg.from, 1)), Bytes: 100 * rows, Rows: rows, First: pg.from, Part: pg}}, nil
+	sp := source.Split{Number: int(min(pg.from, 1)), Bytes: 100 * rows, Rows: rows, First: pg.from, Part: pg}
+	if r.Unique {
+		sp.Keys = []source.KeyInterval{{First: r.Data[pg.from][:1], Last: r.Data[pg.to-1][:1]}}
+	}
+	return []source.Split{sp}, nil
 }
 
 // Finish has nothing left.
@@ -186,6 +199,9 @@ func (r *Rows) Anywhere() bool { return true }
 
 // Head returns the first row of a page.
 func (r *Rows) Head(sp source.Split) (source.Split, bool) {
+	if r.Heads != nil {
+		r.Heads.Add(1)
+	}
 	pg := sp.Part.(page)
 	pg.to = pg.from + 1
 	sp.Part, sp.Rows = pg, 1

@@ -23,3 +23,11 @@ func TestWideRowsKeepTheContract(t *testing.T) {
 		return w
 	})
 }
+
+func TestRowsWithUniqueKeysKeepTheContract(t *testing.T) {
+	Check(t, func() source.Source {
+		r := NewRows("rows", 95)
+		r.Unique = true
+		return r
+	})
+}

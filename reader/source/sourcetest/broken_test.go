@@ -1,0 +1,150 @@
+package sourcetest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// broken is a part that breaks one clause of the contract.
+type broken struct {
+	*keyedPart
+	how    string
+	splits int
+}
+
+// ways are the clauses, and what the suite says of a source that breaks one.
+var ways = map[string]string{
+	"a live source counts from 0 after Seek":        "sought",
+	"a live source begins before the key":           "record",
+	"a live source says what its content is":        "the identity is",
+	"a live source states rows":                     "states its rows",
+	"a live source does not say what is unique":     "which columns tell its records apart",
+	"a live source has no keys":                     "has no key",
+	"a key comes twice":                             "two records have the key",
+	"the kind of a key is another":                  "is of the kind",
+	"a unique column is not there":                  "it has no column",
+	"a key is not in the interval of its split":     "is in none of its intervals",
+	"a split of several has no key":                 "all splits have one or none",
+	"a key is too long":                             "all splits have one or none",
+	"a source that seeks directly reads everything": "it seeks directly",
+	"a frozen source begins after the key":          "record",
+}
+
+func TestTheSuiteNoticesABrokenSource(t *testing.T) {
+	if how := os.Getenv("SOURCETEST_BROKEN"); how != "" {
+		Check(t, func() source.Source {
+			k := NewKeyed("broken", 95)
+			k.Live = strings.Contains(how, "live")
+			division, err := k.Divide(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts, err := k.Open(context.Background(), division)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return &broken{keyedPart: parts[0].(*keyedPart), how: how}
+		})
+		return
+	}
+	for how, says := range ways {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			c := exec.Command(os.Args[0], "-test.run=^TestTheSuiteNoticesABrokenSource$")
+			c.Env = append(os.Environ(), "SOURCETEST_BROKEN="+how)
+			out, err := c.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), says) {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
+
+func (b *broken) About() source.About {
+	a := b.keyedPart.About()
+	switch b.how {
+	case "a live source does not say what is unique":
+		a.Unique = nil
+	case "the kind of a key is another":
+		a.Unique = []source.KeyColumn{{Name: "id", Kind: record.String}}
+	case "a unique column is not there":
+		a.Unique[0].Name = "other"
+	}
+	return a
+}
+
+func (b *broken) Identity() (source.Identity, error) {
+	id, err := b.keyedPart.Identity()
+	if b.how == "a live source says what its content is" {
+		id.Content = "this"
+	}
+	return id, err
+}
+
+func (b *broken) Seek(to source.Place, known source.Chain) {
+	b.keyedPart.Seek(to, known)
+	if to.Key == nil {
+		return
+	}
+	switch b.how {
+	case "a live source begins before the key":
+		b.next -= 10
+	case "a frozen source begins after the key":
+		b.next += 10
+	case "a source that seeks directly reads everything":
+		b.begin, b.next = source.Place{}, b.from
+	}
+}
+
+func (b *broken) Begin() source.Place {
+	if b.how == "a live source counts from 0 after Seek" {
+		return source.Place{Key: b.begin.Key}
+	}
+	return b.keyedPart.Begin()
+}
+
+func (b *broken) Add(p source.Piece) ([]source.Split, error) {
+	splits, err := b.keyedPart.Add(p)
+	b.splits++
+	sp := &splits[0]
+	switch b.how {
+	case "a live source states rows":
+		sp.Rows = int64(len(p.(keyedPage)))
+	case "a live source has no keys":
+		sp.Key = nil
+	case "a key is not in the interval of its split":
+		sp.Keys[0].Last[0].Int--
+	case "a split of several has no key":
+		if b.splits == 2 {
+			sp.Key = nil
+		}
+	case "a key is too long":
+		sp.Key = append(sp.Key, make([]byte, source.MaxKey)...)
+	}
+	return splits, err
+}
+
+func (b *broken) NewParser(used []int) source.Parser {
+	if b.how == "a key comes twice" {
+		return twice{b.keyedPart.NewParser(used)}
+	}
+	return b.keyedPart.NewParser(used)
+}
+
+// twice gives the first record of each split the key 0.
+type twice struct{ source.Parser }
+
+func (t twice) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	return t.Parser.Parse(sp, func(rec *record.Record) {
+		if rec.Mark.Record == 0 {
+			rec.Fields[0].Int = 0
+		}
+		each(rec)
+	})
+}
