@@ -23,9 +23,13 @@ var (
 
 // UsageError says that something was asked for wrongly. Nothing was written. Its message names options as the flags of the
 // command: --max-versions is MaxVersions.
-type UsageError struct{ Message string }
+type UsageError struct {
+	Message string
+	cause   error
+}
 
 func (e *UsageError) Error() string { return e.Message }
+func (e *UsageError) Unwrap() error { return e.cause }
 
 // RejectedError says that rows without a Done were rejected.
 type RejectedError struct {
@@ -54,7 +58,11 @@ func public(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &usage):
-		return &UsageError{Message: err.Error()}
+		shown := &UsageError{Message: err.Error(), cause: err}
+		if usage.NoTable {
+			return &failure{ErrTableMissing, shown}
+		}
+		return shown
 	case errors.As(err, new(*pipeline.Interrupted)):
 		return &failure{ErrInterrupted, err}
 	case client.IsNoTable(err):

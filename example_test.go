@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 	"time"
 
 	"tsimport"
@@ -124,6 +126,32 @@ func ExampleLoader_Flush() {
 	}
 	// Output:
 	// 1 NullKey
+}
+
+func ExampleLoadFiles() {
+	target, stop := engine()
+	defer stop()
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "users.csv")
+	if err := os.WriteFile(file, []byte("id,name\n1,Ada\n2,Grace\n"), 0o600); err != nil {
+		log.Fatal(err)
+	}
+
+	summary, err := tsimport.LoadFiles(context.Background(), target, "users", []string{file}, tsimport.LoadOptions{
+		Create: true,
+		PK:     []string{"id:integer"},
+		RunDir: filepath.Join(dir, "run"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d read, %d written, %d rejected\n", summary.Read, summary.Written, summary.Rejected)
+	// Output:
+	// 2 read, 2 written, 0 rejected
 }
 
 func ExampleOpen_missing() {

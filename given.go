@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"tsimport/pipeline/options"
 )
@@ -22,23 +21,10 @@ func givenBy(o any) given {
 	fields := reflect.ValueOf(o).Elem()
 	for i := range fields.NumField() {
 		if f := fields.Field(i); !f.IsZero() {
-			g[flagName(fields.Type().Field(i).Name)] = f.Interface()
+			g[options.FlagName(fields.Type().Field(i).Name)] = f.Interface()
 		}
 	}
 	return g
-}
-
-// flagName returns the name of a field's flag: words in small letters with dashes between them. Capitals in a row are one word.
-func flagName(field string) string {
-	letters := []rune(field)
-	var name strings.Builder
-	for i, r := range letters {
-		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])) {
-			name.WriteByte('-')
-		}
-		name.WriteRune(unicode.ToLower(r))
-	}
-	return name.String()
 }
 
 // IsSet reports whether the option was given.

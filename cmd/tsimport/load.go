@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
+	"tsimport"
 
 	"github.com/urfave/cli/v2"
 
@@ -118,18 +118,18 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if t.embedded && sameFolder(cfg.RunDir, t.dir) {
 		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
 	}
-	if t.embedded && cfg.Write.Settle == 0 {
-		// A store in this process has done with a request when it answers.
-		cfg.Write.Settle = time.Millisecond
+	o, err := libraryOptions(c, &cfg, t)
+	if err != nil {
+		return err
 	}
+	cfg.Write.Settle = o.Settle
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
 	if t.embedded {
 		if cfg.Target.Place, err = t.identity(); err != nil {
 			return err
 		}
 	}
-	cfg.Target.Absent = t.missing
-	cfg.Target.Create = cfg.Target.Create || t.embedded && len(cfg.Target.Key) > 0
+	cfg.Target.Absent, cfg.Target.Create = t.missing, o.Create
 
 	if t.store != nil && noSync {
 		cfg.Checkpoint.Sync = t.store.Sync
@@ -155,7 +155,18 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	cfg.Drain = interrupts.drain
 	interrupts.drains()
 	cfg.Checkpoint.Keep = c.Bool("verify")
-	report, err := pipeline.Run(interrupts.hard, cfg)
+	command := &options.Command{Complete: func(own *pipeline.Config) {
+		own.Read.Find.NotData, own.Read.Find.OSS.Credentials = cfg.Read.Find.NotData, cfg.Read.Find.OSS.Credentials
+		own.Target.Name, own.Target.Place, own.Target.Absent = cfg.Target.Name, cfg.Target.Place, cfg.Target.Absent
+		own.Target.PolicyNow, own.Target.DefineSet = cfg.Target.PolicyNow, cfg.Target.DefineSet
+		own.RunDir, own.Compared, own.Resume, own.Invocation = cfg.RunDir, cfg.Compared, cfg.Resume, cfg.Invocation
+		own.Checkpoint, own.Watch, own.Drain = cfg.Checkpoint, cfg.Watch, cfg.Drain
+	}}
+	_, err = tsimport.LoadFiles(options.ForCommand(interrupts.hard, command), t.library(), cfg.Target.Table, cfg.Inputs, o)
+	report := command.Report
+	if report != nil {
+		err = command.Err
+	}
 	screen.stop()
 	if report != nil && err == nil {
 		err = noteRetried(in, report)
@@ -193,15 +204,6 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	return nil
 }
 
-// locksDir is where loads of the user are locked on this machine, from any working folder; "" if there is no place.
-func locksDir() string {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(cache, "tsimport", "locks")
-}
-
 // checkpointEnv sets the time between checkpoints, for tests that crash loads often.
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
@@ -211,7 +213,7 @@ func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error)
 	}
 	completeRead(c, &cfg.Read)
 	cfg.Invocation = pipeline.Invocation{Command: in.command(), Arguments: in.kept(), Directory: workingDirectory()}
-	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: locksDir()}
+	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
 	}

@@ -70,6 +70,8 @@ func runToResume(folder string) (*runInfo, error) {
 			return nil, usagef("run %s was a dry run, which writes nothing; to load, give its command without --dry-run", folder)
 		case !r.Unfinished:
 			return nil, usagef("run %s is %s: there is nothing to resume", folder, r.State)
+		case len(r.job.Args) == 0 && r.Command == "":
+			return nil, usagef("run %s was started by a program through the Go library: start that program again", folder)
 		case len(r.job.Args) == 0:
 			return nil, usagef("run %s: its command holds a secret, which is not kept; give the command again: %s", folder, r.Command)
 		}

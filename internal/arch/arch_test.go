@@ -21,6 +21,7 @@ const module = "tsimport"
 var arrows = map[string][]string{
 	".": {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/record", "reader/source"},
 	"cmd/tsimport": {
+		".",
 		"advise",
 		"advise/page",
 		"advise/simulate",
@@ -69,7 +70,7 @@ var arrows = map[string][]string{
 	"pipeline/intake": {"keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
-	"pipeline/options": {"keyexpr", "lifecycle", "pipeline", "pipeline/plan", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"pipeline/options": {"keyexpr", "lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
 	"pipeline/status":  {"pipeline"},
 
 	"verify":           {"pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},

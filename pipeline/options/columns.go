@@ -60,15 +60,11 @@ func Columns(g Given) (columns plan.Columns, err error) {
 	}
 	columns.Types = map[string]plan.Type{}
 	for _, f := range g.Texts("type") {
-		i := strings.LastIndexByte(f, '=')
-		if at := strings.Index(f, "=timestamp("); at > 0 {
-			i = at
-		}
-		if i < 1 {
+		column, name, ok := CutType(f)
+		if !ok {
 			return columns, fmt.Errorf("--type %q: want name=type", f)
 		}
 		t := plan.Type{}
-		name := f[i+1:]
 		switch name {
 		case "binary(hex)":
 			t = plan.Type{Type: table.Binary, Hex: true}
@@ -86,9 +82,21 @@ func Columns(g Given) (columns plan.Columns, err error) {
 				return columns, fmt.Errorf("--type %s: %w", f, err)
 			}
 		}
-		columns.Types[f[:i]] = t
+		columns.Types[column] = t
 	}
 	return columns, nil
+}
+
+// CutType cuts name=type. A name may have an equal sign, and so may the layout of a timestamp.
+func CutType(text string) (name, of string, ok bool) {
+	i := strings.LastIndexByte(text, '=')
+	if at := strings.Index(text, "=timestamp("); at > 0 {
+		i = at
+	}
+	if i < 1 {
+		return "", "", false
+	}
+	return text[:i], text[i+1:], true
 }
 
 // timestampSpec returns what stands in timestamp(…).

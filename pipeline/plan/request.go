@@ -196,7 +196,10 @@ func ParseOrder(name string) (Order, error) {
 }
 
 // UsageError says that the load was asked for wrongly; nothing was written.
-type UsageError struct{ Message string }
+type UsageError struct {
+	Message string
+	NoTable bool // the table does not exist
+}
 
 func (e *UsageError) Error() string { return e.Message }
 

@@ -26,14 +26,17 @@ func (p *planner) describeTable(admin *client.Admin) error {
 			return err
 		}
 	}
+	missing := func(format string, a ...any) error {
+		return &UsageError{Message: fmt.Sprintf(format, a...), NoTable: true}
+	}
 	const pk = "its primary key with --pk NAME[:TYPE], once for each column in order"
 	switch create, key := p.request.Target.Create, len(p.request.Target.Key) > 0; {
 	case !key && create:
-		return usagef("table %s does not exist in %s: give %s", name, p.request.Target.Name, pk)
+		return missing("table %s does not exist in %s: give %s", name, p.request.Target.Name, pk)
 	case !key:
-		return usagef("table %s does not exist in %s; to create it, give --create and %s", name, p.request.Target.Name, pk)
+		return missing("table %s does not exist in %s; to create it, give --create and %s", name, p.request.Target.Name, pk)
 	case !create:
-		return usagef("table %s does not exist in %s; to create it, give --create", name, p.request.Target.Name)
+		return missing("table %s does not exist in %s; to create it, give --create", name, p.request.Target.Name)
 	}
 	p.plan.Create = true
 	return nil

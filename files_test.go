@@ -1,0 +1,96 @@
+package tsimport
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsimport/engine/faults"
+)
+
+// input writes a file of a test.
+func input(t *testing.T, text string) (file, run string) {
+	t.Helper()
+	dir := t.TempDir()
+	file = filepath.Join(dir, "in.csv")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file, filepath.Join(dir, "run")
+}
+
+func TestFilesAreLoadedAsTheCommandLoadsThem(t *testing.T) {
+	w := newWorld(t)
+	file, run := input(t, "id;n;left out\na;1;x\nb;many;x\na;3;x\n")
+	s, err := LoadFiles(context.Background(), w.target(), "t", []string{file}, LoadOptions{
+		Delimiter: ";", Create: true, PK: []string{"id:string"}, Set: []string{"twice=n*2"}, Exclude: []string{"left out"},
+		Type: map[string]string{"n": "integer"}, Rename: map[string]string{"n": "number"}, RunDir: run,
+	})
+	if err != nil || s.Read != 3 || s.Rejected != 1 || s.Written+s.Superseded != 2 || s.RunDir != run || len(s.RejectsFiles) != 2 {
+		t.Fatalf("%v, %+v", err, s)
+	}
+	if got, want := w.rows(1), map[string]string{"a": "number=int64 3 twice=int64 6"}; !maps.Equal(got, want) {
+		t.Errorf("the table has %q, want %q", got, want)
+	}
+}
+
+func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
+	w := newWorld(t)
+	file, run := input(t, "id,n\na,1\nb,2\n,3\n")
+	options := LoadOptions{Create: true, PK: []string{"id:string"}, RunDir: run, MaxErrors: "0", Settle: settle}
+	load := func(o LoadOptions) (*Summary, error) {
+		return LoadFiles(context.Background(), w.target(), "t", []string{file}, o)
+	}
+	if s, err := load(options); !errors.Is(err, ErrErrorLimit) || s.Rejected != 1 {
+		t.Errorf("error limit: %v, %+v", err, s)
+	}
+	for text, o := range map[string]LoadOptions{
+		`--mode "x": want put`:    {Mode: "x"},
+		"--names needs":           {Names: []string{"a"}},
+		"--on-null delete needs":  {OnNull: "delete"},
+		"--batch-rows 201":        {BatchRows: 201},
+		"--memory":                {Memory: 5},
+		"--rename":                {Rename: map[string]string{"a": ""}},
+		"--max-errors":            {MaxErrors: "x"},
+		`column "none"`:           {Exclude: []string{"none"}},
+		"no expression; want":     {Set: []string{"x"}},
+		"--concurrency: want 1":   {Concurrency: 5000},
+		"--retry-for and --settl": {RetryFor: -1},
+	} {
+		var usage *UsageError
+		o.Fresh = true
+		if s, err := load(o); s != nil || !errors.As(err, &usage) || !strings.Contains(err.Error(), strings.TrimPrefix(text, "max errors")) && text != "--max-errors" {
+			t.Errorf("%s: %v, %+v", text, err, s)
+		}
+	}
+	if s, err := LoadFiles(context.Background(), w.target(), "missing", []string{file}, LoadOptions{}); s != nil || !errors.Is(err, ErrTableMissing) || !errors.As(err, new(*UsageError)) {
+		t.Errorf("missing table: %v, %+v", err, s)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.plan.Change(nil, func(faults.Request) faults.Fault {
+		stop()
+		return faults.Fault{Action: faults.Refuse, Code: "OTSServerBusy"}
+	})
+	options.Fresh, options.MaxErrors = true, "-1"
+	s, err := LoadFiles(ctx, w.target(), "t", []string{file}, options)
+	if !errors.Is(err, ErrInterrupted) || !errors.Is(err, context.Canceled) || s.Unfinished != 2 {
+		t.Errorf("interrupted: %v, %+v", err, s)
+	}
+	// The same call resumes it.
+	w.plan.Change(nil, nil)
+	options.Fresh = false
+	if s, err = load(options); err != nil || s.Read != 3 || s.Written != 2 || s.Rejected != 1 {
+		t.Errorf("resumed: %v, %+v", err, s)
+	}
+	// What the service refuses.
+	w.plan.Change(func(operation string) bool { return true }, func(faults.Request) faults.Fault {
+		return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
+	})
+	if _, err := load(options); !errors.Is(err, ErrPermission) {
+		t.Errorf("permission: %v", err)
+	}
+}
