@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -222,4 +223,43 @@ func TestErrorsOfOpenCanBeTold(t *testing.T) {
 	if _, err := Open(stopped, w.target(), "t", loaderOptions()); !errors.Is(err, context.Canceled) {
 		t.Errorf("the context's cause is lost: %v", err)
 	}
+}
+
+// A row that nobody flushes is sent all the same, though no buffer and no batch is full.
+func TestASingleRowDoesNotWaitForOthers(t *testing.T) {
+	w := newWorld(t)
+	l := w.open(context.Background(), loaderOptions())
+	for n := range int64(3) {
+		written := make(chan Outcome)
+		if err := l.Put(context.Background(), Row{Columns: []Column{String("id", "a")}, Done: func(o Outcome) { written <- o }}); err != nil {
+			t.Fatal(err)
+		}
+		if o := <-written; o != (Outcome{Number: n + 1, End: Written}) {
+			t.Errorf("%+v", o)
+		}
+	}
+	w.close(l)
+}
+
+// Over a network too, Close gives connections and goroutines back.
+func TestCloseGivesConnectionsBack(t *testing.T) {
+	w := newWorld(t)
+	s := httptest.NewServer(w.Server)
+	defer s.Close()
+	to := w.target()
+	to.Endpoint, to.Transport = s.URL, nil
+	check := noLeaks(t)
+	l, err := Open(context.Background(), to, "t", loaderOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 5000 {
+		if err := l.Put(context.Background(), Row{Columns: []Column{String("id", fmt.Sprint(n))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := w.close(l); c.Written != 5000 {
+		t.Errorf("%+v", c)
+	}
+	check()
 }

@@ -129,15 +129,12 @@ func TestTheLibraryUnderstandsFlagsAsTheCommandDoes(t *testing.T) {
 }
 
 // splitQuoted splits at spaces outside quotes, which stay.
-func splitQuoted(line string) (args []string) {
+func splitQuoted(line string) []string {
 	quoted := false
-	for _, word := range strings.FieldsFunc(line, func(r rune) bool {
+	return strings.FieldsFunc(line, func(r rune) bool {
 		if r == '"' {
 			quoted = !quoted
 		}
 		return r == ' ' && !quoted
-	}) {
-		args = append(args, word)
-	}
-	return args
+	})
 }
