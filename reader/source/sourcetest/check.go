@@ -118,6 +118,8 @@ func Check(t *testing.T, open func() source.Source) {
 		})
 	})
 
+	t.Run("a record has the cells that it says, whichever columns are asked for", func(t *testing.T) { checkCells(t, open) })
+
 	t.Run("a reading begins at every place that one came to, or before it", func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 2))
 		for i, place := range whole.places {

@@ -1,0 +1,139 @@
+package sourcetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"unicode/utf8"
+
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// checkCells checks what a source says of cells, and that its records keep it.
+func checkCells(t *testing.T, open func() source.Source) {
+	s := open()
+	defer s.Close()
+	columns := s.About().Columns
+	plain := described(t, s, all(s), columns)
+	if !s.About().Wide {
+		return
+	}
+	if o, ok := s.(source.Open); !ok || !o.Lacks() {
+		t.Fatal("its records describe themselves, so they may lack columns: it is not a source.Open that says so")
+	}
+
+	few := open()
+	defer few.Close()
+	for i, r := range described(t, few, []int{0}, columns) {
+		if r.cells != plain[i].cells {
+			t.Fatalf("with one column used record %d has the cells %s, want %s", i, r.cells, plain[i].cells)
+		}
+	}
+
+	names := []string{"a name that no cell has"}
+	for _, r := range plain {
+		for name := range r.newest {
+			if len(names) < 100 && !slices.Contains(names, name) && !slices.Contains(columns, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	asked := open()
+	defer asked.Close()
+	asked.(source.Open).AddColumns(names)
+	has := asked.About().Columns
+	for _, name := range append(slices.Clone(columns), names...) {
+		if !slices.Contains(has, name) {
+			t.Fatalf("after AddColumns(%q) it has the columns %q", names, has)
+		}
+	}
+	for i, r := range described(t, asked, all(asked), has) {
+		if r.cells != plain[i].cells {
+			t.Fatalf("with columns added record %d has the cells %s, want %s", i, r.cells, plain[i].cells)
+		}
+		for _, name := range columns {
+			if r.fields[name] != plain[i].fields[name] {
+				t.Errorf("with columns added record %d has %s in column %s, want %s", i, r.fields[name], name, plain[i].fields[name])
+			}
+		}
+		for _, name := range names {
+			want, there := plain[i].newest[name]
+			if !there {
+				want = datum(&record.Datum{Kind: record.Absent})
+			}
+			if r.fields[name] != want && !plain[i].bad {
+				t.Errorf("record %d has %s in column %q, which was asked for, want %s", i, r.fields[name], name, want)
+			}
+		}
+	}
+}
+
+// selfDescribed is a record in words, by the names of its columns.
+type selfDescribed struct {
+	bad    bool
+	cells  string
+	fields map[string]string
+	newest map[string]string // of cells, by their names
+}
+
+// described reads a source and checks the cells of each record.
+func described(t *testing.T, s source.Source, used []int, columns []string) (all []selfDescribed) {
+	t.Helper()
+	splits, err := cut(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := s.About().Wide
+	p := s.NewParser(used)
+	defer p.Close()
+	for _, sp := range splits {
+		if _, _, err := p.Parse(sp, func(rec *record.Record) {
+			r := selfDescribed{bad: rec.Bad != nil, fields: map[string]string{}, newest: map[string]string{}}
+			if all = append(all, r); r.bad {
+				return
+			}
+			if !wide && rec.Cells != nil {
+				t.Errorf("record %d has cells, and the source does not say Wide", len(all)-1)
+			}
+			if wide && len(rec.Fields) != len(columns) {
+				t.Fatalf("record %d has %d fields, of %d columns", len(all)-1, len(rec.Fields), len(columns))
+			}
+			for i, name := range columns[:min(len(columns), len(rec.Fields))] {
+				r.fields[name] = datum(&rec.Fields[i])
+			}
+			all[len(all)-1].cells = checkedCells(t, rec.Cells, r.newest)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// checkedCells returns the cells of a record as text and enters the newest of each name.
+func checkedCells(t *testing.T, cells []record.Cell, newest map[string]string) string {
+	var s []byte
+	times := map[string][]int64{}
+	null := map[string]bool{}
+	for i := range cells {
+		c := &cells[i]
+		name, at := string(c.Name), max(c.At, -1)
+		switch {
+		case !utf8.ValidString(name):
+			t.Errorf("the name %q of a cell is not UTF-8", name)
+		case c.Kind == record.Text || c.Kind == record.Absent:
+			t.Errorf("cell %q is of the kind %d, which has no type", name, c.Kind)
+		case slices.Contains(times[name], at):
+			t.Errorf("two cells %q have the timestamp %d", name, at)
+		case null[name], c.Kind == record.Null && times[name] != nil:
+			t.Errorf("cell %q has no value, and is not the only one", name)
+		}
+		newer := !slices.ContainsFunc(times[name], func(other int64) bool { return other < 0 || at >= 0 && other > at })
+		if times[name], null[name] = append(times[name], at), null[name] || c.Kind == record.Null; newer {
+			newest[name] = datum(&c.Datum)
+		}
+		s = fmt.Appendf(s, "%q at %d ", name, at)
+		s = appendDatum(s, &c.Datum)
+	}
+	return string(s)
+}

@@ -1,0 +1,74 @@
+package reader
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"tsimport/reader/input"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+)
+
+// wideLines are the rows of a source, as rejects of them are kept.
+func wideLines(t *testing.T, rows *sourcetest.Wide) []byte {
+	t.Helper()
+	var text []byte
+	if err := readSource(rows, func(rec *record.Record) { text = jsonl.AppendWide(text, rows.Columns, rec) }); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// readSource reads a source of pages to its end.
+func readSource(s *sourcetest.Wide, each func(*record.Record)) error {
+	p := s.NewParser([]int{0})
+	for {
+		piece, err := s.Next()
+		if err != nil {
+			return nil
+		}
+		splits, _ := s.Add(piece)
+		for _, sp := range splits {
+			if _, _, err := p.Parse(sp, each); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func TestFilesOfRowsThatDescribeThemselvesKeepTheContractOfSources(t *testing.T) {
+	text := wideLines(t, sourcetest.NewWide("wide", 500, time.UnixMilli(1e12)))
+	pretty := bytes.ReplaceAll(text, []byte(`},"Attr"`), []byte("},\n  \"Attr\""))
+	for name, item := range map[string]func() input.Item{
+		"lines":    func() input.Item { return itemOf(t, "in.ndjson", text) },
+		"objects":  func() input.Item { return itemOf(t, "in.json", pretty) },
+		"a stream": func() input.Item { return streamOf(t, text) },
+		"in folder": func() input.Item {
+			i := itemOf(t, "in.ndjson", text)
+			i.Columns = []input.Column{{Name: "day", Value: "1"}}
+			return i
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			item := item()
+			sourcetest.Check(t, func() source.Source {
+				if !item.Seekable() {
+					item = streamOf(t, text)
+				}
+				s, err := Open(context.Background(), item, Options{SplitBytes: 6_000, ChainBytes: 4_000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !s.About().Wide || !slices.Contains(s.Columns, "id") {
+					t.Fatalf("%+v", s.About())
+				}
+				return s
+			})
+		})
+	}
+}
