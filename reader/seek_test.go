@@ -182,14 +182,14 @@ func TestAStreamThatIsNotTheSameIsRefused(t *testing.T) {
 	for _, at := range []int{700, int(place.Offset) - 50, int(place.Offset) + 300} {
 		other := bytes.Clone(text)
 		other[at] = '#'
-		if _, err := readFrom(streamOf(t, other), o, &place, all.chain); err == nil || !strings.Contains(err.Error(), "differs from what the run has read before") {
+		if _, err := readFrom(streamOf(t, other), o, &place, all.chain); err == nil || !strings.Contains(err.Error(), "differs from what the run read before") {
 			t.Errorf("byte %d changed: %v", at, err)
 		}
 		if _, err := readFrom(streamOf(t, other), o, &place, source.Chain{}); err != nil {
 			t.Errorf("byte %d changed, nothing known: %v", at, err)
 		}
 	}
-	if _, err := readFrom(streamOf(t, text[:place.Offset-20]), o, &place, source.Chain{}); err == nil || !strings.Contains(err.Error(), "ends before the place") {
+	if _, err := readFrom(streamOf(t, text[:place.Offset-20]), o, &place, source.Chain{}); err == nil || !strings.Contains(err.Error(), "ends before the position") {
 		t.Errorf("a shorter stream: %v", err)
 	}
 }
