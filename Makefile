@@ -89,7 +89,7 @@ fuzz:
 
 metamorphic:
 	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m
-	$(GO) test ./pipeline -run TestALoadThatIsKilled -crash-seeds 500 -timeout 60m
+	$(GO) test ./pipeline -run TestAKilledLoadResumesAsIfItHadNotBeenKilled -crash-seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 300 with restarts, concurrent clients.
@@ -102,7 +102,7 @@ model:
 crash:
 	$(GO) test ./e2e -run TestKilled -kills 100 -timeout 30m
 	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -timeout 30m
-	$(GO) test ./pipeline -run 'TestALoadThatIsKilledGoesOn' -crash-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run 'TestAKilledLoadResumesAsIfItHadNotBeenKilled' -crash-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled' -power-seeds 200 -timeout 60m
 	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
 

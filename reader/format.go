@@ -35,16 +35,19 @@ func (s *File) findFormat() error {
 	if s.Format == Auto {
 		s.Format = guessFormat(s.Name, head)
 	}
-	if s.Format == JSONLines {
+	switch s.Format {
+	case JSONLines:
 		s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // lines are cut as those of CSV without quotes are
 		s.cutPlan()
 		return s.discover(head)
+	case CSV:
+		if err := s.findDialect(head); err != nil {
+			return err
+		}
+		s.cutPlan()
+		return s.readHeader()
 	}
-	if err := s.findDialect(head); err != nil {
-		return err
-	}
-	s.cutPlan()
-	return s.readHeader()
+	return fmt.Errorf("read %s: there is no parser for format %v", s.Name, s.Format)
 }
 
 // Extension returns what an input's name ends with, in lower case, without the endings of compression and what follows in

@@ -22,7 +22,12 @@ const (
 
 var formatNames = []string{"auto", "csv", "jsonl", "parquet"}
 
-func (f Format) String() string { return formatNames[f] }
+func (f Format) String() string {
+	if int(f) >= len(formatNames) {
+		return fmt.Sprintf("Format(%d)", uint8(f))
+	}
+	return formatNames[f]
+}
 
 // ParseFormat reads the name of a format.
 func ParseFormat(name string) (Format, error) {

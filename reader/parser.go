@@ -47,7 +47,7 @@ func (s *File) NewParser(used []int) source.Parser {
 			}
 		}
 		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide})
-	default:
+	case CSV: // findFormat has refused what is none of these
 		p.csv = csv.NewParser(s.Dialect)
 		p.csv.MaxFields = len(s.Columns) + surplusFields
 	}

@@ -99,7 +99,8 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 		Description: "Without --endpoint or TABLESTORE_ENDPOINT, every command uses an embedded store in ./tsimport-store, which the first load\n" +
 			"creates.\n" +
 			"Exit codes: 0 all rows written, 1 failed, 2 bad usage or configuration, 3 finished with rejected rows,\n" +
-			"4 stopped by the error limit, 129/130/143 interrupted.",
+			"4 stopped by the error limit, 5 repeated keys (check --fail-on-duplicates), 129/130/143 interrupted, 141 the output\n" +
+			"was closed.",
 		Writer:                    stdout,
 		ErrWriter:                 show,
 		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma

@@ -20,6 +20,7 @@ var (
 	pathLike  = regexp.MustCompile(`^[a-z0-9_]+(/[a-z0-9_.-]+)*/?$`)
 	fence     = regexp.MustCompile("(?s)```.*?```")
 	namedCode = regexp.MustCompile("`([^`\n]+\\.go)` \\(((?:`[A-Za-z]+`(?:, )?)+)\\)")
+	bareName  = regexp.MustCompile(`^[A-Za-z]+$`)
 )
 
 // TestTheArchitecturePageNamesWhatExists checks each file, folder and identifier that the page names, and that it names every
@@ -69,6 +70,46 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	}
 	if identifiers < 10 {
 		t.Errorf("%s names only %d identifiers with their files", architecturePage, identifiers)
+	}
+}
+
+// TestEachDecisionNamesItsFunction checks that each answer of the table of decisions names a function, type or constant with its
+// file, that each file declares what is named with it, and that nothing is named without a file.
+func TestEachDecisionNamesItsFunction(t *testing.T) {
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, architecturePage))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Where each decision is made\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := 0
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 2 || !strings.HasSuffix(cells[0], "?") {
+			continue
+		}
+		rows++
+		answer, file, names := cells[1], "", 0
+		for _, span := range codeSpan.FindAllStringSubmatch(answer, -1) {
+			switch name := span[1]; {
+			case strings.HasSuffix(name, ".go"):
+				file = name
+			case !bareName.MatchString(name):
+			case file == "":
+				t.Errorf("%s: %s names %s without a file before it", architecturePage, cells[0], name)
+			case !declaredIn(t, filepath.Join(root, file))[name]:
+				t.Errorf("%s: %s %s does not declare %s", architecturePage, cells[0], file, name)
+			default:
+				names++
+			}
+		}
+		if names == 0 {
+			t.Errorf("%s: %s the answer names no function", architecturePage, cells[0])
+		}
+	}
+	if rows < 12 {
+		t.Errorf("%s: the table of decisions has only %d rows", architecturePage, rows)
 	}
 }
 

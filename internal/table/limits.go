@@ -8,7 +8,7 @@ import (
 )
 
 // The service's limits; a request over one of them is refused. Sizes are in bytes of the service's own accounting
-// (names plus values, see Value.Size), except MaxBody, which counts what travels.
+// (names plus values, see Value.Size), except MaxBodyBytes, which counts what travels.
 // Source: Tablestore's documented limits and the boundaries its SDKs' integration tests assert.
 const (
 	MaxKeyColumns       = 4                // primary-key columns of a table

@@ -49,7 +49,7 @@ func (s *State) pieceOf(key []byte) int {
 }
 
 // Final reports whether a record is final. The key of a record that has none, because it was rejected for what it is,
-// does not matter; KnownReject is to be asked then.
+// does not matter; Replay.Counted is to be asked then.
 func (s *State) Final(p Position, key []byte) bool {
 	if !s.Read.Has(p) || s.Out.Has(p) {
 		return false
