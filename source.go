@@ -43,7 +43,7 @@ func newRows(ctx context.Context, l *Loader) *rows {
 func (r *rows) About() source.About {
 	return source.About{
 		Name: "the rows that were put", Bytes: -1, Columns: r.columns, Wide: true, Pieces: int64(r.loader.bufferBytes),
-		Rejects: source.Rejects{Kind: ".ndjson"}, Looks: func([]byte) string { return "" },
+		Rejects: source.Rejects{Kind: ".ndjson"}, EncodingHint: func([]byte) string { return "" },
 	}
 }
 
@@ -115,7 +115,7 @@ func (r *rows) Suspend() error { return nil }
 func (r *rows) Close() error { return nil }
 
 // Lacks is true: a row has the columns that it has.
-func (r *rows) Lacks() bool { return true }
+func (r *rows) MayLackColumns() bool { return true }
 
 func (r *rows) AddColumns(names []string) { r.columns = slices.Concat(r.columns, names) }
 

@@ -40,10 +40,10 @@ func (u Unit) Of(t time.Time) (Period, error) {
 	if y := t.Year(); y < 0 || y > 9999 {
 		return Period{}, fmt.Errorf("year %d is not in 0 to 9999", y)
 	}
-	return u.of(t), nil
+	return u.at(t), nil
 }
 
-func (u Unit) of(t time.Time) Period {
+func (u Unit) at(t time.Time) Period {
 	switch u {
 	case Year:
 		return Period{u, t.Year()}
@@ -91,5 +91,5 @@ func (u Unit) parse(text string) (Period, bool) {
 	if err != nil {
 		return Period{}, false
 	}
-	return u.of(t), true
+	return u.at(t), true
 }

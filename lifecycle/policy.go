@@ -45,9 +45,9 @@ func (c *Class) Ages() string {
 // Age is how many periods of the policy's unit lie between a period and now; negative before it begins.
 func (p *Policy) Age(period Period, now time.Time) int {
 	if period.Unit != p.Unit { // Fits says so first; by its beginning, a period still has one age
-		period = p.Unit.of(period.Start(time.UTC))
+		period = p.Unit.at(period.Start(time.UTC))
 	}
-	return p.Unit.of(now.In(p.Zone)).index - period.index
+	return p.Unit.at(now.In(p.Zone)).index - period.index
 }
 
 // ClassOf returns the class that a period belongs to at a time. It is a part of the policy, not a copy.

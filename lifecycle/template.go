@@ -31,7 +31,7 @@ func ParseTemplate(text string) (*Template, error) {
 		return nil, fmt.Errorf("table %q: %w", text, err)
 	}
 	t := &Template{Unit: unit, prefix: prefix, suffix: suffix}
-	if err := table.CheckTableName(t.Name(unit.of(time.Unix(0, 0).UTC()))); err != nil {
+	if err := table.CheckTableName(t.Name(unit.at(time.Unix(0, 0).UTC()))); err != nil {
 		return nil, fmt.Errorf("table %q does not give table names: %w", text, err)
 	}
 	return t, nil

@@ -46,9 +46,9 @@ func (m *Map) Gap(i int) bool { return m.tables != nil && m.tables[i] == "" }
 // Several reports whether keys begin with the name of their table.
 func (m *Map) Several() bool { return m.tables != nil }
 
-// Unknown calls each with the names of tables that rows of the block wait for, if it is one of a gap; a name may come
+// UnknownTables calls each with the names of tables that rows of the block wait for, if it is one of a gap; a name may come
 // several times.
-func Unknown(b *table.Block, each func(name []byte)) {
+func UnknownTables(b *table.Block, each func(name []byte)) {
 	var last []byte
 	for i := range b.Rows {
 		name, _ := table.CutTable(table.Ref{Block: b, Index: int32(i)}.Key())

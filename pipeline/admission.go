@@ -106,7 +106,7 @@ func (a *admission) rows(b *table.Block, wait bool) bool {
 // findTables asks for the tables that rows of a block wait for.
 func (a *admission) findTables(b *table.Block) {
 	tables := a.account.tables
-	partitioner.Unknown(b, func(name []byte) {
+	partitioner.UnknownTables(b, func(name []byte) {
 		if tables.wanted[string(name)] {
 			return
 		}

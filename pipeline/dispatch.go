@@ -206,7 +206,7 @@ func (d *dispatcher) reads() bool {
 		d.report.SendWaits++
 	}
 	// A run of which no checkpoint was written is not continued, and what it had archived would be left over.
-	return !d.stopper.stopped() && !full && !d.lanes.queues.Fed() && !(d.files.archive != nil && d.checkpointer.when().awaitsFirst())
+	return !d.stopper.stopped() && !full && !d.lanes.queues.Saturated() && !(d.files.archive != nil && d.checkpointer.when().awaitsFirst())
 }
 
 // hand takes what the intake hands over; without ok it was the last.

@@ -217,9 +217,9 @@ func looksLike(in charset.Encoding, text []byte) string {
 	return ""
 }
 
-// Looks returns advice about a value that is not in the source's encoding, to be put after what is wrong: what the beginning of
+// EncodingHint returns advice about a value that is not in the source's encoding, to be put after what is wrong: what the beginning of
 // the source looks like, or, where that is fine, the value.
-func (s *File) Looks(value []byte) string {
+func (s *File) EncodingHint(value []byte) string {
 	if s.Format == Parquet {
 		return "" // it is UTF-8 by definition
 	}
@@ -269,8 +269,8 @@ func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 	return s.Encoding.Decode
 }
 
-// Lacks reports whether records may lack columns: objects of JSON.
-func (s *File) Lacks() bool { return s.Format == JSONLines }
+// MayLackColumns reports whether records may lack columns: objects of JSON.
+func (s *File) MayLackColumns() bool { return s.Format == JSONLines }
 
 // AddColumns adds columns that other inputs have to those of JSON lines, whose objects need not have them. It is to be
 // called before parsers are made.
@@ -297,7 +297,7 @@ func (s *File) About() source.About {
 		Rejects: source.Rejects{
 			Kind: ".ndjson", Header: s.Header, Folder: s.folder(), Encoding: s.RejectsEncoding(), Flags: s.RejectsFlags(),
 		},
-		Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), Looks: s.Looks,
+		Seeking: s.seeking(), Notes: s.Notes, Renamed: s.Renamed, Hint: s.Hint, Decode: s.Decode(), EncodingHint: s.EncodingHint,
 	}
 	if s.Format == CSV {
 		a.Rejects.Kind = ".csv"

@@ -267,10 +267,10 @@ func (s *File) headerNames(first *record.Record) (names []string, err error) {
 		if decode := s.Decode(); decode != nil {
 			var bad int
 			if text, bad = decode(nil, text); bad >= 0 {
-				return nil, fmt.Errorf("read header of %s: name %d is not %s%s", s.Name, i+1, s.Encoding.Name(), s.Looks(f.Bytes))
+				return nil, fmt.Errorf("read header of %s: name %d is not %s%s", s.Name, i+1, s.Encoding.Name(), s.EncodingHint(f.Bytes))
 			}
 		} else if !utf8.Valid(text) {
-			return nil, fmt.Errorf("read header of %s: name %d is not UTF-8%s", s.Name, i+1, s.Looks(text))
+			return nil, fmt.Errorf("read header of %s: name %d is not UTF-8%s", s.Name, i+1, s.EncodingHint(text))
 		}
 		if s.o.TrimNames && !f.Quoted {
 			text = bytes.Trim(text, " \t")

@@ -212,7 +212,7 @@ func reasonsOf(t *testing.T, name, content string, o Options) (reasons []string)
 	for _, c := range s.Columns {
 		columns = append(columns, table.Column{Name: c, Source: c, Type: table.String})
 	}
-	c, err := convert.New(s.Columns, columns, convert.Options{Decode: s.Decode(), Looks: s.Looks})
+	c, err := convert.New(s.Columns, columns, convert.Options{Decode: s.Decode(), EncodingHint: s.EncodingHint})
 	if err != nil {
 		t.Fatal(err)
 	}

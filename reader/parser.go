@@ -100,7 +100,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		}
 		for rec, ok := p.jsonl.Next(); ok; rec, ok = p.jsonl.Next() {
 			if rec.Bad != nil && rec.Bad.Code == table.CodeUTF8 {
-				rec.Bad.Message += p.s.Looks(sp.Data[rec.Mark.Start:rec.Mark.End])
+				rec.Bad.Message += p.s.EncodingHint(sp.Data[rec.Mark.Start:rec.Mark.End])
 			}
 			if rec.Timestamps = nil; p.jsonl.Stamped() {
 				rec.Timestamps = p.jsonl.Timestamps()

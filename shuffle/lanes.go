@@ -63,10 +63,10 @@ func (s *Lanes) Bytes() int64 { return s.mem }
 // Full reports whether no more blocks should come until rows have become final or were spilled. One block always may.
 func (s *Lanes) Full() bool { return s.mem > 0 && s.mem >= s.o.Budget }
 
-// Fed reports whether every lane holds so much that reading on can wait. Rows that wait in memory cool down in the
+// Saturated reports whether every lane holds so much that reading can wait. Rows that wait in memory cool down in the
 // processor's caches and cost more to send: twice as much when they fill a large budget. Lanes fare alike where rows come
 // in no order; otherwise one of them is short of rows, and nothing waits.
-func (s *Lanes) Fed() bool {
+func (s *Lanes) Saturated() bool {
 	enough := s.enough()
 	fed := false
 	for _, l := range s.lanes {

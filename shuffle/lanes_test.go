@@ -466,7 +466,7 @@ func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
 		fed := 0
 		for n := 0; !r.lanes.Full(); n++ {
 			r.lanes.Push(n%lanes, r.block(0, keys))
-			if r.lanes.Fed() {
+			if r.lanes.Saturated() {
 				fed++
 			} else if fed > 0 {
 				t.Errorf("%d lanes: more rows, and not fed any more", lanes)
@@ -480,7 +480,7 @@ func TestNothingIsSpilledWhileEveryLaneHasRows(t *testing.T) {
 			r.lanes.Lane(0).Advance()
 			r.lanes.Final(ref)
 		}
-		if r.lanes.Fed() {
+		if r.lanes.Saturated() {
 			t.Errorf("%d lanes: an empty lane is fed", lanes)
 		}
 		if wants := r.lanes.Next() != nil; wants != (lanes > 1) {

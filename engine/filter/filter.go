@@ -57,13 +57,13 @@ func (f *Filter) Page(cells []wire.Cell) []wire.Cell {
 	if f.page == nil {
 		return cells
 	}
-	return f.page.of(cells)
+	return f.page.cut(cells)
 }
 
 // page is a ColumnPaginationFilter. It counts columns, not versions.
 type page struct{ offset, limit int }
 
-func (p *page) of(cells []wire.Cell) []wire.Cell {
+func (p *page) cut(cells []wire.Cell) []wire.Cell {
 	from := skip(cells, p.offset)
 	return cells[from : from+skip(cells[from:], p.limit)]
 }

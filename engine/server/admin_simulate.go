@@ -148,7 +148,7 @@ func (s *Server) adminSplit(ctx context.Context, table string, body []byte) (any
 	if err := j.check(); err != nil {
 		return nil, err
 	}
-	_, st, err := s.sim.of(table)
+	_, st, err := s.sim.ensure(table)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (s *Server) adminMove(_ context.Context, table string, body []byte) (any, e
 	if !(j.Unavailable >= 0 && j.Unavailable <= 3_600_000) {
 		return nil, badRequest(`"unavailable_ms" must be in 0…3600000`)
 	}
-	_, st, err := s.sim.of(table)
+	_, st, err := s.sim.ensure(table)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 			return fmt.Errorf("simulate table %s: %w", name, ErrNoTable)
 		}
 		var err error
-		if configs[i], err = c.of(t.Describe().Key[0]); err != nil {
+		if configs[i], err = c.config(t.Describe().Key[0]); err != nil {
 			return fmt.Errorf("simulate table %s: %w", name, err)
 		}
 	}
@@ -92,8 +92,8 @@ func (m *Simulator) Simulate(table string, c Simulation) error {
 	return nil
 }
 
-// of is the configuration of a table with a partition key.
-func (c *Simulation) of(key wire.KeyColumn) (sim.Config, error) {
+// config returns the configuration of a table with a partition key.
+func (c *Simulation) config(key wire.KeyColumn) (sim.Config, error) {
 	if len(c.SampleLines) == 0 {
 		return c.Config, nil
 	}
@@ -190,7 +190,7 @@ func (m *Simulator) find(name []byte) *simTable {
 	if st = m.tables[t]; st != nil {
 		return st
 	}
-	c, err := defaults.of(t.Describe().Key[0])
+	c, err := defaults.config(t.Describe().Key[0])
 	if err != nil { // fits has refused such tables since the sample is there
 		c = defaults.Config
 	}
@@ -205,7 +205,7 @@ func (m *Simulator) fits(r *wire.CreateTable) *wire.Error {
 	if defaults == nil {
 		return nil
 	}
-	if _, err := defaults.of(r.Key[0]); err != nil {
+	if _, err := defaults.config(r.Key[0]); err != nil {
 		return wire.Invalid("The simulation's sample of partition keys does not fit the table: %v.", err)
 	}
 	return nil
@@ -218,8 +218,8 @@ func (m *Simulator) forget(t *store.Table) {
 	delete(m.tables, t)
 }
 
-// of is the simulation of a table, made if it is missing.
-func (m *Simulator) of(table string) (*store.Table, *simTable, error) {
+// ensure returns the simulation of a table, created if it is missing.
+func (m *Simulator) ensure(table string) (*store.Table, *simTable, error) {
 	t := m.server.store.Table([]byte(table))
 	if t == nil {
 		return nil, nil, fmt.Errorf("table %s: %w", table, ErrNoTable)
@@ -248,7 +248,7 @@ type Cut struct {
 
 // Split cuts a table into partitions, and simulates it from then on.
 func (m *Simulator) Split(ctx context.Context, table string, c Cut) error {
-	t, st, err := m.of(table)
+	t, st, err := m.ensure(table)
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (m *Simulator) Split(ctx context.Context, table string, c Cut) error {
 
 // Move makes a partition, numbered in key order from 0, stop serving for a while.
 func (m *Simulator) Move(table string, partition int, unavailable time.Duration) error {
-	_, st, err := m.of(table)
+	_, st, err := m.ensure(table)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ type values struct {
 func newValues(p *plan.Plan, s *plan.Source) (*values, error) {
 	options := p.Request.Read.Convert
 	about := s.About()
-	options.Decode, options.Looks = about.Decode, about.Looks
+	options.Decode, options.EncodingHint = about.Decode, about.EncodingHint
 	c, err := convert.New(about.Columns, p.Fields, options)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Name, err)

@@ -120,7 +120,7 @@ func (i *inspector) describe(o reader.Options) {
 	}
 	i.in.Notes, i.in.Hint = s.Notes, s.Hint
 	i.options.Decode = s.Decode()
-	i.options.Looks = s.Looks
+	i.options.EncodingHint = s.EncodingHint
 	i.inference = convert.NewInference(len(s.Columns), i.options)
 	i.columns = make([]columnRange, len(s.Columns))
 }

@@ -55,7 +55,7 @@ func (p *planner) checkLive() error {
 func (p *planner) lacking() bool {
 	return slices.ContainsFunc(p.plan.Sources, func(s *Source) bool {
 		open, ok := s.Source.(source.Open)
-		return s.About().Wide || ok && open.Lacks()
+		return s.About().Wide || ok && open.MayLackColumns()
 	})
 }
 

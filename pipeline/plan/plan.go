@@ -348,7 +348,7 @@ func (p *planner) joinColumns() error {
 		return p.joinWide()
 	}
 	for _, s := range p.plan.Sources {
-		if open, ok := s.Source.(source.Open); ok && open.Lacks() {
+		if open, ok := s.Source.(source.Open); ok && open.MayLackColumns() {
 			open.AddColumns(p.columns)
 			continue
 		}

@@ -28,8 +28,8 @@ type Options struct {
 	// Decode makes UTF-8 of the text of a field; nil when it is that already. It returns the offset of the first byte
 	// that cannot be decoded, or -1.
 	Decode func(dst, src []byte) (out []byte, bad int)
-	// Looks returns advice about text that is not in its encoding, to be put after what is wrong with it; nil gives none.
-	Looks func(text []byte) string
+	// EncodingHint returns advice about text that is not in its encoding, to be put after what is wrong with it; nil gives none.
+	EncodingHint func(text []byte) string
 	// VersionColumn names the input column that gives the row's cell timestamps in milliseconds; empty is none.
 	VersionColumn string
 }
@@ -226,10 +226,10 @@ func (c *Converter) text(d *record.Datum) (record.Datum, *table.Reason) {
 }
 
 func (c *Converter) looks(text []byte) string {
-	if c.o.Looks == nil {
+	if c.o.EncodingHint == nil {
 		return ""
 	}
-	return c.o.Looks(text)
+	return c.o.EncodingHint(text)
 }
 
 func (c *Converter) isNull(d *record.Datum) bool {

@@ -128,8 +128,8 @@ type Random interface {
 // Open is a Source whose records may lack columns.
 type Open interface {
 	Source
-	// Lacks reports whether they may, as objects of JSON may lack members.
-	Lacks() bool
+	// MayLackColumns reports whether they may, as objects of JSON may lack members.
+	MayLackColumns() bool
 	// AddColumns adds columns to About().Columns: those that other sources have and, where About says Wide, those that the load
 	// asks for by name. It is called before parsers are made.
 	AddColumns(names []string)
@@ -209,8 +209,8 @@ type About struct {
 
 	// Decode makes UTF-8 of a value's text, where records have it in another encoding; nil if they do not.
 	Decode func(dst, src []byte) ([]byte, int)
-	// Looks is advice about a value that is not in that encoding, to be put after what is wrong.
-	Looks func(value []byte) string
+	// EncodingHint is advice about a value that is not in that encoding, to be put after what is wrong.
+	EncodingHint func(value []byte) string
 }
 
 // KeyColumn is a column of About.Unique.

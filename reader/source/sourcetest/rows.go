@@ -74,7 +74,7 @@ func (page) Bytes() int64 { return 0 }
 func (r *Rows) About() source.About {
 	a := source.About{
 		Name: r.Name, Bytes: int64(100 * len(r.Data)), Columns: r.Columns, Rejects: source.Rejects{Kind: ".ndjson"},
-		Looks: func([]byte) string { return "" },
+		EncodingHint: func([]byte) string { return "" },
 	}
 	if r.Unique {
 		a.Unique = []source.KeyColumn{{Name: "id", Kind: record.Integer}}

@@ -101,7 +101,7 @@ func (w *Wide) Identity() (source.Identity, error) {
 }
 
 // Lacks is true: no row need have a column.
-func (w *Wide) Lacks() bool { return true }
+func (w *Wide) MayLackColumns() bool { return true }
 
 // AddColumns puts the newest versions of the columns into the fields of rows.
 func (w *Wide) AddColumns(names []string) { w.added = append(w.added, names...) }
