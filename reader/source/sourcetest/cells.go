@@ -19,7 +19,7 @@ func checkCells(t *testing.T, open func() source.Source) {
 	if !s.About().Wide {
 		return
 	}
-	if o, ok := s.(source.Open); !ok || !o.Lacks() {
+	if o, ok := s.(source.Open); !ok || !o.MayLackColumns() {
 		t.Fatal("its records describe themselves, so they may lack columns: it is not a source.Open that says so")
 	}
 

@@ -28,7 +28,7 @@ func (b *brokenWide) About() source.About {
 	return about
 }
 
-func (b *brokenWide) Lacks() bool { return b.lacks }
+func (b *brokenWide) MayLackColumns() bool { return b.lacks }
 
 func (b *brokenWide) AddColumns(names []string) {
 	if b.adds != nil {
