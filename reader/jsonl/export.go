@@ -121,7 +121,7 @@ func (p *Parser) cell(c *cell, pk bool, n int) bool {
 	if n < len(p.options.Keys) {
 		s.scratch = append(s.scratch, p.options.Keys[n]...)
 	} else {
-		s.scratch = strconv.AppendInt(append(s.scratch, "pk"...), int64(n)+1, 10) // as KeyName
+		s.scratch = strconv.AppendInt(append(s.scratch, "pk"...), int64(n)+1, 10)
 	}
 	c.name = s.scratch[at:len(s.scratch):len(s.scratch)]
 	return p.scalar(&c.value)

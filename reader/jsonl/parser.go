@@ -24,7 +24,7 @@ const NoTimestamp = -1
 // Options say what to make of a line.
 type Options struct {
 	Columns []string // the fields of a record, in this order; other keys are read and dropped
-	Keys    []string // names of the values under PK in lines of the vendor's tool that name none; KeyName for those missing
+	Keys    []string // names of the values under PK in lines of the vendor's tool that name none; pk1, pk2 … for those missing
 
 	Strict           bool // a member that is not a column refuses its record instead of being dropped
 	Flatten          bool // objects become columns a.b.c; arrays stay JSON
@@ -33,9 +33,6 @@ type Options struct {
 
 	Layout Layout // of the text
 }
-
-// KeyName is the column of the i-th value under PK, from 0, when neither the line nor Options.Keys names it.
-func KeyName(i int) string { return "pk" + strconv.Itoa(i+1) }
 
 // Parser parses splits. It is for one goroutine. It has many fields because in steady state it does not allocate: they are the
 // memory that one record leaves to the next.
