@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/aclements/go-moremath/stats"
+
 	"tsimport/bench/result"
 )
 
@@ -228,4 +230,15 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		fmt.Fprintf(t, "Of runs, each side needs %d at least, of the same settings.\n", leastRuns)
 	}
 	return t.Flush()
+}
+
+// MannWhitney returns the probability that two samples of one and the same distribution differ in rank as much as these or
+// more, to either side, as benchstat does: the two-sided U test, exact for at most 50 values a side, or 25 with ties. It is 1
+// for samples that are all alike and for one without values.
+func MannWhitney(a, b []float64) float64 {
+	r, err := stats.MannWhitneyUTest(a, b, stats.LocationDiffers)
+	if err != nil {
+		return 1
+	}
+	return min(1, r.P) // where U is in its middle, the library counts that place twice
 }
