@@ -103,7 +103,9 @@ type Sender struct {
 
 // Sender makes a sender.
 func (c *Connection) Sender() *Sender {
-	c.senders.Add(1)
+	if c.senders.Add(1) == 1 && c.pool != nil {
+		c.pool.use()
+	}
 	return &Sender{c: c, urls: map[string]*url.URL{}}
 }
 

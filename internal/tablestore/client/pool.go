@@ -41,6 +41,7 @@ type pool struct {
 	proven  int     // of those, links that have answered
 	waiting int     // senders that wait for one
 	freed   chan struct{}
+	unused  bool // every sender is closed: no link is kept
 
 	limit    int // of open; most if nothing is known
 	raise    time.Time
@@ -144,7 +145,11 @@ func (p *pool) put(l *link, usable bool) {
 	l.used = time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free = append(p.free, l)
+	if p.unused {
+		p.closed(l)
+	} else {
+		p.free = append(p.free, l)
+	}
 	p.tell()
 }
 
@@ -212,10 +217,18 @@ func (p *pool) room() int {
 	return p.limit
 }
 
+// use keeps links from now on, until close.
+func (p *pool) use() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unused = false
+}
+
 // close closes the links that nobody holds.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.unused = true
 	for _, l := range p.free {
 		p.closed(l)
 	}
