@@ -184,7 +184,7 @@ func TestABrokenStreamCannotContinueWithoutRanges(t *testing.T) {
 		}
 		b, err := io.ReadAll(r)
 		r.Close()
-		wantError(t, err, io.ErrUnexpectedEOF, s.address, "byte 12", "cannot go on")
+		wantError(t, err, io.ErrUnexpectedEOF, s.address, "byte 12", "cannot continue")
 		if string(b) != text[:12] {
 			t.Errorf("read %q", b)
 		}
