@@ -2,6 +2,7 @@ package tsimport
 
 import (
 	"math"
+	"slices"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -52,6 +53,13 @@ func (b *buffer) add(columns []Column) {
 		b.rows = append(b.rows, len(b.cells))
 		return
 	}
+	size := 0
+	for i := range columns {
+		if c := &columns[i]; !b.deleting || b.keyColumn(c.name) >= 0 {
+			size += len(c.name) + len(c.text) + len(c.bytes)
+		}
+	}
+	b.data = slices.Grow(b.data, size) // at once: a row may have megabytes
 	for i := range columns {
 		c := &columns[i]
 		if b.deleting && b.keyColumn(c.name) < 0 {

@@ -11,6 +11,7 @@ import (
 type ledger struct {
 	counts Counts
 	live   []*batch // in the order of their rows
+	ended  int      // of them, about how many have only rows with outcomes
 	ends   []ending // not delivered yet
 	out    int      // endings that are being delivered
 
@@ -22,9 +23,35 @@ type ledger struct {
 type batch struct {
 	first int64
 	rows  int
-	left  int             // of them, those without an outcome
-	done  []func(Outcome) // by row; nil where no row so far has one
-	whole bool            // no row is added any more
+	left  int                     // of them, those without an outcome
+	done  []func(Outcome)         // by row; nil where no row so far has one
+	few   map[int64]func(Outcome) // in place of done, once few rows are left
+	whole bool                    // no row is added any more
+}
+
+// take returns the Done of a row, and forgets it.
+func (b *batch) take(row int64) (done func(Outcome)) {
+	if b.few != nil {
+		done = b.few[row]
+		delete(b.few, row)
+	} else if b.done != nil {
+		done, b.done[row] = b.done[row], nil
+	}
+	return done
+}
+
+// shrink keeps the Dones of the last rows apart: they may wait for long, and must not hold the memory of all.
+func (b *batch) shrink() {
+	if b.done == nil || !b.whole || b.left > len(b.done)/16 {
+		return
+	}
+	b.few = map[int64]func(Outcome){}
+	for i, done := range b.done {
+		if done != nil {
+			b.few[int64(i)] = done
+		}
+	}
+	b.done = nil
 }
 
 // ending is how a row ended, to be delivered.
@@ -61,10 +88,7 @@ func (g *ledger) take(spare []ending) []ending {
 			b = g.live[sort.Search(len(g.live), func(i int) bool { return g.live[i].first > e.record })-1]
 		}
 		e.batch = b
-		if b.done != nil {
-			at := e.record - b.first
-			e.done, b.done[at] = b.done[at], nil
-		}
+		e.done = b.take(e.record - b.first)
 	}
 	return ends
 }
@@ -89,13 +113,18 @@ func (g *ledger) delivered(ends []ending) {
 			}
 		}
 		e.batch.left--
+		e.batch.shrink()
+		if e.batch.final() {
+			g.ended++
+		}
 	}
-	n := 0
-	for n < len(g.live) && g.live[n].whole && g.live[n].left == 0 {
-		n++
+	if g.ended > len(g.live)/2 {
+		g.live, g.ended = slices.DeleteFunc(g.live, (*batch).final), 0
 	}
-	g.live = slices.Delete(g.live, 0, n)
 }
+
+// final reports whether every row of the batch has an outcome.
+func (b *batch) final() bool { return b.whole && b.left == 0 }
 
 // hide notes a rejected row that nobody was told of.
 func (g *ledger) hide(o Outcome) {
@@ -143,9 +172,9 @@ func (g *ledger) waiting() int { return len(g.ends) + g.out }
 // abandon returns the rows that have no outcome and want one, and forgets all of them.
 func (g *ledger) abandon() (ends []ending) {
 	for _, b := range g.live {
-		for i, done := range b.done {
-			if done != nil {
-				ends = append(ends, ending{record: b.first + int64(i), end: Unfinished, done: done})
+		for i := range int64(b.rows) {
+			if done := b.take(i); done != nil {
+				ends = append(ends, ending{record: b.first + i, end: Unfinished, done: done})
 			}
 		}
 	}

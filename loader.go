@@ -356,9 +356,7 @@ func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 	l.queue = queue{flushing: l.queue.flushing}
 	rest := l.ledger.abandon()
 	l.mu.Unlock()
-	for i := range rest {
-		rest[i].done(rest[i].outcome())
-	}
+	tell(rest)
 	l.mu.Lock()
 	l.changed()
 	l.mu.Unlock()
@@ -382,17 +380,31 @@ func (l *Loader) deliver() {
 		l.mu.Lock()
 		ends := l.ledger.take(spare)
 		l.mu.Unlock()
-		for i := range ends {
-			if e := &ends[i]; e.done != nil {
-				e.done(e.outcome())
-			}
-		}
+		tell(ends)
 		l.mu.Lock()
 		l.ledger.delivered(ends)
 		l.changed()
 		l.mu.Unlock()
 		clear(ends)
 		spare = ends
+	}
+}
+
+// tell calls the Dones of endings. One that ends its goroutine, as FailNow of a test does, ends no other row's.
+func tell(ends []ending) {
+	for i := 0; i < len(ends); {
+		told := make(chan struct{})
+		go func() {
+			defer close(told)
+			for i < len(ends) {
+				e := &ends[i]
+				i++
+				if e.done != nil {
+					e.done(e.outcome())
+				}
+			}
+		}()
+		<-told
 	}
 }
 

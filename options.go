@@ -30,7 +30,7 @@ type LoaderOptions struct {
 	Settle   time.Duration // for which a request without an answer may still be applied; 0 is twice Target.RequestTimeout
 
 	// Memory is how many bytes rows may take between Put and their outcome, at least 16 MiB; 0 is 64 MiB. What a Done
-	// refers to is not counted.
+	// refers to is not counted. Rows of megabytes may take some of their size more: with 16 MiB and rows of 4 MiB, twice as much.
 	Memory int64
 	// TempDir is a folder for rows that do not fit in memory; "" spills none: Put waits. TempMax bounds it; 0 means no limit.
 	TempDir string

@@ -101,11 +101,24 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 		return o, fmt.Errorf("write to table %s: %w", w.table, &client.Error{Cause: err})
 	default:
 		o.Fate = table.Refused
-		if o.Code == "OTSConditionCheckFail" && repeated {
+		switch {
+		case !repeated:
+		case o.Code == "OTSConditionCheckFail":
 			return w.recheck(row, o)
+		default:
+			w.doubt(&o)
 		}
 	}
 	return o, nil
+}
+
+// doubt adds to the refusal of a row what an earlier attempt without an answer may have done.
+func (w *Writer) doubt(o *table.Outcome) {
+	if w.mode == table.Increment {
+		return // whether a record was added, its mark says
+	}
+	o.MaybeApplied = true
+	o.Message += " (an earlier attempt had no answer: it may have been applied)"
 }
 
 // recheck decides about a row whose condition failed after an earlier attempt may have applied it: that attempt would

@@ -140,6 +140,9 @@ func (w *Writer) refusedWhole(stats Stats, err error, rows []table.Ref, repeated
 	}
 	fill(outcomes, o)
 	for i := range outcomes {
+		if o.Fate == table.Refused && repeated[i] {
+			w.doubt(&outcomes[i])
+		}
 		w.completed(nil, i, rows[i], &outcomes[i])
 	}
 	if verdict == stop {

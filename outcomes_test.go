@@ -1,0 +1,222 @@
+package tsimport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+)
+
+// A row that was applied, without an answer, and is refused when it is sent again is not said to be absent.
+func TestARowRefusedAfterALostAnswerMayBeApplied(t *testing.T) {
+	for mode, refusal := range map[string]faults.Fault{
+		"put":    {Action: faults.RefuseRows, RowCode: func(int) string { return "OTSParameterInvalid" }},
+		"update": {Action: faults.Refuse, Code: "OTSParameterInvalid"},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			ctx := context.Background()
+			o := loaderOptions()
+			o.Mode = mode
+			l := w.open(ctx, o)
+			w.plan.Change(nil, func(r faults.Request) faults.Fault {
+				if r.N == 0 {
+					return faults.Fault{Action: faults.DropAfter}
+				}
+				return refusal
+			})
+			var got []Outcome
+			put := func(id string) {
+				t.Helper()
+				err := l.Put(ctx, Row{Columns: []Column{String("id", id), Int64("v", 1)}, Done: func(out Outcome) { got = append(got, out) }})
+				if err == nil {
+					err = l.Flush(ctx)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("applied")
+			put("refused")
+			if c := w.close(l); c.Rejected != 2 || c.MaybeApplied != 1 || !got[0].MaybeApplied || got[1].MaybeApplied || got[1].Code != "OTSParameterInvalid" {
+				t.Errorf("%+v, %+v", c, got)
+			}
+			if rows := w.rows(1); len(rows) != 1 || rows["applied"] == "" {
+				t.Errorf("the table has %q", rows)
+			}
+		})
+	}
+}
+
+// A Done that ends its goroutine, as FailNow of a test does, takes no outcome of another row along.
+func TestADoneThatEndsItsGoroutineEndsNoOther(t *testing.T) {
+	w := newWorld(t)
+	defer noLeaks(t)()
+	ctx := context.Background()
+	l := w.open(ctx, loaderOptions())
+	told := &outcomes{}
+	for n := range int64(100) {
+		done := told.of(n)
+		if err := l.Put(ctx, Row{Columns: []Column{String("id", fmt.Sprint(n))}, Done: func(o Outcome) {
+			done(o)
+			if n%10 == 5 {
+				runtime.Goexit()
+			}
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := l.Flush(within); err != nil {
+		t.Fatal(err)
+	}
+	c := w.close(l)
+	told.check(t, c)
+	if c.Written != 100 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Rows that wait for long, as those of a slow partition do, do not hold what rows took that came with them and after them.
+func TestRowsThatWaitHoldNoMemoryOfOthers(t *testing.T) {
+	const batches, rows = 300, 500
+	var g ledger
+	told := make([]int, batches*rows)
+	for b := range batches {
+		g.live = append(g.live, &batch{first: int64(b * rows)})
+		for i := range rows {
+			g.accept(func(o Outcome) { told[b*rows+i]++ })
+		}
+		g.live[len(g.live)-1].whole = true
+	}
+	end := func(of func(n int) bool) {
+		for n := range batches * rows {
+			if of(n) {
+				g.ends = append(g.ends, ending{record: int64(n), end: Written})
+			}
+		}
+		ends := g.take(nil)
+		tell(ends)
+		g.delivered(ends)
+	}
+	// One row of every tenth batch waits.
+	waits := func(n int) bool { return n%(10*rows) == 7 }
+	end(func(n int) bool { return !waits(n) && n%2 == 0 })
+	end(func(n int) bool { return !waits(n) && n%2 == 1 })
+	held := 0
+	for _, b := range g.live {
+		held += len(b.done) + len(b.few)
+	}
+	if len(g.live) > 2*batches/10 || held > batches/10 {
+		t.Errorf("%d rows hold %d batches with %d Dones", batches/10, len(g.live), held)
+	}
+	if g.final(8) {
+		t.Error("row 8 has an outcome")
+	}
+	end(func(n int) bool { return waits(n) && n < batches*rows/2 })
+	rest := g.abandon()
+	tell(rest)
+	if len(rest) != batches/20 || g.counts.Written != batches*rows-batches/20 {
+		t.Errorf("%d rows are left, %+v", len(rest), g.counts)
+	}
+	for n, times := range told {
+		if times != 1 {
+			t.Fatalf("row %d was told of %d outcomes", n, times)
+		}
+	}
+}
+
+// Requests fail in every way, the service refuses rows and the Loader others, rows are changed after Put, and Flushes are given up: each
+// key has its last row that was not rejected, except where a rejection says that the row may be in the table.
+func TestRefusedRowsAmongFailedRequests(t *testing.T) {
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newWorld(t)
+			defer noLeaks(t)()
+			rnd := rand.New(rand.NewPCG(seed, 77))
+			if err := w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 10_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}); err != nil {
+				t.Fatal(err)
+			}
+			plan, err := faults.Random{Rate: 0.15, Delay: 20 * time.Millisecond, Seed: seed}.Plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var mu sync.Mutex
+			frnd := rand.New(rand.NewPCG(seed, 78))
+			decide := func(r faults.Request) faults.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if frnd.IntN(10) == 0 {
+					bad := frnd.IntN(max(r.Rows, 1))
+					return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string {
+						if i == bad || i == bad+1 {
+							return "OTSParameterInvalid"
+						}
+						return ""
+					}}
+				}
+				return plan.Decide(r)
+			}
+			o := loaderOptions()
+			o.Memory = 16 << 20
+			o.BatchRows, o.Concurrency = 1+rnd.IntN(100), 1+rnd.IntN(16)
+			if rnd.IntN(2) == 0 {
+				o.TempDir = t.TempDir()
+			}
+			l := w.open(context.Background(), o)
+			w.plan.Change(nil, decide)
+			told := newOracle()
+			var group sync.WaitGroup
+			for g := range int64(3) {
+				group.Go(func() {
+					rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+					buf := make([]byte, 100)
+					for n := range int64(2000) {
+						key := fmt.Sprint("key", rnd.IntN(100))
+						if rnd.IntN(3) == 0 {
+							key = "hot"
+						}
+						row := told.row(g*1_000_000+n, key, "v")
+						switch rnd.IntN(12) {
+						case 0:
+							row.Columns = append(row.Columns, Null("nothing"))
+						case 1: // rejected
+							row.Columns = append(row.Columns, Int64("v", 5))
+						case 2:
+							row.Columns = append(row.Columns, String("id", "twice"))
+						case 3:
+							row.Columns[1] = Bytes("id", buf)
+						}
+						if err := l.Put(context.Background(), row); err != nil {
+							t.Error(err)
+						}
+						clear(row.Columns)
+						if rnd.IntN(300) == 0 {
+							c, cancel := context.WithTimeout(context.Background(), time.Duration(rnd.IntN(30))*time.Millisecond)
+							if err := l.Flush(c); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+								t.Error(err)
+							}
+							cancel()
+						}
+					}
+				})
+			}
+			group.Wait()
+			c := w.close(l)
+			w.plan.Change(nil, nil)
+			told.check(t, c)
+			want, unsure := told.last()
+			w.compare(want, unsure)
+			t.Logf("%+v", c)
+		})
+	}
+}
