@@ -108,7 +108,7 @@ func (r *rows) Finish() ([]source.Split, error) { return nil, nil }
 func (r *rows) Whole() []source.Split { return nil }
 
 // Raw keeps nothing: rejected rows are told of, not kept.
-func (r *rows) Raw(source.Split, table.Mark) []byte { return []byte{} }
+func (r *rows) Raw(source.Split, table.Span) []byte { return []byte{} }
 
 func (r *rows) Suspend() error { return nil }
 
@@ -136,7 +136,7 @@ type parser struct {
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	b := sp.Part.(*buffer)
 	for i := range b.rows {
-		rec := record.Record{Mark: table.Mark{Record: uint32(i)}, Bad: b.bad[i]}
+		rec := record.Record{Span: table.Span{Record: uint32(i)}, Bad: b.bad[i]}
 		if rec.Bad == nil {
 			p.fill(b, i)
 		}

@@ -55,7 +55,7 @@ func rowsOf(keys []string, perBlock int) []*table.Block {
 		b.Data = append(b.Data, k...)
 		body := len(b.Data)
 		b.Data = fmt.Appendf(b.Data, "%d", i)
-		b.Append(start, body, 10, table.Mark{}, nil)
+		b.Append(start, body, 10, table.Span{}, nil)
 	}
 	return blocks
 }
@@ -401,7 +401,7 @@ func TestABatchHoldsTheUnitsItMay(t *testing.T) {
 		for _, k := range "abc" {
 			start := len(b.Data)
 			b.Data = append(b.Data, byte(k))
-			b.Append(start, len(b.Data), 2*table.CapacityUnitBytes, table.Mark{}, nil)
+			b.Append(start, len(b.Data), 2*table.CapacityUnitBytes, table.Span{}, nil)
 		}
 		queues.Push(0, b)
 		f := new(Flight)

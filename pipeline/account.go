@@ -104,7 +104,7 @@ func (a *account) refused(r table.Ref, o table.Outcome) {
 
 // rejected enters a record that did not become a row.
 func (a *account) rejected(s *table.Split, r *intake.Reject) {
-	a.reject(s, s.Reject(r.Mark, r.Reason, r.Raw))
+	a.reject(s, s.Reject(r.Span, r.Reason, r.Raw))
 	if r.Table != "" {
 		a.tables.named(r.Table).Rejected++
 	}
@@ -113,7 +113,7 @@ func (a *account) rejected(s *table.Split, r *intake.Reject) {
 func (a *account) reject(s *table.Split, r table.Reject) {
 	a.report.Rejected++
 	if a.ends != nil {
-		a.ends.Rejected(s.Ordinal, r.Origin.Record-1, &r.Reason)
+		a.ends.Rejected(s.Ordinal, r.Location.Record-1, &r.Reason)
 	} else if err := a.rejects.Reject(s.Header, r); err != nil {
 		a.stop.stop(err)
 	}

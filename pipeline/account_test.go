@@ -33,7 +33,7 @@ func blockOf(s *table.Split, keys ...string) *table.Block {
 		b.Data = table.AppendKey(b.Data, table.Value{Type: table.String, Bytes: []byte(k)})
 		body := len(b.Data)
 		b.Data = append(b.Data, "row"...)
-		b.Append(start, body, 10, table.Mark{Record: uint32(i)}, []byte(k+"\n"))
+		b.Append(start, body, 10, table.Span{Record: uint32(i)}, []byte(k+"\n"))
 	}
 	return b
 }
@@ -57,7 +57,7 @@ func TestTheAccountCountsEveryRowOnce(t *testing.T) {
 	if a.report.ReportCounts != want || a.report.balance() != nil {
 		t.Errorf("counts %+v, want %+v", a.report.ReportCounts, want)
 	}
-	if len(kept.rows) != 1 || kept.rows[0].Origin.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
+	if len(kept.rows) != 1 || kept.rows[0].Location.Record != 10 || string(kept.rows[0].Raw) != "c\n" || kept.rows[0].Reason.Code != "OTSParameterInvalid" {
 		t.Errorf("kept %+v", kept.rows)
 	}
 	if a.stop.stopped() {
@@ -134,7 +134,7 @@ func TestAdmissionReadsNoFurtherThanTheRejectThatStopsTheLoad(t *testing.T) {
 	account, kept := newAccount(0)
 	a := newAdmission(0, account)
 	p := taken(0, "a", "b", "c", "d")
-	p.Rejects = []intake.Reject{{Mark: table.Mark{Record: 1}}, {Mark: table.Mark{Record: 3}}}
+	p.Rejects = []intake.Reject{{Span: table.Span{Record: 1}}, {Span: table.Span{Record: 3}}}
 	a.enter(p)
 	if account.stop.cause != errLimit || account.report.Read != 2 || len(kept.rows) != 1 || p.Records != 2 || len(p.Rejects) != 1 {
 		t.Errorf("%v: %d read, %d rejected, %d records", account.stop.cause, account.report.Read, len(kept.rows), p.Records)
@@ -151,7 +151,7 @@ func TestAdmissionAsksForATableOnceAndForNoneTooMany(t *testing.T) {
 	for i, name := range []string{"t1", "t1", "t2", "t1", "t3"} {
 		start := len(b.Data)
 		b.Data = table.AppendKey(table.AppendTable(b.Data, name), table.Value{Type: table.String, Bytes: []byte("k")})
-		b.Append(start, len(b.Data), 10, table.Mark{Record: uint32(i)}, nil)
+		b.Append(start, len(b.Data), 10, table.Span{Record: uint32(i)}, nil)
 	}
 	if !a.rows(b, true) {
 		t.Error("the rows are not sent")

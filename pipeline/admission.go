@@ -41,7 +41,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	read := int64(0) // records of this split counted so far
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
-		at := int(r.Mark.Record) + 1
+		at := int(r.Span.Record) + 1
 		report.Read += a.reading.fresh(p.Split, read, int64(at)-read)
 		read = int64(at)
 		a.account.rejected(p.Split, r)
@@ -73,7 +73,7 @@ func (a *admission) limitTables(p *intake.Parsed) {
 	for i := range p.Archived {
 		if _, err := a.account.tables.add(p.Archived[i].Table); err != nil {
 			a.stop.stop(err)
-			p.Truncate(int(p.Archived[i].Mark.Record))
+			p.Truncate(int(p.Archived[i].Span.Record))
 			return
 		}
 	}

@@ -65,7 +65,7 @@ func markBytes(column string) int { return len(column) + table.MaxMarkBytes + ma
 const clockUnknown = time.Hour
 
 // marksBegun returns what no mark of the load can be older than, in milliseconds by the service's clock.
-func marksBegun(clock *client.Clock, from *origin) int64 {
+func marksBegun(clock *client.Clock, from *resumePoint) int64 {
 	earliest, _, known := clock.Range(time.Now())
 	switch {
 	case from.counter(marksBegunAt) != 0:

@@ -18,7 +18,7 @@ type archive struct {
 	failed error
 }
 
-func newArchive(cfg *Config, planned *plan.Plan, folder *rundir.Folder, from *origin) (*archive, error) {
+func newArchive(cfg *Config, planned *plan.Plan, folder *rundir.Folder, from *resumePoint) (*archive, error) {
 	if !planned.Tables.Archives() {
 		return nil, nil
 	}

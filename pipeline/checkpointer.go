@@ -29,7 +29,7 @@ type checkpointer struct {
 	ended    bool               // nothing is sent any more
 }
 
-func newCheckpointer(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan.Plan, from *origin, now time.Time) *checkpointer {
+func newCheckpointer(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan.Plan, from *resumePoint, now time.Time) *checkpointer {
 	ordered := cfg.Write.Order == plan.LastWins
 	k := &checkpointer{
 		schedule: &schedule{every: cfg.Checkpoint.Every, keptFor: h.mayKeepFor()},

@@ -22,7 +22,7 @@ const locksFolder = ".locks"
 // claim takes the locks under which the run is looked for and made: that of the run folder if the user names it, else that of
 // the load in this working folder; and that of the load for all working folders. Two streams cannot be told from each other:
 // loads of them into run folders of their own are not kept apart.
-func (o *origin) claim(cfg *Config) (err error) {
+func (o *resumePoint) claim(cfg *Config) (err error) {
 	streams := slices.ContainsFunc(cfg.Inputs, isStream)
 	switch {
 	case cfg.RunDir != "":
@@ -51,7 +51,7 @@ func (o *origin) claim(cfg *Config) (err error) {
 }
 
 // release gives the locks back.
-func (o *origin) release() {
+func (o *resumePoint) release() {
 	for _, l := range append([]*rundir.Lock{o.lock}, o.claims...) {
 		_ = l.Release() // the process's end would do
 	}
@@ -142,7 +142,7 @@ func runsOf(identity string) (runs []foundRun, err error) {
 
 // replaceOthers notes in the other unfinished runs of the load that this one, which has begun in a new folder, takes their
 // place: they are not resumed after it. The load is locked.
-func (o *origin) replaceOthers(cfg *Config) error {
+func (o *resumePoint) replaceOthers(cfg *Config) error {
 	if len(o.claims) == 0 || o.snapshot != nil || cfg.DryRun {
 		return nil
 	}

@@ -83,7 +83,7 @@ func TestHowLongAResumedLoadWaitsForTheAttemptBefore(t *testing.T) {
 		// What the wall clock of the process before said does not count: it was an hour fast, or slow.
 		for _, wall := range []time.Duration{-time.Hour, 0, time.Hour} {
 			tt.about.Time, tt.about.Uptime = now.Add(wall), then
-			o := &origin{snapshot: &checkpoint.Snapshot{About: tt.about}}
+			o := &resumePoint{snapshot: &checkpoint.Snapshot{About: tt.about}}
 			o.settle(now, tt.uptime.Since(then), settle, request)
 			wait := func(until time.Time) time.Duration {
 				if until.IsZero() {

@@ -17,7 +17,7 @@ import (
 
 // readAgain makes the checkpoint that the attempt resumes from its base, if the sources are live. Nothing is sent while what the attempt
 // before has sent may be applied: it could replace a newer row.
-func (o *origin) readAgain(planned *plan.Plan) error {
+func (o *resumePoint) readAgain(planned *plan.Plan) error {
 	s := o.snapshot
 	if s == nil || !planned.Live {
 		return nil

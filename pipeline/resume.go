@@ -42,8 +42,8 @@ type Resumed struct {
 	Rereads []string
 }
 
-// origin is what a run begins with.
-type origin struct {
+// resumePoint is what a run begins with, empty in the first attempt.
+type resumePoint struct {
 	job      *checkpoint.Job
 	snapshot *checkpoint.Snapshot // of the attempt before; nil in the first one
 	lock     *rundir.Lock         // of the run folder
@@ -53,10 +53,10 @@ type origin struct {
 	hold, suspectUntil time.Time
 }
 
-// findOrigin finds the run to resume, and takes its lock. Without one it says only what the job is. What release gives back is
+// findResumePoint finds the run to resume, and takes its lock. Without one it says only what the job is. What release gives back is
 // held from before looking: of two processes that begin the same load together, one ends here.
-func findOrigin(cfg *Config, now time.Time) (o *origin, err error) {
-	o = &origin{job: &checkpoint.Job{
+func findResumePoint(cfg *Config, now time.Time) (o *resumePoint, err error) {
+	o = &resumePoint{job: &checkpoint.Job{
 		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Run:      table.NewRun(now),
 		Args:     cfg.Resume.Args, Command: cfg.Invocation.Command, Target: cfg.Target.Name, Table: cfg.Target.Table, Started: now.UTC(), PolicyNow: cfg.Target.PolicyNow,
@@ -112,7 +112,7 @@ func findOrigin(cfg *Config, now time.Time) (o *origin, err error) {
 // settle works out until when what the attempt before has sent may be applied: it sent nothing later than keptFor after its
 // last checkpoint, which is so long ago at least, nor after it ended, which it has; an attempt without an answer may be
 // applied for settle.
-func (o *origin) settle(now time.Time, ago, settle, request time.Duration) {
+func (o *resumePoint) settle(now time.Time, ago, settle, request time.Duration) {
 	s := o.snapshot
 	settle = max(settle, s.Settle)
 	if !s.Settled {
@@ -128,7 +128,7 @@ func (o *origin) settle(now time.Time, ago, settle, request time.Duration) {
 }
 
 // settings enters into the request what the first attempt found out by a sample.
-func (o *origin) settings(r *plan.Request, given *checkpoint.Job) {
+func (o *resumePoint) settings(r *plan.Request, given *checkpoint.Job) {
 	r.Inferred = map[string]plan.Inferred{}
 	for _, job := range []*checkpoint.Job{given, o.job} {
 		if job == nil {
@@ -150,7 +150,7 @@ func (o *origin) settings(r *plan.Request, given *checkpoint.Job) {
 }
 
 // compare enters the details of the load into the job, or says what has changed since the first attempt.
-func (o *origin) compare(cfg *Config, planned *plan.Plan) error {
+func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 	facts, err := planned.Facts()
 	if err != nil {
 		return err
@@ -221,7 +221,7 @@ func changedError(path string, changes []string, inputsOnly bool) error {
 }
 
 // openFolder makes the run folder, or opens the one that is resumed, with the lock on it.
-func (o *origin) openFolder(cfg *Config, planned *plan.Plan) (folder *rundir.Folder, err error) {
+func (o *resumePoint) openFolder(cfg *Config, planned *plan.Plan) (folder *rundir.Folder, err error) {
 	if o.snapshot != nil {
 		folder, err = rundir.Reopen(cfg.RunDir, planned.Headers, rundir.Kept{Lengths: o.snapshot.Files, Sums: o.snapshot.Sums})
 	} else {
@@ -284,7 +284,7 @@ func (r *Report) resume(s *checkpoint.Snapshot) {
 }
 
 // rereads returns the names of the sources that are read from their beginning to get to where the attempt resumes.
-func (o *origin) rereads(planned *plan.Plan) (names []string) {
+func (o *resumePoint) rereads(planned *plan.Plan) (names []string) {
 	for _, from := range o.snapshot.Starts {
 		if s := planned.Sources[from.Source]; from.Record > 0 && s.About().Seeking == source.SeeksByReading {
 			names = append(names, s.Name)
@@ -302,7 +302,7 @@ func (r *Report) resumed() Resumed {
 }
 
 // counter returns a counter of the attempt before, 0 if there was none.
-func (o *origin) counter(name string) int64 {
+func (o *resumePoint) counter(name string) int64 {
 	if o.snapshot == nil {
 		return 0
 	}

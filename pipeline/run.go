@@ -30,7 +30,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	if err := a.connect(ctx, gentle); err != nil {
 		return nil, err
 	}
-	if err := a.findOrigin(); err != nil {
+	if err := a.findResumePoint(); err != nil {
 		return nil, err
 	}
 	defer a.from.release()
@@ -64,7 +64,7 @@ type attempt struct {
 
 	service service
 	admin   *client.Admin // for the time before rows are in flight
-	from    *origin
+	from    *resumePoint
 	planned *plan.Plan
 	folder  *rundir.Folder
 	report  *Report
@@ -89,9 +89,9 @@ func (a *attempt) connect(ctx, gentle context.Context) (err error) {
 	return nil
 }
 
-// findOrigin finds the run to resume, if there is one.
-func (a *attempt) findOrigin() (err error) {
-	if a.from, err = findOrigin(a.cfg, a.started); err != nil {
+// findResumePoint finds the run to resume, if there is one.
+func (a *attempt) findResumePoint() (err error) {
+	if a.from, err = findResumePoint(a.cfg, a.started); err != nil {
 		return err
 	}
 	a.from.ids = newTableIDs(a.from.snapshot)

@@ -85,7 +85,7 @@ func (t *tableIDs) known() map[string]int64 {
 }
 
 // makeTable makes the table of a plan that says Create.
-func (o *origin) makeTable(planned *plan.Plan, admin *client.Admin, report *Report) error {
+func (o *resumePoint) makeTable(planned *plan.Plan, admin *client.Admin, report *Report) error {
 	t, made, err := planned.MakeTable(admin)
 	report.Created = made
 	if err != nil {
@@ -98,7 +98,7 @@ func (o *origin) makeTable(planned *plan.Plan, admin *client.Admin, report *Repo
 }
 
 // sameTables refuses to resume where a table that rows were written to is gone or another one.
-func (o *origin) sameTables(cfg *Config, planned *plan.Plan, admin *client.Admin) error {
+func (o *resumePoint) sameTables(cfg *Config, planned *plan.Plan, admin *client.Admin) error {
 	if t := planned.Table(); t != nil {
 		if err := o.ids.see(t.Name, t.Created); err != nil {
 			return tableReplaced(cfg.RunDir, err)

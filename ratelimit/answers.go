@@ -11,8 +11,8 @@ func (p *Pacer) firstRamp(from time.Time) ramp {
 	return ramp{from: from, window: 1, rows: max(1, startRows/max(1, p.perRow))}
 }
 
-// clean takes an answer without a throttle. Only start and measure go by it.
-func (p *Pacer) clean(units float64) {
+// unthrottled takes an answer without a throttle. Only start and measure go by it.
+func (p *Pacer) unthrottled(units float64) {
 	p.probe.alone = 0
 	switch p.phase {
 	case inStart:
@@ -74,14 +74,14 @@ func (p *Pacer) throttled(t throttle) {
 		p.cruise(t)
 	case inKnown:
 		switch {
-		case t.first || p.tries(t):
+		case t.first || p.trySmallerBatch(t):
 			p.cruise(t)
 		case few && p.slow():
 			p.again(t)
 		case p.unexpected(t):
 			p.measure(t)
 		default:
-			p.tried(t.since >= minCruise)
+			p.endTrial(t.since >= minCruise)
 			p.cruise(t)
 		}
 	case inCruise:
@@ -95,21 +95,21 @@ func (p *Pacer) refused(t throttle, few bool) {
 	enough := t.since >= minCruise && p.gauge.whole && t.accepted+8*p.perRow >= 0.5*t.units
 	switch {
 	case t.first: // an empty bucket is what a partition begins with: no news of its rate
-	case p.tries(t):
+	case p.trySmallerBatch(t):
 	case usual && enough && !few:
-		p.tried(true)
+		p.endTrial(true)
 		p.sample(t)
 		p.long.whole, p.line.trust = false, 0
 		p.regrow(t.now, regrowAfter)
 	case p.slow():
-		p.settle(t, few)
+		p.correctSlow(t, few)
 		return
 	case t.now.Sub(p.line.measuredAt) >= max(remeasure, p.line.trust):
-		p.tried(false)
+		p.endTrial(false)
 		p.measure(t)
 		return
 	default:
-		p.tried(false)
+		p.endTrial(false)
 		p.correct(t)
 	}
 	p.cruise(t)
@@ -118,8 +118,8 @@ func (p *Pacer) refused(t throttle, few bool) {
 // slow reports whether a lane takes so few rows that a measurement needs seconds.
 func (p *Pacer) slow() bool { return p.rate < minSample*p.perRow }
 
-// settle corrects the rate of a slow lane. Counting a handful of rows says less than where the throttles begin.
-func (p *Pacer) settle(t throttle, few bool) {
+// correctSlow corrects the rate of a slow lane. Counting a handful of rows says less than where the throttles begin.
+func (p *Pacer) correctSlow(t throttle, few bool) {
 	switch {
 	case p.probe.gain > usualGain: // the gain before this one was too little, this one is too much
 		p.setRate(p.rate * (1 + 0.75*p.probe.gain))
@@ -186,9 +186,9 @@ func (p *Pacer) unexpected(t throttle) bool {
 	return p.probe.quick >= 3
 }
 
-// tries reports whether a throttle refused so much that the batch, not the rate, may be too large for the bucket: the rate
-// stays and smaller batches show which it was.
-func (p *Pacer) tries(t throttle) bool {
+// trySmallerBatch makes batches smaller if a throttle refused so much that the batch, not the rate, may be too large for the
+// bucket, and reports whether it did: the rate stays, and smaller batches show which it was.
+func (p *Pacer) trySmallerBatch(t throttle) bool {
 	if p.size.before > 0 || p.line.trust > 0 || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
 		return false
 	}
@@ -196,8 +196,8 @@ func (p *Pacer) tries(t throttle) bool {
 	return true
 }
 
-// tried ends a trial of smaller batches. They stay if they gave a good measurement.
-func (p *Pacer) tried(good bool) {
+// endTrial ends a trial of smaller batches. They stay if they gave a good measurement.
+func (p *Pacer) endTrial(good bool) {
 	if p.size.before > 0 && !good {
 		p.size.most = p.size.before
 	}
@@ -223,8 +223,8 @@ func (p *Pacer) cruise(t throttle) {
 	}
 }
 
-// back takes up where an outage began. What was measured across it is void.
-func (p *Pacer) back(now time.Time) {
+// resumeAfterOutage takes up where an outage began. What was measured across it is void.
+func (p *Pacer) resumeAfterOutage(now time.Time) {
 	p.line.probeAt = time.Time{}
 	p.spoil()
 	p.credit = credit{level: min(p.credit.level, 0), at: now}

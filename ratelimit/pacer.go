@@ -138,12 +138,12 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	returned := p.line.out
 	p.line.out = false
 	if returned {
-		p.back(now)
+		p.resumeAfterOutage(now)
 	}
 	p.gauge.add(met, accepted)
 	p.long.add(met, accepted)
 	if accepted >= units*(1-1e-9) {
-		p.clean(units)
+		p.unthrottled(units)
 		return
 	}
 	if sent.Before(p.line.throttledAt) {

@@ -515,7 +515,7 @@ func TestARejectedRecordOfJSONIsOneLineAndItsPlaceIsExact(t *testing.T) {
 	sp := source.Split{Data: text}
 	var got []string
 	if _, lines, err := p.Parse(sp, func(rec *record.Record) {
-		got = append(got, fmt.Sprintf("line %d, byte %d, bad %v: %s", rec.Mark.Line, rec.Mark.Start, rec.Bad != nil, s.Raw(sp, rec.Mark)))
+		got = append(got, fmt.Sprintf("line %d, byte %d, bad %v: %s", rec.Span.Line, rec.Span.Start, rec.Bad != nil, s.Raw(sp, rec.Span)))
 	}); err != nil || lines != 6 {
 		t.Error(lines, err)
 	}

@@ -180,7 +180,7 @@ func (s *File) readHeader() error {
 		s.nameColumns(s.o.Names)
 		return nil
 	case s.o.NoHeader:
-		if int(first.Mark.End) == len(text) {
+		if int(first.Span.End) == len(text) {
 			if err := s.refuseLoneCR(first); err != nil {
 				return err
 			}
@@ -188,7 +188,7 @@ func (s *File) readHeader() error {
 		return s.numberColumns(p, first)
 	case first.Bad != nil:
 		return fmt.Errorf("read header of %s: %s", s.Name, first.Bad.Message)
-	case int(first.Mark.End) == len(text) && len(s.text.head) == headBytes && !s.Dialect.Ended(text):
+	case int(first.Span.End) == len(text) && len(s.text.head) == headBytes && !s.Dialect.Ended(text):
 		return fmt.Errorf("read header of %s: it does not end within %d bytes; look for a quote that never closes, or use --quote none", s.Name, headBytes)
 	}
 	if err := s.refuseLoneCR(first); err != nil {
@@ -200,7 +200,7 @@ func (s *File) readHeader() error {
 	}
 	s.nameColumns(names)
 	s.hintAtDelimiter(names)
-	from, to := first.Mark.Start, first.Mark.End
+	from, to := first.Span.Start, first.Span.End
 	types, err := s.typesRow(p, len(names))
 	if err != nil {
 		return err

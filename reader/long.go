@@ -38,7 +38,7 @@ func (l *longRecord) record() *record.Record {
 		message += fmt.Sprintf("; it has %d lines: if a quote in it never closes, these are records that were not read", l.lines)
 	}
 	return &record.Record{
-		Mark: table.Mark{End: uint32(l.bytes)}, // below maxLongBytes and a piece
+		Span: table.Span{End: uint32(l.bytes)}, // below maxLongBytes and a piece
 		Bad:  &table.Reason{Code: table.CodeRecordTooLong, Message: message, Value: table.Show(l.head)},
 	}
 }
@@ -59,7 +59,7 @@ func (l *longRecord) raw(s *File) []byte {
 
 // longIn returns the record of a split if it is longer than may be held: whether such a record is read over or happens to fit a
 // split must make no difference.
-func (s *File) longIn(sp source.Split, m table.Mark) *longRecord {
+func (s *File) longIn(sp source.Split, m table.Span) *longRecord {
 	limit := s.o.Memory.record()
 	if int(m.End-m.Start) <= limit || !s.parallel() {
 		return nil
@@ -72,7 +72,7 @@ func (s *File) longIn(sp source.Split, m table.Mark) *longRecord {
 
 // shorten returns the record, rejected if it is longer than may be held.
 func (s *File) shorten(sp source.Split, rec *record.Record) *record.Record {
-	if l := s.longIn(sp, rec.Mark); l != nil {
+	if l := s.longIn(sp, rec.Span); l != nil {
 		rec.Bad = l.record().Bad
 	}
 	return rec

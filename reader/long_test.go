@@ -35,9 +35,9 @@ func placesOf(t *testing.T, content string, o Options) (rows []string, err error
 	parse := func(splits []source.Split) {
 		for _, sp := range splits {
 			_, lines, err := parser.Parse(sp, func(rec *record.Record) {
-				text := fmt.Sprintf("%d line %d ", sp.Offset+int64(rec.Mark.Start), line+int(rec.Mark.Line))
+				text := fmt.Sprintf("%d line %d ", sp.Offset+int64(rec.Span.Start), line+int(rec.Span.Line))
 				if rec.Bad != nil {
-					text += fmt.Sprintf("%s %s %q %s", rec.Bad.Code, rec.Bad.Message, rec.Bad.Value, s.Raw(sp, rec.Mark))
+					text += fmt.Sprintf("%s %s %q %s", rec.Bad.Code, rec.Bad.Message, rec.Bad.Value, s.Raw(sp, rec.Span))
 				} else {
 					text += fmt.Sprintf("%q %q", rec.Fields[0].Bytes, rec.Fields[1].Bytes)
 				}

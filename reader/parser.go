@@ -100,7 +100,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		}
 		for rec, ok := p.jsonl.Next(); ok; rec, ok = p.jsonl.Next() {
 			if rec.Bad != nil && rec.Bad.Code == table.CodeUTF8 {
-				rec.Bad.Message += p.s.EncodingHint(sp.Data[rec.Mark.Start:rec.Mark.End])
+				rec.Bad.Message += p.s.EncodingHint(sp.Data[rec.Span.Start:rec.Span.End])
 			}
 			if rec.Timestamps = nil; p.jsonl.Stamped() {
 				rec.Timestamps = p.jsonl.Timestamps()
@@ -122,7 +122,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 	if len(p.s.fixed) == 0 || rec.Bad != nil || len(rec.Fields) != own {
 		return rec
 	}
-	p.rec = record.Record{Mark: rec.Mark, Timestamps: rec.Timestamps, Cells: rec.Cells, Fields: append(p.rec.Fields[:0], rec.Fields...)}
+	p.rec = record.Record{Span: rec.Span, Timestamps: rec.Timestamps, Cells: rec.Cells, Fields: append(p.rec.Fields[:0], rec.Fields...)}
 	for _, c := range p.s.fixed {
 		d := record.Datum{Kind: record.Text, Bytes: []byte(c.Value)}
 		if c.Null {
@@ -135,7 +135,7 @@ func (p *parser) complete(rec *record.Record) *record.Record {
 
 // Raw returns the text of a record for a file of rejected ones, nil if the source's records have none, empty if it is not kept. Records of JSON are
 // made a line each: a line end in one of them means no more than a space.
-func (s *File) Raw(sp source.Split, m table.Mark) []byte {
+func (s *File) Raw(sp source.Split, m table.Span) []byte {
 	if long := longOf(sp); long != nil {
 		return long.raw(s)
 	}

@@ -72,7 +72,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 	defer parser.Close()
 	for _, sp := range splits {
 		_, _, err := parser.Parse(sp, func(rec *record.Record) {
-			if rowsOf(sp) != nil || int(rec.Mark.Start) <= budget {
+			if rowsOf(sp) != nil || int(rec.Span.Start) <= budget {
 				each(rec)
 			}
 		})

@@ -44,7 +44,7 @@ func (r *run) block(lo, hi int) *table.Block {
 		body := len(b.Data)
 		b.Data = binary.BigEndian.AppendUint32(b.Data, uint32(r.in))
 		b.Data = append(b.Data, make([]byte, r.rnd.IntN(300))...)
-		b.Append(start, body, 1, table.Mark{Record: uint32(i)}, nil)
+		b.Append(start, body, 1, table.Span{Record: uint32(i)}, nil)
 		r.in++
 	}
 	return b
@@ -384,7 +384,7 @@ func TestRowsThatWereReadBackStay(t *testing.T) {
 				b.Data = append(b.Data, byte(in/200%3)) // the fourth lane is short of rows
 				body := len(b.Data)
 				b.Data = append(b.Data, make([]byte, size)...)
-				b.Append(start, body, 1, table.Mark{}, nil)
+				b.Append(start, body, 1, table.Span{}, nil)
 				in++
 			}
 			lanes.PushRouted(b, nil, route)

@@ -162,7 +162,7 @@ func (c *checker) take(p *intake.Parsed) error {
 		why := reject.Reason
 		r.Reasons[why.Code]++
 		if len(r.Rejects) < c.cfg.Examples {
-			at := c.placeIn(p.Split, reject.Mark.Record, reject.Mark.Line)
+			at := c.placeIn(p.Split, reject.Span.Record, reject.Span.Line)
 			r.Rejects = append(r.Rejects, RejectExample{at, why.Column, why.Code, why.Message, why.Value})
 		}
 	}

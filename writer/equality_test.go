@@ -108,7 +108,7 @@ func checkRequest(t *testing.T, name string, mode table.Mode, existence table.Ex
 func TestLengthsTakeAsManyBytesAsTheyNeed(t *testing.T) {
 	for _, size := range []int{0, 1, 90, 100, 110, 120, 127, 128, 16_300, 16_383, 16_384, 2 << 20} {
 		b := &table.Block{Data: make([]byte, size)}
-		b.Append(0, 0, size, table.Mark{}, nil)
+		b.Append(0, 0, size, table.Span{}, nil)
 		rows := []table.Ref{{Block: b}, {Block: b}}
 		got := rowsOf(AppendRequest([]byte{}, "t", table.Put, table.Ignore, rows))
 		if len(got) != 2 || len(got[0]) != size || len(got[1]) != size {

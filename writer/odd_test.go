@@ -46,7 +46,7 @@ func TestUnusualRowsAreTheBytesTheSDKSends(t *testing.T) {
 		var refs []table.Ref
 		req := new(tablestore.BatchWriteRowRequest)
 		for i, cells := range tt.rows {
-			if why := e.Append(block, append(append([]table.Value{}, key...), cells...), tt.stamps, table.Mark{}, nil); why != nil {
+			if why := e.Append(block, append(append([]table.Value{}, key...), cells...), tt.stamps, table.Span{}, nil); why != nil {
 				t.Fatalf("%s: %v", name, why)
 			}
 			refs = append(refs, table.Ref{Block: block, Index: int32(i)})

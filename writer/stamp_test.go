@@ -139,7 +139,7 @@ func TestARequestOfStampedRowsIsNoLongerThanTheServiceTakes(t *testing.T) {
 		for i := range 1000 {
 			row = append(row, num(int64(i)))
 		}
-		if why := e.Append(b, row, nil, table.Mark{}, nil); why != nil {
+		if why := e.Append(b, row, nil, table.Span{}, nil); why != nil {
 			t.Fatal(why)
 		}
 	}

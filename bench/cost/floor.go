@@ -131,7 +131,7 @@ func encodeStage(records [][]string, shape bench.Shape, f *Floor) (*table.Block,
 	f.Encode = repeat(len(rows), func() {
 		block.Reset()
 		for _, values := range rows {
-			e.Append(block, values, nil, table.Mark{}, nil)
+			e.Append(block, values, nil, table.Span{}, nil)
 		}
 	})
 	return block, nil

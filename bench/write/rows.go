@@ -98,7 +98,7 @@ func (r *rows) next(b *table.Block) error {
 		at := r.random.Uint64() % uint64(len(r.letters)-n+1)
 		r.values = append(r.values, table.Value{Type: table.String, Bytes: r.letters[at : at+uint64(n)]})
 	}
-	if why := r.encoder.Append(b, r.values, nil, table.Mark{}, nil); why != nil {
+	if why := r.encoder.Append(b, r.values, nil, table.Span{}, nil); why != nil {
 		return fmt.Errorf("make a row: %w", why)
 	}
 	return nil

@@ -70,8 +70,8 @@ type Block struct {
 	Pending int // rows that keep the block in memory
 }
 
-// Mark is a record's place in its split.
-type Mark struct {
+// Span is a record's place in its split.
+type Span struct {
 	Start, End uint32 // of its text
 	Record     uint32 // records before it
 	Line       uint32 // lines before it
@@ -85,7 +85,7 @@ func (b *Block) Reset() { b.Data, b.Rows = b.Data[:0], b.Rows[:0] }
 
 // Append makes a row of Data[key:]: the ordering key from key up to body, the PlainBuffer bytes from body to the
 // end of Data, after which the original record is put; nil is none. Size is the row's accounted bytes.
-func (b *Block) Append(key, body, size int, m Mark, record []byte) {
+func (b *Block) Append(key, body, size int, m Span, record []byte) {
 	raw := len(b.Data)
 	b.Data = append(b.Data, record...)
 	b.Rows = append(b.Rows, Row{
@@ -136,9 +136,9 @@ func (b *Block) Truncate(n int) {
 }
 
 // Reject completes a reject of a record of the split with its origin.
-func (s *Split) Reject(m Mark, why Reason, raw []byte) Reject {
+func (s *Split) Reject(m Span, why Reason, raw []byte) Reject {
 	return Reject{
-		Origin: Origin{
+		Location: Location{
 			Source: s.Source,
 			Record: s.FirstRecord + int64(m.Record) + 1,
 			Line:   s.FirstLine + int64(m.Line) + 1,
@@ -192,5 +192,5 @@ func (r Ref) Record() []byte {
 // Reject makes a reject of the row.
 func (r Ref) Reject(why Reason) Reject {
 	row := r.Row()
-	return r.Block.Split.Reject(Mark{Start: row.at, Record: row.record, Line: row.line &^ suspect}, why, r.Record())
+	return r.Block.Split.Reject(Span{Start: row.at, Record: row.record, Line: row.line &^ suspect}, why, r.Record())
 }

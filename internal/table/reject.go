@@ -23,8 +23,8 @@ const (
 	CodeNoAnswer       = "NoAnswer"      // the service was sent the row, and has never answered
 )
 
-// Origin says where a record stands in the input.
-type Origin struct {
+// Location says where a record stands in the input.
+type Location struct {
 	Source string // file name as given
 	Record int64  // 1-based, the header not counted
 	Line   int64  // 1-based line on which the record begins
@@ -63,7 +63,7 @@ func Show(text []byte) string {
 
 // Reject is a row that will not be written: where it stood, why, and its original record.
 type Reject struct {
-	Origin Origin
-	Reason Reason
-	Raw    []byte // the record as it was in the input, line end included
+	Location Location
+	Reason   Reason
+	Raw      []byte // the record as it was in the input, line end included
 }

@@ -59,7 +59,7 @@ func rowOf(b *Block, size, bytes int) Ref {
 	b.Data = append(b.Data, "key"...)
 	body := len(b.Data)
 	b.Data = append(b.Data, make([]byte, bytes)...)
-	b.Append(start, body, size, Mark{}, nil)
+	b.Append(start, body, size, Span{}, nil)
 	return Ref{Block: b, Index: int32(len(b.Rows) - 1)}
 }
 
@@ -112,14 +112,14 @@ func packedBlock(t *rapid.T) *Block {
 		b.Data = append(b.Data, text.Draw(t, "key")...)
 		body := len(b.Data)
 		b.Data = append(b.Data, text.Draw(t, "body")...)
-		b.Append(start, body, rapid.IntRange(0, 1<<22).Draw(t, "size"), Mark{Start: uint32(10 * i), Record: uint32(i), Line: uint32(2 * i)}, text.Draw(t, "record"))
+		b.Append(start, body, rapid.IntRange(0, 1<<22).Draw(t, "size"), Span{Start: uint32(10 * i), Record: uint32(i), Line: uint32(2 * i)}, text.Draw(t, "record"))
 	}
 	return b
 }
 
 func sameRow(t *rapid.T, got, want Ref) {
 	a, b := got.Reject(Reason{}), want.Reject(Reason{})
-	if !bytes.Equal(got.Key(), want.Key()) || !bytes.Equal(got.Body(), want.Body()) || !bytes.Equal(a.Raw, b.Raw) || a.Origin != b.Origin ||
+	if !bytes.Equal(got.Key(), want.Key()) || !bytes.Equal(got.Body(), want.Body()) || !bytes.Equal(a.Raw, b.Raw) || a.Location != b.Location ||
 		got.Row().Hash != want.Row().Hash || got.Row().Size() != want.Row().Size() || got.Row().Bytes() != want.Row().Bytes() {
 		t.Fatalf("row %d came out as another: %+v, want %+v", want.Index, *got.Row(), *want.Row())
 	}
@@ -156,7 +156,7 @@ func TestRowsSurviveCopiesAndTheDisk(t *testing.T) {
 func TestAPackedBlockThatIsCutOrDamagedIsAnError(t *testing.T) {
 	var b Block
 	b.Data = append(b.Data, "keybody"...)
-	b.Append(0, 3, 10, Mark{}, []byte("record"))
+	b.Append(0, 3, 10, Span{}, []byte("record"))
 	packed := b.AppendPacked(nil, []int32{0})
 	for n := range packed {
 		if _, _, err := Unpack(nil, packed[:n], 1); err == nil {
@@ -172,10 +172,10 @@ func TestAPackedBlockThatIsCutOrDamagedIsAnError(t *testing.T) {
 func TestARejectSaysWhereItsRecordStood(t *testing.T) {
 	b := &Block{Split: &Split{Source: "a.csv", Offset: 1000, FirstRecord: 50, FirstLine: 61}}
 	b.Data = append(b.Data, "kb"...)
-	b.Append(0, 1, 1, Mark{Start: 30, End: 36, Record: 2, Line: 3}, []byte("a,b,c\n"))
+	b.Append(0, 1, 1, Span{Start: 30, End: 36, Record: 2, Line: 3}, []byte("a,b,c\n"))
 	got := Ref{Block: b}.Reject(Reason{Code: CodeType})
-	want := Origin{Source: "a.csv", Record: 53, Line: 65, Offset: 1030}
-	if got.Origin != want || string(got.Raw) != "a,b,c\n" || got.Reason.Code != CodeType {
+	want := Location{Source: "a.csv", Record: 53, Line: 65, Offset: 1030}
+	if got.Location != want || string(got.Raw) != "a,b,c\n" || got.Reason.Code != CodeType {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

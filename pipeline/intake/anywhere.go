@@ -199,7 +199,7 @@ func (f *scheduler) readRegion(ctx context.Context, p *parser, g *region) error 
 			record, line = record+int64(made.Records), line+int64(made.lines)
 			made.coming, made.lane = g.coming, g.lane
 			f.count(made)
-			f.flow.resumed.settle(made)
+			f.flow.resumed.dropFinal(made)
 			return send(ctx, f.flow.splits, Handed{Parsed: made})
 		})
 		if err != nil || ctx.Err() != nil {

@@ -87,7 +87,7 @@ type place struct {
 // places returns all records of a split, rows and rejects, by their numbers.
 func places(p *Parsed) (all []place) {
 	add := func(r table.Reject) {
-		all = append(all, place{filepath.Base(r.Origin.Source), r.Origin.Record, r.Origin.Line, string(r.Raw)})
+		all = append(all, place{filepath.Base(r.Location.Source), r.Location.Record, r.Location.Line, string(r.Raw)})
 	}
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
@@ -95,7 +95,7 @@ func places(p *Parsed) (all []place) {
 		}
 	}
 	for _, r := range p.Rejects {
-		add(p.Split.Reject(r.Mark, r.Reason, r.Raw))
+		add(p.Split.Reject(r.Span, r.Reason, r.Raw))
 	}
 	slices.SortFunc(all, func(a, b place) int { return int(a.Record - b.Record) })
 	return all

@@ -226,7 +226,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (comple
 			h.Split.FirstRecord, h.Split.FirstLine = records, lines
 			records += int64(h.Records)
 			lines += int64(h.lines)
-			f.resumed.settle(h.Parsed)
+			f.resumed.dropFinal(h.Parsed)
 			if f.plan.Live {
 				h.Moment = Moment{From: j.begun, To: time.Now()}
 			}

@@ -137,7 +137,7 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 		p.keyFields = v.appendKeyFields(p.keyFields[:0])
 		raw = p.keyFields
 	}
-	return false, p.encoder.Append(&p.rows, row, stamps, rec.Mark, raw)
+	return false, p.encoder.Append(&p.rows, row, stamps, rec.Span, raw)
 }
 
 // tableName makes a string of a table's name, once for each.

@@ -50,7 +50,7 @@ type LaneBlock struct {
 
 // Reject is a record of a split that the reader or the encoder refused.
 type Reject struct {
-	Mark   table.Mark
+	Span   table.Span
 	Table  string // among several, "" if none is known
 	Reason table.Reason
 	Raw    []byte // the record, in the form of the source's rejects
@@ -58,7 +58,7 @@ type Reject struct {
 
 // Archived is a record that goes to no table but to the archive.
 type Archived struct {
-	Mark  table.Mark
+	Span  table.Span
 	Table string // whose rows the archive has in its place
 	Raw   []byte // the record, in the form of the source's rejects
 }
@@ -69,12 +69,12 @@ func (p *Parsed) Truncate(n int) {
 		p.Blocks[i].Block.Truncate(n)
 	}
 	rejects := len(p.Rejects)
-	for rejects > 0 && int(p.Rejects[rejects-1].Mark.Record) >= n {
+	for rejects > 0 && int(p.Rejects[rejects-1].Span.Record) >= n {
 		rejects--
 	}
 	p.Rejects = p.Rejects[:rejects]
 	archived := len(p.Archived)
-	for archived > 0 && int(p.Archived[archived-1].Mark.Record) >= n {
+	for archived > 0 && int(p.Archived[archived-1].Span.Record) >= n {
 		archived--
 	}
 	p.Archived = p.Archived[:archived]

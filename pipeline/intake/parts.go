@@ -125,7 +125,7 @@ func (m *partMaker) parse(parser source.Parser) error {
 			m.at++
 			return
 		case len(m.rows.Data)+len(m.rows.Rows)*table.RowBytes+m.refused >= limit:
-			m.flush(rec.Mark)
+			m.flush(rec.Span)
 		}
 		m.at++
 		m.add(rec)
@@ -158,7 +158,7 @@ func (m *partMaker) begin() {
 }
 
 // flush hands over the part that ends before the record at next.
-func (m *partMaker) flush(next table.Mark) {
+func (m *partMaker) flush(next table.Span) {
 	m.made.Records, m.made.lines = m.at-m.passed, int(next.Line-m.line)
 	input := m.split.Bytes
 	if m.split.Data != nil {
@@ -176,11 +176,11 @@ func (m *partMaker) flush(next table.Mark) {
 
 // add makes a row of a record, or rejects it, or gives it to the archive.
 func (m *partMaker) add(rec *record.Record) {
-	raw := m.source.Raw(m.split, rec.Mark)
-	rec.Mark.Start -= m.start
-	rec.Mark.End -= m.start
-	rec.Mark.Record -= m.record
-	rec.Mark.Line -= m.line
+	raw := m.source.Raw(m.split, rec.Span)
+	rec.Span.Start -= m.start
+	rec.Span.End -= m.start
+	rec.Span.Record -= m.record
+	rec.Span.Line -= m.line
 	archived, why := m.row(m.values, m.columns, rec, raw)
 	if why == nil && !archived {
 		return
@@ -191,8 +191,8 @@ func (m *partMaker) add(rec *record.Record) {
 		m.refused += cap(raw)
 	}
 	if archived {
-		m.made.Archived = append(m.made.Archived, Archived{rec.Mark, m.encoder.Table, raw})
+		m.made.Archived = append(m.made.Archived, Archived{rec.Span, m.encoder.Table, raw})
 		return
 	}
-	m.made.Rejects = append(m.made.Rejects, Reject{rec.Mark, m.encoder.Table, *why, raw})
+	m.made.Rejects = append(m.made.Rejects, Reject{rec.Span, m.encoder.Table, *why, raw})
 }

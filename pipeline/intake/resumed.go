@@ -67,8 +67,8 @@ func (p *Resumed) final(s *plan.Source, first, n int64) bool {
 	return p != nil && p.Records.AllFinal(s.Ordinal, first, first+n)
 }
 
-// settle drops the final records of a split, which are numbered, and marks the rows that may have been sent.
-func (p *Resumed) settle(made *Parsed) {
+// dropFinal drops the final records of a split, which are numbered, and marks the rows that may have been sent.
+func (p *Resumed) dropFinal(made *Parsed) {
 	first, source := made.Split.FirstRecord, made.Split.Ordinal
 	if p == nil {
 		return
@@ -77,10 +77,10 @@ func (p *Resumed) settle(made *Parsed) {
 		return
 	}
 	made.Rejects = slices.DeleteFunc(made.Rejects, func(r Reject) bool {
-		return p.Records.Counted(source, first+int64(r.Mark.Record))
+		return p.Records.Counted(source, first+int64(r.Span.Record))
 	})
 	made.Archived = slices.DeleteFunc(made.Archived, func(a Archived) bool {
-		return p.Records.Counted(source, first+int64(a.Mark.Record))
+		return p.Records.Counted(source, first+int64(a.Span.Record))
 	})
 	// Records are asked for in their order, not lane by lane.
 	type row struct {

@@ -58,7 +58,7 @@ func TestAResumedFlowHandsOutWhatIsNotFinal(t *testing.T) {
 			for _, b := range p.Blocks {
 				for i := range b.Block.Rows {
 					ref := table.Ref{Block: b.Block, Index: int32(i)}
-					record := ref.Reject(table.Reason{}).Origin.Record - 1
+					record := ref.Reject(table.Reason{}).Location.Record - 1
 					if suspect := ref.Row().Suspect(); suspect != (record < 200) {
 						t.Errorf("%v: record %d, suspect %v", order, record, suspect)
 					}

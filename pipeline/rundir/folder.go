@@ -202,7 +202,7 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 	}
 	f.writeRecord(header, r.Raw)
 	line, err := json.Marshal(Reason{
-		File: r.Origin.Source, Record: r.Origin.Record, Line: r.Origin.Line, Offset: r.Origin.Offset, Key: r.Origin.Key,
+		File: r.Location.Source, Record: r.Location.Record, Line: r.Location.Line, Offset: r.Location.Offset, Key: r.Location.Key,
 		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value, MaybeApplied: r.Reason.MaybeApplied,
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func create(t *testing.T, path string) *Folder {
 
 func reject(t *testing.T, f *Folder, header int, raw string) {
 	t.Helper()
-	if err := f.Reject(header, table.Reject{Origin: table.Origin{Source: "in.csv", Record: 2}, Reason: table.Reason{Code: "Why"}, Raw: []byte(raw)}); err != nil {
+	if err := f.Reject(header, table.Reject{Location: table.Location{Source: "in.csv", Record: 2}, Reason: table.Reason{Code: "Why"}, Raw: []byte(raw)}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,7 +15,7 @@ func TestReasonsAreCountedByCodeWithTheFirstOfEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, code := range []string{"WrongType", "OutOfRange", "OutOfRange", "WrongType", "OutOfRange"} {
-		r := table.Reject{Origin: table.Origin{Source: "a.csv", Record: int64(i + 1), Line: int64(i + 2)}, Raw: []byte("x\n"),
+		r := table.Reject{Location: table.Location{Source: "a.csv", Record: int64(i + 1), Line: int64(i + 2)}, Raw: []byte("x\n"),
 			Reason: table.Reason{Column: "n", Code: code, Message: "not so", Value: "x"}}
 		if err := f.Reject(0, r); err != nil {
 			t.Fatal(err)

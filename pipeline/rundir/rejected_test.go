@@ -22,7 +22,7 @@ func TestARunIsReadBack(t *testing.T) {
 		file   string
 		record int64
 	}{{"b.csv", 7}, {"a.csv", 900}, {"a.csv", 3}, {"a.csv", 40}} {
-		if err := f.Reject(0, table.Reject{Origin: table.Origin{Source: r.file, Record: r.record}, Reason: table.Reason{Code: "X", Message: "new\nline"}, Raw: []byte("x\n")}); err != nil {
+		if err := f.Reject(0, table.Reject{Location: table.Location{Source: r.file, Record: r.record}, Reason: table.Reason{Code: "X", Message: "new\nline"}, Raw: []byte("x\n")}); err != nil {
 			t.Fatal(err)
 		}
 	}

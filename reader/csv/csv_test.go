@@ -71,7 +71,7 @@ func recordsOf(d Dialect, text []byte, size int) []shown {
 
 func show(rec *record.Record, split []byte, offset, lines int) shown {
 	s := shown{
-		Raw: string(split[rec.Mark.Start:rec.Mark.End]), Offset: offset + int(rec.Mark.Start), Line: lines + int(rec.Mark.Line) + 1,
+		Raw: string(split[rec.Span.Start:rec.Span.End]), Offset: offset + int(rec.Span.Start), Line: lines + int(rec.Span.Line) + 1,
 	}
 	if rec.Bad != nil {
 		s.Bad = rec.Bad.Code

@@ -53,7 +53,7 @@ func (p *Parser) Records() int { return int(p.records) }
 func (p *Parser) Lines() int { return int(p.lines) }
 
 // End returns where the last record delivered ends in the split.
-func (p *Parser) End() uint32 { return p.rec.Mark.End }
+func (p *Parser) End() uint32 { return p.rec.Span.End }
 
 // Next returns the next record, or false at the end of the split.
 func (p *Parser) Next() (*record.Record, bool) {
@@ -66,7 +66,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 		}
 		p.rec = record.Record{
 			Fields: p.rec.Fields[:0],
-			Mark:   table.Mark{Start: uint32(start), Record: p.records, Line: p.lines},
+			Span:   table.Span{Start: uint32(start), Record: p.records, Line: p.lines},
 		}
 		switch {
 		case p.plain && (p.d.Quote == 0 || bytes.IndexByte(line, p.d.Quote) < 0) && (p.d.Escape == 0 || bytes.IndexByte(line, p.d.Escape) < 0):
@@ -79,7 +79,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 			p.general()
 		}
 		p.records++
-		p.rec.Mark.End = uint32(p.pos)
+		p.rec.Span.End = uint32(p.pos)
 		return &p.rec, true
 	}
 	return nil, false

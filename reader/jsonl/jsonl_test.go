@@ -147,7 +147,7 @@ func TestMarksCountLinesAndRecordsAndCoverTheLineEnd(t *testing.T) {
 		p.Reset([]byte(text))
 		var got []string
 		for r, ok := p.Next(); ok; r, ok = p.Next() {
-			got = append(got, fmt.Sprintf("%d/%d %q", r.Mark.Record, r.Mark.Line, text[r.Mark.Start:r.Mark.End]))
+			got = append(got, fmt.Sprintf("%d/%d %q", r.Span.Record, r.Span.Line, text[r.Span.Start:r.Span.End]))
 		}
 		want := []string{`0/0 "{\"a\":1}\n"`, `1/3 "{\"a\":2}\r\n"`, `2/4 "x\n"`, `3/5 "{\"a\":3}"`}
 		if !slices.Equal(got, want) || p.Records() != 4 || p.Lines() != 6 {

@@ -52,7 +52,7 @@ func cutAll(o Options, text string, chunks ...int) (records []string, err error)
 		}
 		parsed += len(data)
 		for r, ok := p.Next(); ok; r, ok = p.Next() {
-			records = append(records, show(p, r)+" "+string(data[r.Mark.Start:r.Mark.End]))
+			records = append(records, show(p, r)+" "+string(data[r.Span.Start:r.Span.End]))
 		}
 	}
 	for from := 0; from < len(text); {
@@ -153,7 +153,7 @@ func TestReadingResumesBetweenAnyTwoRecords(t *testing.T) {
 		p.Continue([]byte(text[at:]))
 		var got []string
 		for r, ok := p.Next(); ok; r, ok = p.Next() {
-			got = append(got, show(p, r)+" "+text[at+int(r.Mark.Start):at+int(r.Mark.End)])
+			got = append(got, show(p, r)+" "+text[at+int(r.Span.Start):at+int(r.Span.End)])
 		}
 		if strings.Join(got, " ") != want || err != nil || c.End() != nil {
 			t.Errorf("from %d: %q (%v, %v)", at, got, err, c.End())

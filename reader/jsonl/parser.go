@@ -129,7 +129,7 @@ func (p *Parser) Next() (*record.Record, bool) {
 		if p.scan.space(); p.scan.pos == end-start {
 			continue
 		}
-		return p.parse(table.Mark{Start: uint32(start), End: uint32(next), Line: uint32(p.lines - 1)}), true
+		return p.parse(table.Span{Start: uint32(start), End: uint32(next), Line: uint32(p.lines - 1)}), true
 	}
 	return nil, false
 }
@@ -158,19 +158,19 @@ func (p *Parser) nextValue() (*record.Record, bool) {
 	if c.inside() {
 		end, _ = c.record(p.data, n) // without an end it is broken
 	}
-	mark := table.Mark{Start: uint32(start), End: uint32(end), Line: uint32(p.lines)}
+	span := table.Span{Start: uint32(start), End: uint32(end), Line: uint32(p.lines)}
 	p.lines += bytes.Count(p.data[start:end], newline)
 	p.next = end
 	p.scan.reset(p.data[start:end])
-	return p.parse(mark), true
+	return p.parse(span), true
 }
 
 var newline = []byte{'\n'}
 
 // parse parses the text in scan, which is a record's.
-func (p *Parser) parse(mark table.Mark) *record.Record {
-	p.record.Mark = mark
-	p.record.Mark.Record = uint32(p.records)
+func (p *Parser) parse(span table.Span) *record.Record {
+	p.record.Span = span
+	p.record.Span.Record = uint32(p.records)
 	p.record.Bad = nil
 	p.records++
 	p.begin()

@@ -264,7 +264,7 @@ func lines(t *testing.T, b []byte, o Options, order func([]Split)) []string {
 	p := f.NewParser(every(f))
 	for _, s := range splits {
 		if err := p.Parse(s, func(r *record.Record) error {
-			all[s.FirstRow+int64(r.Mark.Record)] = fmt.Sprintf("%v %v", r.Fields, r.Bad)
+			all[s.FirstRow+int64(r.Span.Record)] = fmt.Sprintf("%v %v", r.Fields, r.Bad)
 			return nil
 		}); err != nil {
 			t.Fatal(err)

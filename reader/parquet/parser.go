@@ -97,7 +97,7 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 		return p.where(s, err)
 	}
 	for i := range s.Rows {
-		p.rec.Mark.Record, p.rec.Bad = uint32(i), nil
+		p.rec.Span.Record, p.rec.Bad = uint32(i), nil
 		if err := p.read(); err != nil {
 			return p.where(s, err)
 		}

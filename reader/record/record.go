@@ -54,7 +54,7 @@ func (d *Datum) None() bool { return d.Kind == Null || d.Kind == Absent }
 // until the next record. When Bad is set the record cannot be read and Fields are not to be used.
 type Record struct {
 	Fields []Datum
-	Mark   table.Mark
+	Span   table.Span
 	Bad    *table.Reason
 	// Timestamps are those that the file gives the cells, by field, in milliseconds; negative is none. Nil is none at all.
 	Timestamps []int64

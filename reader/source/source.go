@@ -78,7 +78,7 @@ type Source interface {
 	NewParser(used []int) Parser
 	// Raw returns a record of a split as it is kept among the rejects, so that it can be loaded again: nil if its values are to
 	// be kept as a line of JSON, empty if it is not kept.
-	Raw(Split, table.Mark) []byte
+	Raw(Split, table.Span) []byte
 	// Suspend gives back what an idle source need not hold; Next opens it again, at its first record or where Seek said.
 	Suspend() error
 	// Close gives back everything. It may be called more than once.

@@ -24,7 +24,7 @@ func appendOwn(e *Encoder, cells ...Cell) (*table.Block, *table.Reason) {
 		c.Name = names[c.Name]
 		e.Cells = append(e.Cells, c)
 	}
-	return b, e.Append(b, []table.Value{str("k")}, nil, table.Mark{}, nil)
+	return b, e.Append(b, []table.Value{str("k")}, nil, table.Span{}, nil)
 }
 
 func integer(n int64) table.Value { return table.Value{Type: table.Integer, Int: n} }
@@ -130,7 +130,7 @@ func TestEachRowMayHaveTheSameCells(t *testing.T) {
 	e, a := New(keyOnly, table.Put, false), NewName("a")
 	e.Cells = []Cell{{a, integer(1), 5}}
 	for range 3 {
-		if why := e.Append(new(table.Block), []table.Value{str("k")}, nil, table.Mark{}, nil); why != nil {
+		if why := e.Append(new(table.Block), []table.Value{str("k")}, nil, table.Span{}, nil); why != nil {
 			t.Fatal(why)
 		}
 	}
@@ -139,7 +139,7 @@ func TestEachRowMayHaveTheSameCells(t *testing.T) {
 func TestAnAbsentValueIsNotDeleted(t *testing.T) {
 	e := New(schema, table.Update, true)
 	b := new(table.Block)
-	if why := e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Mark{}, nil); why != nil {
+	if why := e.Append(b, []table.Value{str("k"), {Absent: true}, {}}, nil, table.Span{}, nil); why != nil {
 		t.Fatal(why)
 	}
 	key := new(tablestore.PrimaryKey)
@@ -164,7 +164,7 @@ func BenchmarkAppend(b *testing.B) {
 	for b.Loop() {
 		block.Reset()
 		for range 100 {
-			if why := e.Append(block, values, nil, table.Mark{}, nil); why != nil {
+			if why := e.Append(block, values, nil, table.Span{}, nil); why != nil {
 				b.Fatal(why)
 			}
 		}
@@ -182,7 +182,7 @@ func BenchmarkAppendOwn(b *testing.B) {
 	for b.Loop() {
 		block.Reset()
 		for range 100 {
-			if why := e.Append(block, values, nil, table.Mark{}, nil); why != nil {
+			if why := e.Append(block, values, nil, table.Span{}, nil); why != nil {
 				b.Fatal(why)
 			}
 		}

@@ -50,7 +50,7 @@ func New(s *table.Schema, mode table.Mode, deleteNull bool) *Encoder {
 //
 // Stamps are the cells' timestamps in milliseconds by the same places, negative for the server's own time; nil is that
 // for all. Record is the original record, kept with the row; nil for formats that are not text.
-func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Mark, record []byte) *table.Reason {
+func (e *Encoder) Append(b *table.Block, values []table.Value, stamps []int64, m table.Span, record []byte) *table.Reason {
 	start := len(b.Data)
 	if e.Table != "" {
 		b.Data = table.AppendTable(b.Data, e.Table)

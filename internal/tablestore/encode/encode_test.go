@@ -38,7 +38,7 @@ func TestRowsAreTheSDKsBytesInEveryMode(t *testing.T) {
 		"delete":                    {table.Delete, false, remove.Serialize(), 3},
 	} {
 		b := new(table.Block)
-		if why := New(schema, tt.mode, tt.deleteNull).Append(b, []table.Value{str("k"), str("x"), {}}, nil, table.Mark{}, nil); why != nil {
+		if why := New(schema, tt.mode, tt.deleteNull).Append(b, []table.Value{str("k"), str("x"), {}}, nil, table.Span{}, nil); why != nil {
 			t.Fatalf("%s: %v", name, why)
 		}
 		r := table.Ref{Block: b}
@@ -58,7 +58,7 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 	b := new(table.Block)
 	e := New(schema, table.Update, false)
 	good := []table.Value{str("k"), str("x"), str("y")}
-	if why := e.Append(b, good, nil, table.Mark{}, nil); why != nil {
+	if why := e.Append(b, good, nil, table.Span{}, nil); why != nil {
 		t.Fatal(why)
 	}
 	before := len(b.Data)
@@ -72,7 +72,7 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 		{[]table.Value{str("k"), str("x"), huge}, table.CodeValueTooLong},
 		{[]table.Value{str("k"), {}, {}}, table.CodeNoCells},
 	} {
-		why := e.Append(b, tt.values, nil, table.Mark{}, nil)
+		why := e.Append(b, tt.values, nil, table.Span{}, nil)
 		if why == nil || why.Code != tt.code {
 			t.Errorf("got %v, want %s", why, tt.code)
 		}
@@ -80,7 +80,7 @@ func TestARefusedRowLeavesTheBlockUnchanged(t *testing.T) {
 			t.Errorf("%s left %d bytes and %d rows", tt.code, len(b.Data), len(b.Rows))
 		}
 	}
-	if why := New(schema, table.Put, false).Append(b, []table.Value{str(""), {}, {}}, nil, table.Mark{}, nil); why != nil {
+	if why := New(schema, table.Put, false).Append(b, []table.Value{str(""), {}, {}}, nil, table.Span{}, nil); why != nil {
 		t.Errorf("a put of a key only, and an empty key value: %v", why)
 	}
 }

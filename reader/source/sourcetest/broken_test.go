@@ -142,7 +142,7 @@ type twice struct{ source.Parser }
 
 func (t twice) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
 	return t.Parser.Parse(sp, func(rec *record.Record) {
-		if rec.Mark.Record == 0 {
+		if rec.Span.Record == 0 {
 			rec.Fields[0].Int = 0
 		}
 		each(rec)

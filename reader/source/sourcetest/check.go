@@ -379,8 +379,8 @@ func readAll(t *testing.T, s source.Source, rnd *rand.Rand) (r reading) {
 		}
 		records[i], last[i] = nil, nil
 		n, l, err := p.Parse(splits[i], func(rec *record.Record) {
-			if int(rec.Mark.Record) != len(records[i]) {
-				t.Errorf("split %d: record %d is marked as %d", i, len(records[i]), rec.Mark.Record)
+			if int(rec.Span.Record) != len(records[i]) {
+				t.Errorf("split %d: record %d is marked as %d", i, len(records[i]), rec.Span.Record)
 			}
 			records[i] = append(records[i], text(rec))
 			field := ""

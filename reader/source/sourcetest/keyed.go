@@ -224,7 +224,7 @@ func (p *keyedPart) Finish() ([]source.Split, error) { return nil, nil }
 func (p *keyedPart) Whole() []source.Split { return nil }
 
 // Raw leaves it to the load to make a line of JSON.
-func (p *keyedPart) Raw(source.Split, table.Mark) []byte { return nil }
+func (p *keyedPart) Raw(source.Split, table.Span) []byte { return nil }
 
 // Suspend goes back to the beginning.
 func (p *keyedPart) Suspend() error {
@@ -256,7 +256,7 @@ func (p keyedPage) each(each func(*record.Record)) {
 	for i, row := range p {
 		each(&record.Record{
 			Fields: []record.Datum{{Kind: record.Integer, Int: row.id}, {Kind: record.String, Bytes: []byte(row.text)}},
-			Mark:   table.Mark{Record: uint32(i)},
+			Span:   table.Span{Record: uint32(i)},
 		})
 	}
 }

@@ -152,7 +152,7 @@ func (r *Rows) Finish() ([]source.Split, error) { return nil, nil }
 func (r *Rows) Whole() []source.Split { return nil }
 
 // Raw leaves it to the load to make a line of JSON.
-func (r *Rows) Raw(source.Split, table.Mark) []byte { return nil }
+func (r *Rows) Raw(source.Split, table.Span) []byte { return nil }
 
 // Suspend goes back to the first row.
 func (r *Rows) Suspend() error {
@@ -183,7 +183,7 @@ func (r *Rows) each(pg page, each func(*record.Record)) int {
 	fields := make([]record.Datum, len(r.Columns))
 	for i := pg.from; i < pg.to; i++ {
 		copy(fields, r.Data[i])
-		rec := record.Record{Fields: fields, Mark: table.Mark{Record: uint32(i - pg.from)}, Bad: r.Bad[i]}
+		rec := record.Record{Fields: fields, Span: table.Span{Record: uint32(i - pg.from)}, Bad: r.Bad[i]}
 		if r.widen != nil {
 			r.widen(i, &rec, each)
 			continue
