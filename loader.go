@@ -19,8 +19,8 @@ import (
 type Loader struct {
 	key         []table.KeyColumn
 	deleting    bool
-	bufferBytes int             // of rows that are handed to the load together
-	hurry       *pipeline.Hurry // while somebody waits in Flush
+	bufferBytes int                    // of rows that are handed to the load together
+	hurry       *pipeline.FlushRequest // while somebody waits in Flush
 	stop        context.CancelCauseFunc
 
 	put      chan struct{} // one: there may be a buffer to take
@@ -31,13 +31,13 @@ type Loader struct {
 
 	coming []ending // of the load's goroutine: endings that it has not passed on yet
 
-	mu     sync.Mutex
-	ledger ledger
-	queue  queue
-	closed bool
-	ended  bool          // the load has
-	err    error         // why it ended, if it failed
-	change chan struct{} // closed when something has changed that a Put or a Flush waits for; nil if none waits
+	mu          sync.Mutex
+	rowOutcomes rowOutcomes
+	queue       queue
+	closed      bool
+	ended       bool          // the load has
+	err         error         // why it ended, if it failed
+	change      chan struct{} // closed when something has changed that a Put or a Flush waits for; nil if none waits
 }
 
 // queue is the rows between Put and the load.
@@ -67,12 +67,12 @@ func Open(ctx context.Context, target Target, tableName string, o LoaderOptions)
 	}
 	run, stop := context.WithCancelCause(ctx)
 	l := &Loader{
-		key: key, deleting: cfg.Write.Mode == table.Delete, hurry: pipeline.NewHurry(), stop: stop,
+		key: key, deleting: cfg.Write.Mode == table.Delete, hurry: pipeline.NewFlushRequest(), stop: stop,
 		bufferBytes: int(min(max(o.memory()/256, 16<<10), 256<<10)),
 		put:         make(chan struct{}, 1), delivery: make(chan struct{}, 1), started: make(chan struct{}), done: make(chan struct{}),
 	}
 	cfg.Read.Sources = origin{l}
-	cfg.Write.Hurry, cfg.Watch.Ends = l.hurry, ends{l}
+	cfg.Write.FlushRequest, cfg.Watch.Ends = l.hurry, ends{l}
 	if cfg.RunDir, err = os.MkdirTemp(o.TempDir, "tsimport-loader-"); err != nil {
 		stop(nil)
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
@@ -175,13 +175,13 @@ func (l *Loader) Put(ctx context.Context, row Row) error {
 		}
 	}
 	if l.queue.open == nil {
-		first := l.ledger.counts.Accepted
+		first := l.rowOutcomes.counts.Accepted
 		l.queue.open = &buffer{key: l.key, deleting: l.deleting, first: first}
-		l.ledger.live = append(l.ledger.live, &batch{first: first})
+		l.rowOutcomes.live = append(l.rowOutcomes.live, &batch{first: first})
 	}
 	b := l.queue.open
 	b.add(row.Columns)
-	l.ledger.accept(row.Done)
+	l.rowOutcomes.accept(row.Done)
 	full, first := b.bytes() >= l.bufferBytes, len(b.rows) == 1
 	if full {
 		l.seal()
@@ -195,14 +195,14 @@ func (l *Loader) Put(ctx context.Context, row Row) error {
 
 // room reports whether a row can be taken: one full buffer may wait for the load.
 func (l *Loader) room() bool {
-	return len(l.queue.full) == 0 && l.ledger.waiting() < mostWaiting
+	return len(l.queue.full) == 0 && l.rowOutcomes.waiting() < mostWaiting
 }
 
 // seal makes the open buffer one to be taken.
 func (l *Loader) seal() {
 	l.queue.full = append(l.queue.full, l.queue.open)
 	l.queue.open = nil
-	l.ledger.live[len(l.ledger.live)-1].whole = true
+	l.rowOutcomes.live[len(l.rowOutcomes.live)-1].whole = true
 }
 
 // wait waits for a change, without the lock.
@@ -277,8 +277,8 @@ func (l *Loader) begun() { l.start.Do(func() { close(l.started) }) }
 func (l *Loader) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := l.ledger.counts.Accepted
-	if !l.ledger.final(n) {
+	n := l.rowOutcomes.counts.Accepted
+	if !l.rowOutcomes.final(n) {
 		l.queue.flushing++
 		l.hurry.Begin()
 		signal(l.put)
@@ -287,7 +287,7 @@ func (l *Loader) Flush(ctx context.Context) error {
 			l.hurry.End()
 		}()
 	}
-	for !l.ledger.final(n) {
+	for !l.rowOutcomes.final(n) {
 		if err := l.wait(ctx); err != nil {
 			return err
 		}
@@ -295,14 +295,14 @@ func (l *Loader) Flush(ctx context.Context) error {
 	if l.err != nil {
 		return l.err
 	}
-	return l.ledger.rejectedSinceFlush()
+	return l.rowOutcomes.rejectedSinceFlush()
 }
 
 // Counts returns how many rows were accepted, and how those ended that have an outcome.
 func (l *Loader) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ledger.now()
+	return l.rowOutcomes.now()
 }
 
 // Close accepts no more rows, waits until every accepted row has an outcome, and gives everything back. When ctx ends first, the
@@ -326,7 +326,7 @@ func (l *Loader) Close(ctx context.Context) (Counts, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ledger.now(), errors.Join(l.err, l.ledger.rejected())
+	return l.rowOutcomes.now(), errors.Join(l.err, l.rowOutcomes.rejected())
 }
 
 // run runs the load to its end.
@@ -354,7 +354,7 @@ func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 	err = errors.Join(public(err), os.RemoveAll(cfg.RunDir))
 	l.err, l.ended = err, true
 	l.queue = queue{flushing: l.queue.flushing}
-	rest := l.ledger.abandon()
+	rest := l.rowOutcomes.abandon()
 	l.mu.Unlock()
 	tell(rest)
 	l.mu.Lock()
@@ -364,7 +364,7 @@ func (l *Loader) run(ctx context.Context, cfg pipeline.Config) {
 
 // compare fails if the load has counted otherwise.
 func (l *Loader) compare(r *pipeline.Report) error {
-	c := l.ledger.now()
+	c := l.rowOutcomes.now()
 	if r.Written == c.Written && r.Superseded == c.Superseded && r.Rejected == c.Rejected && r.Read == c.Accepted {
 		return nil
 	}
@@ -378,11 +378,11 @@ func (l *Loader) deliver() {
 	for more := true; more; {
 		_, more = <-l.delivery
 		l.mu.Lock()
-		ends := l.ledger.take(spare)
+		ends := l.rowOutcomes.take(spare)
 		l.mu.Unlock()
 		tell(ends)
 		l.mu.Lock()
-		l.ledger.delivered(ends)
+		l.rowOutcomes.delivered(ends)
 		l.changed()
 		l.mu.Unlock()
 		clear(ends)
@@ -429,7 +429,7 @@ func (e ends) Flush() {
 		return
 	}
 	l.mu.Lock()
-	l.ledger.ends = append(l.ledger.ends, l.coming...)
+	l.rowOutcomes.ends = append(l.rowOutcomes.ends, l.coming...)
 	l.mu.Unlock()
 	clear(l.coming)
 	l.coming = l.coming[:0]

@@ -89,7 +89,7 @@ func TestADoneThatEndsItsGoroutineEndsNoOther(t *testing.T) {
 // Rows that wait for long, as those of a slow partition do, do not hold what rows took that came with them and after them.
 func TestRowsThatWaitHoldNoMemoryOfOthers(t *testing.T) {
 	const batches, rows = 300, 500
-	var g ledger
+	var g rowOutcomes
 	told := make([]int, batches*rows)
 	for b := range batches {
 		g.live = append(g.live, &batch{first: int64(b * rows)})

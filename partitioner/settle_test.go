@@ -9,7 +9,7 @@ import (
 )
 
 // pour makes a cutter and a lane of one row for each of the keys.
-func pour(o Options, keys ...string) (*Cutter, *shuffle.Lane) {
+func pour(o Options, keys ...string) (*Cutter, *shuffle.Queue) {
 	queues := shuffle.New(1, shuffle.Options{Budget: 1 << 20})
 	for _, b := range rowsOf(keys, 10) {
 		queues.Push(0, b)

@@ -68,10 +68,10 @@ func (a *account) written(r table.Ref, o table.Outcome) {
 
 // numbered enters a row that the service has numbered.
 func (a *account) numbered(r table.Ref, o table.Outcome) {
-	if o.Repeated && a.files.doubts == nil {
+	if o.Repeated && a.files.repeatedRows == nil {
 		a.report.MaybeTwice++
 	}
-	err := a.files.doubts.add(r, o)
+	err := a.files.repeatedRows.add(r, o)
 	if err == nil {
 		err = a.files.returned.add(r, o)
 	}

@@ -93,7 +93,7 @@ func taken(first int64, keys ...string) *intake.Parsed {
 }
 
 func newAdmission(limit int64, a *account) *admission {
-	return &admission{limit: limit, account: a, stop: a.stop, crowd: newCrowd(table.String, a.tables != nil, "id", nil)}
+	return &admission{limit: limit, account: a, stop: a.stop, hotKeyWatch: newCrowd(table.String, a.tables != nil, "id", nil)}
 }
 
 func TestAdmissionTakesNoRecordOverTheLimit(t *testing.T) {
@@ -119,10 +119,10 @@ func TestAdmissionCountsARecordOnceOverAllAttempts(t *testing.T) {
 	base := new(checkpoint.Snapshot)
 	base.Read, base.Counters = base.Read.Add(checkpoint.At(0, 0), checkpoint.At(0, 4)), map[string]int64{"read": 4, "written": 1}
 	a := newAdmission(0, account)
-	a.reading = newReading(new(plan.Plan), true, base)
+	a.readProgress = newReadProgress(new(plan.Plan), true, base)
 	a.enter(taken(2, "c", "d", "e")) // two of them were read before
-	if account.report.Read != 5 || a.reading.left != 1 {
-		t.Errorf("%d records read, want 5; %d of the attempt before have not come, want 1", account.report.Read, a.reading.left)
+	if account.report.Read != 5 || a.readProgress.left != 1 {
+		t.Errorf("%d records read, want 5; %d of the attempt before have not come, want 1", account.report.Read, a.readProgress.left)
 	}
 	a.limit = 5
 	if p := taken(5, "f"); !a.truncate(p) || p.Records != 0 {

@@ -9,14 +9,14 @@ import (
 // admission takes in splits as they come from the intake. It decides how many records of one are taken, and enters all that is
 // known before any of its rows is sent: the records read, those that are rejected or archived, the tables that rows wait for.
 type admission struct {
-	limit   int64 // records to read; 0 is all
-	dry     bool
-	account *account
-	reading *reading // nil if nothing is kept
-	archive *archive
-	crowd   *crowd
-	want    func(table string) // asks for a table that is new to the load
-	stop    *stopper
+	limit        int64 // records to read; 0 is all
+	dry          bool
+	account      *account
+	readProgress *readProgress // nil if nothing is kept
+	archive      *archive
+	hotKeyWatch  *hotKeyWatch
+	want         func(table string) // asks for a table that is new to the load
+	stop         *stopper
 }
 
 // truncate drops the records of a split that are over the limit. It reports whether no more need to be read.
@@ -26,8 +26,8 @@ func (a *admission) truncate(p *intake.Parsed) (last bool) {
 	}
 	// Records that an earlier attempt has counted come first: such a load is read in order.
 	read := a.account.report.Read
-	fresh := a.reading.fresh(p.Split, 0, int64(p.Records))
-	if read+fresh < a.limit || !a.reading.reached(p) {
+	fresh := a.readProgress.fresh(p.Split, 0, int64(p.Records))
+	if read+fresh < a.limit || !a.readProgress.reached(p) {
 		return false
 	}
 	p.Truncate(p.Records - int(fresh) + int(a.limit-read))
@@ -42,7 +42,7 @@ func (a *admission) enter(p *intake.Parsed) {
 	for i := range p.Rejects {
 		r := &p.Rejects[i]
 		at := int(r.Span.Record) + 1
-		report.Read += a.reading.fresh(p.Split, read, int64(at)-read)
+		report.Read += a.readProgress.fresh(p.Split, read, int64(at)-read)
 		read = int64(at)
 		a.account.rejected(p.Split, r)
 		if a.stop.stopped() {
@@ -50,9 +50,9 @@ func (a *admission) enter(p *intake.Parsed) {
 			break
 		}
 	}
-	report.Read += a.reading.fresh(p.Split, read, int64(p.Records)-read)
-	if a.reading != nil {
-		a.reading.counted(p, report.BytesRead)
+	report.Read += a.readProgress.fresh(p.Split, read, int64(p.Records)-read)
+	if a.readProgress != nil {
+		a.readProgress.counted(p, report.BytesRead)
 	}
 	report.BytesRead += p.Split.Input
 	if p.Split.Number == 0 {
@@ -64,7 +64,7 @@ func (a *admission) enter(p *intake.Parsed) {
 
 // ended notes that a source was read to its end.
 func (a *admission) ended(e *intake.Ended) {
-	a.reading.ended(e)
+	a.readProgress.ended(e)
 	a.account.report.readMoment(e.Source, e.Moment)
 }
 
@@ -96,7 +96,7 @@ func (a *admission) rows(b *table.Block, wait bool) bool {
 	if wait {
 		a.findTables(b)
 	}
-	a.crowd.count(b)
+	a.hotKeyWatch.count(b)
 	if a.dry {
 		a.account.dry(b)
 	}

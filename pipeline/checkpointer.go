@@ -19,7 +19,7 @@ const keepPatience = time.Minute
 // checkpointer keeps in checkpoints which records are final. It belongs to the dispatcher's goroutine; only its saver runs in another.
 type checkpointer struct {
 	*schedule
-	*reading
+	*readProgress
 	saver    *saver
 	about    checkpoint.About
 	ids      *tableIDs
@@ -32,10 +32,10 @@ type checkpointer struct {
 func newCheckpointer(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan.Plan, from *resumePoint, now time.Time) *checkpointer {
 	ordered := cfg.Write.Order == plan.LastWins
 	k := &checkpointer{
-		schedule: &schedule{every: cfg.Checkpoint.Every, keptFor: h.mayKeepFor()},
-		reading:  newReading(planned, ordered, from.snapshot),
-		saver:    newSaver(folder.Path, cfg.Checkpoint.Sync, h.onSave),
-		ids:      from.ids, hooks: h,
+		schedule:     &schedule{every: cfg.Checkpoint.Every, keptFor: h.mayKeepFor()},
+		readProgress: newReadProgress(planned, ordered, from.snapshot),
+		saver:        newSaver(folder.Path, cfg.Checkpoint.Sync, h.onSave),
+		ids:          from.ids, hooks: h,
 		patience: ratelimit.Patience{For: cmp.Or(h.keepPatience, keepPatience)},
 		about:    checkpoint.About{Job: from.job.Identity, Attempt: 1, Begun: now.UTC(), Ordered: ordered, Settle: cfg.Write.Settle},
 	}

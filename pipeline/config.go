@@ -83,16 +83,16 @@ type Ends interface {
 
 // Write says how rows are written.
 type Write struct {
-	Mode        table.Mode
-	Condition   table.Existence
-	DeleteNull  bool // update: a null deletes the column
-	Order       plan.Order
-	Concurrency int // requests in flight; 0 takes DefaultConcurrency
-	BatchRows   int // rows in a request; 0 takes the service's limit
-	BatchBytes  int // bytes of a request's body, unless one row has more; 0 takes the service's limit
-	Rates       Rates
-	Marks       Marks
-	Hurry       *Hurry // sends batches that are not full; nil never does
+	Mode         table.Mode
+	Condition    table.Existence
+	DeleteNull   bool // update: a null deletes the column
+	Order        plan.Order
+	Concurrency  int // requests in flight; 0 takes DefaultConcurrency
+	BatchRows    int // rows in a request; 0 takes the service's limit
+	BatchBytes   int // bytes of a request's body, unless one row has more; 0 takes the service's limit
+	Rates        Rates
+	Marks        Marks
+	FlushRequest *FlushRequest // sends batches that are not full; nil never does
 
 	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
 	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s

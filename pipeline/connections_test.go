@@ -53,8 +53,8 @@ func (c *counted) Close() error {
 func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 	w := newWorld(t)
 	web := httptest.NewUnstartedServer(w.server)
-	crowd := &crowded{Listener: web.Listener, most: 10}
-	web.Listener = crowd
+	hotKeyWatch := &crowded{Listener: web.Listener, most: 10}
+	web.Listener = hotKeyWatch
 	web.Start()
 	defer web.Close()
 	var b strings.Builder
@@ -69,10 +69,10 @@ func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 	if r.Written != 20_000 || len(w.rows()) != 20_000 {
 		t.Errorf("%d written, %d rows", r.Written, len(w.rows()))
 	}
-	if n := crowd.many.Load(); n > 3*64 {
+	if n := hotKeyWatch.many.Load(); n > 3*64 {
 		t.Errorf("%d connections were one too many", n)
 	}
-	t.Logf("%d connections closed at once, %d requests, %d sent again", crowd.many.Load(), r.Requests, r.Retried)
+	t.Logf("%d connections closed at once, %d requests, %d sent again", hotKeyWatch.many.Load(), r.Requests, r.Retried)
 }
 
 // Rows whose answer was lost are looked for over the connections that the writing workers use: where few are allowed, a pool of
@@ -83,8 +83,8 @@ func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			web := httptest.NewUnstartedServer(w.server)
-			crowd := &crowded{Listener: web.Listener, most: most + 1}
-			web.Listener = crowd
+			hotKeyWatch := &crowded{Listener: web.Listener, most: most + 1}
+			web.Listener = hotKeyWatch
 			web.Start()
 			defer web.Close()
 			text := users(rand.New(rand.NewPCG(1, 1)), 300, 20)

@@ -28,11 +28,11 @@ type dispatcher struct {
 	annotations  *annotations
 	flights      *flights
 	account      *account
-	record       *recorder
+	record       *timelineRecorder
 	checkpointer *checkpointer // nil if nothing is kept
 	files        *files
 	disk         *disk
-	survey       *surveyor
+	survey       *partitionPoller
 	settling     settling
 	stopper      *stopper
 }
@@ -60,16 +60,16 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	var checkpointer *checkpointer
 	if cfg.keeps() {
 		checkpointer = newCheckpointer(cfg, a.hooks, a.folder, a.planned, from, time.Now())
-		in.Resume(checkpointer.past())
+		in.Resume(checkpointer.forIntake())
 	}
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
 		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
-		record: newRecorder(report), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
+		record: newTimelineRecorder(report), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
-	if f.doubts != nil && w.Marks.LookFirst {
+	if f.repeatedRows != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
 		if until := time.Now().Add(w.Settle); until.After(d.settling.hold) {
 			d.settling.hold = until
@@ -83,10 +83,10 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	}
 	d.admission = &admission{
 		limit: cfg.Limits.Records, dry: cfg.DryRun, account: d.account, archive: f.archive, want: a.survey.want, stop: d.stopper,
-		crowd: newCrowd(keyType, m.Several(), report.Schema[0].Name, cfg.Watch.OnHotKey),
+		hotKeyWatch: newCrowd(keyType, m.Several(), report.Schema[0].Name, cfg.Watch.OnHotKey),
 	}
 	if checkpointer != nil {
-		d.admission.reading = checkpointer.reading
+		d.admission.readProgress = checkpointer.readProgress
 	}
 	d.record.recut(d.lanes.all, m)
 	d.lanes.cutter = partitioner.New(d.cutting(from.suspectUntil))
@@ -100,7 +100,7 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.AutoIncrement == nil,
-		Settle:    w.Settle, SettleFirst: f.doubts != nil, Repeated: f.doubts != nil && w.Marks.LookFirst,
+		Settle:    w.Settle, SettleFirst: f.repeatedRows != nil, Repeated: f.repeatedRows != nil && w.Marks.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
@@ -156,7 +156,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.recut(time.Now(), m)
 		case err := <-d.survey.fatal:
 			d.stopper.stop(err)
-		case <-d.cfg.Write.Hurry.begins():
+		case <-d.cfg.Write.FlushRequest.begins():
 			d.lanes.change()
 		case ask := <-d.cfg.Watch.Monitor.asks:
 			ask <- d.state(time.Now())
@@ -237,7 +237,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 			d.lanes.put(b.Lane, b.Block, p.Partitions, now)
 		}
 	}
-	d.admission.crowd.warn(false)
+	d.admission.hotKeyWatch.warn(false)
 	if p.Partitions != d.lanes.partitions {
 		d.lanes.begin(now) // the map has changed since the rows were divided
 	}
@@ -249,7 +249,7 @@ func (d *dispatcher) take(p *intake.Parsed) {
 // inputEnds notes that there are no more splits: lanes need not wait for more rows.
 func (d *dispatcher) inputEnds() {
 	d.input.splits = nil
-	d.admission.crowd.warn(true)
+	d.admission.hotKeyWatch.warn(true)
 	d.lanes.change()
 }
 
@@ -324,7 +324,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	l.stale = true
 	f.MaxRows, f.MaxBytes = l.cautious(d.lanes.ceilings.batchRows()), d.lanes.ceilings.batchBytes()
 	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
-	from := gate{l, d.checkpointer, &d.report.ReportAttempts}
+	from := limitedQueue{l, d.checkpointer, &d.report.ReportAttempts}
 	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.lanes.ceilings.batchUnits(l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.lanes.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key

@@ -101,8 +101,8 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 // A row waits for others to fill its batch while the input continues, and not while somebody hurries.
 func TestAHurriedLoadSendsBatchesThatAreNotFull(t *testing.T) {
 	s := restlessLanes()
-	h, now := NewHurry(), time.Unix(1e9, 0)
-	s.write.Hurry = h
+	h, now := NewFlushRequest(), time.Unix(1e9, 0)
+	s.write.FlushRequest = h
 	s.fill(now, 0, 3)
 	if l, next := s.choose(now, true); l != nil || next != linger {
 		t.Errorf("a part of a batch: %v in %v, want it to linger", l, next)

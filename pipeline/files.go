@@ -12,11 +12,11 @@ import (
 // files are what a load writes beside rows, all of it below the run folder or where the user says. Those that it does not need
 // are nil.
 type files struct {
-	folder   *rundir.Folder
-	stamps   *stamps
-	doubts   *doubts
-	returned *returnedKeys
-	archive  *archive
+	folder       *rundir.Folder
+	stamps       *stamps
+	repeatedRows *repeatedRows
+	returned     *returnedKeys
+	archive      *archive
 }
 
 // openFiles opens the files that rows with these annotations need, as the last checkpoint counts on them.
@@ -33,7 +33,7 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 		}
 	}
 	if n := x.AutoIncrement; n != nil && n.Mark != "" {
-		if f.doubts, err = openDoubts(f.folder.Path, a.from.counter(doubtBytes), n); err != nil {
+		if f.repeatedRows, err = openRepeatedRows(f.folder.Path, a.from.counter(doubtBytes), n); err != nil {
 			return nil, err
 		}
 	}
@@ -49,8 +49,8 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 // journals are those of the files that only grow, by the counter of a checkpoint that says how far.
 func (f *files) journals() map[string]*rundir.Journal {
 	all := map[string]*rundir.Journal{}
-	if f.doubts != nil {
-		all[doubtBytes] = f.doubts.journal
+	if f.repeatedRows != nil {
+		all[doubtBytes] = f.repeatedRows.journal
 	}
 	if f.returned != nil {
 		all[returnedBytes] = f.returned.journal

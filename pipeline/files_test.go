@@ -19,7 +19,7 @@ func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
 	}
 	keys := filepath.Join(dir, "keys.csv")
 	open := func(counters map[string]int64) (f files, err error) {
-		if f.doubts, err = openDoubts(folder.Path, counters[doubtBytes], nil); err == nil {
+		if f.repeatedRows, err = openRepeatedRows(folder.Path, counters[doubtBytes], nil); err == nil {
 			f.returned, err = openReturnedKeys(keys, numberedKey, 1, counters[returnedBytes])
 		}
 		f.folder = folder
@@ -29,7 +29,7 @@ func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.doubts.journal.Append([]byte("doubt")); err != nil {
+	if err := f.repeatedRows.journal.Append([]byte("doubt")); err != nil {
 		t.Fatal(err)
 	}
 	counters := map[string]int64{}

@@ -22,14 +22,14 @@ func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
 	if s := d.files.stamps; s != nil {
 		a.report.Stamp = s.Last()
 	}
-	if d.files.doubts.empty() {
+	if d.files.repeatedRows.empty() {
 		return nil
 	}
 	s := &sweeper{
 		numbers: d.annotations.AutoIncrement, table: a.cfg.Target.Table, write: &a.cfg.Write, drain: a.cfg.Drain,
 		report: &a.report.ReportMarks, progress: a.cfg.Watch.Progress,
 	}
-	if err := s.sweep(ctx, d.files.doubts); err != nil {
+	if err := s.sweep(ctx, d.files.repeatedRows); err != nil {
 		return err
 	}
 	return a.from.ids.confirm(admin)

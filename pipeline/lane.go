@@ -36,7 +36,7 @@ type lane struct {
 	table    string // of a load into several tables
 	gap      bool   // its rows wait for their table: nothing can be sent
 	slot     int    // in the recorder's heat map
-	queue    *shuffle.Lane
+	queue    *shuffle.Queue
 	pacer    pacer
 	inFlight int
 	perRow   float64 // mean units of its rows
@@ -86,12 +86,12 @@ type trouble struct {
 // tally counts rows: those that became final, and the refused ones at any attempt.
 type tally struct{ written, throttled, unavailable int64 }
 
-func newLane(index int, queue *shuffle.Lane, pacer pacer, retryFor time.Duration) *lane {
+func newLane(index int, queue *shuffle.Queue, pacer pacer, retryFor time.Duration) *lane {
 	return &lane{index: index, queue: queue, pacer: pacer, perRow: 1, turn: turn{stale: true}, trouble: trouble{patience: ratelimit.Patience{For: retryFor}}}
 }
 
 // child is the lane of a partition that came out of this one's, or that has most of its keys.
-func (l *lane) child(now time.Time, index int, queue *shuffle.Lane) *lane {
+func (l *lane) child(now time.Time, index int, queue *shuffle.Queue) *lane {
 	c := newLane(index, queue, childPacer(l.pacer, now), l.patience.For)
 	c.perRow, c.lastSend, c.notBefore, c.down = l.perRow, l.lastSend, l.notBefore, l.down
 	return c

@@ -118,7 +118,7 @@ func (s *lanes) queued() func(i int) (n int, enough bool) {
 // choose returns a lane that may send now, in random turns, or nil and the time until one may. more says that the input continues.
 func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
-	more = more && !s.queues.Full() && !s.write.Hurry.wanted()
+	more = more && !s.queues.Full() && !s.write.FlushRequest.wanted()
 	for _, l := range s.all {
 		s.ask(l, now, more)
 		switch {

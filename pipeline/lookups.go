@@ -63,7 +63,7 @@ func (a *attempt) earlier() *writer.Earlier {
 }
 
 // bounds returns the first values of the partitions but the first.
-func (s *surveyor) bounds() (values []table.Value) {
+func (s *partitionPoller) bounds() (values []table.Value) {
 	m := s.current.Load()
 	for i := 1; i < m.Len(); i++ {
 		if v, ok := m.LowerValue(i); ok {

@@ -68,7 +68,7 @@ type attempt struct {
 	planned *plan.Plan
 	folder  *rundir.Folder
 	report  *Report
-	survey  *surveyor
+	survey  *partitionPoller
 }
 
 // online reports whether the attempt talks to the service about its table.
@@ -182,7 +182,7 @@ func (a *attempt) makeTable() (err error) {
 
 // findPartitions reads the partitions of the table for the first time. It gives up when gentle ends.
 func (a *attempt) findPartitions(ctx, gentle context.Context) {
-	a.survey = newSurveyor(a.tablePartitions(), a.hooks.surveyEvery)
+	a.survey = newPartitionPoller(a.tablePartitions(), a.hooks.surveyEvery)
 	if a.planned.Tables != nil {
 		a.survey.several(newTables(ctx, a.cfg, a.planned, a.service.sdk, a.from.ids, a.survey.stop))
 	}

@@ -83,8 +83,8 @@ func position(r table.Ref) checkpoint.Position {
 }
 
 // ranges returns the lanes and how many rows each may send. A gap sends none.
-func (s *lanes) ranges(allowance func(*lane) int64) []checkpoint.Lane {
-	lanes := make([]checkpoint.Lane, len(s.all))
+func (s *lanes) ranges(allowance func(*lane) int64) []checkpoint.LaneRange {
+	lanes := make([]checkpoint.LaneRange, len(s.all))
 	for i, l := range s.all {
 		lanes[i].Lower = s.partitions.Lower(i)
 		if !l.gap {

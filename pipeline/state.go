@@ -152,7 +152,7 @@ func (k *disk) state() StateSpill {
 }
 
 // state says how the partition map was read.
-func (s *surveyor) state() StateMap {
+func (s *partitionPoller) state() StateMap {
 	m := StateMap{Exact: s.exact.Load(), Reads: s.reads.Load()}
 	if text := s.failed.Load(); text != nil {
 		m.Error = *text

@@ -29,7 +29,7 @@ const (
 )
 
 // sweep looks up every row of which there may be two copies.
-func (s *sweeper) sweep(ctx context.Context, d *doubts) error {
+func (s *sweeper) sweep(ctx context.Context, d *repeatedRows) error {
 	return d.each(sweepRows, func(byKey [][]writer.Doubt) error { return s.sweepKeys(ctx, byKey) })
 }
 
@@ -64,10 +64,10 @@ func (s *sweeper) sweepKeys(ctx context.Context, byKey [][]writer.Doubt) error {
 }
 
 // sweepKey sweeps the rows of one ordering key, again and again while that can help.
-func (s *sweeper) sweepKey(ctx context.Context, doubts []writer.Doubt) (all int, err error) {
+func (s *sweeper) sweepKey(ctx context.Context, repeatedRows []writer.Doubt) (all int, err error) {
 	patience := ratelimit.Patience{For: s.write.RetryFor}
 	for attempt := 1; ; attempt++ {
-		deleted, err := s.numbers.Sweep(doubts)
+		deleted, err := s.numbers.Sweep(repeatedRows)
 		all += deleted
 		if err == nil {
 			return all, nil

@@ -18,7 +18,7 @@ import (
 )
 
 // tables are those that the rows of a load go to, where there are several. The dispatcher says which ones rows wait for; the
-// surveyor makes sure that they are there, and reads their partitions.
+// partitionPoller makes sure that they are there, and reads their partitions.
 type tables struct {
 	plan  *plan.Plan
 	admin *client.Admin
@@ -32,7 +32,7 @@ type tables struct {
 	changed map[string]bool // whose partitions may be others
 	made    map[string]bool // by this attempt
 
-	open []*openTable // by name; the surveyor's
+	open []*openTable // by name; the partitionPoller's
 	next int          // of them, the one that is read next
 }
 

@@ -20,7 +20,7 @@ func (s *Lanes) SetKeys(lane int, keys *table.KeyRange) { s.lanes[lane].keys = k
 
 // narrow makes the item's keys those that the lane has of them. Items of the same keys came out of the same lane in one
 // order; they do no more once they have been in two.
-func (l *Lane) narrow(i *item) *item {
+func (l *Queue) narrow(i *item) *item {
 	if i.block == nil || l.keys == nil || i.keys == l.keys {
 		return i // a frame waits in all lanes that have its keys
 	}
@@ -52,7 +52,7 @@ func (s *Lanes) Describe(each func(Part)) {
 	}
 }
 
-func (l *Lane) describe(n int, every bool, each func(Part)) {
+func (l *Queue) describe(n int, every bool, each func(Part)) {
 	seen := map[*table.KeyRange]bool{}
 	give := func(p Part) {
 		if every || !seen[p.Keys] {

@@ -44,7 +44,7 @@ func (s *Lanes) frameBytes() int64 {
 // Job is work on the disk. Run may be called in any goroutine; then the job goes to Done.
 type Job struct {
 	frame *frame
-	lane  *Lane
+	lane  *Queue
 	items []*item // to write; their rows do not change meanwhile
 	rows  [][]int32
 	bytes int64
@@ -68,7 +68,7 @@ func (s *Lanes) Next() *Job {
 // budget: it could not continue otherwise. Nothing is read for the sake of a full batch: where a share is less than that, more
 // would go to disk again at once.
 func (s *Lanes) nextRead() *Job {
-	var best *Lane
+	var best *Queue
 	for _, l := range s.lanes {
 		if !l.More() || l.items[l.mem].frame.reading {
 			continue
@@ -99,7 +99,7 @@ func (s *Lanes) nextWrite() *Job {
 	if s.mem >= s.o.Budget {
 		least = 1 // better a small frame than none
 	}
-	var best *Lane
+	var best *Queue
 	var from, to int
 	most := int64(0)
 	for _, l := range s.lanes {
@@ -122,7 +122,7 @@ func (s *Lanes) nextWrite() *Job {
 // spillable returns the first run of items that are in memory only, of about size bytes and at least least, after those that
 // the lane keeps to continue with: its share. The first, not the last: runs then follow one another without gaps. Taken from the
 // end, each would leave a piece that is too short to be worth a frame, and a long lane fills memory with such pieces.
-func (l *Lane) spillable(size, least, share int64) (from, to int, ok bool) {
+func (l *Queue) spillable(size, least, share int64) (from, to int, ok bool) {
 	from = 1 // the first item may be in use by a cut
 	for kept := int64(0); from < len(l.items) && kept < share && l.items[from-1].block != nil; from++ {
 		kept += l.items[from-1].bytes
@@ -143,7 +143,7 @@ func (l *Lane) spillable(size, least, share int64) (from, to int, ok bool) {
 	return 0, 0, false
 }
 
-func (s *Lanes) write(l *Lane, from, to int) *Job {
+func (s *Lanes) write(l *Queue, from, to int) *Job {
 	f := &frame{}
 	j := &Job{lane: l, frame: f, items: slices.Clone(l.items[from:to])}
 	for _, i := range j.items {
@@ -314,7 +314,7 @@ func (s *Lanes) loaded(j *Job, route func(key []byte) int) error {
 }
 
 // find returns where the lane waits for a frame on disk, -1 if it does not.
-func (l *Lane) find(f *frame) int {
+func (l *Queue) find(f *frame) int {
 	for n := l.mem; n < len(l.items); n++ {
 		if l.items[n].frame == f && l.items[n].block == nil {
 			return n

@@ -22,7 +22,7 @@ type Options struct {
 // Lanes are the queues of all lanes. They are not safe for concurrent use; Jobs may run elsewhere.
 type Lanes struct {
 	o       Options
-	lanes   []*Lane
+	lanes   []*Queue
 	rows    int64 // in the queues, on disk included
 	mem     int64 // bytes of blocks that have rows in memory which are not final
 	writing int64 // bytes of them that are being written to disk
@@ -43,13 +43,13 @@ type Stats struct {
 func New(n int, o Options) *Lanes {
 	s := &Lanes{o: o, frames: map[*frame]struct{}{}}
 	for range n {
-		s.lanes = append(s.lanes, &Lane{all: s})
+		s.lanes = append(s.lanes, &Queue{all: s})
 	}
 	return s
 }
 
 // Lane returns the n-th lane.
-func (s *Lanes) Lane(n int) *Lane { return s.lanes[n] }
+func (s *Lanes) Lane(n int) *Queue { return s.lanes[n] }
 
 // Len returns the number of lanes.
 func (s *Lanes) Len() int { return len(s.lanes) }
@@ -192,14 +192,14 @@ func divide(i *item, route func(key []byte) int) map[int]*item {
 // kept as it is. The rows of all others are routed; a frame on disk waits in every new lane that over names for an old
 // one, and is routed when it is read back. Keys says which keys a lane that is not kept has; it may be nil.
 func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, route func(key []byte) int, keys func(lane int) *table.KeyRange) {
-	lanes := make([]*Lane, n)
+	lanes := make([]*Queue, n)
 	kept := make([]bool, len(s.lanes))
 	for i := range lanes {
 		if old := same(i); old >= 0 {
 			lanes[i], kept[old] = s.lanes[old], true
 			continue
 		}
-		lanes[i] = &Lane{all: s}
+		lanes[i] = &Queue{all: s}
 		if keys != nil {
 			lanes[i].keys = keys(i)
 		}
@@ -227,7 +227,7 @@ func (s *Lanes) Recut(n int, same func(lane int) int, over func(old int) []int, 
 }
 
 // divide returns the lane's items for each of the new lanes, in their order.
-func (l *Lane) divide(over []int, route func(key []byte) int) map[int][]*item {
+func (l *Queue) divide(over []int, route func(key []byte) int) map[int][]*item {
 	divided := map[int][]*item{}
 	for _, i := range l.items {
 		if i.block == nil {

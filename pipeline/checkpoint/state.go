@@ -37,8 +37,8 @@ type Queued struct {
 	Interval
 }
 
-// Lane is a range of keys whose rows are sent together.
-type Lane struct {
+// LaneRange is a range of keys whose rows are sent together.
+type LaneRange struct {
 	Lower     []byte
 	Allowance int64
 }
@@ -127,7 +127,7 @@ func (s *State) Done(base *State) bool {
 }
 
 // Tile makes adjacent pieces: the lanes in key order, and what is queued in them, cut where keys begin or end.
-func Tile(lanes []Lane, queued []Queued) []Piece {
+func Tile(lanes []LaneRange, queued []Queued) []Piece {
 	type group struct {
 		keys table.KeyRange
 		set  Set

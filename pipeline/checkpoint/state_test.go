@@ -121,7 +121,7 @@ func TestAdjacentPiecesDescribeTheQueues(t *testing.T) {
 		read, readSet := drawSet(t, "read")
 		out, outSet := drawSet(t, "out")
 		queued := drawQueued(t, "queued", read)
-		lanes := []Lane{{Allowance: 1}, {Lower: []byte{3}, Allowance: 2}, {Lower: []byte{6}, Allowance: 3}}
+		lanes := []LaneRange{{Allowance: 1}, {Lower: []byte{3}, Allowance: 2}, {Lower: []byte{6}, Allowance: 3}}
 		s := State{Read: readSet, Pieces: Tile(lanes, append([]Queued(nil), queued...)), Out: outSet}
 		for p := Position(0); p < universe; p++ {
 			for key := range byte(10) {
@@ -150,10 +150,10 @@ func TestAnAttemptContinuesFromTheStateBeforeIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		oldRead, oldSet := drawSet(t, "old read")
 		oldQueued := drawQueued(t, "old queued", oldRead)
-		base := &State{Read: oldSet, Pieces: Tile([]Lane{{Allowance: 5}}, append([]Queued(nil), oldQueued...))}
+		base := &State{Read: oldSet, Pieces: Tile([]LaneRange{{Allowance: 5}}, append([]Queued(nil), oldQueued...))}
 		again, againSet := drawSet(t, "again")
 		queued := drawQueued(t, "queued", again)
-		pieces := Continue(base, againSet, Tile([]Lane{{Allowance: 3}}, append([]Queued(nil), queued...)))
+		pieces := Continue(base, againSet, Tile([]LaneRange{{Allowance: 3}}, append([]Queued(nil), queued...)))
 		s := State{Read: Union(oldSet, againSet), Pieces: pieces}
 		for p := Position(0); p < universe; p++ {
 			for key := range byte(10) {
@@ -168,7 +168,7 @@ func TestAnAttemptContinuesFromTheStateBeforeIt(t *testing.T) {
 }
 
 func TestNeighboursKeepTheirAllowances(t *testing.T) {
-	lanes := []Lane{{Allowance: 5}, {Lower: []byte{3}, Allowance: 5}, {Lower: []byte{6}}, {Lower: []byte{8}}}
+	lanes := []LaneRange{{Allowance: 5}, {Lower: []byte{3}, Allowance: 5}, {Lower: []byte{6}}, {Lower: []byte{8}}}
 	pieces := Tile(lanes, nil)
 	if len(pieces) != 3 {
 		t.Errorf("%d pieces, want one for each lane with an allowance and one for the others", len(pieces))
@@ -239,11 +239,11 @@ func simulated(rnd *rand.Rand, lanes int, ordered bool) *Snapshot {
 			}
 		}
 	}
-	var cut []Lane
+	var cut []LaneRange
 	var queued []Queued
 	for l := range lanes {
 		keys := table.KeyRange{Lower: key(l * 1_000_003), Upper: key((l + 1) * 1_000_003)}
-		cut = append(cut, Lane{Lower: keys.Lower, Allowance: 2000 + rnd.Int64N(4000)})
+		cut = append(cut, LaneRange{Lower: keys.Lower, Allowance: 2000 + rnd.Int64N(4000)})
 		if l == 0 {
 			keys.Lower, cut[0].Lower = nil, nil
 		}

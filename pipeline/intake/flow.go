@@ -89,7 +89,7 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complet
 	f.parsers(group, func(p *parser) error { return p.run(ctx, order.work, p.parseInParts) })
 	group.Go(func() error {
 		defer cancel() // after an error the other stages have more to do, which nobody wants
-		complete, _ = f.handOver(ctx, order.splits, order.room)
+		complete, _ = f.handOver(ctx, order.splits, order.budget)
 		return nil
 	})
 	err = group.Wait()
@@ -109,9 +109,9 @@ func (f *Flow) parsers(group *errgroup.Group, run func(*parser) error) {
 
 // stream is what comes out of the stages that cut sources into splits.
 type stream struct {
-	work   chan *job // pieces to prepare and splits to parse, for the parsers
-	splits chan *job // splits in source order
-	room   *room     // that pieces and splits take
+	work   chan *job   // pieces to prepare and splits to parse, for the parsers
+	splits chan *job   // splits in source order
+	budget *byteBudget // that pieces and splits take
 }
 
 // stages starts the stages that cut the sources into splits.
@@ -124,11 +124,11 @@ func (f *Flow) stages(ctx context.Context, group *errgroup.Group, sources iter.S
 // the stream has no more work.
 func (f *Flow) stagesOf(ctx context.Context, group *errgroup.Group, sources iter.Seq[*plan.Source], work chan *job, done func(), room int64) stream {
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
-	s := stream{work: work, splits: make(chan *job, ahead), room: newRoom(room)}
+	s := stream{work: work, splits: make(chan *job, ahead), budget: newByteBudget(room)}
 	pieces := make(chan *job, ahead)
 	group.Go(func() error {
-		return feed(ctx, sources, s.work, pieces, s.room, int64(f.plan.Shares().SplitLimit(f.plan.Request.Read.Workers())))
+		return feed(ctx, sources, s.work, pieces, s.budget, int64(f.plan.Shares().SplitLimit(f.plan.Request.Read.Workers())))
 	})
-	group.Go(func() error { return stitch(ctx, pieces, s.work, s.splits, s.room, done) })
+	group.Go(func() error { return stitch(ctx, pieces, s.work, s.splits, s.budget, done) })
 	return s
 }

@@ -19,7 +19,7 @@ type job struct {
 	first  bool      // of its source
 	last   bool      // of its source: no piece
 	begun  time.Time // when reading of the source began
-	room   *room
+	budget *byteBudget
 
 	piece    source.Piece
 	prepared chan error // one, when the piece is prepared
@@ -29,7 +29,7 @@ type job struct {
 	later  chan part     // those after them
 	turn   chan struct{} // closed when the split's turn to be handed over has come
 
-	bytes int64 // of room that the piece or split takes
+	bytes int64 // of the budget that the piece or split takes
 	err   error
 }
 
@@ -38,16 +38,16 @@ type part struct {
 	Handed
 	last  bool
 	later bool  // no part: the others come when it is their turn
-	bytes int64 // of room that it takes beside the split
+	bytes int64 // of the budget that it takes beside the split
 }
 
 // partsAhead is how many parts of a split may wait for its turn, as long as there is room.
 const partsAhead = 64
 
 // newJob makes the job of a split of a piece.
-func newJob(of *job, first bool, split source.Split, bytes int64, r *room) *job {
+func newJob(of *job, first bool, split source.Split, bytes int64, r *byteBudget) *job {
 	return &job{
-		source: of.source, first: first, begun: of.begun, split: split, bytes: bytes, room: r,
+		source: of.source, first: first, begun: of.begun, split: split, bytes: bytes, budget: r,
 		parsed: make(chan part, partsAhead+2), later: make(chan part), turn: make(chan struct{}),
 	}
 }
@@ -74,7 +74,7 @@ func receive[T any](ctx context.Context, from <-chan T) (v T, ok bool) {
 
 // feed reads the sources, one after the other, and hands every piece to the workers and, in the same order, to stitch. What was
 // read before an error is loaded.
-func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *room, rows int64) error {
+func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan<- *job, r *byteBudget, rows int64) error {
 	for s := range sources {
 		if err := feedPieces(ctx, s, work, pieces, r, rows); err != nil {
 			if ctx.Err() != nil || !send(ctx, pieces, &job{source: s, err: err}) {
@@ -88,7 +88,7 @@ func feed(ctx context.Context, sources iter.Seq[*plan.Source], work, pieces chan
 }
 
 // feedPieces hands on the pieces of a source. Each takes room for its bytes and for rows bytes of the rows made of it.
-func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *room, rows int64) error {
+func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r *byteBudget, rows int64) error {
 	begun := time.Now()
 	for first := true; ; first = false {
 		n := rows + s.About().Pieces
@@ -119,7 +119,7 @@ func feedPieces(ctx context.Context, s *plan.Source, work, pieces chan<- *job, r
 
 // stitch takes the prepared pieces in order and hands the splits they make to the workers and, in the same order, to the
 // hand-over. It alone knows when there is no more work, and calls done.
-func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r *room, done func()) error {
+func stitch(ctx context.Context, pieces <-chan *job, work, order chan<- *job, r *byteBudget, done func()) error {
 	first := true
 	aside := int64(0) // bytes of pieces that have made no split yet
 	for {
@@ -183,7 +183,7 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 
 // handOver waits for the parsed splits in source order, numbers their records and passes them on. It reports whether it
 // passed on all that is, and whether that ends with an error.
-func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *room) (complete, failed bool) {
+func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (complete, failed bool) {
 	var records, lines int64
 	for {
 		j, ok := receive(ctx, order)

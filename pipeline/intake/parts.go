@@ -42,7 +42,7 @@ type partMaker struct {
 func (p *parser) parseInParts(ctx context.Context, j *job) {
 	to, first := j.parsed, true
 	hand := func(h part) bool {
-		if to == j.parsed && !first && (len(to) >= partsAhead || !j.room.try(h.bytes)) {
+		if to == j.parsed && !first && (len(to) >= partsAhead || !j.budget.try(h.bytes)) {
 			h.bytes = 0
 			to = j.later
 			j.parsed <- part{later: true} // buffered: never blocks

@@ -49,7 +49,7 @@ func TestASplitThatBecomesLargeIsHandedOverInParts(t *testing.T) {
 }
 
 func TestPiecesWaitForRoomUnlessTheirRecordWaitsForThem(t *testing.T) {
-	r := newRoom(100)
+	r := newByteBudget(100)
 	if !r.take(t.Context(), 150) {
 		t.Fatal("what is larger than the room was not let in alone")
 	}

@@ -40,7 +40,7 @@ func (f *Flow) find(ctx context.Context, sources []*plan.Source) (regions []*reg
 	f.parsers(group, func(p *parser) error { return p.run(groupCtx, order.work, p.countOnce) })
 	group.Go(func() error {
 		defer cancel() // as readInOrder
-		regions, failed = collect(groupCtx, order.splits, order.room)
+		regions, failed = collect(groupCtx, order.splits, order.budget)
 		return nil
 	})
 	if err := group.Wait(); err != nil {
@@ -97,7 +97,7 @@ func (sp *sourceParser) keyOf(s *plan.Source, keys []source.KeyInterval) []byte 
 }
 
 // collect makes regions of splits that come in source order.
-func collect(ctx context.Context, splits <-chan *job, r *room) (regions []*region, failed error) {
+func collect(ctx context.Context, splits <-chan *job, r *byteBudget) (regions []*region, failed error) {
 	var records, lines int64
 	for {
 		j, ok := receive(ctx, splits)

@@ -62,8 +62,8 @@ func (i *item) indices() []int32 {
 	return all
 }
 
-// Lane is the queue of rows for one partition.
-type Lane struct {
+// Queue is the queue of rows for one partition.
+type Queue struct {
 	idle  bool // nothing leaves it for the time being
 	all   *Lanes
 	items []*item // the front first
@@ -80,7 +80,7 @@ type Lane struct {
 }
 
 // Front returns the first row of the lane, and false when it has none or the first one is on disk.
-func (l *Lane) Front() (table.Ref, bool) {
+func (l *Queue) Front() (table.Ref, bool) {
 	if l.ready == 0 {
 		return table.Ref{}, false
 	}
@@ -93,7 +93,7 @@ func (l *Lane) Front() (table.Ref, bool) {
 
 // Rows counts the rows in the lane, in memory and on disk. Rows of a frame that was written before the lanes were cut again
 // may belong to another lane.
-func (l *Lane) Rows() (n int64) {
+func (l *Queue) Rows() (n int64) {
 	for _, i := range l.items {
 		if i.block != nil {
 			n += int64(i.count())
@@ -105,7 +105,7 @@ func (l *Lane) Rows() (n int64) {
 }
 
 // Advance takes the first row off the lane.
-func (l *Lane) Advance() {
+func (l *Queue) Advance() {
 	l.all.rows--
 	i := l.items[0]
 	i.next++
@@ -136,7 +136,7 @@ const (
 )
 
 // turn brings another block to the front when the one there has had its turn.
-func (l *Lane) turn() {
+func (l *Queue) turn() {
 	if l.turns++; l.turns < turnRows {
 		return
 	}
@@ -148,7 +148,7 @@ func (l *Lane) turn() {
 }
 
 // push appends an item.
-func (l *Lane) push(i *item) {
+func (l *Queue) push(i *item) {
 	l.settled = 0
 	l.items = append(l.items, i)
 	switch {
@@ -162,7 +162,7 @@ func (l *Lane) push(i *item) {
 }
 
 // reach counts the items in memory at the front again.
-func (l *Lane) reach() {
+func (l *Queue) reach() {
 	l.settled = 0
 	for l.mem < len(l.items) && l.items[l.mem].block != nil {
 		i := l.items[l.mem]
@@ -174,20 +174,20 @@ func (l *Lane) reach() {
 }
 
 // Ready returns the rows that can be taken now.
-func (l *Lane) Ready() int { return l.ready }
+func (l *Queue) Ready() int { return l.ready }
 
 // Bytes returns the memory of the rows that can be taken now.
-func (l *Lane) Bytes() int64 { return l.bytes }
+func (l *Queue) Bytes() int64 { return l.bytes }
 
 // More reports whether rows wait behind those that can be taken now: on disk.
-func (l *Lane) More() bool { return l.mem < len(l.items) }
+func (l *Queue) More() bool { return l.mem < len(l.items) }
 
 // Coming reports whether rows after those that can be taken now are being read back.
-func (l *Lane) Coming() bool { return l.More() && l.items[l.mem].frame.reading }
+func (l *Queue) Coming() bool { return l.More() && l.items[l.mem].frame.reading }
 
 // set replaces the lane's items.
-func (l *Lane) set(items []*item) {
-	*l = Lane{all: l.all, items: items, keys: l.keys, narrowed: l.narrowed}
+func (l *Queue) set(items []*item) {
+	*l = Queue{all: l.all, items: items, keys: l.keys, narrowed: l.narrowed}
 	for _, i := range items {
 		if i.block != nil {
 			l.rest += i.bytes

@@ -13,9 +13,9 @@ const (
 	crowdLeast = 1000     // rows, when the input has ended
 )
 
-// crowd watches the partition keys of rows as they are read: those that are written say it late, because it is the one
+// hotKeyWatch watches the partition keys of rows as they are read: those that are written say it late, because it is the one
 // partition that takes them that is slow.
-type crowd struct {
+type hotKeyWatch struct {
 	keys    *partitioner.HotKeys
 	several bool                      // keys begin with a table
 	column  string                    // of the partition key
@@ -25,12 +25,12 @@ type crowd struct {
 	told    bool
 }
 
-func newCrowd(t table.Type, several bool, column string, tell func(ReportHotKey, int64)) *crowd {
-	return &crowd{keys: partitioner.NewHotKeys(t), several: several, column: column, tell: tell, next: crowdRows}
+func newCrowd(t table.Type, several bool, column string, tell func(ReportHotKey, int64)) *hotKeyWatch {
+	return &hotKeyWatch{keys: partitioner.NewHotKeys(t), several: several, column: column, tell: tell, next: crowdRows}
 }
 
 // count counts the rows of a block.
-func (c *crowd) count(b *table.Block) {
+func (c *hotKeyWatch) count(b *table.Block) {
 	c.rows += int64(len(b.Rows))
 	if c.told {
 		return
@@ -45,7 +45,7 @@ func (c *crowd) count(b *table.Block) {
 }
 
 // warn tells the user, once, that nearly all rows have one partition-key value. ended says that no more rows come.
-func (c *crowd) warn(ended bool) {
+func (c *hotKeyWatch) warn(ended bool) {
 	if c.told || c.rows < c.next && !(ended && c.rows >= crowdLeast) {
 		return
 	}

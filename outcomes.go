@@ -7,8 +7,8 @@ import (
 	"tsimport/internal/table"
 )
 
-// ledger knows of every accepted row that has no outcome yet, and counts outcomes. Its methods are called with the Loader's lock.
-type ledger struct {
+// rowOutcomes knows of every accepted row that has no outcome yet, and counts outcomes. Its methods are called with the Loader's lock.
+type rowOutcomes struct {
 	counts Counts
 	live   []*batch // in the order of their rows
 	ended  int      // of them, about how many have only rows with outcomes
@@ -64,7 +64,7 @@ type ending struct {
 }
 
 // accept enters a row of the newest batch.
-func (g *ledger) accept(done func(Outcome)) {
+func (g *rowOutcomes) accept(done func(Outcome)) {
 	b := g.live[len(g.live)-1]
 	if done != nil && b.done == nil {
 		b.done = make([]func(Outcome), b.rows, b.rows+1)
@@ -78,7 +78,7 @@ func (g *ledger) accept(done func(Outcome)) {
 }
 
 // take returns the endings to be delivered, with what is to be called. Spare is used for those that come meanwhile.
-func (g *ledger) take(spare []ending) []ending {
+func (g *rowOutcomes) take(spare []ending) []ending {
 	ends := g.ends
 	g.ends, g.out = spare[:0], len(ends)
 	var b *batch
@@ -94,7 +94,7 @@ func (g *ledger) take(spare []ending) []ending {
 }
 
 // delivered counts endings that have been delivered.
-func (g *ledger) delivered(ends []ending) {
+func (g *rowOutcomes) delivered(ends []ending) {
 	g.out = 0
 	for i := range ends {
 		e := &ends[i]
@@ -127,7 +127,7 @@ func (g *ledger) delivered(ends []ending) {
 func (b *batch) final() bool { return b.whole && b.left == 0 }
 
 // hide notes a rejected row that nobody was told of.
-func (g *ledger) hide(o Outcome) {
+func (g *rowOutcomes) hide(o Outcome) {
 	if g.unheard++; g.unheard == 1 {
 		g.firstUnheard = o
 	}
@@ -137,7 +137,7 @@ func (g *ledger) hide(o Outcome) {
 }
 
 // rejectedSinceFlush returns an error if rows were rejected that nobody was told of.
-func (g *ledger) rejectedSinceFlush() error {
+func (g *rowOutcomes) rejectedSinceFlush() error {
 	n := g.unheardSinceFlush
 	if g.unheardSinceFlush = 0; n == 0 {
 		return nil
@@ -146,7 +146,7 @@ func (g *ledger) rejectedSinceFlush() error {
 }
 
 // rejected is that for all rows.
-func (g *ledger) rejected() error {
+func (g *rowOutcomes) rejected() error {
 	if g.unheard == 0 {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (g *ledger) rejected() error {
 }
 
 // final reports whether every one of the first n rows has an outcome.
-func (g *ledger) final(n int64) bool {
+func (g *rowOutcomes) final(n int64) bool {
 	for _, b := range g.live {
 		if b.first >= n {
 			break
@@ -167,10 +167,10 @@ func (g *ledger) final(n int64) bool {
 }
 
 // waiting is how many endings are not delivered.
-func (g *ledger) waiting() int { return len(g.ends) + g.out }
+func (g *rowOutcomes) waiting() int { return len(g.ends) + g.out }
 
 // abandon returns the rows that have no outcome and want one, and forgets all of them.
-func (g *ledger) abandon() (ends []ending) {
+func (g *rowOutcomes) abandon() (ends []ending) {
 	for _, b := range g.live {
 		for i := range int64(b.rows) {
 			if done := b.take(i); done != nil {
@@ -183,7 +183,7 @@ func (g *ledger) abandon() (ends []ending) {
 }
 
 // now returns the counts.
-func (g *ledger) now() Counts {
+func (g *rowOutcomes) now() Counts {
 	c := g.counts
 	c.Unfinished = c.Accepted - c.Written - c.Superseded - c.Rejected
 	return c

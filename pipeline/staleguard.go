@@ -10,10 +10,10 @@ import (
 	"tsimport/writer"
 )
 
-// guard keeps requests from being sent while the last checkpoint is too old: an attempt that resumes counts on it that nothing
+// staleGuard keeps requests from being sent while the last checkpoint is too old: an attempt that resumes counts on it that nothing
 // was sent later. A batch that was cut in time may wait before it is sent: its rows are looked for first, it is sent in halves,
 // or the process stands still.
-type guard struct {
+type staleGuard struct {
 	writer.Sender
 	last    *atomic.Pointer[time.Time] // the moment that the newest checkpoint on the disk describes
 	keptFor time.Duration
@@ -23,16 +23,16 @@ type guard struct {
 // errNotSent says that the load stopped before a request was sent.
 var errNotSent = client.NotSent(errors.New("the load stopped before it was sent"))
 
-// guarded returns the sender under the guard of the load's checkpoints.
+// guarded returns the sender under the staleGuard of the load's checkpoints.
 func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.checkpointer == nil {
 		return s
 	}
-	return &guard{Sender: s, last: &d.checkpointer.saver.onDisk, keptFor: d.checkpointer.keptFor, halted: d.stopper.ended}
+	return &staleGuard{Sender: s, last: &d.checkpointer.saver.onDisk, keptFor: d.checkpointer.keptFor, halted: d.stopper.ended}
 }
 
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.
-func (g *guard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
+func (g *staleGuard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	for {
 		if last := g.last.Load(); last != nil && elapsed(*last, time.Now()) < g.keptFor {
 			return g.Sender.Post(operation, appendBody)

@@ -12,10 +12,10 @@ import (
 	"tsimport/writer"
 )
 
-// doubts are the rows numbered by the service that were sent more than once, in a file of the run folder: a sweeper looks up
+// repeatedRows are the rows numbered by the service that were sent more than once, in a file of the run folder: a sweeper looks up
 // whether each is in the table once. A nil one is that of a load to which repeated rows do no harm, or that repeats them
 // blindly.
-type doubts struct {
+type repeatedRows struct {
 	journal *rundir.Journal
 	numbers *writer.AutoIncrement
 	line    []byte
@@ -24,17 +24,17 @@ type doubts struct {
 // doubtBytes is the counter of a checkpoint for how much of the file it counts on.
 const doubtBytes = "doubt_bytes"
 
-// openDoubts opens the file in a run folder, cut to what the last checkpoint counts on.
-func openDoubts(folder string, keep int64, numbers *writer.AutoIncrement) (*doubts, error) {
+// openRepeatedRows opens the file in a run folder, cut to what the last checkpoint counts on.
+func openRepeatedRows(folder string, keep int64, numbers *writer.AutoIncrement) (*repeatedRows, error) {
 	j, err := rundir.OpenJournal(filepath.Join(folder, rundir.DoubtsFile), keep)
 	if err != nil {
 		return nil, err
 	}
-	return &doubts{journal: j, numbers: numbers}, nil
+	return &repeatedRows{journal: j, numbers: numbers}, nil
 }
 
 // add takes a row that is written.
-func (d *doubts) add(r table.Ref, o table.Outcome) error {
+func (d *repeatedRows) add(r table.Ref, o table.Outcome) error {
 	if d == nil || !o.Repeated {
 		return nil
 	}
@@ -47,10 +47,10 @@ func (d *doubts) add(r table.Ref, o table.Outcome) error {
 }
 
 // empty reports whether there is none.
-func (d *doubts) empty() bool { return d == nil || d.journal.Length() == 0 }
+func (d *repeatedRows) empty() bool { return d == nil || d.journal.Length() == 0 }
 
 // each calls do with up to so many of them at a time, those of one ordering key together.
-func (d *doubts) each(most int, do func(byKey [][]writer.Doubt) error) error {
+func (d *repeatedRows) each(most int, do func(byKey [][]writer.Doubt) error) error {
 	return d.journal.Read(func(r *bufio.Reader) error {
 		for more := true; more; {
 			byKey := map[string][]writer.Doubt{}

@@ -24,7 +24,7 @@ func (c *clocked) Read(now time.Time) ([]table.Value, bool, error) {
 func TestTheMapIsReadSoonInTheBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clocked{begun: time.Now()}
-		s := newSurveyor(c, 0)
+		s := newPartitionPoller(c, 0)
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Second)
 		defer stop()
 		if err := s.run(ctx); err != nil {

@@ -24,7 +24,7 @@ func TestNothingIsSentLongAfterTheLastCheckpoint(t *testing.T) {
 		var last atomic.Pointer[time.Time]
 		halted, halt := context.WithCancel(t.Context())
 		sender := new(countedPosts)
-		g := &guard{Sender: sender, last: &last, keptFor: keptFor, halted: halted}
+		g := &staleGuard{Sender: sender, last: &last, keptFor: keptFor, halted: halted}
 		post := func() chan error {
 			done := make(chan error, 1)
 			go func() {

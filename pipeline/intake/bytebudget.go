@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// room bounds the bytes of pieces and splits that are between the input and the hand-over. Pieces take room in their order
+// byteBudget bounds the bytes of pieces and splits that are between the input and the hand-over. Pieces take room in their order
 // and splits give it back when they have been handed over, so what waits for room never holds up what gives it back. Only a
 // record that is longer than all pieces in progress could: its pieces wait for more of them. They are set aside, and while
 // nothing else is in progress, it always fits.
-type room struct {
+type byteBudget struct {
 	mu    sync.Mutex
 	limit int64
 	held  int64
@@ -17,10 +17,12 @@ type room struct {
 	freed chan struct{}
 }
 
-func newRoom(limit int64) *room { return &room{limit: limit, freed: make(chan struct{}, 1)} }
+func newByteBudget(limit int64) *byteBudget {
+	return &byteBudget{limit: limit, freed: make(chan struct{}, 1)}
+}
 
 // take waits until there is room for n bytes and takes it. It returns false when ctx ends first. One goroutine takes.
-func (r *room) take(ctx context.Context, n int64) bool {
+func (r *byteBudget) take(ctx context.Context, n int64) bool {
 	for {
 		r.mu.Lock()
 		fits := r.held+n <= r.limit || r.held <= r.aside
@@ -40,7 +42,7 @@ func (r *room) take(ctx context.Context, n int64) bool {
 }
 
 // try takes n bytes if there is room for them.
-func (r *room) try(n int64) bool {
+func (r *byteBudget) try(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held+n > r.limit {
@@ -51,12 +53,12 @@ func (r *room) try(n int64) bool {
 }
 
 // add takes n more bytes without waiting: they are there already. A negative n gives back.
-func (r *room) add(n int64) { r.change(n, 0) }
+func (r *byteBudget) add(n int64) { r.change(n, 0) }
 
 // setAside says how the bytes that wait for the end of their record have changed.
-func (r *room) setAside(n int64) { r.change(0, n) }
+func (r *byteBudget) setAside(n int64) { r.change(0, n) }
 
-func (r *room) change(held, aside int64) {
+func (r *byteBudget) change(held, aside int64) {
 	r.mu.Lock()
 	r.held += held
 	r.aside += aside

@@ -41,8 +41,8 @@ const (
 	surveyAtMost = 250 * time.Millisecond
 )
 
-// surveyor keeps the partition map up to date.
-type surveyor struct {
+// partitionPoller keeps the partition map up to date.
+type partitionPoller struct {
 	from    partitions
 	tables  *tables                         // in place of from, if there are several
 	current atomic.Pointer[partitioner.Map] // the last map that was handed to the dispatcher
@@ -55,20 +55,20 @@ type surveyor struct {
 	every   time.Duration
 }
 
-func newSurveyor(from partitions, every time.Duration) *surveyor {
-	s := &surveyor{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map), fatal: make(chan error, 1)}
+func newPartitionPoller(from partitions, every time.Duration) *partitionPoller {
+	s := &partitionPoller{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map), fatal: make(chan error, 1)}
 	s.current.Store(partitioner.NewMap(nil))
 	return s
 }
 
 // several takes the tables of a load into several in place of one.
-func (s *surveyor) several(t *tables) {
+func (s *partitionPoller) several(t *tables) {
 	s.tables = t
 	s.current.Store(t.current())
 }
 
 // read reads the map. When it cannot be read the last one stays good: bounds are hints.
-func (s *surveyor) read(now time.Time) *partitioner.Map {
+func (s *partitionPoller) read(now time.Time) *partitioner.Map {
 	s.reads.Add(1)
 	if s.tables != nil {
 		m, exact, err := s.tables.read(now) // a table that cannot be read does not keep others from being known
@@ -84,7 +84,7 @@ func (s *surveyor) read(now time.Time) *partitioner.Map {
 }
 
 // note notes how a reading went.
-func (s *surveyor) note(exact bool, err error) {
+func (s *partitionPoller) note(exact bool, err error) {
 	if err != nil {
 		if errors.As(err, new(*ReplacedError)) {
 			s.stop(err)
@@ -98,7 +98,7 @@ func (s *surveyor) note(exact bool, err error) {
 }
 
 // stop stops the load; the first error counts.
-func (s *surveyor) stop(err error) {
+func (s *partitionPoller) stop(err error) {
 	select {
 	case s.fatal <- err:
 	default:
@@ -106,7 +106,7 @@ func (s *surveyor) stop(err error) {
 }
 
 // askTable asks for a new reading soon, of one table if there are several.
-func (s *surveyor) askTable(name string) {
+func (s *partitionPoller) askTable(name string) {
 	if s.tables != nil {
 		s.tables.change(name)
 	}
@@ -114,13 +114,13 @@ func (s *surveyor) askTable(name string) {
 }
 
 // want asks for a table among several.
-func (s *surveyor) want(name string) {
+func (s *partitionPoller) want(name string) {
 	s.tables.want(name)
 	s.ask()
 }
 
 // readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is running at a time.
-func (s *surveyor) readWithin(ctx context.Context) *partitioner.Map {
+func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	done := make(chan *partitioner.Map, 1)
 	go func() { done <- s.read(time.Now()) }()
 	select {
@@ -132,7 +132,7 @@ func (s *surveyor) readWithin(ctx context.Context) *partitioner.Map {
 }
 
 // ask asks for a new reading soon.
-func (s *surveyor) ask() {
+func (s *partitionPoller) ask() {
 	select {
 	case s.asked <- struct{}{}:
 	default:
@@ -141,7 +141,7 @@ func (s *surveyor) ask() {
 
 // run reads the map every now and then and when it is asked to, until ctx ends. It looks soon in the beginning: a table is
 // often split when the first rows come.
-func (s *surveyor) run(ctx context.Context) error {
+func (s *partitionPoller) run(ctx context.Context) error {
 	every := min(s.every, surveyFirst)
 	timer := time.NewTimer(every)
 	defer timer.Stop()

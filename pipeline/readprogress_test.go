@@ -23,7 +23,7 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	for i := range parts {
 		planned.Sources = append(planned.Sources, &plan.Source{Source: sources[0], Ordinal: i})
 	}
-	k := newReading(planned, false, nil)
+	k := newReadProgress(planned, false, nil)
 	most := 0
 	for i := range parts {
 		for j := range int64(splits) {

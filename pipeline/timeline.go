@@ -46,8 +46,8 @@ func mergePoints(into *Point, later Point) {
 	into.Queued = later.Queued
 }
 
-// recorder keeps the timeline: once a request and once a split, so that rows pay nothing for it.
-type recorder struct {
+// timelineRecorder keeps the timeline: once a request and once a split, so that rows pay nothing for it.
+type timelineRecorder struct {
 	report *Report
 	points *timeline.Line[Point]
 	heat   *timeline.Heat
@@ -55,13 +55,13 @@ type recorder struct {
 	read, rejected int64 // as far as they are counted
 }
 
-func newRecorder(report *Report) *recorder {
+func newTimelineRecorder(report *Report) *timelineRecorder {
 	// What earlier attempts have read is none of this one's.
-	return &recorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
+	return &timelineRecorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
 }
 
 // recut takes the lanes that there are from now on, and their partitions.
-func (r *recorder) recut(lanes []*lane, m *partitioner.Map) {
+func (r *timelineRecorder) recut(lanes []*lane, m *partitioner.Map) {
 	for i, l := range lanes {
 		shown := ""
 		if v, ok := m.LowerValue(i); ok {
@@ -75,7 +75,7 @@ func (r *recorder) recut(lanes []*lane, m *partitioner.Map) {
 }
 
 // point returns that of a moment, with what the ledger has counted since the last.
-func (r *recorder) point(now time.Time) *Point {
+func (r *timelineRecorder) point(now time.Time) *Point {
 	l := r.report
 	p := r.points.At(now.Sub(l.Started))
 	p.Read += l.Read - r.read
@@ -86,7 +86,7 @@ func (r *recorder) point(now time.Time) *Point {
 }
 
 // landed takes an answer.
-func (r *recorder) landed(at time.Time, l *lane, a answer, retried, requests int) {
+func (r *timelineRecorder) landed(at time.Time, l *lane, a answer, retried, requests int) {
 	p := r.point(at)
 	p.Final += int64(a.final)
 	p.Throttled += int64(a.throttled)
@@ -97,6 +97,6 @@ func (r *recorder) landed(at time.Time, l *lane, a answer, retried, requests int
 	r.heat.Add(at.Sub(r.report.Started), l.slot, int64(a.final))
 }
 
-func (r *recorder) timeline() *Timeline {
+func (r *timelineRecorder) timeline() *Timeline {
 	return &Timeline{Every: r.points.Every(), Points: r.points.Points(), Heat: r.heat.Map()}
 }

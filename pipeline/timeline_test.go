@@ -11,7 +11,7 @@ import (
 func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 	start := time.Now()
 	report := &Report{ReportTime: ReportTime{Started: start.UTC()}}
-	r := newRecorder(report)
+	r := newTimelineRecorder(report)
 	one := &lane{}
 	r.recut([]*lane{one}, partitioner.NewMap(nil))
 	report.Read, report.Rejected = 1000, 3
@@ -38,7 +38,7 @@ func TestTheTimelineCountsWhatTheLedgerDoes(t *testing.T) {
 func TestTheTimelineOfADayIsBounded(t *testing.T) {
 	start := time.Now()
 	report := &Report{ReportTime: ReportTime{Started: start}}
-	r := newRecorder(report)
+	r := newTimelineRecorder(report)
 	l := &lane{}
 	r.recut([]*lane{l}, partitioner.NewMap(nil))
 	for s := range 86400 {
@@ -57,7 +57,7 @@ func TestTheTimelineOfADayIsBounded(t *testing.T) {
 
 func BenchmarkRecorder(b *testing.B) {
 	start := time.Now()
-	r := newRecorder(&Report{ReportTime: ReportTime{Started: start}})
+	r := newTimelineRecorder(&Report{ReportTime: ReportTime{Started: start}})
 	l := &lane{}
 	r.recut([]*lane{l}, partitioner.NewMap(nil))
 	b.ReportAllocs()

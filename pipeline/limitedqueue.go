@@ -2,21 +2,21 @@ package pipeline
 
 import "tsimport/internal/table"
 
-// gate is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
-type gate struct {
+// limitedQueue is a lane's queue, of which no more rows leave than the lane may send until the next checkpoint.
+type limitedQueue struct {
 	lane         *lane
 	checkpointer *checkpointer // nil if nothing is kept
 	report       *ReportAttempts
 }
 
-func (g gate) Front() (table.Ref, bool) {
+func (g limitedQueue) Front() (table.Ref, bool) {
 	if g.lane.left <= 0 {
 		return table.Ref{}, false
 	}
 	return g.lane.queue.Front()
 }
 
-func (g gate) Advance() {
+func (g limitedQueue) Advance() {
 	if g.checkpointer == nil {
 		g.lane.queue.Advance()
 		return

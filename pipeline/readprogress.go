@@ -11,9 +11,9 @@ import (
 	"tsimport/reader/source"
 )
 
-// reading knows which records have been read, by this attempt and those before it, and where each source can be read from
-// again. A nil reading is that of a load that keeps nothing.
-type reading struct {
+// readProgress knows which records have been read, by this attempt and those before it, and where each source can be read from
+// again. A nil readProgress is that of a load that keeps nothing.
+type readProgress struct {
 	sources []*plan.Source
 	ordered bool
 	live    bool                       // the sources are
@@ -39,8 +39,8 @@ type leftover struct {
 	left   int64                            // records of base that are not final and were not read again
 }
 
-func newReading(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *reading {
-	k := &reading{
+func newReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *readProgress {
+	k := &readProgress{
 		sources: planned.Sources, ordered: ordered, live: planned.Live, ends: planned.Live || planned.Parallel,
 		starts: map[int][]checkpoint.Start{}, most: maxStartBytes, moments: map[int]*checkpoint.Moment{},
 	}
@@ -71,7 +71,7 @@ func newReading(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *readi
 }
 
 // leaves takes a row that leaves its queue. It reports whether the attempt before may have sent it.
-func (k *reading) leaves(r table.Ref) (replayed bool) {
+func (k *readProgress) leaves(r table.Ref) (replayed bool) {
 	if k.base == nil || !r.Row().Suspect() {
 		return false
 	}
@@ -92,7 +92,7 @@ const (
 func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 
 // counted enters a split that was handed over, and returns which of its records no attempt has counted before.
-func (k *reading) counted(p *intake.Parsed, bytesBefore int64) {
+func (k *readProgress) counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
 	from, to := checkpoint.At(sp.Ordinal, sp.FirstRecord), checkpoint.At(sp.Ordinal, sp.FirstRecord+int64(p.Records))
 	k.read, k.again = k.read.Add(from, to), k.again.Add(from, to)
@@ -127,7 +127,7 @@ func (k *reading) counted(p *intake.Parsed, bytesBefore int64) {
 }
 
 // thin forgets every other place of a source, but not the first and the last.
-func (k *reading) thin(source int) {
+func (k *readProgress) thin(source int) {
 	starts := k.starts[source]
 	kept := starts[:0]
 	for i := range starts {
@@ -142,7 +142,7 @@ func (k *reading) thin(source int) {
 }
 
 // forget forgets the places of a source before the n-th.
-func (k *reading) forget(source, n int) {
+func (k *readProgress) forget(source, n int) {
 	starts := k.starts[source]
 	for i := range starts[:n] {
 		k.held -= startBytes(&starts[i])
@@ -153,7 +153,7 @@ func (k *reading) forget(source, n int) {
 }
 
 // ended notes that a source was read to its end.
-func (k *reading) ended(e *intake.Ended) {
+func (k *readProgress) ended(e *intake.Ended) {
 	if k == nil || !k.ends {
 		return
 	}
@@ -164,7 +164,7 @@ func (k *reading) ended(e *intake.Ended) {
 }
 
 // moment notes when a live source was read: from the first attempt that read it on.
-func (k *reading) moment(source int, m intake.Moment) {
+func (k *readProgress) moment(source int, m intake.Moment) {
 	known := k.moments[source]
 	if known == nil {
 		known = &checkpoint.Moment{Source: source, From: m.From.UnixMilli()}
@@ -174,7 +174,7 @@ func (k *reading) moment(source int, m intake.Moment) {
 }
 
 // meet counts the rows of a split that are known of the attempt before.
-func (k *reading) meet(p *intake.Parsed) {
+func (k *readProgress) meet(p *intake.Parsed) {
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
 			r := table.Ref{Block: b.Block, Index: int32(i)}
@@ -189,7 +189,7 @@ func (k *reading) meet(p *intake.Parsed) {
 }
 
 // fresh returns how many of n records of a split from one on no attempt has counted before.
-func (k *reading) fresh(sp *table.Split, from, n int64) int64 {
+func (k *readProgress) fresh(sp *table.Split, from, n int64) int64 {
 	if k == nil || n <= 0 {
 		return max(n, 0)
 	}
@@ -198,12 +198,12 @@ func (k *reading) fresh(sp *table.Split, from, n int64) int64 {
 }
 
 // reached reports whether a split comes to the end of what earlier attempts have read in order.
-func (k *reading) reached(p *intake.Parsed) bool {
+func (k *readProgress) reached(p *intake.Parsed) bool {
 	return k == nil || checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.Records)) >= k.read.End()
 }
 
-// past is what the attempt before has left to the intake.
-func (k *reading) past() *intake.Resumed {
+// forIntake is what the attempt before has left to the intake.
+func (k *readProgress) forIntake() *intake.Resumed {
 	b := k.from
 	if b == nil {
 		return nil
@@ -231,7 +231,7 @@ func (k *reading) past() *intake.Resumed {
 
 // describeSources adds where each source is to be read from, and what streams were. Starts that will not be asked for again
 // are forgotten.
-func (k *reading) describeSources(s *checkpoint.Snapshot) {
+func (k *readProgress) describeSources(s *checkpoint.Snapshot) {
 	if k.ordered {
 		// One source has the first record that is not final: those before it are not read again, those after it from their
 		// beginning.
@@ -275,7 +275,7 @@ func (k *reading) describeSources(s *checkpoint.Snapshot) {
 
 // open returns the first record that is not final where sources are read in order. Records of live sources that are still to come
 // have numbers from the attempts before.
-func (k *reading) open(s *checkpoint.Snapshot) checkpoint.Position {
+func (k *readProgress) open(s *checkpoint.Snapshot) checkpoint.Position {
 	if !k.live {
 		return s.Open()
 	}
@@ -287,7 +287,7 @@ func (k *reading) open(s *checkpoint.Snapshot) checkpoint.Position {
 }
 
 // complete notes that a source has nothing left to be read or to be sent, if it was read to its end.
-func (k *reading) complete(s *checkpoint.Snapshot, source int) bool {
+func (k *readProgress) complete(s *checkpoint.Snapshot, source int) bool {
 	if !k.read.Ended(source) {
 		return false
 	}
@@ -296,7 +296,7 @@ func (k *reading) complete(s *checkpoint.Snapshot, source int) bool {
 }
 
 // describeStarts adds the last start of a source that is not after its first open record.
-func (k *reading) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
+func (k *readProgress) describeStarts(s *checkpoint.Snapshot, source int, open int64) {
 	starts := k.starts[source]
 	if len(starts) == 0 {
 		return
