@@ -55,7 +55,7 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 					text += fmt.Sprintf("key%03d,%s\n", i, value)
 				}
 				cfg := w.config(w.file("in.csv", text))
-				cfg.Write.Order, cfg.Write.RetryFor = order, time.Second
+				cfg.Write.Order, cfg.Write.RetryFor = order, 3*time.Second
 				w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
 				cfg.Write.Concurrency = 1 // a request is decided about right after its rows were seen
 				var sent []table.Ref
