@@ -27,9 +27,10 @@
 //
 // # Limits and units
 //
-// A Loader takes at most LoaderOptions.Memory bytes for rows; Put blocks while they are full. It writes nothing to the disk but
-// a summary in a temporary folder, which Close removes, unless LoaderOptions.TempDir names a folder for rows that do not fit in
-// memory. A row has at most 1,024 attribute cells and 4 MiB, a value of a key column at most 1 KiB and of an attribute 2 MiB.
+// A Loader takes at most LoaderOptions.Memory bytes for rows, and somewhat more for rows of megabytes; Put blocks while they are full.
+// It writes nothing to the disk but a summary in a temporary folder, which Close removes, unless LoaderOptions.TempDir names a folder
+// for rows that do not fit in memory. A row has at most 1,024 attribute cells and 4 MiB, a value of a key column at most 1 KiB and of
+// an attribute 2 MiB.
 // Timestamps count in milliseconds.
 //
 // # Compatibility

@@ -114,7 +114,7 @@ func (r *rows) Suspend() error { return nil }
 
 func (r *rows) Close() error { return nil }
 
-// Lacks is true: a row has the columns that it has.
+// MayLackColumns is true: a row has the columns that it was put with.
 func (r *rows) MayLackColumns() bool { return true }
 
 func (r *rows) AddColumns(names []string) { r.columns = slices.Concat(r.columns, names) }

@@ -29,7 +29,7 @@ classes:
 		{"202402", Table{"c", 3, 5, -1, 1}, "[{max_versions 1 2}]", false, true, false, false},
 		{"202401", Table{"c", 3, 5, -1, 9}, "[]", false, false, false, true},
 	} {
-		period, err := ParseTableName("c{month}", "c"+tt.month)
+		period, err := parseTableName("c{month}", "c"+tt.month)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestANameIsFormattedFromAPeriodAndParsedBack(t *testing.T) {
 		if err != nil || template.Name(p) != tt.name {
 			t.Errorf("%s at %s: %s, %v; want %s", tt.template, tt.now, template.Name(p), err, tt.name)
 		}
-		if back, err := ParseTableName(tt.template, tt.name); err != nil || back != p {
+		if back, err := parseTableName(tt.template, tt.name); err != nil || back != p {
 			t.Errorf("%s: %s reads as %s, %v", tt.template, tt.name, back, err)
 		}
 	}
@@ -84,7 +85,7 @@ func TestNamesThatTheTemplateDoesNotMakeHaveNoPeriod(t *testing.T) {
 		"a{year}a": {"aa", "a", "a202a", "a20240a"},
 	} {
 		for _, name := range names {
-			if p, err := ParseTableName(template, name); err == nil {
+			if p, err := parseTableName(template, name); err == nil {
 				t.Errorf("%s: %s is mistaken for %s", template, name, p)
 			}
 		}
@@ -100,4 +101,17 @@ func TestTemplatesAreChecked(t *testing.T) {
 			t.Errorf("%q is mistaken for %s", text, got)
 		}
 	}
+}
+
+// parseTableName returns the period of one table's name.
+func parseTableName(template, name string) (Period, error) {
+	t, err := ParseTemplate(template)
+	if err != nil {
+		return Period{}, err
+	}
+	p, ok := t.Period(name)
+	if !ok {
+		return Period{}, fmt.Errorf("table %s is none of %s", name, t)
+	}
+	return p, nil
 }

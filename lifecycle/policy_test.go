@@ -64,7 +64,7 @@ func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
 		{"202202", "2024-03-15T00:00:00Z", 25, 4},
 		{"000001", "2024-03-15T00:00:00Z", 24290, 4},
 	} {
-		period, err := ParseTableName("c{month}", "c"+tt.period)
+		period, err := parseTableName("c{month}", "c"+tt.period)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestAPeriodBelongsToTheClassOfItsAge(t *testing.T) {
 
 func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
 	p := parsed(t, "period: day\nzone: Europe/Berlin\nclasses: [{up_to: 0}, {up_to: 1}, {}]")
-	period, err := ParseTableName("c{day}", "c20240330")
+	period, err := parseTableName("c{day}", "c20240330")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestAgesInDaysFollowTheCalendarOverAChangeOfClocks(t *testing.T) {
 }
 
 func TestAFinerPeriodHasTheAgeOfWhatItLiesIn(t *testing.T) {
-	day, err := ParseTableName("c{day}", "c20240229")
+	day, err := parseTableName("c{day}", "c20240229")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,16 +77,3 @@ func (t *Template) Period(name string) (Period, bool) {
 func (t *Template) Resembles(name string) bool {
 	return len(name) >= len(t.prefix)+len(t.suffix) && strings.HasPrefix(name, t.prefix) && strings.HasSuffix(name, t.suffix)
 }
-
-// ParseTableName returns the period of one table's name; see ParseTemplate.
-func ParseTableName(template, name string) (Period, error) {
-	t, err := ParseTemplate(template)
-	if err != nil {
-		return Period{}, err
-	}
-	p, ok := t.Period(name)
-	if !ok {
-		return Period{}, fmt.Errorf("table %s is none of %s", name, t)
-	}
-	return p, nil
-}

@@ -17,17 +17,8 @@ var (
 // TestLinksOfThePagesLeadSomewhere checks each link from a page to a file of the repository, and that there is a heading for
 // its anchor.
 func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
-	root := filepath.Join("..", "..")
-	var pages []string
-	for _, pattern := range []string{"*.md", filepath.Join("docs", "*.md")} {
-		found, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, found...)
-	}
 	links := 0
-	for _, page := range pages {
+	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -51,6 +42,56 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	}
 	if links < 40 {
 		t.Errorf("the pages have only %d links", links)
+	}
+}
+
+// pages returns the pages of the repository.
+func pages(t *testing.T) (pages []string) {
+	root := filepath.Join("..", "..")
+	for _, pattern := range []string{"*.md", filepath.Join("docs", "*.md")} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	return pages
+}
+
+var (
+	delimiterRow = regexp.MustCompile(`^\|?(\s*:?-{3,}:?\s*\|)+\s*(:?-{3,}:?)?\s*$`)
+	ruledRow     = regexp.MustCompile(`-{3,}:?\s*\|\s*:?-{3,}`)
+)
+
+// TestTablesAndPicturesOfThePagesHaveTheirLines finds what an editor that fills paragraphs does to a page: the row under a table's
+// header runs into others, and the second line of a picture is not set in.
+func TestTablesAndPicturesOfThePagesHaveTheirLines(t *testing.T) {
+	tables, pictures := 0, 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(fence.ReplaceAllString(string(text), ""), "\n") {
+			if !ruledRow.MatchString(line) {
+				continue
+			}
+			if tables++; !delimiterRow.MatchString(line) {
+				t.Errorf("%s: a table has lost its lines: %.60s", filepath.Base(page), line)
+			}
+		}
+		for _, block := range fence.FindAllString(string(text), -1) {
+			lines := strings.Split(block, "\n")
+			if !strings.Contains(lines[1], "─>") {
+				continue
+			}
+			if pictures++; len(lines) < 3 || !strings.HasPrefix(lines[2], "  ") {
+				t.Errorf("%s: a picture has lost its lines: %.60s", filepath.Base(page), lines[1])
+			}
+		}
+	}
+	if tables < 40 || pictures == 0 {
+		t.Errorf("the pages have only %d tables and %d pictures: is their form another?", tables, pictures)
 	}
 }
 

@@ -21,8 +21,11 @@ func (p *planner) checkLive() error {
 			p.plan.Live = about.Live
 		}
 		if about.Live != p.plan.Live {
-			first := p.plan.Sources[0]
-			return usagef("%s changes while it is read, and %s does not, or the other way round; load them apart", s.Name, first.Name)
+			live, frozen := s.Name, p.plan.Sources[0].Name
+			if p.plan.Live {
+				live, frozen = frozen, live
+			}
+			return usagef("%s changes while it is read, and %s does not; load them apart", live, frozen)
 		}
 		if about.Live && len(about.Unique) == 0 {
 			return usagef("%s changes while it is read and does not say which columns tell its rows apart: after an interruption nobody could say which rows were loaded", s.Name)

@@ -36,11 +36,7 @@ const (
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// sign returns the headers of a request, the signature among them. The credentials are asked each time: they may rotate.
-func (c *Connection) sign(uri, date string, body []byte) (http.Header, error) {
-	return c.signWith(c.credentials.GetCredentials(), uri, date, body)
-}
-
+// signWith returns the headers of a request, the signature among them.
 func (c *Connection) signWith(keys common.Credentials, uri, date string, body []byte) (http.Header, error) {
 	sum := md5.Sum(body)
 	header := http.Header{
