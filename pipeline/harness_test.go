@@ -239,6 +239,14 @@ func (w *world) wantRows(want contents) {
 // verifies compares the table with what the load was given: whoever does so must find it as it should be.
 func (w *world) verifies(cfg trial, r *Report) {
 	w.t.Helper()
+	if found := w.compare(cfg, r); !found.OK || found.Read != r.Read || found.Rejected != r.Rejected {
+		w.t.Errorf("verify: %+v", found)
+	}
+}
+
+// compare compares the table with what the load has read.
+func (w *world) compare(cfg trial, r *Report) *verify.Result {
+	w.t.Helper()
 	sdk, err := client.New(context.Background(), w.target(), nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -251,9 +259,10 @@ func (w *world) verifies(cfg trial, r *Report) {
 		Request: cfg.Request(), Client: sdk, Examples: 3, Memory: cfg.Limits.Memory, TempDir: w.dir,
 		Rejected: rejected, Loaded: r.Started, Condition: cfg.Write.Condition,
 	})
-	if err != nil || !found.OK || found.Read != r.Read || found.Rejected != r.Rejected {
-		w.t.Errorf("verify: %v, %+v", err, found)
+	if err != nil {
+		w.t.Fatalf("verify: %v", err)
 	}
+	return found
 }
 
 // model is the plain sequential load: one record after the other, by the standard library's CSV reader.

@@ -296,6 +296,23 @@ func TestALiveSourceIsUpdatedWhereNullsDelete(t *testing.T) {
 	w.wantRows(holding(k.Rows()))
 }
 
+// A comparison reads a live source again: it finds what has changed in it since the load.
+func TestALiveSourceIsComparedAsItIsNow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := sourcetest.NewKeyed("live", 300)
+	k.Live, k.Parts = true, 5
+	cfg := w.fromKeyed(k)
+	r := w.load(cfg)
+	w.verifies(cfg, r)
+	k.Put(50, "changed")
+	k.Put(55, "added")
+	k.Delete(1000)
+	if found := w.compare(cfg, r); found.OK || found.Different != 1 || found.Missing != 1 || found.Extra != 1 {
+		t.Errorf("one row changed, one was added and one is gone: %+v", found)
+	}
+}
+
 // A frozen origin is divided once; several parts are read at a time, and a resumed run reads what is left of each.
 func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 	for seed := range uint64(4) {
