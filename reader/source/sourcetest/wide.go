@@ -114,9 +114,9 @@ func (w *Wide) Sample(budget int, columns []string, each func(*record.Record)) (
 // NewParser makes a parser of all columns and cells.
 func (w *Wide) NewParser(used []int) source.Parser { return w.rows().NewParser(used) }
 
-// rows are the rows for one parser, which gives each its cells.
+// rows are the rows for one parser, which gives each its cells. A copy of the whole would read where Next writes.
 func (w *Wide) rows() *Rows {
-	rows := w.Rows
+	rows := Rows{Name: w.Name, Columns: w.Columns, Data: w.Data, Bad: w.Bad, Page: w.Page}
 	var fields []record.Datum
 	var cells []record.Cell
 	var text []byte
