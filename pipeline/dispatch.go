@@ -8,6 +8,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/partitioner"
+	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
 	"tsimport/writer"
@@ -66,7 +67,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
 		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
-		record: newTimelineRecorder(report), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
+		record: newTimelineRecorder(report, a.hooks.processors), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
 	if f.repeatedRows != nil && w.Marks.LookFirst {
@@ -180,10 +181,13 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	d.lanes.cutter.Wake(now)
 	next = time.Minute
 	d.keep(now)
+	blocked := bottleneck.None
 	if !d.stopper.stopped() {
-		next = d.dispatch(now)
+		next, blocked = d.dispatch(now)
 		d.checkPatience(now)
 	}
+	d.record.meter.Note(now, d.limitedBy(now, blocked))
+	d.cfg.Watch.Progress.LimitedBy.Store(uint32(d.record.meter.Now()))
 	if !d.stopper.stopped() {
 		d.startJobs(now)
 		// The intake reads where lanes hold least.
@@ -296,26 +300,30 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	if d.checkpointer != nil && !d.stopper.stopped() {
 		next = min(next, d.checkpointer.patience.LookEvery())
 	}
-	next = min(next, d.checkpointer.when().due(now), d.lanes.lookAgain())
+	next = min(next, d.checkpointer.when().due(now), d.lanes.lookAgain(), d.record.meter.Due(now))
 	return max(next, 100*time.Microsecond)
 }
 
-// dispatch hands batches of lanes that may send to free workers. It returns the time until another lane may send.
-func (d *dispatcher) dispatch(now time.Time) (next time.Duration) {
-	if wait := max(d.checkpointer.when().mayWait(now), d.settling.hold.Sub(now)); wait > 0 {
-		return wait
+// dispatch hands batches of lanes that may send to free workers. It returns the time until another lane may send, and what
+// keeps those that may from doing so.
+func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottleneck.Word) {
+	if wait := d.settling.hold.Sub(now); wait > 0 {
+		return wait, bottleneck.Outage
+	}
+	if wait := d.checkpointer.when().mayWait(now); wait > 0 {
+		return wait, bottleneck.Disk
 	}
 	for d.flights.open() {
 		if wait := d.lanes.ceilings.wait(now); wait > 0 {
-			return wait
+			return wait, bottleneck.Ceiling
 		}
 		l, next := d.lanes.choose(now, !d.input.ended())
 		if l == nil {
-			return next
+			return next, bottleneck.None
 		}
 		d.cut(l, now)
 	}
-	return time.Minute // until a worker is free
+	return time.Minute, bottleneck.Link // until a worker is free
 }
 
 // cut hands a batch of the lane to a worker.

@@ -17,6 +17,7 @@ type hooks struct {
 	allowance    int64         // rows that a lane may send until the next checkpoint; 0 is the rule
 
 	pacer       func() pacer                        // of a lane
+	processors  func() float64                      // CPU seconds used and waited for; nil measures them
 	serviceTime func() (earliest, latest time.Time) // nil is by the service's answers
 
 	onSnapshot func(*dispatcher, *checkpoint.Snapshot) // a moment was described

@@ -56,6 +56,7 @@ type turn struct {
 	stale    bool // something has changed since it was found out
 	asks     bool // nothing keeps it from sending but the time at
 	at       time.Time
+	paced    time.Time // at, as far as the pacer alone says
 	units    float64
 }
 

@@ -30,6 +30,7 @@ type lanes struct {
 	pacer    func(alone bool) pacer
 	ready    []*lane   // of the last choice
 	sampled  time.Time // when the lanes were last looked at to find the slowest
+	indexes  int       // secondary indexes of the table
 }
 
 func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks) *lanes {
@@ -159,6 +160,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	} else {
 		l.units, l.at, l.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
 	}
+	l.paced = l.at
 	if l.notBefore.After(l.at) {
 		l.at = l.notBefore
 	}

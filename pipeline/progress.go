@@ -54,6 +54,8 @@ func (d *dispatcher) complete() {
 	for _, h := range d.account.hotKeys(d.lanes.sending(), d.cfg.DryRun) {
 		r.HotKeys = append(r.HotKeys, ReportHotKey{Column: r.Schema[0].Name, Value: showKey(h.Value), Share: h.Share})
 	}
+	d.record.meter.End(time.Now())
+	r.limitParts(d.record.meter)
 	r.Timeline = d.record.timeline()
 }
 

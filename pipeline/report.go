@@ -51,6 +51,8 @@ type Report struct {
 	ReportCheckpoints
 	ReportTime
 	ReportMachine
+	// LimitedBy says what kept this attempt from being faster, the longest first (docs/why-slow.md).
+	LimitedBy []ReportLimit `json:"limited_by,omitempty"`
 
 	Verify any `json:"verify,omitempty"` // what a comparison of the table with the inputs has found afterwards
 
@@ -257,10 +259,16 @@ type Progress struct {
 	SlowestLeft                         atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
 	Settling                            atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
 	Swept                               atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
-	Trouble                             atomic.Value // string: what the service answers while it takes no row
 	Done                                atomic.Bool
+	Hindrance
 
 	numbers atomic.Pointer[writer.AutoIncrement]
+}
+
+// Hindrance is what keeps a load from being faster at the moment.
+type Hindrance struct {
+	LimitedBy atomic.Uint32 // bottleneck.Word
+	Trouble   atomic.Value  // string: what the service answers while it takes no row
 }
 
 // LookUps returns how many rows were looked for that an earlier attempt may have written, how many of them were there, and

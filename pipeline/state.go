@@ -60,6 +60,8 @@ type StateWork struct {
 	RowsOut  int   `json:"rows_in_flight"`
 	Retrying int   `json:"rows_to_retry"` // waiting to be sent again
 	Queued   int64 `json:"rows_queued"`   // in memory and on disk
+	// LimitedBy is what keeps the load from being faster now, a word of docs/why-slow.md.
+	LimitedBy string `json:"limited_by,omitempty"`
 }
 
 // StateMemory is the memory of rows in bytes.
@@ -119,6 +121,7 @@ func (d *dispatcher) state(now time.Time) *State {
 	s.StateWork = StateWork{
 		Reading: !d.input.ended(), InFlight: d.flights.flying(), Workers: d.cfg.Write.Concurrency,
 		RowsOut: d.lanes.cutter.InFlight(), Retrying: d.lanes.cutter.Retrying(), Queued: d.lanes.queues.Rows(),
+		LimitedBy: d.record.meter.Now().String(),
 	}
 	s.Memory = StateMemory{Limit: d.cfg.Limits.Memory, Lanes: d.lanes.queues.Bytes(), Budget: d.lanes.budget, Full: d.lanes.queues.Full()}
 	s.Spill = d.disk.state()

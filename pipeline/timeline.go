@@ -6,6 +6,7 @@ import (
 
 	"tsimport/internal/timeline"
 	"tsimport/partitioner"
+	"tsimport/pipeline/bottleneck"
 )
 
 // The points that are kept of a load, however long it takes.
@@ -32,6 +33,7 @@ type Point struct {
 	Requests    int64
 	Units       float64 // write capacity units of rows that were accepted, as the rows' sizes say
 	Queued      int64   // rows read and not final, at the end of the interval
+	Limited     bottleneck.Spent
 }
 
 func mergePoints(into *Point, later Point) {
@@ -44,6 +46,7 @@ func mergePoints(into *Point, later Point) {
 	into.Requests += later.Requests
 	into.Units += later.Units
 	into.Queued = later.Queued
+	into.Limited.Add(&later.Limited)
 }
 
 // timelineRecorder keeps the timeline: once a request and once a split, so that rows pay nothing for it.
@@ -51,13 +54,17 @@ type timelineRecorder struct {
 	report *Report
 	points *timeline.Line[Point]
 	heat   *timeline.Heat
+	meter  *bottleneck.Meter // of what limits the load
 
 	read, rejected int64 // as far as they are counted
 }
 
-func newTimelineRecorder(report *Report) *timelineRecorder {
+// newTimelineRecorder makes a recorder. Processors is what the load has used of them, nil to measure that.
+func newTimelineRecorder(report *Report, processors func() float64) *timelineRecorder {
 	// What earlier attempts have read is none of this one's.
-	return &timelineRecorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
+	r := &timelineRecorder{report: report, read: report.Read, rejected: report.Rejected, points: timeline.New(time.Second, mostPoints, mergePoints), heat: timeline.NewHeat(time.Second, mostColumns)}
+	r.meter = newMeter(r.limited, processors)
+	return r
 }
 
 // recut takes the lanes that there are from now on, and their partitions.
@@ -95,6 +102,11 @@ func (r *timelineRecorder) landed(at time.Time, l *lane, a answer, retried, requ
 	p.Requests += int64(requests)
 	p.Units += a.accepted
 	r.heat.Add(at.Sub(r.report.Started), l.slot, int64(a.final))
+}
+
+// limited takes what limited the load for a while.
+func (r *timelineRecorder) limited(begun time.Time, s *bottleneck.Spent) {
+	r.points.At(begun.Sub(r.report.Started)).Limited.Add(s)
 }
 
 func (r *timelineRecorder) timeline() *Timeline {

@@ -42,6 +42,7 @@ func stateText(s *pipeline.State) string {
 			parts = append(parts, fmt.Sprintf(format, a...))
 		}
 	}
+	add(s.LimitedBy != "", "limited by %s", s.LimitedBy)
 	add(s.Rejected > 0, "%s rejected", grouped(s.Rejected))
 	add(s.Archived > 0, "%s archived", grouped(s.Archived))
 	add(s.Superseded > 0, "%s superseded", grouped(s.Superseded))

@@ -10,6 +10,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"tsimport/pipeline"
+	"tsimport/pipeline/bottleneck"
 )
 
 // How often progress is shown.
@@ -166,6 +167,9 @@ func (s *screen) counts() string {
 	p := &s.progress
 	rate := float64(max(p.Written.Load()-s.written, 0)) / time.Since(s.start).Seconds() // of this attempt
 	text := fmt.Sprintf("%s rows, %s rows/s", grouped(p.Written.Load()), grouped(int64(rate)))
+	if w := bottleneck.Word(p.LimitedBy.Load()); w != bottleneck.None {
+		text += fmt.Sprintf(" (limited by %v)", w)
+	}
 	if n := p.Rejected.Load(); n > 0 {
 		text += fmt.Sprintf(", %s rejected", grouped(n))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/pipeline"
+	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
@@ -261,6 +262,9 @@ const rowsToSpread = 10_000
 // spreadNotes are sentences about how the rows were spread over partitions, memory and disk; those that matter.
 func spreadNotes(r *pipeline.Report) (notes []string) {
 	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
+	if text := limitNote(r); text != "" {
+		add("%s", text)
+	}
 	if r.Slowest != nil {
 		add("%s", slowestNote(r.Slowest))
 	}
@@ -300,6 +304,19 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 		}
 	}
 	return notes
+}
+
+// worthALimit is how many seconds a load takes at least of which it is said what limited it.
+const worthALimit = 1
+
+// limitNote says what has limited the load most, and what would help; nothing of a short load.
+func limitNote(r *pipeline.Report) string {
+	if len(r.LimitedBy) == 0 || r.Seconds < worthALimit {
+		return ""
+	}
+	most := r.LimitedBy[0]
+	w := bottleneck.Parse(most.By)
+	return fmt.Sprintf("limited by %s %s of the time: %s; to load faster, %s", most.By, allOr(most.Share), w.Reason(), w.Advice())
 }
 
 // slowestNote names the partition that held the load up.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"tsimport/pipeline"
+	"tsimport/pipeline/bottleneck"
 )
 
 // shownAtTheEnd is what the screen says of a load that has ended.
@@ -29,6 +31,33 @@ func TestTheSlowestPartitionIsNamedAtTheEnd(t *testing.T) {
 		"3,000 rows, 50 a second, 1,234 refused for capacity, 5 while it was unavailable\n"
 	if text := shownAtTheEnd(r); !strings.Contains(text, want) {
 		t.Errorf("shown:\n%s\nwant\n%s", text, want)
+	}
+}
+
+func TestWhatLimitedALoadIsSaidAtTheEnd(t *testing.T) {
+	r := new(pipeline.Report)
+	r.RunDir, r.Seconds = t.TempDir(), 10
+	for _, w := range bottleneck.Words() {
+		r.LimitedBy = []pipeline.ReportLimit{{By: w.String(), Seconds: 8.7, Share: 0.87}, {By: "link", Seconds: 1.3, Share: 0.13}}
+		want := fmt.Sprintf("tsimport: limited by %v 87%% of the time: %s; to load faster, %s\n", w, w.Reason(), w.Advice())
+		if text := shownAtTheEnd(r); !strings.Contains(text, want) {
+			t.Errorf("shown:\n%s\nwant\n%s", text, want)
+		}
+	}
+	r.Seconds = 0.5
+	if text := shownAtTheEnd(r); strings.Contains(text, "limited by") {
+		t.Errorf("a load of half a second was too slow:\n%s", text)
+	}
+}
+
+func TestProgressSaysWhatLimitsTheLoad(t *testing.T) {
+	s := new(screen)
+	if text := s.counts(); strings.Contains(text, "limited") {
+		t.Error(text)
+	}
+	s.progress.LimitedBy.Store(uint32(bottleneck.Disk))
+	if text := s.counts(); !strings.Contains(text, " rows/s (limited by disk)") {
+		t.Error(text)
 	}
 }
 

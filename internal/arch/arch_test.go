@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 		"bench/result",
 		"bench/spread",
 		"bench/write",
-		"pipeline/checkpoint", "internal/tablestore/client",
+		"pipeline/bottleneck", "pipeline/checkpoint", "internal/tablestore/client",
 		"engine/faults",
 		"engine/server",
 		"engine/sim",
@@ -66,12 +66,13 @@ var arrows = map[string][]string{
 	"advise/sketch":     {},
 	"advise/page":       {"advise", "advise/simulate"},
 
-	"pipeline":        {"pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
+	"pipeline":        {"pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
 	"pipeline/intake": {"keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
-	"pipeline/options": {"keyexpr", "lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
-	"pipeline/status":  {"pipeline"},
+	"pipeline/options":    {"keyexpr", "lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
+	"pipeline/bottleneck": {},
+	"pipeline/status":     {"pipeline", "pipeline/bottleneck"},
 
 	"verify":           {"pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/extsort": {"internal/spill"},
@@ -115,7 +116,7 @@ var arrows = map[string][]string{
 
 	"internal/page":     {},
 	"internal/timeline": {},
-	"pipeline/report":   {"internal/atomicfile", "internal/page", "pipeline", "pipeline/rundir"},
+	"pipeline/report":   {"internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
 
 	"internal/spill":      {},
 	"internal/atomicfile": {},

@@ -11,6 +11,7 @@ import (
 	"tsimport/internal/atomicfile"
 	"tsimport/internal/page"
 	"tsimport/pipeline"
+	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/rundir"
 )
 
@@ -38,6 +39,9 @@ func Page(r *pipeline.Report) *page.Page {
 		}
 	}
 	p.Tables = []page.Table{ledger(r), requests(r), settings(r), schema(r)}
+	if len(r.LimitedBy) > 0 {
+		p.Tables = append(p.Tables, limits(r))
+	}
 	if len(r.HotKeys) > 0 {
 		p.Tables = append(p.Tables, hotKeys(r))
 	}
@@ -104,7 +108,7 @@ func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
 	if r.WriteCU > r.Written {
 		written = append(written, over("capacity units", func(p *pipeline.Point) float64 { return p.Units }, true))
 	}
-	return []page.Chart{
+	charts := []page.Chart{
 		{Title: "Rows a second", Every: every, Series: written},
 		{Title: "Rows waiting to be written", Every: every, Series: []page.Series{
 			over("rows", func(p *pipeline.Point) float64 { return float64(p.Queued) }, false),
@@ -118,6 +122,29 @@ func charts(r *pipeline.Report, t *pipeline.Timeline) []page.Chart {
 			over("rejected", func(p *pipeline.Point) float64 { return float64(p.Rejected) }, true),
 		}},
 	}
+	if len(r.LimitedBy) > 0 {
+		charts = append(charts, page.Chart{Title: "What limited the load, seconds in each second", Every: every, Series: limitSeries(r, over)})
+	}
+	return charts
+}
+
+// limitSeries has a line for each word that was true.
+func limitSeries(r *pipeline.Report, over func(string, func(*pipeline.Point) float64, bool) page.Series) (all []page.Series) {
+	for _, l := range r.LimitedBy {
+		w := bottleneck.Parse(l.By)
+		all = append(all, over(l.By, func(p *pipeline.Point) float64 { return p.Limited[w].Seconds() }, true))
+	}
+	return all
+}
+
+// limits says what limited the load.
+func limits(r *pipeline.Report) page.Table {
+	t := page.Table{Title: "What limited the load", Columns: []string{"", "share of the time", "", "to load faster"}, Numbers: []bool{false, true}}
+	for _, l := range r.LimitedBy {
+		w := bottleneck.Parse(l.By)
+		t.Rows = append(t.Rows, []string{l.By, fmt.Sprintf("%.1f %%", 100*l.Share), w.Reason(), w.Advice()})
+	}
+	return t
 }
 
 var nameAndNumber = []bool{false, true}

@@ -33,7 +33,7 @@ func sample() *pipeline.State {
 	return &pipeline.State{
 		Table: "cards", Order: "last-wins", Seconds: 12.5,
 		StateCounts: pipeline.StateCounts{Read: 1000, Written: 700, Rejected: 3, Superseded: 2, Retried: 50, Throttled: 40, Requests: 9, WriteCU: 701},
-		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 200, Retrying: 10, Queued: 95},
+		StateWork:   pipeline.StateWork{Reading: true, InFlight: 4, Workers: 32, RowsOut: 200, Retrying: 10, Queued: 95, LimitedBy: "partition"},
 
 		Memory: pipeline.StateMemory{Limit: 1 << 30, Lanes: 1 << 20, Budget: 1 << 28, Full: true},
 		Spill:  pipeline.StateSpill{Frames: 2, RawBytes: 4096, DiskBytes: 1024, Rows: 60},
@@ -118,6 +118,8 @@ func TestMetricsShowEveryNumberOfTheStateAndTheProcess(t *testing.T) {
 		"tsimport_writing 1",
 		`tsimport_load_info{order="last-wins",table="cards"} 1`,
 		"tsimport_elapsed_seconds 12.5",
+		`tsimport_limited_by{by="partition"} 1`,
+		`tsimport_limited_by{by="reader"} 0`,
 		"tsimport_rows_read_total 1000",
 		"tsimport_rows_written_total 700",
 		"tsimport_rows_rejected_total 3",

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tsimport/pipeline"
+	"tsimport/pipeline/bottleneck"
 )
 
 // metric is one number of a T: of a state or of a lane.
@@ -41,6 +42,8 @@ var (
 	info    = prometheus.NewDesc("tsimport_load_info", "The load; the value is always 1.", []string{"table", "order"}, nil)
 	pace    = prometheus.NewDesc("tsimport_lane_pace_info", "How a lane is paced: start, measure, cruise or known; the value is always 1.",
 		[]string{"partition", "from", "pace"}, nil)
+	limited = prometheus.NewDesc("tsimport_limited_by", "What keeps the load from being faster: 1 for the word that is true now, 0 for the others (docs/why-slow.md).",
+		[]string{"by"}, nil)
 )
 
 var stateMetrics = []metric[state]{
@@ -123,6 +126,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	put(info, prometheus.GaugeValue, 1, s.Table, s.Order)
+	for _, w := range bottleneck.Words() {
+		put(limited, prometheus.GaugeValue, number(w.String() == s.LimitedBy), w.String())
+	}
 	for _, m := range stateMetrics {
 		put(m.desc, m.kind, m.value(s))
 	}

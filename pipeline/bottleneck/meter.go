@@ -1,0 +1,135 @@
+package bottleneck
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// window is over how much time the use of the processors is measured, and the present word chosen.
+const window = 500 * time.Millisecond
+
+// saturated is the share of the processors that a process uses, or waits for, when it has none left.
+const saturated = 0.9
+
+// Spent is time by word.
+type Spent [count]time.Duration
+
+// Add adds later times.
+func (s *Spent) Add(later *Spent) {
+	for w, d := range later {
+		s[w] += d
+	}
+}
+
+// Options of a Meter.
+type Options struct {
+	// Used returns the CPU seconds that the process has used or has waited for a processor, so far. Nil never finds CPU.
+	Used       func() float64
+	Processors int
+	// Each, if it is not nil, is told of each window when it has ended: when it began, and how its time was spent.
+	Each func(begun time.Time, s *Spent)
+}
+
+// Meter adds up how much of the time each word was true. It is not safe for concurrent use.
+type Meter struct {
+	o     Options
+	word  Word // since at
+	at    time.Time
+	begun time.Time // the window
+	used  float64   // then
+	spent Spent     // of the window
+	total Spent
+	now   Word
+}
+
+// NewMeter makes a meter that begins with the first Note.
+func NewMeter(o Options) *Meter { return &Meter{o: o} }
+
+// Note says which word is true from now on.
+func (m *Meter) Note(now time.Time, w Word) {
+	if m.at.IsZero() {
+		m.at, m.begun, m.used = now, now, m.cpu()
+	}
+	m.spent[m.word] += max(0, now.Sub(m.at))
+	m.word, m.at = w, now
+	if now.Sub(m.begun) >= window {
+		m.end(now)
+	}
+}
+
+// End ends the last window.
+func (m *Meter) End(now time.Time) {
+	if !m.at.IsZero() {
+		m.Note(now, m.word)
+		m.end(now)
+	}
+}
+
+// Due returns the time until the window ends: whoever waits longer looks at a word that is out of date.
+func (m *Meter) Due(now time.Time) time.Duration { return max(0, window-now.Sub(m.begun)) }
+
+// end ends a window.
+func (m *Meter) end(now time.Time) {
+	passed := now.Sub(m.begun)
+	if passed <= 0 {
+		return
+	}
+	used := m.cpu()
+	if used-m.used >= saturated*passed.Seconds()*float64(max(1, m.o.Processors)) {
+		for _, w := range []Word{Link, Reader, Disk} {
+			m.spent[CPU] += m.spent[w]
+			m.spent[w] = 0
+		}
+	}
+	longest := Word(0)
+	for w, d := range m.spent {
+		if d > m.spent[longest] {
+			longest = Word(w)
+		}
+		m.total[w] += d
+	}
+	m.now = longest
+	if m.o.Each != nil {
+		m.o.Each(m.begun, &m.spent)
+	}
+	m.begun, m.used, m.spent = now, used, Spent{}
+}
+
+func (m *Meter) cpu() float64 {
+	if m.o.Used == nil {
+		return 0
+	}
+	return m.o.Used()
+}
+
+// Now is the word that was true for the largest part of the last window.
+func (m *Meter) Now() Word {
+	if m.now == None {
+		return m.word
+	}
+	return m.now
+}
+
+// Part is a word's part of the time.
+type Part struct {
+	Word    Word
+	Seconds float64
+	Share   float64
+}
+
+// Parts returns the words that were true so far, the longest first. None is left out.
+func (m *Meter) Parts() (parts []Part) {
+	sum := 0.0
+	for _, w := range Words() {
+		if s := m.total[w].Seconds(); s > 0 {
+			parts = append(parts, Part{Word: w, Seconds: s})
+			sum += s
+		}
+	}
+	for i := range parts {
+		parts[i].Share = parts[i].Seconds / sum
+	}
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	return parts
+}

@@ -1,0 +1,112 @@
+package bottleneck
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func at(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
+
+func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
+	m := NewMeter(Options{})
+	if m.Note(at(0), Reader); m.Now() != Reader {
+		t.Errorf("before the first window has ended it is %v", m.Now())
+	}
+	m.Note(at(100), Partition)
+	m.Note(at(700), Link)
+	if m.Now() != Partition {
+		t.Errorf("most of the window was partition, not %v", m.Now())
+	}
+	m.Note(at(1000), Partition)
+	m.End(at(1000))
+	parts := m.Parts()
+	want := []Part{{Partition, 0.6, 0.6}, {Link, 0.3, 0.3}, {Reader, 0.1, 0.1}}
+	if len(parts) != len(want) {
+		t.Fatalf("%+v", parts)
+	}
+	for i, p := range parts {
+		if p.Word != want[i].Word || math.Abs(p.Seconds-want[i].Seconds) > 1e-9 || math.Abs(p.Share-want[i].Share) > 1e-9 {
+			t.Errorf("%+v, want %+v", p, want[i])
+		}
+	}
+}
+
+func TestOnlyWhatABusyMachineDelaysIsTheProcessors(t *testing.T) {
+	used := 0.0
+	m := NewMeter(Options{Used: func() float64 { return used }, Processors: 2})
+	m.Note(at(0), Link)
+	m.Note(at(100), Partition)
+	m.Note(at(300), Reader)
+	used = 0.95
+	m.Note(at(500), Disk) // 0.95 of 1 CPU second
+	used = 1.5
+	m.Note(at(1000), Link) // 0.55 of 1
+	m.End(at(1000))
+	got := map[Word]float64{}
+	for _, p := range m.Parts() {
+		got[p.Word] = math.Round(p.Seconds * 1000)
+	}
+	if len(got) != 3 || got[CPU] != 300 || got[Partition] != 200 || got[Disk] != 500 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAClockThatGoesBackTakesNothingAway(t *testing.T) {
+	m := NewMeter(Options{})
+	m.Note(at(0), Link)
+	m.Note(at(400), Reader)
+	m.Note(at(100), Reader)
+	m.Note(at(700), Link)
+	m.End(at(700))
+	for _, p := range m.Parts() {
+		if p.Seconds < 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if d := m.Due(at(0)); d < 0 {
+		t.Error(d)
+	}
+}
+
+func TestEachWindowIsToldOnce(t *testing.T) {
+	var told Spent
+	m := NewMeter(Options{Each: func(_ time.Time, s *Spent) {
+		for w, d := range s {
+			told[w] += d
+		}
+	}})
+	for i := range 100 {
+		m.Note(at(70*i), Words()[i%len(Words())])
+	}
+	m.End(at(7000))
+	if told != m.total {
+		t.Errorf("%v, want %v", told, m.total)
+	}
+	sum := time.Duration(0)
+	for _, d := range told {
+		sum += d
+	}
+	if sum != 7*time.Second {
+		t.Errorf("%v in all", sum)
+	}
+}
+
+func TestEveryWordHasATextAReasonAndAnAdvice(t *testing.T) {
+	seen := map[string]bool{}
+	for _, w := range Words() {
+		if seen[w.String()] || w.String() == "" || w.Reason() == "" || w.Advice() == "" {
+			t.Errorf("word %d: %q, %q, %q", w, w, w.Reason(), w.Advice())
+		}
+		seen[w.String()] = true
+		if Parse(w.String()) != w {
+			t.Errorf("%v is read back as %v", w, Parse(w.String()))
+		}
+	}
+	if len(seen) != int(count)-1 {
+		t.Errorf("%d words are listed, there are %d", len(seen), count-1)
+	}
+	if Parse("") != None || Parse("nothing") != None {
+		t.Error("a word was made of nothing")
+	}
+}

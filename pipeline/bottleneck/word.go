@@ -1,0 +1,57 @@
+package bottleneck
+
+// Word names what keeps a load from being faster.
+type Word uint8
+
+// The words, and the evidence for each.
+const (
+	None      Word = iota // nothing is known yet
+	Partition             // rows wait because their partitions accept no more
+	Instance              // the service throttles the whole instance
+	Table                 // a ceiling over the table's partitions, or rows wait for a table that is being made
+	Index                 // like Partition or Table, and secondary indexes take a part of what is written
+	Link                  // as many requests are in flight as may be, and rows wait for their answers
+	Reader                // no rows wait: the input gives no more
+	CPU                   // like Link, Reader or Disk, and the process has used all processors
+	Disk                  // rows wait for the disk: spilled ones to be read back, others for a checkpoint
+	Ceiling               // a limit of the load's own: --max-rows-per-second, --max-wcu, --max-bytes-per-second
+	Outage                // the service does not answer, or rows wait until an attempt without an answer can no longer land
+	count
+)
+
+// Words returns all words.
+func Words() []Word {
+	return []Word{Partition, Instance, Table, Index, Link, Reader, CPU, Disk, Ceiling, Outage}
+}
+
+var texts = [count]struct{ name, reason, advice string }{
+	Partition: {"partition", "the table's partitions accept no more rows", "give the table a partition key that spreads, as tsimport advise proposes, or have it split before the load"},
+	Instance:  {"instance", "the service throttles the whole instance", "raise the limit of the instance, or load while others use it less"},
+	Table:     {"table", "the table as a whole accepts no more rows", "raise its reserved write throughput, or ask the service for more"},
+	Index:     {"index", "each row is also written to the table's secondary indexes, which take a part of its capacity", "drop the indexes and create them after the load"},
+	Link:      {"link", "as many requests as may be are in flight, and their answers take their time", "raise --concurrency, or load from a machine closer to the service"},
+	Reader:    {"reader", "the input gives no more rows", "give files that are faster to read, such as local or uncompressed ones, or several of them"},
+	CPU:       {"cpu", "this machine has no processor left", "use a machine with more processors, or leave work to it alone"},
+	Disk:      {"disk", "rows wait for this machine's disk", "raise --memory, or put --temp-dir and --run-dir on a faster disk"},
+	Ceiling:   {"ceiling", "a limit of the command itself holds it back", "raise --max-wcu, --max-rows-per-second or --max-bytes-per-second"},
+	Outage:    {"outage", "the service, or a part of it, did not answer", "wait; nothing is lost, and the load continues by itself"},
+}
+
+// String is the word: as reports, metrics and docs/why-slow.md spell it.
+func (w Word) String() string { return texts[w].name }
+
+// Reason says in half a sentence what is the case.
+func (w Word) Reason() string { return texts[w].reason }
+
+// Advice says in half a sentence what to do.
+func (w Word) Advice() string { return texts[w].advice }
+
+// Parse returns the word of a text, None for any other.
+func Parse(text string) Word {
+	for _, w := range Words() {
+		if texts[w].name == text {
+			return w
+		}
+	}
+	return None
+}

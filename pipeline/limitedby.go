@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"runtime"
+	"time"
+
+	"tsimport/pipeline/bottleneck"
+)
+
+// ReportLimit is a word of docs/why-slow.md and how long it was true: what kept the load from being faster then.
+type ReportLimit struct {
+	By      string  `json:"by"`
+	Seconds float64 `json:"seconds"`
+	Share   float64 `json:"share"` // of the time in which rows were read and written
+}
+
+// newMeter makes a meter of what limits the load. Each is told of its windows; used is what processors the load has used, nil to
+// measure that.
+func newMeter(each func(time.Time, *bottleneck.Spent), used func() float64) *bottleneck.Meter {
+	if used == nil {
+		used = func() float64 {
+			cpu, _ := Resources()
+			return cpu + processorWait()
+		}
+	}
+	return bottleneck.NewMeter(bottleneck.Options{Used: used, Processors: runtime.GOMAXPROCS(0), Each: each})
+}
+
+// limits is what is in the way of the lanes of a load.
+type limits struct {
+	blocked bottleneck.Word // what keeps a batch from leaving that could be sent, None if there is none such
+	reading bool            // more rows come, and are taken
+	disk    bool            // rows are being written to the disk or read from it
+}
+
+// limitedBy says what keeps the load from being faster. Blocked is why no batch leaves though a lane may send.
+func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) bottleneck.Word {
+	if d.stopper.stopped() {
+		if d.flights.flying() > 0 {
+			return bottleneck.Link
+		}
+		return bottleneck.Outage // an attempt without an answer may still land
+	}
+	return d.lanes.limitedBy(now, limits{
+		blocked: blocked, reading: !d.input.ended() && !d.input.waits && !d.lanes.queues.Saturated(), disk: d.disk.busy > 0,
+	})
+}
+
+// limitedBy says what holds most of the lanes back that have rows. As long as rows come, a lane counts only if it has many: a
+// few wait for others to fill their batch.
+func (s *lanes) limitedBy(now time.Time, m limits) bottleneck.Word {
+	var held [1 + bottleneck.Outage]int
+	few, used := bottleneck.None, 0
+	for i, l := range s.all {
+		word, many := s.holds(i, l, now, &m)
+		if !l.begun.IsZero() {
+			used++
+		}
+		switch {
+		case word == bottleneck.None:
+		case many || !m.reading:
+			held[word]++
+		default:
+			few = word
+		}
+	}
+	most := bottleneck.None
+	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, m.blocked, bottleneck.Disk, bottleneck.Link} {
+		if held[w] > held[most] {
+			most = w
+		}
+	}
+	switch {
+	case (most == bottleneck.Partition || most == bottleneck.Table) && s.indexes > 0 && 2*held[most] >= used:
+		return bottleneck.Index // what they take is missing everywhere, not in one partition
+	case most != bottleneck.None:
+		return most
+	case m.reading:
+		return bottleneck.Reader
+	case m.disk:
+		return bottleneck.Disk
+	case few != bottleneck.None:
+		return few
+	}
+	return bottleneck.Link // the last answers
+}
+
+// holds says what keeps rows of a lane from being sent, None if it has none, and whether it has many.
+func (s *lanes) holds(i int, l *lane, now time.Time, m *limits) (word bottleneck.Word, many bool) {
+	memory, again := l.queue.Ready(), s.cutter.Ready(i)
+	rows := again
+	if !s.cutter.Stalled(i) {
+		rows += int(min(int64(memory), l.left))
+	}
+	many = memory+again >= s.ceilings.batchRows() || l.queue.Bytes() >= int64(s.ceilings.batchBytes())
+	switch {
+	case l.gap:
+		return ifAny(memory > 0 || l.queue.More(), bottleneck.Table), true
+	case rows == 0 && memory == 0 && l.queue.More():
+		return bottleneck.Disk, true
+	case rows == 0 && memory > 0 && l.left <= 0:
+		return bottleneck.Disk, true // until the next checkpoint
+	case rows == 0 && l.inFlight > 0:
+		return ifAny(memory > 0, bottleneck.Link), many // rows of keys that are in flight
+	case rows == 0:
+		return ifAny(s.cutter.Held(i) > 0, bottleneck.Outage), true
+	case l.down || l.notBefore.After(now):
+		return bottleneck.Outage, true
+	case l.stale || l.asks && !l.at.After(now):
+		return m.blocked, many || m.blocked != bottleneck.Link
+	case !l.asks:
+		return bottleneck.Link, many
+	case l.paced.After(now):
+		if rate := l.pacer.Rate(); rate > 0 {
+			many = many || float64(memory+again)*l.perRow >= rate*manySeconds
+		}
+		return bottleneck.Partition, many
+	}
+	return bottleneck.None, false // it waits for more rows
+}
+
+// manySeconds is for how long a lane must have rows at its rate to be held back by its partition.
+const manySeconds = 0.25
+
+func ifAny(any bool, w bottleneck.Word) bottleneck.Word {
+	if any {
+		return w
+	}
+	return bottleneck.None
+}
+
+// limitParts enters what limited the load.
+func (r *Report) limitParts(m *bottleneck.Meter) {
+	for _, p := range m.Parts() {
+		r.LimitedBy = append(r.LimitedBy, ReportLimit{By: p.Word.String(), Seconds: p.Seconds, Share: p.Share})
+	}
+}

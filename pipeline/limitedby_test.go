@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/pipeline/bottleneck"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+)
+
+// idle is a machine whose processors are free.
+func idle() float64 { return 0 }
+
+// limitedLoads has a load for each word in which this is what limits it. Faster machines make them no faster.
+var limitedLoads = map[bottleneck.Word]func(*world) trial{
+	bottleneck.Partition: func(w *world) trial {
+		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 500, Burst: 100 * time.Millisecond}}, "k00600")
+		return w.config(w.file("in.csv", shuffled(1200)))
+	},
+	bottleneck.Link: func(w *world) trial {
+		w.partitioned(server.Simulation{Config: sim.Config{Latency: 30 * time.Millisecond}})
+		cfg := w.config(w.file("in.csv", numbered("k", 6000)))
+		cfg.Write.Concurrency = 1
+		return cfg
+	},
+	bottleneck.Reader: slowReader,
+	bottleneck.CPU: func(w *world) trial {
+		cfg := slowReader(w)
+		began := time.Now()
+		cfg.processors = func() float64 { return 1e3 * time.Since(began).Seconds() }
+		return cfg
+	},
+	bottleneck.Disk: func(w *world) trial {
+		w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}})
+		cfg := w.config(w.file("in.csv", numbered("k", 300)))
+		cfg.Write.BatchRows, cfg.Write.Concurrency, cfg.pacer = 1, 8, func() pacer { return restless{} }
+		cfg.Checkpoint.Every, cfg.keptFor = time.Millisecond, 40*time.Millisecond
+		var saved atomic.Int64
+		cfg.onSave = func(*checkpoint.Snapshot) error {
+			if saved.Add(1) <= 5 {
+				time.Sleep(200 * time.Millisecond) // a slow disk
+			}
+			return nil
+		}
+		return cfg
+	},
+	bottleneck.Ceiling: func(w *world) trial {
+		cfg := w.config(w.file("in.csv", numbered("k", 500)))
+		cfg.Write.Rates.MaxRows = 500
+		return cfg
+	},
+	bottleneck.Outage: func(w *world) trial {
+		began := time.Now()
+		w.plan.Decide = func(r faults.Request) faults.Fault {
+			if r.N > 0 && time.Since(began) < 1500*time.Millisecond {
+				return faults.Fault{Action: faults.Refuse, Code: "OTSPartitionUnavailable"}
+			}
+			return faults.Fault{}
+		}
+		return w.config(w.file("in.csv", numbered("k", 3000)))
+	},
+}
+
+// slowReader is a load whose input comes at 500 rows a second.
+func slowReader(w *world) trial {
+	cfg, _ := w.fromRows(sourcetest.NewRows("rows", 500))
+	cfg.Read.Sources = slowRows{cfg.Read.Sources}
+	return cfg
+}
+
+// slowRows is an origin whose sources take their time.
+type slowRows struct{ source.Origin }
+
+func (s slowRows) Open(ctx context.Context, division []byte) ([]source.Source, error) {
+	all, err := s.Origin.Open(ctx, division)
+	for i := range all {
+		all[i] = slowSource{all[i]}
+	}
+	return all, err
+}
+
+type slowSource struct{ source.Source }
+
+func (s slowSource) Next() (source.Piece, error) {
+	time.Sleep(20 * time.Millisecond) // for ten rows
+	return s.Source.Next()
+}
+
+func TestALoadSaysWhatLimitsIt(t *testing.T) {
+	for word, start := range limitedLoads {
+		t.Run(word.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			cfg := start(w)
+			if cfg.processors == nil {
+				cfg.processors = idle
+			}
+			progress := new(Progress)
+			cfg.Watch.Progress = progress
+			r := w.load(cfg)
+			if len(r.LimitedBy) == 0 || r.LimitedBy[0].By != word.String() || r.LimitedBy[0].Share < 0.5 {
+				t.Errorf("%+v in %.2f s", r.LimitedBy, r.Seconds)
+			}
+			sum, share := 0.0, 0.0
+			for _, p := range r.LimitedBy {
+				sum, share = sum+p.Seconds, share+p.Share
+			}
+			if share < 0.999 || share > 1.001 || sum > r.Seconds {
+				t.Errorf("the words are true for %.3f s of %.3f s, their shares add up to %.3f", sum, r.Seconds, share)
+			}
+			var points bottleneck.Spent
+			for i := range r.Timeline.Points {
+				points.Add(&r.Timeline.Points[i].Limited)
+			}
+			for _, p := range r.LimitedBy {
+				if got := points[bottleneck.Parse(p.By)].Seconds(); fmt.Sprintf("%.6f", got) != fmt.Sprintf("%.6f", p.Seconds) {
+					t.Errorf("%s: %.6f s over time, %.6f s in all", p.By, got, p.Seconds)
+				}
+			}
+			if now := bottleneck.Word(progress.LimitedBy.Load()); now == bottleneck.None {
+				t.Error("the progress says nothing")
+			}
+		})
+	}
+}
