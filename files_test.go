@@ -59,6 +59,7 @@ func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
 		`column "none"`:           {Exclude: []string{"none"}},
 		"no expression; want":     {Set: []string{"x"}},
 		"--concurrency: want 1":   {Concurrency: 5000},
+		"--priority \"urgent\"":   {Priority: "urgent"},
 		"--retry-for and --settl": {RetryFor: -1},
 	} {
 		var usage *UsageError

@@ -92,6 +92,7 @@ type Write struct {
 	BatchBytes   int // bytes of a request's body, unless one row has more; 0 takes the service's limit
 	Rates        Rates
 	Marks        Marks
+	Priority     string        // of requests: low, normal or high; "" sends none
 	FlushRequest *FlushRequest // sends batches that are not full; nil never does
 
 	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor

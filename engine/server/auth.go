@@ -70,6 +70,11 @@ func (s *Server) checkHeaders(h http.Header) *wire.Error {
 	if h.Get(wire.HeaderInstance) != s.o.Instance {
 		return wire.Failf(wire.CodeAuthFailed, "The instance is not found.")
 	}
+	switch v := h.Get(wire.HeaderPriority); v {
+	case "", "0", "1", "2": // none, low, normal, high
+	default:
+		return wire.Invalid("Invalid request priority: %s.", v)
+	}
 	date := h.Get(wire.HeaderDate)
 	at, ok := parseDate(date)
 	if !ok {

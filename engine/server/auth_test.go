@@ -52,6 +52,9 @@ func TestRequestsThatAreNotProvenAreRefused(t *testing.T) {
 		"V2 beside V4":       {func(h http.Header) { v4(h); h.Set(wire.HeaderSignature, "xxx") }, 200, ""},
 		"V4 wrongly signed":  {func(h http.Header) { v4(h); h.Set(wire.HeaderSignatureV4, "xxx") }, 403, "Signature mismatch."},
 		"V4 rightly signed":  {v4, 200, ""},
+		"a low priority":     {func(h http.Header) { h.Set(wire.HeaderPriority, "0") }, 200, ""},
+		"a high priority":    {func(h http.Header) { h.Set(wire.HeaderPriority, "2") }, 200, ""},
+		"an odd priority":    {func(h http.Header) { h.Set(wire.HeaderPriority, "3") }, 400, "Invalid request priority: 3."},
 		"an odd compression": {func(h http.Header) { h.Set(wire.HeaderRequestCompress, "gzip") }, 400, "Unsupported compress type"},
 	} {
 		a := raw(s, "ListTable", nil, v.change)

@@ -26,6 +26,7 @@ const (
 	HeaderRequestCompress  = "X-Ots-Request-Compress-Type"
 	HeaderRequestSize      = "X-Ots-Request-Compress-Size"
 	HeaderResponseCompress = "X-Ots-Response-Compress-Type"
+	HeaderPriority         = "X-Ots-Request-Priority"
 	HeaderResponseSize     = "X-Ots-Response-Compress-Size"
 
 	APIVersion = "2015-12-31"

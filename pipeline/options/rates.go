@@ -32,6 +32,11 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 			return fmt.Errorf("--%s %v: want a number above 0, or 0 for none", f.name, *f.to)
 		}
 	}
+	switch w.Priority = g.String("priority"); w.Priority {
+	case "", "low", "normal", "high":
+	default:
+		return fmt.Errorf("--priority %q: want low, normal or high", w.Priority)
+	}
 	if w.BatchRows = g.Int("batch-rows"); w.BatchRows < 1 || w.BatchRows > table.MaxBatchRows {
 		return fmt.Errorf("--batch-rows %d: want 1 to %d", w.BatchRows, table.MaxBatchRows)
 	}

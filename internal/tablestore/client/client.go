@@ -31,6 +31,8 @@ type Target struct {
 	// KeyPatience is how long refused keys are tried again after they were accepted for the same operation: keys rotate, and
 	// not all machines of a service learn of it at once. 0 makes every refusal final.
 	KeyPatience time.Duration
+	// Priority of the requests of a Connection: low, normal or high; "" sends none. The SDK's client sends none either way.
+	Priority string
 	// RequestTimeout 0 takes DefaultRequestTimeout.
 	RequestTimeout time.Duration
 	// Connections is how many connections there may be, one for each worker: for a Connection at any time (0: no limit), for
@@ -68,6 +70,9 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	return tablestore.NewClientWithCredentialsProvider(t.Endpoint, t.Instance, t.Credentials, config), nil
 }
 
+// priorities are what x-ots-request-priority says.
+var priorities = map[string]string{"low": "0", "normal": "1", "high": "2"}
+
 // complete checks the target and fills in what was left out.
 func (t *Target) complete() error {
 	t.Endpoint = strings.TrimRight(t.Endpoint, "/")
@@ -76,6 +81,9 @@ func (t *Target) complete() error {
 	}
 	if t.Instance == "" {
 		return errors.New("no instance: give --instance or TABLESTORE_INSTANCE")
+	}
+	if priorities[t.Priority] == "" && t.Priority != "" {
+		return fmt.Errorf("priority %q: want low, normal or high", t.Priority)
 	}
 	if t.RequestTimeout == 0 {
 		t.RequestTimeout = DefaultRequestTimeout

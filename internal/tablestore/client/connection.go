@@ -29,6 +29,7 @@ type Connection struct {
 	pool        *pool             // of links on the route
 	base        http.RoundTripper // of proxies, and of stores in this process
 	timeout     time.Duration
+	priority    string // as the header says it; "" is none
 	traffic     *Traffic
 	access      access
 	senders     atomic.Int64 // that are not closed
@@ -49,7 +50,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 		traffic = new(Traffic)
 	}
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
-		timeout: t.RequestTimeout, traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
+		timeout: t.RequestTimeout, priority: priorities[t.Priority], traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
 	if c.base == nil {
 		if c.route = newRoute(endpoint); c.route == nil {
 			c.base = &renewed{make: func() *http.Transport {

@@ -23,6 +23,7 @@ const (
 	headerMD5         = "X-Ots-Contentmd5"
 	headerToken       = "X-Ots-Ststoken"
 	headerRequestID   = "X-Ots-Requestid"
+	headerPriority    = "X-Ots-Request-Priority"
 	headerSignDate    = "X-Ots-Signdate"
 
 	headerAuthorization = "Authorization"
@@ -49,6 +50,9 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, body []
 	}
 	if token := keys.GetSecurityToken(); token != "" {
 		header[headerToken] = []string{token}
+	}
+	if c.priority != "" {
+		header[headerPriority] = []string{c.priority}
 	}
 	req := http.Request{Header: header}
 	tablestore.AddExtraHeader(&req, keys)
