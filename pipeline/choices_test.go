@@ -39,7 +39,7 @@ func TestUpdatesAreRightForAnyTimestampsOfTheService(t *testing.T) {
 					w.plan.Decide = randomFaults(rnd)
 				}
 				r := w.load(cfg)
-				w.plan.Decide = nil
+				w.plan.Change(w.plan.Only, nil)
 				w.wantRows(want)
 				if r.Rejected != rejected {
 					t.Errorf("%d rejected, want %d", r.Rejected, rejected)

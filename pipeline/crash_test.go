@@ -103,7 +103,7 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	w.grid.endanger(rnd, cfg)
 	r := c.run()
 	w.grid.end()
-	w.plan.Decide = nil
+	w.plan.Change(w.plan.Only, nil)
 
 	w.wantRows(want)
 	if r.Read != int64(records) || r.Rejected != rejected || r.State != StateFinished {

@@ -69,7 +69,7 @@ func TestEveryEndIsReportedOnce(t *testing.T) {
 			cfg.Checkpoint.None, cfg.Limits.NoSpill, cfg.Limits.Memory, cfg.Read.SplitBytes = true, true, 8<<20, 16<<10
 			cfg.surveyEvery = 20 * time.Millisecond
 			r := w.load(cfg)
-			w.plan.Decide = nil
+			w.plan.Change(w.plan.Only, nil)
 			w.wantRows(want)
 			if r.Rejected != rejected || r.Checkpoints != 0 || r.SpilledRows != 0 {
 				t.Errorf("%d rejected, want %d; %d checkpoints, %d spilled", r.Rejected, rejected, r.Checkpoints, r.SpilledRows)

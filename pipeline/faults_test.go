@@ -56,7 +56,7 @@ func aTenthFails(t *testing.T, seed uint64, order plan.Order) {
 	cfg.Limits.Memory, cfg.Limits.TempDir = 8<<20, w.dir
 	cfg.Read.SplitBytes = 16 << 10
 	r := w.load(cfg)
-	w.plan.Decide = nil
+	w.plan.Change(w.plan.Only, nil)
 	w.wantRows(want)
 	if r.Read != records || r.Rejected != rejected || r.Unfinished != 0 {
 		t.Errorf("%d read, %d rejected, %d unfinished; want %d, %d, 0", r.Read, r.Rejected, r.Unfinished, records, rejected)

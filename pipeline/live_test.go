@@ -142,7 +142,7 @@ func loadChanging(t *testing.T, seed uint64) {
 			break
 		}
 	}
-	w.plan.Decide = nil
+	w.plan.Change(w.plan.Only, nil)
 
 	got := w.rows()
 	column := "text"

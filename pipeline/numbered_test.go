@@ -174,7 +174,7 @@ func TestASurplusCopyIsDeletedAtTheEnd(t *testing.T) {
 		return faults.Fault{}
 	}
 	r := w.load(cfg)
-	w.plan.Decide = nil
+	w.plan.Change(w.plan.Only, nil)
 	w.wantNumbered(text, cfg)
 	if r.SurplusDeleted != 1 || r.Searched != 1 || r.Found != 0 {
 		t.Errorf("%d copies deleted, %d rows searched, %d found", r.SurplusDeleted, r.Searched, r.Found)
@@ -400,7 +400,7 @@ func TestARefusedRowHasNoNumber(t *testing.T) {
 		return faults.Fault{}
 	}
 	r := w.load(cfg)
-	w.plan.Decide = nil
+	w.plan.Change(w.plan.Only, nil)
 	rejected := lines(t, filepath.Join(w.dir, "run", "rejects.csv"))
 	if r.Rejected == 0 || r.Written != 60-r.Rejected || int64(len(rejected)) != r.Rejected+1 {
 		t.Fatalf("%d written, %d rejected, rejects %q", r.Written, r.Rejected, rejected)
@@ -444,7 +444,7 @@ func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 			if err != nil || r.State != StateInterrupted || r.Unfinished == 0 {
 				t.Fatalf("%v, %+v", err, r)
 			}
-			w.plan.Decide = nil
+			w.plan.Change(w.plan.Only, nil)
 			cfg.Drain, cfg.RunDir, cfg.Write.Marks.LookFirst = nil, filepath.Join(w.dir, "run2"), true
 			cfg.Write.Marks.ReturnedKeys = filepath.Join(w.dir, "all.csv")
 			next := w.load(cfg)

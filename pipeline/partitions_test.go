@@ -412,7 +412,7 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 				return faults.Fault{}
 			}
 			r := w.load(cfg)
-			w.plan.Decide = nil
+			w.plan.Change(w.plan.Only, nil)
 			w.wantRows(want)
 			if tt.waits && r.ReadWaits == 0 || tt.memory == 1 && r.SendWaits == 0 {
 				t.Errorf("reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)

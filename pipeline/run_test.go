@@ -278,7 +278,7 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 func TestTheBadRowOfARefusedRequestIsFound(t *testing.T) {
 	w := newWorld(t)
 	// The service refuses any request that holds the row, as it would for a limit that is not known here.
-	w.plan.Decide = nil
+	w.plan.Change(w.plan.Only, nil)
 	cfg := w.config(w.file("in.csv", func() string {
 		var b strings.Builder
 		b.WriteString("id,n\n")
@@ -469,7 +469,7 @@ func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
 	if n := w.plan.Late(); n != 0 {
 		t.Errorf("the load ended with %d attempts that may still be applied", n)
 	}
-	w.plan.Decide = nil
+	w.plan.Change(w.plan.Only, nil)
 	w.load(w.config(w.file("new.csv", "id,n\na,new\n")))
 	w.wantRows(contents{"a": {"n": "new"}})
 }

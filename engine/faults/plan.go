@@ -2,6 +2,7 @@ package faults
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -49,6 +50,7 @@ type Plan struct {
 	Decide func(Request) Fault         // nil means no fault
 
 	// Within is how long after a request it may still be applied late: as a service that gives up at last. 0 means forever.
+	// It holds on a machine that lets nothing run for a while, too: later requests wait until what came before is decided.
 	Within time.Duration
 
 	// What it was made of, for who asks; a plan made by hand has neither.
@@ -61,6 +63,14 @@ type Plan struct {
 	done map[Action]int // faults given
 	late int
 	idle chan struct{} // closed when late falls to zero; nil while it is zero
+
+	promised []promise // oldest first
+}
+
+// promise is that of a request that it will be applied by a moment or never.
+type promise struct {
+	by   time.Time
+	over chan struct{} // closed when it was kept
 }
 
 // Next counts a request and gives its fault. A nil plan has none.
@@ -132,6 +142,45 @@ func (p *Plan) End() {
 		close(p.idle)
 		p.idle = nil
 	}
+}
+
+// Promise notes that a request that came at a moment will be applied within Within or never, and returns what says that it was.
+func (p *Plan) Promise(came time.Time) (kept func()) {
+	if p.Within == 0 {
+		return func() {}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	over := make(chan struct{})
+	p.promised = append(p.promised, promise{came.Add(p.Within), over})
+	return func() { close(over) }
+}
+
+// Await waits until no request may be applied any more whose time has passed at now.
+func (p *Plan) Await(now time.Time) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	n := 0
+	for n < len(p.promised) && !now.Before(p.promised[n].by) {
+		n++
+	}
+	due := slices.Clone(p.promised[:n])
+	p.mu.Unlock()
+	for _, d := range due {
+		<-d.over
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.promised = slices.DeleteFunc(p.promised, func(d promise) bool {
+		select {
+		case <-d.over:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // Late is how many requests have still to be applied late.

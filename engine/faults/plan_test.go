@@ -3,6 +3,7 @@ package faults
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestOnlyMatchingRequestsAreCounted(t *testing.T) {
@@ -47,5 +48,29 @@ func TestWaitLateWaitsForTheLastOne(t *testing.T) {
 		if !done || p.Late() != 0 {
 			t.Error("it still waits")
 		}
+	})
+}
+
+func TestLaterRequestsWaitForWhatIsDecidedTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Plan{Within: time.Second}
+		came := time.Now()
+		kept := p.Promise(came)
+		p.Await(came.Add(999 * time.Millisecond)) // it may still be applied: nobody waits
+		passed := false
+		go func() {
+			p.Await(came.Add(time.Second))
+			passed = true
+		}()
+		synctest.Wait()
+		if passed {
+			t.Error("a request passed one that was not decided in time")
+		}
+		kept()
+		synctest.Wait()
+		if !passed {
+			t.Error("a request waits for one that is decided")
+		}
+		p.Await(came.Add(time.Hour))
 	})
 }

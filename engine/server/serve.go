@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"tsimport/engine/faults"
 	"tsimport/engine/wire"
@@ -92,6 +93,7 @@ func (s *Server) admit(r *request) (identity, *operation, *wire.Error) {
 // injectFault carries out the request's fault, if there is one.
 func (s *Server) injectFault(ctx context.Context, r *request, id identity, op *operation, c call, body []byte) *answer {
 	plan := s.plan.Load()
+	plan.Await(time.Now())
 	f := plan.Next(op.name, c.rows())
 	switch f.Action {
 	case faults.Refuse:

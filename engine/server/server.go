@@ -186,9 +186,11 @@ func (s *Server) applyLate(plan *faults.Plan, delay time.Duration, apply func(co
 	s.mu.Unlock()
 	plan.Begin()
 	began := time.Now()
+	over := plan.Promise(began)
 	go func() {
 		defer s.end()
 		defer plan.End()
+		defer over()
 		timer := time.NewTimer(delay)
 		defer timer.Stop()
 		select {
