@@ -17,7 +17,8 @@ import (
 const module = "tsimport"
 
 // arrows lists, for each room, the rooms of this module that it may import. Imports point down to table; a stage never
-// imports a sibling; the engine, which judges the others, shares no code with them.
+// imports a sibling; the engine, which judges the others, shares no code with them;
+// internal/limiter, which only it and tests use, is how a service limits.
 var arrows = map[string][]string{
 	".": {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/record", "reader/source"},
 	"cmd/tsimport": {
@@ -119,13 +120,14 @@ var arrows = map[string][]string{
 	"pipeline/report":   {"internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
 
 	"internal/spill":      {},
+	"internal/limiter":    {},
 	"internal/atomicfile": {},
 
 	"engine/server": {"engine/filter", "engine/store", "engine/wire", "engine/faults", "engine/sim"},
 	"engine/store":  {"engine/filter", "engine/wire"},
 	"engine/filter": {"engine/wire"},
 	"engine/faults": {"engine/wire"},
-	"engine/sim":    {},
+	"engine/sim":    {"internal/limiter"},
 	"engine/model":  {},
 	"engine/wire":   {},
 
@@ -166,10 +168,11 @@ var testArrows = map[string][]string{
 	"lifecycle/apply": {"engine/server", "engine/faults"},
 
 	"partitioner": {"shuffle"},
+	"ratelimit":   {"internal/limiter"},
 }
 
 // standardOnly lists the rooms that import nothing but the standard library.
-var standardOnly = []string{"internal/table"}
+var standardOnly = []string{"internal/table", "internal/limiter"}
 
 // goroutineRooms are the only ones in which goroutines may be started, tests apart.
 var goroutineRooms = []string{".", "pipeline", "pipeline/intake", "reader/input", "cmd/tsimport", "engine/server", "engine/store", "engine/faults", "bench/null", "bench/spread", "bench/write"}

@@ -1,0 +1,164 @@
+package limiter
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Row is what is asked about a row of a request.
+type Row struct {
+	Units float64
+	Taken bool // the answer
+}
+
+// Limiter is one limit over time. It is not safe for concurrent use, and times must not go back.
+type Limiter struct {
+	options  Options
+	capacity capacity
+	model    model
+	random   *rand.Rand
+	now      int64
+	pending  []charge // with a Lag: what does not count yet
+}
+
+// model is how a kind of limit decides. A row larger than the limit passes when nothing else is there, for else it could never
+// pass, and is paid for by the time after it.
+type model interface {
+	restart(at int64, full bool)
+	advance(at int64)        // to the present; every other call is about this time
+	fits(units float64) bool // a row of the request at hand
+	take(units float64)      // which then counts
+	answer() time.Duration   // ends the request at hand: after how long its answer leaves
+	possible(from, to int64) float64
+}
+
+type charge struct {
+	at    int64
+	units float64
+}
+
+// rounding is what sums of floats may lack of a whole unit.
+const rounding = 1e-6
+
+// New returns a limit that begins at a time.
+func New(o Options, start time.Time) (*Limiter, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	o = o.filled()
+	l := &Limiter{options: o, capacity: capacity{o.Rate, start.UnixNano(), o.Steps}, random: rand.New(rand.NewPCG(o.Seed, 3))}
+	switch c := &l.capacity; o.Kind {
+	case TokenBucket:
+		l.model = &bucket{capacity: c, burst: o.Burst}
+	case FixedWindow:
+		l.model = &fixedWindow{capacity: c, length: int64(o.Window), unaligned: o.Unaligned}
+	case SlidingWindow:
+		l.model = &slidingWindow{capacity: c, length: int64(o.Window)}
+	case Queue:
+		l.model = &queue{capacity: c, most: int64(o.MaxDelay)}
+	case Concurrency:
+		l.model = &concurrency{capacity: c, requests: o.Requests, hold: o.Hold}
+	}
+	l.Restart(start)
+	return l, nil
+}
+
+// Restart makes the limit as it was when it began; its steps stay at their times.
+func (l *Limiter) Restart(at time.Time) {
+	l.pending = nil
+	l.model.restart(at.UnixNano(), l.options.Full)
+}
+
+// Possible is how many units the limit could have taken, and answered, from a time at which it began, or nothing was saved up
+// and nothing in flight, up to another: what a load is measured against. The fill of a bucket that begins full comes on top of it.
+func (l *Limiter) Possible(from, to time.Time) float64 {
+	return l.model.possible(from.UnixNano(), to.UnixNano())
+}
+
+// Rate is the units a second that the limit gives at a time; 0 means no limit.
+func (l *Limiter) Rate(at time.Time) float64 { return l.capacity.at(at.UnixNano()) }
+
+// Admit decides about the rows of a request that arrives at now: those pass that every limit takes, and a row that one of them
+// refuses costs the others nothing. The answer leaves after the delay, however many rows were taken.
+func Admit(now time.Time, rows []Row, limits ...*Limiter) (taken int, delay time.Duration) {
+	at := now.UnixNano()
+	whole := false
+	for _, l := range limits {
+		l.advance(at)
+		whole = whole || l.options.Whole
+	}
+	if whole {
+		taken = admitWhole(rows, limits)
+	} else {
+		for i := range rows {
+			if rows[i].Taken = admit(rows[i].Units, limits); rows[i].Taken {
+				taken++
+			}
+		}
+	}
+	if taken == 0 {
+		return 0, 0
+	}
+	for _, l := range limits {
+		if l.options.Rate > 0 {
+			delay = max(delay, l.model.answer())
+		}
+	}
+	return taken, delay
+}
+
+func admitWhole(rows []Row, limits []*Limiter) int {
+	units := 0.0
+	for _, r := range rows {
+		units += r.Units
+	}
+	ok := admit(units, limits)
+	for i := range rows {
+		rows[i].Taken = ok
+	}
+	if !ok {
+		return 0
+	}
+	return len(rows)
+}
+
+func admit(units float64, limits []*Limiter) bool {
+	for _, l := range limits {
+		if l.options.Causeless > 0 && l.random.Float64() < l.options.Causeless {
+			return false
+		}
+		if l.options.Rate > 0 && !l.model.fits(units) {
+			return false
+		}
+	}
+	for _, l := range limits {
+		l.charge(units)
+	}
+	return true
+}
+
+// advance brings the model to a time, counting on the way what was taken a Lag before.
+func (l *Limiter) advance(at int64) {
+	if l.options.Rate <= 0 {
+		return
+	}
+	n := 0
+	for n < len(l.pending) && l.pending[n].at <= at {
+		l.model.advance(l.pending[n].at)
+		l.model.take(l.pending[n].units)
+		n++
+	}
+	l.pending = l.pending[n:]
+	l.model.advance(at)
+	l.now = at
+}
+
+func (l *Limiter) charge(units float64) {
+	switch {
+	case l.options.Rate <= 0:
+	case l.options.Lag > 0:
+		l.pending = append(l.pending, charge{l.now + int64(l.options.Lag), units})
+	default:
+		l.model.take(units)
+	}
+}

@@ -1,0 +1,102 @@
+package limiter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The kinds of limits.
+const (
+	TokenBucket   = "token-bucket"   // saves up to Burst of the rate; what it does not hold is refused
+	FixedWindow   = "fixed-window"   // the rate's units in each second of the clock, however close together
+	SlidingWindow = "sliding-window" // the rate's units in any second
+	Queue         = "queue"          // takes everything and answers when it is served; refuses what would wait longer than MaxDelay
+	Concurrency   = "concurrency"    // what is being served at a time
+)
+
+// Kinds are all kinds of limits.
+var Kinds = []string{TokenBucket, FixedWindow, SlidingWindow, Queue, Concurrency}
+
+// Options describe a limit.
+type Options struct {
+	Kind string  // one of Kinds; "" is TokenBucket
+	Rate float64 // units a second; 0 means no limit
+
+	Burst time.Duration // token bucket: holds at most this long a time of the rate; 0 is a second
+	Full  bool          // token bucket: begins full, not empty
+
+	Window    time.Duration // windows: their length; 0 is a second
+	Unaligned bool          // fixed window: one begins with the first request after the last has ended, not with the clock's second
+
+	MaxDelay time.Duration // queue: a row that would wait longer before it is served is refused; 0 is a minute
+
+	// Concurrency: this many requests are served at a time, each for as long as makes the rate its limit; a request beyond is refused
+	// as a whole. 0 limits the units served at a time instead, to what the rate gives in Hold; every request is served for that long.
+	Requests int
+	Hold     time.Duration // 0 is 0.1 s
+
+	Whole     bool          // a request of which not all rows fit is refused as a whole
+	Steps     []Step        // of the rate over time, in order
+	Causeless float64       // 0…1: share of rows (of requests, if Whole) refused although there is room
+	Lag       time.Duration // buckets and windows: what was taken counts only after this time, so refusals begin late and end late
+	Seed      uint64        // of Causeless
+}
+
+// Step is a change of a limit's rate.
+type Step struct {
+	After  time.Duration // after the limit's start
+	Factor float64       // of Options.Rate, until the next step
+}
+
+// longest keeps sums of times from overflowing.
+const longest = 100 * time.Hour
+
+// Check says what is wrong with the options.
+func (o *Options) Check() error {
+	if o.Kind != "" && !slices.Contains(Kinds, o.Kind) {
+		return fmt.Errorf("limiter %q is none of %s", o.Kind, strings.Join(Kinds, ", "))
+	}
+	for _, d := range []time.Duration{o.Burst, o.Window, o.MaxDelay, o.Hold, o.Lag} {
+		if d < 0 || d > longest {
+			return fmt.Errorf("limiter %s: want times of 0s to %v", o.Kind, longest)
+		}
+	}
+	switch {
+	case !(o.Rate >= 0 && o.Rate <= 1e12):
+		return fmt.Errorf("limiter %s: want a rate of 0 to 1e12 units a second", o.Kind)
+	case !(o.Causeless >= 0 && o.Causeless <= 1):
+		return fmt.Errorf("limiter %s: want a share of causeless refusals of 0 to 1", o.Kind)
+	case o.Requests < 0:
+		return fmt.Errorf("limiter %s: want 0 or more requests at a time", o.Kind)
+	case o.Lag > 0 && (o.Kind == Queue || o.Kind == Concurrency):
+		return fmt.Errorf("limiter %s: what it serves counts at once", o.Kind)
+	}
+	for i, s := range o.Steps {
+		if !(s.Factor > 0) || s.After < 0 || i > 0 && s.After <= o.Steps[i-1].After {
+			return fmt.Errorf("limiter %s: want steps in order, each with a factor above 0", o.Kind)
+		}
+	}
+	return nil
+}
+
+// filled is o with the defaults in place of zeros.
+func (o Options) filled() Options {
+	if o.Kind == "" {
+		o.Kind = TokenBucket
+	}
+	if o.Burst == 0 {
+		o.Burst = time.Second
+	}
+	if o.Window == 0 {
+		o.Window = time.Second
+	}
+	if o.MaxDelay == 0 {
+		o.MaxDelay = time.Minute
+	}
+	if o.Hold == 0 {
+		o.Hold = 100 * time.Millisecond
+	}
+	return o
+}
