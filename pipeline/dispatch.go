@@ -89,6 +89,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	if checkpointer != nil {
 		d.admission.readProgress = checkpointer.readProgress
 	}
+	d.lanes.indexes = len(a.planned.Indexes())
 	d.record.recut(d.lanes.all, m)
 	d.lanes.cutter = partitioner.New(d.cutting(from.suspectUntil))
 	d.lanes.share()

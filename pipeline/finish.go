@@ -66,6 +66,7 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 		report.RejectReasons = reasons // without them the files still have all
 	}
 	report.measure(time.Since(start))
+	report.countIndexes()
 	if err != nil {
 		report.fail(client.OneLine(err.Error()))
 		report.Remade = errors.As(err, new(*ReplacedError))
@@ -82,6 +83,16 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 		err = fmt.Errorf("load into table %s: %w", cfg.Target.Table, err)
 	}
 	return report, err
+}
+
+// countIndexes enters what the indexes have cost.
+func (r *Report) countIndexes() {
+	rows := r.Written
+	if r.DryRun {
+		rows = r.Unfinished
+	}
+	r.IndexWriteCU = rows * int64(len(r.Indexes))
+	r.IndexReadCU = r.IndexWriteCU
 }
 
 // conclude works out how the load ended. It returns the error of one that failed: the error limit and an interruption are

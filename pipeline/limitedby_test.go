@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,8 +11,10 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
+	"tsimport/internal/table"
 	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 	"tsimport/reader/source"
 	"tsimport/reader/source/sourcetest"
 )
@@ -23,6 +26,10 @@ func idle() float64 { return 0 }
 var limitedLoads = map[bottleneck.Word]func(*world) trial{
 	bottleneck.Partition: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 500, Burst: 100 * time.Millisecond}}, "k00600")
+		return w.config(w.file("in.csv", shuffled(1200)))
+	},
+	bottleneck.Index: func(w *world) trial {
+		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 1500, Burst: 100 * time.Millisecond, Answers: sim.Answers{Indexes: 2}}}, "k00600")
 		return w.config(w.file("in.csv", shuffled(1200)))
 	},
 	bottleneck.Link: func(w *world) trial {
@@ -92,6 +99,30 @@ type slowSource struct{ source.Source }
 func (s slowSource) Next() (source.Piece, error) {
 	time.Sleep(20 * time.Millisecond) // for ten rows
 	return s.Source.Next()
+}
+
+func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {
+	for _, dry := range []bool{false, true} {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{Config: sim.Config{Answers: sim.Answers{Indexes: 2}}})
+		cfg := w.config(w.file("in.csv", numbered("k", 100)))
+		cfg.DryRun = dry
+		said, sent := "", false
+		cfg.onSend = func([]table.Ref) { sent = true }
+		cfg.Watch.OnPlan = func(p *plan.Plan) {
+			if said = strings.Join(p.Warnings, "\n"); sent {
+				t.Error("a row was sent before")
+			}
+		}
+		r := w.load(cfg)
+		const want = "table t has 2 secondary indexes (t_index1, t_index2): a row that costs one write unit without costs 3 write units and 2 read units with them"
+		if !strings.Contains(said, want) {
+			t.Errorf("dry run %v: said: %s", dry, said)
+		}
+		if len(r.Indexes) != 2 || r.IndexWriteCU != 200 || r.IndexReadCU != 200 {
+			t.Errorf("dry run %v: %+v", dry, r.ReportIndexes)
+		}
+	}
 }
 
 func TestALoadSaysWhatLimitsIt(t *testing.T) {

@@ -18,6 +18,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 		ReportTime:     ReportTime{FirstStarted: start.UTC(), Started: start.UTC()},
 		Order:          cfg.Write.Order.String(),
 	}
+	r.Indexes = planned.Indexes()
 	noteRejectsDialect(r, planned.Sources)
 	for i, c := range planned.Schema.Columns {
 		r.Schema = append(r.Schema, ReportColumn{

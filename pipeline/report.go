@@ -43,6 +43,7 @@ type Report struct {
 	ReportAttempts
 	ReportLive
 	ReportTraffic
+	ReportIndexes
 	ReportMarks
 	ReportStamps
 	Order string `json:"order"`
@@ -139,6 +140,14 @@ type ReportTraffic struct {
 	BytesSent       int64 `json:"bytes_sent"` // bodies of all requests of this attempt
 	WriteCU         int64 `json:"write_cu"`   // as the service charged them
 	Requests        int64 `json:"requests"`   // BatchWriteRow requests
+}
+
+// ReportIndexes is about the secondary indexes of the table.
+type ReportIndexes struct {
+	Indexes []string `json:"indexes,omitempty"`
+	// What they have cost beside WriteCU, or of a dry run would cost, at least: a unit of each kind for each row and index.
+	IndexWriteCU int64 `json:"index_write_cu,omitempty"`
+	IndexReadCU  int64 `json:"index_read_cu,omitempty"`
 }
 
 // ReportMarks is about rows with a number of the service's.

@@ -262,6 +262,13 @@ const rowsToSpread = 10_000
 // spreadNotes are sentences about how the rows were spread over partitions, memory and disk; those that matter.
 func spreadNotes(r *pipeline.Report) (notes []string) {
 	add := func(format string, a ...any) { notes = append(notes, printable(fmt.Sprintf(format, a...))) }
+	if n := len(r.Indexes); n > 0 && r.IndexWriteCU > 0 {
+		cost := "have cost"
+		if r.DryRun {
+			cost = "would cost"
+		}
+		add("the %s of the table %s at least %s write units and %s read units more", indexesText(n), cost, grouped(r.IndexWriteCU), grouped(r.IndexReadCU))
+	}
 	if text := limitNote(r); text != "" {
 		add("%s", text)
 	}
@@ -317,6 +324,13 @@ func limitNote(r *pipeline.Report) string {
 	most := r.LimitedBy[0]
 	w := bottleneck.Parse(most.By)
 	return fmt.Sprintf("limited by %s %s of the time: %s; to load faster, %s", most.By, allOr(most.Share), w.Reason(), w.Advice())
+}
+
+func indexesText(n int) string {
+	if n == 1 {
+		return "secondary index"
+	}
+	return fmt.Sprintf("%d secondary indexes", n)
 }
 
 // slowestNote names the partition that held the load up.

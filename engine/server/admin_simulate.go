@@ -56,6 +56,7 @@ type simulateJSON struct {
 	NewTableMissing millis `json:"new_table_missing_ms"`
 	HideBounds      bool   `json:"hide_bounds"`
 	Locations       string `json:"locations"`
+	Indexes         int    `json:"indexes"`
 	Seed            uint64 `json:"seed"`
 	Choices         struct {
 		FirstWriteWins       bool `json:"first_write_wins"`
@@ -77,7 +78,7 @@ func (j *simulateJSON) config() (sim.Config, error) {
 			Unavailable: j.Splits.Unavailable.duration(), MaxPartitions: j.Splits.MaxPartitions,
 		},
 		Answers: sim.Answers{
-			NewTableMissing: j.NewTableMissing.duration(), HideBounds: j.HideBounds, Locations: j.Locations,
+			NewTableMissing: j.NewTableMissing.duration(), HideBounds: j.HideBounds, Locations: j.Locations, Indexes: j.Indexes,
 		},
 		Moves: sim.Moves{PerMinute: j.Moves.PerMinute, Unavailable: j.Moves.Unavailable.duration()},
 	}

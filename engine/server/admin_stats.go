@@ -9,8 +9,15 @@ import (
 )
 
 type statsJSON struct {
-	NowMS  float64              `json:"now_ms"`
-	Tables map[string]tableJSON `json:"tables"`
+	NowMS    float64              `json:"now_ms"`
+	Tables   map[string]tableJSON `json:"tables"`
+	Instance *instanceJSON        `json:"instance,omitempty"` // where it has a limit
+}
+
+type instanceJSON struct {
+	Units           int64 `json:"units"`            // of requests that were let through
+	RefusedRequests int64 `json:"refused_requests"` // 429 OTSFlowControl
+	RefusedRows     int64 `json:"refused_rows"`
 }
 
 type countJSON struct {
@@ -62,11 +69,18 @@ func (s *Server) adminStats(context.Context, string, []byte) (any, error) {
 		}
 		stats.Tables[st.name] = t
 	}
+	if s.instance != nil {
+		c := s.instance.Count()
+		stats.Instance = &instanceJSON{c.Units, c.Refused, c.Rows}
+	}
 	return stats, nil
 }
 
 func (s *Server) adminResetStats(context.Context, string, []byte) (any, error) {
 	s.sim.ResetStats()
+	if s.instance != nil {
+		s.instance.Reset(s.o.Now())
+	}
 	return struct{}{}, nil
 }
 

@@ -93,6 +93,22 @@ func (w *write) visit(v *visit) {
 	}
 }
 
+// units are what the rows take of the instance's capacity.
+func (w *write) units() (sum float64) {
+	for i := range w.request.Tables {
+		t := &w.request.Tables[i]
+		copies := 1
+		if st := w.server.sim.present(string(t.Name)); st != nil {
+			copies += st.Answers().Indexes
+		}
+		for j := range t.Changes {
+			row := t.Changes[j].Row
+			sum += float64(copies) * float64(wire.Units(row.KeyBytes()+row.CellBytes()))
+		}
+	}
+	return sum
+}
+
 func (w *write) settle(row int, err *wire.Error) { w.outcomes[row].Err = err }
 
 func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"tsimport/engine/faults"
+	"tsimport/engine/sim"
 	"tsimport/engine/store"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	MaxTables          int // tables of the instance; 0 means no quota, the service's is 64
 	TableOps           int // table operations in any second; 0 means no limit, the service's is 10
 
+	InstanceUnits float64 // write capacity units a second of all tables together; a request over that is refused with 429 OTSFlowControl. 0 means no limit
+
 	Simulation *Simulation // of every table; nil is none. Sim changes it later
 }
 
@@ -60,6 +63,7 @@ type Server struct {
 	ids      requestIDs
 	verify   keyCache
 	tableOps opsLimit
+	instance *sim.Instance // nil is without limit
 
 	mu      sync.Mutex
 	serving int           // requests and late applications
@@ -112,6 +116,9 @@ func newServer(st *store.Store, o Options) *Server {
 	}
 	s := &Server{store: st, o: o, closing: make(chan struct{}), idle: make(chan struct{})}
 	s.tableOps.perSecond = o.TableOps
+	if o.InstanceUnits > 0 {
+		s.instance = sim.NewInstance(o.InstanceUnits, o.Now())
+	}
 	s.SetFaults(o.Faults)
 	s.sim = newSimulator(s)
 	s.ids.start(o.Now())

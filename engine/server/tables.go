@@ -61,6 +61,9 @@ func (s *Server) describeTable(body []byte) (call, *wire.Error) {
 		}
 		d := t.Describe()
 		d.Splits = s.sim.splits(t, d)
+		if st := s.sim.present(d.Name); st != nil {
+			d.Indexes = st.Answers().Indexes
+		}
 		return wire.AppendDescribeTable(nil, d), nil
 	}}, err
 }

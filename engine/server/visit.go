@@ -12,6 +12,9 @@ import (
 // carry runs a call, as the simulation lets it.
 func (s *Server) carry(ctx context.Context, c call) ([]byte, *wire.Error) {
 	if !s.sim.on.Load() {
+		if err := s.limitInstance(c); err != nil {
+			return nil, err
+		}
 		return c.run(ctx)
 	}
 	v := visits.Get().(*visit)
@@ -25,11 +28,24 @@ func (s *Server) carry(ctx context.Context, c call) ([]byte, *wire.Error) {
 	if !s.wait(ctx, latency/2) {
 		return nil, wire.Failf(wire.CodePartitionUnavailable, "The request was cancelled: nothing of it was applied.")
 	}
+	if err := s.limitInstance(c); err != nil {
+		s.wait(ctx, latency-latency/2)
+		return nil, err
+	}
 	v.decide(s.o.Now(), c)
 	out, err := c.run(ctx)
 	v.noteRefused()
 	s.wait(ctx, latency-latency/2)
 	return out, err
+}
+
+// limitInstance refuses a write request as a whole, if it is over what the instance takes.
+func (s *Server) limitInstance(c call) *wire.Error {
+	w, ok := c.(*write)
+	if s.instance == nil || !ok || s.instance.Take(s.o.Now(), w.units(), w.rows()) {
+		return nil
+	}
+	return wire.Fail(wire.CodeFlowControl)
 }
 
 // wait returns after d, or at once when the server closes. It is false when the caller has gone first.
@@ -60,8 +76,9 @@ type visit struct {
 
 // visited is a table of a request: the rows from from to the next one's.
 type visited struct {
-	table *simTable // nil means no such table
-	from  int
+	table  *simTable // nil means no such table
+	from   int
+	copies int32 // how often a row is paid for: once, and for each index
 }
 
 var visits = sync.Pool{New: func() any { return &visit{} }}
@@ -75,7 +92,11 @@ func (v *visit) release() {
 
 // open says that the rows to come are of a table.
 func (v *visit) open(name []byte) {
-	v.tables = append(v.tables, visited{v.sim.find(name), len(v.rows)})
+	t, copies := v.sim.find(name), int32(1)
+	if t != nil {
+		copies += int32(t.Answers().Indexes)
+	}
+	v.tables = append(v.tables, visited{t, len(v.rows), copies})
 }
 
 func (v *visit) change(c *wire.Change, o *wire.Outcome) {
@@ -85,7 +106,7 @@ func (v *visit) change(c *wire.Change, o *wire.Outcome) {
 		r.Verdict = sim.Exempt
 	}
 	size := c.Row.KeyBytes() + c.Row.CellBytes()
-	r.Bytes, r.Units = int32(size), wire.Units(size)
+	r.Bytes, r.Units = int32(size), wire.Units(size)*v.tables[len(v.tables)-1].copies
 }
 
 // key adds a row by its primary key. What the table will refuse anyway, for its type or because there is no such table,

@@ -37,6 +37,7 @@ type Answers struct {
 	NewTableMissing time.Duration // for this long after CreateTable the table is said not to exist
 	HideBounds      bool          // DescribeTable names no bounds of partitions
 	Locations       string        // what ComputeSplitPointsBySize names as places: one of the constants; "" is LocatePartitions
+	Indexes         int           // secondary indexes that DescribeTable names; a row takes its units once more for each
 }
 
 // What the places of split points may stand for.
@@ -46,6 +47,9 @@ const (
 	LocateBlocks     = "block" // each split has a place of its own
 	LocateNothing    = "none"  // the places have no names
 )
+
+// MaxIndexes is how many secondary indexes a table may have.
+const MaxIndexes = 5
 
 // NodePartitions is how many neighbouring partitions a machine serves.
 const NodePartitions = 4
@@ -104,7 +108,7 @@ func (c *Config) Check() error {
 		{"splits start", float64(c.Splits.Start), longest}, {"splits every", float64(c.Splits.Every), longest},
 		{"splits stagger", float64(c.Splits.Stagger), longest}, {"splits unavailable", float64(c.Splits.Unavailable), longest},
 		{"splits max partitions", float64(c.Splits.MaxPartitions), MaxPartitions},
-		{"new table missing", float64(c.Answers.NewTableMissing), longest},
+		{"new table missing", float64(c.Answers.NewTableMissing), longest}, {"indexes", float64(c.Answers.Indexes), MaxIndexes},
 		{"moves per minute", c.Moves.PerMinute, maxMovesPerMinute}, {"moves unavailable", float64(c.Moves.Unavailable), longest},
 	} {
 		if !(n.value >= 0) {

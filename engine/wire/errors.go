@@ -31,6 +31,7 @@ const (
 	CodeForbiddenUpdateCapacity = "OTSForbiddenUpdateCapacityUnit"
 	CodeRequestTimeout          = "OTSRequestTimeout"
 	CodeDataOutOfRange          = "OTSDataOutOfRange"
+	CodeFlowControl             = "OTSFlowControl"
 )
 
 // known gives each code its HTTP status and usual message.
@@ -61,6 +62,7 @@ var known = map[string]struct {
 	CodeTooFrequentReservation:  {http.StatusForbidden, "Capacity unit adjustment is too frequent."},
 	CodeForbiddenUpdateCapacity: {http.StatusBadRequest, "Your instance is forbidden to update capacity unit."},
 	CodeDataOutOfRange:          {http.StatusBadRequest, "Data out of scope of atomic."},
+	CodeFlowControl:             {http.StatusTooManyRequests, "The requests have been throttled."},
 	CodeRequestTimeout:          {http.StatusRequestTimeout, "Request timeout."},
 }
 

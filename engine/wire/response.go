@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -140,6 +141,7 @@ type TableDescription struct {
 	Bounds       []Cell   // between the partitions the table was created with
 	Splits       [][]byte // PlainBuffer rows of the partition key alone
 	Created      int64    // Unix microseconds
+	Indexes      int      // secondary indexes, which only have a name and the table's key
 }
 
 func appendKeySchema(dst []byte, id protowire.Number, key []KeyColumn) []byte {
@@ -189,6 +191,14 @@ func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
 	dst = appendBytes(dst, 5, streamOff())
 	for _, s := range d.Splits {
 		dst = appendBytes(dst, 6, s)
+	}
+	for i := range d.Indexes {
+		index := appendText(nil, 1, fmt.Sprintf("%s_index%d", d.Name, i+1))
+		for _, c := range d.Key {
+			index = appendText(index, 2, c.Name)
+		}
+		const async, global = 0, 0
+		dst = appendBytes(dst, 8, appendInt(appendInt(index, 4, async), 5, global))
 	}
 	if d.Created != 0 {
 		dst = appendInt(dst, 9, d.Created)

@@ -364,6 +364,9 @@ func (p *planner) joinColumns() error {
 }
 
 func (p *planner) warn() {
+	if n := len(p.plan.Indexes()); n > 0 && !p.request.Written {
+		p.plan.Warnings = append(p.plan.Warnings, indexText(p.plan.table))
+	}
 	if p.plan.Wide {
 		p.warnOfDescribed()
 	}

@@ -39,6 +39,7 @@ type Table struct {
 	// Created tells a table from one of the same name that was dropped: when it was made, in microseconds since 1970 by the
 	// service's clock. 0 is a service that does not say.
 	Created int64
+	Indexes []string // secondary indexes
 	table.Definition
 }
 
@@ -86,6 +87,9 @@ func (a *Admin) Describe(name string) (*Table, error) {
 	}
 	t.TimeToLive, t.MaxVersions = res.TableOption.TimeToAlive, res.TableOption.MaxVersion
 	t.MaxDeviation = res.TableOption.DeviationCellVersionInSec
+	for _, i := range res.IndexMetas {
+		t.Indexes = append(t.Indexes, i.IndexName)
+	}
 	t.ReservedRead, t.ReservedWrite = res.ReservedThroughput.Readcap, res.ReservedThroughput.Writecap
 	return t, nil
 }

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/sim"
+)
+
+func TestAnInstanceRefusesWholeRequests(t *testing.T) {
+	at := &clock{time.Now()}
+	for _, simulated := range []bool{false, true} {
+		s := open(t, Options{InstanceUnits: 100, Now: at.now})
+		c := inProcess(s)
+		createTable(t, c, "t", 1)
+		if simulated {
+			if err := s.Sim().Simulate("t", Simulation{Config: sim.Config{PartitionUnits: 1000}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := c.BatchWriteRow(rowsOf("a", "b"))
+		var ots *tablestore.OtsError
+		if !errors.As(err, &ots) || ots.HttpStatusCode != 429 || ots.Code != "OTSFlowControl" || ots.Message != "The requests have been throttled." {
+			t.Fatalf("simulated %v: %v", simulated, err)
+		}
+		at.at = at.at.Add(time.Second) // a tenth of which is saved up
+		r, err := c.BatchWriteRow(rowsOf("a", "b", "c", "d"))
+		if got := codes(t, r, err); slices.ContainsFunc(got, func(c string) bool { return c != "" }) {
+			t.Errorf("simulated %v: %v", simulated, got)
+		}
+		var stats struct{ Instance instanceJSON }
+		must(t, s, "GET", "/_engine/stats", "", &stats)
+		if stats.Instance != (instanceJSON{Units: 4, RefusedRequests: 1, RefusedRows: 2}) {
+			t.Errorf("simulated %v: %+v", simulated, stats)
+		}
+		must(t, s, "DELETE", "/_engine/stats", "", nil)
+		must(t, s, "GET", "/_engine/stats", "", &stats)
+		if stats.Instance != (instanceJSON{}) {
+			t.Errorf("simulated %v: %+v", simulated, stats)
+		}
+	}
+}
+
+func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
+	at := &clock{time.Now()}
+	s := open(t, Options{Now: at.now})
+	c := inProcess(s)
+	createTable(t, c, "t", 1)
+	must(t, s, "POST", "/_engine/tables/t/simulate", `{"partition_wcu": 10, "indexes": 2}`, nil)
+	d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
+	if err != nil || len(d.IndexMetas) != 2 || d.IndexMetas[1].IndexName != "t_index2" || !slices.Equal(d.IndexMetas[0].Primarykey, []string{"pk1", "pk2"}) {
+		t.Fatalf("%v, %+v", err, d)
+	}
+	at.at = at.at.Add(time.Second)
+	r, err := c.BatchWriteRow(rowsOf("a", "b", "c", "d"))
+	if got := codes(t, r, err); !slices.Equal(got, []string{"", "", "", "OTSNotEnoughCapacityUnit"}) {
+		t.Errorf("ten units are three rows of three: %v", got)
+	}
+	if status := admin(t, s, "POST", "/_engine/tables/t/simulate", `{"indexes": 6}`, nil); status != 400 {
+		t.Errorf("six indexes: %d", status)
+	}
+	must(t, s, "POST", "/_engine/tables/t/simulate", `{}`, nil)
+	if d, err := c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"}); err != nil || len(d.IndexMetas) != 0 {
+		t.Errorf("%v, %+v", err, d)
+	}
+}

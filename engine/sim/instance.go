@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// instanceBurst is for how long an instance saves up what is not used. Usage is judged by the instant.
+const instanceBurst = 100 * time.Millisecond
+
+// Instance is what all tables of an instance may take together. It is safe for concurrent use.
+type Instance struct {
+	mu     sync.Mutex
+	bucket bucket
+	count  InstanceCount
+}
+
+// InstanceCount is what happened to requests.
+type InstanceCount struct {
+	Requests int64 // let through to their tables
+	Units    int64 // of these
+	Refused  int64 // requests
+	Rows     int64 // of those
+}
+
+// NewInstance is an instance that takes so many units a second from now on, with nothing saved up.
+func NewInstance(rate float64, now time.Time) *Instance {
+	return &Instance{bucket: bucket{rate: rate, burst: rate * instanceBurst.Seconds(), last: now.UnixNano()}}
+}
+
+// Take lets a request through, or refuses it as a whole.
+func (i *Instance) Take(now time.Time, units float64, rows int) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.bucket.take(now.UnixNano(), units) {
+		i.count.Refused++
+		i.count.Rows += int64(rows)
+		return false
+	}
+	i.count.Requests++
+	i.count.Units += int64(math.Round(units))
+	return true
+}
+
+// Count is what has happened since the start, or the last Reset.
+func (i *Instance) Count() InstanceCount {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.count
+}
+
+// Reset forgets the counts, and what was saved up.
+func (i *Instance) Reset(now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.count = InstanceCount{}
+	i.bucket.empty(now.UnixNano())
+}
