@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers model crash hostile memory real notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws model crash hostile memory real notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -127,3 +127,7 @@ bench:
 # The rate controllers of a lane against each other, in virtual time.
 controllers:
 	$(GO) test ./ratelimit -run TestRateControllers -v -controller-rows 1000000 -controller-seeds 20 -timeout 30m
+
+# The rate controller of a lane in front of 80 limiters and ways to them, in virtual time, beside what it was. WORD picks cells.
+laws:
+	$(GO) test ./ratelimit -run '^TestLaws$$' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m

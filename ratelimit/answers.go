@@ -43,7 +43,6 @@ func (p *Pacer) unthrottled(units float64) {
 func (p *Pacer) measure(t throttle) {
 	p.phase = inMeasure
 	p.gauge.reset(t.met)
-	p.line.measuredAt = t.now
 	pause := time.Duration(float64(refill) * (1 + 0.2*p.random()))
 	p.ramp = ramp{
 		from:   t.now.Add(pause),
@@ -81,7 +80,7 @@ func (p *Pacer) throttled(t throttle) {
 		case p.unexpected(t):
 			p.measure(t)
 		default:
-			p.endTrial(t.since >= minCruise)
+			p.endTrial(t.now, t.since >= minCruise)
 			p.cruise(t)
 		}
 	case inCruise:
@@ -89,28 +88,54 @@ func (p *Pacer) throttled(t throttle) {
 	}
 }
 
+// queued takes the news that answers come late while nothing is refused: a queue at the service has grown. It says what a throttle
+// says, only that nothing is lost: what was accepted between two such moments is what flowed.
+func (p *Pacer) queued(t throttle, wait float64) {
+	t.since = t.met.Sub(p.gauge.from)
+	switch {
+	case p.phase == inKnown:
+	case p.phase != inCruise: // the service was busy all the time that this answer waited
+		p.phase = inCruise
+		p.setRate(p.recent.since(t.met.Add(-duration(wait))) / wait)
+	case p.probe.gain >= guessGain:
+		p.setRate(p.rate * (1 + 0.75*p.probe.gain))
+	case t.since < metered:
+		p.again(t)
+		return
+	default:
+		p.sample(t)
+	}
+	p.cruise(t)
+}
+
 // refused is throttled in cruise.
 func (p *Pacer) refused(t throttle, few bool) {
-	usual := p.probe.gain < guessGain
-	enough := t.since >= minCruise && p.gauge.whole && t.accepted+8*p.perRow >= 0.5*t.units
 	switch {
 	case t.first: // an empty bucket is what a partition begins with: no news of its rate
 	case p.trySmallerBatch(t):
-	case usual && enough && !few:
-		p.endTrial(true)
-		p.sample(t)
-		p.long.whole, p.line.trust = false, 0
+	case p.probe.gain >= guessGain: // it takes more than it did: how much the next throttle says
+		p.endTrial(t.now, false)
+		if !p.evidence.windows && p.probe.gain >= 0.5 {
+			p.measure(t)
+			return
+		}
+		p.setRate(p.rate * (1 + 0.75*p.probe.gain))
+	case p.probe.held && p.probe.gain > 0: // just above the rate: that is where it is
+		p.endTrial(t.now, true)
 		p.regrow(t.now, regrowAfter)
 	case p.slow():
 		p.correctSlow(t, few)
 		return
-	case t.now.Sub(p.line.measuredAt) >= max(remeasure, p.line.trust):
-		p.endTrial(false)
-		p.measure(t)
+	case !p.gauge.whole:
+		p.endTrial(t.now, false)
+	case t.since < metered:
+		p.endTrial(t.now, t.since >= minCruise)
+		p.again(t)
 		return
 	default:
-		p.endTrial(false)
-		p.correct(t)
+		p.endTrial(t.now, true)
+		p.sample(t)
+		p.regrow(t.now, regrowAfter)
 	}
 	p.cruise(t)
 }
@@ -142,27 +167,23 @@ func (p *Pacer) wait(t throttle) {
 	p.ramp.window, p.ramp.clean = 1, 0
 }
 
-// correct lowers the rate after a throttle that came too early to measure by. What was accepted over a longer time, with
-// throttles in between, is a fair rate even where a throttle does not mean that this partition's bucket is empty: a ceiling
-// for the whole table, or a quota for each second of the clock. There measurements do not hold, and become rare.
-func (p *Pacer) correct(t throttle) {
-	if t.now.Sub(p.line.measuredAt) < time.Second {
-		p.line.trust = min(2*max(p.line.trust, remeasure), maxTrust)
-	}
-	v := cut * p.rate
-	if d := t.met.Sub(p.long.from); p.long.whole && d >= minLong {
-		v = min(max(0.5*p.rate, p.long.accepted/d.Seconds()), p.rate)
-		p.long.whole = d < maxLong
-	}
-	p.setRate(v)
-}
-
 // single reports whether the lane is so slow that it sends row by row.
 func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 
 // sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
 func (p *Pacer) sample(t throttle) {
-	p.setRate((p.gauge.accepted + 0.5*p.perRow) / t.since.Seconds())
+	rate := (p.gauge.accepted + 0.5*p.perRow) / t.since.Seconds()
+	if whole := math.Floor(min(t.since, recentFor).Seconds() + 0.05); whole >= 1 && p.gauge.dead {
+		from := t.met.Add(-time.Duration(whole * float64(time.Second)))
+		if last := p.recent.since(from) / whole; last > rate {
+			p.evidence.windows = true
+			rate = last
+		}
+	}
+	if p.evidence.agreed++; math.Abs(rate-p.rate) > agreeing*p.rate {
+		p.evidence.agreed, p.evidence.owed = 0, 0 // that was worth knowing
+	}
+	p.setRate(rate)
 }
 
 // again continues in cruise without touching the rate, nor the gauge's beginning if it may be measured from.
@@ -189,17 +210,17 @@ func (p *Pacer) unexpected(t throttle) bool {
 // trySmallerBatch makes batches smaller if a throttle refused so much that the batch, not the rate, may be too large for the
 // bucket, and reports whether it did: the rate stays, and smaller batches show which it was.
 func (p *Pacer) trySmallerBatch(t throttle) bool {
-	if p.size.before > 0 || p.line.trust > 0 || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
+	if p.size.before > 0 || p.gauge.dead || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
 		return false
 	}
-	p.size = size{most: max(8, math.Floor(0.75*t.accepted/p.perRow)), before: p.size.most, at: t.now}
+	p.size = size{most: max(8, math.Floor(0.75*t.accepted/p.perRow)), before: p.size.most, at: t.now, notBefore: p.size.notBefore}
 	return true
 }
 
 // endTrial ends a trial of smaller batches. They stay if they gave a good measurement.
-func (p *Pacer) endTrial(good bool) {
+func (p *Pacer) endTrial(now time.Time, good bool) {
 	if p.size.before > 0 && !good {
-		p.size.most = p.size.before
+		p.size.most, p.size.notBefore = p.size.before, now.Add(regrowAfter)
 	}
 	p.size.before = 0
 }
@@ -210,10 +231,10 @@ func (p *Pacer) cruise(t throttle) {
 		p.phase = inCruise
 	}
 	p.gauge.reset(t.met)
-	if !p.long.whole {
-		p.long.reset(t.met)
-	}
 	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick, alone: p.probe.alone}
+	if p.evidence.owed > 0 && p.phase == inCruise {
+		p.probe.gain, p.probe.held, p.probe.dear = holdGain, true, t.accepted < 0.75*t.units
+	}
 	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.sentSince(), at: t.now}
 	if p.single() && t.accepted == 0 {
 		// The bucket lacked a part of a row only, and may not hold more than a row: to wait for a whole one would let it

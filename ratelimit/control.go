@@ -20,17 +20,24 @@ const (
 
 	refill      = 50 * time.Millisecond // how long a measurement lets the bucket fill
 	maxRefill   = time.Second
-	longSample  = 2 * time.Second // long enough for a measurement however few rows it has
+	longSample  = 2 * time.Second        // long enough for a measurement however few rows it has
+	metered     = 950 * time.Millisecond // the service meters by the second: what was accepted in less says little
 	minCruise   = 300 * time.Millisecond
-	minLong     = time.Second
-	maxLong     = 5 * time.Second
-	remeasure   = 3 * time.Second // between two measurements; longer when they do not hold
-	maxTrust    = time.Minute
 	regrowAfter = 20 * time.Second // batches that were found too large
-	cut         = 0.75
 
-	usualGain      = 0.02 // how far above the rate cruise paces
-	knownFirstGain = 0.04 // a known rate, until the first throttle: uses up what the bucket had saved
+	mostDelay      = 0.1 // seconds that answers may be late, beside
+	delayOfWay     = 0.5 // of the shortest way
+	lateAnswers    = 2   // in a row that show a queue
+	wayFor         = 10 * time.Second
+	agreeing       = 0.1  // two estimates that differ by less agree
+	thinTime       = 0.02 // seconds of the rate in a batch that asks whether anything is accepted at all
+	thinEvery      = 40 * time.Millisecond
+	mostOwed       = 15.0  // seconds that cruise holds back at most
+	finerTime      = 0.1   // seconds of the rate in a batch where refusals are dear
+	allowed        = 0.005 // of the accepted units may be refused before cruise holds back
+	holdGain       = -0.01 // how far below the rate it holds
+	usualGain      = 0.02  // how far above the rate cruise paces
+	knownFirstGain = 0.04  // a known rate, until the first throttle: uses up what the bucket had saved
 	knownGain      = 0.002
 	maxGain        = 1.0
 	guessGain      = 0.1 // from here on a throttle says more about the reach than about the rate
@@ -55,11 +62,14 @@ const (
 type line struct {
 	rtt         float64 // seconds, smoothed; 0 before the first answer
 	throttledAt time.Time
-	measuredAt  time.Time
-	trust       time.Duration // from one measurement to the next
-	sends       []send        // those that the server has not looked at yet, as far as answers tell
-	out         bool          // the partition does not serve
-	young       bool          // came out of a split and has not been throttled yet
+	sends       []send     // those that the server has not looked at yet, as far as answers tell
+	out         bool       // the partition does not serve
+	thin        bool       // nothing of the last batch was accepted
+	thinFrom    time.Time  // when the next thin batch may leave
+	way         [2]float64 // seconds of the fastest answer, in this and the last period
+	waySince    time.Time
+	late        int  // answers in a row that came late
+	young       bool // came out of a split and has not been throttled yet
 	probeAt     time.Time
 }
 
@@ -76,6 +86,28 @@ func (l *line) answered(sent, now time.Time) {
 	l.rtt += (d - l.rtt) / 8
 	l.sends = slices.DeleteFunc(l.sends, func(s send) bool { return !s.at.After(sent) })
 }
+
+// onTime notes an answer and reports whether it shows that requests wait in a queue.
+func (l *line) queues(sent, now time.Time) bool {
+	d := now.Sub(sent).Seconds()
+	if l.waySince.IsZero() || now.Sub(l.waySince) > wayFor {
+		l.way[1] = l.way[0]
+		if l.waySince.IsZero() {
+			l.way[1] = d
+		}
+		l.way[0], l.waySince = d, now
+	}
+	l.way[0] = min(l.way[0], d)
+	if d <= l.shortest()*(1+delayOfWay)+mostDelay {
+		l.late = 0
+		return false
+	}
+	l.late++
+	return l.late >= lateAnswers
+}
+
+// shortest is the way without a queue, in seconds.
+func (l *line) shortest() float64 { return min(l.way[0], l.way[1]) }
 
 // sentSince returns the units sent after the request that was answered last.
 func (l *line) sentSince() float64 {
@@ -100,6 +132,7 @@ type gauge struct {
 	from     time.Time
 	accepted float64
 	whole    bool // the bucket cannot have overflowed since
+	dead     bool // there was a time in which nothing at all was accepted
 }
 
 func (g *gauge) reset(at time.Time) { *g = gauge{from: at, whole: true} }
@@ -108,6 +141,44 @@ func (g *gauge) add(met time.Time, accepted float64) {
 	if met.After(g.from) {
 		g.accepted += accepted
 	}
+}
+
+// recent is what was accepted in the last seconds.
+type recent struct{ accepted []accepted }
+
+type accepted struct {
+	met   time.Time
+	units float64
+}
+
+const (
+	recentFor  = 3 * time.Second
+	recentMost = 1024 // answers
+)
+
+func (r *recent) add(met time.Time, units float64) {
+	if units == 0 {
+		return
+	}
+	if len(r.accepted) == recentMost || len(r.accepted) > 16 && met.Sub(r.accepted[0].met) > 2*recentFor {
+		r.accepted = slices.Delete(r.accepted, 0, len(r.accepted)/2)
+	}
+	r.accepted = append(r.accepted, accepted{met, units})
+}
+
+// since is what was accepted after a moment.
+func (r *recent) since(from time.Time) (units float64) {
+	for i := len(r.accepted) - 1; i >= 0 && r.accepted[i].met.After(from); i-- {
+		units += r.accepted[i].units
+	}
+	return units
+}
+
+// evidence is what refusals have told of how the partition limits.
+type evidence struct {
+	owed    float64 // units refused that the accepted ones have not earned yet
+	agreed  int     // estimates in a row that agreed
+	windows bool    // nothing was accepted for a while, and then much
 }
 
 // credit is what cruise may send, in units; it grows with time.
@@ -123,6 +194,8 @@ type probe struct {
 	sent  float64 // units
 	quick int     // throttles that a known rate did not expect
 	alone int     // single rows refused in a row
+	held  bool    // cruise held back since the last throttle
+	dear  bool    // the last throttle refused much of a batch
 }
 
 // size is what is known of the batches that the server's bucket can hold.
@@ -130,6 +203,8 @@ type size struct {
 	most   float64 // rows
 	before float64 // most before the trial; 0 means no trial
 	at     time.Time
+
+	notBefore time.Time // the next trial
 }
 
 // throttle is an answer that refused rows.
@@ -160,7 +235,11 @@ func (p *Pacer) speed() float64 {
 // bucket refuses.
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
-	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))
+	seconds := batchTime
+	if p.probe.held && p.probe.dear {
+		seconds = finerTime
+	}
+	rows := math.Ceil(max(seconds*perSecond, min(fewRows, perSecond/2)))
 	return max(1, min(rows, maxRows, max(p.size.most, leastTime*perSecond))) * p.perRow
 }
 
@@ -175,7 +254,7 @@ func (p *Pacer) held() float64 {
 }
 
 // spoil notes that the bucket may have overflowed.
-func (p *Pacer) spoil() { p.gauge.whole, p.long.whole = false, false }
+func (p *Pacer) spoil() { p.gauge.whole = false }
 
 func (p *Pacer) setRate(v float64) {
 	if math.IsNaN(v) {
@@ -206,6 +285,13 @@ func (p *Pacer) advance(now time.Time) {
 func (p *Pacer) reach(now time.Time) {
 	hold := max(0.5, 1.5*max(reserve, p.held()/p.rate)/p.probe.gain, 2*p.batch()/p.speed())
 	d := now.Sub(p.probe.since).Seconds()
+	if p.probe.gain < 0 {
+		if p.evidence.owed > 0 {
+			return
+		}
+		p.probe.gain, p.probe.since, p.probe.sent = usualGain, now, 0
+		return
+	}
 	if p.phase == inKnown || d < hold {
 		return
 	}

@@ -40,13 +40,14 @@ type Pacer struct {
 	perRow float64 // units
 	alone  bool
 
-	line   line
-	ramp   ramp
-	gauge  gauge // since the last throttle that counted
-	long   gauge // over several throttles
-	credit credit
-	probe  probe
-	size   size
+	line     line
+	ramp     ramp
+	gauge    gauge // since the last throttle that counted
+	credit   credit
+	probe    probe
+	size     size
+	recent   recent
+	evidence evidence
 }
 
 type phase int
@@ -97,6 +98,9 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 		return 0, now, false
 	}
 	units = min(queued, p.batch())
+	if p.line.thin {
+		return max(p.perRow, min(units, thinTime*p.rate)), later(at, p.line.thinFrom), inFlight == 0
+	}
 	p.advance(now)
 	p.reach(now)
 	if missing := units - p.credit.level; missing > units*1e-9 {
@@ -135,20 +139,39 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	sent = earlier(sent, now)
 	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
 	p.line.answered(sent, now)
+	queues := p.line.queues(sent, now)
+	if p.line.late > 0 { // it has waited in a queue before it was looked at
+		met = now.Add(-duration(p.line.shortest() / 2))
+	}
 	returned := p.line.out
 	p.line.out = false
 	if returned {
 		p.resumeAfterOutage(now)
 	}
 	p.gauge.add(met, accepted)
-	p.long.add(met, accepted)
+	p.recent.add(met, accepted)
+	p.evidence.owed = max(0, p.evidence.owed-allowed*accepted)
 	if accepted >= units*(1-1e-9) {
+		p.line.thin = false
+		if queues && !sent.Before(p.line.throttledAt) {
+			p.line.throttledAt, p.line.late = now, 0
+			p.queued(throttle{now: now, met: met, units: units, accepted: accepted}, now.Sub(sent).Seconds()-p.line.shortest())
+			return
+		}
 		p.unthrottled(units)
 		return
+	}
+	if p.phase == inCruise && p.evidence.agreed > 0 {
+		p.evidence.owed = min(p.evidence.owed+units-accepted, mostOwed*allowed*p.rate)
 	}
 	if sent.Before(p.line.throttledAt) {
 		return // refused by the bucket that the last throttle already told of
 	}
+	if accepted == 0 && p.line.thin && p.phase == inCruise {
+		p.gauge.dead = true
+	}
+	p.line.thin = accepted < 0.1*units && (p.line.thin || units > 4*p.perRow)
+	p.line.thinFrom = now.Add(thinEvery)
 	p.line.throttledAt = now
 	p.throttled(throttle{now: now, met: met, units: units, accepted: accepted, first: returned})
 }

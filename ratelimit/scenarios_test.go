@@ -153,7 +153,7 @@ func TestAQuotaPerSecondOfTheClockIsUsed(t *testing.T) {
 	skipUnderRace(t)
 	c := fleet(500_000)
 	c.fixedWindow = true
-	bounds{0.60, 0.15, 2.5}.check(t, c, meteredPacing)
+	bounds{0.60, 0.15, 3}.check(t, c, meteredPacing)
 	bounds{0.96, 0.03, 1.1}.check(t, c, knownRate(1))
 }
 

@@ -1,0 +1,108 @@
+package ratelimit
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	lawSeeds = flag.Uint64("law-seeds", 0, "seeds of TestLaws, which shows the worst; 0 skips it")
+	lawWord  = flag.String("law-cell", "", "only cells that contain this word")
+	lawNames = flag.String("law", "old,new", "the laws that are compared")
+	lawUntil = flag.Float64("law-trace", 0, "follow one lane of the first cell for so many seconds")
+	lawSeed  = flag.Uint64("law-seed", 1, "the seed that is followed")
+	lawLaneN = flag.Int("law-lane", 0, "the lane that is followed")
+)
+
+// lawMaker makes what decides for the lanes of a load.
+type lawMaker func(r *rand.Rand, c *lawScene) func(lane int) controller
+
+// laws are compared by TestLaws.
+var laws = map[string]lawMaker{"old": oldLaw, "new": newLaw}
+
+func newLaw(r *rand.Rand, c *lawScene) func(int) controller {
+	return func(int) controller {
+		return paced{NewPacer(PacerOptions{MaxInFlight: c.maxInFlight(), Rand: r, Alone: c.lanes == 1}), c.perRow}
+	}
+}
+
+// worstLaw is the worst of several runs, for each figure.
+func worstLaw(c *lawScene, law lawMaker, seeds uint64) lawResult {
+	w := lawResult{share: math.Inf(1), fair: math.Inf(1)}
+	for seed := range seeds {
+		x := newLawSim(c, law, seed+1).run()
+		w.share, w.fair = min(w.share, x.share), min(w.fair, x.fair)
+		w.refused, w.delay, w.late = max(w.refused, x.refused), max(w.delay, x.delay), max(w.late, x.late)
+		w.requests = max(w.requests, x.requests)
+	}
+	return w
+}
+
+func chosenCells() (chosen []lawCell) {
+	for _, c := range lawCells() {
+		if strings.Contains(c.group+": "+c.name, *lawWord) {
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen
+}
+
+// TestLaws prints what the laws reach in every cell.
+func TestLaws(t *testing.T) {
+	if *lawSeeds == 0 {
+		t.Skip("takes minutes: make laws")
+	}
+	cells, names := chosenCells(), strings.Split(*lawNames, ",")
+	lines := make([]string, len(cells))
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for i := range next {
+				for _, n := range names {
+					began := time.Now()
+					w := worstLaw(&cells[i].lawScene, laws[n], *lawSeeds)
+					lines[i] += fmt.Sprintf(" | %s %.3f %5.2f%% d%.2f/%.2f f%.2f %6d %3dms", n, w.share, 100*w.refused, w.delay, w.late, w.fair, w.requests, time.Since(began).Milliseconds()/int64(*lawSeeds))
+				}
+			}
+		})
+	}
+	for i := range cells {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	for i, c := range cells {
+		fmt.Printf("%2d %-58s%s\n", i, c.group+": "+c.name, lines[i])
+	}
+}
+
+func TestTrace(t *testing.T) {
+	if *lawUntil == 0 {
+		t.Skip()
+	}
+	c := chosenCells()[0]
+	s := newLawSim(&c.lawScene, newLaw, *lawSeed)
+	refused := make([]int, len(s.lanes))
+	s.trace = func(l int, now time.Time, r *lawRequest) {
+		p := s.lanes[l].law.(paced).p
+		sec := now.Sub(s.base).Seconds()
+		if sec > 5 {
+			refused[l] += r.rows - r.taken
+		}
+		if l == *lawLaneN && sec < *lawUntil {
+			fmt.Printf("%9.4f sent %9.4f rows %3d taken %3d rate %7.1f gain %6.3f %s credit %6.1f owed %.1f most %.0f since %.2f agreed %d inflight %d\n", sec, r.sent.Sub(s.base).Seconds(), r.rows, r.taken, p.rate, p.probe.gain, p.State(), p.credit.level, p.evidence.owed, p.size.most, now.Sub(p.gauge.from).Seconds(), p.evidence.agreed, s.lanes[l].inFlight)
+		}
+	}
+	x := s.run()
+	fmt.Println(c.name, x)
+	fmt.Println(refused)
+	fmt.Println(s.series)
+}

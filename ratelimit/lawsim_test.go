@@ -1,0 +1,359 @@
+package ratelimit
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"tsimport/internal/limiter"
+)
+
+// The simulator of laws: events in virtual time, no goroutine, so that ten minutes of a load pass in a fraction of a second. Lanes
+// always have rows; their requests meet the limiters of their partition and of the table. What it leaves out, inputs, orders and
+// splits in mid-load, the loads of simulate (sim_test.go) have.
+
+// lawScene is a load in front of limiters, or several loads.
+type lawScene struct {
+	lanes  int
+	rtt    time.Duration
+	length time.Duration
+	perRow float64          // units
+	lane   *limiter.Options // of each partition; nil has no limit
+	uneven float64          // the first partition takes this share of what the others do; 0 is 1
+	table  *limiter.Options // over all of them; nil has no limit
+	loads  int              // that share the table; 0 is one
+	later  time.Duration    // when the second load begins
+	closed time.Duration    // what a limit of concurrency serves a request for: without being refused, a client has to hear of one before it sends the next
+}
+
+// lawResult is what a run came to.
+type lawResult struct {
+	share    float64
+	refused  float64 // of the rows sent after the first five seconds, beyond the causeless ones
+	delay    float64 // seconds that a queue added: the mean after the first five seconds
+	late     float64 // the same, 95 of 100 requests
+	fair     float64 // the smaller load's part after 60 s
+	requests int
+}
+
+type lawEvent struct {
+	at   int64
+	seq  uint64
+	kind uint8
+	lane int32
+	req  *lawRequest
+	ver  uint32
+}
+
+const (
+	lawWake = iota
+	lawArrive
+	lawLeave
+	lawAnswer
+)
+
+type lawRequest struct {
+	lane     int32
+	rows     int
+	sent     time.Time
+	back     time.Duration
+	taken    int
+	measured bool
+}
+
+type lawLane struct {
+	part     int // partition
+	load     int
+	law      controller
+	inFlight int
+	ver      uint32
+	waiting  bool // for a worker
+}
+
+// lawSim is a run.
+type lawSim struct {
+	c       *lawScene
+	random  *rand.Rand
+	base    time.Time
+	queue   []lawEvent
+	seq     uint64
+	now     int64
+	lanes   []lawLane
+	parts   []*limiter.Limiter
+	table   *limiter.Limiter
+	rows    []limiter.Row
+	free    []int   // workers of each load
+	ready   [][]int // lanes of each load that wait for one
+	trace   func(l int, now time.Time, r *lawRequest)
+	sent    int
+	refused int
+	taken   []float64 // of each load, all the time
+	fairly  []float64 // after a minute
+	delays  []float32
+	result  lawResult
+	series  []float64 // units accepted in each second
+}
+
+const lawSettled = 5 * time.Second
+
+func newLawSim(c *lawScene, law lawMaker, seed uint64) *lawSim {
+	s := &lawSim{c: c, random: rand.New(rand.NewPCG(seed, 7)), base: time.Unix(1_000_000, 0)}
+	s.base = s.base.Add(time.Duration(s.random.Int64N(int64(time.Second))))
+	loads := max(1, c.loads)
+	s.taken, s.fairly = make([]float64, loads), make([]float64, loads)
+	s.rows = make([]limiter.Row, int(maxRows))
+	for i := range s.rows {
+		s.rows[i].Units = c.perRow
+	}
+	for i := range c.lanes {
+		s.parts = append(s.parts, s.limit(c.lane, i, seed))
+	}
+	s.table = s.limit(c.table, -1, seed)
+	for load := range loads {
+		lane := law(s.random, c)
+		s.free = append(s.free, c.workers())
+		s.ready = append(s.ready, nil)
+		from := int64(0)
+		if load > 0 {
+			from = int64(c.later)
+		}
+		for i := range c.lanes {
+			s.lanes = append(s.lanes, lawLane{part: i, load: load, law: lane(i)})
+			s.push(lawEvent{at: from, kind: lawWake, lane: int32(len(s.lanes) - 1)})
+		}
+	}
+	s.series = make([]float64, int(c.length/time.Second)+1)
+	return s
+}
+
+// limit makes the limit of a partition, or of the table.
+func (s *lawSim) limit(o *limiter.Options, i int, seed uint64) *limiter.Limiter {
+	if o == nil {
+		o = &limiter.Options{}
+	}
+	options := *o
+	options.Seed = seed<<16 + uint64(i+1)
+	if i == 0 && s.c.uneven > 0 {
+		options.Rate *= s.c.uneven
+	}
+	l, err := limiter.New(options, s.base)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// possible is how many units could have been accepted.
+func (s *lawSim) possible() float64 {
+	end := s.base.Add(s.c.length)
+	sum := func(o *limiter.Options, limits ...*limiter.Limiter) (units float64) {
+		for _, l := range limits {
+			units += l.Possible(s.base, end)
+			if o.Full {
+				units += o.Burst.Seconds() * l.Rate(s.base)
+			}
+		}
+		return units
+	}
+	units := math.Inf(1)
+	if s.c.lane != nil {
+		units = sum(s.c.lane, s.parts...)
+	}
+	if s.c.table != nil {
+		units = min(units, sum(s.c.table, s.table))
+	}
+	if s.c.closed > 0 {
+		units *= s.c.closed.Seconds() / (s.c.closed + s.c.rtt).Seconds()
+	}
+	return units
+}
+
+// causeless is the share of rows that is refused without a cause.
+func (c *lawScene) causeless() float64 {
+	clean := 1.0
+	for _, o := range []*limiter.Options{c.lane, c.table} {
+		if o != nil {
+			clean *= 1 - o.Causeless
+		}
+	}
+	return 1 - clean
+}
+
+// workers is how many requests a load may have in flight: enough not to limit it.
+func (c *lawScene) workers() int { return max(32, 4*c.lanes) }
+
+// maxInFlight is the same for a lane.
+func (c *lawScene) maxInFlight() int { return max(8, c.workers()/c.lanes) }
+
+func (s *lawSim) run() lawResult {
+	end := int64(s.c.length)
+	for len(s.queue) > 0 {
+		e := s.pop()
+		if e.at > end {
+			break
+		}
+		s.now = e.at
+		now := s.base.Add(time.Duration(e.at))
+		switch e.kind {
+		case lawWake:
+			if l := &s.lanes[e.lane]; e.ver == l.ver {
+				s.ask(int(e.lane), now)
+			}
+		case lawArrive:
+			s.arrive(e.req, now)
+		case lawLeave:
+			s.leave(e.req, now)
+		case lawAnswer:
+			s.answer(e.req, now)
+		}
+	}
+	return s.sum()
+}
+
+// ask lets a lane send all that it may send now.
+func (s *lawSim) ask(i int, now time.Time) {
+	l := &s.lanes[i]
+	l.ver++
+	for {
+		units, at, ok := l.law.next(now, l.inFlight, math.Inf(1))
+		if !ok {
+			return
+		}
+		if at.After(now) {
+			s.push(lawEvent{at: s.now + int64(at.Sub(now)), kind: lawWake, lane: int32(i), ver: l.ver})
+			return
+		}
+		if s.free[l.load] == 0 {
+			if !l.waiting {
+				l.waiting = true
+				s.ready[l.load] = append(s.ready[l.load], i)
+			}
+			return
+		}
+		rows := min(max(1, int(units/s.c.perRow+1e-9)), len(s.rows))
+		s.free[l.load]--
+		l.inFlight++
+		l.law.sent(now, float64(rows)*s.c.perRow)
+		way := time.Duration(float64(s.c.rtt) * (0.8 + 0.4*s.random.Float64()))
+		r := &lawRequest{lane: int32(i), rows: rows, sent: now, back: way - way/2}
+		s.push(lawEvent{at: s.now + int64(way/2), kind: lawArrive, req: r})
+		s.result.requests++
+	}
+}
+
+// arrive lets the limiters decide: the partition first, then the table about what the partition takes.
+func (s *lawSim) arrive(r *lawRequest, now time.Time) {
+	l := &s.lanes[r.lane]
+	taken, delay := limiter.Admit(now, s.rows[:r.rows], s.parts[l.part], s.table)
+	r.taken = taken
+	if s.now >= int64(lawSettled) {
+		r.measured = true
+		if taken > 0 {
+			s.delays = append(s.delays, float32(delay.Seconds()))
+		}
+	}
+	s.push(lawEvent{at: s.now + int64(delay), kind: lawLeave, req: r})
+}
+
+func (s *lawSim) leave(r *lawRequest, now time.Time) {
+	l := &s.lanes[r.lane]
+	units := float64(r.taken) * s.c.perRow
+	s.taken[l.load] += units
+	if s.now >= int64(time.Minute+s.c.later) {
+		s.fairly[l.load] += units
+	}
+	s.series[s.now/int64(time.Second)] += units
+	if r.measured {
+		s.sent += r.rows
+		s.refused += r.rows - r.taken
+	}
+	s.push(lawEvent{at: s.now + int64(r.back), kind: lawAnswer, req: r})
+}
+
+func (s *lawSim) answer(r *lawRequest, now time.Time) {
+	l := &s.lanes[r.lane]
+	l.inFlight--
+	s.free[l.load]++
+	l.law.answered(r.sent, now, float64(r.rows)*s.c.perRow, float64(r.taken)*s.c.perRow)
+	if s.trace != nil {
+		s.trace(int(r.lane), now, r)
+	}
+	s.ask(int(r.lane), now)
+	for ready := s.ready[l.load]; len(ready) > 0 && s.free[l.load] > 0; {
+		i := s.random.IntN(len(ready))
+		next := ready[i]
+		ready[i] = ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		s.ready[l.load] = ready
+		s.lanes[next].waiting = false
+		s.ask(next, now)
+		ready = s.ready[l.load]
+	}
+}
+
+func (s *lawSim) sum() lawResult {
+	r := &s.result
+	all, fair := 0.0, 0.0
+	for i := range s.taken {
+		all += s.taken[i]
+		fair += s.fairly[i]
+	}
+	r.share = all / s.possible()
+	if s.sent > 0 {
+		r.refused = max(0, float64(s.refused)/float64(s.sent)-s.c.causeless())
+	}
+	r.fair = 0.5
+	if len(s.fairly) > 1 && fair > 0 {
+		r.fair = slices.Min(s.fairly) / fair
+	}
+	if len(s.delays) > 0 {
+		slices.Sort(s.delays)
+		for _, d := range s.delays {
+			r.delay += float64(d) / float64(len(s.delays))
+		}
+		r.late = float64(s.delays[len(s.delays)*95/100])
+	}
+	return *r
+}
+
+func (s *lawSim) push(e lawEvent) {
+	s.seq++
+	e.seq = s.seq
+	q := append(s.queue, e)
+	i := len(q) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !q[i].before(&q[up]) {
+			break
+		}
+		q[i], q[up] = q[up], q[i]
+		i = up
+	}
+	s.queue = q
+}
+
+func (s *lawSim) pop() lawEvent {
+	q := s.queue
+	first := q[0]
+	n := len(q) - 1
+	q[0] = q[n]
+	q = q[:n]
+	for i := 0; ; {
+		least := i
+		for _, down := range [2]int{2*i + 1, 2*i + 2} {
+			if down < n && q[down].before(&q[least]) {
+				least = down
+			}
+		}
+		if least == i {
+			break
+		}
+		q[i], q[least] = q[least], q[i]
+		i = least
+	}
+	s.queue = q
+	return first
+}
+
+func (e *lawEvent) before(o *lawEvent) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }

@@ -1,0 +1,80 @@
+package ratelimit
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Shared is the rate that lanes have together: of a table, or of an instance. It limits nothing until something is refused that the
+// partitions would have taken; from then on it finds the rate as a Pacer finds that of a lane, and gives it to whoever asks first.
+//
+// Refusals that are told to a Shared are not told to the lane's Pacer.
+//
+// Calls come in the order in which things happened, from one goroutine at a time.
+type Shared struct {
+	p      *Pacer // nil until something was refused
+	rand   *rand.Rand
+	flying int
+	held   time.Time // when it last held a batch back
+}
+
+// NewShared returns a rate that limits nothing yet. A nil source of randomness is the process's.
+func NewShared(r *rand.Rand) *Shared { return &Shared{rand: r} }
+
+const (
+	limitsFor  = 500 * time.Millisecond // that long after it held a batch back a ceiling is what limits
+	askAgain   = 10 * time.Millisecond  // when nothing may be sent before an answer comes in
+	mostFlying = 1 << 20
+)
+
+// Next says from when on a batch of so many units may be sent: at now where nothing limits.
+func (s *Shared) Next(now time.Time, units float64) time.Time {
+	if s.p == nil {
+		return now
+	}
+	_, at, ok := s.p.NextOf(now, s.flying, s.p.perRow, units)
+	if !ok {
+		at = now.Add(askAgain)
+	}
+	if !at.After(now) {
+		return now
+	}
+	s.held = now
+	return at
+}
+
+// Sent notes that a batch has left.
+func (s *Shared) Sent(now time.Time, units float64) {
+	s.flying++
+	if s.p != nil {
+		s.p.Sent(now, units)
+	}
+}
+
+// Answered takes an answer to every batch that was sent: units sent, units that this rate did not refuse. sent is when the request left.
+func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
+	s.flying = max(0, s.flying-1)
+	if s.p == nil {
+		if accepted >= units*(1-1e-9) {
+			return
+		}
+		s.p = NewPacer(PacerOptions{MaxInFlight: mostFlying, Rand: s.rand, Alone: true})
+		s.p.size.notBefore = now.Add(longest) // its batches are the lanes'
+		s.p.open(now, 1)
+	}
+	s.p.Answered(sent, now, units, accepted)
+	s.p.line.thin = false // one lane's batch says little of what another's may send
+}
+
+// Rate is the units a second that are taken to be accepted, 0 while nothing limits.
+func (s *Shared) Rate() float64 {
+	if s.p == nil {
+		return 0
+	}
+	return s.p.Rate()
+}
+
+// Limits reports whether batches have been held back lately.
+func (s *Shared) Limits(now time.Time) bool {
+	return !s.held.IsZero() && now.Sub(s.held) < limitsFor
+}
