@@ -74,6 +74,20 @@ func TestTheBenchMeasuresLoadsAndComparesWithTheFile(t *testing.T) {
 	}
 }
 
+func TestTheBenchMeasuresAgainstTheLimitOfATable(t *testing.T) {
+	t.Parallel()
+	report := benchSpread(t, "--rows", "6000", "--partitions", "4", "--limiter", "queue", "--limit-table", "3000", "--only", "tsimport")
+	if report.Limiter != "queue" || report.TableWCU != 3000 || len(report.Scenarios) != 1 {
+		t.Fatalf("%+v", report)
+	}
+	s := report.Scenarios[0]
+	checkScenario(t, s, 6000, 4)
+	// Four partitions of 1,000 would be done in 1.5 s.
+	if s.IdealSeconds != 2 || s.MakespanSeconds < 2 || s.Comparison == nil || !s.Comparison.Exact() {
+		t.Errorf("ideal %v s, makespan %v s, %s", s.IdealSeconds, s.MakespanSeconds, s.Verified)
+	}
+}
+
 func TestTheBenchTakesAFileAndSlowPartitions(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a.csv")
@@ -115,14 +129,16 @@ func TestTheBenchReportsSplits(t *testing.T) {
 
 func TestTheBenchRefusesWhatItCannotMeasure(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--only":    {"--only", "fast"},
-		"--pk":      {"a.csv"},
-		"one file":  {"a.csv", "b.csv"},
-		"--slow":    {"--slow", "x"},
-		"--splits":  {"--splits=never"},
-		"--splits ": {"--splits=-1s"},
-		"--order":   {"--order", "up"},
-		"--rows":    {"a.csv", "--pk", "a", "--rows", "5"},
+		"--only":        {"--only", "fast"},
+		"--pk":          {"a.csv"},
+		"one file":      {"a.csv", "b.csv"},
+		"--slow":        {"--slow", "x"},
+		"--limiter":     {"--limiter", "leaky"},
+		"--limit-table": {"--limit-table", "-1"},
+		"--splits":      {"--splits=never"},
+		"--splits ":     {"--splits=-1s"},
+		"--order":       {"--order", "up"},
+		"--rows":        {"a.csv", "--pk", "a", "--rows", "5"},
 		"digits only, such as 1000; see tsimport bench spread --help": {"--rows", "1,000"},
 		"--splits 5s: 5s is read as a file name; write --splits=5s":   {"--splits", "5s"},
 		"--splits 2m: 2m is read as a file name; write --splits=2m":   {"a.csv", "--pk", "a", "--splits", "2m"},

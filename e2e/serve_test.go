@@ -78,6 +78,9 @@ func TestServeRefusesAnAccountThatCannotBe(t *testing.T) {
 		"an empty file":               {"", []string{"--access-key-secret-file", secretFile(t, "\n")}, "the first line is empty or longer than 4096 bytes"},
 		"a file that is no secret":    {"", []string{"--access-key-secret-file", secretFile(t, strings.Repeat("x", 4097))}, "the first line is empty or longer than 4096 bytes"},
 		"no connections":              {"", []string{"--max-connections", "0"}, "--max-connections 0: want at least 1"},
+		"a limiter that is none":      {"", []string{"--partition-wcu", "9", "--limiter", "leaky"}, `limiter "leaky" is none of token-bucket, fixed-window,`},
+		"a limiter without a limit":   {"", []string{"--limiter", "queue"}, "limiter queue needs a partition capacity or a limit of the table"},
+		"a burst of a queue":          {"", []string{"--limit-table", "9", "--limiter", "queue", "--burst", "2s"}, "--burst is for --limiter token-bucket"},
 		"fewer connections than none": {"", []string{"--max-connections", "-1"}, "--max-connections -1: want at least 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tsimport/bench"
+	"tsimport/internal/limiter"
 )
 
 // The ways to load.
@@ -48,6 +49,8 @@ type Input struct {
 type Table struct {
 	Partitions   int
 	PartitionWCU float64         // write capacity units a second
+	Limiter      string          // how capacity limits: one of package limiter's Kinds; "" is a token bucket
+	TableWCU     float64         // write capacity units a second of the whole table beside; 0 means no limit
 	Latency      time.Duration   // of a request
 	Slow         map[int]float64 // partition number, from 0 in key order → share of PartitionWCU
 	Splits       time.Duration   // begin with one partition, halve all each time this has passed; 0 is not
@@ -75,6 +78,8 @@ func (c *Config) Check() error {
 	}{
 		{c.Table.Partitions < 1 || c.Table.Partitions > 1024, "--partitions: want 1 to 1024"},
 		{!(c.Table.PartitionWCU >= 1), "--partition-wcu: want 1 or more"},
+		{c.Table.Limiter != "" && !slices.Contains(limiter.Kinds, c.Table.Limiter), fmt.Sprintf("--limiter %q: want %s", c.Table.Limiter, strings.Join(limiter.Kinds, ", "))},
+		{!(c.Table.TableWCU == 0 || c.Table.TableWCU >= 1), "--limit-table: want 1 or more"},
 		{c.Table.Latency < 0 || c.Table.Latency > time.Minute, "--latency: want 0s to 1m"},
 		{c.Table.Splits < 0, "--splits: want more than 0"},
 		{c.Baseline <= 0, "--baseline-seconds: want more than 0"},

@@ -194,6 +194,12 @@ func (e *engine) stats(ctx context.Context) (*tableStats, float64, error) {
 // the load: buckets fill from now on.
 func (e *engine) simulate(ctx context.Context, t *Table, seed uint64) error {
 	c := map[string]any{"partition_wcu": t.PartitionWCU, "latency_ms": float64(t.Latency) / 1e6, "seed": seed}
+	if t.Limiter != "" {
+		c["limiter"] = t.Limiter
+	}
+	if t.TableWCU > 0 {
+		c["table_wcu"] = t.TableWCU
+	}
 	if len(t.Slow) > 0 {
 		c["slow"] = t.Slow
 	}

@@ -1,8 +1,12 @@
 package spread
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
+	"time"
+
+	"tsimport/internal/limiter"
 )
 
 // Scenario is one way to load and what came of it. Counts of rows, units and requests and all times of rows are the
@@ -19,7 +23,7 @@ type Scenario struct {
 	Lost     int64 `json:"lost"`      // rows missing in the table, or that the SDK gave up on
 
 	CapacityShare  float64 `json:"capacity_share"`
-	ShareWithBurst float64 `json:"capacity_share_with_burst,omitempty"` // uneven: of what idle buckets had saved up, too
+	ShareWithBurst float64 `json:"capacity_share_with_burst,omitempty"` // see measuring.shareWithBurst
 	ThrottledShare float64 `json:"throttled_share"`                     // of RowsSent
 	BatchFill      float64 `json:"batch_fill"`                          // RowsSent in a request, of 200
 
@@ -54,10 +58,20 @@ type Partition struct {
 
 // measuring turns the engine's counts into shares.
 type measuring struct {
-	stats  *tableStats
-	uneven bool
-	start  float64 // Unix milliseconds
-	end    float64 // of a load that was stopped; else 0: the last accepted row's time counts
+	stats   *tableStats
+	uneven  bool
+	limiter string
+	ceiling float64 // units a second of the whole table; 0 means no limit
+	start   float64 // Unix milliseconds
+	end     float64 // of a load that was stopped; else 0: the last accepted row's time counts
+}
+
+// bounded is the capacity of the partitions in a time, or of the table if that is less.
+func (m *measuring) bounded(capacity, ms float64) float64 {
+	if m.ceiling > 0 {
+		return min(capacity, m.ceiling*ms/1000)
+	}
+	return capacity
 }
 
 // fill computes everything that follows from the engine's counts. lastLane 0 is unknown: it is taken from the rows.
@@ -74,9 +88,10 @@ func (m *measuring) fill(s *Scenario, lastLane float64) {
 	if lastLane == 0 {
 		s.LastLaneSeconds = m.lastFirst()
 	}
-	if m.uneven {
-		s.ShareWithBurst = m.shareWithBurst()
-	} else if s.LastLaneSeconds > 0 {
+	if m.uneven || windowed(m.limiter) {
+		s.ShareWithBurst = m.shareWithBurst(end)
+	}
+	if !m.uneven && s.LastLaneSeconds > 0 {
 		s.ShareFromLastLane = m.shareFrom(m.start+s.LastLaneSeconds*1000, end)
 	}
 	for i := range st.Partitions {
@@ -92,6 +107,9 @@ func (m *measuring) ideal(s *Scenario, splits bool) {
 		if p.Capacity > 0 {
 			s.IdealSeconds = max(s.IdealSeconds, float64(p.Units)/p.Capacity)
 		}
+	}
+	if m.ceiling > 0 {
+		s.IdealSeconds = max(s.IdealSeconds, float64(m.stats.Units)/m.ceiling)
 	}
 	if splits {
 		s.IdealSeconds = m.timeFor(float64(m.stats.Units))
@@ -109,7 +127,7 @@ func (m *measuring) timeFor(units float64) float64 {
 		for _, p := range m.stats.Partitions {
 			capacity += p.Capacity * p.overlap(m.start, m.start+middle) / 1000
 		}
-		if capacity < units {
+		if m.bounded(capacity, middle) < units {
 			low = middle
 		} else {
 			high = middle
@@ -137,6 +155,9 @@ func (m *measuring) lastRow() (last float64) {
 // share is the part of the capacity that was used. With equal partitions: of all of them from the start of the loader to
 // the last row. With uneven ones a fast partition is done earlier by right, so each counts from its first to its last
 // row; as an idle partition saves up a second of capacity before its first row, that can come out a little above 1.
+//
+// Windows let a load take what is left of the first one at once, so that a short load can come out above 1 there, too. A limit of
+// the table bounds what all partitions could take together.
 func (m *measuring) share(end float64) float64 {
 	var units, capacity float64
 	for _, p := range m.stats.Partitions {
@@ -148,26 +169,66 @@ func (m *measuring) share(end float64) float64 {
 			capacity += p.Capacity * (*p.LastMS - *p.FirstMS) / 1000
 		}
 	}
-	return ratio(units, capacity)
+	return ratio(units, m.bounded(capacity, m.spell(end)))
+}
+
+// spell is for how many milliseconds the table's limit counts: as long as that of its partitions.
+func (m *measuring) spell(end float64) float64 {
+	if !m.uneven {
+		return end - m.start
+	}
+	first, last := math.Inf(1), 0.0
+	for _, p := range m.stats.Partitions {
+		if p.FirstMS != nil && p.LastMS != nil {
+			first, last = min(first, *p.FirstMS), max(last, *p.LastMS)
+		}
+	}
+	return max(0, last-first)
 }
 
 // burstMS is how much capacity a partition without rows saves up, the engine's default.
 const burstMS = 1000
 
-// shareWithBurst is the share for uneven partitions against what they could really have taken: beside what flowed in
-// between their first and last row, what they had saved up before.
-func (m *measuring) shareWithBurst() float64 {
+// windowed is whether a limiter's capacity comes in windows.
+func windowed(name string) bool { return name == limiter.FixedWindow || name == limiter.SlidingWindow }
+
+// shareWithBurst is the share against what partitions could really have taken: of uneven ones, beside what flowed in between their
+// first and last row, what they had saved up before; of windows, every one that began.
+func (m *measuring) shareWithBurst(end float64) float64 {
 	var units, capacity float64
 	for _, p := range m.stats.Partitions {
-		if p.FirstMS == nil || p.LastMS == nil {
-			continue
+		from, to, saved := m.start, end, 0.0
+		if m.uneven {
+			if p.FirstMS == nil || p.LastMS == nil {
+				continue
+			}
+			from, to = *p.FirstMS, *p.LastMS
+		}
+		if cmp.Or(m.limiter, limiter.TokenBucket) == limiter.TokenBucket {
+			saved = min(burstMS, max(0, from-p.SinceMS))
 		}
 		units += float64(p.Units)
-		saved := min(burstMS, max(0, *p.FirstMS-p.SinceMS))
-		capacity += p.Capacity * (*p.LastMS - *p.FirstMS + saved) / 1000
+		capacity += m.possible(p.Capacity, from, to) + p.Capacity*saved/1000
+	}
+	if m.ceiling > 0 {
+		capacity = min(capacity, m.possible(m.ceiling, end-m.spell(end), end))
 	}
 	return ratio(units, capacity)
 }
+
+// possible is how many units a limit can take between two times.
+func (m *measuring) possible(rate, from, to float64) float64 {
+	if rate <= 0 {
+		return 0
+	}
+	l, err := limiter.New(limiter.Options{Kind: m.limiter, Rate: rate}, timeOf(from))
+	if err != nil {
+		return 0 // cannot be: Config.Check has refused it
+	}
+	return l.Possible(timeOf(from), timeOf(to))
+}
+
+func timeOf(ms float64) time.Time { return time.UnixMicro(int64(ms * 1000)) }
 
 // lastFirst is when the last partition had its first row accepted, in seconds from the start; 0 when one had none.
 func (m *measuring) lastFirst() (seconds float64) {
@@ -196,7 +257,7 @@ func (m *measuring) shareFrom(from, end float64) float64 {
 		}
 		capacity += p.Capacity * p.overlap(from, end) / 1000
 	}
-	return ratio(units, capacity)
+	return ratio(units, m.bounded(capacity, end-from))
 }
 
 // overlap is for how many of the milliseconds between two times the partition served.

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"tsimport/internal/limiter"
 )
 
 func ms(v float64) *float64 { return &v }
@@ -49,11 +51,36 @@ func TestUnevenPartitionsCountFromTheirFirstToTheirLastRow(t *testing.T) {
 	slow.Capacity = 10
 	m := &measuring{start: startMS, uneven: true, stats: &tableStats{Partitions: []partitionStats{part(1, 200, 1000, 3000), slow, {ID: 3, Capacity: 100}}}}
 	near(t, "capacity share", m.share(m.lastRow()), 280.0/(200+80))
-	near(t, "share with what was saved", m.shareWithBurst(), 280.0/(200+100+80))
+	near(t, "share with what was saved", m.shareWithBurst(0), 280.0/(200+100+80))
 	var s Scenario
 	m.fill(&s, 0)
 	near(t, "last lane with a partition that never had a row", s.LastLaneSeconds, 0)
 	near(t, "share of a partition without rows", s.Partitions[2].Share, 0)
+}
+
+func TestALimitOfTheTableBoundsWhatPartitionsCouldTake(t *testing.T) {
+	m := &measuring{start: startMS, ceiling: 150, stats: &tableStats{counts: counts{Units: 600}, Partitions: []partitionStats{part(1, 300, 0, 5000), part(2, 300, 500, 4000)}}}
+	var s Scenario
+	m.fill(&s, 0)
+	m.ideal(&s, false)
+	near(t, "capacity share", s.CapacityShare, 600.0/(150*5))
+	near(t, "ideal", s.IdealSeconds, 4)
+	m.uneven = true
+	near(t, "capacity share of uneven partitions", m.share(m.lastRow()), 600.0/(150*5))
+	m.ceiling = 1000
+	near(t, "capacity share below the table's limit", m.share(m.lastRow()), 600.0/(100*5+100*3.5))
+}
+
+func TestEveryWindowThatBeganCounts(t *testing.T) {
+	m := &measuring{start: startMS, limiter: limiter.FixedWindow, stats: &tableStats{Partitions: []partitionStats{part(1, 350, 0, 3000), part(2, 300, 0, 2000)}}}
+	var s Scenario
+	m.fill(&s, 0)
+	near(t, "capacity share", s.CapacityShare, 650.0/(2*100*3)) // above 1
+	near(t, "share of the windows", s.ShareWithBurst, 650.0/(2*100*4))
+	m.limiter = limiter.SlidingWindow
+	near(t, "share of sliding windows", m.shareWithBurst(m.lastRow()), 650.0/(2*100*3))
+	m.ceiling = 150
+	near(t, "share of the table's windows", m.shareWithBurst(m.lastRow()), 650.0/(150*3))
 }
 
 func TestTheIdealOfSplitsIsWhenAllThatServedCouldHaveTakenAllRows(t *testing.T) {

@@ -24,6 +24,8 @@ type Report struct {
 	Rows            int64           `json:"rows"`
 	Partitions      int             `json:"partitions"`
 	PartitionWCU    float64         `json:"partition_wcu"`
+	Limiter         string          `json:"limiter,omitempty"`
+	TableWCU        float64         `json:"table_wcu,omitempty"`
 	KnownRate       bool            `json:"known_rate"`
 	LatencyMS       float64         `json:"latency_ms"`
 	Slow            map[int]float64 `json:"slow,omitempty"`
@@ -89,7 +91,7 @@ const splitsNote = "rows in key order leave most children of --splits empty, and
 // prepare makes the dataset.
 func (r *run) prepare(ctx context.Context) (err error) {
 	report := &Report{
-		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, KnownRate: r.KnownRate,
+		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, Limiter: r.Table.Limiter, TableWCU: r.Table.TableWCU, KnownRate: r.KnownRate,
 		LatencyMS: float64(r.Table.Latency) / 1e6, Slow: r.Table.Slow, SplitsMS: float64(r.Table.Splits) / 1e6,
 		BaselineSeconds: r.Baseline.Seconds(), Memory: r.Memory, Seed: r.Seed,
 	}
@@ -229,7 +231,7 @@ func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) 
 		return nil, err
 	}
 	s.Seconds, s.Lost, s.Stopped = end.ended.Sub(started).Seconds(), end.lost, end.stopped
-	m := &measuring{stats: end.stats, uneven: r.Table.uneven(), start: unixMS(started)}
+	m := &measuring{stats: end.stats, uneven: r.Table.uneven(), limiter: r.Table.Limiter, ceiling: r.Table.TableWCU, start: unixMS(started)}
 	if end.stopped {
 		m.end = unixMS(end.ended)
 	}
@@ -264,7 +266,7 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 	if err != nil {
 		return nil, err
 	}
-	m := &measuring{stats: stats, uneven: r.Table.uneven(), start: unixMS(l.started)}
+	m := &measuring{stats: stats, uneven: r.Table.uneven(), limiter: r.Table.Limiter, ceiling: r.Table.TableWCU, start: unixMS(l.started)}
 	m.fill(s, l.summary.LastLaneSeconds)
 	m.ideal(s, r.Table.Splits > 0)
 	r.say("%s: comparing the table with the file", s.Name)

@@ -29,13 +29,19 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.SplitsMS > 0 {
 		out.printf("the table begins with one partition; all are halved %g s after the first row, then every %g s\n", firstSplit.Seconds(), r.SplitsMS/1000)
 	}
+	if r.Limiter != "" {
+		out.printf("capacity limits as a %s\n", r.Limiter)
+	}
+	if r.TableWCU > 0 {
+		out.printf("the whole table takes at most %g write capacity units a second\n", r.TableWCU)
+	}
 	for _, n := range r.Notes {
 		out.printf("note: %s\n", n)
 	}
 	out.table(r.Scenarios)
 	for _, s := range r.Scenarios {
 		out.printf("\n%s\n", s.Name)
-		out.about(s)
+		out.about(s, windowed(r.Limiter))
 		out.bars(s)
 	}
 	return out.err
@@ -72,7 +78,7 @@ func (p *printer) table(scenarios []*Scenario) {
 }
 
 // about says what does not fit the table.
-func (p *printer) about(s *Scenario) {
+func (p *printer) about(s *Scenario, windowed bool) {
 	if s.Error != "" {
 		p.printf("  error: %s\n", s.Error)
 	}
@@ -85,7 +91,11 @@ func (p *printer) about(s *Scenario) {
 	if s.Verified != "" {
 		p.printf("  %s\n", s.Verified)
 	}
-	if s.ShareWithBurst > 0 {
+	switch {
+	case s.ShareWithBurst <= 0:
+	case windowed:
+		p.printf("  capacity share %.4f if every window that began counts in full\n", s.ShareWithBurst)
+	default:
 		p.printf("  capacity share %.4f if what partitions had saved up before their first row counts too\n", s.ShareWithBurst)
 	}
 	if s.ShareFromLastLane > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"tsimport/bench"
 	"tsimport/bench/spread"
+	"tsimport/internal/limiter"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
 )
@@ -47,6 +48,8 @@ func benchSpreadCommand() *cli.Command {
 			&cli.StringFlag{Name: "order", Usage: "student cards: sorted (by CardID), arrival or random", Value: string(bench.Sorted)},
 			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
 			&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: 1000},
+			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits: " + limiterNames, Value: limiter.TokenBucket},
+			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the whole table, beside its partitions'"},
 			&cli.BoolFlag{Name: "known-rate", Usage: "tell tsimport the partitions' capacity"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a request", Value: 5 * time.Millisecond},
 			textsFlag("slow", "partition `N:FACTOR`, from 0 in key order, has this share of the capacity; may be repeated"),
@@ -161,6 +164,10 @@ func benchSpreadConfig(c *cli.Context) (cfg spread.Config, err error) {
 		Baseline: time.Duration(c.Float64("baseline-seconds") * float64(time.Second)), KnownRate: c.Bool("known-rate"),
 		Memory: c.String("memory"), Keep: c.String("keep"), Seed: c.Uint64("seed"),
 		Say: func(format string, a ...any) { say(c, c.App.ErrWriter, format, a...) },
+	}
+	cfg.Table.TableWCU = c.Float64("limit-table")
+	if c.IsSet("limiter") {
+		cfg.Table.Limiter = c.String("limiter")
 	}
 	if d, ok := c.Generic("splits").(*optionalDuration); ok {
 		cfg.Table.Splits = time.Duration(*d)

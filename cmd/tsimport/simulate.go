@@ -14,7 +14,11 @@ import (
 	"tsimport/engine/faults"
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
+	"tsimport/internal/limiter"
 )
+
+// limiterNames lists limiter.Kinds as a sentence does.
+const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + limiter.SlidingWindow + ", " + limiter.Queue + " or " + limiter.Concurrency
 
 // simulationFlags are serve's: what is simulated of every table. All off unless given.
 func simulationFlags() []cli.Flag {
@@ -22,7 +26,9 @@ func simulationFlags() []cli.Flag {
 		&cli.IntFlag{Name: "partitions", Usage: "cut every table into `N` partitions, at the sample's keys or else those of its first rows"},
 		&cli.StringFlag{Name: "sample-file", Usage: "`FILE` of partition-key values, one a line, that say where to cut and split"},
 		&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of one partition"},
-		&cli.DurationFlag{Name: "burst", Usage: "capacity an idle partition saves up, as a `DURATION`", Value: time.Second},
+		&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits: " + limiterNames, Value: limiter.TokenBucket},
+		&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of each table, beside its partitions'"},
+		&cli.DurationFlag{Name: "burst", Usage: "capacity an idle token bucket saves up, as a `DURATION`", Value: time.Second},
 		&cli.DurationFlag{Name: "latency", Usage: "mean `DURATION` of a request"},
 		&cli.Float64Flag{Name: "jitter", Usage: "`SHARE` by which the latency varies, 0 to 1"},
 		&cli.StringSliceFlag{Name: "slow", Usage: "`N:FACTOR` gives partition N (in key order, from 0) that share of the capacity; repeatable"},
@@ -73,20 +79,26 @@ func setCategory(f cli.Flag, name string) {
 // simulation is what the flags ask for; nil is nothing.
 func simulation(c *cli.Context) (*server.Simulation, error) {
 	asked := false
-	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations", "indexes"} {
+	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "limiter", "limit-table", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations", "indexes"} {
 		asked = asked || c.IsSet(name)
 	}
 	if !asked {
 		return nil, nil
 	}
 	s := &server.Simulation{Config: sim.Config{
-		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), Burst: c.Duration("burst"),
+		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), TableUnits: c.Float64("limit-table"), Burst: c.Duration("burst"),
 		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("seed"),
 		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"), Unavailable: time.Second},
 		Answers:   sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"), Locations: c.String("locations"), Indexes: c.Int("indexes")},
 	}}
 	s.Choices.FirstWriteWins, s.Choices.DeletionsHideEarlier = c.Bool("first-write-wins"), c.Bool("deletions-hide-earlier")
 	s.Choices.ExclusiveLowerEdge = c.Bool("exclusive-lower-edge")
+	if c.IsSet("limiter") {
+		s.Limiter = c.String("limiter")
+	}
+	if c.IsSet("burst") && s.Limiter != "" && s.Limiter != limiter.TokenBucket {
+		return nil, usagef("--burst is for --limiter %s; %s saves nothing up", limiter.TokenBucket, s.Limiter)
+	}
 	var err error
 	if s.Slow, err = parseSlow(c.StringSlice("slow")); err != nil {
 		return nil, err

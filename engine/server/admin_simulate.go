@@ -30,6 +30,8 @@ func millisOf(d time.Duration) millis { return millis(float64(d) / 1e6) }
 
 type simulateJSON struct {
 	PartitionWCU float64            `json:"partition_wcu"`
+	Limiter      string             `json:"limiter"`
+	TableWCU     float64            `json:"table_wcu"`
 	Burst        millis             `json:"burst_ms"`
 	Latency      millis             `json:"latency_ms"`
 	Jitter       float64            `json:"jitter"`
@@ -67,7 +69,7 @@ type simulateJSON struct {
 
 func (j *simulateJSON) config() (sim.Config, error) {
 	c := sim.Config{
-		PartitionUnits: j.PartitionWCU, Burst: j.Burst.duration(), Latency: j.Latency.duration(), Jitter: j.Jitter,
+		PartitionUnits: j.PartitionWCU, Limiter: j.Limiter, TableUnits: j.TableWCU, Burst: j.Burst.duration(), Latency: j.Latency.duration(), Jitter: j.Jitter,
 		ThrottleCode: j.ThrottleCode, Seed: j.Seed,
 		AutoSplit: sim.AutoSplit{
 			Bytes: j.AutoSplit.Bytes, Load: j.AutoSplit.Load, Sustain: j.AutoSplit.Sustain.duration(),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -164,6 +165,30 @@ func TestLatencyIsSleptHalfBeforeTheApplication(t *testing.T) {
 		start := time.Now()
 		if _, err := c.BatchWriteRow(rowsOf("a")); err != nil || time.Since(start) != 100*time.Millisecond {
 			t.Errorf("took %v, %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestAQueueAnswersWhenTheRowsAreServed(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		must(t, s, "POST", "/_engine/simulate", `{"latency_ms": 100, "partition_wcu": 10, "limiter": "queue"}`, nil)
+		for i, want := range []time.Duration{300 * time.Millisecond, 200 * time.Millisecond} {
+			start := time.Now()
+			got, err := c.BatchWriteRow(rowsOf(slices.Repeat([]string{"a"}, 2-i)...))
+			if list := codes(t, got, err); slices.Max(list) != "" || time.Since(start) != want {
+				t.Errorf("request %d took %v, want %v: %q", i, time.Since(start), want, list)
+			}
+		}
+	})
+}
+
+func TestALimitOfTheTableRefusesRowsAsAPartitionDoes(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *Server, c *tablestore.TableStoreClient) {
+		must(t, s, "POST", "/_engine/simulate", `{"table_wcu": 3, "limiter": "fixed-window"}`, nil)
+		must(t, s, "POST", "/_engine/tables/t/split", `{"keys": ["g", "p"]}`, nil)
+		got, err := c.BatchWriteRow(rowsOf("a", "h", "q", "b", "i"))
+		if list := codes(t, got, err); !slices.Equal(list, []string{"", "", sim.NotEnoughCapacityUnit, "", sim.NotEnoughCapacityUnit}) {
+			t.Errorf("%q", list)
 		}
 	})
 }

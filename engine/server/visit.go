@@ -32,10 +32,10 @@ func (s *Server) carry(ctx context.Context, c call) ([]byte, *wire.Error) {
 		s.wait(ctx, latency-latency/2)
 		return nil, err
 	}
-	v.decide(s.o.Now(), c)
+	delay := v.decide(s.o.Now(), c)
 	out, err := c.run(ctx)
 	v.noteRefused()
-	s.wait(ctx, latency-latency/2)
+	s.wait(ctx, latency-latency/2+delay)
 	return out, err
 }
 
@@ -150,13 +150,14 @@ func (v *visit) latency(now time.Time) (slowest time.Duration) {
 	return slowest
 }
 
-// decide settles the rows that are not served. The errors are shared: nobody changes them.
-func (v *visit) decide(now time.Time, c call) {
+// decide settles the rows that are not served, and returns how much later the answer leaves for the capacity. The errors are
+// shared: nobody changes them.
+func (v *visit) decide(now time.Time, c call) (delay time.Duration) {
 	v.each(func(t *simTable, from int, rows []sim.Row) {
 		if v.outcomes == nil {
 			t.Reach(now, rows)
 		} else {
-			t.Decide(now, rows)
+			delay = max(delay, t.Decide(now, rows))
 		}
 		throttled := throttleErrors[t.ThrottleCode()]
 		for i := range rows {
@@ -168,6 +169,7 @@ func (v *visit) decide(now time.Time, c call) {
 			}
 		}
 	})
+	return delay
 }
 
 var (

@@ -14,8 +14,10 @@ const DefaultMaxPartitions = 32
 // Config is what is simulated of a table. The zero Config simulates nothing but counts.
 type Config struct {
 	PartitionUnits float64         // write capacity units a second of one partition; 0 means no limit
-	Burst          time.Duration   // capacity an idle partition saves up at most; 0 is a second
+	Burst          time.Duration   // capacity that an idle token bucket saves up at most; 0 is a second
 	Slow           map[int]float64 // partition number (in key order, from 0) → share of PartitionUnits it has
+	Limiter        string          // how a partition's capacity limits: one of package limiter's Kinds; "" is a token bucket
+	TableUnits     float64         // write capacity units a second of the whole table beside, by the same Limiter; 0 means no limit
 	ThrottleCode   string          // what a row above the capacity is refused with; "" is OTSNotEnoughCapacityUnit
 
 	Latency time.Duration // mean duration of a request to a partition; 0 is none
@@ -100,7 +102,7 @@ func (c *Config) Check() error {
 		value float64
 		max   float64
 	}{
-		{"partition capacity", c.PartitionUnits, 1e12}, {"burst", float64(c.Burst), longest}, {"latency", float64(c.Latency), longest},
+		{"partition capacity", c.PartitionUnits, 1e12}, {"limit of the table", c.TableUnits, 1e12}, {"burst", float64(c.Burst), longest}, {"latency", float64(c.Latency), longest},
 		{"jitter", c.Jitter, 1}, {"partitions", float64(c.Partitions), MaxPartitions},
 		{"auto split bytes", float64(c.AutoSplit.Bytes), 1e18}, {"auto split load", c.AutoSplit.Load, 1},
 		{"auto split sustain", float64(c.AutoSplit.Sustain), longest}, {"auto split unavailable", float64(c.AutoSplit.Unavailable), longest},
@@ -117,6 +119,9 @@ func (c *Config) Check() error {
 		if n.value > n.max {
 			return fmt.Errorf("%s is too large", n.name)
 		}
+	}
+	if err := c.checkLimits(); err != nil {
+		return err
 	}
 	for n, factor := range c.Slow {
 		if n < 0 || n >= MaxPartitions {

@@ -1,6 +1,11 @@
 package sim
 
-import "math"
+import (
+	"math"
+	"time"
+
+	"tsimport/internal/limiter"
+)
 
 // partition is a key range and who serves it. Times are Unix nanoseconds.
 type partition struct {
@@ -10,11 +15,12 @@ type partition struct {
 
 	factor float64 // share of the configured capacity
 	bucket bucket
-	since  int64 // it serves with its present capacity, or will
-	until  int64 // it does not serve
-	down   int64 // how long it has not served since, in nanoseconds
-	ended  int64 // its range was given to others; 0 is not yet
-	bytes  int64 // of the rows written to it
+	limit  *limiter.Limiter // decides in the bucket's place where it is not nil
+	since  int64            // it serves with its present capacity, or will
+	until  int64            // it does not serve
+	down   int64            // how long it has not served since, in nanoseconds
+	ended  int64            // its range was given to others; 0 is not yet
+	bytes  int64            // of the rows written to it
 	sample sampler
 	mark   int64 // the request that has met it
 
@@ -59,13 +65,23 @@ func (p *partition) holds(key []byte) bool {
 
 // decide serves one row or not.
 func (p *partition) decide(at int64, r *Row, auto *AutoSplit) Verdict {
-	second := p.second(at, auto)
 	if at < p.until {
-		p.total.Unavailable++
-		second.Unavailable++
-		return Unavailable
+		return p.away(at, auto)
 	}
-	if !p.bucket.take(at, float64(r.Units)) {
+	return p.note(at, r, p.bucket.take(at, float64(r.Units)), auto)
+}
+
+// away counts a row that comes while the partition does not serve.
+func (p *partition) away(at int64, auto *AutoSplit) Verdict {
+	p.total.Unavailable++
+	p.second(at, auto).Unavailable++
+	return Unavailable
+}
+
+// note counts a row for which there is capacity, or is not.
+func (p *partition) note(at int64, r *Row, taken bool, auto *AutoSplit) Verdict {
+	second := p.second(at, auto)
+	if !taken {
 		p.total.Throttled++
 		second.Throttled++
 		return Throttled
@@ -122,7 +138,7 @@ func (p *partition) heat(last *Second, now int64, auto *AutoSplit) {
 func (p *partition) serve(from int64) {
 	p.since = max(p.since, p.until, from)
 	p.until, p.down = p.since, 0
-	p.bucket.empty(p.since)
+	p.restart(p.since)
 }
 
 // stop makes the partition serve only from until on, again with an empty bucket.
@@ -132,5 +148,13 @@ func (p *partition) stop(at, until int64) {
 	}
 	p.down += until - max(at, p.until)
 	p.until = until
-	p.bucket.empty(until)
+	p.restart(until)
+}
+
+// restart makes the capacity one that nothing was taken of and that begins at a time.
+func (p *partition) restart(at int64) {
+	p.bucket.empty(at)
+	if p.limit != nil {
+		p.limit.Restart(time.Unix(0, at))
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"tsimport/internal/limiter"
 )
 
 // Row is what a table is asked about a row.
@@ -41,6 +43,9 @@ type Table struct {
 	lastID   int
 	requests int64
 	clock    schedule
+
+	limit *limiter.Limiter // of all rows; nil where the partitions' buckets alone decide
+	asked []limiter.Row    // of one partition, used again
 }
 
 // minSeen is how many rows must have been seen for a table to be cut at their keys: this, and minSeenEach for each
@@ -72,6 +77,7 @@ func (t *Table) adopt(p *partition, since int64) *partition {
 func (t *Table) equip(p *partition, from int64) {
 	p.bucket.rate = t.config.PartitionUnits * p.factor
 	p.bucket.burst = p.bucket.rate * t.config.Burst.Seconds()
+	p.limit = t.config.limiter(p.bucket.rate, from)
 	p.serve(from)
 }
 
@@ -91,6 +97,7 @@ func (t *Table) Configure(c Config, now time.Time) {
 	at := now.UnixNano()
 	t.config = c
 	t.clock = schedule{due: never}
+	t.limit = c.limiter(c.TableUnits, at)
 	for _, p := range t.parts {
 		p.hot, p.ripe, p.retryAt = 0, false, 0
 		t.equip(p, at)
@@ -151,16 +158,31 @@ func (t *Table) route(key []byte) *partition {
 	return t.parts[low]
 }
 
-// Decide settles the undecided rows of one write request, in their order.
-func (t *Table) Decide(now time.Time, rows []Row) {
+// Decide settles the undecided rows of one write request, in their order, and returns after how long its answer leaves: a Limiter
+// may make it wait.
+func (t *Table) Decide(now time.Time, rows []Row) (delay time.Duration) {
 	at := now.UnixNano()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.begin(at)
 	t.advance(at)
 	t.requests++
-	p := t.parts[0]
 	ripe := false
+	if t.limit != nil {
+		delay, ripe = t.decideByLimits(at, rows)
+	} else {
+		ripe = t.decideByBuckets(at, rows)
+	}
+	if ripe {
+		t.splitRipe(at)
+	}
+	t.cutBySeen(at)
+	return delay
+}
+
+// decideByBuckets settles the undecided rows one after the other, and reports whether one is in a partition that is ripe for a split.
+func (t *Table) decideByBuckets(at int64, rows []Row) (ripe bool) {
+	p := t.parts[0]
 	for i := range rows {
 		r := &rows[i]
 		if r.Verdict != Undecided {
@@ -175,10 +197,7 @@ func (t *Table) Decide(now time.Time, rows []Row) {
 		}
 		ripe = ripe || p.ripe
 	}
-	if ripe {
-		t.splitRipe(at)
-	}
-	t.cutBySeen(at)
+	return ripe
 }
 
 // Reach settles for the keys of a read whether their partitions serve.

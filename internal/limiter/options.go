@@ -30,7 +30,7 @@ type Options struct {
 	Window    time.Duration // windows: their length; 0 is a second
 	Unaligned bool          // fixed window: one begins with the first request after the last has ended, not with the clock's second
 
-	MaxDelay time.Duration // queue: a row that would wait longer before it is served is refused; 0 is a minute
+	MaxDelay time.Duration // queue: a row that would wait longer before it is served is refused; 0 is 10 s
 
 	// Concurrency: this many requests are served at a time, each for as long as makes the rate its limit; a request beyond is refused
 	// as a whole. 0 limits the units served at a time instead, to what the rate gives in Hold; every request is served for that long.
@@ -93,7 +93,7 @@ func (o Options) filled() Options {
 		o.Window = time.Second
 	}
 	if o.MaxDelay == 0 {
-		o.MaxDelay = time.Minute
+		o.MaxDelay = 10 * time.Second
 	}
 	if o.Hold == 0 {
 		o.Hold = 100 * time.Millisecond

@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tsimport/internal/limiter"
+)
+
+// offer asks every millisecond about rows with a key until a time, and returns how many were accepted and the longest delay.
+func offer(t *Table, from, until time.Duration, n int, keys ...Key) (taken int, longest time.Duration) {
+	for d := from; d < until; d += time.Millisecond {
+		rows := make([]Row, 0, n*len(keys))
+		for range n {
+			for _, k := range keys {
+				rows = append(rows, Row{Key: []byte(k), Units: 1})
+			}
+		}
+		longest = max(longest, t.Decide(at(d), rows))
+		for _, r := range rows {
+			if r.Verdict == Accepted {
+				taken++
+			}
+		}
+	}
+	return taken, longest
+}
+
+func TestEveryLimiterTakesTheCapacityOfAPartition(t *testing.T) {
+	for kind, want := range map[string]struct {
+		taken   int
+		longest time.Duration
+	}{
+		limiter.TokenBucket:   {999, 0},
+		limiter.FixedWindow:   {1000, 0},
+		limiter.SlidingWindow: {1000, 0},
+		limiter.Queue:         {11_000, 10_001 * time.Millisecond},
+		limiter.Concurrency:   {1000, 100 * time.Millisecond},
+	} {
+		table := NewTable(Config{PartitionUnits: 1000, Limiter: kind}, start)
+		taken, longest := offer(table, 0, time.Second, 20, "k")
+		// A queue takes what it serves within 10 s, and as the first row that waits so long is taken, one more.
+		if taken < want.taken || taken > want.taken+1 || longest < want.longest || longest > want.longest+2*time.Millisecond {
+			t.Errorf("%s: %d rows in a second, delayed by %v; want %d, %v", kind, taken, longest, want.taken, want.longest)
+		}
+		if got := table.Stats(at(time.Second)).Partitions[0].Throttled; got != int64(20_000-taken) {
+			t.Errorf("%s: %d rows are counted as throttled of %d refused", kind, got, 20_000-taken)
+		}
+	}
+}
+
+func TestATableTakesNoMoreThanItsLimit(t *testing.T) {
+	for _, kind := range limiter.Kinds {
+		table := NewTable(Config{PartitionUnits: 1000, TableUnits: 1500, Limiter: kind}, start)
+		if err := table.Split(start, []Key{"g", "p"}, 0); err != nil {
+			t.Fatal(err)
+		}
+		taken, _ := offer(table, 0, time.Second, 10, "a", "h", "q")
+		if kind == limiter.Queue {
+			taken -= 15_000 // what waits
+		}
+		if taken < 1498 || taken > 1503 {
+			t.Errorf("%s: %d rows in a second of a table of 1,500", kind, taken)
+		}
+	}
+	table := NewTable(Config{TableUnits: 100}, start)
+	if taken, _ := offer(table, 0, time.Second, 10, "a"); taken != 99 {
+		t.Errorf("%d rows in a second of a table of 100 whose partitions have no limit", taken)
+	}
+}
+
+func TestATablesLimitLeavesThePartitionsDecisionsAsTheyAre(t *testing.T) {
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		one := NewTable(Config{PartitionUnits: 50, Seed: seed, Burst: time.Duration(rng.IntN(2000)+1) * time.Millisecond}, start)
+		c := one.config
+		c.TableUnits = 1e9
+		other := NewTable(c, start)
+		now := time.Duration(0)
+		for step := range 300 {
+			now += time.Duration(rng.IntN(100)) * time.Millisecond
+			if step == 100 {
+				for _, table := range []*Table{one, other} {
+					if err := table.Split(at(now), []Key{"g", "p"}, 300*time.Millisecond); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			rows := make([]Row, 20)
+			for i := range rows {
+				rows[i] = Row{Key: []byte{byte('a' + rng.IntN(26))}, Units: int32(rng.IntN(40) + 1)}
+			}
+			again := append([]Row(nil), rows...)
+			one.Decide(at(now), rows)
+			other.Decide(at(now), again)
+			for i := range rows {
+				if rows[i].Verdict != again[i].Verdict {
+					t.Fatalf("seed %d, %v: row %d is %v, with a table's limit %v", seed, now, i, rows[i].Verdict, again[i].Verdict)
+				}
+			}
+		}
+	}
+}
+
+func TestChildrenOfASplitHaveLimitsOfTheirOwn(t *testing.T) {
+	table := NewTable(Config{PartitionUnits: 1000, Limiter: limiter.FixedWindow}, start)
+	offer(table, 0, time.Second, 2, "a", "z")
+	if err := table.Split(at(time.Second), []Key{"m"}, 500*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if taken, _ := offer(table, time.Second, 1500*time.Millisecond, 2, "a", "z"); taken != 0 {
+		t.Errorf("%d rows while the partitions are away", taken)
+	}
+	if taken, _ := offer(table, 1500*time.Millisecond, 2*time.Second, 10, "a", "z"); taken != 2000 {
+		t.Errorf("%d rows in the window in which both children serve", taken)
+	}
+}
+
+func TestALimiterWithoutACapacityIsRefused(t *testing.T) {
+	for _, c := range []Config{{Limiter: limiter.Queue}, {PartitionUnits: 1, Limiter: "leaky"}, {TableUnits: -1}} {
+		if c.Check() == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+	for _, c := range []Config{{PartitionUnits: 1, Limiter: limiter.Queue}, {TableUnits: 1, Limiter: limiter.FixedWindow}, {TableUnits: 5}} {
+		if err := c.Check(); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
