@@ -17,11 +17,13 @@ type ceilings struct {
 	learnt             *writer.Size      // what a gateway has refused
 }
 
+// The service judges usage by the instant, and so does whoever else uses the table: a ceiling holds in each tenth of a second, but
+// for what these allow and a row.
 const (
-	// ceilingBurst is how far ahead the ceilings let a load run.
-	ceilingBurst = 100 * time.Millisecond
+	// ceilingBurst is how much of what was not used a load may catch up on.
+	ceilingBurst = 20 * time.Millisecond
 	// A batch holds no more than flows in under a ceiling in so short a time, or a low one would come in lumps.
-	ceilingBatch = 0.2 // seconds
+	ceilingBatch = 0.02 // seconds
 )
 
 func newCeilings(w *Write, learnt *writer.Size) *ceilings {
@@ -61,12 +63,17 @@ func (c *ceilings) batchUnits(units float64) float64 {
 	return min(units, max(1, c.units.Rate()*ceilingBatch))
 }
 
-// batchBytes is how large a request may be: what is set, or less where a gateway has refused that.
+// batchBytes is how large a request may be, unless it has one row: what is set, or less where a gateway has refused that or under
+// a ceiling.
 func (c *ceilings) batchBytes() int {
+	most := c.maxBytes
 	if learnt := c.learnt.Limit(); learnt > 0 {
-		return min(c.maxBytes, learnt)
+		most = min(most, learnt)
 	}
-	return c.maxBytes
+	if c.bytes != nil {
+		most = min(most, max(1, int(c.bytes.Rate()*ceilingBatch)))
+	}
+	return most
 }
 
 // wanted is how many rows make a full batch of a lane that may send so many units.

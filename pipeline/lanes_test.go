@@ -140,15 +140,15 @@ func TestBatchesStayUnderTheCeilings(t *testing.T) {
 	if none.batchRows() != table.MaxBatchRows || none.batchBytes() != table.MaxBatchBytes || none.batchUnits(500) != 500 || none.wanted(20, 2) != 10 {
 		t.Errorf("without ceilings: %d rows", none.batchRows())
 	}
-	low := newCeilings(&Write{BatchRows: 50, BatchBytes: 1000, Rates: Rates{MaxRows: 100, MaxWCU: 10}}, new(writer.Size))
-	if low.batchRows() != 20 || low.batchBytes() != 1000 || low.batchUnits(500) != 2 || low.wanted(500, 1) != 2 {
+	low := newCeilings(&Write{BatchRows: 50, BatchBytes: 1000, Rates: Rates{MaxRows: 1000, MaxWCU: 100, MaxBytes: 20_000}}, new(writer.Size))
+	if low.batchRows() != 20 || low.batchBytes() != 400 || low.batchUnits(500) != 2 || low.wanted(500, 1) != 2 {
 		t.Errorf("%d rows, %d bytes, %v units", low.batchRows(), low.batchBytes(), low.batchUnits(500))
 	}
 	now := time.Now()
 	if none.sent(now, 1000, 1000, 1e9); none.wait(now) != 0 {
 		t.Error("it waits without a ceiling")
 	}
-	if low.sent(now, 20, 20, 1e9); low.wait(now) < time.Second {
-		t.Errorf("20 units at 10 a second wait for %v", low.wait(now))
+	if low.sent(now, 20, 200, 0); low.wait(now) < time.Second {
+		t.Errorf("200 units at 100 a second wait for %v", low.wait(now))
 	}
 }

@@ -1,0 +1,97 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+)
+
+// sends are what a load has sent, by when.
+type sends struct {
+	mu    sync.Mutex
+	at    []time.Time
+	units []float64
+}
+
+func (s *sends) add(at time.Time, units float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.units = append(s.at, at), append(s.units, units)
+}
+
+// most is the largest sum in any so long a time.
+func (s *sends) most(within time.Duration) (most float64) {
+	from, sum := 0, 0.0
+	for to := range s.at {
+		sum += s.units[to]
+		for s.at[to].Sub(s.at[from]) >= within {
+			sum -= s.units[from]
+			from++
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// tenths are the sums in each tenth of a second, the first and the last one left out.
+func (s *sends) tenths() (sums []float64) {
+	for i, at := range s.at {
+		n := int(at.Sub(s.at[0]) / (100 * time.Millisecond))
+		for len(sums) <= n {
+			sums = append(sums, 0)
+		}
+		sums[n] += s.units[i]
+	}
+	return sums[1 : len(sums)-1]
+}
+
+// noted is a pacer that never waits, and notes when the dispatcher sends.
+type noted struct {
+	restless
+	sends *sends
+}
+
+func (w noted) Sent(now time.Time, units float64) { w.sends.add(now, units) }
+
+func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
+	const rows, rate = 1500, 1000.0
+	for name, set := range map[string]func(*Rates){
+		"rows":  func(r *Rates) { r.MaxRows = rate },
+		"units": func(r *Rates) { r.MaxWCU = rate },
+		"bytes": func(r *Rates) { r.MaxBytes = rate * 15 }, // id and a, their values: about 15 bytes a row
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
+			var left, met sends
+			w.plan.Decide = func(r faults.Request) faults.Fault {
+				met.add(time.Now(), float64(r.Rows))
+				return faults.Fault{}
+			}
+			cfg := w.config(w.file("in.csv", shuffled(rows)))
+			cfg.pacer = func() pacer { return noted{sends: &left} }
+			set(&cfg.Write.Rates)
+			if r := w.load(cfg); r.Written != rows || r.LimitedBy[0].By != "ceiling" {
+				t.Errorf("%d written, limited by %+v", r.Written, r.LimitedBy)
+			}
+			// What flows in, and beside it what was saved up and a request: half as much again is never reached.
+			const limit = 1.5 * rate / 10
+			if most := left.most(100 * time.Millisecond); most > limit {
+				t.Errorf("%.0f rows left within a tenth of a second, of which %v may", most, limit)
+			}
+			// A machine that stops for a moment delays requests on their way, and some then arrive together.
+			tenths := met.tenths()
+			slices.Sort(tenths)
+			if usual := tenths[len(tenths)*3/4]; usual > limit {
+				t.Errorf("in a quarter of the tenths of a second more than %v rows arrived: %s", limit, strings.Trim(fmt.Sprint(tenths), "[]"))
+			}
+		})
+	}
+}
