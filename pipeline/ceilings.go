@@ -10,8 +10,9 @@ import (
 	"tsimport/writer"
 )
 
-// ceilings are the limits of a load over all its lanes: rates, and how large a request may be.
+// ceilings are the limits of a load over all its lanes: rates, of its own and of the instance, and how large a request may be.
 type ceilings struct {
+	instance           *ratelimit.Shared // what the service lets through of all tables
 	rows, units, bytes *ratelimit.Bucket // nil without a limit
 	maxRows, maxBytes  int               // of a batch
 	learnt             *writer.Size      // what a gateway has refused
@@ -28,10 +29,11 @@ const (
 
 func newCeilings(w *Write, learnt *writer.Size) *ceilings {
 	return &ceilings{
-		rows:    ratelimit.NewBucket(w.Rates.MaxRows, ceilingBurst),
-		units:   ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
-		bytes:   ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
-		maxRows: cmp.Or(w.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(w.BatchBytes, table.MaxBatchBytes), learnt: learnt,
+		instance: ratelimit.NewShared(nil),
+		rows:     ratelimit.NewBucket(w.Rates.MaxRows, ceilingBurst),
+		units:    ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
+		bytes:    ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
+		maxRows:  cmp.Or(w.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(w.BatchBytes, table.MaxBatchBytes), learnt: learnt,
 	}
 }
 
@@ -40,11 +42,17 @@ func (c *ceilings) wait(now time.Time) time.Duration {
 	return max(c.rows.Wait(now), c.units.Wait(now), c.bytes.Wait(now))
 }
 
+// instanceWait returns the time until the instance takes a batch of so many units.
+func (c *ceilings) instanceWait(now time.Time, units float64) time.Duration {
+	return c.instance.Next(now, units).Sub(now)
+}
+
 // sent counts a batch.
 func (c *ceilings) sent(now time.Time, rows int, units, bytes float64) {
 	c.rows.Take(now, float64(rows))
 	c.units.Take(now, units)
 	c.bytes.Take(now, bytes)
+	c.instance.Sent(now, units)
 }
 
 // batchRows is how many rows a batch may hold.
@@ -57,10 +65,10 @@ func (c *ceilings) batchRows() int {
 
 // batchUnits is how many units a batch may hold of those that its lane may send.
 func (c *ceilings) batchUnits(units float64) float64 {
-	if c.units == nil {
-		return units
+	if c.units != nil {
+		units = min(units, max(1, c.units.Rate()*ceilingBatch))
 	}
-	return min(units, max(1, c.units.Rate()*ceilingBatch))
+	return min(units, c.instance.Most())
 }
 
 // batchBytes is how large a request may be, unless it has one row: what is set, or less where a gateway has refused that or under

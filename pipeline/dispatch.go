@@ -322,6 +322,10 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 		if l == nil {
 			return next, bottleneck.None
 		}
+		if wait := d.lanes.ceilings.instanceWait(now, d.lanes.batchUnits(l)); wait > 0 {
+			l.stale = true
+			return wait, bottleneck.Instance
+		}
 		d.cut(l, now)
 	}
 	return time.Minute, bottleneck.Link // until a worker is free
@@ -366,6 +370,7 @@ func (d *dispatcher) landed(r result) {
 	a := sum(&f.Flight)
 	d.report.count(f, a, r.stats)
 	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
+	d.lanes.ceilings.instance.Answered(r.sent, r.done, a.units+a.flow, a.units)
 	l.written += int64(a.final)
 	d.lanes.cutter.Done(r.done, &f.Flight)
 	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)

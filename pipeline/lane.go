@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 	"tsimport/partitioner"
 	"tsimport/ratelimit"
 	"tsimport/shuffle"
@@ -121,7 +122,8 @@ func (l *lane) takeOver(from []*lane) {
 
 // answer sums up what an answer says of the lane.
 type answer struct {
-	units, accepted     float64 // of rows that were accepted or throttled
+	units, accepted     float64 // of rows that were accepted or throttled by their partition
+	flow                float64 // units of rows that the whole instance has throttled
 	rows                int
 	throttled           int // rows
 	unavailable, failed int // rows refused because nobody served them; rows of unknown fate
@@ -140,6 +142,9 @@ func sum(f *partitioner.Flight) (a answer) {
 			a.final++
 		case o.Fate == table.Refused:
 			a.final++
+		case o.Throttled && client.InstanceThrottled(o.Code):
+			a.flow += units
+			a.throttled++
 		case o.Throttled:
 			a.units += units
 			a.throttled++

@@ -171,6 +171,12 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	}
 }
 
+// batchUnits is about how many units the lane's next batch has.
+func (s *lanes) batchUnits(l *lane) float64 {
+	rows := s.cutter.Ready(l.index) + int(min(int64(l.queue.Ready()), l.left))
+	return min(s.ceilings.batchUnits(l.units), float64(min(rows, s.ceilings.batchRows()))*l.perRow)
+}
+
 // sent notes that a batch of the lane leaves.
 func (l *lane) sent(now time.Time, f *partitioner.Flight) {
 	l.inFlight++

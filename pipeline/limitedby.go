@@ -49,7 +49,7 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) bottlenec
 // limitedBy says what holds most of the lanes back that have rows. As long as rows come, a lane counts only if it has many: a
 // few wait for others to fill their batch.
 func (s *lanes) limitedBy(now time.Time, m limits) bottleneck.Word {
-	var held [1 + bottleneck.Outage]int
+	var held [bottleneck.Outage + 1]int
 	few, used := bottleneck.None, 0
 	for i, l := range s.all {
 		word, many := s.holds(i, l, now, &m)
@@ -64,8 +64,11 @@ func (s *lanes) limitedBy(now time.Time, m limits) bottleneck.Word {
 			few = word
 		}
 	}
+	if m.blocked != bottleneck.None && held[m.blocked] > 0 {
+		return m.blocked // a batch would leave
+	}
 	most := bottleneck.None
-	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, m.blocked, bottleneck.Disk, bottleneck.Link} {
+	for _, w := range []bottleneck.Word{bottleneck.Outage, bottleneck.Table, bottleneck.Partition, bottleneck.Disk, bottleneck.Link} {
 		if held[w] > held[most] {
 			most = w
 		}

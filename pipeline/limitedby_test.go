@@ -28,6 +28,11 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 500, Burst: 100 * time.Millisecond}}, "k00600")
 		return w.config(w.file("in.csv", shuffled(1200)))
 	},
+	bottleneck.Instance: func(w *world) trial {
+		*w = *instanceWorld(w.t, 1000)
+		w.partitioned(server.Simulation{}, "k00600")
+		return w.config(w.file("in.csv", shuffled(1200)))
+	},
 	bottleneck.Index: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 1500, Burst: 100 * time.Millisecond, Answers: sim.Answers{Indexes: 2}}}, "k00600")
 		return w.config(w.file("in.csv", shuffled(1200)))

@@ -1,6 +1,7 @@
 package ratelimit
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -73,6 +74,21 @@ func (s *Shared) Rate() float64 {
 	}
 	return s.p.Rate()
 }
+
+// Most is how many units a batch may have: few while the rate is being found out, for a service that refuses whole requests gives
+// away what a large one would have left. It is infinite while nothing limits.
+func (s *Shared) Most() float64 {
+	switch {
+	case s.p == nil:
+		return math.Inf(1)
+	case s.p.phase == inStart || s.p.phase == inMeasure:
+		return s.p.ramp.rows * s.p.perRow
+	}
+	return max(1, s.p.rate*sharedBatch)
+}
+
+// sharedBatch is how much of the rate a batch holds at most, in seconds. Whoever limits several lanes judges by the instant.
+const sharedBatch = 0.02
 
 // Limits reports whether batches have been held back lately.
 func (s *Shared) Limits(now time.Time) bool {

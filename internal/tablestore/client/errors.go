@@ -100,6 +100,9 @@ func ClassifyCode(code, message string) Class {
 	return Unrecognized
 }
 
+// InstanceThrottled reports whether a code of throttling is about the whole instance, not about a partition.
+func InstanceThrottled(code string) bool { return code == "OTSFlowControl" }
+
 // MayHaveApplied reports whether a row that is refused with the code may be there all the same, though the code is one of
 // throttling: the documentation does not say when a busy server refuses, and some of the vendor's SDKs repeat only what may be
 // applied twice. It matters for rows that may not.

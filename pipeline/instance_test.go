@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/internal/table"
+	"tsimport/partitioner"
+	"tsimport/ratelimit"
+)
+
+// instanceWorld is a world whose instance takes so many units a second.
+func instanceWorld(t *testing.T, units float64) *world {
+	t.Helper()
+	w := newWorld(t)
+	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan, InstanceUnits: units})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.server = s
+	return w
+}
+
+func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
+	t.Parallel()
+	const rate, rows = 1000, 2000
+	w := instanceWorld(t, rate)
+	w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "k00500", "k01000", "k01500")
+	cfg := w.config(w.file("in.csv", shuffled(rows)))
+	cfg.processors = idle
+	var lanes []*ratelimit.Pacer
+	cfg.pacer = func() pacer {
+		p := ratelimit.NewPacer(ratelimit.PacerOptions{})
+		lanes = append(lanes, p)
+		return p
+	}
+	r := w.load(cfg)
+	if got := float64(rows) / r.Seconds; got < 0.8*rate || got > 1.05*rate {
+		t.Errorf("%.0f rows a second of %d that the instance takes", got, rate)
+	}
+	// Most are refused at once, when nobody knows the limit yet: what four lanes have sent by then.
+	if r.Throttled > rows/2 || r.Throttled == 0 {
+		t.Errorf("%d rows were refused", r.Throttled)
+	}
+	for i, p := range lanes {
+		if p.Rate() != 0 {
+			t.Errorf("partition %d is taken to accept %.0f units a second, but the instance has refused its rows", i, p.Rate())
+		}
+	}
+	if n := len(w.rows()); n != rows {
+		t.Errorf("%d rows are in the table", n)
+	}
+}
+
+func TestRefusalsOfTheInstanceAreNotThoseOfThePartition(t *testing.T) {
+	b := blockOf(new(table.Split), "a", "b", "c", "d")
+	f := &partitioner.Flight{Outcomes: []table.Outcome{
+		{Fate: table.Written},
+		{Fate: table.Again, Throttled: true, Code: "OTSNotEnoughCapacityUnit"},
+		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"},
+		{Fate: table.Again, Throttled: true, Code: "OTSFlowControl"},
+	}}
+	for i := range f.Outcomes {
+		f.Rows = append(f.Rows, table.Ref{Block: b, Index: int32(i)})
+	}
+	if a := sum(f); a.units != 2 || a.accepted != 1 || a.flow != 2 || a.throttled != 3 || a.failed != 0 {
+		t.Errorf("%+v", a)
+	}
+}
