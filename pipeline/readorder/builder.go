@@ -1,0 +1,91 @@
+package readorder
+
+import "sync/atomic"
+
+// Builder collects the sections of an input in its order. When they take too many bytes it joins neighbours, and asks for larger
+// ones.
+type Builder struct {
+	limit    int
+	rows     atomic.Int64
+	sections []Section
+	held     int
+	coarse   bool // larger ones were asked for
+	full     bool
+}
+
+// NewBuilder makes a builder of sections of about so many rows that take so many bytes at most.
+func NewBuilder(rows, bytes int) *Builder {
+	b := &Builder{limit: bytes}
+	b.rows.Store(int64(rows))
+	return b
+}
+
+// Rows is how many rows the next sections should have. Any goroutine may call it.
+func (b *Builder) Rows() int { return int(b.rows.Load()) }
+
+// sectionBytes is what a section takes beside its intervals, that which Order needs for it included.
+const (
+	sectionBytes  = 200
+	intervalBytes = 96
+)
+
+// held is the memory of a section.
+func (s *Section) held() int {
+	n := sectionBytes
+	for i := range s.Keys {
+		n += intervalBytes + len(s.Keys[i].Lower) + len(s.Keys[i].Upper)
+	}
+	return n
+}
+
+// What a section is that neighbours are joined to at most.
+const (
+	maxRows  = 1 << 30
+	maxBytes = 8 << 20 // a section is read in one go
+)
+
+// Add adds the next section.
+func (b *Builder) Add(s Section) {
+	if s.Records == 0 {
+		return
+	}
+	b.held += s.held()
+	if b.sections = b.push(b.sections, s); b.held > b.limit {
+		b.coarsen()
+	}
+}
+
+// Full reports whether the sections take more than they may, though they were joined.
+func (b *Builder) Full() bool { return b.full }
+
+// Sections returns the sections in the order of the input.
+func (b *Builder) Sections() []Section { return b.sections }
+
+// push puts a section after the others. Sections that were asked for before larger ones were are joined.
+func (b *Builder) push(to []Section, s Section) []Section {
+	if n := len(to); b.coarse && n > 0 {
+		last := &to[n-1]
+		if s.follows(last) && last.Records+s.Records <= b.rows.Load() && last.Bytes+s.Bytes <= maxBytes {
+			b.held -= last.held() + s.held()
+			last.join(&s)
+			b.held += last.held()
+			return to
+		}
+	}
+	return append(to, s)
+}
+
+// coarsen joins neighbours until half of the bytes are free.
+func (b *Builder) coarsen() {
+	b.coarse = true
+	for b.held > b.limit/2 && b.rows.Load() < maxRows {
+		b.rows.Store(2 * b.rows.Load())
+		kept := b.sections[:0]
+		for _, s := range b.sections {
+			kept = b.push(kept, s)
+		}
+		clear(b.sections[len(kept):])
+		b.sections = kept
+	}
+	b.full = b.held > b.limit
+}

@@ -1,0 +1,134 @@
+package readorder
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+)
+
+// MaxIntervals is how many intervals a section has at most: one for most of its rows, and some for rows that are elsewhere.
+const MaxIntervals = 4
+
+// wideGap is the part of the span of a section's keys that a gap must be at least for the keys on both sides to be in different intervals.
+const wideGap = 8
+
+// Cover returns intervals that hold the keys. It sorts them, and keeps none of their memory.
+func Cover(keys [][]byte) []Interval {
+	if len(keys) == 0 {
+		return nil
+	}
+	if !slices.IsSortedFunc(keys, bytes.Compare) {
+		slices.SortFunc(keys, bytes.Compare)
+	}
+	m := newMeasure(keys[0], keys[len(keys)-1])
+	var cuts []gap
+	span := m.of(keys[len(keys)-1]) - m.of(keys[0])
+	last := m.of(keys[0])
+	for i := 1; i < len(keys); i++ {
+		at := m.of(keys[i])
+		if wide := at - last; wide > 0 && wide >= span/wideGap {
+			cuts = append(cuts, gap{i, wide})
+		}
+		last = at
+	}
+	var all []Interval
+	from := 0
+	for _, at := range widest(cuts) {
+		all = append(all, interval(keys[from], keys[at-1]))
+		from = at
+	}
+	return append(all, interval(keys[from], keys[len(keys)-1]))
+}
+
+// interval copies its ends.
+func interval(lower, upper []byte) Interval {
+	if bytes.Equal(lower, upper) {
+		one := bytes.Clone(lower)
+		return Interval{one, one}
+	}
+	both := make([]byte, 0, len(lower)+len(upper))
+	both = append(append(both, lower...), upper...)
+	return Interval{both[:len(lower):len(lower)], both[len(lower):]}
+}
+
+// gap is where keys are far apart: before which of them, and how far.
+type gap struct {
+	at   int
+	wide uint64
+}
+
+// widest returns where the widest gaps are, in order, at most as many as divide keys into MaxIntervals.
+func widest(gaps []gap) []int {
+	slices.SortStableFunc(gaps, func(a, b gap) int {
+		switch {
+		case a.wide > b.wide:
+			return -1
+		case a.wide < b.wide:
+			return 1
+		}
+		return 0
+	})
+	var at []int
+	for _, g := range gaps[:min(len(gaps), MaxIntervals-1)] {
+		at = append(at, g.at)
+	}
+	slices.Sort(at)
+	return at
+}
+
+// joinKeys returns intervals that hold the keys of both.
+func joinKeys(a, b []Interval) []Interval {
+	all := slices.Concat(a, b)
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(x, y Interval) int { return bytes.Compare(x.Lower, y.Lower) })
+	joined := all[:1]
+	for _, next := range all[1:] {
+		last := &joined[len(joined)-1]
+		if bytes.Compare(next.Lower, last.Upper) > 0 {
+			joined = append(joined, next)
+		} else if bytes.Compare(next.Upper, last.Upper) > 0 {
+			last.Upper = next.Upper
+		}
+	}
+	if len(joined) <= 1 {
+		return slices.Clone(joined)
+	}
+	m := newMeasure(joined[0].Lower, joined[len(joined)-1].Upper)
+	var cuts []gap
+	span := m.of(joined[len(joined)-1].Upper) - m.of(joined[0].Lower)
+	for i := 1; i < len(joined); i++ {
+		if wide := m.of(joined[i].Lower) - m.of(joined[i-1].Upper); wide >= span/wideGap {
+			cuts = append(cuts, gap{i, wide})
+		}
+	}
+	var few []Interval
+	from := 0
+	for _, at := range append(widest(cuts), len(joined)) {
+		few = append(few, Interval{joined[from].Lower, joined[at-1].Upper})
+		from = at
+	}
+	return few
+}
+
+// measure tells how far keys are apart: by the eight bytes after the prefix that they share.
+type measure struct{ shared int }
+
+func newMeasure(lowest, highest []byte) measure {
+	n := 0
+	for n < len(lowest) && n < len(highest) && lowest[n] == highest[n] {
+		n++
+	}
+	return measure{n}
+}
+
+func (m measure) of(key []byte) uint64 {
+	key = key[min(m.shared, len(key)):]
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var eight [8]byte
+	copy(eight[:], key)
+	return binary.BigEndian.Uint64(eight[:])
+}

@@ -1,0 +1,286 @@
+package readorder
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A key is drawn from few values, so that sections meet.
+func drawSections(r *rand.Rand, n, values int) []Section {
+	var all []Section
+	record := int64(0)
+	for i := range n {
+		var keys [][]byte
+		for range r.IntN(9) {
+			keys = append(keys, fmt.Appendf(nil, "%03d", (i*values/n+r.IntN(1+r.IntN(values)))%values))
+		}
+		records := 1 + int64(r.IntN(9))
+		all = append(all, Section{Record: record, Records: records, Keys: Cover(keys)})
+		record += records
+	}
+	return all
+}
+
+func meet(a, b *Section) bool {
+	for _, x := range a.Keys {
+		for _, y := range b.Keys {
+			if bytes.Compare(x.Lower, y.Upper) <= 0 && bytes.Compare(y.Lower, x.Upper) <= 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestSectionsThatMeetKeepTheirOrder(t *testing.T) {
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		sections := drawSections(r, 1+r.IntN(60), 1+r.IntN(300))
+		head := 0
+		if r.IntN(2) == 0 {
+			head = r.IntN(len(sections) + 1)
+		}
+		order := Order(sections, head)
+		if len(order) != len(sections) {
+			t.Fatalf("seed %d: %d of %d sections", seed, len(order), len(sections))
+		}
+		at := make([]int, len(sections))
+		for i := range at {
+			at[i] = -1
+		}
+		for place, s := range order {
+			if at[s] >= 0 {
+				t.Fatalf("seed %d: section %d comes twice", seed, s)
+			}
+			at[s] = place
+		}
+		for i := range head {
+			if at[i] != i {
+				t.Fatalf("seed %d: section %d of the head comes at %d", seed, i, at[i])
+			}
+		}
+		for i := range sections {
+			for j := range i {
+				if meet(&sections[j], &sections[i]) && at[j] > at[i] {
+					t.Fatalf("seed %d: section %d (%q) comes before section %d (%q)", seed, i, sections[i].Keys, j, sections[j].Keys)
+				}
+			}
+		}
+	}
+}
+
+// The next section must be the one of least turn of all that are free: more waiting than the intervals ask for would be right too, but
+// slow.
+func TestNoSectionWaitsForOneThatItDoesNotMeet(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		sections := drawSections(r, 1+r.IntN(40), 1+r.IntN(300))
+		o := &ordering{waits: make([]int32, len(sections))}
+		o.bind(sections)
+		o.rank(sections)
+		done := make([]bool, len(sections))
+		for _, got := range Order(sections, 0) {
+			best := -1
+			for i := range sections {
+				free := !done[i]
+				for j := range i {
+					free = free && (done[j] || !meet(&sections[i], &sections[j]))
+				}
+				if free && (best < 0 || o.turn[i] < o.turn[best]) {
+					best = i
+				}
+			}
+			if int(got) != best {
+				t.Fatalf("seed %d: section %d comes where %d is free", seed, got, best)
+			}
+			done[got] = true
+		}
+	}
+}
+
+func TestSortedSectionsSpreadEvenly(t *testing.T) {
+	for _, descending := range []bool{false, true} {
+		var sections []Section
+		for i := range 1024 {
+			k := i
+			if descending {
+				k = 1023 - i
+			}
+			sections = append(sections, Section{Record: int64(i), Records: 1, Keys: Cover([][]byte{fmt.Appendf(nil, "%05d", k)})})
+		}
+		order := Order(sections, 0)
+		// Of any 64 in a row, each eighth of the keys has 8.
+		for from := 0; from+64 <= len(order); from += 64 {
+			counts := make([]int, 8)
+			for _, s := range order[from : from+64] {
+				counts[s/128]++
+			}
+			if !slices.Equal(counts, []int{8, 8, 8, 8, 8, 8, 8, 8}) {
+				t.Fatalf("descending %v: from %d on, eighths have %v", descending, from, counts)
+			}
+		}
+	}
+}
+
+func TestAFewStraysDoNotBind(t *testing.T) {
+	var sections []Section
+	for i := range 64 {
+		var keys [][]byte
+		for k := range 20 {
+			keys = append(keys, fmt.Appendf(nil, "%06d", 1000*i+50*k))
+		}
+		keys = append(keys, fmt.Appendf(nil, "%06d", (i*37%64)*1000+25)) // elsewhere
+		sections = append(sections, Section{Record: int64(i), Records: 21, Keys: Cover(keys)})
+	}
+	moved := 0
+	for place, s := range Order(sections, 0) {
+		if place != int(s) {
+			moved++
+		}
+	}
+	if moved < 48 {
+		t.Errorf("%d of 64 sections are elsewhere than in the input", moved)
+	}
+}
+
+func TestShuffledSectionsStayInTheirOrder(t *testing.T) {
+	var sections []Section
+	r := rand.New(rand.NewPCG(7, 7))
+	for i := range 200 {
+		var keys [][]byte
+		for range 50 {
+			keys = append(keys, fmt.Appendf(nil, "%06d", r.IntN(1000000)))
+		}
+		sections = append(sections, Section{Record: int64(50 * i), Records: 50, Keys: Cover(keys)})
+	}
+	if order := Order(sections, 0); !slices.IsSorted(order) {
+		t.Errorf("order %v", order)
+	}
+}
+
+func TestCoverHoldsAllKeys(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		var all []Interval
+		var keys [][]byte
+		for range 1 + r.IntN(4) { // joined from parts
+			var part [][]byte
+			for range r.IntN(12) {
+				k := make([]byte, r.IntN(12))
+				for i := range k {
+					k[i] = byte(r.IntN(3) * r.IntN(128))
+				}
+				part = append(part, k)
+			}
+			keys = append(keys, part...)
+			cover := Cover(slices.Clone(part))
+			if len(cover) > MaxIntervals {
+				t.Fatalf("seed %d: %d intervals", seed, len(cover))
+			}
+			all = joinKeys(all, cover)
+		}
+		if len(all) > MaxIntervals {
+			t.Fatalf("seed %d: %d intervals", seed, len(all))
+		}
+		for i, k := range all {
+			if bytes.Compare(k.Lower, k.Upper) > 0 || i > 0 && bytes.Compare(all[i-1].Upper, k.Lower) >= 0 {
+				t.Fatalf("seed %d: intervals %q", seed, all)
+			}
+		}
+		for _, k := range keys {
+			if !slices.ContainsFunc(all, func(i Interval) bool { return bytes.Compare(i.Lower, k) <= 0 && bytes.Compare(k, i.Upper) <= 0 }) {
+				t.Fatalf("seed %d: %q is not in %q", seed, k, all)
+			}
+		}
+	}
+}
+
+func TestABuilderStaysWithinItsBytesAndLosesNothing(t *testing.T) {
+	b := NewBuilder(1, 20000)
+	var whole Sum
+	r := rand.New(rand.NewPCG(4, 4))
+	offset := int64(10)
+	for i := range 5000 {
+		text := fmt.Appendf(nil, "%06d,%d\n", i, r.IntN(1000))
+		whole.Write(text)
+		s := Section{Record: int64(i), Records: 1, Line: 1 + int64(i), Lines: 1, Offset: offset, Bytes: int64(len(text)), Keys: Cover([][]byte{text[:6]})}
+		s.Sum.Write(text)
+		offset += s.Bytes
+		b.Add(s)
+		if b.held > 20000 {
+			t.Fatalf("%d bytes after %d sections", b.held, i)
+		}
+	}
+	var sum Sum
+	at, records := int64(10), int64(0)
+	for _, s := range b.Sections() {
+		if s.Offset != at || s.Record != records || s.Line != records+1 || s.Lines != s.Records {
+			t.Fatalf("section %+v where %d bytes and %d records come before it", s, at, records)
+		}
+		at, records = at+s.Bytes, records+s.Records
+		sum.Add(s.Sum)
+	}
+	if at != offset || records != 5000 || sum != whole {
+		t.Errorf("%d records to byte %d, sum %v; want 5000 to %d, sum %v", records, at, sum, offset, whole)
+	}
+	if b.Rows() < 64 || b.Rows() > 1024 || b.Full() {
+		t.Errorf("sections of %d rows are asked for, full %v", b.Rows(), b.Full())
+	}
+}
+
+func TestABuilderOfManySmallSourcesSaysThatItIsFull(t *testing.T) {
+	b := NewBuilder(100, 20000)
+	for i := range 1000 {
+		b.Add(Section{Source: i, Records: 1})
+	}
+	if !b.Full() {
+		t.Errorf("%d bytes of 20000, and not full", b.held)
+	}
+}
+
+func TestASumTellsAnyChangedByte(t *testing.T) {
+	text := []byte("0,1,2\n\x00\x00,1\n7,8,9\n")
+	sum := func(p []byte) Sum {
+		var s Sum
+		s.Write(p)
+		return s
+	}
+	want := sum(text)
+	for i := range text {
+		for _, by := range []byte{1, 128} {
+			changed := bytes.Clone(text)
+			changed[i] ^= by
+			if sum(changed) == want {
+				t.Errorf("byte %d changed by %d has the same sum", i, by)
+			}
+		}
+		parts := sum(text[:i])
+		parts.Add(sum(text[i:]))
+		if parts != want {
+			t.Errorf("the sum of two parts at %d is %v, want %v", i, parts, want)
+		}
+	}
+}
+
+func BenchmarkOrder(b *testing.B) {
+	var sections []Section
+	for i := range 40000 {
+		sections = append(sections, Section{Record: int64(i), Records: 500, Keys: Cover([][]byte{fmt.Appendf(nil, "%08d", 10*i), fmt.Appendf(nil, "%08d", 10*i+9)})})
+	}
+	for b.Loop() {
+		Order(sections, 0)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(sections)), "ns/section")
+}
+
+func BenchmarkSum(b *testing.B) {
+	text := make([]byte, 1<<20)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		var s Sum
+		s.Write(text)
+	}
+}

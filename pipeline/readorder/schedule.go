@@ -1,0 +1,124 @@
+package readorder
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Schedule is the order in which some sources that follow each other are read.
+type Schedule struct {
+	Source   int       // the first of them
+	Sources  int       // how many they are
+	Sections []Section // in the order in which they are read; without keys
+}
+
+// Make makes the schedule of sections, which are given in the order of the input: those of the sources from one on.
+func Make(source, sources int, sections []Section, head int) *Schedule {
+	s := &Schedule{Source: source, Sources: sources, Sections: make([]Section, 0, len(sections))}
+	for _, i := range Order(sections, head) {
+		one := sections[i]
+		one.Keys = nil
+		s.Sections = append(s.Sections, one)
+	}
+	return s
+}
+
+// Records is how many records the sections have.
+func (s *Schedule) Records() (n int64) {
+	for i := range s.Sections {
+		n += s.Sections[i].Records
+	}
+	return n
+}
+
+const magic = "tsimport reading order 1\n"
+
+// Encode returns schedules as a file.
+func Encode(all []*Schedule) []byte {
+	b := binary.AppendUvarint([]byte(magic), uint64(len(all)))
+	for _, s := range all {
+		b = binary.AppendUvarint(b, uint64(s.Source))
+		b = binary.AppendUvarint(b, uint64(s.Sources))
+		b = binary.AppendUvarint(b, uint64(len(s.Sections)))
+		for i := range s.Sections {
+			one := &s.Sections[i]
+			b = binary.AppendUvarint(b, uint64(one.Source))
+			for _, n := range []int64{one.Record, one.Records, one.Line, one.Lines, one.Offset, one.Bytes, one.Sum.Bytes} {
+				b = binary.AppendUvarint(b, uint64(n))
+			}
+			b = binary.LittleEndian.AppendUint64(b, one.Sum.Value)
+		}
+	}
+	return b
+}
+
+var errDamaged = errors.New("the file is damaged, or of another version of tsimport")
+
+// Decode reads a file that Encode made.
+func Decode(file []byte) ([]*Schedule, error) {
+	if len(file) < len(magic) || string(file[:len(magic)]) != magic {
+		return nil, errDamaged
+	}
+	d := decoder{rest: file[len(magic):]}
+	var all []*Schedule
+	for range d.count() {
+		s := &Schedule{Source: int(d.number()), Sources: int(d.number())}
+		for range d.count() {
+			one := Section{Source: int(d.number())}
+			for _, n := range []*int64{&one.Record, &one.Records, &one.Line, &one.Lines, &one.Offset, &one.Bytes, &one.Sum.Bytes} {
+				*n = int64(d.number())
+			}
+			one.Sum.Value = d.fixed()
+			if one.Source < s.Source || one.Source >= s.Source+s.Sources {
+				d.bad = true
+			}
+			if d.bad {
+				return nil, errDamaged
+			}
+			s.Sections = append(s.Sections, one)
+		}
+		if d.bad {
+			return nil, errDamaged
+		}
+		all = append(all, s)
+	}
+	if d.bad || len(d.rest) > 0 {
+		return nil, errDamaged
+	}
+	return all, nil
+}
+
+// decoder reads what was appended.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) number() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 || v > 1<<62 {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads how many things follow, each of at least one byte.
+func (d *decoder) count() uint64 {
+	n := d.number()
+	if n > uint64(len(d.rest)) {
+		d.bad, n = true, 0
+	}
+	return n
+}
+
+func (d *decoder) fixed() uint64 {
+	if len(d.rest) < 8 {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(d.rest)
+	d.rest = d.rest[8:]
+	return v
+}

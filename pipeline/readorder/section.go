@@ -1,0 +1,84 @@
+package readorder
+
+// Section is consecutive records of one source. It has many fields: where the records are for whoever reads them, where they are
+// for people, and what they were.
+type Section struct {
+	Source  int   // its ordinal
+	Record  int64 // records of the source before it
+	Records int64
+	Line    int64 // lines of the source before it
+	Lines   int64
+	Offset  int64 // of its text in the source; 0 where records never were text
+	Bytes   int64 // of the source that it stands for, about; of text exactly
+	Sum     Sum   // of what was read of it
+	// Keys are disjoint intervals, in key order, that hold the ordering keys of all of its rows. None means that it has no rows.
+	Keys []Interval
+}
+
+// Interval is the keys from Lower to Upper, both included.
+type Interval struct{ Lower, Upper []byte }
+
+// follows reports whether the section comes directly after another one in the same source.
+func (s *Section) follows(before *Section) bool {
+	return s.Source == before.Source && s.Record == before.Record+before.Records && s.Offset == before.Offset+before.textBytes()
+}
+
+// textBytes is how far apart the offsets of a section and the next one are.
+func (s *Section) textBytes() int64 {
+	if s.Offset == 0 && s.Lines == 0 && s.Line == 0 {
+		return 0
+	}
+	return s.Bytes
+}
+
+// join adds the section that follows.
+func (s *Section) join(next *Section) {
+	s.Records += next.Records
+	s.Lines += next.Lines
+	s.Bytes += next.Bytes
+	s.Sum.Add(next.Sum)
+	s.Keys = joinKeys(s.Keys, next.Keys)
+}
+
+// Sum is a sum of bytes that tells whether they have changed. The sum of two parts is made of the sums of each.
+type Sum struct {
+	Value uint64
+	Bytes int64
+}
+
+// factor is odd, so that a byte that changes always changes the sum.
+const factor = 0x9e3779b97f4a7c15
+
+// The powers of factor by which the bytes of a step count.
+const (
+	factor2 = factor * factor & (1<<64 - 1)
+	factor3 = factor2 * factor & (1<<64 - 1)
+	factor4 = factor3 * factor & (1<<64 - 1)
+)
+
+// Write adds bytes.
+func (s *Sum) Write(p []byte) {
+	v := s.Value
+	s.Bytes += int64(len(p))
+	for ; len(p) >= 4; p = p[4:] {
+		// Each byte counts as one more than it is: zeros at the beginning must not be lost.
+		v = v*factor4 + (uint64(p[0])+1)*factor3 + (uint64(p[1])+1)*factor2 + (uint64(p[2])+1)*factor + uint64(p[3]) + 1
+	}
+	for _, b := range p {
+		v = v*factor + uint64(b) + 1
+	}
+	s.Value = v
+}
+
+// Add adds the sum of what follows.
+func (s *Sum) Add(next Sum) {
+	power, by := uint64(1), uint64(factor)
+	for n := next.Bytes; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			power *= by
+		}
+		by *= by
+	}
+	s.Value = s.Value*power + next.Value
+	s.Bytes += next.Bytes
+}
