@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws model crash hostile memory real notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public model crash hostile memory real notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -132,3 +132,8 @@ controllers:
 # The rate controller of a lane in front of 80 limiters and ways to them, in virtual time, beside what it was. WORD picks cells.
 laws:
 	$(GO) test ./ratelimit -run '^TestLaws$$' -v -law-seeds 20 -law-cell '$(WORD)' -timeout 60m
+
+# The law beside the best public ones (BBR, Vegas, Gradient2, the adaptive retry of the AWS SDKs, the bulk writers of Bigtable and Cosmos
+# DB), in a few cells.
+laws-public:
+	$(GO) test ./ratelimit -run '^TestPublicLaws$$' -v -law-seeds 5 -timeout 30m
