@@ -51,6 +51,7 @@ type Table struct {
 	PartitionWCU float64         // write capacity units a second
 	Limiter      string          // how capacity limits: one of package limiter's Kinds; "" is a token bucket
 	TableWCU     float64         // write capacity units a second of the whole table beside; 0 means no limit
+	InstanceWCU  float64         // write capacity units a second of the instance, which refuses whole requests; 0 means no limit
 	Latency      time.Duration   // of a request
 	Slow         map[int]float64 // partition number, from 0 in key order → share of PartitionWCU
 	Splits       time.Duration   // begin with one partition, halve all each time this has passed; 0 is not
@@ -64,6 +65,14 @@ const (
 
 // uneven says that partitions differ in capacity or in the time they exist, so that no one sum over all of them holds.
 func (t *Table) uneven() bool { return len(t.Slow) > 0 || t.Splits > 0 }
+
+// ceiling is what all partitions together may take, units a second; 0 means no limit.
+func (t *Table) ceiling() float64 {
+	if t.TableWCU > 0 && t.InstanceWCU > 0 {
+		return min(t.TableWCU, t.InstanceWCU)
+	}
+	return max(t.TableWCU, t.InstanceWCU)
+}
 
 // UsageError says that what was asked for cannot be measured.
 type UsageError struct{ Message string }
@@ -80,6 +89,7 @@ func (c *Config) Check() error {
 		{!(c.Table.PartitionWCU >= 1), "--partition-wcu: want 1 or more"},
 		{c.Table.Limiter != "" && !slices.Contains(limiter.Kinds, c.Table.Limiter), fmt.Sprintf("--limiter %q: want %s", c.Table.Limiter, strings.Join(limiter.Kinds, ", "))},
 		{!(c.Table.TableWCU == 0 || c.Table.TableWCU >= 1), "--limit-table: want 1 or more"},
+		{!(c.Table.InstanceWCU == 0 || c.Table.InstanceWCU >= 1), "--limit-instance: want 1 or more"},
 		{c.Table.Latency < 0 || c.Table.Latency > time.Minute, "--latency: want 0s to 1m"},
 		{c.Table.Splits < 0, "--splits: want more than 0"},
 		{c.Baseline <= 0, "--baseline-seconds: want more than 0"},

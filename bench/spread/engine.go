@@ -31,10 +31,10 @@ type engine struct {
 	http       *http.Client
 }
 
-// startEngine starts an engine on a new store in dir. It is killed when ctx ends.
-func startEngine(ctx context.Context, binary, dir string) (*engine, error) {
+// startEngine starts an engine on a new store in dir, with further flags. It is killed when ctx ends.
+func startEngine(ctx context.Context, binary, dir string, flags ...string) (*engine, error) {
 	e := &engine{http: &http.Client{Transport: &http.Transport{}}} // no proxy: it is on this machine
-	e.cmd = command(ctx, binary, dir, "serve", "--store", filepath.Join(dir, "store"), "--listen", "127.0.0.1:0", "--sync", "none", "--quiet")
+	e.cmd = command(ctx, binary, dir, append([]string{"serve", "--store", filepath.Join(dir, "store"), "--listen", "127.0.0.1:0", "--sync", "none", "--quiet"}, flags...)...)
 	e.cmd.Stderr = &e.stderr
 	out, err := e.cmd.StdoutPipe()
 	if err != nil {
@@ -180,6 +180,11 @@ func (e *engine) stats(ctx context.Context) (*tableStats, float64, error) {
 	var all struct {
 		NowMS  float64                `json:"now_ms"`
 		Tables map[string]*tableStats `json:"tables"`
+		// Instance counts what never reached a table.
+		Instance struct {
+			RefusedRequests int64 `json:"refused_requests"`
+			RefusedRows     int64 `json:"refused_rows"`
+		} `json:"instance"`
 	}
 	if err := e.do(ctx, http.MethodGet, "stats", nil, &all); err != nil {
 		return nil, 0, err
@@ -187,7 +192,10 @@ func (e *engine) stats(ctx context.Context) (*tableStats, float64, error) {
 	if all.Tables[tableName] == nil {
 		return nil, 0, fmt.Errorf("the engine has no counts of table %s", tableName)
 	}
-	return all.Tables[tableName], all.NowMS, nil
+	t := all.Tables[tableName] // all that was sent was for this one
+	t.Requests += all.Instance.RefusedRequests
+	t.Throttled += all.Instance.RefusedRows
+	return t, all.NowMS, nil
 }
 
 // simulate gives the table its capacity, its buckets empty, and forgets the counts so far. It comes immediately before

@@ -26,6 +26,7 @@ type Report struct {
 	PartitionWCU    float64         `json:"partition_wcu"`
 	Limiter         string          `json:"limiter,omitempty"`
 	TableWCU        float64         `json:"table_wcu,omitempty"`
+	InstanceWCU     float64         `json:"instance_wcu,omitempty"`
 	KnownRate       bool            `json:"known_rate"`
 	LatencyMS       float64         `json:"latency_ms"`
 	Slow            map[int]float64 `json:"slow,omitempty"`
@@ -91,7 +92,7 @@ const splitsNote = "rows in key order leave most children of --splits empty, and
 // prepare makes the dataset.
 func (r *run) prepare(ctx context.Context) (err error) {
 	report := &Report{
-		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, Limiter: r.Table.Limiter, TableWCU: r.Table.TableWCU, KnownRate: r.KnownRate,
+		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, Limiter: r.Table.Limiter, TableWCU: r.Table.TableWCU, InstanceWCU: r.Table.InstanceWCU, KnownRate: r.KnownRate,
 		LatencyMS: float64(r.Table.Latency) / 1e6, Slow: r.Table.Slow, SplitsMS: float64(r.Table.Splits) / 1e6,
 		BaselineSeconds: r.Baseline.Seconds(), Memory: r.Memory, Seed: r.Seed,
 	}
@@ -152,7 +153,11 @@ func (r *run) scenario(ctx context.Context, name string) (*Scenario, error) {
 	if r.Keep == "" {
 		defer os.RemoveAll(dir) // the disk is for one store at a time; what is left goes with the whole folder
 	}
-	e, err := startEngine(ctx, r.Binary, dir)
+	var flags []string
+	if r.Table.InstanceWCU > 0 {
+		flags = []string{"--limit-instance", strconv.FormatFloat(r.Table.InstanceWCU, 'f', -1, 64)}
+	}
+	e, err := startEngine(ctx, r.Binary, dir, flags...)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +236,7 @@ func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) 
 		return nil, err
 	}
 	s.Seconds, s.Lost, s.Stopped = end.ended.Sub(started).Seconds(), end.lost, end.stopped
-	m := &measuring{stats: end.stats, uneven: r.Table.uneven(), limiter: r.Table.Limiter, ceiling: r.Table.TableWCU, start: unixMS(started)}
+	m := &measuring{stats: end.stats, uneven: r.Table.uneven(), limiter: r.Table.Limiter, ceiling: r.Table.ceiling(), start: unixMS(started)}
 	if end.stopped {
 		m.end = unixMS(end.ended)
 	}
@@ -266,7 +271,7 @@ func (r *run) tsimport(ctx context.Context, e *engine, s *Scenario, dir string) 
 	if err != nil {
 		return nil, err
 	}
-	m := &measuring{stats: stats, uneven: r.Table.uneven(), limiter: r.Table.Limiter, ceiling: r.Table.TableWCU, start: unixMS(l.started)}
+	m := &measuring{stats: stats, uneven: r.Table.uneven(), limiter: r.Table.Limiter, ceiling: r.Table.ceiling(), start: unixMS(l.started)}
 	m.fill(s, l.summary.LastLaneSeconds)
 	m.ideal(s, r.Table.Splits > 0)
 	r.say("%s: comparing the table with the file", s.Name)

@@ -35,6 +35,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.TableWCU > 0 {
 		out.printf("the whole table takes at most %g write capacity units a second\n", r.TableWCU)
 	}
+	if r.InstanceWCU > 0 {
+		out.printf("the instance takes at most %g write capacity units a second, and refuses whole requests\n", r.InstanceWCU)
+	}
 	for _, n := range r.Notes {
 		out.printf("note: %s\n", n)
 	}

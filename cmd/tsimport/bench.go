@@ -49,6 +49,7 @@ func benchSpreadCommand() *cli.Command {
 			&cli.IntFlag{Name: "partitions", Usage: "of the table, with equal numbers of rows", Value: 32},
 			&cli.Float64Flag{Name: "partition-wcu", Usage: "write capacity `UNITS` a second of each partition", Value: 1000},
 			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits: " + limiterNames, Value: limiter.TokenBucket},
+			&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
 			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the whole table, beside its partitions'"},
 			&cli.BoolFlag{Name: "known-rate", Usage: "tell tsimport the partitions' capacity"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a request", Value: 5 * time.Millisecond},
@@ -165,7 +166,7 @@ func benchSpreadConfig(c *cli.Context) (cfg spread.Config, err error) {
 		Memory: c.String("memory"), Keep: c.String("keep"), Seed: c.Uint64("seed"),
 		Say: func(format string, a ...any) { say(c, c.App.ErrWriter, format, a...) },
 	}
-	cfg.Table.TableWCU = c.Float64("limit-table")
+	cfg.Table.TableWCU, cfg.Table.InstanceWCU = c.Float64("limit-table"), c.Float64("limit-instance")
 	if c.IsSet("limiter") {
 		cfg.Table.Limiter = c.String("limiter")
 	}
