@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tsimport/pipeline/bottleneck"
+	"tsimport/ratelimit"
 )
 
 // ReportLimit is a word of docs/why-slow.md and how long it was true: what kept the load from being faster then.
@@ -117,9 +118,20 @@ func (s *lanes) holds(i int, l *lane, now time.Time, m *limits) (word bottleneck
 		if rate := l.pacer.Rate(); rate > 0 {
 			many = many || float64(memory+again)*l.perRow >= rate*manySeconds
 		}
+		if t := tableRate(l.pacer); t != nil && t.Limits(now) {
+			return bottleneck.Table, many
+		}
 		return bottleneck.Partition, many
 	}
 	return bottleneck.None, false // it waits for more rows
+}
+
+// tableRate is the rate that a lane shares with the others of its table, nil without one.
+func tableRate(p pacer) *ratelimit.Shared {
+	if s, ok := p.(interface{ Shared() *ratelimit.Shared }); ok {
+		return s.Shared()
+	}
+	return nil
 }
 
 // manySeconds is for how long a lane must have rows at its rate to be held back by its partition.

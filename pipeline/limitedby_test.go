@@ -12,11 +12,14 @@ import (
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
 	"tsimport/internal/table"
+	"tsimport/partitioner"
 	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
+	"tsimport/ratelimit"
 	"tsimport/reader/source"
 	"tsimport/reader/source/sourcetest"
+	"tsimport/writer"
 )
 
 // idle is a machine whose processors are free.
@@ -32,6 +35,12 @@ var limitedLoads = map[bottleneck.Word]func(*world) trial{
 		*w = *instanceWorld(w.t, 1000)
 		w.partitioned(server.Simulation{}, "k00600")
 		return w.config(w.file("in.csv", shuffled(1200)))
+	},
+	bottleneck.Table: func(w *world) trial {
+		if err := w.server.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{NewTableMissing: time.Second}}}); err != nil {
+			w.t.Fatal(err)
+		}
+		return w.byMonth(w.file("in.csv", purchases(500, 1)))
 	},
 	bottleneck.Index: func(w *world) trial {
 		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 1500, Burst: 100 * time.Millisecond, Answers: sim.Answers{Indexes: 2}}}, "k00600")
@@ -106,6 +115,45 @@ func (s slowSource) Next() (source.Piece, error) {
 	return s.Source.Next()
 }
 
+// together is a pacer that waits, and whose rate is one of the table.
+type together struct {
+	restless
+	table *ratelimit.Shared
+	until time.Time
+}
+
+func (p together) Next(time.Time, int, float64) (float64, time.Time, bool) { return 1, p.until, true }
+func (p together) NextOf(time.Time, int, float64, float64) (float64, time.Time, bool) {
+	return 1, p.until, true
+}
+func (p together) Shared() *ratelimit.Shared { return p.table }
+
+func TestALimitOfTheTableIsToldFromOneOfThePartition(t *testing.T) {
+	now := time.Now()
+	shared := ratelimit.NewShared(nil)
+	for _, tt := range []struct {
+		limits bool
+		want   bottleneck.Word
+	}{{false, bottleneck.Partition}, {true, bottleneck.Table}} {
+		if tt.limits {
+			for range 3 { // what it refuses makes it wait
+				shared.Sent(now, 200)
+				shared.Answered(now, now, 200, 0)
+			}
+			shared.Next(now, 200)
+		}
+		s := newLanes(partitioner.NewMap(nil), &Write{}, 1<<20, newDisk(nil), false, newCeilings(&Write{}, new(writer.Size)), &hooks{pacer: func() pacer {
+			return together{table: shared, until: now.Add(time.Minute)}
+		}})
+		s.cutter = partitioner.New(partitioner.Options{Lanes: 1, Route: func([]byte) int { return 0 }})
+		s.put(0, blockOf(new(table.Split), "a", "b"), s.partitions, now)
+		s.choose(now, false)
+		if got := s.limitedBy(now, limits{}); got != tt.want {
+			t.Errorf("the table limits: %v; it is said to be %v", tt.limits, got)
+		}
+	}
+}
+
 func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {
 	for _, dry := range []bool{false, true} {
 		w := newWorld(t)
@@ -131,7 +179,12 @@ func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {
 }
 
 func TestALoadSaysWhatLimitsIt(t *testing.T) {
-	for word, start := range limitedLoads {
+	for _, word := range bottleneck.Words() {
+		start := limitedLoads[word]
+		if start == nil {
+			t.Errorf("no load is limited by %v", word)
+			continue
+		}
 		t.Run(word.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
