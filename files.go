@@ -59,6 +59,7 @@ type LoadOptions struct {
 	ReservedWrite int
 	MaxTables     int    // if the table's name has expressions; 0 is 100
 	AgePolicy     string // file
+	PreSplit      string // auto, off or 2 to 10 ranges; "" is auto
 
 	// How they are written.
 	Mode              string // put, update, delete or increment; "" is put

@@ -34,6 +34,7 @@ var assumptions = []assumption{
 	{"new table", askNewTable},
 	{"creation time", askCreationTime},
 	{"partition bounds", askPartitionBounds},
+	{"pre-split", askPreSplit},
 	{"split points", askSplitPoints},
 	{"auto-increment order", askAutoIncrementOrder},
 	{"increment with a condition", askIncrementWithCondition},
@@ -67,6 +68,7 @@ func TestTheOtherAnswerIsRecognized(t *testing.T) {
 	t.Parallel()
 	for flag, name := range map[string]string{
 		"--first-write-wins": "equal timestamps", "--deletions-hide-earlier": "put after delete",
+		"--pre-split=ignored": "pre-split", "--pre-split=refused": "pre-split",
 	} {
 		p := startServe(t, "--quiet", flag)
 		s := &service{endpoint: p.URL, instance: p.Instance, keyID: p.AccessKeyID, secret: p.AccessKeySecret}
@@ -267,6 +269,29 @@ func askPartitionBounds(t *testing.T, s *service) (string, bool) {
 	n := len(tb.description(t)[shardSplits])
 	// A table of one partition may name none: it takes one with several to tell.
 	return fmt.Sprintf("a new table names %d bounds in shard_splits", n), true
+}
+
+func askPreSplit(t *testing.T, s *service) (string, bool) {
+	name := newTableName()
+	create := newCreate(name)
+	bounds := [][]byte{infMin}
+	for i := range 9 {
+		bounds = append(bounds, textBound(string(rune('a'+i))))
+	}
+	create.more = partitions(append(bounds, infMax)...)
+	a := s.send(t, rawRequest{operation: "CreateTable", body: create.body()})
+	if a.refusal != accepted {
+		return fmt.Sprintf("CreateTable with ten ranges: %v", a.refusal), false
+	}
+	s.dropLater(t, name)
+	for range 60 { // a new table may be said to be missing for a while
+		if a = s.send(t, rawRequest{operation: "DescribeTable", body: message{}.text(1, name)}); a.refusal == accepted || !s.real {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	n := len(listed(t, a.body, 6))
+	return fmt.Sprintf("a table made with ten ranges names %d bounds in shard_splits", n), n == 9
 }
 
 func askSplitPoints(t *testing.T, s *service) (string, bool) {

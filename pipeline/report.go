@@ -180,6 +180,15 @@ type ReportPartitions struct {
 	LastLaneSeconds float64        `json:"last_lane_seconds"`           // from the start until every partition had a row to write
 	Slowest         *ReportSlowest `json:"slowest_partition,omitempty"` // that held the load up, if one did
 	HotKeys         []ReportHotKey `json:"hot_keys,omitempty"`
+
+	PreSplit *ReportPreSplit `json:"pre_split,omitempty"` // of the table that the load has made
+}
+
+// ReportPreSplit is what came of the ranges that a new table was to begin with.
+type ReportPreSplit struct {
+	Ranges  int    `json:"ranges"`            // asked for
+	Heard   int    `json:"heard"`             // that DescribeTable names; 1 if the service has not heard of them, or does not say
+	Refused string `json:"refused,omitempty"` // why the service refuses to make a table with them
 }
 
 // ReportMemory is about rows that did not fit in memory.

@@ -80,6 +80,7 @@ func (a *attempt) connect(ctx, gentle context.Context) (err error) {
 		return err
 	}
 	a.admin = a.cfg.admin(gentle, a.service.sdk)
+	a.admin.Connection = a.service.connection
 	if a.cfg.Target.Policy != nil && a.cfg.Target.PolicyNow.IsZero() {
 		if a.online() {
 			a.admin.AskTime(a.service.clock())

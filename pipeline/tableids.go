@@ -86,10 +86,13 @@ func (t *tableIDs) known() map[string]int64 {
 
 // makeTable makes the table of a plan that says Create.
 func (o *resumePoint) makeTable(planned *plan.Plan, admin *client.Admin, report *Report) error {
-	t, made, err := planned.MakeTable(admin)
+	t, made, refused, err := planned.MakeTable(admin)
 	report.Created = made
 	if err != nil {
 		return err
+	}
+	if made && len(planned.Bounds) > 0 {
+		report.PreSplit = preSplit(planned, admin, refused)
 	}
 	if made {
 		o.ids.noteMade(t.Name)

@@ -272,6 +272,9 @@ func spreadNotes(r *pipeline.Report) (notes []string) {
 	if text := limitNote(r); text != "" {
 		add("%s", text)
 	}
+	if text := preSplitNote(r); text != "" {
+		add("%s", text)
+	}
 	if r.Slowest != nil {
 		add("%s", slowestNote(r.Slowest))
 	}
@@ -352,6 +355,20 @@ func slowestNote(p *pipeline.ReportSlowest) string {
 		text += fmt.Sprintf(", %s while it was unavailable", grouped(p.Unavailable))
 	}
 	return text
+}
+
+// preSplitNote says what came of the ranges that a new table was to begin with.
+func preSplitNote(r *pipeline.Report) string {
+	switch s := r.PreSplit; {
+	case s == nil:
+		return ""
+	case s.Refused != "":
+		return fmt.Sprintf("the service refused to make the table with %d ranges (%s), so it began with one; --pre-split off does not ask", s.Ranges, s.Refused)
+	case s.Heard < s.Ranges:
+		return fmt.Sprintf("the table was to begin with %d ranges, and the service names %d: it may not have heard of --pre-split; a large load may ask the vendor's support to pre-split the table", s.Ranges, s.Heard)
+	default:
+		return fmt.Sprintf("the table began with %d ranges of keys", s.Heard)
+	}
 }
 
 // partitionsNote says which partitions the rows went to. After a split only the children count that got rows since.

@@ -43,6 +43,7 @@ func simulationFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "new-table-missing", Usage: "for this `DURATION` after CreateTable, answer that the table does not exist"},
 		&cli.BoolFlag{Name: "hide-bounds", Usage: "leave the bounds of partitions out of DescribeTable"},
 		&cli.StringFlag{Name: "locations", Usage: "`THING` that ComputeSplitPointsBySize gives a location for: partition, node, block or none", Value: sim.LocatePartitions},
+		&cli.StringFlag{Name: "pre-split", Usage: "what comes of the partitions that CreateTable asks for: `ANSWER` heard, ignored or refused", Value: sim.PreSplitHeard},
 		&cli.IntFlag{Name: "indexes", Usage: "DescribeTable names `N` secondary indexes, and a row takes its units once more for each; 0 to 5"},
 		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of write requests that get a fault"},
 		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
@@ -79,7 +80,7 @@ func setCategory(f cli.Flag, name string) {
 // simulation is what the flags ask for; nil is nothing.
 func simulation(c *cli.Context) (*server.Simulation, error) {
 	asked := false
-	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "limiter", "limit-table", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations", "indexes"} {
+	for _, name := range []string{"partitions", "sample-file", "partition-wcu", "limiter", "limit-table", "burst", "latency", "jitter", "slow", "throttle-code", "splits", "moves", "auto-split-bytes", "auto-split-load", "first-write-wins", "deletions-hide-earlier", "exclusive-lower-edge", "new-table-missing", "hide-bounds", "locations", "pre-split", "indexes"} {
 		asked = asked || c.IsSet(name)
 	}
 	if !asked {
@@ -89,7 +90,7 @@ func simulation(c *cli.Context) (*server.Simulation, error) {
 		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), TableUnits: c.Float64("limit-table"), Burst: c.Duration("burst"),
 		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("seed"),
 		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"), Unavailable: time.Second},
-		Answers:   sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"), Locations: c.String("locations"), Indexes: c.Int("indexes")},
+		Answers:   sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"), Locations: c.String("locations"), PreSplit: c.String("pre-split"), Indexes: c.Int("indexes")},
 	}}
 	s.Choices.FirstWriteWins, s.Choices.DeletionsHideEarlier = c.Bool("first-write-wins"), c.Bool("deletions-hide-earlier")
 	s.Choices.ExclusiveLowerEdge = c.Bool("exclusive-lower-edge")

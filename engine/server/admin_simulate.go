@@ -59,6 +59,7 @@ type simulateJSON struct {
 	HideBounds      bool   `json:"hide_bounds"`
 	Locations       string `json:"locations"`
 	Indexes         int    `json:"indexes"`
+	PreSplit        string `json:"pre_split"`
 	Seed            uint64 `json:"seed"`
 	Choices         struct {
 		FirstWriteWins       bool `json:"first_write_wins"`
@@ -80,7 +81,7 @@ func (j *simulateJSON) config() (sim.Config, error) {
 			Unavailable: j.Splits.Unavailable.duration(), MaxPartitions: j.Splits.MaxPartitions,
 		},
 		Answers: sim.Answers{
-			NewTableMissing: j.NewTableMissing.duration(), HideBounds: j.HideBounds, Locations: j.Locations, Indexes: j.Indexes,
+			NewTableMissing: j.NewTableMissing.duration(), HideBounds: j.HideBounds, Locations: j.Locations, Indexes: j.Indexes, PreSplit: j.PreSplit,
 		},
 		Moves: sim.Moves{PerMinute: j.Moves.PerMinute, Unavailable: j.Moves.Unavailable.duration()},
 	}

@@ -211,6 +211,23 @@ func (m *Simulator) fits(r *wire.CreateTable) *wire.Error {
 	return nil
 }
 
+// preSplit lets come of the partitions of a new table what the simulation of every table says.
+func (m *Simulator) preSplit(r *wire.CreateTable) *wire.Error {
+	m.mu.RLock()
+	defaults := m.defaults
+	m.mu.RUnlock()
+	if defaults == nil || len(r.Bounds) == 0 {
+		return nil
+	}
+	switch defaults.Answers.PreSplit {
+	case sim.PreSplitRefused:
+		return wire.Invalid("The partitions of a table cannot be specified.")
+	case sim.PreSplitIgnored:
+		r.Bounds = nil
+	}
+	return nil
+}
+
 // forget drops what is simulated of a table that is no more.
 func (m *Simulator) forget(t *store.Table) {
 	m.mu.Lock()

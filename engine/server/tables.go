@@ -17,6 +17,9 @@ func (s *Server) createTable(body []byte) (call, *wire.Error) {
 		if err := s.sim.fits(r); err != nil {
 			return nil, err
 		}
+		if err := s.sim.preSplit(r); err != nil {
+			return nil, err
+		}
 		return nil, s.store.CreateTable(ctx, r)
 	}}, err
 }

@@ -39,6 +39,7 @@ type Answers struct {
 	NewTableMissing time.Duration // for this long after CreateTable the table is said not to exist
 	HideBounds      bool          // DescribeTable names no bounds of partitions
 	Locations       string        // what ComputeSplitPointsBySize names as places: one of the constants; "" is LocatePartitions
+	PreSplit        string        // what comes of CreateTable's partitions: one of the constants; "" is PreSplitHeard
 	Indexes         int           // secondary indexes that DescribeTable names; a row takes its units once more for each
 }
 
@@ -52,6 +53,13 @@ const (
 
 // MaxIndexes is how many secondary indexes a table may have.
 const MaxIndexes = 5
+
+// What may come of the partitions that CreateTable asks for.
+const (
+	PreSplitHeard   = "heard"   // the table begins with them
+	PreSplitIgnored = "ignored" // it begins with one
+	PreSplitRefused = "refused" // it is not made
+)
 
 // NodePartitions is how many neighbouring partitions a machine serves.
 const NodePartitions = 4
@@ -140,6 +148,11 @@ func (c *Config) Check() error {
 	case "", LocatePartitions, LocateNodes, LocateBlocks, LocateNothing:
 	default:
 		return fmt.Errorf("locations %q is none of %s, %s, %s, %s", c.Answers.Locations, LocatePartitions, LocateNodes, LocateBlocks, LocateNothing)
+	}
+	switch c.Answers.PreSplit {
+	case "", PreSplitHeard, PreSplitIgnored, PreSplitRefused:
+	default:
+		return fmt.Errorf("pre-split %q is none of %s, %s, %s", c.Answers.PreSplit, PreSplitHeard, PreSplitIgnored, PreSplitRefused)
 	}
 	if c.AutoSplit.Load > 0 && c.PartitionUnits == 0 {
 		return fmt.Errorf("splitting by load needs a partition capacity")

@@ -145,7 +145,7 @@ var testArrows = map[string][]string{
 	"pipeline":                   {"lifecycle", "engine/server", "engine/faults", "engine/sim", "internal/tablestore/scan", "reader", "keyexpr", "verify", "reader/source/sourcetest", "reader/record"},
 	"pipeline/plan":              {"lifecycle", "engine/server"},
 	"internal/tablestore/scan":   {"engine/server", "engine/faults"},
-	"internal/tablestore/client": {"engine/server", "engine/faults"},
+	"internal/tablestore/client": {"engine/server", "engine/faults", "engine/sim"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
 	"verify":                     {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
 	"transfer/export":            {"engine/server", "engine/faults"},

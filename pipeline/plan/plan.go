@@ -23,6 +23,7 @@ type Plan struct {
 	Fields   []table.Column // what a record is converted to; the schema's columns, unless some are computed
 	Makers   []Maker        // how the values of the schema's columns come of those; nil if they are the same
 	Create   bool           // the table does not exist yet
+	Bounds   []table.Value  // that it is to begin with, of the first key column; none is one partition
 	Bytes    int64          // of all inputs, -1 when one is a stream
 	Warnings []string       // for the user, a sentence each
 	Notes    []string       // what was found out about the inputs, for the user
@@ -110,6 +111,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.warnOfAges,
 		p.settleKeys,
 		p.sizeSplits,
+		p.settlePreSplit,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

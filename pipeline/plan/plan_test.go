@@ -209,12 +209,12 @@ func TestATableCreatedMeanwhileMustHaveTheSameKey(t *testing.T) {
 	if !p.Create {
 		t.Fatal("the plan does not make the table")
 	}
-	if _, made, err := p.MakeTable(admin); made || err != nil {
+	if _, made, _, err := p.MakeTable(admin); made || err != nil {
 		t.Errorf("with the same key: made %v, %v", made, err)
 	}
 	r := ask(file(t, "in.csv", "id,n\na,1\n"))
 	r.Target.Key[0].Type = table.Binary
-	if _, made, err := makes(t, r, nil).MakeTable(admin); made || err == nil || !strings.Contains(err.Error(), "primary key id:string") {
+	if _, made, _, err := makes(t, r, nil).MakeTable(admin); made || err == nil || !strings.Contains(err.Error(), "primary key id:string") {
 		t.Errorf("with another key: made %v, %v", made, err)
 	}
 }

@@ -138,6 +138,7 @@ type Target struct {
 	Define table.Definition  // for Create
 	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
 	DefineSet bool
+	PreSplit  PreSplit // ranges that a new table begins with
 	// Policy says what tables of each age are, whose name is made of a period; nil is none. PolicyNow is the time that ages
 	// are counted from.
 	Policy    *lifecycle.Policy

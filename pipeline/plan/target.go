@@ -76,25 +76,30 @@ func keyText(key []table.KeyColumn) string {
 }
 
 // MakeTable makes the table of a plan that says Create, and returns it as the service describes it. One that somebody else
-// has made meanwhile is as good if it has the same key and keeps as many versions; made is false then.
-func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, err error) {
+// has made meanwhile is as good if it has the same key and keeps as many versions; made is false then. Refused is why the service
+// refuses to make it with the plan's Bounds; it has one partition then.
+func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refused, err error) {
 	target := &p.Request.Target
-	err = admin.Create(target.Table, p.Schema.Key, target.Define)
+	if len(p.Bounds) > 0 {
+		refused, err = admin.CreateSplit(target.Table, p.Schema.Key, target.Define, p.Bounds)
+	} else {
+		err = admin.Create(target.Table, p.Schema.Key, target.Define)
+	}
 	if made = err == nil; !made && !errors.Is(err, client.ErrTableExists) {
-		return nil, false, err
+		return nil, false, refused, err
 	}
 	if t, err = admin.Opened(target.Table); err != nil {
-		return nil, made, err
+		return nil, made, refused, err
 	}
 	const again = "give the command again"
 	switch {
 	case !slices.Equal(t.Key, p.Schema.Key):
-		return nil, made, fmt.Errorf("create table %s: another process has created it meanwhile, with the primary key %s; %s", t.Name, keyText(t.Key), again)
+		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with the primary key %s; %s", t.Name, keyText(t.Key), again)
 	case t.MaxVersions != target.Define.MaxVersions:
-		return nil, made, fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions of a cell and not %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
+		return nil, made, refused, fmt.Errorf("create table %s: another process has created it meanwhile, with %d versions of a cell and not %d; %s", t.Name, t.MaxVersions, target.Define.MaxVersions, again)
 	}
 	p.table = t
-	return t, made, nil
+	return t, made, refused, nil
 }
 
 // Table is the load's table as the service described it before the load, nil if it is missing or there are several.

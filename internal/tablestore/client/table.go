@@ -59,6 +59,8 @@ type Admin struct {
 	// ReachFor bounds how long an endpoint that does not answer is tried again. 0: not at all, because it is more often wrong
 	// than down.
 	ReachFor time.Duration
+	// Connection sends what the SDK's client has no request for. May be nil; then that cannot be asked for.
+	Connection *Connection
 	// OnWait is told once why an operation is tried again because nobody answers, and for how long. May be nil.
 	OnWait func(why string, most time.Duration)
 }
@@ -128,9 +130,18 @@ func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) e
 		TableOption:        &tablestore.TableOption{TimeToAlive: d.TimeToLive, MaxVersion: d.MaxVersions, DeviationCellVersionInSec: d.MaxDeviation},
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: d.ReservedRead, Writecap: d.ReservedWrite},
 	}
-	unsure := false
-	err := a.try(func() error {
+	return a.wrap("create", name, a.create(name, key, d, func() error {
 		_, err := a.Client.CreateTable(req)
+		return err
+	}))
+}
+
+// create sends the request for a table until it is answered. A table that an earlier try may have made counts as made, if it is the
+// one asked for.
+func (a *Admin) create(name string, key []table.KeyColumn, d table.Definition, send func() error) error {
+	unsure := false
+	return a.try(func() error {
+		err := send()
 		var ots *tablestore.OtsError
 		if unsure && errors.As(err, &ots) && ots.Code == "OTSObjectAlreadyExist" {
 			return a.isAsAsked(name, key, d, err)
@@ -138,7 +149,6 @@ func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) e
 		unsure = unsure || err != nil && Classify(err).Open()
 		return err
 	})
-	return a.wrap("create", name, err)
 }
 
 // isAsAsked returns nil if the table has the key and the options that it was to be made with, exists otherwise.

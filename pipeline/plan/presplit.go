@@ -1,0 +1,280 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/keyexpr"
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// PreSplit says into how many ranges of its keys a new table is split before its first row: PreSplitAuto, PreSplitOff, or a
+// number from 2 to client.MaxRanges.
+type PreSplit int
+
+// The choices that are not numbers.
+const (
+	PreSplitAuto PreSplit = 0  // as the size of the inputs suggests
+	PreSplitOff  PreSplit = -1 // the table begins with one partition
+)
+
+// ParsePreSplit reads auto, off or a number of ranges.
+func ParsePreSplit(text string) (PreSplit, error) {
+	switch text {
+	case "", "auto":
+		return PreSplitAuto, nil
+	case "off", "1":
+		return PreSplitOff, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 2 || n > client.MaxRanges {
+		return 0, fmt.Errorf("--pre-split %q: want auto, off or a number of ranges from 2 to %d", text, client.MaxRanges)
+	}
+	return PreSplit(n), nil
+}
+
+// With PreSplitAuto a table gets a range for each autoRangeRecords of its inputs, from autoRanges ranges on: one partition takes
+// so many rows in about a minute.
+const (
+	autoRangeRecords = 250_000
+	autoRanges       = 2
+)
+
+// A sample for ranges has a few records from each of some places all over the inputs: those of a sorted file are in one place
+// each. Where all inputs have only a beginning that can be read, it is longer.
+const (
+	rangePlaces     = 64
+	rangeRecords    = 40 // from each place
+	rangeSkipped    = 2  // records at a place in a text: the first one may be the rest of one
+	rangePlaceBytes = 64 << 10
+	rangeBeginning  = 4 << 20 // bytes
+)
+
+// settlePreSplit finds the bounds of a new table's ranges.
+func (p *planner) settlePreSplit() error {
+	want, target := p.request.Target.PreSplit, &p.request.Target
+	if want == PreSplitOff || p.request.Written || want == PreSplitAuto && target.Absent {
+		return nil
+	}
+	if want > 0 && p.plan.Tables != nil {
+		return usagef("--pre-split %d: --table %s names several tables, and no sample says which rows go to each; leave it out", want, target.Table)
+	}
+	if want > 0 && p.request.Read.Sources != nil {
+		return usagef("--pre-split %d: the rows do not come from files, so no sample of them can be taken; leave it out", want)
+	}
+	if want > 0 && !p.plan.Create {
+		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("the table exists: --pre-split %d changes nothing", want))
+	}
+	if !p.plan.Create || p.plan.Empty || p.plan.Tables != nil || p.request.Read.Sources != nil {
+		return nil
+	}
+	anywhere := !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return !s.Anywhere() })
+	ranges := int(want)
+	if want == PreSplitAuto {
+		// A store in this process has no partitions to fill.
+		if ranges = p.autoRanges(); ranges < autoRanges || target.Client.Transport != nil {
+			return nil
+		}
+		if !anywhere {
+			p.plan.Notes = append(p.plan.Notes, "the new table is not pre-split, for only the beginning of an input can be looked at (compressed, re-encoded or remote); --pre-split N does so all the same")
+			return nil
+		}
+	}
+	values, err := p.rangeSample()
+	if err != nil {
+		return err
+	}
+	p.plan.Bounds = rangeBounds(values, ranges)
+	if n := len(p.plan.Bounds) + 1; n > 1 {
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table is to begin with %d ranges of %s (--pre-split)", n, p.plan.Schema.Key[0].Name))
+	}
+	if want > 0 && !anywhere {
+		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("--pre-split %d: only the beginning of an input can be looked at; of sorted rows it says little about the rest", want))
+	}
+	if got := len(p.plan.Bounds) + 1; want > 0 && got < int(want) {
+		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("--pre-split %d: the sampled rows have few values of %s: %s", want, p.plan.Schema.Key[0].Name, rangesText(got)))
+	}
+	return nil
+}
+
+func rangesText(n int) string {
+	if n == 1 {
+		return "one range"
+	}
+	return strconv.Itoa(n) + " ranges"
+}
+
+// autoRanges is how many ranges suit the size of the inputs.
+func (p *planner) autoRanges() int {
+	if p.plan.Bytes < 0 || p.sampled.records == 0 {
+		return 0
+	}
+	records := float64(p.plan.Bytes) * float64(p.sampled.records) / float64(max(1, p.sampled.bytes))
+	if p.request.Records > 0 {
+		records = min(records, float64(p.request.Records))
+	}
+	return int(min(records/autoRangeRecords, client.MaxRanges))
+}
+
+// rangeSample returns values of the first key column from all over the inputs, or from their beginnings.
+func (p *planner) rangeSample() (values []table.Value, err error) {
+	for _, s := range p.plan.Sources {
+		one, err := p.plan.newKeySampler(s)
+		if err != nil {
+			return nil, err
+		}
+		places := 1
+		if s.Anywhere() && p.plan.Bytes > 0 {
+			places = int(max(1, rangePlaces*s.About().Bytes/p.plan.Bytes))
+		}
+		if err := one.look(places); err != nil {
+			return nil, err
+		}
+		values = append(values, one.values...)
+	}
+	return values, nil
+}
+
+// keySampler collects values of the first key column of a source's rows.
+type keySampler struct {
+	plan      *Plan
+	source    *Source
+	converter *convert.Converter
+	evaluator *keyexpr.Evaluator // nil if the column is not computed
+	field     int                // else: which of the fields it is
+	values    []table.Value
+}
+
+func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
+	options, about := p.Request.Read.Convert, s.About()
+	options.Decode = about.Decode
+	c, err := convert.New(about.Columns, p.Fields, options)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.Name, err)
+	}
+	k := &keySampler{plan: p, source: s, converter: c}
+	if p.Makers != nil {
+		k.field = p.Makers[0].Field
+		if program := p.Makers[0].Program; program != nil {
+			k.evaluator = program.NewEvaluator()
+		}
+	}
+	return k, nil
+}
+
+// look takes a sample at so many places of the source and leaves it at its beginning.
+func (k *keySampler) look(places int) error {
+	begin := k.source.Begin()
+	if places < 2 {
+		return k.at(begin, rangeBeginning, 0, rangePlaces*rangeRecords)
+	}
+	for _, at := range k.places(begin, places) {
+		skip := rangeSkipped
+		if at.Offset == begin.Offset {
+			skip = 0 // the first record, or rows of Parquet
+		}
+		if err := k.at(at, rangePlaceBytes, skip, rangeRecords); err != nil {
+			return err
+		}
+	}
+	k.source.Seek(begin, source.Chain{})
+	return nil
+}
+
+// places are places all over the source. A record need not begin at those of a text.
+func (k *keySampler) places(begin source.Place, n int) (places []source.Place) {
+	size, rows := k.source.About().Bytes, k.rows()
+	for i := range int64(n) {
+		at := begin
+		if rows > 0 {
+			at.Record = rows / int64(n) * i
+		} else {
+			at.Offset += (size - begin.Offset) / int64(n) * i
+		}
+		places = append(places, at)
+	}
+	return places
+}
+
+// rows is how many rows a source states that it has, 0 if it states none.
+func (k *keySampler) rows() (rows int64) {
+	defer k.source.Suspend()
+	for {
+		piece, err := k.source.Next()
+		if err != nil {
+			return rows
+		}
+		splits, err := k.source.Add(piece) // of a source that states its rows, a piece need not be prepared
+		if err != nil || len(splits) == 0 || splits[0].Rows == 0 {
+			return 0
+		}
+		for _, sp := range splits {
+			rows += sp.Rows
+		}
+	}
+}
+
+// at takes a sample of at most so many records from a place on.
+func (k *keySampler) at(place source.Place, budget, skip, most int) error {
+	if k.source.Anywhere() {
+		k.source.Seek(place, source.Chain{})
+	}
+	_, err := k.source.Sample(budget, k.plan.sources(), func(rec *record.Record) {
+		if skip--; skip >= 0 || most <= 0 {
+			return
+		}
+		if v, ok := k.value(rec); ok {
+			most--
+			k.values = append(k.values, v)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return k.source.Suspend()
+}
+
+// value returns the first key column's value of a record's row, if it makes one.
+func (k *keySampler) value(rec *record.Record) (v table.Value, ok bool) {
+	fields, why := k.converter.Convert(rec)
+	if why != nil {
+		return v, false
+	}
+	if k.evaluator != nil {
+		v, why = k.plan.Makers[0].Program.KeyValue(k.evaluator, fields, true)
+	} else {
+		v = fields[k.field]
+	}
+	if why != nil || v.Type != k.plan.Schema.Key[0].Type || len(v.Bytes) > table.MaxKeyBytes {
+		return v, false
+	}
+	v.Bytes = bytes.Clone(v.Bytes)
+	return v, true
+}
+
+// rangeBounds cuts values into ranges that hold about as many each, and returns the first value of every range but the first.
+func rangeBounds(values []table.Value, ranges int) (bounds []table.Value) {
+	slices.SortFunc(values, compareKeyValues)
+	last := 0
+	for i := 1; i < ranges && len(values) > 0; i++ {
+		at := i * len(values) / ranges
+		if at > last && compareKeyValues(values[at], values[last]) > 0 {
+			bounds, last = append(bounds, values[at]), at
+		}
+	}
+	return bounds
+}
+
+func compareKeyValues(a, b table.Value) int {
+	if a.Type == table.Integer {
+		return cmp.Compare(a.Int, b.Int)
+	}
+	return bytes.Compare(a.Bytes, b.Bytes)
+}

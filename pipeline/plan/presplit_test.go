@@ -1,0 +1,175 @@
+package plan
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/keyexpr"
+)
+
+// sortedRecords are records with the keys k00000, k00001, …, whose texts have line breaks in quotes.
+func sortedRecords(n int) string {
+	var b strings.Builder
+	b.WriteString("id,text\n")
+	for i := range n {
+		fmt.Fprintf(&b, "k%05d,\"a \"\"text\"\",\nof two lines %d\"\n", i, i)
+	}
+	return b.String()
+}
+
+func sortedParquet(t *testing.T, n int) string {
+	t.Helper()
+	type row struct {
+		ID   string `parquet:"id"`
+		Text string `parquet:"text"`
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(500))
+	for i := range n {
+		if _, err := w.Write([]row{{fmt.Sprintf("k%05d", i), "t"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// shares are how many of the keys are in each of the ranges.
+func shares(keys []string, bounds []table.Value) []int {
+	parts := make([]int, len(bounds)+1)
+	for _, k := range keys {
+		n, found := slices.BinarySearchFunc(bounds, k, func(b table.Value, k string) int { return strings.Compare(string(b.Bytes), k) })
+		if found {
+			n++
+		}
+		parts[n]++
+	}
+	return parts
+}
+
+func TestRangesOfSortedFilesHoldAboutAsManyRows(t *testing.T) {
+	const rows = 20_000
+	var keys, reversed, lines []string
+	for i := range rows {
+		k := fmt.Sprintf("k%05d", i)
+		turned := []byte(k)
+		slices.Reverse(turned)
+		keys, reversed = append(keys, k), append(reversed, string(turned))
+		lines = append(lines, fmt.Sprintf("{\"id\": %q, \"text\": \"t\"}\n", k))
+	}
+	descending := slices.Clone(lines)
+	slices.Reverse(descending)
+	half := rows / 2
+	for name, test := range map[string]struct {
+		files []string
+		keys  []string
+		pk    string
+	}{
+		"CSV":                 {[]string{file(t, "a.csv", sortedRecords(rows))}, keys, ""},
+		"a computed key":      {[]string{file(t, "b.csv", sortedRecords(rows))}, reversed, "k=reverse(id)"},
+		"JSON lines":          {[]string{file(t, "a.ndjson", strings.Join(lines, ""))}, keys, ""},
+		"descending":          {[]string{file(t, "b.ndjson", strings.Join(descending, ""))}, keys, ""},
+		"Parquet":             {[]string{file(t, "a.parquet", sortedParquet(t, rows))}, keys, ""},
+		"one after the other": {[]string{file(t, "c.ndjson", strings.Join(lines[:half], "")), file(t, "d.ndjson", strings.Join(lines[half:], ""))}, keys, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ask(test.files...)
+			r.Target.PreSplit = 8
+			if test.pk != "" {
+				col, err := keyexpr.ParseColumn(test.pk)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Target.Key, r.Columns.Keys = []table.KeyColumn{{Name: col.Name}}, []keyexpr.Column{col}
+			}
+			p := makes(t, r, nil)
+			parts := shares(test.keys, p.Bounds)
+			if len(parts) != 8 || slices.Min(parts) < rows/8*2/3 || slices.Max(parts) > rows/8*3/2 {
+				t.Errorf("the ranges hold %d", parts)
+			}
+			if len(p.Warnings) > 0 {
+				t.Errorf("warned: %q", p.Warnings)
+			}
+			// The load reads from the beginning, regardless of what was looked at.
+			first := ""
+			if err := p.Sample(func(row []table.Value) bool {
+				first = string(row[0].Bytes)
+				return false
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if want := test.keys[0]; first != want && name != "descending" && test.pk == "" {
+				t.Errorf("the first record is %q, want %q", first, want)
+			}
+		})
+	}
+}
+
+func TestRangesOfIntegersAreInTheirOrder(t *testing.T) {
+	r := ask(file(t, "a.csv", "id,a\n-5,x\n-40,x\n3,x\n100,x\n20,x\n7,x\n"))
+	r.Target.Key = []table.KeyColumn{{Name: "id"}}
+	r.Target.PreSplit = 3
+	var got []int64
+	for _, b := range makes(t, r, nil).Bounds {
+		got = append(got, b.Int)
+	}
+	if !slices.Equal(got, []int64{3, 20}) {
+		t.Errorf("bounds %d", got)
+	}
+}
+
+func TestWhatCannotBePreSplitIsSaid(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(sortedRecords(1000))); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := ask(file(t, "a.csv.gz", packed.String()))
+	r.Target.PreSplit = 4
+	if p := makes(t, r, nil); len(p.Bounds) != 3 || !strings.Contains(strings.Join(p.Warnings, " "), "only the beginning") {
+		t.Errorf("compressed: %d bounds, warned %q", len(p.Bounds), p.Warnings)
+	}
+	r = ask(file(t, "a.csv", "id,a\nx,1\nx,2\ny,1\n"))
+	r.Target.PreSplit = 5
+	if p := makes(t, r, nil); len(p.Bounds) != 1 || !strings.Contains(strings.Join(p.Warnings, " "), "few values of id: 2 ranges") {
+		t.Errorf("few values: %d bounds, warned %q", len(p.Bounds), p.Warnings)
+	}
+	r = ask(file(t, "a.csv", "id,a\nx,1\n"))
+	r.Target.PreSplit, r.Target.Absent = 5, false
+	admin := store(t, table.KeyColumn{Name: "id", Type: table.String})
+	if p := makes(t, r, admin); p.Bounds != nil || !strings.Contains(strings.Join(p.Warnings, " "), "--pre-split 5 changes nothing") {
+		t.Errorf("the table exists: %d bounds, warned %q", len(p.Bounds), p.Warnings)
+	}
+	r = ask(file(t, "a.csv", "id,a\nx,1\n"))
+	r.Target.PreSplit, r.Target.Table = 5, "t_{id}"
+	refused(t, r, nil, "--pre-split 5")
+}
+
+func TestAutomaticRangesFollowTheSizeOfTheInputs(t *testing.T) {
+	for _, test := range []struct {
+		bytes, limit int64
+		want         int
+	}{{1000, 0, 0}, {-1, 0, 0}, {49_999_900, 0, 1}, {50_000_000, 0, 2}, {125_000_000, 0, 5}, {1 << 40, 0, client.MaxRanges}, {1 << 40, 600_000, 2}} {
+		p := &planner{plan: &Plan{Bytes: test.bytes}, request: &Request{Records: test.limit}}
+		p.sampled.records, p.sampled.bytes = 10, 1000
+		if got := p.autoRanges(); got != test.want {
+			t.Errorf("%d bytes, --limit %d: %d ranges, want %d", test.bytes, test.limit, got, test.want)
+		}
+	}
+	if _, err := ParsePreSplit("11"); err == nil {
+		t.Error("eleven ranges are taken")
+	}
+}
