@@ -187,7 +187,8 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 		next, blocked = d.dispatch(now)
 		d.checkPatience(now)
 	}
-	d.record.meter.Note(now, d.limitedBy(now, blocked))
+	word, unsure := d.limitedBy(now, blocked)
+	d.record.meter.Note(now, word, unsure)
 	d.cfg.Watch.Progress.LimitedBy.Store(uint32(d.record.meter.Now()))
 	if !d.stopper.stopped() {
 		d.startJobs(now)
@@ -371,7 +372,9 @@ func (d *dispatcher) landed(r result) {
 	d.report.count(f, a, r.stats)
 	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
 	d.lanes.ceilings.instance.Answered(r.sent, r.done, a.units+a.flow, a.units)
-	l.written += int64(a.final)
+	if l.written += int64(a.final); a.throttled > 0 {
+		d.lanes.throttled = r.done
+	}
 	d.lanes.cutter.Done(r.done, &f.Flight)
 	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)
 	d.flights.free(f)

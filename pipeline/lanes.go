@@ -31,6 +31,8 @@ type lanes struct {
 	ready    []*lane   // of the last choice
 	sampled  time.Time // when the lanes were last looked at to find the slowest
 	indexes  int       // secondary indexes of the table
+
+	throttled time.Time // when the service last refused a row for capacity
 }
 
 func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks) *lanes {

@@ -34,18 +34,27 @@ type limits struct {
 	disk    bool            // rows are being written to the disk or read from it
 }
 
-// limitedBy says what keeps the load from being faster. Blocked is why no batch leaves though a lane may send.
-func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) bottleneck.Word {
+// limitedBy says what keeps the load from being faster, and whether that may be the processors as well: a lane also slows down when
+// answers come later than they did, and those of a busy machine do. Blocked is why no batch leaves though a lane may send.
+func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bottleneck.Word, unsure bool) {
 	if d.stopper.stopped() {
 		if d.flights.flying() > 0 {
-			return bottleneck.Link
+			return bottleneck.Link, false
 		}
-		return bottleneck.Outage // an attempt without an answer may still land
+		return bottleneck.Outage, false // an attempt without an answer may still land
 	}
-	return d.lanes.limitedBy(now, limits{
+	word = d.lanes.limitedBy(now, limits{
 		blocked: blocked, reading: !d.input.ended() && !d.input.waits && !d.lanes.queues.Saturated(), disk: d.disk.busy > 0,
 	})
+	switch word {
+	case bottleneck.Partition, bottleneck.Table, bottleneck.Index:
+		unsure = d.lanes.throttled.IsZero() || now.Sub(d.lanes.throttled) > throttledLately
+	}
+	return word, unsure
 }
+
+// throttledLately is how long after a refusal for capacity it is sure that the service limits the load.
+const throttledLately = 10 * time.Second
 
 // limitedBy says what holds most of the lanes back that have rows. As long as rows come, a lane counts only if it has many: a
 // few wait for others to fill their batch.

@@ -33,26 +33,33 @@ type Options struct {
 
 // Meter adds up how much of the time each word was true. It is not safe for concurrent use.
 type Meter struct {
-	o     Options
-	word  Word // since at
-	at    time.Time
-	begun time.Time // the window
-	used  float64   // then
-	spent Spent     // of the window
-	total Spent
-	now   Word
+	o      Options
+	word   Word // since at
+	unsure bool // about it
+	at     time.Time
+	begun  time.Time // the window
+	used   float64   // then
+	spent  Spent     // of the window
+	maybe  Spent     // of that, what is CPU if the process has used all processors
+	total  Spent
+	now    Word
 }
 
 // NewMeter makes a meter that begins with the first Note.
 func NewMeter(o Options) *Meter { return &Meter{o: o} }
 
-// Note says which word is true from now on.
-func (m *Meter) Note(now time.Time, w Word) {
+// Note says which word is true from now on. Link, Reader and Disk are CPU where the process has used all processors; so are others
+// that are said to be unsure.
+func (m *Meter) Note(now time.Time, w Word, unsure bool) {
 	if m.at.IsZero() {
 		m.at, m.begun, m.used = now, now, m.cpu()
 	}
-	m.spent[m.word] += max(0, now.Sub(m.at))
-	m.word, m.at = w, now
+	passed := max(0, now.Sub(m.at))
+	m.spent[m.word] += passed
+	if m.unsure || m.word == Link || m.word == Reader || m.word == Disk {
+		m.maybe[m.word] += passed
+	}
+	m.word, m.unsure, m.at = w, unsure, now
 	if now.Sub(m.begun) >= window {
 		m.end(now)
 	}
@@ -61,7 +68,7 @@ func (m *Meter) Note(now time.Time, w Word) {
 // End ends the last window.
 func (m *Meter) End(now time.Time) {
 	if !m.at.IsZero() {
-		m.Note(now, m.word)
+		m.Note(now, m.word, m.unsure)
 		m.end(now)
 	}
 }
@@ -77,9 +84,9 @@ func (m *Meter) end(now time.Time) {
 	}
 	used := m.cpu()
 	if used-m.used >= saturated*passed.Seconds()*float64(max(1, m.o.Processors)) {
-		for _, w := range []Word{Link, Reader, Disk} {
-			m.spent[CPU] += m.spent[w]
-			m.spent[w] = 0
+		for w, d := range m.maybe {
+			m.spent[w] -= d
+			m.spent[CPU] += d
 		}
 	}
 	longest := Word(0)
@@ -93,7 +100,7 @@ func (m *Meter) end(now time.Time) {
 	if m.o.Each != nil {
 		m.o.Each(m.begun, &m.spent)
 	}
-	m.begun, m.used, m.spent = now, used, Spent{}
+	m.begun, m.used, m.spent, m.maybe = now, used, Spent{}, Spent{}
 }
 
 func (m *Meter) cpu() float64 {

@@ -10,15 +10,15 @@ func at(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * ti
 
 func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
 	m := NewMeter(Options{})
-	if m.Note(at(0), Reader); m.Now() != Reader {
+	if m.Note(at(0), Reader, false); m.Now() != Reader {
 		t.Errorf("before the first window has ended it is %v", m.Now())
 	}
-	m.Note(at(100), Partition)
-	m.Note(at(700), Link)
+	m.Note(at(100), Partition, false)
+	m.Note(at(700), Link, false)
 	if m.Now() != Partition {
 		t.Errorf("most of the window was partition, not %v", m.Now())
 	}
-	m.Note(at(1000), Partition)
+	m.Note(at(1000), Partition, false)
 	m.End(at(1000))
 	parts := m.Parts()
 	want := []Part{{Partition, 0.6, 0.6}, {Link, 0.3, 0.3}, {Reader, 0.1, 0.1}}
@@ -35,13 +35,13 @@ func TestAMeterAddsUpTheTimeOfEachWord(t *testing.T) {
 func TestOnlyWhatABusyMachineDelaysIsTheProcessors(t *testing.T) {
 	used := 0.0
 	m := NewMeter(Options{Used: func() float64 { return used }, Processors: 2})
-	m.Note(at(0), Link)
-	m.Note(at(100), Partition)
-	m.Note(at(300), Reader)
+	m.Note(at(0), Link, false)
+	m.Note(at(100), Partition, false)
+	m.Note(at(300), Reader, false)
 	used = 0.95
-	m.Note(at(500), Disk) // 0.95 of 1 CPU second
+	m.Note(at(500), Disk, false) // 0.95 of 1 CPU second
 	used = 1.5
-	m.Note(at(1000), Link) // 0.55 of 1
+	m.Note(at(1000), Link, false) // 0.55 of 1
 	m.End(at(1000))
 	got := map[Word]float64{}
 	for _, p := range m.Parts() {
@@ -52,12 +52,30 @@ func TestOnlyWhatABusyMachineDelaysIsTheProcessors(t *testing.T) {
 	}
 }
 
+func TestAWordThatIsUnsureIsTheProcessorsToo(t *testing.T) {
+	for _, unsure := range []bool{false, true} {
+		used := 0.0
+		m := NewMeter(Options{Used: func() float64 { return used }, Processors: 2})
+		m.Note(at(0), Partition, unsure)
+		used = 2
+		m.Note(at(1000), Reader, false)
+		m.End(at(1001))
+		want := Partition
+		if unsure {
+			want = CPU
+		}
+		if got := m.Parts()[0]; got.Word != want || got.Seconds != 1 {
+			t.Errorf("unsure %v: %+v", unsure, got)
+		}
+	}
+}
+
 func TestAClockThatGoesBackTakesNothingAway(t *testing.T) {
 	m := NewMeter(Options{})
-	m.Note(at(0), Link)
-	m.Note(at(400), Reader)
-	m.Note(at(100), Reader)
-	m.Note(at(700), Link)
+	m.Note(at(0), Link, false)
+	m.Note(at(400), Reader, false)
+	m.Note(at(100), Reader, false)
+	m.Note(at(700), Link, false)
 	m.End(at(700))
 	for _, p := range m.Parts() {
 		if p.Seconds < 0 {
@@ -77,7 +95,7 @@ func TestEachWindowIsToldOnce(t *testing.T) {
 		}
 	}})
 	for i := range 100 {
-		m.Note(at(70*i), Words()[i%len(Words())])
+		m.Note(at(70*i), Words()[i%len(Words())], false)
 	}
 	m.End(at(7000))
 	if told != m.total {
