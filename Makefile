@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public model crash hostile memory real notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire model crash hostile memory real notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -137,3 +137,8 @@ laws:
 # DB), in a few cells.
 laws-public:
 	$(GO) test ./ratelimit -run '^TestPublicLaws$$' -v -law-seeds 5 -timeout 30m
+
+# What a load reaches in front of an engine with each limiter, beside what the simulation says: 10 loads of 20 s and more. WORD picks
+# limiters.
+wire: build
+	$(GO) test ./ratelimit -run '^TestTheWireReachesWhatIsSimulated$$' -v -wire-binary $(CURDIR)/tsimport -wire-cell '$(WORD)' -timeout 60m

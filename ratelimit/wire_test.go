@@ -1,0 +1,164 @@
+package ratelimit
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/internal/limiter"
+)
+
+var (
+	wireBinary = flag.String("wire-binary", "", "the tsimport that TestTheWireReachesWhatIsSimulated measures; without it, the test is skipped")
+	wireSeeds  = flag.Uint64("wire-seeds", 10, "seeds of the simulation, of which the mean counts")
+	wireRuns   = flag.Int("wire-runs", 1, "measurements, of which the mean counts")
+	wireWord   = flag.String("wire-cell", "", "only limiters with this word")
+)
+
+// wireScene is a load as bench spread makes it: partitions of 1,000 units a second, 5 ms away.
+type wireScene struct {
+	kind  string
+	table float64 // units a second of the whole table; 0 means no limit
+}
+
+const (
+	wireLanes = 4
+	wireRate  = 1000
+)
+
+// rows are as many as the limits take in twenty seconds.
+func (w *wireScene) rows() int {
+	if w.table > 0 {
+		return int(20 * w.table)
+	}
+	return 20 * wireLanes * wireRate
+}
+
+func (w *wireScene) capacity() float64 { return float64(w.rows()) / 20 }
+
+func (w *wireScene) String() string {
+	if w.table > 0 {
+		return fmt.Sprintf("%s, and %g for the table", w.kind, w.table)
+	}
+	return w.kind
+}
+
+// reached is the share of the capacity until the last row, and of the rows sent those refused.
+type reached struct{ share, refused float64 }
+
+func (r *reached) add(x reached, of float64) {
+	r.share, r.refused = r.share+x.share/of, r.refused+x.refused/of
+}
+
+// simulate is the simulation's.
+func (w *wireScene) simulate(seed uint64) (r reached) {
+	at := at{wireLanes, wireRate, 5 * ms}
+	c := at.scene()
+	c.length = 100 * time.Second
+	c.lane = &limiter.Options{Kind: w.kind, Rate: wireRate}
+	if w.table > 0 {
+		c.table = &limiter.Options{Kind: w.kind, Rate: w.table}
+	}
+	s := newLawSim(&c, func(r *rand.Rand, c *lawScene) func(int) controller {
+		lane := newLaw(r, c)
+		return func(i int) controller { return &endingLaw{lane(i), float64(w.rows() / wireLanes)} }
+	}, seed)
+	sent, accepted, last := 0, 0, time.Duration(0)
+	s.trace = func(_ int, now time.Time, q *lawRequest) {
+		if sent, accepted = sent+q.rows, accepted+q.taken; q.taken > 0 {
+			last = now.Sub(s.base) - q.back
+		}
+	}
+	s.run()
+	return reached{float64(accepted) / (w.capacity() * last.Seconds()), 1 - float64(accepted)/float64(sent)}
+}
+
+// endingLaw is a law of a lane that runs out of rows.
+type endingLaw struct {
+	controller
+	left float64 // rows that are not in flight
+}
+
+func (l *endingLaw) next(now time.Time, inFlight int, _ float64) (float64, time.Time, bool) {
+	if l.left == 0 {
+		return 0, now, false
+	}
+	units, at, ok := l.controller.next(now, inFlight, l.left)
+	return min(units, l.left), at, ok
+}
+
+func (l *endingLaw) sent(now time.Time, units float64) {
+	l.left -= units
+	l.controller.sent(now, units)
+}
+
+func (l *endingLaw) answered(sent, now time.Time, units, accepted float64) {
+	l.left += units - accepted
+	l.controller.answered(sent, now, units, accepted)
+}
+
+// measure is bench spread's.
+func (w *wireScene) measure(seed int) (r reached, err error) {
+	args := []string{"bench", "spread", "--only", "tsimport", "--order", "random", "--json", "--quiet", "--limiter", w.kind,
+		"--partitions", strconv.Itoa(wireLanes), "--partition-wcu", strconv.Itoa(wireRate), "--rows", strconv.Itoa(w.rows()), "--seed", strconv.Itoa(seed)}
+	if w.table > 0 {
+		args = append(args, "--limit-table", strconv.FormatFloat(w.table, 'f', -1, 64))
+	}
+	out, err := exec.Command(*wireBinary, args...).Output()
+	if err != nil {
+		return r, fmt.Errorf("run %s %s: %w", *wireBinary, strings.Join(args, " "), err)
+	}
+	var report struct {
+		Scenarios []struct {
+			Share   float64 `json:"capacity_share"`
+			Refused float64 `json:"throttled_share"`
+		}
+	}
+	if err := json.Unmarshal(out, &report); err != nil || len(report.Scenarios) != 1 {
+		return r, fmt.Errorf("read %s: %w", out, err)
+	}
+	return reached{report.Scenarios[0].Share, report.Scenarios[0].Refused}, nil
+}
+
+// TestTheWireReachesWhatIsSimulated prints what the law reaches in the simulation and what a load reaches in front of an engine.
+func TestTheWireReachesWhatIsSimulated(t *testing.T) {
+	if *wireBinary == "" {
+		t.Skip("takes minutes: make wire")
+	}
+	var table strings.Builder
+	fmt.Fprint(&table, "| `--limiter` | share simulated | share measured | refused simulated | refused measured |\n|---|---|---|---|---|\n")
+	for _, units := range []float64{0, 2000} {
+		for _, kind := range limiter.Kinds {
+			w := wireScene{kind, units}
+			if !strings.Contains(w.String(), *wireWord) {
+				continue
+			}
+			var simulated, measured reached
+			for seed := range *wireSeeds {
+				x := w.simulate(seed + 1)
+				simulated.add(x, float64(*wireSeeds))
+				t.Logf("%s: seed %d: share %.3f, refused %.1f %%", &w, seed+1, x.share, 100*x.refused)
+			}
+			for run := range *wireRuns {
+				m, err := w.measure(run + 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				measured.add(m, float64(*wireRuns))
+				t.Logf("%s: run %d: share %.3f, refused %.1f %%", &w, run+1, m.share, 100*m.refused)
+			}
+			fmt.Fprintf(&table, "| %s | %.3f | %.3f | %.1f %% | %.1f %% |\n", &w, simulated.share, measured.share, 100*simulated.refused, 100*measured.refused)
+			if *wireRuns > 0 && math.Abs(simulated.share-measured.share) > 0.03 {
+				t.Errorf("%s: the shares differ by more than 3 points", &w)
+			}
+		}
+	}
+	fmt.Print(&table)
+}
