@@ -30,6 +30,7 @@ type Summary struct {
 	LastLaneSeconds float64 `json:"last_lane_seconds"` // until every partition had a row to write
 	Recuts          int64   `json:"recuts"`
 	SpilledRows     int64   `json:"spilled_rows"`
+	Sections        int64   `json:"sections,omitempty"` // in which the input was read out of its order
 	SpilledBytes    int64   `json:"spilled_bytes"`
 	CPUSeconds      float64 `json:"cpu_seconds"`
 	PeakRSSBytes    int64   `json:"peak_rss_bytes"`

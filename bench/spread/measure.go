@@ -24,15 +24,17 @@ type Scenario struct {
 
 	CapacityShare  float64 `json:"capacity_share"`
 	ShareWithBurst float64 `json:"capacity_share_with_burst,omitempty"` // see measuring.shareWithBurst
+	AllowedShare   float64 `json:"allowed_share,omitempty"`             // splits: see measuring.allowed
 	ThrottledShare float64 `json:"throttled_share"`                     // of RowsSent
 	BatchFill      float64 `json:"batch_fill"`                          // RowsSent in a request, of 200
 
-	LastLaneSeconds    float64     `json:"last_lane_seconds"`        // until the last partition had a row; 0 when one never had
-	ShareFromLastLane  float64     `json:"share_from_last_lane"`     // capacity share of the time after that
-	MakespanSeconds    float64     `json:"makespan_seconds"`         // from the start to the last row's acknowledgement
-	IdealSeconds       float64     `json:"ideal_seconds,omitempty"`  // see measuring.ideal
-	MakespanShare      float64     `json:"makespan_share,omitempty"` // Ideal of Makespan
-	PeakRSSBytes       int64       `json:"peak_rss_bytes,omitempty"` // of the loader; the SDK's baselines share a process with the bench
+	FirstRowSeconds    float64     `json:"first_row_seconds,omitempty"` // from the start to the first accepted row: a first pass over the input is before it
+	LastLaneSeconds    float64     `json:"last_lane_seconds"`           // until the last partition had a row; 0 when one never had
+	ShareFromLastLane  float64     `json:"share_from_last_lane"`        // capacity share of the time after that
+	MakespanSeconds    float64     `json:"makespan_seconds"`            // from the start to the last row's acknowledgement
+	IdealSeconds       float64     `json:"ideal_seconds,omitempty"`     // see measuring.ideal
+	MakespanShare      float64     `json:"makespan_share,omitempty"`    // Ideal of Makespan
+	PeakRSSBytes       int64       `json:"peak_rss_bytes,omitempty"`    // of the loader; the SDK's baselines share a process with the bench
 	Verified           string      `json:"verified,omitempty"`
 	Comparison         *Comparison `json:"comparison,omitempty"`
 	Partitions         []Partition `json:"partitions"`
@@ -84,6 +86,7 @@ func (m *measuring) fill(s *Scenario, lastLane float64) {
 	end := m.lastRow()
 	s.MakespanSeconds = max(0, end-m.start) / 1000
 	s.CapacityShare = m.share(end)
+	s.FirstRowSeconds = m.firstRow()
 	s.LastLaneSeconds = lastLane
 	if lastLane == 0 {
 		s.LastLaneSeconds = m.lastFirst()
@@ -113,8 +116,33 @@ func (m *measuring) ideal(s *Scenario, splits bool) {
 	}
 	if splits {
 		s.IdealSeconds = m.timeFor(float64(m.stats.Units))
+		s.AllowedShare = m.allowed(m.lastRow())
 	}
 	s.MakespanShare = ratio(s.IdealSeconds, s.MakespanSeconds)
+}
+
+// allowed is the share of what the partitions that served allowed at each moment, from the start to the end: their capacity is
+// summed up while they serve, whether they had rows or not.
+func (m *measuring) allowed(end float64) float64 {
+	var capacity float64
+	for _, p := range m.stats.Partitions {
+		capacity += p.Capacity * p.overlap(m.start, end) / 1000
+	}
+	return ratio(float64(m.stats.Units), m.bounded(capacity, end-m.start))
+}
+
+// firstRow is when the first row was accepted, in seconds from the start; 0 when none was.
+func (m *measuring) firstRow() float64 {
+	first := math.Inf(1)
+	for _, p := range m.stats.Partitions {
+		if p.FirstMS != nil {
+			first = min(first, *p.FirstMS)
+		}
+	}
+	if math.IsInf(first, 1) {
+		return 0
+	}
+	return max(0, first-m.start) / 1000
 }
 
 // timeFor is how many seconds after the start all partitions together could have taken the units, by halving: at most

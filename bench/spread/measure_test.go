@@ -97,6 +97,21 @@ func TestTheIdealOfSplitsIsWhenAllThatServedCouldHaveTakenAllRows(t *testing.T) 
 	}
 }
 
+func TestEmptyPartitionsAllowRowsToo(t *testing.T) {
+	parent, left, right := part(1, 300, 500, 4000), part(2, 500, 4000, 9000), part(3, 0, 0, 0)
+	parent.EndedMS = ms(startMS + 4000)
+	left.SinceMS, right.SinceMS, right.FirstMS, right.LastMS = startMS+5000, startMS+5000, nil, nil
+	m := &measuring{start: startMS, uneven: true, stats: &tableStats{counts: counts{Units: 800}, Partitions: []partitionStats{parent, left, right}}}
+	s := &Scenario{}
+	m.fill(s, 0)
+	m.ideal(s, true)
+	near(t, "share of what was allowed", s.AllowedShare, 800.0/(100*4+2*100*4))
+	near(t, "first row", s.FirstRowSeconds, 0.5)
+	m.ceiling = 100
+	m.ideal(s, true)
+	near(t, "share of what the table allowed", s.AllowedShare, 800.0/(100*9))
+}
+
 func TestAStoppedLoadCountsUntilItWasStopped(t *testing.T) {
 	m := &measuring{start: startMS, end: startMS + 10_000, stats: &tableStats{Partitions: []partitionStats{part(1, 400, 0, 4000)}}}
 	near(t, "capacity share", m.share(m.lastRow()), 0.4)

@@ -87,7 +87,7 @@ func Run(ctx context.Context, c Config) (report *Report, err error) {
 }
 
 // splitsNote warns of a headline that looks right when nothing is.
-const splitsNote = "rows in key order leave most children of --splits empty, and empty ones are not counted: see what the partitions would allow, not the capacity share, or give --order random"
+const splitsNote = "rows in key order leave most children of --splits empty, and a share of the partitions with rows would leave the empty ones out: the table shows the share of what all of them allowed at each moment"
 
 // prepare makes the dataset.
 func (r *run) prepare(ctx context.Context) (err error) {
@@ -241,8 +241,11 @@ func (r *run) baseline(ctx context.Context, e *engine, s *Scenario, dir string) 
 		m.end = unixMS(end.ended)
 	}
 	m.fill(s, 0)
-	if !end.stopped {
-		m.ideal(s, r.Table.Splits > 0)
+	switch splits := r.Table.Splits > 0; {
+	case !end.stopped:
+		m.ideal(s, splits)
+	case splits:
+		s.AllowedShare = m.allowed(m.end)
 	}
 	return m, nil
 }

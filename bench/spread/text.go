@@ -41,7 +41,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, n := range r.Notes {
 		out.printf("note: %s\n", n)
 	}
-	out.table(r.Scenarios)
+	out.table(r.Scenarios, r.SplitsMS > 0)
 	for _, s := range r.Scenarios {
 		out.printf("\n%s\n", s.Name)
 		out.about(s, windowed(r.Limiter))
@@ -63,18 +63,25 @@ func (p *printer) printf(format string, a ...any) {
 }
 
 // table compares the scenarios, a line each.
-func (p *printer) table(scenarios []*Scenario) {
+func (p *printer) table(scenarios []*Scenario, splits bool) {
 	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "\n\tseconds\trows\tcapacity share\tthrottled\trequests\tbatch fill\tlost\tpeak memory\t\n")
+	share := "capacity share"
+	if splits {
+		share = "of allowed" // a share of the partitions with rows says little where most children are empty
+	}
+	fmt.Fprintf(t, "\n\tseconds\trows\t%s\tthrottled\trequests\tbatch fill\tlost\tpeak memory\t\n", share)
 	for _, s := range scenarios {
-		memory, stopped := "-", ""
+		memory, stopped, of := "-", "", s.CapacityShare
 		if s.PeakRSSBytes > 0 {
 			memory = fmt.Sprintf("%d MiB", s.PeakRSSBytes>>20)
 		}
 		if s.Stopped {
 			stopped = "+"
 		}
-		fmt.Fprintf(t, "%s\t%.1f%s\t%d\t%.4f\t%.2f %%\t%d\t%.2f\t%d\t%s\t\n", s.Name, s.Seconds, stopped, s.Rows, s.CapacityShare,
+		if splits {
+			of = s.AllowedShare
+		}
+		fmt.Fprintf(t, "%s\t%.1f%s\t%d\t%.4f\t%.2f %%\t%d\t%.2f\t%d\t%s\t\n", s.Name, s.Seconds, stopped, s.Rows, of,
 			100*s.ThrottledShare, s.Requests, s.BatchFill, s.Lost, memory)
 	}
 	p.err = cmp.Or(p.err, t.Flush())
@@ -106,6 +113,12 @@ func (p *printer) about(s *Scenario, windowed bool) {
 	}
 	if s.IdealSeconds > 0 {
 		p.printf("  last row after %.2f s; the partitions would allow %.2f s (%.4f)\n", s.MakespanSeconds, s.IdealSeconds, s.MakespanShare)
+	}
+	if s.AllowedShare > 0 {
+		p.printf("  %.4f of what the partitions that served allowed at each moment; the first row after %.2f s\n", s.AllowedShare, s.FirstRowSeconds)
+	}
+	if s.Loader != nil && s.Loader.Sections > 0 {
+		p.printf("  read in %d sections out of the order of the file\n", s.Loader.Sections)
 	}
 	if len(s.Splits) > 0 {
 		p.splits(s.Splits)
