@@ -91,7 +91,7 @@ metamorphic:
 	$(GO) test ./pipeline -run TestAnyRun -seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestAKilledLoadResumesAsIfItHadNotBeenKilled -crash-seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
-	$(GO) test ./pipeline -run 'TestAnyMix|TestDamageLeaves|TestANumberedLoadOfAnyArrangement' -mix-seeds 500 -timeout 60m
+	$(GO) test ./pipeline -run 'TestAnyMix|TestDamageLeaves|TestANumberedLoadOfAnyArrangement|TestALoadKilledAtAny' -mix-seeds 500 -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 300 with restarts, concurrent clients.
 model:

@@ -57,7 +57,7 @@ func TestAPreSplitLoadOfAnyArrangementLeavesTheTableOfASequentialLoad(t *testing
 			want := m.oracle.apply(contents{}, m.records)
 			r, _ := m.run(rnd.IntN(2) == 0)
 			m.w.wantRows(want.rows)
-			m.checkRejected(want.rejected)
+			m.checkRejected(want)
 			if r.State != StateFinished || r.Read != int64(len(m.records)) {
 				t.Errorf("%s: %d read of %d", r.State, r.Read, len(m.records))
 			}

@@ -105,31 +105,50 @@ type sequence struct {
 	refuses bool // the service refuses records with refusedWord
 }
 
-// mixed is what that load leaves: the table, and which records it has rejected, as file/number.
+// leftBySequence is what that load leaves: the table, and which records it has rejected, as file/number.
 type leftBySequence struct {
 	rows     contents
 	rejected []string
+	// unsent are those of the rejected that the service refuses and that a later record of their key may supersede before
+	// they are sent; open is which of them each key has.
+	unsent map[string]bool
+	open   map[string][]string
 	// past are all rows that each key has ever had, "" for no row: a load that was stopped leaves one of them.
 	past map[string][]string
 }
 
 func (s *sequence) apply(before contents, records []mixRecord) leftBySequence {
-	left := leftBySequence{rows: contents{}, past: map[string][]string{}}
+	left := leftBySequence{rows: contents{}, past: map[string][]string{}, unsent: map[string]bool{}, open: map[string][]string{}}
 	for k, cells := range before {
 		left.rows[k] = cells
 	}
 	for i := range records {
 		r := &records[i]
-		if !s.one(left, r) {
-			left.rejected = append(left.rejected, fmt.Sprint(r.file, "/", r.number))
+		name := fmt.Sprint(r.file, "/", r.number)
+		switch good := s.one(left, r); {
+		case !good && s.supersedes() && s.makesRow(r):
+			left.open[s.key.row(r)] = append(left.open[s.key.row(r)], name)
+			fallthrough
+		case !good:
+			left.rejected = append(left.rejected, name)
+		default:
+			for _, earlier := range left.open[s.key.row(r)] {
+				left.unsent[earlier] = true
+			}
 		}
 	}
 	return left
 }
 
+// supersedes reports whether a record that waits gives way to a later one of its key.
+func (s *sequence) supersedes() bool { return s.mode == table.Put && s.condition == table.Ignore }
+
+// makesRow reports whether a record is a row that the service is asked to write.
+func (s *sequence) makesRow(r *mixRecord) bool { return !r.ragged && !(s.key.needsID && r.id == "") }
+
 // one applies a record, or reports that it is rejected.
 func (s *sequence) one(left leftBySequence, r *mixRecord) bool {
-	if r.ragged || s.key.needsID && r.id == "" || s.refuses && s.mode != table.Delete && strings.HasPrefix(r.b, refusedWord) {
+	if !s.makesRow(r) || s.refuses && s.mode != table.Delete && strings.HasPrefix(r.b, refusedWord) {
 		return false
 	}
 	key := s.key.row(r)
@@ -209,11 +228,11 @@ func mixed(t *testing.T, seed uint64) {
 	if diff := cmp.Diff(want.rows, m.w.rows()); diff != "" {
 		t.Errorf("the table differs from a sequential load (-want +got):\n%s", diff)
 	}
-	if r.State != StateFinished || r.Read != int64(len(m.records)) || r.Written+r.Superseded != r.Read-int64(len(want.rejected)) {
+	rejected := m.checkRejected(want)
+	if r.State != StateFinished || r.Read != int64(len(m.records)) || r.Rejected != int64(rejected) || r.Written+r.Superseded != r.Read-r.Rejected {
 		t.Errorf("%s: %d read, %d written, %d superseded, %d rejected; want %d read, %d rejected",
-			r.State, r.Read, r.Written, r.Superseded, r.Rejected, len(m.records), len(want.rejected))
+			r.State, r.Read, r.Written, r.Superseded, r.Rejected, len(m.records), rejected)
 	}
-	m.checkRejected(want.rejected)
 	if !kill {
 		m.cfg.Target.Client.Transport = m.w.transport()
 		m.w.verifies(m.cfg, r)
@@ -369,8 +388,8 @@ func (m *mixedLoad) attempt(kill bool, at int) *Report {
 	return r
 }
 
-// checkRejected checks that exactly the expected records are kept as rejected, each once.
-func (m *mixedLoad) checkRejected(want []string) {
+// checkRejected checks that exactly the expected records are kept as rejected, each once, and returns how many they are.
+func (m *mixedLoad) checkRejected(left leftBySequence) int {
 	m.t.Helper()
 	var got []string
 	for _, line := range lines(m.t, filepath.Join(m.cfg.RunDir, rundir.ReasonsFile)) {
@@ -383,11 +402,47 @@ func (m *mixedLoad) checkRejected(want []string) {
 		}
 		got = append(got, fmt.Sprint(slices.Index(m.cfg.Inputs, reason.File), "/", reason.Record))
 	}
-	want = slices.Clone(want)
+	want := slices.DeleteFunc(slices.Clone(left.rejected), func(name string) bool { return left.unsent[name] && !slices.Contains(got, name) })
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		m.t.Errorf("rejected records, as file/record (-want +got):\n%s", diff)
+	}
+	return len(want)
+}
+
+// TestALoadKilledAtAnyCheckpointResumesToTheTableOfASequentialLoad kills a drawn load at its checkpoint 0, then in another table
+// at checkpoint 1, …, until it has no such checkpoint any more.
+func TestALoadKilledAtAnyCheckpointResumesToTheTableOfASequentialLoad(t *testing.T) {
+	for seed := range uint64(max(1, *mixSeeds/5)) {
+		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+			t.Parallel()
+			for at := 0; ; at++ {
+				rnd := rand.New(rand.NewPCG(seed+1, 41)) // the same load each time
+				m := &mixedLoad{t: t, w: newWorld(t), rnd: rnd, key: &mixKeys[rnd.IntN(len(mixKeys))]}
+				before := m.draw()
+				want := m.oracle.apply(before, m.records)
+				m.cfg.Checkpoint.Every = time.Millisecond
+				r := m.attempt(true, at)
+				killed := r.State != StateFinished
+				if killed {
+					r = m.attempt(false, 0)
+				}
+				if diff := cmp.Diff(want.rows, m.w.rows()); diff != "" {
+					t.Errorf("the table differs from a sequential load (-want +got):\n%s", diff)
+				}
+				if rejected := m.checkRejected(want); r.State != StateFinished || r.Read != int64(len(m.records)) || r.Rejected != int64(rejected) {
+					t.Errorf("%s: %d read, %d rejected; want %d and %d", r.State, r.Read, r.Rejected, len(m.records), rejected)
+				}
+				if t.Failed() {
+					t.Fatalf("seed %d, killed at checkpoint %d: %s, key %s, %+v", seed+1, at, m.mix.arrangement, m.key.name, m.oracle.model)
+				}
+				if !killed {
+					t.Logf("%s, key %s: %d records, killed at %d checkpoints", m.mix.arrangement, m.key.name, len(m.records), at)
+					break
+				}
+			}
+		})
 	}
 }
 
