@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire model crash hostile memory real notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire model crash hostile memory real links notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -117,6 +117,13 @@ real:
 		if [ -z "$$(printenv TABLESTORE_TEST_$$v)" ]; then echo "set TABLESTORE_TEST_$$v (docs/real-service.md)"; exit 2; fi; done
 	$(GO) test ./e2e -run 'TestAssumptions|TestASmallLoad' -count 1 -v -timeout 30m
 	$(GO) test ./e2e -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' e2e/contract_*_test.go | paste -sd '|'))$$" -count 1 -timeout 60m
+
+# Loads through slow and long links against a plain copy through the same links: LINKS names cells, in parts of their names separated by
+# semicolons. All take about 40 minutes.
+LINKS ?= all
+
+links:
+	$(GO) test ./e2e -run '^TestLinks$$' -links '$(LINKS)' -count 1 -v -timeout 90m
 
 # The memory that loads and the other commands take for every hostile file.
 memory:

@@ -26,7 +26,7 @@ type Target struct {
 	// Credentials, if it is not nil, is asked for the key of every request in place of those: keys may rotate.
 	Credentials common.CredentialsProvider
 
-	RequestTimeout time.Duration // for one request; 0 is 30 seconds
+	RequestTimeout time.Duration // of a request without progress; 0 is 30 seconds
 	// Transport replaces the network, for tests against the engine of this module; nil uses the network.
 	Transport http.RoundTripper
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tsimport/internal/table"
+	"tsimport/pipeline/sendwindow"
 	"tsimport/ratelimit"
 	"tsimport/writer"
 )
@@ -16,6 +17,8 @@ type ceilings struct {
 	rows, units, bytes *ratelimit.Bucket // nil without a limit
 	maxRows, maxBytes  int               // of a batch
 	learnt             *writer.Size      // what a gateway has refused
+	window             *sendwindow.Window
+	room               func() int // requests that can be in flight at a time
 }
 
 // The service judges usage by the instant, and so does whoever else uses the table: a ceiling holds in each tenth of a second, but
@@ -27,13 +30,14 @@ const (
 	ceilingBatch = 0.02 // seconds
 )
 
-func newCeilings(w *Write, learnt *writer.Size) *ceilings {
+func newCeilings(w *Write, learnt *writer.Size, timeout time.Duration) *ceilings {
 	return &ceilings{
 		instance: ratelimit.NewShared(nil),
 		rows:     ratelimit.NewBucket(w.Rates.MaxRows, ceilingBurst),
 		units:    ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
 		bytes:    ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
 		maxRows:  cmp.Or(w.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(w.BatchBytes, table.MaxBatchBytes), learnt: learnt,
+		window: sendwindow.New(timeout), room: func() int { return math.MaxInt },
 	}
 }
 
@@ -46,6 +50,9 @@ func (c *ceilings) wait(now time.Time) time.Duration {
 func (c *ceilings) instanceWait(now time.Time, units float64) time.Duration {
 	return c.instance.Next(now, units).Sub(now)
 }
+
+// open reports whether one more request may be on the link.
+func (c *ceilings) open(now time.Time) bool { return c.window.Open(now) }
 
 // sent counts a batch.
 func (c *ceilings) sent(now time.Time, rows int, units, bytes float64) {
@@ -71,10 +78,10 @@ func (c *ceilings) batchUnits(units float64) float64 {
 	return min(units, c.instance.Most())
 }
 
-// batchBytes is how large a request may be, unless it has one row: what is set, or less where a gateway has refused that or under
-// a ceiling.
+// batchBytes is how large a request may be, unless it has one row: what is set, or less where a gateway has refused that, the link is
+// slow, or under a ceiling.
 func (c *ceilings) batchBytes() int {
-	most := c.maxBytes
+	most := min(c.maxBytes, c.window.RequestBytes(c.room()))
 	if learnt := c.learnt.Limit(); learnt > 0 {
 		most = min(most, learnt)
 	}

@@ -66,7 +66,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
-		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
+		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
 		record: newTimelineRecorder(report, a.hooks.processors), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
@@ -315,7 +315,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 	if wait := d.checkpointer.when().mayWait(now); wait > 0 {
 		return wait, bottleneck.Disk
 	}
-	for d.flights.open() {
+	for d.flights.open() && d.lanes.ceilings.open(now) {
 		if wait := d.lanes.ceilings.wait(now); wait > 0 {
 			return wait, bottleneck.Ceiling
 		}
@@ -329,7 +329,7 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 		}
 		d.cut(l, now)
 	}
-	return time.Minute, bottleneck.Link // until a worker is free
+	return time.Minute, bottleneck.Link // until a worker is free, or an answer has made room on the link
 }
 
 // cut hands a batch of the lane to a worker.
@@ -347,6 +347,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	f.lane, f.table, f.until = l, l.table, d.checkpointer.when().sendUntil()
 	l.sent(now, &f.Flight)
 	d.lanes.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
+	f.mark = d.lanes.ceilings.window.Sent(now, f.Size())
 	d.flights.leave()
 	d.report.Retried += int64(f.Retried)
 	if err := d.files.stamps.sending(&f.Flight); err != nil {
@@ -370,6 +371,7 @@ func (d *dispatcher) landed(r result) {
 	f, l := r.flight, r.flight.lane
 	a := sum(&f.Flight)
 	d.report.count(f, a, r.stats)
+	d.lanes.ceilings.window.Landed(r.done, f.mark, a.units > 0 || a.flow > 0 || a.final > 0)
 	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
 	d.lanes.ceilings.instance.Answered(r.sent, r.done, a.units+a.flow, a.units)
 	if l.written += int64(a.final); a.throttled > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/partitioner"
+	"tsimport/pipeline/sendwindow"
 	"tsimport/writer"
 )
 
@@ -19,6 +20,7 @@ type flight struct {
 	table string    // among several
 	bytes int64     // of memory, beside the blocks
 	until time.Time // after which it must not be sent; zero is never
+	mark  sendwindow.Mark
 }
 
 // result is a flight that has come back.

@@ -18,7 +18,7 @@ func restlessLanes(bounds ...int64) *lanes {
 		values = append(values, table.Value{Type: table.String, Bytes: []byte("k" + strconv.FormatInt(b, 10))})
 	}
 	m, w := partitioner.NewMap(values), &Write{Concurrency: 4, BatchRows: 10}
-	s := newLanes(m, w, 1<<20, newDisk(nil), true, newCeilings(w, new(writer.Size)), &hooks{pacer: func() pacer { return restless{} }})
+	s := newLanes(m, w, 1<<20, newDisk(nil), true, newCeilings(w, new(writer.Size), time.Minute), &hooks{pacer: func() pacer { return restless{} }})
 	s.cutter = partitioner.New(partitioner.Options{Lanes: m.Len(), Route: m.Find, Woken: func(i int) { s.all[i].stale = true }})
 	s.share()
 	for _, l := range s.all {
@@ -136,11 +136,16 @@ func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
 }
 
 func TestBatchesStayUnderTheCeilings(t *testing.T) {
-	none := newCeilings(&Write{}, new(writer.Size))
+	none := newCeilings(&Write{}, new(writer.Size), time.Minute)
+	begun := time.Now()
+	if n := none.batchBytes(); n >= table.MaxBatchBytes {
+		t.Errorf("%d bytes before anything is known of the link", n)
+	}
+	none.window.Landed(begun.Add(time.Millisecond), none.window.Sent(begun, 1<<20), true)
 	if none.batchRows() != table.MaxBatchRows || none.batchBytes() != table.MaxBatchBytes || none.batchUnits(500) != 500 || none.wanted(20, 2) != 10 {
 		t.Errorf("without ceilings: %d rows", none.batchRows())
 	}
-	low := newCeilings(&Write{BatchRows: 50, BatchBytes: 1000, Rates: Rates{MaxRows: 1000, MaxWCU: 100, MaxBytes: 20_000}}, new(writer.Size))
+	low := newCeilings(&Write{BatchRows: 50, BatchBytes: 1000, Rates: Rates{MaxRows: 1000, MaxWCU: 100, MaxBytes: 20_000}}, new(writer.Size), time.Minute)
 	if low.batchRows() != 20 || low.batchBytes() != 400 || low.batchUnits(500) != 2 || low.wanted(500, 1) != 2 {
 		t.Errorf("%d rows, %d bytes, %v units", low.batchRows(), low.batchBytes(), low.batchUnits(500))
 	}

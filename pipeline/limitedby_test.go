@@ -142,7 +142,7 @@ func TestALimitOfTheTableIsToldFromOneOfThePartition(t *testing.T) {
 			}
 			shared.Next(now, 200)
 		}
-		s := newLanes(partitioner.NewMap(nil), &Write{}, 1<<20, newDisk(nil), false, newCeilings(&Write{}, new(writer.Size)), &hooks{pacer: func() pacer {
+		s := newLanes(partitioner.NewMap(nil), &Write{}, 1<<20, newDisk(nil), false, newCeilings(&Write{}, new(writer.Size), time.Minute), &hooks{pacer: func() pacer {
 			return together{table: shared, until: now.Add(time.Minute)}
 		}})
 		s.cutter = partitioner.New(partitioner.Options{Lanes: 1, Route: func([]byte) int { return 0 }})

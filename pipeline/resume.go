@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
@@ -118,7 +119,7 @@ func (o *resumePoint) settle(now time.Time, ago, settle, request time.Duration) 
 	if !s.Settled {
 		wait := settle
 		if !s.Older {
-			wait = min(wait, max(0, keptFor+request+settle-ago))
+			wait = min(wait, max(0, keptFor+client.LongestRequest(request)+settle-ago))
 		}
 		o.suspectUntil = now.Add(wait)
 	}

@@ -70,7 +70,7 @@ func TestHowLongAResumedLoadWaitsForTheAttemptBefore(t *testing.T) {
 		suspect, hold time.Duration
 	}{
 		"at once":               {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour}, suspect: settle},
-		"a while later":         {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 70*time.Second}, suspect: 30 * time.Second},
+		"a while later":         {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: time.Hour + 340*time.Second}, suspect: 30 * time.Second},
 		"long after":            {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "a", Up: 2 * time.Hour}},
 		"after another boot":    {about: checkpoint.About{}, uptime: checkpoint.Uptime{Boot: "b", Up: 2 * time.Hour}, suspect: settle},
 		"on an unknown machine": {about: checkpoint.About{}, uptime: checkpoint.Uptime{}, suspect: settle},

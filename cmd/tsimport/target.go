@@ -28,7 +28,7 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: "endpoint", Usage: "`URL` of the Tablestore service, http(s)://host[:port] (or " + endpointEnv + ")"},
 		&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance (or " + instanceEnv + ")"},
 		&cli.StringFlag{Name: "store", Usage: "`DIR` of an embedded store instead of a service (default " + defaultStore + " without --endpoint)"},
-		&cli.DurationFlag{Name: "request-timeout", Usage: "how long one request may take", Value: client.DefaultRequestTimeout},
+		&cli.DurationFlag{Name: "request-timeout", Usage: "how long a request may take without progress: to send a piece of it, or to get its answer", Value: client.DefaultRequestTimeout},
 	}
 }
 

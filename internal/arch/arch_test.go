@@ -68,7 +68,7 @@ var arrows = map[string][]string{
 	"advise/sketch":     {},
 	"advise/page":       {"advise", "advise/simulate"},
 
-	"pipeline":        {"pipeline/readorder", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
+	"pipeline":        {"pipeline/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
 	"pipeline/intake": {"pipeline/readorder", "keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
@@ -76,6 +76,8 @@ var arrows = map[string][]string{
 	"pipeline/bottleneck": {},
 	"pipeline/readorder":  {},
 	"pipeline/status":     {"pipeline", "pipeline/bottleneck"},
+
+	"pipeline/sendwindow": {},
 
 	"verify":           {"pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/extsort": {"internal/spill"},

@@ -18,7 +18,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
-// DefaultRequestTimeout bounds one request, from sending its first byte to reading the answer's last.
+// DefaultRequestTimeout is how long a request waits for progress: until a piece of it is sent, and then until the answer comes.
 const DefaultRequestTimeout = 30 * time.Second
 
 // Target is one Tablestore instance.
@@ -111,7 +111,7 @@ func CheckEndpoint(endpoint string) error {
 func network(t Target) *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext,
+		DialContext:           dial,
 		MaxIdleConnsPerHost:   t.Connections,
 		IdleConnTimeout:       idleTimeout,
 		TLSHandshakeTimeout:   dialTimeout,
@@ -119,6 +119,15 @@ func network(t Target) *http.Transport {
 		DisableCompression:    true,
 		WriteBufferSize:       64 << 10,
 	}
+}
+
+// dial makes a connection of a network.
+func dial(ctx context.Context, kind, address string) (net.Conn, error) {
+	c, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext(ctx, kind, address)
+	if err == nil {
+		keepUnsentLow(c)
+	}
+	return c, err
 }
 
 // renewed is a network whose connections do not grow old: those of the SDK's client would serve as long as they are busy.

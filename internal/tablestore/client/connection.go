@@ -192,6 +192,7 @@ func (c *Connection) exchange(request []byte) (l *link, res *http.Response, err 
 			return l, res, nil
 		}
 		answers := l.answers
+		l.abort()
 		c.pool.gone(l)
 		if unsent := new(notSent); !again || !errors.As(err, &unsent) || answers == 0 {
 			return nil, nil, err
@@ -208,13 +209,19 @@ func (s *Sender) roundTrip(operation string, header http.Header, sent []byte) er
 			s.buf = nil // the transport may still be reading it
 		}
 	}()
-	ctx, cancel := context.WithTimeout(s.c.run, s.c.timeout)
+	ctx, cancel := context.WithTimeout(s.c.run, LongestRequest(s.c.timeout))
 	defer cancel()
+	stalled := time.AfterFunc(s.c.timeout, cancel)
+	defer stalled.Stop()
+	body.progress = func() { stalled.Reset(s.c.timeout) } // what the transport takes it has sent, but for a buffer
 	res, err := s.c.base.RoundTrip(s.request(operation, header, body).WithContext(ctx))
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.read(operation, res)
 	}
-	return s.read(operation, res)
+	if err != nil && ctx.Err() != nil && !isAnswer(err) {
+		return context.DeadlineExceeded // the end of the run goes before it
+	}
+	return err
 }
 
 // request makes the request that base takes.

@@ -71,13 +71,27 @@ type link struct {
 
 	answers int
 	stop    func() bool
+
+	// of the request that is on its way
+	run     context.Context
+	timeout time.Duration // without progress
+	last    time.Time     // it ends by then, with progress or without
 }
+
+// slowest is how many time-outs a request may take that makes progress all the time.
+const slowest = 10
+
+// LongestRequest is how long a request may take whose time-out is given: each piece of it and its answer may take a time-out.
+func LongestRequest(timeout time.Duration) time.Duration { return slowest * timeout }
+
+// linkPiece is how much of a request is sent at a time: a link that carries less in a time-out is as good as none.
+const linkPiece = 64 << 10
 
 // dial makes a link. When run ends, all waits on the link end.
 func (r *route) dial(run context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(run, dialTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, "tcp", r.address)
+	conn, err := dial(ctx, "tcp", r.address)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +107,17 @@ func (r *route) dial(run context.Context) (*link, error) {
 		}
 		l.conn = secure
 	}
-	l.reader = bufio.NewReaderSize(l.conn, 16<<10)
+	l.reader = bufio.NewReaderSize((*arriving)(l), 16<<10)
 	l.stop = context.AfterFunc(run, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only when it is closed
 	return l, nil
+}
+
+// abort closes a link with a request on its way, of which nothing more is to reach the service: what lies in this machine
+// would otherwise be sent on for as long as a slow link takes, and applied when nobody reckons with it.
+func (l *link) abort() {
+	if tcp, ok := l.plain.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails only when it is closed
+	}
 }
 
 func (l *link) close() {
@@ -112,15 +134,55 @@ func (l *link) usable() bool {
 	return time.Since(l.used) < idleTimeout && l.reader.Buffered() == 0 && !pending(l.plain)
 }
 
-// send sends a request and returns the answer, whose body is still to be read.
+// progress gives the request another time-out.
+func (l *link) progress() error {
+	until := time.Now().Add(l.timeout)
+	if until.After(l.last) {
+		until = l.last
+	}
+	if err := l.conn.SetDeadline(until); err != nil {
+		return err
+	}
+	if l.run.Err() != nil { // checked after the deadline is set: ending the context sets another one
+		return context.Cause(l.run)
+	}
+	return nil
+}
+
+// arriving reads what the service sends. All that arrives is progress.
+type arriving link
+
+func (a *arriving) Read(p []byte) (int, error) {
+	l := (*link)(a)
+	if err := l.progress(); err != nil {
+		return 0, err
+	}
+	return l.conn.Read(p)
+}
+
+// write writes a request in pieces, each with a time-out of its own: a large request is not lost because the link is slow.
+func (l *link) write(request []byte) (n int, err error) {
+	for err == nil && n < len(request) {
+		if err = l.progress(); err == nil {
+			var more int
+			more, err = l.conn.Write(request[n:min(n+linkPiece, len(request))])
+			n += more
+		}
+	}
+	return n, err
+}
+
+// send sends a request and returns the answer, whose body is still to be read. It takes at most timeout without progress, and
+// LongestRequest in all.
 func (l *link) send(ctx context.Context, request []byte, timeout time.Duration) (*http.Response, error) {
-	if err := l.conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+	l.run, l.timeout, l.last = ctx, timeout, time.Now().Add(LongestRequest(timeout))
+	if err := l.progress(); err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		return nil, &notSent{err}
 	}
-	if ctx.Err() != nil { // checked after the deadline is set: ending the context sets another one
-		return nil, context.Cause(ctx)
-	}
-	n, err := l.conn.Write(request)
+	n, err := l.write(request)
 	if err != nil && n == 0 && l.conn == l.plain && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, &notSent{err}
 	}

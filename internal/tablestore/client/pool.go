@@ -79,7 +79,7 @@ func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 		case l != nil:
 			return l, nil
 		case mayDial:
-			if l, failed = p.route.dial(run); failed == nil {
+			if l, failed = p.dial(run); failed == nil {
 				return l, nil
 			}
 			p.gone(nil)
@@ -106,6 +106,30 @@ func (p *pool) take(run context.Context, timeout time.Duration) (*link, error) {
 		}
 	}
 }
+
+// dial makes a link that was not closed at once. Gateways that allow fewer accept one more and close it: a request that is sent on
+// it has an unknown outcome, though nobody has read it, and its rows would wait until they are settled.
+func (p *pool) dial(run context.Context) (*link, error) {
+	begun := time.Now()
+	l, err := p.route.dial(run)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-time.After(time.Since(begun) + closesAtOnce):
+	case <-run.Done():
+	}
+	if !l.usable() {
+		l.close()
+		return nil, &notSent{errClosedAtOnce}
+	}
+	return l, nil
+}
+
+// closesAtOnce is how long after a way there and back a new link is looked at.
+const closesAtOnce = 3 * time.Millisecond
+
+var errClosedAtOnce = errors.New("the service, or a gateway before it, closes a new connection at once: it takes no more of them")
 
 // pop takes the link used last, and closes those that cannot be used any more.
 func (p *pool) pop() *link {

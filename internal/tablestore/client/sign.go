@@ -66,9 +66,10 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, body []
 
 // requestBody reads the body of a request out of a sender's memory and knows when the transport has done with it.
 type requestBody struct {
-	rest   []byte
-	closed atomic.Bool
-	next   *requestBody // of the transport's next attempt
+	rest     []byte
+	progress func() // called when more is read; may be nil
+	closed   atomic.Bool
+	next     *requestBody // of the transport's next attempt
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -76,6 +77,9 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, b.rest)
+	if b.progress != nil {
+		b.progress()
+	}
 	b.rest = b.rest[n:]
 	return n, nil
 }
@@ -87,7 +91,7 @@ func (b *requestBody) Close() error {
 
 // again is the body for another attempt of the transport's.
 func (b *requestBody) again(body []byte) *requestBody {
-	next := &requestBody{rest: body}
+	next := &requestBody{rest: body, progress: b.progress}
 	b.next = next
 	return next
 }

@@ -1,0 +1,144 @@
+package sendwindow
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	// first is how much may be in flight before the first answer for each second of the time-out: a link of 1 Mbit/s carries it in
+	// an eighth of that.
+	first = 16 << 10
+	// least may be in flight at any time. Less would leave a long way empty, and there would be nothing to measure by.
+	least = 64 << 10
+	// parts is into how many requests the window is divided. Several on their way keep the link busy while one is prepared or
+	// one stalls; fewer and larger ones cost less.
+	parts = 8
+	// within is the share of the time-out within which requests are to come back. Pauses of a network are far shorter.
+	within = 7.5
+	// most is the share that they may take where the service answers so late.
+	most = 2
+)
+
+// Window bounds the bytes in flight by what was delivered: at most as many as came back within a fraction of a request's
+// time-out. By Little's law requests then take about that fraction where the link is the bottleneck, and where it is not, the
+// window is many times what is in flight, and does not matter.
+//
+// A limit that grows and shrinks by fixed steps would have to guess when to do so. What was delivered says it at once: the
+// window of a fast link opens with its first answer, and that of a link that breaks down closes with the next.
+//
+// All calls come from one goroutine.
+type Window struct {
+	aim     time.Duration // within which requests are to come back
+	usual   time.Duration // aim, unless the service itself takes longer
+	cap     time.Duration
+	rate    peak
+	size    float64 // bytes
+	closed  time.Time
+	flying  float64 // bytes
+	count   int
+	arrived float64 // bytes, ever
+	base    time.Duration
+	latency float64 // mean seconds of late
+}
+
+// Mark is what a request that leaves notes for when it lands.
+type Mark struct {
+	sent    time.Time
+	bytes   float64
+	arrived float64 // bytes that had arrived when it left
+	flying  float64 // bytes in flight, with it
+}
+
+// New makes a window for requests that time out after timeout.
+func New(timeout time.Duration) *Window {
+	usual := time.Duration(float64(timeout) / within)
+	return &Window{aim: usual, usual: usual, cap: timeout / most, size: max(first*timeout.Seconds(), least), base: math.MaxInt64}
+}
+
+// Open reports whether one more request may leave. One may always be in flight.
+func (w *Window) Open(now time.Time) bool {
+	if w.count == 0 || w.flying < w.size {
+		return true
+	}
+	w.closed = now
+	return false
+}
+
+// RequestBytes is how many bytes a request may have, unless it is a single row. At a time no more than room requests can be in
+// flight: where that is few, they must be large to fill the link.
+func (w *Window) RequestBytes(room int) int {
+	return int(min(max(w.size/float64(max(1, min(room, parts))), least), math.MaxInt32))
+}
+
+// Sent notes that a request of so many bytes has left.
+func (w *Window) Sent(now time.Time, bytes int) Mark {
+	w.flying += float64(bytes)
+	w.count++
+	return Mark{sent: now, bytes: float64(bytes), arrived: w.arrived, flying: w.flying}
+}
+
+// Landed notes that a request has come back; without answered nothing says what happened to it.
+func (w *Window) Landed(now time.Time, m Mark, answered bool) {
+	w.flying -= m.bytes
+	if w.count--; w.count == 0 {
+		w.flying = 0
+	}
+	took := now.Sub(m.sent)
+	if took <= 0 {
+		took = time.Nanosecond
+	}
+	if answered {
+		w.arrived += m.bytes
+		w.base = min(w.base, took)
+		w.latency += (took.Seconds() - w.latency) / 8
+		w.adapt(m, took)
+	}
+	w.rate.add(now, (w.arrived-m.arrived)/took.Seconds(), w.aim)
+	w.size = max(w.rate.most()*w.aim.Seconds(), least)
+}
+
+// adapt changes what is aimed at. A service that takes long over each request looks like a slow link: the fewer there are in
+// flight, the fewer come back. Only when hardly anything is in flight, and it takes as long, it is known to be the service.
+func (w *Window) adapt(m Mark, took time.Duration) {
+	switch {
+	case m.flying <= least && took > w.aim:
+		w.aim = min(2*took, w.cap)
+	case took < w.usual/2:
+		w.aim = w.usual
+	}
+}
+
+// Rate is the bytes a second that come back, 0 while unknown.
+func (w *Window) Rate() float64 { return w.rate.most() }
+
+// Bound reports whether it is the link that holds the load up: the window was closed within the last moments, or requests take
+// several times as long as the way is.
+func (w *Window) Bound(now time.Time) bool {
+	if w.rate.most() == 0 {
+		return false
+	}
+	if !w.closed.IsZero() && now.Sub(w.closed) < w.aim {
+		return true
+	}
+	return w.latency > max(4*w.base.Seconds(), 0.5)
+}
+
+// peak is the highest of the rates of the last one to two periods.
+type peak struct {
+	now, before float64
+	until       time.Time
+}
+
+func (p *peak) add(now time.Time, rate float64, period time.Duration) {
+	if now.After(p.until) {
+		p.before = p.now
+		if now.Sub(p.until) > period {
+			p.before = 0
+		}
+		p.now, p.until = 0, now.Add(period)
+	}
+	p.now = max(p.now, rate)
+}
+
+func (p *peak) most() float64 { return max(p.now, p.before) }

@@ -1,0 +1,168 @@
+package sendwindow
+
+import (
+	"container/heap"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// way is a link with a service at its end, in virtual time: requests go one after the other, at the link's rate.
+type way struct {
+	rate    func(at time.Duration) float64 // bytes a second
+	trip    time.Duration
+	service time.Duration // that it takes over a request, beside others
+	room    int           // requests at a time
+	row     int           // bytes of a row, of which a request has at least one
+	most    int           // bytes of a request
+	lost    func(at time.Duration) bool
+}
+
+const timeout = 30 * time.Second
+
+type landing struct {
+	at, sent time.Duration
+	mark     Mark
+	bytes    int
+	lost     bool
+}
+
+type landings []landing
+
+func (l landings) Len() int           { return len(l) }
+func (l landings) Less(i, j int) bool { return l[i].at < l[j].at }
+func (l landings) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *landings) Push(x any)        { *l = append(*l, x.(landing)) }
+func (l *landings) Pop() any {
+	last := (*l)[len(*l)-1]
+	*l = (*l)[:len(*l)-1]
+	return last
+}
+
+// run sends until end, and returns the bytes that arrived after begin and the longest that a request then took.
+func (y *way) run(w *Window, begin, end time.Duration) (arrived int, longest time.Duration) {
+	start := time.Unix(1_800_000_000, 0)
+	var flying landings
+	var now, free time.Duration
+	for now < end {
+		for len(flying) < y.room && w.Open(start.Add(now)) {
+			bytes := max(min(w.RequestBytes(y.room), y.most)/y.row, 1) * y.row
+			free = max(free, now) + time.Duration(float64(bytes)/y.rate(max(free, now))*float64(time.Second))
+			l := landing{at: free + y.trip + y.service, sent: now, bytes: bytes, mark: w.Sent(start.Add(now), bytes)}
+			if y.lost != nil && y.lost(now) {
+				l.lost, l.at = true, now+timeout
+			}
+			heap.Push(&flying, l)
+		}
+		l := heap.Pop(&flying).(landing)
+		now = l.at
+		w.Landed(start.Add(now), l.mark, !l.lost)
+		if now >= begin && !l.lost {
+			longest = max(longest, now-l.sent)
+			if now < end {
+				arrived += l.bytes
+			}
+		}
+	}
+	return arrived, longest
+}
+
+func steady(rate float64) func(time.Duration) float64 {
+	return func(time.Duration) float64 { return rate }
+}
+
+func TestAWindowFillsTheLinkAndNoRequestTakesLong(t *testing.T) {
+	for _, mbit := range []float64{0.5, 3.2, 10, 100, 1000} {
+		for _, trip := range []time.Duration{0, 200 * time.Millisecond, time.Second} {
+			for _, room := range []int{1, 4, 32, 256} {
+				for _, row := range []int{150, 20_000, 400_000} {
+					t.Run(fmt.Sprint(mbit, " Mbit/s, ", trip, ", ", room, " at a time, rows of ", row), func(t *testing.T) {
+						t.Parallel()
+						y := &way{rate: steady(mbit * 1e6 / 8), trip: trip, service: time.Millisecond, room: room, row: row, most: 4 << 20}
+						if row == 150 {
+							y.most = 200 * row
+						}
+						w := New(timeout)
+						begin, seconds := 30*time.Second, 60.0
+						if mbit >= 100 {
+							begin, seconds = 5*time.Second, 10
+						}
+						arrived, longest := y.run(w, begin, begin+time.Duration(seconds)*time.Second)
+						// What the link carries, or requests one after the other that take three seconds of it.
+						size := float64(max(min(y.most, int(3*mbit*1e6/8))/row, 1) * row)
+						least := 0.85
+						if trip == time.Second && room == 1 {
+							least = 0.6 // few rows, and as long on the way as on the link
+						}
+						possible := min(mbit*1e6/8, float64(room)*size/((trip+time.Millisecond).Seconds()+size/(mbit*1e6/8)))
+						if share := float64(arrived) / seconds / possible; share < least {
+							t.Errorf("%.2f of what is possible", share)
+						}
+						alone := time.Duration(float64(row)/(mbit*1e6/8)*float64(time.Second)) + trip
+						if longest > max(timeout/4, 3*alone) {
+							t.Errorf("a request took %v", longest)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+func TestAWindowFollowsALinkThatBecomesSlowAndFastAgain(t *testing.T) {
+	rate := func(at time.Duration) float64 {
+		if at > 60*time.Second && at < 180*time.Second {
+			return 50e3
+		}
+		return 1e6
+	}
+	y := &way{rate: rate, trip: 50 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20}
+	w := New(timeout)
+	arrived, _ := y.run(w, 30*time.Second, 60*time.Second)
+	if arrived < 27e6 {
+		t.Errorf("%d bytes arrived in 30 seconds of the fast link", arrived)
+	}
+	y = &way{rate: rate, trip: 50 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20}
+	_, longest := y.run(New(timeout), 150*time.Second, 180*time.Second)
+	if longest > timeout/3 {
+		t.Errorf("on the slow link a request took %v", longest)
+	}
+	if arrived, _ = y.run(New(timeout), 190*time.Second, 220*time.Second); arrived < 27e6 {
+		t.Errorf("%d bytes arrived in 30 seconds after it", arrived)
+	}
+}
+
+func TestAWindowOpensAtOnceAfterAnOutage(t *testing.T) {
+	y := &way{rate: steady(10e6), trip: 5 * time.Millisecond, room: 32, row: 20_000, most: 4 << 20,
+		lost: func(at time.Duration) bool { return at > 30*time.Second && at < 90*time.Second }}
+	if arrived, _ := y.run(New(timeout), 122*time.Second, 132*time.Second); arrived < 95e6 {
+		t.Errorf("%d bytes in ten seconds after an outage", arrived)
+	}
+}
+
+// A service that takes long over a request is not a slow link: fewer requests would not make it faster.
+func TestAWindowStaysOpenForAServiceThatTakesLong(t *testing.T) {
+	y := &way{rate: steady(1e9), service: 9 * time.Second, room: 32, row: 20_000, most: 1 << 20}
+	arrived, _ := y.run(New(timeout), 300*time.Second, 600*time.Second)
+	if possible := 32 * 300 / 9 * (1 << 20); arrived < possible*6/10 {
+		t.Errorf("%d of %d bytes", arrived, possible)
+	}
+}
+
+func TestAWindowSaysWhetherTheLinkIsTheLimit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		way  way
+		want bool
+	}{
+		"slow":      {way{rate: steady(400e3), room: 32, row: 20_000, most: 4 << 20}, true},
+		"few bytes": {way{rate: steady(400e3), room: 32, row: 150, most: 30_000}, true},
+		"long":      {way{rate: steady(1e9), trip: 200 * time.Millisecond, room: 32, row: 150, most: 30_000}, false},
+		"fast":      {way{rate: steady(1e9), trip: time.Millisecond, room: 32, row: 20_000, most: 1 << 20}, false},
+	} {
+		w := New(timeout)
+		tt.way.run(w, 0, time.Minute)
+		if got := w.Bound(time.Unix(1_800_000_000, 0).Add(time.Minute)); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
