@@ -187,9 +187,7 @@ func (d *dispatcher) start(now time.Time) (next time.Duration) {
 		next, blocked = d.dispatch(now)
 		d.checkPatience(now)
 	}
-	word, unsure := d.limitedBy(now, blocked)
-	d.record.meter.Note(now, word, unsure)
-	d.cfg.Watch.Progress.LimitedBy.Store(uint32(d.record.meter.Now()))
+	d.noteLimit(now, blocked)
 	if !d.stopper.stopped() {
 		d.startJobs(now)
 		// The intake reads where lanes hold least.

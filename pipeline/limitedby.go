@@ -34,6 +34,23 @@ type limits struct {
 	disk    bool            // rows are being written to the disk or read from it
 }
 
+// Looking at all lanes takes a tenth of a microsecond each.
+const (
+	limitEvery     = time.Millisecond
+	limitEveryLane = 10 * time.Microsecond
+)
+
+// noteLimit notes what keeps the load from being faster, often enough.
+func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
+	m := d.record.meter
+	if !m.Wants(now, max(limitEvery, limitEveryLane*time.Duration(len(d.lanes.all)))) {
+		return
+	}
+	word, unsure := d.limitedBy(now, blocked)
+	m.Note(now, word, unsure)
+	d.cfg.Watch.Progress.LimitedBy.Store(uint32(m.Now()))
+}
+
 // limitedBy says what keeps the load from being faster, and whether that may be the processors as well: a lane also slows down when
 // answers come later than they did, and those of a busy machine do. Blocked is why no batch leaves though a lane may send.
 func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bottleneck.Word, unsure bool) {

@@ -43,10 +43,21 @@ type Meter struct {
 	maybe  Spent     // of that, what is CPU if the process has used all processors
 	total  Spent
 	now    Word
+	late   time.Duration // until a Note is due that Wants put off
 }
 
 // NewMeter makes a meter that begins with the first Note.
 func NewMeter(o Options) *Meter { return &Meter{o: o} }
+
+// Wants reports whether a Note is due: none is sooner than every after the last. Then Due says how long to wait for it.
+func (m *Meter) Wants(now time.Time, every time.Duration) bool {
+	m.late = 0
+	if passed := now.Sub(m.at); !m.at.IsZero() && passed >= 0 && passed < every {
+		m.late = every - passed
+		return false
+	}
+	return true
+}
 
 // Note says which word is true from now on. Link, Reader and Disk are CPU where the process has used all processors; so are others
 // that are said to be unsure.
@@ -73,8 +84,13 @@ func (m *Meter) End(now time.Time) {
 	}
 }
 
-// Due returns the time until the window ends: whoever waits longer looks at a word that is out of date.
-func (m *Meter) Due(now time.Time) time.Duration { return max(0, window-now.Sub(m.begun)) }
+// Due returns the time until the next Note is due: whoever waits longer leaves the word out of date.
+func (m *Meter) Due(now time.Time) time.Duration {
+	if m.late > 0 {
+		return m.late
+	}
+	return max(0, window-now.Sub(m.begun))
+}
 
 // end ends a window.
 func (m *Meter) end(now time.Time) {

@@ -87,6 +87,20 @@ func TestAClockThatGoesBackTakesNothingAway(t *testing.T) {
 	}
 }
 
+func TestNotesMayBePutOff(t *testing.T) {
+	m := NewMeter(Options{})
+	if !m.Wants(at(0), 10*time.Millisecond) {
+		t.Error("the first one is due at once")
+	}
+	m.Note(at(0), Link, false)
+	if m.Wants(at(4), 10*time.Millisecond) || m.Due(at(4)) != 6*time.Millisecond {
+		t.Errorf("after 4 of 10 ms it is due in %v", m.Due(at(4)))
+	}
+	if !m.Wants(at(10), 10*time.Millisecond) || m.Due(at(10)) != window-10*time.Millisecond {
+		t.Errorf("after 10 ms the next is due in %v", m.Due(at(10)))
+	}
+}
+
 func TestEachWindowIsToldOnce(t *testing.T) {
 	var told Spent
 	m := NewMeter(Options{Each: func(_ time.Time, s *Spent) {

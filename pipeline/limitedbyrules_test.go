@@ -1,0 +1,155 @@
+package pipeline
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/partitioner"
+	"tsimport/pipeline/bottleneck"
+	"tsimport/ratelimit"
+	"tsimport/writer"
+)
+
+// pausing is a pacer that says when, or that nothing may be sent before an answer comes in.
+type pausing struct {
+	restless
+	until *time.Time
+	full  *bool
+	rate  float64
+}
+
+func (p pausing) Next(time.Time, int, float64) (float64, time.Time, bool) {
+	return table.MaxBatchRows, *p.until, !*p.full
+}
+func (p pausing) NextOf(now time.Time, n int, perRow, _ float64) (float64, time.Time, bool) {
+	return p.Next(now, n, perRow)
+}
+func (p pausing) Rate() float64 { return p.rate }
+
+// laneState is a lane in a test: how many rows wait, and what is in their way.
+type laneState struct {
+	rows  int
+	paced bool
+	full  bool
+	down  bool
+	rate  float64
+}
+
+// lanesOf makes lanes in these states and has them asked.
+func lanesOf(tb testing.TB, now time.Time, states ...laneState) *lanes {
+	tb.Helper()
+	var bounds []table.Value
+	for i := range len(states) - 1 {
+		bounds = append(bounds, table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i+1)})
+	}
+	next := 0
+	s := newLanes(partitioner.NewMap(bounds), &Write{}, 1<<30, newDisk(nil), false, newCeilings(&Write{}, new(writer.Size)), &hooks{pacer: func() pacer {
+		state := states[next]
+		next++
+		until := now
+		if state.paced {
+			until = now.Add(time.Minute)
+		}
+		return pausing{until: &until, full: &state.full, rate: state.rate}
+	}})
+	s.cutter = partitioner.New(partitioner.Options{Lanes: len(states), Route: func([]byte) int { return 0 }})
+	for i, state := range states {
+		if state.rows > 0 {
+			keys := make([]string, state.rows)
+			for j := range keys {
+				keys[j] = fmt.Sprintf("k%05d/%d", i, j)
+			}
+			s.put(i, blockOf(new(table.Split), keys...), s.partitions, now)
+		}
+		s.all[i].down = state.down
+	}
+	return s
+}
+
+func TestTheWordIsWhatHoldsMostLanesBack(t *testing.T) {
+	now := time.Now()
+	const few, many = 10, table.MaxBatchRows
+	starved, ready := laneState{}, laneState{rows: many}
+	paced, full, down := laneState{rows: many, paced: true}, laneState{rows: many, full: true}, laneState{rows: many, down: true}
+	for _, tt := range []struct {
+		name   string
+		lanes  []laneState
+		limits limits
+		more   bool // rows come
+		want   bottleneck.Word
+	}{
+		{"rows come, and none waits", []laneState{starved, starved}, limits{reading: true}, true, bottleneck.Reader},
+		{"a few wait for their partition, and more come", []laneState{{rows: few, paced: true}, starved}, limits{reading: true}, true, bottleneck.Reader},
+		{"a few wait for a fast partition", []laneState{{rows: few, paced: true, rate: 1000}}, limits{reading: true}, true, bottleneck.Reader},
+		{"a few are many for a slow partition", []laneState{{rows: few, paced: true, rate: 10}}, limits{reading: true}, true, bottleneck.Partition},
+		{"a few wait, and none come", []laneState{{rows: few, paced: true}, starved}, limits{}, false, bottleneck.Partition},
+		{"many wait", []laneState{paced, starved, starved}, limits{reading: true}, true, bottleneck.Partition},
+		{"the partition lets no more in flight", []laneState{full, starved}, limits{reading: true}, true, bottleneck.Link},
+		{"most lanes count", []laneState{paced, full, full}, limits{}, false, bottleneck.Link},
+		{"most lanes count, the other way round", []laneState{paced, paced, full}, limits{}, false, bottleneck.Partition},
+		{"a partition is away", []laneState{down, starved}, limits{}, false, bottleneck.Outage},
+		{"most partitions are away", []laneState{down, down, paced}, limits{reading: true}, true, bottleneck.Outage},
+		{"a few are away", []laneState{down, paced, paced}, limits{reading: true}, true, bottleneck.Partition},
+		{"no worker is free", []laneState{ready, paced, paced}, limits{blocked: bottleneck.Link}, false, bottleneck.Link},
+		{"no worker is free, and none is needed", []laneState{paced, paced}, limits{blocked: bottleneck.Link}, false, bottleneck.Partition},
+		{"a ceiling", []laneState{ready, paced, paced}, limits{blocked: bottleneck.Ceiling, reading: true}, true, bottleneck.Ceiling},
+		{"a ceiling, and a lane that has a few rows", []laneState{{rows: few}}, limits{blocked: bottleneck.Ceiling, reading: true}, false, bottleneck.Ceiling},
+		{"memory is full of rows on their way to the disk", []laneState{starved}, limits{disk: true}, false, bottleneck.Disk},
+		{"nothing is left but the last answers", []laneState{starved}, limits{}, false, bottleneck.Link},
+	} {
+		s := lanesOf(t, now, tt.lanes...)
+		if tt.limits.blocked == bottleneck.None {
+			s.choose(now, tt.more)
+		} else {
+			for _, l := range s.all {
+				if s.ask(l, now, tt.more); l.asks && !l.at.After(now) {
+					l.stale = true // nobody asks a lane while nothing can leave
+				}
+			}
+		}
+		if got := s.limitedBy(now, tt.limits); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestIndexesAreBlamedOnlyForWhatMostPartitionsLack(t *testing.T) {
+	now := time.Now()
+	paced, going := laneState{rows: 200, paced: true}, laneState{rows: 1}
+	for _, tt := range []struct {
+		lanes []laneState
+		want  bottleneck.Word
+	}{{[]laneState{paced, paced, going}, bottleneck.Index}, {[]laneState{paced, going, going}, bottleneck.Partition}} {
+		s := lanesOf(t, now, tt.lanes...)
+		s.indexes = 1
+		s.choose(now, true)
+		if got := s.limitedBy(now, limits{reading: true}); got != tt.want {
+			t.Errorf("%v, want %v", got, tt.want)
+		}
+	}
+}
+
+func BenchmarkLimitedBy(b *testing.B) {
+	now := time.Now()
+	states := make([]laneState, 256)
+	for i := range states {
+		states[i] = laneState{rows: 200, paced: true}
+	}
+	s := lanesOf(b, now, states...)
+	for _, l := range s.all {
+		l.pacer = ratelimit.NewPacer(ratelimit.PacerOptions{Known: 1000})
+		l.paced, l.at, l.asks, l.stale = now.Add(time.Minute), now.Add(time.Minute), true, false
+	}
+	b.Run("limitedBy", func(b *testing.B) {
+		for b.Loop() {
+			s.limitedBy(now, limits{reading: true})
+		}
+	})
+	b.Run("choose", func(b *testing.B) {
+		for b.Loop() {
+			s.choose(now, true)
+		}
+	})
+}
