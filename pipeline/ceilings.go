@@ -54,6 +54,11 @@ func (c *ceilings) instanceWait(now time.Time, units float64) time.Duration {
 // open reports whether one more request may be on the link.
 func (c *ceilings) open(now time.Time) bool { return c.window.Open(now) }
 
+// shared reports whether all lanes together are held to one rate.
+func (c *ceilings) shared(now time.Time) bool {
+	return c.rows != nil || c.units != nil || c.bytes != nil || c.instance.Limits(now)
+}
+
 // sent counts a batch.
 func (c *ceilings) sent(now time.Time, rows int, units, bytes float64) {
 	c.rows.Take(now, float64(rows))

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tsimport/internal/table"
@@ -135,7 +137,25 @@ func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	if len(s.ready) == 0 {
 		return nil, next
 	}
+	if t := tableRate(s.ready[0].pacer); s.ceilings.shared(now) || t != nil && t.Limits(now) {
+		return s.longest(now), 0
+	}
 	return s.ready[rand.IntN(len(s.ready))], 0
+}
+
+// longestTurn is how long a lane waits for those with more rows.
+const longestTurn = time.Second
+
+// longest returns the lane with most rows of those that are ready, or one that has waited for too long. Where all lanes together are
+// held to one rate, the last rows of a lane that others have kept waiting would go no faster than their partition, when nobody else
+// has any.
+func (s *lanes) longest(now time.Time) *lane {
+	first := slices.MinFunc(s.ready, func(a, b *lane) int { return a.lastSend.Compare(b.lastSend) })
+	if now.Sub(first.lastSend) >= longestTurn {
+		return first
+	}
+	rows := func(l *lane) int64 { return l.queue.Rows() + int64(s.cutter.Held(l.index)) }
+	return slices.MaxFunc(s.ready, func(a, b *lane) int { return cmp.Compare(rows(a), rows(b)) })
 }
 
 // ask finds out when the lane may send, and how much.

@@ -45,7 +45,7 @@ func lanesOf(tb testing.TB, now time.Time, states ...laneState) *lanes {
 		bounds = append(bounds, table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", i+1)})
 	}
 	next := 0
-	s := newLanes(partitioner.NewMap(bounds), &Write{}, 1<<30, newDisk(nil), false, newCeilings(&Write{}, new(writer.Size)), &hooks{pacer: func() pacer {
+	s := newLanes(partitioner.NewMap(bounds), &Write{}, 1<<30, newDisk(nil), false, newCeilings(&Write{}, new(writer.Size), time.Minute), &hooks{pacer: func() pacer {
 		state := states[next]
 		next++
 		until := now
@@ -152,4 +152,30 @@ func BenchmarkLimitedBy(b *testing.B) {
 			s.choose(now, true)
 		}
 	})
+}
+
+func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
+	now := time.Now()
+	s := lanesOf(t, now, laneState{rows: 10}, laneState{rows: 500, paced: true}, laneState{rows: 300}, laneState{rows: 200})
+	turns := map[int]bool{}
+	for range 200 {
+		l, _ := s.choose(now, false)
+		turns[l.index] = true
+	}
+	if len(turns) != 3 || turns[1] {
+		t.Errorf("without such a rate lanes %v had turns", turns)
+	}
+	s.ceilings = newCeilings(&Write{Rates: Rates{MaxRows: 1000}}, new(writer.Size), time.Minute)
+	for range 20 {
+		if l, _ := s.choose(now, false); l.index != 2 {
+			t.Fatalf("lane %d goes before the one with 300 rows", l.index)
+		}
+	}
+	for _, l := range s.all {
+		l.lastSend = now.Add(time.Minute) // they have just sent
+	}
+	s.all[0].lastSend = now.Add(time.Minute - longestTurn)
+	if l, _ := s.choose(now.Add(time.Minute), false); l.index != 0 {
+		t.Errorf("lane %d goes before one that has waited for %v", l.index, longestTurn)
+	}
 }
