@@ -52,7 +52,7 @@ func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 }
 
 // limitedBy says what keeps the load from being faster, and whether that may be the processors as well: a lane also slows down when
-// answers come later than they did, and those of a busy machine do. Blocked is why no batch leaves though a lane may send.
+// answers come later than they did, and those of a slow link and of a busy machine do. Blocked is why no batch leaves though a lane may send.
 func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bottleneck.Word, unsure bool) {
 	if d.stopper.stopped() {
 		if d.flights.flying() > 0 {
@@ -66,6 +66,9 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bot
 	switch word {
 	case bottleneck.Partition, bottleneck.Table, bottleneck.Index:
 		unsure = d.lanes.throttled.IsZero() || now.Sub(d.lanes.throttled) > throttledLately
+		if unsure && d.lanes.ceilings.window.Bound(now) {
+			word = bottleneck.Link // which makes answers late, and lanes slow down for that
+		}
 	}
 	return word, unsure
 }

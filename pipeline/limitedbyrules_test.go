@@ -179,3 +179,30 @@ func TestUnderOneRateForAllTheLaneWithMostRowsGoesFirst(t *testing.T) {
 		t.Errorf("lane %d goes before one that has waited for %v", l.index, longestTurn)
 	}
 }
+
+func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		took      time.Duration // of requests, after short ones
+		throttled time.Time
+		want      bottleneck.Word
+		unsure    bool
+	}{
+		{10 * time.Millisecond, time.Time{}, bottleneck.Partition, true},
+		{3 * time.Second, time.Time{}, bottleneck.Link, true},
+		{3 * time.Second, now.Add(-time.Second), bottleneck.Partition, false},
+		{3 * time.Second, now.Add(-time.Minute), bottleneck.Link, true},
+	} {
+		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300, paced: true}), disk: newDisk(nil)}
+		d.lanes.choose(now, false)
+		d.lanes.throttled = tt.throttled
+		window := d.lanes.ceilings.window
+		for i, took := range []time.Duration{10 * time.Millisecond, tt.took, tt.took, tt.took, tt.took} {
+			at := now.Add(time.Duration(i-5) * 3 * time.Second)
+			window.Landed(at.Add(took), window.Sent(at, 100_000), true)
+		}
+		if word, unsure := d.limitedBy(now, bottleneck.None); word != tt.want || unsure != tt.unsure {
+			t.Errorf("%+v: %v, unsure %v", tt, word, unsure)
+		}
+	}
+}
