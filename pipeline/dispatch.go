@@ -346,6 +346,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	l.sent(now, &f.Flight)
 	d.lanes.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
 	f.mark = d.lanes.ceilings.window.Sent(now, f.Size())
+	d.flights.began(now)
 	d.flights.leave()
 	d.report.Retried += int64(f.Retried)
 	if err := d.files.stamps.sending(&f.Flight); err != nil {
@@ -374,6 +375,9 @@ func (d *dispatcher) landed(r result) {
 	d.lanes.ceilings.instance.Answered(r.sent, r.done, a.units+a.flow, a.units)
 	if l.written += int64(a.final); a.throttled > 0 {
 		d.lanes.throttled = r.done
+	}
+	if a.failed < a.rows {
+		d.flights.answered(r.sent, r.done)
 	}
 	d.lanes.cutter.Done(r.done, &f.Flight)
 	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)

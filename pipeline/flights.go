@@ -41,6 +41,8 @@ type flights struct {
 	bytes  int64
 	budget int64
 	waits  bool       // a free worker waits for memory
+	answer time.Time  // the last one, or when the first request left
+	took   float64    // seconds that answers take, the mean
 	room   func() int // requests that the connection can take
 }
 
@@ -87,6 +89,42 @@ func (f *flights) free(n *flight) {
 	n.Reset()
 	n.lane = nil
 	f.idle = append(f.idle, n)
+}
+
+// How long nobody answers before it is silence: the largest that applies.
+const (
+	silentLeast = 3 * time.Second
+	silentFirst = 10 * time.Second // before the first answer
+	silentMeans = 5                // times the mean that answers took
+)
+
+// began notes that a request leaves.
+func (f *flights) began(now time.Time) {
+	if f.answer.IsZero() || f.flying() == 0 {
+		f.answer = now
+	}
+}
+
+// answered notes that a request has been answered.
+func (f *flights) answered(sent, now time.Time) {
+	f.answer = now
+	took := max(now.Sub(sent).Seconds(), 1e-9)
+	if f.took == 0 {
+		f.took = took
+	}
+	f.took += (took - f.took) / 8
+}
+
+// silent reports whether requests are in flight and none has been answered for long.
+func (f *flights) silent(now time.Time) bool {
+	if f.flying() == 0 {
+		return false
+	}
+	least := silentFirst
+	if f.took > 0 {
+		least = max(silentLeast, time.Duration(silentMeans*f.took*float64(time.Second)))
+	}
+	return now.Sub(f.answer) >= least
 }
 
 // tooLate reports whether the flight must not be sent any more, and says so of its rows.

@@ -55,7 +55,7 @@ func (d *dispatcher) noteLimit(now time.Time, blocked bottleneck.Word) {
 // answers come later than they did, and those of a slow link and of a busy machine do. Blocked is why no batch leaves though a lane may send.
 func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bottleneck.Word, unsure bool) {
 	if d.stopper.stopped() {
-		if d.flights.flying() > 0 {
+		if d.flights.flying() > 0 && !d.flights.silent(now) {
 			return bottleneck.Link, false
 		}
 		return bottleneck.Outage, false // an attempt without an answer may still land
@@ -69,6 +69,9 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bot
 		if unsure && d.lanes.ceilings.window.Bound(now) {
 			word = bottleneck.Link // which makes answers late, and lanes slow down for that
 		}
+	}
+	if word == bottleneck.Link && d.flights.silent(now) {
+		return bottleneck.Outage, false
 	}
 	return word, unsure
 }

@@ -193,7 +193,7 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 		{3 * time.Second, now.Add(-time.Second), bottleneck.Partition, false},
 		{3 * time.Second, now.Add(-time.Minute), bottleneck.Link, true},
 	} {
-		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300, paced: true}), disk: newDisk(nil)}
+		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300, paced: true}), disk: newDisk(nil), flights: newFlights(1, 1<<20)}
 		d.lanes.choose(now, false)
 		d.lanes.throttled = tt.throttled
 		window := d.lanes.ceilings.window
@@ -203,6 +203,32 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 		}
 		if word, unsure := d.limitedBy(now, bottleneck.None); word != tt.want || unsure != tt.unsure {
 			t.Errorf("%+v: %v, unsure %v", tt, word, unsure)
+		}
+	}
+}
+
+func TestRequestsThatNobodyAnswersAreAnOutage(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		answers time.Duration // took so long; 0 is none
+		silent  time.Duration // since the last, or since the first request
+		want    bottleneck.Word
+	}{
+		{0, 9 * time.Second, bottleneck.Link},
+		{0, 10 * time.Second, bottleneck.Outage},
+		{100 * time.Millisecond, 2 * time.Second, bottleneck.Link},
+		{100 * time.Millisecond, 3 * time.Second, bottleneck.Outage},
+		{2 * time.Second, 9 * time.Second, bottleneck.Link}, // a slow link
+		{2 * time.Second, 10 * time.Second, bottleneck.Outage},
+	} {
+		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300}), disk: newDisk(nil), flights: newFlights(1, 1<<20)}
+		d.flights.began(now.Add(-tt.silent - tt.answers))
+		if tt.answers > 0 {
+			d.flights.answered(now.Add(-tt.silent-tt.answers), now.Add(-tt.silent))
+		}
+		d.flights.leave()
+		if word, _ := d.limitedBy(now, bottleneck.Link); word != tt.want {
+			t.Errorf("answers take %v, and none has come for %v: %v, want %v", tt.answers, tt.silent, word, tt.want)
 		}
 	}
 }
