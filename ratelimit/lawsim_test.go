@@ -18,6 +18,7 @@ type lawScene struct {
 	lanes  int
 	rtt    time.Duration
 	length time.Duration
+	late   time.Duration    // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
 	perRow float64          // units
 	lane   *limiter.Options // of each partition; nil has no limit
 	uneven float64          // the first partition takes this share of what the others do; 0 is 1
@@ -221,7 +222,7 @@ func (s *lawSim) ask(i int, now time.Time) {
 			return
 		}
 		if at.After(now) {
-			s.push(lawEvent{at: s.now + int64(at.Sub(now)), kind: lawWake, lane: int32(i), ver: l.ver})
+			s.push(lawEvent{at: s.now + int64(at.Sub(now)+s.lateness()), kind: lawWake, lane: int32(i), ver: l.ver})
 			return
 		}
 		if s.free[l.load] == 0 {
@@ -235,11 +236,19 @@ func (s *lawSim) ask(i int, now time.Time) {
 		s.free[l.load]--
 		l.inFlight++
 		l.law.sent(now, float64(rows)*s.c.perRow)
-		way := time.Duration(float64(s.c.rtt) * (0.8 + 0.4*s.random.Float64()))
+		way := time.Duration(float64(s.c.rtt)*(0.8+0.4*s.random.Float64())) + s.lateness() + s.lateness()
 		r := &lawRequest{lane: int32(i), rows: rows, sent: now, back: way - way/2}
 		s.push(lawEvent{at: s.now + int64(way/2), kind: lawArrive, req: r})
 		s.result.requests++
 	}
+}
+
+// lateness is by how much a timer is late.
+func (s *lawSim) lateness() time.Duration {
+	if s.c.late == 0 {
+		return 0
+	}
+	return time.Duration(s.random.ExpFloat64() * float64(s.c.late))
 }
 
 // arrive lets the limiters decide: the partition first, then the table about what the partition takes.
