@@ -94,7 +94,7 @@ func startBytes(s *checkpoint.Start) int { return 80 + len(s.Key) }
 // counted enters a split that was handed over, and returns which of its records no attempt has counted before.
 func (k *readProgress) counted(p *intake.Parsed, bytesBefore int64) {
 	sp := p.Split
-	from, to := checkpoint.At(sp.Ordinal, sp.FirstRecord), checkpoint.At(sp.Ordinal, sp.FirstRecord+int64(p.Records))
+	from, to := positionAfter(sp.Position, 0), positionAfter(sp.Position, int64(p.Records))
 	k.read, k.again = k.read.Add(from, to), k.again.Add(from, to)
 	k.passed = k.passed || p.New
 	if k.base != nil {
@@ -106,17 +106,18 @@ func (k *readProgress) counted(p *intake.Parsed, bytesBefore int64) {
 	if p.Inside || !k.ordered && k.sources[sp.Ordinal].Anywhere() {
 		return
 	}
-	starts := k.starts[sp.Ordinal]
-	if n := len(starts); n > 0 && starts[n-1].Record >= sp.FirstRecord {
+	source := sp.Position.Source
+	starts := k.starts[source]
+	if n := len(starts); n > 0 && starts[n-1].Record >= sp.Position.Record {
 		return // it is read again
 	}
 	start := checkpoint.Start{
-		Source: sp.Ordinal, Record: sp.FirstRecord, Line: sp.FirstLine, Offset: sp.Offset, Bytes: bytesBefore, Key: p.Key,
+		Source: source, Record: sp.Position.Record, Line: sp.FirstLine, Offset: sp.Offset, Bytes: bytesBefore, Key: p.Key,
 	}
-	k.starts[sp.Ordinal] = append(starts, start)
+	k.starts[source] = append(starts, start)
 	k.held += startBytes(&start)
 	if len(starts) >= maxStarts {
-		k.thin(sp.Ordinal)
+		k.thin(source)
 	}
 	if k.held > k.most {
 		for source := range k.starts {
@@ -193,13 +194,13 @@ func (k *readProgress) fresh(sp *table.Split, from, n int64) int64 {
 	if k == nil || n <= 0 {
 		return max(n, 0)
 	}
-	at := checkpoint.At(sp.Ordinal, sp.FirstRecord+from)
-	return n - k.read.Count(at, at+checkpoint.Position(n))
+	first := positionAfter(sp.Position, from)
+	return n - k.read.Count(first, first+checkpoint.Position(n))
 }
 
 // reached reports whether a split comes to the end of what earlier attempts have read in order.
 func (k *readProgress) reached(p *intake.Parsed) bool {
-	return k == nil || checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.Records)) >= k.read.End()
+	return k == nil || positionAfter(p.Split.Position, int64(p.Records)) >= k.read.End()
 }
 
 // forIntake is what the attempt before has left to the intake.

@@ -27,7 +27,7 @@ func TestThePlacesOfThousandsOfPartsAreBounded(t *testing.T) {
 	most := 0
 	for i := range parts {
 		for j := range int64(splits) {
-			k.counted(&intake.Parsed{Split: &table.Split{Ordinal: i, FirstRecord: 10 * j}, Records: 10, Key: make([]byte, 100)}, 0)
+			k.counted(&intake.Parsed{Split: &table.Split{Ordinal: i, FirstRecord: 10 * j, Position: table.Position{Source: i, Record: 10 * j}}, Records: 10, Key: make([]byte, 100)}, 0)
 			most = max(most, k.held)
 		}
 		k.ended(&intake.Ended{Source: i})

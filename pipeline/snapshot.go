@@ -79,7 +79,12 @@ func (s *lanes) out() (all []checkpoint.Position) {
 }
 
 func position(r table.Ref) checkpoint.Position {
-	return checkpoint.At(r.Block.Split.Ordinal, r.Number())
+	return positionAfter(r.Position(), 0)
+}
+
+// positionAfter is the position of the record that is so many after one.
+func positionAfter(p table.Position, after int64) checkpoint.Position {
+	return checkpoint.At(p.Source, p.Record+after)
 }
 
 // ranges returns the lanes and how many rows each may send. A gap sends none.
@@ -106,9 +111,9 @@ func (s *lanes) waiting(ordered bool, end checkpoint.Position) (all []checkpoint
 			}
 			keys = within
 		}
-		from, to := checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.From)), end
+		from, to := positionAfter(p.Split.Position, int64(p.From)), end
 		if !ordered {
-			to = checkpoint.At(p.Split.Ordinal, p.Split.FirstRecord+int64(p.To))
+			to = positionAfter(p.Split.Position, int64(p.To))
 		}
 		all = append(all, checkpoint.Queued{Keys: keys, Interval: checkpoint.Interval{From: from, To: to}})
 	})

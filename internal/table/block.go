@@ -53,6 +53,16 @@ type Split struct {
 
 	FirstRecord int64 // records of the source before this split; known at the hand-over
 	FirstLine   int64 // lines of the source before this split; known at the hand-over
+
+	// Position is the place of the first record in the order in which records are handed over.
+	Position Position
+}
+
+// Position is a place in the order in which records are handed over: of a source that is read in its own order, the ordinal and the
+// record's number. Sources that are read by a schedule are numbered together, along the schedule, as if they were the first of them.
+type Position struct {
+	Source int
+	Record int64
 }
 
 // Block holds rows of one split that belong to one lane, packed: for each row its ordering key, its PlainBuffer bytes and
@@ -170,6 +180,13 @@ func (r Ref) Memory() int64 {
 
 // Number returns the row's place among the records of its source, from 0: records are numbered when their split is handed over.
 func (r Ref) Number() int64 { return r.Block.Split.FirstRecord + int64(r.Row().record) }
+
+// Position returns the row's place in the order in which records are handed over.
+func (r Ref) Position() Position {
+	p := r.Block.Split.Position
+	p.Record += int64(r.Row().record)
+	return p
+}
 
 // Key returns the row's ordering key.
 func (r Ref) Key() []byte {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/source"
 )
@@ -196,6 +197,7 @@ func (f *scheduler) readRegion(ctx context.Context, p *parser, g *region) error 
 		line := g.line
 		err = p.parts(ctx, g.source, split, nil, func(made *Parsed, _ bool) bool {
 			made.Split.FirstRecord, made.Split.FirstLine = record, line
+			made.Split.Position = table.Position{Source: g.source.Ordinal, Record: record}
 			record, line = record+int64(made.Records), line+int64(made.lines)
 			made.coming, made.lane = g.coming, g.lane
 			f.count(made)

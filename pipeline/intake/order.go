@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/source"
 )
@@ -224,6 +225,7 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (
 				return send(ctx, f.splits, h.Handed), true
 			}
 			h.Split.FirstRecord, h.Split.FirstLine = records, lines
+			h.Split.Position = table.Position{Source: j.source.Ordinal, Record: records}
 			records += int64(h.Records)
 			lines += int64(h.lines)
 			f.resumed.dropFinal(h.Parsed)

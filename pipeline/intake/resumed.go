@@ -18,7 +18,7 @@ type Resumed struct {
 	Begin func(source int) (from source.Place, known source.Chain, skip bool)
 }
 
-// Records gives the outcomes of records, by the ordinal of their source and their number in it. For sources that are read in
+// Records gives the outcomes of records, by their table.Position. For sources that are read in
 // order it is asked in that order, by one goroutine; else by many.
 type Records interface {
 	// Row says of a record with a key whether it is final and, if not, whether it may have been sent.
@@ -69,7 +69,7 @@ func (p *Resumed) final(s *plan.Source, first, n int64) bool {
 
 // dropFinal drops the final records of a split, which are numbered, and marks the rows that may have been sent.
 func (p *Resumed) dropFinal(made *Parsed) {
-	first, source := made.Split.FirstRecord, made.Split.Ordinal
+	first, source := made.Split.Position.Record, made.Split.Position.Source
 	if p == nil {
 		return
 	}
