@@ -88,7 +88,7 @@ func TestTheLoadStopsWhenTheAccountCannotKeepARejectedRow(t *testing.T) {
 
 // taken makes a split of records from number on, all of which are rows.
 func taken(first int64, keys ...string) *intake.Parsed {
-	s := &table.Split{Number: int(first), FirstRecord: first, Input: 100}
+	s := &table.Split{Number: int(first), FirstRecord: first, Position: table.Position{Record: first}, Input: 100}
 	return &intake.Parsed{Split: s, Records: len(keys), Blocks: []intake.LaneBlock{{Block: blockOf(s, keys...)}}}
 }
 

@@ -20,6 +20,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
 	"tsimport/pipeline/rundir"
 )
 
@@ -37,6 +38,7 @@ type crashes struct {
 	records map[checkpoint.Position][]byte // ordering keys of all records; nil for those that can be no row
 	bySent  map[checkpoint.Position]int    // the first attempt that has sent a record
 	stdin   string
+	order   []*readorder.Schedule // that the attempts follow
 	mu      sync.Mutex
 
 	attempts, replayed, checked, fresh int
@@ -80,6 +82,10 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 		before, _ = model{}.apply(t, before, first)
 		w.load(w.config(w.file("before.csv", first)))
 	}
+	scheduled := order == plan.LastWins && rnd.IntN(2) == 0
+	if scheduled {
+		text = partlySorted(rnd, text)
+	}
 	limit := int64(0)
 	if rnd.IntN(5) == 0 {
 		limit = int64(1 + rnd.IntN(records))
@@ -98,6 +104,10 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
 	cfg.pacer = func() pacer { return restless{} }
 	cfg.Resume.Look, cfg.Limits.Records = true, limit
+	if scheduled {
+		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
+		cfg.Limits.Memory *= 16 // for the sections
+	}
 	cfg.onSnapshot = c.compare
 	w.plan.Decide = w.splitting(rnd, keys, randomFaults(rnd))
 	w.grid.endanger(rnd, cfg)
@@ -113,7 +123,7 @@ func killed(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	if checkpoint.Exists(cfg.RunDir) {
 		t.Error("a finished run has a checkpoint")
 	}
-	t.Logf("%v %v %v of %q: %d attempts, %d rows sent again of %d, %d recuts, %d checkpoints compared, power lost %d times", order, m.mode, m.condition, cfg.Inputs, c.attempts, c.replayed, records, r.Recuts, c.checked, w.grid.lost())
+	t.Logf("%v %v %v of %q: %d attempts, %d rows sent again of %d, %d recuts, %d checkpoints compared, power lost %d times, %d sections", order, m.mode, m.condition, cfg.Inputs, c.attempts, c.replayed, records, r.Recuts, c.checked, w.grid.lost(), r.Sections)
 	if c.fresh > 0 {
 		t.Errorf("%d rows that had been sent were sent again and nothing said that they may have been", c.fresh)
 	}
@@ -175,7 +185,12 @@ func (c *crashes) write(source int, text string) string {
 // compare compares what a checkpoint calls final with the counters of that moment.
 func (c *crashes) compare(d *dispatcher, s *checkpoint.Snapshot) {
 	final, read := int64(0), int64(0)
+	places := c.places()
 	for p, key := range c.records {
+		p, planned := places(p)
+		if !planned {
+			continue // over the limit
+		}
 		if s.Read.Has(p) {
 			read++
 		}
@@ -189,6 +204,42 @@ func (c *crashes) compare(d *dispatcher, s *checkpoint.Snapshot) {
 		c.t.Errorf("attempt %d: the checkpoint has %d records read and %d final, the ledger %d and %d", r.Attempts, read, final, r.Read, counted)
 	}
 	c.checked++
+}
+
+// places returns what says where records come in the order of reading, by their source and number, and whether they do.
+func (c *crashes) places() func(checkpoint.Position) (checkpoint.Position, bool) {
+	if c.order == nil {
+		job, err := checkpoint.ReadJob(c.cfg.RunDir)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		file, err := job.ReadOrder(c.cfg.RunDir)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if file == nil {
+			return func(p checkpoint.Position) (checkpoint.Position, bool) { return p, true }
+		}
+		if c.order, err = readorder.Decode(file); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return func(p checkpoint.Position) (checkpoint.Position, bool) {
+		for _, s := range c.order {
+			if p.Source() < s.Source || p.Source() >= s.Source+s.Sources {
+				continue
+			}
+			before := int64(0)
+			for _, one := range s.Sections {
+				if n := p.Record() - one.Record; one.Source == p.Source() && n >= 0 && n < one.Records {
+					return checkpoint.At(s.Source, before+n), true
+				}
+				before += one.Records
+			}
+			return 0, false
+		}
+		return p, true
+	}
 }
 
 // run runs attempts, each but the last killed, and returns the last one's report.

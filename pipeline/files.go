@@ -17,7 +17,11 @@ type files struct {
 	repeatedRows *repeatedRows
 	returned     *returnedKeys
 	archive      *archive
+	rejectIndex  *rundir.Journal // of a load that reads its inputs by a schedule, perhaps
 }
+
+// indexBytes is the counter of a checkpoint for how much of the index of rejects it counts on.
+const indexBytes = "index_bytes"
 
 // openFiles opens the files that rows with these annotations need, as the last checkpoint counts on them.
 func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
@@ -42,6 +46,16 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 			return nil, err
 		}
 	}
+	if a.mayFollow() && a.cfg.keeps() {
+		if f.rejectIndex, err = rundir.OpenJournal(filepath.Join(f.folder.Path, rundir.RejectIndexFile), a.from.counter(indexBytes)); err != nil {
+			return nil, err
+		}
+		ordinal := map[string]int{}
+		for _, s := range a.planned.Sources {
+			ordinal[s.Name] = s.Ordinal
+		}
+		f.folder.Index(f.rejectIndex, ordinal)
+	}
 	f.archive, err = newArchive(a.cfg, a.planned, a.folder, a.from)
 	return f, err
 }
@@ -54,6 +68,9 @@ func (f *files) journals() map[string]*rundir.Journal {
 	}
 	if f.returned != nil {
 		all[returnedBytes] = f.returned.journal
+	}
+	if f.rejectIndex != nil {
+		all[indexBytes] = f.rejectIndex
 	}
 	return all
 }

@@ -42,6 +42,7 @@ func (a *attempt) end(d *dispatcher, err error) error {
 		a.report.SearchRequests = n.Requests.Load()
 	}
 	a.report.clockBehind(a.service.clock())
+	a.report.Sections = d.input.flow.Sections()
 	finished := err == nil && !a.report.overLimit(a.cfg.Limits.MaxErrors)
 	if d.checkpointer != nil && (!finished || a.cfg.Checkpoint.Keep) {
 		if keepErr := d.keepLast(); keepErr != nil {
@@ -73,7 +74,9 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 	}
 	sumErr := folder.WriteSummary(report)
 	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.Checkpoint.Keep {
-		sumErr = checkpoint.Remove(folder.Path)
+		if sumErr = checkpoint.Remove(folder.Path); sumErr == nil {
+			sumErr = report.sortRejects(folder)
+		}
 	}
 	if err == nil && sumErr != nil {
 		report.fail(sumErr.Error())

@@ -16,6 +16,9 @@ type hooks struct {
 	keepPatience time.Duration // 0 is the constant
 	allowance    int64         // rows that a lane may send until the next checkpoint; 0 is the rule
 
+	sectionRows int       // rows of a section; 0 is the constant
+	order       orderWhen // when inputs are read by a schedule
+
 	pacer       func() pacer                        // of a lane
 	processors  func() float64                      // CPU seconds used and waited for; nil measures them
 	serviceTime func() (earliest, latest time.Time) // nil is by the service's answers
@@ -24,6 +27,16 @@ type hooks struct {
 	onSave     func(*checkpoint.Snapshot) error        // a checkpoint is about to be written
 	onSend     func([]table.Ref)                       // rows are sent
 }
+
+// orderWhen says when inputs are read by a schedule.
+type orderWhen uint8
+
+// The cases.
+const (
+	orderWhenItPays orderWhen = iota
+	orderAlways
+	orderNever
+)
 
 // mayKeepFor is for how long requests may be sent since the moment that the last checkpoint describes.
 func (h *hooks) mayKeepFor() time.Duration { return cmp.Or(h.keptFor, keptFor) }

@@ -138,7 +138,14 @@ func numberedFails(t *testing.T, seed uint64) {
 	w := newWorld(t)
 	keys := 1 + rnd.IntN(60)
 	text := users(rnd, 50+rnd.IntN(300), keys)
+	scheduled := rnd.IntN(2) == 0
+	if scheduled {
+		text = partlySorted(rnd, text)
+	}
 	cfg := w.numbered(w.file("in.csv", text))
+	if scheduled {
+		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
+	}
 	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(table.MaxBatchRows)
 	cfg.Read.SplitBytes = 64 + rnd.IntN(4<<10)
 	cfg.surveyEvery = 2 * time.Millisecond

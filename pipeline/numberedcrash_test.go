@@ -48,6 +48,10 @@ func numberedKilled(t *testing.T, seed uint64, start func(*testing.T) *world) {
 	w := start(t)
 	keys := 10 + rnd.IntN(100)
 	text := users(rnd, 100+rnd.IntN(500), keys)
+	scheduled := rnd.IntN(2) == 0
+	if scheduled {
+		text = partlySorted(rnd, text)
+	}
 	c := &crashes{t: t, w: w, rnd: rnd, records: map[checkpoint.Position][]byte{}, bySent: map[checkpoint.Position]int{}}
 	records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
@@ -57,6 +61,9 @@ func numberedKilled(t *testing.T, seed uint64, start func(*testing.T) *world) {
 		c.records[checkpoint.At(0, int64(i))] = table.AppendKey(nil, table.Value{Type: table.String, Bytes: []byte(r[0])})
 	}
 	c.cfg = w.numbered(w.file("in.csv", text))
+	if scheduled {
+		c.cfg.order, c.cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
+	}
 	cfg := &c.cfg
 	cfg.RunDir = filepath.Join(w.dir, "killed")
 	cfg.Write.Concurrency, cfg.Write.BatchRows = 1+rnd.IntN(16), 1+rnd.IntN(50)

@@ -613,10 +613,14 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-func TestWithoutAnOrderASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
+func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 	t.Parallel()
 	text := numbered("k", 40_000)
-	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
+	for _, tt := range []struct {
+		order plan.Order
+		when  orderWhen
+		all   bool
+	}{{plan.OrderNone, orderWhenItPays, true}, {plan.LastWins, orderWhenItPays, true}, {plan.LastWins, orderNever, false}} {
 		w := newWorld(t)
 		w.partitioned(server.Simulation{}, "k10000", "k20000", "k30000")
 		for n := range 4 {
@@ -626,7 +630,7 @@ func TestWithoutAnOrderASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 		}
 		cfg := w.config(w.file("in.csv", text))
 		// A quarter of the rows fits into memory, and none on disk.
-		cfg.Write.Order, cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = order, 4<<20, 1, w.dir
+		cfg.Write.Order, cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir, cfg.order = tt.order, 4<<20, 1, w.dir, tt.when
 		cfg.Read.SplitBytes = 4 << 10
 		fed := 0
 		w.running(cfg, func(s *State) bool {
@@ -638,8 +642,8 @@ func TestWithoutAnOrderASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 			}
 			return fed == len(s.Lanes) || s.Memory.Full
 		})
-		if order == plan.OrderNone && fed != 4 || order == plan.LastWins && fed == 4 {
-			t.Errorf("%v: %d of 4 partitions have rows when memory is full", order, fed)
+		if tt.all != (fed == 4) {
+			t.Errorf("%+v: %d of 4 partitions have rows when memory is full", tt, fed)
 		}
 	}
 }

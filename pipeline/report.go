@@ -47,6 +47,7 @@ type Report struct {
 	ReportMarks
 	ReportStamps
 	Order string `json:"order"`
+	ReportOrder
 	ReportPartitions
 	ReportMemory
 	ReportCheckpoints

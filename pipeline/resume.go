@@ -11,6 +11,7 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/source"
 )
@@ -50,6 +51,7 @@ type resumePoint struct {
 	lock     *rundir.Lock         // of the run folder
 	claims   []*rundir.Lock
 	ids      *tableIDs
+	order    []*readorder.Schedule // that the attempts before have followed
 	// hold is until when nothing may be sent, suspectUntil until when what the attempt before has sent may be applied.
 	hold, suspectUntil time.Time
 }
@@ -183,6 +185,7 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 		if planned.Create {
 			return tableGone(cfg.RunDir, cfg.Target.Table)
 		}
+		details = o.job.WithOrder(details)
 		changes, inputsOnly := o.job.Changed(details)
 		if len(changes) > 0 && !(inputsOnly && cfg.Resume.AcceptChanged) {
 			return changedError(cfg.RunDir, changes, inputsOnly)

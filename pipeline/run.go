@@ -134,6 +134,9 @@ func (a *attempt) checkPlan() error {
 		if err := a.from.readAgain(a.planned); err != nil {
 			return err
 		}
+		if err := a.from.readOrder(a.cfg, a.planned); err != nil {
+			return err
+		}
 	}
 	return a.from.sameTables(a.cfg, a.planned, a.admin)
 }

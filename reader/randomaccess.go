@@ -3,8 +3,10 @@ package reader
 import (
 	"fmt"
 	"io"
+	"sort"
 
 	"tsimport/reader/compress"
+	"tsimport/reader/jsonl"
 	"tsimport/reader/parquet"
 	"tsimport/reader/source"
 )
@@ -46,6 +48,33 @@ func (s *File) Load(sp source.Split) (source.Split, error) {
 		return sp, fmt.Errorf("read %s at byte %d: %w", s.Name, sp.Offset+int64(n), err)
 	}
 	return sp, nil
+}
+
+// Divisible reports whether LoadStretch loads any records: of Parquet, CSV and lines of JSON.
+func (s *File) Divisible() bool {
+	return s.Anywhere() && (s.Format == Parquet || s.Format == CSV || s.Format == JSONLines && s.Layout == jsonl.Lines)
+}
+
+// LoadStretch returns the records of a stretch: of text as one split, of Parquet as one of each row group that has some of them. Safe
+// for concurrent use, between Reopen and Finished.
+func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
+	number := int(min(to.Record, 1)) // 0 is the beginning
+	if s.Format != Parquet {
+		sp, err := s.Load(source.Split{Number: number, Offset: to.Offset, Bytes: to.Bytes})
+		return []source.Split{sp}, err
+	}
+	var all []source.Split
+	splits, end := s.file.Splits(), to.Record+to.Records
+	for i := sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > to.Record }); i < len(splits) && splits[i].FirstRow < end; i++ {
+		rows := splits[i]
+		skip := max(0, to.Record-rows.FirstRow)
+		n := min(rows.Rows, end-rows.FirstRow) - skip
+		rows.Bytes = int64(float64(rows.Bytes) * float64(n) / float64(rows.Rows))
+		rows.First, rows.FirstRow, rows.Rows, rows.Number = rows.First+skip, rows.FirstRow+skip, n, number
+		number = 1
+		all = append(all, source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: n, First: rows.FirstRow, Group: rows.RowGroup + 1, Part: &rows})
+	}
+	return all, nil
 }
 
 // Finished closes a source of which every split was loaded, and reports whether it was changed meanwhile.

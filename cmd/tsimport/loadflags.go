@@ -14,7 +14,7 @@ import (
 // rateFlags are about how fast and in which order rows are written, and what a load may take of the machine.
 func rateFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written in input order) or none (any order; a sorted file then uses all partitions at once)", Value: plan.LastWins.String()},
+		&cli.StringFlag{Name: "order", Usage: "last-wins (rows of a key are written in input order; a sorted file is read by a schedule that uses all partitions of a new table) or none (any order)", Value: plan.LastWins.String()},
 		&cli.IntFlag{Name: "concurrency", Usage: "maximum number of requests in flight, 1 to 4096", Value: pipeline.DefaultConcurrency},
 		&cli.IntFlag{Name: "batch-rows", Usage: "maximum number of rows in a request, 1 to 200", Value: table.MaxBatchRows},
 		&cli.StringFlag{Name: "batch-bytes", Usage: "maximum `SIZE` of a request, such as 512KiB, up to 4MiB; for gateways with a lower limit (also detected when they refuse)", Value: "4MiB"},

@@ -30,6 +30,8 @@ type Job struct {
 	Separator string `json:"separator,omitempty"`
 	// Division is the SHA-256 of DivisionFile, empty if the run has none.
 	Division string `json:"division,omitempty"`
+	// Order is the SHA-256 of OrderFile, empty if the inputs are read in their own order.
+	Order string `json:"order,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
 	PolicyNow time.Time `json:"policy_now,omitzero"`
 	// ReplacedBy is the run that has started this one over; it is not resumed then.

@@ -22,6 +22,9 @@ type Flow struct {
 	demand  atomic.Pointer[demand]
 	fed     chan struct{} // one: a lane may need rows
 	alone   chan struct{} // one: the parser that reads more of the pages of a source than may be read ahead
+
+	scheduling Scheduling
+	sections   atomic.Int64 // of the schedules that are followed
 }
 
 // New makes the flow of a planned load into the partitions of m.
@@ -69,7 +72,7 @@ func (f *Flow) Run(ctx context.Context) error {
 			}
 		}
 	}
-	read := f.readInOrder
+	read := f.readByTurns
 	if f.plan.Parallel && len(ordered) > 1 {
 		read = f.readInParallel
 	}
@@ -81,7 +84,7 @@ func (f *Flow) Run(ctx context.Context) error {
 }
 
 // readInOrder reads the sources one after the other.
-func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
+func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complete, failed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -89,11 +92,11 @@ func (f *Flow) readInOrder(ctx context.Context, sources []*plan.Source) (complet
 	f.parsers(group, func(p *parser) error { return p.run(ctx, order.work, p.parseInParts) })
 	group.Go(func() error {
 		defer cancel() // after an error the other stages have more to do, which nobody wants
-		complete, _ = f.handOver(ctx, order.splits, order.budget)
+		complete, failed = f.handOver(ctx, order.splits, order.budget)
 		return nil
 	})
 	err = group.Wait()
-	return complete, err
+	return complete, failed, err
 }
 
 // parsers starts the parsers.

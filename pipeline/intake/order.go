@@ -10,6 +10,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
 	"tsimport/reader/source"
 )
 
@@ -29,6 +30,9 @@ type job struct {
 	parsed chan part     // parts of the split that were made ahead of its turn
 	later  chan part     // those after them
 	turn   chan struct{} // closed when the split's turn to be handed over has come
+
+	section *readorder.Section // that the split is, of a source that is read by a schedule
+	at      table.Position     // of its first record
 
 	bytes int64 // of the budget that the piece or split takes
 	err   error
@@ -186,6 +190,7 @@ func stitchOne(ctx context.Context, j *job) ([]source.Split, error) {
 // passed on all that is, and whether that ends with an error.
 func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (complete, failed bool) {
 	var records, lines int64
+	var at table.Position
 	for {
 		j, ok := receive(ctx, order)
 		if !ok {
@@ -206,9 +211,12 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (
 			// What follows a part that cannot be read is not loaded: it would be out of its place.
 			return send(ctx, f.splits, Handed{Err: j.err}), true
 		}
-		if j.first {
+		switch {
+		case j.section != nil:
+			records, lines, at = j.section.Record, j.section.Line, j.at
+		case j.first:
 			begin := j.source.Begin()
-			records, lines = begin.Record, begin.Line
+			records, lines, at = begin.Record, begin.Line, table.Position{Source: j.source.Ordinal, Record: begin.Record}
 		}
 		close(j.turn)
 		parts := j.parsed
@@ -225,8 +233,9 @@ func (f *Flow) handOver(ctx context.Context, order <-chan *job, r *byteBudget) (
 				return send(ctx, f.splits, h.Handed), true
 			}
 			h.Split.FirstRecord, h.Split.FirstLine = records, lines
-			h.Split.Position = table.Position{Source: j.source.Ordinal, Record: records}
+			h.Split.Position = at
 			records += int64(h.Records)
+			at.Record += int64(h.Records)
 			lines += int64(h.lines)
 			f.resumed.dropFinal(h.Parsed)
 			if f.plan.Live {

@@ -23,7 +23,9 @@ type parser struct {
 	keyFields []byte
 	names     map[string]string // of tables
 	cells     *cells            // nil if records do not describe themselves, or are deleted
-	changed   bool              // records describe themselves, and rows do not show what they were
+	anyOrder  bool              // splits of all sources come in any order
+	keyed     map[*plan.Source]*sourceParser
+	changed   bool // records describe themselves, and rows do not show what they were
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -43,7 +45,7 @@ func newParser(f *Flow) *parser {
 	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
-		sources: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
+		sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
 		changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
 }
@@ -64,8 +66,10 @@ func (p *parser) run(ctx context.Context, work <-chan *job, parse func(context.C
 }
 
 func (p *parser) close() {
-	for _, s := range p.sources {
-		_ = s.parser.Close() // nothing is written that could be lost
+	for _, all := range []map[*plan.Source]*sourceParser{p.sources, p.keyed} {
+		for _, s := range all {
+			_ = s.parser.Close() // nothing is written that could be lost
+		}
 	}
 }
 
@@ -77,7 +81,7 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	if sp := p.sources[s]; sp != nil {
 		return sp, nil
 	}
-	if len(p.sources) >= maxParsers || p.flow.plan.Request.Order == plan.LastWins && !p.flow.plan.Parallel {
+	if len(p.sources) >= maxParsers || p.flow.plan.Request.Order == plan.LastWins && !p.flow.plan.Parallel && !p.anyOrder {
 		for old, sp := range p.sources {
 			_ = sp.parser.Close() // as in close
 			delete(p.sources, old)
@@ -96,6 +100,27 @@ func (p *parser) forSource(s *plan.Source) (*sourceParser, error) {
 	}
 	sp := &sourceParser{parser: s.NewParser(used), values: v, columns: columns, showKey: s.About().ShowKey}
 	p.sources[s] = sp
+	return sp, nil
+}
+
+// forKeys returns the worker's parser for the ordering keys of a source's records.
+func (p *parser) forKeys(s *plan.Source) (*sourceParser, error) {
+	if sp := p.keyed[s]; sp != nil {
+		return sp, nil
+	}
+	if len(p.keyed) >= maxParsers {
+		for old, sp := range p.keyed {
+			_ = sp.parser.Close() // as in close
+			delete(p.keyed, old)
+		}
+	}
+	v, err := newValues(p.flow.plan, s)
+	if err != nil {
+		return nil, err
+	}
+	v.keysOnly(p.flow.plan)
+	sp := &sourceParser{parser: s.NewParser(v.fields()), values: v}
+	p.keyed[s] = sp
 	return sp, nil
 }
 

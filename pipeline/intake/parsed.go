@@ -5,6 +5,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/partitioner"
+	"tsimport/pipeline/readorder"
 )
 
 // Handed is a parsed split, the end of a source, or why there are no more.
@@ -40,6 +41,8 @@ type Parsed struct {
 	coming *demand // which expects these rows for the lane; nil in source order
 	lane   int
 	key    []byte // of the first pass: the ordering key that the split begins with
+
+	sections []readorder.Section // of a first pass that makes a schedule; their places are within the split
 }
 
 // LaneBlock is rows of a split that belong to one lane.

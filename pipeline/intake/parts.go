@@ -40,6 +40,13 @@ type partMaker struct {
 
 // parseInParts parses the split of a job. Before its turn it parses only as many parts as there is room for.
 func (p *parser) parseInParts(ctx context.Context, j *job) {
+	p.handParts(ctx, j, func(emit func(*Parsed, bool) bool) error {
+		return p.parts(ctx, j.source, j.split, j.turn, emit)
+	})
+}
+
+// handParts hands over the parts of a job that parse calls emit with.
+func (p *parser) handParts(ctx context.Context, j *job, parse func(emit func(made *Parsed, last bool) bool) error) {
 	to, first := j.parsed, true
 	hand := func(h part) bool {
 		if to == j.parsed && !first && (len(to) >= partsAhead || !j.budget.try(h.bytes)) {
@@ -53,7 +60,7 @@ func (p *parser) parseInParts(ctx context.Context, j *job) {
 		first = false
 		return send(ctx, to, h)
 	}
-	err := p.parts(ctx, j.source, j.split, j.turn, func(made *Parsed, last bool) bool {
+	err := parse(func(made *Parsed, last bool) bool {
 		return hand(part{Handed: Handed{Parsed: made}, last: last, bytes: made.bytes()})
 	})
 	if err != nil {
@@ -72,17 +79,13 @@ func (p *parser) parts(ctx context.Context, s *plan.Source, split source.Split, 
 	if show := sp.showKey; show != nil && split.Key != nil {
 		m.shown = show(split.Key)
 	}
-	_, err = p.inTurn(ctx, s, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
+	_, err = p.inTurn(ctx, sp, turn, func() (*Parsed, error) { return nil, m.parse(sp.parser) })
 	return err
 }
 
 // inTurn calls parse, which reads a split of the source. If the pages that it needs take more memory than may be read ahead it
 // is called again when the split's turn has come.
-func (p *parser) inTurn(ctx context.Context, s *plan.Source, turn <-chan struct{}, parse func() (*Parsed, error)) (*Parsed, error) {
-	sp, err := p.forSource(s)
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) inTurn(ctx context.Context, sp *sourceParser, turn <-chan struct{}, parse func() (*Parsed, error)) (*Parsed, error) {
 	if !sp.waits {
 		sp.parser.LimitMemory(p.memory.PagesAhead(p.flow.plan.Request.Read.Workers()))
 		made, err := parse()

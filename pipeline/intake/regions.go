@@ -51,7 +51,11 @@ func (f *Flow) find(ctx context.Context, sources []*plan.Source) (regions []*reg
 
 // countOnce counts a split as a job.
 func (p *parser) countOnce(ctx context.Context, j *job) {
-	made, err := p.inTurn(ctx, j.source, j.turn, func() (*Parsed, error) { return p.count(j.source, j.split) })
+	sp, err := p.forSource(j.source)
+	var made *Parsed
+	if err == nil {
+		made, err = p.inTurn(ctx, sp, j.turn, func() (*Parsed, error) { return p.count(j.source, j.split) })
+	}
 	j.parsed <- part{Handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"tsimport/internal/table"
 	"tsimport/keyexpr"
@@ -124,13 +125,41 @@ func (v *values) stamps(rec *record.Record) ([]int64, *table.Reason) {
 	return v.times, nil
 }
 
+// keysOnly makes rowValues leave out what ordering keys are not made of: such columns are null.
+func (v *values) keysOnly(p *plan.Plan) {
+	if v.namer != nil {
+		return
+	}
+	if v.makers == nil {
+		fields := make([]int, v.ordering)
+		for i := range fields {
+			fields[i] = i
+		}
+		v.converter.Only(fields)
+		return
+	}
+	fields := slices.Clone(v.keyFields)
+	for _, m := range v.makers[:v.ordering] {
+		if m.Program == nil && m.Field >= 0 {
+			fields = append(fields, m.Field)
+		}
+	}
+	v.converter.Only(fields)
+	v.makers = slices.Clone(v.makers)
+	for i := v.ordering; i < len(v.makers); i++ {
+		v.makers[i] = plan.Maker{Field: -1}
+	}
+}
+
 // key returns the ordering key of the record's row, nil when it makes none.
-func (v *values) key(rec *record.Record) []byte {
+func (v *values) key(rec *record.Record) []byte { return v.appendKey(nil, rec) }
+
+// appendKey appends the ordering key of the record's row. It returns nil when that makes none.
+func (v *values) appendKey(key []byte, rec *record.Record) []byte {
 	row, why := v.rowValues(rec)
 	if why != nil {
 		return nil
 	}
-	var key []byte
 	if v.namer != nil {
 		name, _, why := v.table()
 		if why != nil {

@@ -54,6 +54,11 @@ func (s Shares) reading() reader.Memory {
 // PagesAhead is what a parser may hold of the pages of Parquet while the turn of its split has not come.
 func (s Shares) PagesAhead(parsers int) int64 { return s.ReadAhead / 2 / int64(parsers) }
 
+// Sections is what the sections of a schedule may take, in bytes.
+func (s Shares) Sections() int { return int(min(maxSections, s.ReadAhead/8)) }
+
+const maxSections = 16 << 20
+
 // BlockLimit is how large the blocks of one lane are made, in bytes: many of them fit its share, which is half of the
 // memory for all.
 func (s Shares) BlockLimit(lanes int) int {

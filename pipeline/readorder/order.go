@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"container/heap"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -126,10 +127,11 @@ func (o *ordering) rank(sections []Section) {
 	}
 	slices.SortStableFunc(byKey, func(a, b int32) int { return cmp.Compare(o.low[a], o.low[b]) })
 	o.turn = make([]uint64, len(sections))
-	shift := bits.LeadingZeros64(uint64(max(total, 1)))
+	// No more bits than the sections can fill: the lowest ones count most.
+	steps := math.Exp2(float64(bits.Len(uint(len(sections)))))
 	before := int64(0)
 	for _, i := range byKey {
-		o.turn[i] = bits.Reverse64(uint64(before) << shift)
+		o.turn[i] = bits.Reverse64(uint64(float64(before) / float64(max(total, 1)) * steps))
 		before += sections[i].Records
 	}
 }

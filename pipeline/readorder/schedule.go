@@ -3,6 +3,7 @@ package readorder
 import (
 	"encoding/binary"
 	"errors"
+	"unsafe"
 )
 
 // Schedule is the order in which some sources that follow each other are read.
@@ -30,6 +31,9 @@ func (s *Schedule) Records() (n int64) {
 	}
 	return n
 }
+
+// Held is the memory of the schedule, in bytes.
+func (s *Schedule) Held() int64 { return int64(len(s.Sections)) * int64(unsafe.Sizeof(Section{})) }
 
 const magic = "tsimport reading order 1\n"
 

@@ -49,6 +49,8 @@ type Folder struct {
 	raw     []*bufio.Writer
 	reasons *os.File
 	lines   *bufio.Writer
+	index   *Journal       // nil if rejects come in the order of the inputs, or nobody cares
+	ordinal map[string]int // of sources, by their names
 }
 
 // Header is an input header under which records can be rejected.
@@ -81,7 +83,7 @@ func Touches(folder, file string) bool {
 }
 
 // ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
-var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "division.bin", "checkpoint.bin", "checkpoint.prev"}
+var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "division.bin", "order.bin", RejectIndexFile, "checkpoint.bin", "checkpoint.prev"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"
@@ -211,7 +213,8 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 	line = append(line, '\n')
 	_, _ = f.lines.Write(line) // a bufio.Writer keeps its error for Flush
 	f.count(ReasonsFile, string(line))
-	return nil
+	raw := len(r.Raw) + len(f.headers[header].missingEnd(r.Raw))
+	return f.indexOne(header, r.Location.Source, r.Location.Record, raw, len(line))
 }
 
 func (f *Folder) writeRecord(header int, text []byte) {

@@ -3,6 +3,8 @@ package convert
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"slices"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -78,11 +80,26 @@ func New(names []string, columns []table.Column, o Options) (*Converter, error) 
 	return c, nil
 }
 
+// Only makes the values of the other columns null from now on, without looking at them.
+func (c *Converter) Only(columns []int) {
+	for i := range c.index {
+		if !slices.Contains(columns, i) {
+			c.index[i] = unread
+		}
+	}
+	c.version = -1
+}
+
+// unread is the field of a column that is not looked at: no record has it.
+const unread = math.MaxInt
+
 // Fields returns the fields of the record that are used, in ascending order and once each.
 func (c *Converter) Fields() []int {
 	used := make([]bool, c.width)
 	for _, i := range c.index {
-		used[i] = true
+		if i != unread {
+			used[i] = true
+		}
 	}
 	if c.version >= 0 {
 		used[c.version] = true

@@ -121,6 +121,11 @@ type Random interface {
 	Reopen() error
 	// Load returns a split that was kept without data, with them. Any goroutine may call it between Reopen and Finished.
 	Load(Split) (Split, error)
+	// Divisible reports whether LoadStretch loads any of its records.
+	Divisible() bool
+	// LoadStretch returns the records of a stretch with their data, as splits in their order. Any goroutine may call it between
+	// Reopen and Finished.
+	LoadStretch(Stretch) ([]Split, error)
 	// Finished closes a source of which every split was read, and fails if the content changed meanwhile.
 	Finished() error
 }
@@ -158,6 +163,14 @@ type KeyInterval struct{ First, Last []record.Datum }
 func (sp Split) Place() Split {
 	sp.Data = nil
 	return sp
+}
+
+// Stretch is records of a source that follow each other.
+type Stretch struct {
+	Record  int64 // records of the source before it
+	Records int64
+	Offset  int64 // of its text; 0 where records never were text
+	Bytes   int64 // of its text
 }
 
 // Place is where a record begins in a source.

@@ -214,5 +214,15 @@ func (r *Rows) Reopen() error { return nil }
 // Load returns the split, which has no data.
 func (r *Rows) Load(sp source.Split) (source.Split, error) { return sp, nil }
 
+// Divisible is true: any rows can be read.
+func (r *Rows) Divisible() bool { return true }
+
+// LoadStretch returns the rows of a stretch as a page.
+func (r *Rows) LoadStretch(to source.Stretch) ([]source.Split, error) {
+	return []source.Split{{
+		Number: int(min(to.Record, 1)), Bytes: 100 * to.Records, Rows: to.Records, First: to.Record, Part: page{to.Record, to.Record + to.Records},
+	}}, nil
+}
+
 // Finished has nothing to give back.
 func (r *Rows) Finished() error { return nil }

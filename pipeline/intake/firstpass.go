@@ -1,0 +1,301 @@
+package intake
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// A first pass over sources reads their ordering keys only and cuts them into sections, of which a schedule is made.
+
+// What sections are.
+const (
+	sectionRows = 500
+	// tellingSections is after how many sections it is looked whether a schedule is worth a first pass.
+	tellingSections = 16
+)
+
+// errFileOrder ends a first pass over sources that are to be read in their own order.
+var errFileOrder = errors.New("the sources are read in their own order")
+
+// firstPass returns the sections of sources that follow each other. It fails if they cannot be read to their end, or with
+// errFileOrder.
+func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source) ([]readorder.Section, error) {
+	outer := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	b := readorder.NewBuilder(f.scheduling.rows(), f.plan.Shares().Sections())
+	order := f.stages(ctx, group, slices.Values(sources))
+	f.parsers(group, func(p *parser) error {
+		p.anyOrder = true
+		return p.run(ctx, order.work, func(ctx context.Context, j *job) { p.findSections(ctx, j, b.Rows()) })
+	})
+	var failed error
+	group.Go(func() error {
+		defer cancel() // as readInOrder
+		failed = f.collectSections(ctx, order.splits, order.budget, b)
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for _, s := range sources {
+		failed = errors.Join(failed, s.Suspend()) // it is read again, from its first record
+	}
+	if outer.Err() != nil {
+		return nil, context.Cause(outer)
+	}
+	return b.Sections(), failed
+}
+
+// collectSections gives the sections of splits, which come in source order, to the builder.
+func (f *Flow) collectSections(ctx context.Context, splits <-chan *job, r *byteBudget, b *readorder.Builder) error {
+	var records, lines int64
+	told := false
+	for {
+		j, ok := receive(ctx, splits)
+		switch {
+		case !ok:
+			return nil
+		case j.last:
+			continue
+		case j.err != nil:
+			return j.err
+		}
+		close(j.turn)
+		made, ok := receive(ctx, j.parsed)
+		r.add(-j.bytes)
+		switch {
+		case !ok:
+			return nil
+		case made.Err != nil:
+			return made.Err
+		}
+		if j.first {
+			records, lines = 0, j.source.Begin().Line
+		}
+		for _, s := range made.sections {
+			s.Source = j.source.Ordinal
+			s.Record += records
+			s.Line += lines
+			b.Add(s)
+		}
+		records += int64(made.Records)
+		lines += int64(made.lines)
+		if b.Full() {
+			return errFileOrder
+		}
+		if all := b.Sections(); !told && len(all) >= tellingSections {
+			if told = true; f.scheduling.When == WhenItPays && !worthwhile(all) {
+				return errFileOrder
+			}
+		}
+	}
+}
+
+// worthwhile reports whether a schedule of the sections differs enough from their own order: where most of them share keys, the
+// input is shuffled already, or nothing can be moved.
+func worthwhile(sections []readorder.Section) bool {
+	moved := 0
+	for i, s := range readorder.Order(sections, 0) {
+		if i != int(s) {
+			moved++
+		}
+	}
+	return moved > len(sections)/2
+}
+
+// findSections cuts the split of a job into sections of about so many rows.
+func (p *parser) findSections(ctx context.Context, j *job, rows int) {
+	sp, err := p.forKeys(j.source)
+	var made *Parsed
+	if err == nil {
+		made, err = p.inTurn(ctx, sp, j.turn, func() (*Parsed, error) { return sp.sections(j.split, rows) })
+	}
+	j.parsed <- part{Handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks
+}
+
+// sections cuts a split into sections.
+func (sp *sourceParser) sections(split source.Split, rows int) (*Parsed, error) {
+	if split.Data == nil && split.Rows == 0 {
+		return nil, errFileOrder // a record that is longer than may be held
+	}
+	m := &sectionMaker{split: split, made: &Parsed{}, rows: rows}
+	records, lines, err := sp.parser.Parse(split, func(rec *record.Record) { m.add(rec.Span, sp.values.appendKey(m.buffer[:0], rec)) })
+	if err != nil {
+		return nil, err
+	}
+	m.end(table.Span{Start: uint32(len(split.Data)), Record: uint32(records), Line: uint32(lines)})
+	m.made.Records, m.made.lines = records, lines
+	return m.made, nil
+}
+
+// sectionMaker makes the sections of one split. It looks at twice as many records as a section has: a section ends, if that is
+// possible, where all keys before are less than those after, or greater.
+type sectionMaker struct {
+	split   source.Split
+	made    *Parsed
+	rows    int
+	records []keyedRecord // of the section and the next one
+	text    []byte        // of their keys
+	buffer  []byte
+	before  []extremes // of the keys before each of the records
+}
+
+// keyedRecord is where a record begins in its split, and where its key is: from is -1 if it makes no row.
+type keyedRecord struct {
+	at       table.Span
+	from, to int
+}
+
+// extremes are the least and the greatest of some keys, nil if there are none.
+type extremes struct{ least, greatest []byte }
+
+func (e extremes) with(key []byte) extremes {
+	switch {
+	case key == nil:
+	case e.least == nil:
+		return extremes{key, key}
+	case bytes.Compare(key, e.least) < 0:
+		e.least = key
+	case bytes.Compare(key, e.greatest) > 0:
+		e.greatest = key
+	}
+	return e
+}
+
+// apart reports whether all keys of one are less than those of the other.
+func (e extremes) apart(other extremes) bool {
+	return e.least == nil || other.least == nil || bytes.Compare(e.greatest, other.least) < 0 || bytes.Compare(other.greatest, e.least) < 0
+}
+
+// add adds a record with its key, nil if it makes no row.
+func (m *sectionMaker) add(at table.Span, key []byte) {
+	if len(m.records) >= 2*m.rows {
+		m.cut(m.choose())
+	}
+	one := keyedRecord{at: at, from: -1}
+	if key != nil {
+		m.buffer = key
+		one.from = len(m.text)
+		m.text = append(m.text, key...)
+		one.to = len(m.text)
+	}
+	m.records = append(m.records, one)
+}
+
+// key is the key of the i-th record.
+func (m *sectionMaker) key(i int) []byte {
+	if r := &m.records[i]; r.from >= 0 {
+		return m.text[r.from:r.to:r.to]
+	}
+	return nil
+}
+
+// choose returns how many of the records the section has: about as many as it should, and so that it shares no keys with what
+// follows; else so that it ends where the keys change most.
+func (m *sectionMaker) choose() int {
+	n := len(m.records)
+	m.before = append(m.before[:0], extremes{})
+	for i := range n {
+		m.before = append(m.before, m.before[i].with(m.key(i)))
+	}
+	best, nearest := 0, n
+	shared, change := 1<<30, m.rows
+	var after extremes
+	for i := n - 1; i >= (m.rows+1)/2; i-- {
+		after = after.with(m.key(i))
+		if far := max(i-m.rows, m.rows-i); far <= nearest && m.before[i].apart(after) {
+			best, nearest = i, far
+		}
+		if i >= m.rows {
+			if s := sharedPrefix(m.key(i-1), m.key(i)); s <= shared {
+				change, shared = i, s
+			}
+		}
+	}
+	if best > 0 {
+		return best
+	}
+	return max(change, 1)
+}
+
+func sharedPrefix(a, b []byte) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// end makes sections of what is left before the end of the split.
+func (m *sectionMaker) end(at table.Span) {
+	if len(m.records) > m.rows+m.rows/2 {
+		m.cut(m.choose())
+	}
+	m.records = append(m.records, keyedRecord{at: at, from: -1})
+	m.cut(len(m.records) - 1)
+}
+
+// cut makes a section of the first n records.
+func (m *sectionMaker) cut(n int) {
+	first, next := m.records[0].at, m.records[n].at
+	if len(m.made.sections) == 0 {
+		first = table.Span{} // what stands before the first record is the section's
+	}
+	s := readorder.Section{
+		Record: int64(first.Record), Records: int64(next.Record - first.Record),
+		Line: int64(first.Line), Lines: int64(next.Line - first.Line),
+	}
+	var keys [][]byte
+	for i := range n {
+		key := m.key(i)
+		if key != nil && (len(keys) == 0 || !bytes.Equal(key, keys[len(keys)-1])) {
+			keys = append(keys, key)
+		}
+		if m.split.Data == nil {
+			sumKey(&s.Sum, key)
+		}
+	}
+	if m.split.Data != nil {
+		text := m.split.Data[first.Start:next.Start]
+		s.Offset, s.Bytes = m.split.Offset+int64(first.Start), int64(len(text))
+		s.Sum.Write(text)
+	} else if m.split.Rows > 0 {
+		s.Bytes = m.split.Bytes * s.Records / m.split.Rows
+	}
+	s.Keys = readorder.Cover(keys)
+	m.made.sections = append(m.made.sections, s)
+
+	rest := m.records[:0]
+	from := len(m.text)
+	for _, r := range m.records[n:] {
+		if r.from >= 0 {
+			from = min(from, r.from)
+			r.from, r.to = r.from-from, r.to-from
+		}
+		rest = append(rest, r)
+	}
+	m.records = rest
+	m.text = append(m.text[:0], m.text[from:]...)
+}
+
+// sumKey adds the key of a record that never was text, nil if it has none.
+func sumKey(sum *readorder.Sum, key []byte) {
+	var size [4]byte
+	if key != nil {
+		binary.LittleEndian.PutUint32(size[:], uint32(len(key))+1)
+	}
+	sum.Write(size[:])
+	sum.Write(key)
+}

@@ -1,0 +1,371 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// Order is needed for each key only. Sources that can be read anywhere and follow each other are read by a schedule, where it pays: a
+// file that is sorted by key then spreads over all lanes at once. A schedule is made once, and is safe on disk before the first
+// row that follows it; a load that is resumed follows the same one.
+
+// Scheduling says when sources are read by a schedule.
+type Scheduling struct {
+	When When
+	Rows int // of a section, about; 0 is the constant
+	// Kept are the schedules of the attempts before, which are followed in any case.
+	Kept []*readorder.Schedule
+	// Keep keeps the schedules before the first row that follows them.
+	Keep func([]*readorder.Schedule) error
+}
+
+// When says when a schedule is made.
+type When uint8
+
+// The cases.
+const (
+	Never      When = iota
+	WhenItPays      // if the input is large, and its keys are near to each other where they follow each other
+	Always          // if it can be made
+)
+
+// rows is how many rows a section has.
+func (s *Scheduling) rows() int {
+	if s.Rows > 0 {
+		return s.Rows
+	}
+	return sectionRows
+}
+
+// Follow makes Run read by schedules. Call it before Run.
+func (f *Flow) Follow(s Scheduling) { f.scheduling = s }
+
+// Sections returns how many sections the schedules have that are followed. Any goroutine may call it.
+func (f *Flow) Sections() int { return int(f.sections.Load()) }
+
+// What a schedule is made for at least and at most.
+const (
+	minScheduledBytes = 256 << 10
+	maxScheduled      = 128 // sources, which are open at the same time
+)
+
+// schedules returns the schedules that are followed, by their first source.
+func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*readorder.Schedule, error) {
+	s := &f.scheduling
+	all := s.Kept
+	if len(all) == 0 && s.When != Never && f.resumed == nil {
+		for _, some := range f.divisible(sources) {
+			made, err := f.schedule(ctx, some)
+			if ctx.Err() != nil {
+				return nil, nil
+			}
+			if err != nil {
+				// Reading in order comes to the same place and says the same; what stands before it is loaded.
+				continue
+			}
+			all = append(all, made)
+		}
+		if len(all) > 0 && s.Keep != nil {
+			if err := s.Keep(all); err != nil {
+				return nil, err
+			}
+		}
+	}
+	byFirst := map[int]*readorder.Schedule{}
+	for _, one := range all {
+		byFirst[one.Source] = one
+		f.sections.Add(int64(len(one.Sections)))
+	}
+	return byFirst, nil
+}
+
+// divisible returns the sources that a schedule may be made for, those together that follow each other.
+func (f *Flow) divisible(sources []*plan.Source) (groups [][]*plan.Source) {
+	for from := 0; from < len(sources); from++ {
+		to := from
+		size := int64(0)
+		for to < len(sources) && to-from < maxScheduled && divisible(sources[to]) {
+			size += sources[to].About().Bytes
+			to++
+		}
+		if to == from {
+			continue
+		}
+		if f.scheduling.When == Always || size >= minScheduledBytes {
+			groups = append(groups, sources[from:to])
+		}
+		from = to - 1
+	}
+	if f.plan.Request.Records > 0 { // the first records are those of the first sources
+		if len(groups) == 0 || groups[0][0].Ordinal > 0 {
+			return nil
+		}
+		groups = groups[:1]
+	}
+	return groups
+}
+
+func divisible(s *plan.Source) bool { return s.Anywhere() && random(s).Divisible() }
+
+// schedule makes the schedule of sources that follow each other.
+func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder.Schedule, error) {
+	sections, err := f.firstPass(ctx, sources)
+	if err != nil {
+		return nil, err
+	}
+	if f.scheduling.When == WhenItPays && (len(sections) < tellingSections || !worthwhile(sections)) {
+		return nil, errFileOrder
+	}
+	made := &readorder.Schedule{Source: sources[0].Ordinal, Sources: len(sources)}
+	last := cutAfter(&sections, f.plan.Request.Records)
+	made.Sections = readorder.Make(made.Source, made.Sources, sections, 0).Sections
+	if last != nil {
+		last.Keys = nil
+		made.Sections = append(made.Sections, *last)
+	}
+	if len(made.Sections) == 0 {
+		return nil, errFileOrder
+	}
+	return made, nil
+}
+
+// cutAfter leaves the sections before the one that has the last of the first n records, and returns that one: it is read last, so that
+// what is over can be left out. An n of 0 leaves all, and so does one that the sections do not have.
+func cutAfter(sections *[]readorder.Section, n int64) (last *readorder.Section) {
+	if n <= 0 {
+		return nil
+	}
+	before := int64(0)
+	for i := range *sections {
+		s := &(*sections)[i]
+		if before += s.Records; before >= n {
+			*sections = (*sections)[:i]
+			return s
+		}
+	}
+	return nil
+}
+
+// readByTurns reads the sources in order, those of schedules by them. It reports whether all was passed on, and whether that ends with
+// an error.
+func (f *Flow) readByTurns(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
+	schedules, err := f.schedules(ctx, sources)
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	if err != nil {
+		return send(ctx, f.splits, Handed{Err: err}), nil
+	}
+	for from := 0; from < len(sources); {
+		var failed bool
+		if s := schedules[sources[from].Ordinal]; s != nil {
+			complete, failed, err = f.readScheduled(ctx, s, sources[from:from+s.Sources])
+			from += s.Sources
+		} else {
+			to := from + 1
+			for to < len(sources) && schedules[sources[to].Ordinal] == nil {
+				to++
+			}
+			complete, failed, err = f.readInOrder(ctx, sources[from:to])
+			from = to
+		}
+		if err != nil || !complete || failed {
+			return complete, err
+		}
+	}
+	return true, nil
+}
+
+// readScheduled reads sources by a schedule.
+func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources []*plan.Source) (complete, failed bool, err error) {
+	next, skip := f.beginsAt(s)
+	if skip {
+		return true, false, nil
+	}
+	outer := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
+	out := stream{work: make(chan *job), splits: make(chan *job, ahead), budget: newByteBudget(f.plan.Shares().ReadAhead - s.Held())}
+	turns := &turns{flow: f, schedule: s, sources: sources, left: make([]atomic.Int64, len(sources)), opened: make([]bool, len(sources))}
+	group.Go(func() error { return turns.feed(ctx, next, out) })
+	f.parsers(group, func(p *parser) error {
+		p.anyOrder = true
+		return p.run(ctx, out.work, turns.parse(p))
+	})
+	group.Go(func() error {
+		defer cancel() // as readInOrder
+		complete, failed = f.handOver(ctx, out.splits, out.budget)
+		return nil
+	})
+	err = group.Wait()
+	if ended := turns.end(complete && !failed && err == nil); ended != nil && outer.Err() == nil {
+		return send(outer, f.splits, Handed{Err: ended}), true, err
+	}
+	return complete, failed, err
+}
+
+// turns reads the sections of a schedule.
+type turns struct {
+	flow     *Flow
+	schedule *readorder.Schedule
+	sources  []*plan.Source
+	left     []atomic.Int64 // sections of each source
+	opened   []bool
+}
+
+// place is where in a schedule a section begins: its number, and how many records come before it.
+type turn struct {
+	section int
+	records int64
+}
+
+// beginsAt returns with which section reading begins. Skip says that all of them are final.
+func (f *Flow) beginsAt(s *readorder.Schedule) (next turn, skip bool) {
+	if f.resumed == nil {
+		return turn{}, false
+	}
+	from, _, skip := f.resumed.Begin(s.Source)
+	for !skip && next.section < len(s.Sections) && next.records+s.Sections[next.section].Records <= from.Record {
+		next.records += s.Sections[next.section].Records
+		next.section++
+	}
+	return next, skip
+}
+
+// feed hands the sections to the parsers and, in the same order, to the hand-over.
+func (t *turns) feed(ctx context.Context, next turn, out stream) error {
+	sections := t.schedule.Sections
+	rows := int64(t.flow.plan.Shares().SplitLimit(t.flow.plan.Request.Read.Workers()))
+	for i := next.section; i < len(sections); i++ {
+		t.left[sections[i].Source-t.schedule.Source].Add(1)
+	}
+	for i := next.section; i < len(sections); i++ {
+		one := &sections[i]
+		of := one.Source - t.schedule.Source
+		j := newJob(&job{source: t.sources[of]}, false, source.Split{}, rows+one.Bytes, out.budget)
+		j.section, j.at = one, table.Position{Source: t.schedule.Source, Record: next.records}
+		next.records += one.Records
+		if !t.opened[of] {
+			t.opened[of] = true
+			if err := random(j.source).Reopen(); err != nil {
+				j.err = changed(j, err)
+			}
+		}
+		if j.err == nil && !out.budget.take(ctx, j.bytes) {
+			return nil
+		}
+		if !send(ctx, out.splits, j) || j.err == nil && !send(ctx, out.work, j) {
+			return nil
+		}
+		if j.err != nil {
+			break
+		}
+	}
+	close(out.work)
+	close(out.splits)
+	return nil
+}
+
+// end closes the sources. Whole says that every section was read: then it fails if one has changed meanwhile.
+func (t *turns) end(whole bool) (err error) {
+	for i, s := range t.sources {
+		switch {
+		case !t.opened[i]:
+		case whole && err == nil:
+			err = random(s).Finished()
+		default:
+			_ = s.Close() // why reading ends is known
+		}
+	}
+	return err
+}
+
+// parse returns what a parser does with the sections.
+func (t *turns) parse(p *parser) func(context.Context, *job) {
+	return func(ctx context.Context, j *job) {
+		p.handParts(ctx, j, func(emit func(*Parsed, bool) bool) error {
+			splits, err := t.load(ctx, p, j)
+			if err != nil {
+				return changed(j, err)
+			}
+			for i, split := range splits {
+				inside := i > 0
+				err := p.parts(ctx, j.source, split, j.turn, func(made *Parsed, last bool) bool {
+					made.Inside, inside = inside, true
+					return emit(made, last && i == len(splits)-1)
+				})
+				if err != nil {
+					return changed(j, err)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// errChanged is why a section is not loaded that is not what it was.
+var errChanged = errors.New("they are not what they were when the load looked at them first")
+
+// load returns the section of a job as splits, if it is what it was.
+func (t *turns) load(ctx context.Context, p *parser, j *job) ([]source.Split, error) {
+	s := j.section
+	splits, err := random(j.source).LoadStretch(source.Stretch{Record: s.Record, Records: s.Records, Offset: s.Offset, Bytes: s.Bytes})
+	if err != nil {
+		return nil, err
+	}
+	var sum readorder.Sum
+	text := slices.ContainsFunc(splits, func(sp source.Split) bool { return sp.Data != nil })
+	for _, split := range splits {
+		if text {
+			sum.Write(split.Data)
+			continue
+		}
+		sp, err := p.forKeys(j.source)
+		if err != nil {
+			return nil, err
+		}
+		before := sum
+		var buffer []byte
+		_, err = p.inTurn(ctx, sp, j.turn, func() (*Parsed, error) {
+			sum = before
+			_, _, err := sp.parser.Parse(split, func(rec *record.Record) {
+				key := sp.values.appendKey(buffer[:0], rec)
+				sumKey(&sum, key)
+				if key != nil {
+					buffer = key
+				}
+			})
+			return nil, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if sum != s.Sum {
+		return nil, errChanged
+	}
+	return splits, nil
+}
+
+// changed says which records of a schedule cannot be read, or are others than they were.
+func changed(j *job, err error) error {
+	s := j.section
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("read %s: records %d to %d: %w; records after them may be loaded, for the order of reading is not that of the file",
+		j.source.Name, s.Record+1, s.Record+s.Records, err)
+}

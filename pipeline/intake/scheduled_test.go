@@ -1,0 +1,308 @@
+package intake
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
+)
+
+// follows makes the flow of a request that is read by schedules of small sections.
+func follows(t *testing.T, r *plan.Request, rows int, kept *[]*readorder.Schedule) *Flow {
+	f := flow(t, r)
+	f.Follow(Scheduling{When: Always, Rows: rows, Keep: func(all []*readorder.Schedule) error {
+		*kept = all
+		return nil
+	}})
+	return f
+}
+
+// seen is what a flow has handed over: the records in the order of the input, and the rows of each key in the order in which they came.
+type seen struct {
+	records []place
+	byKey   map[string][]string
+	next    map[int]int64 // position, by source
+	moved   bool          // records came in another order than that of the input
+}
+
+func (s *seen) take(t *testing.T, p *Parsed) {
+	at := p.Split.Position
+	if at.Record != s.next[at.Source] {
+		t.Errorf("a split of %d records comes at %v, want record %d", p.Records, at, s.next[at.Source])
+	}
+	s.next[at.Source] += int64(p.Records)
+	all := places(p)
+	if n := len(s.records); n > 0 && len(all) > 0 && s.records[n-1].Source == all[0].Source && s.records[n-1].Record > all[0].Record {
+		s.moved = true
+	}
+	s.records = append(s.records, all...)
+	for _, b := range p.Blocks {
+		for i := range b.Block.Rows {
+			r := table.Ref{Block: b.Block, Index: int32(i)}
+			s.byKey[string(r.Key())] = append(s.byKey[string(r.Key())], string(r.Reject(table.Reason{}).Raw))
+		}
+	}
+}
+
+func look(t *testing.T, f *Flow) (*seen, error) {
+	s := &seen{byKey: map[string][]string{}, next: map[int]int64{}}
+	err := runs(t, f, func(p *Parsed) { s.take(t, p) })
+	slices.SortStableFunc(s.records, func(a, b place) int {
+		if c := strings.Compare(a.Source, b.Source); c != 0 {
+			return c
+		}
+		return int(a.Record - b.Record)
+	})
+	return s, err
+}
+
+// shapes are inputs by how they are sorted, all with rejected records and with keys that repeat.
+func shapes(rnd *rand.Rand, shape string, records int) string {
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range records {
+		k := i
+		switch shape {
+		case "descending":
+			k = records - i
+		case "concatenated":
+			k = i % (records / 3) * 3
+		case "one key":
+			k = i / (records / 3)
+		case "strays":
+			if rnd.IntN(records/60) == 0 {
+				k = rnd.IntN(records)
+			}
+		case "late duplicates":
+			if i > records*9/10 {
+				k = rnd.IntN(records)
+			}
+		case "shuffled":
+			k = rnd.IntN(records)
+		}
+		switch rnd.IntN(40) {
+		case 0:
+			fmt.Fprintf(&b, "k%05d,ragged,%d\n", k, i)
+		case 1:
+			fmt.Fprintf(&b, ",%d\n", i) // no key
+		case 2:
+			fmt.Fprintf(&b, "k%05d,\"two\nlines %d\"\n", k, i)
+		default:
+			fmt.Fprintf(&b, "k%05d,%d\n", k, i)
+		}
+	}
+	return b.String()
+}
+
+// packed is a text in gzip.
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
+	for _, shape := range []string{"sorted", "descending", "concatenated", "one key", "strays", "late duplicates", "shuffled"} {
+		for seed := range uint64(3) {
+			rnd := rand.New(rand.NewPCG(seed, 5))
+			inputs := []string{file(t, "a.csv", shapes(rnd, shape, 600)), file(t, "b.csv", shapes(rnd, shape, 200))}
+			ask := func() *plan.Request {
+				r := ask(inputs...)
+				r.Read.SplitBytes = 200 + rnd.IntN(9000)
+				return r
+			}
+			want, err := look(t, flow(t, ask()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept []*readorder.Schedule
+			f := follows(t, ask(), 1+rnd.IntN(60), &kept)
+			got, err := look(t, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want.records, got.records); diff != "" {
+				t.Fatalf("%s, seed %d: records (-want +got):\n%s", shape, seed, diff)
+			}
+			if diff := cmp.Diff(want.byKey, got.byKey); diff != "" {
+				t.Fatalf("%s, seed %d: rows by key (-want +got):\n%s", shape, seed, diff)
+			}
+			if len(kept) != 1 || f.Sections() != len(kept[0].Sections) {
+				t.Fatalf("%s, seed %d: %d schedules, %d sections", shape, seed, len(kept), f.Sections())
+			}
+			if shape == "sorted" && !got.moved {
+				t.Errorf("%s, seed %d: the records came in the order of the file", shape, seed)
+			}
+			// A later attempt that gets the schedule reads the same.
+			again := flow(t, ask())
+			again.Follow(Scheduling{Kept: kept})
+			repeated, err := look(t, again)
+			if err != nil || !slices.Equal(repeated.records, got.records) {
+				t.Errorf("%s, seed %d: the schedule read again gives other records, error %v", shape, seed, err)
+			}
+		}
+	}
+}
+
+func TestAScheduleIsMadeWhereItPays(t *testing.T) {
+	for shape, pays := range map[string]bool{"sorted": true, "descending": true, "strays": true, "concatenated": true, "shuffled": false} {
+		r := ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), shape, 25000)))
+		r.Read.SplitBytes = 64 << 10
+		f := flow(t, r)
+		f.Follow(Scheduling{When: WhenItPays})
+		got, err := look(t, f)
+		if err != nil || len(got.records) != 25000 {
+			t.Fatalf("%s: %d records, error %v", shape, len(got.records), err)
+		}
+		if f.Sections() > 0 != pays {
+			t.Errorf("%s: %d sections", shape, f.Sections())
+		}
+	}
+	small := flow(t, ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 1000))))
+	small.Follow(Scheduling{When: WhenItPays})
+	if _, err := look(t, small); err != nil || small.Sections() > 0 {
+		t.Errorf("a small input has %d sections, error %v", small.Sections(), err)
+	}
+}
+
+func TestSourcesThatCannotBeReadAnywhereKeepTheirPlaceAmongTheOthers(t *testing.T) {
+	text := func(from int) string {
+		var b strings.Builder
+		b.WriteString("id,n\n")
+		for i := range 200 {
+			fmt.Fprintf(&b, "k%05d,%d\n", i, from+i)
+		}
+		return b.String()
+	}
+	inputs := []string{file(t, "a.csv", text(0)), file(t, "b.csv.gz", packed(t, text(1000))), file(t, "c.csv", text(2000))}
+	var kept []*readorder.Schedule
+	f := follows(t, ask(inputs...), 10, &kept)
+	got, err := look(t, f)
+	if err != nil || len(kept) != 2 {
+		t.Fatalf("%d schedules, error %v", len(kept), err)
+	}
+	for key, rows := range got.byKey {
+		if len(rows) != 3 || !strings.Contains(rows[0], ",") {
+			t.Fatalf("key %q: rows %q", key, rows)
+		}
+		var n [3]int
+		for i, row := range rows {
+			if _, err := fmt.Sscanf(row[strings.Index(row, ",")+1:], "%d", &n[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n[1] != n[0]+1000 || n[2] != n[1]+1000 {
+			t.Errorf("key %q: rows %q", key, rows)
+		}
+	}
+}
+
+// A section that is not what it was when the schedule was made is not handed over, not even in part.
+func TestASectionThatHasChangedStopsTheReading(t *testing.T) {
+	text := shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 2000)
+	for name, change := range map[string]func(name string) error{
+		"changed": func(name string) error {
+			changed := []byte(text)
+			at := bytes.Index(changed, []byte("k01500"))
+			changed[at+5] = '1'
+			return os.WriteFile(name, changed, 0o600)
+		},
+		"cut short": func(name string) error { return os.Truncate(name, int64(len(text)*3/4)) },
+	} {
+		name, path := name, file(t, "a.csv", text)
+		f := flow(t, ask(path))
+		var made *readorder.Schedule
+		f.Follow(Scheduling{When: Always, Rows: 50, Keep: func(all []*readorder.Schedule) error {
+			made = all[0]
+			return change(path)
+		}})
+		got, err := look(t, f)
+		if err == nil || !strings.Contains(err.Error(), "a.csv") || !strings.Contains(err.Error(), "records after them may be loaded") {
+			t.Fatalf("%s: error %v", name, err)
+		}
+		handed := map[int64]bool{}
+		for _, r := range got.records {
+			handed[r.Record] = true
+		}
+		count := int64(0)
+		for _, s := range made.Sections {
+			bad := strings.Contains(err.Error(), fmt.Sprintf("records %d to %d:", s.Record+1, s.Record+s.Records))
+			if bad != !handed[s.Record+1] && bad {
+				t.Errorf("%s: records of %d to %d were handed over", name, s.Record+1, s.Record+s.Records)
+			}
+			if bad {
+				break
+			}
+			count += s.Records
+		}
+		if int64(len(got.records)) != count {
+			t.Errorf("%s: %d records were handed over, %d come before the section", name, len(got.records), count)
+		}
+	}
+}
+
+func TestAFileThatIsDamagedBeforeTheFirstRowIsReadInItsOrder(t *testing.T) {
+	text := shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 1000)
+	damaged := packed(t, text)
+	a, b := file(t, "a.csv", text), file(t, "b.csv.gz", damaged[:len(damaged)/2])
+	var kept []*readorder.Schedule
+	f := follows(t, ask(a, b), 50, &kept)
+	got, err := look(t, f)
+	if err == nil || len(kept) != 1 || len(got.records) < 1000 {
+		t.Errorf("%d records, %d schedules, error %v", len(got.records), len(kept), err)
+	}
+}
+
+func TestNothingIsHandedOverBeforeTheScheduleIsKept(t *testing.T) {
+	f := flow(t, ask(file(t, "a.csv", shapes(rand.New(rand.NewPCG(1, 1)), "sorted", 300))))
+	cause := errors.New("disk full")
+	f.Follow(Scheduling{When: Always, Rows: 20, Keep: func([]*readorder.Schedule) error { return cause }})
+	got, err := look(t, f)
+	if !errors.Is(err, cause) || len(got.records) > 0 {
+		t.Errorf("%d records, error %v", len(got.records), err)
+	}
+}
+
+func TestTheFirstRecordsOfAScheduleAreThoseOfTheInput(t *testing.T) {
+	text := shapes(rand.New(rand.NewPCG(3, 1)), "sorted", 1000)
+	for _, n := range []int64{1, 49, 50, 51, 700, 1000, 5000} {
+		r := ask(file(t, "a.csv", text))
+		r.Records = n
+		var kept []*readorder.Schedule
+		got, err := look(t, follows(t, r, 50, &kept))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := map[int64]bool{}
+		for _, one := range got.records {
+			first[one.Record] = true
+		}
+		for i := range min(n, 1000) {
+			if !first[i+1] {
+				t.Errorf("of the first %d records, %d is missing", n, i+1)
+			}
+		}
+		sections := kept[0].Sections
+		if last := sections[len(sections)-1]; n < 1000 && (last.Record >= n || last.Record+last.Records < n) {
+			t.Errorf("record %d is in the last section, which has %d after %d", n, last.Records, last.Record)
+		}
+	}
+}

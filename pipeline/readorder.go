@@ -1,0 +1,85 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"tsimport/partitioner"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
+	"tsimport/pipeline/rundir"
+)
+
+// ReportOrder is about the order in which inputs were read.
+type ReportOrder struct {
+	// Sections is how many sections of inputs were read in an order that spreads over the keys; 0 says that inputs were read from
+	// their beginning to their end.
+	Sections int `json:"sections,omitempty"`
+}
+
+// fewPartitions is of how many partitions a table has few: rows that come sorted by key reach one of them at a time, and those that it
+// is split into only after each other.
+const fewPartitions = 4
+
+// scheduling says when inputs are read by a schedule.
+func (a *attempt) scheduling(m *partitioner.Map) intake.Scheduling {
+	s := intake.Scheduling{Rows: a.hooks.sectionRows, Kept: a.from.order}
+	if cfg := a.cfg; cfg.keeps() {
+		s.Keep = func(all []*readorder.Schedule) error {
+			return a.from.job.KeepOrder(a.folder.Path, readorder.Encode(all))
+		}
+	}
+	few := a.planned.Create || m.Len() <= fewPartitions
+	switch {
+	case a.cfg.DryRun || a.planned.Live || a.planned.Parallel || a.cfg.Write.Order != plan.LastWins || a.hooks.order == orderNever:
+	case a.hooks.order == orderAlways:
+		s.When = intake.Always
+	case few && a.planned.Tables == nil:
+		s.When = intake.WhenItPays
+	}
+	return s
+}
+
+// mayFollow reports whether inputs may be read by a schedule.
+func (a *attempt) mayFollow() bool {
+	s := a.scheduling(a.survey.current.Load())
+	return len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil
+}
+
+// sortRejects puts the rejects of a finished load that followed a schedule into the order of the inputs.
+func (r *Report) sortRejects(folder *rundir.Folder) error {
+	if r.Sections == 0 || r.Rejected == 0 {
+		return folder.RemoveIndex()
+	}
+	if err := folder.SortRejects(); err != nil {
+		return err
+	}
+	reasons, err := rundir.CountReasons(folder.Path)
+	if err == nil {
+		r.RejectReasons = reasons
+		err = folder.WriteSummary(r)
+	}
+	return err
+}
+
+// readOrder reads the schedules that the attempts before have followed.
+func (o *resumePoint) readOrder(cfg *Config, planned *plan.Plan) error {
+	if o.snapshot == nil {
+		return nil
+	}
+	file, err := o.job.ReadOrder(cfg.RunDir)
+	if err == nil && file != nil {
+		if o.order, err = readorder.Decode(file); err != nil {
+			err = fmt.Errorf("read the order of reading: %w", err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w; start over with --fresh", err)
+	}
+	for _, s := range o.order {
+		if s.Source+s.Sources > len(planned.Sources) {
+			return fmt.Errorf("read the order of reading: it is that of %d inputs, and there are %d; start over with --fresh", s.Source+s.Sources, len(planned.Sources))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
+)
+
+// partlySorted sorts parts of a text by key, so that its sections can be read in another order.
+func partlySorted(rnd *rand.Rand, text string) string {
+	header, records, _ := strings.Cut(text, "\n")
+	lines := strings.SplitAfter(strings.TrimSuffix(records, "\n"), "\n")
+	lines[len(lines)-1] += "\n"
+	descending := rnd.IntN(3) == 0
+	for from := 0; from < len(lines); {
+		to := min(len(lines), from+1+rnd.IntN(len(lines)))
+		slices.SortStableFunc(lines[from:to], func(a, b string) int {
+			a, _, _ = strings.Cut(a, ",")
+			b, _, _ = strings.Cut(b, ",")
+			if descending {
+				a, b = b, a
+			}
+			return strings.Compare(a, b)
+		})
+		for range rnd.IntN(4) { // strays
+			i, j := from+rnd.IntN(to-from), from+rnd.IntN(to-from)
+			lines[i], lines[j] = lines[j], lines[i]
+		}
+		from = to
+	}
+	return header + "\n" + strings.Join(lines, "")
+}
+
+// sortedFile is a file of records that are sorted by key; some are refused, two of each ten by the service.
+func sortedFile(records int) string {
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range records {
+		switch i % 50 {
+		case 7:
+			fmt.Fprintf(&b, "k%05d,bad\n", i)
+		case 9:
+			fmt.Fprintf(&b, ",%d\n", i)
+		default:
+			fmt.Fprintf(&b, "k%05d,%d\n", i, i)
+		}
+	}
+	return b.String()
+}
+
+// sections makes a load follow a schedule of small sections.
+func (c *trial) sections(rows int) {
+	c.order, c.sectionRows = orderAlways, rows
+	c.pacer = func() pacer { return restless{} }
+}
+
+func TestRejectsOfAScheduleEndInTheOrderOfTheInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cfg := w.config(w.file("a.csv", sortedFile(2000)), w.file("b.csv", sortedFile(1000)))
+	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	cfg.Read.SplitBytes = 4 << 10
+	cfg.sections(40)
+	r := w.load(cfg)
+	if r.Sections < 50 || r.Rejected != 120 || r.Written+r.Superseded != 2880 {
+		t.Fatalf("%d sections, %d rejected, %d written, %d superseded", r.Sections, r.Rejected, r.Written, r.Superseded)
+	}
+	type reason struct {
+		File   string
+		Record int64
+	}
+	var got []reason
+	for _, l := range lines(t, filepath.Join(r.RunDir, rundir.ReasonsFile)) {
+		var one reason
+		if err := json.Unmarshal([]byte(l), &one); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, one)
+	}
+	if !slices.IsSortedFunc(got, func(a, b reason) int {
+		if c := strings.Compare(a.File, b.File); c != 0 {
+			return c
+		}
+		return int(a.Record - b.Record)
+	}) || len(got) != 120 {
+		t.Errorf("reasons of %v", got)
+	}
+	raw := lines(t, filepath.Join(r.RunDir, "rejects.csv"))
+	if len(raw) != 121 || raw[1] != "k00007,bad" || raw[2] != ",9" || raw[3] != "k00057,bad" || raw[81] != "k00007,bad" {
+		t.Errorf("rejects.csv begins %q", raw[:5])
+	}
+	if _, err := os.Stat(filepath.Join(r.RunDir, checkpoint.OrderFile)); !os.IsNotExist(err) {
+		t.Errorf("a finished run has %s: %v", checkpoint.OrderFile, err)
+	}
+}
+
+func TestTheFirstRecordsAreLoadedByASchedule(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []int64{1, 399, 400, 1001} {
+		w := newWorld(t)
+		cfg := w.config(w.file("a.csv", numbered("k", 2000)))
+		cfg.Read.SplitBytes, cfg.Limits.Records = 4<<10, limit
+		cfg.sections(40)
+		r := w.load(cfg)
+		rows := w.rows()
+		if r.Read != limit || int64(len(rows)) != limit || r.Sections == 0 {
+			t.Errorf("of %d records, %d are read, %d in the table, %d sections", limit, r.Read, len(rows), r.Sections)
+		}
+		for key := range rows {
+			if key > fmt.Sprintf("k%05d", limit-1) {
+				t.Errorf("record %s is not one of the first %d", key, limit)
+			}
+		}
+	}
+}
+
+// A run whose schedule is not the one that it began with cannot be resumed: its records have other places.
+func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]func(path string) error{
+		"damaged": func(path string) error { return os.WriteFile(path, []byte("tsimport reading order 1\n\x00"), 0o600) },
+		"removed": os.Remove,
+		"whole":   func(string) error { return nil },
+	} {
+		w := newWorld(t)
+		cfg := w.config(w.file("a.csv", numbered("k", 3000)))
+		cfg.Read.SplitBytes, cfg.Resume.Look, cfg.Checkpoint.Every = 4<<10, true, time.Millisecond
+		cfg.sections(40)
+		first := cfg
+		ctx, stop := context.WithCancelCause(context.Background())
+		sent := 0
+		first.onSend = func([]table.Ref) {
+			if sent++; sent == 3 {
+				stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			}
+		}
+		first.Write.Concurrency = 1
+		if _, err := first.run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := harm(filepath.Join(cfg.RunDir, checkpoint.OrderFile)); err != nil {
+			t.Fatal(err)
+		}
+		// What a resumed load does must not depend on what it would do by itself.
+		cfg.order, cfg.sectionRows = orderNever, 7
+		r, err := cfg.run(context.Background())
+		if name == "whole" {
+			if err != nil || r.Sections == 0 || len(w.rows()) != 3000 {
+				t.Errorf("%v, %d rows", err, len(w.rows()))
+			}
+		} else if err == nil || !strings.Contains(err.Error(), checkpoint.OrderFile) || !strings.Contains(err.Error(), "start over with --fresh") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestASectionThatChangesWhileLoadingEndsTheLoad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text := numbered("k", 3000)
+	path := w.file("a.csv", text)
+	cfg := w.config(path)
+	cfg.Read.SplitBytes, cfg.Resume.Look, cfg.Checkpoint.Every = 4<<10, true, time.Millisecond
+	cfg.sections(40)
+	first := cfg
+	ctx, stop := context.WithCancelCause(context.Background())
+	first.onSend = func([]table.Ref) { stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted}) }
+	first.Write.Concurrency = 1
+	if _, err := first.run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Index(text, "k01490") // of the second section that is read
+	changed := []byte(text)
+	changed[at+5]++
+	if err := os.WriteFile(path, changed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Resume.AcceptChanged = true
+	before := len(w.rows())
+	r, err := cfg.run(context.Background())
+	if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "a.csv: records ") || !strings.Contains(err.Error(), "not what they were") {
+		t.Errorf("error %v", err)
+	}
+	if rows := w.rows(); rows["k01491"]["a"] == "v1490" || len(rows) < before {
+		t.Errorf("%d rows before, %d after, %v", before, len(rows), rows["k01491"])
+	}
+}

@@ -1,0 +1,179 @@
+package rundir
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"tsimport/internal/atomicfile"
+)
+
+// RejectIndexFile is the journal of where each rejected record is among the files of rejects and in the inputs, of a run that does not
+// read its inputs in their order.
+const RejectIndexFile = "rejects.index"
+
+// rejectEntry is a rejected record: in the inputs, and how many bytes it and its reason take.
+type rejectEntry struct {
+	Source, Header uint32
+	Record         uint64
+	Raw, Reason    uint32
+	at, reasonAt   int64 // where they begin
+}
+
+const entryBytes = 24
+
+// maxSorted is how many rejected records are put into the order of the inputs at most: more would not fit in memory.
+const maxSorted = 4 << 20
+
+// Index keeps a journal of all records that are rejected from now on, by the ordinals that the names of the sources stand for.
+func (f *Folder) Index(j *Journal, ordinal map[string]int) { f.index, f.ordinal = j, ordinal }
+
+// indexOne enters a record that was rejected.
+func (f *Folder) indexOne(header int, source string, record int64, raw, reason int) error {
+	if f.index == nil {
+		return nil
+	}
+	var b [entryBytes]byte
+	binary.LittleEndian.PutUint32(b[0:], uint32(f.ordinal[source]))
+	binary.LittleEndian.PutUint32(b[4:], uint32(header))
+	binary.LittleEndian.PutUint64(b[8:], uint64(record))
+	binary.LittleEndian.PutUint32(b[16:], uint32(raw))
+	binary.LittleEndian.PutUint32(b[20:], uint32(reason))
+	return f.index.Append(b[:])
+}
+
+// SortRejects puts the rejected records and their reasons into the order of the inputs. The folder and the journal have been closed,
+// and the run has ended: nothing counts on what is where in the files. It leaves them as they are if the user has changed one.
+func (f *Folder) SortRejects() error {
+	name := filepath.Join(f.Path, RejectIndexFile)
+	entries, err := readIndex(name)
+	if err == nil && len(entries) > 0 && len(f.edited) == 0 && f.locate(entries) && !slices.IsSortedFunc(entries, byInput) {
+		err = f.rewrite(entries)
+	}
+	if err != nil {
+		return fmt.Errorf("sort rejects: %w", err)
+	}
+	return f.RemoveIndex()
+}
+
+// RemoveIndex removes the journal of rejected records, if there is one.
+func (f *Folder) RemoveIndex() error {
+	if err := os.Remove(filepath.Join(f.Path, RejectIndexFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the index of rejects: %w", err)
+	}
+	return nil
+}
+
+func byInput(a, b rejectEntry) int {
+	return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Record, b.Record))
+}
+
+func readIndex(name string) (entries []rejectEntry, err error) {
+	file, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || info.Size() > maxSorted*entryBytes {
+		return nil, err
+	}
+	var b [entryBytes]byte
+	for r := bufio.NewReader(file); ; {
+		if _, err := io.ReadFull(r, b[:]); err == io.EOF {
+			return entries, nil
+		} else if err != nil {
+			return nil, err
+		}
+		entries = append(entries, rejectEntry{
+			Source: binary.LittleEndian.Uint32(b[0:]), Header: binary.LittleEndian.Uint32(b[4:]), Record: binary.LittleEndian.Uint64(b[8:]),
+			Raw: binary.LittleEndian.Uint32(b[16:]), Reason: binary.LittleEndian.Uint32(b[20:]),
+		})
+	}
+}
+
+// locate finds where the records and reasons begin. It reports whether they are all that the files have.
+func (f *Folder) locate(entries []rejectEntry) bool {
+	reasons := int64(0)
+	raw := map[uint32]int64{}
+	for i := range entries {
+		e := &entries[i]
+		if int(e.Header) >= len(f.headers) {
+			return false
+		}
+		if _, begun := raw[e.Header]; !begun {
+			h := &f.headers[e.Header]
+			raw[e.Header] = int64(len(h.Text) + len(h.missingEnd(h.Text)))
+		}
+		e.at, e.reasonAt = raw[e.Header], reasons
+		raw[e.Header] += int64(e.Raw)
+		reasons += int64(e.Reason)
+	}
+	for header, length := range raw {
+		if f.lengths[f.below(f.rejectsPath(int(header)))] != length {
+			return false
+		}
+	}
+	return f.lengths[ReasonsFile] == reasons
+}
+
+// rewrite writes the files again, sorted.
+func (f *Folder) rewrite(entries []rejectEntry) error {
+	slices.SortStableFunc(entries, byInput)
+	headers := map[uint32]bool{}
+	for i := range entries {
+		headers[entries[i].Header] = true
+	}
+	for header := range headers {
+		name := f.rejectsPath(int(header))
+		err := rewriteFile(name, func(from io.ReaderAt, to io.Writer) error {
+			h := &f.headers[header]
+			if _, err := io.WriteString(to, string(h.Text)+h.missingEnd(h.Text)); err != nil {
+				return err
+			}
+			for i := range entries {
+				if e := &entries[i]; e.Header == header {
+					if _, err := io.Copy(to, io.NewSectionReader(from, e.at, int64(e.Raw))); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return rewriteFile(filepath.Join(f.Path, ReasonsFile), func(from io.ReaderAt, to io.Writer) error {
+		for i := range entries {
+			if _, err := io.Copy(to, io.NewSectionReader(from, entries[i].reasonAt, int64(entries[i].Reason))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func rewriteFile(name string, write func(from io.ReaderAt, to io.Writer) error) error {
+	from, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return atomicfile.Write(name, atomicfile.Options{Perm: 0o600}, func(w io.Writer) error {
+		to := bufio.NewWriter(w)
+		if err := write(from, to); err != nil {
+			return err
+		}
+		return to.Flush()
+	})
+}
