@@ -83,6 +83,7 @@ type LoadOptions struct {
 	MaxRowsPerSecond  float64
 	MaxBytesPerSecond int64
 	Priority          string // of requests: low, normal or high; "" is the service's default
+	Compress          string // requests: auto, on or off; "" is off
 
 	// What the load takes of the machine, and leaves there.
 	Memory             int64  // bytes for rows, at least 16 MiB; 0 is a quarter of the machine's, at most 1 GiB

@@ -60,6 +60,7 @@ func TestErrorsOfLoadFilesCanBeTold(t *testing.T) {
 		"no expression; want":     {Set: []string{"x"}},
 		"--concurrency: want 1":   {Concurrency: 5000},
 		"--priority \"urgent\"":   {Priority: "urgent"},
+		"--compress \"zip\"":      {Compress: "zip"},
 		"--retry-for and --settl": {RetryFor: -1},
 	} {
 		var usage *UsageError

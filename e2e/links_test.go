@@ -58,7 +58,7 @@ func TestASlowLinkLosesNoRequest(t *testing.T) {
 	s := startServe(t, "--sync", "none", "--quiet", "--partitions", "8", "--sample-file", linkSample(t, dir))
 	l := &slowLink{bandwidth: 2e6 / 8}
 	l.start(t, s.URL)
-	r, err := linkLoad(s, l, filepath.Join(dir, "run"), linkInput(t, dir, 20_000, rows), "--limit", fmt.Sprint(rows), "--request-timeout", "1s", "--order", "none")
+	r, err := linkLoad(l.URL, s, filepath.Join(dir, "run"), linkInput(t, dir, 20_000, rows), "--limit", fmt.Sprint(rows), "--request-timeout", "1s", "--order", "none")
 	if err != nil || r.Written != rows || r.Retried != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -68,6 +68,33 @@ func TestASlowLinkLosesNoRequest(t *testing.T) {
 	}
 	if n != rows {
 		t.Errorf("%d rows in the table, want %d", n, rows)
+	}
+}
+
+func TestACompressedLoadWritesTheSameRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	text.WriteString("id,v\n")
+	for i := range 2000 {
+		fmt.Fprintf(&text, "%s,%s\n", linkID(i), strings.Repeat(fmt.Sprint("word ", i, " "), 20))
+	}
+	input := filepath.Join(dir, "in.csv")
+	must(t, os.WriteFile(input, []byte(text.String()), 0o600))
+	s := startServe(t, "--sync", "none", "--quiet")
+	sent := map[string]int64{}
+	for _, mode := range []string{"off", "auto", "on"} {
+		r, err := linkLoad(s.URL, s, filepath.Join(dir, mode), input, "--compress", mode, "--verify")
+		if err != nil || r.Written != 2000 || r.Retried != 0 {
+			t.Errorf("%s: %+v, %v", mode, r, err)
+		}
+		sent[mode] = r.BytesSent
+	}
+	if sent["auto"] < sent["off"]*9/10 || sent["on"] > sent["off"]/3 {
+		t.Errorf("bytes of requests: %v", sent)
 	}
 }
 
@@ -131,7 +158,7 @@ func measureLink(t *testing.T, dir, name string, l *slowLink, row int) {
 	input := linkInput(t, dir, row, rows)
 	s := startServe(t, "--sync", "none", "--quiet", "--partitions", "8", "--sample-file", linkSample(t, dir))
 	l.start(t, s.URL)
-	r, err := linkLoad(s, l, filepath.Join(t.TempDir(), "run"), input, "--limit", fmt.Sprint(rows))
+	r, err := linkLoad(l.URL, s, filepath.Join(t.TempDir(), "run"), input, "--limit", fmt.Sprint(rows))
 	l.stop()
 	s.stop(t)
 	// A plain copy is compared by the bytes of requests without what was sent again, the others by rows.
@@ -190,8 +217,8 @@ func linkInput(t *testing.T, dir string, row, rows int) string {
 	return name
 }
 
-func linkLoad(s *served, l *slowLink, runDir, input string, flags ...string) (r linkReport, err error) {
-	cmd := exec.Command(binary, append([]string{"load", input, "--endpoint", l.URL, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id:string", "--run-dir", runDir, "--json", "-q"}, flags...)...)
+func linkLoad(address string, s *served, runDir, input string, flags ...string) (r linkReport, err error) {
+	cmd := exec.Command(binary, append([]string{"load", input, "--endpoint", address, "--instance", s.Instance, "--table", "t", "--create", "--pk", "id:string", "--run-dir", runDir, "--json", "-q"}, flags...)...)
 	cmd.Env = append(os.Environ(), "TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET="+s.AccessKeySecret)
 	out, err := cmd.Output()
 	if jsonErr := json.Unmarshal(out, &r); err == nil {

@@ -2,12 +2,15 @@ package e2e
 
 import (
 	"bytes"
+	"compress/zlib"
 	"crypto/md5"
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +43,7 @@ var assumptions = []assumption{
 	{"increment with a condition", askIncrementWithCondition},
 	{"size of a body", askBodySize},
 	{"idle connections", askIdleConnections},
+	{"compressed requests", askCompressed},
 }
 
 // TestAssumptions asks a service what docs/real-service.md says that nobody has seen. The embedded store must do all as it is
@@ -364,6 +368,28 @@ func askBodySize(t *testing.T, s *service) (string, bool) {
 		if code := refusalOf(err).code; mib == 3 && err != nil || mib == 6 && code != "OTSParameterInvalid" && code != "OTSRequestBodyTooLarge" {
 			taken = false
 		}
+	}
+	return strings.Join(answers, "; "), taken
+}
+
+// askCompressed asks for a table with a compressed request, and with one that says a wrong size.
+func askCompressed(t *testing.T, s *service) (string, bool) {
+	tb := s.newTable(t, tableOptions{})
+	body := message{}.text(1, tb.name)
+	var packed bytes.Buffer
+	z := zlib.NewWriter(&packed)
+	_, err := z.Write(body)
+	must(t, err)
+	must(t, z.Close())
+	var answers []string
+	taken := true
+	for _, size := range []int{len(body), len(body) + 1} {
+		a := s.send(t, rawRequest{operation: "DescribeTable", body: packed.Bytes(), change: func(h http.Header) {
+			h.Set("x-ots-request-compress-type", "deflate")
+			h.Set("x-ots-request-compress-size", strconv.Itoa(size))
+		}})
+		answers = append(answers, fmt.Sprintf("%d bytes said to be %d: %v", len(body), size, a.refusal))
+		taken = taken && (a.code == "") == (size == len(body))
 	}
 	return strings.Join(answers, "; "), taken
 }

@@ -37,9 +37,11 @@ const (
 	// linkWindow is how much of a connection is in flight at most, each way. It is as if the receiver had a window of twice that.
 	linkWindow = 128 << 10
 	linkStall  = 400 * time.Millisecond
+	// linkLate is how late sleeps are on a busy machine: what the line could have carried meanwhile, it carries then.
+	linkLate = 50 * time.Millisecond
 )
 
-// line is a token bucket without a burst: whoever takes from it waits until what was taken before is through.
+// line is a token bucket with a burst of linkLate: whoever takes from it waits until what was taken before is through.
 type line struct {
 	mu   sync.Mutex
 	free time.Time
@@ -51,8 +53,8 @@ func (l *line) pass(n int, bandwidth float64) {
 	}
 	l.mu.Lock()
 	now := time.Now()
-	if l.free.Before(now.Add(-5 * time.Millisecond)) { // sleeps are late by about that
-		l.free = now.Add(-5 * time.Millisecond)
+	if late := now.Add(-linkLate); l.free.Before(late) {
+		l.free = late
 	}
 	l.free = l.free.Add(time.Duration(float64(n) / bandwidth * float64(time.Second)))
 	wait := l.free.Sub(now)

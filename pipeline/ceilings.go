@@ -19,6 +19,7 @@ type ceilings struct {
 	learnt             *writer.Size      // what a gateway has refused
 	window             *sendwindow.Window
 	room               func() int // requests that can be in flight at a time
+	delivered          func(now time.Time, rate float64, linkBound bool)
 }
 
 // The service judges usage by the instant, and so does whoever else uses the table: a ceiling holds in each tenth of a second, but
@@ -37,7 +38,7 @@ func newCeilings(w *Write, learnt *writer.Size, timeout time.Duration) *ceilings
 		units:    ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
 		bytes:    ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
 		maxRows:  cmp.Or(w.BatchRows, table.MaxBatchRows), maxBytes: cmp.Or(w.BatchBytes, table.MaxBatchBytes), learnt: learnt,
-		window: sendwindow.New(timeout), room: func() int { return math.MaxInt },
+		window: sendwindow.New(timeout), room: func() int { return math.MaxInt }, delivered: func(time.Time, float64, bool) {},
 	}
 }
 
@@ -57,6 +58,12 @@ func (c *ceilings) open(now time.Time) bool { return c.window.Open(now) }
 // shared reports whether all lanes together are held to one rate.
 func (c *ceilings) shared(now time.Time) bool {
 	return c.rows != nil || c.units != nil || c.bytes != nil || c.instance.Limits(now)
+}
+
+// landed takes what has come back over the link.
+func (c *ceilings) landed(r *result, answered bool) {
+	c.window.Landed(r.done, r.flight.mark, answered)
+	c.delivered(r.done, c.window.Rate(), c.window.Bound(r.done))
 }
 
 // sent counts a batch.

@@ -93,6 +93,7 @@ type Write struct {
 	Rates        Rates
 	Marks        Marks
 	Priority     string        // of requests: low, normal or high; "" sends none
+	Compress     string        // requests: auto, on or off; "" is off
 	FlushRequest *FlushRequest // sends batches that are not full; nil never does
 
 	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor

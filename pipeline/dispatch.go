@@ -371,7 +371,7 @@ func (d *dispatcher) landed(r result) {
 	f, l := r.flight, r.flight.lane
 	a := sum(&f.Flight)
 	d.report.count(f, a, r.stats)
-	d.lanes.ceilings.window.Landed(r.done, f.mark, a.units > 0 || a.flow > 0 || a.final > 0)
+	d.lanes.ceilings.landed(&r, a.units > 0 || a.flow > 0 || a.final > 0)
 	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
 	d.lanes.ceilings.instance.Answered(r.sent, r.done, a.units+a.flow, a.units)
 	if l.written += int64(a.final); a.throttled > 0 {

@@ -28,7 +28,7 @@ func connect(ctx context.Context, cfg *Config) (s service, err error) {
 		return s, nil
 	}
 	target := cfg.Target.Client
-	target.Priority = cfg.Write.Priority
+	target.Priority, target.Compress = cfg.Write.Priority, cfg.Write.Compress
 	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Write.Concurrency, leastLookUps)), keyPatience
 	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {
 		target.Transport = s.connection.Transport()

@@ -2,6 +2,9 @@ package server
 
 import (
 	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +135,46 @@ func TestBodiesAreDeflatedBothWays(t *testing.T) {
 	}
 	if a := compressed("5242881"); a.status != 413 {
 		t.Error(a.status)
+	}
+}
+
+// A stream that holds more than it says is not inflated beyond that.
+func TestABodyThatDoesNotInflateToItsSizeIsRefused(t *testing.T) {
+	s := open(t, Options{})
+	createTable(t, inProcess(s), "t1", 1)
+	whole := deflate([]byte("\n\x02t1"))
+	bomb := deflate(make([]byte, 200<<20))
+	changed := slices.Clone(whole)
+	changed[len(changed)-1] ^= 1
+	for name, tt := range map[string]struct {
+		body []byte
+		size int
+		want int
+	}{
+		"whole":                         {whole, 4, 200},
+		"cut off":                       {whole[:len(whole)-5], 4, 400},
+		"without its checksum":          {whole[:len(whole)-4], 4, 400},
+		"another checksum":              {changed, 4, 400},
+		"empty":                         {nil, 4, 400},
+		"not compressed":                {[]byte("\n\x02t1"), 4, 400},
+		"a bomb that says a little":     {bomb, 100, 400},
+		"a bomb that says the most":     {bomb, wire.MaxBodyBytes, 400},
+		"a bomb that says what it is":   {bomb, 200 << 20, 413},
+		"five megabytes that inflate":   {deflate(make([]byte, wire.MaxBodyBytes)), wire.MaxBodyBytes, 400}, // no message
+		"a byte more than five of them": {deflate(make([]byte, wire.MaxBodyBytes+1)), wire.MaxBodyBytes + 1, 413},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		a := raw(s, "DescribeTable", tt.body, func(h http.Header) {
+			h.Set(wire.HeaderRequestCompress, "deflate")
+			h.Set(wire.HeaderRequestSize, strconv.Itoa(tt.size))
+		})
+		runtime.ReadMemStats(&after)
+		if a.status != tt.want {
+			t.Errorf("%s: %d, want %d", name, a.status, tt.want)
+		}
+		if got := after.TotalAlloc - before.TotalAlloc; got > 40<<20 {
+			t.Errorf("%s: %d MiB were allocated", name, got>>20)
+		}
 	}
 }

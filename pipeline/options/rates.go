@@ -37,6 +37,11 @@ func Rates(g Given, cfg *pipeline.Config) (err error) {
 	default:
 		return fmt.Errorf("--priority %q: want low, normal or high", w.Priority)
 	}
+	switch w.Compress = g.String("compress"); w.Compress {
+	case "", "auto", "on", "off":
+	default:
+		return fmt.Errorf("--compress %q: want auto, on or off", w.Compress)
+	}
 	if w.BatchRows = g.Int("batch-rows"); w.BatchRows < 1 || w.BatchRows > table.MaxBatchRows {
 		return fmt.Errorf("--batch-rows %d: want 1 to %d", w.BatchRows, table.MaxBatchRows)
 	}

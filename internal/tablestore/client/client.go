@@ -33,6 +33,9 @@ type Target struct {
 	KeyPatience time.Duration
 	// Priority of the requests of a Connection: low, normal or high; "" sends none. The SDK's client sends none either way.
 	Priority string
+	// Compress says which requests of a Connection are compressed: CompressOff, CompressAuto or CompressOn; "" is CompressOff. The
+	// SDK's client compresses none.
+	Compress string
 	// RequestTimeout 0 takes DefaultRequestTimeout.
 	RequestTimeout time.Duration
 	// Connections is how many connections there may be, one for each worker: for a Connection at any time (0: no limit), for
@@ -84,6 +87,9 @@ func (t *Target) complete() error {
 	}
 	if priorities[t.Priority] == "" && t.Priority != "" {
 		return fmt.Errorf("priority %q: want low, normal or high", t.Priority)
+	}
+	if err := checkCompress(t.Compress); err != nil {
+		return err
 	}
 	if t.RequestTimeout == 0 {
 		t.RequestTimeout = DefaultRequestTimeout

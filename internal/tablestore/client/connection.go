@@ -30,6 +30,7 @@ type Connection struct {
 	base        http.RoundTripper // of proxies, and of stores in this process
 	timeout     time.Duration
 	priority    string // as the header says it; "" is none
+	compression *compression
 	traffic     *Traffic
 	access      access
 	senders     atomic.Int64 // that are not closed
@@ -50,7 +51,7 @@ func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, erro
 		traffic = new(Traffic)
 	}
 	c := &Connection{run: ctx, endpoint: endpoint, instance: t.Instance, credentials: t.Credentials, base: t.Transport,
-		timeout: t.RequestTimeout, priority: priorities[t.Priority], traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
+		timeout: t.RequestTimeout, priority: priorities[t.Priority], compression: newCompression(t.Compress), traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
 	if c.base == nil {
 		if c.route = newRoute(endpoint); c.route == nil {
 			c.base = &renewed{make: func() *http.Transport {
@@ -96,6 +97,7 @@ type Sender struct {
 	closed bool
 	sent   time.Time
 	buf    []byte // of a request: room for its head, and its body
+	plain  []byte // likewise as it was, of a request that is compressed; memory for the next one otherwise
 	head   []byte
 	answer []byte
 	keys   common.Credentials  // that the request is signed with
@@ -128,11 +130,16 @@ var largeBuffers sync.Pool
 
 // giveBack lets go of a buffer that is too large to keep.
 func (s *Sender) giveBack() {
-	if cap(s.buf) > keptBytes {
-		large := s.buf
-		s.buf = nil
-		largeBuffers.Put(&large)
+	s.buf = giveLargeBack(s.buf)
+}
+
+// giveLargeBack returns the buffer, or nil if it was too large to keep.
+func giveLargeBack(b []byte) []byte {
+	if cap(b) <= keptBytes {
+		return b
 	}
+	largeBuffers.Put(&b)
+	return nil
 }
 
 // Post sends a request for the operation with the body that appendBody appends to the memory it is given, and returns the
@@ -143,18 +150,16 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 	}
 	defer s.giveBack()
 	s.buf = appendBody(append(s.buf[:0], room[:]...))
-	body := s.buf[headRoom:]
-	s.sent = time.Now()
-	s.keys = s.c.credentials.GetCredentials()
-	header, err := s.c.signWith(s.keys, "/"+operation, s.sent.UTC().Format(dateLayout), body)
-	if err != nil {
-		return nil, &notSent{fmt.Errorf("sign request: %w", err)}
-	}
-	s.c.traffic.BytesSent.Add(int64(len(body)))
-	if s.c.route != nil {
-		err = s.send(operation, header, len(body))
-	} else {
-		err = s.roundTrip(operation, header, body)
+	was := s.compress()
+	err := s.post(operation, was)
+	if was > 0 {
+		if s.c.compression.answered(err) {
+			s.buf, s.plain = s.plain, s.buf
+			if err = s.post(operation, 0); err == nil {
+				s.c.compression.refused()
+			}
+		}
+		s.plain = giveLargeBack(s.plain)
 	}
 	if err == nil {
 		return s.answer, nil
@@ -164,6 +169,22 @@ func (s *Sender) Post(operation string, appendBody func(dst []byte) []byte) ([]b
 		return nil, &stopped{context.Cause(s.c.run)}
 	}
 	return nil, err
+}
+
+// post sends the body in buf, which was so many bytes long before it was compressed; 0 if it is not.
+func (s *Sender) post(operation string, was int) error {
+	body := s.buf[headRoom:]
+	s.sent = time.Now()
+	s.keys = s.c.credentials.GetCredentials()
+	header, err := s.c.signWith(s.keys, "/"+operation, s.sent.UTC().Format(dateLayout), body, was)
+	if err != nil {
+		return &notSent{fmt.Errorf("sign request: %w", err)}
+	}
+	s.c.traffic.BytesSent.Add(int64(len(body)))
+	if s.c.route != nil {
+		return s.send(operation, header, len(body))
+	}
+	return s.roundTrip(operation, header, body)
 }
 
 // send sends the request in buf and reads the answer.

@@ -115,6 +115,12 @@ func (p *pool) dial(run context.Context) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	first := p.open == 1
+	p.mu.Unlock()
+	if first {
+		return l, nil // where one is too many, nothing can be done
+	}
 	select {
 	case <-time.After(time.Since(begun) + closesAtOnce):
 	case <-run.Done():
@@ -127,7 +133,7 @@ func (p *pool) dial(run context.Context) (*link, error) {
 }
 
 // closesAtOnce is how long after a way there and back a new link is looked at.
-const closesAtOnce = 3 * time.Millisecond
+const closesAtOnce = 20 * time.Millisecond
 
 var errClosedAtOnce = errors.New("the service, or a gateway before it, closes a new connection at once: it takes no more of them")
 

@@ -39,7 +39,7 @@ func TestAPriorityIsSentAndSignedAsTheSDKDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), body)
+		got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), body, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,8 @@ const (
 	headerToken       = "X-Ots-Ststoken"
 	headerRequestID   = "X-Ots-Requestid"
 	headerPriority    = "X-Ots-Request-Priority"
+	headerCompress    = "X-Ots-Request-Compress-Type"
+	headerPlainSize   = "X-Ots-Request-Compress-Size"
 	headerSignDate    = "X-Ots-Signdate"
 
 	headerAuthorization = "Authorization"
@@ -37,8 +39,8 @@ const (
 	dateLayout = "2006-01-02T15:04:05.000Z"
 )
 
-// signWith returns the headers of a request, the signature among them.
-func (c *Connection) signWith(keys common.Credentials, uri, date string, body []byte) (http.Header, error) {
+// signWith returns the headers of a request, the signature among them. A compressed body was so many bytes long; 0 is none.
+func (c *Connection) signWith(keys common.Credentials, uri, date string, body []byte, was int) (http.Header, error) {
 	sum := md5.Sum(body)
 	header := http.Header{
 		headerUserAgent:   {userAgent},
@@ -53,6 +55,9 @@ func (c *Connection) signWith(keys common.Credentials, uri, date string, body []
 	}
 	if c.priority != "" {
 		header[headerPriority] = []string{c.priority}
+	}
+	if was > 0 {
+		header[headerCompress], header[headerPlainSize] = compressHeaders(was)
 	}
 	req := http.Request{Header: header}
 	tablestore.AddExtraHeader(&req, keys)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -63,11 +65,39 @@ func TestARequestEndsHoweverMuchProgressItMakes(t *testing.T) {
 
 // What is sent on a connection that is closed at once has an unknown outcome, though nobody reads it.
 func TestNothingIsSentOnAConnectionThatIsClosedAtOnce(t *testing.T) {
-	web := listen(t, func(c net.Conn) { c.Close() })
-	c := connect(t, Target{Endpoint: web, Instance: "i", Credentials: keys("s")})
-	s := c.Sender()
-	defer s.Close()
-	if _, err := s.Post("BatchWriteRow", text("x")); Classify(err) != Unavailable {
-		t.Errorf("%v", err)
+	var many atomic.Int64
+	begun, refused := make(chan bool), make(chan bool)
+	web := listen(t, func(c net.Conn) {
+		defer c.Close()
+		switch many.Add(1) {
+		case 1:
+			r, err := http.ReadRequest(bufio.NewReader(c))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(begun)
+			<-refused
+			_, _ = io.WriteString(c, okAnswer)
+			serveAll(c)
+		case 2:
+			close(refused)
+		}
+	})
+	c := connect(t, Target{Endpoint: web, Instance: "i", Credentials: keys("s"), Connections: 2})
+	one, other := c.Sender(), c.Sender()
+	defer one.Close()
+	defer other.Close()
+	var work sync.WaitGroup
+	work.Go(func() {
+		if _, err := one.Post("BatchWriteRow", text("x")); err != nil {
+			t.Errorf("on the first connection: %v", err)
+		}
+	})
+	<-begun
+	if _, err := other.Post("BatchWriteRow", text("x")); err != nil { // it waits for the first connection
+		t.Errorf("with the second connection closed: %v", err)
 	}
+	work.Wait()
 }

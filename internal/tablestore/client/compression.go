@@ -1,0 +1,228 @@
+package client
+
+import (
+	"fmt"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zlib"
+)
+
+// Which requests of a Connection are compressed (Target.Compress). The protocol's deflate is a zlib stream, as the vendor's Java and
+// C++ SDKs send it.
+const (
+	CompressOff  = "off"  // none
+	CompressAuto = "auto" // those of a load that a slow link holds up, if it becomes faster
+	CompressOn   = "on"   // all that become smaller
+)
+
+func checkCompress(mode string) error {
+	switch mode {
+	case "", CompressOff, CompressAuto, CompressOn:
+		return nil
+	}
+	return fmt.Errorf("compress %q: want auto, on or off", mode)
+}
+
+const (
+	// leastCompressed is how large a body is that is worth compressing: head and answer of a request are not.
+	leastCompressed = 1 << 10
+	// smaller is what has to be left of a body.
+	smaller = 0.9
+)
+
+// compression compresses bodies of requests. A nil compression compresses none. Safe for concurrent use.
+type compression struct {
+	writers chan *zlib.Writer // as many as there are processors: each takes about a megabyte
+
+	mu     sync.Mutex
+	proven bool // the service has taken a compressed request
+	never  bool // it has refused one
+	always bool
+	gain   gain
+}
+
+func newCompression(mode string) *compression {
+	if mode != CompressAuto && mode != CompressOn {
+		return nil
+	}
+	c := &compression{always: mode == CompressOn, writers: make(chan *zlib.Writer, runtime.GOMAXPROCS(0))}
+	for range cap(c.writers) {
+		c.writers <- nil
+	}
+	return c
+}
+
+// wanted reports whether a body of so many bytes is to be compressed.
+func (c *compression) wanted(size int) bool {
+	if c == nil || size < leastCompressed {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.never && (c.always || c.gain.on)
+}
+
+// deflate appends the compressed body. It returns nil if that is hardly smaller.
+func (c *compression) deflate(dst, body []byte) []byte {
+	to := &limitedBuffer{bytes: dst, most: len(dst) + int(smaller*float64(len(body)))}
+	w := <-c.writers
+	if w == nil {
+		w = zlib.NewWriter(to)
+	} else {
+		w.Reset(to)
+	}
+	_, err := w.Write(body)
+	if err == nil {
+		err = w.Close()
+	}
+	c.writers <- w
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.gain.useless++
+		return nil
+	}
+	c.gain.useless = 0
+	return to.bytes
+}
+
+// limitedBuffer takes bytes up to a limit.
+type limitedBuffer struct {
+	bytes []byte
+	most  int
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if len(b.bytes)+len(p) > b.most {
+		return 0, errNotSmaller
+	}
+	b.bytes = append(b.bytes, p...)
+	return len(p), nil
+}
+
+var errNotSmaller = fmt.Errorf("less than %.0f %% smaller", 100*(1-smaller))
+
+// answered takes the answer to a compressed request, an error of it if there is one, and reports whether the request is to be sent
+// once more as it is. What has never taken a compressed request may not know compression: its refusal says nothing about the rows.
+// Only a code that the service documents as refused before anything is applied lets the request be repeated.
+func (c *compression) answered(err error) (plainly bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.proven = true
+		return false
+	}
+	if c.proven || !isAnswer(err) {
+		return false
+	}
+	switch Classify(err) {
+	case Content, Permanent, Fatal:
+		return true
+	case Unrecognized, Ambiguous:
+		c.never = true
+	}
+	return false
+}
+
+// refused notes that a request was refused compressed and taken as it is.
+func (c *compression) refused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.never = true
+}
+
+// Delivered tells a Connection with CompressAuto how a load goes: the bytes of rows that come back in a second, and whether the link
+// holds the load up.
+func (c *Connection) Delivered(now time.Time, rate float64, linkBound bool) {
+	if z := c.compression; z != nil && !z.always {
+		z.mu.Lock()
+		z.gain.delivered(now, rate, linkBound)
+		z.mu.Unlock()
+	}
+}
+
+// gain decides by measurement whether compression makes a load faster: it is tried while the link holds the load up, and kept if
+// so many more rows come back.
+type gain struct {
+	on      bool
+	useless int       // bodies in a row that did not become smaller
+	bound   time.Time // since when the link has held the load up; zero if it does not
+	unbound time.Time // since when it has not, while compression is on
+	until   time.Time // the end of a trial; zero if there is none
+	before  float64   // bytes a second
+	next    time.Time // until then nothing is tried
+	pause   time.Duration
+}
+
+const (
+	boundFor    = 5 * time.Second  // a link is slow that was so for this long
+	trialFor    = 10 * time.Second // twice the time over which a load measures its rate, and a little
+	worthIt     = 1.1              // times as many bytes
+	uselessMost = 8                // bodies
+	firstPause  = time.Minute
+	lastPause   = 16 * time.Minute
+)
+
+func (g *gain) delivered(now time.Time, rate float64, linkBound bool) {
+	if !linkBound {
+		g.bound = time.Time{}
+	} else if g.bound.IsZero() {
+		g.bound = now
+	}
+	switch {
+	case !g.on:
+		if linkBound && now.Sub(g.bound) >= boundFor && !now.Before(g.next) {
+			g.on, g.useless, g.before, g.until = true, 0, rate, now.Add(trialFor)
+		}
+	case g.useless >= uselessMost:
+		g.stop(now)
+	case !g.until.IsZero():
+		if now.Before(g.until) {
+			return
+		}
+		if g.until = (time.Time{}); rate < worthIt*g.before {
+			g.stop(now)
+			return
+		}
+		g.pause = 0
+	case linkBound:
+		g.unbound = time.Time{}
+	case g.unbound.IsZero():
+		g.unbound = now
+	case now.Sub(g.unbound) > firstPause: // something else limits the load, perhaps the processors that compress
+		g.stop(now)
+	}
+}
+
+func (g *gain) stop(now time.Time) {
+	g.pause = min(max(2*g.pause, firstPause), lastPause)
+	g.on, g.until, g.unbound, g.bound, g.next = false, time.Time{}, time.Time{}, time.Time{}, now.Add(g.pause)
+}
+
+// compress puts a compressed body in the place of that in buf, and returns the size it had; 0 leaves it as it is.
+func (s *Sender) compress() (was int) {
+	body := s.buf[headRoom:]
+	if !s.c.compression.wanted(len(body)) {
+		return 0
+	}
+	dst := s.plain
+	if large, _ := largeBuffers.Get().(*[]byte); large != nil {
+		dst = *large
+	}
+	s.plain = nil
+	packed := s.c.compression.deflate(append(dst[:0], room[:]...), body)
+	if packed == nil {
+		s.plain = giveLargeBack(dst)
+		return 0
+	}
+	s.plain, s.buf = s.buf, packed
+	return len(body)
+}
+
+// compressHeaders says that a body is compressed.
+func compressHeaders(was int) (kind, size []string) {
+	return []string{"deflate"}, []string{strconv.Itoa(was)}
+}
