@@ -8,14 +8,17 @@ import (
 // firstRamp is how a lane of which nothing is known begins. What a partition takes is counted in units, so large rows come
 // few at a time until they prove welcome.
 func (p *Pacer) firstRamp(from time.Time) ramp {
-	return ramp{from: from, window: 1, rows: max(1, startRows/max(1, p.perRow))}
+	return ramp{from: from, window: 1, rows: max(1, firstRows/max(1, p.perRow))}
 }
 
 // unthrottled takes an answer without a throttle. Only start and measure go by it.
-func (p *Pacer) unthrottled(units float64) {
+func (p *Pacer) unthrottled(now time.Time, took, units float64) {
 	p.probe.alone = 0
 	switch p.phase {
 	case inStart:
+		if p.ramp.window == 1 && p.slowForRows(now, took, units) {
+			return
+		}
 		p.ramp.clean += units / p.perRow
 		p.ramp.rows = max(p.ramp.rows, min(2*p.ramp.rows, max(startRows, min(20000*p.line.rtt, maxRows))))
 		if p.ramp.window >= slowWindow {
@@ -50,10 +53,20 @@ func (p *Pacer) measure(t throttle) {
 		window: 1,
 		rows:   max(1, min(max(measureRows, 5000*p.line.rtt), maxRows)/max(1, p.perRow)),
 	}
+	if p.rate > 0 {
+		p.ramp.rows = max(1, min(p.ramp.rows, measureTime*p.rate/p.perRow))
+	}
 }
 
 // throttled takes the news that the bucket was empty at t.met.
 func (p *Pacer) throttled(t throttle) {
+	e := &p.evidence
+	first := e.refused.IsZero()
+	e.refused, e.queue, p.line.perUnit = t.now, false, 0
+	if first && p.phase == inCruise && e.paced {
+		p.measure(t) // what late answers told is not what it refuses
+		return
+	}
 	t.since = t.met.Sub(p.gauge.from)
 	t.first = t.first || p.line.young
 	p.line.young = false
@@ -88,22 +101,52 @@ func (p *Pacer) throttled(t throttle) {
 	}
 }
 
+// slowForRows finds out, while one request is in flight, whether a slow answer is slow because of its rows: then a quarter of them is
+// answered sooner, and as many again as late again; once may be chance. A service that answers when it has written the rows, one after
+// the other, tells its rate by that. It reports whether the lane waits for such an answer, or knows the rate.
+func (p *Pacer) slowForRows(now time.Time, took, units float64) bool {
+	r := &p.ramp
+	switch {
+	case r.slow == 0: // the first answer
+		if took < slowAnswer || units < 4*p.perRow {
+			return false
+		}
+		r.slow, r.slowed, r.rows = took, units, max(1, math.Floor(units/p.perRow/4))
+		return true
+	case r.slowed == 0: // not because of its rows
+		return false
+	case r.fast == 0 && units < r.slowed && took < slowerByRows*r.slow:
+		r.fast, r.fastOf, r.rows = took, units, r.slowed/p.perRow
+		return true
+	case r.fast > 0 && units > r.fastOf && slowerByRows*took > r.fast:
+		p.line.perUnit = (took - r.fast) / (units - r.fastOf)
+		p.line.way, p.line.waySince = [2]float64{}, time.Time{}
+		p.evidence.queue, p.evidence.paced = true, true
+		p.setRate(1 / p.line.perUnit)
+		p.cruise(throttle{now: now, met: now, units: units, accepted: units})
+		p.probe.gain = maxGain
+		return true
+	}
+	r.rows, r.slowed = r.slowed/p.perRow, 0
+	return false
+}
+
 // queued takes the news that answers come late while nothing is refused: a queue at the service has grown. It says what a throttle
-// says, only that nothing is lost: what was accepted between two such moments is what flowed.
-func (p *Pacer) queued(t throttle, wait float64) {
+// says, only that nothing is lost: what was accepted since an answer was on time is what flowed, for the service was busy since then.
+func (p *Pacer) queued(t throttle) {
+	p.evidence.queue = true
+	p.evidence.paced = p.evidence.paced || p.phase != inCruise
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
 	case p.phase == inKnown:
-	case p.phase != inCruise: // the service was busy all the time that this answer waited
-		p.phase = inCruise
-		p.setRate(p.recent.since(t.met.Add(-duration(wait))) / wait)
-	case p.probe.gain >= guessGain:
-		p.setRate(p.rate * (1 + 0.75*p.probe.gain))
-	case t.since < metered:
+	case p.phase == inCruise && t.now.Sub(p.line.freeAt) < leastBusy && p.probe.gain < guessGain:
 		p.again(t)
 		return
 	default:
-		p.sample(t)
+		p.phase = inCruise
+		way := duration(p.line.shortest() / 2)
+		busy := max(t.now.Sub(p.line.freeAt), time.Millisecond).Seconds()
+		p.estimate(t.now, max(p.recent.since(p.line.freeAt.Add(-way))/busy, p.evidence.delivery.most()))
 	}
 	p.cruise(t)
 }
@@ -115,11 +158,11 @@ func (p *Pacer) refused(t throttle, few bool) {
 	case p.trySmallerBatch(t):
 	case p.probe.gain >= guessGain: // it takes more than it did: how much the next throttle says
 		p.endTrial(t.now, false)
-		if !p.evidence.windows && p.probe.gain >= 0.5 {
+		if !p.evidence.windows && p.probe.gain >= 0.5 && t.accepted > 0 {
 			p.measure(t)
 			return
 		}
-		p.setRate(p.rate * (1 + 0.75*p.probe.gain))
+		p.further(t)
 	case p.probe.held && p.probe.gain > 0: // just above the rate: that is where it is
 		p.endTrial(t.now, true)
 		p.regrow(t.now, regrowAfter)
@@ -161,6 +204,9 @@ func (p *Pacer) correctSlow(t throttle, few bool) {
 
 // wait lets a slow partition's bucket fill for longer, and continues counting from the same moment.
 func (p *Pacer) wait(t throttle) {
+	if t.accepted == 0 && p.ramp.pause >= idleFor {
+		p.gauge.idle = max(p.gauge.idle, p.ramp.pause.Seconds())
+	}
 	p.ramp.pause = min(2*p.ramp.pause, maxRefill)
 	p.ramp.from = t.now.Add(p.ramp.pause)
 	p.ramp.rows = max(1, min(p.ramp.rows, 2*p.gauge.accepted/p.perRow+2))
@@ -172,18 +218,64 @@ func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 
 // sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
 func (p *Pacer) sample(t throttle) {
-	rate := (p.gauge.accepted + 0.5*p.perRow) / t.since.Seconds()
-	if whole := math.Floor(min(t.since, recentFor).Seconds() + 0.05); whole >= 1 && p.gauge.dead {
+	left := 0.5 * p.perRow
+	if t.accepted == 0 && p.phase == inMeasure { // a request is refused as a whole: half of it was there, on average
+		left = max(left, 0.5*min(t.units, p.gauge.accepted))
+	}
+	rate := (p.gauge.accepted + left) / t.since.Seconds()
+	if whole := math.Floor(min(t.since, recentFor).Seconds() + 0.05); whole >= 1 {
+		if p.gauge.idle*rate >= idleRows*p.perRow {
+			p.gauge.dead = true
+		}
+		if p.gauge.dead {
+			whole = 1
+		}
 		from := t.met.Add(-time.Duration(whole * float64(time.Second)))
-		if last := p.recent.since(from) / whole; last > rate {
+		last := p.recent.since(from) / whole
+		if p.gauge.dead && last > rate || p.phase == inMeasure && last > burstOf*rate {
 			p.evidence.windows = true
+		}
+		if p.evidence.windows {
 			rate = last
 		}
 	}
+	p.estimate(t.now, rate)
+}
+
+// estimate takes a rate for the partition's. Refusals that told of another rate were worth it.
+func (p *Pacer) estimate(now time.Time, rate float64) {
+	if e := &p.evidence; !e.raised.IsZero() && e.raised.Before(now) {
+		e.saves = now.Sub(e.raised) < provedAfter && rate < 1.05*e.before
+		e.raised = time.Time{}
+	}
 	if p.evidence.agreed++; math.Abs(rate-p.rate) > agreeing*p.rate {
-		p.evidence.agreed, p.evidence.owed = 0, 0 // that was worth knowing
+		p.evidence.agreed, p.evidence.owed = 0, 0
+	} else {
+		if p.evidence.windows {
+			rate = (rate + p.rate) / 2
+		}
+		if p.probe.gain < 0 { // just below the rate is not enough
+			p.evidence.hair = min(2*max(hair, p.evidence.hair), mostHair)
+		}
 	}
 	p.setRate(rate)
+}
+
+// further raises the rate after a reach that went far: what flowed since the last throttle is the rate, unless that was much less than
+// what was accepted in the last second.
+func (p *Pacer) further(t throttle) {
+	rate := p.rate
+	if t.since >= metered && p.gauge.whole {
+		rate = max(rate, p.gauge.accepted/t.since.Seconds())
+	}
+	e := &p.evidence
+	if last := p.recent.since(t.met.Add(-time.Second)); last > 1.25*rate || e.windows {
+		rate = max(rate, last)
+	} else if !e.saves { // either it takes more now, or it had saved something up: the next throttle tells
+		rate = max(rate, p.rate*(1+p.probe.gain/2))
+		e.raised, e.before = t.now, p.rate
+	}
+	p.estimate(t.now, rate)
 }
 
 // again continues in cruise without touching the rate, nor the gauge's beginning if it may be measured from.
@@ -210,7 +302,7 @@ func (p *Pacer) unexpected(t throttle) bool {
 // trySmallerBatch makes batches smaller if a throttle refused so much that the batch, not the rate, may be too large for the
 // bucket, and reports whether it did: the rate stays, and smaller batches show which it was.
 func (p *Pacer) trySmallerBatch(t throttle) bool {
-	if p.size.before > 0 || p.gauge.dead || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
+	if p.size.before > 0 || p.gauge.dead || p.evidence.windows || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
 		return false
 	}
 	p.size = size{most: max(8, math.Floor(0.75*t.accepted/p.perRow)), before: p.size.most, at: t.now, notBefore: p.size.notBefore}
@@ -231,12 +323,16 @@ func (p *Pacer) cruise(t throttle) {
 		p.phase = inCruise
 	}
 	p.gauge.reset(t.met)
+	dear := p.probe.dear
 	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick, alone: p.probe.alone}
+	p.probe.dear = p.phase == inCruise && (dear && t.accepted < 0.75*t.units || t.accepted < 0.1*t.units && t.units >= leastOdd*p.perRow)
 	if p.evidence.owed > 0 && p.phase == inCruise {
-		p.probe.gain, p.probe.held, p.probe.dear = holdGain, true, t.accepted < 0.75*t.units
+		p.probe.gain, p.probe.held = -max(hair, p.evidence.hair), true
+		p.probe.dear = p.probe.dear || t.accepted < 0.75*t.units
 	}
+	p.line.calm = t.now.Add(calmFor)
 	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.sentSince(), at: t.now}
-	if p.single() && t.accepted == 0 {
+	if p.single() && t.accepted == 0 && !p.evidence.windows {
 		// The bucket lacked a part of a row only, and may not hold more than a row: to wait for a whole one would let it
 		// overflow.
 		p.probe.alone++

@@ -12,6 +12,7 @@ const (
 	probeEvery = 100 * time.Millisecond // mean time between probes of a partition that does not serve
 
 	maxRows     = 200.0
+	firstRows   = 25.0
 	startRows   = 100.0
 	stepRows    = 1000.0 // accepted rows per request more in flight while starting
 	slowWindow  = 8      // above it each clean answer adds a request
@@ -25,19 +26,41 @@ const (
 	minCruise   = 300 * time.Millisecond
 	regrowAfter = 20 * time.Second // batches that were found too large
 
-	mostDelay      = 0.1 // seconds that answers may be late, beside
-	delayOfWay     = 0.5 // of the shortest way
-	lateAnswers    = 2   // in a row that show a queue
+	mostDelay      = 0.1                    // seconds that answers may be late, beside
+	delayOfWay     = 0.5                    // of the shortest way
+	lateFor        = 150 * time.Millisecond // at least
+	refusesFor     = time.Minute            // what has refused does not queue
+	queueHold      = 0.5                    // seconds until cruise reaches further where answers come late instead of refusals
+	deliveryFor    = 5 * time.Second
+	leastBusy      = 300 * time.Millisecond
+	slowAnswer     = 0.2         // seconds: an answer that takes longer may do so because of its rows
+	slowerByRows   = 0.6         // times as long, for a quarter of the rows: it does
+	lateAnswers    = 2           // in a row that show a queue
+	fewRefused     = 0.05        // of a batch: may be without a cause
+	partRefused    = 0.25        // of a batch, of a window that is not used up
+	mostParts      = 8           // such refusals in a row: there are no windows
+	noiseOver      = 2000.0      // rows over which the share refused without a cause is taken
+	calmFor        = time.Second // after a throttle nothing should be refused
+	oddAfter       = 10          // clean answers, a batch that is refused as a whole may be so without a cause
+	leastOdd       = 16.0        // rows of such a batch
 	wayFor         = 10 * time.Second
-	agreeing       = 0.1  // two estimates that differ by less agree
-	thinTime       = 0.02 // seconds of the rate in a batch that asks whether anything is accepted at all
+	deadAfter      = 3                      // thin batches refused in a row
+	idleFor        = 150 * time.Millisecond // at least
+	idleRows       = 8.0                    // that the rate gives in the time in which nothing was accepted: then it is not given evenly
+	measureTime    = 0.25                   // seconds of a rate that is known about in a batch that measures
+	provedAfter    = 5 * time.Second        // a rate that was raised is right
+	burstOf        = 1.3                    // times the rate in a second say that it is given by the second
+	agreeing       = 0.1                    // two estimates that differ by less agree
+	thinTime       = 0.02                   // seconds of the rate in a batch that asks whether anything is accepted at all
 	thinEvery      = 40 * time.Millisecond
 	mostOwed       = 15.0  // seconds that cruise holds back at most
 	finerTime      = 0.1   // seconds of the rate in a batch where refusals are dear
+	finestTime     = 0.05  // and while they are to be expected
 	allowed        = 0.005 // of the accepted units may be refused before cruise holds back
-	holdGain       = -0.01 // how far below the rate it holds
-	usualGain      = 0.02  // how far above the rate cruise paces
-	knownFirstGain = 0.04  // a known rate, until the first throttle: uses up what the bucket had saved
+	hair           = 0.01  // how far below the rate it holds, at first
+	mostHair       = 0.06
+	usualGain      = 0.02 // how far above the rate cruise paces
+	knownFirstGain = 0.04 // a known rate, until the first throttle: uses up what the bucket had saved
 	knownGain      = 0.002
 	maxGain        = 1.0
 	guessGain      = 0.1 // from here on a throttle says more about the reach than about the rate
@@ -60,17 +83,28 @@ const (
 
 // line is what is known of the way to the server.
 type line struct {
+	lateness
 	rtt         float64 // seconds, smoothed; 0 before the first answer
 	throttledAt time.Time
-	sends       []send     // those that the server has not looked at yet, as far as answers tell
-	out         bool       // the partition does not serve
-	thin        bool       // nothing of the last batch was accepted
-	thinFrom    time.Time  // when the next thin batch may leave
-	way         [2]float64 // seconds of the fastest answer, in this and the last period
-	waySince    time.Time
-	late        int  // answers in a row that came late
-	young       bool // came out of a split and has not been throttled yet
+	sends       []send    // those that the server has not looked at yet, as far as answers tell
+	out         bool      // the partition does not serve
+	thin        bool      // nothing of the last batch was accepted
+	thinFrom    time.Time // when the next thin batch may leave
+	odd         bool      // a whole batch was refused after many clean answers: forgiven if the next one is taken
+	clean       int       // answers in a row of which nothing was refused
+	calm        time.Time // until then nothing should be refused
+	young       bool      // came out of a split and has not been throttled yet
 	probeAt     time.Time
+}
+
+// lateness is how late answers come.
+type lateness struct {
+	way      [2]float64 // seconds of the fastest answer, in this and the last period
+	waySince time.Time
+	freeAt   time.Time // the last answer that was not late
+	perUnit  float64   // seconds that the service takes for a unit before it answers, where that was seen
+	lateFrom time.Time
+	late     int // answers in a row that came late
 }
 
 type send struct {
@@ -87,9 +121,9 @@ func (l *line) answered(sent, now time.Time) {
 	l.sends = slices.DeleteFunc(l.sends, func(s send) bool { return !s.at.After(sent) })
 }
 
-// onTime notes an answer and reports whether it shows that requests wait in a queue.
-func (l *line) queues(sent, now time.Time) bool {
-	d := now.Sub(sent).Seconds()
+// queues notes an answer to so many units and reports whether it shows that requests wait in a queue.
+func (l *lateness) queues(sent, now time.Time, units float64) bool {
+	d := now.Sub(sent).Seconds() - l.perUnit*units
 	if l.waySince.IsZero() || now.Sub(l.waySince) > wayFor {
 		l.way[1] = l.way[0]
 		if l.waySince.IsZero() {
@@ -98,16 +132,22 @@ func (l *line) queues(sent, now time.Time) bool {
 		l.way[0], l.waySince = d, now
 	}
 	l.way[0] = min(l.way[0], d)
-	if d <= l.shortest()*(1+delayOfWay)+mostDelay {
+	most := l.shortest()*delayOfWay + mostDelay
+	if d -= l.shortest(); d <= most/2 || l.freeAt.IsZero() {
+		l.freeAt = now
+	}
+	if d <= most {
 		l.late = 0
 		return false
 	}
-	l.late++
-	return l.late >= lateAnswers
+	if l.late++; l.late == 1 {
+		l.lateFrom = now
+	}
+	return l.late >= lateAnswers && now.Sub(l.lateFrom) >= lateFor
 }
 
 // shortest is the way without a queue, in seconds.
-func (l *line) shortest() float64 { return min(l.way[0], l.way[1]) }
+func (l *lateness) shortest() float64 { return max(0, min(l.way[0], l.way[1])) }
 
 // sentSince returns the units sent after the request that was answered last.
 func (l *line) sentSince() float64 {
@@ -124,6 +164,10 @@ type ramp struct {
 	window int       // requests in flight
 	rows   float64   // of a batch
 	clean  float64   // answers, or accepted rows, since the last step
+	slow   float64   // seconds that the answer to more rows than now took
+	slowed float64   // units of these
+	fast   float64   // the same of a quarter of the rows
+	fastOf float64
 	pause  time.Duration
 }
 
@@ -131,8 +175,10 @@ type ramp struct {
 type gauge struct {
 	from     time.Time
 	accepted float64
-	whole    bool // the bucket cannot have overflowed since
-	dead     bool // there was a time in which nothing at all was accepted
+	whole    bool    // the bucket cannot have overflowed since
+	idle     float64 // seconds after which nothing at all was accepted
+	refusals int     // of thin batches in a row
+	dead     bool    // there was a time in which nothing at all was accepted
 }
 
 func (g *gauge) reset(at time.Time) { *g = gauge{from: at, whole: true} }
@@ -174,11 +220,100 @@ func (r *recent) since(from time.Time) (units float64) {
 	return units
 }
 
+// causeless reports whether so few rows were refused that it was not for want of capacity, as far as is known. What is refused
+// just after a throttle, when there is room, says how many to expect.
+func (p *Pacer) causeless(sent time.Time, units, accepted float64) bool {
+	refused := units - accepted
+	few := refused <= max(fewRefused*units, 1.5*p.perRow)
+	if p.phase == inStart || p.phase == inMeasure {
+		return few && refused > 0 && units >= 4*p.perRow
+	}
+	e := &p.evidence
+	if units < leastOdd*p.perRow && (!e.windows || units < 4*p.perRow) { // one row of a few says nothing
+		return false
+	}
+	if e.windows { // once a window is used up everything is refused
+		if refused > 0 && refused <= max(partRefused*units, 1.5*p.perRow) {
+			e.owed = min(max(0, e.owed+refused-e.noise*units), mostOwed*allowed*p.rate)
+			if few {
+				p.hear(refused, units)
+			} else {
+				e.parts++
+			}
+			if e.parts > mostParts {
+				e.windows, e.parts = false, 0
+			}
+			return true
+		}
+		if refused > 0 {
+			e.parts = 0
+		} else if e.noise > 0 {
+			p.hear(0, units)
+			e.owed = max(0, e.owed-e.noise*units)
+		}
+		return false
+	}
+	expected := e.noise * units
+	ok := refused > 0 && expected > 0 && refused <= expected+3*math.Sqrt(expected*p.perRow)+0.5*p.perRow
+	if few && (sent.Before(p.line.calm) || p.probe.gain < 0) {
+		p.hear(refused, units)
+	}
+	return ok
+}
+
+// hear learns what share is refused without a cause.
+func (p *Pacer) hear(refused, units float64) {
+	e := &p.evidence
+	e.noise += (refused/units - e.noise) * min(1, units/(noiseOver*p.perRow))
+	if e.noise < 1e-4 {
+		e.noise = 0
+	}
+}
+
+// isOdd reports whether the refusal of a whole batch is put down to chance, unless the next one is refused too. A lane that paces
+// just above its rate is refused the end of a batch.
+func (p *Pacer) isOdd(units, accepted float64) bool {
+	return (p.phase == inCruise || p.phase == inKnown) && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter && !p.evidence.windows
+}
+
+// delivery is the most that came back in a second, of the last five to ten.
+type delivery struct {
+	began, turned time.Time
+	units         float64 // since it began
+	best          [2]float64
+}
+
+func (d *delivery) add(now time.Time, units float64) {
+	if d.began.IsZero() {
+		d.began, d.turned = now, now
+	}
+	d.units += units
+	if over := now.Sub(d.began); over >= time.Second {
+		d.best[0] = max(d.best[0], d.units/over.Seconds())
+		d.began, d.units = now, 0
+	}
+	if now.Sub(d.turned) >= deliveryFor {
+		d.best, d.turned = [2]float64{0, d.best[0]}, now
+	}
+}
+
+func (d *delivery) most() float64 { return max(d.best[0], d.best[1]) }
+
 // evidence is what refusals have told of how the partition limits.
 type evidence struct {
-	owed    float64 // units refused that the accepted ones have not earned yet
-	agreed  int     // estimates in a row that agreed
-	windows bool    // nothing was accepted for a while, and then much
+	owed     float64   // units refused that the accepted ones have not earned yet
+	agreed   int       // estimates in a row that agreed
+	refused  time.Time // when anything was refused for want of capacity
+	delivery delivery
+	queue    bool // answers came late
+	paced    bool // the rate is from late answers
+	windows  bool // nothing was accepted for a while, and then much
+	saves    bool // what is not used is there later, as in a bucket
+	raised   time.Time
+	before   float64 // the rate before it was raised
+	parts    int     // refusals of a part of a batch in a row
+	hair     float64 // how far below the rate cruise holds
+	noise    float64 // share of rows that is refused without a cause
 }
 
 // credit is what cruise may send, in units; it grows with time.
@@ -235,11 +370,14 @@ func (p *Pacer) speed() float64 {
 // bucket refuses.
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
-	seconds := batchTime
-	if p.probe.held && p.probe.dear {
-		seconds = finerTime
+	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))
+	if p.probe.dear || p.evidence.windows || p.evidence.queue {
+		seconds := finerTime
+		if p.probe.gain > 0 {
+			seconds = finestTime
+		}
+		rows = math.Ceil(seconds * perSecond)
 	}
-	rows := math.Ceil(max(seconds*perSecond, min(fewRows, perSecond/2)))
 	return max(1, min(rows, maxRows, max(p.size.most, leastTime*perSecond))) * p.perRow
 }
 
@@ -284,11 +422,15 @@ func (p *Pacer) advance(now time.Time) {
 // a starved lane learns nothing, and must not come back with a rate that it dreamt up.
 func (p *Pacer) reach(now time.Time) {
 	hold := max(0.5, 1.5*max(reserve, p.held()/p.rate)/p.probe.gain, 2*p.batch()/p.speed())
+	if p.evidence.queue {
+		hold = queueHold
+	}
 	d := now.Sub(p.probe.since).Seconds()
 	if p.probe.gain < 0 {
 		if p.evidence.owed > 0 {
 			return
 		}
+		p.evidence.hair = max(hair, 0.9*p.evidence.hair)
 		p.probe.gain, p.probe.since, p.probe.sent = usualGain, now, 0
 		return
 	}

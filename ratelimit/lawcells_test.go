@@ -84,6 +84,12 @@ func (c lawCell) lasting(d time.Duration) lawCell {
 	return c
 }
 
+func (c lawCell) stalling(d time.Duration) lawCell {
+	c.stall = d
+	c.name += fmt.Sprintf(", stalls of %v", d)
+	return c
+}
+
 func (c lawCell) unevenly(factor float64) lawCell {
 	c.uneven = factor
 	c.name += fmt.Sprintf(", the first at %g", factor)
@@ -143,6 +149,8 @@ func lawCells() []lawCell {
 		partition("token bucket", "2 s late", at{8, 1000, 5 * ms}, lag2).lasting(120 * time.Second),
 		partition("token bucket", "5 s late", at{8, 100, 20 * ms}, lag5),
 		partition("token bucket", "", at{8, 1000, 5 * ms}, bucket).unevenly(0.1),
+		partition("token bucket", "", at{8, 1000, 5 * ms}, bucket).stalling(400 * ms),
+		partition("token bucket", "", at{32, 1000, 5 * ms}, bucket).stalling(150 * ms),
 
 		partition("changes", "doubles", at{8, 1000, 5 * ms}, changing(bucket, double)).lasting(240 * time.Second),
 		partition("changes", "eight times", at{8, 1000, 5 * ms}, changing(bucket, steps(120*time.Second, 8))).lasting(240 * time.Second),

@@ -84,16 +84,18 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-func TestTrace(t *testing.T) {
+// TestLawTrace follows one lane of a run.
+func TestLawTrace(t *testing.T) {
 	if *lawUntil == 0 {
 		t.Skip()
 	}
 	c := chosenCells()[0]
 	s := newLawSim(&c.lawScene, newLaw, *lawSeed)
-	refused := make([]int, len(s.lanes))
+	refused, taken := make([]int, len(s.lanes)), make([]int, len(s.lanes))
 	s.trace = func(l int, now time.Time, r *lawRequest) {
 		p := s.lanes[l].law.(paced).p
 		sec := now.Sub(s.base).Seconds()
+		taken[l] += r.taken
 		if sec > 5 {
 			refused[l] += r.rows - r.taken
 		}
@@ -103,6 +105,6 @@ func TestTrace(t *testing.T) {
 	}
 	x := s.run()
 	fmt.Println(c.name, x)
-	fmt.Println(refused)
+	fmt.Println(refused, taken)
 	fmt.Println(s.series)
 }

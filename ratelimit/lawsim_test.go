@@ -25,6 +25,7 @@ type lawScene struct {
 	table  *limiter.Options // over all of them; nil has no limit
 	loads  int              // that share the table; 0 is one
 	later  time.Duration    // when the second load begins
+	stall  time.Duration    // the service stands still for that time every three seconds, and one way in a hundred takes longer by up to that
 	closed time.Duration    // what a limit of concurrency serves a request for: without being refused, a client has to hear of one before it sends the next
 }
 
@@ -238,7 +239,7 @@ func (s *lawSim) ask(i int, now time.Time) {
 		l.law.sent(now, float64(rows)*s.c.perRow)
 		way := time.Duration(float64(s.c.rtt)*(0.8+0.4*s.random.Float64())) + s.lateness() + s.lateness()
 		r := &lawRequest{lane: int32(i), rows: rows, sent: now, back: way - way/2}
-		s.push(lawEvent{at: s.now + int64(way/2), kind: lawArrive, req: r})
+		s.push(lawEvent{at: s.stalled(s.now + int64(way/2)), kind: lawArrive, req: r})
 		s.result.requests++
 	}
 }
@@ -249,6 +250,22 @@ func (s *lawSim) lateness() time.Duration {
 		return 0
 	}
 	return time.Duration(s.random.ExpFloat64() * float64(s.c.late))
+}
+
+// stalled is when the service looks at a request that would arrive at a time.
+func (s *lawSim) stalled(at int64) int64 {
+	stall := int64(s.c.stall)
+	if stall == 0 {
+		return at
+	}
+	if s.random.IntN(100) == 0 {
+		at += s.random.Int64N(stall)
+	}
+	const every = int64(3 * time.Second)
+	if left := stall - (at+every/2)%every; left > 0 {
+		at += left
+	}
+	return at
 }
 
 // arrive lets the limiters decide: the partition first, then the table about what the partition takes.

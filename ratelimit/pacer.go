@@ -139,8 +139,8 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	sent = earlier(sent, now)
 	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
 	p.line.answered(sent, now)
-	queues := p.line.queues(sent, now)
-	if p.line.late > 0 { // it has waited in a queue before it was looked at
+	queues := p.line.queues(sent, now, units)
+	if p.line.late > 0 || p.line.perUnit > 0 { // it has waited in a queue before it was looked at
 		met = now.Add(-duration(p.line.shortest() / 2))
 	}
 	returned := p.line.out
@@ -149,16 +149,26 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 		p.resumeAfterOutage(now)
 	}
 	p.gauge.add(met, accepted)
-	p.recent.add(met, accepted)
+	p.evidence.delivery.add(now, accepted)
+	p.recent.add(now.Add(-duration(p.line.shortest()/2)), accepted)
 	p.evidence.owed = max(0, p.evidence.owed-allowed*accepted)
-	if accepted >= units*(1-1e-9) {
+	causeless := p.causeless(sent, units, accepted)
+	if causeless || accepted >= units*(1-1e-9) {
+		if p.line.odd {
+			p.line.odd = false
+		}
+		if causeless { // what was refused took no room
+			p.credit.level += units - accepted
+		} else {
+			p.line.clean++
+		}
 		p.line.thin = false
-		if queues && !sent.Before(p.line.throttledAt) {
+		if queues && len(p.line.sends) > 0 && !sent.Before(p.line.throttledAt) && now.Sub(p.evidence.refused) > refusesFor {
 			p.line.throttledAt, p.line.late = now, 0
-			p.queued(throttle{now: now, met: met, units: units, accepted: accepted}, now.Sub(sent).Seconds()-p.line.shortest())
+			p.queued(throttle{now: now, met: met, units: units, accepted: accepted})
 			return
 		}
-		p.unthrottled(units)
+		p.unthrottled(now, now.Sub(sent).Seconds(), units)
 		return
 	}
 	if p.phase == inCruise && p.evidence.agreed > 0 {
@@ -167,9 +177,18 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	if sent.Before(p.line.throttledAt) {
 		return // refused by the bucket that the last throttle already told of
 	}
-	if accepted == 0 && p.line.thin && p.phase == inCruise {
-		p.gauge.dead = true
+	if accepted == 0 && p.line.thin && !p.line.odd && p.phase == inCruise {
+		p.gauge.refusals++
+		p.gauge.dead = p.gauge.dead || p.gauge.refusals >= deadAfter
+	} else {
+		p.gauge.refusals = 0
 	}
+	if p.isOdd(units, accepted) {
+		p.line.odd, p.line.clean, p.line.thin, p.line.thinFrom = true, 0, true, now
+		p.credit.level += units
+		return
+	}
+	p.line.odd, p.line.clean = false, 0
 	p.line.thin = accepted < 0.1*units && (p.line.thin || units > 4*p.perRow)
 	p.line.thinFrom = now.Add(thinEvery)
 	p.line.throttledAt = now

@@ -42,7 +42,7 @@ func TestAnUnknownRateIsFoundAndKept(t *testing.T) {
 
 func TestAWrongKnownRateCostsLittleWhenTooHigh(t *testing.T) {
 	skipUnderRace(t)
-	bounds{0.995, 0.01, 1.1}.check(t, fleet(1_000_000), knownRate(1.3))
+	bounds{0.995, 0.01, 1.2}.check(t, fleet(1_000_000), knownRate(1.3))
 }
 
 func TestFullBucketsAtTheStartAreUsed(t *testing.T) {
@@ -132,10 +132,10 @@ func TestALongWayCostsLittle(t *testing.T) {
 	skipUnderRace(t)
 	c := fleet(500_000)
 	c.rtt, c.workers = 50*time.Millisecond, 64
-	bounds{0.985, 0.015, 1.05}.check(t, c, meteredPacing)
+	bounds{0.985, 0.015, 1.1}.check(t, c, meteredPacing)
 	bounds{0.985, 0.001, 1.02}.check(t, c, knownRate(1))
 	c.rtt, c.workers = 200*time.Millisecond, 128
-	bounds{0.96, 0.03, 1.05}.check(t, c, meteredPacing)
+	bounds{0.96, 0.03, 1.4}.check(t, c, meteredPacing)
 	bounds{0.96, 0.002, 1.02}.check(t, c, knownRate(1))
 }
 
@@ -153,7 +153,7 @@ func TestAQuotaPerSecondOfTheClockIsUsed(t *testing.T) {
 	skipUnderRace(t)
 	c := fleet(500_000)
 	c.fixedWindow = true
-	bounds{0.60, 0.15, 3}.check(t, c, meteredPacing)
+	bounds{0.95, 0.05, 4}.check(t, c, meteredPacing)
 	bounds{0.96, 0.03, 1.1}.check(t, c, knownRate(1))
 }
 
@@ -161,7 +161,7 @@ func TestACeilingOfTheTableIsUsedWithoutStarvingALane(t *testing.T) {
 	skipUnderRace(t)
 	c := fleet(500_000)
 	c.ceiling = 16000 // half of the partitions' sum, so that 0.5 is all there is
-	bounds{0.40, 0.12, 6}.check(t, c, meteredPacing)
+	bounds{0.33, 0.12, 6}.check(t, c, meteredPacing)
 }
 
 func TestFewWorkersAreEnough(t *testing.T) {
