@@ -40,13 +40,21 @@ func TestAnyMixOfOrderAndSplitsLeavesTheTableOfASequentialLoad(t *testing.T) {
 		mixed(t, *seedFlag)
 		return
 	}
-	for seed := range uint64(*mixSeeds) {
-		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
-			t.Parallel()
-			mixed(t, seed+1)
-		})
+	t.Run("loads", func(t *testing.T) {
+		for seed := range uint64(*mixSeeds) {
+			t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
+				t.Parallel()
+				mixed(t, seed+1)
+			})
+		}
+	})
+	if n := mixSections.Load(); n < int64(*mixSeeds)/4 {
+		t.Errorf("%d of %d loads were read by a schedule: the test says little about it", n, *mixSeeds)
 	}
 }
+
+// mixSections counts the loads of that test that were read by a schedule.
+var mixSections atomic.Int64
 
 // mixKey is a way to make the key of a record.
 type mixKey struct {
@@ -213,6 +221,8 @@ type mixedLoad struct {
 	cfg     trial
 	whole   bool // no limit of records is drawn
 	refused atomic.Int64
+
+	scheduled bool // the input is read by a schedule, where its keys and formats allow that
 }
 
 func mixed(t *testing.T, seed uint64) {
@@ -237,9 +247,12 @@ func mixed(t *testing.T, seed uint64) {
 		m.cfg.Target.Client.Transport = m.w.transport()
 		m.w.verifies(m.cfg, r)
 	}
-	t.Logf("%s, key %s, %v %v %v: %d records in %v; %d attempts, %d recuts, %d superseded, %d rejected, %d requests refused",
+	if r.Sections > 0 {
+		mixSections.Add(1)
+	}
+	t.Logf("%s, key %s, %v %v %v: %d records in %v; %d attempts, %d sections, %d recuts, %d superseded, %d rejected, %d requests refused",
 		m.mix.arrangement, m.key.name, m.cfg.Write.Order, m.oracle.mode, m.oracle.condition, len(m.records), fileKinds(m.cfg.Inputs),
-		attempts, r.Recuts, r.Superseded, r.Rejected, m.refused.Load())
+		attempts, r.Sections, r.Recuts, r.Superseded, r.Rejected, m.refused.Load())
 	if t.Failed() {
 		t.Logf("%+v, %+v, split %d, memory %d: repeat with -run %s -seed %d",
 			m.mix, m.oracle.model, m.cfg.Read.SplitBytes, m.cfg.Limits.Memory, strings.SplitN(t.Name(), "/", 2)[0], seed)
@@ -308,6 +321,10 @@ func (m *mixedLoad) configure(files []string) {
 	cfg.surveyEvery, cfg.Checkpoint.Every, cfg.allowance = 2*time.Millisecond, time.Duration(1+rnd.IntN(10))*time.Millisecond, int64(1+rnd.IntN(300))
 	cfg.pacer = func() pacer { return restless{} }
 	cfg.Resume.Look = true
+	if m.scheduled = rnd.IntN(5) > 0; m.scheduled {
+		cfg.order, cfg.sectionRows = orderAlways, 1+rnd.IntN(40)
+		cfg.Limits.Memory += 64 << 20 // else the sections have no room
+	}
 	if m.mix.refused {
 		cfg.Target.Client.Transport = refusing{base: m.w.transport(), word: []byte(refusedWord), count: &m.refused}
 	}
@@ -417,7 +434,7 @@ func TestALoadKilledAtAnyCheckpointResumesToTheTableOfASequentialLoad(t *testing
 	for seed := range uint64(max(1, *mixSeeds/5)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
-			for at := 0; ; at++ {
+			for at := 0; ; at += 1 + at/20 { // of many, some
 				rnd := rand.New(rand.NewPCG(seed+1, 41)) // the same load each time
 				m := &mixedLoad{t: t, w: newWorld(t), rnd: rnd, key: &mixKeys[rnd.IntN(len(mixKeys))]}
 				before := m.draw()
