@@ -16,6 +16,8 @@ type Shared struct {
 	p      *Pacer // nil until something was refused
 	rand   *rand.Rand
 	flying int
+	raised time.Time // when the rate was raised last, or something refused
+	step   float64   // by which it is raised next
 	held   time.Time // when it last held a batch back
 }
 
@@ -65,6 +67,26 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	}
 	s.p.Answered(sent, now, units, accepted)
 	s.p.line.thin, s.p.line.clean, s.p.evidence.windows = false, 0, false // one lane's batch says little of what another's may send
+	s.raise(now, accepted < units*(1-1e-9))
+}
+
+// How the rate is raised while nothing is refused.
+const (
+	raiseEvery = 500 * time.Millisecond
+	firstRaise = 0.05 // of the rate; the next is twice that
+	lastRaise  = 0.4
+)
+
+// raise raises a rate that nothing has refused for a while, sooner than a Pacer does: the first measurement of a service that refuses
+// whole requests is often too low, and a refusal costs no more than one of many small batches.
+func (s *Shared) raise(now time.Time, refused bool) {
+	switch {
+	case refused || s.p.phase != inCruise:
+		s.raised, s.step = now, firstRaise
+	case now.Sub(s.raised) >= raiseEvery:
+		s.p.setRate((1 + s.step) * s.p.rate)
+		s.raised, s.step = now, min(2*s.step, lastRaise)
+	}
 }
 
 // Rate is the units a second that are taken to be accepted, 0 while nothing limits.

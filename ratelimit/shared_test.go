@@ -62,3 +62,39 @@ func TestLanesThatShareARateUseItAndAreHardlyRefused(t *testing.T) {
 		t.Error("does not limit")
 	}
 }
+
+// TestARateThatWasMeasuredTooLowIsFoundSoon is about a service that refuses whole requests: what they would have left of its capacity
+// nobody knows.
+func TestARateThatWasMeasuredTooLowIsFoundSoon(t *testing.T) {
+	const rate, way = 1000.0, 5 * ms
+	s := NewShared(rand.New(rand.NewPCG(3, 4)))
+	began := time.Unix(1000, 0)
+	now, tokens, filled := began, 0.0, began
+	taken, lowered := 0.0, false
+	for now.Sub(began) < 6*time.Second {
+		if now.Sub(began) > 2*time.Second && !lowered {
+			s.p.setRate(rate / 2)
+			lowered = true
+		}
+		units := math.Floor(min(200, s.Most()))
+		if at := s.Next(now, units); at.After(now) {
+			now = at
+			continue
+		}
+		s.Sent(now, units)
+		met := now.Add(way / 2)
+		tokens, filled = min(rate/10, tokens+met.Sub(filled).Seconds()*rate), met
+		accepted := 0.0
+		if tokens >= min(units, rate/10) {
+			tokens, accepted = tokens-units, units
+		}
+		if now.Sub(began) > 4*time.Second {
+			taken += accepted
+		}
+		s.Answered(now, now.Add(way), units, accepted)
+		now = now.Add(way)
+	}
+	if share := taken / (2 * rate); share < 0.85 {
+		t.Errorf("%.3f of the capacity two seconds after half of it was measured", share)
+	}
+}
