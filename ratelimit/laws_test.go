@@ -16,6 +16,7 @@ var (
 	lawSeeds = flag.Uint64("law-seeds", 0, "seeds of TestLaws, which shows the worst; 0 skips it")
 	lawWord  = flag.String("law-cell", "", "only cells that contain this word")
 	lawNames = flag.String("law", "old,new", "the laws that are compared")
+	lawGrid  = flag.Bool("law-grid", false, "the whole grid in place of the 80 cells")
 	lawUntil = flag.Float64("law-trace", 0, "follow one lane of the first cell for so many seconds")
 	lawSeed  = flag.Uint64("law-seed", 1, "the seed that is followed")
 	lawLaneN = flag.Int("law-lane", 0, "the lane that is followed")
@@ -46,7 +47,11 @@ func worstLaw(c *lawScene, law lawMaker, seeds uint64) lawResult {
 }
 
 func chosenCells() (chosen []lawCell) {
-	for _, c := range lawCells() {
+	cells := lawCells()
+	if *lawGrid {
+		cells = grid()
+	}
+	for _, c := range cells {
 		if strings.Contains(c.group+": "+c.name, *lawWord) {
 			chosen = append(chosen, c)
 		}
@@ -67,9 +72,7 @@ func TestLaws(t *testing.T) {
 		all.Go(func() {
 			for i := range next {
 				for _, n := range names {
-					began := time.Now()
-					w := worstLaw(&cells[i].lawScene, laws[n], *lawSeeds)
-					lines[i] += fmt.Sprintf(" | %s %.3f %5.2f%% d%.2f/%.2f f%.2f %6d %3dms", n, w.share, 100*w.refused, w.delay, w.late, w.fair, w.requests, time.Since(began).Milliseconds()/int64(*lawSeeds))
+					lines[i] += cells[i].figures(worstLaw(&cells[i].lawScene, laws[n], *lawSeeds))
 				}
 			}
 		})
@@ -79,9 +82,30 @@ func TestLaws(t *testing.T) {
 	}
 	close(next)
 	all.Wait()
+	fmt.Printf("| cell | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
 	for i, c := range cells {
-		fmt.Printf("%2d %-58s%s\n", i, c.group+": "+c.name, lines[i])
+		fmt.Printf("| %s: %s%s |\n", c.group, c.name, lines[i])
 	}
+}
+
+// figures is the share of what is possible and of the rows refused after five seconds, the delay of 95 of 100 requests in a queue, the
+// smaller load's part; what does not reach what it should is bold.
+func (c *lawCell) figures(w lawResult) string {
+	share, refused, late, fair := c.wants()
+	bold := func(miss bool, text string) string {
+		if miss {
+			return "**" + text + "**"
+		}
+		return text
+	}
+	line := " | " + bold(w.share < share-0.0005, fmt.Sprintf("%.3f", w.share)) + ", " + bold(w.refused > refused+0.00005, fmt.Sprintf("%.2f %%", 100*w.refused))
+	if !math.IsInf(late, 1) {
+		line += ", " + bold(w.late > late+0.005, fmt.Sprintf("%.2f s", w.late))
+	}
+	if fair > 0 {
+		line += ", " + bold(w.fair < fair, fmt.Sprintf("%.0f:%.0f", 100*w.fair, 100-100*w.fair))
+	}
+	return line
 }
 
 // TestLawTrace follows one lane of a run.

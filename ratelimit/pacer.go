@@ -25,6 +25,18 @@ type PacerOptions struct {
 //  3. cruise: pace a little above that rate. So a throttle comes every few seconds, costs a few rows, and gives a fresh
 //     measurement over a long time. Without one for a while the pacer reaches further up.
 //
+// Nobody says that it is a token bucket. What else it may be shows by how it refuses:
+//
+//   - Refusals are counted, and what is accepted earns them at half a percent. A bucket that is paced just above its rate refuses a few rows
+//     now and then. Where a refusal costs a whole batch, cruise holds a hair below the rate until it is earned, and tries more in small batches.
+//   - A throttle less than a second after the last changes nothing: the service meters by the second. Nothing accepted for a while and then
+//     much is a quota given by the second (a window): then what was accepted in the last second is the rate. While nothing is accepted, few
+//     rows ask.
+//   - Answers that come later and later while nothing is refused are a queue. They say what a throttle says. Since latency also grows where
+//     processors are full, the rate is never taken to be less than what came back in some second of the last five to ten.
+//   - The share of rows that is refused just after a throttle, when there is room, is noise and no throttle; nor is a batch refused as a whole
+//     after many clean answers, if the next is taken.
+//
 // A known rate starts in cruise and reaches hardly above it; it is forgotten when the partition keeps refusing it.
 //
 // Time in which the lane had no rows, no worker, or a partition that did not serve is not a sample: credit is capped and a
