@@ -119,10 +119,11 @@ real:
 	$(GO) test ./e2e -run "^($$(sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' e2e/contract_*_test.go | paste -sd '|'))$$" -count 1 -timeout 60m
 
 # Loads through slow and long links against a plain copy through the same links: LINKS names cells, in parts of their names separated by
-# semicolons. All take about 40 minutes.
+# semicolons. All take about 40 minutes. First, in virtual time, what a load reaches where no machine is too slow.
 LINKS ?= all
 
 links:
+	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -timeout 30m
 	$(GO) test ./e2e -run '^TestLinks$$' -links '$(LINKS)' -count 1 -v -timeout 90m
 
 # The memory that loads and the other commands take for every hostile file.

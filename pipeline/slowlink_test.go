@@ -1,0 +1,143 @@
+package pipeline
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tsimport/engine/server"
+	"tsimport/internal/tablestore/client"
+)
+
+// virtualLink is a slow link in virtual time: all requests share its line, one after the other, each way.
+type virtualLink struct {
+	base      http.RoundTripper
+	bandwidth float64       // bytes a second each way
+	trip      time.Duration // there and back
+	stalls    float64       // share of the writes of 16 KiB that are held back for stall
+	stall     time.Duration
+
+	mu       sync.Mutex
+	up, down time.Time // when the line is free
+	longest  time.Duration
+}
+
+const virtualPiece = 16 << 10
+
+// pass waits until so many bytes are through.
+func (l *virtualLink) pass(ctx context.Context, free *time.Time, bytes int64) error {
+	l.mu.Lock()
+	now := time.Now()
+	if free.Before(now) {
+		*free = now
+	}
+	*free = free.Add(time.Duration(float64(bytes) / l.bandwidth * float64(time.Second)))
+	wait := free.Sub(now) + l.trip/2
+	for n := bytes; n > 0; n -= virtualPiece {
+		if l.stalls > 0 && rand.Float64() < l.stalls {
+			wait += l.stall
+		}
+	}
+	l.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
+	begun := time.Now()
+	if err := l.pass(r.Context(), &l.up, r.ContentLength+600); err != nil {
+		return nil, err
+	}
+	res, err := l.base.RoundTrip(r)
+	if err == nil {
+		err = l.pass(r.Context(), &l.down, res.ContentLength+400)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.longest = max(l.longest, time.Since(begun))
+	return res, nil
+}
+
+// linkShare loads rows of about that many bytes into 8 partitions, for so many seconds if the link were filled. It returns what share
+// of that the load reached: of the bytes that the link carries, or of 200 rows a round trip and worker.
+func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, law func() pacer) (share float64, r *Report) {
+	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
+	possible := l.bandwidth
+	if l.trip > 0 {
+		possible = min(possible, DefaultConcurrency*200*float64(row+61)/l.trip.Seconds())
+	}
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	rnd := rand.New(rand.NewPCG(1, 1))
+	filler := strings.Repeat("x", row-10)
+	for range int(possible * seconds / float64(row+61)) {
+		fmt.Fprintf(&b, "k%08d,%s\n", rnd.IntN(1e8), filler)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var bounds []string
+		for i := 1; i < 8; i++ {
+			bounds = append(bounds, fmt.Sprintf("k%08d", i*1e8/8))
+		}
+		w.partitioned(server.Simulation{}, bounds...)
+		l.base = w.server.Transport()
+		cfg := w.config(w.file("in.csv", b.String()))
+		cfg.Target.Client.Transport, cfg.pacer = l, law
+		r = w.load(cfg)
+		share = float64(r.BytesSent) / r.Seconds / possible
+	})
+	return share, r
+}
+
+// TestALoadFillsASlowLink holds no lane back: what is in flight is up to the load alone.
+func TestALoadFillsASlowLink(t *testing.T) {
+	for name, l := range map[string]*virtualLink{
+		"slow and long": {bandwidth: 3.2e6 / 8, trip: 200 * time.Millisecond},
+		"it stalls":     {bandwidth: 10e6 / 8, stalls: 0.01, stall: 400 * time.Millisecond},
+	} {
+		share, r := linkShare(t, l, 20_000, 60, func() pacer { return restless{} })
+		if share < 0.9 || r.Retried > 0 || l.longest > client.DefaultRequestTimeout/3 {
+			t.Errorf("%s: %.3f of what the link carries, %d rows sent again, a request took %v", name, share, r.Retried, l.longest)
+		}
+	}
+}
+
+var linkTable = flag.Bool("link-table", false, "print what share of slow links in virtual time loads fill (make links)")
+
+// TestLinksInVirtualTime shows what a load with the rates of its lanes reaches, on any machine.
+func TestLinksInVirtualTime(t *testing.T) {
+	if !*linkTable {
+		t.Skip("set -link-table (make links)")
+	}
+	fmt.Println("link                          row  share  requests  retried  longest request")
+	for _, bandwidth := range []float64{3.2e6 / 8, 10e6 / 8, 50e6 / 8} {
+		for _, trip := range []time.Duration{0, 200 * time.Millisecond} {
+			for _, stalls := range []float64{0, 0.01} {
+				if stalls > 0 && trip > 0 && bandwidth < 6e6 {
+					continue // three at once
+				}
+				for _, row := range []int{20_000, 100} {
+					l := &virtualLink{bandwidth: bandwidth, trip: trip, stalls: stalls, stall: 400 * time.Millisecond}
+					share, r := linkShare(t, l, row, 40, nil)
+					fmt.Printf("%4.1f Mbit/s, %5v, stalls %4.2f %5d  %.3f %8d %8d  %v\n", bandwidth*8/1e6, trip, stalls, row, share, r.Requests, r.Retried, l.longest.Round(time.Millisecond))
+				}
+			}
+		}
+	}
+}
