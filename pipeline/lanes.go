@@ -137,7 +137,7 @@ func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	if len(s.ready) == 0 {
 		return nil, next
 	}
-	if t := tableRate(s.ready[0].pacer); s.ceilings.shared(now) || t != nil && t.Limits(now) {
+	if s.ceilings.shared(now) {
 		return s.longest(now), 0
 	}
 	return s.ready[rand.IntN(len(s.ready))], 0

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tsimport/pipeline/bottleneck"
-	"tsimport/ratelimit"
 )
 
 // ReportLimit is a word of docs/why-slow.md and how long it was true: what kept the load from being faster then.
@@ -64,7 +63,7 @@ func (d *dispatcher) limitedBy(now time.Time, blocked bottleneck.Word) (word bot
 		blocked: blocked, reading: !d.input.ended() && !d.input.waits && !d.lanes.queues.Saturated(), disk: d.disk.busy > 0,
 	})
 	switch word {
-	case bottleneck.Partition, bottleneck.Table, bottleneck.Index:
+	case bottleneck.Partition, bottleneck.Index:
 		unsure = d.lanes.throttled.IsZero() || now.Sub(d.lanes.throttled) > throttledLately
 		if unsure && d.lanes.ceilings.window.Bound(now) {
 			word = bottleneck.Link // which makes answers late, and lanes slow down for that
@@ -107,7 +106,7 @@ func (s *lanes) limitedBy(now time.Time, m limits) bottleneck.Word {
 		}
 	}
 	switch {
-	case (most == bottleneck.Partition || most == bottleneck.Table) && s.indexes > 0 && 2*held[most] >= used:
+	case most == bottleneck.Partition && s.indexes > 0 && 2*held[most] >= used:
 		return bottleneck.Index // what they take is missing everywhere, not in one partition
 	case most != bottleneck.None:
 		return most
@@ -150,20 +149,9 @@ func (s *lanes) holds(i int, l *lane, now time.Time, m *limits) (word bottleneck
 		if rate := l.pacer.Rate(); rate > 0 {
 			many = many || float64(memory+again)*l.perRow >= rate*manySeconds
 		}
-		if t := tableRate(l.pacer); t != nil && t.Limits(now) {
-			return bottleneck.Table, many
-		}
 		return bottleneck.Partition, many
 	}
 	return bottleneck.None, false // it waits for more rows
-}
-
-// tableRate is the rate that a lane shares with the others of its table, nil without one.
-func tableRate(p pacer) *ratelimit.Shared {
-	if s, ok := p.(interface{ Shared() *ratelimit.Shared }); ok {
-		return s.Shared()
-	}
-	return nil
 }
 
 // manySeconds is for how long a lane must have rows at its rate to be held back by its partition.

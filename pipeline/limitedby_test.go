@@ -12,14 +12,11 @@ import (
 	"tsimport/engine/server"
 	"tsimport/engine/sim"
 	"tsimport/internal/table"
-	"tsimport/partitioner"
 	"tsimport/pipeline/bottleneck"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
-	"tsimport/ratelimit"
 	"tsimport/reader/source"
 	"tsimport/reader/source/sourcetest"
-	"tsimport/writer"
 )
 
 // idle is a machine whose processors are free.
@@ -113,45 +110,6 @@ type slowSource struct{ source.Source }
 func (s slowSource) Next() (source.Piece, error) {
 	time.Sleep(20 * time.Millisecond) // for ten rows
 	return s.Source.Next()
-}
-
-// together is a pacer that waits, and whose rate is one of the table.
-type together struct {
-	restless
-	table *ratelimit.Shared
-	until time.Time
-}
-
-func (p together) Next(time.Time, int, float64) (float64, time.Time, bool) { return 1, p.until, true }
-func (p together) NextOf(time.Time, int, float64, float64) (float64, time.Time, bool) {
-	return 1, p.until, true
-}
-func (p together) Shared() *ratelimit.Shared { return p.table }
-
-func TestALimitOfTheTableIsToldFromOneOfThePartition(t *testing.T) {
-	now := time.Now()
-	shared := ratelimit.NewShared(nil)
-	for _, tt := range []struct {
-		limits bool
-		want   bottleneck.Word
-	}{{false, bottleneck.Partition}, {true, bottleneck.Table}} {
-		if tt.limits {
-			for range 3 { // what it refuses makes it wait
-				shared.Sent(now, 200)
-				shared.Answered(now, now, 200, 0)
-			}
-			shared.Next(now, 200)
-		}
-		s := newLanes(partitioner.NewMap(nil), &Write{}, 1<<20, newDisk(nil), false, newCeilings(&Write{}, new(writer.Size), time.Minute), &hooks{pacer: func() pacer {
-			return together{table: shared, until: now.Add(time.Minute)}
-		}})
-		s.cutter = partitioner.New(partitioner.Options{Lanes: 1, Route: func([]byte) int { return 0 }})
-		s.put(0, blockOf(new(table.Split), "a", "b"), s.partitions, now)
-		s.choose(now, false)
-		if got := s.limitedBy(now, limits{}); got != tt.want {
-			t.Errorf("the table limits: %v; it is said to be %v", tt.limits, got)
-		}
-	}
 }
 
 func TestIndexesAreSaidBeforeTheFirstRowAndCounted(t *testing.T) {

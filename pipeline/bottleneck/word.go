@@ -8,8 +8,8 @@ const (
 	None      Word = iota // nothing is known yet
 	Partition             // rows wait because their partitions accept no more
 	Instance              // the service throttles the whole instance
-	Table                 // a ceiling over the table's partitions, or rows wait for a table that is being made
-	Index                 // like Partition or Table, and secondary indexes take a part of what is written
+	Table                 // rows wait for a table that is being made
+	Index                 // like Partition, in most of them, and the table has secondary indexes, which take a part of what is written
 	Link                  // as many requests are in flight as may be, and rows wait for their answers
 	Reader                // no rows wait: the input gives no more
 	CPU                   // like Link, Reader or Disk, and the process has used all processors
@@ -27,7 +27,7 @@ func Words() []Word {
 var texts = [count]struct{ name, reason, advice string }{
 	Partition: {"partition", "the table's partitions accept no more rows", "give the table a partition key that spreads, as tsimport advise proposes, or have it split before the load"},
 	Instance:  {"instance", "the service throttles the whole instance", "raise the limit of the instance, or load while others use it less"},
-	Table:     {"table", "the table as a whole accepts no more rows", "raise its reserved write throughput, or ask the service for more"},
+	Table:     {"table", "rows wait for a table that is being made", "make the tables before the load"},
 	Index:     {"index", "each row is also written to the table's secondary indexes, which take a part of its capacity", "drop the indexes and create them after the load"},
 	Link:      {"link", "as many requests as may be are in flight, and their answers take their time", "raise --concurrency, or load from a machine closer to the service"},
 	Reader:    {"reader", "the input gives no more rows", "give files that are faster to read, such as local or uncompressed ones, or several of them"},
