@@ -139,6 +139,8 @@ func (p *Pacer) queued(t throttle) {
 	t.since = t.met.Sub(p.gauge.from)
 	switch {
 	case p.phase == inKnown:
+	case p.phase == inCruise && p.probe.sent < 0.5*p.rate*t.now.Sub(p.probe.since).Seconds():
+		return // it has sent too little to be what the service is busy with
 	case p.phase == inCruise && t.now.Sub(p.line.freeAt) < leastBusy && p.probe.gain < guessGain:
 		p.again(t)
 		return
@@ -146,7 +148,7 @@ func (p *Pacer) queued(t throttle) {
 		p.phase = inCruise
 		way := duration(p.line.shortest() / 2)
 		busy := max(t.now.Sub(p.line.freeAt), time.Millisecond).Seconds()
-		p.estimate(t.now, max(p.recent.since(p.line.freeAt.Add(-way))/busy, p.evidence.delivery.most()))
+		p.estimate(t.now, max(p.recent.since(p.line.freeAt.Add(-way))/busy, p.evidence.delivery.most(), mostSlower*p.rate))
 	}
 	p.cruise(t)
 }

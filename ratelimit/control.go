@@ -30,6 +30,7 @@ const (
 	delayOfWay     = 0.5                    // of the shortest way
 	lateFor        = 150 * time.Millisecond // at least
 	refusesFor     = time.Minute            // what has refused does not queue
+	mostSlower     = 0.5                    // times the rate, at once, because answers come late
 	queueHold      = 0.5                    // seconds until cruise reaches further where answers come late instead of refusals
 	deliveryFor    = 5 * time.Second
 	leastBusy      = 300 * time.Millisecond

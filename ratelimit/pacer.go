@@ -232,6 +232,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 	}
 	c.probe.gain = c.baseGain()
 	c.line.young = true
+	c.evidence.delivery = delivery{began: now, turned: now, best: [2]float64{0, p.rate}}
 	return c
 }
 
