@@ -20,7 +20,12 @@ import (
 
 // What sections are.
 const (
-	sectionRows = 500
+	// The service splits a partition in the middle of the keys that it has got so far: many small sections show it where that is, few large
+	// ones do not, and the parts come out uneven.
+	sectionRows = 100
+	// A section of records that never were text has up to pagedRows times as many rows, and no more than 1/pagedShare of its split.
+	pagedRows  = 20
+	pagedShare = 32
 	// tellingSections is after how many sections it is looked whether a schedule is worth a first pass.
 	tellingSections = 16
 )
@@ -130,6 +135,10 @@ func (p *parser) findSections(ctx context.Context, j *job, rows int) {
 func (sp *sourceParser) sections(split source.Split, rows int) (*Parsed, error) {
 	if split.Data == nil && split.Rows == 0 {
 		return nil, errFileOrder // a record that is longer than may be held
+	}
+	if split.Data == nil {
+		// To read a section of a page, all of the page before it is decoded.
+		rows = max(rows, min(pagedRows*rows, int(split.Rows/pagedShare)))
 	}
 	m := &sectionMaker{split: split, made: &Parsed{}, rows: rows}
 	records, lines, err := sp.parser.Parse(split, func(rec *record.Record) { m.add(rec.Span, sp.values.appendKey(m.buffer[:0], rec)) })
