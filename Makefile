@@ -123,7 +123,7 @@ real:
 LINKS ?= all
 
 links:
-	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -timeout 30m
+	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -v -timeout 30m
 	$(GO) test ./e2e -run '^TestLinks$$' -links '$(LINKS)' -count 1 -v -timeout 90m
 
 # The memory that loads and the other commands take for every hostile file.
