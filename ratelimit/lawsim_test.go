@@ -18,6 +18,7 @@ type lawScene struct {
 	lanes  int
 	rtt    time.Duration
 	length time.Duration
+	even   bool             // every request takes rtt, where others take a fifth more or less
 	late   time.Duration    // mean lateness of timers, as on a machine that is busy: of each request's and of each lane's
 	perRow float64          // units
 	lane   *limiter.Options // of each partition; nil has no limit
@@ -237,7 +238,11 @@ func (s *lawSim) ask(i int, now time.Time) {
 		s.free[l.load]--
 		l.inFlight++
 		l.law.sent(now, float64(rows)*s.c.perRow)
-		way := time.Duration(float64(s.c.rtt)*(0.8+0.4*s.random.Float64())) + s.lateness() + s.lateness()
+		way := s.c.rtt
+		if !s.c.even {
+			way = time.Duration(float64(s.c.rtt) * (0.8 + 0.4*s.random.Float64()))
+		}
+		way += s.lateness() + s.lateness()
 		r := &lawRequest{lane: int32(i), rows: rows, sent: now, back: way - way/2}
 		s.push(lawEvent{at: s.stalled(s.now + int64(way/2)), kind: lawArrive, req: r})
 		s.result.requests++

@@ -65,7 +65,7 @@ func (r *reached) add(x reached, of float64) {
 func (w *wireScene) simulate(seed uint64, late time.Duration) (r reached) {
 	at := at{wireLanes, wireRate, wireTrip}
 	c := at.scene()
-	c.length, c.late = 100*time.Second, late
+	c.length, c.even, c.late = 100*time.Second, true, late // the engine's latency does not vary
 	c.lane = &limiter.Options{Kind: w.kind, Rate: wireRate}
 	if w.table > 0 {
 		c.table = &limiter.Options{Kind: w.kind, Rate: w.table}
