@@ -29,7 +29,7 @@ type LoaderOptions struct {
 	Compress          string  // requests: auto, on or off; "" is off
 
 	RetryFor time.Duration // without progress, before the load fails; 0 is 15 minutes
-	Settle   time.Duration // for which a request without an answer may still be applied; 0 is twice Target.RequestTimeout
+	Settle   time.Duration // for which a request without an answer may still be applied; 0 is Target.RequestTimeout
 
 	// Memory is how many bytes rows may take between Put and their outcome, at least 16 MiB; 0 is 64 MiB. What a Done
 	// refers to is not counted. Rows of megabytes may take some of their size more: with 16 MiB and rows of 4 MiB, twice as much.

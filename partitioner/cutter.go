@@ -37,6 +37,8 @@ type Options struct {
 	Supersede bool
 	// Settle is how long after an Unknown outcome the attempt may still be applied.
 	Settle time.Duration
+	// SettleTimedOut is that of an attempt that had its time-out, counted from its end; 0 takes Settle.
+	SettleTimedOut time.Duration
 	// SettleFirst lets a row wait for that before it is sent again: whoever sends it will look first whether it is there.
 	SettleFirst bool
 	// Repeated says that an earlier process may have written any of the rows.

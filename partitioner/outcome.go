@@ -33,7 +33,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 		if o.Fate == table.Unknown || o.Fate == table.Again {
 			if c.fails(k, f, &o, written > 0) {
 				if o.Fate == table.Unknown {
-					c.unknown(now, k)
+					c.unknown(now, k, o)
 				}
 				c.refused(now, k, k.giveUp(o))
 				continue
@@ -51,7 +51,7 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 			}
 			c.refused(now, k, o)
 		case table.Unknown:
-			c.unknown(now, k)
+			c.unknown(now, k, o)
 			c.again(now, k, o)
 		case table.Again:
 			k.stamp = k.first // it was not applied: a timestamp that nothing has may be newer next time
@@ -61,10 +61,16 @@ func (c *Cutter) Done(now time.Time, f *Flight) {
 }
 
 // unknown notes that the key's row may have been applied, or may still be.
-func (c *Cutter) unknown(now time.Time, k *key) {
+func (c *Cutter) unknown(now time.Time, k *key, o table.Outcome) {
 	k.repeated = true
 	k.first = cmp.Or(k.first, k.stamp)
-	k.unsafe = now.Add(c.o.Settle)
+	settle := c.o.Settle
+	if o.TimedOut {
+		settle = cmp.Or(c.o.SettleTimedOut, settle)
+	}
+	if until := now.Add(settle); until.After(k.unsafe) { // an earlier attempt may be applied later than this one
+		k.unsafe = until
+	}
 	if k.unsafe.After(c.unsafe) {
 		c.unsafe = k.unsafe
 	}

@@ -178,3 +178,33 @@ func TestARowWithoutAnOrderComesBackIntoItsNewLane(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAttemptThatHadItsTimeOutIsWaitedForLess(t *testing.T) {
+	const rest = settle / 6
+	for name, c := range map[string]struct {
+		first, second table.Outcome
+		until         time.Duration // after the second
+	}{
+		"timed out":                           {table.Outcome{Fate: table.Unknown, TimedOut: true}, table.Outcome{Fate: table.Written}, rest},
+		"cut off":                             {table.Outcome{Fate: table.Unknown}, table.Outcome{Fate: table.Written}, settle},
+		"the first may land after the second": {table.Outcome{Fate: table.Unknown}, table.Outcome{Fate: table.Unknown, TimedOut: true}, settle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cutter, q := pour(Options{Settle: settle, SettleTimedOut: rest}, "a", "a")
+			now := time.Unix(1000, 0)
+			var f Flight
+			for _, o := range []table.Outcome{c.first, c.second} {
+				f.Reset()
+				if !cutter.Cut(now, 0, q, &f, 100) {
+					t.Fatal("the row is not sent")
+				}
+				f.Outcomes[0] = o
+				cutter.Done(now, &f)
+				cutter.Wake(now.Add(time.Millisecond))
+			}
+			if until, any := cutter.Unsettled(now); !any || until.Sub(now) != c.until {
+				t.Errorf("waits for %v, want %v", until.Sub(now), c.until)
+			}
+		})
+	}
+}

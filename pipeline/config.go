@@ -98,7 +98,7 @@ type Write struct {
 
 	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
 	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
-	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes twice the request time-out.
+	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes the request time-out.
 	Settle time.Duration
 }
 
@@ -217,7 +217,7 @@ func (c *Config) setDefaults() {
 		c.Target.Client.RequestTimeout = client.DefaultRequestTimeout
 	}
 	if c.Write.Settle == 0 {
-		c.Write.Settle = 2 * c.Target.Client.RequestTimeout
+		c.Write.Settle = c.Target.Client.RequestTimeout
 	}
 	if c.Limits.Memory == 0 {
 		c.Limits.Memory = DefaultMemory

@@ -103,7 +103,7 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
 		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && x.AutoIncrement == nil,
-		Settle:    w.Settle, SettleFirst: f.repeatedRows != nil, Repeated: f.repeatedRows != nil && w.Marks.LookFirst,
+		Settle:    w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout), SettleFirst: f.repeatedRows != nil, Repeated: f.repeatedRows != nil && w.Marks.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,
 		Lanes:   m.Len(),
@@ -121,6 +121,13 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 		o.Stamps = f.stamps
 	}
 	return o
+}
+
+// settleTimedOut returns for how long after its time-out an attempt may still be applied. The service has had the request for that
+// long already, but for what waited in buffers on its way: a sixth of the time-out is left for that.
+func settleTimedOut(settle, timeout time.Duration) time.Duration {
+	left := timeout / 6
+	return max(settle-timeout+left, min(settle, left))
 }
 
 // run returns nil when every row is final, or why it stopped earlier. It returns only when no request is in flight, and

@@ -42,7 +42,7 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 		return p
 	}
 	r := w.load(cfg)
-	if got := float64(rows) / r.Seconds; got < 0.8*rate || got > 1.05*rate {
+	if got := float64(rows) / r.Seconds; got < 0.6*rate || got > 1.05*rate {
 		t.Errorf("%.0f rows a second of %d that the instance takes", got, rate)
 	}
 	// Most are refused at once, when nobody knows the limit yet: what four lanes have sent by then.

@@ -75,6 +75,8 @@ type health struct {
 	down      bool // it did not serve the last request that was answered
 	failures  int  // requests in a row without any answer
 	odd       bool // the last answer accepted nothing
+	refusing  bool // the partition refuses everything: an outage, not its capacity
+	memory    ratelimit.Memory
 }
 
 // trouble is for how long no row has been accepted.
@@ -170,6 +172,28 @@ func (l *lane) oddRefusal(a answer) bool {
 	return odd
 }
 
+// hear tells the pacer what an answer says of the partition's capacity. Of an outage it is told as such: what it knew before, it
+// knows afterwards.
+func (l *lane) hear(sent, now time.Time, a answer) {
+	own, real := l.pacer.(*ratelimit.Pacer)
+	if real && a.accepted == 0 {
+		if before, outage := l.memory.Refused(own, sent, now); outage {
+			l.pacer, l.refusing = before, true
+		}
+	}
+	switch {
+	case l.refusing && a.accepted == 0:
+		l.pacer.Unavailable(now)
+		return
+	case !l.oddRefusal(a):
+		l.pacer.Answered(sent, now, a.units, a.accepted)
+	}
+	if real && a.accepted > 0 {
+		l.refusing = false
+		l.memory.Accepted(own, a.accepted)
+	}
+}
+
 // leastOdd is how many rows a batch has that is not refused as a whole by chance.
 const leastOdd = 16
 
@@ -194,8 +218,8 @@ func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) 
 	l.stale = true
 	l.throttled += int64(a.throttled)
 	l.unavailable += int64(a.unavailable)
-	if a.units > 0 && !l.oddRefusal(a) {
-		l.pacer.Answered(sent, now, a.units, a.accepted)
+	if a.units > 0 {
+		l.hear(sent, now, a)
 	}
 	switch {
 	case a.unavailable > 0:
@@ -203,7 +227,7 @@ func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) 
 		l.pacer.Unavailable(now)
 	case a.units > 0 || a.final > 0:
 		changed = l.down
-		l.down, l.failures = false, 0
+		l.down, l.failures = l.refusing, 0
 	case a.failed == a.rows:
 		// Nobody answered. Once is chance, twice is a service that is down.
 		if l.failures++; l.failures > 1 {

@@ -95,6 +95,7 @@ type line struct {
 	clean       int       // answers in a row of which nothing was refused
 	calm        time.Time // until then nothing should be refused
 	young       bool      // came out of a split and has not been throttled yet
+	outSince    time.Time
 	probeAt     time.Time
 }
 

@@ -133,7 +133,7 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 		p.line.sends = slices.Delete(p.line.sends, 0, p.max)
 	}
 	p.line.sends = append(p.line.sends, send{now, units})
-	if p.phase == inCruise || p.phase == inKnown {
+	if (p.phase == inCruise || p.phase == inKnown) && !p.line.out { // probes cost nothing: most are refused
 		p.advance(now)
 		p.credit.level = max(p.credit.level-units, -maxDebt*p.speed())
 	}
@@ -208,12 +208,14 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 }
 
 // Unavailable says that the partition did not serve: the time until the next accepted answer is not a sample. Until then Next
-// allows one request at a time, every 50 to 150 ms.
+// allows one request at a time, every 50 to 150 ms and in a long outage every 1 to 2 s.
 func (p *Pacer) Unavailable(now time.Time) {
 	p.open(now, p.perRow)
 	p.spoil()
-	p.line.out = true
-	p.line.probeAt = now.Add(probeEvery/2 + time.Duration(p.random()*float64(probeEvery)))
+	if !p.line.out {
+		p.line.out, p.line.outSince = true, now
+	}
+	p.line.probeAt = now.Add(probeWait(now.Sub(p.line.outSince), p.random()))
 }
 
 // Child is the pacer of a partition that came out of a split of this one: it begins at the parent's full rate, because a

@@ -35,6 +35,7 @@ func (w *Writer) wholeOutcome(err error) (table.Outcome, verdict) {
 	case client.Ambiguous, client.Unrecognized:
 		o.Fate, o.Throttled = table.Unknown, client.SlowDown(err)
 		o.Unavailable = !o.Throttled && client.NotServing(err)
+		o.TimedOut = client.TimedOut(err)
 		return o, carryOn
 	case client.Canceled:
 		o.Fate = table.Unknown

@@ -53,6 +53,7 @@ type Table struct {
 	TableWCU     float64         // write capacity units a second of the whole table beside; 0 means no limit
 	InstanceWCU  float64         // write capacity units a second of the instance, which refuses whole requests; 0 means no limit
 	Latency      time.Duration   // of a request
+	Outage       string          // of the whole service, as serve's --outage; "" is none
 	Slow         map[int]float64 // partition number, from 0 in key order → share of PartitionWCU
 	Splits       time.Duration   // begin with one partition, halve all each time this has passed; 0 is not
 }

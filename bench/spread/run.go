@@ -25,6 +25,7 @@ type Report struct {
 	Partitions      int             `json:"partitions"`
 	PartitionWCU    float64         `json:"partition_wcu"`
 	Limiter         string          `json:"limiter,omitempty"`
+	Outage          string          `json:"outage,omitempty"` // SECONDS:KIND:AFTER
 	TableWCU        float64         `json:"table_wcu,omitempty"`
 	InstanceWCU     float64         `json:"instance_wcu,omitempty"`
 	KnownRate       bool            `json:"known_rate"`
@@ -92,7 +93,7 @@ const splitsNote = "rows in key order leave most children of --splits empty, and
 // prepare makes the dataset.
 func (r *run) prepare(ctx context.Context) (err error) {
 	report := &Report{
-		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, Limiter: r.Table.Limiter, TableWCU: r.Table.TableWCU, InstanceWCU: r.Table.InstanceWCU, KnownRate: r.KnownRate,
+		Input: r.Input.File, Partitions: r.Table.Partitions, PartitionWCU: r.Table.PartitionWCU, Limiter: r.Table.Limiter, TableWCU: r.Table.TableWCU, InstanceWCU: r.Table.InstanceWCU, Outage: r.Table.Outage, KnownRate: r.KnownRate,
 		LatencyMS: float64(r.Table.Latency) / 1e6, Slow: r.Table.Slow, SplitsMS: float64(r.Table.Splits) / 1e6,
 		BaselineSeconds: r.Baseline.Seconds(), Memory: r.Memory, Seed: r.Seed,
 	}
@@ -156,6 +157,9 @@ func (r *run) scenario(ctx context.Context, name string) (*Scenario, error) {
 	var flags []string
 	if r.Table.InstanceWCU > 0 {
 		flags = []string{"--limit-instance", strconv.FormatFloat(r.Table.InstanceWCU, 'f', -1, 64)}
+	}
+	if r.Table.Outage != "" {
+		flags = append(flags, "--outage", r.Table.Outage)
 	}
 	e, err := startEngine(ctx, r.Binary, dir, flags...)
 	if err != nil {

@@ -38,6 +38,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	if r.InstanceWCU > 0 {
 		out.printf("the instance takes at most %g write capacity units a second, and refuses whole requests\n", r.InstanceWCU)
 	}
+	if r.Outage != "" {
+		out.printf("the service has an outage, %s (seconds, kind, seconds after the first row): a part of the capacity that no load can use\n", r.Outage)
+	}
 	for _, n := range r.Notes {
 		out.printf("note: %s\n", n)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"tsimport/bench"
 	"tsimport/bench/spread"
+	"tsimport/engine/faults"
 	"tsimport/internal/limiter"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
@@ -51,6 +52,7 @@ func benchSpreadCommand() *cli.Command {
 			&cli.StringFlag{Name: "limiter", Usage: "`NAME` of how capacity limits: " + limiterNames, Value: limiter.TokenBucket},
 			&cli.Float64Flag{Name: "limit-instance", Usage: "write capacity `UNITS` a second of the whole instance, which refuses requests with 429 OTSFlowControl"},
 			&cli.Float64Flag{Name: "limit-table", Usage: "write capacity `UNITS` a second of the whole table, beside its partitions'"},
+			&cli.StringFlag{Name: "outage", Usage: outageUsage},
 			&cli.BoolFlag{Name: "known-rate", Usage: "tell tsimport the partitions' capacity"},
 			&cli.DurationFlag{Name: "latency", Usage: "of a request", Value: 5 * time.Millisecond},
 			textsFlag("slow", "partition `N:FACTOR`, from 0 in key order, has this share of the capacity; may be repeated"),
@@ -169,6 +171,13 @@ func benchSpreadConfig(c *cli.Context) (cfg spread.Config, err error) {
 	cfg.Table.TableWCU, cfg.Table.InstanceWCU = c.Float64("limit-table"), c.Float64("limit-instance")
 	if c.IsSet("limiter") {
 		cfg.Table.Limiter = c.String("limiter")
+	}
+	if text := c.String("outage"); text != "" {
+		o, err := faults.ParseOutage(text)
+		if err != nil {
+			return cfg, usagef("--outage: %v", err)
+		}
+		cfg.Table.Outage = o.String()
 	}
 	if d, ok := c.Generic("splits").(*optionalDuration); ok {
 		cfg.Table.Splits = time.Duration(*d)

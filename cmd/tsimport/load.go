@@ -68,7 +68,7 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything; write nothing"},
 		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a percentage counts from 1,000 rows on; -1 means never", Value: "100"},
 		&cli.DurationFlag{Name: "retry-for", Usage: "give up after this long without progress, such as 30s or 15m", Value: pipeline.DefaultRetryFor},
-		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, such as 90s or 2m; 0s means twice --request-timeout"},
+		&cli.DurationFlag{Name: "settle", Usage: "how long a request without an answer may still be applied, such as 90s or 2m; 0s means --request-timeout"},
 		&cli.StringFlag{Name: "sync", Usage: "embedded store: always (acknowledged rows survive a crash) or none", Value: "always"},
 
 		&cli.BoolFlag{Name: "fresh", Usage: "start over, even if an earlier run of this load is unfinished (default: resume it)"},

@@ -20,6 +20,9 @@ import (
 // limiterNames lists limiter.Kinds as a sentence does.
 const limiterNames = limiter.TokenBucket + ", " + limiter.FixedWindow + ", " + limiter.SlidingWindow + ", " + limiter.Queue + " or " + limiter.Concurrency
 
+// outageUsage is that of --outage.
+const outageUsage = "serve nobody for a while: `SECONDS:KIND[:AFTER]` of " + faults.Busy + ", " + faults.Throttle + ", " + faults.Timeout + ", " + faults.Reset + " or " + faults.Page503 + ", AFTER seconds (5) from the first write"
+
 // simulationFlags are serve's: what is simulated of every table. All off unless given.
 func simulationFlags() []cli.Flag {
 	flags := []cli.Flag{
@@ -48,6 +51,7 @@ func simulationFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "fault-rate", Usage: "`SHARE` of write requests that get a fault"},
 		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
 		&cli.DurationFlag{Name: "fault-delay", Usage: "delay of apply-late, as a `DURATION`", Value: time.Second},
+		&cli.StringFlag{Name: "outage", Usage: outageUsage},
 		&cli.Uint64Flag{Name: "seed", Usage: "random seed `N`"},
 	}
 	for _, f := range flags {
@@ -198,7 +202,9 @@ func faultPlan(c *cli.Context) (*faults.Plan, error) {
 		if c.IsSet("fault-kinds") || c.IsSet("fault-delay") {
 			return nil, usagef("--fault-kinds and --fault-delay need --fault-rate")
 		}
-		return nil, nil
+		if !c.IsSet("outage") {
+			return nil, nil
+		}
 	}
 	var kinds []string
 	for _, list := range c.StringSlice("fault-kinds") {
@@ -207,6 +213,11 @@ func faultPlan(c *cli.Context) (*faults.Plan, error) {
 	p, err := faults.Random{Rate: c.Float64("fault-rate"), Kinds: kinds, Delay: c.Duration("fault-delay"), Seed: c.Uint64("seed")}.Plan()
 	if err != nil {
 		return nil, usagef("%v; see tsimport serve --help", err)
+	}
+	if text := c.String("outage"); text != "" {
+		if p.Outage, err = faults.ParseOutage(text); err != nil {
+			return nil, usagef("--outage: %v", err)
+		}
 	}
 	return p, nil
 }

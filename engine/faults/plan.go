@@ -25,6 +25,7 @@ const (
 	TruncateBody            // the request is applied, the body of the answer is cut short
 	ResetBody               // the request is applied, the connection is reset in the middle of the answer
 	RefuseRows              // rows for which RowCode gives a code are refused, the others of a batch are applied
+	Hang                    // no answer comes until the client gives up; applied at once if Applied says so
 )
 
 // Fault is what happens to one request.
@@ -33,6 +34,7 @@ type Fault struct {
 	Code    string               // of Refuse, AnswerErrorAfter and, if not empty, ApplyLate; of pages
 	Bit     uint64               // of FlipBit: which, counted around the body
 	Delay   time.Duration        // of ApplyLate
+	Applied bool                 // of Hang
 	RowCode func(row int) string // of RefuseRows: row counts over all tables of the request; "" applies it
 }
 
@@ -53,6 +55,9 @@ type Plan struct {
 	// It holds on a machine that lets nothing run for a while, too: later requests wait until what came before is decided.
 	Within time.Duration
 
+	// Outage befalls requests of every operation, in place of other faults. Nil is none.
+	Outage *Outage
+
 	// What it was made of, for who asks; a plan made by hand has neither.
 	Random     *Random  // Random.Plan's
 	Steps      []Step   // Scripted's
@@ -65,6 +70,9 @@ type Plan struct {
 	idle chan struct{} // closed when late falls to zero; nil while it is zero
 
 	promised []promise // oldest first
+
+	firstWrite time.Time // with an Outage
+	refused    int       // requests by it
 }
 
 // promise is that of a request that it will be applied by a moment or never.
@@ -77,6 +85,9 @@ type promise struct {
 func (p *Plan) Next(operation string, rows int) Fault {
 	if p == nil {
 		return Fault{}
+	}
+	if f, out := p.outage(operation, time.Now()); out {
+		return p.given(f)
 	}
 	p.mu.Lock()
 	only, decide := p.Only, p.Decide
@@ -91,7 +102,11 @@ func (p *Plan) Next(operation string, rows int) Fault {
 	if decide == nil {
 		return Fault{}
 	}
-	f := decide(Request{N: n, Operation: operation, Rows: rows})
+	return p.given(decide(Request{N: n, Operation: operation, Rows: rows}))
+}
+
+// given counts a fault.
+func (p *Plan) given(f Fault) Fault {
 	if f.Action != None {
 		p.mu.Lock()
 		defer p.mu.Unlock()

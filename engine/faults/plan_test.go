@@ -74,3 +74,44 @@ func TestLaterRequestsWaitForWhatIsDecidedTooLate(t *testing.T) {
 		p.Await(came.Add(time.Hour))
 	})
 }
+
+func TestAnOutageBefallsEveryRequestForItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for kind, want := range map[string][]Action{
+			Busy: {Refuse, Refuse}, Throttle: {RefuseRows, RefuseRows}, Timeout: {Hang, Hang}, Reset: {DropBefore, DropAfter}, Page503: {BadBody, BadBody},
+		} {
+			o, err := ParseOutage("1.5:" + kind + ":2")
+			if err != nil || o.String() != "1.5:"+kind+":2" {
+				t.Fatal(o, err)
+			}
+			p := &Plan{Outage: o}
+			at := func(op string) Fault { return p.Next(op, 1) }
+			if at("DescribeTable").Action != None || at("BatchWriteRow").Action != None {
+				t.Errorf("%s: begins too early", kind)
+			}
+			time.Sleep(2 * time.Second)
+			first, second := at("DescribeTable"), at("BatchWriteRow")
+			if first.Action != want[0] || second.Action != want[1] {
+				t.Errorf("%s: %v and %v", kind, first.Action, second.Action)
+			}
+			if kind == Timeout && first.Applied == second.Applied {
+				t.Error("one of two requests without an answer is not applied, or both are not")
+			}
+			if kind == Throttle && second.RowCode(0) == "" {
+				t.Error("a row is taken")
+			}
+			time.Sleep(1500 * time.Millisecond)
+			if f := at("BatchWriteRow"); f.Action != None {
+				t.Errorf("%s: goes on: %v", kind, f.Action)
+			}
+		}
+	})
+}
+
+func TestOutagesThatAreNoneAreRefused(t *testing.T) {
+	for _, text := range []string{"", "5", "busy", "0:busy", "-1:busy", "5:nap", "5:busy:x", "5:busy:1:1", "NaN:busy", "1e9:busy"} {
+		if _, err := ParseOutage(text); err == nil {
+			t.Errorf("%q is an outage", text)
+		}
+	}
+}

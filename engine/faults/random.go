@@ -15,7 +15,7 @@ import (
 var names = map[string]Action{
 	"refuse": Refuse, "drop-before": DropBefore, "drop-after": DropAfter, "error-after": AnswerErrorAfter,
 	"apply-late": ApplyLate, "bad-body": BadBody, "truncate-body": TruncateBody, "reset-body": ResetBody, "refuse-rows": RefuseRows,
-	"page-after": PageAfter, "redirect": Redirect, "flip-bit": FlipBit,
+	"page-after": PageAfter, "redirect": Redirect, "flip-bit": FlipBit, "hang": Hang,
 }
 
 // String is the action's name.
@@ -56,7 +56,7 @@ const defaultLate = time.Second
 // Random makes a share of the requests go wrong.
 type Random struct {
 	Rate       float64       // 0…1 of the requests
-	Kinds      []string      // an action's name, or "action:code"; none is every action
+	Kinds      []string      // an action's name, or "action:code"; none is every action but hang
 	Delay      time.Duration // of apply-late; 0 is a second
 	Operations []string      // none is the four that write rows
 	Seed       uint64
@@ -72,7 +72,7 @@ func (r Random) Plan() (*Plan, error) {
 	}
 	kinds := r.Kinds
 	if len(kinds) == 0 {
-		kinds = Actions()
+		kinds = slices.DeleteFunc(Actions(), func(kind string) bool { return kind == Hang.String() }) // which takes a time-out each
 	}
 	choices := make([]Fault, len(kinds))
 	for i, kind := range kinds {

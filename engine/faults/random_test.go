@@ -30,7 +30,7 @@ func TestARandomPlanHitsItsShareOfTheRequests(t *testing.T) {
 	sum := 0
 	for _, name := range Actions() {
 		sum += done[names[name]]
-		if done[names[name]] == 0 {
+		if done[names[name]] == 0 && name != "hang" { // only where it is asked for
 			t.Errorf("no request suffered %s", name)
 		}
 	}

@@ -104,6 +104,15 @@ func (s *Server) injectFault(ctx context.Context, r *request, id identity, op *o
 		return page(f.Code)
 	case faults.Redirect:
 		return &answer{status: http.StatusTemporaryRedirect, header: http.Header{"Location": {"http://tablestore.invalid" + r.path}}}
+	case faults.Hang:
+		if f.Applied {
+			_, _ = s.carry(ctx, c)
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.closing:
+		}
+		return &answer{cut: true}
 	case faults.ApplyLate:
 		s.later(op, plan, f, body)
 		if f.Code != "" {

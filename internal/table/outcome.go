@@ -22,7 +22,9 @@ type Outcome struct {
 	Throttled bool
 	// Unavailable: Again or Unknown because the partition, the table or the server does not serve now.
 	Unavailable bool
-	WriteCU     int // write capacity units the service charged
+	// TimedOut: Unknown because the request made no progress for a whole time-out. Most of the time in which it could be applied is over.
+	TimedOut bool
+	WriteCU  int // write capacity units the service charged
 	// Repeated: the row was sent again after an attempt of unknown outcome, so there may be two of it.
 	Repeated bool
 	// Unsent: a process before this one had not sent the row, though its checkpoint does not say so.

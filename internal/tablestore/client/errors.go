@@ -165,6 +165,13 @@ func SlowDown(err error) bool {
 	return errors.As(err, &ots) && (ots.HttpStatusCode == http.StatusTooManyRequests || ClassifyCode(ots.Code, ots.Message) == Throttled)
 }
 
+// TimedOut reports whether a request made no progress for a whole time-out: the service has had it for that long, or never will.
+func TimedOut(err error) bool {
+	var ots *tablestore.OtsError
+	var late interface{ Timeout() bool }
+	return !errors.As(err, &ots) && errors.As(err, &late) && late.Timeout()
+}
+
 // TooLarge reports whether a request was refused for its size, by the service or by a gateway before it.
 func TooLarge(err error) bool {
 	var ots *tablestore.OtsError

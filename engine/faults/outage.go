@@ -1,0 +1,107 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tsimport/engine/wire"
+)
+
+// The kinds of outages.
+const (
+	Busy     = "busy"     // every request is refused with OTSServerBusy
+	Throttle = "throttle" // every row is refused with OTSNotEnoughCapacityUnit
+	Timeout  = "timeout"  // nothing is answered; every other request is applied
+	Reset    = "reset"    // connections are cut; every other request is applied first
+	Page503  = "page503"  // a gateway answers 503 with a page
+)
+
+// Outages are all kinds.
+var Outages = []string{Busy, Throttle, Timeout, Reset, Page503}
+
+// outageAfter is how long after the first request that writes an outage begins when nothing is said.
+const outageAfter = 5 * time.Second
+
+// Outage is a time in which the service serves nobody.
+type Outage struct {
+	For   time.Duration
+	Kind  string        // of Outages
+	After time.Duration // since the first request that writes rows
+}
+
+// ParseOutage reads SECONDS:KIND[:AFTER], AFTER in seconds too: 5:busy, 15:reset:10.
+func ParseOutage(text string) (*Outage, error) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 2 && len(parts) != 3 {
+		return nil, fmt.Errorf("outage %q is not SECONDS:KIND or SECONDS:KIND:AFTER, such as 5:%s", text, Busy)
+	}
+	o := &Outage{Kind: parts[1], After: outageAfter}
+	var err error
+	if o.For, err = seconds(parts[0]); err != nil || o.For == 0 {
+		return nil, fmt.Errorf("outage %q: %q is not a number of seconds above 0, at most a day", text, parts[0])
+	}
+	if !slices.Contains(Outages, o.Kind) {
+		return nil, fmt.Errorf("outage %q: there is no kind %q, only %s", text, o.Kind, strings.Join(Outages, ", "))
+	}
+	if len(parts) == 3 {
+		if o.After, err = seconds(parts[2]); err != nil {
+			return nil, fmt.Errorf("outage %q: %q is not a number of seconds, at most a day", text, parts[2])
+		}
+	}
+	return o, nil
+}
+
+func seconds(text string) (time.Duration, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err == nil && !(v >= 0 && v <= 86400) {
+		err = strconv.ErrRange
+	}
+	return time.Duration(v * float64(time.Second)), err
+}
+
+// String is the outage as ParseOutage reads it.
+func (o *Outage) String() string {
+	return fmt.Sprintf("%g:%s:%g", o.For.Seconds(), o.Kind, o.After.Seconds())
+}
+
+// fault returns what happens to the n-th request of an outage.
+func (o *Outage) fault(n int) Fault {
+	switch o.Kind {
+	case Busy:
+		return Fault{Action: Refuse, Code: wire.CodeServerBusy}
+	case Throttle:
+		return Fault{Action: RefuseRows, RowCode: func(int) string { return wire.CodeNotEnoughCapacityUnit }}
+	case Timeout:
+		return Fault{Action: Hang, Applied: n%2 == 1}
+	case Reset:
+		if n%2 == 1 {
+			return Fault{Action: DropAfter}
+		}
+		return Fault{Action: DropBefore}
+	}
+	return Fault{Action: BadBody, Code: "503"}
+}
+
+// outage returns what the plan's outage does to a request at now, and false while there is none.
+func (p *Plan) outage(operation string, now time.Time) (Fault, bool) {
+	if p.Outage == nil {
+		return Fault{}, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.firstWrite.IsZero() {
+		if !slices.Contains(rowWrites, operation) {
+			return Fault{}, false
+		}
+		p.firstWrite = now
+	}
+	if d := now.Sub(p.firstWrite); d < p.Outage.After || d >= p.Outage.After+p.Outage.For {
+		return Fault{}, false
+	}
+	n := p.refused
+	p.refused++
+	return p.Outage.fault(n), true
+}

@@ -1,0 +1,72 @@
+package ratelimit
+
+import (
+	"slices"
+	"time"
+)
+
+// An outage looks like a rate of nothing: a service that is busy refuses every row with the code of a partition that is full. A pacer
+// that believed it would need a minute to find its rate again. So a Memory keeps what was known before the first answer in a row that
+// accepted nothing, and brings it back once that has lasted for longer than any bucket stays empty at that rate. From then on the
+// partition is probed row by row until it serves again.
+
+const (
+	leastOutage    = 300 * time.Millisecond
+	outageRows     = 10.0 // that would have been accepted at the known rate
+	outageAnswers  = 3    // in a row that accept nothing
+	settledRows    = 0.5  // seconds of the rate that are accepted before the next outage is believed
+	probeShare     = 8    // probes come after so much of the time that the outage has lasted,
+	probeAtMost    = 2 * time.Second
+	probeGrowsFrom = time.Second
+)
+
+// Memory is what a lane knew before its partition began to refuse everything. The zero Memory knows nothing.
+type Memory struct {
+	kept     *Pacer // as it was before the first of those answers; nil while rows are accepted
+	since    time.Time
+	answers  int
+	accepted float64 // units since the last outage
+	doubtful bool    // there was an outage, and too little was accepted since to believe in the next one
+}
+
+// Refused takes an answer that accepted nothing, before the pacer does. It returns the pacer of before if this is an outage.
+func (m *Memory) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage bool) {
+	if m.kept == nil {
+		m.kept, m.since, m.answers = p.clone(), sent, 0
+	}
+	m.answers++
+	lasts := now.Sub(m.since)
+	if m.doubtful || p.line.out || m.kept.rate == 0 || m.answers < outageAnswers ||
+		lasts < max(leastOutage, duration(outageRows*m.kept.perRow/m.kept.rate)) {
+		return nil, false
+	}
+	before = m.kept
+	m.kept, m.doubtful, m.accepted = nil, true, 0
+	before.line.sends = nil // all of those were answered by the outage
+	return before, true
+}
+
+// Accepted takes an answer that accepted units, when the pacer has taken it.
+func (m *Memory) Accepted(p *Pacer, units float64) {
+	m.kept = nil
+	if m.doubtful {
+		m.accepted += units
+		m.doubtful = m.accepted < settledRows*p.rate
+	}
+}
+
+func (p *Pacer) clone() *Pacer {
+	c := *p
+	c.line.sends = slices.Clone(p.line.sends)
+	c.recent.accepted = slices.Clone(p.recent.accepted)
+	return &c
+}
+
+// probeWait is how long to wait for the next probe of a partition that does not serve that long.
+func probeWait(out time.Duration, random float64) time.Duration {
+	wait := probeEvery
+	if out > probeGrowsFrom {
+		wait = min(max(wait, out/probeShare), probeAtMost)
+	}
+	return min(wait/2+time.Duration(random*float64(wait)), probeAtMost)
+}

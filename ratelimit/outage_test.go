@@ -1,0 +1,141 @@
+package ratelimit
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// refusing is a lane of one request at a time to a partition that refuses everything for a while.
+type refusing struct {
+	pacer    *Pacer
+	memory   Memory
+	out      bool
+	now      time.Time
+	rate     func(since time.Duration) float64 // of the partition; 0 is an outage
+	tokens   float64
+	accepted float64
+	probes   []time.Duration // between the requests of an outage
+}
+
+const way = 5 * time.Millisecond
+
+func (l *refusing) run(from time.Time, until time.Duration) {
+	last := l.now
+	fill := func(to time.Time) {
+		for l.now.Before(to) {
+			l.now = l.now.Add(time.Millisecond)
+			r := l.rate(l.now.Sub(from))
+			l.tokens = min(r, l.tokens+r/1000)
+		}
+	}
+	for l.now.Sub(from) < until {
+		units, at, ok := l.pacer.Next(l.now, 0, 1)
+		if !ok {
+			panic("nothing may be sent, and nothing is in flight")
+		}
+		fill(at)
+		units = float64(int(min(units, maxRows)))
+		sent := l.now
+		l.pacer.Sent(sent, units)
+		fill(sent.Add(way))
+		taken := float64(int(min(units, l.tokens)))
+		if l.rate(l.now.Sub(from)) == 0 {
+			taken = 0
+			if l.out {
+				l.probes = append(l.probes, sent.Sub(last))
+			}
+		}
+		last = sent
+		l.tokens -= taken
+		l.accepted += taken
+		if taken == 0 {
+			if before, outage := l.memory.Refused(l.pacer, sent, l.now); outage {
+				l.pacer, l.out = before, true
+			}
+			if l.out {
+				l.pacer.Unavailable(l.now)
+				continue
+			}
+		}
+		l.pacer.Answered(sent, l.now, units, taken)
+		if taken > 0 {
+			l.out = false
+			l.memory.Accepted(l.pacer, taken)
+		}
+	}
+}
+
+func TestAnOutageIsNotTakenForARate(t *testing.T) {
+	for _, lasts := range []time.Duration{5 * time.Second, 15 * time.Second, time.Minute} {
+		for _, rate := range []float64{10, 100, 1000, 10000} {
+			for _, after := range []float64{1, 0.5} {
+				for seed := range uint64(5) {
+					begin, end := 20*time.Second, 20*time.Second+lasts
+					from := time.Unix(1000, 0)
+					l := &refusing{now: from, pacer: NewPacer(PacerOptions{Rand: rand.New(rand.NewPCG(seed, 1))}), rate: func(d time.Duration) float64 {
+						switch {
+						case d < begin:
+							return rate
+						case d < end:
+							return 0
+						}
+						return rate * after
+					}}
+					l.run(from, begin)
+					l.run(from, end)
+					l.accepted = 0
+					known := l.pacer.Rate()
+					l.run(from, end+2*time.Second)
+					if after == 1 && l.pacer.Rate() < 0.8*known {
+						t.Errorf("%v, %g units/s: %g before, %g two seconds after the outage", lasts, rate, known, l.pacer.Rate())
+					}
+					l.run(from, end+7*time.Second)
+					if got := l.pacer.Rate(); rate >= 100 && after < 1 && (got > 1.2*rate*after || got < 0.8*rate*after) {
+						t.Errorf("%v, %g units/s, of which %g are left: %g seven seconds later", lasts, rate, after, got)
+					}
+					l.run(from, end+60*time.Second)
+					// The bucket is empty after the outage, and 2 s more may be lost.
+					if want := rate * after * (60 - 2); l.accepted < want-1 {
+						t.Errorf("%v, %g units/s × %g, seed %d: %g units in a minute after the outage, want %g", lasts, rate, after, seed, l.accepted, want)
+					}
+					for _, p := range l.probes {
+						if rate >= 100 && p > probeAtMost+2*way {
+							t.Errorf("%v between two probes", p)
+						}
+					}
+					if rate == 1000 && lasts == time.Minute && len(l.probes) > 150 {
+						t.Errorf("%d probes in a minute", len(l.probes))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
+	now := time.Unix(1000, 0)
+	p := NewPacer(PacerOptions{Known: 1000})
+	var m Memory
+	refuse := func() (outage bool) {
+		for range 10 {
+			sent := now
+			now = now.Add(100 * time.Millisecond)
+			if _, outage = m.Refused(p, sent, now); outage {
+				return true
+			}
+		}
+		return false
+	}
+	if !refuse() {
+		t.Fatal("no outage although nothing is accepted for a second")
+	}
+	m.Accepted(p, 1)
+	if refuse() {
+		t.Error("an outage again although a single unit was accepted: the capacity has changed")
+	}
+	m.Accepted(p, 600)
+	if !refuse() {
+		t.Error("no outage after the partition served at its rate")
+	}
+}
