@@ -115,7 +115,7 @@ func TestTheBenchTakesAFileAndSlowPartitions(t *testing.T) {
 func TestTheBenchReportsSplits(t *testing.T) {
 	t.Parallel()
 	report := benchSpread(t, "--rows", "6000", "--partitions", "2", "--partition-wcu", "1000", "--splits", "--only", "tsimport-none")
-	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "--order random") {
+	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "at each moment") {
 		t.Errorf("notes %q; want one about rows in key order", report.Notes)
 	}
 	s := report.Scenarios[0]

@@ -79,7 +79,7 @@ func TestSignatureV4IsProvenAndAnsweredWithItsOwnKey(t *testing.T) {
 
 func TestEveryHeaderOfTheProtocolIsSigned(t *testing.T) {
 	t.Parallel()
-	spec(t, "1.3.3", "1.5.1", "1.5.2", "1.8.1", "1.8.2")
+	spec(t, "1.3.3", "1.3.4", "1.5.1", "1.5.2", "1.8.1", "1.8.2")
 	s := openService(t)
 	if s.real {
 		t.Skip("a made-up token is refused")
@@ -98,10 +98,12 @@ func TestEveryHeaderOfTheProtocolIsSigned(t *testing.T) {
 		"a content type":           {rawRequest{after: header("Content-Type", "application/x-protobuf")}, accepted},
 		"another path than signed": {rawRequest{operation: "ListTable", change: header("x-ots-tag", "x"), after: header("x-ots-tag", "y")}, mismatch},
 		"a priority, a trace, an ip": {rawRequest{change: func(h http.Header) {
-			h.Set("x-ots-request-priority", "high")
+			h.Set("x-ots-request-priority", "2")
 			h.Set("x-ots-trace-threshold", "500")
 			h.Set("x-ots-sourceip", "::1")
 		}}, accepted},
+		"a priority that is none":     {rawRequest{change: header("x-ots-request-priority", "high")}, invalid("Invalid request priority: high.")},
+		"a priority that is too high": {rawRequest{change: header("x-ots-request-priority", "3")}, invalid("Invalid request priority: 3.")},
 		"an API version nobody has":   {rawRequest{change: header("x-ots-apiversion", "2014-08-08")}, invalid("Unsupported API version: 2014-08-08.")},
 		"a compression nobody has":    {rawRequest{change: header("x-ots-request-compress-type", "gzip")}, invalid("Unsupported compress type: gzip.")},
 		"an answer's, that is none":   {rawRequest{change: header("x-ots-response-compress-type", "gzip")}, accepted},
