@@ -76,7 +76,7 @@ type health struct {
 	failures  int  // requests in a row without any answer
 	odd       bool // the last answer accepted nothing
 	refusing  bool // the partition refuses everything: an outage, not its capacity
-	memory    ratelimit.Memory
+	outages   ratelimit.Outages
 }
 
 // trouble is for how long no row has been accepted.
@@ -177,7 +177,7 @@ func (l *lane) oddRefusal(a answer) bool {
 func (l *lane) hear(sent, now time.Time, a answer) {
 	own, real := l.pacer.(*ratelimit.Pacer)
 	if real && a.accepted == 0 {
-		if before, outage := l.memory.Refused(own, sent, now); outage {
+		if before, outage := l.outages.Refused(own, sent, now); outage {
 			l.pacer, l.refusing = before, true
 		}
 	}
@@ -190,7 +190,7 @@ func (l *lane) hear(sent, now time.Time, a answer) {
 	}
 	if real && a.accepted > 0 {
 		l.refusing = false
-		l.memory.Accepted(own, a.accepted)
+		l.outages.Accepted(own, a.accepted)
 	}
 }
 

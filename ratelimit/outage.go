@@ -6,7 +6,7 @@ import (
 )
 
 // An outage looks like a rate of nothing: a service that is busy refuses every row with the code of a partition that is full. A pacer
-// that believed it would need a minute to find its rate again. So a Memory keeps what was known before the first answer in a row that
+// that believed it would need a minute to find its rate again. So Outages keeps what was known before the first answer in a row that
 // accepted nothing, and brings it back once that has lasted for longer than any bucket stays empty at that rate. From then on the
 // partition is probed row by row until it serves again.
 
@@ -14,14 +14,14 @@ const (
 	leastOutage    = 300 * time.Millisecond
 	outageRows     = 10.0 // that would have been accepted at the known rate
 	outageAnswers  = 3    // in a row that accept nothing
-	settledRows    = 0.5  // seconds of the rate that are accepted before the next outage is believed
+	settledFor     = 0.5  // seconds of the rate that are accepted before the next outage is believed
 	probeShare     = 8    // probes come after so much of the time that the outage has lasted,
 	probeAtMost    = 2 * time.Second
 	probeGrowsFrom = time.Second
 )
 
-// Memory is what a lane knew before its partition began to refuse everything. The zero Memory knows nothing.
-type Memory struct {
+// Outages tells the outages of a lane's partition from its capacity, and keeps what the lane knew before them. The zero Outages knows nothing.
+type Outages struct {
 	kept     *Pacer // as it was before the first of those answers; nil while rows are accepted
 	since    time.Time
 	answers  int
@@ -30,28 +30,28 @@ type Memory struct {
 }
 
 // Refused takes an answer that accepted nothing, before the pacer does. It returns the pacer of before if this is an outage.
-func (m *Memory) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage bool) {
-	if m.kept == nil {
-		m.kept, m.since, m.answers = p.clone(), sent, 0
+func (o *Outages) Refused(p *Pacer, sent, now time.Time) (before *Pacer, outage bool) {
+	if o.kept == nil {
+		o.kept, o.since, o.answers = p.clone(), sent, 0
 	}
-	m.answers++
-	lasts := now.Sub(m.since)
-	if m.doubtful || p.line.out || m.kept.rate == 0 || m.answers < outageAnswers ||
-		lasts < max(leastOutage, duration(outageRows*m.kept.perRow/m.kept.rate)) {
+	o.answers++
+	lasts := now.Sub(o.since)
+	if o.doubtful || p.line.out || o.kept.rate == 0 || o.answers < outageAnswers ||
+		lasts < max(leastOutage, duration(outageRows*o.kept.perRow/o.kept.rate)) {
 		return nil, false
 	}
-	before = m.kept
-	m.kept, m.doubtful, m.accepted = nil, true, 0
+	before = o.kept
+	o.kept, o.doubtful, o.accepted = nil, true, 0
 	before.line.sends = nil // all of those were answered by the outage
 	return before, true
 }
 
 // Accepted takes an answer that accepted units, when the pacer has taken it.
-func (m *Memory) Accepted(p *Pacer, units float64) {
-	m.kept = nil
-	if m.doubtful {
-		m.accepted += units
-		m.doubtful = m.accepted < settledRows*p.rate
+func (o *Outages) Accepted(p *Pacer, units float64) {
+	o.kept = nil
+	if o.doubtful {
+		o.accepted += units
+		o.doubtful = o.accepted < settledFor*p.rate
 	}
 }
 

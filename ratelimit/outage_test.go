@@ -9,7 +9,7 @@ import (
 // refusing is a lane of one request at a time to a partition that refuses everything for a while.
 type refusing struct {
 	pacer    *Pacer
-	memory   Memory
+	outages  Outages
 	out      bool
 	now      time.Time
 	rate     func(since time.Duration) float64 // of the partition; 0 is an outage
@@ -50,7 +50,7 @@ func (l *refusing) run(from time.Time, until time.Duration) {
 		l.tokens -= taken
 		l.accepted += taken
 		if taken == 0 {
-			if before, outage := l.memory.Refused(l.pacer, sent, l.now); outage {
+			if before, outage := l.outages.Refused(l.pacer, sent, l.now); outage {
 				l.pacer, l.out = before, true
 			}
 			if l.out {
@@ -61,7 +61,7 @@ func (l *refusing) run(from time.Time, until time.Duration) {
 		l.pacer.Answered(sent, l.now, units, taken)
 		if taken > 0 {
 			l.out = false
-			l.memory.Accepted(l.pacer, taken)
+			l.outages.Accepted(l.pacer, taken)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestAnOutageIsNotTakenForARate(t *testing.T) {
 func TestSecondOutagesAreBelievedOnlyAfterRowsWereAccepted(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := NewPacer(PacerOptions{Known: 1000})
-	var m Memory
+	var m Outages
 	refuse := func() (outage bool) {
 		for range 10 {
 			sent := now

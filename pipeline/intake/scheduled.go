@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -199,7 +198,7 @@ func (f *Flow) readScheduled(ctx context.Context, s *readorder.Schedule, sources
 	group, ctx := errgroup.WithContext(ctx)
 	ahead := plan.QueueAhead * f.plan.Request.Read.Workers()
 	out := stream{work: make(chan *job), splits: make(chan *job, ahead), budget: newByteBudget(f.plan.Shares().ReadAhead - s.Held())}
-	turns := &turns{flow: f, schedule: s, sources: sources, left: make([]atomic.Int64, len(sources)), opened: make([]bool, len(sources))}
+	turns := &turns{flow: f, schedule: s, sources: sources, opened: make([]bool, len(sources))}
 	group.Go(func() error { return turns.feed(ctx, next, out) })
 	f.parsers(group, func(p *parser) error {
 		p.anyOrder = true
@@ -222,11 +221,10 @@ type turns struct {
 	flow     *Flow
 	schedule *readorder.Schedule
 	sources  []*plan.Source
-	left     []atomic.Int64 // sections of each source
 	opened   []bool
 }
 
-// place is where in a schedule a section begins: its number, and how many records come before it.
+// turn is where in a schedule a section begins: its number, and how many records come before it.
 type turn struct {
 	section int
 	records int64
@@ -249,9 +247,6 @@ func (f *Flow) beginsAt(s *readorder.Schedule) (next turn, skip bool) {
 func (t *turns) feed(ctx context.Context, next turn, out stream) error {
 	sections := t.schedule.Sections
 	rows := int64(t.flow.plan.Shares().SplitLimit(t.flow.plan.Request.Read.Workers()))
-	for i := next.section; i < len(sections); i++ {
-		t.left[sections[i].Source-t.schedule.Source].Add(1)
-	}
 	for i := next.section; i < len(sections); i++ {
 		one := &sections[i]
 		of := one.Source - t.schedule.Source
