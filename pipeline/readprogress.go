@@ -37,6 +37,7 @@ type leftover struct {
 	queued int64                            // suspect rows that are in the lanes
 	passed bool                             // all suspect rows have come
 	left   int64                            // records of base that are not final and were not read again
+	final  bool                             // all that base has read is
 }
 
 func newReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *readProgress {

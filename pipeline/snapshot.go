@@ -17,7 +17,7 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	s.Time, s.Counters, s.Tables = now.UTC(), d.report.counters(), k.ids.known()
 	d.annotations.keep(s.Counters)
 	d.account.tables.keep(s.Counters, d.survey.tables)
-	if err := d.files.stamps.begin(d.lanes.cutter, k.base == nil); err != nil {
+	if err := d.files.stamps.begin(d.lanes.cutter, k.base == nil || k.final); err != nil {
 		return nil, err
 	}
 	if err := d.files.keep(s); err != nil {
@@ -66,8 +66,14 @@ func (k *checkpointer) describeRows(s *checkpoint.Snapshot, l *lanes, sends, who
 	if k.base == nil {
 		return
 	}
+	// A queue stands for all records of a split from its first row's on, those that were final before this attempt included: until it
+	// stands for none of them, only base tells them apart.
+	gone := s.Done(&k.base.State)
 	s.Pieces = checkpoint.Continue(&k.base.State, k.again, s.Pieces)
 	if s.Done(&k.base.State) && (!k.ordered || k.queued == 0 && (whole || k.passed)) {
+		k.final = true
+	}
+	if k.final && gone && (k.ordered || whole) {
 		k.base = nil
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
 )
 
 func TestRowsThatWaitAreDescribedWithTheirLane(t *testing.T) {
@@ -51,5 +54,40 @@ func TestAMonitorShowsEachLane(t *testing.T) {
 	if len(got) != 2 || got[0].Partition != 0 || got[0].From != "" || got[0].Queued != 0 || got[0].Trouble != "busy" ||
 		got[1].Partition != 1 || got[1].From != "k5" || got[1].Queued != 2 || got[1].Trouble != "" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A load is resumed in the middle of a split: rows of its second half wait, and the first half was final before.
+func TestWhatWasFinalStaysFinalWhileRowsAfterItInTheirSplitWait(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		base := new(checkpoint.Snapshot)
+		base.State = checkpoint.State{Read: checkpoint.Set{{From: checkpoint.At(0, 0), To: checkpoint.At(0, 2)}}, Pieces: []checkpoint.Piece{{}}}
+		k := &checkpointer{readProgress: newReadProgress(new(plan.Plan), ordered, base), hooks: &hooks{allowance: 1}}
+		s, now := restlessLanes(), time.Unix(1e9, 0)
+		b := blockOf(new(table.Split), "k0", "k1", "k2", "k3")
+		keys := [][]byte{}
+		for i := range b.Rows {
+			keys = append(keys, table.Ref{Block: b, Index: int32(i)}.Key())
+		}
+		b.Keep(func(i int32) bool { return i >= 2 })
+		k.counted(&intake.Parsed{Split: b.Split, Records: 4, Inside: true, Blocks: []intake.LaneBlock{{Block: b}}}, 0)
+		s.put(0, b, s.partitions, now)
+		for left := range 3 {
+			for at := range 3 {
+				got := new(checkpoint.Snapshot)
+				k.describeRows(got, s, true, true)
+				for i, key := range keys {
+					if final := got.Final(checkpoint.At(0, int64(i)), key); final != (i < 2+left) {
+						t.Errorf("ordered %v, %d rows were written, checkpoint %d: record %d is final: %v", ordered, left, at+1, i, final)
+					}
+				}
+			}
+			if left < 2 {
+				s.queues.Lane(0).Advance()
+			}
+		}
+		if k.base != nil {
+			t.Errorf("ordered %v: all rows are written, and the checkpoint of the attempt before is still needed", ordered)
+		}
 	}
 }
