@@ -94,6 +94,7 @@ var arrows = map[string][]string{
 	"reader/parquet":           {"reader/record", "internal/table", "reader/source"},
 	"reader/record":            {"internal/table"},
 	"reader/source":            {"internal/table", "reader/record"},
+	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
 	"keyexpr":                         {"internal/table"},
@@ -168,6 +169,8 @@ var testArrows = map[string][]string{
 	"reader/compress": {"internal/conformance"},
 	"reader/jsonl":    {"internal/conformance"},
 	"reader/parquet":  {"internal/conformance"},
+
+	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
 	"lifecycle/apply": {"engine/server", "engine/faults"},
 

@@ -130,3 +130,62 @@ func increasing(bounds []table.Value) []table.Value {
 	slices.SortFunc(bounds, compare)
 	return slices.CompactFunc(bounds, func(a, b table.Value) bool { return compare(a, b) == 0 })
 }
+
+// Cuts returns keys, or first columns of keys, that cut a table into ranges of about the same size, increasing: at least so many
+// ranges, if the service says where to cut and the table is large enough. Where it does not, partitions are the ranges.
+func Cuts(admin *client.Admin, sdk *tablestore.TableStoreClient, name string, ranges int) ([][]table.Value, error) {
+	p := NewPartitions(admin, sdk, name)
+	var splits []*tablestore.Split
+	for size := int64(guessFirst); ; size /= 10 {
+		found, err := p.splitsOf(size)
+		if err != nil || len(found) >= guessLimit {
+			break // what there is has to do
+		}
+		if splits = found; len(splits) >= ranges || size == 1 {
+			break
+		}
+	}
+	if len(splits) > 1 {
+		return cutsOf(splits)
+	}
+	bounds, err := admin.Splits(name)
+	if err != nil {
+		return nil, err
+	}
+	var cuts [][]table.Value
+	for _, b := range increasing(bounds) {
+		cuts = append(cuts, []table.Value{b})
+	}
+	return cuts, nil
+}
+
+// cutsOf returns where splits begin.
+func cutsOf(splits []*tablestore.Split) (cuts [][]table.Value, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			cuts, err = nil, fmt.Errorf("unreadable split point: %v", r)
+		}
+	}()
+	var last []byte
+	for _, s := range splits[1:] {
+		var cut []table.Value
+		for _, c := range s.LowerBound.PrimaryKeys {
+			if c.PrimaryKeyOption != tablestore.NONE {
+				break
+			}
+			v := client.ValueOf(c.Value)
+			if !v.Type.KeyType() {
+				break // it stands for the least value
+			}
+			cut = append(cut, v)
+		}
+		var key []byte
+		for _, v := range cut {
+			key = table.AppendKey(key, v)
+		}
+		if len(cut) > 0 && bytes.Compare(key, last) > 0 {
+			cuts, last = append(cuts, cut), key
+		}
+	}
+	return cuts, nil
+}

@@ -2,7 +2,9 @@ package scan
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -30,50 +32,35 @@ type Options struct {
 	Versions int           // of each cell, newest first; 0 reads the newest only
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
 	Units    *atomic.Int64 // to which the read capacity units that the service charges are added; may be nil
+	// Since leaves out cells whose timestamp is lower, in milliseconds; 0 is none. Rows without others still come, without cells.
+	Since  int64
+	Filter tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
+	Gate   *Gate                   // bounds the rate of reading; nil does not
 }
 
 // Table calls each with every row of a table, or of a range of it, in primary-key order. It stops at the first error of each.
 func Table(ctx context.Context, s Service, name string, key []table.KeyColumn, o Options, each func(*Row) error) error {
-	if o.RetryFor == 0 {
-		o.RetryFor = client.Patience
-	}
-	criteria := &tablestore.RangeRowQueryCriteria{
-		TableName:       name,
-		StartPrimaryKey: bound(key, o.From, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMinValue),
-		EndPrimaryKey:   bound(key, o.To, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMaxValue),
-		Direction:       tablestore.FORWARD,
-		MaxVersion:      int32(max(o.Versions, 1)),
-	}
-	if o.Columns != nil {
-		// With a key column in the list, rows that have none of the attributes come too.
-		criteria.ColumnsToGet = append([]string{key[0].Name}, o.Columns...)
-	}
+	p := NewPager(s, name, key, o)
 	var rows int64
 	for {
 		if o.Limit > 0 {
-			criteria.Limit = int32(min(o.Limit-rows, 5000))
+			p.Limit(int(min(o.Limit-rows, 5000)))
 		}
-		page, err := readPage(ctx, s, criteria, o.RetryFor)
+		page, err := p.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
-			return fmt.Errorf("read table %s: %w", name, err)
+			return err
 		}
-		o.charge(page.ConsumedCapacityUnit)
-		if criteria.Limit > 0 && len(page.Rows) > int(criteria.Limit) {
-			return fmt.Errorf("read table %s: unreadable answer: %d rows, of %d that were asked for", name, len(page.Rows), criteria.Limit)
-		}
-		for _, r := range page.Rows {
-			if len(r.PrimaryKey.PrimaryKeys) != len(key) {
-				return fmt.Errorf("read table %s: unreadable answer: a row with %d key columns, not %d", name, len(r.PrimaryKey.PrimaryKeys), len(key))
-			}
+		for _, r := range page {
 			if err := each(r); err != nil {
 				return err
 			}
 		}
-		rows += int64(len(page.Rows))
-		if page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0 || o.Limit > 0 && rows >= o.Limit {
+		if rows += int64(len(page)); o.Limit > 0 && rows >= o.Limit {
 			return nil
 		}
-		criteria.StartPrimaryKey = page.NextStartPrimaryKey
 	}
 }
 
@@ -101,9 +88,14 @@ func (o *Options) charge(c *tablestore.ConsumedCapacityUnit) {
 }
 
 // readPage reads one page; reading is safe to repeat.
-func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, retryFor time.Duration) (page *tablestore.GetRangeResponse, err error) {
-	err = patiently(ctx, retryFor, func() error {
+func readPage(ctx context.Context, s Service, c *tablestore.RangeRowQueryCriteria, o *Options) (page *tablestore.GetRangeResponse, err error) {
+	err = patiently(ctx, o.RetryFor, func() error {
+		reserved, err := o.Gate.wait(ctx)
+		if err != nil {
+			return err
+		}
 		if page, err = getRange(s, c); err == nil {
+			o.Gate.charge(page.ConsumedCapacityUnit, reserved)
 			err = checkPage(c, page)
 		}
 		return err

@@ -1,0 +1,68 @@
+package scan
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// Gate bounds the rate at which scans consume read capacity units. What a page costs is known from its answer only, so a request
+// reserves what pages cost on average, and the difference delays the requests after it. It is safe for concurrent use; a nil Gate
+// never waits.
+type Gate struct {
+	rate float64 // units a second
+
+	mu      sync.Mutex
+	average float64   // units of a page
+	free    time.Time // when the next request may be sent
+}
+
+// NewGate makes a Gate of so many units a second; nil for 0, which sets no bound.
+func NewGate(unitsPerSecond float64) *Gate {
+	if unitsPerSecond <= 0 {
+		return nil
+	}
+	return &Gate{rate: unitsPerSecond, average: 1}
+}
+
+// wait waits until a request may be sent, and returns the units that it has reserved.
+func (g *Gate) wait(ctx context.Context) (reserved float64, err error) {
+	if g == nil {
+		return 0, nil
+	}
+	g.mu.Lock()
+	now := time.Now()
+	if g.free.Before(now) {
+		g.free = now // what was not used is not saved up
+	}
+	at := g.free
+	reserved = g.average
+	g.free = at.Add(g.lasts(reserved))
+	g.mu.Unlock()
+	timer := time.NewTimer(at.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return reserved, nil
+	case <-ctx.Done():
+		return reserved, context.Cause(ctx)
+	}
+}
+
+// charge enters what a page has cost for which so much was reserved.
+func (g *Gate) charge(c *tablestore.ConsumedCapacityUnit, reserved float64) {
+	if g == nil || c == nil {
+		return
+	}
+	cost := float64(max(c.Read, 1))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.free = g.free.Add(g.lasts(cost - reserved))
+	g.average += (cost - g.average) / 4
+}
+
+func (g *Gate) lasts(units float64) time.Duration {
+	return time.Duration(units / g.rate * float64(time.Second))
+}

@@ -1,0 +1,71 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+)
+
+// Pager reads the rows of a table, or of a range of it, a page at a time in primary-key order. It is not safe for concurrent use.
+type Pager struct {
+	service  Service
+	name     string
+	columns  int // of the key
+	options  Options
+	criteria *tablestore.RangeRowQueryCriteria
+	ended    bool
+}
+
+// NewPager begins at the first row. Options.Limit does not count: see Limit.
+func NewPager(s Service, name string, key []table.KeyColumn, o Options) *Pager {
+	o.RetryFor = cmp.Or(o.RetryFor, client.Patience)
+	p := &Pager{service: s, name: name, columns: len(key), options: o, criteria: &tablestore.RangeRowQueryCriteria{
+		TableName:       name,
+		StartPrimaryKey: bound(key, o.From, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMinValue),
+		EndPrimaryKey:   bound(key, o.To, (*tablestore.PrimaryKey).AddPrimaryKeyColumnWithMaxValue),
+		Direction:       tablestore.FORWARD,
+		MaxVersion:      int32(max(o.Versions, 1)),
+		Filter:          o.Filter,
+	}}
+	if o.Columns != nil {
+		// With a key column in the list, rows that have none of the attributes come too.
+		p.criteria.ColumnsToGet = append([]string{key[0].Name}, o.Columns...)
+	}
+	if o.Since > 0 {
+		p.criteria.TimeRange = &tablestore.TimeRange{Start: o.Since, End: table.MaxTimestamp}
+	}
+	return p
+}
+
+// Limit bounds the rows of the next pages; 0 leaves it to the service.
+func (p *Pager) Limit(rows int) { p.criteria.Limit = int32(rows) }
+
+// Next returns the next page, which may have no rows, or io.EOF after the last.
+func (p *Pager) Next(ctx context.Context) ([]*Row, error) {
+	if p.ended {
+		return nil, io.EOF
+	}
+	page, err := readPage(ctx, p.service, p.criteria, &p.options)
+	if err != nil {
+		return nil, fmt.Errorf("read table %s: %w", p.name, err)
+	}
+	p.options.charge(page.ConsumedCapacityUnit)
+	if limit := int(p.criteria.Limit); limit > 0 && len(page.Rows) > limit {
+		return nil, fmt.Errorf("read table %s: unreadable answer: %d rows, of %d that were asked for", p.name, len(page.Rows), limit)
+	}
+	for _, r := range page.Rows {
+		if n := len(r.PrimaryKey.PrimaryKeys); n != p.columns {
+			return nil, fmt.Errorf("read table %s: unreadable answer: a row with %d key columns, not %d", p.name, n, p.columns)
+		}
+	}
+	if p.ended = page.NextStartPrimaryKey == nil || len(page.NextStartPrimaryKey.PrimaryKeys) == 0; !p.ended {
+		p.criteria.StartPrimaryKey = page.NextStartPrimaryKey
+	}
+	return page.Rows, nil
+}

@@ -1,0 +1,200 @@
+package tablescan
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/keyexpr"
+	"tsimport/reader/source"
+)
+
+// Config says what is read of which table, and how.
+type Config struct {
+	Client *tablestore.TableStoreClient
+	Table  *client.Table // as the service describes it
+	Name   string        // of the table for users; "" takes the table's
+
+	From, To   []table.Value           // of the first key columns: from inclusive, to exclusive; nil means no bound
+	Columns    []string                // attributes to read beside those that are asked for by name; nil is all
+	Filter     tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
+	FilterText string                  // the same as a user wrote it
+	FilterUses []string                // columns that it names: the service must read them
+	Where      *keyexpr.Where          // that rows must pass here; nil is none
+	Since      int64                   // cells with lower timestamps, in milliseconds, are left out, and rows without others; 0 means none
+
+	Gate     *scan.Gate    // bounds the rate of reading; nil does not
+	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
+	Ranges   int           // how many ranges there are at least, if the service says where to cut; 0 takes DefaultRanges
+}
+
+// DefaultRanges is more than are read at a time, so that ranges of different sizes end at about the same time.
+const DefaultRanges = 64
+
+// Origin is the ranges of a table. It counts what its sources read.
+type Origin struct {
+	cfg   Config
+	units atomic.Int64
+	left  atomic.Int64
+
+	check struct {
+		sync.Mutex
+		last time.Time
+	}
+}
+
+// New makes an Origin.
+func New(c Config) *Origin {
+	c.Name, c.Ranges = cmp.Or(c.Name, c.Table.Name), cmp.Or(c.Ranges, DefaultRanges)
+	return &Origin{cfg: c}
+}
+
+// Units are the read capacity units that reading has cost in this process.
+func (o *Origin) Units() int64 { return o.units.Load() }
+
+// LeftOut are the rows that Config.Where has left out in this process.
+func (o *Origin) LeftOut() int64 { return o.left.Load() }
+
+// division is what the run folder keeps of an Origin.
+type division struct {
+	Table   string
+	Created int64 // as in client.Table
+	Key     []table.KeyColumn
+	Bounds  [][]byte // places at which ranges but the first begin
+}
+
+// Divide cuts the table where the service would, into ranges of about as many bytes.
+func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
+	admin := o.admin(ctx)
+	cuts, err := scan.Cuts(admin, o.cfg.Client, o.cfg.Table.Name, o.cfg.Ranges)
+	if err != nil {
+		return nil, err
+	}
+	t := o.cfg.Table
+	d := division{Table: t.Name, Created: t.Created, Key: t.Key}
+	from, to := orderingKey(o.cfg.From), orderingKey(o.cfg.To)
+	for _, c := range cuts {
+		if at := orderingKey(c); slices.Compare(at, from) > 0 && (o.cfg.To == nil || slices.Compare(at, to) < 0) {
+			d.Bounds = append(d.Bounds, appendPlace(nil, c))
+		}
+	}
+	return json.Marshal(d)
+}
+
+func orderingKey(values []table.Value) (key []byte) {
+	for _, v := range values {
+		key = table.AppendKey(key, v)
+	}
+	return key
+}
+
+// Open opens the ranges of a division, of the same table.
+func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, err error) {
+	var d division
+	if err := json.Unmarshal(kept, &d); err != nil {
+		return nil, fmt.Errorf("open table %s: what was kept of its ranges cannot be read: %w", o.cfg.Name, err)
+	}
+	t := o.cfg.Table
+	switch {
+	case d.Table != t.Name:
+		return nil, fmt.Errorf("open table %s: the run read table %s", o.cfg.Name, d.Table)
+	case d.Created != 0 && t.Created != 0 && d.Created != t.Created:
+		return nil, fmt.Errorf("table %s was dropped and created again since the run began: what it has read belongs to another table; start over with --fresh", o.cfg.Name)
+	case !slices.Equal(d.Key, t.Key):
+		return nil, fmt.Errorf("table %s has another primary key than when the run began; start over with --fresh", o.cfg.Name)
+	}
+	from := o.cfg.From
+	for i := range len(d.Bounds) + 1 {
+		p := &part{of: o, ctx: ctx, name: o.cfg.Name, from: from, to: o.cfg.To}
+		if len(d.Bounds) > 0 {
+			p.name = fmt.Sprintf("%s[%d]", o.cfg.Name, i+1)
+		}
+		if i < len(d.Bounds) {
+			if p.to, err = placeValues(d.Bounds[i]); err != nil {
+				return nil, fmt.Errorf("open table %s: %w", o.cfg.Name, err)
+			}
+			from = p.to
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+func (o *Origin) admin(ctx context.Context) *client.Admin {
+	return &client.Admin{Client: o.cfg.Client, Context: ctx, RetryFor: o.cfg.RetryFor, Proven: true}
+}
+
+// checkEvery is how often a reading asks whether its table is still the same. Pages say nothing of the table that they are of.
+const checkEvery = 10 * time.Second
+
+// same fails if the table is not the one that reading began with. Unless it must be certain, it asks only now and then.
+func (o *Origin) same(ctx context.Context, certain bool) error {
+	o.check.Lock()
+	defer o.check.Unlock()
+	if now := time.Now(); !certain && now.Sub(o.check.last) < checkEvery {
+		return nil
+	}
+	if err := o.admin(ctx).Same(o.cfg.Table); err != nil {
+		return err
+	}
+	o.check.last = time.Now()
+	return nil
+}
+
+// suspectFor bounds how long a reading that has failed asks whether its table was replaced.
+const suspectFor = 2 * time.Second
+
+// why returns why a reading has failed: that the table was replaced, if it was.
+func (o *Origin) why(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	admin := o.admin(ctx)
+	admin.RetryFor = suspectFor
+	if replaced := new(client.ReplacedError); errors.As(admin.Same(o.cfg.Table), &replaced) {
+		return replaced
+	}
+	return err
+}
+
+// options are those of scans of a range.
+func (o *Origin) options(from, to []table.Value, added []string) scan.Options {
+	s := scan.Options{
+		From: from, To: to, Versions: maxVersions, RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Gate: o.cfg.Gate,
+	}
+	if o.cfg.Columns != nil {
+		s.Columns = []string{}
+		key := o.cfg.Table.Key
+		uses := slices.Concat(o.cfg.Columns, added, o.cfg.FilterUses)
+		if o.cfg.Where != nil {
+			uses = append(uses, o.cfg.Where.Columns()...)
+		}
+		for _, c := range uses {
+			isKey := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Name == c })
+			if !isKey && !slices.Contains(s.Columns, c) {
+				s.Columns = append(s.Columns, c)
+			}
+		}
+		if len(s.Columns) > maxColumnsToGet {
+			s.Columns = nil // more than a request can name: all are read
+		}
+	}
+	return s
+}
+
+// maxVersions is more than any table keeps: one whose options change meanwhile loses none.
+const maxVersions = 1<<31 - 1
+
+// maxColumnsToGet is how many columns a request can name beside one of the key.
+const maxColumnsToGet = 1023

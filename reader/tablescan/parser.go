@@ -1,0 +1,107 @@
+package tablescan
+
+import (
+	"fmt"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// NewParser makes a parser of all columns.
+func (p *part) NewParser([]int) source.Parser {
+	parser := &parser{keys: len(p.of.cfg.Table.Key), place: map[string]int{}}
+	for i, name := range p.added {
+		parser.place[name] = parser.keys + i
+	}
+	parser.fields = make([]record.Datum, parser.keys+len(p.added))
+	return parser
+}
+
+// parser makes records of the rows of pages.
+type parser struct {
+	keys   int
+	place  map[string]int // of the columns that are asked for, among fields
+	fields []record.Datum
+	cells  []record.Cell
+	at     []int64 // timestamps of the values in fields
+	text   []byte
+}
+
+// Parse calls each with every row of a page.
+func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	pg := sp.Part.(*page)
+	p.at = make([]int64, len(p.fields))
+	for i := range pg.rows {
+		r := &pg.rows[i]
+		rec := record.Record{Span: table.Span{Record: uint32(i)}, Bad: r.bad}
+		if err := p.fill(r); err != nil {
+			return i, 0, err
+		}
+		rec.Fields, rec.Cells = p.fields, p.cells
+		each(&rec)
+	}
+	return len(pg.rows), 0, nil
+}
+
+// fill takes over the key and the cells of a row.
+func (p *parser) fill(r *judged) error {
+	p.cells, p.text = p.cells[:0], p.text[:0]
+	for i, k := range r.PrimaryKey.PrimaryKeys {
+		if err := p.datum(&p.fields[i], k.Value); err != nil {
+			return fmt.Errorf("read column %s: %w", k.ColumnName, err)
+		}
+	}
+	for i := p.keys; i < len(p.fields); i++ {
+		p.fields[i], p.at[i] = record.Datum{Kind: record.Absent}, -1
+	}
+	for _, c := range r.Columns {
+		cell := record.Cell{Name: p.keep(c.ColumnName), At: c.Timestamp}
+		if err := p.datum(&cell.Datum, c.Value); err != nil {
+			return fmt.Errorf("read column %s: %w", c.ColumnName, err)
+		}
+		p.cells = append(p.cells, cell)
+		if at, asked := p.place[c.ColumnName]; asked && c.Timestamp > p.at[at] {
+			p.fields[at], p.at[at] = cell.Datum, c.Timestamp
+		}
+	}
+	return nil
+}
+
+// keep keeps text while the record is valid.
+func (p *parser) keep(text string) []byte {
+	from := len(p.text)
+	p.text = append(p.text, text...)
+	return p.text[from:len(p.text):len(p.text)]
+}
+
+// datum makes a datum of a value of the SDK.
+func (p *parser) datum(d *record.Datum, v any) error {
+	switch v := v.(type) {
+	case int64:
+		*d = record.Datum{Kind: record.Integer, Int: v}
+	case float64:
+		*d = record.Datum{Kind: record.Double, Double: v}
+	case bool:
+		*d = record.Datum{Kind: record.Boolean}
+		if v {
+			d.Int = 1
+		}
+	case string:
+		*d = record.Datum{Kind: record.String, Bytes: p.keep(v)}
+	case []byte:
+		*d = record.Datum{Kind: record.Binary, Bytes: v}
+	default:
+		return fmt.Errorf("a value of type %T", v)
+	}
+	return nil
+}
+
+// LimitMemory changes nothing: a page is in memory anyway.
+func (p *parser) LimitMemory(int64) {}
+
+// Release gives back the text of the last row, which may have been large.
+func (p *parser) Release() { p.text, p.cells = nil, nil }
+
+// Close has nothing to give back.
+func (p *parser) Close() error { return nil }

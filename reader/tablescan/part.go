@@ -1,0 +1,314 @@
+package tablescan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// part is a range of the table's keys.
+type part struct {
+	of       *Origin
+	ctx      context.Context // reading ends with it
+	name     string
+	from, to []table.Value
+	added    []string // columns that are asked for by name
+
+	begin  source.Place
+	pager  *scan.Pager // nil before the first Next
+	splits int         // so far
+	bytes  int         // of a split; 0 is a page as the service makes it
+	row    int         // bytes of a row, about; 0 is unknown
+}
+
+// pieceBytes is about what a page takes in memory: 4 MB of rows, and what the SDK makes of them.
+const pieceBytes = 8 << 20
+
+// About says what the range is.
+func (p *part) About() source.About {
+	key := p.of.cfg.Table.Key
+	a := source.About{
+		Name: p.name, Bytes: -1, Wide: true, Live: true, Pieces: pieceBytes, Rejects: source.Rejects{Kind: ".ndjson"},
+		ShowKey: func(place []byte) string { return showPlace(key, place) }, EncodingHint: func([]byte) string { return "" },
+	}
+	for _, k := range key {
+		a.Columns = append(a.Columns, k.Name)
+		a.Unique = append(a.Unique, source.KeyColumn{Name: k.Name, Kind: kinds[k.Type]})
+	}
+	a.Columns = append(a.Columns, p.added...)
+	return a
+}
+
+var kinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
+
+// Identity says which table it is and what is read of it.
+func (p *part) Identity() (source.Identity, error) {
+	c := &p.of.cfg
+	var s strings.Builder
+	for _, k := range c.Table.Key {
+		fmt.Fprintf(&s, "%s %v, ", k.Name, k.Type)
+	}
+	fmt.Fprintf(&s, "created %d", c.Table.Created)
+	show := func(name string, key []table.Value) {
+		if key != nil {
+			fmt.Fprintf(&s, ", %s %s", name, showPlace(c.Table.Key, appendPlace(nil, key)))
+		}
+	}
+	show("from", p.from)
+	show("to", p.to)
+	if c.FilterText != "" {
+		fmt.Fprintf(&s, ", filter %s", c.FilterText)
+	}
+	if c.Where != nil {
+		fmt.Fprintf(&s, ", where %s", c.Where.Source())
+	}
+	if c.Since > 0 {
+		fmt.Fprintf(&s, ", since %d", c.Since)
+	}
+	return source.Identity{Schema: s.String()}, nil
+}
+
+// MayLackColumns is true: a row has the columns that it has.
+func (p *part) MayLackColumns() bool { return true }
+
+// AddColumns puts the newest versions of the columns into the fields of rows.
+func (p *part) AddColumns(names []string) { p.added = slices.Concat(p.added, names) }
+
+// sampleRows is how many rows one request for a sample asks for.
+const sampleRows = 200
+
+// Sample looks at the first rows.
+func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
+	pager := p.newPager(p.from)
+	parser := p.NewParser(nil)
+	for read < budget {
+		pager.Limit(sampleRows)
+		rows, err := pager.Next(p.ctx)
+		if errors.Is(err, io.EOF) {
+			return read, nil
+		}
+		if err != nil {
+			return max(read, 1), nil // the load meets it
+		}
+		pg := p.newPage(rows)
+		if err := pg.Prepare(); err != nil {
+			return max(read, 1), nil
+		}
+		if _, _, err := parser.Parse(source.Split{Part: pg}, each); err != nil {
+			return max(read, 1), err
+		}
+		read += pg.size
+	}
+	return read, nil
+}
+
+// SetSplitBytes bounds the rows of a page by what those before them took.
+func (p *part) SetSplitBytes(n int) { p.bytes = n }
+
+// Seek begins at the key.
+func (p *part) Seek(to source.Place, _ source.Chain) {
+	p.begin, p.pager, p.splits = to, nil, 0
+	if to.Record > 0 {
+		p.splits = 1
+	}
+}
+
+// Begin is what Seek said.
+func (p *part) Begin() source.Place { return p.begin }
+
+// Chain is that of no stream.
+func (p *part) Chain() (source.Chain, bool) { return source.Chain{}, false }
+
+func (p *part) newPager(from []table.Value) *scan.Pager {
+	c := &p.of.cfg
+	return scan.NewPager(c.Client, c.Table.Name, c.Table.Key, p.of.options(from, p.to, p.added))
+}
+
+// Next reads the next page that has rows.
+func (p *part) Next() (source.Piece, error) {
+	if p.pager == nil {
+		from := p.from
+		if p.begin.Key != nil {
+			var err error
+			if from, err = placeValues(p.begin.Key); err != nil {
+				return nil, fmt.Errorf("read %s: %w", p.name, err)
+			}
+		}
+		p.pager = p.newPager(from)
+	}
+	for {
+		if err := p.of.same(p.ctx, false); err != nil {
+			return nil, err
+		}
+		if p.bytes > 0 {
+			p.pager.Limit(min(max(p.bytes/max(p.row, 64), 1), maxPageRows))
+		}
+		rows, err := p.pager.Next(p.ctx)
+		if errors.Is(err, io.EOF) {
+			if err := p.of.same(p.ctx, true); err != nil {
+				return nil, err
+			}
+			return nil, io.EOF
+		}
+		if err != nil {
+			return nil, p.of.why(p.ctx, err)
+		}
+		if pg := p.newPage(rows); len(pg.rows) > 0 {
+			p.row = pg.size / len(pg.rows)
+			return pg, nil
+		}
+	}
+}
+
+// maxPageRows is how many rows the service puts into a page.
+const maxPageRows = 5000
+
+// Add makes a split of what is left of a page.
+func (p *part) Add(piece source.Piece) ([]source.Split, error) {
+	pg := piece.(*page)
+	if len(pg.rows) == 0 {
+		return nil, nil
+	}
+	number := p.splits
+	p.splits++
+	first, last := keyOf(pg.rows[0].Row), keyOf(pg.rows[len(pg.rows)-1].Row)
+	return []source.Split{{
+		Number: number, Bytes: int64(pg.size), Part: pg, Key: appendPlace(nil, first),
+		Keys: []source.KeyInterval{{First: data(first), Last: data(last)}},
+	}}, nil
+}
+
+func keyOf(r *scan.Row) (key []table.Value) {
+	for _, c := range r.PrimaryKey.PrimaryKeys {
+		key = append(key, client.ValueOf(c.Value))
+	}
+	return key
+}
+
+func data(key []table.Value) (d []record.Datum) {
+	for _, v := range key {
+		d = append(d, record.Datum{Kind: kinds[v.Type], Int: v.Int, Bytes: v.Bytes})
+	}
+	return d
+}
+
+// Finish has nothing left.
+func (p *part) Finish() ([]source.Split, error) { return nil, nil }
+
+// Whole has nothing left.
+func (p *part) Whole() []source.Split { return nil }
+
+// Raw leaves it to the load to make a line of JSON.
+func (p *part) Raw(source.Split, table.Span) []byte { return nil }
+
+// Suspend goes back to the beginning.
+func (p *part) Suspend() error {
+	p.Seek(p.begin, source.Chain{})
+	return nil
+}
+
+// Close has nothing to give back.
+func (p *part) Close() error { return nil }
+
+// page is rows as they were when they were read.
+type page struct {
+	of   *part
+	rows []judged
+	size int // bytes, as the service counts them
+}
+
+// judged is a row, and why it cannot be loaded if it cannot.
+type judged struct {
+	*scan.Row
+	bad *table.Reason
+}
+
+func (p *part) newPage(rows []*scan.Row) *page {
+	pg := &page{of: p, rows: make([]judged, 0, len(rows))}
+	for _, r := range rows {
+		if p.of.cfg.Since > 0 && len(r.Columns) == 0 {
+			continue
+		}
+		pg.rows = append(pg.rows, judged{Row: r})
+		pg.size += sizeOf(r)
+	}
+	return pg
+}
+
+// sizeOf is about how many bytes a row has.
+func sizeOf(r *tablestore.Row) (n int) {
+	size := func(name string, v any) {
+		n += len(name) + 8
+		switch v := v.(type) {
+		case string:
+			n += len(v)
+		case []byte:
+			n += len(v)
+		}
+	}
+	for _, k := range r.PrimaryKey.PrimaryKeys {
+		size(k.ColumnName, k.Value)
+	}
+	for _, c := range r.Columns {
+		size(c.ColumnName, c.Value)
+	}
+	return n
+}
+
+// Prepare leaves out the rows that do not pass.
+func (pg *page) Prepare() error {
+	o := pg.of.of
+	if o.cfg.Where == nil {
+		return nil
+	}
+	test := o.cfg.Where.NewTest()
+	kept := pg.rows[:0]
+	for _, r := range pg.rows {
+		passes, why := test.Passes(func(name string) table.Value { return newestOf(r.Row, name) })
+		if r.bad = why; passes || why != nil {
+			kept = append(kept, r)
+		}
+	}
+	o.left.Add(int64(len(pg.rows) - len(kept)))
+	pg.rows = kept
+	return nil
+}
+
+// newestOf returns a column of the key, or the newest version of an attribute; Null if there is none.
+func newestOf(r *scan.Row, name string) table.Value {
+	for _, k := range r.PrimaryKey.PrimaryKeys {
+		if k.ColumnName == name {
+			return client.ValueOf(k.Value)
+		}
+	}
+	var newest *tablestore.AttributeColumn
+	for _, c := range r.Columns {
+		if c.ColumnName == name && (newest == nil || c.Timestamp > newest.Timestamp) {
+			newest = c
+		}
+	}
+	if newest == nil {
+		return table.Value{}
+	}
+	return client.ValueOf(newest.Value)
+}
+
+// Bytes is about what the page takes: the SDK keeps each cell by itself.
+func (pg *page) Bytes() int64 {
+	cells := 0
+	for _, r := range pg.rows {
+		cells += len(r.Columns) + len(r.PrimaryKey.PrimaryKeys)
+	}
+	return int64(pg.size + 100*cells)
+}

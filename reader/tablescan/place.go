@@ -1,0 +1,75 @@
+package tablescan
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
+
+	"tsimport/internal/table"
+)
+
+// A place is the values of the key: the type of each, and its integer or its length and its bytes. Ordering keys would be too long
+// for some: they escape bytes.
+
+// appendPlace appends the place of a key, or of its first columns.
+func appendPlace(dst []byte, key []table.Value) []byte {
+	for _, v := range key {
+		dst = append(dst, byte(v.Type))
+		if v.Type == table.Integer {
+			dst = binary.AppendVarint(dst, v.Int)
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(v.Bytes)))
+		dst = append(dst, v.Bytes...)
+	}
+	return dst
+}
+
+var errPlace = errors.New("a key that was kept cannot be read")
+
+// placeValues returns the key of a place.
+func placeValues(place []byte) (key []table.Value, err error) {
+	for len(place) > 0 {
+		v := table.Value{Type: table.Type(place[0])}
+		if !v.Type.KeyType() {
+			return nil, errPlace
+		}
+		place = place[1:]
+		if v.Type == table.Integer {
+			n := 0
+			if v.Int, n = binary.Varint(place); n <= 0 {
+				return nil, errPlace
+			}
+			key, place = append(key, v), place[n:]
+			continue
+		}
+		length, n := binary.Uvarint(place)
+		if n <= 0 || length > uint64(len(place)-n) {
+			return nil, errPlace
+		}
+		v.Bytes, place = place[n:n+int(length)], place[n+int(length):]
+		key = append(key, v)
+	}
+	return key, nil
+}
+
+// showPlace is a place for people.
+func showPlace(columns []table.KeyColumn, place []byte) string {
+	key, err := placeValues(place)
+	if err != nil || len(key) > len(columns) {
+		return "an unreadable key"
+	}
+	parts := make([]string, len(key))
+	for i, v := range key {
+		text := table.Show(v.Bytes)
+		switch v.Type {
+		case table.Integer:
+			text = strconv.FormatInt(v.Int, 10)
+		case table.String:
+			text = strconv.Quote(text)
+		}
+		parts[i] = columns[i].Name + " " + text
+	}
+	return strings.Join(parts, ", ")
+}

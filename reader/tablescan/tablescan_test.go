@@ -1,0 +1,352 @@
+package tablescan
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/keyexpr"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+)
+
+// world is a service with a table t.
+type world struct {
+	*testing.T
+	sdk   *tablestore.TableStoreClient
+	admin *client.Admin
+	plan  *faults.Plan
+	now   time.Time
+}
+
+var key = []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "name", Type: table.String}, {Name: "raw", Type: table.Binary}}
+
+func newWorld(t *testing.T) *world {
+	w := &world{T: t, plan: new(faults.Plan), now: time.Now()}
+	s, err := server.Open("", server.Options{InMemory: true, Faults: w.plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	w.sdk, err = client.New(context.Background(), client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.admin = &client.Admin{Client: w.sdk, Context: context.Background()}
+	w.create()
+	return w
+}
+
+func (w *world) create() {
+	w.Helper()
+	if err := w.admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 5}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) key(i int) *tablestore.PrimaryKey {
+	pk := new(tablestore.PrimaryKey)
+	pk.AddPrimaryKeyColumn("id", int64(i/3-100))
+	pk.AddPrimaryKeyColumn("name", fmt.Sprint("name ", i%3))
+	pk.AddPrimaryKeyColumn("raw", bytes.Repeat([]byte{0}, i%5))
+	return pk
+}
+
+// fill makes rows 0 to n−1: cells of all types, of several versions, and rows without any.
+func (w *world) fill(n int) {
+	w.Helper()
+	for from := 0; from < n; from += 200 {
+		req := new(tablestore.BatchWriteRowRequest)
+		for i := from; i < min(from+200, n); i++ {
+			change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: w.key(i)}
+			change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+			if i%11 != 10 {
+				change.AddColumn("always", fmt.Sprint("row ", i))
+				change.AddColumn(fmt.Sprint("c", i%7), []any{int64(math.MinInt64), math.MaxFloat64, true, "", []byte{}, "表 \x00", math.Copysign(0, -1)}[i%7])
+				for v := range i % 4 {
+					change.AddColumnWithTimestamp("versions", int64(v), w.now.UnixMilli()-int64(1000*v))
+				}
+			}
+			req.AddRowChange(change)
+		}
+		res, err := w.sdk.BatchWriteRow(req)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, r := range res.TableToRowsResult["t"] {
+			if !r.IsSucceed {
+				w.Fatal(r.Error)
+			}
+		}
+	}
+}
+
+func (w *world) config() Config {
+	w.Helper()
+	t, err := w.admin.Describe("t")
+	if err != nil {
+		w.Fatal(err)
+	}
+	return Config{Client: w.sdk, Table: t}
+}
+
+// parts opens the ranges between bounds of the first key column.
+func (w *world) parts(c Config, bounds ...int64) []source.Source {
+	w.Helper()
+	o := New(c)
+	kept, err := o.Divide(context.Background())
+	if err != nil {
+		w.Fatal(err)
+	}
+	if len(bounds) > 0 {
+		kept = w.division(c, bounds...)
+	}
+	parts, err := o.Open(context.Background(), kept)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return parts
+}
+
+func (w *world) division(c Config, bounds ...int64) []byte {
+	w.Helper()
+	text := fmt.Appendf(nil, `{"Table":"t","Created":%d,"Key":[{"Name":"id","Type":%d},{"Name":"name","Type":%d},{"Name":"raw","Type":%d}],"Bounds":[`,
+		c.Table.Created, table.Integer, table.String, table.Binary)
+	for i, b := range bounds {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = fmt.Appendf(text, "%q", base64.StdEncoding.EncodeToString(appendPlace(nil, []table.Value{{Type: table.Integer, Int: b}})))
+	}
+	return append(text, "]}"...)
+}
+
+// read reads a source and returns its keys.
+func read(s source.Source) (keys []string, cells int, err error) {
+	p := s.NewParser(nil)
+	for {
+		piece, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return keys, cells, nil
+		}
+		if err == nil {
+			err = piece.Prepare()
+		}
+		if err != nil {
+			return keys, cells, err
+		}
+		splits, err := s.Add(piece)
+		if err != nil {
+			return keys, cells, err
+		}
+		for _, sp := range splits {
+			if _, _, err := p.Parse(sp, func(rec *record.Record) {
+				keys = append(keys, fmt.Sprintf("%d %s %x", rec.Fields[0].Int, rec.Fields[1].Bytes, rec.Fields[2].Bytes))
+				cells += len(rec.Cells)
+			}); err != nil {
+				return keys, cells, err
+			}
+		}
+	}
+}
+
+func TestATableKeepsTheContractOfSources(t *testing.T) {
+	w := newWorld(t)
+	w.fill(700)
+	c := w.config()
+	for name, bounds := range map[string][]int64{"in one range": nil, "a range in the middle": {-60, 20}} {
+		t.Run(name, func(t *testing.T) {
+			sourcetest.Check(t, func() source.Source {
+				parts := w.parts(c, bounds...)
+				p := parts[len(parts)/2].(*part)
+				p.bytes = 3000 // or all of it is one page
+				return p
+			})
+		})
+	}
+}
+
+func TestRangesHaveEveryRowOnce(t *testing.T) {
+	w := newWorld(t)
+	w.fill(900)
+	whole, cells, err := read(w.parts(w.config())[0])
+	if err != nil || len(whole) != 900 {
+		t.Fatalf("%d rows: %v", len(whole), err)
+	}
+	var all []string
+	sum := 0
+	for _, s := range w.parts(w.config(), -100, -50, 0, 199, 5000) {
+		keys, n, err := read(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, sum = append(all, keys...), sum+n
+	}
+	if !slices.Equal(all, whole) || sum != cells {
+		t.Errorf("%d rows and %d cells in ranges, %d and %d in one", len(all), sum, len(whole), cells)
+	}
+}
+
+func TestARangeOfKeysAFilterAndAConditionLeaveRowsOut(t *testing.T) {
+	w := newWorld(t)
+	w.fill(900)
+	where, err := keyexpr.CompileWhere(`name == "name 1" and versions >= 0`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	integer := func(n int64) []table.Value { return []table.Value{{Type: table.Integer, Int: n}} }
+	filter := tablestore.NewSingleColumnCondition("versions", tablestore.CT_GREATER_EQUAL, int64(0))
+	filter.FilterIfMissing = true
+	for name, tt := range map[string]struct {
+		change func(*Config)
+		want   func(i int) bool
+	}{
+		"from and to": {func(c *Config) { c.From, c.To = integer(-50), integer(10) }, func(i int) bool { return i/3-100 >= -50 && i/3-100 < 10 }},
+		"where":       {func(c *Config) { c.Where = where }, func(i int) bool { return i%3 == 1 && i%11 != 10 && i%4 > 0 }},
+		"filter":      {func(c *Config) { c.Filter = filter }, func(i int) bool { return i%11 != 10 && i%4 > 0 }},
+		"filter by a column that is not asked for": {func(c *Config) { c.Filter, c.FilterUses, c.Columns = filter, []string{"versions"}, []string{"always"} },
+			func(i int) bool { return i%11 != 10 && i%4 > 0 }},
+		"since the last cell": {func(c *Config) { c.Since = w.now.UnixMilli() - 1000 }, func(i int) bool { return i%11 != 10 }},
+		"since tomorrow":      {func(c *Config) { c.Since = w.now.UnixMilli() + 86_400_000 }, func(int) bool { return false }},
+		"columns":             {func(c *Config) { c.Columns = []string{"always"} }, func(int) bool { return true }},
+	} {
+		c := w.config()
+		tt.change(&c)
+		var want []string
+		for i := range 900 {
+			if tt.want(i) {
+				k := keyOf(&scan.Row{PrimaryKey: w.key(i)})
+				want = append(want, fmt.Sprintf("%d %s %x", k[0].Int, k[1].Bytes, k[2].Bytes))
+			}
+		}
+		var got []string
+		for _, s := range w.parts(c) {
+			keys, _, err := read(s)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			got = append(got, keys...)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %d rows, want %d", name, len(got), len(want))
+		}
+	}
+}
+
+func TestCellsOlderThanSinceAreNotRead(t *testing.T) {
+	w := newWorld(t)
+	w.fill(8)
+	c := w.config()
+	all, cells, err := read(w.parts(c)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Since = w.now.UnixMilli() - 1500
+	some, fewer, err := read(w.parts(c)[0])
+	if err != nil || len(some) != len(all) || fewer != cells-2 { // rows 3 and 7 have versions that are 2 seconds old
+		t.Errorf("%d rows and %d cells of %d and %d: %v", len(some), fewer, len(all), cells, err)
+	}
+}
+
+// replacing are ways in which a table may be another one than that which was begun with.
+func (w *world) drop() {
+	w.Helper()
+	if err := w.admin.Drop("t"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestATableThatIsDroppedWhileItIsReadStopsTheReading(t *testing.T) {
+	for name, again := range map[string]bool{"dropped": false, "dropped and made again": true} {
+		w := newWorld(t)
+		w.fill(600)
+		s := w.parts(w.config())[0].(*part)
+		s.bytes = 3000
+		if _, err := s.Next(); err != nil {
+			t.Fatal(err)
+		}
+		w.drop()
+		if again {
+			w.create()
+			w.fill(300)
+		}
+		_, _, err := read(s)
+		if replaced := new(client.ReplacedError); !errors.As(err, &replaced) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestARunDoesNotResumeWithAnotherTable(t *testing.T) {
+	w := newWorld(t)
+	w.fill(10)
+	kept := w.division(w.config())
+	w.drop()
+	w.create()
+	if _, err := New(w.config()).Open(context.Background(), kept); err == nil || !strings.Contains(err.Error(), "dropped and created again") {
+		t.Errorf("%v", err)
+	}
+	if _, err := New(w.config()).Open(context.Background(), []byte("{")); err == nil {
+		t.Error("a division that is cut was opened")
+	}
+}
+
+func TestPassingFaultsOfReadingPass(t *testing.T) {
+	w := newWorld(t)
+	w.fill(900)
+	codes := []string{"OTSServerBusy", "OTSNotEnoughCapacityUnit", "OTSPartitionUnavailable", "OTSTimeout"}
+	w.plan.Change(func(op string) bool { return op == "GetRange" }, func(r faults.Request) faults.Fault {
+		if r.N%3 == 0 {
+			return faults.Fault{}
+		}
+		return faults.Fault{Action: faults.Refuse, Code: codes[r.N%len(codes)]}
+	})
+	s := w.parts(w.config())[0].(*part)
+	s.bytes = 20_000
+	keys, _, err := read(s)
+	if err != nil || len(keys) != 900 || len(slices.Compact(keys)) != 900 {
+		t.Errorf("%d rows: %v", len(keys), err)
+	}
+}
+
+func TestThePlaceOfTheLongestKeyFits(t *testing.T) {
+	long := []table.Value{{Type: table.Binary, Bytes: make([]byte, 1024)}, {Type: table.String, Bytes: make([]byte, 1024)}, {Type: table.Integer, Int: math.MinInt64}, {Type: table.Binary, Bytes: make([]byte, 1024)}}
+	place := appendPlace(nil, long)
+	if len(place) > source.MaxKey {
+		t.Errorf("%d bytes", len(place))
+	}
+	back, err := placeValues(place)
+	if err != nil || len(back) != 4 || back[2].Int != math.MinInt64 || len(back[3].Bytes) != 1024 {
+		t.Errorf("%v, %v", back, err)
+	}
+	for cut := range len(place) - 1 {
+		if v, err := placeValues(place[:cut+1]); err == nil && len(v) == 4 {
+			t.Fatalf("the first %d bytes are a whole key", cut+1)
+		}
+	}
+	if text := showPlace(key, appendPlace(nil, []table.Value{{Type: table.Integer, Int: 5}, {Type: table.String, Bytes: []byte("a")}})); text != `id 5, name "a"` {
+		t.Error(text)
+	}
+}
