@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -58,58 +59,61 @@ func TestTheLastAcceptedRowOfEachKeyStays(t *testing.T) {
 	for _, mode := range []string{"put", "update"} {
 		for seed := range uint64(2) {
 			t.Run(fmt.Sprintf("%s, seed %d", mode, seed), func(t *testing.T) {
-				w := newWorld(t)
-				defer noLeaks(t)()
-				if err := w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 20_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}); err != nil {
-					t.Fatal(err)
-				}
-				plan, err := faults.Random{Rate: 0.1, Delay: 10 * time.Millisecond, Seed: seed}.Plan()
-				if err != nil {
-					t.Fatal(err)
-				}
-				o := loaderOptions()
-				o.Mode, o.Memory = mode, 16<<20
-				l := w.open(context.Background(), o)
-				w.plan.Change(nil, plan.Decide)
-				told, accepted := newOracle(), atomic.Int64{}
-				var group sync.WaitGroup
-				for g := range int64(4) {
-					group.Go(func() {
-						rnd := rand.New(rand.NewPCG(seed, uint64(g)))
-						for n := range int64(2500) {
-							row := told.row(g*1_000_000+n, fmt.Sprint("key", rnd.IntN(500)), "v")
-							ctx, cancel := context.Background(), func() {}
-							if rnd.IntN(10) == 0 {
-								ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.IntN(1000))*time.Microsecond)
-							}
-							switch err := l.Put(ctx, row); {
-							case err == nil:
-								accepted.Add(1)
-							case !errors.Is(err, context.DeadlineExceeded):
-								t.Error(err)
-							}
-							cancel()
-							if rnd.IntN(1000) == 0 {
-								if err := l.Flush(context.Background()); err != nil {
-									t.Error(err)
-								}
-							}
-						}
-					})
-				}
-				group.Wait()
-				c := w.close(l)
-				w.plan.Change(nil, nil)
-				told.check(t, c)
-				if c.Accepted != accepted.Load() || c.Unfinished != 0 || mode == "update" && c.Superseded > 0 {
-					t.Errorf("%d rows were accepted, counts %+v", accepted.Load(), c)
-				}
-				want, _ := told.last()
-				w.compare(want, nil)
-				t.Logf("%+v", c)
+				synctest.Test(t, func(t *testing.T) { putWithFaults(t, mode, seed) })
 			})
 		}
 	}
+}
+
+func putWithFaults(t *testing.T, mode string, seed uint64) {
+	w := newWorld(t)
+	if err := w.Sim().Simulate("", server.Simulation{Config: sim.Config{PartitionUnits: 20_000, Burst: 100 * time.Millisecond, Partitions: 3, Latency: time.Millisecond, Jitter: 0.5, Seed: seed}}); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := faults.Random{Rate: 0.1, Delay: 10 * time.Millisecond, Seed: seed}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := loaderOptions()
+	o.Mode, o.Memory = mode, 16<<20
+	l := w.open(context.Background(), o)
+	w.plan.Change(nil, plan.Decide)
+	told, accepted := newOracle(), atomic.Int64{}
+	var group sync.WaitGroup
+	for g := range int64(4) {
+		group.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(g)))
+			for n := range int64(2500) {
+				row := told.row(g*1_000_000+n, fmt.Sprint("key", rnd.IntN(500)), "v")
+				ctx, cancel := context.Background(), func() {}
+				if rnd.IntN(10) == 0 {
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.IntN(1000))*time.Microsecond)
+				}
+				switch err := l.Put(ctx, row); {
+				case err == nil:
+					accepted.Add(1)
+				case !errors.Is(err, context.DeadlineExceeded):
+					t.Error(err)
+				}
+				cancel()
+				if rnd.IntN(1000) == 0 {
+					if err := l.Flush(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	c := w.close(l)
+	w.plan.Change(nil, nil)
+	told.check(t, c)
+	if c.Accepted != accepted.Load() || c.Unfinished != 0 || mode == "update" && c.Superseded > 0 {
+		t.Errorf("%d rows were accepted, counts %+v", accepted.Load(), c)
+	}
+	want, _ := told.last()
+	w.compare(want, nil)
+	t.Logf("%+v", c)
 }
 
 // compare compares the table, keys that are unsure apart.
@@ -198,16 +202,11 @@ func (w *world) gated(ctx context.Context, o LoaderOptions) (*Loader, *gate) {
 	return l, g
 }
 
-// blocked waits until no row has been accepted for a while.
+// blocked returns how many rows are accepted when everything in the test's bubble waits, whatever it does on the disk done.
 func blocked(l *Loader) (accepted int64) {
-	for same := 0; same < 30; time.Sleep(10 * time.Millisecond) {
-		if now := l.Counts().Accepted; now != accepted {
-			accepted, same = now, 0
-		} else if now > 0 {
-			same++
-		}
-	}
-	return accepted
+	time.Sleep(5 * time.Second) // of the bubble's clock: rows that linger have been sent
+	synctest.Wait()
+	return l.Counts().Accepted
 }
 
 // heap is the live heap.
@@ -226,63 +225,68 @@ func TestPutBlocksWithinItsMemory(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("rows of %d bytes in %d MiB", size, memory>>20), func(t *testing.T) {
-				w := newWorld(t)
-				o := loaderOptions()
-				o.Memory = memory
-				ctx, stop := context.WithCancel(context.Background())
-				defer stop()
-				// A partition that has no rows makes the load read on as far as memory allows.
-				w.close(w.open(ctx, o))
-				if err := w.Sim().Split(ctx, "t", server.Cut{Keys: []sim.Key{"z"}}); err != nil {
-					t.Fatal(err)
-				}
-				l, _ := w.gated(ctx, o)
-				before := heap()
-				var accepted int64
-				ends := make(chan error)
-				value := make([]byte, size)
-				done := func(Outcome) {}
-				go func() {
-					for n := 0; ; n++ {
-						row := Row{Columns: []Column{String("id", fmt.Sprint(n)), Bytes("v", value)}}
-						if n%2 == 0 {
-							row.Done = done
-						}
-						if err := l.Put(ctx, row); err != nil {
-							ends <- err
-							return
-						}
-						accepted++
-					}
-				}()
-				blocked(l)
-				held := heap() - before
-				if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {
-					t.Errorf("beside the Loader's folder there are %v, %v", left, err)
-				}
-				stop()
-				if err := <-ends; !errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
-					t.Errorf("put: %v", err)
-				}
-				c, err := l.Close(context.Background())
-				if !errors.Is(err, ErrInterrupted) {
-					t.Errorf("close: %v", err)
-				}
-				w.balanced(c)
-				rows := accepted * int64(size+60)
-				t.Logf("%d rows, about %d MiB, take %d MiB", accepted, rows>>20, held>>20)
-				if c.Accepted != accepted || held > memory || rows < memory/8 {
-					t.Errorf("%d rows of about %d bytes take %d bytes, of %d; counts %+v", accepted, rows, held, memory, c)
-				}
+				synctest.Test(t, func(t *testing.T) { putUntilBlocked(t, size, memory) })
 			})
 		}
 	}
 }
 
-// A context that ends while Put waits takes that Put away and nothing else.
-func TestACancelledPutIsNotAccepted(t *testing.T) {
+func putUntilBlocked(t *testing.T, size int, memory int64) {
 	w := newWorld(t)
-	defer noLeaks(t)()
+	o := loaderOptions()
+	o.Memory = memory
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	// A partition that has no rows makes the load read on as far as memory allows.
+	w.close(w.open(ctx, o))
+	if err := w.Sim().Split(ctx, "t", server.Cut{Keys: []sim.Key{"z"}}); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := w.gated(ctx, o)
+	before := heap()
+	var accepted int64
+	ends := make(chan error)
+	value := make([]byte, size)
+	done := func(Outcome) {}
+	go func() {
+		for n := 0; ; n++ {
+			row := Row{Columns: []Column{String("id", fmt.Sprint(n)), Bytes("v", value)}}
+			if n%2 == 0 {
+				row.Done = done
+			}
+			if err := l.Put(ctx, row); err != nil {
+				ends <- err
+				return
+			}
+			accepted++
+		}
+	}()
+	blocked(l)
+	held := heap() - before
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {
+		t.Errorf("beside the Loader's folder there are %v, %v", left, err)
+	}
+	stop()
+	if err := <-ends; !errors.Is(err, context.Canceled) && !errors.Is(err, ErrInterrupted) {
+		t.Errorf("put: %v", err)
+	}
+	c, err := l.Close(context.Background())
+	if !errors.Is(err, ErrInterrupted) {
+		t.Errorf("close: %v", err)
+	}
+	w.balanced(c)
+	rows := accepted * int64(size+60)
+	t.Logf("%d rows, about %d MiB, take %d MiB", accepted, rows>>20, held>>20)
+	if c.Accepted != accepted || held > memory || rows < memory/8 {
+		t.Errorf("%d rows of about %d bytes take %d bytes, of %d; counts %+v", accepted, rows, held, memory, c)
+	}
+}
+
+// A context that ends while Put waits takes that Put away and nothing else.
+func TestACancelledPutIsNotAccepted(t *testing.T) { synctest.Test(t, cancelledPuts) }
+
+func cancelledPuts(t *testing.T) {
+	w := newWorld(t)
 	o := loaderOptions()
 	o.Memory = 16 << 20
 	l, g := w.gated(context.Background(), o)
@@ -455,9 +459,10 @@ func TestAFailedLoadIsAnErrorOfEveryCall(t *testing.T) {
 }
 
 // A slow Done holds Put up, and no more than so many outcomes wait for it.
-func TestASlowDoneHoldsPutUp(t *testing.T) {
+func TestASlowDoneHoldsPutUp(t *testing.T) { synctest.Test(t, slowDone) }
+
+func slowDone(t *testing.T) {
 	w := newWorld(t)
-	defer noLeaks(t)()
 	ctx := context.Background()
 	l := w.open(ctx, loaderOptions())
 	hold, accepted := make(chan struct{}), atomic.Int64{}
