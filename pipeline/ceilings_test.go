@@ -1,11 +1,9 @@
 package pipeline
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -39,18 +37,6 @@ func (s *sends) most(within time.Duration) (most float64) {
 	return most
 }
 
-// tenths are the sums in each tenth of a second, the first and the last one left out.
-func (s *sends) tenths() (sums []float64) {
-	for i, at := range s.at {
-		n := int(at.Sub(s.at[0]) / (100 * time.Millisecond))
-		for len(sums) <= n {
-			sums = append(sums, 0)
-		}
-		sums[n] += s.units[i]
-	}
-	return sums[1 : len(sums)-1]
-}
-
 // noted is a pacer that never waits, and notes when the dispatcher sends.
 type noted struct {
 	restless
@@ -68,30 +54,29 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
-			var left, met sends
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				met.add(time.Now(), float64(r.Rows))
-				return faults.Fault{}
-			}
-			cfg := w.config(w.file("in.csv", shuffled(rows)))
-			cfg.pacer = func() pacer { return noted{sends: &left} }
-			set(&cfg.Write.Rates)
-			if r := w.load(cfg); r.Written != rows {
-				t.Errorf("%d written", r.Written)
-			}
-			// What flows in, and beside it what was saved up and a request: half as much again is never reached.
-			const limit = 1.5 * rate / 10
-			if most := left.most(100 * time.Millisecond); most > limit {
-				t.Errorf("%.0f rows left within a tenth of a second, of which %v may", most, limit)
-			}
-			// A machine that stops for a moment delays requests on their way, and some then arrive together.
-			tenths := met.tenths()
-			slices.Sort(tenths)
-			if usual := tenths[len(tenths)*3/4]; usual > limit {
-				t.Errorf("in a quarter of the tenths of a second more than %v rows arrived: %s", limit, strings.Trim(fmt.Sprint(tenths), "[]"))
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
+				var left, met sends
+				w.plan.Decide = func(r faults.Request) faults.Fault {
+					met.add(time.Now(), float64(r.Rows))
+					return faults.Fault{}
+				}
+				cfg := w.config(w.file("in.csv", shuffled(rows)))
+				cfg.pacer = func() pacer { return noted{sends: &left} }
+				set(&cfg.Write.Rates)
+				if r := w.load(cfg); r.Written != rows {
+					t.Errorf("%d written", r.Written)
+				}
+				// What flows in, and beside it what was saved up and a request: half as much again is never reached.
+				const limit = 1.5 * rate / 10
+				if most := left.most(100 * time.Millisecond); most > limit {
+					t.Errorf("%.0f rows left within a tenth of a second, of which %v may", most, limit)
+				}
+				if most := met.most(100 * time.Millisecond); most > limit {
+					t.Errorf("%.0f rows arrived within a tenth of a second, of which %v may", most, limit)
+				}
+			})
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -32,39 +33,41 @@ func plainCSV(n int) (text string, want contents) {
 }
 
 func TestNothingIsSentWhileCheckpointsCannotBeWritten(t *testing.T) {
-	w := newWorld(t)
-	text, want := plainCSV(5000)
-	cfg := w.config(w.file("in.csv", text))
-	cfg.pacer = func() pacer { return restless{} }
-	cfg.Checkpoint.Every, cfg.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
-	var failing atomic.Bool
-	var failures, saves, whileFailing atomic.Int64
-	cfg.onSend = func([]table.Ref) {
-		if failures.Load() > 30 && failing.Load() {
-			whileFailing.Add(1)
-		}
-	}
-	cfg.onSave = func(*checkpoint.Snapshot) error {
-		if saves.Add(1) == 4 {
-			failing.Store(true)
-		}
-		if failing.Load() {
-			if failures.Add(1) == 60 {
-				failing.Store(false)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		text, want := plainCSV(5000)
+		cfg := w.config(w.file("in.csv", text))
+		cfg.pacer = func() pacer { return restless{} }
+		cfg.Checkpoint.Every, cfg.keptFor, cfg.allowance = time.Millisecond, 20*time.Millisecond, 100
+		var failing atomic.Bool
+		var failures, saves, whileFailing atomic.Int64
+		cfg.onSend = func([]table.Ref) {
+			if failures.Load() > 30 && failing.Load() {
+				whileFailing.Add(1)
 			}
-			return errors.New("the disk is full")
 		}
-		return nil
-	}
-	r := w.load(cfg)
-	w.wantRows(want)
-	if failures.Load() != 60 || r.CheckpointError != "" {
-		t.Errorf("%d checkpoints failed; the last error is %q", failures.Load(), r.CheckpointError)
-	}
-	// After the last good one a lane may send its allowance, and no more: 30 failures later all of that has been sent.
-	if n := whileFailing.Load(); n > 0 {
-		t.Errorf("%d requests were sent long after the last checkpoint", n)
-	}
+		cfg.onSave = func(*checkpoint.Snapshot) error {
+			if saves.Add(1) == 4 {
+				failing.Store(true)
+			}
+			if failing.Load() {
+				if failures.Add(1) == 60 {
+					failing.Store(false)
+				}
+				return errors.New("the disk is full")
+			}
+			return nil
+		}
+		r := w.load(cfg)
+		w.wantRows(want)
+		if failures.Load() != 60 || r.CheckpointError != "" {
+			t.Errorf("%d checkpoints failed; the last error is %q", failures.Load(), r.CheckpointError)
+		}
+		// After the last good one a lane may send its allowance, and no more: 30 failures later all of that has been sent.
+		if n := whileFailing.Load(); n > 0 {
+			t.Errorf("%d requests were sent long after the last checkpoint", n)
+		}
+	})
 }
 
 func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
@@ -75,19 +78,21 @@ func TestALoadThatCannotSaveCheckpointsFails(t *testing.T) {
 		"store": func(cfg *trial) { cfg.Checkpoint.Sync = func() error { return errors.New("the disk is full") } },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			text, _ := plainCSV(5000)
-			cfg := w.config(w.file("in.csv", text))
-			cfg.Checkpoint.Every, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
-			cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
-			spoil(&cfg)
-			r, err := cfg.run(context.Background())
-			if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
-				t.Fatalf("error %v", err)
-			}
-			if r.State != StateFailed || r.CheckpointError == "" {
-				t.Errorf("state %s, checkpoint error %q", r.State, r.CheckpointError)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				text, _ := plainCSV(5000)
+				cfg := w.config(w.file("in.csv", text))
+				cfg.Checkpoint.Every, cfg.keepPatience = time.Millisecond, 50*time.Millisecond
+				cfg.onSend = func([]table.Ref) { t.Error("rows were sent without a checkpoint") }
+				spoil(&cfg)
+				r, err := cfg.run(context.Background())
+				if err == nil || !strings.Contains(err.Error(), "no checkpoint could be written for 50ms: ") || !strings.Contains(err.Error(), "the disk is full") {
+					t.Fatalf("error %v", err)
+				}
+				if r.State != StateFailed || r.CheckpointError == "" {
+					t.Errorf("state %s, checkpoint error %q", r.State, r.CheckpointError)
+				}
+			})
 		})
 	}
 }
@@ -166,65 +171,67 @@ func TestTheStoreIsSyncedBeforeACheckpointSaysThatRowsAreFinal(t *testing.T) {
 func TestALoadOfParquetResumesAtTheRowGroup(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
-			w := newWorld(t)
-			type row struct {
-				ID string `parquet:"id"`
-				A  string `parquet:"a"`
-			}
-			path := filepath.Join(w.dir, "in.parquet")
-			f, err := os.Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pw := parquet.NewGenericWriter[row](f, parquet.MaxRowsPerRowGroup(200))
-			want := contents{}
-			for i := range 4000 {
-				r := row{fmt.Sprintf("key%d", i), fmt.Sprintf("a%d", i)}
-				want[r.ID] = map[string]string{"a": r.A}
-				if _, err := pw.Write([]row{r}); err != nil {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				type row struct {
+					ID string `parquet:"id"`
+					A  string `parquet:"a"`
+				}
+				path := filepath.Join(w.dir, "in.parquet")
+				f, err := os.Create(path)
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			if err := errors.Join(pw.Close(), f.Close()); err != nil {
-				t.Fatal(err)
-			}
-			cfg := w.config(path)
-			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
-			cfg.Write.BatchRows = 50
-			ctx, stop := context.WithCancelCause(context.Background())
-			defer stop(nil)
-			killed := cfg
-			killed.Write.Rates.MaxRows = 2_000 // slow enough for a checkpoint in the middle
-			saves := 0
-			killed.onSave = func(s *checkpoint.Snapshot) error {
-				if saves++; s.Counters["written"] > 1000 {
-					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-					return errKilled
-				}
-				return nil
-			}
-			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
-				t.Fatalf("%v, %v", r, err)
-			}
-			base, err := checkpoint.Read(cfg.RunDir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sent := 0
-			cfg.onSend = func(rows []table.Ref) {
-				for _, r := range rows {
-					if base.Final(position(r), r.Key()) {
-						sent++
+				pw := parquet.NewGenericWriter[row](f, parquet.MaxRowsPerRowGroup(200))
+				want := contents{}
+				for i := range 4000 {
+					r := row{fmt.Sprintf("key%d", i), fmt.Sprintf("a%d", i)}
+					want[r.ID] = map[string]string{"a": r.A}
+					if _, err := pw.Write([]row{r}); err != nil {
+						t.Fatal(err)
 					}
 				}
-			}
-			cfg.Write.Concurrency = 1 // onSend needs no lock
-			r := w.load(cfg)
-			w.wantRows(want)
-			if sent > 0 || r.Read != 4000 || r.Written != 4000 || !r.Resumed {
-				t.Errorf("%d final rows were sent again; %d read, %d written", sent, r.Read, r.Written)
-			}
+				if err := errors.Join(pw.Close(), f.Close()); err != nil {
+					t.Fatal(err)
+				}
+				cfg := w.config(path)
+				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+				cfg.Write.BatchRows = 50
+				ctx, stop := context.WithCancelCause(context.Background())
+				defer stop(nil)
+				killed := cfg
+				killed.Write.Rates.MaxRows = 2_000 // there are checkpoints in the middle
+				saves := 0
+				killed.onSave = func(s *checkpoint.Snapshot) error {
+					if saves++; s.Counters["written"] > 1000 {
+						stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+						return errKilled
+					}
+					return nil
+				}
+				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
+					t.Fatalf("%v, %v", r, err)
+				}
+				base, err := checkpoint.Read(cfg.RunDir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent := 0
+				cfg.onSend = func(rows []table.Ref) {
+					for _, r := range rows {
+						if base.Final(position(r), r.Key()) {
+							sent++
+						}
+					}
+				}
+				cfg.Write.Concurrency = 1 // onSend needs no lock
+				r := w.load(cfg)
+				w.wantRows(want)
+				if sent > 0 || r.Read != 4000 || r.Written != 4000 || !r.Resumed {
+					t.Errorf("%d final rows were sent again; %d read, %d written", sent, r.Read, r.Written)
+				}
+			})
 		})
 	}
 }

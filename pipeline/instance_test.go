@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/engine/server"
@@ -29,23 +30,25 @@ func instanceWorld(t *testing.T, units float64) *world {
 
 func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 	t.Parallel()
-	const rate, rows = 1000, 2000
-	w := instanceWorld(t, rate)
-	w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "k00500", "k01000", "k01500")
-	cfg := w.config(w.file("in.csv", shuffled(rows)))
-	cfg.processors = idle
-	r := w.load(cfg)
-	// How much less it is depends on the machine; bench spread --limit-instance measures it.
-	if got := float64(rows) / r.Seconds; got > 1.05*rate {
-		t.Errorf("%.0f rows a second of %d that the instance takes", got, rate)
-	}
-	// Most are refused at once, when nobody knows the limit yet: what four lanes have sent by then.
-	if r.Throttled > rows/2 || r.Throttled == 0 {
-		t.Errorf("%d rows were refused", r.Throttled)
-	}
-	if n := len(w.rows()); n != rows {
-		t.Errorf("%d rows are in the table", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const rate, rows = 1000, 2000
+		w := instanceWorld(t, rate)
+		w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "k00500", "k01000", "k01500")
+		cfg := w.config(w.file("in.csv", shuffled(rows)))
+		cfg.processors = idle
+		r := w.load(cfg)
+		// bench spread --limit-instance measures how much less it is.
+		if got := float64(rows) / r.Seconds; got > 1.05*rate {
+			t.Errorf("%.0f rows a second of %d that the instance takes", got, rate)
+		}
+		// Most are refused at once, when nobody knows the limit yet: what four lanes have sent by then.
+		if r.Throttled > rows/2 || r.Throttled == 0 {
+			t.Errorf("%d rows were refused", r.Throttled)
+		}
+		if n := len(w.rows()); n != rows {
+			t.Errorf("%d rows are in the table", n)
+		}
+	})
 }
 
 func TestRefusalsOfTheInstanceAreNotThoseOfThePartition(t *testing.T) {

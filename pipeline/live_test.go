@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -318,55 +319,57 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
-			rnd := rand.New(rand.NewPCG(seed, 5))
-			w := newWorld(t)
-			k := sourcetest.NewKeyed("parts", 3000)
-			k.Parts, k.Page = 2+rnd.IntN(30), 1+rnd.IntN(60)
-			cfg := w.fromKeyed(k)
-			cfg.pacer = func() pacer { return restless{} }
-			cfg.Checkpoint.Every, cfg.Resume.Look = time.Millisecond, true
-			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
-			ctx, stop := context.WithCancelCause(context.Background())
-			defer stop(nil)
-			killed := cfg
-			killed.Write.Rates.MaxRows = 2_000 // slow enough for a checkpoint in the middle
-			killed.onSave = func(s *checkpoint.Snapshot) error {
-				if s.Counters["written"] > 500 {
-					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-					return errKilled
+			synctest.Test(t, func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(seed, 5))
+				w := newWorld(t)
+				k := sourcetest.NewKeyed("parts", 3000)
+				k.Parts, k.Page = 2+rnd.IntN(30), 1+rnd.IntN(60)
+				cfg := w.fromKeyed(k)
+				cfg.pacer = func() pacer { return restless{} }
+				cfg.Checkpoint.Every, cfg.Resume.Look = 20*time.Millisecond, true
+				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
+				ctx, stop := context.WithCancelCause(context.Background())
+				defer stop(nil)
+				killed := cfg
+				killed.Write.Rates.MaxRows = 2_000 // there are checkpoints in the middle
+				killed.onSave = func(s *checkpoint.Snapshot) error {
+					if s.Counters["written"] > 500 {
+						stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+						return errKilled
+					}
+					return nil
 				}
-				return nil
-			}
-			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
-				t.Fatalf("%v, %v", r, err)
-			}
-			base, err := checkpoint.Read(cfg.RunDir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			again := 0
-			cfg.onSend = func(rows []table.Ref) {
-				for _, r := range rows {
-					if base.Final(position(r), r.Key()) {
-						again++
+				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
+					t.Fatalf("%v, %v", r, err)
+				}
+				base, err := checkpoint.Read(cfg.RunDir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				again := 0
+				cfg.onSend = func(rows []table.Ref) {
+					for _, r := range rows {
+						if base.Final(position(r), r.Key()) {
+							again++
+						}
 					}
 				}
-			}
-			skipped := true
-			k.OnPage = func(part int, from int64) error {
-				for _, s := range base.Starts {
-					if s.Source == part && s.Key != nil && from < 0 {
-						skipped = false
+				skipped := true
+				k.OnPage = func(part int, from int64) error {
+					for _, s := range base.Starts {
+						if s.Source == part && s.Key != nil && from < 0 {
+							skipped = false
+						}
 					}
+					return nil
 				}
-				return nil
-			}
-			r := w.load(cfg)
-			w.wantRows(holding(k.Rows()))
-			if again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed || k.Divided() != 1 || !skipped {
-				t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t, divided %d times, begun at keys %t",
-					again, r.Read, r.Written, r.Resumed, k.Divided(), skipped)
-			}
+				r := w.load(cfg)
+				w.wantRows(holding(k.Rows()))
+				if again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed || k.Divided() != 1 || !skipped {
+					t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t, divided %d times, begun at keys %t",
+						again, r.Read, r.Written, r.Resumed, k.Divided(), skipped)
+				}
+			})
 		})
 	}
 }
@@ -377,39 +380,41 @@ func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.plan.Within = 2 * late
-			k := sourcetest.NewKeyed("live", 20)
-			k.Live = true
-			cfg := w.fromKeyed(k)
-			cfg.Write.Order, cfg.Write.Settle, cfg.Resume.Look = order, 3*late, true
-			ctx, stop := context.WithCancelCause(context.Background())
-			defer stop(nil)
-			var dead atomic.Bool
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				if r.Operation != "BatchWriteRow" || dead.Swap(true) {
-					return faults.Fault{}
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.plan.Within = 2 * late
+				k := sourcetest.NewKeyed("live", 20)
+				k.Live = true
+				cfg := w.fromKeyed(k)
+				cfg.Write.Order, cfg.Write.Settle, cfg.Resume.Look = order, 3*late, true
+				ctx, stop := context.WithCancelCause(context.Background())
+				defer stop(nil)
+				var dead atomic.Bool
+				w.plan.Decide = func(r faults.Request) faults.Fault {
+					if r.Operation != "BatchWriteRow" || dead.Swap(true) {
+						return faults.Fault{}
+					}
+					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+					return faults.Fault{Action: faults.ApplyLate, Delay: late}
 				}
-				stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-				return faults.Fault{Action: faults.ApplyLate, Delay: late}
-			}
-			killed := cfg
-			killed.onSave = func(*checkpoint.Snapshot) error {
-				if dead.Load() {
-					return errKilled
+				killed := cfg
+				killed.onSave = func(*checkpoint.Snapshot) error {
+					if dead.Load() {
+						return errKilled
+					}
+					return nil
 				}
-				return nil
-			}
-			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted || !dead.Load() {
-				t.Fatalf("%v, %v", r, err)
-			}
-			for id := range k.Rows() {
-				k.Put(id, "newer")
-			}
-			if r := w.load(cfg); !r.Resumed || r.Read != 20 || r.Written != 20 {
-				t.Errorf("resumed %t, %d read, %d written", r.Resumed, r.Read, r.Written)
-			}
-			w.wantRows(holding(k.Rows()))
+				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted || !dead.Load() {
+					t.Fatalf("%v, %v", r, err)
+				}
+				for id := range k.Rows() {
+					k.Put(id, "newer")
+				}
+				if r := w.load(cfg); !r.Resumed || r.Read != 20 || r.Written != 20 {
+					t.Errorf("resumed %t, %d read, %d written", r.Resumed, r.Read, r.Written)
+				}
+				w.wantRows(holding(k.Rows()))
+			})
 		})
 	}
 }

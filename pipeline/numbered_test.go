@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -271,21 +272,23 @@ func TestAtLeastOnceRepeatsBlindly(t *testing.T) {
 // A partition whose capacity is short refuses rows one by one, in the middle of batches.
 func TestThrottledRowsKeepTheOrderOfTheirNumbers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	text := users(rand.New(rand.NewPCG(4, 4)), 1500, 40)
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		if r.N%3 == 0 {
-			return faults.Fault{}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		text := users(rand.New(rand.NewPCG(4, 4)), 1500, 40)
+		w.plan.Decide = func(r faults.Request) faults.Fault {
+			if r.N%3 == 0 {
+				return faults.Fault{}
+			}
+			return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+r.N, "OTSNotEnoughCapacityUnit") }}
 		}
-		return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i+r.N, "OTSNotEnoughCapacityUnit") }}
-	}
-	cfg := w.numbered(w.file("in.csv", text))
-	cfg.pacer = func() pacer { return restless{} }
-	r := w.load(cfg)
-	if r.Throttled == 0 || r.Searched != 0 {
-		t.Errorf("%d rows throttled, %d searched", r.Throttled, r.Searched)
-	}
-	w.wantNumbered(text, cfg)
+		cfg := w.numbered(w.file("in.csv", text))
+		cfg.pacer = func() pacer { return restless{} }
+		r := w.load(cfg)
+		if r.Throttled == 0 || r.Searched != 0 {
+			t.Errorf("%d rows throttled, %d searched", r.Throttled, r.Searched)
+		}
+		w.wantNumbered(text, cfg)
+	})
 }
 
 func TestAFileOfReturnedKeysIsNotOverwritten(t *testing.T) {
@@ -519,18 +522,20 @@ func TestARunOfAVersionWithOtherMarksIsNotContinued(t *testing.T) {
 // A request of the load before may be applied while the next one looks for its rows.
 func TestWhoLooksFirstWaitsForWhatMayStillBeApplied(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	text := "user,what\na,1\nb,2\n"
-	cfg := w.numbered(w.file("in.csv", text))
-	cfg.Write.Marks.ReturnedKeys, cfg.Write.Marks.LookFirst = "", true
-	begun := time.Now()
-	cfg.onSend = func([]table.Ref) {
-		if waited := time.Since(begun); waited < cfg.Write.Settle {
-			t.Errorf("looked after %v", waited)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		text := "user,what\na,1\nb,2\n"
+		cfg := w.numbered(w.file("in.csv", text))
+		cfg.Write.Marks.ReturnedKeys, cfg.Write.Marks.LookFirst = "", true
+		begun := time.Now()
+		cfg.onSend = func([]table.Ref) {
+			if waited := time.Since(begun); waited < cfg.Write.Settle {
+				t.Errorf("looked after %v", waited)
+			}
 		}
-	}
-	w.load(cfg)
-	w.wantNumbered(text, cfg)
+		w.load(cfg)
+		w.wantNumbered(text, cfg)
+	})
 }
 
 // Rows that an earlier load has written to the ordering keys are not read when the answer to a request is lost.

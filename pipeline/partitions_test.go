@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -135,38 +136,42 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.partitioned(server.Simulation{}, "k00500")
-	if err := w.server.Sim().Move("t", 0, time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-	cfg.Write.RetryFor = 2 * time.Second
-	cfg.Write.Concurrency = 1 // not even the only worker
-	r, err := cfg.run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "of the partition from the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
-		t.Errorf("the error does not name the partition and its answer: %v", err)
-	}
-	if r.Written != 500 || r.Unfinished != 500 || r.Rejected != 0 || r.ExitCode != ExitFailed {
-		t.Errorf("%d written, %d unfinished, %d rejected, exit %d; want 500, 500, 0, %d", r.Written, r.Unfinished, r.Rejected, r.ExitCode, ExitFailed)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{}, "k00500")
+		if err := w.server.Sim().Move("t", 0, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
+		cfg.Write.RetryFor = 2 * time.Second
+		cfg.Write.Concurrency = 1 // not even the only worker
+		r, err := cfg.run(context.Background())
+		if err == nil || !strings.Contains(err.Error(), "of the partition from the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
+			t.Errorf("the error does not name the partition and its answer: %v", err)
+		}
+		if r.Written != 500 || r.Unfinished != 500 || r.Rejected != 0 || r.ExitCode != ExitFailed {
+			t.Errorf("%d written, %d unfinished, %d rejected, exit %d; want 500, 500, 0, %d", r.Written, r.Unfinished, r.Rejected, r.ExitCode, ExitFailed)
+		}
+	})
 }
 
 func TestThrottlingIsNotAnErrorAndCostsNoRow(t *testing.T) {
-	w := newWorld(t)
-	w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 2000, Burst: 50 * time.Millisecond}}, "k00500")
-	text := numbered("k", 1000)
-	cfg := w.config(w.file("in.csv", text))
-	cfg.Limits.MaxErrors = MaxErrors{}
-	r := w.load(cfg)
-	want, _ := model{}.apply(t, contents{}, text)
-	w.wantRows(want)
-	if r.Throttled == 0 {
-		t.Error("nothing was throttled: the test tests nothing")
-	}
-	if r.ExitCode != ExitOK || r.Rejected != 0 || r.Retried != r.Throttled || r.RowsSent != r.Written+r.Throttled {
-		t.Errorf("%+v", r)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{Config: sim.Config{PartitionUnits: 2000, Burst: 50 * time.Millisecond}}, "k00500")
+		text := numbered("k", 1000)
+		cfg := w.config(w.file("in.csv", text))
+		cfg.Limits.MaxErrors = MaxErrors{}
+		r := w.load(cfg)
+		want, _ := model{}.apply(t, contents{}, text)
+		w.wantRows(want)
+		if r.Throttled == 0 {
+			t.Error("nothing was throttled: the test tests nothing")
+		}
+		if r.ExitCode != ExitOK || r.Rejected != 0 || r.Retried != r.Throttled || r.RowsSent != r.Written+r.Throttled {
+			t.Errorf("%+v", r)
+		}
+	})
 }
 
 func TestCeilingsHoldBackTheWholeLoad(t *testing.T) {
@@ -178,19 +183,21 @@ func TestCeilingsHoldBackTheWholeLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.partitioned(server.Simulation{}, "k00100", "k00200", "k00300")
-			cfg := w.config(w.file("in.csv", text))
-			cfg.Write.BatchRows = 20
-			set(&cfg.Write)
-			r := w.load(cfg)
-			// The last request may leave as soon as the burst and what flowed in cover those before it.
-			if least := (400.0-2*20)/2000 - ceilingBurst.Seconds(); r.Seconds < least {
-				t.Errorf("400 rows at 2,000 a second took %.3f s, want %.3f or more", r.Seconds, least)
-			}
-			if r.Written != 400 {
-				t.Errorf("%d written", r.Written)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.partitioned(server.Simulation{}, "k00100", "k00200", "k00300")
+				cfg := w.config(w.file("in.csv", text))
+				cfg.Write.BatchRows = 20
+				set(&cfg.Write)
+				r := w.load(cfg)
+				// The last request may leave as soon as the burst and what flowed in cover those before it.
+				if least := (400.0-2*20)/2000 - ceilingBurst.Seconds(); r.Seconds < least {
+					t.Errorf("400 rows at 2,000 a second took %.3f s, want %.3f or more", r.Seconds, least)
+				}
+				if r.Written != 400 {
+					t.Errorf("%d written", r.Written)
+				}
+			})
 		})
 	}
 }
@@ -390,49 +397,51 @@ func TestMemoryAtItsLimitSlowsALoadAndNeverEndsIt(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			w.partitioned(server.Simulation{}, "k01000", "k02000", "k03000", "k04000")
-			cfg := w.config(w.file("in.csv", b.String()))
-			cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
-			cfg.pacer = func() pacer { return restless{} }
-			cfg.Write.Concurrency = 2 // more would have all rows in flight
-			cfg.Watch.Monitor = NewMonitor()
-			opened := make(chan struct{})
-			go func() {
-				defer close(opened)
-				wait(t, cfg.Watch.Monitor, func(s *State) bool {
-					return s.Memory.Full && (!tt.full || s.Spill.Error != "") || tt.spills && s.Spill.Rows > 0
-				})
-			}()
-			w.plan.Decide = func(r faults.Request) faults.Fault {
-				<-opened
-				if r.N%3 == 0 {
-					return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSTimeout") }}
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.partitioned(server.Simulation{}, "k01000", "k02000", "k03000", "k04000")
+				cfg := w.config(w.file("in.csv", b.String()))
+				cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir = tt.memory, tt.tempMax, w.dir
+				cfg.pacer = func() pacer { return restless{} }
+				cfg.Write.Concurrency = 2 // more would have all rows in flight
+				cfg.Watch.Monitor = NewMonitor()
+				opened := make(chan struct{})
+				go func() {
+					defer close(opened)
+					wait(t, cfg.Watch.Monitor, func(s *State) bool {
+						return s.Memory.Full && (!tt.full || s.Spill.Error != "") || tt.spills && s.Spill.Rows > 0
+					})
+				}()
+				w.plan.Decide = func(r faults.Request) faults.Fault {
+					<-opened
+					if r.N%3 == 0 {
+						return faults.Fault{Action: faults.RefuseRows, RowCode: func(i int) string { return everyThird(i, "OTSTimeout") }}
+					}
+					return faults.Fault{}
 				}
-				return faults.Fault{}
-			}
-			r := w.load(cfg)
-			w.plan.Change(w.plan.Only, nil)
-			w.wantRows(want)
-			if tt.waits && r.ReadWaits == 0 || tt.memory == 1 && r.SendWaits == 0 {
-				t.Errorf("reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)
-			}
-			if full := strings.Contains(r.SpillError, "no space left"); tt.full && !full {
-				t.Errorf("spill error %q with at most %d bytes on disk", r.SpillError, tt.tempMax)
-			}
-			if tt.spills && r.SpilledRows == 0 {
-				t.Error("nothing was spilled")
-			}
-			if left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*")); err != nil || len(left) > 0 {
-				t.Errorf("%v is left behind: %v", left, err)
-			}
+				r := w.load(cfg)
+				w.plan.Change(w.plan.Only, nil)
+				w.wantRows(want)
+				if tt.waits && r.ReadWaits == 0 || tt.memory == 1 && r.SendWaits == 0 {
+					t.Errorf("reading waited %d times, sending %d times: the limits were not reached", r.ReadWaits, r.SendWaits)
+				}
+				if full := strings.Contains(r.SpillError, "no space left"); tt.full && !full {
+					t.Errorf("spill error %q with at most %d bytes on disk", r.SpillError, tt.tempMax)
+				}
+				if tt.spills && r.SpilledRows == 0 {
+					t.Error("nothing was spilled")
+				}
+				if left, err := filepath.Glob(filepath.Join(w.dir, "tsimport-spill-*")); err != nil || len(left) > 0 {
+					t.Errorf("%v is left behind: %v", left, err)
+				}
+			})
 		})
 	}
 }
 
 // wait waits until the load's state is as it should be.
 func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a load that hangs
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -452,64 +461,69 @@ func wait(t *testing.T, m *Monitor, enough func(*State) bool) {
 }
 
 func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
-	w := newWorld(t)
-	w.partitioned(server.Simulation{}, "k00500")
-	if err := w.server.Sim().Move("t", 1, time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-	drain, stop := context.WithCancelCause(context.Background())
-	cfg.Drain, cfg.Watch.Monitor = drain, NewMonitor()
-	done := make(chan error, 1)
-	go func() {
-		_, err := cfg.run(context.Background())
-		done <- err
-	}()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for {
-		s, err := cfg.Watch.Monitor.State(ctx)
-		if err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{}, "k00500")
+		if err := w.server.Sim().Move("t", 1, time.Hour); err != nil {
 			t.Fatal(err)
 		}
-		if s.Written < 500 || !s.Lanes[1].Down || s.Reading {
-			continue
+		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
+		drain, stop := context.WithCancelCause(context.Background())
+		cfg.Drain, cfg.Watch.Monitor = drain, NewMonitor()
+		done := make(chan error, 1)
+		go func() {
+			_, err := cfg.run(context.Background())
+			done <- err
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		for {
+			s, err := cfg.Watch.Monitor.State(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Written < 500 || !s.Lanes[1].Down || s.Reading {
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			if s.Read != 1000 || len(s.Lanes) != 2 || s.Lanes[1].From != "k00500" || s.Lanes[0].Final != 500 ||
+				s.Queued+int64(s.Retrying+s.RowsOut) != 500 || !s.Map.Exact || s.Map.Partitions != 2 || s.Marks.Final != 500 {
+				t.Errorf("%+v", s)
+			}
+			break
 		}
-		if s.Read != 1000 || len(s.Lanes) != 2 || s.Lanes[1].From != "k00500" || s.Lanes[0].Final != 500 ||
-			s.Queued+int64(s.Retrying+s.RowsOut) != 500 || !s.Map.Exact || s.Map.Partitions != 2 || s.Marks.Final != 500 {
-			t.Errorf("%+v", s)
+		stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+		if err := <-done; err != nil {
+			t.Fatal(err)
 		}
-		break
-	}
-	stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	short, cancelShort := context.WithTimeout(context.Background(), time.Millisecond)
-	defer cancelShort()
-	if s, err := cfg.Watch.Monitor.State(short); err == nil {
-		t.Errorf("a load that has ended says %+v", s)
-	}
+		short, cancelShort := context.WithTimeout(context.Background(), time.Millisecond)
+		defer cancelShort()
+		if s, err := cfg.Watch.Monitor.State(short); err == nil {
+			t.Errorf("a load that has ended says %+v", s)
+		}
+	})
 }
 
 func TestAPartitionWithoutRowsHasNothingToBeImpatientAbout(t *testing.T) {
-	w := newWorld(t)
-	w.partitioned(server.Simulation{})
-	// The partition is away, is split while it is, and the upper half gets no row ever.
-	if err := w.server.Sim().Move("t", 0, 200*time.Millisecond); err != nil {
-		t.Fatal(err)
-	}
-	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-	cfg.Write.RetryFor, cfg.Write.Rates.MaxRows = 500*time.Millisecond, 700
-	cfg.surveyEvery = 2 * time.Millisecond
-	var once sync.Once
-	w.plan.Decide = func(faults.Request) faults.Fault {
-		once.Do(func() { w.cutAt(200*time.Millisecond, "z") })
-		return faults.Fault{}
-	}
-	if r := w.load(cfg); r.Written != 1000 || r.Partitions != 2 || r.PartitionsUsed != 1 || r.Unavailable == 0 {
-		t.Errorf("%d written, %d of %d partitions used, %d unavailable", r.Written, r.PartitionsUsed, r.Partitions, r.Unavailable)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{})
+		// The partition is away, is split while it is, and the upper half gets no row ever.
+		if err := w.server.Sim().Move("t", 0, 200*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
+		cfg.Write.RetryFor, cfg.Write.Rates.MaxRows = 500*time.Millisecond, 700
+		cfg.surveyEvery = 2 * time.Millisecond
+		var once sync.Once
+		w.plan.Decide = func(faults.Request) faults.Fault {
+			once.Do(func() { w.cutAt(200*time.Millisecond, "z") })
+			return faults.Fault{}
+		}
+		if r := w.load(cfg); r.Written != 1000 || r.Partitions != 2 || r.PartitionsUsed != 1 || r.Unavailable == 0 {
+			t.Errorf("%d written, %d of %d partitions used, %d unavailable", r.Written, r.PartitionsUsed, r.Partitions, r.Unavailable)
+		}
+	})
 }
 
 // hot is a file in which every second row is one of the key a, in between k00001, k00003, …, with values of so many bytes.
@@ -565,36 +579,40 @@ func TestRowsQueuedForOneKeyLeaveMemoryToOtherPartitions(t *testing.T) {
 const maxBatchInMemory = 200*2100 + 512<<10
 
 func TestRowsOfOneKeyWaitForNothingButEachOther(t *testing.T) {
-	w := newWorld(t)
-	w.partitioned(server.Simulation{})
-	r, in := io.Pipe()
-	go func() {
-		// The input never ends: more rows might come.
-		fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,1\n", 300_000))
-	}()
-	cfg := w.config("-")
-	cfg.Read.Stdin, cfg.Read.SplitBytes = r, 4096
-	cfg.Write.Mode = table.Update
-	start := time.Now()
-	w.running(cfg, func(s *State) bool { return s.Written >= 200 })
-	in.Close()
-	// A batch waits a quarter of a second for company; 200 rows that each wait so long would take 50 s.
-	if took := time.Since(start); took > 25*time.Second {
-		t.Errorf("200 rows of one key took %v", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{})
+		r, in := io.Pipe()
+		go func() {
+			// The input never ends: more rows might come.
+			fmt.Fprint(in, "id,a\n"+strings.Repeat("a,1\n", 400)+strings.Repeat("b,1\n", 300_000))
+		}()
+		cfg := w.config("-")
+		cfg.Read.Stdin, cfg.Read.SplitBytes = r, 4096
+		cfg.Write.Mode = table.Update
+		start := time.Now()
+		w.running(cfg, func(s *State) bool { return s.Written >= 200 })
+		in.Close()
+		// A batch waits a quarter of a second for company; the first one does.
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("200 rows of one key took %v", took)
+		}
+	})
 }
 
 func TestTheEndWaitsForNoReadingOfTheMap(t *testing.T) {
-	w := newWorld(t)
-	w.partitioned(server.Simulation{}, "k00500")
-	cfg := w.config(w.file("in.csv", numbered("k", 1000)))
-	cfg.surveyEvery, cfg.Write.Rates.MaxRows = time.Millisecond, 5000
-	hangs := &hanging{RoundTripper: w.server.Transport(), from: 3, until: make(chan struct{})}
-	defer close(hangs.until)
-	cfg.Target.Client.Transport = hangs
-	if r := w.load(cfg); r.Written != 1000 || hangs.n.Load() < 3 {
-		t.Errorf("%d written, %d descriptions", r.Written, hangs.n.Load())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.partitioned(server.Simulation{}, "k00500")
+		cfg := w.config(w.file("in.csv", numbered("k", 1000)))
+		cfg.surveyEvery, cfg.Write.Rates.MaxRows = time.Millisecond, 5000
+		hangs := &hanging{RoundTripper: w.server.Transport(), from: 3, until: make(chan struct{})}
+		defer close(hangs.until)
+		cfg.Target.Client.Transport = hangs
+		if r := w.load(cfg); r.Written != 1000 || hangs.n.Load() < 3 {
+			t.Errorf("%d written, %d descriptions", r.Written, hangs.n.Load())
+		}
+	})
 }
 
 // hanging does not answer the from-th DescribeTable.

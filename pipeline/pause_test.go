@@ -3,6 +3,7 @@ package pipeline
 import (
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/engine/faults"
@@ -39,21 +40,21 @@ func TestAPauseMakesNoLaneHopeless(t *testing.T) {
 // What is cut and not sent while the last checkpoint counts is not sent at all: the attempt that resumes would take it for
 // settled.
 func TestARequestDelayedByAPauseIsNotSent(t *testing.T) {
-	w := newWorld(t)
-	cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
-	cfg.keptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
-	var tries, requests atomic.Int64
-	cfg.onSend = func([]table.Ref) {
-		if tries.Add(1) == 1 {
-			for start := time.Now(); time.Since(start) < 2*cfg.keptFor; {
-				time.Sleep(time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		cfg := w.config(w.file("in.csv", "id,a\nx,1\n"))
+		cfg.keptFor, cfg.Checkpoint.Every = 100*time.Millisecond, 5*time.Millisecond
+		var tries, requests atomic.Int64
+		cfg.onSend = func([]table.Ref) {
+			if tries.Add(1) == 1 {
+				time.Sleep(2 * cfg.keptFor)
 			}
 		}
-	}
-	w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
-	w.plan.Decide = func(faults.Request) faults.Fault { requests.Add(1); return faults.Fault{} }
-	r := w.load(cfg)
-	if requests.Load() != tries.Load()-1 || r.Written != 1 {
-		t.Errorf("%d requests of %d that were cut, %d rows written", requests.Load(), tries.Load(), r.Written)
-	}
+		w.plan.Only = func(op string) bool { return op == "BatchWriteRow" }
+		w.plan.Decide = func(faults.Request) faults.Fault { requests.Add(1); return faults.Fault{} }
+		r := w.load(cfg)
+		if requests.Load() != tries.Load()-1 || r.Written != 1 {
+			t.Errorf("%d requests of %d that were cut, %d rows written", requests.Load(), tries.Load(), r.Written)
+		}
+	})
 }

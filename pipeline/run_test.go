@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -455,66 +456,62 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 // TestADrainWaitsForAttemptsThatMayStillBeApplied stops a load while an attempt of unknown outcome is out: had the load
 // ended at once, that attempt would undo what is written next.
 func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
-	w := newWorld(t)
-	drain, stop := context.WithCancelCause(context.Background())
-	w.plan.Decide = func(faults.Request) faults.Fault {
-		stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
-		return faults.Fault{Action: faults.ApplyLate, Delay: settle / 2}
-	}
-	cfg := w.config(w.file("in.csv", "id,n\na,old\n"))
-	cfg.Drain = drain
-	if r := w.load(cfg); r.Unfinished != 1 {
-		t.Fatalf("%+v", r)
-	}
-	if n := w.plan.Late(); n != 0 {
-		t.Errorf("the load ended with %d attempts that may still be applied", n)
-	}
-	w.plan.Change(w.plan.Only, nil)
-	w.load(w.config(w.file("new.csv", "id,n\na,new\n")))
-	w.wantRows(contents{"a": {"n": "new"}})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		drain, stop := context.WithCancelCause(context.Background())
+		w.plan.Decide = func(faults.Request) faults.Fault {
+			stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+			return faults.Fault{Action: faults.ApplyLate, Delay: settle / 2}
+		}
+		cfg := w.config(w.file("in.csv", "id,n\na,old\n"))
+		cfg.Drain = drain
+		if r := w.load(cfg); r.Unfinished != 1 {
+			t.Fatalf("%+v", r)
+		}
+		if n := w.plan.Late(); n != 0 {
+			t.Errorf("the load ended with %d attempts that may still be applied", n)
+		}
+		w.plan.Change(w.plan.Only, nil)
+		w.load(w.config(w.file("new.csv", "id,n\na,new\n")))
+		w.wantRows(contents{"a": {"n": "new"}})
+	})
 }
 
 func TestRowsThatWaitAreBoundedByTheirMemory(t *testing.T) {
-	w := newWorld(t)
-	release := make(chan struct{})
-	var b strings.Builder
-	b.WriteString("id,n\n")
-	const records, split = 50_000, 4096
-	for i := range records {
-		fmt.Fprintf(&b, "k%d,%d\n", i, i)
-	}
-	cfg := w.config(w.file("in.csv", b.String()))
-	cfg.Read.SplitBytes, cfg.Read.Parsers = split, 2
-	cfg.Limits.Memory = 256 << 10
-	cfg.Write.Concurrency = 1
-	cfg.Watch.Progress = new(Progress)
-	var readWhileBlocked atomic.Int64
-	w.plan.Decide = func(r faults.Request) faults.Fault {
-		if r.N == 0 {
-			<-release
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		release := make(chan struct{})
+		var b strings.Builder
+		b.WriteString("id,n\n")
+		const records, split = 50_000, 4096
+		for i := range records {
+			fmt.Fprintf(&b, "k%d,%d\n", i, i)
 		}
-		return faults.Fault{}
-	}
-	go func() {
-		// Reading stops by itself once the memory is used; it has stopped when it has not moved for a while.
-		last, still := int64(-1), 0
-		for still < 20 {
-			time.Sleep(5 * time.Millisecond)
-			if now := cfg.Watch.Progress.Read.Load(); now > 0 && now == last {
-				still++
-			} else {
-				last, still = now, 0
+		cfg := w.config(w.file("in.csv", b.String()))
+		cfg.Read.SplitBytes, cfg.Read.Parsers = split, 2
+		cfg.Limits.Memory = 256 << 10
+		cfg.Write.Concurrency = 1
+		cfg.Watch.Progress = new(Progress)
+		var readWhileBlocked atomic.Int64
+		w.plan.Decide = func(r faults.Request) faults.Fault {
+			if r.N == 0 {
+				<-release
 			}
+			return faults.Fault{}
 		}
-		readWhileBlocked.Store(last)
-		close(release)
-	}()
-	if r := w.load(cfg); r.Written != records {
-		t.Errorf("%d written", r.Written)
-	}
-	if n := readWhileBlocked.Load(); n >= records/2 {
-		t.Errorf("%d of %d records were read while the service took none", n, records)
-	}
+		go func() {
+			// Reading stops by itself once the memory is used: then everything waits, and the clock advances.
+			time.Sleep(time.Second)
+			readWhileBlocked.Store(cfg.Watch.Progress.Read.Load())
+			close(release)
+		}()
+		if r := w.load(cfg); r.Written != records {
+			t.Errorf("%d written", r.Written)
+		}
+		if n := readWhileBlocked.Load(); n == 0 || n >= records/2 {
+			t.Errorf("%d of %d records were read while the service took none", n, records)
+		}
+	})
 }
 
 func TestTheRunFoldersOwnFilesAreNotInput(t *testing.T) {

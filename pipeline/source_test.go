@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tsimport/internal/table"
@@ -85,42 +86,44 @@ func TestALoadOfAnySourceIsResumed(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
-			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
-			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
-			ctx, stop := context.WithCancelCause(context.Background())
-			defer stop(nil)
-			killed := cfg
-			killed.Write.Rates.MaxRows = 2_000 // slow enough for a checkpoint in the middle
-			killed.onSave = func(s *checkpoint.Snapshot) error {
-				if s.Counters["written"] > 500 {
-					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-					return errKilled
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				cfg, want := w.fromRows(sourcetest.NewRows("rows", 3000))
+				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
+				ctx, stop := context.WithCancelCause(context.Background())
+				defer stop(nil)
+				killed := cfg
+				killed.Write.Rates.MaxRows = 2_000 // there are checkpoints in the middle
+				killed.onSave = func(s *checkpoint.Snapshot) error {
+					if s.Counters["written"] > 500 {
+						stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+						return errKilled
+					}
+					return nil
 				}
-				return nil
-			}
-			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
-				t.Fatalf("%v, %v", r, err)
-			}
-			base, err := checkpoint.Read(cfg.RunDir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			again := 0
-			cfg.onSend = func(rows []table.Ref) {
-				for _, r := range rows {
-					if base.Final(position(r), r.Key()) {
-						again++
+				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
+					t.Fatalf("%v, %v", r, err)
+				}
+				base, err := checkpoint.Read(cfg.RunDir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				again := 0
+				cfg.onSend = func(rows []table.Ref) {
+					for _, r := range rows {
+						if base.Final(position(r), r.Key()) {
+							again++
+						}
 					}
 				}
-			}
-			r := w.load(cfg)
-			w.wantRows(want)
-			if again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
-				t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", again, r.Read, r.Written, r.Resumed)
-			}
+				r := w.load(cfg)
+				w.wantRows(want)
+				if again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
+					t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", again, r.Read, r.Written, r.Resumed)
+				}
+			})
 		})
 	}
 }

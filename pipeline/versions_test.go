@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -111,27 +112,29 @@ func TestUpdatesAreSeenWhenTheLoadersClockIsWrong(t *testing.T) {
 		for _, deviation := range []int64{0, 1, 5} {
 			t.Run(fmt.Sprint(ahead, deviation), func(t *testing.T) {
 				t.Parallel()
-				w := skewed(t, func() time.Duration { return ahead })
-				cfg := w.versioned("id,a\nx,old\ny,old\n")
-				cfg.Target.Define.MaxDeviation = deviation
-				cfg.Write.Mode = table.Put
-				w.load(cfg)
-				cfg = w.versioned("id,a\nx,new\ny,older\ny,new\n")
-				cfg.Target.Define.MaxDeviation = deviation
-				cfg.RunDir = filepath.Join(w.dir, "run2")
-				var warnings []string
-				cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
-				r := w.load(cfg)
-				w.wantRows(contents{"x": {"a": "new"}, "y": {"a": "new"}})
-				if r.Rejected != 0 || r.ExtraVersions != 0 {
-					t.Errorf("%d rejected, %d extra versions", r.Rejected, r.ExtraVersions)
-				}
-				if d := ahead.Seconds() - r.ClockBehind; d < -.5 || d > .5 {
-					t.Errorf("clock behind by %v s, want %v", r.ClockBehind, ahead)
-				}
-				if !strings.Contains(strings.Join(warnings, "\n"), "this machine's clock is ") {
-					t.Errorf("warnings %q", warnings)
-				}
+				synctest.Test(t, func(t *testing.T) {
+					w := skewed(t, func() time.Duration { return ahead })
+					cfg := w.versioned("id,a\nx,old\ny,old\n")
+					cfg.Target.Define.MaxDeviation = deviation
+					cfg.Write.Mode = table.Put
+					w.load(cfg)
+					cfg = w.versioned("id,a\nx,new\ny,older\ny,new\n")
+					cfg.Target.Define.MaxDeviation = deviation
+					cfg.RunDir = filepath.Join(w.dir, "run2")
+					var warnings []string
+					cfg.Watch.OnPlan = func(p *plan.Plan) { warnings = p.Warnings }
+					r := w.load(cfg)
+					w.wantRows(contents{"x": {"a": "new"}, "y": {"a": "new"}})
+					if r.Rejected != 0 || r.ExtraVersions != 0 {
+						t.Errorf("%d rejected, %d extra versions", r.Rejected, r.ExtraVersions)
+					}
+					if d := ahead.Seconds() - r.ClockBehind; d < -.5 || d > .5 {
+						t.Errorf("clock behind by %v s, want %v", r.ClockBehind, ahead)
+					}
+					if !strings.Contains(strings.Join(warnings, "\n"), "this machine's clock is ") {
+						t.Errorf("warnings %q", warnings)
+					}
+				})
 			})
 		}
 	}

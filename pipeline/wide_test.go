@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -394,50 +395,52 @@ func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t)
-			began := time.Now()
-			rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
-			rows.Bad = map[int64]*table.Reason{1500: {Code: table.CodeRagged}}
-			if order == plan.LastWins {
-				for i := range rows.Data { // each key comes three times
-					rows.Data[i][0].Int %= 1000
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				began := time.Now()
+				rows := sourcetest.NewWide("wide", 3000, began.Add(-time.Minute))
+				rows.Bad = map[int64]*table.Reason{1500: {Code: table.CodeRagged}}
+				if order == plan.LastWins {
+					for i := range rows.Data { // each key comes three times
+						rows.Data[i][0].Int %= 1000
+					}
 				}
-			}
-			cfg := w.fromWide(rows)
-			cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
-			cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = time.Millisecond, 100, true
-			cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
-			ctx, stop := context.WithCancelCause(context.Background())
-			defer stop(nil)
-			killed := cfg
-			killed.Write.Rates.MaxRows = 2_000
-			killed.onSave = func(s *checkpoint.Snapshot) error {
-				if s.Counters["written"] > 400 {
-					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-					return errKilled
+				cfg := w.fromWide(rows)
+				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
+				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
+				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
+				ctx, stop := context.WithCancelCause(context.Background())
+				defer stop(nil)
+				killed := cfg
+				killed.Write.Rates.MaxRows = 2_000
+				killed.onSave = func(s *checkpoint.Snapshot) error {
+					if s.Counters["written"] > 400 {
+						stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+						return errKilled
+					}
+					return nil
 				}
-				return nil
-			}
-			if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
-				t.Fatalf("%v, %v", r, err)
-			}
-			other := cfg
-			other.Columns.Exclude = []string{"always"}
-			if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
-				t.Errorf("resumed with other cells: %v", err)
-			}
-			r := w.load(cfg)
-			w.verifies(cfg, r)
-			want := wantOf(rows)
-			if order == plan.OrderNone {
-				delete(want, "1500")
-			}
-			if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
-				t.Errorf("the table (-want +got):\n%.3000s", diff)
-			}
-			if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
-				t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
-			}
+				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
+					t.Fatalf("%v, %v", r, err)
+				}
+				other := cfg
+				other.Columns.Exclude = []string{"always"}
+				if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
+					t.Errorf("resumed with other cells: %v", err)
+				}
+				r := w.load(cfg)
+				w.verifies(cfg, r)
+				want := wantOf(rows)
+				if order == plan.OrderNone {
+					delete(want, "1500")
+				}
+				if diff := cmp.Diff(want, w.wideRows(began)); diff != "" {
+					t.Errorf("the table (-want +got):\n%.3000s", diff)
+				}
+				if !r.Resumed || r.Read != 3000 || r.Rejected != 1 {
+					t.Errorf("%d read, %d rejected, resumed %t", r.Read, r.Rejected, r.Resumed)
+				}
+			})
 		})
 	}
 }
