@@ -202,7 +202,7 @@ func (w *world) gated(ctx context.Context, o LoaderOptions) (*Loader, *gate) {
 	return l, g
 }
 
-// blocked returns how many rows are accepted when everything in the test's bubble waits, whatever it does on the disk done.
+// blocked returns how many rows are accepted when everything in the test's bubble waits.
 func blocked(l *Loader) (accepted int64) {
 	time.Sleep(5 * time.Second) // of the bubble's clock: rows that linger have been sent
 	synctest.Wait()
