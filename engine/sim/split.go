@@ -100,9 +100,7 @@ func (t *Table) middle(p *partition) (Key, bool) {
 	if point, ok := halve(t.config.Sample[from:to]); ok {
 		return point, ok
 	}
-	seen := slices.Clone(p.sample.keys)
-	slices.Sort(seen)
-	return halve(seen)
+	return halve(p.sample.sorted())
 }
 
 // splitRipe halves the partitions that are too large or too busy.
@@ -128,9 +126,7 @@ func (t *Table) cutBySeen(at int64) {
 		return
 	}
 	p.retryAt = at + int64(time.Second)
-	seen := slices.Clone(p.sample.keys)
-	slices.Sort(seen)
-	if points := Quantiles(seen, n); len(points) > 0 {
+	if points := Quantiles(p.sample.sorted(), n); len(points) > 0 {
 		t.cut(at, points, 0)
 		t.slowDown(at)
 	}

@@ -49,11 +49,12 @@ type Table struct {
 }
 
 // minSeen is how many rows must have been seen for a table to be cut at their keys: this, and minSeenEach for each
-// partition.
+// partition. A partition keeps sampleSize of its keys to know its middle: with 256 of them halves came out so uneven that even a
+// shuffled file used no more than 0.85 of what 32 partitions allow; a service that knows how large its files are does better.
 const (
 	minSeen     = 1000
 	minSeenEach = 20
-	sampleSize  = 256
+	sampleSize  = 4096
 )
 
 // NewTable is a table with one partition (or those that c.Sample asks for) that begin to serve at now.

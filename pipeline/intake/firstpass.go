@@ -22,12 +22,12 @@ import (
 const (
 	// The service splits a partition in the middle of the keys that it has got so far: many small sections show it where that is, few large
 	// ones do not, and the parts come out uneven.
-	sectionRows = 100
+	sectionRows = 50
 	// A section of records that never were text has up to pagedRows times as many rows, and no more than 1/pagedShare of its split.
-	pagedRows  = 20
+	pagedRows  = 40
 	pagedShare = 32
 	// tellingSections is after how many sections it is looked whether a schedule is worth a first pass.
-	tellingSections = 16
+	tellingSections = 32
 )
 
 // errFileOrder ends a first pass over sources that are to be read in their own order.
