@@ -224,21 +224,10 @@ func (c *crashes) places() func(checkpoint.Position) (checkpoint.Position, bool)
 			c.t.Fatal(err)
 		}
 	}
+	places := readorder.NewPlaces(c.order)
 	return func(p checkpoint.Position) (checkpoint.Position, bool) {
-		for _, s := range c.order {
-			if p.Source() < s.Source || p.Source() >= s.Source+s.Sources {
-				continue
-			}
-			before := int64(0)
-			for _, one := range s.Sections {
-				if n := p.Record() - one.Record; one.Source == p.Source() && n >= 0 && n < one.Records {
-					return checkpoint.At(s.Source, before+n), true
-				}
-				before += one.Records
-			}
-			return 0, false
-		}
-		return p, true
+		source, record, comes := places.Find(p.Source(), p.Record())
+		return checkpoint.At(source, record), comes
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/readorder"
 	"tsimport/writer"
 )
 
@@ -55,9 +56,11 @@ func (a *attempt) earlier() *writer.Earlier {
 		p.Rows += s.Pieces[i].Allowance
 		waiting = checkpoint.Union(waiting, s.Pieces[i].Waiting)
 	}
+	places := readorder.NewPlaces(a.from.order) // marks have a record's place in its input, checkpoints that in the order of reading
 	p.Open = func(source int, record int64) bool {
+		source, record, comes := places.Find(source, record)
 		at := checkpoint.At(source, record)
-		return waiting.Has(at) || !s.Read.Has(at)
+		return comes && (waiting.Has(at) || !s.Read.Has(at))
 	}
 	return p
 }

@@ -43,3 +43,45 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestPlacesAreThoseOfTheScheduleOrOfTheInput(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 9))
+	sections := drawSections(r, 60, 100)
+	second, record := 30, sections[30].Record // where the second source begins
+	for i := second; i < len(sections); i++ {
+		sections[i].Source, sections[i].Record = 1, sections[i].Record-record
+	}
+	s := Make(4, 2, sections, 0)
+	for i := range s.Sections {
+		s.Sections[i].Source += 4
+	}
+	left := s.Sections[len(s.Sections)-1]
+	s.Sections = s.Sections[:len(s.Sections)-1] // as with a limit of records
+	places := NewPlaces([]*Schedule{s, {Source: 9, Sources: 1, Sections: []Section{{Source: 9, Records: 2}}}})
+	number := int64(0)
+	for _, one := range s.Sections {
+		for record := one.Record; record < one.Record+one.Records; record++ {
+			if at, n, comes := places.Find(one.Source, record); at != 4 || n != number || !comes {
+				t.Fatalf("record %d of source %d comes as %d of %d (%v), want %d", record, one.Source, n, at, comes, number)
+			}
+			number++
+		}
+	}
+	for _, tt := range []struct {
+		source      int
+		record      int64
+		at          int
+		number      int64
+		doesNotCome bool
+	}{
+		{source: 3, record: 7, at: 3, number: 7}, {source: 6, record: 0, at: 6, number: 0}, {source: 9, record: 1, at: 9, number: 1},
+		{source: left.Source, record: left.Record, doesNotCome: true}, {source: 9, record: 2, doesNotCome: true}, {source: 5, record: 1 << 30, doesNotCome: true},
+	} {
+		if at, n, comes := places.Find(tt.source, tt.record); comes == tt.doesNotCome || comes && (at != tt.at || n != tt.number) {
+			t.Errorf("record %d of source %d comes as %d of %d (%v), want %+v", tt.record, tt.source, n, at, comes, tt)
+		}
+	}
+	if at, n, comes := NewPlaces(nil).Find(2, 5); at != 2 || n != 5 || !comes {
+		t.Errorf("without schedules record 5 of source 2 comes as %d of %d (%v)", n, at, comes)
+	}
+}

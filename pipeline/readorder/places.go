@@ -1,0 +1,58 @@
+package readorder
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Places tells where in the order of reading records come, by their place in the inputs. It is safe for concurrent use.
+type Places struct {
+	schedules []*Schedule
+	sections  []placed
+}
+
+// placed is a section with how many records its schedule has before it.
+type placed struct {
+	source          int
+	record, records int64
+	first           int // source of the schedule
+	before          int64
+}
+
+// NewPlaces makes the Places of inputs of which some are read by schedules.
+func NewPlaces(all []*Schedule) *Places {
+	p := &Places{schedules: all}
+	for _, s := range all {
+		before := int64(0)
+		for i := range s.Sections {
+			one := &s.Sections[i]
+			p.sections = append(p.sections, placed{source: one.Source, record: one.Record, records: one.Records, first: s.Source, before: before})
+			before += one.Records
+		}
+	}
+	slices.SortFunc(p.sections, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.record, b.record))
+	})
+	return p
+}
+
+// Find returns where the record of a source comes: the source under which it is numbered, and its number there. A record that the
+// schedules leave out does not come.
+func (p *Places) Find(source int, record int64) (at int, number int64, comes bool) {
+	i, found := slices.BinarySearchFunc(p.sections, record, func(s placed, record int64) int {
+		return cmp.Or(cmp.Compare(s.source, source), cmp.Compare(s.record, record))
+	})
+	if !found {
+		i--
+	}
+	if i >= 0 && p.sections[i].source == source && record-p.sections[i].record < p.sections[i].records {
+		s := &p.sections[i]
+		return s.first, s.before + record - s.record, true
+	}
+	for _, s := range p.schedules {
+		if source >= s.Source && source < s.Source+s.Sources {
+			return 0, 0, false
+		}
+	}
+	return source, record, true
+}
