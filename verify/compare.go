@@ -37,6 +37,7 @@ type judge struct {
 type difference struct {
 	columns []string // by name; nil is unknown: only the record itself can tell
 	unnamed []uint64 // and these, reduced, whose names only the records have
+	reduced []uint64 // of an update, all of them
 }
 
 // got is a version of a cell in the table.
@@ -230,7 +231,9 @@ func (j *judge) updated(w *want, r *scan.Row) (verdict, difference) {
 	case len(columns) > 0 && r == nil:
 		return isMissing, difference{}
 	case len(columns) > 0:
-		return isDifferent, j.named(columns, r)
+		d := j.named(columns, r)
+		d.reduced = columns
+		return isDifferent, d
 	case r == nil && expired:
 		return isExpired, difference{}
 	}

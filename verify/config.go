@@ -28,6 +28,11 @@ type Config struct {
 	Condition  table.Existence // under which it has written
 	Clock      *client.Clock   // of the service, as Client's answers tell it; nil takes this machine's time
 	ExtraFails bool            // a surplus row is a failure too
+	From, To   []table.Value   // of the first key columns: rows from here, inclusive, to there, exclusive, are compared; nil does not bound them
+
+	// Changes is who is told what must change for the table to be what the inputs say; nil is nobody. Then rows stay with what the
+	// inputs say of them until they are compared, in memory or on disk.
+	Changes Changes
 
 	Progress *Progress // kept up to date; may be nil
 }
@@ -44,8 +49,9 @@ type Progress struct {
 	Compared atomic.Int64 // rows of the table
 }
 
-// Result is what a comparison found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived, RowsExpected = Equal
-// + Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra.
+// Result is what a comparison found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived + OutOfRange,
+// RowsExpected = Equal + Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra +
+// OfRejects.
 type Result struct {
 	Table  string  `json:"table"`
 	Mode   string  `json:"mode"`
@@ -56,7 +62,8 @@ type Result struct {
 	Rejected   int64 `json:"rejected"`   // of those, by the reader or by the load
 	Superseded int64 `json:"superseded"` // whose key another one has
 	NotSampled int64 `json:"not_sampled,omitempty"`
-	Archived   int64 `json:"archived,omitempty"` // of a period that no table has; they are not looked for
+	Archived   int64 `json:"archived,omitempty"`     // of a period that no table has; they are not looked for
+	OutOfRange int64 `json:"out_of_range,omitempty"` // whose keys are not among those that are compared
 
 	Tables []TableResult `json:"tables,omitempty"` // where rows go to several, by name
 
@@ -65,8 +72,9 @@ type Result struct {
 	Equal        int64 `json:"equal"`
 	Missing      int64 `json:"missing"`
 	Different    int64 `json:"different"`
-	Expired      int64 `json:"expired"` // removed by the table's time to live
-	Extra        int64 `json:"extra"`   // in the table and not in the inputs
+	Expired      int64 `json:"expired"`              // removed by the table's time to live
+	Extra        int64 `json:"extra"`                // in the table and not in the inputs
+	OfRejects    int64 `json:"of_rejects,omitempty"` // in the table, with the key of a rejected record and of no other: not surplus. Only Changes has them
 
 	Examples []Example `json:"examples"`
 	Notes    []string  `json:"notes,omitempty"` // for the user, a sentence each
@@ -77,6 +85,14 @@ type Result struct {
 	ReadCU        int64   `json:"read_cu"`         // as the service charged them
 	Seconds       float64 `json:"seconds"`         // of it all
 	RowsPerSecond float64 `json:"rows_per_second"` // records and rows of the table together
+
+	// What only Changes asks for.
+	Facts   []plan.Fact   `json:"-"` // of the inputs, and how they are read
+	Unread  []string      `json:"-"` // inputs that are left out, empty or perhaps not whole, a sentence each
+	Stamped bool          `json:"-"` // a record gives its cells timestamps
+	Of      *client.Table `json:"-"` // that was compared
+	Live    bool          `json:"-"` // the inputs change while they are read
+	Units   int64         `json:"-"` // write units of all rows that the inputs expect
 }
 
 // TableResult is what a comparison found in one table of several.

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -107,6 +108,9 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 	v.result.Rejected += int64(len(p.Rejects))
 	v.result.Archived += int64(len(p.Archived))
 	v.cfg.Progress.Read.Add(int64(p.Records))
+	if err := v.takeRejects(p, sorter); err != nil {
+		return err
+	}
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
 			ref := table.Ref{Block: b.Block, Index: int32(i)}
@@ -117,6 +121,9 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 			case !v.sampled(ref.Key()):
 				v.result.NotSampled++
 				continue
+			case v.outside(ref.Key()):
+				v.result.OutOfRange++
+				continue
 			}
 			if v.plan.Tables != nil {
 				v.name(ref.Key())
@@ -126,6 +133,9 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 				return err
 			}
 			v.stamped = v.stamped || r.stamped
+			if v.cfg.Changes != nil {
+				reduced = appendBody(reduced, ref.Body())
+			}
 			if err := sorter.Add(ref.Key(), reduced); err != nil {
 				return err
 			}
@@ -148,4 +158,30 @@ func (v *verifier) sampled(key []byte) bool {
 		return true
 	}
 	return float64(maphash.Bytes(v.hasher.seed, key)) < v.cfg.Sample*(1<<64)
+}
+
+// takeRejects keeps the rejected records, and sorts in their keys, for whoever is told of changes.
+func (v *verifier) takeRejects(p *intake.Parsed, sorter *extsort.Sorter) error {
+	v.recordsOf[p.Split.Ordinal] += int64(p.Records)
+	if v.cfg.Changes == nil {
+		return nil
+	}
+	for i := range p.Rejects {
+		r := &p.Rejects[i]
+		if err := v.cfg.Changes.Reject(v.plan.Headers, p.Split.Header, p.Split.Reject(r.Span, r.Reason, r.Raw)); err != nil {
+			return err
+		}
+		if r.Key == nil {
+			continue
+		}
+		if err := sorter.Add(r.Key, append(make([]byte, headBytes-1), kindReject)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outside reports whether a key is not among those that are compared.
+func (v *verifier) outside(key []byte) bool {
+	return v.from != nil && bytes.Compare(key, v.from) < 0 || v.to != nil && bytes.Compare(key, v.to) >= 0
 }

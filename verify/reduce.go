@@ -14,6 +14,7 @@ const (
 	kindWhole  = 'w' // the row is replaced by one whose cells have this sum; the table's own timestamps
 	kindCells  = 'c' // cells one by one: the row is updated, or replaced by cells with timestamps of their own
 	kindDelete = 'd' // the row is deleted
+	kindReject = 'r' // the record was rejected: the table may have the key, and nothing is known of it
 )
 
 // cell is what the input says of one column of one row.
@@ -135,4 +136,19 @@ func cellsOf(dst []cell, kept []byte, names []uint64) []cell {
 		dst = append(dst, c)
 	}
 	return dst
+}
+
+// Whoever wants to know what must change gets the row itself: it follows what it was reduced to, and its length, 4 bytes, follows it.
+const tailBytes = 4
+
+// appendBody appends a row to what it was reduced to.
+func appendBody(reduced, body []byte) []byte {
+	return binary.LittleEndian.AppendUint32(append(reduced, body...), uint32(len(body)))
+}
+
+// cutBody separates the two.
+func cutBody(value []byte) (reduced, body []byte) {
+	end := len(value) - tailBytes
+	from := end - int(binary.LittleEndian.Uint32(value[end:]))
+	return value[:from], value[from:end]
 }

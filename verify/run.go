@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -30,9 +31,12 @@ type verifier struct {
 	hasher   hasher
 	result   *Result
 	splits   places
-	stamped  bool // a record gives its cells timestamps
-	sorted   *extsort.Sorted
-	units    atomic.Int64
+	stamped  bool   // a record gives its cells timestamps
+	from, to []byte // ordering keys of the range that is compared; nil does not bound it
+	// recordsOf is how many records each source has.
+	recordsOf []int64
+	sorted    *extsort.Sorted
+	units     atomic.Int64
 }
 
 // Run compares. An error means that the comparison did not finish; differences are in the result.
@@ -44,7 +48,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	defer v.plan.Close()
 	if err := v.readInput(ctx); err != nil {
-		return nil, err
+		return nil, &InputError{err}
 	}
 	defer v.sorted.Close()
 	if err := v.findTables(); err != nil {
@@ -71,6 +75,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	}
 	r := v.result
 	r.OK = r.Missing == 0 && r.Different == 0 && (r.Extra == 0 || !cfg.ExtraFails)
+	v.noteUnread()
 	r.SpilledRows, r.SpilledBytes, r.ReadCU = v.sorted.Spilled(), v.sorted.Usage().PeakDiskBytes, v.units.Load()
 	if r.Seconds = time.Since(start).Seconds(); r.Seconds > 0 {
 		r.RowsPerSecond = float64(r.Read+r.RowsInTable) / r.Seconds
@@ -95,7 +100,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 			return nil, err
 		}
 		for _, k := range described.Key {
-			if k.Auto {
+			if k.Auto && request.Condition != table.ExpectExist {
 				return nil, usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them", described.Name, k.Name)
 			}
 		}
@@ -107,22 +112,40 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	request.Reading = cfg.Memory // or a load would have taken records that are refused here
 	request.Target.Create = false
 	request.KeysAlone = cfg.Sample > 0
+	if request.RejectedKeys = cfg.Changes != nil; cfg.Changes != nil {
+		request.Keep = plan.KeepNothing
+	}
 	var err error
 	if v.plan, err = plan.Make(ctx, &request, admin); err != nil {
 		return nil, err
 	}
+	v.recordsOf = make([]int64, len(v.plan.Sources))
+	for _, value := range cfg.From {
+		v.from = table.AppendKey(v.from, value)
+	}
+	for _, value := range cfg.To {
+		v.to = table.AppendKey(v.to, value)
+	}
 	if v.plan.Live {
 		cfg.Rejected = nil // numbers of records are those of one reading
 	}
+	var facts []plan.Fact
+	if cfg.Changes != nil {
+		if facts, err = v.plan.Facts(); err != nil {
+			v.plan.Close()
+			return nil, &InputError{err}
+		}
+	}
 	v.result = &Result{
+		Facts: facts,
 		Table: request.Target.Table, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
 		Examples: []Example{}, Notes: v.plan.Warnings,
 	}
-	if v.plan.Live {
+	if v.plan.Live && cfg.Changes == nil {
 		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and was read again for this comparison: rows that have changed since the load are different, missing or extra, and rejected ones are missing",
 			v.plan.Sources[0].Name))
 	}
-	if cfg.Condition != table.Ignore && cfg.Loaded.IsZero() {
+	if cfg.Condition != table.Ignore && cfg.Changes == nil && cfg.Loaded.IsZero() {
 		v.result.Notes = append(v.result.Notes, "only the run knows which rows the condition refused; name it with --run, or they count as different or missing")
 	}
 	return v, nil
@@ -142,6 +165,7 @@ func (v *verifier) sorter() (*extsort.Sorter, error) {
 // keyRange is a range of a table's ordering keys, from inclusive, to exclusive; nil: unbounded.
 type keyRange struct {
 	table    *target
+	number   int
 	from, to []byte // without the table's name
 }
 
@@ -163,12 +187,13 @@ func (v *verifier) ranges() []keyRange {
 		}
 		slices.SortFunc(cuts, bytes.Compare)
 		cuts = slices.CompactFunc(cuts, bytes.Equal)
-		var from []byte
-		for _, c := range append(cuts, nil) {
+		cuts = slices.DeleteFunc(cuts, func(c []byte) bool { return v.outside(c) || bytes.Equal(c, v.from) })
+		from := v.from
+		for _, c := range append(cuts, v.to) {
 			if c != nil && len(c) == 0 {
 				continue
 			}
-			all = append(all, keyRange{t, from, c})
+			all = append(all, keyRange{t, len(all), from, c})
 			from = c
 		}
 	}
@@ -206,9 +231,8 @@ func (v *verifier) compareAll(ctx context.Context) error {
 }
 
 // compareRange merges the keys of the inputs with those of the table.
-func (v *verifier) compareRange(ctx context.Context, r keyRange) (*tally, error) {
+func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err error) {
 	o := v.options(r.table)
-	var err error
 	if o.From, err = decodeKey(r.table.Key, r.from); err != nil {
 		return nil, err
 	}
@@ -216,6 +240,12 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (*tally, error)
 		return nil, err
 	}
 	t := v.newTally(r.table)
+	if v.cfg.Changes != nil {
+		if t.told, err = v.cfg.Changes.Range(r.number); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, t.told.Close()) }()
+	}
 	it := v.sorted.Range(r.table.bounds(r.from, r.to))
 	expected := v.newWants(it)
 	next, more := expected.next()
@@ -235,11 +265,11 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (*tally, error)
 		}
 		if !more || !bytes.Equal(next.key, key) {
 			t.extra(key)
-			return nil
+			return t.err
 		}
 		t.expected(next, row)
 		next, more = expected.next()
-		return nil
+		return t.err
 	})
 	if err != nil {
 		return t, err
@@ -304,7 +334,7 @@ func (v *verifier) newJudge(t *target) *judge {
 
 // balance checks that nothing was counted twice or not at all.
 func (r *Result) balance() error {
-	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived; sum != r.Read {
+	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange; sum != r.Read {
 		return fmt.Errorf("the counts do not balance: %d records, but %d", r.Read, sum)
 	}
 	if sum := r.Equal + r.Missing + r.Different + r.Expired; sum != r.RowsExpected {

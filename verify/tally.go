@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
 )
@@ -11,9 +13,11 @@ type tally struct {
 	table *target
 	judge *judge
 	err   error
+	told  RangeChanges // who is told of differences; nil is nobody
 
 	keys, superseded, inTable                int64
 	equal, missing, different, expires, more int64
+	ofRejects, units                         int64
 	examples                                 map[string][]Example
 }
 
@@ -23,7 +27,15 @@ func (v *verifier) newTally(of *target) *tally {
 
 // expected counts a key of the inputs with its row in the table, nil if there is none.
 func (t *tally) expected(w *want, row *scan.Row) {
+	if w.rows == 0 { // rejected records alone have the key
+		if row != nil {
+			t.inTable++
+			t.ofRejects++
+		}
+		return
+	}
 	t.keys++
+	t.units += w.units
 	t.superseded += w.rows - 1
 	if row != nil {
 		t.inTable++
@@ -36,9 +48,11 @@ func (t *tally) expected(w *want, row *scan.Row) {
 		t.expires++
 	case isMissing:
 		t.missing++
+		t.change(w, nil, differs)
 		t.example(Missing, w.key, w.position, nil)
 	case isDifferent:
 		t.different++
+		t.change(w, row, differs)
 		if e := t.example(Different, w.key, w.position, differs.columns); e != nil && differs.columns == nil {
 			e.cells = t.judge.cells(row)
 		} else if e != nil {
@@ -52,6 +66,26 @@ func (t *tally) extra(key []byte) {
 	t.inTable++
 	t.more++
 	t.example(Extra, key, 0, nil)
+	if t.told == nil || t.err != nil {
+		return
+	}
+	values, err := decodeKey(t.table.Key, key[len(t.table.prefix):])
+	if err == nil {
+		err = t.told.Surplus(values)
+	}
+	t.err = err
+}
+
+// change tells of a row that is missing or different.
+func (t *tally) change(w *want, row *scan.Row, differs difference) {
+	if t.told == nil || t.err != nil {
+		return
+	}
+	c := Change{Rows: w.bodies, Stored: row}
+	if t.v.plan.Request.Mode == table.Update && row != nil {
+		c.Differs = func(column []byte) bool { return slices.Contains(differs.reduced, t.judge.columnBytes(column)) }
+	}
+	t.err = t.told.Expected(&c)
 }
 
 // example keeps an example, unless there are enough.
@@ -88,6 +122,8 @@ func (v *verifier) add(tallies []*tally) {
 		r.Different += t.different
 		r.Expired += t.expires
 		r.Extra += t.more
+		r.OfRejects += t.ofRejects
+		r.Units += t.units
 		for kind, list := range t.examples {
 			examples[kind] = append(examples[kind], list[:min(len(list), v.cfg.Examples-len(examples[kind]))]...)
 		}

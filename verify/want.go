@@ -8,6 +8,7 @@ import (
 
 	"tsimport/internal/extsort"
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // want is what the input says of one key: what its records leave when they are written in order or, if the order does not
@@ -16,6 +17,9 @@ type want struct {
 	key      []byte
 	rows     int64
 	position uint64 // of the last record
+
+	bodies [][]byte // the rows, if they are wanted: of a put the last, else all in input order
+	units  int64    // that writing them costs
 
 	versions []version         // put: any of these
 	columns  map[uint64]*state // update: each of these, by its name, reduced
@@ -47,12 +51,13 @@ type wants struct {
 	mode     table.Mode
 	anyOrder bool
 	names    []uint64 // as cellsOf takes them
+	bodied   bool     // values have their rows
 	more     bool     // the iterator stands on an item that was not taken yet
 	now      want
 }
 
 func (v *verifier) newWants(it *extsort.Iterator) *wants {
-	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: v.hasher.names(v.plan), more: it.Next()}
+	return &wants{it: it, mode: v.plan.Request.Mode, anyOrder: v.anyOrder, names: v.hasher.names(v.plan), bodied: v.cfg.Changes != nil, more: it.Next()}
 }
 
 // next goes to the next key, or reports that there is none. What was returned before is not valid any more.
@@ -62,7 +67,8 @@ func (w *wants) next() (*want, bool) {
 	}
 	n := &w.now
 	n.key = append(n.key[:0], w.it.Key()...)
-	n.rows, n.versions = 0, n.versions[:0]
+	n.rows, n.versions, n.units = 0, n.versions[:0], 0
+	n.bodies = n.bodies[:0]
 	if n.columns != nil {
 		clear(n.columns)
 	}
@@ -75,7 +81,15 @@ func (w *wants) next() (*want, bool) {
 
 // take adds what one record says.
 func (w *wants) take(n *want, value []byte) {
+	if value[headBytes-1] == kindReject {
+		return
+	}
 	n.rows++
+	if w.bodied {
+		var body []byte
+		value, body = cutBody(value)
+		w.keep(n, body)
+	}
 	n.position = binary.BigEndian.Uint64(value)
 	kind, kept := value[headBytes-1], value[headBytes:]
 	switch {
@@ -104,6 +118,35 @@ func (w *wants) take(n *want, value []byte) {
 		}
 		n.versions = append(n.versions, v)
 	}
+}
+
+// keep keeps a row, and what it costs.
+func (w *wants) keep(n *want, body []byte) {
+	if w.mode == table.Put {
+		n.bodies, n.units = n.bodies[:0], 0 // the last one counts; in any order each may
+	}
+	if at := len(n.bodies); at < cap(n.bodies) {
+		n.bodies = n.bodies[:at+1]
+		n.bodies[at] = append(n.bodies[at][:0], body...)
+	} else {
+		n.bodies = append(n.bodies, bytes.Clone(body))
+	}
+	n.units += int64(UnitsOf(body))
+}
+
+// UnitsOf is how many write units a row costs, by its bytes; 1 if they cannot be read.
+func UnitsOf(body []byte) int {
+	size := 0
+	_, err := plainbuffer.Walk(body, func(c plainbuffer.View) { size += len(c.Name) + c.Value.Size() }, func(c plainbuffer.View) {
+		size += len(c.Name) + c.Value.Size()
+		if c.Timestamp >= 0 {
+			size += 8
+		}
+	})
+	if err != nil {
+		return 1
+	}
+	return table.CapacityUnits(size)
 }
 
 // update is what an update does to a column. In any order, each may have been the last.

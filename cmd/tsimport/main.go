@@ -116,6 +116,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			resumeCommand(interrupts, show),
 			runsCommand(),
 			verifyCommand(interrupts, show),
+			syncCommand(interrupts, show, in),
 			checkCommand(show),
 			inspectCommand(),
 			explainCommand(),

@@ -19,7 +19,7 @@ import (
 func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 	return &cli.Command{
 		Name:      "resume",
-		Usage:     "resume an unfinished load",
+		Usage:     "resume an unfinished load or sync",
 		ArgsUsage: "[FOLDER]",
 		Description: "Runs the load's own command again, from its last checkpoint. Without FOLDER it resumes the newest unfinished run;\n" +
 			"tsimport runs lists them all.",
@@ -97,7 +97,11 @@ func acceptingNothing(app *cli.App, args []string) ([]string, error) {
 		return nil, err
 	}
 	flags, inputs := cutInputs(sorted[2:])
-	rest := append([]string{"load"}, withoutFlags(findCommand(app.Commands, "load").Flags, flags, []string{"accept-changed-input"})...)
+	command := findCommand(app.Commands, sorted[1])
+	if command == nil {
+		return nil, usagef("the run's command is %q, which this version does not have", sorted[1])
+	}
+	rest := append([]string{sorted[1]}, withoutFlags(command.Flags, flags, []string{"accept-changed-input"})...)
 	if len(inputs) > 0 {
 		rest = append(append(rest, "--"), inputs...)
 	}
@@ -135,6 +139,8 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 		return usagef("--retry-rejects %s: that was a dry run, which writes nothing; load the corrected input without --dry-run", folder)
 	case r == nil || r.job == nil:
 		return usagef("--retry-rejects %s: that is not a run folder; tsimport runs lists them", folder)
+	case r.Sync:
+		return usagef("--retry-rejects %s: that is a run of tsimport sync; correct its inputs and sync again", folder)
 	case r.Unfinished:
 		return usagef("--retry-rejects %s: the run is not finished; finish it first: tsimport resume %s", folder, quoteArg(folder))
 	case len(r.job.Args) == 0:

@@ -16,6 +16,7 @@ import (
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/rundir"
+	"tsimport/transfer/tablesync"
 )
 
 // States of a run that has not ended by itself.
@@ -40,6 +41,9 @@ type runInfo struct {
 	Retried    []string  `json:"retried,omitempty"` // runs that have loaded its rejects
 	DryRun     bool      `json:"dry_run"`
 
+	// Sync says that it is a run of tsimport sync: rows are those to write and to delete.
+	Sync bool `json:"sync,omitempty"`
+
 	// ReplacedBy is the run that has started this one over.
 	ReplacedBy string `json:"replaced_by,omitempty"`
 
@@ -49,7 +53,7 @@ type runInfo struct {
 func runsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "runs",
-		Usage: "list loads with their state, progress and command",
+		Usage: "list loads and syncs with their state, progress and command",
 		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments. To resume an unfinished run, use\n" +
 			"tsimport resume FOLDER or give the same command again.",
 		ArgsUsage: "[FOLDER...]",
@@ -131,12 +135,18 @@ func readRun(folder string) *runInfo {
 			r.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"]
 		}
 	}
+	if is, open := tablesync.Unfinished(folder); is {
+		r.Sync, r.Unfinished = true, open
+		if s, err := tablesync.ReadSummary(folder); err == nil {
+			r.Read, r.Final = s.Puts+s.Deletes, s.Written+s.PutsRejected+s.Deleted+s.DeletesRejected
+		}
+	}
 	if r.DryRun && r.State == pipeline.StateFinished {
 		r.State = stateDryRun
 	}
 	if r.State == stateRunning && !held(folder) {
 		r.State = stateCrashed
-		r.Unfinished = r.job != nil // without a checkpoint it has sent nothing, and begins with the first record
+		r.Unfinished = r.job != nil && (!r.Sync || r.Unfinished) // without a checkpoint it has sent nothing, and begins with the first record
 	}
 	if r.job != nil && r.job.ReplacedBy != "" {
 		r.Unfinished, r.ReplacedBy = false, r.job.ReplacedBy

@@ -64,6 +64,11 @@ func (s *screen) plan(p *plan.Plan) {
 		verb = "new table"
 	}
 	s.line("%s %s: %s", verb, p.Schema.Table, schemaText(p, s.verbose))
+	s.begin()
+}
+
+// begin begins to show progress.
+func (s *screen) begin() {
 	if !s.quiet {
 		s.stopped.Add(1)
 		go s.watch()

@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 		"engine/faults",
 		"engine/server",
 		"engine/sim",
-		"transfer/export",
+		"transfer/export", "transfer/tablesync",
 		"keyexpr",
 		"internal/atomicfile",
 		"internal/limiter",
@@ -82,6 +82,8 @@ var arrows = map[string][]string{
 	"verify":           {"pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/extsort": {"internal/spill"},
 	"transfer/export":  {"internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	// A sync is a comparison and two loads.
+	"transfer/tablesync": {"verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source"},
 
@@ -152,6 +154,7 @@ var testArrows = map[string][]string{
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
 	"verify":                     {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
 	"transfer/export":            {"engine/server", "engine/faults"},
+	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/scan"},
 	"e2e":                        {"internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline":  {"bench/null"},

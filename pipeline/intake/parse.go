@@ -25,7 +25,9 @@ type parser struct {
 	cells     *cells            // nil if records do not describe themselves, or are deleted
 	anyOrder  bool              // splits of all sources come in any order
 	keyed     map[*plan.Source]*sourceParser
-	changed   bool // records describe themselves, and rows do not show what they were
+	// rejectedKeys read the keys of rejected records.
+	rejectedKeys map[*plan.Source]*values
+	changed      bool // records describe themselves, and rows do not show what they were
 }
 
 // sourceParser is what a worker keeps for a source.
@@ -45,7 +47,7 @@ func newParser(f *Flow) *parser {
 	reserve(encoder, f.plan)
 	return &parser{
 		flow: f, encoder: encoder, memory: f.plan.Shares(),
-		sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
+		rejectedKeys: map[*plan.Source]*values{}, sources: map[*plan.Source]*sourceParser{}, keyed: map[*plan.Source]*sourceParser{}, names: map[string]string{}, kept: newRejectWriter(f.plan), cells: newCells(f.plan),
 		changed: f.plan.Wide && !f.plan.AsItIs(),
 	}
 }

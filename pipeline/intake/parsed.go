@@ -57,6 +57,7 @@ type Reject struct {
 	Table  string // among several, "" if none is known
 	Reason table.Reason
 	Raw    []byte // the record, in the form of the source's rejects
+	Key    []byte // its ordering key, where that was asked for and can be read
 }
 
 // Archived is a record that goes to no table but to the archive.

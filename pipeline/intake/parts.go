@@ -197,5 +197,26 @@ func (m *partMaker) add(rec *record.Record) {
 		m.made.Archived = append(m.made.Archived, Archived{rec.Span, m.encoder.Table, raw})
 		return
 	}
-	m.made.Rejects = append(m.made.Rejects, Reject{rec.Span, m.encoder.Table, *why, raw})
+	r := Reject{Span: rec.Span, Table: m.encoder.Table, Reason: *why, Raw: raw}
+	if m.flow.plan.Request.RejectedKeys && rec.Bad == nil {
+		r.Key = m.keyOf(m.source, rec)
+	}
+	m.made.Rejects = append(m.made.Rejects, r)
+}
+
+// keyOf returns the ordering key of a record that makes no row, nil if it cannot be read.
+func (p *parser) keyOf(s *plan.Source, rec *record.Record) []byte {
+	v := p.rejectedKeys[s]
+	if v == nil {
+		if len(p.rejectedKeys) >= maxParsers {
+			clear(p.rejectedKeys)
+		}
+		var err error
+		if v, err = newValues(p.flow.plan, s); err != nil {
+			return nil
+		}
+		v.keysOnly(p.flow.plan)
+		p.rejectedKeys[s] = v
+	}
+	return v.appendKey(nil, rec)
 }

@@ -27,6 +27,7 @@ type Plan struct {
 	Bytes    int64          // of all inputs, -1 when one is a stream
 	Warnings []string       // for the user, a sentence each
 	Notes    []string       // what was found out about the inputs, for the user
+	Unread   []string       // of Warnings, what was left out of the inputs or may not be whole
 
 	Sources  []*Source
 	Division []byte          // that the sources were opened from; nil for files
@@ -219,7 +220,7 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 	}
 	switch {
 	case len(sources) == 0:
-		return usagef("%s: there is nothing to read", strings.Join(p.request.ShownInputs(), ", "))
+		return cannotLoad(ctx, fmt.Errorf("%s: there is nothing to read", strings.Join(p.request.ShownInputs(), ", ")))
 	case len(sources) > source.MaxSources:
 		return usagef("%s: it has %d parts, and a load takes at most %d; load it in several runs",
 			strings.Join(p.request.ShownInputs(), ", "), len(sources), source.MaxSources)
@@ -253,6 +254,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 		return cannotLoad(ctx, err)
 	}
 	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
+	p.plan.Unread = append(p.plan.Unread, set.Unread...)
 	options := p.request.Read.Options
 	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
 	options.Memory = p.plan.Shares().reading()
@@ -266,6 +268,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 		s, err := reader.Open(ctx, item, options)
 		if warning, ok := reader.Skips(item, err); ok {
 			p.plan.Warnings = append(p.plan.Warnings, warning)
+			p.plan.Unread = append(p.plan.Unread, warning)
 			continue
 		}
 		if err != nil {
@@ -281,7 +284,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 		}
 	}
 	if len(p.plan.Sources) == 0 {
-		return usagef("all %d inputs are empty: %s and so on hold no header and no records", len(set.Items), set.Items[0].Name)
+		return cannotLoad(ctx, fmt.Errorf("all %d inputs are empty: %s and so on hold no header and no records", len(set.Items), set.Items[0].Name))
 	}
 	return nil
 }
@@ -292,7 +295,7 @@ func cannotLoad(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return usagef("%v", err)
+	return &UsageError{Message: err.Error(), Input: true}
 }
 
 // headerOf finds or adds the header under which a source's rejected records are kept.

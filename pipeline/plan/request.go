@@ -39,6 +39,8 @@ type Request struct {
 	// machine's time.
 	Service func() (earliest, latest time.Time)
 	Keep    Keep
+	// RejectedKeys says that the keys of rejected records are wanted, where they can be read.
+	RejectedKeys bool
 	// Of tables with an auto-increment key column: the attribute that rows are recognised by ("" takes DefaultMarkColumn), or
 	// that they are repeated blindly and have none; whether they are looked for before they are written; and whether the keys
 	// that the service makes are wanted.
@@ -200,6 +202,7 @@ func ParseOrder(name string) (Order, error) {
 type UsageError struct {
 	Message string
 	NoTable bool // the table does not exist
+	Input   bool // an input is missing, or cannot be read
 }
 
 func (e *UsageError) Error() string { return e.Message }

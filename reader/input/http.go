@@ -72,7 +72,7 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 		return name, fmt.Errorf("open input %s: %w", name, err)
 	}
 	if unmarked {
-		e.warn("%s: the server tells neither the size nor the end, so a broken connection would look like the end; download it first", name)
+		e.unread("%s: the server tells neither the size nor the end, so a broken connection would look like the end; download it first", name)
 	}
 	get.match = r.version.matchable()
 	r.fetcher = get

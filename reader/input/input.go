@@ -103,6 +103,7 @@ type Options struct {
 type Set struct {
 	Items    []Item   // in the order of the arguments, below one argument by name
 	Warnings []string // for users, a sentence each
+	Unread   []string // of those, what is left out though it may hold data, and what may end before its end unnoticed
 }
 
 // Expand finds the inputs that arguments name, in their order. An input named twice is taken once, with a warning. An
@@ -217,6 +218,14 @@ func (e *expander) warnOfRepeats(arg string) {
 func (e *expander) warn(format string, a ...any) {
 	if w := fmt.Sprintf(format, a...); !slices.Contains(e.set.Warnings, w) {
 		e.set.Warnings = append(e.set.Warnings, w)
+	}
+}
+
+// unread keeps a warning of data that may be missing.
+func (e *expander) unread(format string, a ...any) {
+	e.warn(format, a...)
+	if w := fmt.Sprintf(format, a...); !slices.Contains(e.set.Unread, w) {
+		e.set.Unread = append(e.set.Unread, w)
 	}
 }
 

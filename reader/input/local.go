@@ -124,15 +124,15 @@ func (e *expander) found(name, base, below string) error {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, syscall.ELOOP):
-		e.warn("%s is a link that leads to itself, so there is nothing to read; it is left out", name)
+		e.unread("%s is a link that leads to itself, so there is nothing to read; it is left out", name)
 		return nil
 	case err != nil:
 		return fmt.Errorf("open input %s: %w", name, bare(err))
 	case info.IsDir():
-		e.warn("%s is a link to a folder and is not followed; name it to read it", name)
+		e.unread("%s is a link to a folder and is not followed; name it to read it", name)
 		return nil
 	case !info.Mode().IsRegular():
-		e.warn("%s is not a regular file and is left out; name it to read it", name)
+		e.unread("%s is not a regular file and is left out; name it to read it", name)
 		return nil
 	}
 	before := len(e.set.Items)

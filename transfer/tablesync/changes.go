@@ -1,0 +1,239 @@
+package tablesync
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/rundir"
+	"tsimport/verify"
+)
+
+// changesDir is the folder of the changes, below the run folder.
+const changesDir = "changes"
+
+// changes keeps what a comparison finds in files of the run folder, or only counts it.
+type changes struct {
+	dir string // "" only counts
+	key []table.KeyColumn
+	// rejects opens the file of rejected records; nil keeps none.
+	rejects func([]rundir.Header) (*rundir.Folder, error)
+
+	folder *rundir.Folder // once a record was rejected
+	mu     sync.Mutex
+	total  totals
+	put    []part
+	delete []part
+}
+
+// totals are what changes cost.
+type totals struct {
+	Lines       int64 `json:"lines"` // of rows to put; more than rows where several updates of a key follow each other
+	PutUnits    int64 `json:"put_units"`
+	DeleteUnits int64 `json:"delete_units"`
+	Repeats     bool  `json:"repeats,omitempty"` // a key has several lines, whose order counts
+}
+
+// part is a file of changes.
+type part struct {
+	Name   string `json:"name"` // below the folder of changes
+	Rows   int64  `json:"rows"` // lines
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+func (c *changes) Reject(headers []rundir.Header, header int, r table.Reject) (err error) {
+	if c.rejects == nil {
+		return nil
+	}
+	if c.folder == nil {
+		if c.folder, err = c.rejects(headers); err != nil {
+			return err
+		}
+	}
+	return c.folder.Reject(header, r)
+}
+
+func (c *changes) Range(number int) (verify.RangeChanges, error) {
+	return &rangeChanges{of: c, liner: newLiner(c.key), number: number}, nil
+}
+
+// finish brings the files into the order of their keys, and makes their names last.
+func (c *changes) finish() error {
+	byName := func(a, b part) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(c.put, byName)
+	slices.SortFunc(c.delete, byName)
+	if c.dir == "" {
+		return nil
+	}
+	return syncFolder(c.dir)
+}
+
+// rangeChanges are the changes of one range of keys.
+type rangeChanges struct {
+	of          *changes
+	liner       *liner
+	number      int
+	line        []byte
+	put, delete *partWriter
+	total       totals
+}
+
+func (r *rangeChanges) Expected(c *verify.Change) error {
+	line, n, units, err := r.liner.changed(r.line[:0], c)
+	if err != nil {
+		return fmt.Errorf("keep a changed row: %w", err)
+	}
+	r.line = line
+	r.total.Lines += int64(n)
+	r.total.PutUnits += units
+	r.total.Repeats = r.total.Repeats || n > 1
+	return r.write(&r.put, "put", int64(n))
+}
+
+func (r *rangeChanges) Surplus(key []table.Value) error {
+	size := 0
+	for i, v := range key {
+		size += len(r.liner.columns[i]) + v.Size()
+	}
+	r.total.DeleteUnits += int64(table.CapacityUnits(size))
+	r.line = r.liner.deleted(r.line[:0], key)
+	return r.write(&r.delete, "delete", 1)
+}
+
+// write adds the lines to a part, which the first of them begins.
+func (r *rangeChanges) write(p **partWriter, kind string, lines int64) (err error) {
+	if r.of.dir == "" {
+		return nil
+	}
+	if *p == nil {
+		if *p, err = newPart(r.of.dir, fmt.Sprintf("%s-%06d.ndjson.zst", kind, r.number)); err != nil {
+			return err
+		}
+	}
+	return (*p).write(r.line, lines)
+}
+
+// Close finishes the parts.
+func (r *rangeChanges) Close() error {
+	var err error
+	var put, del []part
+	for _, p := range []struct {
+		w    *partWriter
+		made *[]part
+	}{{r.put, &put}, {r.delete, &del}} {
+		if p.w == nil {
+			continue
+		}
+		made, closeErr := p.w.close()
+		err = errors.Join(err, closeErr)
+		*p.made = append(*p.made, made)
+	}
+	c := r.of
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put, c.delete = append(c.put, put...), append(c.delete, del...)
+	c.total.Lines += r.total.Lines
+	c.total.PutUnits += r.total.PutUnits
+	c.total.DeleteUnits += r.total.DeleteUnits
+	c.total.Repeats = c.total.Repeats || r.total.Repeats
+	return err
+}
+
+// partWriter writes a part.
+type partWriter struct {
+	made part
+	file *os.File
+	sum  hash.Hash
+	zip  *zstd.Encoder
+	err  error
+}
+
+// windowBytes is how far back a part's compression looks: many parts are written at a time.
+const windowBytes = 256 << 10
+
+func newPart(dir, name string) (*partWriter, error) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("keep changes: %w", err)
+	}
+	w := &partWriter{made: part{Name: name}, file: f, sum: sha256.New()}
+	w.zip, err = zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(windowBytes), zstd.WithLowerEncoderMem(true))
+	return w, err
+}
+
+// Write takes what was compressed.
+func (w *partWriter) Write(b []byte) (int, error) {
+	n, err := w.file.Write(b)
+	w.sum.Write(b[:n])
+	w.made.Bytes += int64(n)
+	return n, err
+}
+
+func (w *partWriter) write(lines []byte, n int64) error {
+	if _, err := w.zip.Write(lines); err != nil {
+		w.err = fmt.Errorf("keep changes: %w", err)
+		return w.err
+	}
+	w.made.Rows += n
+	return nil
+}
+
+func (w *partWriter) close() (part, error) {
+	err := w.zip.Close()
+	if w.err != nil {
+		err = nil // it was returned
+	}
+	if err = errors.Join(err, w.file.Sync(), w.file.Close()); err != nil {
+		err = fmt.Errorf("keep changes: %w", err)
+	}
+	w.made.SHA256 = hex.EncodeToString(w.sum.Sum(nil))
+	return w.made, err
+}
+
+// check reads a part and reports whether it is what was written.
+func (p *part) check(dir string) error {
+	name := filepath.Join(dir, p.Name)
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("read changes: %w; start over with --fresh", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	n, err := io.Copy(sum, f)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read changes: %w", err)
+	case n != p.Bytes || hex.EncodeToString(sum.Sum(nil)) != p.SHA256:
+		return fmt.Errorf("read changes: %s is not what was written: it has been changed or is damaged; start over with --fresh", name)
+	}
+	return nil
+}
+
+// syncFolder makes the names in a folder last, where the system can.
+func syncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("keep changes: %w", err)
+	}
+	_ = f.Sync() // some systems sync no folders
+	return f.Close()
+}
+
+func rowsOf(parts []part) (n int64) {
+	for _, p := range parts {
+		n += p.Rows
+	}
+	return n
+}

@@ -1,0 +1,74 @@
+package tablesync
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+	"tsimport/verify"
+)
+
+// Config says what to make a table of, and how. Its many fields are what a user may set, and who is told how it goes.
+type Config struct {
+	// Load is how the inputs would be loaded, and how rows are written. Its mode is put or update.
+	Load pipeline.Config
+
+	Delete    bool               // surplus rows are deleted
+	MaxDelete pipeline.MaxErrors // unless there are more of them, of the rows that were compared
+	Range     string             // of keys that are compared; "" is all
+	Examples  int                // of missing, different and surplus rows, each
+	Fresh     bool               // an unfinished run of the same is not resumed
+
+	// Say is told what happens, a line each; nil is nobody.
+	Say func(line string)
+	// Progress is that of the comparison; nil keeps none.
+	Progress *verify.Progress
+	// OnCompared is called when the comparison has ended. May be nil.
+	OnCompared func(*Summary)
+	// OnLoad is called before a load of the changes, to complete how it is watched, and what it returns after it. May be nil.
+	OnLoad func(*pipeline.Config) (ended func(*pipeline.Report))
+}
+
+func (c *Config) say(format string, a ...any) {
+	if c.Say != nil {
+		c.Say(fmt.Sprintf(format, a...))
+	}
+}
+
+// check refuses what cannot be synchronised.
+func (c *Config) check() error {
+	l := &c.Load
+	switch {
+	case l.Write.Mode != table.Put && l.Write.Mode != table.Update:
+		return usagef("--mode: sync makes rows what the input says, whole (put) or the columns that it has (update)")
+	case l.Write.Condition != table.Ignore:
+		return usagef("--condition: sync compares rows before it writes them; leave it out")
+	case plan.IsTemplate(l.Target.Table), l.Target.Policy != nil:
+		return usagef("--table %s: sync works on one table; sync each one by itself, with the inputs that belong to it", l.Target.Table)
+	case c.Delete && l.Limits.Records > 0:
+		return usagef("--limit with --delete: rows of records that are not read would be deleted; leave one of them out")
+	case l.Target.Absent:
+		return &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name, l.Target.Table), NoTable: true}
+	case c.MaxDelete.Rows < 0:
+		return usagef("--max-delete: want a number of rows, or a percentage such as 1%%")
+	}
+	return nil
+}
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
+
+// longAgo is how old a comparison is before a user is told when it was.
+const longAgo = 10 * time.Minute
+
+// drain is the context that ends what can be ended gently.
+func (c *Config) drain(ctx context.Context) context.Context {
+	if c.Load.Drain != nil {
+		return c.Load.Drain
+	}
+	return ctx
+}

@@ -1,0 +1,178 @@
+package tablesync
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+)
+
+// world is an embedded store in memory, and a working folder.
+type world struct {
+	t      testing.TB
+	sdk    *tablestore.TableStoreClient
+	admin  *client.Admin
+	target client.Target
+	faults *faults.Plan
+	said   []string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	w := &world{t: t, faults: &faults.Plan{}}
+	s, err := server.Open("", server.Options{InMemory: true, Faults: w.faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	w.target = client.Target{
+		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
+		Credentials: &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
+	}
+	if w.sdk, err = client.New(context.Background(), w.target, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.admin = &client.Admin{Client: w.sdk, Context: context.Background()}
+	return w
+}
+
+// make makes table t with a key of the columns, of a type each.
+func (w *world) make(d table.Definition, key ...table.KeyColumn) {
+	w.t.Helper()
+	if d.TimeToLive == 0 {
+		d.TimeToLive = -1
+	}
+	d.MaxVersions = max(d.MaxVersions, 1)
+	if err := w.admin.Create("t", key, d); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var (
+	stringID  = table.KeyColumn{Name: "id", Type: table.String}
+	integerID = table.KeyColumn{Name: "id", Type: table.Integer}
+)
+
+func (w *world) put(id any, cells map[string]any) {
+	w.t.Helper()
+	change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	for column, v := range cells {
+		change.AddColumn(column, v)
+	}
+	if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// rows are the table's rows as text, in key order.
+func (w *world) rows() (all []string) {
+	w.t.Helper()
+	of, err := w.admin.Describe("t")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	err = scan.Table(context.Background(), w.sdk, "t", of.Key, scan.Options{Versions: of.MaxVersions}, func(r *scan.Row) error {
+		var cells []string
+		for _, c := range r.Columns {
+			cells = append(cells, fmt.Sprintf("%s=%v", c.ColumnName, c.Value))
+		}
+		sort.Strings(cells)
+		var key []string
+		for _, k := range r.PrimaryKey.PrimaryKeys {
+			key = append(key, fmt.Sprint(k.Value))
+		}
+		all = append(all, strings.Join(append([]string{strings.Join(key, "/")}, cells...), " "))
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+func (w *world) wantRows(want ...string) {
+	w.t.Helper()
+	if got := w.rows(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		w.t.Errorf("the table has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// write writes a file into the working folder.
+func (w *world) write(name, text string) string {
+	w.t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	return name
+}
+
+func zipped(text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write([]byte(text)) // memory takes all
+	_ = z.Close()
+	return b.String()
+}
+
+// config syncs table t with files, deletes included and unguarded.
+func (w *world) config(files ...string) Config {
+	return Config{
+		Delete: true, MaxDelete: pipeline.MaxErrors{Percent: 100, Share: true}, Examples: 10,
+		Say: func(line string) { w.said = append(w.said, line) },
+		Load: pipeline.Config{
+			Inputs: files, Target: plan.Target{Client: w.target, Name: "here", Table: "t"}, Columns: plan.Columns{Types: map[string]plan.Type{}},
+			Write: pipeline.Write{Concurrency: 4, Settle: 1}, Limits: pipeline.Limits{MaxErrors: pipeline.MaxErrors{Rows: -1}, Memory: 64 << 20},
+		},
+	}
+}
+
+// sync runs and must come to its end.
+func (w *world) sync(cfg Config) *Summary {
+	w.t.Helper()
+	s, err := Run(context.Background(), cfg)
+	if err != nil {
+		w.t.Fatalf("sync: %v", err)
+	}
+	if s.State != pipeline.StateFinished {
+		w.t.Fatalf("the sync is %s: %s", s.State, s.Error)
+	}
+	if left, err := filepath.Glob(filepath.Join(s.RunDir, "*", "checkpoint.*")); err != nil || len(left) > 0 {
+		w.t.Errorf("left behind: %v, %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(s.RunDir, changesDir)); err == nil {
+		w.t.Error("the files of changes are left behind")
+	}
+	return s
+}
+
+// counts are the numbers of a summary that say what was done.
+func (s *Summary) counts() string {
+	return fmt.Sprintf("equal %d, missing %d, different %d, surplus %d: written %d, deleted %d, kept %d, rejected %d, exit %d",
+		s.Equal, s.Missing, s.Different, s.Surplus, s.Written, s.Deleted, s.Kept, s.Rejected+s.PutsRejected+s.DeletesRejected, s.ExitCode)
+}
+
+func wantCounts(t testing.TB, s *Summary, want string) {
+	t.Helper()
+	if got := s.counts(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -1,0 +1,52 @@
+package tablesync
+
+import (
+	"fmt"
+	"testing"
+
+	"tsimport/internal/table"
+)
+
+func TestRangesOfKeys(t *testing.T) {
+	key := []table.KeyColumn{{Name: "s", Type: table.String}, {Name: "n", Type: table.Integer}, {Name: "b", Type: table.Binary}}
+	show := func(values []table.Value) string {
+		text := ""
+		for _, v := range values {
+			if v.Type == table.Integer {
+				text += fmt.Sprintf("%d;", v.Int)
+			} else {
+				text += fmt.Sprintf("%q;", v.Bytes)
+			}
+		}
+		return text
+	}
+	for _, tt := range []struct{ text, from, to string }{
+		{"", "", ""},
+		{"a..b", `"a";`, `"b";`},
+		{"a..", `"a";`, ""},
+		{"..b,7", "", `"b";7;`},
+		{"a", `"a";`, `"a\x00";`},
+		{"a,7", `"a";7;`, `"a";8;`},
+		{"a,9223372036854775807", `"a";9223372036854775807;`, `"a\x00";`},
+		{"a,7,0x00ff", `"a";7;"\x00\xff";`, `"a";7;"\x00\xff\x00";`},
+		{`"a..b,c","..`, "error", ""},
+		{`"a..b,c"`, `"a..b,c";`, `"a..b,c\x00";`},
+		{`"a\"b".."c"`, `"a\"b";`, `"c";`},
+		{"..", "error", ""}, {"b..a", "error", ""}, {"a..a", "error", ""}, {"a,x", "error", ""}, {"a,1,ff", "error", ""}, {"a,1,0x1", "error", ""}, {"a,1,0x00,4", "error", ""},
+	} {
+		from, to, err := parseRange(tt.text, key)
+		if tt.from == "error" {
+			if err == nil {
+				t.Errorf("%s: taken", tt.text)
+			}
+			continue
+		}
+		if err != nil || show(from) != tt.from || show(to) != tt.to {
+			t.Errorf("%s: %s to %s, %v", tt.text, show(from), show(to), err)
+		}
+	}
+	integer := []table.KeyColumn{{Name: "n", Type: table.Integer}}
+	if from, to, err := parseRange("9223372036854775807", integer); err != nil || len(from) != 1 || to != nil {
+		t.Errorf("the last integer: %v to %v, %v", from, to, err)
+	}
+}

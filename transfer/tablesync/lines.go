@@ -1,0 +1,111 @@
+package tablesync
+
+import (
+	"slices"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/record"
+	"tsimport/verify"
+)
+
+// liner makes lines of changes: records that describe themselves, which a load reads again with every type and timestamp.
+type liner struct {
+	columns []string // of the key
+	record  record.Record
+}
+
+func newLiner(key []table.KeyColumn) *liner {
+	l := &liner{}
+	for _, k := range key {
+		l.columns = append(l.columns, k.Name)
+	}
+	return l
+}
+
+// deleted appends the line of a key.
+func (l *liner) deleted(dst []byte, key []table.Value) []byte {
+	l.record.Fields, l.record.Cells = l.record.Fields[:0], nil
+	for _, v := range key {
+		l.record.Fields = append(l.record.Fields, datum(v))
+	}
+	return jsonl.AppendWide(dst, l.columns, &l.record)
+}
+
+// changed appends the lines of a change, and returns how many they are and what it costs to write them. There are several only where
+// one row cannot say what several updates do one after the other.
+func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, n int, units int64, err error) {
+	rows := make([]*plainbuffer.Decoded, len(c.Rows))
+	for i, body := range c.Rows {
+		if rows[i], err = plainbuffer.Decode(body); err != nil {
+			return dst, 0, 0, err
+		}
+		if c.Differs != nil {
+			rows[i].Cells = slices.DeleteFunc(rows[i].Cells, func(cell plainbuffer.Cell) bool { return !c.Differs([]byte(cell.Name)) })
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(r *plainbuffer.Decoded) bool { return len(r.Cells) == 0 && len(rows) > 1 })
+	if len(rows) > 1 && !slices.ContainsFunc(rows, stamped) {
+		rows = []*plainbuffer.Decoded{merged(rows)}
+	}
+	for _, r := range rows {
+		size := 0
+		l.record.Fields, l.record.Cells = l.record.Fields[:0], l.record.Cells[:0]
+		for _, k := range r.Key {
+			l.record.Fields = append(l.record.Fields, datum(k.Value))
+			size += len(k.Name) + k.Value.Size()
+		}
+		for _, cell := range r.Cells {
+			at := int64(-1)
+			if cell.Stamped {
+				at = cell.Stamp
+				size += 8
+			}
+			l.record.Cells = append(l.record.Cells, record.Cell{Name: []byte(cell.Name), Datum: datum(cell.Value), At: at})
+			size += len(cell.Name) + cell.Value.Size()
+		}
+		dst = jsonl.AppendWide(dst, l.columns, &l.record)
+		units += int64(table.CapacityUnits(size))
+	}
+	return dst, len(rows), units, nil
+}
+
+func stamped(r *plainbuffer.Decoded) bool {
+	return slices.ContainsFunc(r.Cells, func(c plainbuffer.Cell) bool { return c.Stamped })
+}
+
+// merged is what updates do one after the other.
+func merged(rows []*plainbuffer.Decoded) *plainbuffer.Decoded {
+	all := &plainbuffer.Decoded{Key: rows[0].Key}
+	at := map[string]int{}
+	for _, r := range rows {
+		for _, c := range r.Cells {
+			i, ok := at[c.Name]
+			if !ok {
+				i = len(all.Cells)
+				at[c.Name] = i
+				all.Cells = append(all.Cells, c)
+			}
+			all.Cells[i] = c
+		}
+	}
+	return all
+}
+
+// datum is a value as a record has it.
+func datum(v table.Value) record.Datum {
+	switch v.Type {
+	case table.Integer:
+		return record.Datum{Kind: record.Integer, Int: v.Int}
+	case table.Double:
+		return record.Datum{Kind: record.Double, Double: v.Double}
+	case table.Boolean:
+		return record.Datum{Kind: record.Boolean, Int: v.Int}
+	case table.String:
+		return record.Datum{Kind: record.String, Bytes: v.Bytes}
+	case table.Binary:
+		return record.Datum{Kind: record.Binary, Bytes: v.Bytes}
+	}
+	return record.Datum{Kind: record.Null}
+}

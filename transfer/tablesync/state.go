@@ -1,0 +1,113 @@
+package tablesync
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"tsimport/internal/atomicfile"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/rundir"
+	"tsimport/verify"
+)
+
+// StateFile is the name of the file that says how far a run is.
+const StateFile = "sync.json"
+
+// phase is how far a run is.
+type phase string
+
+const (
+	comparing phase = "comparing" // the files of changes are not complete
+	putting   phase = "putting"
+	deleting  phase = "deleting"
+	finished  phase = "finished"
+)
+
+// state is what a run folder keeps of a run.
+type state struct {
+	Version    int       `json:"version"`
+	Identity   string    `json:"identity"` // which run is meant: the same for the same target, table and inputs
+	Phase      phase     `json:"phase"`
+	Started    time.Time `json:"started"`
+	ReplacedBy string    `json:"replaced_by,omitempty"`
+
+	// What the comparison has found.
+	Compared time.Time           `json:"compared,omitzero"`
+	Made     int64               `json:"table_created,omitempty"` // microseconds since 1970
+	Details  []checkpoint.Detail `json:"details,omitempty"`
+	Found    *verify.Result      `json:"found,omitempty"`
+	Examples []json.RawMessage   `json:"examples,omitempty"`
+	Put      []part              `json:"put,omitempty"`
+	Delete   []part              `json:"delete,omitempty"`
+	Total    totals              `json:"total"`
+	Live     bool                `json:"live,omitempty"`
+	Units    int64               `json:"full_units,omitempty"` // of a full load
+	Unread   []string            `json:"unread,omitempty"`
+	Rejects  []string            `json:"rejects_files,omitempty"`
+}
+
+// stateVersion is that of the files that this program writes.
+const stateVersion = 1
+
+func (s *state) write(dir string) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = atomicfile.WriteBytes(filepath.Join(dir, StateFile), atomicfile.Options{Perm: 0o600}, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("keep the state of the run: %w", err)
+	}
+	return nil
+}
+
+// readState reads the state of the run in a folder; nil if there is none.
+func readState(dir string) (*state, error) {
+	name := filepath.Join(dir, StateFile)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the state of the run: %w", err)
+	}
+	s := new(state)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("read the state of the run: %s is damaged: %w; start over with --fresh", name, err)
+	}
+	if s.Version != stateVersion {
+		return nil, fmt.Errorf("read the state of the run: %s was written by another version of tsimport; finish the run with that, or start over with --fresh", name)
+	}
+	return s, nil
+}
+
+// Unfinished reports whether a folder holds a run of this room, and whether it can be resumed.
+func Unfinished(dir string) (is, unfinished bool) {
+	s, err := readState(dir)
+	if err != nil {
+		return true, false
+	}
+	return s != nil, s != nil && s.Phase != finished && s.ReplacedBy == ""
+}
+
+// unfinishedRuns are the folders below rundir.Root with unfinished runs of an identity.
+func unfinishedRuns(identity string) (folders []string, err error) {
+	entries, err := os.ReadDir(rundir.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		at := filepath.Join(rundir.Root, e.Name())
+		if !e.IsDir() || rundir.CheckOwner(at) != nil {
+			continue // of another user, who may have put it there to be found
+		}
+		if s, err := readState(at); err == nil && s != nil && s.Identity == identity && s.Phase != finished && s.ReplacedBy == "" {
+			folders = append(folders, at)
+		}
+	}
+	return folders, err
+}

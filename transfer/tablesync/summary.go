@@ -1,0 +1,180 @@
+package tablesync
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tsimport/pipeline"
+	"tsimport/pipeline/rundir"
+)
+
+// Summary says how a run ended: the summary.json of its run folder. RowsExpected = Equal + Missing + Different + Expired; Puts = Missing +
+// Different, and of their lines Written + PutsRejected + PutsUnfinished are all; Surplus = Deleted + DeletesRejected + DeletesUnfinished + Kept.
+// Its many fields are those of a file of JSON.
+type Summary struct {
+	State    string `json:"state"`
+	ExitCode int    `json:"exit_code"`
+	Error    string `json:"error,omitempty"`
+	Plan     bool   `json:"plan"` // nothing was to be written
+
+	Target     string    `json:"target"`
+	Table      string    `json:"table"`
+	Mode       string    `json:"mode"`
+	RunDir     string    `json:"run_dir,omitempty"`
+	Range      string    `json:"range,omitempty"`
+	Command    string    `json:"command,omitempty"`
+	Arguments  []string  `json:"arguments,omitempty"`
+	Directory  string    `json:"directory,omitempty"`
+	Inputs     []string  `json:"inputs"`
+	Started    time.Time `json:"started"`
+	First      time.Time `json:"first_started"`
+	ComparedAt time.Time `json:"compared_at,omitzero"`
+	Resumed    bool      `json:"resumed,omitempty"` // the comparison is that of an earlier attempt
+
+	Read         int64 `json:"read"`
+	Rejected     int64 `json:"rejected"` // by the comparison
+	Superseded   int64 `json:"superseded"`
+	OutOfRange   int64 `json:"out_of_range,omitempty"`
+	RowsExpected int64 `json:"rows_expected"`
+	RowsInTable  int64 `json:"rows_in_table"` // that were compared
+	Equal        int64 `json:"equal"`
+	Missing      int64 `json:"missing"`
+	Different    int64 `json:"different"`
+	Expired      int64 `json:"expired,omitempty"`
+	Surplus      int64 `json:"surplus"`
+	OfRejects    int64 `json:"of_rejects,omitempty"` // rows of the table with the key of a rejected record: not surplus
+
+	Puts              int64  `json:"puts"`    // rows to put or update
+	Deletes           int64  `json:"deletes"` // rows to delete
+	Written           int64  `json:"written"`
+	PutsRejected      int64  `json:"puts_rejected,omitempty"`
+	PutsUnfinished    int64  `json:"puts_unfinished,omitempty"`
+	Deleted           int64  `json:"deleted"`
+	DeletesRejected   int64  `json:"deletes_rejected,omitempty"`
+	DeletesUnfinished int64  `json:"deletes_unfinished,omitempty"`
+	Kept              int64  `json:"kept"`               // surplus rows that were left
+	Withheld          string `json:"withheld,omitempty"` // why nothing is deleted, though that was asked for
+
+	Costs Costs `json:"costs"`
+
+	RejectsFiles []string          `json:"rejects_files,omitempty"`
+	Examples     []json.RawMessage `json:"examples"` // as verify has them
+	Notes        []string          `json:"notes,omitempty"`
+	Seconds      float64           `json:"seconds"`
+
+	PutLoad    *pipeline.Report `json:"put_load,omitempty"`
+	DeleteLoad *pipeline.Report `json:"delete_load,omitempty"`
+}
+
+// Costs are in capacity units. Those to come are reckoned from the sizes of rows, without secondary indexes.
+type Costs struct {
+	ReadCU     int64 `json:"read_cu"`      // of the comparison, as the service charged them
+	PutCU      int64 `json:"put_cu"`       // to come
+	DeleteCU   int64 `json:"delete_cu"`    // to come
+	FullLoadCU int64 `json:"full_load_cu"` // what a load of all rows would cost
+	WriteCU    int64 `json:"write_cu"`     // as the service charged them
+}
+
+// enter takes over what the comparison has found.
+func (s *Summary) enter(cfg *Config, st *state) {
+	r := st.Found
+	s.ComparedAt = st.Compared
+	s.Read, s.Rejected, s.Superseded, s.OutOfRange = r.Read, r.Rejected, r.Superseded, r.OutOfRange
+	s.RowsExpected, s.RowsInTable, s.Equal, s.Missing, s.Different = r.RowsExpected, r.RowsInTable, r.Equal, r.Missing, r.Different
+	s.Expired, s.Surplus, s.OfRejects = r.Expired, r.Extra, r.OfRejects
+	s.Examples, s.Notes, s.RejectsFiles = st.Examples, r.Notes, st.Rejects
+	s.Puts, s.Kept, s.PutsUnfinished = r.Missing+r.Different, r.Extra, st.Total.Lines
+	s.Costs = Costs{ReadCU: r.ReadCU, PutCU: st.Total.PutUnits, FullLoadCU: st.Units}
+	if !cfg.Delete {
+		return
+	}
+	if s.Withheld = withheld(cfg, st); s.Withheld == "" {
+		s.willDelete(st)
+	}
+}
+
+// willDelete says that the surplus rows are to be deleted.
+func (s *Summary) willDelete(st *state) {
+	s.Deletes, s.Kept, s.DeletesUnfinished = st.Found.Extra, 0, st.Found.Extra
+	s.Costs.DeleteCU = st.Total.DeleteUnits
+}
+
+// withhold says that they are not, and why.
+func (s *Summary) withhold(why string) {
+	s.Withheld, s.Kept, s.Deletes, s.DeletesUnfinished, s.Costs.DeleteCU = why, s.Surplus, 0, 0, 0
+}
+
+// withheld is why nothing may be deleted after a comparison, "" if it may.
+func withheld(cfg *Config, st *state) string {
+	r := st.Found
+	switch {
+	case r.Rejected > 0:
+		return fmt.Sprintf("%d records of the inputs were rejected", r.Rejected)
+	case len(st.Unread) > 0:
+		return "not all inputs count: " + strings.Join(st.Unread[:min(len(st.Unread), 3)], "; ")
+	case r.Read == 0:
+		return "the inputs have no records"
+	case cfg.MaxDelete.Share && float64(r.Extra)*100 > cfg.MaxDelete.Percent*float64(r.RowsInTable):
+		return fmt.Sprintf("%d of the %d rows that were compared are surplus, more than --max-delete %g%% allows", r.Extra, r.RowsInTable, cfg.MaxDelete.Percent)
+	case !cfg.MaxDelete.Share && r.Extra > cfg.MaxDelete.Rows:
+		return fmt.Sprintf("%d rows are surplus, more than --max-delete %d allows", r.Extra, cfg.MaxDelete.Rows)
+	}
+	return ""
+}
+
+// put takes over the outcome of the load of rows.
+func (s *Summary) put(r *pipeline.Report) {
+	s.PutLoad = r
+	s.Written, s.PutsRejected = r.Written+r.Superseded, r.Rejected
+	s.PutsUnfinished -= s.Written + s.PutsRejected
+	s.Costs.WriteCU += r.WriteCU
+}
+
+// delete takes over the outcome of the load of deletes.
+func (s *Summary) delete(r *pipeline.Report) {
+	s.DeleteLoad = r
+	s.Deleted, s.DeletesRejected = r.Written+r.Superseded, r.Rejected
+	s.DeletesUnfinished -= s.Deleted + s.DeletesRejected
+	s.Costs.WriteCU += r.WriteCU
+}
+
+// balance checks that each row has one fate.
+func (s *Summary) balance() error {
+	var errs []error
+	if sum := s.Equal + s.Missing + s.Different + s.Expired; sum != s.RowsExpected {
+		errs = append(errs, fmt.Errorf("the counts do not balance: %d rows expected, but %d compared", s.RowsExpected, sum))
+	}
+	if s.PutsUnfinished < 0 || s.DeletesUnfinished < 0 {
+		errs = append(errs, errors.New("the counts do not balance: more rows were written or deleted than were to be"))
+	}
+	if sum := s.Deleted + s.DeletesRejected + s.DeletesUnfinished + s.Kept; sum != s.Surplus {
+		errs = append(errs, fmt.Errorf("the counts do not balance: %d surplus rows, but %d deleted or kept", s.Surplus, sum))
+	}
+	return errors.Join(errs...)
+}
+
+// conclude settles state and exit code of a run that came to its end.
+func (s *Summary) conclude() {
+	s.State, s.ExitCode = pipeline.StateFinished, pipeline.ExitOK
+	if s.Rejected > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 || s.Withheld != "" {
+		s.ExitCode = pipeline.ExitRejects
+	}
+}
+
+// ReadSummary reads the summary of the run in a folder.
+func ReadSummary(dir string) (*Summary, error) {
+	text, err := os.ReadFile(filepath.Join(dir, rundir.SummaryFile))
+	if err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	s := new(Summary)
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("read summary: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,455 @@
+package tablesync
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
+	"tsimport/verify"
+)
+
+// run is one attempt.
+type run struct {
+	cfg      *Config
+	drain    context.Context
+	sdk      *tablestore.TableStoreClient
+	traffic  client.Traffic
+	admin    *client.Admin
+	table    *client.Table
+	from, to []table.Value
+	started  time.Time
+
+	dir     string // the run folder
+	claim   *rundir.Lock
+	lock    *rundir.Lock
+	state   *state
+	resumed bool // the changes are those of an earlier attempt
+	summary *Summary
+}
+
+// Look compares, and says what Run would do and cost. Nothing is written, neither to the table nor to a run folder.
+func Look(ctx context.Context, cfg Config) (*Summary, error) {
+	r, err := begin(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	r.state = &state{}
+	r.newSummary()
+	r.summary.Plan = true
+	if err := r.compare(&changes{key: r.table.Key}); err != nil {
+		return nil, err
+	}
+	r.summary.enter(&cfg, r.state)
+	r.summary.conclude()
+	return r.summary, r.done()
+}
+
+// Run makes the table what the inputs say. When ctx ends it stops at once; when the load's Drain ends, it finishes what is in flight.
+//
+// The summary is nil if the run could not begin, or its comparison did not end: then nothing was written to the table. Otherwise it is
+// also in the run folder, and the error is that of a run that failed: not for rejected rows, deletes that were withheld, the error limit
+// or an interruption.
+func Run(ctx context.Context, cfg Config) (*Summary, error) {
+	r, err := begin(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer r.release()
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	if !r.resumed {
+		if err := r.find(); err != nil {
+			return nil, err
+		}
+	}
+	r.summary.enter(&cfg, r.state)
+	if cfg.OnCompared != nil {
+		cfg.OnCompared(r.summary)
+	}
+	err = r.write(ctx)
+	if err == nil && r.summary.State == "" {
+		r.summary.conclude()
+	}
+	return r.end(err)
+}
+
+// begin refuses what cannot be done, and looks at the table.
+func begin(ctx context.Context, cfg *Config) (*run, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	r := &run{cfg: cfg, drain: cfg.drain(ctx), started: time.Now()}
+	l := &cfg.Load
+	l.Target.Client.Connections = max(l.Target.Client.Connections, l.Write.Concurrency)
+	var err error
+	if r.sdk, err = client.New(r.drain, l.Target.Client, &r.traffic); err != nil {
+		return nil, usagef("%v", err)
+	}
+	r.admin = &client.Admin{Client: r.sdk, Context: r.drain, RetryFor: l.Write.RetryFor}
+	if r.table, err = r.admin.Describe(l.Target.Table); err != nil {
+		if errors.Is(err, client.ErrNoTable) {
+			err = &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name, l.Target.Table), NoTable: true}
+		}
+		return nil, err
+	}
+	r.admin.AskTime(&r.traffic.Clock)
+	if slices.ContainsFunc(r.table.Key, func(k table.KeyColumn) bool { return k.Auto }) {
+		// The service takes a number that is not its own for a row that is there only. Inputs without the column are refused.
+		l.Write.Condition = table.ExpectExist
+	}
+	r.from, r.to, err = parseRange(cfg.Range, r.table.Key)
+	return r, err
+}
+
+// numbered returns the name of the auto-increment column, "" if there is none.
+func (r *run) numbered() string {
+	for _, k := range r.table.Key {
+		if k.Auto {
+			return k.Name
+		}
+	}
+	return ""
+}
+
+// identity is the same for the same target, table, range and inputs.
+func (r *run) identity() string {
+	l := &r.cfg.Load
+	return checkpoint.Identify(append([]string{"sync", cmp.Or(l.Target.Place, l.Target.Name), l.Target.Table, r.cfg.Range}, l.Inputs...)...)
+}
+
+// open finds the run to resume, or makes a folder for a new one, with the lock on it.
+func (r *run) open() (err error) {
+	identity := r.identity()
+	if r.claim, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), identity); err != nil {
+		return err
+	}
+	found, err := r.unfinished(identity)
+	if err != nil {
+		return err
+	}
+	if r.dir = cmp.Or(r.cfg.Load.RunDir, found); r.dir == "" {
+		r.dir = rundir.DefaultPath(r.started, r.cfg.Load.Target.Table) + "-sync"
+	}
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return fmt.Errorf("create run folder: %w", err)
+	}
+	if r.lock, err = rundir.TakeLock(r.dir); err != nil {
+		return err
+	}
+	if found != "" {
+		if r.state, err = readState(r.dir); err != nil {
+			return usagef("%v", err)
+		}
+		if r.state != nil {
+			if err := r.resume(); err != nil {
+				return err
+			}
+		}
+	}
+	if !r.resumed {
+		r.state = &state{Version: stateVersion, Identity: identity, Phase: comparing, Started: r.started.UTC()}
+	}
+	r.newSummary()
+	return nil
+}
+
+// unfinished returns the folder of the run that is to be looked at, "" if there is none.
+func (r *run) unfinished(identity string) (string, error) {
+	if dir := r.cfg.Load.RunDir; dir != "" {
+		s, err := readState(dir)
+		switch {
+		case r.cfg.Fresh:
+			return "", nil
+		case err != nil:
+			return "", usagef("%v", err)
+		case s == nil || s.Phase == finished:
+			return "", nil
+		case s.Identity != identity:
+			return "", usagef("--run-dir %s holds an unfinished sync of other inputs, of another range or of another table; give another --run-dir, or start over with --fresh", dir)
+		}
+		return dir, nil
+	}
+	found, err := unfinishedRuns(identity)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("find an unfinished run of this sync: %w", err)
+	case r.cfg.Fresh:
+		for _, dir := range found {
+			if err := errors.Join(r.replace(dir), r.waitForLate(dir)); err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	case len(found) > 1:
+		return "", usagef("%d runs of this sync are unfinished: %s; start over with --fresh", len(found), strings.Join(found, ", "))
+	case len(found) == 1:
+		return found[0], nil
+	}
+	return "", nil
+}
+
+// replace notes in an unfinished run that another one takes its place.
+func (r *run) replace(dir string) error {
+	lock, err := rundir.TakeLock(dir)
+	if err != nil {
+		return err
+	}
+	s, err := readState(dir)
+	if err == nil && s != nil {
+		s.ReplacedBy = "a run that was started over"
+		err = s.write(dir)
+	}
+	return errors.Join(err, lock.Release())
+}
+
+// resume decides whether the changes of the earlier attempt are good: its comparison has ended, of this table and of these inputs.
+func (r *run) resume() error {
+	s := r.state
+	again := func(format string, a ...any) {
+		r.cfg.say("run %s: %s; the comparison is repeated", r.dir, fmt.Sprintf(format, a...))
+	}
+	if s.Phase == comparing {
+		again("its comparison did not end")
+		return nil
+	}
+	if r.table.Created != 0 && s.Made != 0 && r.table.Created != s.Made {
+		again("table %s has been dropped and made again since", r.table.Name)
+		return nil
+	}
+	details, err := r.details()
+	if err != nil {
+		return err
+	}
+	job := checkpoint.Job{Details: s.Details}
+	if changes, _ := job.Changed(details); len(changes) > 0 {
+		again("%s", changes[0])
+		return nil
+	}
+	for _, p := range slices.Concat(s.Put, s.Delete) {
+		if err := p.check(filepath.Join(r.dir, changesDir)); err != nil {
+			return usagef("%v", err)
+		}
+	}
+	r.resumed = true
+	age := r.started.Sub(s.Compared).Round(time.Second)
+	text := "rows that others have written since are overwritten"
+	if age > longAgo {
+		text = "warning: that was long ago, and " + text + "; --fresh compares again"
+	}
+	r.cfg.say("resuming run %s: what was compared %v ago is written; %s", r.dir, age, text)
+	return nil
+}
+
+// details are what a comparison depends on.
+func (r *run) details() ([]checkpoint.Detail, error) {
+	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
+		return nil, usagef("run %s cannot be resumed: its input is a stream, which cannot be looked at again; start over with --fresh", r.dir)
+	}
+	facts, err := verify.Facts(r.drain, r.cfg.Load.Request(), r.admin)
+	if err != nil {
+		return nil, err
+	}
+	return detailsOf(r.cfg, facts), nil
+}
+
+func detailsOf(cfg *Config, facts []plan.Fact) []checkpoint.Detail {
+	details := []checkpoint.Detail{
+		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)},
+	}
+	for _, f := range facts {
+		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
+	}
+	return details
+}
+
+func isStream(inputs []string) bool {
+	return slices.ContainsFunc(inputs, func(name string) bool {
+		info, err := os.Stat(name)
+		return name == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular()
+	})
+}
+
+// newSummary begins the summary.
+func (r *run) newSummary() {
+	l := &r.cfg.Load
+	r.summary = &Summary{
+		Target: l.Target.Name, Table: l.Target.Table, Mode: [...]string{"put", "update"}[l.Write.Mode], RunDir: r.dir, Range: r.cfg.Range,
+		Command: l.Invocation.Command, Arguments: l.Invocation.Arguments, Directory: l.Invocation.Directory, Inputs: l.Request().ShownInputs(),
+		Started: r.started.UTC(), First: r.started.UTC(), Resumed: r.resumed, Examples: []json.RawMessage{},
+	}
+	if r.resumed {
+		r.summary.First = r.state.Started
+	}
+}
+
+// find compares and keeps the changes.
+func (r *run) find() error {
+	if err := r.waitForLate(r.dir); err != nil {
+		return err
+	}
+	for _, name := range []string{changesDir, putDir, deleteDir, checkpoint.JobFile, rundir.SummaryFile} {
+		if err := os.RemoveAll(filepath.Join(r.dir, name)); err != nil {
+			return fmt.Errorf("clear run folder: %w", err)
+		}
+	}
+	c := &changes{dir: filepath.Join(r.dir, changesDir), key: r.table.Key}
+	if err := os.Mkdir(c.dir, 0o700); err != nil {
+		return fmt.Errorf("create folder of changes: %w", err)
+	}
+	c.rejects = func(headers []rundir.Header) (*rundir.Folder, error) {
+		f, err := rundir.Create(r.dir, headers)
+		if err == nil {
+			err = r.begun()
+		}
+		return f, err
+	}
+	if err := r.begun(); err != nil {
+		return err
+	}
+	folder := rundir.Folder{Path: r.dir}
+	err := r.compare(c)
+	if c.folder != nil {
+		err = errors.Join(err, c.folder.Close())
+		r.state.Rejects = c.folder.RejectsFiles()
+	}
+	if err == nil {
+		r.state.Phase, r.state.Put, r.state.Delete = putting, c.put, c.delete
+		err = r.state.write(r.dir)
+	}
+	if err != nil {
+		// Nothing was written: what is left is of no use to anyone.
+		err = errors.Join(err, os.RemoveAll(c.dir))
+		r.summary.State, r.summary.ExitCode, r.summary.Error = pipeline.StateFailed, pipeline.ExitFailed, client.OneLine(err.Error())
+		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) {
+			r.summary.State, r.summary.ExitCode = pipeline.StateInterrupted, interrupted.ExitCode
+		}
+		_ = folder.WriteSummary(r.summary) // err says more
+	}
+	return err
+}
+
+// begun makes the folder that of a run that is running.
+func (r *run) begun() error {
+	l := &r.cfg.Load
+	job := checkpoint.Job{
+		Identity: r.state.Identity, Args: l.Resume.Args, Command: l.Invocation.Command, Dir: l.Invocation.Directory,
+		Target: l.Target.Name, Table: l.Target.Table, Started: r.state.Started,
+	}
+	running := *r.summary
+	running.State = "running"
+	folder := rundir.Folder{Path: r.dir}
+	return errors.Join(r.state.write(r.dir), job.Write(r.dir), folder.WriteSummary(&running))
+}
+
+// compare compares the inputs with the table and enters what it finds into the state.
+func (r *run) compare(c *changes) error {
+	l, s := &r.cfg.Load, r.state
+	v := verify.Config{
+		Request: l.Request(), Client: r.sdk, Examples: r.cfg.Examples, Workers: l.Write.Concurrency, Memory: cmp.Or(l.Limits.Memory, pipeline.DefaultMemory),
+		TempDir: l.Limits.TempDir, TempMax: l.Limits.TempMax, RetryFor: l.Write.RetryFor, Progress: r.cfg.Progress, Condition: l.Write.Condition,
+		Clock: &r.traffic.Clock, From: r.from, To: r.to, Changes: c,
+	}
+	v.Request.RunDir = "" // it has no files that could be inputs
+	s.Compared = time.Now().UTC()
+	found, err := verify.Run(r.drain, v)
+	if err == nil {
+		err = c.finish()
+	}
+	if err != nil {
+		if r.drain.Err() != nil {
+			return context.Cause(r.drain)
+		}
+		if usage := new(plan.UsageError); r.numbered() != "" && errors.As(err, &usage) && !usage.Input {
+			return usagef("table %s has the auto-increment column %s, whose values the service assigns: sync compares rows by their keys, so the inputs must have the column (%v)", r.table.Name, r.numbered(), err)
+		}
+		return err
+	}
+	if name := r.numbered(); name != "" && found.Missing > 0 {
+		return usagef("%d rows of the inputs are not in table %s, and the service takes no chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
+			found.Missing, r.table.Name, name)
+	}
+	s.Found, s.Live, s.Units, s.Unread, s.Total = found, found.Live, found.Units, found.Unread, c.total
+	s.Details, s.Made = detailsOf(r.cfg, found.Facts), found.Of.Created
+	for i := range found.Examples {
+		text, err := json.Marshal(&found.Examples[i])
+		if err != nil {
+			return fmt.Errorf("keep an example: %w", err)
+		}
+		s.Examples = append(s.Examples, text)
+	}
+	found.Examples = nil
+	r.note()
+	return nil
+}
+
+// note says what a comparison of this table does not tell.
+func (r *run) note() {
+	found := r.state.Found
+	add := func(format string, a ...any) { found.Notes = append(found.Notes, fmt.Sprintf(format, a...)) }
+	if n := r.table.MaxVersions; n > 1 && !found.Stamped {
+		add("table %s keeps %d versions of a cell: the newest of each was compared, and older ones of rows that are equal stay", r.table.Name, n)
+	}
+	if ttl := r.table.TimeToLive; ttl > 0 {
+		add("table %s has a time to live of %d seconds: rows that are equal are not written again, so they keep their age", r.table.Name, ttl)
+	}
+	if found.Expired > 0 {
+		add("%d rows are older than the table's time to live and are not put", found.Expired)
+	}
+	if n := len(r.table.Indexes); n > 0 {
+		add("table %s has %d secondary indexes, which cost further units for every row that is written or deleted", r.table.Name, n)
+	}
+	if found.Live {
+		add("the source changes while it is read: a row that was written there meanwhile may be missing from what was compared")
+	}
+	if found.OutOfRange > 0 {
+		add("%d records are outside --range and were neither compared nor written", found.OutOfRange)
+	}
+}
+
+// release gives the locks back.
+func (r *run) release() {
+	for _, l := range []*rundir.Lock{r.lock, r.claim} {
+		_ = l.Release() // the process's end would do
+	}
+}
+
+// end closes the run folder. err is what ended the run early, if anything did.
+func (r *run) end(err error) (*Summary, error) {
+	s := r.summary
+	err = errors.Join(err, s.balance())
+	if err == nil && s.State == pipeline.StateFinished {
+		r.state.Phase = finished
+		if err = r.state.write(r.dir); err == nil {
+			err = errors.Join(os.RemoveAll(filepath.Join(r.dir, changesDir)), r.forget(putDir), r.forget(deleteDir))
+		}
+	}
+	if err != nil {
+		s.State, s.ExitCode, s.Error = pipeline.StateFailed, pipeline.ExitFailed, client.OneLine(err.Error())
+		err = fmt.Errorf("sync table %s: %w", s.Table, err)
+	}
+	doneErr := r.done()
+	folder := rundir.Folder{Path: r.dir}
+	return s, errors.Join(err, doneErr, folder.WriteSummary(s))
+}
+
+// done enters how long it took.
+func (r *run) done() error {
+	r.summary.Seconds = time.Since(r.started).Seconds()
+	return nil
+}

@@ -1,0 +1,433 @@
+package tablesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/faults"
+	"tsimport/internal/table"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+	"tsimport/verify"
+)
+
+func TestOnlyTheDifferencesAreWritten(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	for i := range 100 {
+		w.put(fmt.Sprintf("k%02d", i), map[string]any{"n": int64(i), "s": "text"})
+	}
+	var text strings.Builder
+	text.WriteString("id,n,s\n")
+	for i := range 110 {
+		n := i
+		switch {
+		case i%10 == 3:
+			continue
+		case i%10 == 4:
+			n++
+		}
+		fmt.Fprintf(&text, "k%02d,%d,text\n", i, n)
+	}
+	cfg := w.config(w.write("a.csv", text.String()))
+
+	before := w.rows()
+	look, err := Look(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCounts(t, look, "equal 80, missing 9, different 10, surplus 10: written 0, deleted 0, kept 0, rejected 0, exit 0")
+	if c := look.Costs; c.PutCU != 19 || c.DeleteCU != 10 || c.FullLoadCU != 99 || c.ReadCU == 0 || look.Puts != 19 || look.Deletes != 10 {
+		t.Errorf("costs %+v for %d puts and %d deletes", c, look.Puts, look.Deletes)
+	}
+	if _, err := os.Stat("tsimport-runs"); err == nil || !slices.Equal(before, w.rows()) {
+		t.Error("a look has written something")
+	}
+
+	s := w.sync(cfg)
+	wantCounts(t, s, "equal 80, missing 9, different 10, surplus 10: written 19, deleted 10, kept 0, rejected 0, exit 0")
+	if s.Costs.WriteCU != 29 {
+		t.Errorf("%d write units for 19 rows and 10 deletes", s.Costs.WriteCU)
+	}
+	wantCounts(t, w.sync(cfg), "equal 99, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
+}
+
+func TestEveryTypeIsWrittenAsItWasCompared(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	const row = "k\x00\u00e9\U0001F600,-0,\"\",AP8=,\"\",-9223372036854775808,false,中\x00\n"
+	cfg := w.config(w.write("a.csv", "id,d,e,x,y,n,f,s\n"+row+"l,1e300,\"a\"\"b\",,AA==,9223372036854775807,true,x\n"))
+	for c, typ := range map[string]table.Type{"d": table.Double, "e": table.String, "x": table.Binary, "y": table.Binary, "n": table.Integer, "f": table.Boolean, "s": table.String} {
+		cfg.Load.Columns.Types[c] = plan.Type{Type: typ}
+	}
+	wantCounts(t, w.sync(cfg), "equal 0, missing 2, different 0, surplus 0: written 2, deleted 0, kept 0, rejected 0, exit 0")
+	wantCounts(t, w.sync(cfg), "equal 2, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
+}
+
+func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
+	good := "id,n\na,1\n"
+	for name, make := range map[string]func(w *world) Config{
+		"a bad record": func(w *world) Config {
+			cfg := w.config(w.write("a.csv", good+"b,x\n"))
+			cfg.Load.Columns.Types["n"] = plan.Type{Type: table.Integer}
+			return cfg
+		},
+		"a file without records": func(w *world) Config { return w.config(w.write("a.csv", good), w.write("b.csv", "id,n\n")) },
+		"an empty file in a folder": func(w *world) Config {
+			if err := os.Mkdir("in", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			w.write("in/a.csv", good)
+			w.write("in/b.csv", "")
+			return w.config("in")
+		},
+		"more surplus rows than may be": func(w *world) Config {
+			cfg := w.config(w.write("a.csv", good))
+			cfg.MaxDelete = pipeline.MaxErrors{Percent: 50, Share: true}
+			return cfg
+		},
+		"more surplus rows than a number": func(w *world) Config {
+			cfg := w.config(w.write("a.csv", good))
+			cfg.MaxDelete = pipeline.MaxErrors{Rows: 1}
+			return cfg
+		},
+		"an input that changes before the deletes": func(w *world) Config {
+			cfg := w.config(w.write("a.csv", good))
+			cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
+				w.write("a.csv", good+"c,3\n")
+				return func(*pipeline.Report) {}
+			}
+			return cfg
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.make(table.Definition{}, stringID)
+			w.put("b", map[string]any{"n": int64(2)})
+			w.put("c", map[string]any{"n": int64(3)})
+			s := w.sync(make(w))
+			if s.ExitCode != pipeline.ExitRejects || s.Withheld == "" || s.Deleted != 0 || s.Written != 1 || s.Kept != s.Surplus {
+				t.Errorf("%s, withheld %q", s.counts(), s.Withheld)
+			}
+			w.wantRows("a n=1", "b n=2", "c n=3")
+		})
+	}
+}
+
+func TestARejectIsNotSurplus(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	w.put("b", map[string]any{"n": int64(2)})
+	w.put("c", map[string]any{"n": int64(3)})
+	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,x\n"))
+	cfg.Load.Columns.Types["n"] = plan.Type{Type: table.Integer}
+	s := w.sync(cfg)
+	if s.Surplus != 1 || s.OfRejects != 1 || s.RowsInTable != 2 {
+		t.Errorf("%d surplus rows, %d of rejects, of %d", s.Surplus, s.OfRejects, s.RowsInTable)
+	}
+	if len(s.RejectsFiles) != 2 {
+		t.Fatalf("files of rejects %v", s.RejectsFiles)
+	}
+	if text, err := os.ReadFile(s.RejectsFiles[0]); err != nil || string(text) != "id,n\nb,x\n" {
+		t.Errorf("the rejected records are %q, %v", text, err)
+	}
+}
+
+func TestAnInputThatCannotBeReadToItsEndChangesNothing(t *testing.T) {
+	whole := zipped("id,n\na,1\n" + strings.Repeat("b,2\n", 1000))
+	for name, make := range map[string]func(w *world) Config{
+		"truncated": func(w *world) Config { return w.config(w.write("a.csv.gz", whole[:len(whole)-9])) },
+		"missing":   func(w *world) Config { return w.config(w.write("a.csv", "id,n\na,1\n"), "b.csv") },
+		"empty":     func(w *world) Config { return w.config(w.write("a.csv", "")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.make(table.Definition{}, stringID)
+			w.put("c", map[string]any{"n": int64(3)})
+			s, err := Run(context.Background(), make(w))
+			var input *verify.InputError
+			var usage *plan.UsageError
+			if s != nil || !errors.As(err, &input) && !(errors.As(err, &usage) && usage.Input) {
+				t.Errorf("%v, %v", s, err)
+			}
+			w.wantRows("c n=3")
+		})
+	}
+}
+
+func TestARangeAloneIsComparedAndDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, integerID)
+	for i := range 10 {
+		w.put(int64(i), map[string]any{"n": int64(0)})
+	}
+	cfg := w.config(w.write("a.csv", "id,n\n1,1\n3,0\n5,1\n9,1\n"))
+	cfg.Range = "3..6"
+	s := w.sync(cfg)
+	wantCounts(t, s, "equal 1, missing 0, different 1, surplus 1: written 1, deleted 1, kept 0, rejected 0, exit 0")
+	if s.OutOfRange != 2 || s.RowsInTable != 3 {
+		t.Errorf("%d records out of range, %d rows", s.OutOfRange, s.RowsInTable)
+	}
+	w.wantRows("0 n=0", "1 n=0", "2 n=0", "3 n=0", "5 n=1", "6 n=0", "7 n=0", "8 n=0", "9 n=0")
+}
+
+func TestAnUpdateWritesTheColumnsThatDiffer(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	w.put("a", map[string]any{"n": int64(1), "m": int64(1), "own": "kept"})
+	w.put("b", map[string]any{"n": int64(1), "m": int64(1)})
+	cfg := w.config(w.write("a.csv", "id,n,m\na,5,1\na,2,1\nb,1,1\nc,3,\n"))
+	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
+	s := w.sync(cfg)
+	wantCounts(t, s, "equal 1, missing 1, different 1, surplus 0: written 2, deleted 0, kept 0, rejected 0, exit 0")
+	if s.Superseded != 1 {
+		t.Errorf("%d superseded", s.Superseded)
+	}
+	w.wantRows("a m=1 n=2 own=kept", "b m=1 n=1", "c n=3")
+
+	cfg = w.config(w.write("b.csv", "id,n,m\na,,1\nb,1,1\nc,3,\n"))
+	cfg.Load.Write.Mode, cfg.Load.Write.DeleteNull, cfg.Delete = table.Update, true, false
+	wantCounts(t, w.sync(cfg), "equal 2, missing 0, different 1, surplus 0: written 1, deleted 0, kept 0, rejected 0, exit 0")
+	w.wantRows("a m=1 own=kept", "b m=1 n=1", "c n=3")
+}
+
+func TestAnySyncLeavesWhatTheInputSays(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			w := newWorld(t)
+			w.make(table.Definition{}, stringID)
+			rows := map[string]string{}
+			for range 300 {
+				id := fmt.Sprintf("k%03d", random.IntN(400))
+				rows[id] = fmt.Sprint(random.IntN(3))
+				w.put(id, map[string]any{"v": rows[id]})
+			}
+			var text strings.Builder
+			text.WriteString("id,v\n")
+			want := map[string]string{}
+			for range 300 {
+				id := fmt.Sprintf("k%03d", random.IntN(400))
+				want[id] = fmt.Sprint(random.IntN(3))
+				fmt.Fprintf(&text, "%s,%s\n", id, want[id])
+			}
+			cfg := w.config(w.write("a.csv", text.String()))
+			cfg.Load.Columns.Types["v"] = plan.Type{Type: table.String}
+			cfg.Load.Read.SplitBytes = 100
+			if seed%2 == 0 {
+				cfg.Load.Limits.Memory = 1 << 20 // rows are sorted on disk
+			}
+			if seed%3 == 0 {
+				var requests atomic.Int64
+				w.faults.Decide = func(faults.Request) faults.Fault {
+					if n := requests.Add(1); n%5 == 3 {
+						return faults.Fault{Action: []faults.Action{faults.DropAfter, faults.DropBefore}[n%2]}
+					}
+					return faults.Fault{}
+				}
+			}
+			s := w.sync(cfg)
+			w.faults.Decide = nil
+			var lines []string
+			for id, v := range want {
+				lines = append(lines, id+" v="+v)
+			}
+			slices.Sort(lines)
+			w.wantRows(lines...)
+			if s.Written != s.Missing+s.Different || s.Deleted != s.Surplus || s.Costs.WriteCU != s.Written+s.Deleted && seed%3 != 0 {
+				t.Errorf("%s, %d write units", s.counts(), s.Costs.WriteCU)
+			}
+		})
+	}
+}
+
+// interruptedAt runs a sync that is interrupted before the load of a kind.
+func (w *world) interruptedAt(cfg Config, load int) *Summary {
+	w.t.Helper()
+	drain, stop := context.WithCancelCause(context.Background())
+	cfg.Load.Drain = drain
+	loads := 0
+	cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
+		if loads++; loads == load {
+			stop(&pipeline.Interrupted{Signal: "test", ExitCode: pipeline.ExitInterrupted})
+		}
+		return func(*pipeline.Report) {}
+	}
+	s, err := Run(context.Background(), cfg)
+	if err != nil || s.ExitCode != pipeline.ExitInterrupted || s.State != pipeline.StateInterrupted {
+		w.t.Fatalf("%+v, %v", s, err)
+	}
+	return s
+}
+
+func TestAnInterruptedSyncWritesWhatWasCompared(t *testing.T) {
+	for load := 1; load <= 2; load++ {
+		w := newWorld(t)
+		w.make(table.Definition{}, stringID)
+		w.put("b", map[string]any{"n": int64(2)})
+		cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
+		first := w.interruptedAt(cfg, load)
+		w.put("b2", map[string]any{"n": int64(0)}) // after the comparison: not seen
+		s := w.sync(cfg)
+		if !s.Resumed || s.RunDir != first.RunDir {
+			t.Errorf("load %d: %+v", load, s)
+		}
+		wantCounts(t, s, "equal 0, missing 2, different 0, surplus 1: written 2, deleted 1, kept 0, rejected 0, exit 0")
+		w.wantRows("a n=1", "b2 n=0", "c n=3")
+		if !strings.Contains(strings.Join(w.said, "\n"), "what was compared") {
+			t.Errorf("said %q", w.said)
+		}
+	}
+}
+
+func TestAComparisonIsRepeatedWhereItNoLongerHolds(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	w.put("b", map[string]any{"n": int64(2)})
+	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
+	w.interruptedAt(cfg, 1)
+	w.write("a.csv", "id,n\na,1\nb,2\nd,4\n")
+	s := w.sync(cfg)
+	if s.Resumed || !strings.Contains(strings.Join(w.said, "\n"), "the comparison is repeated") {
+		t.Errorf("resumed %v, said %q", s.Resumed, w.said)
+	}
+	w.wantRows("a n=1", "b n=2", "d n=4")
+}
+
+func TestDamagedChangesAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	w.put("b", map[string]any{"n": int64(2)})
+	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
+	first := w.interruptedAt(cfg, 1)
+	names, err := filepath.Glob(filepath.Join(first.RunDir, changesDir, "delete-*"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	text, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	w.write(names[0], string(text))
+	if s, err := Run(context.Background(), cfg); s != nil || err == nil || !strings.Contains(err.Error(), "is not what was written") {
+		t.Errorf("%v, %v", s, err)
+	}
+	w.wantRows("b n=2")
+	cfg.Fresh = true
+	w.sync(cfg)
+	w.wantRows("a n=1", "c n=3")
+}
+
+func TestATableMadeAgainIsNotWrittenTo(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	cfg := w.config(w.write("a.csv", "id,n\na,1\n"))
+	cfg.OnCompared = func(*Summary) {
+		if _, err := w.sdk.DeleteTable(&tablestore.DeleteTableRequest{TableName: "t"}); err != nil {
+			t.Error(err)
+		}
+		w.make(table.Definition{}, stringID)
+	}
+	s, err := Run(context.Background(), cfg)
+	if err == nil || s.State != pipeline.StateFailed || !strings.Contains(err.Error(), "created at") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	w.wantRows()
+}
+
+func TestNumbersAreNotChosen(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
+	_, err := Run(context.Background(), w.config(w.write("a.csv", "id,v\na,1\n")))
+	if err == nil || !strings.Contains(err.Error(), "auto-increment column n") {
+		t.Errorf("without the column: %v", err)
+	}
+	_, err = Run(context.Background(), w.config(w.write("b.csv", "id,n,v\na,7,1\n")))
+	if err == nil || !strings.Contains(err.Error(), "takes no chosen number") {
+		t.Errorf("with a row that is not there: %v", err)
+	}
+}
+
+func TestWhatCannotBeSynchronisedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	for want, change := range map[string]func(*Config){
+		"--mode":      func(c *Config) { c.Load.Write.Mode = table.Increment },
+		"--condition": func(c *Config) { c.Load.Write.Condition = table.ExpectExist },
+		"--limit":     func(c *Config) { c.Load.Limits.Records = 1 },
+		"--table":     func(c *Config) { c.Load.Target.Table = "t_{id}" },
+		"no table":    func(c *Config) { c.Load.Target.Table = "none" },
+		"--range":     func(c *Config) { c.Range = ".." },
+		"--pk":        func(c *Config) { c.Load.Target.Key = []table.KeyColumn{{Name: "other", Type: table.String}} },
+	} {
+		cfg := w.config(w.write("a.csv", "id,other\na,1\n"))
+		change(&cfg)
+		var usage *plan.UsageError
+		if _, err := Run(context.Background(), cfg); !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func TestRowsWithNumbersAreChangedAndDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID, table.KeyColumn{Name: "n", Type: table.Integer, Auto: true})
+	for i := range 3 {
+		change := &tablestore.PutRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey), ReturnType: tablestore.ReturnType_RT_PK}
+		change.PrimaryKey.AddPrimaryKeyColumn("id", fmt.Sprint("k", i))
+		change.PrimaryKey.AddPrimaryKeyColumnWithAutoIncrement("n")
+		change.AddColumn("v", int64(i))
+		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+		if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	number := func(row string) string {
+		_, n, _ := strings.Cut(strings.Fields(row)[0], "/")
+		return n
+	}
+	rows := w.rows()
+	s := w.sync(w.config(w.write("a.csv", fmt.Sprintf("id,n,v\nk0,%s,0\nk1,%s,7\n", number(rows[0]), number(rows[1])))))
+	wantCounts(t, s, "equal 1, missing 0, different 1, surplus 1: written 1, deleted 1, kept 0, rejected 0, exit 0")
+	w.wantRows("k0/"+number(rows[0])+" v=0", "k1/"+number(rows[1])+" v=7")
+}
+
+func TestTimestampsOfTheInputAreComparedAndWritten(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	now := time.Now().UnixMilli()
+	cfg := w.config(w.write("a.csv", fmt.Sprintf("id,v,at\na,1,%d\nb,2,%d\n", now, now-1)))
+	cfg.Load.Read.Convert.VersionColumn, cfg.Load.Columns.Exclude = "at", []string{"at"}
+	wantCounts(t, w.sync(cfg), "equal 0, missing 2, different 0, surplus 0: written 2, deleted 0, kept 0, rejected 0, exit 0")
+	wantCounts(t, w.sync(cfg), "equal 2, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
+	w.write("a.csv", fmt.Sprintf("id,v,at\na,1,%d\nb,2,%d\n", now, now-2))
+	wantCounts(t, w.sync(cfg), "equal 1, missing 0, different 1, surplus 0: written 1, deleted 0, kept 0, rejected 0, exit 0")
+	w.wantRows("a v=1", "b v=2")
+}
+
+func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{MaxVersions: 3}, stringID)
+	now := time.Now().UnixMilli()
+	cfg := w.config(w.write("a.csv", fmt.Sprintf("id,v,at\na,1,%d\na,2,%d\na,3,%d\n", now, now-1, now-1)))
+	cfg.Load.Read.Convert.VersionColumn, cfg.Load.Columns.Exclude = "at", []string{"at"}
+	cfg.Load.Write.Mode, cfg.Delete = table.Update, false
+	s := w.sync(cfg)
+	if s.Missing != 1 || s.Written != 3 {
+		t.Errorf("%s", s.counts())
+	}
+	w.wantRows("a v=1 v=3")
+	wantCounts(t, w.sync(cfg), "equal 1, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
+}

@@ -1,0 +1,201 @@
+package tablesync
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
+	"tsimport/reader"
+)
+
+// The run folders of the loads of changes, below the run's own.
+const (
+	putDir    = "put"
+	deleteDir = "delete"
+)
+
+// write loads the changes: first the rows, then the deletes.
+func (r *run) write(ctx context.Context) error {
+	s, st := r.summary, r.state
+	if r.cfg.Load.Limits.MaxErrors.Exceeded(s.Rejected, s.Read, true) {
+		s.State, s.ExitCode = pipeline.StateErrorLimit, pipeline.ExitErrorLimit
+		r.cfg.say("%d of %d records were rejected, more than --max-errors allows: nothing was written", s.Rejected, s.Read)
+		st.Phase = comparing
+		return st.write(r.dir)
+	}
+	if len(st.Put) > 0 {
+		report, err := r.load(ctx, putDir, st.Put, r.cfg.Load.Write.Mode)
+		if report != nil {
+			s.put(report)
+		}
+		if err != nil || report.State != pipeline.StateFinished {
+			return r.stopped(report, err)
+		}
+	}
+	if st.Phase == putting {
+		st.Phase = deleting
+		if err := st.write(r.dir); err != nil {
+			return err
+		}
+	}
+	if !r.cfg.Delete || s.Withheld != "" || len(st.Delete) == 0 {
+		return nil
+	}
+	if why := r.mayDelete(); why != "" {
+		s.withhold(why)
+		return nil
+	}
+	report, err := r.load(ctx, deleteDir, st.Delete, table.Delete)
+	if report != nil {
+		s.delete(report)
+	}
+	if err != nil || report.State != pipeline.StateFinished {
+		return r.stopped(report, err)
+	}
+	return nil
+}
+
+// mayDelete looks once more before anything is deleted: "" if nothing speaks against it.
+func (r *run) mayDelete() string {
+	if n := r.summary.PutsRejected; n > 0 {
+		return fmt.Sprintf("%d rows that were to be put were rejected", n)
+	}
+	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
+		return "" // it was read to its end
+	}
+	details, err := r.details()
+	if err != nil {
+		return "the inputs cannot be looked at again: " + err.Error()
+	}
+	job := checkpoint.Job{Details: r.state.Details}
+	if changes, _ := job.Changed(details); len(changes) > 0 {
+		return "the inputs have changed since they were compared: " + changes[0]
+	}
+	return ""
+}
+
+// stopped takes over how a load ended that did not finish.
+func (r *run) stopped(report *pipeline.Report, err error) error {
+	if report != nil {
+		r.summary.State, r.summary.ExitCode, r.summary.Error = report.State, report.ExitCode, report.Error
+	}
+	if report == nil && r.drain.Err() != nil {
+		err = context.Cause(r.drain)
+	}
+	if interrupted := new(pipeline.Interrupted); report == nil && errors.As(err, &interrupted) {
+		r.summary.State, r.summary.ExitCode = pipeline.StateInterrupted, interrupted.ExitCode
+		return nil
+	}
+	return err
+}
+
+// load loads changes in a run folder of its own, or resumes that load.
+func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mode) (*pipeline.Report, error) {
+	if err := r.sameTable(); err != nil {
+		return nil, err
+	}
+	cfg := r.cfg.Load
+	cfg.Inputs = nil
+	for _, p := range parts {
+		cfg.Inputs = append(cfg.Inputs, plainName(filepath.Join(r.dir, changesDir, p.Name)))
+	}
+	cfg.Read = plan.Read{Options: reader.Options{Format: reader.JSONLines, SplitBytes: cfg.Read.SplitBytes}, Parsers: cfg.Read.Parsers}
+	cfg.Columns = plan.Columns{Types: map[string]plan.Type{}}
+	to := &cfg.Target
+	*to = plan.Target{Client: to.Client, Name: to.Name, Place: to.Place, Table: to.Table}
+	w := &cfg.Write
+	w.Mode, w.Marks = mode, pipeline.Marks{}
+	w.DeleteNull = mode == table.Update // a null is a column to delete
+	if mode == table.Delete {
+		w.Condition = table.Ignore
+	}
+	if w.Order = plan.OrderNone; mode != table.Delete && r.state.Total.Repeats {
+		w.Order = plan.LastWins
+	}
+	cfg.Limits.Records = 0
+	cfg.RunDir, cfg.DryRun, cfg.Compared = filepath.Join(r.dir, name), false, false
+	cfg.Resume = pipeline.Resume{Look: true, OnResume: cfg.Resume.OnResume}
+	cfg.Invocation = pipeline.Invocation{Directory: cfg.Invocation.Directory}
+	// The load's end is noted here before its checkpoint goes: it is not begun again.
+	cfg.Checkpoint.Keep = true
+	ended := func(*pipeline.Report) {}
+	if r.cfg.OnLoad != nil {
+		ended = r.cfg.OnLoad(&cfg)
+	}
+	report, err := pipeline.Run(ctx, cfg)
+	if report != nil {
+		ended(report)
+	}
+	if err != nil {
+		return report, fmt.Errorf("%s rows: %w", name, err)
+	}
+	return report, nil
+}
+
+// sameTable fails if the table was dropped and made again since it was compared.
+func (r *run) sameTable() error {
+	was := *r.table
+	was.Created = r.state.Made
+	return r.admin.Same(&was)
+}
+
+// plainName is a relative path that no argument's form is mistaken for.
+func plainName(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return "." + string(os.PathSeparator) + strings.TrimPrefix(path, "."+string(os.PathSeparator))
+}
+
+// forget removes the checkpoint of a load that has finished.
+func (r *run) forget(name string) error {
+	if dir := filepath.Join(r.dir, name); checkpoint.Exists(dir) {
+		return checkpoint.Remove(dir)
+	}
+	return nil
+}
+
+// lateness is how long before its last checkpoint at most a load that was killed has sent its last request.
+const lateness = 10 * time.Second
+
+// waitForLate waits until nothing that an earlier attempt has sent can be applied any more: it would undo what is written now. A store in
+// this process has gone with the attempt.
+func (r *run) waitForLate(dir string) error {
+	l := &r.cfg.Load
+	if l.Target.Client.Transport != nil {
+		return nil
+	}
+	var last time.Time
+	for _, name := range []string{putDir, deleteDir} {
+		for _, file := range []string{"checkpoint.bin", "checkpoint.prev"} {
+			if info, err := os.Stat(filepath.Join(dir, name, file)); err == nil && info.ModTime().After(last) {
+				last = info.ModTime()
+			}
+		}
+	}
+	timeout := cmp.Or(l.Target.Client.RequestTimeout, client.DefaultRequestTimeout)
+	settle := cmp.Or(l.Write.Settle, timeout) // its process is gone, and what it sent last may be applied that late
+	wait := min(settle, time.Until(last.Add(lateness+client.LongestRequest(timeout)+settle)))
+	if last.IsZero() || wait <= 0 {
+		return nil
+	}
+	r.cfg.say("waiting %v: requests of the attempt before may still be applied", wait.Round(time.Second))
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-r.drain.Done():
+		return context.Cause(r.drain)
+	}
+}
