@@ -105,7 +105,7 @@ crash:
 	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -timeout 30m
 	$(GO) test ./pipeline -run 'TestAKilledLoadResumesAsIfItHadNotBeenKilled' -crash-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled' -power-seeds 200 -timeout 60m
-	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
+	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
 
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:

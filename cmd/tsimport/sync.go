@@ -215,6 +215,9 @@ func doneLines(s *tablesync.Summary) []string {
 	if s.Withheld != "" {
 		lines = append(lines, "nothing was deleted: "+s.Withheld)
 	}
+	compared := pipeline.Report{}
+	compared.RejectReasons = s.RejectReasons
+	lines = append(lines, rejectNotes(&compared)...)
 	rejects := slices.Clone(s.RejectsFiles)
 	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {
 		if load != nil {

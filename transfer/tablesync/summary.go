@@ -65,7 +65,9 @@ type Summary struct {
 	RejectsFiles []string          `json:"rejects_files,omitempty"`
 	Examples     []json.RawMessage `json:"examples"` // as verify has them
 	Notes        []string          `json:"notes,omitempty"`
-	Seconds      float64           `json:"seconds"`
+	// RejectReasons are those of the comparison, the most frequent first.
+	RejectReasons []rundir.ReasonCount `json:"reject_reasons,omitempty"`
+	Seconds       float64              `json:"seconds"`
 
 	PutLoad    *pipeline.Report `json:"put_load,omitempty"`
 	DeleteLoad *pipeline.Report `json:"delete_load,omitempty"`
@@ -88,6 +90,7 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	s.RowsExpected, s.RowsInTable, s.Equal, s.Missing, s.Different = r.RowsExpected, r.RowsInTable, r.Equal, r.Missing, r.Different
 	s.Expired, s.Surplus, s.OfRejects = r.Expired, r.Extra, r.OfRejects
 	s.Examples, s.Notes, s.RejectsFiles = st.Examples, r.Notes, st.Rejects
+	s.RejectReasons = st.Reasons
 	s.Puts, s.Kept, s.PutsUnfinished = r.Missing+r.Different, r.Extra, st.Total.Lines
 	s.Costs = Costs{ReadCU: r.ReadCU, PutCU: st.Total.PutUnits, FullLoadCU: st.Units}
 	if !cfg.Delete {

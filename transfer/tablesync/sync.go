@@ -327,6 +327,9 @@ func (r *run) find() error {
 	if c.folder != nil {
 		err = errors.Join(err, c.folder.Close())
 		r.state.Rejects = c.folder.RejectsFiles()
+		if reasons, readErr := rundir.CountReasons(r.dir); readErr == nil {
+			r.state.Reasons = reasons // without them the files still have all
+		}
 	}
 	if err == nil {
 		r.state.Phase, r.state.Put, r.state.Delete = putting, c.put, c.delete

@@ -1,0 +1,274 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/bench"
+)
+
+// syncSummary is the part of a summary of a sync that the tests look at.
+type syncSummary struct {
+	State                                     string
+	Read, Rejected, Equal, Missing, Different int64
+	Puts, Written, Surplus, Deleted, Kept     int64
+	Withheld                                  string
+	RowsExpected                              int64 `json:"rows_expected"`
+	RowsInTable                               int64 `json:"rows_in_table"`
+	PutsRejected                              int64 `json:"puts_rejected"`
+	PutsUnfinished                            int64 `json:"puts_unfinished"`
+	DeletesRejected                           int64 `json:"deletes_rejected"`
+	DeletesUnfinished                         int64 `json:"deletes_unfinished"`
+	Costs                                     struct {
+		WriteCU    int64 `json:"write_cu"`
+		PutCU      int64 `json:"put_cu"`
+		FullLoadCU int64 `json:"full_load_cu"`
+	}
+}
+
+func parseSync(t *testing.T, stdout string) (s syncSummary) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(stdout), &s); err != nil {
+		t.Fatalf("%v in %q", err, stdout)
+	}
+	return s
+}
+
+// TestASyncOfInputsThatAreNotWholeDeletesNothing: a bad record, a truncated file, a part that is missing, one that is empty.
+func TestASyncOfInputsThatAreNotWholeDeletesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var lines []string
+	for i := range 2000 {
+		lines = append(lines, fmt.Sprintf("%d,%d\n", i, i))
+	}
+	file := func(name, text string) string {
+		t.Helper()
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+		return filepath.Join(dir, name)
+	}
+	all := "id,n\n" + strings.Join(lines, "")
+	half := "id,n\n" + strings.Join(lines[:1999], "") // one row is surplus, which may be deleted
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := z.Write([]byte(half))
+	must(t, err)
+	must(t, z.Close())
+	store := filepath.Join(dir, "store")
+	if _, stderr, code := runBinary(t, "load", file("all.csv", all), "--store", store, "-t", "t", "--pk", "id", "--run-dir", filepath.Join(dir, "load")); code != 0 {
+		t.Fatal(stderr)
+	}
+	good := file("half.csv", half)
+	rows := func() int {
+		t.Helper()
+		stdout, stderr, code := runBinary(t, "export", "--store", store, "-t", "t")
+		if code != 0 {
+			t.Fatal(stderr)
+		}
+		return strings.Count(stdout, "\n") - 1
+	}
+	for name, inputs := range map[string][]string{
+		"one bad record":   {file("bad.csv", strings.Replace(half, "\n7,7\n", "\n7,7,7\n", 1))},
+		"a truncated file": {file("cut.csv.gz", zipped.String()[:zipped.Len()-20])},
+		"a missing part":   {good, filepath.Join(dir, "part-2.csv")},
+		"an empty part":    {good, file("empty.csv", "id,n\n")},
+	} {
+		run := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		args := append([]string{"sync", "--store", store, "-t", "t", "--delete", "--run-dir", run, "--json"}, inputs...)
+		stdout, stderr, code := runBinary(t, args...)
+		if code != 3 || !strings.Contains(stderr, "nothing was deleted") || rows() != 2000 {
+			t.Errorf("%s: exit code %d, %d rows are left: %s%s", name, code, rows(), stdout, stderr)
+		}
+		if n := strings.Count(strings.TrimSpace(stderr), "\n"); strings.Contains(name, "part-2") && n > 2 {
+			t.Errorf("%s: %d lines: %s", name, n, stderr)
+		}
+	}
+	stdout, stderr, code := runBinary(t, "sync", good, "--store", store, "-t", "t", "--delete", "--run-dir", filepath.Join(dir, "good"), "--json")
+	if s := parseSync(t, stdout); code != 0 || s.Deleted != 1 || s.Written != 0 || rows() != 1999 {
+		t.Errorf("the whole file: exit code %d, %+v: %s", code, s, stderr)
+	}
+}
+
+// TestASyncCostsWhatHasChanged: the units that are charged are those of the changed rows.
+func TestASyncCostsWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text bytes.Buffer
+	must(t, bench.StudentCards{Rows: 20_000}.WriteCSV(t.Context(), &text))
+	input := filepath.Join(dir, "cards.csv")
+	must(t, os.WriteFile(input, text.Bytes(), 0o644))
+	at := []string{"--store", filepath.Join(dir, "store"), "-t", "cards", "--pk", "CardID", "--pk", "DeviceID", "--pk", "OrderNumber"}
+	if _, stderr, code := runBinary(t, append([]string{"load", input, "--run-dir", filepath.Join(dir, "load")}, at...)...); code != 0 {
+		t.Fatal(stderr)
+	}
+	lines := strings.SplitAfter(text.String(), "\n")
+	for i := 500; i < len(lines)-1; i += 1000 {
+		id, rest, _ := strings.Cut(lines[i], ",")
+		lines[i] = id + ",another " + rest // the seller
+	}
+	must(t, os.WriteFile(input, []byte(strings.Join(lines, "")), 0o644))
+	stdout, stderr, code := runBinary(t, append([]string{"sync", input, "--run-dir", filepath.Join(dir, "sync"), "--json"}, at...)...)
+	s := parseSync(t, stdout)
+	if code != 0 || s.Different != 20 || s.Written != 20 || s.Costs.WriteCU != 20 || s.Costs.PutCU != 20 || s.Costs.FullLoadCU != 20_000 {
+		t.Errorf("exit code %d, %+v: %s", code, s, stderr)
+	}
+	if _, stderr, code := runBinary(t, append([]string{"verify", input, "--extra", "fail"}, at...)...); code != 0 {
+		t.Errorf("verify: exit code %d: %s", code, stderr)
+	}
+}
+
+// TestSyncsThatAreCrashed kills syncs, the engine or both at random moments, and resumes them until one comes to its end. Then
+// the table is what the file says.
+func TestSyncsThatAreCrashed(t *testing.T) {
+	t.Parallel()
+	for round := range *crashRounds {
+		seed := *crashSeed + uint64(round)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			crashASync(t, seed)
+		})
+	}
+}
+
+func crashASync(t *testing.T, seed uint64) {
+	c := newCrashLoad(t, seed)
+	c.rnd = rand.New(rand.NewPCG(seed, 78))
+	c.drawEngine()
+	c.serve(false)
+	const keys = 3000
+	stored, want := map[crashKey]map[string]any{}, map[string]bool{}
+	text := "pk1,pk2,v,w\n"
+	for i := range keys {
+		k := crashKey{fmt.Sprintf("u%02d", c.rnd.IntN(40)), int64(i)}
+		v, w := fmt.Sprint("v", c.rnd.IntN(2)), int64(c.rnd.IntN(2))
+		if c.rnd.IntN(4) > 0 {
+			stored[k] = map[string]any{"v": v, "w": w}
+		}
+		if c.rnd.IntN(4) > 0 {
+			if c.rnd.IntN(2) == 0 {
+				v = "new"
+			}
+			text += fmt.Sprintf("%s,%d,%s,%d\n", k.user, k.n, v, w)
+			want[fmt.Sprint([]any{k.user, k.n}, v, w)] = true
+		}
+	}
+	c.create(stored)
+	must(t, os.WriteFile(filepath.Join(c.dir, "in.csv"), []byte(text), 0o644))
+	c.server.kill(t)
+	c.serve(true)
+	c.args = []string{"sync", "in.csv", "--table", crashTable, "--pk", "pk1", "--pk", "pk2:integer", "--delete", "--max-delete", "100%", "--settle", "300ms", "--quiet"}
+
+	strikes, compared := 2+c.rnd.IntN(6), 0
+	for attempts := 1; ; attempts++ {
+		if attempts > 30 {
+			t.Fatal("the sync does not end")
+		}
+		args := c.args
+		if c.rnd.IntN(3) == 0 && finalRows(c.dir) >= 0 {
+			args = []string{"resume"}
+		}
+		var stderr bytes.Buffer
+		cmd := c.command(args...)
+		cmd.Stderr = &stderr
+		must(t, cmd.Start())
+		ended := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(ended) }() // its state is looked at
+		engine := false
+		if strikes > 0 {
+			strikes--
+			if c.rnd.IntN(3) > 0 { // when the loads have begun
+				awaitPhase(c.dir, ended)
+			}
+			pause := time.NewTimer(time.Duration(c.rnd.IntN(1200)) * time.Millisecond)
+			select {
+			case <-ended:
+			case <-pause.C:
+			}
+			pause.Stop()
+			if engine = c.rnd.IntN(4) == 0; engine {
+				c.server.kill(t)
+			}
+			if !engine || c.rnd.IntN(2) == 0 {
+				_ = cmd.Process.Kill() // it may have ended
+				<-ended
+			}
+			if engine {
+				c.serve(true)
+			}
+		}
+		<-ended
+		code := cmd.ProcessState.ExitCode()
+		if runs, _ := filepath.Glob(filepath.Join(c.dir, "tsimport-runs", "*", "put")); len(runs) > 0 {
+			compared++
+		}
+		if code == 0 {
+			break
+		}
+		if finishedSync(c.dir) {
+			break // it was killed when there was nothing left to do
+		}
+		if code != -1 && !engine {
+			t.Fatalf("attempt %d %v: exit code %d: %s", attempts, args, code, stderr.Bytes())
+		}
+	}
+	c.server.kill(t)
+	c.serve(false)
+	got := c.table().all(t)
+	for _, r := range got {
+		cells := map[string]any{}
+		for _, cell := range r.Cells {
+			cells[cell.Name] = cell.Value
+		}
+		if text := fmt.Sprint(r.Key, cells["v"], cells["w"]); !want[text] || len(cells) != 2 {
+			t.Errorf("a row is %s with %d cells", text, len(cells))
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d rows are in the table, want %d", len(got), len(want))
+	}
+	runs, err := filepath.Glob(filepath.Join(c.dir, "tsimport-runs", "*"))
+	must(t, err)
+	summary, err := os.ReadFile(filepath.Join(slices.Max(runs), "summary.json"))
+	must(t, err)
+	s := parseSync(t, string(summary))
+	if s.State != "finished" || s.Equal+s.Missing+s.Different != s.RowsExpected || s.Written != s.Puts || s.Puts != s.Missing+s.Different || s.Deleted != s.Surplus ||
+		s.PutsRejected+s.PutsUnfinished+s.DeletesRejected+s.DeletesUnfinished+s.Kept != 0 {
+		t.Errorf("the ledger does not balance: %+v", s)
+	}
+	t.Logf("%d attempts in the loads, %d puts, %d deletes", compared, s.Written, s.Deleted)
+}
+
+// finishedSync reports whether the newest run says that it is done.
+func finishedSync(dir string) bool {
+	runs, err := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "sync.json"))
+	if err != nil || len(runs) == 0 {
+		return false
+	}
+	text, err := os.ReadFile(slices.Max(runs))
+	return err == nil && bytes.Contains(text, []byte(`"phase": "finished"`))
+}
+
+// awaitPhase returns when a sync has begun to write, or has ended.
+func awaitPhase(dir string, ended chan struct{}) {
+	look := time.NewTicker(3 * time.Millisecond)
+	defer look.Stop()
+	for {
+		if found, _ := filepath.Glob(filepath.Join(dir, "tsimport-runs", "*", "put", "summary.json")); len(found) > 0 {
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-look.C:
+		}
+	}
+}
