@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire model crash hostile memory real links notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages model crash hostile memory real links notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -125,6 +125,11 @@ LINKS ?= all
 links:
 	$(GO) test ./pipeline -run '^TestLinksInVirtualTime$$' -link-table -count 1 -v -timeout 30m
 	$(GO) test ./e2e -run '^TestLinks$$' -links '$(LINKS)' -count 1 -v -timeout 90m
+
+# What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of four kinds, 1
+# and 32 partitions, rows with keys of their own and rows that the service numbers. In virtual time, a few minutes in all.
+outages:
+	$(GO) test ./pipeline -run '^TestOutagesInVirtualTime$$' -outage-table -count 1 -v -timeout 60m
 
 # The memory that loads and the other commands take for every hostile file.
 memory:

@@ -22,6 +22,7 @@ var notRun = map[string]string{
 	"make laws":                 "a measurement",
 	"make wire":                 "a measurement",
 	"make links":                "a measurement",
+	"make outages":              "a measurement",
 	"make real":                 "a service",
 	"tsimport bench ":           "measurements",
 	"--rows 1000000":            "a measurement",

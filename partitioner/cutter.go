@@ -94,6 +94,7 @@ type laneKeys struct {
 	waiting  int   // rows that wait behind a row of their key
 	held     int64 // bytes of those and of the rows that others supersede
 	retrying int   // rows that wait to be tried again
+	settling int   // of those, rows in doubt, which requests were full of: they hold no fresh rows back
 
 	written   int64 // rows, since the lanes were cut
 	impatient bool  // with rows that fail alone
@@ -131,7 +132,7 @@ func (c *Cutter) LimitWaiting(bytes int64) { c.maxHeld = max(bytes, 1) }
 // Stalled reports whether the lane can take no fresh rows: too many wait behind rows of their key or to be tried again.
 func (c *Cutter) Stalled(lane int) bool {
 	l := &c.lanes[lane]
-	return l.waiting >= c.o.MaxWaiting || l.held >= c.maxHeld || l.retrying >= maxRetrying
+	return l.waiting >= c.o.MaxWaiting || l.held >= c.maxHeld || l.retrying-l.settling >= maxRetrying
 }
 
 // maxRetrying bounds the rows of a lane that wait to be tried again: when the service refuses more, fresh ones wait too.
@@ -292,5 +293,8 @@ func (c *Cutter) Recut(lanes int, route func(key []byte) int) {
 		k.failing.known = false
 		k.lane = route(k.row.Key())
 		c.lanes[k.lane].retrying++
+		if k.settles {
+			c.lanes[k.lane].settling++
+		}
 	}
 }

@@ -23,6 +23,7 @@ type key struct {
 	waiting  []table.Ref // later rows
 	attempts int
 	failing  failing
+	settles  bool // in retry, until its attempt can no longer be applied
 	repeated bool // an attempt to write row had an unknown outcome
 	stamping
 	unsafe time.Time // until then an attempt for this key may still be applied

@@ -121,7 +121,8 @@ func (c *Cutter) again(now time.Time, k *key, o table.Outcome) {
 	}
 	k.due = now.Add(c.o.Backoff(k.attempts))
 	if settles && k.due.Before(k.unsafe) {
-		k.due = k.unsafe
+		k.due, k.settles = k.unsafe, true
+		c.lanes[k.lane].settling++
 	}
 	c.lanes[k.lane].retrying++
 	heap.Push(&c.retry, k)

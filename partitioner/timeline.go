@@ -13,6 +13,10 @@ func (c *Cutter) Wake(now time.Time) {
 	for len(c.retry) > 0 && !c.retry[0].due.After(now) {
 		k := heap.Pop(&c.retry).(*key)
 		c.lanes[k.lane].retrying--
+		if k.settles {
+			k.settles = false
+			c.lanes[k.lane].settling--
+		}
 		c.makeReady(k)
 	}
 }

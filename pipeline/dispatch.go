@@ -67,7 +67,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},
-		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight),
+		lanes: newLanes(m, w, shares.Lanes, disk, checkpointer != nil, newCeilings(w, x.Size, cfg.Target.Client.RequestTimeout), a.hooks), annotations: x, flights: newFlights(w.Concurrency, shares.InFlight, cfg.Target.Client.RequestTimeout),
 		record: newTimelineRecorder(report, a.hooks.processors), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
@@ -188,6 +188,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 // start starts all that can be started now. It returns the time until another lane may send.
 func (d *dispatcher) start(now time.Time) (next time.Duration) {
 	d.lanes.cutter.Wake(now)
+	d.noteSilence(now)
 	next = time.Minute
 	d.keep(now)
 	blocked := bottleneck.None
@@ -267,7 +268,7 @@ func (d *dispatcher) inputEnds() {
 
 // abandon waits for the requests in flight and starts no more.
 func (d *dispatcher) abandon() {
-	for d.flights.flying() > 0 || d.disk.busy > 0 {
+	for d.flights.unanswered() > 0 || d.disk.busy > 0 {
 		select {
 		case r := <-d.flights.back:
 			d.landed(r)
@@ -279,7 +280,7 @@ func (d *dispatcher) abandon() {
 
 // finished reports whether there is nothing left to do or to wait for.
 func (d *dispatcher) finished(now time.Time) bool {
-	if d.flights.flying() > 0 || d.disk.busy > 0 {
+	if d.flights.unanswered() > 0 || d.disk.busy > 0 {
 		return false
 	}
 	if !d.stopper.stopped() && !(d.input.ended() && d.lanes.empty()) {
@@ -301,6 +302,9 @@ func (d *dispatcher) nextEvent(now time.Time, next time.Duration) time.Duration 
 	}
 	if until, ok := d.lanes.cutter.Unsettled(now); ok {
 		next = min(next, until.Sub(now))
+	}
+	if d.flights.flying() > 0 {
+		next = min(next, d.flights.lookAt.Sub(now))
 	}
 	if d.lanes.queues.DiskFull() && d.lanes.queues.Full() {
 		next = min(next, diskAgain)
@@ -343,6 +347,9 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	f, x := d.flights.next(), d.annotations
 	l.stale = true
 	f.MaxRows, f.MaxBytes = l.cautious(d.lanes.ceilings.batchRows()), d.lanes.ceilings.batchBytes()
+	if f.probe = l.hung; f.probe {
+		f.MaxRows = 1
+	}
 	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
 	from := limitedQueue{l, d.checkpointer, &d.report.ReportAttempts}
 	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.lanes.ceilings.batchUnits(l.units)) {
@@ -352,10 +359,13 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	}
 	f.lane, f.table, f.until = l, l.table, d.checkpointer.when().sendUntil()
 	l.sent(now, &f.Flight)
+	if f.probe {
+		l.probing++
+	}
 	d.lanes.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
 	f.mark = d.lanes.ceilings.window.Sent(now, f.Size())
 	d.flights.began(now)
-	d.flights.leave()
+	d.flights.leave(now)
 	d.report.Retried += int64(f.Retried)
 	if err := d.files.stamps.sending(&f.Flight); err != nil {
 		for i := range f.Outcomes {
@@ -379,13 +389,25 @@ func (d *dispatcher) landed(r result) {
 	a := sum(&f.Flight)
 	d.report.count(f, a, r.stats)
 	d.lanes.ceilings.landed(&r, a.units > 0 || a.flow > 0 || a.final > 0)
-	changed := l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
-	d.lanes.ceilings.instance.Answered(r.sent, r.done, a.units+a.flow, a.units)
+	if a.failed < a.rows {
+		d.flights.answered(f, r.sent, r.done)
+		d.lanes.heardOf(l, f, r.done.Sub(r.sent))
+	}
+	changed, down := false, l.unserved()
+	if f.silent {
+		l.landedLate(r.done, f, a)
+	} else {
+		if f.probe {
+			l.probing--
+		}
+		changed = l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
+		d.lanes.ceilings.instance.Answered(r.sent, r.done, a.units+a.flow, a.units)
+	}
+	if down && !l.unserved() {
+		d.lanes.served(r.done)
+	}
 	if l.written += int64(a.final); a.throttled > 0 {
 		d.lanes.throttled = r.done
-	}
-	if a.failed < a.rows {
-		d.flights.answered(r.sent, r.done)
 	}
 	d.lanes.cutter.Done(r.done, &f.Flight)
 	d.record.landed(r.done, l, a, f.Retried, r.stats.Requests)

@@ -21,6 +21,11 @@ type flight struct {
 	bytes int64     // of memory, beside the blocks
 	until time.Time // after which it must not be sent; zero is never
 	mark  sendwindow.Mark
+
+	left    time.Time
+	probe   bool // of a lane that hears nothing
+	overdue bool // when it was last looked at
+	silent  bool // it no longer counts as in flight
 }
 
 // result is a flight that has come back.
@@ -32,11 +37,13 @@ type result struct {
 }
 
 // flights are the requests in flight, one for each worker at most, and the memory that they take. They belong to the
-// dispatcher's goroutine; the workers take from out and give to back, which both have room for every flight.
+// dispatcher's goroutine; the workers take from out and give to back, which both have room for every flight. A worker that is given
+// nil ends.
 type flights struct {
 	out    chan *flight
 	back   chan result
 	idle   []*flight // one for each free worker
+	away   map[*flight]struct{}
 	most   int
 	bytes  int64
 	budget int64
@@ -44,12 +51,18 @@ type flights struct {
 	answer time.Time  // the last one, or when the first request left
 	took   float64    // seconds that answers take, the mean
 	room   func() int // requests that the connection can take
+
+	timeout time.Duration // of a request
+	silents int           // requests that are not in flight any more, though nobody has answered them
+	heard   time.Time     // when the last request left that was answered
+	lookAt  time.Time     // when there may be more of these
+	hire    func()        // starts one more worker; nil where there are none
 }
 
-func newFlights(workers int, budget int64) *flights {
+func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 	f := &flights{
-		out: make(chan *flight, workers), back: make(chan result, workers), most: workers, budget: budget,
-		room: func() int { return math.MaxInt },
+		out: make(chan *flight, workers+2*mayBeSilent(workers)), back: make(chan result, workers+mayBeSilent(workers)), most: workers, budget: budget,
+		room: func() int { return math.MaxInt }, away: map[*flight]struct{}{}, timeout: timeout,
 	}
 	for range workers {
 		f.idle = append(f.idle, new(flight))
@@ -59,6 +72,9 @@ func newFlights(workers int, budget int64) *flights {
 
 // flying is how many requests are in flight.
 func (f *flights) flying() int { return f.most - len(f.idle) }
+
+// unanswered is how many requests have no answer yet.
+func (f *flights) unanswered() int { return f.flying() + f.silents }
 
 // open reports whether one more may leave.
 func (f *flights) open() bool {
@@ -76,18 +92,26 @@ func (f *flights) waitsMore() bool {
 func (f *flights) next() *flight { return f.idle[len(f.idle)-1] }
 
 // leave counts the next flight as sent. It is sent, or given back, by the caller.
-func (f *flights) leave() {
+func (f *flights) leave(now time.Time) {
 	n := f.next()
 	f.idle = f.idle[:len(f.idle)-1]
 	n.bytes = int64(n.Size()) * requestCopies
 	f.bytes += n.bytes
+	n.left = now
+	f.away[n] = struct{}{}
 }
 
 // free takes a flight back whose outcomes have been taken.
 func (f *flights) free(n *flight) {
 	f.bytes -= n.bytes
+	if n.silent { // another has its place
+		f.silents--
+		f.out <- nil // never blocks: there is room for one of each silent flight
+		return
+	}
+	delete(f.away, n)
 	n.Reset()
-	n.lane = nil
+	n.lane, n.probe, n.overdue = nil, false, false
 	f.idle = append(f.idle, n)
 }
 
@@ -106,19 +130,27 @@ func (f *flights) began(now time.Time) {
 }
 
 // answered notes that a request has been answered.
-func (f *flights) answered(sent, now time.Time) {
+func (f *flights) answered(n *flight, sent, now time.Time) {
 	f.answer = now
-	took := max(now.Sub(sent).Seconds(), 1e-9)
-	if f.took == 0 {
-		f.took = took
+	if n.left.After(f.heard) {
+		f.heard = n.left
 	}
-	f.took += (took - f.took) / 8
+	f.took = meanOf(f.took, now.Sub(sent))
+}
+
+// meanOf moves a mean of seconds; 0 is none.
+func meanOf(mean float64, took time.Duration) float64 {
+	t := max(took.Seconds(), 1e-9)
+	if mean == 0 {
+		return t
+	}
+	return mean + (t-mean)/8
 }
 
 // silent reports whether requests are in flight and none has been answered for long.
 func (f *flights) silent(now time.Time) bool {
 	if f.flying() == 0 {
-		return false
+		return f.silents > 0
 	}
 	least := silentFirst
 	if f.took > 0 {

@@ -77,6 +77,10 @@ type health struct {
 	odd       bool // the last answer accepted nothing
 	refusing  bool // the partition refuses everything: an outage, not its capacity
 	outages   ratelimit.Outages
+	hung      bool      // nothing is heard of it since a request left that is silent
+	probing   int       // probes of it in flight
+	heard     time.Time // when the last request left that was answered
+	took      float64   // seconds that its answers take, the mean
 }
 
 // trouble is for how long no row has been accepted.
@@ -97,7 +101,7 @@ func newLane(index int, queue *shuffle.Queue, pacer pacer, retryFor time.Duratio
 // child is the lane of a partition that came out of this one's, or that has most of its keys.
 func (l *lane) child(now time.Time, index int, queue *shuffle.Queue) *lane {
 	c := newLane(index, queue, childPacer(l.pacer, now), l.patience.For)
-	c.perRow, c.lastSend, c.notBefore, c.down = l.perRow, l.lastSend, l.notBefore, l.down
+	c.perRow, c.lastSend, c.notBefore, c.down, c.hung, c.took = l.perRow, l.lastSend, l.notBefore, l.down, l.hung, l.took
 	return c
 }
 
@@ -212,6 +216,23 @@ func (l *lane) cautious(rows int) int {
 	return max(1, rows>>max(0, l.failures-leastTries))
 }
 
+// longestProbe is how long a lane waits at most before it asks a partition again that is down.
+const longestProbe = 2 * time.Second
+
+// unserved reports whether the partition is down, as far as is known.
+func (l *lane) unserved() bool { return l.down || l.failures > 1 }
+
+// retry asks a partition that is down again at once: another one serves again.
+func (l *lane) retry(now time.Time) {
+	if l.notBefore.After(now) {
+		l.notBefore, l.stale = now, true
+	}
+	if p, ok := l.pacer.(*ratelimit.Pacer); ok {
+		p.Probe(now)
+		l.stale = true
+	}
+}
+
 // landed takes an answer into account. It reports whether the partitions may have changed.
 func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) (changed bool) {
 	l.inFlight--
@@ -231,12 +252,18 @@ func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) 
 	case a.failed == a.rows:
 		// Nobody answered. Once is chance, twice is a service that is down.
 		if l.failures++; l.failures > 1 {
-			l.notBefore = now.Add(backoff.After(l.failures - 1))
+			l.notBefore = now.Add(min(backoff.After(l.failures-1), longestProbe))
 		}
 	}
+	l.tried(now, a)
+	return changed
+}
+
+// tried notes whether an attempt made any row final.
+func (l *lane) tried(now time.Time, a answer) {
 	if a.final > 0 {
 		l.stuck = false
-		return changed
+		return
 	}
 	if a.code != "" {
 		l.lastError = a.code
@@ -246,5 +273,4 @@ func (l *lane) landed(sent, now time.Time, a answer, backoff ratelimit.Backoff) 
 		}
 		l.tries++
 	}
-	return changed
 }

@@ -35,10 +35,12 @@ type lanes struct {
 	indexes  int       // secondary indexes of the table
 
 	throttled time.Time // when the service last refused a row for capacity
+	hung      int       // lanes that hear nothing
+	probes    int       // of these may be probed at a time
 }
 
 func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks) *lanes {
-	s := &lanes{partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
+	s := &lanes{probes: 1, partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
 		pacer: func(alone bool) pacer { return h.newPacer(w, alone) }}
 	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {
@@ -124,8 +126,11 @@ func (s *lanes) queued() func(i int) (n int, enough bool) {
 func (s *lanes) choose(now time.Time, more bool) (l *lane, next time.Duration) {
 	s.ready, next = s.ready[:0], time.Minute
 	more = more && !s.queues.Full() && !s.write.FlushRequest.wanted()
+	probe := s.mayProbe()
 	for _, l := range s.all {
-		s.ask(l, now, more)
+		if s.ask(l, now, more); l.hung {
+			l.asks = l.asks && probe && l.probing == 0
+		}
 		switch {
 		case !l.asks:
 		case l.at.After(now):
@@ -160,7 +165,7 @@ func (s *lanes) longest(now time.Time) *lane {
 
 // ask finds out when the lane may send, and how much.
 func (s *lanes) ask(l *lane, now time.Time, more bool) {
-	if !l.stale && (!l.asks || l.at.After(now)) {
+	if !l.stale && !l.hung && (!l.asks || l.at.After(now)) {
 		return
 	}
 	l.stale, l.asks = false, false
@@ -172,6 +177,13 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 		fresh = int(min(int64(l.queue.Ready()), l.left))
 	}
 	if rows += fresh; rows == 0 {
+		return
+	}
+	if l.hung { // a probe is one row
+		l.units, l.at, l.paced, l.asks = l.perRow, now, now, true
+		if l.notBefore.After(l.at) {
+			l.at = l.notBefore
+		}
 		return
 	}
 	// Send a row at once when its predecessor has finished; lingering would only delay its key.
@@ -231,6 +243,15 @@ func (s *lanes) lookAgain() time.Duration {
 		}
 	}
 	return next
+}
+
+// served notes that a lane that was down serves again: the others may as well.
+func (s *lanes) served(now time.Time) {
+	for _, l := range s.all {
+		if l.unserved() {
+			l.retry(now)
+		}
+	}
 }
 
 // lastError is what the service answers a lane that is stuck, "" if none is.

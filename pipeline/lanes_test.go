@@ -103,14 +103,14 @@ func TestLanesAreCutAgainWithTheirRows(t *testing.T) {
 }
 
 func TestRequestsLeaveWhileWorkersAndMemoryLast(t *testing.T) {
-	f := newFlights(2, 25)
+	f := newFlights(2, 25, time.Minute)
 	full := func(rows ...string) {
 		n := f.next()
 		n.MaxRows, n.MaxBytes = 100, 1<<20
 		for i := range rows {
 			n.Add(table.Ref{Block: blockOf(new(table.Split), rows...), Index: int32(i)})
 		}
-		f.leave()
+		f.leave(time.Now())
 		f.out <- n
 	}
 	if !f.open() || f.waitsMore() {

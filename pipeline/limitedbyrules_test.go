@@ -193,7 +193,7 @@ func TestALaneThatSlowsDownWithoutARefusalMayWaitForTheLink(t *testing.T) {
 		{3 * time.Second, now.Add(-time.Second), bottleneck.Partition, false},
 		{3 * time.Second, now.Add(-time.Minute), bottleneck.Link, true},
 	} {
-		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300, paced: true}), disk: newDisk(nil), flights: newFlights(1, 1<<20)}
+		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300, paced: true}), disk: newDisk(nil), flights: newFlights(1, 1<<20, time.Minute)}
 		d.lanes.choose(now, false)
 		d.lanes.throttled = tt.throttled
 		window := d.lanes.ceilings.window
@@ -221,12 +221,12 @@ func TestRequestsThatNobodyAnswersAreAnOutage(t *testing.T) {
 		{2 * time.Second, 9 * time.Second, bottleneck.Link}, // a slow link
 		{2 * time.Second, 10 * time.Second, bottleneck.Outage},
 	} {
-		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300}), disk: newDisk(nil), flights: newFlights(1, 1<<20)}
+		d := &dispatcher{stopper: newStopper(func() {}), lanes: lanesOf(t, now, laneState{rows: 300}), disk: newDisk(nil), flights: newFlights(1, 1<<20, time.Minute)}
 		d.flights.began(now.Add(-tt.silent - tt.answers))
 		if tt.answers > 0 {
-			d.flights.answered(now.Add(-tt.silent-tt.answers), now.Add(-tt.silent))
+			d.flights.answered(new(flight), now.Add(-tt.silent-tt.answers), now.Add(-tt.silent))
 		}
-		d.flights.leave()
+		d.flights.leave(now)
 		if word, _ := d.limitedBy(now, bottleneck.Link); word != tt.want {
 			t.Errorf("answers take %v, and none has come for %v: %v, want %v", tt.answers, tt.silent, word, tt.want)
 		}

@@ -51,8 +51,9 @@ func (a *attempt) stages(ctx, readCtx context.Context, d *dispatcher) error {
 		if d.checkpointer != nil {
 			group.Go(d.checkpointer.saver.work)
 		}
+		d.flights.hire = func() { group.Go(func() error { return a.work(d) }) }
 		for range a.cfg.Write.Concurrency {
-			group.Go(func() error { return a.work(d) })
+			d.flights.hire()
 		}
 	}
 	for range diskWorkers {

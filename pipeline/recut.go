@@ -53,6 +53,7 @@ func (s *lanes) recut(now time.Time, m *partitioner.Map) {
 	}
 	s.partitions = m
 	s.queues.SetIdle(m.Gap)
+	s.countHung()
 	s.share()
 }
 

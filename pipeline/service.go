@@ -29,7 +29,7 @@ func connect(ctx context.Context, cfg *Config) (s service, err error) {
 	}
 	target := cfg.Target.Client
 	target.Priority, target.Compress = cfg.Write.Priority, cfg.Write.Compress
-	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Write.Concurrency, leastLookUps)), keyPatience
+	target.Connections, target.KeyPatience = client.Affordable(max(cfg.Write.Concurrency+mayBeSilent(cfg.Write.Concurrency), leastLookUps)), keyPatience
 	if s.connection, err = client.Connect(ctx, target, s.traffic); err == nil {
 		target.Transport = s.connection.Transport()
 		s.sdk, err = client.New(ctx, target, s.traffic)

@@ -17,9 +17,12 @@ type worker struct {
 	onSend func([]table.Ref) // of tests
 }
 
-// work sends flights until there are no more.
+// work sends flights until there are no more, or there is a worker too many.
 func (w *worker) work(f *flights) error {
 	for n := range f.out {
+		if n == nil {
+			return nil
+		}
 		f.back <- w.send(n) // never blocks: it holds every flight
 	}
 	return nil

@@ -108,7 +108,7 @@ func TestATableThatWasJustMadeIsUnavailableInsteadOfAbsent(t *testing.T) {
 
 func TestAWorkerGivesEachFlightBackAndEnds(t *testing.T) {
 	w, sent := newWorker(client.NotSent(errors.New("no connection")))
-	f := newFlights(2, 1<<20)
+	f := newFlights(2, 1<<20, time.Minute)
 	want := []*flight{flightOf("a"), flightOf("b")}
 	for _, n := range want {
 		f.out <- n

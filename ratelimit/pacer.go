@@ -218,6 +218,13 @@ func (p *Pacer) Unavailable(now time.Time) {
 	p.line.probeAt = now.Add(probeWait(now.Sub(p.line.outSince), p.random()))
 }
 
+// Probe asks a partition that does not serve again at once: others serve again.
+func (p *Pacer) Probe(now time.Time) {
+	if p.line.out {
+		p.line.probeAt = earlier(p.line.probeAt, now)
+	}
+}
+
 // Child is the pacer of a partition that came out of a split of this one: it begins at the parent's full rate, because a
 // partition can take as much as the one that it was a half of.
 func (p *Pacer) Child(now time.Time) *Pacer {

@@ -48,6 +48,7 @@ type Mark struct {
 	bytes   float64
 	arrived float64 // bytes that had arrived when it left
 	flying  float64 // bytes in flight, with it
+	silent  bool
 }
 
 // New makes a window for requests that time out after timeout.
@@ -78,11 +79,25 @@ func (w *Window) Sent(now time.Time, bytes int) Mark {
 	return Mark{sent: now, bytes: float64(bytes), arrived: w.arrived, flying: w.flying}
 }
 
-// Landed notes that a request has come back; without answered nothing says what happened to it.
-func (w *Window) Landed(now time.Time, m Mark, answered bool) {
+// Silent notes that a request is not taken to be on its way any more, though it has not come back: the service has it.
+func (w *Window) Silent(m *Mark) {
+	w.gone(m)
+	m.silent = true
+}
+
+func (w *Window) gone(m *Mark) {
 	w.flying -= m.bytes
 	if w.count--; w.count == 0 {
 		w.flying = 0
+	}
+}
+
+// Landed notes that a request has come back; without answered nothing says what happened to it.
+func (w *Window) Landed(now time.Time, m Mark, answered bool) {
+	if !m.silent {
+		w.gone(&m)
+	} else if !answered {
+		return
 	}
 	took := now.Sub(m.sent)
 	if took <= 0 {

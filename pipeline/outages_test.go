@@ -1,0 +1,135 @@
+package pipeline
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tsimport/engine/faults"
+	"tsimport/engine/server"
+	"tsimport/engine/sim"
+	"tsimport/internal/table"
+)
+
+// outageCell is a load through an outage of the service.
+type outageCell struct {
+	lasts      time.Duration // 0 is none
+	kind       string
+	partitions int
+	units      float64 // a second of each partition
+	numbered   bool    // the service numbers the rows
+	after      time.Duration
+	goesOn     time.Duration // that the load has rows for after the outage
+}
+
+// outageBegins is when it does, after the first write.
+const outageBegins = 3 * time.Second
+
+// load returns how long the load takes, and how many rows of the input are missing or there twice.
+func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
+	key, column := []table.KeyColumn{{Name: "id", Type: table.String}}, "id"
+	if c.numbered {
+		key, column = numberedKey, "user"
+	}
+	rows := int(c.units * float64(c.partitions) * (c.after + c.goesOn).Seconds())
+	rnd := rand.New(rand.NewPCG(1, 1))
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s,what\n", column)
+	for i := range rows {
+		fmt.Fprintf(&text, "k%08d-%d,w%d\n", rnd.IntN(1e8), i, i)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		admin := w.admin()
+		if err := admin.Create("t", key, table.Definition{TimeToLive: -1, MaxVersions: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.server.Sim().Simulate("t", server.Simulation{Config: sim.Config{PartitionUnits: c.units, Latency: 5 * time.Millisecond}}); err != nil {
+			t.Fatal(err)
+		}
+		var bounds []string
+		for i := 1; i < c.partitions; i++ {
+			bounds = append(bounds, fmt.Sprintf("k%08d", i*1e8/c.partitions))
+		}
+		w.cutAt(0, bounds...)
+		if c.lasts > 0 {
+			w.plan.Outage = &faults.Outage{For: c.lasts, Kind: c.kind, After: outageBegins}
+		}
+		cfg := w.config(w.file("in.csv", text.String()))
+		cfg.Target.Key, cfg.Write.Settle, cfg.Write.Backoff, cfg.Write.RetryFor = key, 0, Config{}.Write.Backoff, 0
+		r = w.load(cfg)
+		there := map[string]int{}
+		for _, cells := range w.rows() {
+			there[cells["what"]]++
+		}
+		for i := range rows {
+			switch n := there[fmt.Sprintf("w%d", i)]; {
+			case n == 0:
+				missing++
+			case n > 1:
+				doubled++
+			}
+		}
+	})
+	return r, missing, doubled
+}
+
+// beyond returns the seconds that the load takes longer than one without the outage and the outage together.
+func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, doubled int) {
+	r, missing, doubled = c.load(t)
+	c.lasts = 0
+	without, _, _ := c.load(t)
+	return r.Seconds - without.Seconds, r, missing, doubled
+}
+
+func TestALoadGoesOnWithoutRequestsThatNobodyAnswers(t *testing.T) {
+	for name, c := range map[string]outageCell{
+		"one partition":                    {partitions: 1, units: 100},
+		"four partitions":                  {partitions: 4, units: 25},
+		"rows that the service numbers":    {partitions: 1, units: 100, numbered: true},
+		"numbered rows of four partitions": {partitions: 4, units: 25, numbered: true},
+	} {
+		c.lasts, c.kind, c.after, c.goesOn = 5*time.Second, faults.Timeout, outageBegins, 45*time.Second
+		dearer, r, missing, doubled := c.beyond(t)
+		if dearer > c.lasts.Seconds()+2 || missing > 0 || doubled > 0 || r.MaybeTwice > 0 {
+			t.Errorf("%s: %.1f s dearer after an outage of %v; %d rows are missing, %d twice; %+v", name, dearer, c.lasts, missing, doubled, r.ReportAttempts)
+		}
+	}
+}
+
+var outageTable = flag.Bool("outage-table", false, "print what outages cost loads, in virtual time (make outages)")
+
+// TestOutagesInVirtualTime shows what outages cost on any machine.
+func TestOutagesInVirtualTime(t *testing.T) {
+	if !*outageTable {
+		t.Skip("set -outage-table (make outages)")
+	}
+	kinds := slices.DeleteFunc(slices.Clone(faults.Outages), func(k string) bool { return k == faults.Throttle })
+	fmt.Println("outage          partitions  rows      seconds beyond it  missing  doubled  in doubt")
+	for _, numbered := range []bool{false, true} {
+		for _, partitions := range []int{1, 32} {
+			without := map[time.Duration]float64{}
+			for _, lasts := range []time.Duration{5 * time.Second, 15 * time.Second, time.Minute} {
+				for _, kind := range kinds {
+					c := outageCell{lasts: lasts, kind: kind, partitions: partitions, units: 1000 / float64(partitions), numbered: numbered, after: outageBegins, goesOn: time.Minute}
+					name := "own keys"
+					if numbered {
+						name = "numbered"
+					}
+					r, missing, doubled := c.load(t)
+					if without[c.goesOn] == 0 {
+						c.lasts = 0
+						plain, _, _ := c.load(t)
+						without[c.goesOn] = plain.Seconds
+					}
+					fmt.Printf("%-15s %10d  %s %18.1f  %7d  %7d  %8d\n", fmt.Sprintf("%v %s", lasts, kind), partitions, name, r.Seconds-without[c.goesOn]-lasts.Seconds(), missing, doubled, r.MaybeTwice)
+				}
+			}
+		}
+	}
+}

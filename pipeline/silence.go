@@ -1,0 +1,165 @@
+package pipeline
+
+import (
+	"time"
+)
+
+// A service that takes requests and answers none would hold every worker, the lanes and the link until the requests time out, long
+// after it serves again. So a request that is silent for much longer than answers take no longer counts as in flight: another worker
+// takes its place. Its rows stay with it until it is answered or times out, so that none is sent twice, and no row overtakes one of
+// its key. A lane that has heard nothing since such a request left is probed with single rows, a lane at a time, until there is an answer. If
+// no lane has heard anything, all are.
+
+const (
+	silentFor   = 2 * time.Second // and
+	silentShare = 15              // of the time-out that a request is silent at least
+	probeFor    = time.Second     // and
+	probeShare  = 30              // of a probe
+	// silentProbes is how many probes may be silent at a time: what is sent in a time-out.
+	silentProbes = probeShare + 2
+	// silentRequests is how many others may be, for each worker: those of two outages in a time-out.
+	silentRequests = 2
+	// A machine that stood still has answers to read before it may say that there are none: twice in a row it finds that.
+	silenceAgain = 200 * time.Millisecond
+)
+
+// mayBeSilent is how many requests may be silent at a time.
+func mayBeSilent(workers int) int { return silentRequests*workers + silentProbes }
+
+// patience is for how long a flight is waited for before it is silent.
+func (f *flights) patience(n *flight) time.Duration {
+	usual := time.Duration(silentMeans * max(f.took, n.lane.took) * float64(time.Second))
+	if n.probe {
+		return max(probeFor, f.timeout/probeShare, usual)
+	}
+	if usual == 0 {
+		return max(silentFirst, f.timeout/silentShare)
+	}
+	return max(silentFor, f.timeout/silentShare, usual)
+}
+
+// fallSilent returns the flights that are silent from now on, at most as many as may be. It is to be called again at lookAt.
+func (f *flights) fallSilent(now time.Time) (silent []*flight) {
+	if now.Before(f.lookAt) || f.hire == nil {
+		return nil
+	}
+	f.lookAt = now.Add(min(silentFor, probeFor))
+	for n := range f.away {
+		switch due := n.left.Add(f.patience(n)); {
+		case due.After(now):
+			n.overdue = false
+			f.lookAt = sooner(f.lookAt, due)
+		case f.silents+len(silent) >= mayBeSilent(f.most) || !n.probe && f.silents+len(silent) >= silentRequests*f.most:
+		case n.overdue:
+			silent = append(silent, n)
+		default:
+			n.overdue = true
+			f.lookAt = sooner(f.lookAt, now.Add(silenceAgain))
+		}
+	}
+	for _, n := range silent {
+		delete(f.away, n)
+		n.silent = true
+		f.silents++
+		// It has left: of its copies only the message remains.
+		f.bytes -= n.bytes - n.bytes/requestCopies
+		n.bytes /= requestCopies
+		f.idle = append(f.idle, new(flight))
+		f.hire()
+	}
+	return silent
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// noteSilence goes on without the requests that nobody answers.
+func (d *dispatcher) noteSilence(now time.Time) {
+	for _, n := range d.flights.fallSilent(now) {
+		d.lanes.ceilings.window.Silent(&n.mark)
+		if d.lanes.fellSilent(n.lane, n, now) {
+			d.survey.askTable(n.table)
+		}
+		if !d.flights.heard.After(n.left) {
+			for _, l := range d.lanes.all {
+				d.lanes.hang(l, now)
+			}
+		}
+	}
+}
+
+// fellSilent notes that a flight of the lane is silent, and reports whether the whole lane is from now on.
+func (s *lanes) fellSilent(l *lane, n *flight, now time.Time) (hung bool) {
+	l.inFlight--
+	l.stale = true
+	if n.probe {
+		l.probing--
+		s.probes = 1
+	}
+	return !l.heard.After(n.left) && s.hang(l, now)
+}
+
+// hang notes that a lane hears nothing, and reports whether that is news.
+func (s *lanes) hang(l *lane, now time.Time) bool {
+	if l.hung || l.gap {
+		return false
+	}
+	l.hung, l.down, l.stale = true, true, true
+	s.hung++
+	l.pacer.Unavailable(now) // keeps its rate
+	return true
+}
+
+// heardOf notes that a flight of the lane was answered, in time or late.
+func (s *lanes) heardOf(l *lane, n *flight, took time.Duration) {
+	if n.left.After(l.heard) {
+		l.heard = n.left
+	}
+	l.took = meanOf(l.took, took)
+	if !l.hung {
+		return
+	}
+	l.hung, l.stale = false, true
+	s.probes *= 2 // others may be back as well
+	if s.countHung(); s.hung == 0 {
+		s.probes = 1
+	}
+}
+
+// countHung counts the lanes that hear nothing.
+func (s *lanes) countHung() {
+	s.hung = 0
+	for _, l := range s.all {
+		if l.hung {
+			s.hung++
+		}
+	}
+}
+
+// mayProbe reports whether one more lane may be probed.
+func (s *lanes) mayProbe() bool {
+	if s.hung == 0 {
+		return false
+	}
+	n := 0
+	for _, l := range s.all {
+		n += l.probing
+	}
+	return n < s.probes
+}
+
+// landedLate takes the end of a request into account that was silent. It says nothing of what the partition takes: others have been
+// sent since.
+func (l *lane) landedLate(now time.Time, n *flight, a answer) {
+	l.stale = true
+	l.throttled += int64(a.throttled)
+	l.unavailable += int64(a.unavailable)
+	if a.failed == a.rows && !l.heard.After(n.left) {
+		l.failures++ // a row may be why
+	}
+	l.tried(now, a)
+}

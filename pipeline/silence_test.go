@@ -1,0 +1,141 @@
+package pipeline
+
+import (
+	"testing"
+	"time"
+
+	"tsimport/partitioner"
+	"tsimport/ratelimit"
+)
+
+// hushed are flights of two lanes, of which none is answered.
+func hushed(workers int) (f *flights, s *lanes, hired *int) {
+	f, hired = newFlights(workers, 1<<20, 30*time.Second), new(int)
+	f.hire = func() { *hired++ }
+	f.took = 0.01
+	s = &lanes{probes: 1, partitions: new(partitioner.Map)}
+	for i := range 2 {
+		s.all = append(s.all, newLane(i, nil, ratelimit.NewPacer(ratelimit.PacerOptions{Known: 1000}), time.Minute))
+	}
+	return f, s, hired
+}
+
+// depart sends the next flight, and returns it.
+func depart(f *flights, l *lane, now time.Time) *flight {
+	n := f.next()
+	n.lane, n.probe = l, l.hung
+	l.inFlight++
+	if n.probe {
+		l.probing++
+	}
+	f.leave(now)
+	return n
+}
+
+func TestARequestIsSilentWhenItTakesMuchLongerThanOthers(t *testing.T) {
+	begun := time.Unix(1000, 0)
+	for name, tt := range map[string]struct {
+		took, laneTook float64 // seconds
+		probe          bool
+		timeout        time.Duration
+		want           time.Duration
+	}{
+		"usually":                        {took: 0.01, timeout: 30 * time.Second, want: silentFor},
+		"answers are slow":               {took: 3, timeout: 30 * time.Second, want: 15 * time.Second},
+		"those of the lane are":          {took: 0.01, laneTook: 1, timeout: 30 * time.Second, want: 5 * time.Second},
+		"there was no answer":            {timeout: 30 * time.Second, want: silentFirst},
+		"a probe":                        {took: 0.01, probe: true, timeout: 30 * time.Second, want: probeFor},
+		"requests may take very long":    {took: 0.01, timeout: 5 * time.Minute, want: 20 * time.Second},
+		"a probe, which may take longer": {took: 0.01, probe: true, timeout: 5 * time.Minute, want: 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, s, hired := hushed(2)
+			f.took, f.timeout = tt.took, tt.timeout
+			l := s.all[0]
+			l.took, l.hung = tt.laneTook, tt.probe
+			depart(f, l, begun)
+			if silent := f.fallSilent(begun.Add(tt.want - time.Millisecond)); len(silent) > 0 {
+				t.Error("too early")
+			}
+			// The first look may be that of a machine which stood still.
+			if silent := f.fallSilent(begun.Add(tt.want)); len(silent) > 0 {
+				t.Error("without a second look")
+			}
+			if silent := f.fallSilent(begun.Add(tt.want + silenceAgain)); len(silent) != 1 || *hired != 1 || f.flying() != 0 || f.unanswered() != 1 || len(f.idle) != 2 {
+				t.Errorf("%d requests are silent, %d workers were hired, %d requests in flight, %d places are free", len(silent), *hired, f.flying(), len(f.idle))
+			}
+		})
+	}
+}
+
+func TestOnlySoManyRequestsMayBeSilent(t *testing.T) {
+	const workers = 3
+	f, s, hired := hushed(workers)
+	now := time.Unix(1000, 0)
+	var left []*flight
+	for range 20 {
+		for len(f.idle) > 0 {
+			left = append(left, depart(f, s.all[0], now))
+		}
+		now = now.Add(silentFor)
+		f.fallSilent(now)
+		now = now.Add(silenceAgain)
+		f.fallSilent(now)
+	}
+	if f.silents != silentRequests*workers || *hired != f.silents || f.flying() != workers {
+		t.Errorf("%d requests are silent, %d workers were hired, %d requests are in flight", f.silents, *hired, f.flying())
+	}
+	for _, n := range left {
+		f.free(n)
+	}
+	ends := 0
+	for range len(f.out) {
+		if <-f.out == nil {
+			ends++
+		}
+	}
+	if f.unanswered() != 0 || len(f.idle) != workers || ends != *hired || f.bytes != 0 || len(f.away) != 0 {
+		t.Errorf("%d without an answer, %d places, %d of %d workers end, %d bytes", f.unanswered(), len(f.idle), ends, *hired, f.bytes)
+	}
+}
+
+func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
+	f, s, _ := hushed(4)
+	a, b := s.all[0], s.all[1]
+	begun := time.Unix(1000, 0)
+	first := depart(f, a, begun)
+	second := depart(f, b, begun.Add(time.Millisecond))
+	s.heardOf(b, second, time.Millisecond)
+	if !s.fellSilent(a, first, begun.Add(silentFor)) || !a.hung || !a.down || b.hung || a.inFlight != 0 || !s.mayProbe() {
+		t.Fatalf("%+v, %+v", a.health, b.health)
+	}
+	s.hang(b, begun.Add(silentFor))
+	probe := depart(f, a, begun.Add(silentFor))
+	if !probe.probe || s.mayProbe() {
+		t.Error("two lanes are probed at a time")
+	}
+	a.probing--
+	s.heardOf(a, probe, time.Millisecond)
+	if a.hung || s.hung != 1 || s.probes != 2 || !s.mayProbe() {
+		t.Errorf("%+v, %d lanes, %d probes", a.health, s.hung, s.probes)
+	}
+	// What was sent before says nothing of what came after.
+	if s.fellSilent(a, first, begun.Add(2*silentFor)) || a.hung {
+		t.Error("a lane that is answered hears nothing")
+	}
+}
+
+func TestALateEndOfASilentRequestDoesNotHoldItsLaneBack(t *testing.T) {
+	f, s, _ := hushed(2)
+	l := s.all[0]
+	n := depart(f, l, time.Unix(1000, 0))
+	s.fellSilent(l, n, time.Unix(1002, 0))
+	l.landedLate(time.Unix(1030, 0), n, answer{rows: 5, failed: 5, code: "time-out"})
+	if !l.notBefore.IsZero() || l.inFlight != 0 || !l.stuck || l.failures != 1 {
+		t.Errorf("%+v", l)
+	}
+	l.landedLate(time.Unix(1030, 0), n, answer{rows: 5, final: 5, units: 5, accepted: 5})
+	if l.stuck || l.pacer.Rate() != 1000 {
+		t.Errorf("%+v", l)
+	}
+}
