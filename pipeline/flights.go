@@ -52,17 +52,13 @@ type flights struct {
 	took   float64    // seconds that answers take, the mean
 	room   func() int // requests that the connection can take
 
-	timeout time.Duration // of a request
-	silents int           // requests that are not in flight any more, though nobody has answered them
-	heard   time.Time     // when the last request left that was answered
-	lookAt  time.Time     // when there may be more of these
-	hire    func()        // starts one more worker; nil where there are none
+	unheard
 }
 
 func newFlights(workers int, budget int64, timeout time.Duration) *flights {
 	f := &flights{
 		out: make(chan *flight, workers+2*mayBeSilent(workers)), back: make(chan result, workers+mayBeSilent(workers)), most: workers, budget: budget,
-		room: func() int { return math.MaxInt }, away: map[*flight]struct{}{}, timeout: timeout,
+		room: func() int { return math.MaxInt }, away: map[*flight]struct{}{}, unheard: unheard{timeout: timeout},
 	}
 	for range workers {
 		f.idle = append(f.idle, new(flight))

@@ -35,12 +35,11 @@ type lanes struct {
 	indexes  int       // secondary indexes of the table
 
 	throttled time.Time // when the service last refused a row for capacity
-	hung      int       // lanes that hear nothing
-	probes    int       // of these may be probed at a time
+	hearing
 }
 
 func newLanes(m *partitioner.Map, w *Write, budget int64, disk *disk, kept bool, c *ceilings, h *hooks) *lanes {
-	s := &lanes{probes: 1, partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
+	s := &lanes{hearing: hearing{probes: 1}, partitions: m, write: w, ceilings: c, budget: budget, kept: kept, gated: kept && w.Order == plan.LastWins,
 		pacer: func(alone bool) pacer { return h.newPacer(w, alone) }}
 	s.queues = shuffle.New(m.Len(), shuffle.Options{Budget: budget, Store: disk.store, Unordered: w.Order == plan.OrderNone})
 	for i := range m.Len() {

@@ -24,7 +24,7 @@ type outageCell struct {
 	units      float64 // a second of each partition
 	numbered   bool    // the service numbers the rows
 	after      time.Duration
-	goesOn     time.Duration // that the load has rows for after the outage
+	continues  time.Duration // that the load has rows for after the outage
 }
 
 // outageBegins is when it does, after the first write.
@@ -36,7 +36,7 @@ func (c outageCell) load(t *testing.T) (r *Report, missing, doubled int) {
 	if c.numbered {
 		key, column = numberedKey, "user"
 	}
-	rows := int(c.units * float64(c.partitions) * (c.after + c.goesOn).Seconds())
+	rows := int(c.units * float64(c.partitions) * (c.after + c.continues).Seconds())
 	rnd := rand.New(rand.NewPCG(1, 1))
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s,what\n", column)
@@ -87,14 +87,14 @@ func (c outageCell) beyond(t *testing.T) (dearer float64, r *Report, missing, do
 	return r.Seconds - without.Seconds, r, missing, doubled
 }
 
-func TestALoadGoesOnWithoutRequestsThatNobodyAnswers(t *testing.T) {
+func TestALoadContinuesWithoutRequestsThatNobodyAnswers(t *testing.T) {
 	for name, c := range map[string]outageCell{
 		"one partition":                    {partitions: 1, units: 100},
 		"four partitions":                  {partitions: 4, units: 25},
 		"rows that the service numbers":    {partitions: 1, units: 100, numbered: true},
 		"numbered rows of four partitions": {partitions: 4, units: 25, numbered: true},
 	} {
-		c.lasts, c.kind, c.after, c.goesOn = 5*time.Second, faults.Timeout, outageBegins, 45*time.Second
+		c.lasts, c.kind, c.after, c.continues = 5*time.Second, faults.Timeout, outageBegins, 45*time.Second
 		dearer, r, missing, doubled := c.beyond(t)
 		if dearer > c.lasts.Seconds()+2 || missing > 0 || doubled > 0 || r.MaybeTwice > 0 {
 			t.Errorf("%s: %.1f s dearer after an outage of %v; %d rows are missing, %d twice; %+v", name, dearer, c.lasts, missing, doubled, r.ReportAttempts)
@@ -116,18 +116,18 @@ func TestOutagesInVirtualTime(t *testing.T) {
 			without := map[time.Duration]float64{}
 			for _, lasts := range []time.Duration{5 * time.Second, 15 * time.Second, time.Minute} {
 				for _, kind := range kinds {
-					c := outageCell{lasts: lasts, kind: kind, partitions: partitions, units: 1000 / float64(partitions), numbered: numbered, after: outageBegins, goesOn: time.Minute}
+					c := outageCell{lasts: lasts, kind: kind, partitions: partitions, units: 1000 / float64(partitions), numbered: numbered, after: outageBegins, continues: time.Minute}
 					name := "own keys"
 					if numbered {
 						name = "numbered"
 					}
 					r, missing, doubled := c.load(t)
-					if without[c.goesOn] == 0 {
+					if without[c.continues] == 0 {
 						c.lasts = 0
 						plain, _, _ := c.load(t)
-						without[c.goesOn] = plain.Seconds
+						without[c.continues] = plain.Seconds
 					}
-					fmt.Printf("%-15s %10d  %s %18.1f  %7d  %7d  %8d\n", fmt.Sprintf("%v %s", lasts, kind), partitions, name, r.Seconds-without[c.goesOn]-lasts.Seconds(), missing, doubled, r.MaybeTwice)
+					fmt.Printf("%-15s %10d  %s %18.1f  %7d  %7d  %8d\n", fmt.Sprintf("%v %s", lasts, kind), partitions, name, r.Seconds-without[c.continues]-lasts.Seconds(), missing, doubled, r.MaybeTwice)
 				}
 			}
 		}

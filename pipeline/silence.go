@@ -23,6 +23,21 @@ const (
 	silenceAgain = 200 * time.Millisecond
 )
 
+// unheard is what flights know of silence.
+type unheard struct {
+	timeout time.Duration // of a request
+	silents int           // requests that are not in flight any more, though nobody has answered them
+	heard   time.Time     // when the last request left that was answered
+	lookAt  time.Time     // when more may fall silent
+	hire    func()        // starts one more worker; nil where there are none
+}
+
+// hearing is what the lanes know of it together.
+type hearing struct {
+	hung   int // lanes that hear nothing
+	probes int // of these may be probed at a time
+}
+
 // mayBeSilent is how many requests may be silent at a time.
 func mayBeSilent(workers int) int { return silentRequests*workers + silentProbes }
 
@@ -77,7 +92,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// noteSilence goes on without the requests that nobody answers.
+// noteSilence continues without the requests that nobody answers.
 func (d *dispatcher) noteSilence(now time.Time) {
 	for _, n := range d.flights.fallSilent(now) {
 		d.lanes.ceilings.window.Silent(&n.mark)

@@ -13,7 +13,7 @@ func hushed(workers int) (f *flights, s *lanes, hired *int) {
 	f, hired = newFlights(workers, 1<<20, 30*time.Second), new(int)
 	f.hire = func() { *hired++ }
 	f.took = 0.01
-	s = &lanes{probes: 1, partitions: new(partitioner.Map)}
+	s = &lanes{hearing: hearing{probes: 1}, partitions: new(partitioner.Map)}
 	for i := range 2 {
 		s.all = append(s.all, newLane(i, nil, ratelimit.NewPacer(ratelimit.PacerOptions{Known: 1000}), time.Minute))
 	}
