@@ -48,7 +48,7 @@ type Checkpoint struct {
 	// before a checkpoint says that it is final. May be nil.
 	Sync func() error
 	// Keep leaves the checkpoint of a load that has finished, for something is to be done after it: a process that is killed
-	// then does not begin the load again when it is run again. Whoever has done it calls checkpoint.Remove.
+	// then does not begin the load again when it is run again. Whoever has done it calls Report.RemoveCheckpoint.
 	Keep bool
 	// None keeps nothing for a later attempt, for the load's rows cannot be read again: neither checkpoints nor the job.
 	None bool

@@ -73,10 +73,9 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 		report.Remade = errors.As(err, new(*ReplacedError))
 	}
 	sumErr := folder.WriteSummary(report)
+	report.folder = folder
 	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.Checkpoint.Keep {
-		if sumErr = checkpoint.Remove(folder.Path); sumErr == nil {
-			sumErr = report.sortRejects(folder)
-		}
+		sumErr = report.RemoveCheckpoint()
 	}
 	if err == nil && sumErr != nil {
 		report.fail(sumErr.Error())
@@ -86,6 +85,15 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 		err = fmt.Errorf("load into table %s: %w", cfg.Target.Table, err)
 	}
 	return report, err
+}
+
+// RemoveCheckpoint ends what a resumed load would count on, of one that has finished: it removes the checkpoint, and puts rejects into
+// the order of the inputs.
+func (r *Report) RemoveCheckpoint() error {
+	if err := checkpoint.Remove(r.RunDir); err != nil {
+		return err
+	}
+	return r.sortRejects(r.folder)
 }
 
 // countIndexes enters what the indexes have cost.

@@ -318,6 +318,17 @@ func damageParquet(t *testing.T, name string) {
 	}
 }
 
+// cutShort cuts off the second half of a file.
+func cutShort(t *testing.T, name string) {
+	was, err := os.Stat(name)
+	if err == nil {
+		err = os.Truncate(name, was.Size()/2)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // parquetFooter reads what a file says of itself, and where that begins.
 func parquetFooter(t *testing.T, file []byte) (footer *format.FileMetaData, at int) {
 	const tail = 8 // the footer's length and the magic

@@ -68,12 +68,23 @@ func (c *trial) sections(rows int) {
 
 func TestRejectsOfAScheduleEndInTheOrderOfTheInput(t *testing.T) {
 	t.Parallel()
+	t.Run("a load", func(t *testing.T) { rejectsInOrder(t, false) })
+	t.Run("a load whose checkpoint is kept for what comes after it", func(t *testing.T) { rejectsInOrder(t, true) })
+}
+
+func rejectsInOrder(t *testing.T, keep bool) {
 	w := newWorld(t)
 	cfg := w.config(w.file("a.csv", sortedFile(2000)), w.file("b.csv", sortedFile(1000)))
 	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	cfg.Read.SplitBytes = 4 << 10
 	cfg.sections(40)
+	cfg.Checkpoint.Keep = keep
 	r := w.load(cfg)
+	if keep {
+		if err := r.RemoveCheckpoint(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if r.Sections < 50 || r.Rejected != 120 || r.Written+r.Superseded != 2880 {
 		t.Fatalf("%d sections, %d rejected, %d written, %d superseded", r.Sections, r.Rejected, r.Written, r.Superseded)
 	}
@@ -197,7 +208,8 @@ func TestASectionThatChangesWhileLoadingEndsTheLoad(t *testing.T) {
 	cfg.Resume.AcceptChanged = true
 	before := len(w.rows())
 	r, err := cfg.run(context.Background())
-	if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "a.csv: records ") || !strings.Contains(err.Error(), "not what they were") {
+	if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "a.csv: records ") || !strings.Contains(err.Error(), "not what they were") ||
+		!strings.Contains(err.Error(), "records after them may be loaded") {
 		t.Errorf("error %v", err)
 	}
 	if rows := w.rows(); rows["k01491"]["a"] == "v1490" || len(rows) < before {

@@ -111,6 +111,7 @@ type ReportCounts struct {
 	Unfinished   int64 `json:"unfinished"`
 
 	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
+	folder                                    *rundir.Folder
 }
 
 // ReportTables is what several tables and the files of expired ones have got.

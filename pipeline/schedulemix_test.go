@@ -524,13 +524,17 @@ func (m *mixedLoad) damage() (early bool) {
 			records[i].id, records[i].n = "later"+records[i].id, records[i].n+int64(fan)*1000
 		}
 	}
-	name := m.w.writeMix(m.rnd, "damaged", records, []string{"parquet"}, 1)[0]
+	kind, harm := "parquet", damageParquet
+	if m.rnd.IntN(3) == 0 {
+		kind, harm = "csv", cutShort
+	}
+	name := m.w.writeMix(m.rnd, "damaged", records, []string{kind}, 1)[0]
 	for i := range records {
 		records[i].file = len(m.cfg.Inputs)
 	}
 	m.cfg.Inputs = append(m.cfg.Inputs, name)
 	m.records = append(m.records, records...)
-	hurt := sync.OnceFunc(func() { damageParquet(m.t, name) })
+	hurt := sync.OnceFunc(func() { harm(m.t, name) })
 	at, sends := m.rnd.IntN(4)-1, atomic.Int64{}
 	if at < 1 {
 		m.cfg.Watch.OnPlan = func(*plan.Plan) { hurt() }

@@ -14,7 +14,6 @@ import (
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
-	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	loadpage "tsimport/pipeline/report"
@@ -180,7 +179,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 			err = verifyLoad(cfg, interrupts, t, show, c, report)
 		}
 		if err == nil { // else the same command compares again
-			err = checkpoint.Remove(report.RunDir)
+			err = report.RemoveCheckpoint()
 		}
 	}
 	screen.report(report, lookHint(c, report))
