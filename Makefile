@@ -92,6 +92,8 @@ metamorphic:
 	$(GO) test ./pipeline -run TestAKilledLoadResumesAsIfItHadNotBeenKilled -crash-seeds 500 -timeout 60m
 	$(GO) test ./pipeline -run TestATenth -fault-seeds 50 -timeout 60m
 	$(GO) test ./pipeline -run 'TestAnyMix|TestDamageLeaves|TestANumberedLoadOfAnyArrangement|TestALoadKilledAtAny' -mix-seeds 500 -timeout 60m
+	$(GO) test ./pipeline -run 'WhenAnythingFails$$|TestACountedLoadThatIsKilled' -numbered-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run 'TestALiveSourceIsLoaded|TestPartsAreRead' -live-seeds 200 -timeout 60m
 
 # The engine against the model: 3,000 random sequences of operations, 300 with restarts, concurrent clients.
 model:
@@ -104,7 +106,7 @@ crash:
 	$(GO) test ./e2e -run TestKilled -kills 100 -timeout 30m
 	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -timeout 30m
 	$(GO) test ./pipeline -run 'TestAKilledLoadResumesAsIfItHadNotBeenKilled' -crash-seeds 200 -timeout 60m
-	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled' -power-seeds 200 -timeout 60m
+	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled|TestUpdatesOfAKilledLoad' -power-seeds 200 -timeout 60m
 	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
 
 # Loads through a network that cuts, delays, changes and repeats.

@@ -17,7 +17,7 @@ import (
 func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	stdout, stderr, code := runBinary(t, "bench", "write", "--rows", "10000", "--row-size", "120", "--columns", "3", "--keys", "zipf", "--concurrency", "4", "--store", at("store"),
+	stdout, stderr, code := runBinary(t, "bench", "write", "--rows", "2000", "--row-size", "120", "--columns", "3", "--keys", "zipf", "--concurrency", "4", "--store", at("store"),
 		"--json", "--samples", at("a.jsonl"), "--benchfmt", at("a.txt"), "--html", at("a.html"))
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, stderr)
@@ -28,7 +28,7 @@ func TestBenchWriteMeasuresATableThatItMakesAndDrops(t *testing.T) {
 	if err := d.Decode(res); err != nil {
 		t.Fatalf("%v in\n%s", err, stdout)
 	}
-	if res.Totals.Rows != 10000 || res.Totals.Bytes != 1_200_000 || res.Latency.Count != 50 || res.PerSecond.Rows <= 0 || !strings.HasPrefix(res.Settings.Table, "tsimport_bench_") {
+	if res.Totals.Rows != 2000 || res.Totals.Bytes != 240_000 || res.Latency.Count != 10 || res.PerSecond.Rows <= 0 || !strings.HasPrefix(res.Settings.Table, "tsimport_bench_") {
 		t.Errorf("totals %+v, %d batches, table %s", res.Totals, res.Latency.Count, res.Settings.Table)
 	}
 	if _, err := os.Stat(at("store")); !os.IsNotExist(err) {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tsimport/bench/cost"
 )
@@ -49,10 +48,11 @@ func TestTheClientsCostIsMeasuredWithTheBaselines(t *testing.T) {
 	}
 }
 
-// A load's allocations a row do not depend on the machine. Two sizes take out what does not depend on the rows.
+// A load's allocations a row, and what a busy machine adds: requests of fewer rows. One allocation more for each row is too many. Two
+// sizes take out what does not depend on the rows.
 const (
-	mostAllocs     = 0.6 // a row: those of a request, most of them the SDK's signer's and the answer's headers, on 200 rows
-	mostAllocBytes = 900 // a row of 12 columns: what is read (150), its block (560), a part of that again for what grows
+	mostAllocs     = 0.95 // a row; usually 0.56: those of a request, most of them the SDK's signer's and the answer's headers, on 200 rows
+	mostAllocBytes = 1300 // a row of 12 columns; usually 870: what is read (150), its block (560), a part of that again for what grows
 )
 
 func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
@@ -63,7 +63,7 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 			l := benchClient(t, args...).Loads["tsimport"]
 			return l.AllocsPerRow * float64(rows), l.AllocBytesPerRow * float64(rows)
 		}
-		const few, many = 50_000, 200_000
+		const few, many = 20_000, 100_000
 		var allocs, bytes float64
 		// A busy machine makes smaller requests, which only adds to the figures.
 		for range 3 {
@@ -83,8 +83,8 @@ func TestALoadAllocatesHardlyAnythingForARow(t *testing.T) {
 
 func TestWorkersKeepTheirConnections(t *testing.T) {
 	t.Parallel()
-	l := benchClient(t, "--rows", "100000", "--only", "tsimport", "--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
-	if l.Connections > 256+8 || l.Requests < 500 { // the SDK's client has a few of its own
+	l := benchClient(t, "--rows", "50000", "--only", "tsimport", "--latency", "10ms", "--load-flag=--concurrency=256").Loads["tsimport"]
+	if l.Connections > 256+8 || l.Requests < 250 { // the SDK's client has a few of its own
 		t.Errorf("%d connections for %d requests of 256 workers", l.Connections, l.Requests)
 	}
 }
@@ -122,9 +122,8 @@ func TestBenchClientRefusesWhatItCannotMeasure(t *testing.T) {
 	if _, stderr, code := runBinary(t, "bench", "client", "--quiet", "--rows", "1000", "--only", "external", "--baseline-cmd", "true"); code != 1 || !strings.Contains(stderr, "0 rows arrived") {
 		t.Errorf("a command that writes nothing: exit code %d, %s", code, stderr)
 	}
-	begin := time.Now()
-	_, stderr, code := runBinary(t, "bench", "client", "--quiet", "--rows", "1000", "--only", "external", "--timeout", "100ms", "--baseline-cmd", "sleep 100; true")
-	if code != 1 || !strings.Contains(stderr, "did not end within --timeout 100ms") || time.Since(begin) > 20*time.Second {
-		t.Errorf("a command that hangs: exit code %d after %v, %s", code, time.Since(begin), stderr)
+	_, stderr, code := runBinary(t, "bench", "client", "--quiet", "--rows", "1000", "--only", "external", "--timeout", "100ms", "--baseline-cmd", "sleep 100000; true")
+	if code != 1 || !strings.Contains(stderr, "did not end within --timeout 100ms") {
+		t.Errorf("a command that hangs: exit code %d, %s", code, stderr)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,20 +38,31 @@ func TestAKilledExportContinues(t *testing.T) {
 		}
 		want[format] = stdout
 	}
-	s := startServe(t, "--store", store, "--latency", "150ms") // a page: a dozen of them take seconds
+	s := startServe(t, "--store", store)
+	var writing atomic.Pointer[string] // the file, until the export is killed
+	p := &hostileProxy{decide: func(operation string, n int) trouble {
+		if operation != "GetRange" || writing.Load() == nil {
+			return nil
+		}
+		return func(p *hostileProxy, forward func() []byte) ([]byte, bool) {
+			time.Sleep(300 * time.Millisecond) // of a page, of a dozen: it notes where it is once a second
+			for out := writing.Load(); out != nil && noted(*out); out = writing.Load() {
+				time.Sleep(time.Millisecond) // from then on nothing is answered
+			}
+			return forward(), true
+		}
+	}}
+	p.start(t, s, 1)
 	for format, want := range want {
 		out := filepath.Join(dir, "out."+format)
-		args := []string{"export", "--endpoint", s.URL, "--instance", s.Instance, "--table", "t", "--format", format, "-o", out}
+		writing.Store(&out)
+		args := []string{"export", "--endpoint", p.URL, "--instance", s.Instance, "--table", "t", "--format", format, "-o", out}
 		cmd := exec.Command(binary, args...)
 		cmd.Env = append(os.Environ(), s.credentials()...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		var noted struct{ Rows int64 }
-		for end := time.Now().Add(processTimeout); noted.Rows == 0; time.Sleep(time.Millisecond) {
-			if text, err := os.ReadFile(out + ".tsimport-export"); err == nil {
-				_ = json.Unmarshal(text, &noted) // it is replaced as a whole
-			}
+		for end := time.Now().Add(processTimeout); !noted(out); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				cmd.Process.Kill()
 				cmd.Wait()
@@ -59,6 +71,7 @@ func TestAKilledExportContinues(t *testing.T) {
 		}
 		cmd.Process.Kill()
 		cmd.Wait() // killed
+		writing.Store(nil)
 		if _, err := os.Stat(out); err == nil {
 			t.Fatalf("%s: the export ended before it could be killed", format)
 		}
@@ -73,4 +86,11 @@ func TestAKilledExportContinues(t *testing.T) {
 			t.Errorf("left behind: %q", left)
 		}
 	}
+}
+
+// noted tells whether an export to the file has noted that rows are safe.
+func noted(out string) bool {
+	var note struct{ Rows int64 }
+	text, err := os.ReadFile(out + ".tsimport-export")
+	return err == nil && json.Unmarshal(text, &note) == nil && note.Rows > 0 // it is replaced as a whole
 }

@@ -131,7 +131,7 @@ func throughHostileNetwork(t *testing.T, seed uint64, names []string) (*served, 
 	s := startServe(t, "--sync", "none", "--quiet")
 	all, left, met := troubles(), *hostileMost, map[string]int{}
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	p := &hostileProxy{timeout: hostileTimeout}
+	p := &hostileProxy{timeout: hostileTimeout, settle: hostileSettle}
 	p.decide = func(operation string, n int) trouble { // called under a lock
 		if left == 0 || operation == "CreateTable" || operation == "DescribeTable" && n == 0 || rnd.IntN(4) > 0 {
 			return nil

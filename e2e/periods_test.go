@@ -117,11 +117,11 @@ func TestTwoYearsGoToTablesByMonthAndTheArchiveThoughTheLoadIsKilled(t *testing.
 	for _, order := range []string{"last-wins", "none"} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
-			p := newPeriods(t, 30_000)
+			p := newPeriods(t, 15_000)
 			rnd := rand.New(rand.NewPCG(7, uint64(len(order))))
 			kills := 0
-			for final := rnd.Int64N(5000); ; final += 1 + rnd.Int64N(p.rows/2) {
-				command := p.args("--order", order)
+			for final := rnd.Int64N(p.rows / 6); ; final += 1 + rnd.Int64N(p.rows/2) {
+				command := p.args("--order", order, "--max-rows-per-second", "15000")
 				if kills == 2 {
 					command = []string{"resume"}
 				}

@@ -26,6 +26,7 @@ type hostileProxy struct {
 
 	server      string        // host:port of the store
 	timeout     time.Duration // of the client's requests
+	settle      time.Duration // after which no request may be applied any more; 0 is any time
 	bandwidth   int           // bytes a second each way of a connection; 0 is unlimited
 	connections int           // the most at a time, more are closed at once; 0 is unlimited
 	// decide draws the trouble of the nth request (from 0) of an operation; nil is none.
@@ -98,12 +99,13 @@ func (p *hostileProxy) serve(c net.Conn) {
 		if err != nil {
 			return
 		}
+		begun := time.Now()
 		act := p.next(path.Base(req.URL.Path))
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			return
 		}
-		answer, keep := act(p, func() []byte { return p.forward(req, body) })
+		answer, keep := act(p, func() []byte { return p.forward(req, body, begun) })
 		if !p.write(c, answer) || !keep {
 			return
 		}
@@ -151,8 +153,12 @@ func (r *slowReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// forward sends a request to the store and returns its answer, head and body.
-func (p *hostileProxy) forward(req *http.Request, body []byte) []byte {
+// forward sends a request to the store and returns its answer, head and body. One that this machine has held back for longer than
+// settle allows is dropped: that nothing is applied later than that is what loads assume.
+func (p *hostileProxy) forward(req *http.Request, body []byte, begun time.Time) []byte {
+	if p.settle > 0 && time.Since(begun) > p.timeout+p.settle/2 {
+		return page(504, "Gateway Timeout", "")
+	}
 	on := &http.Request{Method: req.Method, URL: &url.URL{Scheme: "http", Host: p.server, Path: req.URL.Path}, Host: req.Host,
 		Header: req.Header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
 	res, err := http.DefaultTransport.RoundTrip(on)

@@ -110,7 +110,7 @@ func watch(t *testing.T, args ...string) *watched {
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	killer := time.AfterFunc(4*processTimeout, func() { w.cmd.Process.Kill() })
+	killer := time.AfterFunc(processTimeout, func() { w.cmd.Process.Kill() })
 	t.Cleanup(func() {
 		killer.Stop()
 		w.cmd.Process.Kill() // it has ended unless the test has failed

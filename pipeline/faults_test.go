@@ -15,7 +15,7 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-var faultSeedsFlag = flag.Int("fault-seeds", 3, "how many seeds the test of a tenth of failing requests runs with")
+var faultSeedsFlag = flag.Int("fault-seeds", 1, "how many seeds the test of a tenth of failing requests runs with")
 
 // TestATenthOfTheRequestsMayFailInEveryWay loads into a table of four partitions, each with a capacity, that are split on
 // the way, with the rate controller that paces lanes, while every tenth request fails: refused as a whole or in part with every passing

@@ -23,7 +23,7 @@ import (
 	"tsimport/reader/source/sourcetest"
 )
 
-var liveSeeds = flag.Int("live-seeds", 8, "how many seeds the test of killed loads of live sources runs with")
+var liveSeeds = flag.Int("live-seeds", 4, "how many seeds the tests of killed loads of live sources and of parts run with")
 
 // fromKeyed makes a load take its rows from a keyed origin.
 func (w *world) fromKeyed(k *sourcetest.Keyed) trial {
@@ -316,7 +316,7 @@ func TestALiveSourceIsComparedAsItIsNow(t *testing.T) {
 
 // A frozen origin is divided once; several parts are read at a time, and a resumed run reads what is left of each.
 func TestPartsAreReadInParallelAndResumed(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(max(1, *liveSeeds/2)) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

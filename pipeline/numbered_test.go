@@ -24,7 +24,7 @@ import (
 	"tsimport/pipeline/plan"
 )
 
-var numberedSeedsFlag = flag.Int("numbered-seeds", 20, "how many seeds the test of auto-increment tables runs with")
+var numberedSeedsFlag = flag.Int("numbered-seeds", 6, "how many seeds the tests of auto-increment tables and of sums run with")
 
 // numberedKey is a table whose rows the service numbers.
 var numberedKey = []table.KeyColumn{{Name: "user", Type: table.String}, {Name: "seq", Type: table.Integer, Auto: true}}

@@ -15,7 +15,7 @@ import (
 	"tsimport/engine/server"
 )
 
-var powerSeeds = flag.Int("power-seeds", 6, "how many seeds the test of losses of power runs with")
+var powerSeeds = flag.Int("power-seeds", 2, "how many seeds the test of losses of power runs with")
 
 // grid is the power of an embedded store on a disk in memory. When it fails, what was not synced is gone, with the store's
 // memory and all requests that were in flight.

@@ -27,7 +27,7 @@ import (
 	"tsimport/pipeline/rundir"
 )
 
-var mixSeeds = flag.Int("mix-seeds", 10, "how many seeds the metamorphic test of the order of reading runs with")
+var mixSeeds = flag.Int("mix-seeds", 5, "how many seeds the metamorphic test of the order of reading runs with")
 
 // TestAnyMixOfOrderAndSplitsLeavesTheTableOfASequentialLoad draws, from a seed, an input by how its keys are arranged (sorted,
 // descending, sorted by a prefix, sorted files one after the other, shuffled; with repeats, late duplicates, one key for longer
