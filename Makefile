@@ -108,6 +108,7 @@ crash:
 	$(GO) test ./pipeline -run 'TestAKilledLoadResumesAsIfItHadNotBeenKilled' -crash-seeds 200 -timeout 60m
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled|TestUpdatesOfAKilledLoad' -power-seeds 200 -timeout 60m
 	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
+	$(GO) test ./e2e -run TestKilledCopies -copy-rounds 200 -timeout 240m
 
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:

@@ -31,6 +31,7 @@ var notRun = map[string]string{
 	"/usr/bin/time":             "a measurement",
 	"…":                         "stands for what only the reader knows",
 	"export TABLESTORE_":        "a service",
+	"ots://":                    "a service",
 	"https://":                  "a service",
 	"http://":                   "a server at a fixed port",
 	"curl ":                     "a server at a fixed port",

@@ -59,6 +59,9 @@ func (a *admission) enter(p *intake.Parsed) {
 		report.BytesRead += p.Split.Offset // the header
 	}
 	a.account.report.readMoment(p.Split.Ordinal, p.Moment)
+	for _, e := range p.Expired {
+		report.ExpiredCells += int64(e.Cells)
+	}
 	a.keepArchived(p)
 }
 

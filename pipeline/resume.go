@@ -269,7 +269,7 @@ func (r *Report) lasting() map[string]*int64 {
 		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived, "maybe_applied": &r.MaybeApplied,
 		"retried": &r.Retried, "replayed": &r.Replayed, "rows_sent": &r.RowsSent, "throttled": &r.Throttled, "unavailable": &r.Unavailable,
 		"bytes_read": &r.BytesRead, "write_cu": &r.WriteCU, "requests": &r.Requests,
-		"recuts": &r.Recuts, "read_again": &r.ReadAgain, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,
+		"recuts": &r.Recuts, "expired_cells": &r.ExpiredCells, "read_again": &r.ReadAgain, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,
 	}
 }
 

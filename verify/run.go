@@ -326,6 +326,10 @@ func (v *verifier) newJudge(t *target) *judge {
 	if t.TimeToLive > 0 {
 		j.oldest = v.cfg.Clock.Now().UnixMilli() - 1000*int64(t.TimeToLive)
 	}
+	if v.plan.Request.Target.DropExpired { // the load may have left them out
+		reach := 1000 * cmp.Or(t.MaxDeviation, client.DefaultDeviation)
+		j.oldest = max(j.oldest, v.cfg.Clock.Now().UnixMilli()-reach)
+	}
 	if !v.cfg.Loaded.IsZero() {
 		j.loaded = v.cfg.Loaded.UnixMilli()
 	}

@@ -86,7 +86,7 @@ func isPath(f cli.Flag) bool {
 	return false
 }
 
-// address is how addresses such as oss://bucket/name begin; a letter and a colon begin a path on a drive.
-var address = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
+// addresses is how addresses such as oss://bucket/name begin; a letter and a colon begin a path on a drive.
+var addresses = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/`)
 
-func isAddress(text string) bool { return address.MatchString(text) }
+func isAddress(text string) bool { return addresses.MatchString(text) }

@@ -86,7 +86,45 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if c.String("retry-rejects") != "" {
 		return retryRejects(c, interrupts, show, in)
 	}
-	cfg, err := loadConfig(c, in)
+	return runLoad(c, interrupts, show, in, new(fileLoad))
+}
+
+// kind is what loads differ by: where their rows come from.
+type kind interface {
+	// config reads the flags.
+	config(c *cli.Context, in *invocation) (pipeline.Config, error)
+	// open opens the target.
+	open(c *cli.Context, a access, show *display) (*target, error)
+	// begin completes the load, once the target is open.
+	begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error
+	// compared changes the load into what the table is compared with.
+	compared(cfg *pipeline.Config)
+	// ended says what the user should know when the load has ended.
+	ended(report *pipeline.Report) []string
+}
+
+// fileLoad is a load of files.
+type fileLoad struct{}
+
+func (*fileLoad) config(c *cli.Context, in *invocation) (pipeline.Config, error) {
+	return loadConfig(c, in)
+}
+
+func (*fileLoad) open(c *cli.Context, a access, show *display) (*target, error) {
+	return openTarget(c, a, show)
+}
+
+func (*fileLoad) begin(*interrupts, *pipeline.Config, *target, *tsimport.LoadOptions) error {
+	return nil
+}
+
+func (*fileLoad) compared(*pipeline.Config) {}
+
+func (*fileLoad) ended(*pipeline.Report) []string { return nil }
+
+// runLoad runs a load of any kind.
+func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocation, of kind) (err error) {
+	cfg, err := of.config(c, in)
 	if err != nil {
 		return err
 	}
@@ -106,7 +144,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		return err
 	}
 	defer stopStatus()
-	t, err := openTarget(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}, show)
+	t, err := of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}, show)
 	if err != nil {
 		return err
 	}
@@ -120,6 +158,9 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	}
 	o, err := libraryOptions(c, &cfg, t)
 	if err != nil {
+		return err
+	}
+	if err := of.begin(interrupts, &cfg, t, &o); err != nil {
 		return err
 	}
 	cfg.Write.Settle = o.Settle
@@ -136,7 +177,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	}
 
 	limitMemory(cfg.Limits.Memory, t.embedded)
-	if text := orderWarning(&cfg.Write); text != "" {
+	if text := orderWarning(&cfg.Write); text != "" && cfg.Read.Sources == nil {
 		say(c, show, "warning: %s", text)
 	}
 
@@ -158,6 +199,8 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	command := &options.Command{Complete: func(own *pipeline.Config) {
 		own.Read.Find.NotData, own.Read.Find.OSS.Credentials = cfg.Read.Find.NotData, cfg.Read.Find.OSS.Credentials
 		own.Target.Name, own.Target.Place, own.Target.Absent = cfg.Target.Name, cfg.Target.Place, cfg.Target.Absent
+		own.Read.Sources, own.Read.Merges, own.Target.DropExpired = cfg.Read.Sources, cfg.Read.Merges, cfg.Target.DropExpired
+		own.Target.Key, own.Target.Define, own.Target.Defined, own.Target.PreSplit = cfg.Target.Key, cfg.Target.Define, cfg.Target.Defined, cfg.Target.PreSplit
 		own.Target.PolicyNow, own.Target.DefineSet = cfg.Target.PolicyNow, cfg.Target.DefineSet
 		own.RunDir, own.Compared, own.Resume, own.Invocation = cfg.RunDir, cfg.Compared, cfg.Resume, cfg.Invocation
 		own.Checkpoint, own.Watch, own.Drain = cfg.Checkpoint, cfg.Watch, cfg.Drain
@@ -176,6 +219,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	}
 	if cfg.Checkpoint.Keep && err == nil && report.State == pipeline.StateFinished {
 		if report.Read > 0 {
+			of.compared(&cfg)
 			err = verifyLoad(cfg, interrupts, t, show, c, report)
 		}
 		if err == nil { // else the same command compares again
@@ -183,6 +227,9 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 		}
 	}
 	screen.report(report, lookHint(c, report))
+	for _, text := range of.ended(report) {
+		screen.line("%s", text)
+	}
 	if path, err := loadpage.Write(report); err != nil {
 		screen.line("warning: %v", err)
 	} else {
@@ -208,7 +255,12 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 const checkpointEnv = "TSIMPORT_CHECKPOINT_EVERY"
 
 func loadConfig(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
-	if cfg, err = options.Config(givenFlags{c}, c.Args().Slice()); err != nil {
+	return loadConfigOf(givenFlags{c}, c.Args().Slice(), c, in)
+}
+
+// loadConfigOf is loadConfig of given options and inputs.
+func loadConfigOf(given options.Given, inputs []string, c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+	if cfg, err = options.Config(given, inputs); err != nil {
 		return cfg, err
 	}
 	completeRead(c, &cfg.Read)

@@ -113,6 +113,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 		},
 		Commands: []*cli.Command{
 			loadCommand(interrupts, show, in),
+			copyCommand(interrupts, show, in),
 			resumeCommand(interrupts, show),
 			runsCommand(),
 			verifyCommand(interrupts, show),

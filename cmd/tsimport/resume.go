@@ -165,6 +165,9 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	if err != nil {
 		return err
 	}
+	if sorted[1] != "load" {
+		return usagef("--retry-rejects %s: that run was a %s; correct the rows in its source and give its command again", folder, sorted[1])
+	}
 	load := findCommand(app.Commands, "load")
 	flags, inputs := cutInputs(sorted[2:])
 	args := append([]string{"load"}, withoutFlags(load.Flags, flags, otherSettings)...)

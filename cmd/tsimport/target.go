@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +48,10 @@ type access struct {
 	readOnly bool
 	create   bool // make the store if it is missing
 	noSync   bool
+	role     string // what the store is for the command; "" is its target
 }
+
+func (a access) as() string { return cmp.Or(a.role, "target") }
 
 // openTarget finds out which Tablestore the flags and the environment mean and opens it. The first line on stderr says
 // which it is.
@@ -66,7 +70,7 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		if err := client.CheckEndpoint(endpoint); err != nil {
 			return nil, usagef("%v", err)
 		}
-		return remoteTarget(c, endpoint, stderr)
+		return remoteTarget(c, endpoint, a, stderr)
 	}
 	if store == "" {
 		store = defaultStore
@@ -75,7 +79,7 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 	if c.String("instance") != "" {
 		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
 	}
-	say(c, stderr, "target: %s", t.name)
+	say(c, stderr, "%s: %s", a.as(), t.name)
 	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) && !a.create {
 		t.missing = true
 		return t, nil
@@ -116,7 +120,7 @@ func (t *target) close() error {
 	return t.store.Close()
 }
 
-func remoteTarget(c *cli.Context, endpoint string, stderr io.Writer) (*target, error) {
+func remoteTarget(c *cli.Context, endpoint string, a access, stderr io.Writer) (*target, error) {
 	instance := c.String("instance")
 	if instance == "" {
 		instance = os.Getenv(instanceEnv)
@@ -131,7 +135,7 @@ func remoteTarget(c *cli.Context, endpoint string, stderr io.Writer) (*target, e
 	t := &target{name: fmt.Sprintf("instance %s at %s", instance, endpoint)}
 	warnOfPlainHTTP(stderr, endpoint, provider)
 	t.Target = client.Target{Endpoint: endpoint, Instance: instance, Credentials: provider, RequestTimeout: c.Duration("request-timeout")}
-	say(c, stderr, "target: %s", t.name)
+	say(c, stderr, "%s: %s", a.as(), t.name)
 	return t, nil
 }
 

@@ -237,6 +237,9 @@ func openRun(path string) (*rundir.Run, *cli.Context, error) {
 // contextOf reads the arguments of a load as the command line that they were.
 func contextOf(arguments []string) (*cli.Context, error) {
 	var load *cli.Context
+	if len(arguments) > 0 && arguments[0] == "copy" {
+		return nil, errors.New("it copied a table; give its command again with --verify, which compares both tables")
+	}
 	app := &cli.App{
 		Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard,
 		Commands: []*cli.Command{{Name: "load", Flags: loadFlags(), Action: func(c *cli.Context) error { load = c; return nil }}},

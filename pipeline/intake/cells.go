@@ -14,8 +14,10 @@ type cells struct {
 	names   map[string]*cellName    // by the names in the records
 	renamed map[string]*encode.Name // of the columns that --rename gives: several names of records may become one
 	made    []encode.Cell
-	nulls   bool // an update deletes columns without a value
-	left    bool // the last record has cells that its row does not
+	nulls   bool                    // an update deletes columns without a value
+	left    bool                    // the last record has cells that its row does not
+	window  func() (from, to int64) // cells before from are left out; nil leaves none out
+	expired int                     // such cells of the last record
 }
 
 // cellName is what happens to the cells of a name.
@@ -29,7 +31,11 @@ func newCells(p *plan.Plan) *cells {
 	if !p.Wide || p.Request.Mode == table.Delete {
 		return nil
 	}
-	c := &cells{plan: p, names: map[string]*cellName{}, renamed: map[string]*encode.Name{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}
+	var window func() (from, to int64)
+	if p.Request.Target.DropExpired {
+		window = p.Window()
+	}
+	c := &cells{window: window, plan: p, names: map[string]*cellName{}, renamed: map[string]*encode.Name{}, made: []encode.Cell{}, nulls: p.Request.DeleteNull}
 	for _, to := range p.Request.Columns.Rename {
 		if table.CheckColumnName(to) == nil {
 			c.renamed[to] = encode.NewName(to)
@@ -43,7 +49,7 @@ const maxCellNames = 4096
 
 // make returns the record's cells, or why it is refused. They are valid until the next call, and as long as the record is.
 func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reason) {
-	c.made, c.left = c.made[:0], false
+	c.made, c.left, c.expired = c.made[:0], false, 0
 	if len(c.names) > maxCellNames {
 		clear(c.names) // between records: the encoder tells the columns of a record by the pointers
 	}
@@ -54,8 +60,19 @@ func (c *cells) make(v *values, rec *record.Record) ([]encode.Cell, *table.Reaso
 			return nil, why
 		}
 	}
+	oldest := int64(0)
+	if c.window != nil {
+		oldest, _ = c.window()
+	}
 	for i := range rec.Cells {
 		from := &rec.Cells[i]
+		if at := from.At; c.window != nil && at >= 0 && version < 0 && at/1000 < oldest/1000 {
+			if _, loaded := c.plan.Cell(string(from.Name)); loaded {
+				c.expired++
+			}
+			c.left = true
+			continue
+		}
 		n, ok := c.names[string(from.Name)]
 		if !ok {
 			n = c.name(string(from.Name))

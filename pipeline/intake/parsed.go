@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"slices"
 	"time"
 
 	"tsimport/internal/table"
@@ -30,12 +31,11 @@ type Parsed struct {
 	Records    int // rejected ones included
 	Blocks     []LaneBlock
 	Partitions *partitioner.Map // under which the rows were divided
-	Rejects    []Reject         // in the order of their records
-	Archived   []Archived       // likewise
-	Key        []byte           // place of the first record, where places are keys
-	Inside     bool             // a part of a split that has a key, not the first: no reading begins here
-	Moment     Moment           // of the source so far, if it is live
-	New        bool             // in source order: earlier attempts knew nothing of this split and of those after it
+	Apart
+	Key    []byte // place of the first record, where places are keys
+	Inside bool   // a part of a split that has a key, not the first: no reading begins here
+	Moment Moment // of the source so far, if it is live
+	New    bool   // in source order: earlier attempts knew nothing of this split and of those after it
 
 	lines  int
 	coming *demand // which expects these rows for the lane; nil in source order
@@ -43,6 +43,13 @@ type Parsed struct {
 	key    []byte // of the first pass: the ordering key that the split begins with
 
 	sections []readorder.Section // of a first pass that makes a schedule; their places are within the split
+}
+
+// Apart are the records of a split of which something does not go to the table, each in their order.
+type Apart struct {
+	Rejects  []Reject
+	Archived []Archived
+	Expired  []Expired
 }
 
 // LaneBlock is rows of a split that belong to one lane.
@@ -67,6 +74,12 @@ type Archived struct {
 	Raw   []byte // the record, in the form of the source's rejects
 }
 
+// Expired is a record with cells that are older than the table takes, and that its row lacks.
+type Expired struct {
+	Record uint32 // its number in the split
+	Cells  int
+}
+
 // Truncate drops what follows the first n records.
 func (p *Parsed) Truncate(n int) {
 	for i := range p.Blocks {
@@ -82,6 +95,7 @@ func (p *Parsed) Truncate(n int) {
 		archived--
 	}
 	p.Archived = p.Archived[:archived]
+	p.Expired = slices.DeleteFunc(p.Expired, func(e Expired) bool { return int(e.Record) >= n })
 	p.Records = min(p.Records, n)
 }
 

@@ -186,6 +186,9 @@ func (m *partMaker) add(rec *record.Record) {
 	rec.Span.Line -= m.line
 	archived, why := m.row(m.values, m.columns, rec, raw)
 	if why == nil && !archived {
+		if m.cells != nil && m.cells.expired > 0 {
+			m.made.Expired = append(m.made.Expired, Expired{rec.Span.Record, m.cells.expired})
+		}
 		return
 	}
 	m.refused += rejectBytes

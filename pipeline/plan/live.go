@@ -40,6 +40,7 @@ func (p *planner) checkLive() error {
 		return usagef("--mode increment: %s changes while it is read, and a row that is read again after an interruption would be added with another value; load a copy that does not change", name)
 	case r.Condition != table.Ignore:
 		return usagef("--condition: %s changes while it is read, and a row that is read again after an interruption would meet what the load has written of it itself; leave the condition out", name)
+	case r.Mode == table.Update && r.Read.Merges && p.plan.Sources[0].About().Wide: // what the source has lost stays: that is what was asked for
 	case r.Mode == table.Update && !r.DeleteNull:
 		return usagef("--mode update: %s changes while it is read, and a column that has lost its value when a row is read again would keep the one written before; give --on-null delete, or --mode put", name)
 	case r.Mode == table.Update && p.lacking():
@@ -82,7 +83,7 @@ func (p *planner) checkLiveKeys() error {
 		return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: which rows were written no one could tell after an interruption; load a copy that does not change",
 			p.request.Target.Table, p.plan.Schema.Key[p.numbered].Name, p.plan.Sources[0].Name)
 	}
-	if p.plan.Restamp {
+	if p.plan.Restamp && !(p.request.Read.Merges && len(p.request.Columns.Set) == 0) {
 		return usagef("--mode update: table %s keeps several versions of a cell, and %s changes while it is read: a row that is read again after an interruption would leave one more; give --mode put",
 			p.request.Target.Table, p.plan.Sources[0].Name)
 	}

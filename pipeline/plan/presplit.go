@@ -66,13 +66,14 @@ func (p *planner) settlePreSplit() error {
 	if want > 0 && p.plan.Tables != nil {
 		return usagef("--pre-split %d: --table %s names several tables, and no sample says which rows go to each; leave it out", want, target.Table)
 	}
-	if want > 0 && p.request.Read.Sources != nil {
+	given := p.request.Read.Sources != nil && !p.plan.Live // rows that come from a program cannot be looked at first
+	if want > 0 && given {
 		return usagef("--pre-split %d: the rows do not come from files, so no sample of them can be taken; leave it out", want)
 	}
 	if want > 0 && !p.plan.Create {
 		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("the table exists: --pre-split %d changes nothing", want))
 	}
-	if !p.plan.Create || p.plan.Empty || p.plan.Tables != nil || p.request.Read.Sources != nil {
+	if !p.plan.Create || p.plan.Empty || p.plan.Tables != nil || given {
 		return nil
 	}
 	anywhere := !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return !s.Anywhere() })
@@ -95,7 +96,7 @@ func (p *planner) settlePreSplit() error {
 	if n := len(p.plan.Bounds) + 1; n > 1 {
 		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the new table is to begin with %d ranges of %s (--pre-split)", n, p.plan.Schema.Key[0].Name))
 	}
-	if want > 0 && !anywhere {
+	if want > 0 && !anywhere && !p.plan.Live {
 		p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("--pre-split %d: only the beginning of an input can be looked at; of sorted rows it says little about the rest", want))
 	}
 	if got := len(p.plan.Bounds) + 1; want > 0 && got < int(want) {
@@ -125,7 +126,7 @@ func (p *planner) autoRanges() int {
 
 // rangeSample returns values of the first key column from all over the inputs, or from their beginnings.
 func (p *planner) rangeSample() (values []table.Value, err error) {
-	for _, s := range p.plan.Sources {
+	for _, s := range p.plan.sampled() {
 		one, err := p.plan.newKeySampler(s)
 		if err != nil {
 			return nil, err
@@ -172,6 +173,9 @@ func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
 // look takes a sample at so many places of the source and leaves it at its beginning.
 func (k *keySampler) look(places int) error {
 	begin := k.source.Begin()
+	if k.source.About().Live { // one of many parts, of which each has the rows of its range
+		return k.at(begin, rangePlaceBytes, 0, rangeRecords)
+	}
 	if places < 2 {
 		return k.at(begin, rangeBeginning, 0, rangePlaces*rangeRecords)
 	}

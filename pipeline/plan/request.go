@@ -122,6 +122,8 @@ type Read struct {
 	Find           input.Options   // how arguments are understood, but Stdin
 	// Sources is where rows come from, if that is not files; nil opens Request.Inputs, which name the sources otherwise.
 	Sources source.Origin
+	// Merges says that a live source is merged into the table, with --mode update: a cell that the source has lost stays.
+	Merges  bool
 	Parsers int       // workers; 0 takes one a processor
 	Stdin   io.Reader // what - names; nil is os.Stdin. A read of it is left behind when the load stops
 }
@@ -131,13 +133,16 @@ func (r *Read) Workers() int { return cmp.Or(r.Parsers, runtime.GOMAXPROCS(0)) }
 
 // Target says where rows go.
 type Target struct {
-	Client client.Target
-	Name   string // of the target, for reports
-	Place  string // the same in every working folder, where Name is not; empty if it is
-	Table  string
-	Create bool              // make the table if it is missing
-	Key    []table.KeyColumn // for Create; a Type of Null is inferred. Given for an existing table, it must match
-	Define table.Definition  // for Create
+	Client  client.Target
+	Name    string // of the target, for reports
+	Place   string // the same in every working folder, where Name is not; empty if it is
+	Table   string
+	Create  bool                  // make the table if it is missing
+	Key     []table.KeyColumn     // for Create; a Type of Null is inferred. Given for an existing table, it must match
+	Define  table.Definition      // for Create
+	Defined map[string]table.Type // predefined attribute columns, for Create
+	// DropExpired says that cells older than the table takes are left out and counted, not a reason to reject their record.
+	DropExpired bool
 	// DefineSet says that the user asked for something in Define, to be told when the table exists already.
 	DefineSet bool
 	PreSplit  PreSplit // ranges that a new table begins with

@@ -81,9 +81,9 @@ func keyText(key []table.KeyColumn) string {
 func (p *Plan) MakeTable(admin *client.Admin) (t *client.Table, made bool, refused, err error) {
 	target := &p.Request.Target
 	if len(p.Bounds) > 0 {
-		refused, err = admin.CreateSplit(target.Table, p.Schema.Key, target.Define, p.Bounds)
+		refused, err = admin.CreateSplit(target.Table, p.Schema.Key, target.Define, target.Defined, p.Bounds)
 	} else {
-		err = admin.Create(target.Table, p.Schema.Key, target.Define)
+		err = admin.CreateDefined(target.Table, p.Schema.Key, target.Define, target.Defined)
 	}
 	if made = err == nil; !made && !errors.Is(err, client.ErrTableExists) {
 		return nil, false, refused, err

@@ -166,6 +166,15 @@ func (p *Plan) Unwritable(column string) *table.Reason {
 	return nil
 }
 
+// Column is a column that is computed.
+type Column = keyexpr.Column
+
+// To is the name in the table of a column that is loaded as it is.
+func (c *Columns) To(column string) string { return c.rename(column) }
+
+// Takes reports whether an attribute is loaded.
+func (c *Columns) Takes(column string) bool { return c.wanted(column) }
+
 func (c *Columns) rename(column string) string {
 	if to, ok := c.Rename[column]; ok {
 		return to

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"tsimport/internal/tablestore/address"
 )
 
 // withheld stands for a secret in an address.
@@ -41,6 +42,9 @@ var secretWords = []string{
 
 // Redact returns an argument as it may be shown and kept: addresses without their secrets. What it returns, it leaves as it is.
 func Redact(arg string) string {
+	if _, err := address.Parse(arg); err == nil {
+		return arg // what stands before its @ is a profile
+	}
 	if m := wholeAddress.FindStringSubmatch(arg); m != nil {
 		return m[1] + redact(m[2])
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
 )
 
 // A place is the values of the key: the type of each, and its integer or its length and its bytes. Ordering keys would be too long
@@ -52,6 +53,15 @@ func placeValues(place []byte) (key []table.Value, err error) {
 		key = append(key, v)
 	}
 	return key, nil
+}
+
+// ShowKey is the key of a row for people.
+func ShowKey(r *scan.Row) string {
+	var columns []table.KeyColumn
+	for _, c := range r.PrimaryKey.PrimaryKeys {
+		columns = append(columns, table.KeyColumn{Name: c.ColumnName})
+	}
+	return showPlace(columns, appendPlace(nil, keyOf(r)))
 }
 
 // showPlace is a place for people.

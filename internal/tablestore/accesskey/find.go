@@ -16,16 +16,9 @@ import (
 // library (profile, RAM role, OIDC, ECS). Note is told before the chain is asked, which may take a while, and detail why the
 // chain has no keys; both may be nil.
 func Find(note, detail func(text string)) (common.CredentialsProvider, error) {
-	for _, names := range [][3]string{
-		{"TABLESTORE_ACCESS_KEY_ID", "TABLESTORE_ACCESS_KEY_SECRET", "TABLESTORE_SECURITY_TOKEN"},
-		{"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET", "ALIBABA_CLOUD_SECURITY_TOKEN"},
-	} {
-		id, secret := os.Getenv(names[0]), os.Getenv(names[1])
-		if id != "" && secret != "" {
-			return &common.DefaultCredentialsProvider{AccessKeyID: id, AccessKeySecret: secret, SecurityToken: os.Getenv(names[2])}, nil
-		}
-		if id != "" || secret != "" {
-			return nil, fmt.Errorf("%s and %s: only one of them is set", names[0], names[1])
+	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
+		if p, err := Environment(family, ""); p != nil || err != nil {
+			return p, err
 		}
 	}
 	tell(note, "no access key in the environment: asking the credentials provider chain (profile, OIDC, then the address of the machine's metadata, unless ALIBABA_CLOUD_ECS_METADATA_DISABLED=true)")
@@ -40,6 +33,23 @@ func Find(note, detail func(text string)) (common.CredentialsProvider, error) {
 	p := new(chainProvider)
 	p.chain.Store(&chain)
 	return p, nil
+}
+
+// Environment looks in variables of the environment alone: FAMILY_ACCESS_KEY_ID and so on, with a suffix. It returns nil if they are
+// not set.
+func Environment(family, suffix string) (common.CredentialsProvider, error) {
+	var names, values [3]string
+	for i, of := range []string{"_ACCESS_KEY_ID", "_ACCESS_KEY_SECRET", "_SECURITY_TOKEN"} {
+		names[i] = family + of + suffix
+		values[i] = os.Getenv(names[i])
+	}
+	switch id, secret := values[0], values[1]; {
+	case id != "" && secret != "":
+		return &common.DefaultCredentialsProvider{AccessKeyID: id, AccessKeySecret: secret, SecurityToken: values[2]}, nil
+	case id != "" || secret != "":
+		return nil, fmt.Errorf("%s and %s: only one of them is set", names[0], names[1])
+	}
+	return nil, nil
 }
 
 func tell(to func(string), text string) {

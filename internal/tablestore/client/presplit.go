@@ -3,6 +3,8 @@ package client
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -21,6 +23,7 @@ const (
 
 	metaName       protowire.Number = 1
 	metaKey        protowire.Number = 2
+	metaDefined    protowire.Number = 3
 	keyName        protowire.Number = 1
 	keyType        protowire.Number = 2
 	keyOption      protowire.Number = 3
@@ -34,6 +37,9 @@ const (
 	rangeEnd       protowire.Number = 2
 )
 
+// definedNumbers are the protocol's for types of predefined columns.
+var definedNumbers = map[table.Type]int64{table.Integer: 1, table.Double: 2, table.Boolean: 3, table.String: 4, table.Binary: 7}
+
 // Variants of PlainBuffer, which bounds of partitions are written as.
 const (
 	variantInteger = 0
@@ -46,11 +52,11 @@ const (
 // CreateSplit makes a table as Create does, with the partitions between the bounds: values of the first key column that rise,
 // fewer than MaxRanges. Refused is why the service refuses them; the table is then made with one partition. A table that was
 // made does not say that the service has heard of the bounds: Layout does. Connection must be set.
-func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, bounds []table.Value) (refused, err error) {
+func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) (refused, err error) {
 	if a.Connection == nil {
 		return nil, errors.New("create a table with partitions: there is no connection for it")
 	}
-	body := createRequest(name, key, d, bounds)
+	body := createRequest(name, key, d, defined, bounds)
 	err = a.create(name, key, d, func() error {
 		sender := a.Connection.Sender()
 		defer sender.Close()
@@ -60,11 +66,11 @@ func (a *Admin) CreateSplit(name string, key []table.KeyColumn, d table.Definiti
 	if err == nil || isCode(err, "OTSObjectAlreadyExist") || !isAnswer(err) {
 		return nil, a.wrap("create", name, err)
 	}
-	return &Error{err}, a.Create(name, key, d)
+	return &Error{err}, a.CreateDefined(name, key, d, defined)
 }
 
 // createRequest is a CreateTableRequest with partitions.
-func createRequest(name string, key []table.KeyColumn, d table.Definition, bounds []table.Value) []byte {
+func createRequest(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type, bounds []table.Value) []byte {
 	meta := appendPart(nil, metaName, []byte(name))
 	for _, k := range key {
 		column := appendPart(nil, keyName, []byte(k.Name))
@@ -77,6 +83,10 @@ func createRequest(name string, key []table.KeyColumn, d table.Definition, bound
 			column = appendNumber(column, keyOption, 1)
 		}
 		meta = appendPart(meta, metaKey, column)
+	}
+	for _, name := range slices.Sorted(maps.Keys(defined)) {
+		column := appendPart(nil, keyName, []byte(name))
+		meta = appendPart(meta, metaDefined, appendNumber(column, keyType, definedNumbers[defined[name]]))
 	}
 	unit := appendNumber(appendNumber(nil, unitRead, int64(d.ReservedRead)), unitWrite, int64(d.ReservedWrite))
 	options := appendNumber(appendNumber(nil, optionLive, int64(d.TimeToLive)), optionVersions, int64(d.MaxVersions))

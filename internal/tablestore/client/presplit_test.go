@@ -54,7 +54,7 @@ func TestATableIsMadeWithThePartitionsAskedFor(t *testing.T) {
 	for of, bounds := range splitBounds {
 		name := "t" + of.String()
 		key := []table.KeyColumn{{Name: "k", Type: of}, {Name: "n", Type: table.Integer, Auto: true}}
-		if refused, err := a.CreateSplit(name, key, define, bounds); refused != nil || err != nil {
+		if refused, err := a.CreateSplit(name, key, define, nil, bounds); refused != nil || err != nil {
 			t.Fatalf("%v: refused %v, %v", of, refused, err)
 		}
 		got, err := a.Describe(name)
@@ -68,7 +68,7 @@ func TestATableIsMadeWithThePartitionsAskedFor(t *testing.T) {
 		if diff := cmp.Diff(bounds, splits); err != nil || diff != "" {
 			t.Errorf("%v: %v (-want +got):\n%s", of, err, diff)
 		}
-		if _, err := a.CreateSplit(name, key, define, bounds); !errors.Is(err, ErrTableExists) {
+		if _, err := a.CreateSplit(name, key, define, nil, bounds); !errors.Is(err, ErrTableExists) {
 			t.Errorf("%v: made twice: %v", of, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestATableIsMadeWithoutPartitionsThatAreRefusedOrIgnored(t *testing.T) {
 		if err := s.Sim().Simulate("", server.Simulation{Config: sim.Config{Answers: sim.Answers{PreSplit: answer}}}); err != nil {
 			t.Fatal(err)
 		}
-		refused, err := a.CreateSplit("t", key, define, bounds)
+		refused, err := a.CreateSplit("t", key, define, nil, bounds)
 		if err != nil || (refused == nil) != (want == "") || refused != nil && !strings.Contains(refused.Error(), want) {
 			t.Fatalf("%s: refused %v, %v", answer, refused, err)
 		}
@@ -113,7 +113,7 @@ func TestATableWithPartitionsWhoseAnswerIsLostIsMadeOnce(t *testing.T) {
 	a, _ := splitter(t, func(base http.RoundTripper) http.RoundTripper { return &cutting{base: base} })
 	a.Proven = true
 	bounds := splitBounds[table.String]
-	refused, err := a.CreateSplit("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}, bounds)
+	refused, err := a.CreateSplit("t", []table.KeyColumn{{Name: "k", Type: table.String}}, table.Definition{TimeToLive: -1, MaxVersions: 1}, nil, bounds)
 	if refused != nil || err != nil {
 		t.Fatalf("refused %v, %v", refused, err)
 	}

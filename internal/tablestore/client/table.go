@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -113,7 +114,19 @@ var definedTypes = map[tablestore.DefinedColumnType]table.Type{
 // Create makes a table. The error is ErrTableExists if the name is taken. A table that an earlier try of this call may have
 // made, whose answer was lost, is not an error if it is the one asked for.
 func (a *Admin) Create(name string, key []table.KeyColumn, d table.Definition) error {
+	return a.CreateDefined(name, key, d, nil)
+}
+
+// CreateDefined is Create for a table with predefined attribute columns.
+func (a *Admin) CreateDefined(name string, key []table.KeyColumn, d table.Definition, defined map[string]table.Type) error {
 	meta := &tablestore.TableMeta{TableName: name}
+	for _, column := range slices.Sorted(maps.Keys(defined)) {
+		for t, of := range definedTypes {
+			if of == defined[column] {
+				meta.AddDefinedColumn(column, t)
+			}
+		}
+	}
 	for _, k := range key {
 		for t, kt := range keyTypes {
 			switch {

@@ -37,8 +37,8 @@ func NewPager(s Service, name string, key []table.KeyColumn, o Options) *Pager {
 		// With a key column in the list, rows that have none of the attributes come too.
 		p.criteria.ColumnsToGet = append([]string{key[0].Name}, o.Columns...)
 	}
-	if o.Since > 0 {
-		p.criteria.TimeRange = &tablestore.TimeRange{Start: o.Since, End: table.MaxTimestamp}
+	if o.Since > 0 || o.Until > 0 {
+		p.criteria.TimeRange = &tablestore.TimeRange{Start: o.Since, End: cmp.Or(o.Until, table.MaxTimestamp)}
 	}
 	return p
 }

@@ -32,8 +32,9 @@ type Options struct {
 	Versions int           // of each cell, newest first; 0 reads the newest only
 	RetryFor time.Duration // how long one page is tried again; 0 takes client.Patience
 	Units    *atomic.Int64 // to which the read capacity units that the service charges are added; may be nil
-	// Since leaves out cells whose timestamp is lower, in milliseconds; 0 is none. Rows without others still come, without cells.
+	// Since leaves out cells whose timestamp is lower, in milliseconds; 0 means none. Rows without others still come, without cells.
 	Since  int64
+	Until  int64                   // leaves out cells whose timestamp is not lower; 0 means none
 	Filter tablestore.ColumnFilter // that rows must pass, which the service applies; nil is none
 	Gate   *Gate                   // bounds the rate of reading; nil does not
 }

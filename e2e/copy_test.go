@@ -1,0 +1,445 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/google/go-cmp/cmp"
+)
+
+var copyRounds = flag.Int("copy-rounds", 1, "how many copies TestKilledCopies kills, each several times")
+
+// pairOf are two services, the second of which is the profile b.
+type pairOf struct {
+	t    testing.TB
+	dir  string
+	a, b *served
+}
+
+func newPairOf(t testing.TB) *pairOf {
+	return &pairOf{t, t.TempDir(), startServe(t, "--sync", "none", "--splits", "200ms:0ms:6"), startServe(t, "--sync", "none", "--splits", "150ms:0ms:6")}
+}
+
+func (p *pairOf) environment() []string {
+	return []string{
+		"TABLESTORE_ENDPOINT=" + p.a.URL, "TABLESTORE_INSTANCE=" + p.a.Instance,
+		"TABLESTORE_ACCESS_KEY_ID=" + p.a.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=" + p.a.AccessKeySecret,
+		"TABLESTORE_ENDPOINT_B=" + p.b.URL, "TABLESTORE_ACCESS_KEY_ID_B=" + p.b.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET_B=" + p.b.AccessKeySecret,
+	}
+}
+
+func (p *pairOf) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), p.environment()...)
+	return cmd
+}
+
+// run runs a command that must end with the exit code, and returns what it said.
+func (p *pairOf) run(code int, args ...string) string {
+	p.t.Helper()
+	cmd := p.command(args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		p.t.Fatalf("tsimport %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// inB is a table of the second service as an argument.
+func (p *pairOf) inB(table string) string { return "ots://b@" + p.b.Instance + "/" + table }
+
+// dump is all of a table: every row with every version, by its key.
+func dump(t testing.TB, s *served, name string) map[string][]cell {
+	t.Helper()
+	sdk := newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)
+	described, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: name})
+	must(t, err)
+	from, to := new(tablestore.PrimaryKey), new(tablestore.PrimaryKey)
+	for _, k := range described.TableMeta.SchemaEntry {
+		from.AddPrimaryKeyColumnWithMinValue(*k.Name)
+		to.AddPrimaryKeyColumnWithMaxValue(*k.Name)
+	}
+	rows := map[string][]cell{}
+	for from != nil {
+		page, err := sdk.GetRange(&tablestore.GetRangeRequest{RangeRowQueryCriteria: &tablestore.RangeRowQueryCriteria{
+			TableName: name, StartPrimaryKey: from, EndPrimaryKey: to, Direction: tablestore.FORWARD, MaxVersion: 100}})
+		must(t, err)
+		for _, r := range page.Rows {
+			rows[fmt.Sprint(keyValues(r.PrimaryKey))] = cellsOf(r.Columns)
+		}
+		from = page.NextStartPrimaryKey
+	}
+	return rows
+}
+
+// fill makes a table with rows of all kinds: of several versions, of any columns and types, and of none.
+func (p *pairOf) fill(name string, from, to int) {
+	p.t.Helper()
+	s := p.a
+	tb := &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: name}
+	if from == 0 {
+		meta := &tablestore.TableMeta{TableName: name}
+		meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
+		meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
+		meta.AddDefinedColumn("n", tablestore.DefinedColumn_INTEGER)
+		must(p.t, tb.create(meta, newOptions(-1, 4)))
+	}
+	now := time.Now().UnixMilli()
+	var changes []tablestore.RowChange
+	for i := from; i < to; i++ {
+		var cells []cell
+		if i%13 != 12 {
+			cells = append(cells, c("text", strings.Repeat(fmt.Sprint("row ", i, " "), 1+i%30)), c("n", i), c("b", []byte{0, byte(i)}), c(fmt.Sprint("c", i%90), i%2 == 0), c("d", float64(i)/3))
+			for back := range i % 5 {
+				cells = append(cells, v("versions", int64(i*back), now-int64(1000*back)))
+			}
+		}
+		changes = append(changes, tb.put(tb.key(fmt.Sprint("key ", i%997), i), cells...))
+	}
+	tb.load(p.t, changes...)
+}
+
+func (p *pairOf) same(from, to *served, source, target string) {
+	p.t.Helper()
+	if diff := cmp.Diff(dump(p.t, from, source), dump(p.t, to, target)); diff != "" {
+		p.t.Errorf("%s is not %s:\n%.2000s", target, source, diff)
+	}
+}
+
+// troubled makes a service answer the share of requests of an operation with a fault.
+func troubled(t testing.TB, s *served, seed uint64, rate float64, operation string, kinds ...string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"rate": rate, "seed": seed, "operations": []string{operation}, "kinds": kinds, "delay_ms": 20})
+	must(t, err)
+	req, err := http.NewRequest(http.MethodPost, s.URL+"/_engine/faults", bytes.NewReader(body))
+	must(t, err)
+	res, err := http.DefaultClient.Do(req)
+	must(t, err)
+	defer res.Body.Close()
+	if res.StatusCode >= 300 {
+		t.Fatalf("faults: %s", res.Status)
+	}
+}
+
+// summary is the newest run's.
+func (p *pairOf) summary() (r struct {
+	State                                           string
+	Read, Written, Rejected, Superseded, Unfinished int64
+	Read_again, Expired_cells, Condition_failed     int64
+}) {
+	p.t.Helper()
+	runs, err := filepath.Glob(filepath.Join(p.dir, "tsimport-runs", "*"))
+	if err != nil || len(runs) == 0 {
+		p.t.Fatalf("no run: %v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(runs[len(runs)-1], "summary.json"))
+	must(p.t, err)
+	must(p.t, json.Unmarshal(text, &r))
+	return r
+}
+
+// TestACopyIsTheTable copies to another service under the same key, then under another one and back.
+func TestACopyIsTheTable(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 1500)
+	p.run(0, "copy", "t", p.inB("same"), "--create", "--verify")
+	p.same(p.a, p.b, "t", "same")
+	p.run(0, "copy", "t", p.inB("hashed"), "--create", "--pk", "h:string=md5(pk1, 8)", "--pk", "pk1", "--pk", "pk2", "--verify")
+	p.run(0, "copy", p.inB("hashed"), "back", "--create", "--pk", "pk1", "--pk", "pk2", "--exclude", "h", "--verify")
+	p.same(p.a, p.a, "t", "back")
+	sdk := newClient(p.b.URL, p.b.Instance, p.b.AccessKeyID, p.b.AccessKeySecret)
+	described, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "same"})
+	must(t, err)
+	if o, d := described.TableOption, described.TableMeta.DefinedColumns; o.MaxVersion != 4 || o.TimeToAlive != -1 || len(d) != 1 || d[0].Name != "n" {
+		t.Errorf("the new table has %+v and %+v", o, d)
+	}
+}
+
+// TestStudentCardsAreRekeyedAndBack is what the vendor's page on hot keys asks for.
+func TestStudentCardsAreRekeyedAndBack(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.run(0, "gen", "student-cards", "--rows", "4000", "-o", "cards.csv")
+	p.run(0, "load", "cards.csv", "--table", "cards", "--create", "--pk", "CardID:string", "--pk", "SellerID", "--pk", "OrderNumber:integer")
+	p.run(0, "copy", "cards", p.inB("hashed"), "--create", "--pk", "Key=splice(\",\", md5(CardID, 4), CardID)", "--pk", "CardID", "--pk", "SellerID", "--pk", "OrderNumber")
+	p.run(0, "copy", p.inB("hashed"), "again", "--create", "--pk", "CardID", "--pk", "SellerID", "--pk", "OrderNumber", "--verify")
+	p.same(p.a, p.a, "cards", "again")
+}
+
+func TestPartsOfATableAreCopied(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 2000)
+	all := dump(t, p.a, "t")
+	count := func(of func(cells []cell) bool) (n int64) {
+		for _, cells := range all {
+			if of(cells) {
+				n++
+			}
+		}
+		return n
+	}
+	number := func(cells []cell) int64 {
+		for _, c := range cells {
+			if c.Name == "n" {
+				return c.Value.(int64)
+			}
+		}
+		return -1
+	}
+	p.run(0, "copy", "t", p.inB("w"), "--create", "--where", "n >= 1000", "--columns", "n,versions", "--rename", "n=number", "--set", "half=n / 2", "--verify")
+	if got, want := p.summary().Written, count(func(cells []cell) bool { return number(cells) >= 1000 }); got != want {
+		t.Errorf("--where: %d rows, want %d", got, want)
+	}
+	for key, cells := range dump(t, p.b, "w") {
+		for _, c := range cells {
+			if c.Name != "number" && c.Name != "versions" && c.Name != "half" {
+				t.Fatalf("row %s has the column %s", key, c.Name)
+			}
+		}
+	}
+	p.run(0, "copy", "t", p.inB("r"), "--create", "--from-key", "key 3", "--to-key", "key 5", "--max-rcu", "500")
+	want := int64(0)
+	for key := range all {
+		if key >= "[key 3 " && key < "[key 5 " {
+			want++
+		}
+	}
+	if got := p.summary().Written; got != want {
+		t.Errorf("--from-key and --to-key: %d rows, want %d", got, want)
+	}
+	p.fill("t", 2000, 2100)
+	said := p.run(0, "copy", "t", p.inB("s"), "--create", "--since", time.Now().Add(time.Hour).Format(time.RFC3339))
+	if r := p.summary(); r.Read != 0 || !strings.Contains(said, "--since 20") || !strings.Contains(said, "stay in the target") {
+		t.Errorf("%+v\n%s", r, said)
+	}
+}
+
+// TestACopyOfWhatIsNewLeavesTheTargetAsTheSource copies, changes the source and copies what is new.
+func TestACopyOfWhatIsNewLeavesTheTargetAsTheSource(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 1000)
+	p.run(0, "copy", "t", p.inB("t"), "--create")
+	p.fill("t", 1000, 1300)
+	said := p.run(0, "copy", "t", p.inB("t"), "--since", "2020-01-01T00:00:00Z")
+	source, target := dump(t, p.a, "t"), dump(t, p.b, "t")
+	for key, cells := range source {
+		if len(cells) == 0 {
+			delete(source, key) // a row without cells has no time
+			delete(target, key)
+		}
+	}
+	if diff := cmp.Diff(source, target); diff != "" {
+		t.Errorf("%.2000s", diff)
+	}
+	next := said[strings.LastIndex(said, "--since ")+len("--since "):]
+	at, err := time.Parse(time.RFC3339Nano, strings.Fields(next)[0])
+	if err != nil || time.Since(at) < 24*time.Hour || time.Since(at) > 24*time.Hour+time.Minute {
+		t.Errorf("the next time is %s", next)
+	}
+}
+
+func TestCellsThatTheTargetDoesNotTakeAreRefusedOrCounted(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.run(0, "table", "create", "old", "--pk", "id:integer", "--max-versions", "3", "--max-deviation", "100000000")
+	p.run(0, "table", "create", "young", "--endpoint", p.b.URL, "--pk", "id:integer", "--max-versions", "3")
+	s := p.a
+	tb := &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: "old"}
+	now := time.Now().UnixMilli()
+	var changes []tablestore.RowChange
+	for i := range 300 {
+		k := new(tablestore.PrimaryKey)
+		k.AddPrimaryKeyColumn("id", int64(i))
+		cells := []cell{c("now", i), v("both", i, now)}
+		if i%3 == 0 {
+			cells = append(cells, v("both", i, now-200_000_000))
+		}
+		if i%10 == 0 {
+			cells = append(cells, v("old", i, now-300_000_000))
+		}
+		changes = append(changes, tb.put(k, cells...))
+	}
+	tb.load(t, changes...)
+	said := p.run(2, "copy", "old", p.inB("young"))
+	if n := len(dump(t, p.b, "young")); n != 0 || !strings.Contains(said, "has cells that the target does not take") || !strings.Contains(said, "--drop-expired") {
+		t.Errorf("%d rows, %s", n, said)
+	}
+	p.run(0, "copy", "old", p.inB("young"), "--drop-expired", "--verify")
+	if r := p.summary(); r.Written != 300 || r.Expired_cells != 130 || r.Rejected != 0 {
+		t.Errorf("%+v", r)
+	}
+	p.run(0, "copy", "old", p.inB("all"), "--create")
+	p.same(p.a, p.b, "old", "all")
+}
+
+func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 1200)
+	p.run(0, "table", "create", "numbered", "--pk", "pk1:string", "--pk", "pk2:auto")
+	p.run(0, "table", "create", "other", "--pk", "n:integer")
+	before := dump(t, p.a, "t")
+	for _, tt := range []struct {
+		args string
+		says string
+	}{
+		{"t t", "source and target are the same table"},
+		{"t ots://" + p.a.Instance + "/t", "source and target are the same table"},
+		{"none new --create", "the source, table none, does not exist"},
+		{"t new", "table new does not exist"},
+		{"t", "copy takes two tables"},
+		{"t new --create --pk pk1", "of the 1200 rows of t would be lost: the key expressions make several rows one, as with pk1="},
+		{"t new --create --pk h:string=md5(pk1,1)", "would be lost"},
+		{"t other", "made of column n"},
+		{"t numbered", "auto-increment key column pk2"},
+		{"numbered new --create", "--pk pk1:string --pk pk2:integer"},
+		{"t new --create --where pk2+", "--where"},
+		{"t new --create --where text(pk2)", "true or false"},
+		{"t new --create --since yesterday", "--since"},
+		{"t new --create --from-key a,b", "is an integer"},
+		{"t ots://c@x/new --create", "set TABLESTORE_ENDPOINT_C"},
+		{"t ots://id:secret@x/new", "profile"},
+		{"t new --create --max-rcu -1", "--max-rcu"},
+	} {
+		said := p.run(2, append([]string{"copy", "-q"}, strings.Fields(tt.args)...)...)
+		if strings.Count(said, "\n") != 1 || !strings.Contains(said, tt.says) || strings.Contains(said, "secret@") {
+			t.Errorf("copy %s: %s", tt.args, said)
+		}
+	}
+	if diff := cmp.Diff(before, dump(t, p.a, "t")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestKilledCopies kills copies with SIGKILL, while both services refuse and lose requests and the tables split, until one comes to its end:
+// the target is the source, and the ledger adds up.
+func TestKilledCopies(t *testing.T) {
+	t.Parallel()
+	for round := range *copyRounds {
+		t.Run(fmt.Sprint("round ", round+1), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(uint64(round), 19))
+			const rows = 1500
+			p := newPairOf(t)
+			p.fill("t", 0, rows)
+			troubled(t, p.a, uint64(round), 0.2, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+			troubled(t, p.b, uint64(round), 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+			args := []string{"copy", "t", p.inB("t"), "--create", "--settle", "500ms", "--batch-rows", fmt.Sprint(5 + rnd.IntN(40)), "--concurrency", fmt.Sprint(1 + rnd.IntN(8))}
+			if round%2 == 1 {
+				args = append(args, "--pk", "h:string=md5(pk1, 4)", "--pk", "pk1", "--pk", "pk2")
+			}
+			attempts := 0
+			for kills := 2 + rnd.IntN(3); ; kills-- {
+				attempts++
+				given := args
+				if attempts > 1 && rnd.IntN(2) == 0 && finalRows(p.dir) >= 0 {
+					given = []string{"resume"}
+				}
+				cmd := p.command(given...)
+				cmd.Env = append(cmd.Env, "TSIMPORT_CHECKPOINT_EVERY=20ms")
+				var out bytes.Buffer
+				cmd.Stdout, cmd.Stderr = &out, &out
+				must(t, cmd.Start())
+				ended := make(chan error, 1)
+				go func() { ended <- cmd.Wait() }()
+				if kills > 0 {
+					killAfter(cmd, p.dir, finalRows(p.dir)+rnd.Int64N(rows/4), ended)
+				}
+				if err := <-ended; err == nil {
+					break
+				} else if cmd.ProcessState.ExitCode() > 0 {
+					t.Fatalf("attempt %d: %v\n%s", attempts, err, &out)
+				}
+			}
+			r := p.summary()
+			if r.State != "finished" || r.Unfinished != 0 || r.Rejected != 0 || r.Read != r.Written+r.Superseded || r.Read-r.Read_again != rows {
+				t.Errorf("%+v", r)
+			}
+			troubled(t, p.a, 0, 0, "GetRange", "refuse")
+			troubled(t, p.b, 0, 0, "BatchWriteRow", "refuse")
+			if round%2 == 1 {
+				p.run(0, "copy", p.inB("t"), "back", "--create", "--pk", "pk1", "--pk", "pk2", "--exclude", "h")
+				p.same(p.a, p.a, "t", "back")
+			} else {
+				p.same(p.a, p.b, "t", "t")
+			}
+			t.Logf("%d attempts, %d rows read again", attempts, r.Read_again)
+		})
+	}
+}
+
+// killAfter kills a process once so many rows are final, unless it ends before.
+func killAfter(cmd *exec.Cmd, dir string, final int64, ended chan error) {
+	for finalRows(dir) < final && len(ended) == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	cmd.Process.Kill()
+}
+
+// TestASourceThatIsWrittenMeanwhileIsCopied: rows that stay are copied as they are, others as they were at some moment.
+func TestASourceThatIsWrittenMeanwhileIsCopied(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 2000)
+	before := dump(t, p.a, "t")
+	troubled(t, p.a, 1, 0.5, "GetRange", "refuse:OTSServerBusy") // so that it takes a while
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := 2000; n < 5000; n += 100 {
+			select {
+			case <-stop:
+				return
+			default:
+				p.fill("t", n, n+100)
+			}
+		}
+	}()
+	p.run(0, "copy", "t", p.inB("t"), "--create")
+	close(stop)
+	<-stopped
+	troubled(t, p.a, 0, 0, "GetRange", "refuse")
+	after, got := dump(t, p.a, "t"), dump(t, p.b, "t")
+	for key, cells := range before {
+		if diff := cmp.Diff(cells, got[key]); diff != "" {
+			t.Fatalf("row %s: %s", key, diff)
+		}
+	}
+	for key, cells := range got {
+		if diff := cmp.Diff(after[key], cells); diff != "" {
+			t.Fatalf("row %s: %s", key, diff)
+		}
+	}
+	t.Logf("%d rows before, %d copied, %d after", len(before), len(got), len(after))
+}
+
+func TestACopyDoesNotResumeWithAnotherTable(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 400)
+	troubled(t, p.b, 1, 1, "BatchWriteRow", "refuse:OTSServerBusy")
+	cmd := p.command("copy", "-q", "t", p.inB("t"), "--create", "--run-dir", "run")
+	must(t, cmd.Start())
+	waitForFile(t, filepath.Join(p.dir, "run", "checkpoint.bin"))
+	cmd.Process.Kill()
+	cmd.Wait() // it was killed
+	p.run(0, "table", "drop", "t", "--yes")
+	p.fill("t", 0, 10)
+	if said := p.run(2, "resume", "run"); !strings.Contains(said, "table t was dropped and created again since the run began") {
+		t.Error(said)
+	}
+}

@@ -1,0 +1,57 @@
+package address
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAnAddressIsReadAndShown(t *testing.T) {
+	for text, want := range map[string]Address{
+		"ots://shop/orders":        {"", "shop", "orders"},
+		"ots://old@shop-2/orders":  {"old", "shop-2", "orders"},
+		"OTS://old_eu@shop/o_2026": {"old_eu", "shop", "o_2026"},
+	} {
+		a, err := Parse(text)
+		if err != nil || a != want || !Is(text) {
+			t.Errorf("%s is %+v, %v", text, a, err)
+		}
+		if back, err := Parse(a.String()); err != nil || back != a {
+			t.Errorf("%s is shown as %s", text, a)
+		}
+	}
+}
+
+func TestOtherArgumentsAreRefusedWithoutShowingSecrets(t *testing.T) {
+	for _, text := range []string{"orders", "ots://", "ots://shop", "ots://shop/", "ots:///orders", "ots://shop/a/b", "ots://key:hunter2@shop/orders", "ots://a b/c", "ots://shop/orders?x=1", "oss://bucket/x"} {
+		if a, err := Parse(text); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s is %+v, %v", text, a, err)
+		}
+	}
+	if Is("orders") || Is("ots") {
+		t.Error("a name is an address")
+	}
+}
+
+func TestAProfileHasVariablesOfItsOwn(t *testing.T) {
+	if v := Variable("TABLESTORE_ENDPOINT", "old_eu"); v != "TABLESTORE_ENDPOINT_OLD_EU" {
+		t.Error(v)
+	}
+	if v := Variable("TABLESTORE_ENDPOINT", ""); v != "TABLESTORE_ENDPOINT" {
+		t.Error(v)
+	}
+}
+
+func TestTheEndpointOfAnotherInstanceOfTheRegion(t *testing.T) {
+	const shop = "https://shop.cn-hangzhou.ots.aliyuncs.com"
+	for _, tt := range []struct{ instance, endpoint, of, want string }{
+		{"stock", shop, "shop", "https://stock.cn-hangzhou.ots.aliyuncs.com"},
+		{"shop", shop, "shop", shop},
+		{"stock", "http://127.0.0.1:8080", "shop", "http://127.0.0.1:8080"},
+		{"stock", shop, "", shop},
+		{"stock", shop, "other", shop},
+	} {
+		if got := EndpointOf(tt.instance, tt.endpoint, tt.of); got != tt.want {
+			t.Errorf("%+v gives %s", tt, got)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package copytable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/tablescan"
+	"tsimport/verify"
+)
+
+// Origin is a table to be copied. It is asked once how it is divided, before the first row: then it refuses what would not be a copy.
+type Origin struct {
+	*tablescan.Origin
+	scan tablescan.Config
+	o    Options
+}
+
+// Options are what an Origin refuses by.
+type Options struct {
+	To          *table.Definition         // of the target
+	DropExpired bool                      // cells that the target takes no more are left out, and counted
+	Request     func() *plan.Request      // of the load, without its sources; nil if its keys need not be compared
+	Say         func(string, ...any)      // tells the user what takes a while
+	Check       func(*verify.CheckConfig) // completes it with what the machine gives
+}
+
+// New makes an Origin.
+func New(c tablescan.Config, o Options) *Origin { return &Origin{tablescan.New(c), c, o} }
+
+// Divide refuses what would not be a copy, and divides the table.
+func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
+	if err := o.checkAges(ctx); err != nil {
+		return nil, err
+	}
+	if o.o.Request != nil {
+		if err := o.checkKeys(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return o.Origin.Divide(ctx)
+}
+
+// checkAges refuses a source that has cells which the target would not take. What it reads are the keys of rows: the service leaves out
+// the values of all cells that are young enough.
+func (o *Origin) checkAges(ctx context.Context) error {
+	until := oldest(o.o.To, time.Now()).UnixMilli()
+	if o.o.DropExpired || until <= max(o.scan.Since, 0) {
+		return nil
+	}
+	if o.o.Say != nil {
+		o.o.Say("looking for cells that are older than the target takes")
+	}
+	name := o.scan.Table.Name
+	cuts, err := scan.Cuts(&client.Admin{Client: o.scan.Client, Context: ctx, Proven: true}, o.scan.Client, name, tablescan.DefaultRanges)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(verify.DefaultWorkers)
+	var found atomic.Pointer[old]
+	from := o.scan.From
+	for i := range len(cuts) + 1 {
+		to := o.scan.To
+		if i < len(cuts) {
+			to = cuts[i]
+		}
+		if !within(from, to) {
+			continue
+		}
+		s := scan.Options{From: from, To: to, Versions: 1, RetryFor: o.scan.RetryFor, Since: o.scan.Since, Until: until, Gate: o.scan.Gate, Columns: o.scan.Columns}
+		group.Go(func() error { return o.findOld(ctx, s, &found) })
+		from = to
+	}
+	if err := group.Wait(); err != nil && !errors.Is(err, errFound) {
+		return err
+	}
+	f := found.Load()
+	if f == nil {
+		return nil
+	}
+	age := time.Since(time.UnixMilli(f.at)).Round(time.Second)
+	text := "--max-deviation"
+	if o.o.To.TimeToLive > 0 {
+		text = "--ttl and --max-deviation"
+	}
+	return fmt.Errorf("table %s has cells that the target does not take: column %s of row %s is %v old, and the target's time to live and maximum deviation reach back %v; copy into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
+		name, f.column, f.row, age, time.Since(time.UnixMilli(until)).Round(time.Second), text)
+}
+
+// within reports whether a range of keys has any.
+func within(from, to []table.Value) bool {
+	if to == nil {
+		return true
+	}
+	key := func(values []table.Value) (k []byte) {
+		for _, v := range values {
+			k = table.AppendKey(k, v)
+		}
+		return k
+	}
+	return string(key(from)) < string(key(to))
+}
+
+// old is a cell that is too old.
+type old struct {
+	row, column string
+	at          int64
+}
+
+var errFound = errors.New("a cell is too old")
+
+// findOld looks for a cell that is too old.
+func (o *Origin) findOld(ctx context.Context, s scan.Options, found *atomic.Pointer[old]) error {
+	p := scan.NewPager(o.scan.Client, o.scan.Table.Name, o.scan.Table.Key, s)
+	for {
+		rows, err := p.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if len(r.Columns) > 0 {
+				c := r.Columns[0]
+				found.CompareAndSwap(nil, &old{tablescan.ShowKey(r), c.ColumnName, c.Timestamp})
+				return errFound
+			}
+		}
+	}
+}
+
+// checkKeys refuses key expressions that make several rows one.
+func (o *Origin) checkKeys(ctx context.Context) error {
+	if o.o.Say != nil {
+		o.o.Say("the key does not contain that of the source: looking for rows that would become one")
+	}
+	r := o.o.Request()
+	c := o.scan
+	c.Columns = []string{} // those that the key is made of are asked for by name
+	r.Read.Sources = tablescan.New(c)
+	r.Divided, r.Division = false, nil
+	r.Target.Create, r.Target.Absent, r.Mode = true, true, table.Put
+	r.Columns.Only, r.Columns.Set, r.Columns.Exclude = []string{}, nil, nil
+	cfg := verify.CheckConfig{Request: r, Unique: true, Examples: 3}
+	o.o.Check(&cfg)
+	found, err := verify.Check(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	n := found.Colliding + found.Repeated
+	if n == 0 {
+		return nil
+	}
+	var keys []string
+	add := func(key string) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, e := range found.Examples {
+		add(e.Key.String())
+	}
+	for _, e := range found.Repeats {
+		add(e.Key.String())
+	}
+	return &SameKeysError{Source: o.scan.Name, Rows: found.Read, Lost: n, Examples: keys[:min(len(keys), cfg.Examples)]}
+}

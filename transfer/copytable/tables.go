@@ -1,0 +1,143 @@
+package copytable
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
+)
+
+// Side is a table, and who serves it.
+type Side struct {
+	Client   *tablestore.TableStoreClient
+	Endpoint string
+	Instance string
+	Name     string        // of the table
+	Table    *client.Table // nil if it does not exist
+}
+
+// Distinct returns why two sides cannot be distinguished: a copy into its own source would never end, or lose rows. One instance can be
+// reached by several endpoints, so that a table is recognized by its instance, its name and when it was created.
+func Distinct(from, to Side) error {
+	if from.Instance != to.Instance || from.Name != to.Name {
+		return nil
+	}
+	if from.Endpoint == to.Endpoint {
+		return usagef("source and target are the same table: %s of instance %s", from.Name, from.Instance)
+	}
+	if from.Table == nil || to.Table == nil || from.Table.Created != 0 && to.Table.Created != 0 && from.Table.Created != to.Table.Created {
+		return nil
+	}
+	return usagef("source and target are the same table as far as can be known: %s of instance %s, reached by %s and by %s", from.Name, from.Instance, from.Endpoint, to.Endpoint)
+}
+
+// deviationForAll is how far from now the timestamps of a copy may be, in seconds: as far as those of any cell that there can be.
+const deviationForAll = 100 * 366 * 86400
+
+// Define completes the target with the key and the options of the source, where the user has given none: given says by its flag whether
+// something was. A new table takes all timestamps: those that the source has may be older than its own option allows by now. It
+// returns what is to be said about it.
+func Define(target *plan.Target, columns *plan.Columns, from *client.Table, given func(flag string) bool) (notes []string) {
+	if len(target.Key) == 0 {
+		target.Key = slices.Clone(from.Key)
+	}
+	for i := range target.Key {
+		k := &target.Key[i]
+		computed := slices.ContainsFunc(columns.Keys, func(c plan.Column) bool { return c.Name == k.Name })
+		if at := indexOf(from.Key, sourceOf(columns, k.Name)); at >= 0 && k.Type == table.Null && !computed {
+			k.Type = from.Key[at].Type
+		}
+	}
+	d := &target.Define
+	set := func(flag string, change func()) {
+		if !given(flag) {
+			change()
+		}
+	}
+	set("ttl", func() { d.TimeToLive = from.TimeToLive })
+	set("max-versions", func() { d.MaxVersions = from.MaxVersions })
+	set("reserved-read", func() { d.ReservedRead = from.ReservedRead })
+	set("reserved-write", func() { d.ReservedWrite = from.ReservedWrite })
+	set("max-deviation", func() {
+		d.MaxDeviation = deviationForAll
+		notes = append(notes, fmt.Sprintf("a new table gets a maximum deviation of %d seconds, so that it takes timestamps of any age; that of the source is %d (--max-deviation)", d.MaxDeviation, cmp.Or(from.MaxDeviation, client.DefaultDeviation)))
+	})
+	target.Defined = map[string]table.Type{}
+	for name, t := range from.Defined {
+		to := columns.To(name)
+		if columns.Takes(name) && !slices.ContainsFunc(columns.Set, func(c plan.Column) bool { return c.Name == to }) && indexOf(target.Key, to) < 0 {
+			target.Defined[to] = t
+		}
+	}
+	if n := len(from.Indexes); n > 0 {
+		notes = append(notes, fmt.Sprintf("a new table has no secondary indexes; the source has %d", n))
+	}
+	return notes
+}
+
+// sourceOf is the column of the source that a column of the table is made of, if it is not computed.
+func sourceOf(columns *plan.Columns, name string) string {
+	for from, to := range columns.Rename {
+		if to == name {
+			return from
+		}
+	}
+	return name
+}
+
+func indexOf(key []table.KeyColumn, name string) int {
+	return slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Name == name })
+}
+
+// CheckKey refuses a target whose key the service makes a part of: a row of a table that changes while it is read is recognized by its key
+// alone.
+func CheckKey(to string, key []table.KeyColumn, source string) error {
+	i := slices.IndexFunc(key, func(k table.KeyColumn) bool { return k.Auto })
+	if i < 0 {
+		return nil
+	}
+	plain := ""
+	for _, k := range key {
+		plain += " --pk " + k.Name + ":" + k.Type.String()
+	}
+	return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an interruption nobody could tell which rows have a number; into a new table with%s the numbers of the source are kept as plain integers, and an export of it that is loaded gets new numbers in the same order",
+		to, key[i].Name, source, plain)
+}
+
+// KeepsApart reports whether rows of which the key differs have different keys in the target for certain: each column of the source's
+// key is one of the target's, as it is.
+func KeepsApart(from, to []table.KeyColumn, columns *plan.Columns) bool {
+	for _, k := range from {
+		at := indexOf(to, columns.To(k.Name))
+		if at < 0 || to[at].Type != k.Type && to[at].Type != table.Null ||
+			slices.ContainsFunc(columns.Keys, func(c plan.Column) bool { return c.Name == to[at].Name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// oldest is the time before which a table takes no timestamps.
+func oldest(t *table.Definition, now time.Time) time.Time {
+	seconds := cmp.Or(t.MaxDeviation, client.DefaultDeviation)
+	if t.TimeToLive > 0 {
+		seconds = min(seconds, int64(t.TimeToLive))
+	}
+	return time.Unix(now.Unix()-min(seconds, now.Unix()), 0)
+}
+
+// Expires reports whether all cells that leave the window of the target's timestamps have left that of the source before: the source has
+// them no more either.
+func Expires(from *client.Table, to *table.Definition) bool {
+	return from.TimeToLive > 0 && int64(from.TimeToLive) <= cmp.Or(to.MaxDeviation, client.DefaultDeviation) && (to.TimeToLive < 0 || from.TimeToLive <= to.TimeToLive)
+}
+
+func usagef(format string, a ...any) error {
+	return &plan.UsageError{Message: fmt.Sprintf(format, a...)}
+}
