@@ -209,8 +209,8 @@ func (c *Config) comparable(planned *plan.Plan) error {
 	if c.Write.Mode == table.Increment {
 		return &plan.UsageError{Message: "--verify: a table of sums cannot be compared with records that were added to it (--mode increment); leave it out"}
 	}
-	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); k >= 0 && c.Write.Marks.ReturnedKeys == "" && c.Write.Condition != table.ExpectExist {
-		return &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; give --returned-keys, or leave it out",
+	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); k >= 0 {
+		return &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; leave it out",
 			c.Target.Table, planned.Schema.Key[k].Name)}
 	}
 	return nil

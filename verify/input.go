@@ -114,31 +114,19 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
 			ref := table.Ref{Block: b.Block, Index: int32(i)}
-			key, record := ref.Key(), p.Split.FirstRecord+int64(ref.Row().Number())+1
-			if v.cfg.Rejected.Has(p.Split.Source, record) {
+			switch {
+			case v.cfg.Rejected.Has(p.Split.Source, p.Split.FirstRecord+int64(ref.Row().Number())+1):
 				v.result.Rejected++
 				continue
-			}
-			if v.returned != nil {
-				var err error
-				if key, err = v.returned.of(p.Split, record, key); err != nil {
-					return err
-				}
-				if key == nil {
-					v.result.WithoutKey++
-					continue
-				}
-			}
-			switch {
-			case !v.sampled(key):
+			case !v.sampled(ref.Key()):
 				v.result.NotSampled++
 				continue
-			case v.outside(key):
+			case v.outside(ref.Key()):
 				v.result.OutOfRange++
 				continue
 			}
 			if v.plan.Tables != nil {
-				v.name(key)
+				v.name(ref.Key())
 			}
 			reduced, err := r.reduce(position(number, ref.Row()), ref.Body())
 			if err != nil {
@@ -148,7 +136,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 			if v.cfg.Changes != nil {
 				reduced = appendBody(reduced, ref.Body())
 			}
-			if err := sorter.Add(key, reduced); err != nil {
+			if err := sorter.Add(ref.Key(), reduced); err != nil {
 				return err
 			}
 		}

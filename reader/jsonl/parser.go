@@ -31,6 +31,9 @@ type Options struct {
 	IgnoreTimestamps bool // Timestamps is empty
 	Wide             bool // records are rows that describe themselves: they have Cells, and Columns are names under PK or of cells
 
+	// Archive is the key of a table, of which records are rows as AppendArchive writes them, with Cells as in Wide; nil for others.
+	Archive []table.KeyColumn
+
 	Layout Layout // of the text
 }
 
@@ -206,7 +209,7 @@ func (p *Parser) line() bool {
 	}
 	start := s.pos
 	ok := false
-	if p.options.Wide {
+	if p.options.Wide || p.options.Archive != nil {
 		ok = p.wide()
 	} else if p.isExport() {
 		ok = p.export()

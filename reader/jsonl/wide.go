@@ -20,14 +20,14 @@ import (
 // double or, with IsInt, an integer. T names any other type, by the names below; V then is
 //
 //	binary, decimal                bytes in base64; of a decimal beside Scale, its digits after the point
-//	double                         the 64 bits of a NaN or an infinity, in hexadecimal
-//	unsigned                       an integer
+//	double                         a number, or the 64 bits of a NaN or an infinity, in hexadecimal
+//	unsigned, integer, boolean     an integer, true or false
 //	date, time, timestamp          an integer, of which Unit make a second; Local says that no zone is known
 //	text, number, json, string     text; with Base64 in base64, as what is not UTF-8 must be
 //
 // A name that is not UTF-8 stands in base64 as C64.
 var kindNames = [...]string{
-	record.Text: "text", record.Number: "number", record.Unsigned: "unsigned", record.Double: "double", record.String: "string", record.Binary: "binary", record.JSON: "json",
+	record.Text: "text", record.Number: "number", record.Integer: "integer", record.Boolean: "boolean", record.Unsigned: "unsigned", record.Double: "double", record.String: "string", record.Binary: "binary", record.JSON: "json",
 	record.Decimal: "decimal", record.Date: "date", record.TimeOfDay: "time", record.Timestamp: "timestamp", record.Absent: "",
 }
 
@@ -41,7 +41,10 @@ func kindNamed(name []byte) (record.Kind, bool) {
 	return 0, false
 }
 
-const wantWide = `want {"Wide":true,"PK":{"Values":[…]},"Attr":{"Values":[…]}}`
+const (
+	wantWide    = `want {"Wide":true,"PK":{"Values":[…]},"Attr":{"Values":[…]}}`
+	wantArchive = `want {"PK":{"Values":[…]},"Attr":{"Values":[…]}} with a value for each key column`
+)
 
 // IsWide reports whether the first object of a text has the shape of a row that describes itself, as far as its first value.
 func IsWide(text []byte) bool {
@@ -58,8 +61,11 @@ func IsWide(text []byte) bool {
 func (p *Parser) wide() bool {
 	s := &p.scan
 	p.record.Cells = p.record.Cells[:0]
-	if !IsWide(s.data[s.pos:]) {
-		return p.broken(wantWide)
+	archived, want := p.options.Archive != nil, wantWide
+	if archived {
+		want = wantArchive
+	} else if !IsWide(s.data[s.pos:]) {
+		return p.broken(want)
 	}
 	start := s.pos
 	if _, ok := p.skip(nil, 1); !ok {
@@ -68,21 +74,32 @@ func (p *Parser) wide() bool {
 	end := s.pos
 	p.keys.reset()
 	// From here on the text is known to be an object of JSON in which no key occurs twice.
-	s.pos = bytes.IndexByte(s.data[start:], ',') + start
-	for s.token() == ',' {
+	s.pos = start
+	if !archived {
+		s.pos += bytes.IndexByte(s.data[start:], ',')
+	}
+	values := 0 // under PK
+	for s.pos == start || s.token() == ',' {
 		s.pos++
-		key, _ := p.key()
+		key, named := p.key()
 		pk := string(key) == "PK"
-		if !pk && string(key) != "Attr" || !p.openValues() {
-			return p.broken(wantWide)
+		if !named || !pk && string(key) != "Attr" || !p.openValues() {
+			return p.broken(want)
 		}
 		s.pos++
 		for s.token() != ']' {
-			if s.token() != '{' {
-				return p.broken(wantWide)
-			}
-			if !p.wideCell(pk) {
+			switch {
+			case s.token() == '{':
+				if !p.wideCell(pk) {
+					return false
+				}
+			case !archived || !pk:
+				return p.broken(want)
+			case !p.archivedKey(values):
 				return false
+			}
+			if pk {
+				values++
 			}
 			if s.token() == ',' {
 				s.pos++
@@ -90,9 +107,12 @@ func (p *Parser) wide() bool {
 		}
 		s.pos++
 		if s.token() != '}' {
-			return p.broken(wantWide)
+			return p.broken(want)
 		}
 		s.pos++
+	}
+	if archived && values != len(p.options.Archive) {
+		return p.broken(want)
 	}
 	s.pos = end
 	p.fillFields()
@@ -233,7 +253,19 @@ func (m *wideMembers) datum(s *scanner) (d record.Datum, ok bool) {
 		n, err := strconv.ParseInt(string(v.Bytes), 10, 64)
 		d.Int = n
 		return d, err == nil && v.Kind == record.Number
+	case record.Integer:
+		n, err := strconv.ParseInt(string(v.Bytes), 10, 64)
+		d.Int = n
+		return d, err == nil && v.Kind == record.Number
+	case record.Boolean:
+		d.Int = v.Int
+		return d, v.Kind == record.Boolean
 	case record.Double:
+		if v.Kind == record.Number {
+			f, err := strconv.ParseFloat(string(v.Bytes), 64)
+			d.Double = f
+			return d, err == nil && table.KeepsDouble(v.Bytes, f)
+		}
 		bits, err := strconv.ParseUint(string(v.Bytes), 16, 64)
 		d.Double = math.Float64frombits(bits)
 		return d, err == nil && v.Kind == record.String

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -115,6 +116,9 @@ func appendWideValue(dst []byte, d *record.Datum) []byte {
 }
 
 func appendText(dst, s []byte) []byte {
+	if !slices.ContainsFunc(s, func(b byte) bool { return b < ' ' || b > '~' || b == '"' || b == '\\' }) {
+		return append(append(append(dst, '"'), s...), '"')
+	}
 	text, _ := json.Marshal(string(s)) // a string always marshals
 	return append(dst, text...)
 }

@@ -32,6 +32,7 @@ type Config struct {
 	FilterText string                  // the same as a user wrote it
 	FilterUses []string                // columns that it names: the service must read them
 	Where      *keyexpr.Where          // that rows must pass here; nil is none
+	Versions   int                     // of each cell, the newest; 0 is all
 	Since      int64                   // cells with lower timestamps, in milliseconds, are left out, and rows without others; 0 means none
 
 	Gate     *scan.Gate    // bounds the rate of reading; nil does not
@@ -171,7 +172,7 @@ func (o *Origin) why(ctx context.Context, err error) error {
 // options are those of scans of a range.
 func (o *Origin) options(from, to []table.Value, added []string) scan.Options {
 	s := scan.Options{
-		From: from, To: to, Versions: maxVersions, RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Gate: o.cfg.Gate,
+		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, maxVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Gate: o.cfg.Gate,
 	}
 	if o.cfg.Columns != nil {
 		s.Columns = []string{}

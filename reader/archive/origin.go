@@ -1,0 +1,38 @@
+package archive
+
+import (
+	"context"
+	"path/filepath"
+
+	"tsimport/internal/table"
+	"tsimport/reader/source"
+	"tsimport/transfer/archive"
+)
+
+// Origin is the parts of an archive.
+type Origin struct {
+	m       *archive.Manifest
+	key     []table.KeyColumn
+	checked bool
+}
+
+// New makes an Origin.
+func New(m *archive.Manifest) *Origin { return &Origin{m: m, key: m.KeyColumns()} }
+
+// Divide keeps nothing: an archive has the parts that it has.
+func (o *Origin) Divide(context.Context) ([]byte, error) { return nil, nil }
+
+// Open checks the parts, once, and opens them.
+func (o *Origin) Open(ctx context.Context, _ []byte) (parts []source.Source, err error) {
+	if !o.checked {
+		if err := o.m.Check(ctx); err != nil {
+			return nil, err
+		}
+		o.checked = true
+	}
+	for i := range o.m.Parts {
+		p := &o.m.Parts[i]
+		parts = append(parts, &part{of: o, entry: p, name: filepath.Join(filepath.Base(o.m.Dir()), p.Name)})
+	}
+	return parts, nil
+}

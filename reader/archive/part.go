@@ -1,0 +1,279 @@
+package archive
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"tsimport/internal/table"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/transfer/archive"
+)
+
+// part is a part of an archive.
+type part struct {
+	of    *Origin
+	entry *archive.Part
+	name  string
+	added []string // columns that are asked for by name
+
+	bytes  int // of a split; 0 takes splitBytes
+	in     *reading
+	splits int
+}
+
+// splitBytes is about how much text a split has.
+const splitBytes = 1 << 20
+
+// reading is a part that is being read.
+type reading struct {
+	file   *os.File
+	sum    hash.Hash
+	packed int64 // bytes of the file so far
+	text   *zstd.Decoder
+	rest   []byte // of a row that continues in the next piece
+	rows   int64  // so far
+	offset int64  // of text so far
+	ended  bool
+}
+
+// About says what the part is.
+func (p *part) About() source.About {
+	a := source.About{
+		Name: p.name, Bytes: p.entry.Bytes, Wide: true, Pieces: 2 * int64(p.size()), Rejects: source.Rejects{Kind: ".ndjson"}, Seeking: source.SeeksByReading,
+		EncodingHint: func([]byte) string { return "" },
+	}
+	for _, k := range p.of.key {
+		a.Columns = append(a.Columns, k.Name)
+		a.Unique = append(a.Unique, source.KeyColumn{Name: k.Name, Kind: kinds[k.Type]})
+	}
+	a.Columns = append(a.Columns, p.added...)
+	return a
+}
+
+var kinds = map[table.Type]record.Kind{table.Integer: record.Integer, table.String: record.String, table.Binary: record.Binary}
+
+// Identity is the sum of the part.
+func (p *part) Identity() (source.Identity, error) {
+	return source.Identity{Bytes: p.entry.Bytes, Content: p.entry.SHA256}, nil
+}
+
+// MayLackColumns is true: a row has the columns that it has.
+func (p *part) MayLackColumns() bool { return true }
+
+// AddColumns puts the newest versions of the columns into the fields of rows.
+func (p *part) AddColumns(names []string) { p.added = slices.Concat(p.added, names) }
+
+func (p *part) size() int { return cmp.Or(p.bytes, splitBytes) }
+
+// SetSplitBytes asks for pieces of so much text.
+func (p *part) SetSplitBytes(n int) { p.bytes = n }
+
+// sampleBytes is how much text is read at a time for a sample.
+const sampleBytes = 64 << 10
+
+// Sample looks at the first rows.
+func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
+	look := &part{of: p.of, entry: p.entry, name: p.name, added: p.added, bytes: min(max(budget, 1), sampleBytes)}
+	defer func() { err = errors.Join(err, look.Close()) }()
+	parser := look.NewParser(nil)
+	for read < budget {
+		next, err := look.Next()
+		if errors.Is(err, io.EOF) {
+			return read, nil
+		}
+		if err != nil {
+			return max(read, 1), nil // the load meets it
+		}
+		pc := next.(*piece)
+		if _, _, err := parser.Parse(source.Split{Data: pc.text}, each); err != nil {
+			return max(read, 1), err
+		}
+		read += len(pc.text)
+	}
+	return read, nil
+}
+
+// Seek begins at the first row: what comes before the place is next to nothing, as a part is small.
+func (p *part) Seek(source.Place, source.Chain) {}
+
+// Begin is the first row.
+func (p *part) Begin() source.Place { return source.Place{} }
+
+// Chain is that of no stream.
+func (p *part) Chain() (source.Chain, bool) { return source.Chain{}, false }
+
+// piece is whole lines.
+type piece struct {
+	text          []byte
+	rows          int64
+	first, offset int64
+}
+
+// Prepare has nothing to do.
+func (*piece) Prepare() error { return nil }
+
+// Bytes is the text's.
+func (pc *piece) Bytes() int64 { return int64(cap(pc.text)) }
+
+// Read reads the file for the decoder.
+func (r *reading) Read(b []byte) (int, error) {
+	n, err := r.file.Read(b)
+	r.sum.Write(b[:n])
+	r.packed += int64(n)
+	return n, err
+}
+
+func (p *part) open() error {
+	file, err := os.Open(p.of.m.Path(p.entry))
+	if err != nil {
+		return fmt.Errorf("open archive: %w", err)
+	}
+	r := &reading{file: file, sum: sha256.New()}
+	if r.text, err = zstd.NewReader(r, zstd.WithDecoderConcurrency(1)); err != nil {
+		return errors.Join(fmt.Errorf("read %s: %w", p.name, err), file.Close())
+	}
+	p.in, p.splits = r, 0
+	return nil
+}
+
+// Next returns the next whole rows.
+func (p *part) Next() (source.Piece, error) {
+	if p.in == nil {
+		if err := p.open(); err != nil {
+			return nil, err
+		}
+	}
+	r := p.in
+	if r.ended {
+		return nil, io.EOF
+	}
+	text := append(make([]byte, 0, max(p.size(), 2*len(r.rest))), r.rest...)
+	r.rest = nil
+	end := -1
+	for end < 0 {
+		if len(text) == cap(text) {
+			text = slices.Grow(text, cap(text))
+		}
+		old := len(text)
+		n, err := io.ReadFull(r.text, text[old:cap(text)])
+		text = text[:old+n]
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, p.damaged(err.Error())
+		}
+		if at := bytes.LastIndexByte(text[old:], '\n'); at >= 0 {
+			end = old + at + 1
+		}
+		if err == nil {
+			continue
+		}
+		if errors.Is(err, io.ErrUnexpectedEOF) && n == 0 {
+			return nil, p.damaged("it is cut short")
+		}
+		if max(end, 0) < len(text) {
+			return nil, p.damaged("it ends inside a row")
+		}
+		r.ended = true
+		if err := p.whole(r, text); err != nil {
+			return nil, err
+		}
+		if len(text) == 0 {
+			return nil, io.EOF
+		}
+	}
+	r.rest = bytes.Clone(text[end:])
+	text = text[:end]
+	pc := &piece{text: text, rows: int64(bytes.Count(text, []byte{'\n'})), first: r.rows, offset: r.offset}
+	r.rows, r.offset = r.rows+pc.rows, r.offset+int64(len(text))
+	return pc, nil
+}
+
+// whole checks at the end of a part, of which the last text was just read, that it is still what it was.
+func (p *part) whole(r *reading, last []byte) error {
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return fmt.Errorf("read %s: %w", p.name, err)
+	}
+	rows, text := r.rows+int64(bytes.Count(last, []byte{'\n'})), r.offset+int64(len(last))
+	switch e := p.entry; {
+	case hex.EncodeToString(r.sum.Sum(nil)) != e.SHA256 || r.packed != e.Bytes:
+		return p.damaged("it was changed while it was read")
+	case rows != e.Rows || text != e.Text:
+		return p.damaged(fmt.Sprintf("it has %d rows in %d bytes, and the manifest says %d in %d", rows, text, e.Rows, e.Text))
+	}
+	return nil
+}
+
+func (p *part) damaged(why string) error {
+	return &archive.DamagedError{Path: p.of.m.Path(p.entry), Why: why}
+}
+
+// Add makes a split of a piece.
+func (p *part) Add(next source.Piece) ([]source.Split, error) {
+	pc := next.(*piece)
+	p.splits++
+	return []source.Split{{
+		Number: p.splits - 1, Data: pc.text, Offset: pc.offset, Bytes: p.entry.Bytes * int64(len(pc.text)) / max(p.entry.Text, 1), Rows: pc.rows, First: pc.first,
+	}}, nil
+}
+
+// Finish has nothing left.
+func (p *part) Finish() ([]source.Split, error) { return nil, nil }
+
+// Whole has nothing left.
+func (p *part) Whole() []source.Split { return nil }
+
+// Raw leaves it to the load to make a line of JSON.
+func (p *part) Raw(source.Split, table.Span) []byte { return nil }
+
+// Suspend goes back to the beginning.
+func (p *part) Suspend() error { return p.Close() }
+
+// Close closes the file.
+func (p *part) Close() error {
+	r := p.in
+	if p.in = nil; r == nil {
+		return nil
+	}
+	r.text.Close()
+	return r.file.Close()
+}
+
+// NewParser makes a parser of all columns.
+func (p *part) NewParser([]int) source.Parser {
+	return &parser{jsonl.NewParser(jsonl.Options{Columns: p.About().Columns, Archive: p.of.key})}
+}
+
+// parser parses lines.
+type parser struct{ *jsonl.Parser }
+
+// Parse calls each with every row.
+func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
+	p.Reset(sp.Data)
+	for {
+		rec, ok := p.Next()
+		if !ok {
+			return p.Records(), 0, nil
+		}
+		each(rec)
+	}
+}
+
+// LimitMemory changes nothing: a row takes little more than its text.
+func (p *parser) LimitMemory(int64) {}
+
+// Release has nothing to give back that is large.
+func (p *parser) Release() {}
+
+// Close has nothing to give back.
+func (p *parser) Close() error { return nil }

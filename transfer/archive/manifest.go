@@ -1,0 +1,364 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/internal/atomicfile"
+	"tsimport/internal/table"
+)
+
+// What a manifest begins with.
+const (
+	Format  = "tsimport-archive"
+	Version = 1 // of the format; a reader refuses a higher one
+)
+
+// ManifestName is the file that makes a folder an archive.
+const ManifestName = "manifest.json"
+
+// partName is what parts are called, and no other file of a user's is by accident.
+var partName = regexp.MustCompile(`^archive-\d{5,}-\d{5,}\.jsonl\.zst$`)
+
+// Manifest is what an archive is.
+type Manifest struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+
+	Table   string    `json:"table"`
+	Target  string    `json:"target"`        // where the table was
+	Created int64     `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
+	Key     []Column  `json:"primary_key"`
+	Options Options   `json:"options"`
+	Defined []Column  `json:"defined_columns"`
+	Indexes []string  `json:"indexes"`
+	Holds   Selection `json:"holds"`
+
+	Began    time.Time `json:"scan_began"`
+	Ended    time.Time `json:"scan_ended"`
+	Rows     int64     `json:"rows"`
+	Cells    int64     `json:"cells"`
+	Bytes    int64     `json:"bytes"` // of all parts
+	Smallest *int64    `json:"smallest_timestamp"`
+	Largest  *int64    `json:"largest_timestamp"`
+	Ranges   []Range   `json:"ranges"`
+	Parts    []Part    `json:"parts"`
+
+	// SHA256 is of the manifest's own text with 64 zeros in its place. It comes last.
+	SHA256 string `json:"sha256"`
+
+	dir string
+}
+
+// Column is a column of the primary key or a predefined one.
+type Column struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	Auto bool   `json:"auto_increment,omitempty"`
+}
+
+// Options are those of a table.
+type Options struct {
+	TimeToLive    int   `json:"ttl"` // seconds; -1 keeps forever
+	MaxVersions   int   `json:"max_versions"`
+	MaxDeviation  int64 `json:"max_deviation"` // seconds
+	ReservedRead  int   `json:"reserved_read"`
+	ReservedWrite int   `json:"reserved_write"`
+}
+
+// Selection is what of a table an archive holds. Its zero value is all of it.
+type Selection struct {
+	From     string   `json:"from_key,omitempty"`
+	To       string   `json:"to_key,omitempty"`
+	Columns  []string `json:"columns,omitempty"`
+	Filter   string   `json:"filter,omitempty"`
+	Where    string   `json:"where,omitempty"`
+	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
+}
+
+// Range is a range of keys that was scanned by itself. Parts of a range follow each other.
+type Range struct {
+	Name  string          `json:"name"`
+	First json.RawMessage `json:"first_key,omitempty"` // of its rows, as in PK; absent if it has none
+	Last  json.RawMessage `json:"last_key,omitempty"`
+	Rows  int64           `json:"rows"`
+	Bytes int64           `json:"bytes"`
+}
+
+// Part is a file of rows.
+type Part struct {
+	Name     string          `json:"name"`
+	Range    int             `json:"range"` // its number among the ranges
+	Rows     int64           `json:"rows"`
+	Cells    int64           `json:"cells"`
+	Bytes    int64           `json:"bytes"` // of the file
+	Text     int64           `json:"text_bytes"`
+	SHA256   string          `json:"sha256"` // of the file
+	Smallest *int64          `json:"smallest_timestamp,omitempty"`
+	Largest  *int64          `json:"largest_timestamp,omitempty"`
+	First    json.RawMessage `json:"first_key,omitempty"`
+	Last     json.RawMessage `json:"last_key,omitempty"`
+}
+
+// Columns are key columns as a manifest has them.
+func Columns(key []table.KeyColumn) (columns []Column) {
+	for _, k := range key {
+		columns = append(columns, Column{k.Name, k.Type.String(), k.Auto})
+	}
+	return columns
+}
+
+// OptionsOf are a table's options as a manifest has them.
+func OptionsOf(d table.Definition) Options {
+	return Options{d.TimeToLive, d.MaxVersions, d.MaxDeviation, d.ReservedRead, d.ReservedWrite}
+}
+
+// Definition is the inverse of OptionsOf.
+func (o Options) Definition() table.Definition {
+	return table.Definition{TimeToLive: o.TimeToLive, MaxVersions: o.MaxVersions, MaxDeviation: o.MaxDeviation, ReservedRead: o.ReservedRead, ReservedWrite: o.ReservedWrite}
+}
+
+// KeyColumns is the table's primary key.
+func (m *Manifest) KeyColumns() (key []table.KeyColumn) {
+	for _, c := range m.Key {
+		key = append(key, table.KeyColumn{Name: c.Name, Type: typeNamed(c.Type), Auto: c.Auto})
+	}
+	return key
+}
+
+// DefinedTypes are the predefined columns.
+func (m *Manifest) DefinedTypes() map[string]table.Type {
+	types := map[string]table.Type{}
+	for _, c := range m.Defined {
+		types[c.Name] = typeNamed(c.Type)
+	}
+	return types
+}
+
+// typeNamed returns the type of a name, Null if there is none.
+func typeNamed(name string) table.Type {
+	for _, t := range []table.Type{table.Integer, table.Double, table.Boolean, table.String, table.Binary} {
+		if t.String() == name {
+			return t
+		}
+	}
+	return table.Null
+}
+
+// Dir is the archive's folder.
+func (m *Manifest) Dir() string { return m.dir }
+
+// Path is where a part is.
+func (m *Manifest) Path(p *Part) string { return filepath.Join(m.dir, p.Name) }
+
+var noSum = strings.Repeat("0", 2*sha256.Size)
+
+// write puts the manifest into its folder.
+func (m *Manifest) write() error {
+	m.SHA256 = noSum
+	text, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	text = append(text, '\n')
+	sum := sha256.Sum256(text)
+	m.SHA256 = hex.EncodeToString(sum[:])
+	copy(text[bytes.LastIndex(text, []byte(noSum)):], m.SHA256)
+	if err := atomicfile.WriteBytes(filepath.Join(m.dir, ManifestName), atomicfile.Options{Perm: 0o666}, text); err != nil {
+		return fmt.Errorf("write manifest: %w", err)
+	}
+	return nil
+}
+
+// DamagedError says that an archive is not what was written.
+type DamagedError struct{ Path, Why string }
+
+func (e *DamagedError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Why) }
+
+// Is reports whether a path is an archive, whole or not: a folder with a manifest, parts or traces of ours, or such a manifest.
+func Is(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if !info.IsDir() {
+		return filepath.Base(path) == ManifestName && hasFormat(path)
+	}
+	if hasFormat(filepath.Join(path, ManifestName)) {
+		return true
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.Name() == journalName || partName.MatchString(e.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasFormat reports whether a file begins as a manifest of ours does.
+func hasFormat(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, 256)
+	n, _ := io.ReadFull(f, start)
+	return bytes.Contains(start[:n], []byte(`"`+Format+`"`))
+}
+
+// maxManifest is more than the manifest of any archive has.
+const maxManifest = 1 << 30
+
+// Read reads and checks the manifest of an archive: its folder, or the manifest itself. It does not look at the parts.
+func Read(path string) (*Manifest, error) {
+	file := path
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		file = filepath.Join(path, ManifestName)
+	}
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(file), journalName)); err == nil {
+			return nil, &DamagedError{filepath.Dir(file), "the export to it is not finished; give its command again"}
+		}
+		return nil, &DamagedError{filepath.Dir(file), "it has no " + ManifestName + ": it is not an archive, or a part of one"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	if info.Size() > maxManifest {
+		return nil, &DamagedError{file, "it is too large to be a manifest"}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	var head struct {
+		Format  string `json:"format"`
+		Version int    `json:"version"`
+		SHA256  string `json:"sha256"`
+	}
+	if err := json.Unmarshal(text, &head); err != nil {
+		return nil, &DamagedError{file, fmt.Sprintf("it was changed or damaged: %v", err)}
+	}
+	switch {
+	case head.Format != Format:
+		return nil, &DamagedError{file, "it is not the manifest of an archive"}
+	case head.Version > Version:
+		return nil, &DamagedError{file, fmt.Sprintf("it has version %d of the format, and this program reads versions up to %d; take a newer tsimport", head.Version, Version)}
+	}
+	at := -1
+	if len(head.SHA256) == len(noSum) {
+		at = bytes.LastIndex(text, []byte(head.SHA256))
+	}
+	if at < 0 {
+		return nil, &DamagedError{file, "it was changed or damaged: it has no sha256 of its own"}
+	}
+	plain := bytes.Clone(text)
+	copy(plain[at:], noSum)
+	if sum := sha256.Sum256(plain); hex.EncodeToString(sum[:]) != head.SHA256 {
+		return nil, &DamagedError{file, "it was changed or damaged: its sha256 is not that of its text"}
+	}
+	m := &Manifest{dir: filepath.Dir(file)}
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, &DamagedError{file, fmt.Sprintf("it was changed or damaged: %v", err)}
+	}
+	for _, p := range m.Parts {
+		if !partName.MatchString(p.Name) {
+			return nil, &DamagedError{file, fmt.Sprintf("it names a part %q", p.Name)}
+		}
+	}
+	for _, c := range m.Key {
+		if !typeNamed(c.Type).KeyType() {
+			return nil, &DamagedError{file, fmt.Sprintf("the key column %s has the type %q", c.Name, c.Type)}
+		}
+	}
+	if len(m.Parts) == 0 || len(m.Key) == 0 {
+		return nil, &DamagedError{file, "it names no parts or no key"}
+	}
+	return m, nil
+}
+
+// Check compares every part with the manifest: sizes first, then sums. The error is a DamagedError for the first that differs.
+func (m *Manifest) Check(ctx context.Context) error {
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		info, err := os.Stat(m.Path(p))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &DamagedError{m.Path(p), "this part of the archive is missing"}
+		case err != nil:
+			return fmt.Errorf("check archive: %w", err)
+		case !info.Mode().IsRegular():
+			return &DamagedError{m.Path(p), "this part of the archive is not a file"}
+		case info.Size() != p.Bytes:
+			return m.isNot(p, fmt.Sprintf("it has %d bytes, and the manifest says %d", info.Size(), p.Bytes))
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range m.Parts {
+		p := &m.Parts[i]
+		group.Go(func() error {
+			sum, err := sumOf(ctx, m.Path(p))
+			if err != nil {
+				return fmt.Errorf("check archive: %w", err)
+			}
+			if sum != p.SHA256 {
+				return m.isNot(p, "its sha256 is not that of the manifest")
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// isNot says that a part is not what was written, and which other one it is if it is one.
+func (m *Manifest) isNot(p *Part, why string) error {
+	if sum, err := sumOf(context.Background(), m.Path(p)); err == nil {
+		for i := range m.Parts {
+			if other := &m.Parts[i]; other != p && other.SHA256 == sum {
+				return &DamagedError{m.Path(p), fmt.Sprintf("this part of the archive was swapped: it is %s under another name", other.Name)}
+			}
+		}
+	}
+	return &DamagedError{m.Path(p), "this part of the archive was changed or damaged: " + why}
+}
+
+func sumOf(ctx context.Context, file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	for err == nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		_, err = io.CopyN(h, f, 4<<20)
+	}
+	if !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,197 @@
+package export
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/tablescan"
+	"tsimport/transfer/archive"
+)
+
+// ArchiveConfig is an export to an archive.
+type ArchiveConfig struct {
+	Scan      tablescan.Config  // what is read
+	Holds     archive.Selection // the same in words
+	Target    string            // where the table is, by which an interrupted export is known again
+	Dir       string            // the archive's folder
+	Fresh     bool              // do not continue an interrupted export
+	Readers   int               // ranges that are read at a time; 0 takes DefaultReaders
+	PartBytes int64             // of text in a part, about; 0 takes 64 MiB
+
+	open func(dir string, fresh bool) (*archive.Writer, error) // of tests
+}
+
+// DefaultReaders is how many ranges are read at a time.
+const DefaultReaders = 8
+
+// ArchiveResult is what an export to an archive has written.
+type ArchiveResult struct {
+	Manifest *archive.Manifest // nil after an error
+	Resumed  int64             // rows written before
+	Kept     int64             // after an error: rows with which the same export can continue
+	LeftOut  int64             // rows that --where has left out in this process
+	Units    int64             // read capacity units that this process was charged
+}
+
+// ToArchive writes an exact archive of a table, or continues one that was interrupted. The manifest, which makes it an archive, comes last.
+func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error) {
+	if c.open == nil {
+		c.open = archive.Open
+	}
+	c.Readers, c.PartBytes = cmp.Or(c.Readers, DefaultReaders), cmp.Or(c.PartBytes, 64<<20)
+	w, err := c.open(c.Dir, c.Fresh)
+	if err != nil {
+		return r, err
+	}
+	r.Resumed = w.Resumed
+	defer func() {
+		if err != nil {
+			r.Kept = w.Rows()
+		}
+		err = errors.Join(err, w.Close())
+	}()
+	origin := tablescan.New(c.Scan)
+	defer func() { r.LeftOut, r.Units = origin.LeftOut(), origin.Units() }()
+	if err := c.ranges(ctx, w, origin); err != nil {
+		return r, err
+	}
+	t := c.Scan.Table
+	if err := (&client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}).Same(t); err != nil {
+		return r, err
+	}
+	m := archive.Manifest{Options: archive.OptionsOf(t.Definition), Indexes: t.Indexes}
+	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
+		m.Defined = append(m.Defined, archive.Column{Name: name, Type: t.Defined[name].String()})
+	}
+	r.Manifest, err = w.Finish(m)
+	return r, err
+}
+
+// ranges writes the parts of all ranges.
+func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *tablescan.Origin) error {
+	t := c.Scan.Table
+	s := archive.Subject{
+		Table: t.Name, Target: c.Target, Created: t.Created, Key: archive.Columns(t.Key), Holds: c.Holds, Began: time.Now().UTC().Truncate(time.Millisecond),
+	}
+	before, resumed := w.Subject()
+	if resumed {
+		s.Division = before.Division
+	} else {
+		var err error
+		if s.Division, err = origin.Divide(ctx); err != nil {
+			return err
+		}
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(c.Readers)
+	sources, err := origin.Open(groupCtx, s.Division)
+	if err != nil && !resumed {
+		return err
+	}
+	for _, source := range sources {
+		s.Ranges = append(s.Ranges, source.About().Name)
+	}
+	if err := errors.Join(w.Begin(s, t.Key), err); err != nil { // what differs from the interrupted export is said first
+		return err
+	}
+	for i, source := range sources {
+		group.Go(func() error {
+			err := c.rangeTo(w, i, source)
+			return errors.Join(err, source.Close())
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// rangeTo writes what is left of a range as parts. A part ends where a page begins, whose key is the place at which an
+// interrupted export continues.
+func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (err error) {
+	at := w.Range(i)
+	if at.Ended {
+		return nil
+	}
+	if at.Next != nil {
+		from.Seek(source.Place{Record: at.Rows, Key: at.Next}, source.Chain{})
+	}
+	from.SetSplitBytes(int(min(c.PartBytes, 4<<20)))
+	var part *archive.PartWriter
+	defer func() {
+		if part != nil {
+			err = errors.Join(err, part.Abandon())
+		}
+	}()
+	parser := from.NewParser(nil)
+	for {
+		piece, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := piece.Prepare(); err != nil {
+			return err
+		}
+		pages, err := from.Add(piece)
+		if err != nil {
+			return err
+		}
+		for _, page := range pages {
+			if part != nil && part.Text() >= c.PartBytes {
+				full := part
+				part = nil
+				if err := full.Commit(page.Key); err != nil {
+					return err
+				}
+			}
+			if part == nil {
+				if part, err = w.NewPart(i); err != nil {
+					return err
+				}
+			}
+			if err := writePage(part, parser, page); err != nil {
+				return err
+			}
+		}
+	}
+	if part == nil && (i > 0 || at.Parts > 0) {
+		return w.End(i)
+	}
+	if part == nil { // an archive of no rows has a part, too
+		if part, err = w.NewPart(i); err != nil {
+			return err
+		}
+	}
+	last := part
+	part = nil
+	return last.Commit(nil)
+}
+
+// writePage writes the rows of a page.
+func writePage(part *archive.PartWriter, parser source.Parser, page source.Split) error {
+	var failed error
+	_, _, err := parser.Parse(page, func(rec *record.Record) {
+		switch {
+		case failed != nil:
+		case rec.Bad != nil:
+			failed = fmt.Errorf("a row cannot be judged: %s", rec.Bad.Message)
+		default:
+			failed = part.Row(rec)
+		}
+	})
+	return cmp.Or(err, failed)
+}

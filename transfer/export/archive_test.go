@@ -1,0 +1,342 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/reader/archive"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/tablescan"
+	format "tsimport/transfer/archive"
+)
+
+// everyValue are values of all types at their limits.
+func everyValue() []any {
+	planes := ""
+	for plane := range rune(17) {
+		planes += string(plane<<16 + 0x41)
+	}
+	return []any{
+		int64(0), int64(math.MinInt64), int64(math.MaxInt64), int64(-1), int64(1<<53 + 1), 0.0, math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64, 0.1, 1e21, -1e-7, 3.0,
+		true, false, "", planes, "\x00\x1f\"\\\u2028</script>\r\n\t", strings.Repeat("é", 1000), []byte{}, []byte{0, 255}, []byte("text"),
+	}
+}
+
+// wideWorld is newWorld with a table w whose key has so many columns, and rows with cells of all values and up to five versions.
+func wideWorld(t *testing.T, keys int) (*world, []table.KeyColumn) {
+	w := newWorld(t, 0)
+	key := []table.KeyColumn{{Name: "raw", Type: table.Binary}, {Name: "n", Type: table.Integer}, {Name: "s", Type: table.String}, {Name: "raw2", Type: table.Binary}}[:keys]
+	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
+	if err := admin.CreateDefined("w", key, table.Definition{TimeToLive: -1, MaxVersions: 5, MaxDeviation: 1e9}, map[string]table.Type{"d": table.Double, "e": table.Binary}); err != nil {
+		t.Fatal(err)
+	}
+	values := everyValue()
+	put := func(i int, columns func(*tablestore.PutRowChange)) {
+		t.Helper()
+		change := &tablestore.PutRowChange{TableName: "w", PrimaryKey: new(tablestore.PrimaryKey)}
+		for n, k := range key {
+			change.PrimaryKey.AddPrimaryKeyColumn(k.Name, []any{[]byte{byte(i >> 8), byte(i), 0, 255}, int64(i) * (math.MaxInt64 / 300), fmt.Sprint("é \x00", i%7), []byte{}}[n])
+		}
+		change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+		columns(change)
+		if _, err := w.sdk.PutRow(&tablestore.PutRowRequest{PutRowChange: change}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now().UnixMilli()
+	for i := range 110 {
+		put(i, func(c *tablestore.PutRowChange) {
+			if i%11 == 10 {
+				return // a row without attributes
+			}
+			c.AddColumnWithTimestamp("value", values[i%len(values)], now-int64(i)*1e6)
+			for v := range i % 6 {
+				c.AddColumnWithTimestamp("versions", values[(i+v)%len(values)], now-int64(1000*v))
+			}
+			c.AddColumnWithTimestamp(fmt.Sprint("列 ", i%30), int64(i), 1+now-int64(i))
+		})
+	}
+	put(200, func(c *tablestore.PutRowChange) {
+		for n := range 1024 {
+			c.AddColumn(fmt.Sprintf("c%04d", n), int64(n))
+		}
+	})
+	large := 1 << 10
+	if keys == 1 {
+		large = 1 << 20
+	}
+	put(201, func(c *tablestore.PutRowChange) {
+		c.AddColumn("large", []byte(strings.Repeat("\x00\xfe", large)))
+		c.AddColumn("empty", []byte{})
+	})
+	var err error
+	if w.table, err = admin.Describe("w"); err != nil {
+		t.Fatal(err)
+	}
+	return w, key
+}
+
+func (w *world) archive(dir string) ArchiveConfig {
+	return ArchiveConfig{Scan: tablescan.Config{Client: w.sdk, Table: w.table, Ranges: 4}, Target: "test", Dir: dir, PartBytes: 3000}
+}
+
+// rowsOf are the rows of an origin in words, in their order.
+func rowsOf(t *testing.T, o source.Origin) (rows []string) {
+	t.Helper()
+	division, err := o.Divide(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := o.Open(context.Background(), division)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts {
+		parser := p.NewParser(nil)
+		for {
+			piece, err := p.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err == nil {
+				err = piece.Prepare()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			splits, err := p.Add(piece)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sp := range splits {
+				if _, _, err := parser.Parse(sp, func(rec *record.Record) { rows = append(rows, words(rec)) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	return rows
+}
+
+func words(rec *record.Record) string {
+	if rec.Bad != nil {
+		return "bad: " + rec.Bad.Message
+	}
+	var s strings.Builder
+	show := func(d *record.Datum) {
+		fmt.Fprintf(&s, "%d %d %x %q; ", d.Kind, d.Int, math.Float64bits(d.Double), d.Bytes)
+	}
+	for i := range rec.Fields {
+		show(&rec.Fields[i])
+	}
+	for i := range rec.Cells {
+		fmt.Fprintf(&s, "%q at %d ", rec.Cells[i].Name, rec.Cells[i].At)
+		show(&rec.Cells[i].Datum)
+	}
+	return s.String()
+}
+
+func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
+	for keys := 1; keys <= 4; keys++ {
+		w, key := wideWorld(t, keys)
+		want := rowsOf(t, tablescan.New(w.archive("").Scan))
+		if len(want) != 112 {
+			t.Fatalf("%d rows", len(want))
+		}
+		dir := filepath.Join(t.TempDir(), "a")
+		r, err := ToArchive(context.Background(), w.archive(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := format.Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
+			t.Errorf("with %d key columns the archive has %d rows, want %d, or others", keys, len(got), len(want))
+		}
+		if m.Rows != 112 || r.Manifest.Rows != 112 || len(m.Parts) < 3 || !slices.Equal(m.KeyColumns(), key) || m.Options.Definition() != w.table.Definition ||
+			m.DefinedTypes()["d"] != table.Double || m.Created != w.table.Created || m.Table != "w" || m.Smallest == nil || m.Ended.Before(m.Began) || len(m.Ranges) == 0 {
+			t.Errorf("the manifest is %+v", m)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != len(m.Parts)+1 {
+			t.Errorf("%d files for %d parts: %v", len(left), len(m.Parts), err)
+		}
+		var occupied *format.OccupiedError
+		if _, err := ToArchive(context.Background(), w.archive(dir)); !errors.As(err, &occupied) {
+			t.Errorf("over a complete archive: %v", err)
+		}
+	}
+}
+
+func TestAnArchiveOfNoRowsIsOne(t *testing.T) {
+	w := newWorld(t, 0)
+	dir := filepath.Join(t.TempDir(), "a")
+	if _, err := ToArchive(context.Background(), w.archive(dir)); err != nil {
+		t.Fatal(err)
+	}
+	m, err := format.Read(dir)
+	if err != nil || m.Rows != 0 || m.Smallest != nil {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if rows := rowsOf(t, archive.New(m)); len(rows) != 0 {
+		t.Error(rows)
+	}
+}
+
+func TestAnArchiveHasNoMoreVersionsThanAskedFor(t *testing.T) {
+	w, _ := wideWorld(t, 2)
+	c := w.archive(filepath.Join(t.TempDir(), "a"))
+	c.Scan.Versions, c.Holds.Versions = 2, 2
+	r, err := ToArchive(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := rowsOf(t, tablescan.New(c.Scan))
+	if got := rowsOf(t, archive.New(r.Manifest)); !slices.Equal(got, want) || r.Manifest.Holds.Versions != 2 {
+		t.Error("it has others")
+	}
+	c.Scan.Versions = 0
+	if all := rowsOf(t, tablescan.New(c.Scan)); slices.Equal(all, want) {
+		t.Error("the table has no more versions")
+	}
+}
+
+var errKilled = errors.New("killed")
+
+// A process that is killed after any step of the writer leaves what the same command completes, and nothing that looks whole.
+func TestAnArchiveIsContinuedAfterAnyStep(t *testing.T) {
+	w, _ := wideWorld(t, 2)
+	want := rowsOf(t, tablescan.New(w.archive("").Scan))
+	steps := map[string]bool{}
+	for kill := 1; ; kill++ {
+		dir := filepath.Join(t.TempDir(), "a")
+		n, name := 0, ""
+		c := w.archive(dir)
+		c.Readers, c.PartBytes = 1, 60_000
+		c.open = func(dir string, fresh bool) (*format.Writer, error) {
+			return format.OpenWithSteps(dir, fresh, func(step string) error {
+				if n++; n >= kill {
+					name = step
+					return errKilled
+				}
+				return nil
+			})
+		}
+		_, err := ToArchive(context.Background(), c)
+		if n < kill && err == nil {
+			break
+		}
+		steps[name] = true
+		if !errors.Is(err, errKilled) {
+			t.Fatalf("killed after %q: %v", name, err)
+		}
+		m, err := format.Read(dir)
+		if (err == nil) != (name == "manifest written") || !format.Is(dir) {
+			t.Fatalf("killed after %q: the manifest is %v, %v", name, m, err)
+		}
+		if err != nil {
+			c.open = nil
+			r, err := ToArchive(context.Background(), c)
+			if err != nil {
+				t.Fatalf("killed after %q: %v", name, err)
+			}
+			if name == "part noted" && r.Resumed == 0 {
+				t.Errorf("killed after %q nothing was kept", name)
+			}
+			if m, err = format.Read(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
+			t.Fatalf("killed after %q it has %d rows, want %d, or others", name, len(got), len(want))
+		}
+	}
+	for _, name := range []string{"journal begun", "part begun", "part written", "part named", "part noted", "before the manifest", "manifest written"} {
+		if !steps[name] {
+			t.Errorf("it was never killed after %q", name)
+		}
+	}
+}
+
+func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
+	w, key := wideWorld(t, 2)
+	interrupted := func() ArchiveConfig {
+		c := w.archive(filepath.Join(t.TempDir(), "a"))
+		c.open = func(dir string, fresh bool) (*format.Writer, error) {
+			return format.OpenWithSteps(dir, fresh, func(step string) error {
+				if step == "part noted" {
+					return errKilled
+				}
+				return nil
+			})
+		}
+		if _, err := ToArchive(context.Background(), c); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		c.open = nil
+		return c
+	}
+	c := interrupted()
+	c.Holds.Versions, c.Scan.Versions = 1, 1
+	var changed *format.ChangedError
+	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "--versions") {
+		t.Errorf("with other flags: %v", err)
+	}
+
+	c = interrupted()
+	admin := &client.Admin{Client: w.sdk, Context: context.Background()}
+	if err := errors.Join(admin.Drop("w"), admin.Create("w", key, w.table.Definition)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToArchive(context.Background(), c); err == nil {
+		t.Error("it continued although the table was replaced")
+	}
+	var err error
+	if c.Scan.Table, err = admin.Describe("w"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToArchive(context.Background(), c); !errors.As(err, &changed) || !strings.Contains(err.Error(), "dropped and made again") {
+		t.Errorf("of a table that was made again: %v", err)
+	}
+	c.Fresh = true
+	if r, err := ToArchive(context.Background(), c); err != nil || r.Manifest.Rows != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestAnArchiveGoesIntoAFolderOfItsOwn(t *testing.T) {
+	w := newWorld(t, 1)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "mine.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var occupied *format.OccupiedError
+	for _, fresh := range []bool{false, true} {
+		c := w.archive(dir)
+		c.Fresh = fresh
+		if _, err := ToArchive(context.Background(), c); !errors.As(err, &occupied) {
+			t.Errorf("fresh %t: %v", fresh, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v %v", left, err)
+	}
+}
