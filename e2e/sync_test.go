@@ -126,6 +126,60 @@ func TestASyncCostsWhatHasChanged(t *testing.T) {
 	}
 }
 
+// TestATableIsSyncedWithATable: values, types and timestamps, and a key that is computed.
+func TestATableIsSyncedWithATable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := func(file string) string { return filepath.Join(dir, file) }
+	runs := 0
+	run := func(wantCode int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		runs++
+		if args[0] != "verify" {
+			args = append(args, "--run-dir", name(fmt.Sprint("run", runs)))
+		}
+		stdout, stderr, code := runBinary(t, append(args, "--store", name("store"))...)
+		if code != wantCode {
+			t.Fatalf("%v: exit code %d, want %d: %s%s", args, code, wantCode, stdout, stderr)
+		}
+		return stdout, stderr
+	}
+	must(t, os.WriteFile(name("a.csv"), []byte("id,s,n\n1,x,1\n2,y,2\n3,z,3\n"), 0o644))
+	must(t, os.WriteFile(name("b.csv"), []byte("id,s,n\n1,x,1\n4,q,4\n"), 0o644))
+	run(0, "load", name("a.csv"), "-t", "source", "--pk", "id")
+	run(0, "load", name("b.csv"), "-t", "target", "--pk", "id")
+	const source = "ots://tsimport/source"
+	run(1, "verify", source, "-t", "target")
+	stdout, _ := run(0, "sync", source, "-t", "target", "--delete", "--max-delete", "2", "--json")
+	if s := parseSync(t, stdout); s.Missing != 2 || s.Different != 1 || s.Surplus != 1 || s.Written != 3 || s.Deleted != 1 { // timestamps differ
+		t.Errorf("%+v", s)
+	}
+	run(0, "verify", source, "-t", "target", "--extra", "fail")
+	stdout, _ = run(0, "sync", source, "-t", "target", "--delete", "--json")
+	if s := parseSync(t, stdout); s.Equal != 3 || s.Written+s.Deleted != 0 {
+		t.Errorf("again: %+v", s)
+	}
+
+	must(t, os.WriteFile(name("c.csv"), []byte("k,s,n\n1-x,x,1\n"), 0o644))
+	run(0, "load", name("c.csv"), "-t", "keyed", "--pk", "k:string")
+	run(0, "sync", source, "-t", "keyed", "--pk", "k:string=text(id)", "--delete", "--max-delete", "100%")
+	run(0, "verify", source, "-t", "keyed", "--pk", "k:string=text(id)", "--extra", "fail")
+	if _, stderr := run(2, "sync", source, "-t", "keyed", "--pk", "k:string=text(bucket(id,2))"); !strings.Contains(stderr, "make several rows one") {
+		t.Errorf("rows that become one: %s", stderr)
+	}
+	for want, args := range map[string][]string{
+		"the same table":   {"sync", source, "-t", "source", "--delete"},
+		"does not exist":   {"sync", "ots://tsimport/none", "-t", "target"},
+		"other source":     {"sync", source, name("a.csv"), "-t", "target"},
+		"no endpoint":      {"sync", "ots://elsewhere/source", "-t", "target"},
+		"only id tell its": {"sync", source, "-t", "keyed", "--pk", "k:string=s"},
+	} {
+		if _, stderr := run(2, args...); !strings.Contains(stderr, want) {
+			t.Errorf("%v: %s", args, stderr)
+		}
+	}
+}
+
 // TestSyncsThatAreCrashed kills syncs, the engine or both at random moments, and resumes them until one comes to its end. Then
 // the table is what the file says.
 func TestSyncsThatAreCrashed(t *testing.T) {

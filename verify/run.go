@@ -142,7 +142,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		Examples: []Example{}, Notes: v.plan.Warnings,
 	}
 	if v.plan.Live && cfg.Changes == nil {
-		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and was read again for this comparison: rows that have changed since the load are different, missing or extra, and rejected ones are missing",
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and is read for this comparison: rows that have changed since they were loaded, or change meanwhile, are different, missing or extra. Cells are compared with their timestamps",
 			v.plan.Sources[0].Name))
 	}
 	if cfg.Condition != table.Ignore && cfg.Changes == nil && cfg.Loaded.IsZero() {

@@ -22,9 +22,9 @@ import (
 func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "sync",
-		Usage:     "make a table what files say, and write only the differences",
-		ArgsUsage: "FILE...",
-		Description: inputsHelp + "\n" +
+		Usage:     "make a table what files or another table say, and write only the differences",
+		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
+		Description: inputsHelp + "\n" + tableSourceHelp + "\n" +
 			"Compares all rows first, as tsimport verify does, then puts the rows that are missing or different and, with --delete, deletes\n" +
 			"those that no record has. --plan shows what would be done and what it would cost. Takes the flags of tsimport load. The same\n" +
 			"command again, or tsimport resume, resumes an interrupted sync (docs/sync.md).\n" +
@@ -122,6 +122,12 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	}
 	l.Target.Client, l.Target.Name, l.Drain = t.Target, t.name, interrupts.drain
 	limitMemory(l.Limits.Memory, t.embedded)
+	stopSource, units, err := tableSource(c, interrupts, l, t, show)
+	defer func() { err = errors.Join(err, stopSource()) }()
+	if err != nil {
+		return err
+	}
+	cfg.SourceUnits = units
 
 	cfg.Progress = new(verify.Progress)
 	cfg.Say = func(line string) { say(c, show, "%s", line) }

@@ -23,9 +23,9 @@ import (
 func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 	return &cli.Command{
 		Name:      "verify",
-		Usage:     "compare a table with the files that were loaded into it",
-		ArgsUsage: "FILE...",
-		Description: inputsHelp + "\n" +
+		Usage:     "compare a table with the files that were loaded into it, or with another table",
+		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
+		Description: inputsHelp + "\n" + tableSourceHelp + "\n" +
 			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
 			"writes to it. Exit code 0: nothing is missing or different; 1: something is, or the comparison failed; 2: bad usage.",
 		Flags:  verifyFlags(),
@@ -146,6 +146,11 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	stopSource, _, err := tableSource(load, interrupts, &cfg, t, show)
+	defer func() { err = errors.Join(err, stopSource()) }()
+	if err != nil {
+		return err
+	}
 	progress := new(verify.Progress)
 	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, o, t, run, progress)

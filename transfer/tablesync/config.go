@@ -22,6 +22,9 @@ type Config struct {
 	Examples  int                // of missing, different and surplus rows, each
 	Fresh     bool               // an unfinished run of the same is not resumed
 
+	// SourceUnits are the read units that Load.Read.Sources has cost; nil is a source without any.
+	SourceUnits func() int64
+
 	// Say is told what happens, a line each; nil is nobody.
 	Say func(line string)
 	// Progress is that of the comparison; nil keeps none.

@@ -37,19 +37,20 @@ type state struct {
 	ReplacedBy string    `json:"replaced_by,omitempty"`
 
 	// What the comparison has found.
-	Compared time.Time            `json:"compared,omitzero"`
-	Made     int64                `json:"table_created,omitempty"` // microseconds since 1970
-	Details  []checkpoint.Detail  `json:"details,omitempty"`
-	Found    *verify.Result       `json:"found,omitempty"`
-	Examples []json.RawMessage    `json:"examples,omitempty"`
-	Put      []part               `json:"put,omitempty"`
-	Delete   []part               `json:"delete,omitempty"`
-	Total    totals               `json:"total"`
-	Live     bool                 `json:"live,omitempty"`
-	Units    int64                `json:"full_units,omitempty"` // of a full load
-	Unread   []string             `json:"unread,omitempty"`
-	Rejects  []string             `json:"rejects_files,omitempty"`
-	Reasons  []rundir.ReasonCount `json:"reject_reasons,omitempty"`
+	Compared    time.Time            `json:"compared,omitzero"`
+	Made        int64                `json:"table_created,omitempty"` // microseconds since 1970
+	Details     []checkpoint.Detail  `json:"details,omitempty"`
+	Found       *verify.Result       `json:"found,omitempty"`
+	Examples    []json.RawMessage    `json:"examples,omitempty"`
+	Put         []part               `json:"put,omitempty"`
+	Delete      []part               `json:"delete,omitempty"`
+	Total       totals               `json:"total"`
+	Live        bool                 `json:"live,omitempty"`
+	Units       int64                `json:"full_units,omitempty"` // of a full load
+	SourceUnits int64                `json:"source_units,omitempty"`
+	Unread      []string             `json:"unread,omitempty"`
+	Rejects     []string             `json:"rejects_files,omitempty"`
+	Reasons     []rundir.ReasonCount `json:"reject_reasons,omitempty"`
 }
 
 // stateVersion is that of the files that this program writes.

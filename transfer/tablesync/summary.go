@@ -75,11 +75,12 @@ type Summary struct {
 
 // Costs are in capacity units. Those to come are reckoned from the sizes of rows, without secondary indexes.
 type Costs struct {
-	ReadCU     int64 `json:"read_cu"`      // of the comparison, as the service charged them
-	PutCU      int64 `json:"put_cu"`       // to come
-	DeleteCU   int64 `json:"delete_cu"`    // to come
-	FullLoadCU int64 `json:"full_load_cu"` // what a load of all rows would cost
-	WriteCU    int64 `json:"write_cu"`     // as the service charged them
+	ReadCU     int64 `json:"read_cu"`             // of the comparison, as the service charged them for the table
+	SourceCU   int64 `json:"source_cu,omitempty"` // and for the source, if that is a table
+	PutCU      int64 `json:"put_cu"`              // to come
+	DeleteCU   int64 `json:"delete_cu"`           // to come
+	FullLoadCU int64 `json:"full_load_cu"`        // what a load of all rows would cost
+	WriteCU    int64 `json:"write_cu"`            // as the service charged them
 }
 
 // enter takes over what the comparison has found.
@@ -92,7 +93,7 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	s.Examples, s.Notes, s.RejectsFiles = st.Examples, r.Notes, st.Rejects
 	s.RejectReasons = st.Reasons
 	s.Puts, s.Kept, s.PutsUnfinished = r.Missing+r.Different, r.Extra, st.Total.Lines
-	s.Costs = Costs{ReadCU: r.ReadCU, PutCU: st.Total.PutUnits, FullLoadCU: st.Units}
+	s.Costs = Costs{ReadCU: r.ReadCU, SourceCU: st.SourceUnits, PutCU: st.Total.PutUnits, FullLoadCU: st.Units}
 	if !cfg.Delete {
 		return
 	}

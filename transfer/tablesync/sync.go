@@ -265,14 +265,18 @@ func (r *run) details() ([]checkpoint.Detail, error) {
 	if err != nil {
 		return nil, err
 	}
-	return detailsOf(r.cfg, facts), nil
+	return detailsOf(r.cfg, facts, r.state.Live), nil
 }
 
-func detailsOf(cfg *Config, facts []plan.Fact) []checkpoint.Detail {
+// detailsOf makes details of facts. The parts of a live source are others in each reading, and so are their names.
+func detailsOf(cfg *Config, facts []plan.Fact, live bool) []checkpoint.Detail {
 	details := []checkpoint.Detail{
 		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)},
 	}
 	for _, f := range facts {
+		if live && (strings.HasPrefix(f.Name, "input ") || strings.HasPrefix(f.Name, "schema of ")) {
+			continue
+		}
 		details = append(details, checkpoint.Detail{Name: f.Name, Value: f.Value, Input: f.Input})
 	}
 	return details
@@ -387,8 +391,15 @@ func (r *run) compare(c *changes) error {
 		return usagef("%d rows of the inputs are not in table %s, and the service takes no chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
 			found.Missing, r.table.Name, name)
 	}
+	if n := found.Superseded; found.Live && n > 0 {
+		return usagef("%d of the %d rows of %s would be lost: the key expressions make several rows one; add columns of the source's key to that of the table; nothing was written",
+			n, found.Read, strings.Join(l.Request().ShownInputs(), ", "))
+	}
+	if r.cfg.SourceUnits != nil {
+		s.SourceUnits = r.cfg.SourceUnits()
+	}
 	s.Found, s.Live, s.Units, s.Unread, s.Total = found, found.Live, found.Units, found.Unread, c.total
-	s.Details, s.Made = detailsOf(r.cfg, found.Facts), found.Of.Created
+	s.Details, s.Made = detailsOf(r.cfg, found.Facts, found.Live), found.Of.Created
 	for i := range found.Examples {
 		text, err := json.Marshal(&found.Examples[i])
 		if err != nil {
@@ -418,7 +429,7 @@ func (r *run) note() {
 		add("table %s has %d secondary indexes, which cost further units for every row that is written or deleted", r.table.Name, n)
 	}
 	if found.Live {
-		add("the source changes while it is read: a row that was written there meanwhile may be missing from what was compared")
+		add("the source changes while it is read: a row that was written there meanwhile may be missing from what was compared. Cells are compared with their timestamps")
 	}
 	if found.OutOfRange > 0 {
 		add("%d records are outside --range and were neither compared nor written", found.OutOfRange)

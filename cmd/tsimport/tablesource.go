@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/engine/server"
+	"tsimport/internal/tablestore/address"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	"tsimport/reader/tablescan"
+	"tsimport/transfer/copytable"
+)
+
+// tableSourceHelp says how a table takes the place of files.
+const tableSourceHelp = "In place of files, one table can be given as ots://[PROFILE@]INSTANCE/TABLE, with variables of the environment for each profile\n" +
+	"as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
+
+// tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
+// has cost; it changes nothing if no argument is one.
+func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, show *display) (stop func() error, units func() int64, err error) {
+	stop, units = func() error { return nil }, func() int64 { return 0 }
+	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
+		return stop, units, nil
+	}
+	if len(cfg.Inputs) != 1 {
+		return stop, units, usagef("%q: a table is compared by itself; give no other source beside it", cfg.Inputs)
+	}
+	arg, err := parseTableArgument(cfg.Inputs[0])
+	if err != nil {
+		return stop, units, err
+	}
+	from := to
+	if !to.embedded || arg.address.Profile != "" || arg.address.Instance != server.DefaultInstance {
+		if from, err = openSide(c, arg, access{readOnly: true, role: "source"}, show); err != nil {
+			return stop, units, err
+		}
+		stop = from.close
+	}
+	side := func(of *target, name string) (s copytable.Side, err error) {
+		reach := of.Target
+		reach.Connections = cfg.Write.Concurrency
+		s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name}
+		if s.Client, err = client.New(interrupts.drain, reach, nil); err != nil {
+			return s, usagef("%v", err)
+		}
+		admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
+			s.Table, err = nil, nil
+		}
+		return s, err
+	}
+	a, err := side(from, arg.name)
+	if err != nil {
+		return stop, units, err
+	}
+	if a.Table == nil {
+		return stop, units, usagef("the source, table %s, does not exist in %s", arg.name, from.name)
+	}
+	b, err := side(to, cfg.Target.Table)
+	if err != nil {
+		return stop, units, err
+	}
+	if err := copytable.Distinct(a, b); err != nil {
+		return stop, units, err
+	}
+	if b.Table != nil {
+		if err := copytable.CheckKey(b.Name, b.Table.Key, cfg.Inputs[0]); err != nil {
+			return stop, units, err
+		}
+	}
+	shown := *arg.address
+	shown.Profile = ""
+	origin := tablescan.New(tablescan.Config{Client: a.Client, Table: a.Table, Name: shown.String(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only})
+	cfg.Read.Sources = origin
+	return stop, origin.Units, nil
+}
