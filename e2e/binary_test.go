@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -59,7 +60,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	if err := dropTables(); err != nil {
+	if err := errors.Join(dropTables(), stopShared()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// service is what a contract test talks to: a `tsimport serve` of its own, or the real instance of the environment.
+// service is what a contract test talks to: a `tsimport serve`, or the real instance of the environment.
 type service struct {
 	*tablestore.TableStoreClient
 	endpoint, instance, keyID, secret string
@@ -41,13 +43,37 @@ func openReal() *service {
 	return s
 }
 
-// openService takes the real instance if there is one, else it starts a server. The SDK does not retry.
+// sharedServer is the server of all tests that could have the real instance in its place.
+var (
+	sharedServer  = sync.OnceValues(launchShared)
+	sharedStarted atomic.Bool
+)
+
+func launchShared() (*served, error) {
+	sharedStarted.Store(true)
+	return launch("--quiet", "--sync", "none", "--store", filepath.Join(filepath.Dir(binary), "store"))
+}
+
+// stopShared ends the shared server, if there is one.
+func stopShared() error {
+	if !sharedStarted.Load() {
+		return nil
+	}
+	p, err := sharedServer()
+	if err != nil {
+		return nil // the tests that wanted it have failed
+	}
+	return p.terminate()
+}
+
+// openService takes the real instance if there is one, else the shared server. The SDK does not retry.
 func openService(t testing.TB) *service {
 	t.Helper()
 	if s := openReal(); s != nil {
 		return s
 	}
-	p := startServe(t, "--quiet")
+	p, err := sharedServer()
+	must(t, err)
 	s := &service{endpoint: p.URL, instance: p.Instance, keyID: p.AccessKeyID, secret: p.AccessKeySecret}
 	s.TableStoreClient = newClient(s.endpoint, s.instance, s.keyID, s.secret)
 	return s
