@@ -1,6 +1,7 @@
 package partitioner
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -79,8 +80,10 @@ type simulation struct {
 	end     []End
 }
 
+var cutterSeeds = flag.Int("cutter-seeds", 250, "how many seeds the test of failing requests runs with")
+
 func TestRowsOfAKeyAreAppliedInOrderWhenAnythingFails(t *testing.T) {
-	for seed := range uint64(700) {
+	for seed := range uint64(*cutterSeeds) {
 		simulate(t, seed)
 		if t.Failed() {
 			t.Fatalf("with seed %d", seed)

@@ -50,29 +50,35 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
+// serveFew serves the store over the network, with so many connections at most.
+func (w *world) serveFew(most int64) (url string, few *crowded) {
+	web := httptest.NewUnstartedServer(w.server)
+	few = &crowded{Listener: web.Listener, most: most}
+	web.Listener = few
+	web.Start()
+	w.t.Cleanup(web.Close)
+	return web.URL, few
+}
+
 func TestALoadGetsAlongWithFewerConnectionsThanWorkers(t *testing.T) {
 	w := newWorld(t)
-	web := httptest.NewUnstartedServer(w.server)
-	hotKeyWatch := &crowded{Listener: web.Listener, most: 10}
-	web.Listener = hotKeyWatch
-	web.Start()
-	defer web.Close()
+	url, few := w.serveFew(10)
 	var b strings.Builder
 	b.WriteString("id,n\n")
 	for i := range 20_000 {
 		fmt.Fprintf(&b, "k%d,1\n", i)
 	}
 	cfg := w.config(w.file("in.csv", b.String()))
-	cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, web.URL
+	cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
 	cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.Order = 64, 20, plan.OrderNone
 	r := w.load(cfg)
 	if r.Written != 20_000 || len(w.rows()) != 20_000 {
 		t.Errorf("%d written, %d rows", r.Written, len(w.rows()))
 	}
-	if n := hotKeyWatch.many.Load(); n > 3*64 {
+	if n := few.many.Load(); n > 3*64 {
 		t.Errorf("%d connections were one too many", n)
 	}
-	t.Logf("%d connections closed at once, %d requests, %d sent again", hotKeyWatch.many.Load(), r.Requests, r.Retried)
+	t.Logf("%d connections closed at once, %d requests, %d sent again", few.many.Load(), r.Requests, r.Retried)
 }
 
 // Rows whose answer was lost are looked for over the connections that the writing workers use: where few are allowed, a pool of
@@ -82,14 +88,10 @@ func TestLookUpsNeedNoConnectionsOfTheirOwn(t *testing.T) {
 		t.Run(fmt.Sprint(most+1, " connections"), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			web := httptest.NewUnstartedServer(w.server)
-			hotKeyWatch := &crowded{Listener: web.Listener, most: most + 1}
-			web.Listener = hotKeyWatch
-			web.Start()
-			defer web.Close()
+			url, _ := w.serveFew(most + 1)
 			text := users(rand.New(rand.NewPCG(1, 1)), 300, 20)
 			cfg := w.numbered(w.file("in.csv", text))
-			cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, web.URL
+			cfg.Target.Client.Transport, cfg.Target.Client.Endpoint = nil, url
 			cfg.Write.Concurrency, cfg.Write.BatchRows, cfg.Write.RetryFor = 8, 10, 5*time.Second
 			w.plan.Decide = func(r faults.Request) faults.Fault {
 				if r.N%5 == 1 && r.N < 40 {

@@ -130,7 +130,8 @@ func (w *world) config(inputs ...string) trial {
 	if w.template != "" {
 		name = w.template
 	}
-	return trial{Config: Config{
+	// Measuring the processors takes a tenth of such short loads.
+	return trial{hooks: hooks{processors: idle}, Config: Config{
 		Inputs: inputs,
 		Target: plan.Target{
 			Client: w.target(), Name: "test", Table: name, Create: true,

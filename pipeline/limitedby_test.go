@@ -149,9 +149,6 @@ func TestALoadSaysWhatLimitsIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				cfg := start(w)
-				if cfg.processors == nil {
-					cfg.processors = idle
-				}
 				progress := new(Progress)
 				cfg.Watch.Progress = progress
 				r := w.load(cfg)

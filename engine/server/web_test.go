@@ -20,7 +20,7 @@ import (
 )
 
 // patience ends a test that hangs; no test passes or fails by how long something takes.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // onPort serves s on a local port until the test ends, which waits for it.
 func onPort(t testing.TB, s *Server, limits Limits) (addr string) {

@@ -59,7 +59,7 @@ func hostile(t *testing.T, b []byte, o Options) {
 	if err != nil && strings.Contains(err.Error(), "x.parquet: damaged") || err != nil && strings.Contains(err.Error(), "damaged page") {
 		t.Fatalf("panic: %v", err)
 	}
-	if took := time.Since(start); took > 10*time.Second {
+	if took := time.Since(start); took > 2*time.Minute {
 		t.Fatalf("took %v: %v", took, err)
 	}
 	if spent := after - before; spent > 512<<20+uint64(len(b))*2000 {

@@ -78,7 +78,7 @@ func TestEveryFileOfTheManifestLoadsOrIsRefusedAsItSays(t *testing.T) {
 		for _, flatten := range []bool{false, true} {
 			start := time.Now()
 			rows, bad, err := loadAll(b, e.Path, Options{Flatten: flatten}, nil)
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > 2*time.Minute {
 				t.Errorf("%s took %v", e.Path, took)
 			}
 			if err != nil && (!strings.Contains(err.Error(), e.Path) || strings.Contains(err.Error(), "\n")) {

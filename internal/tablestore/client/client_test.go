@@ -208,7 +208,7 @@ func TestTheRunsContextEndsARequest(t *testing.T) {
 		if Classify(err) != Canceled || !strings.Contains(err.Error(), "the user stopped") {
 			t.Errorf("got %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("the request goes on")
 	}
 }
@@ -236,13 +236,16 @@ func TestErrorsAreOneLineAndSayWhatToDo(t *testing.T) {
 	if strings.Contains(fmt.Sprint(err), "wrong-secret-value") {
 		t.Errorf("the secret is in the error: %v", err)
 	}
-	down := Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s")}
-	start := time.Now()
+	requests := 0
+	down := Target{Endpoint: "http://127.0.0.1:1", Instance: "i", Credentials: keys("s"), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		requests++
+		return http.DefaultTransport.RoundTrip(r)
+	})}
 	if _, err = admin(t, down).Describe("t"); err == nil || !strings.Contains(err.Error(), "cannot connect to 127.0.0.1:1") {
 		t.Errorf("endpoint down: %v", err)
 	}
-	if time.Since(start) > 10*time.Second {
-		t.Error("a wrong endpoint is tried again and again")
+	if requests != 1 {
+		t.Errorf("a wrong endpoint is tried %d times", requests)
 	}
 	if got := OneLine("a\nb\r\tc\x1b[0m  "); got != "a; b c [0m" {
 		t.Errorf("%q", got)

@@ -41,12 +41,19 @@ func TestARequestThatMakesProgressIsNotLost(t *testing.T) {
 			t.Parallel()
 			target.Instance, target.Credentials, target.RequestTimeout = "i", keys("s"), timeout
 			s := sender(t, t.Context(), target)
-			begun := time.Now()
-			if _, err := s.Post("BatchWriteRow", body); err != nil {
-				t.Errorf("after %v: %v", time.Since(begun), err)
-			}
-			if took := time.Since(begun); took < timeout {
-				t.Errorf("it took %v: that shows nothing", took)
+			for try := 1; ; try++ {
+				begun := time.Now()
+				_, err := s.Post("BatchWriteRow", body)
+				took := time.Since(begun)
+				if err == nil && took < timeout {
+					t.Errorf("it took %v: that shows nothing", took)
+				}
+				if err == nil {
+					return
+				}
+				if try == 5 { // a machine that stands still for a second makes no progress
+					t.Fatalf("after %v: %v", took, err)
+				}
 			}
 		})
 	}
