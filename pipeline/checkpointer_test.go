@@ -168,6 +168,43 @@ func TestTheStoreIsSyncedBeforeACheckpointSaysThatRowsAreFinal(t *testing.T) {
 	}
 }
 
+// killedAfter loads at 2,000 rows a second and kills the load at its first checkpoint of more rows than that. It returns the
+// checkpoint before, which is the one that counts.
+func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
+	w.t.Helper()
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	cfg.Write.Rates.MaxRows = 2_000
+	cfg.onSave = func(s *checkpoint.Snapshot) error {
+		if s.Counters["written"] > written {
+			stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			return errKilled
+		}
+		return nil
+	}
+	if r, err := cfg.run(ctx); err != nil || r.State != StateInterrupted {
+		w.t.Fatalf("%v, %v", r, err)
+	}
+	base, err := checkpoint.Read(cfg.RunDir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return base
+}
+
+// countFinal makes a load of one worker count the rows that it sends although the checkpoint says that they are final.
+func (c *trial) countFinal(base *checkpoint.Snapshot) (again *int) {
+	again = new(int)
+	c.onSend = func(rows []table.Ref) {
+		for _, r := range rows {
+			if base.Final(position(r), r.Key()) {
+				*again++
+			}
+		}
+	}
+	return again
+}
+
 func TestALoadOfParquetResumesAtTheRowGroup(t *testing.T) {
 	for _, order := range []plan.Order{plan.LastWins, plan.OrderNone} {
 		t.Run(order.String(), func(t *testing.T) {
@@ -198,38 +235,13 @@ func TestALoadOfParquetResumesAtTheRowGroup(t *testing.T) {
 				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
 				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
 				cfg.Write.BatchRows = 50
-				ctx, stop := context.WithCancelCause(context.Background())
-				defer stop(nil)
-				killed := cfg
-				killed.Write.Rates.MaxRows = 2_000 // there are checkpoints in the middle
-				saves := 0
-				killed.onSave = func(s *checkpoint.Snapshot) error {
-					if saves++; s.Counters["written"] > 1000 {
-						stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-						return errKilled
-					}
-					return nil
-				}
-				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
-					t.Fatalf("%v, %v", r, err)
-				}
-				base, err := checkpoint.Read(cfg.RunDir)
-				if err != nil {
-					t.Fatal(err)
-				}
-				sent := 0
-				cfg.onSend = func(rows []table.Ref) {
-					for _, r := range rows {
-						if base.Final(position(r), r.Key()) {
-							sent++
-						}
-					}
-				}
+				base := w.killedAfter(cfg, 1000)
+				sent := cfg.countFinal(base)
 				cfg.Write.Concurrency = 1 // onSend needs no lock
 				r := w.load(cfg)
 				w.wantRows(want)
-				if sent > 0 || r.Read != 4000 || r.Written != 4000 || !r.Resumed {
-					t.Errorf("%d final rows were sent again; %d read, %d written", sent, r.Read, r.Written)
+				if *sent > 0 || r.Read != 4000 || r.Written != 4000 || !r.Resumed {
+					t.Errorf("%d final rows were sent again; %d read, %d written", *sent, r.Read, r.Written)
 				}
 			})
 		})

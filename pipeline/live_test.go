@@ -328,32 +328,8 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 				cfg.pacer = func() pacer { return restless{} }
 				cfg.Checkpoint.Every, cfg.Resume.Look = 20*time.Millisecond, true
 				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
-				ctx, stop := context.WithCancelCause(context.Background())
-				defer stop(nil)
-				killed := cfg
-				killed.Write.Rates.MaxRows = 2_000 // there are checkpoints in the middle
-				killed.onSave = func(s *checkpoint.Snapshot) error {
-					if s.Counters["written"] > 500 {
-						stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-						return errKilled
-					}
-					return nil
-				}
-				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
-					t.Fatalf("%v, %v", r, err)
-				}
-				base, err := checkpoint.Read(cfg.RunDir)
-				if err != nil {
-					t.Fatal(err)
-				}
-				again := 0
-				cfg.onSend = func(rows []table.Ref) {
-					for _, r := range rows {
-						if base.Final(position(r), r.Key()) {
-							again++
-						}
-					}
-				}
+				base := w.killedAfter(cfg, 500)
+				again := cfg.countFinal(base)
 				skipped := true
 				k.OnPage = func(part int, from int64) error {
 					for _, s := range base.Starts {
@@ -365,9 +341,9 @@ func TestPartsAreReadInParallelAndResumed(t *testing.T) {
 				}
 				r := w.load(cfg)
 				w.wantRows(holding(k.Rows()))
-				if again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed || k.Divided() != 1 || !skipped {
+				if *again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed || k.Divided() != 1 || !skipped {
 					t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t, divided %d times, begun at keys %t",
-						again, r.Read, r.Written, r.Resumed, k.Divided(), skipped)
+						*again, r.Read, r.Written, r.Resumed, k.Divided(), skipped)
 				}
 			})
 		})

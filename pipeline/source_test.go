@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"tsimport/internal/table"
-	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/record"
 	"tsimport/reader/source/sourcetest"
@@ -92,36 +91,12 @@ func TestALoadOfAnySourceIsResumed(t *testing.T) {
 				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
 				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
 				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1 // onSend needs no lock
-				ctx, stop := context.WithCancelCause(context.Background())
-				defer stop(nil)
-				killed := cfg
-				killed.Write.Rates.MaxRows = 2_000 // there are checkpoints in the middle
-				killed.onSave = func(s *checkpoint.Snapshot) error {
-					if s.Counters["written"] > 500 {
-						stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-						return errKilled
-					}
-					return nil
-				}
-				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
-					t.Fatalf("%v, %v", r, err)
-				}
-				base, err := checkpoint.Read(cfg.RunDir)
-				if err != nil {
-					t.Fatal(err)
-				}
-				again := 0
-				cfg.onSend = func(rows []table.Ref) {
-					for _, r := range rows {
-						if base.Final(position(r), r.Key()) {
-							again++
-						}
-					}
-				}
+				base := w.killedAfter(cfg, 500)
+				again := cfg.countFinal(base)
 				r := w.load(cfg)
 				w.wantRows(want)
-				if again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
-					t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", again, r.Read, r.Written, r.Resumed)
+				if *again > 0 || r.Read != 3000 || r.Written != 3000 || !r.Resumed {
+					t.Errorf("%d final rows were sent again; %d read, %d written, resumed %t", *again, r.Read, r.Written, r.Resumed)
 				}
 			})
 		})

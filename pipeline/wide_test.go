@@ -24,7 +24,6 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/keyexpr"
-	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/record"
@@ -409,20 +408,7 @@ func TestALoadOfRowsThatDescribeThemselvesIsResumed(t *testing.T) {
 				cfg.Write.Order, cfg.pacer = order, func() pacer { return restless{} }
 				cfg.Checkpoint.Every, cfg.allowance, cfg.Resume.Look = 20*time.Millisecond, 100, true
 				cfg.Write.BatchRows, cfg.Write.Concurrency = 50, 1
-				ctx, stop := context.WithCancelCause(context.Background())
-				defer stop(nil)
-				killed := cfg
-				killed.Write.Rates.MaxRows = 2_000
-				killed.onSave = func(s *checkpoint.Snapshot) error {
-					if s.Counters["written"] > 400 {
-						stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
-						return errKilled
-					}
-					return nil
-				}
-				if r, err := killed.run(ctx); err != nil || r.State != StateInterrupted {
-					t.Fatalf("%v, %v", r, err)
-				}
+				w.killedAfter(cfg, 400)
 				other := cfg
 				other.Columns.Exclude = []string{"always"}
 				if _, err := other.run(context.Background()); err == nil || !strings.Contains(err.Error(), "--exclude") {
