@@ -63,7 +63,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 		checkpointer = newCheckpointer(cfg, a.hooks, a.folder, a.planned, from, time.Now())
 		in.Resume(checkpointer.forIntake())
 	}
-	in.Follow(a.scheduling(m))
+	in.Follow(a.scheduling())
 	shares := plan.DivideMemory(cfg.Limits.Memory)
 	d := &dispatcher{
 		cfg: cfg, report: report, input: input{flow: in, splits: in.Splits()},

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"fmt"
 
-	"tsimport/partitioner"
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/readorder"
@@ -17,24 +16,20 @@ type ReportOrder struct {
 	Sections int `json:"sections,omitempty"`
 }
 
-// fewPartitions is of how many partitions a table has few: rows that come sorted by key reach one of them at a time, and those that it
-// is split into only after each other.
-const fewPartitions = 4
-
-// scheduling says when inputs are read by a schedule.
-func (a *attempt) scheduling(m *partitioner.Map) intake.Scheduling {
+// scheduling says when inputs are read by a schedule. It does not ask how many partitions there are: rows that come sorted by key reach
+// one of many at a time, as they reach the parts of one that is split only after each other.
+func (a *attempt) scheduling() intake.Scheduling {
 	s := intake.Scheduling{Rows: a.hooks.sectionRows, Kept: a.from.order}
 	if cfg := a.cfg; cfg.keeps() {
 		s.Keep = func(all []*readorder.Schedule) error {
 			return a.from.job.KeepOrder(a.folder.Path, readorder.Encode(all))
 		}
 	}
-	few := a.planned.Create || m.Len() <= fewPartitions
 	switch {
 	case a.cfg.DryRun || a.planned.Live || a.planned.Parallel || a.cfg.Write.Order != plan.LastWins || a.hooks.order == orderNever:
 	case a.hooks.order == orderAlways:
 		s.When = intake.Always
-	case few && a.planned.Tables == nil:
+	case a.planned.Tables == nil:
 		s.When = intake.WhenItPays
 	}
 	return s
@@ -42,7 +37,7 @@ func (a *attempt) scheduling(m *partitioner.Map) intake.Scheduling {
 
 // mayFollow reports whether inputs may be read by a schedule.
 func (a *attempt) mayFollow() bool {
-	s := a.scheduling(a.survey.current.Load())
+	s := a.scheduling()
 	return len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil
 }
 
