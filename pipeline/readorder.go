@@ -26,7 +26,7 @@ func (a *attempt) scheduling() intake.Scheduling {
 		}
 	}
 	switch {
-	case a.cfg.DryRun || a.planned.Live || a.planned.Parallel || a.cfg.Write.Order != plan.LastWins || a.hooks.order == orderNever:
+	case a.cfg.DryRun || a.planned.Live || a.planned.Parallel || a.hooks.order == orderNever:
 	case a.hooks.order == orderAlways:
 		s.When = intake.Always
 	case a.planned.Tables == nil:
@@ -38,7 +38,7 @@ func (a *attempt) scheduling() intake.Scheduling {
 // mayFollow reports whether inputs may be read by a schedule.
 func (a *attempt) mayFollow() bool {
 	s := a.scheduling()
-	return len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil
+	return len(s.Kept) > 0 || s.When != intake.Never && a.from.snapshot == nil && a.cfg.Write.Order == plan.LastWins
 }
 
 // sortRejects puts the rejects of a finished load that followed a schedule into the order of the inputs.

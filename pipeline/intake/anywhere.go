@@ -16,7 +16,8 @@ import (
 // Without an order the input is read for the lanes that need rows most. A first pass finds where the splits are, which for text with
 // quotes takes the whole text, counts their records, so that a rejected record can be named, and notes the key that each
 // begins with. Then the neediest lane is fed: with any split that begins in it, at random, so that keys are used evenly
-// and a partition that is split later has halves of the same size. A sorted file so spreads over all lanes at once.
+// and a partition that is split later has halves of the same size. A sorted file so spreads over all lanes at once; of sorted text the
+// first pass finds sections instead of splits, which are read in the order of a schedule that waits for nothing.
 
 // errUnreadable ends reading after it was handed out why.
 var errUnreadable = errors.New("the input cannot be read further")
@@ -26,14 +27,18 @@ func random(s *plan.Source) source.Random { return s.Source.(source.Random) }
 
 // readAnywhere reads sources whose splits can be read in any order. It reports whether all was passed on that is to be.
 func (f *Flow) readAnywhere(ctx context.Context, sources []*plan.Source) (complete bool, err error) {
-	regions, failed := f.find(ctx, sources)
+	regions, sorted := f.findSorted(ctx, sources)
+	var failed error
+	if !sorted {
+		regions, failed = f.find(ctx, sources)
+	}
 	if ctx.Err() != nil {
 		return false, nil
 	}
 	regions = f.resumed.open(regions)
 	group, groupCtx := errgroup.WithContext(ctx)
 	work := make(chan *region)
-	sched := &scheduler{flow: f, left: map[*plan.Source]*atomic.Int64{}}
+	sched := &scheduler{flow: f, inTurn: sorted, left: map[*plan.Source]*atomic.Int64{}}
 	for _, g := range regions {
 		if sched.left[g.source] == nil {
 			sched.left[g.source] = new(atomic.Int64)
@@ -57,6 +62,7 @@ func (f *Flow) readAnywhere(ctx context.Context, sources []*plan.Source) (comple
 type scheduler struct {
 	flow   *Flow
 	todo   [][]*region // by the lane they begin in
+	inTurn bool        // the regions of a lane are read in their order, else at random
 	demand *demand     // that todo was made for
 	left   map[*plan.Source]*atomic.Int64
 
@@ -153,9 +159,15 @@ func (f *scheduler) neediest() (lane int, ok bool) {
 	return 0, false
 }
 
-// take takes a region of the lane at random.
+// take takes a region of the lane.
 func (f *scheduler) take(lane int) *region {
 	todo := f.todo[lane]
+	if f.inTurn {
+		g := todo[0]
+		todo[0] = nil
+		f.todo[lane] = todo[1:]
+		return g
+	}
 	i, last := rand.IntN(len(todo)), len(todo)-1
 	g := todo[i]
 	todo[i] = todo[last]
@@ -184,6 +196,9 @@ func (f *scheduler) read(ctx context.Context, p *parser, work <-chan *region) er
 
 func (f *scheduler) readRegion(ctx context.Context, p *parser, g *region) error {
 	record := g.first
+	if g.section != nil {
+		return f.readSection(ctx, p, g)
+	}
 	for i, place := range g.splits {
 		if n := g.records[i]; f.flow.resumed.final(g.source, record, n) {
 			record += n
@@ -194,21 +209,44 @@ func (f *scheduler) readRegion(ctx context.Context, p *parser, g *region) error 
 		if err != nil {
 			return err
 		}
-		line := g.line
-		err = p.parts(ctx, g.source, split, nil, func(made *Parsed, _ bool) bool {
-			made.Split.FirstRecord, made.Split.FirstLine = record, line
-			made.Split.Position = table.Position{Source: g.source.Ordinal, Record: record}
-			record, line = record+int64(made.Records), line+int64(made.lines)
-			made.coming, made.lane = g.coming, g.lane
-			f.count(made)
-			f.flow.resumed.dropFinal(made)
-			return send(ctx, f.flow.splits, Handed{Parsed: made})
-		})
-		if err != nil || ctx.Err() != nil {
+		if record, err = f.readSplit(ctx, p, g, split, record); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readSection reads a region that is a section.
+func (f *scheduler) readSection(ctx context.Context, p *parser, g *region) error {
+	if f.flow.resumed.final(g.source, g.first, g.section.Records) {
+		g.coming.coming[g.lane].Add(-g.section.Records)
+		return nil
+	}
+	j := &job{source: g.source, section: g.section}
+	splits, err := p.loadSection(ctx, j)
+	record := g.first
+	for i := 0; i < len(splits) && err == nil && ctx.Err() == nil; i++ {
+		record, err = f.readSplit(ctx, p, g, splits[i], record)
+	}
+	if err != nil {
+		return changed(j, err)
+	}
+	return nil
+}
+
+// readSplit hands over the records of a split of a region. The split's first record is given, and the one after its last returned.
+func (f *scheduler) readSplit(ctx context.Context, p *parser, g *region, split source.Split, record int64) (int64, error) {
+	line := g.line
+	err := p.parts(ctx, g.source, split, nil, func(made *Parsed, _ bool) bool {
+		made.Split.FirstRecord, made.Split.FirstLine = record, line
+		made.Split.Position = table.Position{Source: g.source.Ordinal, Record: record}
+		record, line = record+int64(made.Records), line+int64(made.lines)
+		made.coming, made.lane = g.coming, g.lane
+		f.count(made)
+		f.flow.resumed.dropFinal(made)
+		return send(ctx, f.flow.splits, Handed{Parsed: made})
+	})
+	return record, err
 }
 
 // count counts how well the regions' first keys tell their lanes.

@@ -33,9 +33,9 @@ const (
 // errFileOrder ends a first pass over sources that are to be read in their own order.
 var errFileOrder = errors.New("the sources are read in their own order")
 
-// firstPass returns the sections of sources that follow each other. It fails if they cannot be read to their end, or with
-// errFileOrder.
-func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source) ([]readorder.Section, error) {
+// firstPass returns the sections of sources that follow each other, with textOnly of text. It fails if they cannot be read to their
+// end, or with errFileOrder.
+func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, textOnly bool) ([]readorder.Section, error) {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -44,7 +44,7 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source) ([]readord
 	order := f.stages(ctx, group, slices.Values(sources))
 	f.parsers(group, func(p *parser) error {
 		p.anyOrder = true
-		return p.run(ctx, order.work, func(ctx context.Context, j *job) { p.findSections(ctx, j, b.Rows()) })
+		return p.run(ctx, order.work, func(ctx context.Context, j *job) { p.findSections(ctx, j, b.Rows(), textOnly) })
 	})
 	var failed error
 	group.Go(func() error {
@@ -122,10 +122,14 @@ func worthwhile(sections []readorder.Section) bool {
 }
 
 // findSections cuts the split of a job into sections of about so many rows.
-func (p *parser) findSections(ctx context.Context, j *job, rows int) {
+func (p *parser) findSections(ctx context.Context, j *job, rows int, textOnly bool) {
 	sp, err := p.forKeys(j.source)
 	var made *Parsed
-	if err == nil {
+	switch {
+	case err != nil:
+	case textOnly && j.split.Data == nil:
+		err = errFileOrder
+	default:
 		made, err = p.inTurn(ctx, sp, j.turn, func() (*Parsed, error) { return sp.sections(j.split, rows) })
 	}
 	j.parsed <- part{Handed: Handed{Parsed: made, Err: err}, last: true} // buffered: never blocks

@@ -7,12 +7,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/readorder"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
 
-// region is a part of a source that is read in one go: a split of text, a row group of Parquet.
+// region is a part of a source that is read in one go: a section or a split of text, a row group of Parquet.
 type region struct {
+	section *readorder.Section // nil if it has splits
 	source  *plan.Source
 	splits  []source.Split // without data
 	records []int64        // of each
@@ -47,6 +49,37 @@ func (f *Flow) find(ctx context.Context, sources []*plan.Source) (regions []*reg
 		return nil, err
 	}
 	return regions, failed
+}
+
+// findSorted returns the regions of sources that are text and sorted, at least here and there, in an order that uses the keys evenly;
+// false of others. A split of them has few keys: rows would come from some keys at a time, and a partition that is halved meanwhile
+// has uneven halves.
+func (f *Flow) findSorted(ctx context.Context, sources []*plan.Source) (regions []*region, ok bool) {
+	size := int64(0)
+	bySource := map[int]*plan.Source{}
+	for _, s := range sources {
+		if !divisible(s) {
+			return nil, false
+		}
+		size += s.About().Bytes
+		bySource[s.Ordinal] = s
+	}
+	if when := f.scheduling.When; when == Never || when == WhenItPays && size < minScheduledBytes {
+		return nil, false
+	}
+	sections, err := f.firstPass(ctx, sources, true)
+	if err != nil || ctx.Err() != nil || f.scheduling.When == WhenItPays && !worthwhile(sections) {
+		return nil, false // as for a schedule
+	}
+	for _, i := range readorder.Order(sections, 0) {
+		s := &sections[i]
+		g := &region{section: s, source: bySource[s.Source], records: []int64{s.Records}, first: s.Record, line: s.Line}
+		if len(s.Keys) > 0 {
+			g.key = s.Keys[0].Lower
+		}
+		regions = append(regions, g)
+	}
+	return regions, true
 }
 
 // countOnce counts a split as a job.

@@ -63,7 +63,7 @@ const (
 func (f *Flow) schedules(ctx context.Context, sources []*plan.Source) (map[int]*readorder.Schedule, error) {
 	s := &f.scheduling
 	all := s.Kept
-	if len(all) == 0 && s.When != Never && f.resumed == nil {
+	if len(all) == 0 && s.When != Never && f.resumed == nil && f.plan.Request.Order == plan.LastWins {
 		for _, some := range f.divisible(sources) {
 			made, err := f.schedule(ctx, some)
 			if ctx.Err() != nil {
@@ -119,7 +119,7 @@ func divisible(s *plan.Source) bool { return s.Anywhere() && random(s).Divisible
 
 // schedule makes the schedule of sources that follow each other.
 func (f *Flow) schedule(ctx context.Context, sources []*plan.Source) (*readorder.Schedule, error) {
-	sections, err := f.firstPass(ctx, sources)
+	sections, err := f.firstPass(ctx, sources, false)
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +292,7 @@ func (t *turns) end(whole bool) (err error) {
 func (t *turns) parse(p *parser) func(context.Context, *job) {
 	return func(ctx context.Context, j *job) {
 		p.handParts(ctx, j, func(emit func(*Parsed, bool) bool) error {
-			splits, err := t.load(ctx, p, j)
+			splits, err := p.loadSection(ctx, j)
 			if err != nil {
 				return changed(j, err)
 			}
@@ -314,8 +314,8 @@ func (t *turns) parse(p *parser) func(context.Context, *job) {
 // errChanged is why a section is not loaded that is not what it was.
 var errChanged = errors.New("they are not what they were when the load looked at them first")
 
-// load returns the section of a job as splits, if it is what it was.
-func (t *turns) load(ctx context.Context, p *parser, j *job) ([]source.Split, error) {
+// loadSection returns the section of a job as splits, if it is what it was.
+func (p *parser) loadSection(ctx context.Context, j *job) ([]source.Split, error) {
 	s := j.section
 	splits, err := random(j.source).LoadStretch(source.Stretch{Record: s.Record, Records: s.Records, Offset: s.Offset, Bytes: s.Bytes})
 	if err != nil {

@@ -58,12 +58,7 @@ func (s *seen) take(t *testing.T, p *Parsed) {
 func look(t *testing.T, f *Flow) (*seen, error) {
 	s := &seen{byKey: map[string][]string{}, next: map[int]int64{}}
 	err := runs(t, f, func(p *Parsed) { s.take(t, p) })
-	slices.SortStableFunc(s.records, func(a, b place) int {
-		if c := strings.Compare(a.Source, b.Source); c != 0 {
-			return c
-		}
-		return int(a.Record - b.Record)
-	})
+	slices.SortStableFunc(s.records, orderOf)
 	return s, err
 }
 
@@ -157,6 +152,52 @@ func TestAScheduleLosesNoRecordAndNoOrderOfAKey(t *testing.T) {
 			repeated, err := look(t, again)
 			if err != nil || !slices.Equal(repeated.records, got.records) {
 				t.Errorf("%s, seed %d: the schedule read again gives other records, error %v", shape, seed, err)
+			}
+		}
+	}
+}
+
+func orderOf(a, b place) int {
+	if c := strings.Compare(a.Source, b.Source); c != 0 {
+		return c
+	}
+	return int(a.Record - b.Record)
+}
+
+// Without an order text is read in sections too, wherever its keys are sorted; the places of records are those of their files.
+func TestWithoutAnOrderSortedTextIsReadInSections(t *testing.T) {
+	for _, shape := range []string{"sorted", "descending", "strays", "shuffled"} {
+		for _, when := range []When{Never, Always} {
+			rnd := rand.New(rand.NewPCG(1, 6))
+			r := ask(file(t, "a.csv", shapes(rnd, shape, 600)), file(t, "b.csv", shapes(rnd, shape, 200)))
+			r.Read.SplitBytes = 2000
+			want, err := look(t, flow(t, r))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Order = plan.OrderNone
+			f := flow(t, r)
+			f.Follow(Scheduling{When: when, Rows: 7, Keep: func([]*readorder.Schedule) error {
+				t.Error("a schedule is kept")
+				return nil
+			}})
+			var all []place
+			parts := 0
+			if err := runs(t, f, func(p *Parsed) {
+				parts++
+				if at := p.Split.Position; at.Source != p.Split.Ordinal || at.Record != p.Split.FirstRecord {
+					t.Errorf("record %d of source %d is at %v", p.Split.FirstRecord, p.Split.Ordinal, at)
+				}
+				all = append(all, places(p)...)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			slices.SortFunc(all, func(a, b place) int { return orderOf(a, b) })
+			if diff := cmp.Diff(want.records, all); diff != "" {
+				t.Errorf("%s, sections %v: records (-want +got):\n%s", shape, when, diff)
+			}
+			if sections := parts > 60; sections != (when == Always) {
+				t.Errorf("%s, sections %v: the records came in %d parts", shape, when, parts)
 			}
 		}
 	}
