@@ -64,6 +64,7 @@ type LoadOptions struct {
 	// How they are written.
 	Mode              string // put, update, delete or increment; "" is put
 	Condition         string // ignore, exist or not-exist; "" is ignore
+	When              string // write a row only if the one in the table passes, such as stored.at < new.at (docs/loading.md)
 	OnNull            string // skip or delete; "" is skip
 	Order             string // last-wins or none; "" is last-wins
 	Limit             int64  // records; 0 is all
@@ -94,11 +95,12 @@ type LoadOptions struct {
 	AcceptChangedInput bool
 }
 
-// Summary is how a load of files ended. Read = Written + Rejected + Superseded + Archived + Unfinished. The counts are those of all
+// Summary is how a load of files ended. Read = Written + Rejected + Superseded + ConditionFailed + Archived + Unfinished. The counts are those of all
 // attempts of a load that was resumed.
 type Summary struct {
 	Read, Written, Rejected, Superseded int64
 	MaybeApplied                        int64    // of Rejected: rows that may be in the table all the same
+	ConditionFailed                     int64    // rows not written, for the row in the table did not pass When
 	Archived                            int64    // rows that AgePolicy has put into files
 	Unfinished                          int64    // after an error; of a dry run, all rows that would have been written
 	RunDir                              string   // summary.json there says more
@@ -155,7 +157,7 @@ func LoadFiles(ctx context.Context, target Target, tableName string, files []str
 		return nil, public(err)
 	}
 	s := &Summary{
-		Read: report.Read, Written: report.Written, Rejected: report.Rejected, Superseded: report.Superseded, MaybeApplied: report.MaybeApplied,
+		Read: report.Read, Written: report.Written, Rejected: report.Rejected, Superseded: report.Superseded, ConditionFailed: report.ConditionFailed, MaybeApplied: report.MaybeApplied,
 		Archived: report.Archived, Unfinished: report.Unfinished, RunDir: report.RunDir, RejectsFiles: report.RejectsFiles,
 	}
 	switch {

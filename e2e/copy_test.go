@@ -221,6 +221,16 @@ func TestPartsOfATableAreCopied(t *testing.T) {
 	if got := p.summary().Written; got != want {
 		t.Errorf("--from-key and --to-key: %d rows, want %d", got, want)
 	}
+	p.run(0, "copy", "t", p.inB("f"), "--create", "--filter", "n >= 1000", "--columns", "text")
+	if got, want := p.summary().Written, count(func(cells []cell) bool { return number(cells) >= 1000 }); got != want {
+		t.Errorf("--filter: %d rows, want %d", got, want)
+	}
+	p.run(0, "copy", "t", p.inB("n"), "--create")
+	p.run(0, "copy", "t", p.inB("n"), "--when", "stored.n < new.n", "--filter", "n >= 0")
+	if r := p.summary(); r.Read == 0 || r.Condition_failed != r.Read || r.Written != 0 {
+		t.Errorf("--when: %+v", r)
+	}
+	p.same(p.a, p.b, "t", "n")
 	p.fill("t", 2000, 2100)
 	said := p.run(0, "copy", "t", p.inB("s"), "--create", "--since", time.Now().Add(time.Hour).Format(time.RFC3339))
 	if r := p.summary(); r.Read != 0 || !strings.Contains(said, "--since 20") || !strings.Contains(said, "stay in the target") {

@@ -56,7 +56,7 @@ func finalRows(dir string) int64 {
 	if err != nil {
 		return -1
 	}
-	return s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["archived"]
+	return s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"] + s.Counters["archived"]
 }
 
 // records makes a CSV file with repeated keys and rejects, and what a sequential load leaves of it.

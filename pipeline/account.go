@@ -43,6 +43,10 @@ func (a *account) final(r table.Ref, end partitioner.End, o table.Outcome) {
 			a.tables.row(r.Key()).Superseded++
 		}
 	case partitioner.Rejected:
+		if o.Unmet {
+			a.unmet(r)
+			return
+		}
 		a.refused(r, o)
 	}
 }
@@ -99,6 +103,14 @@ func (a *account) refused(r table.Ref, o table.Outcome) {
 	a.reject(r.Block.Split, rejected)
 	if a.tables != nil {
 		a.tables.row(r.Key()).Rejected++
+	}
+}
+
+// unmet enters a row that was not written because of what the table has.
+func (a *account) unmet(r table.Ref) {
+	a.report.ConditionFailed++
+	if a.tables != nil {
+		a.tables.row(r.Key()).ConditionFailed++
 	}
 }
 

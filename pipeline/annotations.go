@@ -38,6 +38,9 @@ func (a *attempt) newAnnotations() *annotations {
 		x.Stamps = writer.NewStamps(now, a.planned.Deviation())
 		x.rowExtra = func(r table.Ref) int { return plainbuffer.StampBytes(r.Body()) }
 	}
+	if x.When = a.cfg.Write.When; x.When != nil {
+		x.rowBytes = 2*len(x.When.String()) + whenFraming
+	}
 	mark, run := a.planned.Mark, a.from.job.Run
 	switch at := a.planned.Schema.Numbered; {
 	case a.cfg.Write.Mode == table.Increment:
@@ -55,6 +58,17 @@ func (a *attempt) newAnnotations() *annotations {
 		a.cfg.Watch.Progress.numbers.Store(x.AutoIncrement)
 	}
 	return x
+}
+
+// whenFraming is about what a condition takes in a request beside the names and values in it.
+const whenFraming = 128
+
+// readsBack is the condition by which a load may have to read rows back.
+func (c *Config) readsBack() table.Existence {
+	if c.Write.When != nil {
+		return table.ExpectNotExist
+	}
+	return c.Write.Condition
 }
 
 // markBytes is how much longer a mark makes a row.
@@ -93,7 +107,7 @@ func (a *attempt) tryNeeds(x *annotations) error {
 	}
 	key := a.planned.Schema.Key
 	return errors.Join(
-		writer.TryReadBack(a.service.sdk, a.cfg.Target.Table, key, a.cfg.Write.Mode, a.cfg.Write.Condition),
+		writer.TryReadBack(a.service.sdk, a.cfg.Target.Table, key, a.cfg.Write.Mode, a.cfg.readsBack()),
 		x.AutoIncrement.Try(key),
 		x.Increments.Try(a.cfg.Target.Table, key))
 }

@@ -9,6 +9,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/condition"
 	"tsimport/pipeline/plan"
 	"tsimport/ratelimit"
 )
@@ -83,8 +84,8 @@ type Ends interface {
 
 // Write says how rows are written.
 type Write struct {
-	Mode         table.Mode
-	Condition    table.Existence
+	Mode table.Mode
+	Conditions
 	DeleteNull   bool // update: a null deletes the column
 	Order        plan.Order
 	Concurrency  int // requests in flight; 0 takes DefaultConcurrency
@@ -100,6 +101,12 @@ type Write struct {
 	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes the request time-out.
 	Settle time.Duration
+}
+
+// Conditions say when a row is written.
+type Conditions struct {
+	Condition table.Existence
+	When      *condition.When // only if the row in the table passes; nil writes all
 }
 
 // Rates are in units a second; 0 is unknown or no limit.
@@ -198,7 +205,7 @@ func (c *Config) Request() *plan.Request {
 		Keep: keep,
 
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, Condition: c.Write.Condition, MarkColumn: c.Write.Marks.Column, AtLeastOnce: c.Write.Marks.AtLeastOnce, LookFirst: c.Write.Marks.LookFirst, Returned: c.Write.Marks.ReturnedKeys != "",
+		Mode: c.Write.Mode, Condition: c.Write.Condition, When: c.Write.When, MarkColumn: c.Write.Marks.Column, AtLeastOnce: c.Write.Marks.AtLeastOnce, LookFirst: c.Write.Marks.LookFirst, Returned: c.Write.Marks.ReturnedKeys != "",
 		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }

@@ -24,7 +24,7 @@ func (o *resumePoint) readAgain(planned *plan.Plan) error {
 	}
 	records, err := s.ReadAgain(len(planned.Sources))
 	c := s.Counters
-	open := c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["archived"]
+	open := openRecords(c)
 	if err == nil && (open < 0 || records < open) {
 		err = fmt.Errorf("%d records are not final, but %d would be read again", open, records)
 	}

@@ -27,6 +27,7 @@ func (p *Progress) show(r *Report) {
 	p.Written.Store(r.Written)
 	p.Rejected.Store(r.Rejected)
 	p.Superseded.Store(r.Superseded)
+	p.ConditionFailed.Store(r.ConditionFailed)
 	p.Archived.Store(r.Archived)
 	p.Retried.Store(r.Retried)
 	p.Throttled.Store(r.Throttled)

@@ -62,7 +62,7 @@ func newReadProgress(planned *plan.Plan, ordered bool, b *checkpoint.Snapshot) *
 		return k // nothing that was read before comes again
 	}
 	k.base, k.replay = b, checkpoint.NewReplay(&b.State, ordered)
-	k.left = b.Counters["read"] - b.Counters["written"] - b.Counters["rejected"] - b.Counters["superseded"] - b.Counters["archived"]
+	k.left = openRecords(b.Counters)
 	for _, i := range b.Out {
 		for p := i.From; p < i.To; p++ {
 			k.out[p] = struct{}{}

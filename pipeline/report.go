@@ -31,7 +31,7 @@ const (
 )
 
 // Report says how a load ended: the summary.json of its run folder. Read = Written + Rejected + Superseded +
-// Archived + Unfinished, or the run has failed. It has many fields because it is made of parts: they are embedded, so that JSON has their fields on one level, in this
+// ConditionFailed + Archived + Unfinished, or the run has failed. It has many fields because it is made of parts: they are embedded, so that JSON has their fields on one level, in this
 // order.
 type Report struct {
 	ReportOutcome
@@ -107,8 +107,10 @@ type ReportCounts struct {
 	Superseded int64 `json:"superseded"`
 	// MaybeApplied are rejected rows that may be in the table: the service has never said whether it has written them.
 	MaybeApplied int64 `json:"maybe_applied,omitempty"`
-	Archived     int64 `json:"archived"` // written to files, for their period is too old for a table
-	Unfinished   int64 `json:"unfinished"`
+	// ConditionFailed are rows that were not written, because the row in the table did not pass --when.
+	ConditionFailed int64 `json:"condition_failed,omitempty"`
+	Archived        int64 `json:"archived"` // written to files, for their period is too old for a table
+	Unfinished      int64 `json:"unfinished"`
 	// ExpiredCells are cells older than the table takes, which were left out (--drop-expired). Their rows were written without them.
 	ExpiredCells int64 `json:"expired_cells,omitempty"`
 
@@ -260,31 +262,37 @@ type ReportColumn struct {
 }
 
 // final is how many records are final.
-func (r *ReportCounts) final() int64 { return r.Written + r.Rejected + r.Superseded + r.Archived }
+func (r *ReportCounts) final() int64 {
+	return r.Written + r.Rejected + r.Superseded + r.ConditionFailed + r.Archived
+}
 
 // balance checks the ledger.
 func (r *ReportCounts) balance() error {
 	if sum := r.final() + r.Unfinished; sum != r.Read {
-		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d archived + %d unfinished = %d",
-			r.Read, r.Written, r.Rejected, r.Superseded, r.Archived, r.Unfinished, sum)
+		return fmt.Errorf("the ledger does not balance: %d rows read, but %d written + %d rejected + %d superseded + %d with a condition that failed + %d archived + %d unfinished = %d",
+			r.Read, r.Written, r.Rejected, r.Superseded, r.ConditionFailed, r.Archived, r.Unfinished, sum)
 	}
 	return nil
 }
 
 // Progress is how far a load has come, for a user interface that polls. Safe for concurrent use.
 type Progress struct {
-	Read, Written, Rejected, Superseded atomic.Int64
-	Archived                            atomic.Int64
-	Retried, Throttled                  atomic.Int64
-	BytesRead                           atomic.Int64
-	BytesTotal                          atomic.Int64 // -1 when a source is a stream
-	SlowestLeft                         atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
-	Settling                            atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
-	Swept                               atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
-	Done                                atomic.Bool
+	Ended
+	Retried, Throttled atomic.Int64
+	BytesRead          atomic.Int64
+	BytesTotal         atomic.Int64 // -1 when a source is a stream
+	SlowestLeft        atomic.Int64 // ms that the slowest partition needs for the rows that wait for it; 0 unknown
+	Settling           atomic.Int64 // unix ms until which the load waits for attempts of unknown outcome
+	Swept              atomic.Int64 // rows that were sent more than once, of which surplus copies were looked for
+	Done               atomic.Bool
 	Hindrance
 
 	numbers atomic.Pointer[writer.AutoIncrement]
+}
+
+// Ended are the records that were read, and how those ended that are final.
+type Ended struct {
+	Read, Written, Rejected, Superseded, ConditionFailed, Archived atomic.Int64
 }
 
 // Hindrance is what keeps a load from being faster at the moment.

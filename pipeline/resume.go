@@ -162,6 +162,9 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 	details := []checkpoint.Detail{
 		{Name: "the target", Value: cfg.Target.Name}, {Name: "--table", Value: cfg.Target.Table}, {Name: "--condition", Value: condition},
 	}
+	if when := cfg.Write.When; when != nil {
+		details = append(details, checkpoint.Detail{Name: "--when", Value: when.String()})
+	}
 	if planned.Schema.Numbered > 0 {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
 		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.Marks.ReturnedKeys})
@@ -266,11 +269,16 @@ func (r *Report) counters() map[string]int64 {
 // lasting names the counters that count over all attempts.
 func (r *Report) lasting() map[string]*int64 {
 	return map[string]*int64{
-		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived, "maybe_applied": &r.MaybeApplied,
+		"read": &r.Read, "written": &r.Written, "rejected": &r.Rejected, "superseded": &r.Superseded, "archived": &r.Archived, "condition_failed": &r.ConditionFailed, "maybe_applied": &r.MaybeApplied,
 		"retried": &r.Retried, "replayed": &r.Replayed, "rows_sent": &r.RowsSent, "throttled": &r.Throttled, "unavailable": &r.Unavailable,
 		"bytes_read": &r.BytesRead, "write_cu": &r.WriteCU, "requests": &r.Requests,
 		"recuts": &r.Recuts, "expired_cells": &r.ExpiredCells, "read_again": &r.ReadAgain, "read_waits": &r.ReadWaits, "send_waits": &r.SendWaits,
 	}
+}
+
+// openRecords is how many records were read and are not final, by the counters of a checkpoint.
+func openRecords(c map[string]int64) int64 {
+	return c["read"] - c["written"] - c["rejected"] - c["superseded"] - c["condition_failed"] - c["archived"]
 }
 
 // resume takes over what the attempts before have counted.
@@ -280,7 +288,7 @@ func (r *Report) resume(s *checkpoint.Snapshot) {
 	}
 	r.Attempts, r.Resumed = s.Attempt+1, true
 	r.FirstStarted = s.Begun
-	r.Unfinished = r.Read - r.Written - r.Rejected - r.Superseded - r.Archived // until the ledger says it
+	r.Unfinished = r.Read - r.final() // until the ledger says it
 	r.readBefore, r.writtenBefore, r.rejectedBefore = r.Read, r.Written, r.Rejected
 	if s.Ordered && len(s.Starts) > 0 {
 		r.BytesRead = s.Starts[0].Bytes // what follows is read again
@@ -300,7 +308,7 @@ func (o *resumePoint) rereads(planned *plan.Plan) (names []string) {
 // resumed says what the attempt resumes from.
 func (r *Report) resumed() Resumed {
 	return Resumed{
-		RunDir: r.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.Written + r.Rejected + r.Superseded + r.Archived,
+		RunDir: r.RunDir, Attempt: r.Attempts, Read: r.Read, Final: r.final(),
 		Written: r.Written, BytesRead: r.BytesRead, Since: r.FirstStarted,
 	}
 }

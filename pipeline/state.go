@@ -45,11 +45,13 @@ type StateCounts struct {
 	Written    int64 `json:"written"`
 	Rejected   int64 `json:"rejected"`
 	Superseded int64 `json:"superseded"`
-	Archived   int64 `json:"archived"`
-	Retried    int64 `json:"retried"`
-	Throttled  int64 `json:"throttled"`
-	Requests   int64 `json:"requests"`
-	WriteCU    int64 `json:"write_cu"`
+	// ConditionFailed are rows that were not written, because the row in the table did not pass --when.
+	ConditionFailed int64 `json:"condition_failed,omitempty"`
+	Archived        int64 `json:"archived"`
+	Retried         int64 `json:"retried"`
+	Throttled       int64 `json:"throttled"`
+	Requests        int64 `json:"requests"`
+	WriteCU         int64 `json:"write_cu"`
 }
 
 // StateWork is the work in progress.
@@ -138,7 +140,7 @@ func (r *Report) state(now time.Time) *State {
 	return &State{
 		Table: r.Table, Order: r.Order, Seconds: now.Sub(r.Started).Seconds(),
 		StateCounts: StateCounts{
-			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, Archived: r.Archived,
+			Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed, Archived: r.Archived,
 			Retried: r.Retried, Throttled: r.Throttled, Requests: r.Requests, WriteCU: r.WriteCU,
 		},
 		Marks: StateMarks{BytesRead: r.BytesRead, Final: r.final()},

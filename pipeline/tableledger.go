@@ -13,14 +13,15 @@ import (
 
 // ReportTable says how the rows of one table among several ended. Rows that have no table are rejected and count in none.
 type ReportTable struct {
-	Name       string `json:"name"`
-	Class      int    `json:"class,omitempty"` // of the age policy, from 1
-	Created    bool   `json:"created"`         // the run made the table
-	Written    int64  `json:"written"`
-	Superseded int64  `json:"superseded"`
-	Rejected   int64  `json:"rejected"`
-	Archived   int64  `json:"archived"`
-	Unfinished int64  `json:"unfinished,omitempty"` // of a dry run: rows that would have been written
+	Name            string `json:"name"`
+	Class           int    `json:"class,omitempty"` // of the age policy, from 1
+	Created         bool   `json:"created"`         // the run made the table
+	Written         int64  `json:"written"`
+	Superseded      int64  `json:"superseded"`
+	ConditionFailed int64  `json:"condition_failed,omitempty"`
+	Rejected        int64  `json:"rejected"`
+	Archived        int64  `json:"archived"`
+	Unfinished      int64  `json:"unfinished,omitempty"` // of a dry run: rows that would have been written
 }
 
 // tableLedger counts the rows of each table, over all attempts. The dispatcher alone touches it.
@@ -68,7 +69,7 @@ func (l *tableLedger) add(name string) (isNew bool, err error) {
 
 // counters of a table in a checkpoint.
 func (t *ReportTable) counters() map[string]*int64 {
-	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived}
+	return map[string]*int64{"written": &t.Written, "superseded": &t.Superseded, "rejected": &t.Rejected, "archived": &t.Archived, "condition_failed": &t.ConditionFailed}
 }
 
 // keep enters the counts into a checkpoint.

@@ -88,7 +88,7 @@ func (r *timelineRecorder) point(now time.Time) *Point {
 	p.Read += l.Read - r.read
 	p.Rejected += l.Rejected - r.rejected
 	r.read, r.rejected = l.Read, l.Rejected
-	p.Queued = l.Read - l.Written - l.Rejected - l.Superseded - l.Archived
+	p.Queued = l.Read - l.Written - l.Rejected - l.Superseded - l.ConditionFailed - l.Archived
 	return p
 }
 

@@ -5,15 +5,17 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/condition"
 	"tsimport/internal/tablestore/plainbuffer"
 )
 
 // Options are what some loads need beside plain writing. The workers of a load share them; a nil one is not needed.
 type Options struct {
-	AutoIncrement *AutoIncrement // the service numbers the rows: puts of rows with a placeholder in their key
-	Stamps        *Stamps        // cells without a timestamp get the one that the row's outcome names before it is sent: updates
-	Increments    *Increments    // rows are marked and written under a condition: increments
-	Size          *Size          // learns how large requests may be
+	AutoIncrement *AutoIncrement  // the service numbers the rows: puts of rows with a placeholder in their key
+	Stamps        *Stamps         // cells without a timestamp get the one that the row's outcome names before it is sent: updates
+	Increments    *Increments     // rows are marked and written under a condition: increments
+	When          *condition.When // each row is written only if the stored one passes
+	Size          *Size           // learns how large requests may be
 }
 
 // With gives the writer its options.
@@ -24,19 +26,25 @@ func (w *Writer) With(x Options) *Writer {
 
 // annotated is the rows of a request as they are sent, where that is not as they were encoded.
 type annotated struct {
-	data   []byte
-	ends   []int   // of each row in data
-	asks   []byte  // that follows each row
-	stamps []int64 // of each row, where cells get one
-	conds  []byte  // of all rows, each cond bytes long
-	cond   int     // 0 without
-	mark   []byte
+	data     []byte
+	ends     []int   // of each row in data
+	asks     []byte  // that follows each row
+	stamps   []int64 // of each row, where cells get one
+	conds    []byte  // of all rows, each cond bytes long
+	cond     int     // 0 without
+	condEnds []int   // of each row in conds, where they are not equally long
+	mark     []byte
 }
 
 // annotate makes the bytes of the rows that are sent next.
 func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error) {
 	d := &w.sent
 	d.data, d.ends, d.stamps = d.data[:0], d.ends[:0], d.stamps[:0]
+	if w.options.When != nil {
+		if err := w.annotateWhen(rows); err != nil {
+			return err
+		}
+	}
 	if c := w.options.Increments; c != nil {
 		return w.annotateIncrements(c, rows)
 	}
@@ -96,6 +104,19 @@ func (d *annotated) body(i int, r table.Ref) []byte {
 		start = d.ends[i-1]
 	}
 	return d.data[start:d.ends[i]]
+}
+
+// condition is that of the i-th row, nil where it is its existence alone.
+func (d *annotated) condition(i int) []byte {
+	switch {
+	case d.cond > 0:
+		return d.conds[i*d.cond : (i+1)*d.cond]
+	case len(d.condEnds) == 0:
+		return nil
+	case i == 0:
+		return d.conds[:d.condEnds[0]]
+	}
+	return d.conds[d.condEnds[i-1]:d.condEnds[i]]
 }
 
 // size is the length of body.

@@ -103,6 +103,8 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 	default:
 		o.Fate = table.Refused
 		switch {
+		case w.options.When != nil && o.Code == "OTSConditionCheckFail":
+			return w.unmet(row, o, repeated)
 		case !repeated:
 		case o.Code == "OTSConditionCheckFail":
 			return w.recheck(row, o)
@@ -134,11 +136,16 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 	if w.existence != table.ExpectNotExist || w.mode == table.Delete {
 		return o, nil
 	}
+	return w.readBack(row, o, w.holds, func(*table.Outcome) {})
+}
+
+// readBack decides about a row that an earlier attempt may have written by what the table has: written, or what otherwise makes of o.
+func (w *Writer) readBack(row table.Ref, o table.Outcome, written func(table.Ref) (bool, error), otherwise func(*table.Outcome)) (table.Outcome, error) {
 	unread := table.Outcome{Fate: table.Unknown, Code: o.Code, Message: o.Message}
 	if w.noReading {
 		return unread, nil // the run ends for it
 	}
-	same, err := w.holds(row)
+	same, err := written(row)
 	switch {
 	case err != nil && !client.Classify(err).Passes() && client.Classify(err) != client.Canceled:
 		w.noReading = true
@@ -149,6 +156,7 @@ func (w *Writer) recheck(row table.Ref, o table.Outcome) (table.Outcome, error) 
 	case same:
 		return table.Outcome{Fate: table.Written}, nil
 	}
+	otherwise(&o)
 	return o, nil
 }
 
@@ -164,13 +172,7 @@ func (w *Writer) holds(row table.Ref) (same bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	key := new(tablestore.PrimaryKey)
-	for _, c := range decoded.Key {
-		key.AddPrimaryKeyColumn(c.Name, client.SDKValue(c.Value))
-	}
-	res, err := w.reader.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
-		TableName: w.table, PrimaryKey: key, MaxVersion: 2,
-	}})
+	res, err := w.get(decoded, 2)
 	if err != nil {
 		return false, err
 	}

@@ -12,7 +12,7 @@ import (
 //	request   tables (1): table   is_atomic (3): false
 //	table     table_name (1)      rows (2): row, once for each
 //	row       type (1)            row_change (2): PlainBuffer bytes
-//	          condition (3): { row_existence (1)  column_condition (2), of increments }
+//	          condition (3): { row_existence (1)  column_condition (2), of increments and --when }
 //	          return_content (4): { return_type (1): RT_PK }, if the service makes part of the key
 //
 // A message follows its length, so lengths come first: those of the rows are known since they were encoded, and
@@ -47,7 +47,7 @@ func AppendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 func appendRequest(dst []byte, name string, mode table.Mode, existence table.Existence, rows []table.Ref, d *annotated) []byte {
 	size := 1 + lengthSize(len(name)) + len(name)
 	for i, r := range rows {
-		n := rowSize(d.size(i, r), d.cond) + len(d.asks)
+		n := rowSize(d.size(i, r), len(d.condition(i))) + len(d.asks)
 		size += 1 + lengthSize(n) + n
 	}
 	dst = slices.Grow(dst, size+16)
@@ -57,15 +57,15 @@ func appendRequest(dst []byte, name string, mode table.Mode, existence table.Exi
 	dst = binary.AppendUvarint(dst, uint64(len(name)))
 	dst = append(dst, name...)
 	for i, r := range rows {
-		row := d.body(i, r)
+		row, condition := d.body(i, r), d.condition(i)
 		dst = append(dst, tagRow)
-		dst = binary.AppendUvarint(dst, uint64(rowSize(len(row), d.cond)+len(d.asks)))
+		dst = binary.AppendUvarint(dst, uint64(rowSize(len(row), len(condition))+len(d.asks)))
 		dst = append(dst, tagType, operationTypes[mode], tagRowChange)
 		dst = binary.AppendUvarint(dst, uint64(len(row)))
 		dst = append(dst, row...)
-		if d.cond > 0 {
-			dst = binary.AppendUvarint(append(dst, tagCondition), uint64(d.cond))
-			dst = append(dst, d.conds[i*d.cond:(i+1)*d.cond]...)
+		if condition != nil {
+			dst = binary.AppendUvarint(append(dst, tagCondition), uint64(len(condition)))
+			dst = append(dst, condition...)
 		} else {
 			dst = append(dst, tagCondition, 2, tagRowExistence, expectations[existence])
 		}

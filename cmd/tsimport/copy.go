@@ -12,6 +12,7 @@ import (
 	"tsimport"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/condition"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/keyexpr"
 	"tsimport/pipeline"
@@ -39,7 +40,7 @@ func copyCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 // flagsOfCopy are those that a copy has in common with a load.
 var flagsOfCopy = []string{
 	"endpoint", "instance", "store", "request-timeout", "create", "pk", "set", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split",
-	"columns", "exclude", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "json", "quiet", "verbose",
+	"columns", "exclude", "when", "rename", "verify", "dry-run", "max-errors", "retry-for", "settle", "sync", "fresh", "run-dir", "json", "quiet", "verbose",
 	"cpu-profile", "allocations-profile", "concurrency", "batch-rows", "batch-bytes", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "priority",
 	"compress", "memory", "temp-dir", "temp-max", "status",
 }
@@ -48,6 +49,7 @@ func copyFlags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "from-key", Usage: "copy rows from `KEY` on: values of the first key columns, with commas between them; binary as 0x and hexadecimal digits"},
 		&cli.StringFlag{Name: "to-key", Usage: "copy rows before `KEY`"},
+		&cli.StringFlag{Name: "filter", Usage: "copy only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
 		&cli.StringFlag{Name: "where", Usage: "copy only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
 		&cli.StringFlag{Name: "since", Usage: "copy only cells with timestamps from `TIME` on, RFC 3339 or milliseconds; deleted rows and cells, and cells that a put has replaced by none, stay in the target"},
 		&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
@@ -128,6 +130,12 @@ func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, e
 	}
 	if k.to, err = parseTableArgument(c.Args().Get(1)); err != nil {
 		return cfg, err
+	}
+	if text := c.String("filter"); c.IsSet("filter") {
+		if k.scan.Filter, k.scan.FilterUses, err = condition.ParseFilter(text); err != nil {
+			return cfg, usagef("--filter %s: %v", text, err)
+		}
+		k.scan.FilterText = text
 	}
 	if rcu := c.Float64("max-rcu"); !(rcu >= 0) {
 		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", rcu)
@@ -211,10 +219,8 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 	if err := copytable.CheckKey(k.to.name, key, k.name()); err != nil {
 		return err
 	}
-	k.scan = tablescan.Config{
-		Client: from.Client, Table: from.Table, Name: k.name(), Where: k.where, Gate: scan.NewGate(k.c.Float64("max-rcu")), RetryFor: cfg.Write.RetryFor,
-		Columns: cfg.Columns.Only,
-	}
+	k.scan.Client, k.scan.Table, k.scan.Name, k.scan.Where = from.Client, from.Table, k.name(), k.where
+	k.scan.Gate, k.scan.RetryFor, k.scan.Columns = scan.NewGate(k.c.Float64("max-rcu")), cfg.Write.RetryFor, cfg.Columns.Only
 	if !k.since.IsZero() {
 		k.scan.Since = k.since.UnixMilli()
 		notes = append(notes, fmt.Sprintf("only cells from %s on are copied: rows and cells that were deleted since, and cells that a put has replaced by none, stay in the target", k.since.Format(time.RFC3339Nano)))

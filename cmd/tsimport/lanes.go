@@ -46,6 +46,7 @@ func stateText(s *pipeline.State) string {
 	add(s.Rejected > 0, "%s rejected", grouped(s.Rejected))
 	add(s.Archived > 0, "%s archived", grouped(s.Archived))
 	add(s.Superseded > 0, "%s superseded", grouped(s.Superseded))
+	add(s.ConditionFailed > 0, "%s left by --when", grouped(s.ConditionFailed))
 	add(s.Retrying > 0, "%s to be sent again", grouped(int64(s.Retrying)))
 	add(s.Throttled > 0, "%s throttled", grouped(s.Throttled))
 	add(true, "%d of %d requests in flight, %s answered", s.InFlight, s.Workers, grouped(s.Requests))

@@ -61,7 +61,7 @@ func orderWarning(w *pipeline.Write) string {
 	}
 	const any = "--order none: rows of the same key are written in any order"
 	switch {
-	case w.Condition != table.Ignore:
+	case w.Condition != table.Ignore || w.When != nil:
 		return any + ", so which of them the condition lets pass is chance"
 	case w.Mode == table.Update:
 		return any + ", so which of them a column is left with is chance"

@@ -34,7 +34,7 @@ func TestWithoutAnOrderTheUserIsWarnedWhereItMatters(t *testing.T) {
 		write pipeline.Write
 		warns bool
 	}{
-		{pipeline.Write{Order: plan.LastWins, Mode: table.Update, Condition: table.ExpectExist}, false},
+		{pipeline.Write{Order: plan.LastWins, Mode: table.Update, Conditions: pipeline.Conditions{Condition: table.ExpectExist}}, false},
 		{pipeline.Write{Order: plan.OrderNone}, false},
 		{pipeline.Write{Order: plan.OrderNone, Mode: table.Delete}, false},
 		{pipeline.Write{Order: plan.OrderNone, Mode: table.Update}, true},

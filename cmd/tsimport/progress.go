@@ -119,7 +119,7 @@ func (s *screen) bytesDone() int64 {
 	if s.dryRun {
 		return bytes
 	}
-	return doneOf(bytes, p.Written.Load()+p.Rejected.Load()+p.Superseded.Load()+p.Archived.Load(), read)
+	return doneOf(bytes, p.Written.Load()+p.Rejected.Load()+p.Superseded.Load()+p.ConditionFailed.Load()+p.Archived.Load(), read)
 }
 
 // doneOf is the part of the bytes read that belongs to records that are final.

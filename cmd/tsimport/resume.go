@@ -265,7 +265,7 @@ func byTabs(name string) bool {
 // noteRetried makes the run whose rejects were loaded remember it, if a row of them was loaded: the others are rejects of this
 // load.
 func noteRetried(in *invocation, r *pipeline.Report) error {
-	if in.rejects == "" || r.State != pipeline.StateFinished || r.Written+r.Superseded+r.Archived == 0 {
+	if in.rejects == "" || r.State != pipeline.StateFinished || r.Written+r.Superseded+r.ConditionFailed+r.Archived == 0 {
 		return nil
 	}
 	job, err := checkpoint.ReadJob(in.rejects)

@@ -121,7 +121,7 @@ func readRun(folder string) *runInfo {
 	}
 	r := &runInfo{
 		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table, Command: sum.Command,
-		DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.Archived,
+		DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
 	}
 	if r.Started.IsZero() {
 		r.Started = sum.Started
@@ -132,7 +132,7 @@ func readRun(folder string) *runInfo {
 	if r.Unfinished = checkpoint.Exists(folder) && r.job != nil; r.Unfinished {
 		if s, err := checkpoint.Read(folder); err == nil {
 			r.Read, r.Rejected = s.Counters["read"], s.Counters["rejected"]
-			r.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"]
+			r.Final = s.Counters["written"] + s.Counters["rejected"] + s.Counters["superseded"] + s.Counters["condition_failed"]
 		}
 	}
 	if is, open := tablesync.Unfinished(folder); is {

@@ -137,6 +137,9 @@ func schemaText(p *plan.Plan, all bool) string {
 // report shows how the load ended and what to do next.
 func (s *screen) report(r *pipeline.Report, look string) {
 	counts := fmt.Sprintf("%s read, %s written, %s rejected, %s superseded", grouped(r.Read), grouped(r.Written), grouped(r.Rejected), grouped(r.Superseded))
+	if r.ConditionFailed > 0 {
+		counts += fmt.Sprintf(", %s left by --when", grouped(r.ConditionFailed))
+	}
 	if r.Archived > 0 {
 		counts += fmt.Sprintf(", %s archived", grouped(r.Archived))
 	}
@@ -244,7 +247,7 @@ func tableNotes(r *pipeline.Report) (notes []string) {
 		for _, c := range []struct {
 			n    int64
 			what string
-		}{{t.Written, "written"}, {t.Rejected, "rejected"}, {t.Superseded, "superseded"}, {t.Archived, "archived"}, {t.Unfinished, "would be written"}} {
+		}{{t.Written, "written"}, {t.Rejected, "rejected"}, {t.Superseded, "superseded"}, {t.ConditionFailed, "left by --when"}, {t.Archived, "archived"}, {t.Unfinished, "would be written"}} {
 			if c.n > 0 {
 				counts = append(counts, grouped(c.n)+" "+c.what)
 			}

@@ -39,6 +39,8 @@ type Outcome struct {
 	// earlier attempt of unknown outcome had another.
 	Stamp     int64
 	Restamped bool
+	// Unmet: Refused, because the row in the table does not pass the load's condition on columns.
+	Unmet bool
 	// MaybeApplied: Refused, and an earlier attempt may have been applied.
 	MaybeApplied bool
 	// Stale: Refused, perhaps for no more than that timestamp.

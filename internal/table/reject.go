@@ -20,6 +20,7 @@ const (
 	CodeNoCells        = "NoCells"
 	CodeColumnName     = "BadColumnName" // of a cell of a record that describes itself
 	CodeSameCell       = "DuplicateCell" // likewise
+	CodeNoValue        = "NoValue"       // in a column that --when compares
 	CodeNoAnswer       = "NoAnswer"      // the service was sent the row, and has never answered
 )
 

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"slices"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/encode"
@@ -152,6 +153,11 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 			return false, why
 		}
 	}
+	if p.flow.plan.Request.When != nil {
+		if why := p.flow.plan.Lacks(func(column string) bool { return p.has(column, row) }); why != nil {
+			return false, why
+		}
+	}
 	switch p.flow.plan.Request.Keep {
 	case plan.KeepRecord:
 		if raw == nil && (p.changed || p.cells != nil && p.cells.left) {
@@ -165,6 +171,16 @@ func (p *parser) row(v *values, columns []string, rec *record.Record, raw []byte
 		raw = p.keyFields
 	}
 	return false, p.encoder.Append(&p.rows, row, stamps, rec.Span, raw)
+}
+
+// has reports whether the record's row, whose own columns have the values, has one in a column.
+func (p *parser) has(column string, values []table.Value) bool {
+	for i, c := range p.flow.plan.Schema.Columns {
+		if c.Name == column {
+			return values[i].Type != table.Null
+		}
+	}
+	return p.cells != nil && slices.ContainsFunc(p.encoder.Cells, func(c encode.Cell) bool { return c.Name.String() == column && c.Value.Type != table.Null })
 }
 
 // tableName makes a string of a table's name, once for each.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/condition"
 	"tsimport/lifecycle"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
@@ -145,6 +146,12 @@ func parseWrite(g Given, w *pipeline.Write) error {
 	}
 	if w.Condition, ok = conditions[g.String("condition")]; !ok {
 		return fmt.Errorf("--condition %q: want ignore, exist or not-exist", g.String("condition"))
+	}
+	if text := g.String("when"); g.IsSet("when") {
+		var err error
+		if w.When, err = condition.ParseWhen(text); err != nil {
+			return fmt.Errorf("--when %s: %w", text, err)
+		}
 	}
 	switch g.String("on-null") {
 	case "skip":

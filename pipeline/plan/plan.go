@@ -44,6 +44,7 @@ type Plan struct {
 
 	Request *Request
 
+	whenNew   []string        // columns of rows that Request.When names
 	described map[string]bool // columns that sources of a Wide plan list of their own
 
 	env   keyexpr.Env   // of the expressions
@@ -105,6 +106,7 @@ func Make(ctx context.Context, r *Request, admin *client.Admin) (*Plan, error) {
 		p.joinColumns,
 		p.settleSchema,
 		p.checkSchema,
+		p.checkWhen,
 		p.infer,
 		p.compute,
 		p.checkCounts,

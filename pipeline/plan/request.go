@@ -9,6 +9,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/condition"
 	"tsimport/keyexpr"
 	"tsimport/lifecycle"
 	"tsimport/reader"
@@ -26,6 +27,7 @@ type Request struct {
 	Columns    Columns
 	Mode       table.Mode
 	Condition  table.Existence
+	When       *condition.When
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
 	Records    int64  // to read, from the start of the first input; 0 is all

@@ -152,7 +152,7 @@ var nameAndNumber = []bool{false, true}
 func ledger(r *pipeline.Report) page.Table {
 	return page.Table{Title: "Ledger", Numbers: nameAndNumber, Note: "Read is the sum of the others.", Rows: [][]string{
 		{"read", count(r.Read)}, {"written", count(r.Written)}, {"rejected", count(r.Rejected)},
-		{"superseded by a later row of the same key", count(r.Superseded)}, {"unfinished", count(r.Unfinished)},
+		{"superseded by a later row of the same key", count(r.Superseded)}, {"not written because of --when", count(r.ConditionFailed)}, {"unfinished", count(r.Unfinished)},
 	}}
 }
 

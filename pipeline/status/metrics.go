@@ -51,6 +51,7 @@ var stateMetrics = []metric[state]{
 	counter("rows_written", "Rows that the service has accepted.", func(s *state) float64 { return float64(s.Written) }),
 	counter("rows_rejected", "Rows that will not be written.", func(s *state) float64 { return float64(s.Rejected) }),
 	counter("rows_superseded", "Rows replaced by a later row of their key before they were sent.", func(s *state) float64 { return float64(s.Superseded) }),
+	counter("rows_condition_failed", "Rows not written because the row in the table did not pass --when.", func(s *state) float64 { return float64(s.ConditionFailed) }),
 	counter("rows_archived", "Rows written to files because their period is too old for a table.", func(s *state) float64 { return float64(s.Archived) }),
 	counter("rows_retried", "Rows sent again.", func(s *state) float64 { return float64(s.Retried) }),
 	counter("rows_throttled", "Rows refused for capacity, to be sent again.", func(s *state) float64 { return float64(s.Throttled) }),

@@ -1,0 +1,120 @@
+package condition
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+)
+
+// shown is a filter in words.
+func shown(f tablestore.ColumnFilter) string {
+	switch f := f.(type) {
+	case *tablestore.CompositeColumnValueFilter:
+		var parts []string
+		for _, p := range f.Filters {
+			parts = append(parts, shown(p))
+		}
+		return "(" + strings.Join(parts, map[tablestore.LogicalOperator]string{tablestore.LO_AND: " and ", tablestore.LO_OR: " or "}[f.Operator]) + ")"
+	case *tablestore.SingleColumnCondition:
+		for text, op := range comparators {
+			if op == *f.Comparator {
+				missing := ""
+				if f.FilterIfMissing {
+					missing = "!"
+				}
+				return *f.ColumnName + missing + text + strings.TrimSpace(strings.Trim(strings.ReplaceAll(strings.TrimSpace(reflect.ValueOf(f.ColumnValue).String()), "<int64 Value>", "n"), "\n"))
+			}
+		}
+	}
+	return "?"
+}
+
+func TestAWhenComparesStoredColumnsWithNewValues(t *testing.T) {
+	value := func(column string) table.Value {
+		return table.Value{Type: table.String, Bytes: []byte("new " + column)}
+	}
+	for text, want := range map[string]string{
+		`stored.at < new.at`:                               "at<new at",
+		`new.at > stored.at`:                               "at<new at",
+		`not (stored.at >= new.at)`:                        "at<new at",
+		`stored.at < new.at or stored.v == new.v`:          "(at<new at or v==new v)",
+		`not (stored.at < new.at or stored.v == new.v)`:    "(at>=new at and v!=new v)",
+		`stored["a b"] <= new["c d"] && stored.x == "lit"`: "(a b<=new c d and x==lit)",
+	} {
+		w, err := ParseWhen(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := shown(w.Filter(value)); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+		if len(w.Filter(value).Serialize()) == 0 || w.String() != text {
+			t.Errorf("%s has no bytes", text)
+		}
+	}
+	w, err := ParseWhen(`stored.a < new.b and (stored.a > new.c or stored.d == new.b)`)
+	if err != nil || !reflect.DeepEqual(w.Stored(), []string{"a", "d"}) || !reflect.DeepEqual(w.New(), []string{"b", "c"}) {
+		t.Errorf("%v, %v: %v", w.Stored(), w.New(), err)
+	}
+}
+
+func TestARisingConditionOnlyEverRaisesColumns(t *testing.T) {
+	for text, want := range map[string]bool{
+		`stored.at < new.at`: true, `stored.at >= new.at`: true, `stored.a <= new.a and new.b > stored.b`: true, `not (stored.a < new.a or stored.b < new.b)`: true,
+		`stored.a == new.a`: false, `stored.a != new.a`: false, `stored.a < new.b`: false, `stored.a < new.a or stored.b < new.b`: false,
+		`stored.a < new.a and stored.s == "x"`: false,
+	} {
+		w, err := ParseWhen(text)
+		if err != nil || w.Rising() != want {
+			t.Errorf("%s rises: %v, %v", text, !want, err)
+		}
+	}
+}
+
+func TestAFilterComparesColumnsWithValues(t *testing.T) {
+	for text, want := range map[string]string{
+		`city == "Hangzhou"`:                      "city!==Hangzhou",
+		`not (city == "x" and col("b c") != "y")`: "(city!!=x or b c!==y)",
+		`-5 < age`: "age!>n",
+	} {
+		f, columns, err := ParseFilter(text)
+		if err != nil || len(columns) == 0 {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := shown(f); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestWhatTheServiceCannotCheckIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		`at < new.at`:            "stored.at or new.at",
+		`stored.a < stored.b`:    "cannot check",
+		`new.a < new.b`:          "cannot check",
+		`new.a < 5`:              "cannot check",
+		`stored.a < 5`:           "compares nothing with the row that is written",
+		`stored.a + 1 < new.a`:   "cannot check",
+		`stored.a < new.a + 1`:   "cannot check",
+		`stored.a matches new.a`: "cannot check",
+		`stored.a`:               "cannot check",
+		`stored.a <`:             "unexpected",
+		`md5(stored.a) == new.a`: "cannot check",
+		`stored.a in [new.a]`:    "cannot check",
+		`stored.a == nil`:        "cannot check",
+		strings.Repeat("stored.a < new.a or ", 17) + "stored.a < new.a": "the service takes 32",
+	} {
+		if _, err := ParseWhen(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if _, _, err := ParseFilter(`stored.a < 5`); err == nil {
+		t.Error("a filter has no stored row")
+	}
+}

@@ -1,0 +1,266 @@
+package condition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+)
+
+// maxComparisons is how many parts a condition may have: the service takes 32 of a filter, every and and or included.
+const maxComparisons = 32
+
+// node is a comparison, or several that are joined.
+type node struct {
+	join  tablestore.LogicalOperator // of parts
+	parts []*node                    // at least two; nil in a comparison
+
+	column string // of the row in the table
+	op     tablestore.ComparatorType
+	new    string      // column of the row that is written; empty: value counts
+	value  table.Value // a literal
+}
+
+// When is a condition on writing a row. It never changes.
+type When struct {
+	root *node
+	text string
+}
+
+// ParseWhen reads comparisons such as stored.updated_at < new.updated_at. A column that the stored row lacks, or a row that is not
+// there, passes a comparison.
+func ParseWhen(text string) (*When, error) {
+	root, err := parse(text, true)
+	if err != nil {
+		return nil, err
+	}
+	if len(columnsOf(root, func(n *node) string { return n.new })) == 0 {
+		return nil, errors.New("it compares nothing with the row that is written: name one of its columns, as in stored.updated_at < new.updated_at")
+	}
+	return &When{root, text}, nil
+}
+
+// String is the condition as it was given.
+func (w *When) String() string { return w.text }
+
+// Stored are the columns of the table that it names, New those of rows that are written.
+func (w *When) Stored() []string { return columnsOf(w.root, func(n *node) string { return n.column }) }
+
+// New are the columns of rows that are written that it names.
+func (w *When) New() []string { return columnsOf(w.root, func(n *node) string { return n.new }) }
+
+// Rising reports whether rows that pass only ever raise columns, or lower them: every comparison is one of a column with the same
+// column by < or <= (> or >=), and all of them must hold. Then a row that was written, or left, is left when it is sent again after later
+// ones of its key.
+func (w *When) Rising() bool { return w.root.rising() }
+
+func (n *node) rising() bool {
+	if n.parts != nil {
+		return n.join == tablestore.LO_AND && !slices.ContainsFunc(n.parts, func(p *node) bool { return !p.rising() })
+	}
+	return n.new == n.column && n.op != tablestore.CT_EQUAL && n.op != tablestore.CT_NOT_EQUAL
+}
+
+// Filter is the condition for a row, as the service takes it; value returns the row's value of a column of New.
+func (w *When) Filter(value func(column string) table.Value) tablestore.ColumnFilter {
+	return w.root.filter(value, false)
+}
+
+// ParseFilter reads comparisons such as age >= 18 and city == "Hangzhou". A row that lacks a column does not pass a comparison with
+// it. Columns are those that it names.
+func ParseFilter(text string) (f tablestore.ColumnFilter, columns []string, err error) {
+	root, err := parse(text, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	return root.filter(nil, true), columnsOf(root, func(n *node) string { return n.column }), nil
+}
+
+func columnsOf(n *node, of func(*node) string) (names []string) {
+	if n.parts == nil {
+		if name := of(n); name != "" {
+			names = append(names, name)
+		}
+	}
+	for _, p := range n.parts {
+		for _, name := range columnsOf(p, of) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// filter is the node as the service takes it. Absent columns fail comparisons, or pass them.
+func (n *node) filter(value func(string) table.Value, absentFails bool) tablestore.ColumnFilter {
+	if n.parts != nil {
+		joined := tablestore.NewCompositeColumnCondition(n.join)
+		for _, p := range n.parts {
+			joined.AddFilter(p.filter(value, absentFails))
+		}
+		return joined
+	}
+	v := n.value
+	if n.new != "" {
+		v = value(n.new)
+	}
+	c := tablestore.NewSingleColumnCondition(n.column, n.op, client.SDKValue(v))
+	c.FilterIfMissing, c.LatestVersionOnly = absentFails, true
+	return c
+}
+
+// reader makes nodes of a parsed text.
+type reader struct {
+	when  bool
+	count int
+}
+
+func parse(text string, when bool) (*node, error) {
+	tree, err := parser.Parse(text)
+	if err != nil {
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, errors.New(line)
+	}
+	r := &reader{when: when}
+	root, err := r.node(tree.Node, false)
+	if err == nil && r.count > maxComparisons {
+		err = fmt.Errorf("it has %d parts, and the service takes %d", r.count, maxComparisons)
+	}
+	return root, err
+}
+
+var (
+	comparators = map[string]tablestore.ComparatorType{
+		"==": tablestore.CT_EQUAL, "!=": tablestore.CT_NOT_EQUAL, ">": tablestore.CT_GREATER_THAN, ">=": tablestore.CT_GREATER_EQUAL,
+		"<": tablestore.CT_LESS_THAN, "<=": tablestore.CT_LESS_EQUAL,
+	}
+	opposite = map[string]string{"==": "!=", "!=": "==", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+	mirrored = map[string]string{"==": "==", "!=": "!=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
+)
+
+// node reads an expression, or the contrary of it: what the service makes of not over a column that a row lacks it does not say, so
+// that not is taken to the comparisons.
+func (r *reader) node(n ast.Node, not bool) (*node, error) {
+	r.count++
+	switch n := n.(type) {
+	case *ast.UnaryNode:
+		if n.Operator == "not" || n.Operator == "!" {
+			r.count--
+			return r.node(n.Node, !not)
+		}
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "and", "&&":
+			return r.joined(n, not, tablestore.LO_AND, tablestore.LO_OR)
+		case "or", "||":
+			return r.joined(n, not, tablestore.LO_OR, tablestore.LO_AND)
+		}
+		if _, ok := comparators[n.Operator]; ok {
+			return r.comparison(n, not)
+		}
+		return nil, fmt.Errorf("the service cannot check %q: it compares with == != < <= > >=, and joins with and, or, not", n.Operator)
+	}
+	return nil, fmt.Errorf("the service cannot check %s: want comparisons, joined with and, or, not", n)
+}
+
+func (r *reader) joined(n *ast.BinaryNode, not bool, by, contrary tablestore.LogicalOperator) (*node, error) {
+	left, err := r.node(n.Left, not)
+	if err != nil {
+		return nil, err
+	}
+	right, err := r.node(n.Right, not)
+	if err != nil {
+		return nil, err
+	}
+	if not {
+		by = contrary
+	}
+	return &node{join: by, parts: []*node{left, right}}, nil
+}
+
+// operand is a side of a comparison.
+type operand struct {
+	stored, new string
+	value       table.Value
+	literal     bool
+}
+
+func (r *reader) comparison(n *ast.BinaryNode, not bool) (*node, error) {
+	left, err := r.operand(n.Left)
+	if err != nil {
+		return nil, err
+	}
+	right, err := r.operand(n.Right)
+	if err != nil {
+		return nil, err
+	}
+	op := n.Operator
+	if left.stored == "" {
+		left, right, op = right, left, mirrored[op]
+	}
+	if not {
+		op = opposite[op]
+	}
+	switch {
+	case left.stored == "" || right.stored != "":
+		return nil, fmt.Errorf("the service cannot check %s: it compares one column of the row in the table with a value", n)
+	case right.new == "" && !right.literal:
+		return nil, fmt.Errorf("the service cannot check %s", n)
+	}
+	return &node{column: left.stored, op: comparators[op], new: right.new, value: right.value}, nil
+}
+
+func (r *reader) operand(n ast.Node) (o operand, err error) {
+	literal := func(v table.Value) (operand, error) { return operand{value: v, literal: true}, nil }
+	switch n := n.(type) {
+	case *ast.IntegerNode:
+		return literal(table.Value{Type: table.Integer, Int: int64(n.Value)})
+	case *ast.FloatNode:
+		return literal(table.Value{Type: table.Double, Double: n.Value})
+	case *ast.StringNode:
+		return literal(table.Value{Type: table.String, Bytes: []byte(n.Value)})
+	case *ast.BoolNode:
+		v := table.Value{Type: table.Boolean}
+		if n.Value {
+			v.Int = 1
+		}
+		return literal(v)
+	case *ast.UnaryNode:
+		of, err := r.operand(n.Node)
+		if err == nil && n.Operator == "-" && of.literal && (of.value.Type == table.Integer || of.value.Type == table.Double) {
+			of.value.Int, of.value.Double = -of.value.Int, -of.value.Double
+			return of, nil
+		}
+	case *ast.IdentifierNode:
+		if !r.when {
+			return operand{stored: n.Value}, nil
+		}
+		return o, fmt.Errorf("%s: say whose column it is, stored.%s or new.%s", n.Value, n.Value, n.Value)
+	case *ast.CallNode:
+		name, ok := n.Callee.(*ast.IdentifierNode)
+		if ok && name.Value == "col" && len(n.Arguments) == 1 && !r.when {
+			if column, ok := n.Arguments[0].(*ast.StringNode); ok {
+				return operand{stored: column.Value}, nil
+			}
+		}
+	case *ast.MemberNode:
+		of, ok1 := n.Node.(*ast.IdentifierNode)
+		column, ok2 := n.Property.(*ast.StringNode)
+		switch {
+		case !r.when || !ok1 || !ok2:
+		case of.Value == "stored":
+			return operand{stored: column.Value}, nil
+		case of.Value == "new":
+			return operand{new: column.Value}, nil
+		}
+	}
+	return o, fmt.Errorf("the service cannot check %s: it compares a column with a value", n)
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"slices"
+
+	"tsimport/internal/table"
+)
+
+// checkWhen refuses what a condition on columns cannot be combined with, and columns that it cannot compare.
+func (p *planner) checkWhen() error {
+	r := p.request
+	if r.When == nil {
+		return nil
+	}
+	s := p.plan.Schema
+	switch {
+	case r.Condition != table.Ignore:
+		return usagef("--when with --condition: the service says that a condition failed, not which of the two; leave one of them out")
+	case r.Mode == table.Delete:
+		return usagef("--when with --mode delete: a row to be deleted has its key only, and no values to compare with")
+	case r.Mode == table.Increment:
+		return usagef("--when with --mode increment: increments have a condition of their own, which keeps them from being added twice")
+	case p.numbered > 0:
+		return usagef("--when: the service takes no condition for rows whose auto-increment column %s it assigns; they are always new", s.Key[p.numbered].Name)
+	}
+	const exact = "a condition that joins comparisons of a column with the same column by <, <=, > or >= with and, such as stored.at < new.at"
+	switch {
+	case r.When.Rising():
+	case p.plan.Live:
+		return usagef("--when %s: %s changes while it is read, and a row that is read again after an interruption would be compared with what the load has written of it itself; exact is %s", r.When, p.plan.Sources[0].Name, exact)
+	case r.Order != OrderNone:
+		return usagef("--when %s: of several rows of a key, one that is sent again after an interruption would be compared with a later one; give --order none if no key comes twice, or %s", r.When, exact)
+	}
+	for _, name := range r.When.Stored() {
+		if slices.ContainsFunc(s.Key, func(k table.KeyColumn) bool { return k.Name == name }) {
+			return usagef("--when: stored.%s is a column of the primary key, which is the same in the stored row and in the new one", name)
+		}
+	}
+	p.plan.whenNew = r.When.New()
+	for _, name := range p.plan.whenNew {
+		if !p.plan.Wide && !slices.ContainsFunc(s.Columns, func(c table.Column) bool { return c.Name == name }) {
+			return usagef("--when: new.%s: the load writes no column of that name", name)
+		}
+	}
+	return nil
+}
+
+// Lacks returns why a row cannot be compared as Request.When asks, or nil: has reports whether it has a value in a column.
+func (p *Plan) Lacks(has func(column string) bool) *table.Reason {
+	for _, name := range p.whenNew {
+		if !has(name) {
+			return &table.Reason{Column: name, Code: table.CodeNoValue, Message: "the row has no value that --when could compare"}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package writer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/plainbuffer"
+)
+
+// tagColumnCondition opens the column condition of a row's condition.
+const tagColumnCondition = 2<<3 | 2
+
+// annotateWhen gives each row its column condition: the stored row is compared with values of this one. Every attempt of a row carries
+// it, so that an attempt that is applied late does not overwrite what has been stored since either.
+func (w *Writer) annotateWhen(rows []table.Ref) error {
+	d := &w.sent
+	d.conds, d.condEnds = d.conds[:0], d.condEnds[:0]
+	for _, r := range rows {
+		row, err := plainbuffer.Decode(r.Body())
+		if err != nil {
+			return fmt.Errorf("write to table %s: %w", w.table, err)
+		}
+		filter := w.options.When.Filter(func(column string) table.Value { return newValue(row, column) }).Serialize()
+		d.conds = append(d.conds, tagRowExistence, expectations[w.existence], tagColumnCondition)
+		d.conds = binary.AppendUvarint(d.conds, uint64(len(filter)))
+		d.conds = append(d.conds, filter...)
+		d.condEnds = append(d.condEnds, len(d.conds))
+	}
+	return nil
+}
+
+// newValue is a row's value of a column: of several versions the newest.
+func newValue(row *plainbuffer.Decoded, column string) (v table.Value) {
+	for _, k := range row.Key {
+		if k.Name == column {
+			return k.Value
+		}
+	}
+	at := int64(math.MinInt64)
+	for i := range row.Cells {
+		if c := &row.Cells[i]; c.Name == column && stampOf(c) > at {
+			v, at = c.Value, stampOf(c)
+		}
+	}
+	return v
+}
+
+// stampOf orders the versions of a column: one without a timestamp is of the time at which it is written.
+func stampOf(c *plainbuffer.Cell) int64 {
+	if !c.Stamped {
+		return math.MaxInt64
+	}
+	return c.Stamp
+}
+
+// unmet decides about a row whose condition is not met. An earlier attempt whose answer was lost may itself have made it so: then the
+// table has the row as it is.
+func (w *Writer) unmet(row table.Ref, o table.Outcome, repeated bool) (table.Outcome, error) {
+	if !repeated {
+		o.Unmet = true
+		return o, nil
+	}
+	return w.readBack(row, o, w.stands, func(o *table.Outcome) { o.Unmet = true })
+}
+
+// stands reports whether the table has the row as it would be after it was written: the newest version of each of its columns, and after a
+// put no cell that is not the row's.
+func (w *Writer) stands(row table.Ref) (stands bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("unreadable answer: %v", p)
+		}
+	}()
+	decoded, err := plainbuffer.Decode(row.Body())
+	if err != nil {
+		return false, err
+	}
+	stored, err := w.get(decoded, math.MaxInt32)
+	if err != nil || len(stored.PrimaryKey.PrimaryKeys) == 0 {
+		return false, err
+	}
+	newest := map[string]*plainbuffer.Cell{}
+	for i := range decoded.Cells {
+		c := &decoded.Cells[i]
+		if n := newest[c.Name]; n == nil || stampOf(c) > stampOf(n) {
+			newest[c.Name] = c
+		}
+	}
+	found := map[string]bool{}
+	for _, s := range stored.Columns {
+		ours := false
+		for i := range decoded.Cells {
+			c := &decoded.Cells[i]
+			if c.Name == s.ColumnName && sameValue(s.Value, c.Value) && (!c.Stamped || c.Stamp == s.Timestamp) {
+				ours = true
+				found[c.Name] = found[c.Name] || c == newest[c.Name]
+			}
+		}
+		if !ours && w.mode == table.Put {
+			return false, nil
+		}
+		if c := newest[s.ColumnName]; c != nil && c.Value.Type == table.Null {
+			return false, nil // a deleted column
+		}
+	}
+	for name, c := range newest {
+		if c.Value.Type != table.Null && !found[name] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// get reads the row of a decoded row's key.
+func (w *Writer) get(decoded *plainbuffer.Decoded, versions int32) (*tablestore.GetRowResponse, error) {
+	key := new(tablestore.PrimaryKey)
+	for _, c := range decoded.Key {
+		key.AddPrimaryKeyColumn(c.Name, client.SDKValue(c.Value))
+	}
+	return w.reader.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{
+		TableName: w.table, PrimaryKey: key, MaxVersion: versions,
+	}})
+}
