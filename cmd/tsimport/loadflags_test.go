@@ -38,7 +38,7 @@ func TestWithoutAnOrderTheUserIsWarnedWhereItMatters(t *testing.T) {
 		{pipeline.Write{Order: plan.OrderNone}, false},
 		{pipeline.Write{Order: plan.OrderNone, Mode: table.Delete}, false},
 		{pipeline.Write{Order: plan.OrderNone, Mode: table.Update}, true},
-		{pipeline.Write{Order: plan.OrderNone, Condition: table.ExpectNotExist}, true},
+		{pipeline.Write{Order: plan.OrderNone, Conditions: pipeline.Conditions{Condition: table.ExpectNotExist}}, true},
 	} {
 		text := orderWarning(&tt.write)
 		if got := strings.Contains(text, "rows of the same key are written in any order"); got != tt.warns {
