@@ -159,7 +159,7 @@ func measureLink(t *testing.T, dir, name string, l *slowLink, row int) {
 	input := linkInput(t, dir, row, rows)
 	s := startServe(t, "--sync", "none", "--quiet", "--partitions", "8", "--sample-file", linkSample(t, dir))
 	l.start(t, s.URL)
-	r, err := linkLoad(l.URL, s, filepath.Join(t.TempDir(), "run"), input, "--limit", fmt.Sprint(rows))
+	r, err := linkLoad(l.URL, s, filepath.Join(t.TempDir(), "run"), input, "--limit", fmt.Sprint(rows), "--pre-split", "off")
 	l.stop()
 	s.stop(t)
 	// A plain copy is compared by the bytes of requests without what was sent again, the others by rows.

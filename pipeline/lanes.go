@@ -162,6 +162,10 @@ func (s *lanes) longest(now time.Time) *lane {
 	return slices.MaxFunc(s.ready, func(a, b *lane) int { return cmp.Compare(rows(a), rows(b)) })
 }
 
+// lateRows is how many rows a batch has at least where answers are late and nothing is refused. If that is the link's doing, each request
+// costs its part of it: the heads of a request and of its answer are as long as six short rows. If the partitions have queues, those hold as many.
+const lateRows = 100.0
+
 // ask finds out when the lane may send, and how much.
 func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	if !l.stale && !l.hung && (!l.asks || l.at.After(now)) {
@@ -194,6 +198,9 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 		l.units, l.at, l.asks = l.pacer.NextOf(now, l.inFlight, l.perRow, float64(rows)*l.perRow)
 	}
 	l.paced = l.at
+	if l.asks && !l.unserved() && s.ceilings.window.Late() && (s.throttled.IsZero() || now.Sub(s.throttled) > throttledLately) {
+		l.units = max(l.units, min(float64(rows), lateRows)*l.perRow)
+	}
 	if l.notBefore.After(l.at) {
 		l.at = l.notBefore
 	}

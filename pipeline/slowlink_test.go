@@ -100,6 +100,7 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 		cfg := w.config(w.file("in.csv", b.String()))
 		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.pacer = l, timeout, law
 		r = w.load(cfg)
+		time.Sleep(2 * client.DefaultRequestTimeout) // what reads the partitions still waits for an answer
 		share = float64(r.BytesSent) / r.Seconds / possible
 	})
 	return share, r
@@ -122,6 +123,15 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		if share < 0.9 || r.Retried > 0 || l.longest > tt.longest {
 			t.Errorf("%s: %.3f of what the link carries, %d rows sent again, a request took %v", name, share, r.Retried, l.longest)
 		}
+	}
+}
+
+// Requests of few short rows would be mostly heads and answers: lanes that take the link for a queue of their partitions send 15 at a time.
+func TestRequestsOnASlowLinkHoldManyShortRows(t *testing.T) {
+	l := &virtualLink{bandwidth: 1.6e6 / 8}
+	share, r := linkShare(t, l, 100, 30, client.DefaultRequestTimeout, nil)
+	if mean := r.Written / r.Requests; mean < lateRows/2 || r.Retried > 0 {
+		t.Errorf("%d rows a request, %.3f of what the link carries, %d rows sent again", mean, share, r.Retried)
 	}
 }
 

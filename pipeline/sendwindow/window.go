@@ -139,6 +139,12 @@ func (w *Window) Bound(now time.Time) bool {
 	return w.latency > max(4*w.base.Seconds(), 0.5)
 }
 
+// late is how much later than the fastest answer they come where something holds them up.
+const late = 0.05 // seconds
+
+// Late reports whether answers come later than the way is long: the link or the service holds them up.
+func (w *Window) Late() bool { return w.latency > w.base.Seconds()+late }
+
 // peak is the highest of the rates of the last one to two periods.
 type peak struct {
 	now, before float64

@@ -166,3 +166,25 @@ func TestAWindowSaysWhetherTheLinkIsTheLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestAWindowSaysWhetherAnswersAreLate(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	w := New(timeout)
+	answer := func(took time.Duration) {
+		for range 40 {
+			now = now.Add(took)
+			w.Landed(now, w.Sent(now.Add(-took), 1000), true)
+		}
+	}
+	for _, c := range []struct {
+		took time.Duration
+		want bool
+	}{{200 * time.Millisecond, false}, {230 * time.Millisecond, false}, {400 * time.Millisecond, true}, {200 * time.Millisecond, false}} {
+		if answer(c.took); w.Late() != c.want {
+			t.Errorf("late %v of answers that take %v on a way of 200 ms", w.Late(), c.took)
+		}
+	}
+	if New(timeout).Late() {
+		t.Error("there was no answer")
+	}
+}
