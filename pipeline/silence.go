@@ -59,6 +59,9 @@ func (f *flights) fallSilent(now time.Time) (silent []*flight) {
 		return nil
 	}
 	f.lookAt = now.Add(min(silentFor, probeFor))
+	if f.unanswered() > f.room() {
+		return nil // some wait for a connection
+	}
 	for n := range f.away {
 		switch due := n.left.Add(f.patience(n)); {
 		case due.After(now):

@@ -68,6 +68,23 @@ func TestARequestIsSilentWhenItTakesMuchLongerThanOthers(t *testing.T) {
 	}
 }
 
+func TestARequestThatMayWaitForAConnectionIsNotSilent(t *testing.T) {
+	f, s, _ := hushed(2)
+	now := time.Unix(1000, 0)
+	depart(f, s.all[0], now)
+	depart(f, s.all[1], now)
+	silent := func(room int) int {
+		f.room = func() int { return room }
+		now = now.Add(2 * silentFor)
+		f.fallSilent(now)
+		now = now.Add(2 * silentFor)
+		return len(f.fallSilent(now))
+	}
+	if silent(1) != 0 || silent(2) != 2 {
+		t.Errorf("%d requests are silent", f.silents)
+	}
+}
+
 func TestOnlySoManyRequestsMayBeSilent(t *testing.T) {
 	const workers = 3
 	f, s, hired := hushed(workers)
