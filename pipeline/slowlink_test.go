@@ -23,6 +23,7 @@ type virtualLink struct {
 	trip      time.Duration // there and back
 	stalls    float64       // share of the writes of 16 KiB that are held back for stall
 	stall     time.Duration
+	compress  string // --compress of the load
 
 	mu       sync.Mutex
 	up, down time.Time // when the line is free
@@ -99,6 +100,7 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 		l.base = w.server.Transport()
 		cfg := w.config(w.file("in.csv", b.String()))
 		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.pacer = l, timeout, law
+		cfg.Write.Compress = l.compress
 		r = w.load(cfg)
 		time.Sleep(2 * client.DefaultRequestTimeout) // what reads the partitions still waits for an answer
 		share = float64(r.BytesSent) / r.Seconds / possible
@@ -123,6 +125,17 @@ func TestALoadFillsASlowLink(t *testing.T) {
 		if share < 0.9 || r.Retried > 0 || l.longest > tt.longest {
 			t.Errorf("%s: %.3f of what the link carries, %d rows sent again, a request took %v", name, share, r.Retried, l.longest)
 		}
+	}
+}
+
+func TestCompressedRequestsCarryMoreOverASlowLink(t *testing.T) {
+	seconds := map[string]float64{}
+	for _, mode := range []string{client.CompressOff, client.CompressAuto, client.CompressOn} {
+		_, r := linkShare(t, &virtualLink{bandwidth: 1.6e6 / 8, compress: mode}, 20_000, 60, client.DefaultRequestTimeout, nil)
+		seconds[mode] = r.Seconds
+	}
+	if off := seconds[client.CompressOff]; seconds[client.CompressOn] > off/4 || seconds[client.CompressAuto] > off/2 || off < 60 {
+		t.Errorf("seconds: %v", seconds)
 	}
 }
 
