@@ -166,6 +166,17 @@ func (s *lanes) longest(now time.Time) *lane {
 // costs its part of it: the heads of a request and of its answer are as long as six short rows. If the partitions have queues, those hold as many.
 const lateRows = 100.0
 
+// lateBytes is how many bytes of memory those have at most: where rows are long, heads are a small part.
+const lateBytes = 32 << 10
+
+// lateBatch is how many rows a batch of the lane has at least where answers are late.
+func (l *lane) lateBatch() float64 {
+	if n := l.queue.Ready(); n > 0 {
+		return min(lateRows, lateBytes/(float64(l.queue.Bytes())/float64(n)))
+	}
+	return 0
+}
+
 // ask finds out when the lane may send, and how much.
 func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	if !l.stale && !l.hung && (!l.asks || l.at.After(now)) {
@@ -199,7 +210,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	}
 	l.paced = l.at
 	if l.asks && !l.unserved() && s.ceilings.window.Late() && (s.throttled.IsZero() || now.Sub(s.throttled) > throttledLately) {
-		l.units = max(l.units, min(float64(rows), lateRows)*l.perRow)
+		l.units = max(l.units, min(float64(rows), l.lateBatch())*l.perRow)
 	}
 	if l.notBefore.After(l.at) {
 		l.at = l.notBefore
