@@ -42,6 +42,34 @@ func text(s string) func([]byte) []byte {
 	return func(dst []byte) []byte { return append(dst, s...) }
 }
 
+// signedUnlikeTheSDK compares the headers of a request of the SDK's with those of ours.
+func signedUnlikeTheSDK(t *testing.T, target Target, request *tablestore.DescribeTableRequest) (diff string) {
+	t.Helper()
+	var want http.Header
+	var body []byte
+	target.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+		want = r.Header.Clone()
+		body, _ = io.ReadAll(r.Body)
+		return nil, errors.New("recorded")
+	})
+	sdk, err := New(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sdk.DescribeTable(request); err == nil {
+		t.Fatal("no error")
+	}
+	c, err := Connect(t.Context(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), body, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cmp.Diff(want, got)
+}
+
 func TestRequestsAreSignedAsTheSDKSignsThem(t *testing.T) {
 	v4 := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret"}, "cn-hangzhou")
 	v4Token := common.CreateByCredentials(&common.DefaultCredentials{AccessKeyID: "id", AccessKeySecret: "secret", SecurityToken: "token"}, "cn-hangzhou")
@@ -51,29 +79,7 @@ func TestRequestsAreSignedAsTheSDKSignsThem(t *testing.T) {
 		"V4":              v4,
 		"V4 with a token": v4Token,
 	} {
-		var want http.Header
-		var body []byte
-		target := Target{Endpoint: "http://recorded", Instance: "i", Credentials: provider, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			want = r.Header.Clone()
-			body, _ = io.ReadAll(r.Body)
-			return nil, errors.New("recorded")
-		})}
-		sdk, err := New(t.Context(), target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"}); err == nil {
-			t.Fatal("no error")
-		}
-		c, err := Connect(t.Context(), target, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := c.signWith(c.credentials.GetCredentials(), "/DescribeTable", want.Get(headerDate), body, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := signedUnlikeTheSDK(t, Target{Endpoint: "http://recorded", Instance: "i", Credentials: provider}, &tablestore.DescribeTableRequest{TableName: "t"}); diff != "" {
 			t.Errorf("%s (-SDK +ours):\n%s", name, diff)
 		}
 	}
