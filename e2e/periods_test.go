@@ -121,7 +121,7 @@ func TestTwoYearsGoToTablesByMonthAndTheArchiveThoughTheLoadIsKilled(t *testing.
 			rnd := rand.New(rand.NewPCG(7, uint64(len(order))))
 			kills := 0
 			for final := rnd.Int64N(p.rows / 6); ; final += 1 + rnd.Int64N(p.rows/2) {
-				command := p.args("--order", order, "--max-rows-per-second", "15000")
+				command := p.args("--order", order, "--max-rows-per-second", "5000")
 				if kills == 2 {
 					command = []string{"resume"}
 				}
