@@ -74,7 +74,6 @@ type health struct {
 	notBefore time.Time
 	down      bool // it did not serve the last request that was answered
 	failures  int  // requests in a row without any answer
-	odd       bool // the last answer accepted nothing
 	refusing  bool // the partition refuses everything: an outage, not its capacity
 	outages   ratelimit.Outages
 	hung      bool      // nothing is heard of it since a request left that is silent
@@ -166,16 +165,6 @@ func sum(f *partitioner.Flight) (a answer) {
 	return a
 }
 
-// oddRefusal reports whether an answer says nothing about the partition's capacity. A lane that paces just above it is
-// refused the end of a batch now and then; a batch that is refused as a whole, with the ones before and after it taken, met
-// a server that was busy with something else. Twice in a row it is the capacity after all.
-func (l *lane) oddRefusal(a answer) bool {
-	cruising := l.pacer.State() == "cruise" || l.pacer.State() == "known"
-	odd := cruising && a.accepted == 0 && a.throttled >= leastOdd && !l.odd
-	l.odd = a.accepted == 0
-	return odd
-}
-
 // hear tells the pacer what an answer says of the partition's capacity. Of an outage it is told as such: what it knew before, it
 // knows afterwards.
 func (l *lane) hear(sent, now time.Time, a answer) {
@@ -185,21 +174,16 @@ func (l *lane) hear(sent, now time.Time, a answer) {
 			l.pacer, l.refusing = before, true
 		}
 	}
-	switch {
-	case l.refusing && a.accepted == 0:
+	if l.refusing && a.accepted == 0 {
 		l.pacer.Unavailable(now)
 		return
-	case !l.oddRefusal(a):
-		l.pacer.Answered(sent, now, a.units, a.accepted)
 	}
+	l.pacer.Answered(sent, now, a.units, a.accepted)
 	if real && a.accepted > 0 {
 		l.refusing = false
 		l.outages.Accepted(own, a.accepted)
 	}
 }
-
-// leastOdd is how many rows a batch has that is not refused as a whole by chance.
-const leastOdd = 16
 
 // hopeless reports whether the lane has had no row accepted for as long as one may try. Time alone is not enough: a lane
 // may have had no turn. It has to be asked as often as its patience says.

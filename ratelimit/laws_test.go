@@ -124,7 +124,7 @@ func TestLawTrace(t *testing.T) {
 			refused[l] += r.rows - r.taken
 		}
 		if l == *lawLaneN && sec < *lawUntil {
-			fmt.Printf("%9.4f sent %9.4f rows %3d taken %3d rate %7.1f gain %6.3f %s credit %6.1f owed %.1f most %.0f since %.2f agreed %d inflight %d\n", sec, r.sent.Sub(s.base).Seconds(), r.rows, r.taken, p.rate, p.probe.gain, p.State(), p.credit.level, p.evidence.owed, p.size.most, now.Sub(p.gauge.from).Seconds(), p.evidence.agreed, s.lanes[l].inFlight)
+			fmt.Printf("%9.4f sent %9.4f rows %3d taken %3d rate %7.1f gain %6.3f %s credit %6.1f owed %.1f most %.0f since %.2f agreed %d inflight %d crowd %v %d %.0f wrong %d\n", sec, r.sent.Sub(s.base).Seconds(), r.rows, r.taken, p.rate, p.probe.gain, p.State(), p.credit.level, p.evidence.owed, p.size.most, now.Sub(p.gauge.from).Seconds(), p.evidence.agreed, s.lanes[l].inFlight, p.crowd.on, p.crowd.most, p.crowd.room, p.crowd.wrong)
 		}
 	}
 	x := s.run()

@@ -34,6 +34,7 @@ type PacerOptions struct {
 //     rows ask.
 //   - Answers that come later and later while nothing is refused are a queue. They say what a throttle says. Since latency also grows where
 //     processors are full, the rate is never taken to be less than what came back in some second of the last five to ten.
+//   - A refusal that comes much sooner than the answers to what is taken shows a limit of what is in flight (crowd).
 //   - The share of rows that is refused just after a throttle, when there is room, is noise and no throttle; nor is a batch refused as a whole
 //     after many clean answers, if the next is taken.
 //
@@ -60,6 +61,7 @@ type Pacer struct {
 	size     size
 	recent   recent
 	evidence evidence
+	crowd    crowd
 }
 
 type phase int
@@ -100,6 +102,7 @@ func (p *Pacer) NextOf(now time.Time, inFlight int, perRow, queued float64) (uni
 
 func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64, at time.Time, ok bool) {
 	at = later(now, p.line.probeAt)
+	p.crowd.forget(inFlight)
 	if p.line.out { // a probe is one row: most of them come too early
 		return p.perRow, at, inFlight == 0
 	}
@@ -108,6 +111,13 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 	}
 	if inFlight >= p.max {
 		return 0, now, false
+	}
+	if p.crowd.on {
+		units, free := p.crowd.next(now, p.perRow, queued)
+		return units, later(at, free), units > 0
+	}
+	if from, ok := p.crowd.asking(now); ok && p.phase == inCruise {
+		return p.perRow, later(at, from), true
 	}
 	units = min(queued, p.batch())
 	if p.line.thin {
@@ -133,6 +143,7 @@ func (p *Pacer) Sent(now time.Time, units float64) {
 		p.line.sends = slices.Delete(p.line.sends, 0, p.max)
 	}
 	p.line.sends = append(p.line.sends, send{now, units})
+	p.crowd.left(now, units)
 	if (p.phase == inCruise || p.phase == inKnown) && !p.line.out { // probes cost nothing: most are refused
 		p.advance(now)
 		p.credit.level = max(p.credit.level-units, -maxDebt*p.speed())
@@ -152,6 +163,7 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	met := sent.Add(now.Sub(sent) / 2) // when the server looked at it
 	p.line.answered(sent, now)
 	queues := p.line.queues(sent, now, units)
+	visit := p.crowd.back(sent, now, units, p.line.shortest())
 	if p.line.late > 0 || p.line.perUnit > 0 { // it has waited in a queue before it was looked at
 		met = now.Add(-duration(p.line.shortest() / 2))
 	}
@@ -164,6 +176,9 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	p.evidence.delivery.add(now, accepted)
 	p.recent.add(now.Add(-duration(p.line.shortest()/2)), accepted)
 	p.evidence.owed = max(0, p.evidence.owed-allowed*accepted)
+	if p.crowded(visit, now, met, accepted) {
+		return
+	}
 	causeless := p.causeless(sent, units, accepted)
 	if causeless || accepted >= units*(1-1e-9) {
 		if p.line.odd {
