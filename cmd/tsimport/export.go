@@ -17,14 +17,22 @@ import (
 func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "export",
-		Usage: "write a table's rows as CSV or JSON lines, primary key first, in key order",
+		Usage: "write a table's rows as CSV or JSON lines, primary key first, in key order, or an exact archive of the table",
+		Description: "An archive is a folder that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
+			"CSV and JSON lines have the newest version of each cell, without its timestamp.",
 		Flags: append(targetFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to read"},
-			&cli.StringFlag{Name: "format", Usage: "csv or jsonl", Value: "csv"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write (default: stdout)"},
+			&cli.StringFlag{Name: "format", Usage: "csv, jsonl or archive; the default for a folder is archive", Value: "csv"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write, or the folder of an archive (default: stdout)"},
 			&cli.StringFlag{Name: "columns", Usage: "only these attribute columns `A,B`, in this order"},
 			&cli.Int64Flag{Name: "limit", Usage: "stop after `N` rows"},
 			&cli.BoolFlag{Name: "fresh", Usage: "start over; without it, an export to a file that was interrupted is continued"},
+			&cli.StringFlag{Name: "versions", Usage: "archive: versions of each cell to keep, the newest `N`, or all", Value: "all"},
+			&cli.StringFlag{Name: "from-key", Usage: "archive: rows from `KEY` on: values of the first key columns, with commas between them; binary as 0x and hexadecimal digits"},
+			&cli.StringFlag{Name: "to-key", Usage: "archive: rows before `KEY`"},
+			&cli.StringFlag{Name: "where", Usage: "archive: only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
+			&cli.Float64Flag{Name: "max-rcu", Usage: "archive: read at most `UNITS` of capacity a second; 0 means no limit"},
+			&cli.IntFlag{Name: "concurrency", Usage: "archive: ranges of keys that are read at a time", Value: exporting.DefaultReaders},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
 		Action: export,
@@ -32,16 +40,24 @@ func exportCommand() *cli.Command {
 }
 
 func export(c *cli.Context) (err error) {
-	name := c.String("table")
-	switch format := c.String("format"); {
+	name, format := c.String("table"), c.String("format")
+	if !c.IsSet("format") && isFolder(c.String("output")) {
+		format = formatArchive
+	}
+	switch {
 	case name == "":
 		return usagef("no table: give --table")
 	case c.Args().Present():
 		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
-	case format != "csv" && format != "jsonl":
-		return usagef("--format %q: want csv or jsonl", format)
+	case format == "parquet":
+		return usagef("--format parquet: Parquet is read, not written; want csv, jsonl or archive")
+	case format != exporting.CSV && format != exporting.JSONL && format != formatArchive:
+		return usagef("--format %q: want csv, jsonl or archive", format)
 	case c.Int64("limit") < 0:
 		return usagef("--limit: want 0 (no limit) or more")
+	}
+	if err := checkArchiveFlags(c, format == formatArchive); err != nil {
+		return err
 	}
 	t, err := openTarget(c, access{readOnly: true}, c.App.ErrWriter)
 	if err != nil {
@@ -59,7 +75,10 @@ func export(c *cli.Context) (err error) {
 	if err != nil {
 		return noTable(err, t)
 	}
-	cfg := exporting.Config{Client: sdk, Table: described, Target: t.name, Format: c.String("format"), Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh")}
+	if format == formatArchive {
+		return exportArchive(c, sdk, described, t)
+	}
+	cfg := exporting.Config{Client: sdk, Table: described, Target: t.name, Format: format, Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh")}
 	if c.IsSet("columns") {
 		if cfg.Columns, err = options.List(c.String("columns")); err != nil {
 			return usagef("--columns: %v", err)

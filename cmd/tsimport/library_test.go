@@ -21,10 +21,10 @@ import (
 )
 
 // notOfTheLibrary are flags of a load that the library has no field for: what the command does with a terminal and after the load,
-// what Target and the arguments of LoadFiles say, and the negation of NoHeader.
+// what Target and the arguments of LoadFiles say, what is of archives, and the negation of NoHeader.
 var notOfTheLibrary = []string{
 	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "verbose", "status", "now", "header",
-	"cpu-profile", "allocations-profile",
+	"cpu-profile", "allocations-profile", "drop-expired",
 }
 
 func TestEveryFlagOfALoadIsAFieldOfTheLibrary(t *testing.T) {

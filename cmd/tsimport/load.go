@@ -63,6 +63,7 @@ func loadFlags() []cli.Flag {
 		&cli.StringFlag{Name: "on-null", Usage: "skip a null, or (update mode) delete the column", Value: "skip"},
 
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
+		&cli.BoolFlag{Name: "drop-expired", Usage: "archive: leave out cells that are older than the table's time to live or maximum deviation, and count them (default: refuse to load)"},
 
 		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files after the load, as tsimport verify does; exit code 1 if a row is missing or different"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything; write nothing"},
@@ -86,6 +87,15 @@ func loadFlags() []cli.Flag {
 func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
 	if c.String("retry-rejects") != "" {
 		return retryRejects(c, interrupts, show, in)
+	}
+	if m, err := archiveOf(c.Args().Slice()); m != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return runLoad(c, interrupts, show, in, &archiveLoad{c: c, show: show, archive: m})
+	}
+	if c.Bool("drop-expired") {
+		return usagef("--drop-expired: only an archive of a table is checked for cells that are too old; a file's rejects say which are")
 	}
 	return runLoad(c, interrupts, show, in, new(fileLoad))
 }

@@ -19,11 +19,12 @@ const tableSourceHelp = "In place of files, one table can be given as ots://[PRO
 	"as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
 
 // tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
-// has cost; it changes nothing if no argument is one.
+// has cost; likewise of an archive. It changes nothing if no argument is either.
 func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, show *display) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
-		return stop, units, nil
+		cfg.Read.Sources, err = originOf(c, cfg.Inputs)
+		return stop, units, err
 	}
 	if len(cfg.Inputs) != 1 {
 		return stop, units, usagef("%q: a table is compared by itself; give no other source beside it", cfg.Inputs)

@@ -35,7 +35,7 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 
 // flagsOfLoad are those that a comparison takes, because a load's command line has them, and has no use for.
 var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split", "condition", "when", "dry-run", "max-errors",
-	"settle", "sync", "run-dir", "verify", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "batch-rows", "batch-bytes", "status", "verbose"}
+	"settle", "sync", "run-dir", "verify", "partition-wcu", "max-wcu", "max-rows-per-second", "max-bytes-per-second", "batch-rows", "batch-bytes", "status", "verbose", "drop-expired"}
 
 func verifyFlags() []cli.Flag {
 	return append([]cli.Flag{
@@ -139,6 +139,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	if cfg.Write.When != nil {
 		return usagef("--when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing")
 	}
+	cfg.Target.DropExpired = load.Bool("drop-expired")
 	t, err := openTarget(load, access{readOnly: true}, show)
 	if err != nil {
 		return err

@@ -53,7 +53,8 @@ type Manifest struct {
 	Ended    time.Time `json:"scan_ended"`
 	Rows     int64     `json:"rows"`
 	Cells    int64     `json:"cells"`
-	Bytes    int64     `json:"bytes"` // of all parts
+	Bytes    int64     `json:"bytes"`         // of all parts
+	Versions int       `json:"most_versions"` // that a cell has
 	Smallest *int64    `json:"smallest_timestamp"`
 	Largest  *int64    `json:"largest_timestamp"`
 	Ranges   []Range   `json:"ranges"`
@@ -109,6 +110,7 @@ type Part struct {
 	Bytes    int64           `json:"bytes"` // of the file
 	Text     int64           `json:"text_bytes"`
 	SHA256   string          `json:"sha256"` // of the file
+	Versions int             `json:"most_versions"`
 	Smallest *int64          `json:"smallest_timestamp,omitempty"`
 	Largest  *int64          `json:"largest_timestamp,omitempty"`
 	First    json.RawMessage `json:"first_key,omitempty"`

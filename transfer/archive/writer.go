@@ -341,6 +341,7 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 		p := &m.Parts[i]
 		r := &m.Ranges[p.Range]
 		m.Rows, m.Cells, m.Bytes = m.Rows+p.Rows, m.Cells+p.Cells, m.Bytes+p.Bytes
+		m.Versions = max(m.Versions, p.Versions)
 		r.Rows, r.Bytes = r.Rows+p.Rows, r.Bytes+p.Bytes
 		if r.First == nil {
 			r.First = p.First
@@ -418,7 +419,7 @@ func (p *PartWriter) Write(packed []byte) (int, error) {
 	return n, err
 }
 
-// Row adds a row.
+// Row adds a row. Versions of a cell follow each other.
 func (p *PartWriter) Row(rec *record.Record) error {
 	p.line = jsonl.AppendArchive(p.line[:0], p.w.key, rec)
 	if _, err := p.packer.Write(p.line); err != nil {
@@ -431,7 +432,13 @@ func (p *PartWriter) Row(rec *record.Record) error {
 	p.part.Rows++
 	p.part.Cells += int64(len(rec.Cells))
 	p.part.Text += int64(len(p.line))
+	versions := 0
 	for i := range rec.Cells {
+		if i > 0 && !bytes.Equal(rec.Cells[i].Name, rec.Cells[i-1].Name) {
+			versions = 0
+		}
+		versions++
+		p.part.Versions = max(p.part.Versions, versions)
 		at := rec.Cells[i].At
 		if p.part.Smallest == nil || at < *p.part.Smallest || at > *p.part.Largest {
 			widen(&p.part.Smallest, &p.part.Largest, &at)

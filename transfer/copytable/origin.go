@@ -54,7 +54,7 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 // checkAges refuses a source that has cells which the target would not take. What it reads are the keys of rows: the service leaves out
 // the values of all cells that are young enough.
 func (o *Origin) checkAges(ctx context.Context) error {
-	until := oldest(o.o.To, time.Now()).UnixMilli()
+	until := Oldest(o.o.To, time.Now()).UnixMilli()
 	if o.o.DropExpired || until <= max(o.scan.Since, 0) {
 		return nil
 	}

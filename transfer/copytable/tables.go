@@ -123,8 +123,8 @@ func KeepsApart(from, to []table.KeyColumn, columns *plan.Columns) bool {
 	return true
 }
 
-// oldest is the time before which a table takes no timestamps.
-func oldest(t *table.Definition, now time.Time) time.Time {
+// Oldest is the time before which a table takes no timestamps.
+func Oldest(t *table.Definition, now time.Time) time.Time {
 	seconds := cmp.Or(t.MaxDeviation, client.DefaultDeviation)
 	if t.TimeToLive > 0 {
 		seconds = min(seconds, int64(t.TimeToLive))

@@ -173,7 +173,7 @@ func TestAnArchiveHasEveryCellOfItsTable(t *testing.T) {
 			t.Errorf("with %d key columns the archive has %d rows, want %d, or others", keys, len(got), len(want))
 		}
 		if m.Rows != 112 || r.Manifest.Rows != 112 || len(m.Parts) < 3 || !slices.Equal(m.KeyColumns(), key) || m.Options.Definition() != w.table.Definition ||
-			m.DefinedTypes()["d"] != table.Double || m.Created != w.table.Created || m.Table != "w" || m.Smallest == nil || m.Ended.Before(m.Began) || len(m.Ranges) == 0 {
+			m.DefinedTypes()["d"] != table.Double || m.Created != w.table.Created || m.Table != "w" || m.Smallest == nil || m.Versions != 5 || m.Ended.Before(m.Began) || len(m.Ranges) == 0 {
 			t.Errorf("the manifest is %+v", m)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != len(m.Parts)+1 {

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline"
+	archiveReader "tsimport/reader/archive"
+	"tsimport/reader/source"
+	"tsimport/transfer/archive"
+	"tsimport/transfer/copytable"
+)
+
+// archiveOf returns the manifest of the archive that the arguments are, nil if they are files.
+func archiveOf(args []string) (*archive.Manifest, error) {
+	i := slices.IndexFunc(args, archive.Is)
+	if i < 0 {
+		return nil, nil
+	}
+	if len(args) > 1 {
+		return nil, usagef("%s is an archive of a table; load or compare it alone", quoteArg(args[i]))
+	}
+	m, err := archive.Read(args[i])
+	if err != nil {
+		return nil, inputError(err)
+	}
+	return m, nil
+}
+
+// inputError makes bad usage of an archive that is not whole.
+func inputError(err error) error {
+	if damaged := new(archive.DamagedError); errors.As(err, &damaged) {
+		return usagef("%v", err)
+	}
+	return err
+}
+
+// originOf returns the sources that the arguments of a command are, nil if they are files.
+func originOf(c *cli.Context, args []string) (source.Origin, error) {
+	m, err := archiveOf(args)
+	if m == nil || err != nil {
+		return nil, err
+	}
+	return archiveReader.New(m), refuseReadFlags(c)
+}
+
+// refuseReadFlags refuses flags that say how text is read.
+func refuseReadFlags(c *cli.Context) error {
+	for _, f := range readFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return usagef("--%s: an archive says itself how it is read; leave it out", name)
+		}
+	}
+	return nil
+}
+
+// archiveLoad is a load of an archive.
+type archiveLoad struct {
+	c       *cli.Context
+	show    *display
+	archive *archive.Manifest
+}
+
+func (l *archiveLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+	if err := refuseReadFlags(c); err != nil {
+		return cfg, err
+	}
+	if cfg, err = loadConfig(c, in); err != nil {
+		return cfg, err
+	}
+	cfg.Read.Sources, cfg.Target.DropExpired = archiveReader.New(l.archive), c.Bool("drop-expired")
+	return cfg, nil
+}
+
+func (l *archiveLoad) open(c *cli.Context, a access, show *display) (*target, error) {
+	return openTarget(c, a, show)
+}
+
+func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+	if cfg.Target.Table == "" {
+		return nil // the load says so
+	}
+	traffic := new(client.Traffic)
+	sdk, err := client.New(interrupts.drain, t.Target, traffic)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	m := l.archive
+	from := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, Definition: m.Options.Definition()}
+	to := &client.Table{Name: cfg.Target.Table}
+	exists := false
+	if !t.missing {
+		admin := &client.Admin{Client: sdk, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		described, err := admin.Describe(cfg.Target.Table)
+		switch {
+		case err == nil:
+			to, exists = described, true
+		case !errors.Is(err, client.ErrNoTable):
+			return err
+		}
+	}
+	if !exists {
+		notes := copytable.Define(&cfg.Target, &cfg.Columns, from, l.c.IsSet)
+		if !o.Create {
+			notes = nil // the load refuses
+		}
+		for _, n := range notes {
+			say(l.c, l.show, "note: %s", n)
+		}
+		if o.Create && len(m.Indexes) > 0 {
+			say(l.c, l.show, "note: indexes that are not made: %q", m.Indexes)
+		}
+		to.Key, to.Definition = cfg.Target.Key, cfg.Target.Define
+	}
+	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
+		return err
+	}
+	say(l.c, l.show, "loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
+	return nil
+}
+
+// check refuses a target that would not have what the archive has.
+func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now time.Time) error {
+	m, name := l.archive, cfg.Target.Table
+	if i := slices.IndexFunc(to.Key, func(k table.KeyColumn) bool { return k.Auto }); i >= 0 {
+		plain := ""
+		for _, k := range to.Key {
+			plain += " --pk " + k.Name + ":" + k.Type.String()
+		}
+		return usagef("table %s has the auto-increment key column %s, whose values the service assigns: an archive cannot be loaded into it with the keys that it has; a new table with%s keeps them as plain integers", name, to.Key[i].Name, plain)
+	}
+	if len(cfg.Columns.Keys) == 0 && len(cfg.Columns.Rename) == 0 && !slices.EqualFunc(plainKey(from.Key), to.Key, func(a, b table.KeyColumn) bool { return a.Name == b.Name && a.Type == b.Type }) {
+		return usagef("table %s has another primary key (%s) than the archive (%s); make one with --pk", name, columnsText(to.Key), columnsText(from.Key))
+	}
+	if m.Versions > max(to.MaxVersions, 1) {
+		return usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with --max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
+	}
+	if m.Smallest == nil || cfg.Target.DropExpired {
+		return nil
+	}
+	oldest := copytable.Oldest(&to.Definition, now)
+	if at := time.UnixMilli(*m.Smallest); at.Before(oldest) {
+		flags := "--max-deviation"
+		if to.TimeToLive > 0 {
+			flags = "--ttl and --max-deviation"
+		}
+		return usagef("table %s does not take cells of before %s, and the archive has some from %s on; load it into a table with a larger %s, or give --drop-expired, which leaves such cells out and counts them",
+			name, oldest.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339), flags)
+	}
+	if newest := now.Add(now.Sub(copytable.Oldest(&table.Definition{TimeToLive: -1, MaxDeviation: to.MaxDeviation}, now))); time.UnixMilli(*m.Largest).After(newest) {
+		return usagef("table %s does not take cells of after %s, and the archive has some up to %s; load it into a table with a larger --max-deviation",
+			name, newest.UTC().Format(time.RFC3339), time.UnixMilli(*m.Largest).UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+func plainKey(key []table.KeyColumn) (plain []table.KeyColumn) {
+	for _, k := range key {
+		k.Auto = false
+		plain = append(plain, k)
+	}
+	return plain
+}
+
+func columnsText(key []table.KeyColumn) (text string) {
+	for i, k := range key {
+		if i > 0 {
+			text += ", "
+		}
+		text += k.Name + " " + k.Type.String()
+	}
+	return text
+}
+
+func (l *archiveLoad) compared(cfg *pipeline.Config) {
+	cfg.Read.Sources = archiveReader.New(l.archive)
+}
+
+func (l *archiveLoad) ended(r *pipeline.Report) (notes []string) {
+	if r.ExpiredCells > 0 {
+		notes = append(notes, fmt.Sprintf("%s cells are older than the target takes and were left out", grouped(r.ExpiredCells)))
+	}
+	return notes
+}
+
+// isFolder reports whether the output of an export is to be a folder: there is one, or the name ends as that of one.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return path != "" && (path[len(path)-1] == '/' || path[len(path)-1] == filepath.Separator || err == nil && info.IsDir())
+}

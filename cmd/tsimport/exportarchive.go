@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+	"github.com/urfave/cli/v2"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/keyexpr"
+	"tsimport/pipeline/options"
+	"tsimport/transfer/archive"
+	exporting "tsimport/transfer/export"
+)
+
+const formatArchive = "archive"
+
+// checkArchiveFlags refuses flags that an export to an archive does not have, or that only it has.
+func checkArchiveFlags(c *cli.Context, toArchive bool) error {
+	only := []string{"versions", "from-key", "to-key", "where", "max-rcu", "concurrency"}
+	if !toArchive {
+		for _, name := range only {
+			if c.IsSet(name) {
+				return usagef("--%s: only an export to an archive takes it; give --format archive", name)
+			}
+		}
+		return nil
+	}
+	switch n := c.Int("concurrency"); {
+	case c.IsSet("limit"):
+		return usagef("--limit: an archive has all rows of a range of keys; give --from-key and --to-key")
+	case c.String("output") == "" || c.String("output") == "-":
+		return usagef("--format archive: an archive is a folder; name it with -o")
+	case n < 1 || n > 4096:
+		return usagef("--concurrency: want 1 to 4096")
+	case !(c.Float64("max-rcu") >= 0):
+		return usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
+	}
+	return nil
+}
+
+// archiveConfig reads the flags of an export to an archive.
+func archiveConfig(c *cli.Context, t *client.Table) (cfg exporting.ArchiveConfig, err error) {
+	cfg = exporting.ArchiveConfig{Dir: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
+	s, holds := &cfg.Scan, &cfg.Holds
+	s.Table, s.Gate = t, scan.NewGate(c.Float64("max-rcu"))
+	for _, f := range []struct {
+		flag string
+		text *string
+		key  *[]table.Value
+	}{{"from-key", &holds.From, &s.From}, {"to-key", &holds.To, &s.To}} {
+		if !c.IsSet(f.flag) {
+			continue
+		}
+		*f.text = c.String(f.flag)
+		if *f.key, err = scan.ParseKey(*f.text, t.Key); err != nil {
+			return cfg, usagef("--%s: %v", f.flag, err)
+		}
+	}
+	if c.IsSet("columns") {
+		if s.Columns, err = options.List(c.String("columns")); err != nil {
+			return cfg, usagef("--columns: %v", err)
+		}
+		holds.Columns = s.Columns
+	}
+	if c.IsSet("where") {
+		if s.Where, err = keyexpr.CompileWhere(c.String("where")); err != nil {
+			return cfg, usagef("--where: %v", err)
+		}
+		holds.Where = c.String("where")
+	}
+	if text := c.String("versions"); text != "all" {
+		if s.Versions, err = strconv.Atoi(text); err != nil || s.Versions < 1 || s.Versions > 1<<30 {
+			return cfg, usagef("--versions %q: want all, or a number of 1 or more", text)
+		}
+		holds.Versions = s.Versions
+	}
+	return cfg, nil
+}
+
+// exportArchive writes an archive of a table.
+func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
+	cfg, err := archiveConfig(c, described)
+	if err != nil {
+		return err
+	}
+	cfg.Scan.Client, cfg.Target = sdk, t.name
+	say(c, c.App.ErrWriter, "archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
+	r, err := exporting.ToArchive(c.Context, cfg)
+	changed, occupied := new(archive.ChangedError), new(archive.OccupiedError)
+	switch {
+	case errors.As(err, &changed), errors.As(err, &occupied):
+		return usagef("%v", err)
+	case err != nil:
+		if r.Kept > 0 {
+			say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(r.Kept))
+		}
+		return err
+	}
+	if r.Resumed > 0 {
+		say(c, c.App.ErrWriter, "continued after the %s rows already in the archive", grouped(r.Resumed))
+	}
+	if r.LeftOut > 0 {
+		say(c, c.App.ErrWriter, "%s rows were left out by --where", grouped(r.LeftOut))
+	}
+	m := r.Manifest
+	say(c, c.App.ErrWriter, "archived %s rows with %s cells of table %s in %s parts, %s bytes; %s read capacity units",
+		grouped(m.Rows), grouped(m.Cells), m.Table, grouped(int64(len(m.Parts))), grouped(m.Bytes), grouped(r.Units))
+	for _, k := range described.Key {
+		if k.Auto {
+			say(c, c.App.ErrWriter, "note: the values of auto-increment column %s are in the archive; a load can give them to a plain integer column only", k.Name)
+		}
+	}
+	return nil
+}

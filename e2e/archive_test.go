@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+// TestAnArchiveRestoresItsTable exports a table and loads it into another service.
+func TestAnArchiveRestoresItsTable(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 1500)
+	to := func(args ...string) []string {
+		return append(args, "--endpoint", p.b.URL, "--instance", p.b.Instance)
+	}
+	out := p.run(0, "export", "--table", "t", "--format", "archive", "-o", "kept")
+	if !strings.Contains(out, "archived 1,500 rows") {
+		t.Error(out)
+	}
+	if out := p.run(2, "export", "--table", "t", "-o", "kept"); !strings.Contains(out, "holds a complete archive already") {
+		t.Error(out)
+	}
+	load := to("load", "kept", "--table", "t", "--create", "--verify")
+	cmd := p.command(load...)
+	cmd.Env = append(cmd.Env, "TABLESTORE_ACCESS_KEY_ID="+p.b.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET="+p.b.AccessKeySecret)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p.same(p.a, p.b, "t", "t")
+	sdk := newClient(p.b.URL, p.b.Instance, p.b.AccessKeyID, p.b.AccessKeySecret)
+	described, err := sdk.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
+	must(t, err)
+	if o, d := described.TableOption, described.TableMeta.DefinedColumns; o.MaxVersion != 4 || o.TimeToAlive != -1 || len(d) != 1 || d[0].Name != "n" {
+		t.Errorf("the new table has %+v and %+v", o, d)
+	}
+
+	p.run(0, "verify", "kept", "--table", "t")
+	p.fill("t", 1500, 1501)
+	if out := p.run(1, "verify", "kept", "--table", "t", "--extra", "fail"); !strings.Contains(out, "1 surplus") {
+		t.Error(out)
+	}
+	parts, err := filepath.Glob(filepath.Join(p.dir, "kept", "*.zst"))
+	if err != nil || len(parts) == 0 {
+		t.Fatal(parts, err)
+	}
+	must(t, os.Truncate(parts[0], 100))
+	for _, command := range []string{"load", "verify"} {
+		if out := p.run(2, command, "kept", "--table", "t"); !strings.Contains(out, "this part of the archive was changed or damaged: it has 100 bytes") {
+			t.Error(out)
+		}
+	}
+	must(t, os.Remove(filepath.Join(p.dir, "kept", "manifest.json")))
+	if out := p.run(2, "load", "kept", "--table", "t"); !strings.Contains(out, "it has no manifest.json") {
+		t.Error(out)
+	}
+}
+
+// TestWhatATargetCannotKeepOfAnArchiveIsRefused loads cells into tables that do not take them.
+func TestWhatATargetCannotKeepOfAnArchiveIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.run(0, "table", "create", "old", "--pk", "pk1:string", "--max-versions", "3", "--max-deviation", "1000000000")
+	s := p.a
+	tb := &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: "old"}
+	key := new(tablestore.PrimaryKey)
+	key.AddPrimaryKeyColumn("pk1", "a")
+	tb.load(t, tb.put(key, c("now", 1), v("then", int64(1), 1_600_000_000_000), v("then", int64(2), 1_600_000_000_001), v("then", int64(3), 1_600_000_000_002)))
+	p.run(0, "export", "--table", "old", "-o", "kept/")
+	p.run(0, "table", "create", "young", "--pk", "pk1:string", "--max-versions", "3")
+	for _, check := range []struct{ target, want string }{
+		{"young", "does not take cells of before"}, {"few", "and table few keeps 1"}, {"other", "has another primary key"}, {"numbered", "auto-increment key column n"},
+	} {
+		switch check.target {
+		case "few":
+			p.run(0, "table", "create", "few", "--pk", "pk1:string", "--max-deviation", "1000000000")
+		case "other":
+			p.run(0, "table", "create", "other", "--pk", "pk1:integer", "--max-versions", "3", "--max-deviation", "1000000000")
+		case "numbered":
+			p.run(0, "table", "create", "numbered", "--pk", "pk1:string", "--pk", "n:auto")
+		}
+		if out := p.run(2, "load", "kept", "--table", check.target); !strings.Contains(out, check.want) {
+			t.Errorf("%s: %s", check.target, out)
+		}
+		if rows := dump(t, p.a, check.target); len(rows) != 0 {
+			t.Errorf("%s has rows: %v", check.target, rows)
+		}
+	}
+	p.run(0, "load", "kept", "--table", "young", "--drop-expired", "--verify")
+	if r := p.summary(); r.Expired_cells != 3 || r.Written != 1 {
+		t.Errorf("%+v", r)
+	}
+	p.run(0, "load", "kept", "--table", "as_it_was", "--create", "--verify")
+	p.same(p.a, p.a, "old", "as_it_was")
+}
