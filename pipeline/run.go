@@ -212,8 +212,8 @@ func (c *Config) comparable(planned *plan.Plan) error {
 	if c.Write.When != nil {
 		return &plan.UsageError{Message: "--verify: rows that --when left out are not in the table, and no comparison can tell them from rows that are missing; leave it out"}
 	}
-	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); k >= 0 {
-		return &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; leave it out",
+	if k := slices.IndexFunc(planned.Schema.Key, func(k table.KeyColumn) bool { return k.Auto }); k >= 0 && c.Write.Marks.ReturnedKeys == "" && c.Write.Condition != table.ExpectExist {
+		return &plan.UsageError{Message: fmt.Sprintf("--verify: table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; give --returned-keys, or leave it out",
 			c.Target.Table, planned.Schema.Key[k].Name)}
 	}
 	return nil

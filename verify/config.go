@@ -23,6 +23,7 @@ type Config struct {
 	TempDir    string          // where rows that do not fit in memory are spilled; "" takes the system's
 	TempMax    int64           // bytes of disk for them; 0: no limit
 	RetryFor   time.Duration   // how long one request is tried again; 0 takes client.Patience
+	Returned   string          // file of the keys that the service has made for the inputs' rows, as the load has written it; "" is none
 	Rejected   rundir.Rejected // by the load that is verified
 	Loaded     time.Time       // when that load began; zero is unknown
 	Condition  table.Existence // under which it has written
@@ -49,8 +50,8 @@ type Progress struct {
 	Compared atomic.Int64 // rows of the table
 }
 
-// Result is what a comparison found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived + OutOfRange,
-// RowsExpected = Equal + Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra +
+// Result is what a comparison found. Read = RowsExpected + Superseded + Rejected + NotSampled + Archived + OutOfRange
+// + WithoutKey, RowsExpected = Equal + Missing + Different + Expired, and, unless rows are to be deleted, RowsInTable = Equal + Different + Extra +
 // OfRejects.
 type Result struct {
 	Table  string  `json:"table"`
@@ -63,6 +64,7 @@ type Result struct {
 	Superseded int64 `json:"superseded"` // whose key another one has
 	NotSampled int64 `json:"not_sampled,omitempty"`
 	Archived   int64 `json:"archived,omitempty"`     // of a period that no table has; they are not looked for
+	WithoutKey int64 `json:"without_key,omitempty"`  // rows whose key the file of returned keys does not have: not written, or never acknowledged
 	OutOfRange int64 `json:"out_of_range,omitempty"` // whose keys are not among those that are compared
 
 	Tables []TableResult `json:"tables,omitempty"` // where rows go to several, by name

@@ -114,19 +114,31 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 	for _, b := range p.Blocks {
 		for i := range b.Block.Rows {
 			ref := table.Ref{Block: b.Block, Index: int32(i)}
-			switch {
-			case v.cfg.Rejected.Has(p.Split.Source, p.Split.FirstRecord+int64(ref.Row().Number())+1):
+			key, record := ref.Key(), p.Split.FirstRecord+int64(ref.Row().Number())+1
+			if v.cfg.Rejected.Has(p.Split.Source, record) {
 				v.result.Rejected++
 				continue
-			case !v.sampled(ref.Key()):
+			}
+			if v.returned != nil {
+				var err error
+				if key, err = v.returned.of(p.Split, record, key); err != nil {
+					return err
+				}
+				if key == nil {
+					v.result.WithoutKey++
+					continue
+				}
+			}
+			switch {
+			case !v.sampled(key):
 				v.result.NotSampled++
 				continue
-			case v.outside(ref.Key()):
+			case v.outside(key):
 				v.result.OutOfRange++
 				continue
 			}
 			if v.plan.Tables != nil {
-				v.name(ref.Key())
+				v.name(key)
 			}
 			reduced, err := r.reduce(position(number, ref.Row()), ref.Body())
 			if err != nil {
@@ -136,7 +148,7 @@ func (v *verifier) take(p *intake.Parsed, r *reducer, sorter *extsort.Sorter) er
 			if v.cfg.Changes != nil {
 				reduced = appendBody(reduced, ref.Body())
 			}
-			if err := sorter.Add(ref.Key(), reduced); err != nil {
+			if err := sorter.Add(key, reduced); err != nil {
 				return err
 			}
 		}

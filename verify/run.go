@@ -31,7 +31,8 @@ type verifier struct {
 	hasher   hasher
 	result   *Result
 	splits   places
-	stamped  bool   // a record gives its cells timestamps
+	stamped  bool // a record gives its cells timestamps
+	returned *returned
 	from, to []byte // ordering keys of the range that is compared; nil does not bound it
 	// recordsOf is how many records each source has.
 	recordsOf []int64
@@ -47,6 +48,10 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	defer v.plan.Close()
+	if err := v.readReturned(); err != nil {
+		return nil, err
+	}
+	defer v.returned.close() // what is left on disk goes with the process
 	if err := v.readInput(ctx); err != nil {
 		return nil, &InputError{err}
 	}
@@ -74,7 +79,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	r := v.result
-	r.OK = r.Missing == 0 && r.Different == 0 && (r.Extra == 0 || !cfg.ExtraFails)
+	r.OK = r.Missing == 0 && r.Different == 0 && r.WithoutKey == 0 && (r.Extra == 0 || !cfg.ExtraFails)
 	v.noteUnread()
 	r.SpilledRows, r.SpilledBytes, r.ReadCU = v.sorted.Spilled(), v.sorted.Usage().PeakDiskBytes, v.units.Load()
 	if r.Seconds = time.Since(start).Seconds(); r.Seconds > 0 {
@@ -100,8 +105,8 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 			return nil, err
 		}
 		for _, k := range described.Key {
-			if k.Auto && request.Condition != table.ExpectExist {
-				return nil, usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them", described.Name, k.Name)
+			if k.Auto && request.Condition != table.ExpectExist && cfg.Returned == "" {
+				return nil, usagef("table %s has the auto-increment key column %s: the service assigns part of its keys, so the inputs do not have them; give the file that the load has written with --returned-keys", described.Name, k.Name)
 			}
 		}
 		tables = append(tables, &target{Table: described})
@@ -255,6 +260,7 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 	}
 	err = scan.Table(ctx, v.cfg.Client, r.table.Name, r.table.Key, o, func(row *scan.Row) error {
 		v.cfg.Progress.Compared.Add(1)
+		row = v.unmarked(row)
 		key = appendKey(key[:len(r.table.prefix)], row.PrimaryKey)
 		for more && bytes.Compare(next.key, key) < 0 {
 			t.expected(next, nil)
@@ -338,7 +344,7 @@ func (v *verifier) newJudge(t *target) *judge {
 
 // balance checks that nothing was counted twice or not at all.
 func (r *Result) balance() error {
-	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange; sum != r.Read {
+	if sum := r.RowsExpected + r.Superseded + r.Rejected + r.NotSampled + r.Archived + r.OutOfRange + r.WithoutKey; sum != r.Read {
 		return fmt.Errorf("the counts do not balance: %d records, but %d", r.Read, sum)
 	}
 	if sum := r.Equal + r.Missing + r.Different + r.Expired; sum != r.RowsExpected {

@@ -195,7 +195,7 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
 		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax,
-		RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Clock: &traffic.Clock,
+		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Clock: &traffic.Clock,
 	}
 	(&client.Admin{Client: sdk, Context: interrupts.drain}).AskTime(&traffic.Clock)
 	if v.Request.Target.PolicyNow.IsZero() {
@@ -320,6 +320,9 @@ func comparisonLine(r *verify.Result) string {
 	}
 	if r.Archived > 0 {
 		text += fmt.Sprintf(", %s archived", grouped(r.Archived))
+	}
+	if r.WithoutKey > 0 {
+		text += fmt.Sprintf(", %s without a returned key", grouped(r.WithoutKey))
 	}
 	if r.Expired > 0 {
 		text += fmt.Sprintf(", %s expired", grouped(r.Expired))

@@ -90,7 +90,7 @@ func (s *Summary) enter(cfg *Config, st *state) {
 	s.Read, s.Rejected, s.Superseded, s.OutOfRange = r.Read, r.Rejected, r.Superseded, r.OutOfRange
 	s.RowsExpected, s.RowsInTable, s.Equal, s.Missing, s.Different = r.RowsExpected, r.RowsInTable, r.Equal, r.Missing, r.Different
 	s.Expired, s.Surplus, s.OfRejects = r.Expired, r.Extra, r.OfRejects
-	s.Examples, s.Notes, s.RejectsFiles = st.Examples, r.Notes, st.Rejects
+	s.Examples, s.Notes, s.RejectsFiles = append(s.Examples, st.Examples...), r.Notes, st.Rejects
 	s.RejectReasons = st.Reasons
 	s.Puts, s.Kept, s.PutsUnfinished = r.Missing+r.Different, r.Extra, st.Total.Lines
 	s.Costs = Costs{ReadCU: r.ReadCU, SourceCU: st.SourceUnits, PutCU: st.Total.PutUnits, FullLoadCU: st.Units}
