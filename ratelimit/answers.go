@@ -63,6 +63,11 @@ func (p *Pacer) throttled(t throttle) {
 	e := &p.evidence
 	first := e.refused.IsZero()
 	e.refused, e.queue, p.line.perUnit = t.now, false, 0
+	if t.accepted > 0 {
+		e.partly = true
+	} else if idle := t.met.Sub(later(p.gauge.from, p.gauge.took)); idle >= idleFor {
+		p.gauge.idle = max(p.gauge.idle, idle.Seconds())
+	}
 	if first && p.phase == inCruise && e.paced {
 		p.measure(t) // what late answers told is not what it refuses
 		return
@@ -160,7 +165,7 @@ func (p *Pacer) refused(t throttle, few bool) {
 	case p.trySmallerBatch(t):
 	case p.probe.gain >= guessGain: // it takes more than it did: how much the next throttle says
 		p.endTrial(t.now, false)
-		if !p.evidence.windows && p.probe.gain >= 0.5 && t.accepted > 0 {
+		if p.probe.gain >= 0.5 && t.accepted > 0 {
 			p.measure(t)
 			return
 		}
@@ -204,14 +209,16 @@ func (p *Pacer) correctSlow(t throttle, few bool) {
 	p.cruise(t)
 }
 
-// wait lets a slow partition's bucket fill for longer, and continues counting from the same moment.
+// wait lets a slow partition's bucket fill, at last for longer, and continues counting from the same moment. At first it keeps asking: a load
+// that was there before gives way only to one that asks.
 func (p *Pacer) wait(t throttle) {
-	if t.accepted == 0 && p.ramp.pause >= idleFor {
-		p.gauge.idle = max(p.gauge.idle, p.ramp.pause.Seconds())
+	least := pressRows
+	if t.since > pressFor {
+		least = 1
+		p.ramp.pause = min(2*p.ramp.pause, maxRefill)
 	}
-	p.ramp.pause = min(2*p.ramp.pause, maxRefill)
+	p.ramp.rows = max(least/max(1, p.perRow), min(p.ramp.rows, 2*p.gauge.accepted/p.perRow+2))
 	p.ramp.from = t.now.Add(p.ramp.pause)
-	p.ramp.rows = max(1, min(p.ramp.rows, 2*p.gauge.accepted/p.perRow+2))
 	p.ramp.window, p.ramp.clean = 1, 0
 }
 
@@ -220,13 +227,14 @@ func (p *Pacer) single() bool { return p.batch() <= p.perRow }
 
 // sample takes the rate from the gauge. The bucket gives whole rows only, so at the end half a row is left in it on average.
 func (p *Pacer) sample(t throttle) {
+	e := &p.evidence
 	left := 0.5 * p.perRow
 	if t.accepted == 0 && p.phase == inMeasure { // a request is refused as a whole: half of it was there, on average
 		left = max(left, 0.5*min(t.units, p.gauge.accepted))
 	}
 	rate := (p.gauge.accepted + left) / t.since.Seconds()
 	if whole := math.Floor(min(t.since, recentFor).Seconds() + 0.05); whole >= 1 {
-		if p.gauge.idle*rate >= idleRows*p.perRow {
+		if p.gauge.idle*rate >= idleRows*p.perRow && (e.partly || p.phase == inMeasure) {
 			p.gauge.dead = true
 		}
 		if p.gauge.dead {
@@ -234,10 +242,8 @@ func (p *Pacer) sample(t throttle) {
 		}
 		from := t.met.Add(-time.Duration(whole * float64(time.Second)))
 		last := p.recent.since(from) / whole
-		if p.gauge.dead && last > rate || p.phase == inMeasure && last > burstOf*rate {
-			p.evidence.windows = true
-		}
-		if p.evidence.windows {
+		if p.gauge.dead || p.phase == inMeasure && last > burstOf*rate {
+			p.quota = quota{on: true}
 			rate = last
 		}
 	}
@@ -253,9 +259,6 @@ func (p *Pacer) estimate(now time.Time, rate float64) {
 	if p.evidence.agreed++; math.Abs(rate-p.rate) > agreeing*p.rate {
 		p.evidence.agreed, p.evidence.owed = 0, 0
 	} else {
-		if p.evidence.windows {
-			rate = (rate + p.rate) / 2
-		}
 		if p.probe.gain < 0 { // just below the rate is not enough
 			p.evidence.hair = min(2*max(hair, p.evidence.hair), mostHair)
 		}
@@ -271,7 +274,7 @@ func (p *Pacer) further(t throttle) {
 		rate = max(rate, p.gauge.accepted/t.since.Seconds())
 	}
 	e := &p.evidence
-	if last := p.recent.since(t.met.Add(-time.Second)); last > 1.25*rate || e.windows {
+	if last := p.recent.since(t.met.Add(-time.Second)); last > 1.25*rate {
 		rate = max(rate, last)
 	} else if !e.saves { // either it takes more now, or it had saved something up: the next throttle tells
 		rate = max(rate, p.rate*(1+p.probe.gain/2))
@@ -304,7 +307,7 @@ func (p *Pacer) unexpected(t throttle) bool {
 // trySmallerBatch makes batches smaller if a throttle refused so much that the batch, not the rate, may be too large for the
 // bucket, and reports whether it did: the rate stays, and smaller batches show which it was.
 func (p *Pacer) trySmallerBatch(t throttle) bool {
-	if p.size.before > 0 || p.gauge.dead || p.evidence.windows || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
+	if p.size.before > 0 || p.gauge.dead || t.now.Before(p.size.notBefore) || p.probe.gain >= guessGain || t.accepted > 0.75*t.units || t.accepted < max(0.25*t.units, 8*p.perRow) {
 		return false
 	}
 	p.size = size{most: max(8, math.Floor(0.75*t.accepted/p.perRow)), before: p.size.most, at: t.now, notBefore: p.size.notBefore}
@@ -325,6 +328,11 @@ func (p *Pacer) cruise(t throttle) {
 		p.phase = inCruise
 	}
 	p.gauge.reset(t.met)
+	if p.quota.on {
+		p.hold(t.now, heldLong)
+		p.credit.level -= p.line.sentSince()
+		return
+	}
 	dear := p.probe.dear
 	p.probe = probe{gain: p.baseGain(), since: t.now, quick: p.probe.quick, alone: p.probe.alone}
 	p.probe.dear = p.phase == inCruise && (dear && t.accepted < 0.75*t.units || t.accepted < 0.1*t.units && t.units >= leastOdd*p.perRow)
@@ -334,7 +342,7 @@ func (p *Pacer) cruise(t throttle) {
 	}
 	p.line.calm = t.now.Add(calmFor)
 	p.credit = credit{level: t.now.Sub(t.met).Seconds()*p.rate - p.held() - p.line.sentSince(), at: t.now}
-	if p.single() && t.accepted == 0 && !p.evidence.windows {
+	if p.single() && t.accepted == 0 {
 		// The bucket lacked a part of a row only, and may not hold more than a row: to wait for a whole one would let it
 		// overflow.
 		p.probe.alone++
@@ -348,6 +356,9 @@ func (p *Pacer) resumeAfterOutage(now time.Time) {
 	p.spoil()
 	p.credit = credit{level: min(p.credit.level, 0), at: now}
 	p.probe.since, p.probe.sent = now, 0
+	if p.quota.on && p.phase == inCruise {
+		p.hold(now, heldLong)
+	}
 	if p.phase != inMeasure {
 		return
 	}

@@ -21,7 +21,9 @@ const (
 
 	refill      = 50 * time.Millisecond // how long a measurement lets the bucket fill
 	maxRefill   = time.Second
-	longSample  = 2 * time.Second        // long enough for a measurement however few rows it has
+	pressFor    = time.Second            // that a measurement keeps asking: another load may have all that there is
+	pressRows   = 25.0                   // of a batch meanwhile
+	longSample  = 3 * time.Second        // long enough for a measurement however few rows it has
 	metered     = 950 * time.Millisecond // the service meters by the second: what was accepted in less says little
 	minCruise   = 300 * time.Millisecond
 	regrowAfter = 20 * time.Second // batches that were found too large
@@ -38,15 +40,13 @@ const (
 	slowerByRows   = 0.6         // times as long, for a quarter of the rows: it does
 	lateAnswers    = 2           // in a row that show a queue
 	fewRefused     = 0.05        // of a batch: may be without a cause
-	partRefused    = 0.25        // of a batch, of a window that is not used up
-	mostParts      = 8           // such refusals in a row: there are no windows
 	noiseOver      = 2000.0      // rows over which the share refused without a cause is taken
 	calmFor        = time.Second // after a throttle nothing should be refused
 	oddAfter       = 10          // clean answers, a batch that is refused as a whole may be so without a cause
 	leastOdd       = 16.0        // rows of such a batch
 	wayFor         = 10 * time.Second
 	deadAfter      = 3                      // thin batches refused in a row
-	idleFor        = 150 * time.Millisecond // at least
+	idleFor        = 100 * time.Millisecond // at least
 	idleRows       = 8.0                    // that the rate gives in the time in which nothing was accepted: then it is not given evenly
 	measureTime    = 0.25                   // seconds of a rate that is known about in a batch that measures
 	provedAfter    = 5 * time.Second        // a rate that was raised is right
@@ -177,10 +177,11 @@ type ramp struct {
 type gauge struct {
 	from     time.Time
 	accepted float64
-	whole    bool    // the bucket cannot have overflowed since
-	idle     float64 // seconds after which nothing at all was accepted
-	refusals int     // of thin batches in a row
-	dead     bool    // there was a time in which nothing at all was accepted
+	whole    bool      // the bucket cannot have overflowed since
+	took     time.Time // when anything was accepted last
+	idle     float64   // seconds after which nothing at all was accepted
+	refusals int       // of thin batches in a row
+	dead     bool      // there was a time in which nothing at all was accepted
 }
 
 func (g *gauge) reset(at time.Time) { *g = gauge{from: at, whole: true} }
@@ -188,6 +189,9 @@ func (g *gauge) reset(at time.Time) { *g = gauge{from: at, whole: true} }
 func (g *gauge) add(met time.Time, accepted float64) {
 	if met.After(g.from) {
 		g.accepted += accepted
+		if accepted > 0 {
+			g.took = met
+		}
 	}
 }
 
@@ -209,9 +213,23 @@ func (r *recent) add(met time.Time, units float64) {
 		return
 	}
 	if len(r.accepted) == recentMost || len(r.accepted) > 16 && met.Sub(r.accepted[0].met) > 2*recentFor {
-		r.accepted = slices.Delete(r.accepted, 0, len(r.accepted)/2)
+		old := len(r.accepted) / 8
+		for old < len(r.accepted)/2 && met.Sub(r.accepted[old].met) > recentFor {
+			old++
+		}
+		r.accepted = slices.Delete(r.accepted, 0, old)
 	}
 	r.accepted = append(r.accepted, accepted{met, units})
+}
+
+// between is what was accepted after a moment, until another.
+func (r *recent) between(from, to time.Time) (units float64) {
+	for i := len(r.accepted) - 1; i >= 0 && r.accepted[i].met.After(from); i-- {
+		if !r.accepted[i].met.After(to) {
+			units += r.accepted[i].units
+		}
+	}
+	return units
 }
 
 // since is what was accepted after a moment.
@@ -228,31 +246,10 @@ func (p *Pacer) causeless(sent time.Time, units, accepted float64) bool {
 	refused := units - accepted
 	few := refused <= max(fewRefused*units, 1.5*p.perRow)
 	if p.phase == inStart || p.phase == inMeasure {
-		return few && refused > 0 && units >= 4*p.perRow
+		return refused > 0 && (few && units >= 4*p.perRow || refused <= 2.5*p.perRow && units >= leastOdd*p.perRow)
 	}
 	e := &p.evidence
-	if units < leastOdd*p.perRow && (!e.windows || units < 4*p.perRow) { // one row of a few says nothing
-		return false
-	}
-	if e.windows { // once a window is used up everything is refused
-		if refused > 0 && refused <= max(partRefused*units, 1.5*p.perRow) {
-			e.owed = min(max(0, e.owed+refused-e.noise*units), mostOwed*allowed*p.rate)
-			if few {
-				p.hear(refused, units)
-			} else {
-				e.parts++
-			}
-			if e.parts > mostParts {
-				e.windows, e.parts = false, 0
-			}
-			return true
-		}
-		if refused > 0 {
-			e.parts = 0
-		} else if e.noise > 0 {
-			p.hear(0, units)
-			e.owed = max(0, e.owed-e.noise*units)
-		}
+	if units < leastOdd*p.perRow { // one row of a few says nothing
 		return false
 	}
 	expected := e.noise * units
@@ -275,7 +272,7 @@ func (p *Pacer) hear(refused, units float64) {
 // isOdd reports whether the refusal of a whole batch is put down to chance, unless the next one is refused too. A lane that paces
 // just above its rate is refused the end of a batch.
 func (p *Pacer) isOdd(units, accepted float64) bool {
-	return (p.phase == inCruise || p.phase == inKnown) && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter && !p.evidence.windows
+	return (p.phase == inCruise || p.phase == inKnown) && accepted == 0 && units >= leastOdd*p.perRow && p.line.clean >= oddAfter
 }
 
 // delivery is the most that came back in a second, of the last five to ten.
@@ -309,11 +306,10 @@ type evidence struct {
 	delivery delivery
 	queue    bool // answers came late
 	paced    bool // the rate is from late answers
-	windows  bool // nothing was accepted for a while, and then much
 	saves    bool // what is not used is there later, as in a bucket
 	raised   time.Time
 	before   float64 // the rate before it was raised
-	parts    int     // refusals of a part of a batch in a row
+	partly   bool    // refused a part of a batch once
 	hair     float64 // how far below the rate cruise holds
 	noise    float64 // share of rows that is refused without a cause
 }
@@ -362,7 +358,7 @@ func (p *Pacer) baseGain() float64 {
 // speed is the units a second at which credit grows.
 func (p *Pacer) speed() float64 {
 	v := p.rate * (1 + p.probe.gain)
-	if p.phase != inKnown && !p.single() {
+	if p.phase != inKnown && !p.quota.on && !p.single() {
 		v += min(addRows*p.perRow, maxAdd*p.rate)
 	}
 	return v
@@ -373,12 +369,18 @@ func (p *Pacer) speed() float64 {
 func (p *Pacer) batch() float64 {
 	perSecond := p.rate / p.perRow // rows
 	rows := math.Ceil(max(batchTime*perSecond, min(fewRows, perSecond/2)))
-	if p.probe.dear || p.evidence.windows || p.evidence.queue {
+	if p.probe.dear || p.quota.on || p.evidence.queue {
 		seconds := finerTime
 		if p.probe.gain > 0 {
 			seconds = finestTime
+			if p.quota.on {
+				seconds = pushTime
+			}
 		}
 		rows = math.Ceil(seconds * perSecond)
+		if p.quota.on {
+			rows = max(rows, min(pushRows, math.Ceil(finestTime*perSecond)), math.Ceil(perSecond*p.line.rtt/(0.6*float64(p.max))))
+		}
 	}
 	return max(1, min(rows, maxRows, max(p.size.most, leastTime*perSecond))) * p.perRow
 }
@@ -413,7 +415,10 @@ func (p *Pacer) advance(now time.Time) {
 		return
 	}
 	p.credit.level += d.Seconds() * p.speed()
-	if most := 1.5*p.batch() + p.held(); p.credit.level > most {
+	most := 1.5*p.batch() + p.held()
+	if p.quota.on && p.line.thin {
+		p.credit.level = min(p.credit.level, p.batch())
+	} else if p.credit.level > most {
 		// No rows, no worker: the server's bucket may have overflowed.
 		p.credit.level = most
 		p.spoil()

@@ -130,5 +130,10 @@ func TestLawTrace(t *testing.T) {
 	x := s.run()
 	fmt.Println(c.name, x)
 	fmt.Println(refused, taken)
+	for _, l := range s.lanes {
+		p := l.law.(paced).p
+		fmt.Printf("%s %.1f quota %v hair %.3f owed %.1f noise %.4f, ", p.State(), p.rate, p.quota.on, p.evidence.hair, p.evidence.owed, p.evidence.noise)
+	}
+	fmt.Println()
 	fmt.Println(s.series)
 }

@@ -33,7 +33,7 @@ type lawScene struct {
 // lawResult is what a run came to.
 type lawResult struct {
 	share    float64
-	refused  float64 // of the rows sent after the first five seconds, beyond the causeless ones
+	refused  float64 // of the rows sent after the first five seconds of each load, beyond the causeless ones
 	delay    float64 // seconds that a queue added: the mean after the first five seconds
 	late     float64 // the same, 95 of 100 requests
 	fair     float64 // the smaller load's part after 60 s
@@ -278,7 +278,7 @@ func (s *lawSim) arrive(r *lawRequest, now time.Time) {
 	l := &s.lanes[r.lane]
 	taken, delay := limiter.Admit(now, s.rows[:r.rows], s.parts[l.part], s.table)
 	r.taken = taken
-	if s.now >= int64(lawSettled) {
+	if s.now >= int64(lawSettled) && (len(s.taken) == 1 || s.now < int64(s.c.later) || s.now >= int64(s.c.later+lawSettled)) {
 		r.measured = true
 		if taken > 0 {
 			s.delays = append(s.delays, float32(delay.Seconds()))

@@ -62,6 +62,7 @@ type Pacer struct {
 	recent   recent
 	evidence evidence
 	crowd    crowd
+	quota    quota
 }
 
 type phase int
@@ -124,7 +125,11 @@ func (p *Pacer) next(now time.Time, inFlight int, queued float64) (units float64
 		return max(p.perRow, min(units, thinTime*p.rate)), later(at, p.line.thinFrom), inFlight == 0
 	}
 	p.advance(now)
-	p.reach(now)
+	if p.quota.on {
+		p.turn(now)
+	} else {
+		p.reach(now)
+	}
 	if missing := units - p.credit.level; missing > units*1e-9 {
 		at = later(at, now.Add(duration(missing/p.speed())))
 	}
@@ -174,9 +179,14 @@ func (p *Pacer) Answered(sent, now time.Time, units, accepted float64) {
 	}
 	p.gauge.add(met, accepted)
 	p.evidence.delivery.add(now, accepted)
-	p.recent.add(now.Add(-duration(p.line.shortest()/2)), accepted)
-	p.evidence.owed = max(0, p.evidence.owed-allowed*accepted)
+	left := now.Add(-duration(p.line.shortest() / 2)) // when the server answered
+	p.recent.add(left, accepted)
+	p.evidence.owed = max(0, p.evidence.owed-p.earned()*accepted)
 	if p.crowded(visit, now, met, accepted) {
+		return
+	}
+	if p.quota.on && p.phase == inCruise {
+		p.bySecond(now, left, units, accepted)
 		return
 	}
 	causeless := p.causeless(sent, units, accepted)
@@ -254,7 +264,8 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 	if p.phase == inKnown {
 		c.phase = inKnown
 	}
-	c.probe.gain = c.baseGain()
+	c.probe.gain = max(c.baseGain(), p.probe.gain) // it goes on reaching further from where its parent was
+	c.quota.on = p.quota.on
 	c.line.young = true
 	c.evidence.delivery = delivery{began: now, turned: now, best: [2]float64{0, p.rate}}
 	return c

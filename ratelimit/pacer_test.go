@@ -81,16 +81,19 @@ func TestTheFirstThrottleBeginsAMeasurementAndTheSecondEndsIt(t *testing.T) {
 func TestAMeasurementWithoutRowsWaitsLonger(t *testing.T) {
 	b := newBench(t, PacerOptions{})
 	b.send(0)
-	before := time.Duration(0)
-	for range 4 {
+	began, before := b.now, time.Duration(0)
+	for range 18 {
 		_, at, _ := b.p.Next(b.now, 0, 1)
-		if d := at.Sub(b.now); d <= before {
-			t.Fatalf("waits %v after %v", d, before)
-		} else {
-			before = d
+		d := at.Sub(b.now)
+		if early := b.now.Sub(began) < pressFor; early && d > 2*refill || !early && d < before {
+			t.Fatalf("%v after the first throttle: waits %v after %v", b.now.Sub(began), d, before)
 		}
+		before = d
 		b.send(0)
 		b.want("measure", 0, 0)
+	}
+	if before < 4*refill {
+		t.Errorf("waits %v at last", before)
 	}
 	for range 10 {
 		b.send(0)

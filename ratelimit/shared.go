@@ -66,7 +66,7 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 		s.p.open(now, 1)
 	}
 	s.p.Answered(sent, now, units, accepted)
-	s.p.line.thin, s.p.line.clean, s.p.evidence.windows = false, 0, false // one lane's batch says little of what another's may send
+	s.p.line.thin, s.p.line.clean, s.p.quota.on = false, 0, false // one lane's batch says little of what another's may send
 	s.raise(now, accepted < units*(1-1e-9))
 }
 

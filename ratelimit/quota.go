@@ -1,0 +1,203 @@
+package ratelimit
+
+import (
+	"math"
+	"time"
+)
+
+// quota is how cruise goes where the partition gives its units by the second, in windows of the clock or in a sliding one: nothing is saved
+// up, and once a window is used up everything is refused until the next. What was accepted in the second before a refusal is the rate.
+//
+// Cruise holds a hair below the rate. Now and then it pushes above it, for a second after the first refusal. The cost of a push is owed, and
+// the next hold lasts until it is earned. A push of a load that has the partition for itself gets nothing. A load that shares it gets the
+// others' part of what it asks for in addition: if that is more than half, the next pushes follow soon, and each reaches further.
+//
+// Pushes alone are too dear to even out two loads within a minute. So a lane that loses to another a part of what it has had for itself
+// yields once: it goes down to half, and waits for some seconds before it pushes again. If nobody takes what it left, its pushes are not
+// refused, and it is back within seconds.
+type quota struct {
+	on      bool
+	reach   float64   // of the next push
+	best    float64   // the rate that it has had for itself
+	until   time.Time // a hold lasts at least that long
+	from    time.Time // when the push began
+	first   time.Time // when something was refused first, in this push or hold
+	last    time.Time // and last
+	cost    float64   // units refused since then
+	none    int       // answers in a row that accepted next to nothing
+	yieldAt time.Time // it yields no sooner
+}
+
+const (
+	second = time.Second // what quotas are given for
+
+	pushTime    = 0.015 // seconds of the rate in a batch of a push
+	pushRows    = 5.0   // in it at least
+	leastReach  = 0.05
+	reachedRows = 1.5 // a second, that the push of a slow lane reaches further
+	mostReach   = 0.5 // more would look like an outage while a window is used up
+	unrefused   = 1100 * time.Millisecond
+	heldLong    = 2 * time.Second
+	heldShort   = time.Second // after a push that got more than half
+
+	notable       = 0.005 // of a second's units refused: the hold is too close to the rate, or
+	lower         = 0.02  // the rate is lower
+	mostQuotaHair = 0.03
+	usedUp        = 1 // answers that accept next to nothing: the window is used up
+
+	yieldBelow = 0.95 // of what it has had for itself
+	yieldTo    = 0.5
+	yieldFor   = 8 * time.Second
+	yieldAgain = time.Minute
+)
+
+// bySecond takes an answer in cruise, from when the server answered.
+func (p *Pacer) bySecond(now, answered time.Time, units, accepted float64) {
+	q := &p.quota
+	refused := units - accepted
+	pushing := p.probe.gain > 0
+	if q.none++; accepted >= 0.1*units {
+		q.none = 0
+	}
+	p.line.thin = q.none >= usedUp && (p.line.thin || units > 4*p.perRow)
+	p.line.thinFrom = now.Add(thinEvery)
+	if p.line.thin {
+		p.credit.level = max(p.credit.level, 0)
+	}
+	refused = p.forCapacity(units, refused, pushing)
+	if refused > 0 && (pushing || now.Sub(p.probe.since) > second) { // a hold begins with what the push before it used up
+		if q.first.IsZero() {
+			q.first = answered
+		}
+		q.last, p.evidence.refused = answered, now
+		q.cost += max(0, refused-p.evidence.noise*units)
+	}
+	switch {
+	case q.first.IsZero():
+		if pushing && answered.Sub(q.from) > unrefused {
+			p.pushed(now)
+		}
+	case answered.Sub(q.first) < second:
+	case pushing:
+		p.pushed(now)
+	default:
+		p.refusedInHold(now)
+	}
+}
+
+// forCapacity is what of a batch was refused for want of capacity. The rest took no room.
+func (p *Pacer) forCapacity(units, refused float64, pushing bool) float64 {
+	e := &p.evidence
+	if units < 4*p.perRow || refused > max(fewRefused*units, 1.5*p.perRow) {
+		return refused
+	}
+	if !pushing {
+		p.hear(refused, units)
+	}
+	if e.noise == 0 {
+		return refused
+	}
+	causeless := min(refused, 2*e.noise*units+p.perRow)
+	p.credit.level += causeless
+	return refused - causeless
+}
+
+// turn begins a push when its time has come.
+func (p *Pacer) turn(now time.Time) {
+	q := &p.quota
+	if p.probe.gain > 0 || now.Before(q.until) || !q.first.IsZero() || p.evidence.owed > 0 {
+		return
+	}
+	p.evidence.hair = max(hair, 0.9*p.evidence.hair)
+	p.push(now)
+}
+
+// push paces above the rate. One that has had more reaches for an equal part of that.
+func (p *Pacer) push(now time.Time) {
+	q := &p.quota
+	q.best = max(q.best, p.rate)
+	q.reach = max(q.reach, min(leastReach*q.best/p.rate, mostReach), reachedRows*p.perRow/p.rate)
+	p.probe = probe{gain: q.reach, since: now}
+	p.gauge.reset(now)
+	q.from, q.first, q.cost = now, time.Time{}, 0
+}
+
+// pushed ends a push.
+func (p *Pacer) pushed(now time.Time) {
+	q := &p.quota
+	if !p.gauge.whole { // it was not asked for as much as that
+		p.hold(now, heldLong)
+		return
+	}
+	further := min(2*q.reach, mostReach)
+	if q.first.IsZero() {
+		q.reach = further
+		p.setRate(p.rate * (1 + p.probe.gain))
+		p.push(now)
+		return
+	}
+	got := p.acceptedUntil(q.last)
+	if got > p.rate*(1+0.5*p.probe.gain) {
+		q.reach = further
+		p.setRate(got)
+		p.hold(now, heldShort)
+		return
+	}
+	q.reach = 0
+	p.owe(q.cost)
+	p.setRate(got)
+	p.hold(now, heldLong)
+}
+
+// hold paces just below the rate. What waits for an answer takes some of the next second.
+func (p *Pacer) hold(now time.Time, atLeast time.Duration) {
+	q := &p.quota
+	q.until, q.first, q.cost = now.Add(atLeast), time.Time{}, 0
+	p.gauge.reset(now)
+	p.evidence.hair = max(hair, p.evidence.hair)
+	p.probe = probe{gain: -p.evidence.hair, since: now}
+	p.credit = credit{level: min(p.credit.level, -p.held()), at: now}
+}
+
+// refusedInHold takes what was refused although the rate was not exceeded.
+func (p *Pacer) refusedInHold(now time.Time) {
+	q, e := &p.quota, &p.evidence
+	got := p.acceptedUntil(q.last)
+	if got < (1-agreeing)*p.rate { // what told of another rate was worth it
+		e.owed = 0
+	} else {
+		p.owe(q.cost)
+	}
+	full := e.hair >= mostQuotaHair
+	lasts := heldLong
+	switch {
+	case q.cost < notable*p.rate:
+	case p.gauge.whole && (q.cost > lower*p.rate || full) && got < yieldBelow*q.best && got > yieldTo*q.best && now.After(q.yieldAt):
+		p.setRate(yieldTo * q.best)
+		q.best, q.yieldAt, e.owed = (q.best+p.rate)/2, now.Add(yieldAgain), 0
+		lasts = yieldFor
+	case p.gauge.whole && (got < (1-lower)*p.rate || full):
+		p.setRate(min(got, p.rate))
+	default:
+		e.hair = min(2*max(hair, e.hair), mostQuotaHair)
+	}
+	p.hold(now, lasts)
+}
+
+// acceptedUntil is what was accepted in the second before a refusal. What lies just at its beginning still counted.
+func (p *Pacer) acceptedUntil(refused time.Time) float64 {
+	blur := 2*time.Millisecond + duration(p.line.shortest()/8)
+	return p.recent.between(refused.Add(-second-blur), refused)
+}
+
+func (p *Pacer) owe(units float64) {
+	p.evidence.owed = min(p.evidence.owed+units, mostOwed*allowed*p.rate)
+}
+
+// earned is the share of the accepted units that may be refused. A lane that has had more may be refused more, to get it back.
+func (p *Pacer) earned() float64 {
+	if !p.quota.on || p.quota.best <= p.rate {
+		return allowed
+	}
+	return min(allowed*math.Sqrt(p.quota.best/p.rate), 4*allowed)
+}
