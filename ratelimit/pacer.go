@@ -30,8 +30,8 @@ type PacerOptions struct {
 //   - Refusals are counted, and what is accepted earns them at half a percent. A bucket that is paced just above its rate refuses a few rows
 //     now and then. Where a refusal costs a whole batch, cruise holds a hair below the rate until it is earned, and tries more in small batches.
 //   - A throttle less than a second after the last changes nothing: the service meters by the second. Nothing accepted for a while and then
-//     much is a quota given by the second (a window): then what was accepted in the last second is the rate. While nothing is accepted, few
-//     rows ask.
+//     much is a quota given by the second (a window): then cruise holds a hair below what was accepted in the last second, and pushes above it
+//     now and then (quota). While nothing is accepted, few rows ask.
 //   - Answers that come later and later while nothing is refused are a queue. They say what a throttle says. Since latency also grows where
 //     processors are full, the rate is never taken to be less than what came back in some second of the last five to ten.
 //   - A refusal that comes much sooner than the answers to what is taken shows a limit of what is in flight (crowd).
@@ -264,7 +264,7 @@ func (p *Pacer) Child(now time.Time) *Pacer {
 	if p.phase == inKnown {
 		c.phase = inKnown
 	}
-	c.probe.gain = max(c.baseGain(), p.probe.gain) // it goes on reaching further from where its parent was
+	c.probe.gain = max(c.baseGain(), p.probe.gain) // it reaches further from where its parent was
 	c.quota.on = p.quota.on
 	c.line.young = true
 	c.evidence.delivery = delivery{began: now, turned: now, best: [2]float64{0, p.rate}}
