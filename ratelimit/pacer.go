@@ -61,8 +61,13 @@ type Pacer struct {
 	size     size
 	recent   recent
 	evidence evidence
-	crowd    crowd
-	quota    quota
+	noBucket
+}
+
+// noBucket is what limits a partition that has no bucket.
+type noBucket struct {
+	crowd crowd
+	quota quota
 }
 
 type phase int
