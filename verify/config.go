@@ -35,6 +35,9 @@ type Config struct {
 	// inputs say of them until they are compared, in memory or on disk.
 	Changes Changes
 
+	// Stored is compared with the inputs in place of a table of Client's, which may be nil then.
+	Stored *Stored
+
 	Progress *Progress // kept up to date; may be nil
 }
 

@@ -68,7 +68,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	for _, t := range v.tables {
-		if t.absent {
+		if t.absent || cfg.Stored != nil {
 			continue
 		}
 		if err := v.admin.Same(t.Table); err != nil {
@@ -99,7 +99,14 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		return nil, usagef("--mode increment: a table of sums cannot be compared with records that were added to it")
 	}
 	var tables []*target
-	if !plan.IsTemplate(request.Target.Table) {
+	switch {
+	case cfg.Stored != nil && cfg.Sample > 0:
+		return nil, usagef("--sample: an archive is read as a whole")
+	case cfg.Stored != nil:
+		to := &request.Target
+		to.Table, to.Key, to.Absent = cfg.Stored.Table.Name, cfg.Stored.Table.Key, true
+		tables = append(tables, &target{Table: cfg.Stored.Table})
+	case !plan.IsTemplate(request.Target.Table):
 		described, err := admin.Describe(request.Target.Table)
 		if err != nil {
 			return nil, err
@@ -114,8 +121,8 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 	v := &verifier{cfg: cfg, admin: admin, tables: tables, named: map[string]bool{}, anyOrder: request.Order == plan.OrderNone, hasher: newHasher()}
 	// Rows are sorted anyway, so the inputs are read from front to back regardless of the order of writing.
 	request.Written, request.Keep, request.Order, request.Memory = true, plan.KeepNothing, plan.LastWins, max(cfg.Memory/2, 1)
-	request.Reading = cfg.Memory // or a load would have taken records that are refused here
-	request.Target.Create = false
+	request.Reading = cfg.Memory              // or a load would have taken records that are refused here
+	request.Target.Create = cfg.Stored != nil // whose key is given
 	request.KeysAlone = cfg.Sample > 0
 	if request.RejectedKeys = cfg.Changes != nil; cfg.Changes != nil {
 		request.Keep = plan.KeepNothing
@@ -176,6 +183,9 @@ type keyRange struct {
 
 // ranges cuts the keys where partitions begin and, because there may be few, where it divides the inputs' keys evenly.
 func (v *verifier) ranges() []keyRange {
+	if v.cfg.Stored != nil { // which is read from front to back
+		return []keyRange{{v.tables[0], 0, v.from, v.to}}
+	}
 	even := v.sorted.Cuts(4 * v.cfg.Workers)
 	var all []keyRange
 	for _, t := range v.tables {
@@ -258,7 +268,7 @@ func (v *verifier) compareRange(ctx context.Context, r keyRange) (_ *tally, err 
 	if r.table.absent {
 		return t, v.allMissing(t, expected, it, next, more)
 	}
-	err = scan.Table(ctx, v.cfg.Client, r.table.Name, r.table.Key, o, func(row *scan.Row) error {
+	err = v.scan(ctx, r.table, o, func(row *scan.Row) error {
 		v.cfg.Progress.Compared.Add(1)
 		row = v.unmarked(row)
 		key = appendKey(key[:len(r.table.prefix)], row.PrimaryKey)

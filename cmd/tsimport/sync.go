@@ -128,6 +128,13 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		return err
 	}
 	cfg.SourceUnits = units
+	m, err := archiveSource(l)
+	if err == nil && m != nil {
+		err = wholeFor(m, &cfg)
+	}
+	if err != nil {
+		return withheldBy(err, cfg.Delete)
+	}
 
 	cfg.Progress = new(verify.Progress)
 	cfg.Say = func(line string) { say(c, show, "%s", line) }

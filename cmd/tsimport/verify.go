@@ -13,10 +13,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/rundir"
+	readarchive "tsimport/reader/archive"
+	"tsimport/transfer/archive"
 	"tsimport/verify"
 )
 
@@ -42,6 +45,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` loaded: its files and flags, without its rejects"},
 		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
 		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 1)", Value: "report"},
+		&cli.StringFlag{Name: "archive", Usage: "compare with the archive in the folder `DIR` in place of a table"},
 		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
 	}, hidden(loadFlags(), flagsOfLoad)...)
 }
@@ -140,6 +144,12 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 		return usagef("--when: rows that it left out are not in the table, and no comparison can tell them from rows that are missing")
 	}
 	cfg.Target.DropExpired = load.Bool("drop-expired")
+	if c.String("archive") != "" {
+		if run != nil || cfg.Target.Table != "" {
+			return usagef("--archive: it takes the place of the table; leave --table and --run out")
+		}
+		return verifyArchive(c, interrupts, &cfg, o, show)
+	}
 	t, err := openTarget(load, access{readOnly: true}, show)
 	if err != nil {
 		return err
@@ -150,6 +160,9 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	if _, err := archiveSource(&cfg); err != nil {
+		return err
+	}
 	stopSource, _, err := tableSource(load, interrupts, &cfg, t, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err != nil {
@@ -162,6 +175,44 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	if err != nil {
 		return noTable(err, t)
 	}
+	return showComparison(c, r)
+}
+
+// verifyArchive compares an archive with files, a table or another archive.
+func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, o comparison, show *display) (err error) {
+	m, err := archive.Read(c.String("archive"))
+	if err != nil {
+		return usagef("--archive: %v", err)
+	}
+	of := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options.Definition()}
+	of.TimeToLive = -1 // an archive loses nothing
+	from, err := archiveSource(cfg)
+	if err != nil {
+		return err
+	}
+	if from != nil && sameFolder(from.Dir(), m.Dir()) {
+		return usagef("source and target are the same archive: %s", m.Dir())
+	}
+	if slices.ContainsFunc(cfg.Inputs, address.Is) {
+		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", quoteArg(m.Dir()))
+	}
+	limitMemory(cfg.Limits.Memory, false)
+	v := verify.Config{
+		Request: cfg.Request(), Examples: o.examples, ExtraFails: o.extraFail, Sample: o.sample, Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory,
+		TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax, RetryFor: cfg.Write.RetryFor, Progress: new(verify.Progress),
+		Stored: &verify.Stored{Table: of, Rows: readarchive.New(m)},
+	}
+	stop := watchComparison(c, show, comparing, v.Progress)
+	r, err := verify.Run(interrupts.drain, v)
+	stop()
+	if err != nil {
+		return err
+	}
+	return showComparison(c, r)
+}
+
+// showComparison shows what was found, and returns the error that is the exit code.
+func showComparison(c *cli.Context, r *verify.Result) (err error) {
 	if c.Bool("json") {
 		err = printIndented(c, r)
 	} else {

@@ -84,7 +84,7 @@ var arrows = map[string][]string{
 
 	"pipeline/sendwindow": {},
 
-	"verify":           {"pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
+	"verify":           {"reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/extsort": {"internal/spill"},
 	"transfer/archive": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/table"},
 	"transfer/export":  {"transfer/archive", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},

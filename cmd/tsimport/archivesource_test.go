@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/transfer/archive"
+)
+
+// writeArchive makes an archive of rows with the numbers, whose one cell is a text.
+func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids ...int64) *archive.Manifest {
+	t.Helper()
+	key := []table.KeyColumn{{Name: "id", Type: table.Integer}}
+	w, err := archive.Open(dir, false)
+	if err == nil {
+		err = w.Begin(archive.Subject{Table: "t", Key: archive.Columns(key), Holds: holds, Ranges: []string{"t"}}, key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().UnixMilli() / 60_000 * 60_000
+	p, err := w.NewPart(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}, Cells: []record.Cell{{Name: []byte("s"), Datum: record.Datum{Kind: record.String, Bytes: []byte(text)}, At: at}}}
+		if err := p.Row(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Commit(nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Finish(archive.Manifest{Options: archive.Options{TimeToLive: -1, MaxVersions: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := archive.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	tsimport := func(want int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
+			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
+		}
+		return out.String() + errOut.String()
+	}
+	whole := writeArchive(t, "whole", "x", archive.Selection{}, 1, 2, 3)
+	writeArchive(t, "same", "x", archive.Selection{}, 1, 2, 3)
+	writeArchive(t, "fewer", "x", archive.Selection{}, 1, 3)
+	writeArchive(t, "other", "y", archive.Selection{}, 1, 2, 3)
+	writeArchive(t, "part", "x", archive.Selection{From: "3"}, 3)
+	if err := os.WriteFile("a.csv", []byte("id,s\n3,z\n4,z\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id")
+	tsimport(1, "verify", "whole", "-t", "t")
+	tsimport(0, "sync", "whole", "-t", "t", "--delete", "--max-delete", "1")
+	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")
+	if text := tsimport(2, "sync", "part", "-t", "t", "--delete"); !strings.Contains(text, "a range of keys") {
+		t.Error(text)
+	}
+	tsimport(0, "sync", "part", "-t", "t", "--delete", "--range", "3..")
+
+	tsimport(0, "verify", "whole", "--archive", "same", "--extra", "fail")
+	if text := tsimport(1, "verify", "whole", "--archive", "fewer"); !strings.Contains(text, "1 missing") {
+		t.Error(text)
+	}
+	if text := tsimport(1, "verify", "fewer", "--archive", "whole", "--extra", "fail"); !strings.Contains(text, "1 surplus") {
+		t.Error(text)
+	}
+	if text := tsimport(1, "verify", "whole", "--archive", "other"); !strings.Contains(text, "3 different") || !strings.Contains(text, "columns s") {
+		t.Error(text)
+	}
+	if text := tsimport(2, "verify", "whole", "--archive", filepath.Join(".", "whole")); !strings.Contains(text, "same archive") {
+		t.Error(text)
+	}
+	tsimport(2, "verify", "whole", "--archive", "none")
+	tsimport(2, "verify", "whole", "--archive", "same", "-t", "t")
+
+	if err := os.Truncate(whole.Path(&whole.Parts[0]), whole.Parts[0].Bytes-1); err != nil {
+		t.Fatal(err)
+	}
+	if text := tsimport(3, "sync", "whole", "-t", "t", "--delete"); !strings.Contains(text, "nothing was deleted") {
+		t.Error(text)
+	}
+	tsimport(2, "verify", "whole", "-t", "t")
+	tsimport(1, "verify", "same", "--archive", "whole")
+	tsimport(0, "verify", "same", "-t", "t", "--extra", "fail")
+}
