@@ -165,6 +165,7 @@ var testArrows = map[string][]string{
 	"verify":                     {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
 	"transfer/export":            {"engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":             {"reader/source/sourcetest"},
+	"cmd/tsimport":               {"reader/record"},
 	"transfer/tablesync":         {"engine/server", "engine/faults", "internal/tablestore/scan"},
 	"e2e":                        {"internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
