@@ -14,6 +14,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
 	archiveReader "tsimport/reader/archive"
 	"tsimport/reader/source"
 	"tsimport/transfer/archive"
@@ -39,7 +40,7 @@ func archiveOf(args []string) (*archive.Manifest, error) {
 // inputError makes bad usage of an archive that is not whole.
 func inputError(err error) error {
 	if damaged := new(archive.DamagedError); errors.As(err, &damaged) {
-		return usagef("%v", err)
+		return &plan.UsageError{Message: err.Error(), Input: true}
 	}
 	return err
 }

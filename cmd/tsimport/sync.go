@@ -124,17 +124,13 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	limitMemory(l.Limits.Memory, t.embedded)
 	stopSource, units, err := tableSource(c, interrupts, l, t, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
-	if err != nil {
-		return err
-	}
-	cfg.SourceUnits = units
-	m, err := archiveSource(l)
-	if err == nil && m != nil {
-		err = wholeFor(m, &cfg)
+	if err == nil {
+		err = wholeFor(&cfg)
 	}
 	if err != nil {
 		return withheldBy(err, cfg.Delete)
 	}
+	cfg.SourceUnits = units
 
 	cfg.Progress = new(verify.Progress)
 	cfg.Say = func(line string) { say(c, show, "%s", line) }

@@ -10,10 +10,7 @@ import (
 	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
-	"tsimport/pipeline/plan"
-	readarchive "tsimport/reader/archive"
 	"tsimport/reader/tablescan"
-	"tsimport/transfer/archive"
 	"tsimport/transfer/copytable"
 	"tsimport/transfer/tablesync"
 )
@@ -22,24 +19,12 @@ import (
 const tableSourceHelp = "In place of files, one archive of a table can be given, by its folder, or one table as ots://[PROFILE@]INSTANCE/TABLE, with\n" +
 	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
 
-// archiveSource makes the source of an archive of the one argument that is one, and returns its manifest; nil if no argument is one.
-func archiveSource(cfg *pipeline.Config) (*archive.Manifest, error) {
-	if !slices.ContainsFunc(cfg.Inputs, archive.Is) {
-		return nil, nil
-	}
-	if len(cfg.Inputs) != 1 {
-		return nil, usagef("%q: an archive is compared by itself; give no other source beside it", cfg.Inputs)
-	}
-	m, err := archive.Read(cfg.Inputs[0])
-	if err != nil {
-		return nil, &plan.UsageError{Message: err.Error(), Input: true}
-	}
-	cfg.Read.Sources = readarchive.New(m)
-	return m, nil
-}
-
 // wholeFor refuses deletes by an archive that does not hold all rows of its table.
-func wholeFor(m *archive.Manifest, cfg *tablesync.Config) error {
+func wholeFor(cfg *tablesync.Config) error {
+	m, err := archiveOf(cfg.Load.Inputs)
+	if m == nil || err != nil {
+		return err
+	}
 	switch h := m.Holds; {
 	case !cfg.Delete:
 	case h.Filter != "" || h.Where != "":

@@ -160,9 +160,6 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	if _, err := archiveSource(&cfg); err != nil {
-		return err
-	}
 	stopSource, _, err := tableSource(load, interrupts, &cfg, t, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err != nil {
@@ -186,8 +183,11 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	}
 	of := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options.Definition()}
 	of.TimeToLive = -1 // an archive loses nothing
-	from, err := archiveSource(cfg)
+	from, err := archiveOf(cfg.Inputs)
 	if err != nil {
+		return err
+	}
+	if cfg.Read.Sources, err = originOf(c, cfg.Inputs); err != nil {
 		return err
 	}
 	if from != nil && sameFolder(from.Dir(), m.Dir()) {

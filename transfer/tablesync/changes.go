@@ -230,10 +230,3 @@ func syncFolder(dir string) error {
 	_ = f.Sync() // some systems sync no folders
 	return f.Close()
 }
-
-func rowsOf(parts []part) (n int64) {
-	for _, p := range parts {
-		n += p.Rows
-	}
-	return n
-}
