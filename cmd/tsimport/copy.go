@@ -206,7 +206,8 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 		return err
 	}
 	var notes []string
-	key, define := cfg.Target.Key, &cfg.Target.Define
+	var key []table.KeyColumn
+	define := &cfg.Target.Define
 	if to.Table == nil {
 		notes = copytable.Define(&cfg.Target, &cfg.Columns, from.Table, k.c.IsSet)
 		key, o.Create = cfg.Target.Key, o.Create || t.embedded
