@@ -52,6 +52,7 @@ func copyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "filter", Usage: "copy only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
 		&cli.StringFlag{Name: "where", Usage: "copy only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
 		&cli.StringFlag{Name: "since", Usage: "copy only cells with timestamps from `TIME` on, RFC 3339 or milliseconds; deleted rows and cells, and cells that a put has replaced by none, stay in the target"},
+		&cli.StringFlag{Name: "versions", Usage: "versions of each cell to copy, the newest `N`, or all", Value: "all"},
 		&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity of the source a second; 0 means no limit"},
 		&cli.BoolFlag{Name: "drop-expired", Usage: "leave out cells that are older than the target's time to live or maximum deviation, and count them (default: refuse to copy)"},
 	}
@@ -137,6 +138,9 @@ func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, e
 		}
 		k.scan.FilterText = text
 	}
+	if k.scan.Versions, err = versionsToRead(c); err != nil {
+		return cfg, err
+	}
 	if rcu := c.Float64("max-rcu"); !(rcu >= 0) {
 		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", rcu)
 	}
@@ -218,6 +222,9 @@ func (k *copying) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 		key, define = to.Table.Key, &to.Table.Definition
 	}
 	if err := copytable.CheckKey(k.to.name, key, k.name()); err != nil {
+		return err
+	}
+	if err := copytable.KeepsVersions(k.to.name, define, k.name(), from.Table, k.scan.Versions); err != nil {
 		return err
 	}
 	k.scan.Client, k.scan.Table, k.scan.Name, k.scan.Where = from.Client, from.Table, k.name(), k.where

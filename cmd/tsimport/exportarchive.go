@@ -72,13 +72,23 @@ func archiveConfig(c *cli.Context, t *client.Table) (cfg exporting.ArchiveConfig
 		}
 		holds.Where = c.String("where")
 	}
-	if text := c.String("versions"); text != "all" {
-		if s.Versions, err = strconv.Atoi(text); err != nil || s.Versions < 1 || s.Versions > 1<<30 {
-			return cfg, usagef("--versions %q: want all, or a number of 1 or more", text)
-		}
-		holds.Versions = s.Versions
+	if s.Versions, err = versionsToRead(c); err != nil {
+		return cfg, err
 	}
+	holds.Versions = s.Versions
 	return cfg, nil
+}
+
+// versionsToRead is how many versions of each cell --versions asks for, the newest; 0 is all.
+func versionsToRead(c *cli.Context) (n int, err error) {
+	text := c.String("versions")
+	if text == "all" {
+		return 0, nil
+	}
+	if n, err = strconv.Atoi(text); err != nil || n < 1 || n > 1<<30 {
+		return 0, usagef("--versions %q: want all, or a number of 1 or more", text)
+	}
+	return n, nil
 }
 
 // exportArchive writes an archive of a table.

@@ -76,6 +76,9 @@ func (p *part) Identity() (source.Identity, error) {
 	if c.Since > 0 {
 		fmt.Fprintf(&s, ", since %d", c.Since)
 	}
+	if c.Versions > 0 {
+		fmt.Fprintf(&s, ", versions %d", c.Versions)
+	}
 	return source.Identity{Schema: s.String()}, nil
 }
 

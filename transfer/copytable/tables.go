@@ -110,6 +110,20 @@ func CheckKey(to string, key []table.KeyColumn, source string) error {
 		to, key[i].Name, source, plain)
 }
 
+// KeepsVersions refuses a target that keeps fewer versions of a cell than are copied: the service would drop the others without a word.
+// 0 versions are all that the source keeps.
+func KeepsVersions(to string, define *table.Definition, source string, from *client.Table, versions int) error {
+	kept, read := max(define.MaxVersions, 1), max(from.MaxVersions, 1)
+	if versions > 0 {
+		read = min(read, versions)
+	}
+	if read <= kept {
+		return nil
+	}
+	return usagef("table %s keeps %d versions of a cell, and %s up to %d; give the target as many (--max-versions %d where the copy creates it), or copy the newest only with --versions %d",
+		to, kept, source, read, read, kept)
+}
+
 // KeepsApart reports whether rows of which the key differs have different keys in the target for certain: each column of the source's
 // key is one of the target's, as it is.
 func KeepsApart(from, to []table.KeyColumn, columns *plan.Columns) bool {
