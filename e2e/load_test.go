@@ -204,7 +204,7 @@ func TestAKilledLoadLosesNoAcknowledgedRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := (bench.StudentCards{Rows: 30_000}).WriteCSV(context.Background(), &text); err != nil {
+	if err := (bench.StudentCards{Rows: 60_000}).WriteCSV(context.Background(), &text); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := in.Write(text.Bytes()); err != nil {
