@@ -302,7 +302,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 1200)
 	p.run(0, "table", "create", "numbered", "--pk", "pk1:string", "--pk", "pk2:auto")
-	p.run(0, "table", "create", "other", "--pk", "n:integer")
+	p.run(0, "table", "create", "other", "--pk", "n:integer", "--max-versions", "4")
 	before := dump(t, p.a, "t")
 	for _, tt := range []struct {
 		args string
@@ -316,6 +316,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 		{"t new --create --pk pk1", "of the 1200 rows of t would be lost: the key expressions make several rows one, as with pk1="},
 		{"t new --create --pk h:string=md5(pk1,1)", "would be lost"},
 		{"t other", "made of column n"},
+		{"t new --create --max-versions 1", "--versions 1"},
 		{"t numbered", "auto-increment key column pk2"},
 		{"numbered new --create", "--pk pk1:string --pk pk2:integer"},
 		{"t new --create --where pk2+", "--where"},
