@@ -639,30 +639,32 @@ func TestASortedFileFeedsEveryPartitionAtOnce(t *testing.T) {
 		when  orderWhen
 		all   bool
 	}{{plan.OrderNone, orderWhenItPays, true}, {plan.LastWins, orderWhenItPays, true}, {plan.LastWins, orderNever, false}} {
-		w := newWorld(t)
-		w.partitioned(server.Simulation{}, "k10000", "k20000", "k30000")
-		for n := range 4 {
-			if err := w.server.Sim().Move("t", n, time.Hour); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cfg := w.config(w.file("in.csv", text))
-		// A quarter of the rows fits into memory, and none on disk.
-		cfg.Write.Order, cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir, cfg.order = tt.order, 4<<20, 1, w.dir, tt.when
-		cfg.Read.SplitBytes = 4 << 10
-		fed := 0
-		w.running(cfg, func(s *State) bool {
-			fed = 0
-			for _, l := range s.Lanes {
-				if l.Queued+l.Retrying > 0 {
-					fed++
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.partitioned(server.Simulation{}, "k10000", "k20000", "k30000")
+			for n := range 4 {
+				if err := w.server.Sim().Move("t", n, time.Hour); err != nil {
+					t.Fatal(err)
 				}
 			}
-			return fed == len(s.Lanes) || s.Memory.Full
+			cfg := w.config(w.file("in.csv", text))
+			// A quarter of the rows fits into memory, and none on disk.
+			cfg.Write.Order, cfg.Limits.Memory, cfg.Limits.TempMax, cfg.Limits.TempDir, cfg.order = tt.order, 4<<20, 1, w.dir, tt.when
+			cfg.Read.SplitBytes = 4 << 10
+			fed := 0
+			w.running(cfg, func(s *State) bool {
+				fed = 0
+				for _, l := range s.Lanes {
+					if l.Queued+l.Retrying > 0 {
+						fed++
+					}
+				}
+				return fed == len(s.Lanes) || s.Memory.Full
+			})
+			if tt.all != (fed >= 3) { // the section at a bound may begin before it
+				t.Errorf("%+v: %d of 4 partitions have rows when memory is full", tt, fed)
+			}
 		})
-		if tt.all != (fed >= 3) { // the section at a bound may begin before it
-			t.Errorf("%+v: %d of 4 partitions have rows when memory is full", tt, fed)
-		}
 	}
 }
 
