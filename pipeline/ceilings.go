@@ -66,6 +66,12 @@ func (c *ceilings) landed(r *result, answered bool) {
 	c.delivered(r.done, c.window.Rate(), c.window.Bound(r.done))
 }
 
+// silent takes a request out of what is in flight before it has come back.
+func (c *ceilings) silent(m *sendwindow.Mark) {
+	c.window.Silent(m)
+	c.instance.Silent()
+}
+
 // sent counts a batch.
 func (c *ceilings) sent(now time.Time, rows int, units, bytes float64) {
 	c.rows.Take(now, float64(rows))

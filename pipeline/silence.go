@@ -98,7 +98,7 @@ func sooner(a, b time.Time) time.Time {
 // noteSilence continues without the requests that nobody answers.
 func (d *dispatcher) noteSilence(now time.Time) {
 	for _, n := range d.flights.fallSilent(now) {
-		d.lanes.ceilings.window.Silent(&n.mark)
+		d.lanes.ceilings.silent(&n.mark)
 		if d.lanes.fellSilent(n.lane, n, now) {
 			d.survey.askTable(n.table)
 		}
@@ -142,7 +142,7 @@ func (s *lanes) heardOf(l *lane, n *flight, took time.Duration) {
 		return
 	}
 	l.hung, l.stale = false, true
-	s.probes *= 2 // others may be back as well
+	s.probes = min(2*s.probes, len(s.all)) // others may be back as well
 	if s.countHung(); s.hung == 0 {
 		s.probes = 1
 	}

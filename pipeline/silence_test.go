@@ -6,6 +6,7 @@ import (
 
 	"tsimport/partitioner"
 	"tsimport/ratelimit"
+	"tsimport/writer"
 )
 
 // hushed are flights of two lanes, of which none is answered.
@@ -139,6 +140,45 @@ func TestALaneThatHearsNothingIsProbedUntilItIsAnswered(t *testing.T) {
 	// What was sent before says nothing of what came after.
 	if s.fellSilent(a, first, begun.Add(2*silentFor)) || a.hung {
 		t.Error("a lane that is answered hears nothing")
+	}
+}
+
+func TestLanesThatHearNothingAreProbedHoweverManyThereAre(t *testing.T) {
+	f, s, _ := hushed(1)
+	now := time.Unix(1000, 0)
+	for range 200 {
+		s.all = append(s.all, newLane(len(s.all), nil, ratelimit.NewPacer(ratelimit.PacerOptions{Known: 1000}), time.Minute))
+	}
+	for _, l := range s.all {
+		s.hang(l, now)
+	}
+	for i, l := range s.all {
+		if !s.mayProbe() {
+			t.Fatalf("%d of %d lanes are back, and no other one may be probed", i, len(s.all))
+		}
+		n := depart(f, l, now)
+		l.probing--
+		s.heardOf(l, n, time.Millisecond)
+		f.free(n)
+	}
+	if s.hung != 0 || s.probes != 1 {
+		t.Errorf("%d lanes hear nothing, %d may be probed at a time", s.hung, s.probes)
+	}
+}
+
+// A rate is found out with one request at a time: one that is silent must not be counted as that.
+func TestSilentRequestsDoNotHoldUpAnInstanceThatLimits(t *testing.T) {
+	c := newCeilings(&Write{}, new(writer.Size), time.Minute)
+	now := time.Unix(1000, 0)
+	for range 3 {
+		c.sent(now, 1, 1, 100)
+		m := c.window.Sent(now, 100)
+		c.silent(&m)
+	}
+	c.sent(now, 100, 100, 100)
+	c.instance.Answered(now, now.Add(time.Millisecond), 100, 10)
+	if wait := c.instanceWait(now.Add(5*time.Second), 1); wait > 0 {
+		t.Errorf("waits %v for an answer to none", wait)
 	}
 }
 

@@ -54,7 +54,10 @@ func (s *Shared) Sent(now time.Time, units float64) {
 	}
 }
 
-// Answered takes an answer to every batch that was sent: units sent, units that this rate did not refuse. sent is when the request left.
+// Silent notes that a batch that was sent is not in flight any more, though it has no answer. Its answer is not told if it comes yet.
+func (s *Shared) Silent() { s.flying = max(0, s.flying-1) }
+
+// Answered takes an answer to every batch that was sent and is not silent: units sent, units that this rate did not refuse. sent is when the request left.
 func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	s.flying = max(0, s.flying-1)
 	if s.p == nil {
