@@ -80,3 +80,29 @@ func TestCeilingsHoldInEachTenthOfASecond(t *testing.T) {
 		})
 	}
 }
+
+// timed is a pacer that never waits, and notes which answers are to requests of which it was not told.
+type timed struct {
+	restless
+	flying  map[time.Time]int
+	unknown *int
+}
+
+func (p timed) Sent(now time.Time, _ float64) { p.flying[now]++ }
+
+func (p timed) Answered(sent, _ time.Time, _, _ float64) {
+	if p.flying[sent]--; p.flying[sent] < 0 {
+		*p.unknown++
+	}
+}
+
+func TestPacersKnowTheRequestsThatAreAnswered(t *testing.T) {
+	w := newWorld(t)
+	w.partitioned(server.Simulation{}, "k00400", "k00800", "k01200")
+	cfg := w.config(w.file("in.csv", shuffled(1500)))
+	unknown := 0
+	cfg.pacer = func() pacer { return timed{flying: map[time.Time]int{}, unknown: &unknown} }
+	if r := w.load(cfg); r.Written != 1500 || unknown > 0 {
+		t.Errorf("%d written, %d answers to requests that never left", r.Written, unknown)
+	}
+}

@@ -400,8 +400,9 @@ func (d *dispatcher) landed(r result) {
 		if f.probe {
 			l.probing--
 		}
-		changed = l.landed(r.sent, r.done, a, d.cfg.Write.Backoff)
-		d.lanes.ceilings.instance.Answered(r.sent, r.done, a.units+a.flow, a.units)
+		// Pacers know a request by the moment of which they were told when it left.
+		changed = l.landed(f.left, r.done, a, d.cfg.Write.Backoff)
+		d.lanes.ceilings.instance.Answered(f.left, r.done, a.units+a.flow, a.units)
 	}
 	if down && !l.unserved() {
 		d.lanes.served(r.done)

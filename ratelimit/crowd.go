@@ -84,11 +84,16 @@ func (c *crowd) forget(inFlight int) {
 
 // back takes a request out of what is in flight. Those that left since it was served, within one way, never met it.
 func (c *crowd) back(sent, now time.Time, units, way float64) visit {
-	v := visit{at: sent, units: units}
-	if i := slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) && v.units == units }); i >= 0 {
+	v := visit{at: sent}
+	i := slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) && v.units == units })
+	if i < 0 { // not all of its rows are told
+		i = slices.IndexFunc(c.flying, func(v visit) bool { return v.at.Equal(sent) })
+	}
+	if i >= 0 {
 		v = c.flying[i]
 		c.flying = slices.Delete(c.flying, i, i+1)
 	}
+	v.units = units
 	met := now.Add(-duration(way))
 	for i := range c.flying {
 		if f := &c.flying[i]; f.at.After(met) && f.at.After(sent) {
