@@ -1,6 +1,7 @@
 package copytable
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,14 +71,7 @@ func (o *Origin) checkAges(ctx context.Context) error {
 	group.SetLimit(verify.DefaultWorkers)
 	var found atomic.Pointer[old]
 	from := o.scan.From
-	for i := range len(cuts) + 1 {
-		to := o.scan.To
-		if i < len(cuts) {
-			to = cuts[i]
-		}
-		if !within(from, to) {
-			continue
-		}
+	for _, to := range append(between(cuts, from, o.scan.To), o.scan.To) {
 		s := scan.Options{From: from, To: to, Versions: 1, RetryFor: o.scan.RetryFor, Since: o.scan.Since, Until: until, Gate: o.scan.Gate, Columns: o.scan.Columns}
 		group.Go(func() error { return o.findOld(ctx, s, &found) })
 		from = to
@@ -98,18 +92,17 @@ func (o *Origin) checkAges(ctx context.Context) error {
 		name, f.column, f.row, age, time.Since(time.UnixMilli(until)).Round(time.Second), text)
 }
 
-// within reports whether a range of keys has any.
-func within(from, to []table.Value) bool {
-	if to == nil {
-		return true
-	}
+// between returns the cuts inside a range of keys, of which nil bounds are none.
+func between(cuts [][]table.Value, from, to []table.Value) [][]table.Value {
 	key := func(values []table.Value) (k []byte) {
 		for _, v := range values {
 			k = table.AppendKey(k, v)
 		}
 		return k
 	}
-	return string(key(from)) < string(key(to))
+	return slices.DeleteFunc(cuts, func(cut []table.Value) bool {
+		return bytes.Compare(key(cut), key(from)) <= 0 || to != nil && bytes.Compare(key(cut), key(to)) >= 0
+	})
 }
 
 // old is a cell that is too old.

@@ -1,6 +1,7 @@
 package copytable
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -22,6 +23,26 @@ func TestATargetThatWouldDropVersionsIsRefused(t *testing.T) {
 		err := KeepsVersions("t", &table.Definition{MaxVersions: c.target}, "ots://a/s", from, c.versions)
 		if c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestOnlyCutsInsideARangeDivideIt(t *testing.T) {
+	key := func(n ...int64) (k []table.Value) {
+		for _, n := range n {
+			k = append(k, table.Value{Type: table.Integer, Int: n})
+		}
+		return k
+	}
+	for _, c := range []struct{ from, to, want []table.Value }{
+		{nil, nil, key(1, 5, 9)}, {key(1), nil, key(5, 9)}, {nil, key(9), key(1, 5)}, {key(2), key(3), nil}, {key(0), key(6), key(1, 5)}, {key(10), nil, nil},
+	} {
+		var got []table.Value
+		for _, cut := range between([][]table.Value{key(1), key(5), key(9)}, c.from, c.to) {
+			got = append(got, cut...)
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("from %v to %v: %v", c.from, c.to, got)
 		}
 	}
 }
