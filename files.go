@@ -57,7 +57,7 @@ type LoadOptions struct {
 	MaxDeviation  int64
 	ReservedRead  int
 	ReservedWrite int
-	MaxTables     int    // if the table's name has expressions; 0 is 100
+	MaxTables     int    // if the table's name has expressions; 0 is 36
 	AgePolicy     string // file
 	PreSplit      string // auto, off or 2 to 10 ranges; "" is auto
 
