@@ -38,6 +38,8 @@ type LoadOptions struct {
 	PathColumns bool     // a column for each folder named name=value
 	OSSEndpoint string   // for oss:// addresses
 	OSSRegion   string
+	S3Endpoint  string // for s3:// addresses; "" takes AWS_ENDPOINT_URL, or AWS itself
+	S3Region    string // "" takes AWS_REGION
 
 	// What goes into which columns.
 	PK            []string          // NAME[:TYPE][=EXPR], for each column of the primary key in order
@@ -110,8 +112,8 @@ type Summary struct {
 // ErrErrorLimit: more records were rejected than LoadOptions.MaxErrors allows.
 var ErrErrorLimit = errors.New("too many rejected rows")
 
-// LoadFiles loads files into a table, as tsimport load does: files, folders, globs, "-" for standard input, "@list", and http, https
-// and oss addresses. A load that did not finish is resumed when it is called again with the same arguments.
+// LoadFiles loads files into a table, as tsimport load does: files, folders, globs, "-" for standard input, "@list", and http, https,
+// oss and s3 addresses. A load that did not finish is resumed when it is called again with the same arguments.
 //
 // When ctx ends the load stops at once. The summary is nil if the load could not begin. Up to LoadOptions.MaxErrors, rejected
 // records do not fail the load: the summary counts them.

@@ -11,7 +11,7 @@ import (
 )
 
 const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name on each line,\n" +
-	"http(s)://… or oss://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
+	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
 
 // readFlags are the flags of the commands that read inputs.
 func readFlags() []cli.Flag {
@@ -39,6 +39,8 @@ func readFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "path-columns", Usage: "add a column for each folder named name=value to the records below it"},
 		&cli.StringFlag{Name: "oss-endpoint", Usage: "`URL` of the object storage service for oss:// (or OSS_ENDPOINT)"},
 		&cli.StringFlag{Name: "oss-region", Usage: "`REGION` of the object storage service (or OSS_REGION)"},
+		&cli.StringFlag{Name: "s3-endpoint", Usage: "`URL` of a store for s3:// that is compatible with S3 (or AWS_ENDPOINT_URL; default: AWS)"},
+		&cli.StringFlag{Name: "s3-region", Usage: "`REGION` of the bucket for s3:// (or AWS_REGION)"},
 	}
 }
 

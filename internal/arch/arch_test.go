@@ -98,7 +98,7 @@ var arrows = map[string][]string{
 	"reader/compress":          {},
 	"reader/convert":           {"reader/record", "internal/table"},
 	"reader/csv":               {"reader/record", "internal/table"},
-	"reader/input":             {"internal/tablestore/address", "ratelimit"},
+	"reader/input":             {"internal/objectstore", "internal/tablestore/address", "ratelimit"},
 	"reader/jsonl":             {"reader/record", "internal/table"},
 	"reader/parquet":           {"reader/record", "internal/table", "reader/source"},
 	"reader/record":            {"internal/table"},
@@ -135,6 +135,9 @@ var arrows = map[string][]string{
 	"internal/page":     {},
 	"internal/timeline": {},
 	"pipeline/report":   {"internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
+
+	"internal/objectstore":           {},
+	"internal/objectstore/storetest": {}, // only tests import it
 
 	"internal/spill":      {},
 	"internal/limiter":    {},
@@ -181,6 +184,7 @@ var testArrows = map[string][]string{
 
 	"reader":          {"internal/conformance", "reader/source/sourcetest"},
 	"reader/charset":  {"internal/conformance"},
+	"reader/input":    {"internal/objectstore/storetest"},
 	"reader/compress": {"internal/conformance"},
 	"reader/jsonl":    {"internal/conformance"},
 	"reader/parquet":  {"internal/conformance"},

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"tsimport/internal/objectstore"
 )
 
 // defaultHTTPClient keeps more idle connections to one server than the standard library's two: splits are read by many.
@@ -81,7 +83,8 @@ func (e *expander) address(ctx context.Context, arg string) (name string, err er
 	if err != nil {
 		return name, err
 	}
-	e.add(Item{Name: name, Size: r.version.size, Version: r.version.String(), Columns: columns, src: r}, u.String())
+	modified, _ := http.ParseTime(r.version.modified)
+	e.add(Item{Name: name, Size: r.version.size, Version: r.version.String(), Modified: modified, Columns: columns, src: r}, u.String())
 	return name, nil
 }
 
@@ -121,7 +124,7 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 	// Else the transport asks for gzip and unpacks it: sizes and ranges would be of the packed bytes.
 	req.Header.Set("Accept-Encoding", "identity")
 	if ranges {
-		req.Header.Set("Range", rangeOf(off, n))
+		req.Header.Set("Range", objectstore.RangeOf(off, n))
 	}
 	if h.match != "" {
 		req.Header.Set("If-Match", h.match)
@@ -139,7 +142,7 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 	case http.StatusPreconditionFailed:
 		err = fmt.Errorf("%w: its ETag is no longer %s; run again when it no longer changes", ErrChanged, h.match)
 	default:
-		err = &statusError{code: resp.StatusCode, retryAfter: retryAfterOf(resp.Header)}
+		err = &statusError{code: resp.StatusCode, retryAfter: objectstore.RetryAfter(resp.Header)}
 	}
 	if err != nil {
 		io.CopyN(io.Discard, resp.Body, 16<<10) // a short text, then the connection can be used again
@@ -147,12 +150,4 @@ func (h *httpObject) fetch(ctx context.Context, off, n int64, ranges bool) (*rep
 		return nil, RedactError(err)
 	}
 	return rep, nil
-}
-
-// rangeOf returns a Range header's value.
-func rangeOf(off, n int64) string {
-	if n < 0 {
-		return fmt.Sprintf("bytes=%d-", off)
-	}
-	return fmt.Sprintf("bytes=%d-%d", off, off+n-1)
 }

@@ -9,8 +9,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss"
+	"tsimport/internal/objectstore"
 )
 
 // Stdin is the argument that means standard input.
@@ -21,11 +22,12 @@ var ErrChanged = errors.New("changed since it was found")
 
 // Item is one input: a file, an object, what an address gives, or standard input. Copies of an item are the same input.
 type Item struct {
-	Name    string   // for users: the path, the address without its secrets, oss://bucket/key, or "-"
-	Size    int64    // bytes, -1 unknown
-	Version string   // differs when the content does: ETag, else the time of the last change; "" unknown
-	Columns []Column // from partition folders, outermost first; nil without Options.PathColumns
-	Found   bool     // in a folder, below a prefix or by a glob: nobody named it
+	Name     string    // for users: the path, the address without its secrets, oss://bucket/key, s3://bucket/key, or "-"
+	Size     int64     // bytes, -1 unknown
+	Version  string    // differs when the content does: ETag, else the time of the last change; "" unknown
+	Modified time.Time // zero unknown
+	Columns  []Column  // from partition folders, outermost first; nil without Options.PathColumns
+	Found    bool      // in a folder, below a prefix or by a glob: nobody named it
 
 	src source
 }
@@ -77,20 +79,12 @@ func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
 	return i.src.open(ctx)
 }
 
-// OSSOptions say how objects of oss:// addresses are reached.
-type OSSOptions struct {
-	Endpoint  string // "" takes OSS_ENDPOINT, or what the region gives; without a scheme https
-	Region    string // "" takes OSS_REGION, or what the endpoint's name says; still unknown, requests are signed with V1
-	PathStyle bool   // the bucket stands in the path, not in the host; always so with an IP address or localhost
-	// Credentials is asked for every request, as keys may rotate; token may be "". Nil reads public objects unsigned.
-	Credentials func(ctx context.Context) (id, secret, token string, err error)
-}
-
 // Options say how arguments are understood. The zero Options are good.
 type Options struct {
 	Stdin       io.Reader    // what Stdin reads; nil is os.Stdin
 	HTTPClient  *http.Client // nil is one that uses the environment's proxy; its Transport serves oss:// too
-	OSS         OSSOptions
+	OSS         objectstore.OSS
+	S3          objectstore.S3
 	PathColumns bool     // folders k=v become columns
 	Extensions  []string // of files taken from folders and prefixes, such as ".csv"; nil takes all
 	Retry       Retry
@@ -132,12 +126,12 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 // expander collects the items of one Expand.
 type expander struct {
 	Options
-	set     Set
-	number  int            // of the current argument
-	alike   map[string]int // how many addresses are shown by a name
-	seen    map[string]int // identity to the number of the argument that named it
-	repeats []string       // names in the current argument that an earlier one had
-	oss     *oss.Client    // made when first needed
+	set      Set
+	number   int                            // of the current argument
+	alike    map[string]int                 // how many addresses are shown by a name
+	seen     map[string]int                 // identity to the number of the argument that named it
+	repeats  []string                       // names in the current argument that an earlier one had
+	services map[string]objectstore.Service // by scheme, made when first needed
 	// listedBy is the server whose list is read; nil is none.
 	listedBy *remote
 	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
@@ -171,10 +165,10 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 		err = e.local(ctx, arg, dir)
 	case strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"):
 		shown, err = e.address(ctx, arg)
-	case strings.EqualFold(scheme, "oss"):
-		err = e.objects(ctx, arg)
+	case strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3"):
+		err = e.objects(ctx, scheme, arg[len(scheme)+len("://"):])
 	default:
-		err = fmt.Errorf("open input %s: the scheme %s is not known; use a file, http://, https:// or oss://", Redact(arg), Redact(scheme))
+		err = fmt.Errorf("open input %s: the scheme %s is not known; use a file, http://, https://, oss:// or s3://", Redact(arg), Redact(scheme))
 	}
 	if err != nil {
 		return err

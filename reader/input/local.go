@@ -159,6 +159,7 @@ func (e *expander) file(name string, info fs.FileInfo, base, below string) error
 	i := Item{Name: name, Size: -1, Columns: columns, src: &streamFile{name: name}}
 	if info.Mode().IsRegular() {
 		i.Size, i.Version = info.Size(), info.ModTime().UTC().Format("2006-01-02T15:04:05.999999999Z")
+		i.Modified = info.ModTime()
 		i.src = &localFile{name: name, size: info.Size(), modified: info.ModTime()}
 	}
 	e.add(i, identity)

@@ -89,10 +89,10 @@ func (e *expander) line(ctx context.Context, line []byte, n int, dir string) err
 // server is one itself, addresses that only this machine or its network reaches.
 func (r *remote) mayName(arg string) error {
 	scheme, _, found := strings.Cut(arg, "://")
-	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" && scheme != "oss" {
-		return fmt.Errorf("%s: a list from a server names addresses only (http://, https:// or oss://); download the list to name files", Redact(arg))
+	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" && scheme != "oss" && scheme != "s3" {
+		return fmt.Errorf("%s: a list from a server names addresses only (http://, https://, oss:// or s3://); download the list to name files", Redact(arg))
 	}
-	if scheme == "oss" {
+	if scheme == "oss" || scheme == "s3" {
 		return nil
 	}
 	u, err := url.Parse(arg)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tsimport/internal/objectstore"
 )
 
 func (s *ossSite) names(keys ...string) []string {
@@ -86,13 +88,13 @@ func TestObjectsAreReachedInBothStylesWithBothSignatures(t *testing.T) {
 		"V1":             func(s *ossSite, o *Options) { s.region, o.OSS.Region = "", "" },
 		"anonymous":      func(s *ossSite, o *Options) { s.id, o.OSS.Credentials = "", nil },
 		"environment": func(s *ossSite, o *Options) {
-			t.Setenv(ossEndpointEnv, o.OSS.Endpoint)
-			t.Setenv(ossRegionEnv, s.region)
+			t.Setenv("OSS_ENDPOINT", o.OSS.Endpoint)
+			t.Setenv("OSS_REGION", s.region)
 			o.OSS.Endpoint, o.OSS.Region = "", ""
 		},
 		"region of the endpoint": func(s *ossSite, o *Options) {
 			s.region = "cn-hangzhou"
-			o.OSS = OSSOptions{Endpoint: "http://oss-cn-hangzhou-internal.aliyuncs.com", PathStyle: true, Credentials: o.OSS.Credentials}
+			o.OSS = objectstore.OSS{Endpoint: "http://oss-cn-hangzhou-internal.aliyuncs.com", PathStyle: true, Credentials: o.OSS.Credentials}
 			o.HTTPClient = s.virtual()
 		},
 		"wrong clock": func(s *ossSite, _ *Options) { s.skew = time.Hour },
@@ -187,7 +189,7 @@ func TestErrorsOfOSSAreOneLineAndKeepSecrets(t *testing.T) {
 		{"oss://data-bucket/a.csv", func(o *Options) { o.OSS.Region = "cn-other" }, fs.ErrPermission, []string{"SignatureDoesNotMatch", "calculated does"}},
 		{"oss://Data_Bucket/a.csv", nil, nil, []string{"not a bucket name"}},
 		{"oss://", nil, nil, []string{"not a bucket name"}},
-		{"oss://data-bucket/a", func(o *Options) { o.OSS.Endpoint, o.OSS.Region = "", "" }, nil, []string{ossEndpointEnv}},
+		{"oss://data-bucket/a", func(o *Options) { o.OSS.Endpoint, o.OSS.Region = "", "" }, nil, []string{"OSS_ENDPOINT"}},
 		{"oss://data-bucket/a", func(o *Options) { o.OSS.Endpoint = "http://h/folder" }, nil, []string{"not a host"}},
 		{"oss://data-bucket/a", func(o *Options) { o.OSS.Region = "CN TEST"; o.OSS.Endpoint = "" }, nil, []string{"Endpoint"}},
 		{"oss://data-bucket/a", func(o *Options) {

@@ -22,6 +22,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tsimport/internal/objectstore"
 )
 
 // ossSite speaks the part of the OSS API that reading needs: ListObjectsV2, GetObject with Range and If-Match, HeadObject.
@@ -52,13 +54,13 @@ func newOSS(t *testing.T, keys ...string) *ossSite {
 	}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
-	t.Setenv(ossEndpointEnv, "")
-	t.Setenv(ossRegionEnv, "")
+	t.Setenv("OSS_ENDPOINT", "")
+	t.Setenv("OSS_REGION", "")
 	return s
 }
 
 func (s *ossSite) options() Options {
-	return Options{Retry: soon, OSS: OSSOptions{Endpoint: s.server.URL, Region: s.region,
+	return Options{Retry: soon, OSS: objectstore.OSS{Endpoint: s.server.URL, Region: s.region,
 		Credentials: func(context.Context) (string, string, string, error) { return s.id, s.secret, s.token, nil }}}
 }
 

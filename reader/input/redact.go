@@ -27,9 +27,9 @@ var (
 	harmlessValue = regexp.MustCompile(`^[A-Za-z0-9._/+:, -]{0,40}$`)
 	parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.\[\]-]{0,39}$`)
 	// wholeAddress is an argument that is an address to its end, perhaps after @ of a list or after --flag=.
-	wholeAddress = regexp.MustCompile(`(?is)^(@|--?[a-z-]+=@?)?((?:[a-z][a-z0-9+.-]+:/|(?:https?|oss):).*)$`)
+	wholeAddress = regexp.MustCompile(`(?is)^(@|--?[a-z-]+=@?)?((?:[a-z][a-z0-9+.-]+:/|(?:https?|oss|s3):).*)$`)
 	// addressInText ends where a text continues.
-	addressInText = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]+:/|(?:https?|oss):)[^\s"'<>` + "`" + `]+`)
+	addressInText = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]+:/|(?:https?|oss|s3):)[^\s"'<>` + "`" + `]+`)
 	userInText    = regexp.MustCompile(`//[^/\s"]*:[^/\s"]*@`) // of an address without a scheme
 	ordinal       = regexp.MustCompile(`^[0-9]{1,3}$`)
 	jsonWebToken  = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`)
@@ -79,7 +79,7 @@ func RedactError(err error) error {
 func redact(address string) string {
 	address, number := cutOrdinal(address)
 	scheme, rest, found := strings.Cut(address, "://")
-	if found && strings.EqualFold(scheme, "oss") {
+	if found && (strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3")) {
 		return redactObject(scheme, rest) + number
 	}
 	u, err := url.Parse(address)
@@ -113,7 +113,7 @@ func splitByPassword(u *url.URL) bool {
 	return u.User == nil && u.Port() != "" && (strings.Contains(u.EscapedPath(), "@") || u.Path == "" && strings.Contains(u.RawQuery, "@"))
 }
 
-// redactObject is for oss://, which has no user and no query: ? is a letter of a glob.
+// redactObject is for oss:// and s3://, which have no user and no query: ? is a letter of a glob.
 func redactObject(scheme, rest string) string {
 	bucket, key, slash := strings.Cut(rest, "/")
 	if i := strings.LastIndexByte(bucket, '@'); i >= 0 {

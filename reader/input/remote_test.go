@@ -341,14 +341,6 @@ func TestAStreamOfUnknownSizeThatIsCutBeforeItsFirstByteIsAskedForAgain(t *testi
 	}
 }
 
-func TestRetryAfterIsHeededWithinBounds(t *testing.T) {
-	for value, want := range map[string]time.Duration{"2": 2 * time.Second, "999999999": maxRetryAfter, "-1": 0, "": 0, "soon": 0} {
-		if got := retryAfterOf(http.Header{"Retry-After": {value}}); got != want {
-			t.Errorf("%q: %v, want %v", value, got, want)
-		}
-	}
-}
-
 func TestBareErrorsAreNotSeenAsTransient(t *testing.T) {
 	for _, err := range []error{ErrChanged, unusable{io.EOF}, &statusError{code: 404}, fmt.Errorf("x: %w", &statusError{code: 505})} {
 		if again(err) {

@@ -11,10 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
-
-	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss"
 
 	"tsimport/ratelimit"
 )
@@ -38,9 +35,6 @@ func (r Retry) withDefaults() Retry {
 	}
 	return r
 }
-
-// maxRetryAfter bounds what a server may ask for.
-const maxRetryAfter = 30 * time.Second
 
 // errStalled is the cause of requests that watch cancelled.
 var errStalled = errors.New("no byte came for too long")
@@ -90,15 +84,6 @@ func (s *statusError) passing() bool {
 	return s.code >= 500
 }
 
-// retryAfterOf reads a Retry-After header in seconds; a date is left to the backoff.
-func retryAfterOf(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return 0
-	}
-	return min(time.Duration(min(seconds, 3600))*time.Second, maxRetryAfter)
-}
-
 // unusable is an error that another attempt would give again.
 type unusable struct{ error }
 
@@ -118,10 +103,9 @@ func again(err error) bool {
 		invalid      x509.CertificateInvalidError
 		dns          *net.DNSError
 		lasting      unusable
-		parameter    oss.InvalidParamError
 	)
 	switch {
-	case errors.As(err, &lasting), errors.Is(err, ErrChanged), errors.As(err, &parameter),
+	case errors.As(err, &lasting), errors.Is(err, ErrChanged),
 		errors.As(err, &verification), errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
 		return false
 	case errors.As(err, &dns):
@@ -243,8 +227,6 @@ func bare(err error) error {
 			err = e.Err
 		case *url.Error:
 			err = e.Err
-		case *oss.OperationError:
-			err = e.Unwrap()
 		default:
 			return err
 		}

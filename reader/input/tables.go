@@ -157,10 +157,10 @@ func tableOfKey(key string) *tableAt {
 // listed too, or of one whose folder is base or above it.
 func (l *lister) checkTables(ctx context.Context, before int, base string, listed []*tableAt) error {
 	for _, i := range l.set.Items[before:] {
-		key := strings.TrimPrefix(i.Name, objectName(l.bucket, ""))
+		key := strings.TrimPrefix(i.Name, l.name(""))
 		for _, t := range listed {
 			if strings.HasPrefix(key, t.folder) && !t.logs(key) {
-				return t.kind.refuse(i.Name, objectName(l.bucket, t.folder))
+				return t.kind.refuse(i.Name, l.name(t.folder))
 			}
 		}
 	}
@@ -181,8 +181,8 @@ func (l *lister) checkAbove(ctx context.Context, name, folder string) error {
 			if err != nil {
 				return err
 			}
-			if t != nil && !t.logs(strings.TrimPrefix(name, objectName(l.bucket, ""))) {
-				return t.kind.refuse(name, objectName(l.bucket, t.folder))
+			if t != nil && !t.logs(strings.TrimPrefix(name, l.name(""))) {
+				return t.kind.refuse(name, l.name(t.folder))
 			}
 		}
 		if folder == "" {
@@ -199,7 +199,7 @@ func (l *lister) remoteTable(ctx context.Context, folder string) (*tableAt, erro
 	if folder != "" {
 		folder += "/"
 	}
-	id := objectName(l.bucket, folder)
+	id := l.name(folder)
 	if t, known := l.tables[id]; known {
 		return t, nil
 	}
@@ -212,9 +212,9 @@ func (l *lister) remoteTable(ctx context.Context, folder string) (*tableAt, erro
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range page.Contents {
-			if o.Key != nil && found == nil {
-				if t := tableOfKey(*o.Key); t != nil && t.folder == folder {
+		for _, o := range page.Objects {
+			if found == nil {
+				if t := tableOfKey(o.Key); t != nil && t.folder == folder {
 					found = t
 				}
 			}

@@ -6,30 +6,28 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
 
-	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss"
 	"github.com/bmatcuk/doublestar/v4"
+
+	"tsimport/internal/objectstore"
 )
 
-// bucketName is OSS's rule for names of buckets.
-var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$`)
-
-// objects adds what an address oss://bucket/key means. In this order: the object of this very key; the objects in the
+// objects adds what an address such as oss://bucket/key means. In this order: the object of this very key; the objects in the
 // folder key/; those that key matches as a glob; those whose keys begin with key. The folder goes before the prefix so
 // that oss://b/data does not take data-old/ along; a prefix is still what oss://b/data/part- means.
-func (e *expander) objects(ctx context.Context, arg string) error {
-	bucket, key, _ := strings.Cut(arg[len("oss://"):], "/")
-	name := objectName(bucket, key)
-	if !bucketName.MatchString(bucket) {
-		return fmt.Errorf("open input %s: the part before the first / is not a bucket name; write oss://bucket/key; keys come from the environment", Redact(name))
+func (e *expander) objects(ctx context.Context, scheme, address string) error {
+	scheme = strings.ToLower(scheme)
+	bucket, key, _ := strings.Cut(address, "/")
+	name := objectName(scheme, bucket, key)
+	if why := objectstore.CheckBucket(scheme, bucket); why != "" {
+		return fmt.Errorf("open input %s: the part before the first / %s; write %s://bucket/key; keys come from the environment", Redact(name), why, scheme)
 	}
-	client, err := e.ossClient()
+	service, err := e.service(ctx, scheme)
 	if err != nil {
 		return fmt.Errorf("open input %s: %w", name, err)
 	}
-	l := lister{expander: e, client: client, bucket: bucket}
+	l := lister{expander: e, service: service, bucket: bucket}
 	if key != "" && !strings.HasSuffix(key, "/") {
 		if done, err := l.exact(ctx, key); done || err != nil {
 			return wrapOpen(name, err)
@@ -71,8 +69,8 @@ func (w listing) matchesFolder(key string) bool {
 // lister lists objects of one bucket.
 type lister struct {
 	*expander
-	client *oss.Client
-	bucket string
+	service objectstore.Service
+	bucket  string
 }
 
 // listing is a set of keys.
@@ -98,29 +96,29 @@ func (l *lister) meanings(key string) []listing {
 func (l *lister) exact(ctx context.Context, key string) (done bool, err error) {
 	page, err := l.page(ctx, listing{prefix: key}, "", 1)
 	if errors.Is(err, fs.ErrPermission) {
-		v, headErr := l.headObject(ctx, l.client, l.bucket, key)
+		o, headErr := l.head(ctx, key)
 		if headErr != nil {
 			return false, err // what listing says is what a folder needs too
 		}
-		return true, l.exactly(ctx, key, v)
+		return true, l.exactly(ctx, o)
 	}
-	if err != nil || len(page.Contents) == 0 || oss.ToString(page.Contents[0].Key) != key {
+	if err != nil || len(page.Objects) == 0 || page.Objects[0].Key != key {
 		return false, err // of the keys with a prefix, the prefix sorts first
 	}
-	v, err := l.version(ctx, page.Contents[0])
+	o, err := l.followed(ctx, page.Objects[0])
 	if err != nil {
 		return false, err
 	}
-	return true, l.exactly(ctx, key, v)
+	return true, l.exactly(ctx, o)
 }
 
-func (l *lister) exactly(ctx context.Context, key string, v version) error {
-	if tableData(key) {
-		if err := l.checkAbove(ctx, objectName(l.bucket, key), path.Dir("/"+key)); err != nil {
+func (l *lister) exactly(ctx context.Context, o objectstore.Object) error {
+	if tableData(o.Key) {
+		if err := l.checkAbove(ctx, l.name(o.Key), path.Dir("/"+o.Key)); err != nil {
 			return err
 		}
 	}
-	return l.exactObject(l.client, l.bucket, key, v)
+	return l.exactObject(o)
 }
 
 // below adds the objects of a listing and reports whether there was one. Those whose keys end in / stand for folders.
@@ -133,8 +131,8 @@ func (l *lister) below(ctx context.Context, what listing) (found bool, err error
 		if err != nil {
 			return false, err
 		}
-		for _, o := range page.Contents {
-			if t := tableOfKey(oss.ToString(o.Key)); t != nil && (len(tables) == 0 || *tables[len(tables)-1] != *t) {
+		for _, o := range page.Objects {
+			if t := tableOfKey(o.Key); t != nil && (len(tables) == 0 || *tables[len(tables)-1] != *t) {
 				tables = append(tables, t)
 			}
 			if err := l.take(ctx, what, base, o); err != nil {
@@ -142,7 +140,7 @@ func (l *lister) below(ctx context.Context, what listing) (found bool, err error
 			}
 		}
 		last := token
-		token, more = oss.ToString(page.NextContinuationToken), page.IsTruncated
+		token, more = page.Token, page.More
 		if more && (token == "" || token == last) {
 			return false, errors.New("the service says that its list continues, but not from where; try again")
 		}
@@ -155,8 +153,8 @@ func (l *lister) below(ctx context.Context, what listing) (found bool, err error
 }
 
 // take adds one object of a listing if it is wanted.
-func (l *lister) take(ctx context.Context, what listing, base string, o oss.ObjectProperties) error {
-	key := oss.ToString(o.Key)
+func (l *lister) take(ctx context.Context, what listing, base string, o objectstore.Object) error {
+	key := o.Key
 	rest := strings.TrimPrefix(key, base)
 	if strings.HasSuffix(key, "/") && o.Size == 0 {
 		return nil
@@ -167,11 +165,11 @@ func (l *lister) take(ctx context.Context, what listing, base string, o oss.Obje
 	if matched := what.matches(key); !matched && (!what.matchesFolder(key) || !l.wanted(key)) {
 		return nil
 	}
-	v, err := l.version(ctx, o)
+	o, err := l.followed(ctx, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	return l.object(l.client, l.bucket, key, v, base, rest)
+	return l.object(o, base, rest)
 }
 
 // hiddenBelow reports whether a name in rest is hidden. What the argument spelled of the first is not held against it.
@@ -185,27 +183,19 @@ func hiddenBelow(rest, spelled string) bool {
 	return false
 }
 
-// version returns what a listing says of an object. Of a link it tells the link's, not the object's it leads to.
-func (l *lister) version(ctx context.Context, o oss.ObjectProperties) (version, error) {
-	if oss.ToString(o.Type) == "Symlink" {
-		return l.headObject(ctx, l.client, l.bucket, oss.ToString(o.Key))
+// followed returns an object, and of a link the object that it leads to.
+func (l *lister) followed(ctx context.Context, o objectstore.Object) (objectstore.Object, error) {
+	if o.Link {
+		return l.head(ctx, o.Key)
 	}
-	return version{size: o.Size, etag: oss.ToString(o.ETag)}, nil
+	return o, nil
 }
 
-// page asks for one page of a listing, of at most maxKeys, 0 for the service's 1000 at most.
-func (l *lister) page(ctx context.Context, what listing, token string, maxKeys int32) (result *oss.ListObjectsV2Result, err error) {
-	if maxKeys == 0 {
-		maxKeys = 1000 // unsaid, it is 100
-	}
+// page asks for one page of a listing, of at most maxKeys, 0 for what the service gives at most.
+func (l *lister) page(ctx context.Context, what listing, token string, maxKeys int) (page objectstore.Page, err error) {
 	err = l.Retry.attempt(ctx, func(ctx context.Context) error {
-		result, err = l.client.ListObjectsV2(ctx, &oss.ListObjectsV2Request{
-			Bucket: oss.Ptr(l.bucket), Prefix: ptrOrNil(what.prefix), ContinuationToken: ptrOrNil(token), MaxKeys: maxKeys,
-		})
-		if err != nil {
-			return plainOSS(err)
-		}
-		return nil
+		page, err = l.service.List(ctx, l.bucket, what.prefix, token, maxKeys)
+		return plainObject(err)
 	})
-	return result, err
+	return page, err
 }

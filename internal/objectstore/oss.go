@@ -1,0 +1,203 @@
+package objectstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss"
+	"github.com/aliyun/alibabacloud-oss-go-sdk-v2/oss/credentials"
+)
+
+// OSS says how objects of oss:// addresses are reached.
+type OSS struct {
+	Endpoint  string // "" takes OSS_ENDPOINT, or what the region gives; without a scheme https
+	Region    string // "" takes OSS_REGION, or what the endpoint's name says; still unknown, requests are signed with V1
+	PathStyle bool   // the bucket stands in the path, not in the host; always so with an IP address or localhost
+	// Credentials is asked for every request, as keys may rotate; token may be "". Nil reads public objects unsigned.
+	Credentials func(ctx context.Context) (id, secret, token string, err error)
+}
+
+// Variables of the environment that OSS falls back to; ossutil and the SDKs of other languages read them too.
+const (
+	ossEndpointEnv = "OSS_ENDPOINT"
+	ossRegionEnv   = "OSS_REGION"
+)
+
+// regionInHost finds the region in the name of a public, internal or dual-stack endpoint.
+var regionInHost = regexp.MustCompile(`^(?:oss-([a-z]+-[a-z0-9-]+?)(?:-internal)?|([a-z]+-[a-z0-9-]+)\.oss)\.aliyuncs\.com$`)
+
+// ossBucket is OSS's rule for names of buckets.
+var ossBucket = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$`)
+
+type ossService struct{ client *oss.Client }
+
+// NewOSS returns OSS. Its requests go through transport.
+func NewOSS(o OSS, transport http.RoundTripper) (Service, error) {
+	if o.Endpoint == "" {
+		o.Endpoint = os.Getenv(ossEndpointEnv)
+	}
+	if o.Region == "" {
+		o.Region = os.Getenv(ossRegionEnv)
+	}
+	host, err := endpointHost("OSS", o.Endpoint, "oss-cn-hangzhou.aliyuncs.com")
+	if err != nil {
+		return nil, err
+	}
+	if m := regionInHost.FindStringSubmatch(host); m != nil && o.Region == "" {
+		o.Region = m[1] + m[2]
+	}
+	if o.Endpoint == "" && o.Region == "" {
+		return nil, fmt.Errorf("neither the endpoint nor the region of the bucket is known; give one, or set %s or %s", ossEndpointEnv, ossRegionEnv)
+	}
+	config := oss.NewConfig().
+		WithRetryer(correctClock{}).
+		WithUsePathStyle(o.PathStyle || host == "localhost"). // the SDK itself does so with an IP address
+		WithCredentialsProvider(ossProvider(o.Credentials)).
+		WithHttpClient(sameServer(transport))
+	if o.Endpoint != "" {
+		config.WithEndpoint(o.Endpoint)
+	}
+	if o.Region != "" {
+		config.WithRegion(o.Region)
+	} else {
+		config.WithSignatureVersion(oss.SignatureVersionV1) // V4 signs the region
+	}
+	return ossService{oss.NewClient(config)}, nil
+}
+
+func ossProvider(f func(context.Context) (id, secret, token string, err error)) credentials.CredentialsProvider {
+	if f == nil {
+		return credentials.NewAnonymousCredentialsProvider()
+	}
+	return credentials.CredentialsProviderFunc(func(ctx context.Context) (credentials.Credentials, error) {
+		id, secret, token, err := f(ctx)
+		if err == nil && (id == "" || secret == "") {
+			err = &Invalid{errors.New("there are no credentials for OSS; set an access key")}
+		}
+		return credentials.Credentials{AccessKeyID: id, AccessKeySecret: secret, SecurityToken: token}, err
+	})
+}
+
+// correctClock makes the SDK repeat only what failed for a wrong clock, which it then knows.
+type correctClock struct{}
+
+func (correctClock) MaxAttempts() int                             { return 2 }
+func (correctClock) RetryDelay(int, error) (time.Duration, error) { return 0, nil }
+func (correctClock) IsErrorRetryable(err error) bool {
+	var service *oss.ServiceError
+	return errors.As(err, &service) && service.Code == skewedCode
+}
+
+// skewedCode is the code with which both services refuse a request of a wrong clock.
+const skewedCode = "RequestTimeTooSkewed"
+
+// plainOSS makes an SDK's error one of ours: the SDK's text has many lines.
+func plainOSS(err error) error {
+	var (
+		service   *oss.ServiceError
+		parameter oss.InvalidParamError
+		operation *oss.OperationError
+	)
+	switch {
+	case errors.As(err, &service):
+		return &Error{Status: service.StatusCode, Code: service.Code, Message: oneLine(service.Message), RetryAfter: RetryAfter(service.Headers)}
+	case errors.As(err, &parameter):
+		return &Invalid{withoutOperation(err)}
+	case errors.As(err, &operation):
+		return withoutOperation(err)
+	}
+	return err
+}
+
+func withoutOperation(err error) error {
+	for {
+		operation, ok := err.(*oss.OperationError)
+		if !ok {
+			return err
+		}
+		err = operation.Unwrap()
+	}
+}
+
+// plainBodies keeps OSS from packing what it sends, which it does with text for clients that accept gzip, as Go's do.
+var plainBodies = oss.RequestCommon{Headers: map[string]string{"Accept-Encoding": "identity"}}
+
+func (ossService) Scheme() string { return "oss" }
+
+func (s ossService) List(ctx context.Context, bucket, prefix, token string, most int) (Page, error) {
+	if most == 0 {
+		most = 1000 // unsaid, it is 100
+	}
+	result, err := s.client.ListObjectsV2(ctx, &oss.ListObjectsV2Request{
+		Bucket: oss.Ptr(bucket), Prefix: ptrOrNil(prefix), ContinuationToken: ptrOrNil(token), MaxKeys: int32(most),
+	})
+	if err != nil {
+		return Page{}, plainOSS(err)
+	}
+	page := Page{More: result.IsTruncated, Token: oss.ToString(result.NextContinuationToken)}
+	for _, o := range result.Contents {
+		page.Objects = append(page.Objects, Object{Key: oss.ToString(o.Key), Size: o.Size, ETag: oss.ToString(o.ETag),
+			Modified: oss.ToTime(o.LastModified), Link: oss.ToString(o.Type) == "Symlink"})
+	}
+	return page, nil
+}
+
+func (s ossService) Head(ctx context.Context, bucket, key string) (Object, error) {
+	result, err := s.client.HeadObject(ctx, &oss.HeadObjectRequest{Bucket: oss.Ptr(bucket), Key: oss.Ptr(key), RequestCommon: plainBodies})
+	if err != nil {
+		return Object{}, plainOSS(err)
+	}
+	return Object{Key: key, Size: result.ContentLength, ETag: oss.ToString(result.ETag), Modified: oss.ToTime(result.LastModified)}, nil
+}
+
+func (s ossService) Get(ctx context.Context, bucket, key string, off, n int64, match string) (*Answer, error) {
+	result, err := s.client.GetObject(ctx, &oss.GetObjectRequest{
+		Bucket: oss.Ptr(bucket), Key: oss.Ptr(key), IfMatch: ptrOrNil(match), RequestCommon: plainBodies,
+		// Without this behaviour OSS answers a range that ends beyond the object with the object.
+		Range: oss.Ptr(RangeOf(off, n)), RangeBehavior: oss.Ptr("standard"),
+	})
+	if err != nil {
+		return nil, other(plainOSS(err))
+	}
+	return &Answer{Status: result.StatusCode, Header: result.Headers, Length: result.ContentLength, Body: result.Body}, nil
+}
+
+// other recognizes the answer to If-Match.
+func other(err error) error {
+	var answer *Error
+	if errors.As(err, &answer) && answer.Status == http.StatusPreconditionFailed {
+		return ErrOther
+	}
+	return err
+}
+
+func (s ossService) Put(ctx context.Context, bucket, key string, body []byte, absent bool) error {
+	request := &oss.PutObjectRequest{Bucket: oss.Ptr(bucket), Key: oss.Ptr(key), Body: bytes.NewReader(body)}
+	if absent {
+		request.ForbidOverwrite = oss.Ptr("true")
+	}
+	_, err := s.client.PutObject(ctx, request)
+	if err == nil {
+		return nil
+	}
+	err = plainOSS(err)
+	var answer *Error
+	if absent && errors.As(err, &answer) && answer.Code == "FileAlreadyExists" {
+		return ErrExists
+	}
+	return err
+}
+
+func (s ossService) Delete(ctx context.Context, bucket, key string) error {
+	_, err := s.client.DeleteObject(ctx, &oss.DeleteObjectRequest{Bucket: oss.Ptr(bucket), Key: oss.Ptr(key)})
+	if err != nil {
+		return plainOSS(err)
+	}
+	return nil
+}

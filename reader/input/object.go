@@ -1,0 +1,106 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"tsimport/internal/objectstore"
+)
+
+// service returns the object store of a scheme, made when it is first needed.
+func (e *expander) service(ctx context.Context, scheme string) (objectstore.Service, error) {
+	if s := e.services[scheme]; s != nil {
+		return s, nil
+	}
+	var (
+		s   objectstore.Service
+		err error
+	)
+	if scheme == "s3" {
+		s, err = objectstore.NewS3(ctx, e.S3)
+	} else {
+		s, err = objectstore.NewOSS(e.OSS, e.HTTPClient.Transport)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if e.services == nil {
+		e.services = map[string]objectstore.Service{}
+	}
+	e.services[scheme] = s
+	return s, nil
+}
+
+// plainObject makes an error of an object store one that Retry understands.
+func plainObject(err error) error {
+	var (
+		answer  *objectstore.Error
+		invalid *objectstore.Invalid
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, objectstore.ErrOther):
+		return fmt.Errorf("%w: its ETag is another; run again when it no longer changes", ErrChanged)
+	case errors.As(err, &answer):
+		return &statusError{code: answer.Status, text: answer.Text(), retryAfter: answer.RetryAfter}
+	case errors.As(err, &invalid):
+		return unusable{invalid.Err}
+	}
+	return bare(err)
+}
+
+// storedObject fetches an object of a store.
+type storedObject struct {
+	service     objectstore.Service
+	bucket, key string
+	match       string
+}
+
+func (s *storedObject) fetch(ctx context.Context, off, n int64, _ bool) (*reply, error) {
+	answer, err := s.service.Get(ctx, s.bucket, s.key, off, n, s.match)
+	if err != nil {
+		return nil, plainObject(err)
+	}
+	rep, err := newReply(answer.Status, answer.Header, answer.Length, answer.Body, off)
+	if err != nil {
+		answer.Body.Close()
+		return nil, err
+	}
+	rep.version.modified = "" // listings write it in another form, and there is always an ETag
+	return rep, nil
+}
+
+// object adds an object. The paths are for its columns.
+func (l *lister) object(o objectstore.Object, base, below string) error {
+	name := l.name(o.Key)
+	columns, err := l.columns(name, base, below)
+	if err != nil {
+		return err
+	}
+	v := version{size: o.Size, etag: o.ETag}
+	src := &remote{name: name, version: v, ranges: true, retry: l.Retry,
+		fetcher: &storedObject{service: l.service, bucket: l.bucket, key: o.Key, match: v.matchable()}}
+	l.add(Item{Name: name, Size: v.size, Version: v.String(), Modified: o.Modified, Columns: columns, src: src}, name)
+	return nil
+}
+
+func (l *lister) name(key string) string { return objectName(l.service.Scheme(), l.bucket, key) }
+
+func objectName(scheme, bucket, key string) string { return scheme + "://" + bucket + "/" + key }
+
+// head learns an object's version from the object itself.
+func (l *lister) head(ctx context.Context, key string) (o objectstore.Object, err error) {
+	err = l.Retry.attempt(ctx, func(ctx context.Context) error {
+		o, err = l.service.Head(ctx, l.bucket, key)
+		return plainObject(err)
+	})
+	return o, err
+}
+
+// exactObject adds the object key.
+func (l *lister) exactObject(o objectstore.Object) error {
+	return l.object(o, path.Dir("/"+o.Key), path.Base(o.Key))
+}
