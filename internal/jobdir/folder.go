@@ -1,0 +1,92 @@
+package jobdir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"tsimport/internal/atomicfile"
+)
+
+// folder is a store in a folder. PutAbsent is link(2), which network file systems do at the server.
+type folder struct{ path string }
+
+// errNoLinks says that a file system cannot do what PutAbsent needs.
+var errNoLinks = errors.New("its file system has no hard links, so that two processes could not be kept apart; use another folder, oss:// or s3://")
+
+func (f folder) String() string          { return f.path }
+func (f folder) file(name string) string { return filepath.Join(f.path, filepath.FromSlash(name)) }
+
+// ownSuffix ends the names of files that are not objects.
+const ownSuffix = ".tmp"
+
+func (f folder) PutAbsent(_ context.Context, name string, body []byte) error {
+	file := f.file(name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	own := file + "." + nonce() + ownSuffix
+	if err := atomicfile.WriteBytes(own, atomicfile.Options{Perm: 0o600}, body); err != nil {
+		return err
+	}
+	err := os.Link(own, file)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		// A network file system may do what it is asked and lose the answer.
+		if a, statErr := os.Stat(own); statErr == nil {
+			if b, statErr := os.Stat(file); statErr == nil && os.SameFile(a, b) {
+				err = nil
+				break
+			}
+		}
+		err = ErrExists
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EMLINK), errors.Is(err, errors.ErrUnsupported):
+		err = fmt.Errorf("%w (%v)", errNoLinks, errors.Unwrap(err))
+	}
+	if removeErr := os.Remove(own); err == nil {
+		err = removeErr
+	}
+	return err
+}
+
+func (f folder) Put(_ context.Context, name string, body []byte) error {
+	file := f.file(name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.WriteBytes(file, atomicfile.Options{Perm: 0o600}, body)
+}
+
+func (f folder) Get(_ context.Context, name string) ([]byte, error) { return os.ReadFile(f.file(name)) }
+
+func (f folder) List(_ context.Context, prefix string) (names []string, err error) {
+	top := f.file(prefix[:strings.LastIndex(prefix, "/")+1])
+	err = filepath.WalkDir(top, func(name string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // nothing was put, or it was deleted meanwhile
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(f.path, name)
+		if rel = filepath.ToSlash(rel); err == nil && strings.HasPrefix(rel, prefix) && !strings.HasSuffix(rel, ownSuffix) && !strings.HasSuffix(rel, atomicfile.Suffix) {
+			names = append(names, rel)
+		}
+		return err
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+func (f folder) Delete(_ context.Context, name string) error {
+	if err := os.Remove(f.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

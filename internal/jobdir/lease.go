@@ -1,0 +1,316 @@
+package jobdir
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+)
+
+// Terms of leases. They must be the same in all processes that share a directory.
+const (
+	// Term is for how long a lease holds after its holder has begun to renew it, and for how long an observer must see no change.
+	Term  = 30 * time.Second
+	renew = 5 * time.Second
+	again = time.Second // after a renewal that failed
+	look  = 2 * time.Second
+)
+
+// LeaseOptions say how a lease is taken.
+type LeaseOptions struct {
+	Owner string // for messages
+	// Wait is for how long a lease that another process holds, or may hold, is waited for; at least Term, or the lease of a
+	// process that was killed is never taken over.
+	Wait time.Duration
+	// Clock counts from the boot of this machine, also while it sleeps; nil is that clock.
+	Clock func() time.Duration
+	// OnWait is called once if another process may hold the lease. May be nil.
+	OnWait func(owner string)
+}
+
+// HeldError says that another process holds the lease.
+type HeldError struct{ Place, Owner string }
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s is held by %s, which works on it; wait for it or stop it", e.Place, e.Owner)
+}
+
+// ErrLost is in the chain of what Check returns when the lease was taken over, or may have been.
+var ErrLost = errors.New("another process has taken over")
+
+// errLate is what Check returns while the lease could not be renewed for too long. It may come back.
+var errLate = errors.New("the lease could not be renewed in time")
+
+// leaseFile is an object lease.<epoch>. Only its holder replaces it.
+type leaseFile struct {
+	Version  int    `json:"version"`
+	Owner    string `json:"owner"`
+	Nonce    string `json:"nonce"`
+	Counter  int64  `json:"counter"`
+	Released bool   `json:"released,omitempty"`
+}
+
+const leaseVersion = 1
+
+// Lease is held by at most one process at a time.
+type Lease struct {
+	Epoch int64
+	// Former says that a process held the lease before and may not have given it back: what it has sent may not be done.
+	Former bool
+
+	store   Store
+	clock   func() time.Duration
+	file    leaseFile
+	stop    context.CancelFunc
+	stopped chan struct{}
+
+	mu    sync.Mutex
+	until time.Duration // by clock
+	lost  bool
+}
+
+func leaseName(epoch int64) string { return fmt.Sprintf("lease.%09d", epoch) }
+
+// highest returns the newest epoch, 0 if there is none.
+func highest(ctx context.Context, s Store, kind string) (int64, error) {
+	names, err := s.List(ctx, kind+".")
+	var last int64
+	for _, name := range names {
+		var epoch int64
+		if _, err := fmt.Sscanf(name, kind+".%d", &epoch); err == nil {
+			last = max(last, epoch)
+		}
+	}
+	return last, err
+}
+
+// Acquire takes the lease of a directory, of which there is one. It waits as the options say while another process holds it, and
+// returns a *HeldError then. The lease is renewed until Release, or until ctx ends.
+//
+// Why two never act at a time. A holder acts only until Term after it began its last renewal, and a renewal counts only if no later epoch
+// was there once it was done. An observer puts the next epoch when it has seen the same object for Term. Then it reads that object
+// once more: a renewal that counts was done before the next epoch was put, so it is seen now, and the observer waits for Term again.
+// Each put of the object has a content of its own, and none is repeated: a put that was late cannot bring back what an observer has
+// seen before. The newest epoch is never deleted, so a process that was slow finds it and has lost.
+func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
+	if o.Clock == nil {
+		o.Clock = uptime
+	}
+	var (
+		seen    []byte
+		since   time.Duration
+		epoch   int64
+		first   = o.Clock()
+		waiting bool
+	)
+	for {
+		last, err := highest(ctx, s, "lease")
+		if err != nil {
+			return nil, refusal(s, err)
+		}
+		if last == 0 {
+			l, err := take(ctx, s, o, 1, nil)
+			if l != nil || err != nil {
+				return l, err
+			}
+			continue
+		}
+		asked := o.Clock()
+		body, err := s.Get(ctx, leaseName(last))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, refusal(s, err)
+		}
+		var file leaseFile
+		if err := json.Unmarshal(body, &file); err != nil {
+			return nil, fmt.Errorf("%s: %s is damaged: %w", s, leaseName(last), err)
+		}
+		if file.Version > leaseVersion {
+			return nil, fmt.Errorf("%s was written by a newer version of tsimport; use that version", s)
+		}
+		if last != epoch || !bytes.Equal(body, seen) {
+			epoch, seen, since = last, body, o.Clock()
+		}
+		if file.Released || asked-since >= Term {
+			l, err := take(ctx, s, o, last+1, body)
+			if l != nil || err != nil {
+				return l, err
+			}
+			continue
+		}
+		if !waiting && o.OnWait != nil {
+			o.OnWait(file.Owner)
+		}
+		waiting = true
+		if o.Clock()-first >= o.Wait {
+			return nil, &HeldError{s.String(), file.Owner}
+		}
+		if err := sleep(ctx, look); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// take puts the lease of an epoch, after that of former. It returns nil if another process was faster.
+func take(ctx context.Context, s Store, o LeaseOptions, epoch int64, former []byte) (*Lease, error) {
+	l := &Lease{Epoch: epoch, store: s, clock: o.Clock, stopped: make(chan struct{})}
+	if l.file.Owner = o.Owner; l.file.Owner == "" {
+		host, _ := os.Hostname() // for a message
+		l.file.Owner = fmt.Sprintf("process %d on %s", os.Getpid(), host)
+	}
+	l.file.Version, l.file.Nonce = leaseVersion, nonce()
+	began := l.clock()
+	body, err := json.Marshal(l.file)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.PutAbsent(ctx, leaseName(epoch), body); errors.Is(err, ErrExists) {
+		return nil, nil
+	} else if err != nil {
+		return nil, refusal(s, err)
+	}
+	// A process that was slow may have put an epoch that was over and deleted.
+	if last, err := highest(ctx, s, "lease"); err != nil {
+		return nil, refusal(s, err)
+	} else if last != epoch {
+		return nil, nil
+	}
+	l.until = began + Term
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l.stop = stop
+	go l.renewing(renewing)
+	if epoch > 1 {
+		if err := l.wait(ctx, former); err != nil {
+			return nil, errors.Join(err, l.Release())
+		}
+	}
+	return l, nil
+}
+
+// wait waits until the holder of the epoch before does not act any more.
+func (l *Lease) wait(ctx context.Context, former []byte) error {
+	now, err := l.store.Get(ctx, leaseName(l.Epoch-1))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return refusal(l.store, err)
+	}
+	var file leaseFile
+	released := json.Unmarshal(now, &file) == nil && file.Released
+	l.Former = !released
+	if released || bytes.Equal(now, former) {
+		l.forget(ctx)
+		return nil
+	}
+	return sleep(ctx, Term)
+}
+
+// forget deletes leases of epochs that are long over. What is left behind does no harm.
+func (l *Lease) forget(ctx context.Context) {
+	const keep = 5
+	for epoch := l.Epoch - keep; epoch > max(0, l.Epoch-2*keep); epoch-- {
+		_ = l.store.Delete(ctx, leaseName(epoch))
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Check returns nil if the process may act now. It is asked before every act; an error in whose chain is ErrLost is final.
+func (l *Lease) Check() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.lost:
+		return fmt.Errorf("%s: %w", l.store, ErrLost)
+	case l.clock() >= l.until:
+		return fmt.Errorf("%s: %w", l.store, errLate)
+	}
+	return nil
+}
+
+func (l *Lease) renewing(ctx context.Context) {
+	defer close(l.stopped)
+	for pause := renew; sleep(ctx, pause) == nil; {
+		done, lost := l.renewOnce(ctx)
+		if lost {
+			return
+		}
+		if pause = renew; !done {
+			pause = again
+		}
+	}
+}
+
+// renewOnce renews the lease, and reports whether it did and whether the lease is lost.
+func (l *Lease) renewOnce(ctx context.Context) (done, lost bool) {
+	began := l.clock()
+	l.file.Counter++
+	body, err := json.Marshal(l.file)
+	if err != nil {
+		return false, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestCall)
+	defer cancel()
+	if once(l.store).Put(ctx, leaseName(l.Epoch), body) != nil {
+		return false, false // the last renewal still counts, for a while
+	}
+	last, err := highest(ctx, l.store, "lease")
+	if err != nil {
+		return false, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last > l.Epoch {
+		l.lost = true
+		return false, true
+	}
+	l.until = max(l.until, began+Term)
+	return true, false
+}
+
+// Release gives the lease back: all that was done under it is done. The next process then need not wait.
+func (l *Lease) Release() error { return l.end(true) }
+
+// Abandon ends renewing without giving the lease back: what was sent under it may not be done.
+func (l *Lease) Abandon() { _ = l.end(false) }
+
+func (l *Lease) end(release bool) error {
+	if l == nil {
+		return nil
+	}
+	l.stop()
+	<-l.stopped
+	l.mu.Lock()
+	over := l.lost || l.until == 0
+	l.until = 0
+	l.mu.Unlock()
+	if over || !release {
+		return nil
+	}
+	l.file.Counter++
+	l.file.Released = true
+	body, err := json.Marshal(l.file)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), Term)
+	defer cancel()
+	if err := once(l.store).Put(ctx, leaseName(l.Epoch), body); err != nil {
+		return fmt.Errorf("give back the lease of %s: %w", l.store, err)
+	}
+	return nil
+}

@@ -1,0 +1,334 @@
+package jobdir
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	rounds = flag.Int("lease-rounds", 60, "rounds of random interleavings of leases")
+	seed   = flag.Uint64("lease-seed", 1, "first seed of them")
+)
+
+// memory is a store that many processes share.
+type memory struct {
+	mu      sync.Mutex
+	objects map[string]string
+}
+
+func newMemory() *memory { return &memory{objects: map[string]string{}} }
+
+func (m *memory) String() string { return "memory" }
+
+func (m *memory) PutAbsent(_ context.Context, name string, body []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, there := m.objects[name]; there {
+		return ErrExists
+	}
+	m.objects[name] = string(body)
+	return nil
+}
+
+func (m *memory) Put(_ context.Context, name string, body []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects[name] = string(body)
+	return nil
+}
+
+func (m *memory) Get(_ context.Context, name string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	body, ok := m.objects[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return []byte(body), nil
+}
+
+func (m *memory) List(_ context.Context, prefix string) (names []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.objects)) {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func (m *memory) Delete(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, name)
+	return nil
+}
+
+// faulty is how one process sees the store: slow, failing, lying.
+type faulty struct {
+	Store
+	mu   sync.Mutex
+	rand *rand.Rand
+	// Of 100 calls, how many are slow, fail, are carried out although they fail, and are carried out long after they failed.
+	slow, fail, lie, late int
+	frozen                time.Time // until when no call returns
+	gone                  sync.WaitGroup
+}
+
+var errFault = errors.New("the connection was cut")
+
+func (f *faulty) call(ctx context.Context, writes bool, do func() error) error {
+	f.mu.Lock()
+	n, pause, after := f.rand.IntN(100), time.Duration(f.rand.Int64N(int64(time.Second))), time.Duration(0)
+	if f.rand.IntN(100) < f.slow {
+		pause = time.Duration(f.rand.Int64N(int64(45 * time.Second)))
+	}
+	if f.rand.IntN(100) < f.slow {
+		after = time.Duration(f.rand.Int64N(int64(45 * time.Second)))
+	}
+	lateness := time.Duration(f.rand.Int64N(int64(2 * time.Minute)))
+	f.mu.Unlock()
+	f.thaw()
+	if err := sleep(ctx, pause); err != nil {
+		return err
+	}
+	f.thaw()
+	switch {
+	case n < f.fail:
+		return errFault
+	case writes && n < f.fail+f.lie:
+		_ = do()
+		return errFault
+	case writes && n < f.fail+f.lie+f.late:
+		f.gone.Go(func() {
+			time.Sleep(lateness)
+			_ = do()
+		})
+		return errFault
+	}
+	err := do()
+	if sleepErr := sleep(ctx, after); sleepErr != nil {
+		return sleepErr
+	}
+	f.thaw()
+	return err
+}
+
+// thaw waits while the process is paused.
+func (f *faulty) thaw() {
+	f.mu.Lock()
+	until := f.frozen
+	f.mu.Unlock()
+	time.Sleep(time.Until(until))
+}
+
+func (f *faulty) freeze(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.frozen = time.Now().Add(d)
+}
+
+func (f *faulty) PutAbsent(ctx context.Context, name string, body []byte) error {
+	return f.call(ctx, true, func() error { return f.Store.PutAbsent(ctx, name, body) })
+}
+func (f *faulty) Put(ctx context.Context, name string, body []byte) error {
+	return f.call(ctx, true, func() error { return f.Store.Put(ctx, name, body) })
+}
+func (f *faulty) Get(ctx context.Context, name string) (body []byte, err error) {
+	err = f.call(ctx, false, func() error { body, err = f.Store.Get(ctx, name); return err })
+	return body, err
+}
+func (f *faulty) List(ctx context.Context, prefix string) (names []string, err error) {
+	err = f.call(ctx, false, func() error { names, err = f.Store.List(ctx, prefix); return err })
+	return names, err
+}
+func (f *faulty) Delete(ctx context.Context, name string) error {
+	return f.call(ctx, true, func() error { return f.Store.Delete(ctx, name) })
+}
+
+// ledger notes who acts.
+type ledger struct {
+	mu     sync.Mutex
+	newest int64
+	acts   map[int64]int
+	wrong  []string
+}
+
+// act is called by who passed Check, at once.
+func (l *ledger) act(epoch int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if epoch < l.newest {
+		l.wrong = append(l.wrong, fmt.Sprintf("%v: epoch %d acts after epoch %d", time.Now().Format("15:04:05"), epoch, l.newest))
+	}
+	l.newest = max(l.newest, epoch)
+	l.acts[epoch]++
+}
+
+func virtual() func() time.Duration {
+	start := time.Now()
+	return func() time.Duration { return time.Since(start) }
+}
+
+func TestTwoHoldersNeverActAtTheSameTime(t *testing.T) {
+	tookOver := 0
+	for round := range *rounds {
+		seed := *seed + uint64(round)
+		synctest.Test(t, func(t *testing.T) {
+			shared, book := newMemory(), &ledger{acts: map[int64]int{}}
+			ctx, end := context.WithTimeout(t.Context(), 20*time.Minute)
+			defer end()
+			var all sync.WaitGroup
+			r := rand.New(rand.NewPCG(seed, 0))
+			clock := virtual()
+			for range 2 + r.IntN(3) {
+				own := rand.New(rand.NewPCG(r.Uint64(), 0))
+				f := &faulty{Store: shared, rand: rand.New(rand.NewPCG(r.Uint64(), 0)), slow: r.IntN(12), fail: r.IntN(12), lie: r.IntN(12), late: r.IntN(8)}
+				all.Go(func() {
+					for ctx.Err() == nil {
+						work(ctx, f, own, book, clock)
+					}
+					f.gone.Wait()
+				})
+			}
+			all.Wait()
+			if len(book.wrong) > 0 {
+				t.Errorf("seed %d: %q", seed, book.wrong[:min(3, len(book.wrong))])
+			}
+			tookOver += len(book.acts) - 1
+		})
+	}
+	if *rounds >= 10 && tookOver < *rounds {
+		t.Errorf("in %d rounds a lease went to another process %d times: the test shows nothing", *rounds, tookOver)
+	}
+}
+
+// work takes the lease and acts under it for a while. Then it gives it back, dies, or becomes a zombie that acts whenever it may.
+func work(ctx context.Context, f *faulty, r *rand.Rand, book *ledger, clock func() time.Duration) {
+	l, err := Acquire(ctx, retrying{f}, LeaseOptions{Clock: clock, Wait: time.Hour})
+	if err != nil {
+		_ = sleep(ctx, time.Second)
+		return
+	}
+	steps := r.IntN(2000)
+	for step := 0; step < steps && ctx.Err() == nil; step++ {
+		if r.IntN(300) == 0 {
+			f.freeze(time.Duration(r.Int64N(int64(2 * time.Minute)))) // its renewals stand still
+			if r.IntN(2) == 0 {
+				f.thaw() // and so does what it does
+			}
+		}
+		if err := l.Check(); err == nil {
+			book.act(l.Epoch)
+		} else if errors.Is(err, ErrLost) {
+			break
+		}
+		_ = sleep(ctx, time.Duration(r.Int64N(int64(time.Second))))
+	}
+	if r.IntN(2) == 0 {
+		l.Abandon()
+	} else {
+		_ = l.Release()
+	}
+}
+
+func TestALeaseThatIsGivenBackIsTakenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		a, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Owner: "a"})
+		if err != nil || a.Check() != nil || a.Former {
+			t.Fatal(err, a)
+		}
+		time.Sleep(10 * Term) // it is renewed
+		if err := a.Check(); err != nil {
+			t.Error(err)
+		}
+		var held *HeldError
+		if _, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock}); !errors.As(err, &held) || held.Owner != "a" {
+			t.Errorf("%v", err)
+		}
+		if err := a.Release(); err != nil {
+			t.Error(err)
+		}
+		if err := a.Check(); err == nil {
+			t.Error("it may act after it has given the lease back")
+		}
+		before := time.Now()
+		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
+		if err != nil || b.Check() != nil || b.Former || b.Epoch != 2 || !time.Now().Equal(before) {
+			t.Errorf("%v, %+v after %v", err, b, time.Since(before))
+		}
+		b.Abandon()
+	})
+}
+
+func TestALeaseOfAProcessThatDiedIsTakenOverAfterATerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		a, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Owner: "a"})
+		a.Abandon()
+		waited := ""
+		before := time.Now()
+		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: 2 * Term, OnWait: func(owner string) { waited = owner }})
+		if err != nil || !b.Former || b.Check() != nil || waited != "a" {
+			t.Fatal(err, b, waited)
+		}
+		if took := time.Since(before); took < Term || took > 2*Term {
+			t.Errorf("it took %v", took)
+		}
+		b.Abandon()
+	})
+}
+
+func TestAHolderThatCannotRenewStopsAndMayComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		f := &faulty{Store: s, rand: rand.New(rand.NewPCG(1, 1))}
+		a, err := Acquire(t.Context(), f, LeaseOptions{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.freeze(3 * Term)
+		time.Sleep(2 * Term)
+		if err := a.Check(); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("%v", err)
+		}
+		time.Sleep(2 * Term)
+		if err := a.Check(); err != nil {
+			t.Errorf("nobody has taken it: %v", err)
+		}
+		f.freeze(4 * Term)
+		b, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(4 * Term)
+		if err := a.Check(); !errors.Is(err, ErrLost) {
+			t.Errorf("%v", err)
+		}
+		a.Abandon()
+		b.Abandon()
+	})
+}
+
+func TestALeaseOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
+	for body, want := range map[string]string{`{"version":2}`: "newer version", `{`: "damaged"} {
+		s := newMemory()
+		s.objects[leaseName(1)] = body
+		if _, err := Acquire(t.Context(), s, LeaseOptions{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package jobdir
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"tsimport/internal/objectstore"
+)
+
+// Probe tries, in the very place, what a store is for: it puts an object twice, and the second must be refused. OSS ignores the
+// condition in buckets with versioning, and some stores that call themselves compatible with S3 do everywhere. The error says what the place
+// lacks, in one line.
+func Probe(ctx context.Context, s Store) error {
+	name := "probe/" + nonce()
+	first, second := []byte("first "+name), []byte("second "+name)
+	if err := s.PutAbsent(ctx, name, first); err != nil {
+		return refusal(s, err)
+	}
+	err := s.PutAbsent(ctx, name, second)
+	if err == nil {
+		_ = s.Delete(ctx, name)
+		return fmt.Errorf("%s: it replaces objects that a put must not replace (conditional puts have no effect there: in OSS, of buckets with versioning; turn it off, or take another bucket)", s)
+	}
+	if !errors.Is(err, ErrExists) {
+		return refusal(s, err)
+	}
+	there, err := s.Get(ctx, name)
+	if err == nil && !bytes.Equal(there, first) {
+		err = errors.New("what was put is not what is read")
+	}
+	if err == nil {
+		var names []string
+		if names, err = s.List(ctx, "probe/"); err == nil && !strings.Contains(strings.Join(names, "\n"), name) {
+			err = errors.New("what was put is not listed")
+		}
+	}
+	if err == nil {
+		err = s.Delete(ctx, name)
+	}
+	if err != nil {
+		return refusal(s, err)
+	}
+	return nil
+}
+
+// refusal says of an error what is wrong with the place.
+func refusal(s Store, err error) error {
+	var answer *objectstore.Error
+	isAnswer := errors.As(err, &answer)
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), isAnswer && (answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized):
+		return fmt.Errorf("%s cannot be written to: %w", s, err)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), isAnswer && answer.Status == http.StatusInsufficientStorage:
+		return fmt.Errorf("%s is full: %w", s, err)
+	case isAnswer && answer.Status == http.StatusNotImplemented:
+		return fmt.Errorf("%s has no conditional puts: %w", s, err)
+	}
+	return fmt.Errorf("%s: %w", s, err)
+}

@@ -1,0 +1,284 @@
+package jobdir
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"tsimport/internal/objectstore"
+)
+
+// Store keeps objects under names, whose parts are divided by /. What was put, or deleted, is what every process reads and lists
+// from then on. A Store may be used by many at once.
+type Store interface {
+	// PutAbsent puts an object if there is none of its name, and returns ErrExists otherwise. After any other error it may
+	// have been put.
+	PutAbsent(ctx context.Context, name string, body []byte) error
+	// Put replaces an object whole. After an error it may have been put; or may yet be.
+	Put(ctx context.Context, name string, body []byte) error
+	// Get returns an object, fs.ErrNotExist if there is none.
+	Get(ctx context.Context, name string) ([]byte, error)
+	// List returns the names that begin with prefix, in order.
+	List(ctx context.Context, prefix string) ([]string, error)
+	Delete(ctx context.Context, name string) error
+	String() string // the address, for messages
+}
+
+// ErrExists is what PutAbsent returns when there is an object of the name.
+var ErrExists = errors.New("it exists already")
+
+// Options say how stores of objects are reached.
+type Options struct {
+	OSS objectstore.OSS
+	S3  objectstore.S3
+}
+
+// IsAddress reports whether a place is in a store of objects, not a folder.
+func IsAddress(place string) bool {
+	scheme, _, found := strings.Cut(place, "://")
+	return found && (strings.EqualFold(scheme, "oss") || strings.EqualFold(scheme, "s3"))
+}
+
+// Open returns the store at a place: a folder, which is made when something is put, oss://bucket/prefix or s3://bucket/prefix.
+func Open(ctx context.Context, place string, o Options) (Store, error) {
+	if !IsAddress(place) {
+		if strings.Contains(place, "://") {
+			return nil, fmt.Errorf("%s: want a folder, oss://bucket/prefix or s3://bucket/prefix", place)
+		}
+		return retrying{folder{place}}, nil
+	}
+	scheme, rest, _ := strings.Cut(place, "://")
+	scheme = strings.ToLower(scheme)
+	bucket, prefix, _ := strings.Cut(rest, "/")
+	if why := objectstore.CheckBucket(scheme, bucket); why != "" {
+		return nil, fmt.Errorf("%s://…: the part before the first / %s; write %s://bucket/prefix; keys come from the environment", scheme, why, scheme)
+	}
+	if prefix = strings.Trim(prefix, "/"); prefix != "" {
+		prefix += "/"
+	}
+	var (
+		service objectstore.Service
+		err     error
+	)
+	if scheme == "s3" {
+		service, err = objectstore.NewS3(ctx, o.S3)
+	} else {
+		service, err = objectstore.NewOSS(o.OSS, http.DefaultTransport)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s://%s/%s: %w", scheme, bucket, prefix, err)
+	}
+	return retrying{objects{service, bucket, prefix}}, nil
+}
+
+// objects is a store in a bucket.
+type objects struct {
+	service        objectstore.Service
+	bucket, prefix string
+}
+
+func (o objects) String() string { return o.service.Scheme() + "://" + o.bucket + "/" + o.prefix }
+
+func (o objects) PutAbsent(ctx context.Context, name string, body []byte) error {
+	err := o.service.Put(ctx, o.bucket, o.prefix+name, body, true)
+	if errors.Is(err, objectstore.ErrExists) {
+		return ErrExists
+	}
+	return err
+}
+
+func (o objects) Put(ctx context.Context, name string, body []byte) error {
+	return o.service.Put(ctx, o.bucket, o.prefix+name, body, false)
+}
+
+func (o objects) Get(ctx context.Context, name string) ([]byte, error) {
+	answer, err := o.service.Get(ctx, o.bucket, o.prefix+name, 0, -1, "")
+	var refused *objectstore.Error
+	if errors.As(err, &refused) {
+		switch refused.Status {
+		case http.StatusNotFound:
+			return nil, fs.ErrNotExist
+		case http.StatusRequestedRangeNotSatisfiable:
+			return nil, nil // an empty object has no range
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.Length >= 0 && int64(len(body)) != answer.Length {
+		err = io.ErrUnexpectedEOF
+	}
+	return body, err
+}
+
+func (o objects) List(ctx context.Context, prefix string) (names []string, err error) {
+	for token, more := "", true; more; {
+		page, err := o.service.List(ctx, o.bucket, o.prefix+prefix, token, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range page.Objects {
+			names = append(names, strings.TrimPrefix(object.Key, o.prefix))
+		}
+		if page.More && (page.Token == "" || page.Token == token) {
+			return nil, errors.New("the service says that its list continues, but not from where")
+		}
+		token, more = page.Token, page.More
+	}
+	return names, nil
+}
+
+func (o objects) Delete(ctx context.Context, name string) error {
+	return o.service.Delete(ctx, o.bucket, o.prefix+name)
+}
+
+// retrying repeats what may pass.
+type retrying struct{ Store }
+
+// Attempts at one operation, and the time between two: 100 ms, then twice as long each.
+const (
+	attempts    = 5
+	firstPause  = 100 * time.Millisecond
+	longestCall = 20 * time.Second // of one attempt
+)
+
+// passing reports whether another attempt may do better.
+func passing(err error) bool {
+	var refused *objectstore.Error
+	var invalid *objectstore.Invalid
+	var path *fs.PathError
+	switch {
+	case err == nil, errors.Is(err, ErrExists), errors.Is(err, fs.ErrNotExist), errors.As(err, &invalid), errors.As(err, &path):
+		return false
+	case errors.As(err, &refused):
+		// 409 of S3 says that another conditional put was in progress. A disk that is full stays full.
+		return refused.Status >= 500 && refused.Status != http.StatusNotImplemented && refused.Status != http.StatusInsufficientStorage ||
+			refused.Status == http.StatusTooManyRequests || refused.Status == http.StatusRequestTimeout || refused.Code == "ConditionalRequestConflict"
+	}
+	return true
+}
+
+// attempt calls f until it succeeds, its error lasts, or ctx ends.
+func attempt(ctx context.Context, f func(ctx context.Context) error) error {
+	pause := firstPause
+	for n := 1; ; n++ {
+		one, cancel := context.WithTimeout(ctx, longestCall)
+		err := f(one)
+		cancel()
+		if !passing(err) || n == attempts || ctx.Err() != nil {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// PutAbsent knows its own object from another's by the content: an attempt whose answer was lost may have put it. Contents of
+// different processes must differ.
+func (r retrying) PutAbsent(ctx context.Context, name string, body []byte) error {
+	lost := false
+	return attempt(ctx, func(ctx context.Context) error {
+		err := r.Store.PutAbsent(ctx, name, body)
+		if errors.Is(err, ErrExists) && lost {
+			there, getErr := r.Store.Get(ctx, name)
+			if getErr != nil {
+				return getErr
+			}
+			if bytes.Equal(there, body) {
+				return nil
+			}
+		}
+		lost = lost || passing(err)
+		return err
+	})
+}
+
+func (r retrying) Put(ctx context.Context, name string, body []byte) error {
+	return attempt(ctx, func(ctx context.Context) error { return r.Store.Put(ctx, name, body) })
+}
+
+func (r retrying) Get(ctx context.Context, name string) (body []byte, err error) {
+	err = attempt(ctx, func(ctx context.Context) error {
+		body, err = r.Store.Get(ctx, name)
+		return err
+	})
+	return body, err
+}
+
+func (r retrying) List(ctx context.Context, prefix string) (names []string, err error) {
+	err = attempt(ctx, func(ctx context.Context) error {
+		names, err = r.Store.List(ctx, prefix)
+		return err
+	})
+	return names, err
+}
+
+func (r retrying) Delete(ctx context.Context, name string) error {
+	return attempt(ctx, func(ctx context.Context) error { return r.Store.Delete(ctx, name) })
+}
+
+// Below is the part of a store whose names begin with folder/.
+func Below(s Store, folder string) Store {
+	if r, ok := s.(retrying); ok {
+		return retrying{below{r.Store, folder + "/"}}
+	}
+	return below{s, folder + "/"}
+}
+
+// once is the store without repeated attempts.
+func once(s Store) Store {
+	if r, ok := s.(retrying); ok {
+		return r.Store
+	}
+	return s
+}
+
+type below struct {
+	Store
+	prefix string
+}
+
+func (b below) String() string { return path.Join(b.Store.String(), b.prefix) }
+func (b below) PutAbsent(ctx context.Context, name string, body []byte) error {
+	return b.Store.PutAbsent(ctx, b.prefix+name, body)
+}
+func (b below) Put(ctx context.Context, name string, body []byte) error {
+	return b.Store.Put(ctx, b.prefix+name, body)
+}
+func (b below) Get(ctx context.Context, name string) ([]byte, error) {
+	return b.Store.Get(ctx, b.prefix+name)
+}
+func (b below) List(ctx context.Context, prefix string) ([]string, error) {
+	names, err := b.Store.List(ctx, b.prefix+prefix)
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], b.prefix)
+	}
+	return names, err
+}
+func (b below) Delete(ctx context.Context, name string) error {
+	return b.Store.Delete(ctx, b.prefix+name)
+}
+
+// nonce tells this process's objects from all others.
+func nonce() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,16 @@
+package jobdir
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// uptime is how long the machine is up, sleep included: nobody sets this clock.
+func uptime() time.Duration {
+	var at unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &at); err != nil {
+		return sinceStart()
+	}
+	return time.Duration(at.Nano())
+}

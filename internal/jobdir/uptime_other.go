@@ -1,0 +1,7 @@
+//go:build !linux
+
+package jobdir
+
+import "time"
+
+func uptime() time.Duration { return sinceStart() }
