@@ -15,6 +15,7 @@ import (
 type ceilings struct {
 	instance           *ratelimit.Shared // what the service lets through of all tables
 	rows, units, bytes *ratelimit.Bucket // nil without a limit
+	share              *share            // of limits that several loads keep together; nil without them
 	maxRows, maxBytes  int               // of a batch
 	learnt             *writer.Size      // what a gateway has refused
 	window             *sendwindow.Window
@@ -57,17 +58,36 @@ func (c *ceilings) open(now time.Time) bool { return c.window.Open(now) }
 
 // shared reports whether all lanes together are held to one rate.
 func (c *ceilings) shared(now time.Time) bool {
-	return c.rows != nil || c.units != nil || c.bytes != nil || c.instance.Limits(now)
+	rows, units, bytes := c.rates()
+	return rows+units+bytes > 0 || c.instance.Limits(now)
+}
+
+// rates are the ceilings in rows, units and bytes a second, 0 without one: the lower of the load's own and those that it shares.
+func (c *ceilings) rates() (rows, units, bytes float64) {
+	rows, units, bytes = c.share.rates()
+	return lower(rows, c.rows.Rate()), lower(units, c.units.Rate()), lower(bytes, c.bytes.Rate())
+}
+
+// lower is the lower of two limits, of which 0 is none.
+func lower(a, b float64) float64 {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
 }
 
 // landed takes what has come back over the link.
 func (c *ceilings) landed(r *result, answered bool) {
+	if !r.flight.silent {
+		c.share.landed()
+	}
 	c.window.Landed(r.done, r.flight.mark, answered)
 	c.delivered(r.done, c.window.Rate(), c.window.Bound(r.done))
 }
 
 // silent takes a request out of what is in flight before it has come back.
 func (c *ceilings) silent(m *sendwindow.Mark) {
+	c.share.landed()
 	c.window.Silent(m)
 	c.instance.Silent()
 }
@@ -78,20 +98,22 @@ func (c *ceilings) sent(now time.Time, rows int, units, bytes float64) {
 	c.units.Take(now, units)
 	c.bytes.Take(now, bytes)
 	c.instance.Sent(now, units)
+	c.share.sent(now, rows, units, bytes)
 }
 
 // batchRows is how many rows a batch may hold.
 func (c *ceilings) batchRows() int {
-	if c.rows == nil {
+	rate, _, _ := c.rates()
+	if rate == 0 {
 		return c.maxRows
 	}
-	return min(c.maxRows, max(1, int(c.rows.Rate()*ceilingBatch)))
+	return min(c.maxRows, max(1, int(rate*ceilingBatch)))
 }
 
 // batchUnits is how many units a batch may hold of those that its lane may send.
 func (c *ceilings) batchUnits(units float64) float64 {
-	if c.units != nil {
-		units = min(units, max(1, c.units.Rate()*ceilingBatch))
+	if _, rate, _ := c.rates(); rate > 0 {
+		units = min(units, max(1, rate*ceilingBatch))
 	}
 	return min(units, c.instance.Most())
 }
@@ -103,8 +125,8 @@ func (c *ceilings) batchBytes() int {
 	if learnt := c.learnt.Limit(); learnt > 0 {
 		most = min(most, learnt)
 	}
-	if c.bytes != nil {
-		most = min(most, max(1, int(c.bytes.Rate()*ceilingBatch)))
+	if _, _, rate := c.rates(); rate > 0 {
+		most = min(most, max(1, int(rate*ceilingBatch)))
 	}
 	return most
 }

@@ -30,6 +30,9 @@ type Config struct {
 	Checkpoint Checkpoint
 	Watch      Watch
 
+	// Shared, if not nil, are limits that the load keeps together with others of the process, beside its own.
+	Shared *SharedLimits
+
 	// Drain, when it ends, stops the load gently: what is in flight is finished. Its cause is an *Interrupted.
 	// Nil never ends.
 	Drain context.Context

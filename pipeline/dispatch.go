@@ -71,6 +71,7 @@ func (a *attempt) newDispatcher(x *annotations, f *files, disk *disk, stopRead c
 		record: newTimelineRecorder(report, a.hooks.processors), checkpointer: checkpointer, files: f, disk: disk, survey: a.survey,
 		settling: settling{hold: from.hold, suspectUntil: from.suspectUntil}, stopper: newStopper(stopRead),
 	}
+	d.lanes.ceilings.share = a.share
 	if f.repeatedRows != nil && w.Marks.LookFirst {
 		// What the load before has sent may be applied for that long, and a row must not be looked for before.
 		if until := time.Now().Add(w.Settle); until.After(d.settling.hold) {
@@ -170,6 +171,7 @@ func (d *dispatcher) run(ctx context.Context) error {
 			d.lanes.change()
 		case ask := <-d.cfg.Watch.Monitor.asks:
 			ask <- d.state(time.Now())
+		case <-d.lanes.ceilings.share.woken():
 		case <-drain:
 			drain = nil
 			d.stopper.stop(context.Cause(d.cfg.Drain))
@@ -337,7 +339,12 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 			l.stale = true
 			return wait, bottleneck.Instance
 		}
+		if wait := d.lanes.ceilings.share.begin(now); wait > 0 {
+			l.stale = true
+			return wait, bottleneck.Ceiling
+		}
 		d.cut(l, now)
+		d.lanes.ceilings.share.end()
 	}
 	return time.Minute, bottleneck.Link // until a worker is free, or an answer has made room on the link
 }

@@ -30,6 +30,8 @@ func (a *attempt) load(ctx context.Context, stopStdin func()) error {
 	if err != nil {
 		return errors.Join(err, disk.close())
 	}
+	a.share = a.cfg.Shared.join()
+	defer a.share.leave()
 	d := a.newDispatcher(x, files, disk, stopRead)
 	err = a.stages(ctx, readCtx, d)
 	d.complete()

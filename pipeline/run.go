@@ -69,6 +69,7 @@ type attempt struct {
 	folder  *rundir.Folder
 	report  *Report
 	survey  *partitionPoller
+	share   *share // of limits that several loads keep together; nil without them
 }
 
 // online reports whether the attempt talks to the service about its table.

@@ -1,0 +1,234 @@
+package pipeline
+
+import (
+	"sync"
+	"time"
+
+	"tsimport/ratelimit"
+)
+
+// SharedLimits are limits that several loads of a process keep together: in any second, what all of them have sent is no more than
+// the rates say, but for one row that is larger alone; and no more than so many of their requests are in flight. Each load has its
+// own workers and lanes; before a batch leaves, it takes its part here. It is safe for concurrent use.
+type SharedLimits struct {
+	mu       sync.Mutex
+	rows     *sharedRate // nil without a limit
+	units    *sharedRate
+	bytes    *sharedRate
+	requests int // in flight at most; 0 sets no limit
+	inFlight int
+	loads    []*share
+}
+
+// NewSharedLimits makes limits for loads that run together. PartitionWCU of the rates is a matter of each load.
+func NewSharedLimits(r Rates, requests int) *SharedLimits {
+	return &SharedLimits{rows: newSharedRate(r.MaxRows), units: newSharedRate(r.MaxWCU), bytes: newSharedRate(r.MaxBytes), requests: requests}
+}
+
+// join makes the share of one load; nil limits give nil, which limits nothing.
+func (l *SharedLimits) join() *share {
+	if l == nil {
+		return nil
+	}
+	s := &share{of: l, freed: make(chan struct{}, 1)}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.loads = append(l.loads, s)
+	return s
+}
+
+// sharedRate is a rate that loads share. The bucket spreads what is sent over the second; it lets its burst pass beside the rate, so what
+// was sent in the last second counts too.
+type sharedRate struct {
+	*ratelimit.Bucket
+	times []time.Time // of the last second, with how much was sent
+	much  []float64
+	sum   float64
+}
+
+func newSharedRate(rate float64) *sharedRate {
+	b := ratelimit.NewBucket(rate, ceilingBurst)
+	if b == nil {
+		return nil
+	}
+	return &sharedRate{Bucket: b}
+}
+
+// wait returns the time until the next batch may be sent.
+func (r *sharedRate) wait(now time.Time) time.Duration {
+	if r == nil {
+		return 0
+	}
+	n := 0
+	for n < len(r.times) && now.Sub(r.times[n]) >= time.Second {
+		r.sum -= r.much[n]
+		n++
+	}
+	r.times, r.much = r.times[n:], r.much[n:]
+	wait := r.Wait(now)
+	if len(r.times) == 0 {
+		r.sum = 0
+		return wait
+	}
+	if r.sum+max(1, r.Rate()*ceilingBatch) > r.Rate() {
+		wait = max(wait, r.times[0].Add(time.Second).Sub(now))
+	}
+	return wait
+}
+
+func (r *sharedRate) take(now time.Time, n float64) {
+	if r == nil {
+		return
+	}
+	r.Take(now, n)
+	r.times, r.much, r.sum = append(r.times, now), append(r.much, n), r.sum+n
+}
+
+// rate is how much may be sent in a second, 0 without a limit.
+func (r *sharedRate) rate() float64 {
+	if r == nil {
+		return 0
+	}
+	return r.Rate()
+}
+
+// share is the part of one load in shared limits. Its methods are called by the load's dispatcher; the nil share limits nothing.
+type share struct {
+	of       *SharedLimits
+	freed    chan struct{} // a request of another load has ended
+	turn     bool          // between begin and sent: the limits are locked
+	inFlight int
+	refused  time.Time // when it last found no request free
+}
+
+const (
+	// A load that was refused a request comes before those with more requests for so long, unless it has got one since.
+	refusedLately = 100 * time.Millisecond
+	// askAgain is how soon a load asks again that nobody has woken.
+	askAgain = 50 * time.Millisecond
+)
+
+// begin returns the time until the load may send a batch. If it is 0, the other loads wait until sent or end: a batch is made
+// meanwhile, which takes no time to speak of, so that two loads do not take what is there for one.
+func (s *share) begin(now time.Time) time.Duration {
+	if s == nil {
+		return 0
+	}
+	l := s.of
+	l.mu.Lock()
+	wait := max(l.rows.wait(now), l.units.wait(now), l.bytes.wait(now))
+	if wait == 0 && !s.mayFly(now) {
+		s.refused = now
+		wait = askAgain
+	}
+	if wait > 0 {
+		l.mu.Unlock()
+		return wait
+	}
+	s.turn = true
+	return 0
+}
+
+// mayFly reports whether one more request of the load may be in flight.
+func (s *share) mayFly(now time.Time) bool {
+	l := s.of
+	if l.requests == 0 {
+		return true
+	}
+	if l.inFlight >= l.requests {
+		return false
+	}
+	for _, o := range l.loads {
+		if o != s && o.inFlight < s.inFlight && !o.refused.IsZero() && now.Sub(o.refused) < refusedLately {
+			return false
+		}
+	}
+	return true
+}
+
+// sent counts a batch that leaves.
+func (s *share) sent(now time.Time, rows int, units, bytes float64) {
+	if s == nil {
+		return
+	}
+	l := s.of
+	l.rows.take(now, float64(rows))
+	l.units.take(now, units)
+	l.bytes.take(now, bytes)
+	l.inFlight++
+	s.inFlight++
+	s.refused = time.Time{}
+	s.end()
+}
+
+// end ends the turn that begin has begun, if sent has not.
+func (s *share) end() {
+	if s != nil && s.turn {
+		s.turn = false
+		s.of.mu.Unlock()
+	}
+}
+
+// landed counts a request that is not in flight any more, and wakes the load that waits with the fewest.
+func (s *share) landed() {
+	if s == nil {
+		return
+	}
+	l := s.of
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight--
+	s.inFlight--
+	l.wakeNext()
+}
+
+// wakeNext wakes the load that waits for a request with the fewest of its own. The limits are locked.
+func (l *SharedLimits) wakeNext() {
+	var next *share
+	for _, o := range l.loads {
+		if !o.refused.IsZero() && (next == nil || o.inFlight < next.inFlight) {
+			next = o
+		}
+	}
+	if next != nil {
+		select {
+		case next.freed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// leave gives back what the load has: it has ended.
+func (s *share) leave() {
+	if s == nil {
+		return
+	}
+	l := s.of
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inFlight -= s.inFlight
+	s.inFlight = 0
+	for i, o := range l.loads {
+		if o == s {
+			l.loads = append(l.loads[:i], l.loads[i+1:]...)
+			break
+		}
+	}
+	l.wakeNext()
+}
+
+// woken is where the load hears that it may ask again.
+func (s *share) woken() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.freed
+}
+
+// rates are the limits in rows, units and bytes a second, 0 without one.
+func (s *share) rates() (rows, units, bytes float64) {
+	if s == nil {
+		return 0, 0, 0
+	}
+	return s.of.rows.rate(), s.of.units.rate(), s.of.bytes.rate()
+}
