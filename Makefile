@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages model crash hostile memory real links notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages model crash hostile jobs memory real links notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -83,7 +83,7 @@ values: build
 # Longer runs, not part of check.
 
 fuzz:
-	@set -e; for p in pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
+	@set -e; for p in job pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 
@@ -114,6 +114,10 @@ crash:
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:
 	$(GO) test ./e2e -run TestAHostileNetwork -hostile-rounds 20 -hostile-troubles 40 -timeout 60m
+
+# A job of 200 tables that is killed 20 times and more.
+jobs:
+	TSIMPORT_JOB_TABLES=200 $(GO) test ./e2e -run '^TestAJobThatIsKilled' -count 1 -v -timeout 30m
 
 # What is assumed of the real service, asked of the instance that TABLESTORE_TEST_… names (docs/real-service.md).
 real:

@@ -102,7 +102,7 @@ type share struct {
 }
 
 const (
-	// A load that was refused a request comes before those with more requests for so long, unless it has got one since.
+	// A load that was refused a request comes before those with more requests for this time, unless it has got one since.
 	refusedLately = 100 * time.Millisecond
 	// askAgain is how soon a load asks again that nobody has woken.
 	askAgain = 50 * time.Millisecond

@@ -46,7 +46,7 @@ func checkArchiveFlags(c *cli.Context, toArchive bool) error {
 func archiveConfig(c *cli.Context, t *client.Table) (cfg exporting.ArchiveConfig, err error) {
 	cfg = exporting.ArchiveConfig{Dir: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
 	s, holds := &cfg.Scan, &cfg.Holds
-	s.Table, s.Gate = t, scan.NewGate(c.Float64("max-rcu"))
+	s.Table, s.Gate = t, gateOf(c)
 	for _, f := range []struct {
 		flag string
 		text *string

@@ -187,7 +187,9 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		cfg.Checkpoint.Sync = t.store.Sync
 	}
 
-	limitMemory(cfg.Limits.Memory, t.embedded)
+	if sessionOf(c.Context) == nil {
+		limitMemory(cfg.Limits.Memory, t.embedded)
+	}
 	if text := orderWarning(&cfg.Write); text != "" && cfg.Read.Sources == nil {
 		say(c, show, "warning: %s", text)
 	}
@@ -214,7 +216,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		own.Target.Key, own.Target.Define, own.Target.Defined, own.Target.PreSplit = cfg.Target.Key, cfg.Target.Define, cfg.Target.Defined, cfg.Target.PreSplit
 		own.Target.PolicyNow, own.Target.DefineSet = cfg.Target.PolicyNow, cfg.Target.DefineSet
 		own.RunDir, own.Compared, own.Resume, own.Invocation = cfg.RunDir, cfg.Compared, cfg.Resume, cfg.Invocation
-		own.Checkpoint, own.Watch, own.Drain = cfg.Checkpoint, cfg.Watch, cfg.Drain
+		own.Checkpoint, own.Watch, own.Drain, own.Shared = cfg.Checkpoint, cfg.Watch, cfg.Drain, cfg.Shared
 	}}
 	_, err = tsimport.LoadFiles(options.ForCommand(interrupts.hard, command), t.library(), cfg.Target.Table, cfg.Inputs, o)
 	report := command.Report
@@ -279,6 +281,9 @@ func loadConfigOf(given options.Given, inputs []string, c *cli.Context, in *invo
 	cfg.Resume = pipeline.Resume{Look: in.goOn || !c.Bool("fresh"), AcceptChanged: c.Bool("accept-changed-input"), Args: in.kept(), Settings: in.settings, LocksDir: options.LocksDir()}
 	if in.folder != "" {
 		cfg.RunDir = in.folder
+	}
+	if s := sessionOf(c.Context); s != nil {
+		cfg.Shared = s.limits
 	}
 	if text := os.Getenv(checkpointEnv); text != "" {
 		if cfg.Checkpoint.Every, err = time.ParseDuration(text); err != nil || cfg.Checkpoint.Every <= 0 {

@@ -31,6 +31,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	app := newApp(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
 	args, err := flagsFirst(app, args)
 	if err == nil {
+		args = withEnvironment(app, args)
 		err = checkGiven(app, args)
 	}
 	if err == nil {
@@ -90,8 +91,11 @@ func codeOf(err error) int {
 	return pipeline.ExitFailed
 }
 
-func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
+func init() {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", Usage: "show the version"} // -v is --verbose
+}
+
+func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocation) *cli.App {
 	app := &cli.App{
 		Name:    "tsimport",
 		Version: versionText(debug.ReadBuildInfo()),
@@ -114,6 +118,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 		Commands: []*cli.Command{
 			loadCommand(interrupts, show, in),
 			copyCommand(interrupts, show, in),
+			runCommand(interrupts, show, in),
 			resumeCommand(interrupts, show),
 			runsCommand(),
 			verifyCommand(interrupts, show),
@@ -209,7 +214,25 @@ func newInterrupts(stderr io.Writer) *interrupts {
 }
 
 // drains says that the command stops by itself when drain ends.
-func (in *interrupts) drains() { in.gentle <- true }
+func (in *interrupts) drains() {
+	select {
+	case in.gentle <- true:
+	default: // it was said
+	}
+}
+
+// ofLoad are the interrupts of one load among several: an interrupt that all get ends it as it would end the load alone. stop frees
+// what they hold.
+func (in *interrupts) ofLoad() (of *interrupts, stop func()) {
+	hard, cancel := context.WithCancelCause(in.hard)
+	of = &interrupts{drain: in.drain, hard: hard, gentle: make(chan bool, 1)}
+	unhook := context.AfterFunc(in.drain, func() {
+		if len(of.gentle) == 0 { // there is nothing to drain
+			cancel(context.Cause(in.drain))
+		}
+	})
+	return of, func() { unhook(); cancel(nil) }
+}
 
 func (in *interrupts) close() {
 	signal.Stop(in.signals)

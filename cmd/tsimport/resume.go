@@ -19,9 +19,9 @@ import (
 func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 	return &cli.Command{
 		Name:      "resume",
-		Usage:     "resume an unfinished load or sync",
+		Usage:     "resume an unfinished load, sync or job",
 		ArgsUsage: "[FOLDER]",
-		Description: "Runs the load's own command again, from its last checkpoint. Without FOLDER it resumes the newest unfinished run;\n" +
+		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. Without FOLDER it resumes the newest unfinished run;\n" +
 			"tsimport runs lists them all.",
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 1 {
@@ -30,6 +30,9 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 			r, err := runToResume(c.Args().First())
 			if err != nil {
 				return err
+			}
+			if r.record != nil {
+				return resumeJob(c, interrupts, show, r.Folder)
 			}
 			folder, err := filepath.Abs(r.Folder)
 			if err != nil {
@@ -64,6 +67,8 @@ func runToResume(folder string) (*runInfo, error) {
 		switch {
 		case r == nil:
 			return nil, usagef("%s is not a run folder; tsimport runs lists them", folder)
+		case r.record != nil:
+			return r, nil
 		case r.ReplacedBy != "":
 			return nil, usagef("run %s was started over as run %s: resume that one", folder, r.ReplacedBy)
 		case r.DryRun:
@@ -115,7 +120,7 @@ func again(c *cli.Context, interrupts *interrupts, show *display, in *invocation
 	if err != nil {
 		return err
 	}
-	return app.RunContext(c.Context, args)
+	return app.RunContext(c.Context, withEnvironment(app, args))
 }
 
 // otherSettings are flags that a load of rejects does not take over from the load that rejected them: rejects have a form
@@ -195,7 +200,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 		return err
 	}
 	in := &invocation{args: asked.args, goOn: asked.goOn, folder: asked.folder, settings: r.job, rejects: folder}
-	return newApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, full)
+	return newApp(c.App.Writer, show, interrupts, in).RunContext(c.Context, withEnvironment(app, full))
 }
 
 // rejectsOf returns the files with a run's rejected records, and the run's summary.

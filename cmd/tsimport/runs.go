@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/rundir"
@@ -44,17 +45,21 @@ type runInfo struct {
 	// Sync says that it is a run of tsimport sync: rows are those to write and to delete.
 	Sync bool `json:"sync,omitempty"`
 
+	// Loads are those of a job.
+	Loads []*runInfo `json:"loads,omitempty"`
+
 	// ReplacedBy is the run that has started this one over.
 	ReplacedBy string `json:"replaced_by,omitempty"`
 
-	job *checkpoint.Job
+	job    *checkpoint.Job
+	record *job.Record // of a job, nil of a load
 }
 
 func runsCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "runs",
-		Usage: "list loads and syncs with their state, progress and command",
-		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments. To resume an unfinished run, use\n" +
+		Usage: "list loads, syncs and jobs with their state, progress and command",
+		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments; of a job that is named, its loads, too. To resume an unfinished run, use\n" +
 			"tsimport resume FOLDER or give the same command again.",
 		ArgsUsage: "[FOLDER...]",
 		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
@@ -74,7 +79,7 @@ func runsCommand() *cli.Command {
 				return err
 			}
 			w := tabwriter.NewWriter(results(c), 0, 0, 2, ' ', 0)
-			for _, r := range all {
+			for _, r := range withLoads(all, c.Args().Present()) {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
 					r.Started.Local().Format("2006-01-02 15:04:05"), r.State, r.progress(), printable(r.Folder), printable(r.Command))
 			}
@@ -83,8 +88,23 @@ func runsCommand() *cli.Command {
 	}
 }
 
+// withLoads puts the loads of jobs after them.
+func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
+	for _, r := range all {
+		rows = append(rows, r)
+		if wanted {
+			rows = append(rows, r.Loads...)
+		}
+	}
+	return rows
+}
+
 // progress says how far the run came.
 func (r *runInfo) progress() string {
+	if r.record != nil {
+		done, all := r.record.DoneOf()
+		return fmt.Sprintf("%d of %d loads done, %s of %s rows final", done, all, grouped(r.Final), grouped(r.Read))
+	}
 	if r.DryRun {
 		return fmt.Sprintf("%s rows read, %s would be rejected", grouped(r.Read), grouped(r.Rejected))
 	}
@@ -115,6 +135,9 @@ func findRuns(folders []string) (all []*runInfo, err error) {
 
 // readRun looks at a run folder. It returns nil for a folder that holds no run.
 func readRun(folder string) *runInfo {
+	if r, err := job.ReadRecord(folder); err == nil {
+		return readJobRun(folder, r)
+	}
 	sum, err := readSummary(folder)
 	if err != nil {
 		return nil
@@ -152,6 +175,26 @@ func readRun(folder string) *runInfo {
 		r.Unfinished, r.ReplacedBy = false, r.job.ReplacedBy
 	}
 	return r
+}
+
+// readJobRun looks at the folder of a job.
+func readJobRun(folder string, r *job.Record) *runInfo {
+	info := &runInfo{Folder: folder, State: r.State, Started: r.Started, Command: r.Command, Unfinished: r.Unfinished() && r.State != job.Replaced, record: r}
+	if info.State == job.Running && !held(folder) {
+		info.State = stateCrashed
+	}
+	for _, s := range r.Loads {
+		l := &runInfo{Folder: filepath.Join(folder, s.Name), State: s.State, Table: s.Table(), Started: s.Started}
+		if found := readRun(l.Folder); found != nil {
+			l = found
+		}
+		info.Read, info.Final, info.Rejected = info.Read+l.Read, info.Final+l.Final, info.Rejected+l.Rejected
+		if info.Target == "" {
+			info.Target = l.Target
+		}
+		info.Loads = append(info.Loads, l)
+	}
+	return info
 }
 
 func readSummary(folder string) (*pipeline.Report, error) {

@@ -121,7 +121,9 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		l.Checkpoint.Sync = t.store.Sync
 	}
 	l.Target.Client, l.Target.Name, l.Drain = t.Target, t.name, interrupts.drain
-	limitMemory(l.Limits.Memory, t.embedded)
+	if sessionOf(c.Context) == nil {
+		limitMemory(l.Limits.Memory, t.embedded)
+	}
 	stopSource, units, err := tableSource(c, interrupts, l, t, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err == nil {

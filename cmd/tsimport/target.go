@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/urfave/cli/v2"
@@ -41,6 +42,7 @@ type target struct {
 	dir      string // of an embedded store
 	missing  bool   // an embedded store that does not exist, and was not to be made
 	store    *server.Server
+	shared   bool // the store is that of several loads, and is not closed with one
 }
 
 // access says what a command does with an embedded store.
@@ -80,6 +82,15 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		return nil, usagef("--instance %s: an embedded store has no instances; give --endpoint too", c.String("instance"))
 	}
 	say(c, stderr, "%s: %s", a.as(), t.name)
+	if s := sessionOf(c.Context); s != nil {
+		return s.openStore(t, a, c.Duration("request-timeout"))
+	}
+	return t.openStore(a, c.Duration("request-timeout"))
+}
+
+// openStore opens the embedded store of the target, if it is there or to be made.
+func (t *target) openStore(a access, timeout time.Duration) (*target, error) {
+	store := t.dir
 	if _, err := os.Stat(store); errors.Is(err, fs.ErrNotExist) && !a.create {
 		t.missing = true
 		return t, nil
@@ -89,12 +100,17 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		return nil, err
 	}
 	t.store = s
+	t.reach(s, timeout)
+	return t, nil
+}
+
+// reach makes the target that of a store in this process.
+func (t *target) reach(s *server.Server, timeout time.Duration) {
 	t.Target = client.Target{
 		Endpoint: "http://embedded", Instance: server.DefaultInstance, Transport: s.Transport(),
 		Credentials:    &common.DefaultCredentialsProvider{AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret},
-		RequestTimeout: c.Duration("request-timeout"),
+		RequestTimeout: timeout,
 	}
-	return t, nil
 }
 
 // sameFolder reports whether two paths name one folder.
@@ -114,7 +130,7 @@ func (t *target) mustExist() error {
 
 // close releases an embedded store. Every acknowledged row is in it.
 func (t *target) close() error {
-	if t.store == nil {
+	if t.store == nil || t.shared {
 		return nil
 	}
 	return t.store.Close()

@@ -1,0 +1,234 @@
+package job
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Error is what is wrong with a job file, in one line.
+type Error struct {
+	File    string
+	Line    int // 0 if it is not about a line
+	Message string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.File, e.Message)
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
+}
+
+// document is a job file that is being read, node by node: decoding into structs would let scalars of other types pass.
+type document struct{ name string }
+
+func (d *document) errorf(line int, format string, a ...any) error {
+	return &Error{d.name, line, fmt.Sprintf(format, a...)}
+}
+
+// libraryError is how the library words what it cannot read.
+var libraryError = regexp.MustCompile(`^yaml: (?:[a-z ]*:? ?line (\d+)[^:]*: )?(.*)$`)
+
+// root returns the one document of a file, without aliases in it.
+func (d *document) root(text []byte) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, more yaml.Node
+	err := decoder.Decode(&doc)
+	switch {
+	case errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0:
+		return nil, d.errorf(0, "it is empty; want version, target and loads (docs/jobs.md)")
+	case err != nil:
+		return nil, d.syntaxError(err)
+	}
+	if err := decoder.Decode(&more); err == nil {
+		return nil, d.errorf(more.Line, "a second document; want one job a file")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, d.syntaxError(err)
+	}
+	return doc.Content[0], d.noAliases(doc.Content[0])
+}
+
+func (d *document) syntaxError(err error) error {
+	m := libraryError.FindStringSubmatch(strings.ReplaceAll(err.Error(), "\n", "; "))
+	if m == nil {
+		return d.errorf(0, "not YAML: %v", err)
+	}
+	line, _ := strconv.Atoi(m[1]) // none is 0
+	return d.errorf(line, "not YAML: %s", m[2])
+}
+
+// noAliases refuses what stands for other parts of the file: it may stand for any number of nodes.
+func (d *document) noAliases(n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return d.errorf(n.Line, "*%s: a job file has no aliases; put what loads have in common into defaults", n.Value)
+	case n.Anchor != "":
+		return d.errorf(n.Line, "&%s: a job file has no anchors; put what loads have in common into defaults", n.Anchor)
+	}
+	for _, c := range n.Content {
+		if err := d.noAliases(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry is a key of a mapping and what it has.
+type entry struct {
+	name  string
+	line  int
+	value *yaml.Node
+}
+
+// entries returns the keys of a mapping in their order.
+func (d *document) entries(n *yaml.Node, what string) (all []entry, err error) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return nil, nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil, d.errorf(n.Line, "%s: want keys with values, not %s", what, kindName(n))
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if k.Kind != yaml.ScalarNode {
+			return nil, d.errorf(k.Line, "%s: want the name of a key, not %s", what, kindName(k))
+		}
+		if j := slices.IndexFunc(all, func(e entry) bool { return e.name == k.Value }); j >= 0 {
+			return nil, d.errorf(k.Line, "%s is there twice, first on line %d", quoted(k.Value), all[j].line)
+		}
+		all = append(all, entry{k.Value, k.Line, n.Content[i+1]})
+	}
+	return all, nil
+}
+
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "keys with values"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return quoted(n.Value)
+}
+
+// quoted is a text of the file as it is shown.
+func quoted(text string) string {
+	if r := []rune(text); len(r) > 60 {
+		text = string(r[:60]) + "…"
+	}
+	return strconv.Quote(text)
+}
+
+func isNull(n *yaml.Node) bool {
+	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+}
+
+// values reads the value of a key as texts: those that its flag would be given.
+func (d *document) values(e entry, k Key) (values []string, err error) {
+	n := e.value
+	switch {
+	case n.Kind == yaml.MappingNode && (k.Name == "rename" || k.Name == "type"):
+		pairs, err := d.entries(n, k.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range pairs {
+			of, err := d.scalar(p, Key{Name: k.Name})
+			if err != nil {
+				return nil, err
+			}
+			from := p.name
+			if k.Name == "rename" {
+				from = `"` + strings.ReplaceAll(from, `"`, `""`) + `"`
+			}
+			values = append(values, from+"="+of)
+		}
+		return values, nil
+	case n.Kind == yaml.SequenceNode && (k.Kind == List || k.Kind == Names):
+		for _, item := range n.Content {
+			text, err := d.scalar(entry{k.Name, item.Line, item}, Key{Name: k.Name})
+			if err != nil {
+				return nil, err
+			}
+			values = append(values, text)
+		}
+		if k.Kind == Names {
+			return []string{joinNames(values)}, nil
+		}
+		return values, nil
+	}
+	text, err := d.scalar(e, k)
+	return []string{text}, err
+}
+
+// joinNames writes names as one text with commas between them; what has a comma or a quote is quoted as in CSV.
+func joinNames(names []string) string {
+	all := slices.Clone(names)
+	for i, n := range all {
+		if n == "" || strings.ContainsAny(n, "\",\n\r") || n[0] == ' ' {
+			all[i] = `"` + strings.ReplaceAll(n, `"`, `""`) + `"`
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// wants says of each kind what it takes.
+var wants = map[Kind]string{
+	Text: "a text", Bool: "true or false", Whole: "a whole number in digits", Number: "a number",
+	Duration: "a duration with a unit, such as 30s", List: "a list of texts", Names: "a list of names",
+}
+
+// scalar reads one value. A text with ${ in it is looked at when the variable is known.
+func (d *document) scalar(e entry, k Key) (string, error) {
+	n := e.value
+	wrong := func() error {
+		return d.errorf(n.Line, "%s: want %s, not %s", k.Name, wants[k.Kind], kindName(n))
+	}
+	if n.Kind != yaml.ScalarNode || isNull(n) {
+		return "", wrong()
+	}
+	tag := n.ShortTag()
+	if tag == "!!str" && strings.Contains(n.Value, "${") {
+		return n.Value, nil
+	}
+	if err := check(k.Kind, n.Value, tag); err != nil {
+		return "", wrong()
+	}
+	return n.Value, nil
+}
+
+var errKind = errors.New("another kind of value")
+
+// check reports whether a text, with the tag that YAML gives it, is of a kind.
+func check(k Kind, text, tag string) (err error) {
+	switch k {
+	case Bool:
+		if text != "true" && text != "false" || tag == "!!str" {
+			return errKind
+		}
+	case Whole:
+		if _, err = strconv.ParseInt(text, 10, 64); tag == "!!str" {
+			return errKind
+		}
+	case Number:
+		if _, err = strconv.ParseFloat(text, 64); tag == "!!str" {
+			return errKind
+		}
+	case Duration:
+		_, err = time.ParseDuration(text)
+	default:
+		if tag == "!!bool" || tag == "!!binary" {
+			return errKind
+		}
+	}
+	return err
+}

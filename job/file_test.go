@@ -1,0 +1,262 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// small is a vocabulary for tests.
+var small = &Vocabulary{
+	Commands: map[string][]Key{
+		Load: {{Name: "table"}, {Name: "pk", Kind: List}, {Name: "create", Kind: Bool}, {Name: "max-errors"}, {Name: "ttl", Kind: Whole}, {Name: "retry-for", Kind: Duration}, {Name: "columns", Kind: Names},
+			{Name: "rename", Kind: List}, {Name: "null", Kind: List}, {Name: "memory", OfJob: true}, {Name: "max-wcu", Kind: Number, Shared: true}, {Name: "store"}, {Name: "endpoint"}},
+		Sync:   {{Name: "table"}, {Name: "delete", Kind: Bool}, {Name: "store"}, {Name: "endpoint"}},
+		Copy:   {{Name: "table"}, {Name: "since"}, {Name: "store"}, {Name: "endpoint"}},
+		Export: {{Name: "table"}, {Name: "output"}, {Name: "store"}, {Name: "endpoint"}},
+	},
+	Target:  []string{"store", "endpoint"},
+	Refused: map[string]string{"fresh": "give tsimport run --fresh"},
+}
+
+func noVariables(string) (string, bool) { return "", false }
+
+// inputsOf finds names as a file system with these would, of patterns that have one star.
+func inputsOf(names ...string) Finder {
+	return func(_ context.Context, _ *Single, pattern string) (found []string, err error) {
+		before, after, _ := strings.Cut(pattern, "*")
+		for _, n := range names {
+			if strings.HasPrefix(n, before) && strings.HasSuffix(n, after[strings.LastIndexByte(after, '*')+1:]) {
+				found = append(found, n)
+			}
+		}
+		return found, nil
+	}
+}
+
+// prepare reads a job as tsimport run does.
+func prepare(text string, names ...string) (*File, error) {
+	f, err := Parse("job.yaml", []byte(text), small)
+	if err != nil {
+		return nil, err
+	}
+	e, err := f.Expand(context.Background(), noVariables, inputsOf(names...))
+	if err != nil {
+		return nil, err
+	}
+	return e, e.Check()
+}
+
+func TestALoadHasItsKeysAsArguments(t *testing.T) {
+	f, err := prepare(`
+version: 1
+parallel: 3
+target: {store: ./s}
+defaults: {create: true, memory: 1GiB, max-errors: 0.1%, max-wcu: 100, columns: [a, "b,c"]}
+loads:
+  orders:
+    from: [orders/*.csv, more.csv]
+    pk: ["h=md5(id,4)", "id:integer"]
+    rename: {"a=b": c}
+    null: ["-", "NULL"]
+  "{table}":
+    from: "dump/shop.{table}.*.csv.gz"
+    max-errors: null
+    columns: x
+  last: {after: [orders, "{table}"], table: daily, from: [r.csv], max-wcu: 5, retry-for: 90s, ttl: 86400}
+  keep: {command: copy, from: "ots://p@i/t"}
+  same: {command: sync, from: [a.csv], delete: true}
+  out: {command: export, table: orders, output: o.csv, after: last}
+`, "dump/shop.items.0.csv.gz", "dump/shop.users.0.csv.gz", "dump/shop.users.1.csv.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range f.Loads {
+		l := &f.Loads[i]
+		got = append(got, l.Name+": "+strings.Join(l.Arguments(), " ")+" <- "+strings.Join(l.After, " "))
+	}
+	want := []string{
+		`orders: load --store=./s --create=true --max-errors=0.1% --columns=a,"b,c" --pk=h=md5(id,4) --pk=id:integer --rename="a=b"=c --null=- --null=NULL --table=orders -- orders/*.csv more.csv <- `,
+		`items: load --store=./s --create=true --columns=x --table=items -- dump/shop.items.*.csv.gz <- `,
+		`users: load --store=./s --create=true --columns=x --table=users -- dump/shop.users.*.csv.gz <- `,
+		`last: load --store=./s --create=true --max-errors=0.1% --columns=a,"b,c" --table=daily --max-wcu=5 --retry-for=90s --ttl=86400 -- r.csv <- orders items users`,
+		`keep: copy --store=./s -- ots://p@i/t keep <- `,
+		`same: sync --store=./s --delete=true --table=same -- a.csv <- `,
+		`out: export --store=./s --table=orders --output=o.csv <- last`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if f.Parallel != 3 || len(f.Common) != 2 || f.Common[0].Key != "memory" || f.Common[1].Key != "max-wcu" {
+		t.Errorf("%d at a time, common %v", f.Parallel, f.Common)
+	}
+}
+
+func TestWhatIsWrongWithAJobIsOneLineWithItsPlace(t *testing.T) {
+	const head = "version: 1\nloads:\n"
+	for text, want := range map[string]string{
+		"":                           "job.yaml: it is empty",
+		"version: 1\n":               "job.yaml:1: loads are missing",
+		"version: 2\nloads: {a: {}}": `job.yaml:1: version "2"; this tsimport reads version 1`,
+		"loads: {a: {}}":             "job.yaml:1: version is missing",
+		"version: 1\nload: {}":       `job.yaml:2: unknown key "load"; a job has version, target, defaults, loads, parallel; did you mean loads?`,
+		"version: 1\nparallel: 0\nloads: {a: {from: x}}": "job.yaml:2: parallel: want the number of loads",
+		"version: 1\nloads: [a]":                         "job.yaml:2: loads: want keys with values, not a list",
+		"version: 1\nloads: {}":                          "job.yaml:2: loads is empty",
+		"a: [":                                           "not YAML",
+		"- a":                                            "job.yaml:1: a job: want keys with values, not a list",
+		"version: 1\n---\nversion: 1":                    "a second document",
+		head + "  a: {from: x, pk: &p [id]}\n  b: {from: y, pk: *p}":       "job.yaml:3: &p: a job file has no anchors; put what loads have in common into defaults",
+		head + "  a: &a [x, x]\n  b: &b [*a, *a, *a]\n  c: [*b, *b, *b]\n": "job.yaml:3: &a: a job file has no anchors",
+		head + "  a: {from: x, max-eror: 5}":                               `job.yaml:3: unknown key "max-eror" in load a; keys are the names of flags; did you mean max-errors?`,
+		head + "  a: {from: x, ttx: 5}":                                    `did you mean ttl?`,
+		head + "  a: {from: x, fresh: true}":                               "job.yaml:3: fresh: give tsimport run --fresh",
+		head + "  a: {from: x, access-key-secret: abc}":                    "a job file holds no access keys",
+		head + "  a: {from: x, since: abc}":                                "job.yaml:3: since: tsimport load has no flag --since",
+		head + "  a: {from: x, memory: 1GiB}":                              "job.yaml:3: memory: all loads of the job have it together; put it into defaults",
+		head + "  a: {from: x, create: yes}":                               `job.yaml:3: create: want true or false, not "yes"`,
+		head + "  a: {from: x, create: \"true\"}":                          "create: want true or false",
+		head + "  a: {from: x, ttl: soon}":                                 `ttl: want a whole number in digits, not "soon"`,
+		head + "  a: {from: x, ttl: 1.5}":                                  "ttl: want a whole number in digits",
+		head + "  a: {from: x, retry-for: 90}":                             "retry-for: want a duration with a unit, such as 30s, not \"90\"",
+		head + "  a: {from: x, max-errors: [1]}":                           "max-errors: want a text, not a list",
+		head + "  a: {from: x, max-errors: true}":                          "max-errors: want a text",
+		head + "  a: {from: x, pk: {id: integer}}":                         "pk: want a list of texts, not keys with values",
+		head + "  a: {from: x, pk: [[id]]}":                                "pk: want a text, not a list",
+		head + "  a: {from: x, from: y}":                                   `"from" is there twice, first on line 3`,
+		head + "  a: {from: x}\n  a: {from: y}":                            `job.yaml:4: "a" is there twice, first on line 3`,
+		head + "  a: {from: x}\n  A: {from: y}":                            "load a has the same letters",
+		head + "  job.json: {from: x}":                                     "the job's folder has a file of this name",
+		head + "  a/b: {from: x}":                                          `load "a/b": a name has letters`,
+		head + "  a: {}":                                                   "load a: from is missing",
+		head + "  a: 5":                                                    "load a: want keys with values",
+		head + "  a: {from: \"-\"}":                                        "standard input cannot be read again",
+		head + "  a: {command: lod, from: x}":                              `command "lod": want load, copy, sync, export; did you mean load?`,
+		head + "  a: {command: export}":                                    "output is missing",
+		head + "  a: {command: copy, from: [x, y]}":                        "a copy reads one table",
+		head + "  a: {from: x, after: [b]}":                                `load a: after: there is no load "b"`,
+		head + "  a: {from: x, after: [b]}\n  b: {from: x, after: [c]}\n  c: {from: x, after: [a]}": "after: the loads wait for each other: a after b after c after a",
+		head + "  a: {from: x, pk: [id], table: t}\n  b: {from: y, pk: [no], table: t}":             "job.yaml:4: load b: table t has the key no here, and id in load a",
+		head + "  a: {command: export, output: o}\n  b: {command: export, output: o}":               "load a writes the output o, too",
+		head + "  \"{t}\": {from: \"none/{t}.csv\"}":                                                "load {t}: no input has a name such as none/{t}.csv",
+		head + "  \"{t}\": {from: x.csv}":                                                           "from has no {t} in it",
+		head + "  \"{t}\": {from: \"d/{t}.csv\"}":                                                   "what stands there for {t} is no name",
+		head + "  \"{t}\": {from: \"e/{t}_*.csv\"}":                                                 "e/a_b_c.csv may mean a or a_b for {t}",
+		head + "  \"{t}\": {from: \"f/{t}.csv\"}\n  b: {from: z}":                                   "two loads have this name",
+		head + "  \"{t}{u}\": {from: \"f/{t}.csv\"}":                                                "want one part in braces at most",
+		head + "  a: {from: \"${x y}\"}":                                                            "is not a variable; want ${NAME} or ${NAME:-default}",
+		head + "  a: {from: \"https://u:pw@host/x.csv\"}":                                           "from: it holds a secret in clear; put the secret into a variable",
+		head + "  a: {from: \"https://h/x.csv?Signature=abcdefabcdef1234\"}":                        "holds a secret in clear",
+		head + "  a: {from: \"https://u:${PW:-pw}@host/x.csv\"}":                                    "holds a secret in clear",
+		"version: 1\ntarget: {stor: x}\nloads: {a: {from: x}}":                                      "job.yaml:2: unknown key \"stor\" in target; keys are the names of flags; did you mean store?",
+		"version: 1\ndefaults: {table: x}\nloads: {a: {from: x}}":                                   "table: it says what one load is",
+	} {
+		_, err := prepare(text, "d/a.b.csv", "e/a_b_c.csv", "f/b.csv")
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s\n%v, want %s", text, err, want)
+		}
+	}
+}
+
+func TestAPlaceholderThatStandsForNothingLacksInput(t *testing.T) {
+	_, err := prepare("version: 1\nloads:\n  \"{t}\": {from: \"none/{t}.csv\"}")
+	if !errors.As(err, new(*NoInputError)) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestVariablesTakeTheirPlaces(t *testing.T) {
+	f, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: \"${DIR}/x.csv\", endpoint: \"${E:-http://d}\", table: \"t${N:-0}$1\", max-errors: \"https://u:${PW}@h/\"}"), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{"DIR": "/data", "PW": "secret", "N": ""}
+	lookup := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
+	l, err := f.Loads[0].Resolve("job.yaml", lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(l.Arguments(), " "), "load --endpoint=http://d --table=t0$1 --max-errors=https://u:secret@h/ -- /data/x.csv"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	r, err := NewRecord(f, nil, lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := r.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = ReadRecord(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SameVariables(lookup); err != nil {
+		t.Error(err)
+	}
+	delete(values, "DIR")
+	if err := r.SameVariables(lookup); err == nil || !strings.Contains(err.Error(), "DIR of the environment, which is not set now") {
+		t.Errorf("%v", err)
+	}
+	if _, err := f.Loads[0].Resolve("job.yaml", lookup); err == nil || !strings.Contains(err.Error(), "job.yaml:3: load a: from: the variable DIR of the environment is not set") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestLoadsIntoOneTableComeAfterEachOther(t *testing.T) {
+	f, err := prepare("version: 1\nloads:\n  a: {from: x, table: t, after: [c]}\n  b: {from: x, table: t}\n  c: {from: x, table: t}\n  d: {from: x, table: u}\n  e: {from: x, table: t, store: other}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range f.Loads {
+		got = append(got, l.Name+" "+strings.Join(l.After, ","))
+	}
+	if want := []string{"a c", "b a", "c ", "d ", "e "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestOnlyNamedLoadsAreRun(t *testing.T) {
+	before, err := Parse("job.yaml", []byte("version: 1\nloads:\n  a: {from: x}\n  b: {from: x, after: [a]}\n  \"t{n}\": {from: \"f/{n}.csv\", after: [b]}"), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for names, want := range map[string]string{"": "a b t1 t2", "b": "b", "t{n}": "t1 t2", "a t2": "a t2", "c": "there is no load \"c\"; did you mean a or b?"} {
+		f, err := before.Expand(context.Background(), noVariables, inputsOf("f/1.csv", "f/2.csv"))
+		if err == nil {
+			err = f.Select(strings.Fields(names), before)
+		}
+		got := ""
+		if err == nil {
+			err = f.Check()
+			for _, l := range f.Loads {
+				got = strings.TrimSpace(got + " " + l.Name)
+			}
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasSuffix(got, want) {
+			t.Errorf("%q: %s, want %s", names, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("version: 1\nloads:\n  a: {from: x}")
+	f.Add("version: 1\nloads: &a {b: *a}")
+	f.Fuzz(func(t *testing.T, text string) {
+		file, err := Parse("f", []byte(text), small)
+		if err == nil {
+			_ = file.Check()
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q", err)
+		}
+	})
+}

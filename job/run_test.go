@@ -1,0 +1,139 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// recordOf makes a job of loads: a name, and after a colon those it comes after.
+func recordOf(parallel int, loads ...string) *Record {
+	r := &Record{Version: Version, Parallel: parallel}
+	for _, text := range loads {
+		name, after, _ := strings.Cut(text, ":")
+		r.Loads = append(r.Loads, &State{Single: Single{Name: name, Command: Load, After: strings.Fields(after)}, State: Waiting})
+	}
+	return r
+}
+
+func states(r *Record) (all []string) {
+	for _, s := range r.Loads {
+		all = append(all, s.Name+" "+s.State)
+	}
+	return all
+}
+
+func TestLoadsRunInTheirOrderAndNoMoreThanMayAtATime(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := recordOf(2, "a:d", "b", "c", "d", "e:a b")
+		var mu sync.Mutex
+		now, most := 0, 0
+		var order []string
+		err := r.Run(t.Context(), dir, func(_ context.Context, s *State) Outcome {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			order = append(order, s.Name)
+			mu.Unlock()
+			time.Sleep(time.Duration(len(order)) * time.Second)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return Outcome{Counts: Counts{Read: 2, Written: 1, Rejected: 1}, ExitCode: 3}
+		}, nil)
+		if err != nil || most != 2 || r.ExitCode != 3 || r.State != Done || r.Unfinished() || r.Read != 10 || r.Written != 5 {
+			t.Errorf("%v, %d at a time, code %d, %s, %+v", err, most, r.ExitCode, r.State, r.Counts)
+		}
+		at := func(name string) int { return slices.Index(order, name) }
+		if len(order) != 5 || at("a") < at("d") || at("e") != 4 {
+			t.Errorf("order %v", order)
+		}
+	})
+}
+
+func TestLoadsAfterOneThatFailedAreNotRun(t *testing.T) {
+	dir := t.TempDir()
+	r := recordOf(1, "c:b", "b:a", "a", "d", "e:d")
+	codes := map[string]int{"a": 1, "d": 3}
+	run := func(_ context.Context, s *State) Outcome { return Outcome{ExitCode: codes[s.Name]} }
+	if err := r.Run(t.Context(), dir, run, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := states(r), []string{"c not run", "b not run", "a failed", "d done", "e done"}; !slices.Equal(got, want) || r.ExitCode != 1 || !r.Unfinished() {
+		t.Errorf("%q, code %d, want %q", got, r.ExitCode, want)
+	}
+	// Once more: only what is not done.
+	kept, err := ReadRecord(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes["a"] = 0
+	var again []string
+	err = kept.Run(t.Context(), dir, func(ctx context.Context, s *State) Outcome {
+		again = append(again, s.Name)
+		return run(ctx, s)
+	}, nil)
+	if err != nil || !slices.Equal(again, []string{"a", "b", "c"}) || kept.ExitCode != 3 || kept.Unfinished() {
+		t.Errorf("%v, %v, code %d", err, again, kept.ExitCode)
+	}
+}
+
+func TestAJobThatIsStoppedStartsNoMore(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	r := recordOf(1, "a", "b")
+	err := r.Run(ctx, t.TempDir(), func(context.Context, *State) Outcome {
+		stop()
+		return Outcome{ExitCode: 143}
+	}, nil)
+	if got := states(r); err != nil || !slices.Equal(got, []string{"a stopped", "b waiting"}) || r.State != Stopped || r.ExitCode != 143 {
+		t.Errorf("%v, %q, %s, code %d", err, got, r.State, r.ExitCode)
+	}
+}
+
+func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
+	before := recordOf(1, "a", "b", "c", "d")
+	for i, s := range before.Loads {
+		s.Digest, s.State = "1", []string{Done, Failed, Waiting, Failed}[i]
+	}
+	before.Loads[1].ExitCode, before.Loads[3].ExitCode = 1, 2
+	now := recordOf(1, "a", "b", "c", "d")
+	for _, s := range now.Loads {
+		s.Digest = "1"
+	}
+	now.Loads[2].Digest, now.Loads[3].Digest = "2", "2" // nothing was written by these
+	if err := now.Continue(before); err != nil || now.Loads[0].State != Done {
+		t.Errorf("%v, %q", err, states(now))
+	}
+	for i, name := range []string{"a", "b"} {
+		now := recordOf(1, "a", "b", "c", "d")
+		for _, s := range now.Loads {
+			s.Digest = "1"
+		}
+		now.Loads[i].Digest = "2"
+		if err := now.Continue(before); err == nil || !strings.Contains(err.Error(), "load "+name+" was changed") {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := recordOf(1).Continue(before); err == nil || !strings.Contains(err.Error(), "load b has begun and is not in the job any more") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAJobHasTheCodeThatMustBeKnownFirst(t *testing.T) {
+	order := []int{130, 143, 129, 1, 5, 4, 2, 3, 6, 7, 0}
+	for i, first := range order {
+		for _, later := range order[i:] {
+			if got := WorstCode([]int{0, later, first, later}); got != first {
+				t.Errorf("of %d and %d: %d", first, later, got)
+			}
+		}
+	}
+	if WorstCode(nil) != 0 || WorstCode([]int{0, 77}) != 77 {
+		t.Error("no loads, or a code that is not known")
+	}
+}
