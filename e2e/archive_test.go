@@ -40,7 +40,7 @@ func TestAnArchiveRestoresItsTable(t *testing.T) {
 
 	p.run(0, "verify", "kept", "--table", "t")
 	p.fill("t", 1500, 1501)
-	if out := p.run(1, "verify", "kept", "--table", "t", "--extra", "fail"); !strings.Contains(out, "1 surplus") {
+	if out := p.run(6, "verify", "kept", "--table", "t", "--extra", "fail"); !strings.Contains(out, "1 surplus") {
 		t.Error(out)
 	}
 	parts, err := filepath.Glob(filepath.Join(p.dir, "kept", "*.zst"))

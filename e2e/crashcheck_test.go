@@ -212,7 +212,7 @@ func (c *crashLoad) checkVerify(in *crashInput, run string) {
 	base := found.names(nil)
 	want := c.plant(in)
 	code, found = c.verify(run)
-	if code != 1 || found.OK {
+	if code != 6 || found.OK {
 		t.Errorf("verify of a table with %d corruptions: exit code %d", len(want), code)
 	}
 	diff(t, found.names(base), want)

@@ -157,12 +157,13 @@ func TestSecretsOfAddressesAreShownAndKeptNowhere(t *testing.T) {
 
 	for _, wrong := range []string{
 		"http://user:geheim@" + host + "/none?sig=geheim",
-		"http://user:ge/geheim@h/?sig=geheim", "http:/user:geheim@h/a.csv?sig=geheim", "http:user:geheim@h/a.csv", "s3://id:geheim@bucket/key",
+		"http://user:ge/geheim@h/?sig=geheim", "http:user:geheim@h/a.csv", "s3://id:geheim@bucket/key",
 		"oss://id:geheim@bucket/key", "oss://id:geheim@bucket?Signature=geheim", "@@http://user:geheim@h/", "@http://user:geheim@h:port/",
 	} {
 		run(2, "load", wrong, "--store", dir+"/none", "--table", "t", "--pk", "id")
 		run(2, "inspect", wrong)
 	}
+	run(7, "load", "http:/user:geheim@h/a.csv?sig=geheim", "--store", dir+"/none", "--table", "t", "--pk", "id") // a glob, as it is written
 	run(2, with("load", []string{addresses[0]}, "--oss-endpoint", "http://id:geheim@h/", "--fresh", "--limit", "x")...)
 	run(2, "load", addresses[0], "--endpoint", "http://id:geheim@h/?geheim", "--instance", "i", "--table", "t", "--pk", "id")
 	noSecretBelow(t, dir)

@@ -106,7 +106,7 @@ func TestVerifyFindsEachOfAHundredCorruptions(t *testing.T) {
 	load(0, write("missing.csv", missing.String()), "--mode", "delete")
 	load(0, write("extra.csv", extra.String()))
 
-	found := verified(t, 1, append(target, file, "--examples", "100")...)
+	found := verified(t, 6, append(target, file, "--examples", "100")...)
 	var got []string
 	for _, e := range found.Examples {
 		got = append(got, fmt.Sprintf("%s %d %d %d %v", e.Kind, e.Key["CardID"], e.Key["DeviceID"], e.Key["OrderNumber"], e.Columns))

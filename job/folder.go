@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tsimport/internal/atomicfile"
+	"tsimport/internal/exitcode"
 	"tsimport/pipeline/rundir"
 )
 
@@ -177,7 +178,9 @@ func (r *Record) Continue(before *Record) error {
 }
 
 // neverBegan reports whether a load has ended without a row: nothing depends on what it was.
-func (s *State) neverBegan() bool { return s.State == Failed && s.Read == 0 && s.ExitCode == codeUsage }
+func (s *State) neverBegan() bool {
+	return s.State == Failed && s.Read == 0 && s.ExitCode == exitcode.Usage
+}
 
 // Write keeps the record in the job's folder.
 func (r *Record) Write(folder string) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"tsimport/internal/exitcode"
 )
 
 // Outcome is how a load has ended.
@@ -131,7 +132,7 @@ func (j *running) end(e ended) error {
 	j.now--
 	s.ExitCode, s.Error, s.Counts, s.Ended = o.ExitCode, o.Error, o.Counts, time.Now().UTC()
 	switch {
-	case wellDone(o.ExitCode):
+	case o.ExitCode == exitcode.OK, o.ExitCode == exitcode.Rejects: // not run again, and those after it are run
 		s.State = Done
 	case o.ExitCode >= 128:
 		s.State = Stopped
@@ -165,7 +166,7 @@ func (r *Record) conclude() {
 			r.State = Failed
 		}
 	}
-	r.ExitCode = WorstCode(all)
+	r.ExitCode = exitcode.First(all...)
 }
 
 // Ended returns how many loads are done, and how many there are.

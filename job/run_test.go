@@ -123,17 +123,3 @@ func TestALoadThatHasBegunIsNotChangedUnderway(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-func TestAJobHasTheCodeThatMustBeKnownFirst(t *testing.T) {
-	order := []int{130, 143, 129, 1, 5, 4, 2, 3, 6, 7, 0}
-	for i, first := range order {
-		for _, later := range order[i:] {
-			if got := WorstCode([]int{0, later, first, later}); got != first {
-				t.Errorf("of %d and %d: %d", first, later, got)
-			}
-		}
-	}
-	if WorstCode(nil) != 0 || WorstCode([]int{0, 77}) != 77 {
-		t.Error("no loads, or a code that is not known")
-	}
-}

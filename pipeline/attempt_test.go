@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -115,10 +116,10 @@ func TestHowALoadEnds(t *testing.T) {
 		failed bool
 	}{
 		"every row is written":               {counts: ReportCounts{Read: 2, Written: 2}, state: StateFinished},
-		"some records are rejected":          {counts: ReportCounts{Read: 2, Written: 1, Rejected: 1}, state: StateFinished, exit: ExitRejects},
-		"too many are, as seen at the end":   {counts: ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit, exit: ExitErrorLimit},
-		"too many are":                       {err: errors.Join(errLimit, stopped), state: StateErrorLimit, exit: ExitErrorLimit},
-		"the user stops it":                  {counts: ReportCounts{Read: 2, Unfinished: 2}, err: &Interrupted{Signal: "SIGTERM", ExitCode: ExitTerminated}, state: StateInterrupted, exit: ExitTerminated},
+		"some records are rejected":          {counts: ReportCounts{Read: 2, Written: 1, Rejected: 1}, state: StateFinished, exit: exitcode.Rejects},
+		"too many are, as seen at the end":   {counts: ReportCounts{Read: 4, Rejected: 4}, state: StateErrorLimit, exit: exitcode.ErrorLimit},
+		"too many are":                       {err: errors.Join(errLimit, stopped), state: StateErrorLimit, exit: exitcode.ErrorLimit},
+		"the user stops it":                  {counts: ReportCounts{Read: 2, Unfinished: 2}, err: &Interrupted{Signal: "SIGTERM", ExitCode: exitcode.Terminated}, state: StateInterrupted, exit: exitcode.Terminated},
 		"it fails, though many are rejected": {counts: ReportCounts{Read: 4, Rejected: 4}, err: stopped, failed: true},
 		"rows have not come again":           {counts: ReportCounts{Read: 2, Written: 1, Unfinished: 1}, state: StateFinished, failed: true},
 		"a dry run":                          {counts: ReportCounts{Read: 2, Unfinished: 2}, dry: true, state: StateFinished},

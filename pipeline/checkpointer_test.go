@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -177,7 +178,7 @@ func (w *world) killedAfter(cfg trial, written int64) *checkpoint.Snapshot {
 	cfg.Write.Rates.MaxRows = 2_000
 	cfg.onSave = func(s *checkpoint.Snapshot) error {
 		if s.Counters["written"] > written {
-			stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 			return errKilled
 		}
 		return nil

@@ -193,6 +193,9 @@ type Interrupted struct {
 	ExitCode int
 }
 
+// Exit is the exit code.
+func (i *Interrupted) Exit() int { return i.ExitCode }
+
 func (i *Interrupted) Error() string { return "stopped by " + i.Signal }
 
 // keeps reports whether the load keeps what a later attempt needs.

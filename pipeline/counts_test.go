@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -169,7 +170,7 @@ func TestALaterLoadIsNeverOverwritten(t *testing.T) {
 		}
 	}
 	r := w.load(cfg)
-	if r.Written != 2 || r.Rejected != 1 || r.ExitCode != ExitRejects {
+	if r.Written != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
 		t.Errorf("%d written, %d rejected", r.Written, r.Rejected)
 	}
 	if text := strings.Join(lines(t, r.RejectsFiles[len(r.RejectsFiles)-1]), "\n"); !strings.Contains(text, "was not added") {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
@@ -268,12 +269,12 @@ func (c *crashes) attempt(base *checkpoint.Snapshot, kill bool) *Report {
 	dead := false
 	end := func() {
 		if gently {
-			stopGently(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			stopGently(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 			return
 		}
 		dead = true
 		c.w.grid.diesWith(c.rnd)
-		stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+		stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 	}
 	cfg.onSave = func(*checkpoint.Snapshot) error {
 		c.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"tsimport/internal/table"
@@ -12,6 +13,8 @@ import (
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
 	"tsimport/writer"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 )
 
 // errLimit ends a load whose rows are bad.
@@ -386,8 +389,19 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 
 func (d *dispatcher) checkPatience(now time.Time) {
 	if l := d.lanes.hopeless(now, !d.input.ended()); l != nil {
-		d.stopper.stop(fmt.Errorf("no row%s was written for %v (--retry-for); last answer: %s", d.lanes.name(l.index), d.cfg.Write.RetryFor, l.lastError))
+		d.stopper.stop(&impatient{fmt.Sprintf("no row%s was written for %v (--retry-for)", d.lanes.name(l.index), d.cfg.Write.RetryFor), l.lastError})
 	}
+}
+
+// impatient is why a load ends of which no row is written any more.
+type impatient struct{ text, answer string }
+
+func (e *impatient) Error() string { return e.text + "; last answer: " + e.answer }
+
+// Unwrap returns the last answer of the service: whether it is of use to try again depends on it.
+func (e *impatient) Unwrap() error {
+	code, message, _ := strings.Cut(e.answer, " ")
+	return &tablestore.OtsError{Code: code, Message: message}
 }
 
 // landed takes the outcomes of a flight.

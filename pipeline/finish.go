@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
@@ -69,7 +70,7 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 	report.measure(time.Since(start))
 	report.countIndexes()
 	if err != nil {
-		report.fail(client.OneLine(err.Error()))
+		report.fail(err)
 		report.Remade = errors.As(err, new(*ReplacedError))
 	}
 	sumErr := folder.WriteSummary(report)
@@ -78,7 +79,7 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 		sumErr = report.RemoveCheckpoint()
 	}
 	if err == nil && sumErr != nil {
-		report.fail(sumErr.Error())
+		report.fail(sumErr)
 		err = sumErr
 	}
 	if err != nil {
@@ -112,15 +113,15 @@ func (r *Report) conclude(cfg *Config, err error) error {
 	var interrupted *Interrupted
 	switch {
 	case errors.Is(err, errLimit), err == nil && r.overLimit(cfg.Limits.MaxErrors):
-		r.State, r.ExitCode = StateErrorLimit, ExitErrorLimit
+		r.State, r.ExitCode = StateErrorLimit, exitcode.ErrorLimit
 	case errors.As(err, &interrupted):
 		r.State, r.ExitCode = StateInterrupted, interrupted.ExitCode
 	case err != nil:
 		return err
 	case r.Rejected > 0:
-		r.State, r.ExitCode = StateFinished, ExitRejects
+		r.State, r.ExitCode = StateFinished, exitcode.Rejects
 	default:
-		r.State, r.ExitCode = StateFinished, ExitOK
+		r.State, r.ExitCode = StateFinished, exitcode.OK
 	}
 	if r.State == StateFinished && r.Unfinished > 0 && !cfg.DryRun {
 		return fmt.Errorf("%d rows that an earlier attempt read are missing now; has the input changed?", r.Unfinished)
@@ -129,8 +130,8 @@ func (r *Report) conclude(cfg *Config, err error) error {
 }
 
 // fail makes the report that of a load that failed.
-func (r *Report) fail(why string) {
-	r.State, r.ExitCode, r.Error = StateFailed, ExitFailed, why
+func (r *Report) fail(err error) {
+	r.State, r.ExitCode, r.Error = StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 }
 
 // measure enters how long the load took and what the process has used.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/engine/faults"
 	"tsimport/internal/table"
@@ -204,11 +205,11 @@ func (c *changing) run(cfg trial, kill bool) *Report {
 		}
 		if saves++; kill && saves > last {
 			if gently {
-				stopGently(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+				stopGently(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 				return nil
 			}
 			dead = true
-			stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 			return errKilled
 		}
 		return nil
@@ -370,7 +371,7 @@ func TestAnOldRequestOfALiveSourceReplacesNothingNewer(t *testing.T) {
 					if r.Operation != "BatchWriteRow" || dead.Swap(true) {
 						return faults.Fault{}
 					}
-					stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+					stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 					return faults.Fault{Action: faults.ApplyLate, Delay: late}
 				}
 				killed := cfg

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -96,7 +97,7 @@ func TestALoadResumesFromTheOlderCheckpoint(t *testing.T) {
 			knows = written
 		}
 		if dead = dead || older != nil && written > knows+50; dead {
-			stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 			return errKilled
 		}
 		return err

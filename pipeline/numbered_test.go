@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -443,7 +444,7 @@ func TestAnInterruptedLoadResumesByLookingFirst(t *testing.T) {
 			w.plan.Decide = func(r faults.Request) faults.Fault {
 				switch {
 				case r.N == 6:
-					stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+					stop(&Interrupted{Signal: "a test", ExitCode: exitcode.Interrupted})
 					return fault
 				case r.N >= 4:
 					return fault
@@ -599,7 +600,7 @@ func TestThousandsOfUncertainRowsAreLookedForAtOnce(t *testing.T) {
 					}
 				}
 				if sent > 3000 {
-					stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+					stop(&Interrupted{Signal: "a test", ExitCode: exitcode.Interrupted})
 				}
 			}
 			if r, err := cfg.run(t.Context()); err != nil || r.State != StateInterrupted {

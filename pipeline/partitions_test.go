@@ -21,6 +21,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -149,8 +150,8 @@ func TestAPartitionThatDoesNotServeHoldsUpNoOther(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "of the partition from the first key to k00500") || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
 			t.Errorf("the error does not name the partition and its answer: %v", err)
 		}
-		if r.Written != 500 || r.Unfinished != 500 || r.Rejected != 0 || r.ExitCode != ExitFailed {
-			t.Errorf("%d written, %d unfinished, %d rejected, exit %d; want 500, 500, 0, %d", r.Written, r.Unfinished, r.Rejected, r.ExitCode, ExitFailed)
+		if r.Written != 500 || r.Unfinished != 500 || r.Rejected != 0 || r.ExitCode != exitcode.Failed {
+			t.Errorf("%d written, %d unfinished, %d rejected, exit %d; want 500, 500, 0, %d", r.Written, r.Unfinished, r.Rejected, r.ExitCode, exitcode.Failed)
 		}
 	})
 }
@@ -168,7 +169,7 @@ func TestThrottlingIsNotAnErrorAndCostsNoRow(t *testing.T) {
 		if r.Throttled == 0 {
 			t.Error("nothing was throttled: the test tests nothing")
 		}
-		if r.ExitCode != ExitOK || r.Rejected != 0 || r.Retried != r.Throttled || r.RowsSent != r.Written+r.Throttled {
+		if r.ExitCode != exitcode.OK || r.Rejected != 0 || r.Retried != r.Throttled || r.RowsSent != r.Written+r.Throttled {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -366,7 +367,7 @@ func TestWithoutAnOrderAFileThatCannotBeReadFailsTheLoad(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v, want one that names the file", err)
 	}
-	if r == nil || r.Read == 20_000 || r.Unfinished != 0 || r.ExitCode != ExitFailed {
+	if r == nil || r.Read == 20_000 || r.Unfinished != 0 || r.ExitCode != exitcode.Failed {
 		t.Errorf("%+v", r)
 	}
 }
@@ -492,7 +493,7 @@ func TestTheStateOfARunningLoadCanBeAskedFor(t *testing.T) {
 			}
 			break
 		}
-		stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+		stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -552,7 +553,7 @@ func (w *world) running(cfg trial, done func(*State) bool) {
 		ended <- err
 	}()
 	wait(w.t, cfg.Watch.Monitor, done)
-	stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+	stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 	if err := <-ended; err != nil {
 		w.t.Fatal(err)
 	}

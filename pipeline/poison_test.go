@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/engine/faults"
 	"tsimport/internal/table"
@@ -63,7 +64,7 @@ func TestARowThatAlwaysFailsIsRejected(t *testing.T) {
 				cfg.onSend = func(rows []table.Ref) { sent = slices.Clone(rows) }
 				w.plan.Decide = func(faults.Request) faults.Fault { return fault(sent) }
 				r := w.load(cfg)
-				if r.Written != 498 || r.Rejected != 2 || r.MaybeApplied != 2 || r.ExitCode != ExitRejects {
+				if r.Written != 498 || r.Rejected != 2 || r.MaybeApplied != 2 || r.ExitCode != exitcode.Rejects {
 					t.Errorf("%d written, %d rejected, %d of them maybe applied, exit code %d: %s", r.Written, r.Rejected, r.MaybeApplied, r.ExitCode, r.Error)
 				}
 				for _, line := range lines(t, filepath.Join(cfg.RunDir, rundir.ReasonsFile)) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
@@ -154,7 +155,7 @@ func TestAResumedLoadNeedsItsSchedule(t *testing.T) {
 		sent := 0
 		first.onSend = func([]table.Ref) {
 			if sent++; sent == 3 {
-				stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+				stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 			}
 		}
 		first.Write.Concurrency = 1
@@ -187,7 +188,7 @@ func TestASectionThatChangesWhileLoadingEndsTheLoad(t *testing.T) {
 	cfg.sections(40)
 	first := cfg
 	ctx, stop := context.WithCancelCause(context.Background())
-	first.onSend = func([]table.Ref) { stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted}) }
+	first.onSend = func([]table.Ref) { stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted}) }
 	first.Write.Concurrency = 1
 	if _, err := first.run(ctx); err != nil {
 		t.Fatal(err)
@@ -208,7 +209,7 @@ func TestASectionThatChangesWhileLoadingEndsTheLoad(t *testing.T) {
 	cfg.Resume.AcceptChanged = true
 	before := len(w.rows())
 	r, err := cfg.run(context.Background())
-	if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "a.csv: records ") || !strings.Contains(err.Error(), "not what they were") ||
+	if err == nil || r.ExitCode != exitcode.Failed || !strings.Contains(err.Error(), "a.csv: records ") || !strings.Contains(err.Error(), "not what they were") ||
 		!strings.Contains(err.Error(), "records after them may be loaded") {
 		t.Errorf("error %v", err)
 	}

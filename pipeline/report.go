@@ -9,19 +9,6 @@ import (
 	"tsimport/writer"
 )
 
-// Exit codes of a load.
-const (
-	ExitOK          = 0
-	ExitFailed      = 1
-	ExitUsage       = 2
-	ExitRejects     = 3   // finished, some rows rejected
-	ExitErrorLimit  = 4   // stopped by --max-errors
-	ExitDuplicates  = 5   // of a check: records repeat a key, and were not to
-	ExitHangup      = 129 // the terminal is gone
-	ExitInterrupted = 130
-	ExitTerminated  = 143
-)
-
 // States of a run.
 const (
 	StateFinished    = "finished"

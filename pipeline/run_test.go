@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -39,7 +40,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 	cfg.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	cfg.Read.SplitBytes = 16 // record and line numbers continue from split to split
 	r := w.load(cfg)
-	if r.ExitCode != ExitRejects || r.Read != 8 || r.Written != 2 || r.Rejected != 6 {
+	if r.ExitCode != exitcode.Rejects || r.Read != 8 || r.Written != 2 || r.Rejected != 6 {
 		t.Errorf("exit %d, %d read, %d written, %d rejected", r.ExitCode, r.Read, r.Written, r.Rejected)
 	}
 	w.wantRows(contents{"a": {"n": "1", "s": "x"}, "f": {"n": "8", "s": "last"}})
@@ -81,7 +82,7 @@ func TestRejectedRecordsAreKeptAndLoadAgain(t *testing.T) {
 	again := w.config(w.file("corrected.csv", corrected))
 	again.Columns.Types["n"] = plan.Type{Type: table.Integer}
 	again.RunDir = filepath.Join(w.dir, "again")
-	if r := w.load(again); r.ExitCode != ExitOK || r.Written != 6 {
+	if r := w.load(again); r.ExitCode != exitcode.OK || r.Written != 6 {
 		t.Errorf("the corrected rejects: exit %d, %d written", r.ExitCode, r.Written)
 	}
 	if rows := w.rows(); len(rows) != 8 || rows["b"]["s"] != "multi\nline" {
@@ -105,14 +106,14 @@ func TestTheErrorLimitStopsTheLoadAtTheNextRejectedRow(t *testing.T) {
 		rejected, read int64
 		atLeast        bool
 	}{
-		{"0", ExitErrorLimit, 1, 10, false},
-		{"1", ExitErrorLimit, 2, 20, false},
-		{"100", ExitErrorLimit, 101, 1010, false},
-		{"499", ExitErrorLimit, 500, 5000, false},
-		{"500", ExitRejects, 500, 5000, false},
-		{"-1", ExitRejects, 500, 5000, false},
-		{"10%", ExitRejects, 500, 5000, false},
-		{"9.9%", ExitErrorLimit, 100, 1000, false},
+		{"0", exitcode.ErrorLimit, 1, 10, false},
+		{"1", exitcode.ErrorLimit, 2, 20, false},
+		{"100", exitcode.ErrorLimit, 101, 1010, false},
+		{"499", exitcode.ErrorLimit, 500, 5000, false},
+		{"500", exitcode.Rejects, 500, 5000, false},
+		{"-1", exitcode.Rejects, 500, 5000, false},
+		{"10%", exitcode.Rejects, 500, 5000, false},
+		{"9.9%", exitcode.ErrorLimit, 100, 1000, false},
 	} {
 		t.Run(tt.limit, func(t *testing.T) {
 			w := newWorld(t)
@@ -161,7 +162,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n,3\n"))
 	cfg.DryRun = true
 	r := w.load(cfg)
-	if r.Written != 0 || r.Unfinished != 2 || r.Rejected != 1 || r.ExitCode != ExitRejects || r.Requests != 0 {
+	if r.Written != 0 || r.Unfinished != 2 || r.Rejected != 1 || r.ExitCode != exitcode.Rejects || r.Requests != 0 {
 		t.Errorf("%+v", r)
 	}
 	if w.plan.Requests() != 0 {
@@ -201,7 +202,7 @@ func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
 	drain, stop := context.WithCancelCause(context.Background())
 	w.plan.Decide = func(r faults.Request) faults.Fault {
 		if r.N == 3 {
-			stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+			stop(&Interrupted{Signal: "a test", ExitCode: exitcode.Interrupted})
 		}
 		return faults.Fault{}
 	}
@@ -214,7 +215,7 @@ func TestADrainFinishesWhatIsInFlightAndNoMore(t *testing.T) {
 	cfg.Write.Concurrency, cfg.Read.SplitBytes = 2, 4096
 	cfg.Drain = drain
 	r := w.load(cfg)
-	if r.State != StateInterrupted || r.ExitCode != ExitInterrupted {
+	if r.State != StateInterrupted || r.ExitCode != exitcode.Interrupted {
 		t.Errorf("state %q, exit %d", r.State, r.ExitCode)
 	}
 	if r.Written == 0 || r.Written == 100_000 || int64(len(w.rows())) != r.Written {
@@ -226,13 +227,13 @@ func TestASecondInterruptStopsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	hard, stop := context.WithCancelCause(context.Background())
 	w.plan.Decide = func(faults.Request) faults.Fault {
-		stop(&Interrupted{Signal: "a test", ExitCode: ExitTerminated})
+		stop(&Interrupted{Signal: "a test", ExitCode: exitcode.Terminated})
 		return faults.Fault{Action: faults.ApplyLate, Delay: lateness}
 	}
 	cfg := w.config(w.file("in.csv", "id,n\na,1\n"))
 	cfg.Write.Settle = time.Hour // must not be waited for
 	r, err := cfg.run(hard)
-	if err != nil || r.ExitCode != ExitTerminated || r.Unfinished != 1 {
+	if err != nil || r.ExitCode != exitcode.Terminated || r.Unfinished != 1 {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if err := r.balance(); err != nil {
@@ -251,7 +252,7 @@ func TestALoadWithoutProgressGivesUpAndRejectsNothing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "OTSPartitionUnavailable") {
 		t.Errorf("error %v does not name the last answer", err)
 	}
-	if r.ExitCode != ExitFailed || r.Rejected != 0 || r.Unfinished != 2 {
+	if r.ExitCode != exitcode.Failed || r.Rejected != 0 || r.Unfinished != 2 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -267,7 +268,7 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 		w.load(w.config(w.file("before.csv", "id,n\nz,1\n"))) // a table that was only just made may be said not to exist
 		w.plan.Decide = func(faults.Request) faults.Fault { return f }
 		r, err := w.config(w.file("in.csv", "id,n\na,1\nb,2\n")).run(context.Background())
-		if err == nil || r.ExitCode != ExitFailed || r.Rejected != 0 || r.Unfinished == 0 {
+		if err == nil || r.ExitCode != exitcode.Failed || r.Rejected != 0 || r.Unfinished == 0 {
 			t.Errorf("%s: %v, %+v", f.Code, err, r)
 		}
 		if err := r.balance(); err != nil {
@@ -312,7 +313,7 @@ func TestAReadErrorComesAfterTheRowsBeforeIt(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "byte 13") {
 		t.Errorf("error %v does not say where", err)
 	}
-	if r == nil || r.ExitCode != ExitFailed || r.Written != 2 {
+	if r == nil || r.ExitCode != exitcode.Failed || r.Written != 2 {
 		t.Fatalf("%+v", r)
 	}
 	w.wantRows(contents{"a": {"n": "1"}, "b": {"n": "2"}})
@@ -340,7 +341,7 @@ func TestARunFolderThatCannotBeWrittenStopsTheLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := cfg.run(context.Background())
-		if err == nil || r.ExitCode != ExitFailed {
+		if err == nil || r.ExitCode != exitcode.Failed {
 			t.Errorf("%v, %+v", err, r)
 		}
 		if err := r.balance(); err != nil {
@@ -440,14 +441,14 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 	for _, tt := range []struct {
 		written int64
 		exit    int
-	}{{4, ExitOK}, {5, ExitFailed}, {3, ExitFailed}} {
+	}{{4, exitcode.OK}, {5, exitcode.Failed}, {3, exitcode.Failed}} {
 		folder, err := rundir.Create(t.TempDir(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := &Report{ReportCounts: ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}
 		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: MaxErrors{Rows: -1}}} // which may leave rows unfinished
-		if r, err = finish(&cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != ExitOK) {
+		if r, err = finish(&cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != exitcode.OK) {
 			t.Errorf("%d written: exit %d, %v", tt.written, r.ExitCode, err)
 		}
 	}
@@ -460,7 +461,7 @@ func TestADrainWaitsForAttemptsThatMayStillBeApplied(t *testing.T) {
 		w := newWorld(t)
 		drain, stop := context.WithCancelCause(context.Background())
 		w.plan.Decide = func(faults.Request) faults.Fault {
-			stop(&Interrupted{Signal: "a test", ExitCode: ExitInterrupted})
+			stop(&Interrupted{Signal: "a test", ExitCode: exitcode.Interrupted})
 			return faults.Fault{Action: faults.ApplyLate, Delay: settle / 2}
 		}
 		cfg := w.config(w.file("in.csv", "id,n\na,old\n"))
@@ -571,7 +572,7 @@ func TestAFileThatChangesWhileItIsLoadedFailsTheRun(t *testing.T) {
 			if changed != nil {
 				t.Fatal(changed)
 			}
-			if err == nil || !strings.Contains(err.Error(), "changed since it was found") || r.ExitCode != ExitFailed {
+			if err == nil || !strings.Contains(err.Error(), "changed since it was found") || r.ExitCode != exitcode.Failed {
 				t.Errorf("%v, %+v", err, r)
 			}
 		})

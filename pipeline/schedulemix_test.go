@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -388,7 +389,7 @@ func (m *mixedLoad) attempt(kill bool, at int) *Report {
 		defer mu.Unlock()
 		if saves++; kill && saves > at {
 			dead = true
-			stop(&Interrupted{Signal: "test", ExitCode: ExitInterrupted})
+			stop(&Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 		}
 		if dead {
 			return errKilled
@@ -482,7 +483,7 @@ func TestDamageLeavesWhatEachKeyHadOnce(t *testing.T) {
 				t.Error(balance)
 			}
 			whole := r.State == StateFinished && err == nil // it was read before it was damaged
-			if whole && early || !whole && (r.ExitCode != ExitFailed || r.Read > int64(len(m.records))) {
+			if whole && early || !whole && (r.ExitCode != exitcode.Failed || r.Read > int64(len(m.records))) {
 				t.Errorf("%s, exit code %d, %d read of %d: %v", r.State, r.ExitCode, r.Read, len(m.records), err)
 			}
 			if whole {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
@@ -76,7 +77,7 @@ func TestASourceThatBreaksOffEndsTheLoadAfterItsRows(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	w.wantRows(want)
-	if r.Read != 123 || r.Written != 123 || r.ExitCode != ExitFailed {
+	if r.Read != 123 || r.Written != 123 || r.ExitCode != exitcode.Failed {
 		t.Errorf("%d read, %d written, exit code %d", r.Read, r.Written, r.ExitCode)
 	}
 }

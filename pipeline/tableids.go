@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
@@ -41,6 +42,9 @@ func (e *ReplacedError) Error() string {
 	return fmt.Sprintf("table %s was dropped and created again: the load began with the one created at %s, the present one was created at %s, and the rows written before are lost",
 		e.Table, madeAt(e.Was), madeAt(e.Now))
 }
+
+// Exit is the exit code.
+func (e *ReplacedError) Exit() int { return exitcode.Refused }
 
 func madeAt(micros int64) string {
 	return time.UnixMicro(micros).UTC().Format("2006-01-02 15:04:05.000000Z")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -57,7 +58,7 @@ func TestARunWithARecreatedOrDroppedTableIsNotResumed(t *testing.T) {
 			sent := 0
 			cfg.Drain, cfg.onSend = drain, func([]table.Ref) {
 				if sent++; sent == 30 { // so there are both tables
-					stop(&Interrupted{Signal: "the test", ExitCode: ExitInterrupted})
+					stop(&Interrupted{Signal: "the test", ExitCode: exitcode.Interrupted})
 				}
 			}
 			if r := w.load(cfg); r.State != StateInterrupted {
@@ -107,7 +108,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 				}
 			}
 			r, err := cfg.run(context.Background())
-			if err == nil || r.ExitCode != ExitFailed || !strings.Contains(err.Error(), "table "+name+" was dropped and created again") {
+			if err == nil || r.ExitCode != exitcode.Failed || !strings.Contains(err.Error(), "table "+name+" was dropped and created again") {
 				t.Fatalf("exit code %d, error %v", r.ExitCode, err)
 			}
 			if !r.Remade {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -64,7 +65,7 @@ func TestARowWithoutATableIsRejected(t *testing.T) {
 	cfg := w.config(w.file("a.csv", "id,shop,v\n1,north,1\n2,,2\n3,no such,3\n4,south,4\n"))
 	cfg.Target.Table = "sales_{shop}"
 	r := w.load(cfg)
-	if r.Written != 2 || r.Rejected != 2 || len(r.Tables) != 2 || r.ExitCode != ExitRejects {
+	if r.Written != 2 || r.Rejected != 2 || len(r.Tables) != 2 || r.ExitCode != exitcode.Rejects {
 		t.Errorf("%d written, %d rejected, tables %+v", r.Written, r.Rejected, r.Tables)
 	}
 }

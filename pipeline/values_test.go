@@ -3,6 +3,7 @@ package pipeline
 import (
 	"strings"
 	"testing"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/plan"
@@ -34,7 +35,7 @@ func TestAValueThatTheSampleDidNotShowIsRejectedNotChanged(t *testing.T) {
 	}
 	b.WriteString("b,007\nc,8\n")
 	r := w.load(w.config(w.file("in.csv", b.String())))
-	if r.Rejected != 1 || r.ExitCode != ExitRejects {
+	if r.Rejected != 1 || r.ExitCode != exitcode.Rejects {
 		t.Errorf("%d rejected, exit %d", r.Rejected, r.ExitCode)
 	}
 	w.wantRows(contents{"a": {"n": "1234"}, "c": {"n": "8"}})

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"path/filepath"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle"
 	"tsimport/lifecycle/apply"
-	"tsimport/pipeline"
 )
 
 func ageCommand() *cli.Command {
@@ -121,7 +121,7 @@ func ageResult(c *cli.Context, plan *apply.Plan, t *target, stopped error) error
 		counts[i.State]++
 	}
 	if counts[apply.Failed] > 0 {
-		result = &exitError{code: pipeline.ExitFailed}
+		result = &exitError{code: exitcode.Failed}
 	}
 	if stopped != nil {
 		result = stopped

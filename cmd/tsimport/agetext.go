@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/tablestore/client"
 	"tsimport/lifecycle"
 	"tsimport/lifecycle/apply"
@@ -110,7 +111,7 @@ type exportedAge struct {
 
 func printAgesJSON(c *cli.Context, plan *apply.Plan, t *target, result error) error {
 	out := agesJSON{Policy: c.String("policy"), Template: plan.Template.String(), Target: t.name, Now: plan.Now.In(plan.Policy.Zone).Format(time.RFC3339),
-		Apply: c.Bool("apply"), DropExpired: plan.DropExpired, Tables: []tableAge{}, Others: append([]string{}, plan.Others...), ExitCode: codeOf(result)}
+		Apply: c.Bool("apply"), DropExpired: plan.DropExpired, Tables: []tableAge{}, Others: append([]string{}, plan.Others...), ExitCode: exitcode.Of(result)}
 	if exit := new(exitError); result != nil && !errors.As(result, &exit) {
 		out.Error = client.OneLine(result.Error())
 	}

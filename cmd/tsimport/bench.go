@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,7 +16,6 @@ import (
 	"tsimport/bench/spread"
 	"tsimport/engine/faults"
 	"tsimport/internal/limiter"
-	"tsimport/pipeline"
 	"tsimport/pipeline/options"
 )
 
@@ -123,7 +123,7 @@ func benchSpread(c *cli.Context) error {
 		return fmt.Errorf("print measurements: %w", err)
 	}
 	if report.Failed() {
-		return &exitError{code: pipeline.ExitFailed, err: errors.New("a load by tsimport failed, or its table differs from the file; see above")}
+		return &exitError{code: exitcode.Failed, err: errors.New("a load by tsimport failed, or its table differs from the file; see above")}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
@@ -74,12 +75,10 @@ func check(c *cli.Context, show *display) error {
 	switch {
 	case err != nil:
 		return err
-	case r.Collisions > 0:
-		return &exitError{code: pipeline.ExitFailed}
-	case r.Repeated > 0 && c.Bool("fail-on-duplicates"):
-		return &exitError{code: pipeline.ExitDuplicates}
+	case r.Collisions > 0, r.Repeated > 0 && c.Bool("fail-on-duplicates"):
+		return &exitError{code: exitcode.Differences}
 	case r.Rejected > 0:
-		return &exitError{code: pipeline.ExitRejects}
+		return &exitError{code: exitcode.Rejects}
 	}
 	return nil
 }

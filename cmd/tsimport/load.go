@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"tsimport"
+	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
@@ -161,7 +162,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	}
 	defer func() {
 		if closeErr := t.close(); closeErr != nil {
-			err = &exitError{code: pipeline.ExitFailed, err: errors.Join(err, closeErr)}
+			err = &exitError{code: exitcode.Failed, err: errors.Join(err, closeErr)}
 		}
 	}()
 	if t.embedded && sameFolder(cfg.RunDir, t.dir) {
@@ -255,10 +256,10 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		}
 		if err == nil && jsonErr != nil {
 			err = fmt.Errorf("print summary: %w", jsonErr)
-			report.ExitCode = pipeline.ExitFailed
+			report.ExitCode = exitcode.Failed
 		}
 	}
-	if report.ExitCode != pipeline.ExitOK || err != nil {
+	if report.ExitCode != exitcode.OK || err != nil {
 		return &exitError{code: report.ExitCode, err: err}
 	}
 	return nil

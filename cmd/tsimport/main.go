@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,7 +25,7 @@ func main() {
 
 // run is main with its surroundings given. It returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
-	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitPipe.
+	// A progress display that nobody reads must not end a load; a result that nobody reads ends with exitcode.Pipe.
 	signal.Ignore(syscall.SIGPIPE)
 	show := newDisplay(stderr)
 	interrupts := newInterrupts(show)
@@ -40,9 +42,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitCode(show, err)
 }
 
-// exitPipe is what a process that SIGPIPE ends has as its exit code: the reader of the output has seen enough.
-const exitPipe = 141
-
 // exitError carries an exit code; its error, if any, is still to be shown.
 type exitError struct {
 	code int
@@ -58,12 +57,15 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+// Exit is the exit code.
+func (e *exitError) Exit() int { return e.code }
+
 // exitCode shows the error in one line and returns the exit code for it.
 func exitCode(stderr io.Writer, err error) int {
-	if errors.Is(err, syscall.EPIPE) {
-		return exitPipe
+	code := exitcode.Of(err)
+	if code == exitcode.Pipe {
+		return code
 	}
-	code := codeOf(err)
 	if exit := new(exitError); errors.As(err, &exit) {
 		err = exit.err
 	}
@@ -71,24 +73,6 @@ func exitCode(stderr io.Writer, err error) int {
 		fmt.Fprintf(stderr, "tsimport: %s\n", printable(client.OneLine(err.Error())))
 	}
 	return code
-}
-
-// codeOf is the exit code of an error, or of none.
-func codeOf(err error) int {
-	var exit *exitError
-	var usage *plan.UsageError
-	var interrupted *pipeline.Interrupted
-	switch {
-	case err == nil:
-		return pipeline.ExitOK
-	case errors.As(err, &exit):
-		return exit.code
-	case errors.As(err, &interrupted):
-		return interrupted.ExitCode
-	case errors.As(err, &usage):
-		return pipeline.ExitUsage
-	}
-	return pipeline.ExitFailed
 }
 
 func init() {
@@ -102,9 +86,9 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 		Usage:   "load files into Alibaba Cloud Tablestore at full write capacity, without losing a row",
 		Description: "Without --endpoint or TABLESTORE_ENDPOINT, every command uses an embedded store in ./tsimport-store, which the first load\n" +
 			"creates.\n" +
-			"Exit codes: 0 all rows written, 1 failed, 2 bad usage or configuration, 3 finished with rejected rows,\n" +
-			"4 stopped by the error limit, 5 repeated keys (check --fail-on-duplicates), 129/130/143 interrupted, 141 the output\n" +
-			"was closed.",
+			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration, 3 finished with rejected rows, 4 stopped by\n" +
+			"the error limit, 5 refused permanently (access key, permission, table gone, quota), 6 verify or check found differences, 7 no\n" +
+			"input, 129/130/143 stopped by a signal, 141 the output was closed.",
 		Writer:                    stdout,
 		ErrWriter:                 show,
 		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
@@ -116,18 +100,18 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			loadCommand(interrupts, show, in),
-			copyCommand(interrupts, show, in),
+			limited(loadCommand(interrupts, show, in), interrupts),
+			limited(copyCommand(interrupts, show, in), interrupts),
 			runCommand(interrupts, show, in),
 			resumeCommand(interrupts, show),
 			runsCommand(),
-			verifyCommand(interrupts, show),
-			syncCommand(interrupts, show, in),
+			limited(verifyCommand(interrupts, show), interrupts),
+			limited(syncCommand(interrupts, show, in), interrupts),
 			checkCommand(show),
 			inspectCommand(),
 			explainCommand(),
 			adviseCommand(),
-			exportCommand(),
+			limited(exportCommand(), interrupts),
 			tableCommand(),
 			serveCommand(),
 			genCommand(),
@@ -173,30 +157,31 @@ func usagef(format string, a ...any) error {
 
 // interrupts turns signals into contexts: the first one ends drain, the second one hard.
 type interrupts struct {
-	drain, hard context.Context
-	signals     chan os.Signal
-	gentle      chan bool // whether there is anything to drain
+	drain, hard      context.Context
+	stopGently, stop context.CancelCauseFunc
+	signals          chan os.Signal
+	gentle           chan bool // whether there is anything to drain
 }
 
 func newInterrupts(stderr io.Writer) *interrupts {
 	hard, stop := context.WithCancelCause(context.Background())
 	drain, stopGently := context.WithCancelCause(hard)
-	in := &interrupts{drain: drain, hard: hard, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
+	in := &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: stop, signals: make(chan os.Signal, 2), gentle: make(chan bool, 1)}
 	signal.Notify(in.signals, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
 		signal.Notify(in.signals, syscall.SIGHUP)
 	}
 	go func() {
 		for s := range in.signals {
-			cause := &pipeline.Interrupted{Signal: s.String(), ExitCode: pipeline.ExitInterrupted}
+			cause := &pipeline.Interrupted{Signal: s.String(), ExitCode: exitcode.Interrupted}
 			switch s {
 			case syscall.SIGTERM:
-				cause.ExitCode = pipeline.ExitTerminated
+				cause.ExitCode = exitcode.Terminated
 			case syscall.SIGHUP:
 				if drain.Err() != nil {
 					continue // a terminal that goes away tells so more than once
 				}
-				cause.ExitCode = pipeline.ExitHangup
+				cause.ExitCode = exitcode.Hangup
 			}
 			if hard.Err() != nil {
 				os.Exit(cause.ExitCode) // what should have ended with the context did not
@@ -213,6 +198,32 @@ func newInterrupts(stderr io.Writer) *interrupts {
 	return in
 }
 
+// endAfter stops the command after a time, gently if it can. What it leaves can be resumed like anything that a signal has stopped,
+// and whoever runs it is told to try again.
+func (in *interrupts) endAfter(d time.Duration) {
+	cause := &pipeline.Interrupted{Signal: fmt.Sprintf("--timeout %v", d), ExitCode: exitcode.Failed}
+	time.AfterFunc(d, func() {
+		in.stopGently(cause)
+		if len(in.gentle) == 0 {
+			in.stop(cause)
+		}
+	})
+}
+
+// limited gives a command the flag that bounds how long it runs.
+func limited(c *cli.Command, interrupts *interrupts) *cli.Command {
+	c.Flags = append(c.Flags, &cli.DurationFlag{Name: "timeout", Usage: "stop after this long, as SIGTERM does, with exit code 1; what is begun can be resumed. 0 means never"})
+	c.Before = func(c *cli.Context) error {
+		if d := c.Duration("timeout"); d > 0 {
+			interrupts.endAfter(d)
+		} else if d < 0 {
+			return usagef("--timeout %v: want a time such as 90m", d)
+		}
+		return nil
+	}
+	return c
+}
+
 // drains says that the command stops by itself when drain ends.
 func (in *interrupts) drains() {
 	select {
@@ -225,13 +236,14 @@ func (in *interrupts) drains() {
 // what they hold.
 func (in *interrupts) ofLoad() (of *interrupts, stop func()) {
 	hard, cancel := context.WithCancelCause(in.hard)
-	of = &interrupts{drain: in.drain, hard: hard, gentle: make(chan bool, 1)}
+	drain, stopGently := context.WithCancelCause(in.drain)
+	of = &interrupts{drain: drain, hard: hard, stopGently: stopGently, stop: cancel, gentle: make(chan bool, 1)}
 	unhook := context.AfterFunc(in.drain, func() {
 		if len(of.gentle) == 0 { // there is nothing to drain
 			cancel(context.Cause(in.drain))
 		}
 	})
-	return of, func() { unhook(); cancel(nil) }
+	return of, func() { unhook(); stopGently(nil); cancel(nil) }
 }
 
 func (in *interrupts) close() {

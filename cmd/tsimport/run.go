@@ -17,6 +17,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/tablestore/client"
 	"tsimport/job"
 	"tsimport/pipeline"
@@ -307,8 +308,8 @@ func runRecord(c *cli.Context, interrupts *interrupts, show *display, folder str
 	case err != nil:
 		return err
 	case interrupts.drain.Err() != nil && r.Unfinished():
-		return &exitError{code: codeOf(context.Cause(interrupts.drain))}
-	case r.ExitCode != pipeline.ExitOK:
+		return &exitError{code: exitcode.Of(context.Cause(interrupts.drain))}
+	case r.ExitCode != exitcode.OK:
 		return &exitError{code: r.ExitCode}
 	}
 	return nil
@@ -333,7 +334,7 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	}
 	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
 	if err != nil {
-		return job.Outcome{ExitCode: pipeline.ExitUsage, Error: err.Error()}
+		return job.Outcome{ExitCode: exitcode.Usage, Error: err.Error()}
 	}
 	interrupts, stop := o.interrupts.ofLoad()
 	defer stop()
@@ -348,7 +349,7 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	if err == nil {
 		err = app.RunContext(context.WithValue(interrupts.hard, sessionKey{}, o.session), args)
 	}
-	out := job.Outcome{ExitCode: codeOf(err), Counts: countsOf(dir)}
+	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
 	if exit := new(exitError); errors.As(err, &exit) {
 		err = exit.err
 	}
@@ -397,7 +398,7 @@ func endedBefore(s *job.State, dir string) *job.Outcome {
 		return nil
 	}
 	sum, err := readSummary(dir)
-	if err != nil || sum.State != pipeline.StateFinished || sum.ExitCode != pipeline.ExitOK && sum.ExitCode != pipeline.ExitRejects {
+	if err != nil || sum.State != pipeline.StateFinished || sum.ExitCode != exitcode.OK && sum.ExitCode != exitcode.Rejects {
 		return nil
 	}
 	return &job.Outcome{ExitCode: sum.ExitCode, Counts: countsOf(dir)}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
@@ -156,10 +157,10 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	for _, text := range slices.Concat(tableNotes(r), spreadNotes(r), numberNotes(r)) {
 		s.line("%s", text)
 	}
-	if r.Archived > 0 && r.Written+r.Superseded == 0 && r.ExitCode == pipeline.ExitOK && !r.DryRun {
+	if r.Archived > 0 && r.Written+r.Superseded == 0 && r.ExitCode == exitcode.OK && !r.DryRun {
 		s.line("warning: all rows went to the archive, none to a table")
 	}
-	if r.Read == 0 && r.ExitCode == pipeline.ExitOK {
+	if r.Read == 0 && r.ExitCode == exitcode.OK {
 		made := ""
 		if !r.Created && !s.existed {
 			made = "; the table was not created"
@@ -181,7 +182,7 @@ func (s *screen) report(r *pipeline.Report, look string) {
 	if len(r.RejectsFiles) > 1 && !r.DryRun && !gone {
 		s.line("after correcting them: %s load --retry-rejects %s", commandName(), quoteArg(r.RunDir))
 	}
-	if r.ExitCode == pipeline.ExitErrorLimit {
+	if r.ExitCode == exitcode.ErrorLimit {
 		s.line("too many rows were rejected; see the reasons, or raise --max-errors")
 	}
 	if r.Unfinished > 0 && !r.DryRun && !gone && !r.Remade {

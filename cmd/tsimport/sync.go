@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
@@ -100,7 +101,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	}
 	defer func() {
 		if closeErr := t.close(); closeErr != nil {
-			err = &exitError{code: pipeline.ExitFailed, err: errors.Join(err, closeErr)}
+			err = &exitError{code: exitcode.Failed, err: errors.Join(err, closeErr)}
 		}
 	}()
 	if err := t.mustExist(); err != nil {
@@ -172,10 +173,10 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	if c.Bool("json") {
 		err = errors.Join(err, printIndented(c, s))
 	}
-	if err != nil || s.ExitCode != pipeline.ExitOK {
+	if err != nil || s.ExitCode != exitcode.OK {
 		code := s.ExitCode
-		if err != nil && code == pipeline.ExitOK {
-			code = pipeline.ExitFailed
+		if err != nil && code == exitcode.OK {
+			code = exitcode.Of(err)
 		}
 		return &exitError{code: code, err: err}
 	}
@@ -188,10 +189,10 @@ func withheldBy(err error, deletes bool) error {
 	var usage *plan.UsageError
 	var interrupted *pipeline.Interrupted
 	switch {
-	case err == nil || !deletes || errors.As(err, &interrupted):
+	case err == nil || !deletes || errors.As(err, &interrupted), errors.As(err, &usage) && usage.Nothing:
 		return err
 	case errors.As(err, &input), errors.As(err, &usage) && usage.Input:
-		return &exitError{code: pipeline.ExitRejects, err: fmt.Errorf("%w; nothing was deleted, and nothing was written now", err)}
+		return &exitError{code: exitcode.Rejects, err: fmt.Errorf("%w; nothing was deleted, and nothing was written now", err)}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/urfave/cli/v2"
 
@@ -219,7 +220,7 @@ func showComparison(c *cli.Context, r *verify.Result) (err error) {
 		err = writeComparison(results(c), r)
 	}
 	if err == nil && !r.OK {
-		return &exitError{code: pipeline.ExitFailed}
+		return &exitError{code: exitcode.Differences}
 	}
 	return err
 }
@@ -417,9 +418,9 @@ func verifyLoad(cfg pipeline.Config, interrupts *interrupts, t *target, show *di
 	stop()
 	switch {
 	case err != nil:
-		report.ExitCode, report.Error = pipeline.ExitFailed, client.OneLine(err.Error())
+		report.ExitCode, report.Error = exitcode.Of(err), client.OneLine(err.Error())
 	case !r.OK:
-		report.ExitCode, report.Error = pipeline.ExitFailed, "the table does not match the input"
+		report.ExitCode, report.Error = exitcode.Differences, "the table does not match the input"
 	}
 	if r != nil {
 		report.Verify = r

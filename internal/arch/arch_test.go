@@ -22,6 +22,7 @@ const module = "tsimport"
 var arrows = map[string][]string{
 	".": {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/record", "reader/source"},
 	"cmd/tsimport": {
+		"internal/exitcode",
 		".",
 		"advise",
 		"advise/page",
@@ -66,7 +67,7 @@ var arrows = map[string][]string{
 		"internal/table",
 		"verify",
 	},
-	"job":               {"internal/atomicfile", "pipeline/rundir", "reader/input"},
+	"job":               {"internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
 	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"lifecycle":         {"internal/table"},
 	"lifecycle/apply":   {"lifecycle", "lifecycle/archive", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
@@ -75,9 +76,9 @@ var arrows = map[string][]string{
 	"advise/sketch":     {},
 	"advise/page":       {"advise", "advise/simulate"},
 
-	"pipeline":        {"internal/tablestore/condition", "pipeline/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
+	"pipeline":        {"internal/exitcode", "internal/tablestore/condition", "pipeline/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
 	"pipeline/intake": {"pipeline/readorder", "keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
-	"pipeline/plan":   {"internal/tablestore/condition", "lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
+	"pipeline/plan":   {"internal/exitcode", "internal/tablestore/condition", "lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
 	"pipeline/options":    {"internal/tablestore/condition", "keyexpr", "lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
 	"pipeline/bottleneck": {},
@@ -91,7 +92,7 @@ var arrows = map[string][]string{
 	"transfer/archive": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/table"},
 	"transfer/export":  {"transfer/archive", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
-	"transfer/tablesync": {"verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table"},
+	"transfer/tablesync": {"internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/table"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
 	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source"},
@@ -136,13 +137,14 @@ var arrows = map[string][]string{
 
 	"internal/page":     {},
 	"internal/timeline": {},
-	"pipeline/report":   {"internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
+	"pipeline/report":   {"internal/exitcode", "internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
 
 	"internal/jobdir":                {"internal/atomicfile", "internal/objectstore"},
 	"internal/objectstore":           {},
 	"internal/objectstore/storetest": {}, // only tests import it
 
 	"internal/spill":      {},
+	"internal/exitcode":   {"internal/tablestore/client"},
 	"internal/limiter":    {},
 	"internal/atomicfile": {},
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -222,7 +223,7 @@ func (p *planner) openParts(ctx context.Context, origin source.Origin) error {
 	}
 	switch {
 	case len(sources) == 0:
-		return cannotLoad(ctx, fmt.Errorf("%s: there is nothing to read", strings.Join(p.request.ShownInputs(), ", ")))
+		return &UsageError{Message: strings.Join(p.request.ShownInputs(), ", ") + ": there is nothing to read", Input: true, Nothing: true}
 	case len(sources) > source.MaxSources:
 		return usagef("%s: it has %d parts, and a load takes at most %d; load it in several runs",
 			strings.Join(p.request.ShownInputs(), ", "), len(sources), source.MaxSources)
@@ -286,7 +287,7 @@ func (p *planner) openFiles(ctx context.Context) error {
 		}
 	}
 	if len(p.plan.Sources) == 0 {
-		return cannotLoad(ctx, fmt.Errorf("all %d inputs are empty: %s and so on hold no header and no records", len(set.Items), set.Items[0].Name))
+		return &UsageError{Message: fmt.Sprintf("all %d inputs are empty: %s and so on hold no header and no records", len(set.Items), set.Items[0].Name), Input: true}
 	}
 	return nil
 }
@@ -297,7 +298,7 @@ func cannotLoad(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return &UsageError{Message: err.Error(), Input: true}
+	return &UsageError{Message: err.Error(), Input: true, Nothing: errors.Is(err, input.ErrNothing)}
 }
 
 // headerOf finds or adds the header under which a source's rejected records are kept.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"time"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/condition"
@@ -210,6 +211,15 @@ type UsageError struct {
 	Message string
 	NoTable bool // the table does not exist
 	Input   bool // an input is missing, or cannot be read
+	Nothing bool // no input matches
+}
+
+// Exit is the exit code.
+func (e *UsageError) Exit() int {
+	if e.Nothing {
+		return exitcode.NoInput
+	}
+	return exitcode.Usage
 }
 
 func (e *UsageError) Error() string { return e.Message }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/atomicfile"
 	"tsimport/internal/page"
@@ -50,9 +51,9 @@ func Page(r *pipeline.Report) *page.Page {
 
 func toneOf(r *pipeline.Report) page.Tone {
 	switch r.ExitCode {
-	case pipeline.ExitOK:
+	case exitcode.OK:
 		return page.Good
-	case pipeline.ExitFailed:
+	case exitcode.Failed:
 		return page.Bad
 	}
 	return page.Warning

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/timeline"
 	"tsimport/pipeline"
@@ -60,7 +61,7 @@ func TestRatesAreOfASecondAlsoInTheLastInterval(t *testing.T) {
 
 func TestALoadThatNeverWroteHasAPageToo(t *testing.T) {
 	r := &pipeline.Report{
-		ReportOutcome: pipeline.ReportOutcome{State: pipeline.StateFailed, ExitCode: pipeline.ExitFailed, Error: "no such table"},
+		ReportOutcome: pipeline.ReportOutcome{State: pipeline.StateFailed, ExitCode: exitcode.Failed, Error: "no such table"},
 		ReportTarget:  pipeline.ReportTarget{RunDir: t.TempDir()},
 	}
 	if _, err := Write(r); err != nil {

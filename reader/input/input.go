@@ -1,6 +1,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,16 +113,29 @@ func Expand(ctx context.Context, args []string, o Options) (*Set, error) {
 	if len(args) == 0 {
 		return nil, errors.New("find inputs: none is named; give a file, a folder, a glob, an address or - for standard input")
 	}
+	var unmatched *missing
 	for _, arg := range args {
-		if err := e.argument(ctx, arg, ""); err != nil {
+		err := e.argument(ctx, arg, "")
+		if m := new(missing); errors.As(err, &m) && m.matches {
+			unmatched = cmp.Or(unmatched, m)
+			continue // the others may match nothing either
+		}
+		if err != nil {
 			return nil, RedactError(err) // a mistyped address is a local name to us
 		}
+	}
+	if unmatched != nil {
+		unmatched.matches = len(e.set.Items) == 0
+		return nil, RedactError(unmatched)
 	}
 	if len(e.skipped) > 0 {
 		e.warn("skipped %s; name one to read it", e.skippedText())
 	}
 	return &e.set, nil
 }
+
+// ErrNothing is what an error of Expand is if all arguments are globs, folders and prefixes, and match nothing.
+var ErrNothing = errors.New("there is no input")
 
 // expander collects the items of one Expand.
 type expander struct {

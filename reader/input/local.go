@@ -30,9 +30,9 @@ func (e *expander) local(ctx context.Context, arg, dir string) error {
 		return err
 	case strings.ContainsAny(arg, metaBytes):
 		return &missing{fmt.Sprintf("open input %s: no file has this name, and as a glob it matches none; look at what is there, "+
-			"hidden files are left out%s", arg, e.alsoSkipped(", and so is "))}
+			"hidden files are left out%s", arg, e.alsoSkipped(", and so is ")), true}
 	default:
-		return &missing{fmt.Sprintf("open input %s: there is no such file or folder; check the name", arg)}
+		return &missing{fmt.Sprintf("open input %s: there is no such file or folder; check the name", arg), false}
 	}
 }
 
@@ -50,7 +50,7 @@ func (e *expander) localIn(ctx context.Context, name, pattern string) (found boo
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if link, linkErr := os.Readlink(name); linkErr == nil {
-			return true, &missing{fmt.Sprintf("open input %s: it is a link to %s, which does not exist", name, link)}
+			return true, &missing{fmt.Sprintf("open input %s: it is a link to %s, which does not exist", name, link), false}
 		}
 		return false, nil
 	}
@@ -64,7 +64,7 @@ func (e *expander) namedFolder(ctx context.Context, name string) error {
 		return err
 	}
 	if len(e.set.Items) == before && len(e.repeats) == repeats {
-		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s%s; name another", name, e.besides(), e.alsoSkipped("; skipped "))}
+		return &missing{fmt.Sprintf("read folder %s: there are no files in it that are not hidden%s%s; name another", name, e.besides(), e.alsoSkipped("; skipped ")), true}
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (e *expander) glob(ctx context.Context, pattern string) (found bool, err er
 	}
 	names, err := doublestar.FilepathGlob(pattern, options...)
 	if errors.Is(err, doublestar.ErrBadPattern) {
-		return true, &missing{fmt.Sprintf("open input %s: no file has this name, and it is not a valid glob; check its brackets, or escape them with \\", pattern)}
+		return true, &missing{fmt.Sprintf("open input %s: no file has this name, and it is not a valid glob; check its brackets, or escape them with \\", pattern), false}
 	}
 	if err != nil {
 		return true, fmt.Errorf("match %s: %w", pattern, err)
@@ -273,7 +273,12 @@ var metaEscaper = strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`
 func escapeMeta(name string) string { return metaEscaper.Replace(name) }
 
 // missing is an error about an input that does not exist.
-type missing struct{ text string }
+type missing struct {
+	text    string
+	matches bool // what was given matches inputs, and names none
+}
 
-func (m *missing) Error() string        { return m.text }
-func (m *missing) Is(target error) bool { return target == fs.ErrNotExist }
+func (m *missing) Error() string { return m.text }
+func (m *missing) Is(target error) bool {
+	return target == fs.ErrNotExist || m.matches && target == ErrNothing
+}

@@ -38,7 +38,7 @@ func (e *expander) objects(ctx context.Context, scheme, address string) error {
 			return wrapOpen(name, err)
 		}
 	}
-	return &missing{fmt.Sprintf("open input %s: no object has this key or a key below it that is not hidden%s; check the address", name, e.besides())}
+	return &missing{fmt.Sprintf("open input %s: no object has this key or a key below it that is not hidden%s; check the address", name, e.besides()), true}
 }
 
 func wrapOpen(name string, err error) error {

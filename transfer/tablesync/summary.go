@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/pipeline"
 	"tsimport/pipeline/rundir"
@@ -164,9 +165,9 @@ func (s *Summary) balance() error {
 
 // conclude settles state and exit code of a run that came to its end.
 func (s *Summary) conclude() {
-	s.State, s.ExitCode = pipeline.StateFinished, pipeline.ExitOK
+	s.State, s.ExitCode = pipeline.StateFinished, exitcode.OK
 	if s.Rejected > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 || s.Withheld != "" {
-		s.ExitCode = pipeline.ExitRejects
+		s.ExitCode = exitcode.Rejects
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -342,7 +343,7 @@ func (r *run) find() error {
 	if err != nil {
 		// Nothing was written: what is left is of no use to anyone.
 		err = errors.Join(err, os.RemoveAll(c.dir))
-		r.summary.State, r.summary.ExitCode, r.summary.Error = pipeline.StateFailed, pipeline.ExitFailed, client.OneLine(err.Error())
+		r.summary.State, r.summary.ExitCode, r.summary.Error = pipeline.StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 		if interrupted := new(pipeline.Interrupted); errors.As(err, &interrupted) {
 			r.summary.State, r.summary.ExitCode = pipeline.StateInterrupted, interrupted.ExitCode
 		}
@@ -454,7 +455,7 @@ func (r *run) end(err error) (*Summary, error) {
 		}
 	}
 	if err != nil {
-		s.State, s.ExitCode, s.Error = pipeline.StateFailed, pipeline.ExitFailed, client.OneLine(err.Error())
+		s.State, s.ExitCode, s.Error = pipeline.StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 		err = fmt.Errorf("sync table %s: %w", s.Table, err)
 	}
 	doneErr := r.done()

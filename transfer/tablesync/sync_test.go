@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
@@ -117,7 +118,7 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 			w.put("b", map[string]any{"n": int64(2)})
 			w.put("c", map[string]any{"n": int64(3)})
 			s := w.sync(make(w))
-			if s.ExitCode != pipeline.ExitRejects || s.Withheld == "" || s.Deleted != 0 || s.Written != 1 || s.Kept != s.Surplus {
+			if s.ExitCode != exitcode.Rejects || s.Withheld == "" || s.Deleted != 0 || s.Written != 1 || s.Kept != s.Surplus {
 				t.Errorf("%s, withheld %q", s.counts(), s.Withheld)
 			}
 			w.wantRows("a n=1", "b n=2", "c n=3")
@@ -260,12 +261,12 @@ func (w *world) interruptedAt(cfg Config, load int) *Summary {
 	loads := 0
 	cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
 		if loads++; loads == load {
-			stop(&pipeline.Interrupted{Signal: "test", ExitCode: pipeline.ExitInterrupted})
+			stop(&pipeline.Interrupted{Signal: "test", ExitCode: exitcode.Interrupted})
 		}
 		return func(*pipeline.Report) {}
 	}
 	s, err := Run(context.Background(), cfg)
-	if err != nil || s.ExitCode != pipeline.ExitInterrupted || s.State != pipeline.StateInterrupted {
+	if err != nil || s.ExitCode != exitcode.Interrupted || s.State != pipeline.StateInterrupted {
 		w.t.Fatalf("%+v, %v", s, err)
 	}
 	return s

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"tsimport/internal/exitcode"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -28,7 +29,7 @@ const (
 func (r *run) write(ctx context.Context) error {
 	s, st := r.summary, r.state
 	if r.cfg.Load.Limits.MaxErrors.Exceeded(s.Rejected, s.Read, true) {
-		s.State, s.ExitCode = pipeline.StateErrorLimit, pipeline.ExitErrorLimit
+		s.State, s.ExitCode = pipeline.StateErrorLimit, exitcode.ErrorLimit
 		r.cfg.say("%d of %d records were rejected, more than --max-errors allows: nothing was written", s.Rejected, s.Read)
 		st.Phase = comparing
 		return st.write(r.dir)

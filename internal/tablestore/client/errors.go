@@ -214,6 +214,14 @@ func Denied(err error) bool {
 	return ots.Code == "OTSNoPermissionAccess" || ots.Code == "OTSPermissionDenied" || ots.Code == "OTSAuthFailed"
 }
 
+// Refused reports whether the service, or what it says of a table, refuses permanently: the access key, a permission, a table that is
+// gone or was replaced, a quota. To try again is of no use until somebody has changed that.
+func Refused(err error) bool {
+	var ots *tablestore.OtsError
+	return Denied(err) || IsNoTable(err) || errors.As(err, new(*ReplacedError)) ||
+		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Permanent
+}
+
 // Needed is the error of an operation on a table that a load needs beside writing, or nil. It names the permission if that is
 // what is missing.
 func Needed(operation, name string, err error) error {

@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestExitCodes ends a command with every code but those of signals, which TestSignalsStopALoad has.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	rows := func(n int) string {
+		var b strings.Builder
+		b.WriteString("id,n\n")
+		for i := range n {
+			fmt.Fprintf(&b, "%d,%d\n", i, i)
+		}
+		return b.String()
+	}
+	good, many, other := write("good.csv", rows(20)), write("many.csv", rows(20_000)), write("other.csv", rows(19)+"19,7\n")
+	bad := write("bad.csv", rows(20)+"x,1\n")
+	twice := write("twice.csv", rows(20)+"3,3\n")
+	empty := write("empty.csv", "")
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	nobody := "http://" + closed.Addr().String()
+	closed.Close()
+
+	s := startServe(t, "--max-tables", "2")
+	n := 0
+	command := func(args ...string) (string, int) {
+		n++
+		switch args[0] {
+		case "load", "verify", "check":
+			args = append(args, "--pk", "id:integer")
+		}
+		if args[0] == "load" {
+			args = append(args, "--create", "--run-dir", filepath.Join(dir, fmt.Sprint("run", n)))
+		}
+		env := append(s.credentials(), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)
+		_, stderr, code := runBinaryWith(t, env, args...)
+		return stderr, code
+	}
+	for _, tt := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"load " + good + " --table t", 0, "finished"},
+		{"load " + many + " --table t --max-rows-per-second 100 --timeout 1ms", 1, ""},
+		{"load " + good + " --table t --retry-for 1ms --endpoint " + nobody, 1, "cannot connect"},
+		{"load " + good + " --table t --nonsense", 2, "nonsense"},
+		{"load " + good + " " + filepath.Join(dir, "no*.csv") + " --table t", 2, "it matches none"},
+		{"load " + bad + " --table t", 3, "1 rejected"},
+		{"load " + bad + " --table t --max-errors 0", 4, "error limit"},
+		{"load " + good + " --table t --instance other", 5, "OTSAuthFailed"},
+		{"verify " + good + " --table t --instance other", 5, "OTSAuthFailed"},
+		{"export --table t --instance other", 5, "OTSAuthFailed"},
+		{"table list --instance other", 5, "OTSAuthFailed"},
+		{"load " + good + " --table t2", 0, ""},
+		{"load " + good + " --table t3", 5, "OTSQuotaExhausted"},
+		{"verify " + good + " --table t", 0, ""},
+		{"verify " + other + " --table t", 6, ""},
+		{"check " + twice, 0, ""},
+		{"check " + twice + " --fail-on-duplicates", 6, ""},
+		{"load " + filepath.Join(dir, "no*.csv") + " --table t", 7, "it matches none"},
+		{"load " + filepath.Join(dir, "none.csv") + " --table t", 2, "no such file"},
+		{"load " + empty + " --table t", 2, "empty"},
+		{"sync " + filepath.Join(dir, "no*.csv") + " --table t --delete --pk id:integer", 7, "it matches none"},
+		{"sync " + empty + " --table t --delete --pk id:integer", 3, "empty"},
+	} {
+		stderr, code := command(strings.Fields(tt.args)...)
+		if code != tt.code || !strings.Contains(stderr, tt.says) {
+			t.Errorf("tsimport %s: exit code %d, want %d and %q\n%s", strings.ReplaceAll(tt.args, dir+"/", ""), code, tt.code, tt.says, stderr)
+		}
+	}
+}
+
+// TestATableThatIsDroppedIsRefusedPermanently drops it while its rows are written.
+func TestATableThatIsDroppedIsRefusedPermanently(t *testing.T) {
+	t.Parallel()
+	s := startServe(t)
+	env := append(s.credentials(), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)
+	cmd := exec.Command(binary, "load", "-", "--table", "t", "--create", "--pk", "id:integer", "--retry-for", "1s", "--run-dir", t.TempDir())
+	cmd.Env = append(os.Environ(), env...)
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	must(t, cmd.Start())
+	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
+	defer killer.Stop()
+	dropped, done := make(chan bool), make(chan bool)
+	go func() { // rows continue until the load ends
+		defer close(done)
+		fmt.Fprintln(in, "id,n")
+		for i := 0; ; i++ {
+			if _, err := fmt.Fprintf(in, "%d,1\n", i); err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer close(dropped)
+		for {
+			out, _, _ := runBinaryWith(t, env, "export", "--table", "t", "--limit", "1")
+			if strings.Count(out, "\n") > 1 {
+				break
+			}
+		}
+		if _, said, code := runBinaryWith(t, env, "table", "drop", "t", "--yes"); code != 0 {
+			t.Errorf("drop: %d, %s", code, said)
+		}
+	}()
+	cmd.Wait() // its error is the exit code below
+	<-dropped
+	in.Close()
+	<-done
+	if code := cmd.ProcessState.ExitCode(); code != 5 || !strings.Contains(stderr.String(), "OTSObjectNotExist") {
+		t.Errorf("exit code %d, want 5\n%s", code, stderr.String())
+	}
+}

@@ -1,0 +1,2 @@
+// Package exitcode has the codes that commands end with, so that whoever runs them knows what to do next.
+package exitcode

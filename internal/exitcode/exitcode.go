@@ -1,0 +1,64 @@
+package exitcode
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+
+	"tsimport/internal/tablestore/client"
+)
+
+// Codes, a contract with schedulers.
+const (
+	OK          = 0
+	Failed      = 1   // try again: what was begun can be resumed
+	Usage       = 2   // wrong flags, wrong configuration, or an input that cannot be what was said
+	Rejects     = 3   // finished, but some rows were rejected, or deletes withheld
+	ErrorLimit  = 4   // more rows were rejected than --max-errors allows
+	Refused     = 5   // the service refuses permanently: authentication, permission, a table that is gone, a quota
+	Differences = 6   // a comparison or a check has found what it looked for
+	NoInput     = 7   // nothing to load
+	Hangup      = 129 // the terminal is gone
+	Interrupted = 130
+	Pipe        = 141 // the reader of the output has seen enough
+	Terminated  = 143
+)
+
+// Coded is an error that knows its code.
+type Coded interface {
+	error
+	Exit() int
+}
+
+// Of returns the code of an error: its own, or what follows from the answer of the service in it.
+func Of(err error) int {
+	var coded Coded
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, syscall.EPIPE):
+		return Pipe
+	case errors.As(err, &coded):
+		return coded.Exit()
+	case client.Refused(err):
+		return Refused
+	}
+	return Failed
+}
+
+// order has the codes of which the first one that occurs is that of several commands together.
+var order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Rejects, Differences, NoInput, OK}
+
+// First returns the code of a job of which the parts ended with the codes; OK if there are none. A code that is not of this
+// list counts as Failed.
+func First(codes ...int) int {
+	first := len(order) - 1
+	for _, c := range codes {
+		at := slices.Index(order, c)
+		if at < 0 {
+			at = slices.Index(order, Failed)
+		}
+		first = min(first, at)
+	}
+	return order[first]
+}
