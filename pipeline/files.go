@@ -17,6 +17,8 @@ type files struct {
 	repeatedRows *repeatedRows
 	returned     *returnedKeys
 	archive      *archive
+	blocks       *rundir.Journal // of hashes of inputs that are loaded once
+	known        Known
 	rejectIndex  *rundir.Journal // of a load that reads its inputs by a schedule, perhaps
 }
 
@@ -56,6 +58,10 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 		}
 		f.folder.Index(f.rejectIndex, ordinal)
 	}
+	f.known = a.cfg.Known
+	if f.blocks, err = a.openBlocks(); err != nil {
+		return nil, err
+	}
 	f.archive, err = newArchive(a.cfg, a.planned, a.folder, a.from)
 	return f, err
 }
@@ -68,6 +74,9 @@ func (f *files) journals() map[string]*rundir.Journal {
 	}
 	if f.returned != nil {
 		all[returnedBytes] = f.returned.journal
+	}
+	if f.blocks != nil {
+		all[blockBytes] = f.blocks
 	}
 	if f.rejectIndex != nil {
 		all[indexBytes] = f.rejectIndex
@@ -82,6 +91,9 @@ func (f *files) keep(s *checkpoint.Snapshot) error {
 	s.Files, s.Sums = kept.Lengths, kept.Sums
 	if f.stamps != nil {
 		s.Counters[stampFiles] = f.stamps.from
+	}
+	if f.blocks != nil {
+		err = errors.Join(err, f.blocks.Append(f.known.Blocks()))
 	}
 	for name, j := range f.journals() {
 		s.Counters[name] = j.Length()

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 	"tsimport/internal/exitcode"
@@ -60,12 +63,15 @@ func (a *attempt) end(d *dispatcher, err error) error {
 }
 
 // finish closes the ledger and the run folder. err is what ended the load early, if anything did.
-func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
+func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Folder, start time.Time, err error) (*Report, error) {
 	err = report.conclude(cfg, err)
 	err = errors.Join(err, report.balance(), folder.Close())
 	report.RejectsFiles = folder.RejectsFiles()
 	if reasons, readErr := rundir.CountReasons(folder.Path); readErr == nil {
 		report.RejectReasons = reasons // without them the files still have all
+	}
+	if err == nil && report.State == StateFinished && cfg.once() && !cfg.DryRun {
+		err = cfg.Known.Loaded(ctx)
 	}
 	report.measure(time.Since(start))
 	report.countIndexes()
@@ -92,6 +98,9 @@ func finish(cfg *Config, report *Report, folder *rundir.Folder, start time.Time,
 // the order of the inputs.
 func (r *Report) RemoveCheckpoint() error {
 	if err := checkpoint.Remove(r.RunDir); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(r.RunDir, rundir.BlocksFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return r.sortRejects(r.folder)

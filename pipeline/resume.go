@@ -198,6 +198,7 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 		}
 	}
 	o.job.Details = details
+	o.job.Chosen = planned.Chosen
 	o.job.Separator = planned.Separator()
 	if o.job.Types == nil {
 		for _, c := range planned.Fields {

@@ -35,7 +35,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	}
 	defer a.from.release()
 	if err := a.makePlan(gentle); err != nil {
-		return nil, err
+		return nil, a.nothingNew(gentle, err)
 	}
 	defer a.planned.Close()
 	if err := a.checkPlan(); err != nil {
@@ -48,12 +48,15 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	a.announce()
 	err := a.makeTable()
 	if err == nil {
+		err = a.beginKnown(ctx)
+	}
+	if err == nil {
 		a.findPartitions(ctx, gentle)
 		err = a.load(ctx, func() { stopGently(nil) })
 	}
 	cfg.Watch.Progress.Done.Store(true)
 	a.countTraffic()
-	return finish(&cfg, a.report, a.folder, a.started, err)
+	return finish(ctx, &cfg, a.report, a.folder, a.started, err)
 }
 
 // attempt is one run of a load. Its steps fill in the fields in their order.
@@ -104,6 +107,9 @@ func (a *attempt) findResumePoint() (err error) {
 func (a *attempt) makePlan(gentle context.Context) (err error) {
 	request := a.cfg.Request()
 	request.Service = serviceTime(a.service.clock())
+	if a.cfg.Known != nil {
+		request.Selection, request.Chosen = a.cfg.Known, a.from.job.Chosen
+	}
 	a.from.settings(request, a.cfg.Resume.Settings)
 	if a.from.snapshot != nil {
 		request.Divided = true

@@ -448,7 +448,7 @@ func TestALedgerThatDoesNotBalanceFailsTheRun(t *testing.T) {
 		}
 		r := &Report{ReportCounts: ReportCounts{Read: 7, Written: tt.written, Superseded: 2, Unfinished: 1}}
 		cfg := Config{DryRun: true, Limits: Limits{MaxErrors: MaxErrors{Rows: -1}}} // which may leave rows unfinished
-		if r, err = finish(&cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != exitcode.OK) {
+		if r, err = finish(t.Context(), &cfg, r, folder, time.Now(), nil); r.ExitCode != tt.exit || (err != nil) != (tt.exit != exitcode.OK) {
 			t.Errorf("%d written: exit %d, %v", tt.written, r.ExitCode, err)
 		}
 	}

@@ -81,7 +81,7 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: all columns, progress every second, the busiest lanes"},
 	}...)
-	flags = append(append(flags, numberFlags()...), profileFlags()...)
+	flags = append(append(append(flags, onceFlags()...), numberFlags()...), profileFlags()...)
 	return append(flags, rateFlags()...)
 }
 
@@ -183,6 +183,14 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		}
 	}
 	cfg.Target.Absent, cfg.Target.Create = t.missing, o.Create
+	again, err := openOnce(interrupts.drain, c, &cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, again.close()) }()
+	if again != nil {
+		cfg.Known = again.known
+	}
 
 	if t.store != nil && noSync {
 		cfg.Checkpoint.Sync = t.store.Sync
@@ -217,6 +225,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		own.Target.Key, own.Target.Define, own.Target.Defined, own.Target.PreSplit = cfg.Target.Key, cfg.Target.Define, cfg.Target.Defined, cfg.Target.PreSplit
 		own.Target.PolicyNow, own.Target.DefineSet = cfg.Target.PolicyNow, cfg.Target.DefineSet
 		own.RunDir, own.Compared, own.Resume, own.Invocation = cfg.RunDir, cfg.Compared, cfg.Resume, cfg.Invocation
+		own.Known = cfg.Known
 		own.Checkpoint, own.Watch, own.Drain, own.Shared = cfg.Checkpoint, cfg.Watch, cfg.Drain, cfg.Shared
 	}}
 	_, err = tsimport.LoadFiles(options.ForCommand(interrupts.hard, command), t.library(), cfg.Target.Table, cfg.Inputs, o)
@@ -229,7 +238,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		err = noteRetried(in, report)
 	}
 	if report == nil {
-		return err
+		return nothingNew(c, show, err)
 	}
 	if cfg.Checkpoint.Keep && err == nil && report.State == pipeline.StateFinished {
 		if report.Read > 0 {

@@ -105,6 +105,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			runCommand(interrupts, show, in),
 			resumeCommand(interrupts, show),
 			runsCommand(),
+			filesCommand(),
 			limited(verifyCommand(interrupts, show), interrupts),
 			limited(syncCommand(interrupts, show, in), interrupts),
 			checkCommand(show),
@@ -137,7 +138,7 @@ func setUsageErrors(app *cli.App) {
 			name := parent + " " + c.Name
 			c.OnUsageError = onError(name, c.Flags)
 			c.HideHelpCommand = len(c.Subcommands) == 0 // or a file called help would run it
-			if len(c.Subcommands) > 0 {
+			if len(c.Subcommands) > 0 && c.Action == nil {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
 						return usagef("unknown command %q; see tsimport %s --help", c.Args().First(), c.Command.Name)

@@ -32,6 +32,8 @@ type Job struct {
 	Division string `json:"division,omitempty"`
 	// Order is the SHA-256 of OrderFile, empty if the inputs are read in their own order.
 	Order string `json:"order,omitempty"`
+	// Chosen are the inputs that the first attempt has chosen of those that its arguments mean; nil takes all.
+	Chosen []string `json:"chosen,omitempty"`
 	// PolicyNow is the time that the ages of tables are counted from, by a policy for them.
 	PolicyNow time.Time `json:"policy_now,omitzero"`
 	// ReplacedBy is the run that has started this one over; it is not resumed then.

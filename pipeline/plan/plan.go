@@ -30,6 +30,7 @@ type Plan struct {
 	Notes    []string       // what was found out about the inputs, for the user
 	Unread   []string       // of Warnings, what was left out of the inputs or may not be whole
 
+	Chosen   []string // inputs that Request.Selection has chosen; nil without one
 	Sources  []*Source
 	Division []byte          // that the sources were opened from; nil for files
 	Live     bool            // the sources are live
@@ -258,6 +259,9 @@ func (p *planner) openFiles(ctx context.Context) error {
 	}
 	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
 	p.plan.Unread = append(p.plan.Unread, set.Unread...)
+	if err := p.choose(ctx, set); err != nil {
+		return err
+	}
 	options := p.request.Read.Options
 	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
 	options.Memory = p.plan.Shares().reading()

@@ -58,6 +58,9 @@ type Request struct {
 	// Divided says that Division is what an earlier attempt got of Read.Sources, which is not asked again.
 	Divided  bool
 	Division []byte
+	// Selection chooses from the inputs found; nil takes all. Chosen are those that an earlier attempt has chosen, nil in the first.
+	Selection Selection
+	Chosen    []string
 	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
 	Separator rune
 }

@@ -28,6 +28,8 @@ const (
 	DoubtsFile = "repeated.bin"
 	// StampsDir is the folder with the timestamps that updates were sent with.
 	StampsDir = "stamps"
+	// BlocksFile is the journal of what was hashed of the inputs.
+	BlocksFile = "blocks.bin"
 )
 
 // Root is where runs go that name no folder.
@@ -83,7 +85,7 @@ func Touches(folder, file string) bool {
 }
 
 // ownFiles are the files of a run beside its rejects, as the rooms call them that write them.
-var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, StampsDir, ArchiveFile, "run.json", "division.bin", "order.bin", RejectIndexFile, "checkpoint.bin", "checkpoint.prev"}
+var ownFiles = []string{SummaryFile, PageFile, DoubtsFile, BlocksFile, StampsDir, ArchiveFile, "run.json", "division.bin", "order.bin", RejectIndexFile, "checkpoint.bin", "checkpoint.prev"}
 
 // rejectsPrefix begins the names of all files with rejected rows and their reasons.
 const rejectsPrefix = "rejects"

@@ -30,7 +30,16 @@ type Item struct {
 	Columns  []Column  // from partition folders, outermost first; nil without Options.PathColumns
 	Found    bool      // in a folder, below a prefix or by a glob: nobody named it
 
-	src source
+	src     source
+	observe func(off int64, p []byte) // nil is nobody
+}
+
+// Observed returns the item with an observer, who is told of every byte that is read, while it is read and by many at once. The
+// observer must not keep or change the bytes.
+func (i *Item) Observed(by func(off int64, p []byte)) Item {
+	o := *i
+	o.observe = by
+	return o
 }
 
 // ReaderAtCloser reads any part of an item. ReadAt may be called by many at once; a ReadAt that Close overtakes fails.
@@ -61,7 +70,37 @@ func (i *Item) OpenAt(ctx context.Context) (ReaderAtCloser, error) {
 	if !i.Seekable() {
 		return nil, fmt.Errorf("open %s: its source has no ranges; read it from its start: %w", i.Name, errors.ErrUnsupported)
 	}
-	return i.src.openAt(ctx)
+	at, err := i.src.openAt(ctx)
+	if err != nil || i.observe == nil {
+		return at, err
+	}
+	return &observedAt{at, i.observe}, nil
+}
+
+// observedAt tells what is read.
+type observedAt struct {
+	ReaderAtCloser
+	observe func(off int64, p []byte)
+}
+
+func (o *observedAt) ReadAt(p []byte, off int64) (int, error) {
+	n, err := o.ReaderAtCloser.ReadAt(p, off)
+	o.observe(off, p[:n])
+	return n, err
+}
+
+// observedStream tells what is read.
+type observedStream struct {
+	io.ReadCloser
+	off     int64
+	observe func(off int64, p []byte)
+}
+
+func (o *observedStream) Read(p []byte) (int, error) {
+	n, err := o.ReadCloser.Read(p)
+	o.observe(o.off, p[:n])
+	o.off += int64(n)
+	return n, err
 }
 
 // Check returns an error of ErrChanged when the item is known to be no longer what it was when it was found: to be asked
@@ -77,7 +116,11 @@ func (i *Item) Check() error {
 // where its size is known, that is after exactly Size bytes. Standard input can be opened once. Opening a named pipe waits
 // for its writer, even after the context has ended.
 func (i *Item) Open(ctx context.Context) (io.ReadCloser, error) {
-	return i.src.open(ctx)
+	r, err := i.src.open(ctx)
+	if err != nil || i.observe == nil {
+		return r, err
+	}
+	return &observedStream{ReadCloser: r, observe: i.observe}, nil
 }
 
 // Options say how arguments are understood. The zero Options are good.

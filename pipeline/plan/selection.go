@@ -1,0 +1,59 @@
+package plan
+
+import (
+	"context"
+	"errors"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/reader/input"
+)
+
+// Selection chooses which of the inputs that were found are loaded.
+type Selection interface {
+	// Select returns those that are loaded into the table that was made then, in their order, and notes for the user. created is as in
+	// client.Table, and 0 if the table is yet to be made. earlier are the names that the first attempt of a resumed load has chosen, nil
+	// in the first.
+	Select(ctx context.Context, found []input.Item, created int64, earlier []string) (chosen []input.Item, notes []string, err error)
+}
+
+// NothingNew says that no input is to be loaded, although some were found.
+type NothingNew struct {
+	Found int      // inputs
+	Notes []string // why
+}
+
+func (*NothingNew) Error() string { return "nothing new to load" }
+
+// choose leaves the chosen items in a set.
+func (p *planner) choose(ctx context.Context, set *input.Set) error {
+	r := p.request
+	if r.Selection == nil {
+		return nil
+	}
+	created := int64(0)
+	if !r.Target.Absent {
+		t, err := p.admin.Describe(r.Target.Table)
+		switch {
+		case errors.Is(err, client.ErrNoTable):
+		case err != nil:
+			return err
+		default:
+			created = t.Created
+		}
+	}
+	found := len(set.Items)
+	chosen, notes, err := r.Selection.Select(ctx, set.Items, created, r.Chosen)
+	if err != nil {
+		return cannotLoad(ctx, err)
+	}
+	if len(chosen) == 0 {
+		return &NothingNew{Found: found, Notes: notes}
+	}
+	p.plan.Notes = append(p.plan.Notes, notes...)
+	p.plan.Chosen = []string{}
+	for _, i := range chosen {
+		p.plan.Chosen = append(p.plan.Chosen, i.Name)
+	}
+	set.Items = chosen
+	return nil
+}
