@@ -35,7 +35,7 @@ var namesFlags = []string{"columns", "names"}
 func jobVocabulary() *job.Vocabulary {
 	v := &job.Vocabulary{Commands: map[string][]job.Key{}, Refused: notInJobs}
 	for command, flags := range map[string][]cli.Flag{
-		job.Load: loadFlags(), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand().Flags,
+		job.Load: loadCommandFlags(), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand().Flags,
 	} {
 		for _, f := range flags {
 			if k, ok := jobKey(f); ok {

@@ -29,10 +29,13 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
 			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
-		Flags:  loadFlags(),
+		Flags:  loadCommandFlags(),
 		Action: func(c *cli.Context) error { return load(c, interrupts, show, in) },
 	}
 }
+
+// loadCommandFlags are those of load. loadFlags are those of them that other commands accept too.
+func loadCommandFlags() []cli.Flag { return append(loadFlags(), onceFlags()...) }
 
 func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
@@ -81,7 +84,7 @@ func loadFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show more: all columns, progress every second, the busiest lanes"},
 	}...)
-	flags = append(append(append(flags, onceFlags()...), numberFlags()...), profileFlags()...)
+	flags = append(append(flags, numberFlags()...), profileFlags()...)
 	return append(flags, rateFlags()...)
 }
 

@@ -35,8 +35,16 @@ func onceFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "fail-if-nothing-new", Usage: "exit code 7 if no input is new, instead of 0"},
 		&cli.StringFlag{Name: "files-by", Usage: "order of the inputs: name, or time (when they were changed), over all arguments (default: as the arguments come; name with --only-new)"},
 		&cli.DurationFlag{Name: "settle-files", Usage: "leave out inputs that were changed less than this long ago, such as 2m; they may be half written"},
-		&cli.StringFlag{Name: "done-marker", Usage: "load an input only if `NAME` stands beside it, such as '{}.done', where {} is the input's name"},
+		&cli.StringFlag{Name: "done-marker", Usage: "load an input only if `MARKER` stands beside it, such as '{}.done', where {} is the input's name"},
 	}
+}
+
+// onceNames are the names of onceFlags.
+func onceNames() (names []string) {
+	for _, f := range onceFlags() {
+		names = append(names, f.Names()[0])
+	}
+	return names
 }
 
 // once is what a load that comes again has open.

@@ -175,7 +175,7 @@ func retryRejects(c *cli.Context, interrupts *interrupts, show *display, asked *
 	}
 	load := findCommand(app.Commands, "load")
 	flags, inputs := cutInputs(sorted[2:])
-	args := append([]string{"load"}, withoutFlags(load.Flags, flags, otherSettings)...)
+	args := append([]string{"load"}, withoutFlags(load.Flags, flags, append(onceNames(), otherSettings...))...)
 	switch {
 	case len(sum.RejectsFlags) > 0:
 		args = withoutFlags(load.Flags, args, options.DialectFlags)

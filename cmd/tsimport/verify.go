@@ -287,6 +287,11 @@ func openRun(path string) (*rundir.Run, *cli.Context, error) {
 	if of := load.String("retry-rejects"); of != "" {
 		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
+	for _, name := range onceNames() {
+		if load.IsSet(name) {
+			return nil, nil, usagef("--run %s: which files it chose, and in which order, its flags do not say (--%s); compare with the files: tsimport verify FILE...", path, name)
+		}
+	}
 	if run.Directory != "" {
 		if err := os.Chdir(run.Directory); err != nil {
 			return nil, nil, usagef("--run %s: it was started in %s: %v; give its files and flags yourself", path, run.Directory, rootCause(err))
@@ -303,7 +308,7 @@ func contextOf(arguments []string) (*cli.Context, error) {
 	}
 	app := &cli.App{
 		Name: "tsimport", DisableSliceFlagSeparator: true, ExitErrHandler: func(*cli.Context, error) {}, Writer: io.Discard, ErrWriter: io.Discard,
-		Commands: []*cli.Command{{Name: "load", Flags: loadFlags(), Action: func(c *cli.Context) error { load = c; return nil }}},
+		Commands: []*cli.Command{{Name: "load", Flags: loadCommandFlags(), Action: func(c *cli.Context) error { load = c; return nil }}},
 	}
 	setUsageErrors(app)
 	args, err := flagsFirst(app, append([]string{"tsimport"}, arguments...))
