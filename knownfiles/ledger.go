@@ -58,7 +58,7 @@ const (
 const (
 	eventFormat = 1
 	eventPrefix = "event."
-	// mergeFrom is from how many objects on a ledger is written anew as one.
+	// mergeFrom is from how many objects on a ledger is written again as one.
 	mergeFrom = 32
 )
 

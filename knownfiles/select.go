@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tsimport/internal/exitcode"
 	"tsimport/reader/input"
 )
 
@@ -40,6 +41,9 @@ const (
 type Refused struct{ Message string }
 
 func (r *Refused) Error() string { return r.Message }
+
+// Exit is the exit code.
+func (*Refused) Exit() int { return exitcode.Usage }
 
 // Selector chooses the inputs of one load. Its methods are called one at a time, but for what reading an input calls.
 type Selector struct {

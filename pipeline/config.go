@@ -26,7 +26,6 @@ type Config struct {
 	DryRun     bool   // everything but the writes
 	Compared   bool   // the table will be compared with the inputs, which must be possible
 	Resume     Resume
-	Known      Known // which inputs are loaded; nil is all of them
 	Invocation Invocation
 	Checkpoint Checkpoint
 	Watch      Watch

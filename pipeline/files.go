@@ -58,7 +58,7 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 		}
 		f.folder.Index(f.rejectIndex, ordinal)
 	}
-	f.known = a.cfg.Known
+	f.known = a.cfg.Resume.Known
 	if f.blocks, err = a.openBlocks(); err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 		report.RejectReasons = reasons // without them the files still have all
 	}
 	if err == nil && report.State == StateFinished && cfg.once() && !cfg.DryRun {
-		err = cfg.Known.Loaded(ctx)
+		err = cfg.Resume.Known.Loaded(ctx)
 	}
 	report.measure(time.Since(start))
 	report.countIndexes()

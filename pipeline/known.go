@@ -28,12 +28,12 @@ type Known interface {
 }
 
 // once reports whether inputs are loaded once for the table.
-func (c *Config) once() bool { return c.Known != nil && c.Known.Once() }
+func (c *Config) once() bool { return c.Resume.Known != nil && c.Resume.Known.Once() }
 
 // nothingNew completes a load that has nothing to do.
 func (a *attempt) nothingNew(ctx context.Context, err error) error {
 	if a.cfg.once() && !a.cfg.DryRun && errors.As(err, new(*plan.NothingNew)) {
-		if noteErr := a.cfg.Known.NothingNew(ctx); noteErr != nil {
+		if noteErr := a.cfg.Resume.Known.NothingNew(ctx); noteErr != nil {
 			return noteErr
 		}
 	}
@@ -45,7 +45,7 @@ func (a *attempt) beginKnown(ctx context.Context) error {
 	if !a.cfg.once() || a.cfg.DryRun || a.planned.Empty {
 		return nil
 	}
-	return a.cfg.Known.Begin(ctx, a.from.ids.known()[a.cfg.Target.Table], a.folder.Path)
+	return a.cfg.Resume.Known.Begin(ctx, a.from.ids.known()[a.cfg.Target.Table], a.folder.Path)
 }
 
 // blockBytes is the counter of a checkpoint for how long the journal of blocks is.
@@ -65,7 +65,7 @@ func (a *attempt) openBlocks() (*rundir.Journal, error) {
 		if err != nil {
 			return err
 		}
-		return a.cfg.Known.Restore(blocks)
+		return a.cfg.Resume.Known.Restore(blocks)
 	})
 	if err != nil {
 		return nil, errors.Join(err, j.Close())

@@ -28,6 +28,8 @@ type Resume struct {
 	Args     []string // the command's arguments, kept in the run folder to run it again; without secrets
 	// Settings, if not nil, is a job whose inferred types and separator the load takes over.
 	Settings *checkpoint.Job
+	// Known says which inputs are loaded, of a load that comes again; nil is all of them.
+	Known Known
 	// OnResume is called before the first write of an attempt that resumes. May be nil.
 	OnResume func(Resumed)
 }

@@ -107,8 +107,8 @@ func (a *attempt) findResumePoint() (err error) {
 func (a *attempt) makePlan(gentle context.Context) (err error) {
 	request := a.cfg.Request()
 	request.Service = serviceTime(a.service.clock())
-	if a.cfg.Known != nil {
-		request.Selection, request.Chosen = a.cfg.Known, a.from.job.Chosen
+	if a.cfg.Resume.Known != nil {
+		request.Selection, request.Chosen = a.cfg.Resume.Known, a.from.job.Chosen
 	}
 	a.from.settings(request, a.cfg.Resume.Settings)
 	if a.from.snapshot != nil {

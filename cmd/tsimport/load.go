@@ -192,7 +192,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	}
 	defer func() { err = errors.Join(err, again.close()) }()
 	if again != nil {
-		cfg.Known = again.known
+		cfg.Resume.Known = again.known
 	}
 
 	if t.store != nil && noSync {
@@ -228,7 +228,6 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		own.Target.Key, own.Target.Define, own.Target.Defined, own.Target.PreSplit = cfg.Target.Key, cfg.Target.Define, cfg.Target.Defined, cfg.Target.PreSplit
 		own.Target.PolicyNow, own.Target.DefineSet = cfg.Target.PolicyNow, cfg.Target.DefineSet
 		own.RunDir, own.Compared, own.Resume, own.Invocation = cfg.RunDir, cfg.Compared, cfg.Resume, cfg.Invocation
-		own.Known = cfg.Known
 		own.Checkpoint, own.Watch, own.Drain, own.Shared = cfg.Checkpoint, cfg.Watch, cfg.Drain, cfg.Shared
 	}}
 	_, err = tsimport.LoadFiles(options.ForCommand(interrupts.hard, command), t.library(), cfg.Target.Table, cfg.Inputs, o)

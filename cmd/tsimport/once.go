@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/exitcode"
 	"tsimport/internal/jobdir"
 	"tsimport/knownfiles"
 	"tsimport/pipeline"
@@ -22,9 +23,6 @@ import (
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
 )
-
-// exitNothing is the exit code of a load that was to find something new.
-const exitNothing = 7
 
 // onceFlags are about loads that come again.
 func onceFlags() []cli.Flag {
@@ -186,7 +184,7 @@ func nothingNew(c *cli.Context, show *display, err error) error {
 	}
 	text := fmt.Sprintf("nothing new: none of %d inputs is to be loaded", nothing.Found)
 	if c.Bool("fail-if-nothing-new") {
-		return &exitError{code: exitNothing, err: errors.New(text)}
+		return &exitError{code: exitcode.NoInput, err: errors.New(text)}
 	}
 	say(c, show, "%s", text)
 	return nil

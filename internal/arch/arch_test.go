@@ -69,7 +69,7 @@ var arrows = map[string][]string{
 		"verify",
 	},
 	"job":               {"internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
-	"knownfiles":        {"internal/jobdir", "reader/input"},
+	"knownfiles":        {"internal/exitcode", "internal/jobdir", "reader/input"},
 	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"lifecycle":         {"internal/table"},
 	"lifecycle/apply":   {"lifecycle", "lifecycle/archive", "internal/tablestore/client", "internal/tablestore/scan", "internal/table"},
