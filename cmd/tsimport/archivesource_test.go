@@ -77,7 +77,28 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	if text := tsimport(2, "sync", "part", "-t", "t", "--delete"); !strings.Contains(text, "a range of keys") {
 		t.Error(text)
 	}
+	for _, wider := range []string{"2..", "..4"} { // the archive says nothing about key 2
+		if text := tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", wider); !strings.Contains(text, "within it") {
+			t.Error(text)
+		}
+	}
+	if text := tsimport(2, "sync", "part", "-t", "t", "--delete", "--range", "3..", "--pk", "id=id+1"); !strings.Contains(text, "another key") {
+		t.Error(text)
+	}
 	tsimport(0, "sync", "part", "-t", "t", "--delete", "--range", "3..")
+	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")
+	writeArchive(t, "narrow", "x", archive.Selection{Columns: []string{"s"}}, 1, 2, 3)
+	if text := tsimport(2, "sync", "narrow", "-t", "t"); !strings.Contains(text, "--mode update") {
+		t.Error(text)
+	}
+	tsimport(0, "sync", "narrow", "-t", "t", "--mode", "update", "--delete")
+	if text := tsimport(2, "sync", "whole", "-t", "t", "--pk", "id=id-id"); !strings.Contains(text, "would be lost") {
+		t.Error(text)
+	}
+	for _, refused := range [][]string{{"--range", ""}, {"--range", "", "--delete"}, {"--when", "stored.s < new.s"}} {
+		tsimport(2, append([]string{"sync", "whole", "-t", "t"}, refused...)...)
+	}
+	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")
 
 	tsimport(0, "verify", "whole", "--archive", "same", "--extra", "fail")
 	if text := tsimport(6, "verify", "whole", "--archive", "fewer"); !strings.Contains(text, "1 missing") {

@@ -47,7 +47,7 @@ var flagsOfCopy = []string{
 
 func copyFlags() []cli.Flag {
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "from-key", Usage: "copy rows from `KEY` on: values of the first key columns, with commas between them; binary as 0x and hexadecimal digits"},
+		&cli.StringFlag{Name: "from-key", Usage: "copy rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
 		&cli.StringFlag{Name: "to-key", Usage: "copy rows before `KEY`"},
 		&cli.StringFlag{Name: "filter", Usage: "copy only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
 		&cli.StringFlag{Name: "where", Usage: "copy only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},

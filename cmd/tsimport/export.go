@@ -28,7 +28,7 @@ func exportCommand() *cli.Command {
 			&cli.Int64Flag{Name: "limit", Usage: "stop after `N` rows"},
 			&cli.BoolFlag{Name: "fresh", Usage: "start over; without it, an export to a file that was interrupted is continued"},
 			&cli.StringFlag{Name: "versions", Usage: "archive: versions of each cell to keep, the newest `N`, or all", Value: "all"},
-			&cli.StringFlag{Name: "from-key", Usage: "archive: rows from `KEY` on: values of the first key columns, with commas between them; binary as 0x and hexadecimal digits"},
+			&cli.StringFlag{Name: "from-key", Usage: "archive: rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
 			&cli.StringFlag{Name: "to-key", Usage: "archive: rows before `KEY`"},
 			&cli.StringFlag{Name: "where", Usage: "archive: only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
 			&cli.Float64Flag{Name: "max-rcu", Usage: "archive: read at most `UNITS` of capacity a second; 0 means no limit"},

@@ -36,7 +36,7 @@ func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 }
 
 // flagsOfLoadOnly are those that a sync refuses: of new tables, of rows that are written without a comparison.
-var flagsOfLoadOnly = []string{"create", "max-tables", "age-policy", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split", "condition", "dry-run",
+var flagsOfLoadOnly = []string{"create", "max-tables", "age-policy", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split", "condition", "when", "dry-run",
 	"verify", "retry-rejects", "accept-changed-input", "returned-keys", "mark-column", "look-first", "at-least-once"}
 
 func syncFlags() []cli.Flag {
@@ -65,6 +65,8 @@ func syncConfig(c *cli.Context, in *invocation) (cfg tablesync.Config, err error
 	switch {
 	case err != nil || cfg.MaxDelete.Rows < 0:
 		return cfg, usagef("--max-delete %q: want a number of rows, or a percentage such as 1%%", text)
+	case c.IsSet("range") && cfg.Range == "":
+		return cfg, usagef("--range is empty: want FROM..TO, or a key; leave it out to compare the whole table")
 	case c.IsSet("max-delete") && !cfg.Delete:
 		return cfg, usagef("--max-delete: nothing is deleted without --delete")
 	case cfg.Examples < 0:

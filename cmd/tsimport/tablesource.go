@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"tsimport/engine/server"
+	"tsimport/internal/table"
 	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
@@ -26,11 +28,13 @@ func wholeFor(cfg *tablesync.Config) error {
 		return err
 	}
 	switch h := m.Holds; {
+	case h.Columns != nil && cfg.Load.Write.Mode == table.Put:
+		return usagef("the archive %s holds only some columns (%s); a row that is put would lose the others; give --mode update", m.Dir(), strings.Join(h.Columns, ", "))
 	case !cfg.Delete:
 	case h.Filter != "" || h.Where != "":
 		return usagef("--delete: the archive %s holds only the rows that its --filter or --where let through; the others would be deleted", m.Dir())
-	case (h.From != "" || h.To != "") && cfg.Range == "":
-		return usagef("--delete: the archive %s holds only a range of keys; the rows outside it would be deleted; give --range", m.Dir())
+	case h.From != "" || h.To != "":
+		cfg.Held = &tablesync.Held{Name: "the archive " + m.Dir(), Key: m.KeyColumns(), From: h.From, To: h.To}
 	}
 	return nil
 }

@@ -22,6 +22,9 @@ type Config struct {
 	Examples  int                // of missing, different and surplus rows, each
 	Fresh     bool               // an unfinished run of the same is not resumed
 
+	// Held says which keys the source holds, if that is not all of them; nil is all.
+	Held *Held
+
 	// SourceUnits are the read units that Load.Read.Sources has cost; nil is a source without any.
 	SourceUnits func() int64
 
@@ -33,6 +36,13 @@ type Config struct {
 	OnCompared func(*Summary)
 	// OnLoad is called before a load of the changes, to complete how it is watched, and what it returns after it. May be nil.
 	OnLoad func(*pipeline.Config) (ended func(*pipeline.Report))
+}
+
+// Held is a source that holds the rows of a range of keys only.
+type Held struct {
+	Name     string // of the source
+	Key      []table.KeyColumn
+	From, To string // as scan.ParseKey reads them; "" leaves that end open
 }
 
 func (c *Config) say(format string, a ...any) {

@@ -17,6 +17,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
@@ -114,8 +115,43 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 		// The service takes a number that is not its own for a row that is there only. Inputs without the column are refused.
 		l.Write.Condition = table.ExpectExist
 	}
-	r.from, r.to, err = parseRange(cfg.Range, r.table.Key)
-	return r, err
+	if r.from, r.to, err = scan.ParseRange(cfg.Range, r.table.Key); err != nil {
+		return nil, usagef("--range %s: %v", cfg.Range, err)
+	}
+	return r, r.holdsAll()
+}
+
+// holdsAll refuses deletes of rows that the source says nothing about.
+func (r *run) holdsAll() error {
+	h := r.cfg.Held
+	if h == nil || !r.cfg.Delete {
+		return nil
+	}
+	columns := &r.cfg.Load.Columns
+	if len(columns.Keys) > 0 || !slices.EqualFunc(h.Key, r.table.Key, func(a, b table.KeyColumn) bool {
+		return a.Name == b.Name && a.Type == b.Type && columns.To(a.Name) == a.Name
+	}) {
+		return usagef("--delete: %s holds only a range of keys, and the table has another key: which of its rows belong to that range nobody can tell; leave --delete out", h.Name)
+	}
+	for _, b := range []struct {
+		text    string
+		outside func(held []table.Value) bool
+	}{
+		{h.From, func(held []table.Value) bool { return r.from == nil || scan.CompareBounds(r.from, held) < 0 }},
+		{h.To, func(held []table.Value) bool { return r.to == nil || scan.CompareBounds(r.to, held) > 0 }},
+	} {
+		if b.text == "" {
+			continue
+		}
+		held, err := scan.ParseKey(b.text, h.Key)
+		if err != nil {
+			return usagef("%s: the range of keys that it holds cannot be read: %v", h.Name, err)
+		}
+		if b.outside(held) {
+			return usagef("--delete: %s holds only a range of keys, %s..%s; the rows outside it would be deleted; give a --range within it", h.Name, h.From, h.To)
+		}
+	}
+	return nil
 }
 
 // numbered returns the name of the auto-increment column, "" if there is none.
@@ -233,6 +269,11 @@ func (r *run) resume() error {
 		again("table %s has been dropped and made again since", r.table.Name)
 		return nil
 	}
+	age := r.started.Sub(s.Compared).Round(time.Second)
+	if s.Live && age > longAgo {
+		again("the source may have changed since, %v ago", age)
+		return nil
+	}
 	details, err := r.details()
 	if err != nil {
 		return err
@@ -248,7 +289,6 @@ func (r *run) resume() error {
 		}
 	}
 	r.resumed = true
-	age := r.started.Sub(s.Compared).Round(time.Second)
 	text := "rows that others have written since are overwritten"
 	if age > longAgo {
 		text = "warning: that was long ago, and " + text + "; --fresh compares again"
@@ -392,7 +432,7 @@ func (r *run) compare(c *changes) error {
 		return usagef("%d rows of the inputs are not in table %s, and the service takes no chosen number in the auto-increment column %s for a new row: sync can only change and delete rows that are there; nothing was written",
 			found.Missing, r.table.Name, name)
 	}
-	if n := found.Superseded; found.Live && n > 0 {
+	if n := found.Superseded; r.cfg.Load.Read.Sources != nil && n > 0 {
 		return usagef("%d of the %d rows of %s would be lost: the key expressions make several rows one; add columns of the source's key to that of the table; nothing was written",
 			n, found.Read, strings.Join(l.Request().ShownInputs(), ", "))
 	}

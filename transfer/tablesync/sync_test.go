@@ -111,6 +111,25 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 			}
 			return cfg
 		},
+		"a file that comes into a folder before the deletes": func(w *world) Config { return w.folderChanged(func() { w.write("in/b.csv", "id,n\nc,3\n") }) },
+		"a file that leaves a folder before the deletes": func(w *world) Config {
+			cfg := w.folderChanged(func() { _ = os.Remove("in/b.csv") })
+			w.write("in/b.csv", good)
+			return cfg
+		},
+		"an input that is written again with its size and time": func(w *world) Config {
+			cfg := w.config(w.write("a.csv", good+"c,3\n"))
+			info, err := os.Stat("a.csv")
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
+				w.write("a.csv", good+"b,2\n")
+				_ = os.Chtimes("a.csv", info.ModTime(), info.ModTime())
+				return func(*pipeline.Report) {}
+			}
+			return cfg
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -124,6 +143,20 @@ func TestNothingIsDeletedUnlessEveryInputCounts(t *testing.T) {
 			w.wantRows("a n=1", "b n=2", "c n=3")
 		})
 	}
+}
+
+// folderChanged syncs a folder that changes before the first load.
+func (w *world) folderChanged(change func()) Config {
+	if err := os.Mkdir("in", 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("in/a.csv", "id,n\na,1\n")
+	cfg := w.config("in")
+	cfg.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
+		change()
+		return func(*pipeline.Report) {}
+	}
+	return cfg
 }
 
 func TestARejectIsNotSurplus(t *testing.T) {
@@ -290,6 +323,75 @@ func TestAnInterruptedSyncWritesWhatWasCompared(t *testing.T) {
 			t.Errorf("said %q", w.said)
 		}
 	}
+}
+
+func TestASyncInterruptedBetweenItsLoadsDeletesWhenItResumes(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	w.put("b", map[string]any{"n": int64(2)})
+	cfg := w.config(w.write("a.csv", "id,n\na,1\nc,3\n"))
+	first := cfg
+	drain, stop := context.WithCancelCause(context.Background())
+	first.Load.Drain = drain
+	first.OnLoad = func(*pipeline.Config) func(*pipeline.Report) {
+		return func(*pipeline.Report) { stop(&pipeline.Interrupted{Signal: "test", ExitCode: exitcode.Interrupted}) }
+	}
+	s, err := Run(context.Background(), first)
+	if err != nil || s.State != pipeline.StateInterrupted || s.ExitCode != exitcode.Interrupted || s.Withheld != "" || s.DeletesUnfinished != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	w.wantRows("a n=1", "b n=2", "c n=3")
+	wantCounts(t, w.sync(cfg), "equal 0, missing 2, different 0, surplus 1: written 2, deleted 1, kept 0, rejected 0, exit 0")
+	w.wantRows("a n=1", "c n=3")
+}
+
+func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	w.put("b", map[string]any{"n": int64(2)})
+	cfg := w.config(w.write("a.csv", "id,n\na,1\nb,2\n"))
+	old := w.interruptedAt(cfg, 1)
+	s, err := readState(old.RunDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Live, s.Compared = true, time.Now().Add(-2*longAgo)
+	if err := s.write(old.RunDir); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.sync(cfg); s.Resumed || s.RunDir != old.RunDir || !strings.Contains(strings.Join(w.said, "\n"), "the source may have changed since") {
+		t.Errorf("resumed %v, said %q", s.Resumed, w.said)
+	}
+}
+
+func TestASourceOfARangeDeletesWithinItOnly(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		w.put(id, map[string]any{"n": int64(1)})
+	}
+	held := &Held{Name: "the source", Key: []table.KeyColumn{stringID}, From: "b", To: `"d"`}
+	for _, tt := range []struct {
+		keys string // the range of the sync
+		held Held
+		want string // a part of the error; "" is none
+	}{
+		{"", *held, "within it"}, {"a..d", *held, "within it"}, {"b..e", *held, "within it"}, {"b..", *held, "within it"}, {"..d", *held, "within it"}, {"d", *held, "within it"},
+		{"b..d", Held{Key: []table.KeyColumn{integerID}, From: "1"}, "another key"}, {"b..d", Held{Key: []table.KeyColumn{{Name: "x", Type: table.String}}, From: "b"}, "another key"},
+		{"b..d", Held{Key: held.Key, From: `"`}, "cannot be read"},
+		{"b..d", *held, ""},
+	} {
+		cfg := w.config(w.write("a.csv", "id,n\nb,1\n"))
+		cfg.Range, cfg.Held = tt.keys, &tt.held
+		if tt.want == "" {
+			w.sync(cfg)
+			continue
+		}
+		if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s of %+v: %v", tt.keys, tt.held, err)
+		}
+	}
+	w.wantRows("a n=1", "b n=1", "d n=1", "e n=1")
 }
 
 func TestAComparisonIsRepeatedWhereItNoLongerHolds(t *testing.T) {

@@ -52,7 +52,11 @@ func (r *run) write(ctx context.Context) error {
 	if !r.cfg.Delete || s.Withheld != "" || len(st.Delete) == 0 {
 		return nil
 	}
-	if why := r.mayDelete(); why != "" {
+	why := r.mayDelete()
+	if r.drain.Err() != nil { // the inputs could not be looked at: that says nothing about them
+		return r.stopped(nil, nil)
+	}
+	if why != "" {
 		s.withhold(why)
 		return nil
 	}

@@ -1,0 +1,177 @@
+package scan
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"tsimport/internal/table"
+)
+
+// ParseKey reads a key, or its first columns, as a user types it: values with commas between them. A text may stand in double quotes, as in
+// JSON, and must where it has a comma or begins with a quote; a binary value is 0x and hexadecimal digits.
+func ParseKey(text string, key []table.KeyColumn) ([]table.Value, error) {
+	if text == "" {
+		return nil, errors.New(`want a key; an empty text is ""`)
+	}
+	values, rest, err := cutKey(text, "", key)
+	if err == nil && rest != "" {
+		err = fmt.Errorf("%q does not belong to a key", rest)
+	}
+	return values, err
+}
+
+// ParseRange reads a range of keys: FROM..TO, the first inclusive and the last exclusive, either of which may be left out; or a key or the
+// beginning of one, which means all keys that begin with it. Each is as in ParseKey; a text with two dots stands in quotes. nil means
+// without a bound, which an empty text has at neither end.
+func ParseRange(text string, key []table.KeyColumn) (from, to []table.Value, err error) {
+	if text == "" {
+		return nil, nil, nil
+	}
+	left, rest := []table.Value(nil), text
+	if !strings.HasPrefix(text, dots) {
+		if left, rest, err = cutKey(text, dots, key); err != nil {
+			return nil, nil, err
+		}
+	}
+	right, bounded := strings.CutPrefix(rest, dots)
+	switch {
+	case !bounded && rest != "":
+		return nil, nil, fmt.Errorf("%q does not belong to a key", rest)
+	case !bounded:
+		to, err = after(left)
+		return left, to, err
+	case right == "" && left == nil:
+		return nil, nil, errors.New("it has no bound; leave it out for the whole table")
+	case right == "":
+		return left, nil, nil
+	}
+	if to, err = ParseKey(right, key); err != nil {
+		return nil, nil, err
+	}
+	if left != nil && CompareBounds(left, to) >= 0 {
+		return nil, nil, errors.New("no key is in it: it ends before it begins")
+	}
+	return left, to, nil
+}
+
+const dots = ".."
+
+// CompareBounds orders values of first key columns as bounds: fewer columns stand before all keys that begin with them.
+func CompareBounds(a, b []table.Value) int {
+	ordering := func(values []table.Value) (key []byte) {
+		for _, v := range values {
+			key = table.AppendKey(key, v)
+		}
+		return key
+	}
+	return strings.Compare(string(ordering(a)), string(ordering(b)))
+}
+
+// after is the least key that is greater than all that begin with the values; nil if there is none.
+func after(values []table.Value) ([]table.Value, error) {
+	values = append([]table.Value(nil), values...)
+	for len(values) > 0 {
+		last := &values[len(values)-1]
+		if last.Type != table.Integer {
+			if len(last.Bytes) >= table.MaxKeyBytes {
+				return nil, fmt.Errorf("a key value of %d bytes has no next one; give FROM..TO", len(last.Bytes))
+			}
+			last.Bytes = append(append([]byte(nil), last.Bytes...), 0)
+			return values, nil
+		}
+		if last.Int < math.MaxInt64 {
+			last.Int++
+			return values, nil
+		}
+		values = values[:len(values)-1]
+	}
+	return nil, nil
+}
+
+// cutKey reads the values of the first columns of a key up to its end: where the text ends, or the separator begins outside quotes, if there
+// is one.
+func cutKey(text, separator string, key []table.KeyColumn) (values []table.Value, rest string, err error) {
+	for {
+		if len(values) == len(key) {
+			return nil, "", fmt.Errorf("%q has more values than the key has columns, which are %d", text, len(key))
+		}
+		k := key[len(values)]
+		var v table.Value
+		if v, text, err = cutValue(text, separator, k); err != nil {
+			return nil, "", err
+		}
+		values = append(values, v)
+		var more bool
+		if text, more = strings.CutPrefix(text, ","); !more {
+			return values, text, nil
+		}
+	}
+}
+
+// cutValue reads the first value of a text.
+func cutValue(text, separator string, k table.KeyColumn) (v table.Value, rest string, err error) {
+	v.Type = k.Type
+	if k.Type == table.String && strings.HasPrefix(text, `"`) {
+		v.Bytes, rest, err = cutQuoted(text)
+	} else {
+		end := len(text)
+		if i := strings.IndexByte(text, ','); i >= 0 {
+			end = i
+		}
+		if i := strings.Index(text, separator); separator != "" && i >= 0 {
+			end = min(end, i)
+		}
+		value := text[:end]
+		rest = text[end:]
+		switch k.Type {
+		case table.Integer:
+			if v.Int, err = strconv.ParseInt(value, 10, 64); err != nil {
+				err = fmt.Errorf("%q is not an integer, which key column %s is", value, k.Name)
+			}
+		case table.Binary:
+			digits, ok := strings.CutPrefix(value, "0x")
+			if v.Bytes, err = hex.DecodeString(digits); err != nil || !ok {
+				err = fmt.Errorf("%q is not binary, which key column %s is: want 0x and hexadecimal digits", value, k.Name)
+			}
+		default:
+			v.Bytes = []byte(value)
+		}
+	}
+	switch {
+	case err != nil:
+	case k.Type == table.String && !utf8.Valid(v.Bytes):
+		err = fmt.Errorf("%q is not UTF-8, which key column %s is", v.Bytes, k.Name)
+	case len(v.Bytes) > table.MaxKeyBytes:
+		err = fmt.Errorf("the value for key column %s has %d bytes, want at most %d", k.Name, len(v.Bytes), table.MaxKeyBytes)
+	}
+	return v, rest, err
+}
+
+// cutQuoted reads a string of JSON. Half a surrogate pair and bytes that are not UTF-8 are refused: JSON would make another text of them.
+func cutQuoted(text string) (value []byte, rest string, err error) {
+	end := 1
+	for end < len(text) && text[end] != '"' {
+		if text[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end >= len(text) {
+		return nil, "", fmt.Errorf("%s: the quotes do not end", text)
+	}
+	quoted := text[:end+1]
+	var s string
+	if err := json.Unmarshal([]byte(quoted), &s); err != nil || !utf8.ValidString(quoted) {
+		return nil, "", fmt.Errorf("%s is not a text in quotes, as in JSON", quoted)
+	}
+	if strings.ContainsRune(s, utf8.RuneError) && !strings.ContainsRune(quoted, utf8.RuneError) && !strings.Contains(strings.ToLower(quoted), `\ufffd`) {
+		return nil, "", fmt.Errorf("%s has half a surrogate pair", quoted)
+	}
+	return []byte(s), text[end+1:], nil
+}
