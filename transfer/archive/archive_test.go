@@ -1,0 +1,224 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+var key = []table.KeyColumn{{Name: "id", Type: table.Integer}}
+
+func subject() Subject {
+	return Subject{Table: "t", Key: Columns(key), Ranges: []string{"low", "high"}}
+}
+
+// row has a cell of as many versions as there are times.
+func row(id int64, times ...int64) *record.Record {
+	r := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}}
+	for _, at := range times {
+		r.Cells = append(r.Cells, record.Cell{Name: []byte("c"), Datum: record.Datum{Kind: record.Integer, Int: at}, At: at})
+	}
+	return r
+}
+
+// writePart adds a part with the rows to a range, and ends the range if next is nil.
+func writePart(t *testing.T, w *Writer, rng int, next []byte, rows ...*record.Record) {
+	t.Helper()
+	p, err := w.NewPart(rng)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if err := p.Row(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Commit(next); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begun opens a folder and begins an archive in it.
+func begun(t *testing.T, dir string) *Writer {
+	t.Helper()
+	w, err := Open(dir, false)
+	if err == nil {
+		err = w.Begin(subject(), key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// finished makes an archive of three parts.
+func finished(t *testing.T) *Manifest {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "a")
+	w := begun(t, dir)
+	writePart(t, w, 1, nil, row(7, 70))
+	writePart(t, w, 0, []byte("3"), row(1, 30, 20, 10), row(2))
+	writePart(t, w, 0, nil, row(3, 40))
+	if _, err := w.Finish(Manifest{Options: Options{TimeToLive: -1, MaxVersions: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestAManifestSaysWhatItsPartsHold(t *testing.T) {
+	m := finished(t)
+	if m.Rows != 4 || m.Cells != 5 || m.Versions != 3 || *m.Smallest != 10 || *m.Largest != 70 {
+		t.Errorf("%d rows, %d cells, %d versions, %d to %d", m.Rows, m.Cells, m.Versions, *m.Smallest, *m.Largest)
+	}
+	var text string
+	var bytesOfParts int64
+	for _, p := range m.Parts {
+		text += fmt.Sprintf("%d: %d rows; ", p.Range, p.Rows)
+		bytesOfParts += p.Bytes
+	}
+	if text != "0: 2 rows; 0: 1 rows; 1: 1 rows; " || m.Bytes != bytesOfParts {
+		t.Errorf("%s%d bytes, of parts %d", text, m.Bytes, bytesOfParts)
+	}
+	if m.Ranges[0].Rows != 3 || m.Ranges[0].Name != "low" || m.Ranges[1].Rows != 1 {
+		t.Errorf("%+v", m.Ranges)
+	}
+	if got := m.KeyColumns(); len(got) != 1 || got[0] != key[0] {
+		t.Errorf("key %+v", got)
+	}
+	if err := m.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+	entries, err := os.ReadDir(m.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() == journalName || strings.HasSuffix(e.Name(), ".tmp") {
+			t.Errorf("%s is left", e.Name())
+		}
+	}
+}
+
+func TestEveryDamageIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		damage func(m *Manifest) error
+		want   string
+	}{
+		"a part is missing": {func(m *Manifest) error { return os.Remove(m.Path(&m.Parts[1])) }, "missing"},
+		"a part is cut":     {func(m *Manifest) error { return os.Truncate(m.Path(&m.Parts[1]), m.Parts[1].Bytes-1) }, "the manifest says"},
+		"a part is a folder": {func(m *Manifest) error {
+			return errors.Join(os.Remove(m.Path(&m.Parts[0])), os.Mkdir(m.Path(&m.Parts[0]), 0o700))
+		}, "not a file"},
+		"a bit of a part": {func(m *Manifest) error {
+			return change(m.Path(&m.Parts[2]), func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+		}, "sha256"},
+		"parts are swapped":      {swap, "swapped"},
+		"the manifest is gone":   {func(m *Manifest) error { return os.Remove(filepath.Join(m.Dir(), ManifestName)) }, "no manifest.json"},
+		"the manifest is edited": {edit(`"rows": 4`, `"rows": 5`), "not that of its text"},
+		"the format is newer":    {edit(`"version": 1`, `"version": 2`), "newer tsimport"},
+		"another format":         {edit(Format, "other"), "not the manifest of an archive"},
+		"no sum":                 {edit(`"sha256":`, `"sha257":`), "no sha256"},
+		"half a manifest": {func(m *Manifest) error {
+			return change(filepath.Join(m.Dir(), ManifestName), func(b []byte) []byte { return b[:len(b)/2] })
+		}, "changed or damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := finished(t)
+			if err := c.damage(m); err != nil {
+				t.Fatal(err)
+			}
+			again, err := Read(m.Dir())
+			if err == nil {
+				err = again.Check(context.Background())
+			}
+			var damaged *DamagedError
+			if !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func change(file string, how func([]byte) []byte) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, how(b), 0o600)
+}
+
+// edit changes all occurrences of a text in the manifest.
+func edit(from, to string) func(*Manifest) error {
+	return func(m *Manifest) error {
+		return change(filepath.Join(m.Dir(), ManifestName), func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(from), []byte(to)) })
+	}
+}
+
+func swap(m *Manifest) error {
+	a, b, free := m.Path(&m.Parts[0]), m.Path(&m.Parts[1]), filepath.Join(m.Dir(), "free")
+	return errors.Join(os.Rename(a, free), os.Rename(b, a), os.Rename(free, b))
+}
+
+func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a")
+	w := begun(t, dir)
+	writePart(t, w, 0, []byte("3"), row(1), row(2))
+	if _, err := w.Finish(Manifest{}); err == nil {
+		t.Error("an archive was finished whose ranges are not whole")
+	}
+	if _, err := Open(dir, false); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second writer: %v", err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), "not finished") {
+		t.Errorf("read: %v", err)
+	}
+
+	w, err := Open(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := subject()
+	other.Holds.From = "5"
+	var changed *ChangedError
+	if err := w.Begin(other, key); !errors.As(err, &changed) || !strings.Contains(err.Error(), "--from-key") {
+		t.Errorf("another range: %v", err)
+	}
+	if err := w.Begin(subject(), key); err != nil {
+		t.Fatal(err)
+	}
+	if at := w.Range(0); w.Resumed != 2 || w.Rows() != 2 || string(at.Next) != "3" || at.Ended {
+		t.Errorf("resumed %d rows of %d, at %+v", w.Resumed, w.Rows(), at)
+	}
+	writePart(t, w, 0, nil, row(3))
+	if err := w.End(1); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := w.Finish(Manifest{}); err != nil || m.Rows != 3 || m.Check(context.Background()) != nil {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var occupied *OccupiedError
+	if _, err := Open(dir, true); !errors.As(err, &occupied) {
+		t.Errorf("a complete archive was opened again: %v", err)
+	}
+}

@@ -1,0 +1,118 @@
+package copytable
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
+)
+
+// made is a table that was created at a time; 0 is unknown.
+func made(at int64) *client.Table {
+	t := &client.Table{}
+	t.Created = at
+	return t
+}
+
+func TestATableIsNotCopiedIntoItself(t *testing.T) {
+	from := Side{Endpoint: "a", Instance: "i", Name: "t", Table: made(1)}
+	for _, c := range []struct {
+		to      Side
+		refused string
+	}{
+		{Side{Endpoint: "a", Instance: "i", Name: "u", Table: made(1)}, ""},
+		{Side{Endpoint: "a", Instance: "j", Name: "t", Table: made(1)}, ""},
+		{Side{Endpoint: "a", Instance: "i", Name: "t", Table: made(2)}, "the same table"},
+		{Side{Endpoint: "b", Instance: "i", Name: "t", Table: made(1)}, "as far as can be known"},
+		{Side{Endpoint: "b", Instance: "i", Name: "t", Table: made(0)}, "as far as can be known"},
+		{Side{Endpoint: "b", Instance: "i", Name: "t", Table: made(2)}, ""},
+		{Side{Endpoint: "b", Instance: "i", Name: "t"}, ""},
+	} {
+		if err := Distinct(from, c.to); c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%+v: %v", c.to, err)
+		}
+	}
+}
+
+func TestKeysThatStayApart(t *testing.T) {
+	a, b, null := table.KeyColumn{Name: "a", Type: table.String}, table.KeyColumn{Name: "b", Type: table.Integer}, table.KeyColumn{Name: "a"}
+	from := []table.KeyColumn{a, b}
+	for name, c := range map[string]struct {
+		to      []table.KeyColumn
+		columns plan.Columns
+		want    bool
+	}{
+		"the same":               {from, plan.Columns{}, true},
+		"another order":          {[]table.KeyColumn{b, a}, plan.Columns{}, true},
+		"one more":               {[]table.KeyColumn{{Name: "hash", Type: table.String}, a, b}, plan.Columns{Keys: []plan.Column{{Name: "hash"}}}, true},
+		"a type that is taken":   {[]table.KeyColumn{null, b}, plan.Columns{}, true},
+		"another name":           {[]table.KeyColumn{{Name: "x", Type: table.String}, b}, plan.Columns{Rename: map[string]string{"a": "x"}}, true},
+		"another type":           {[]table.KeyColumn{{Name: "a", Type: table.Binary}, b}, plan.Columns{}, false},
+		"one is missing":         {[]table.KeyColumn{a}, plan.Columns{}, false},
+		"one is computed":        {from, plan.Columns{Keys: []plan.Column{{Name: "a"}}}, false},
+		"renamed out of the key": {from, plan.Columns{Rename: map[string]string{"a": "x"}}, false},
+	} {
+		if got := KeepsApart(from, c.to, &c.columns); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestANewTableIsMadeAsItsSource(t *testing.T) {
+	from := &client.Table{Key: []table.KeyColumn{{Name: "id", Type: table.Integer}, {Name: "s", Type: table.String}}}
+	from.TimeToLive, from.MaxVersions, from.ReservedRead, from.MaxDeviation = 86400, 3, 5, 60
+	from.Defined = map[string]table.Type{"old": table.Integer, "left": table.String, "set": table.Double}
+
+	var to plan.Target
+	columns := plan.Columns{Exclude: []string{"left"}, Rename: map[string]string{"old": "new"}, Set: []plan.Column{{Name: "set"}}}
+	notes := Define(&to, &columns, from, func(flag string) bool { return flag == "reserved-read" })
+	if len(to.Key) != 2 || to.Key[0] != from.Key[0] || to.Key[1] != from.Key[1] {
+		t.Errorf("key %+v", to.Key)
+	}
+	if d := to.Define; d.TimeToLive != 86400 || d.MaxVersions != 3 || d.ReservedRead != 0 || d.MaxDeviation != deviationForAll {
+		t.Errorf("options %+v", d)
+	}
+	if len(to.Defined) != 1 || to.Defined["new"] != table.Integer {
+		t.Errorf("defined columns %v", to.Defined)
+	}
+	if len(notes) != 1 || !strings.Contains(notes[0], "that of the source is 60") {
+		t.Errorf("notes %q", notes)
+	}
+
+	to = plan.Target{Key: []table.KeyColumn{{Name: "hash"}, {Name: "key"}}}
+	columns = plan.Columns{Keys: []plan.Column{{Name: "hash"}}, Rename: map[string]string{"s": "key"}}
+	if Define(&to, &columns, from, func(string) bool { return true }); to.Key[0].Type != table.Null || to.Key[1].Type != table.String {
+		t.Errorf("key %+v", to.Key)
+	}
+	to.Key[0].Auto = true
+	if err := CheckKey("t", to.Key, "ots://a/s"); err == nil || !strings.Contains(err.Error(), "column hash") {
+		t.Error(err)
+	}
+}
+
+func TestWhatATargetStillTakes(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for _, c := range []struct {
+		ttl       int
+		deviation int64
+		want      int64 // seconds before now
+	}{{-1, 0, client.DefaultDeviation}, {-1, 500, 500}, {300, 500, 300}, {900, 500, 500}, {-1, 2_000_000, 1_000_000}} {
+		if got := now.Unix() - Oldest(&table.Definition{TimeToLive: c.ttl, MaxDeviation: c.deviation}, now).Unix(); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	for _, c := range []struct {
+		from, to  int // times to live
+		deviation int64
+		want      bool
+	}{{-1, -1, 0, false}, {100, -1, 100, true}, {100, -1, 99, false}, {100, 100, 500, true}, {100, 99, 500, false}} {
+		from := &client.Table{}
+		from.TimeToLive = c.from
+		if got := Expires(from, &table.Definition{TimeToLive: c.to, MaxDeviation: c.deviation}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
