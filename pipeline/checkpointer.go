@@ -24,6 +24,7 @@ type checkpointer struct {
 	about    checkpoint.About
 	ids      *tableIDs
 	hooks    *hooks
+	mayAct   func() error       // asked before every request; may be nil
 	patience ratelimit.Patience // how long no checkpoint may be written
 	failed   error              // why the last one could not be written
 	ended    bool               // nothing is sent any more
@@ -38,6 +39,11 @@ func newCheckpointer(cfg *Config, h *hooks, folder *rundir.Folder, planned *plan
 		ids:          from.ids, hooks: h,
 		patience: ratelimit.Patience{For: cmp.Or(h.keepPatience, keepPatience)},
 		about:    checkpoint.About{Job: from.job.Identity, Attempt: 1, Begun: now.UTC(), Ordered: ordered, Settle: cfg.Write.Settle},
+	}
+	if cfg.Checkpoint.State != nil {
+		k.calm = stateEvery
+		k.saver.state = func(encoded []byte) error { return cfg.keepInState(folder.Path, encoded) }
+		k.mayAct = cfg.mayAct
 	}
 	if b := from.snapshot; b != nil {
 		k.about.Attempt, k.about.Begun = b.Attempt+1, b.Begun
@@ -67,6 +73,12 @@ func (d *dispatcher) keep(now time.Time) {
 	if k == nil {
 		return
 	}
+	if k.mayAct != nil && !d.stopper.stopped() {
+		if err := k.mayAct(); isLost(err) {
+			d.stopper.stop(err)
+			return
+		}
+	}
 	if !d.stopper.stopped() && k.patience.Over(now) {
 		d.stopper.stop(fmt.Errorf("no checkpoint could be written for %v: %w", k.patience.For, cmp.Or(k.failed, errSlow)))
 		return
@@ -93,6 +105,9 @@ func (d *dispatcher) kept(s saved) {
 	k := d.checkpointer
 	k.busy = false
 	if k.failed = s.err; s.err != nil {
+		if isLost(s.err) {
+			d.stopper.stop(s.err)
+		}
 		d.report.CheckpointError = s.err.Error()
 		return // the one before still holds, and so does what it lets lanes send
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/condition"
@@ -54,6 +55,8 @@ type Checkpoint struct {
 	// Keep leaves the checkpoint of a load that has finished, for something is to be done after it: a process that is killed
 	// then does not begin the load again when it is run again. Whoever has done it calls Report.RemoveCheckpoint.
 	Keep bool
+	// State keeps checkpoints, and all that they count on, where another machine finds them; nil keeps them in the run folder only.
+	State *jobdir.Mirror
 	// None keeps nothing for a later attempt, for the load's rows cannot be read again: neither checkpoints nor the job.
 	None bool
 }

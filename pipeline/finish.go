@@ -18,6 +18,9 @@ import (
 
 // finishTables does what is left to do when every row is final, and looks whether the tables are still those that hold them.
 func (a *attempt) finishTables(ctx context.Context, d *dispatcher) error {
+	if err := a.cfg.mayAct(); err != nil {
+		return err
+	}
 	admin := a.cfg.admin(ctx, a.service.sdk)
 	admin.Proven = true
 	if err := a.from.ids.confirm(admin); err != nil {
@@ -80,7 +83,7 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 		report.Remade = errors.As(err, new(*ReplacedError))
 	}
 	sumErr := folder.WriteSummary(report)
-	report.folder = folder
+	report.folder, report.mirror = folder, cfg.Checkpoint.State
 	if sumErr == nil && report.State == StateFinished && !cfg.DryRun && !cfg.Checkpoint.Keep {
 		sumErr = report.RemoveCheckpoint()
 	}
@@ -97,6 +100,13 @@ func finish(ctx context.Context, cfg *Config, report *Report, folder *rundir.Fol
 // RemoveCheckpoint ends what a resumed load would count on, of one that has finished: it removes the checkpoint, and puts rejects into
 // the order of the inputs.
 func (r *Report) RemoveCheckpoint() error {
+	if r.mirror != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), statePatience)
+		defer cancel()
+		if err := r.mirror.Finish(ctx); err != nil {
+			return err
+		}
+	}
 	if err := checkpoint.Remove(r.RunDir); err != nil {
 		return err
 	}

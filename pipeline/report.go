@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"tsimport/internal/jobdir"
 
 	"tsimport/pipeline/rundir"
 	"tsimport/writer"
@@ -103,6 +104,7 @@ type ReportCounts struct {
 
 	readBefore, writtenBefore, rejectedBefore int64 // by earlier attempts
 	folder                                    *rundir.Folder
+	mirror                                    *jobdir.Mirror
 }
 
 // ReportTables is what several tables and the files of expired ones have got.

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -60,7 +61,7 @@ type resumePoint struct {
 
 // findResumePoint finds the run to resume, and takes its lock. Without one it says only what the job is. What release gives back is
 // held from before looking: of two processes that begin the same load together, one ends here.
-func findResumePoint(cfg *Config, now time.Time) (o *resumePoint, err error) {
+func findResumePoint(ctx context.Context, cfg *Config, now time.Time) (o *resumePoint, err error) {
 	o = &resumePoint{job: &checkpoint.Job{
 		Identity: checkpoint.Identify(append([]string{cfg.Target.Name, cfg.Target.Table}, cfg.Inputs...)...),
 		Run:      table.NewRun(now),
@@ -80,6 +81,16 @@ func findResumePoint(cfg *Config, now time.Time) (o *resumePoint, err error) {
 		return o, err
 	}
 	path := cfg.RunDir
+	if cfg.Checkpoint.State != nil {
+		if path, err = cfg.restore(ctx); err != nil || path == "" {
+			return o, err // what this machine has was not kept in the state, and counts for nothing
+		}
+		if o.lock == nil {
+			if o.lock, err = rundir.TakeLock(path); err != nil {
+				return o, err
+			}
+		}
+	}
 	if path != "" && !checkpoint.Exists(path) {
 		return o, nil // no run, or one that has sent nothing
 	}

@@ -30,7 +30,7 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	if err := a.connect(ctx, gentle); err != nil {
 		return nil, err
 	}
-	if err := a.findResumePoint(); err != nil {
+	if err := a.findResumePoint(gentle); err != nil {
 		return nil, err
 	}
 	defer a.from.release()
@@ -95,10 +95,11 @@ func (a *attempt) connect(ctx, gentle context.Context) (err error) {
 }
 
 // findResumePoint finds the run to resume, if there is one.
-func (a *attempt) findResumePoint() (err error) {
-	if a.from, err = findResumePoint(a.cfg, a.started); err != nil {
+func (a *attempt) findResumePoint(ctx context.Context) (err error) {
+	if a.from, err = findResumePoint(ctx, a.cfg, a.started); err != nil {
 		return err
 	}
+	a.from.settleFormer(a.cfg, a.started)
 	a.from.ids = newTableIDs(a.from.snapshot)
 	return nil
 }

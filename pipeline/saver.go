@@ -27,6 +27,7 @@ type saver struct {
 	path   string
 	sync   func() error // of the store; may be nil
 	onSave func(*checkpoint.Snapshot) error
+	state  func(encoded []byte) error // keeps it in the state; may be nil
 	jobs   chan *saving
 	done   chan saved
 	onDisk atomic.Pointer[time.Time] // the moment that the newest one describes
@@ -72,5 +73,8 @@ func (s *saver) write(j *saving) error {
 			return err
 		}
 	}
-	return checkpoint.Write(s.path, encoded)
+	if err := checkpoint.Write(s.path, encoded); err != nil || s.state == nil {
+		return err
+	}
+	return s.state(encoded)
 }

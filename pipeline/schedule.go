@@ -22,6 +22,7 @@ const (
 type schedule struct {
 	every   time.Duration // as the user says; 0 is the rule
 	keptFor time.Duration
+	calm    time.Duration // between two at least, unless lanes wait
 
 	busy bool // a checkpoint is on its way to the disk
 	soon bool // a lane waits, or soon will
@@ -56,7 +57,7 @@ func (s *schedule) due(now time.Time) time.Duration {
 	}
 	wait := s.every // who gives it means it
 	if wait == 0 {
-		wait = min(max(keepEvery, keepCost*s.cost), keepAtMost)
+		wait = min(max(keepEvery, keepCost*s.cost, s.calm), keepAtMost)
 	}
 	if s.soon || s.last.IsZero() {
 		wait = min(wait, cmp.Or(s.every, keepSoon))

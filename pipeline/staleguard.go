@@ -17,6 +17,7 @@ type staleGuard struct {
 	writer.Sender
 	last    *atomic.Pointer[time.Time] // the moment that the newest checkpoint on the disk describes
 	keptFor time.Duration
+	mayAct  func() error    // nil may always
 	halted  context.Context // ends when nothing more is to be sent
 }
 
@@ -28,13 +29,13 @@ func (d *dispatcher) guarded(s writer.Sender) writer.Sender {
 	if d.checkpointer == nil {
 		return s
 	}
-	return &staleGuard{Sender: s, last: &d.checkpointer.saver.onDisk, keptFor: d.checkpointer.keptFor, halted: d.stopper.ended}
+	return &staleGuard{Sender: s, last: &d.checkpointer.saver.onDisk, keptFor: d.checkpointer.keptFor, mayAct: d.checkpointer.mayAct, halted: d.stopper.ended}
 }
 
 // Post waits for a checkpoint if the last one is too old, and returns errNotSent if none comes.
 func (g *staleGuard) Post(operation string, appendBody func(dst []byte) []byte) ([]byte, error) {
 	for {
-		if last := g.last.Load(); last != nil && elapsed(*last, time.Now()) < g.keptFor {
+		if last := g.last.Load(); last != nil && elapsed(*last, time.Now()) < g.keptFor && (g.mayAct == nil || g.mayAct() == nil) {
 			return g.Sender.Post(operation, appendBody)
 		}
 		timer := time.NewTimer(guardAgain)

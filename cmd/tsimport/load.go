@@ -186,13 +186,16 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		}
 	}
 	cfg.Target.Absent, cfg.Target.Create = t.missing, o.Create
-	again, err := openOnce(interrupts.drain, c, &cfg)
+	again, err := openOnce(interrupts.drain, c, show, &cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, again.close()) }()
 	if again != nil {
-		cfg.Resume.Known = again.known
+		if again.known != nil {
+			cfg.Resume.Known = again.known
+		}
+		cfg.Checkpoint.State = again.state
 	}
 
 	if t.store != nil && noSync {

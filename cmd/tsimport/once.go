@@ -33,6 +33,7 @@ func onceFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "fail-if-nothing-new", Usage: "exit code 7 if no input is new, instead of 0"},
 		&cli.StringFlag{Name: "files-by", Usage: "order of the inputs: name, or time (when they were changed), over all arguments (default: as the arguments come; name with --only-new)"},
 		&cli.DurationFlag{Name: "settle-files", Usage: "leave out inputs that were changed less than this long ago, such as 2m; they may be half written"},
+		stateFlag(),
 		&cli.StringFlag{Name: "done-marker", Usage: "load an input only if `MARKER` stands beside it, such as '{}.done', where {} is the input's name"},
 	}
 }
@@ -45,28 +46,92 @@ func onceNames() (names []string) {
 	return names
 }
 
-// once is what a load that comes again has open.
-type once struct {
-	known *knownfiles.Selector
-	lock  *rundir.Lock
+func stateFlag() cli.Flag {
+	return &cli.StringFlag{Name: "state", Usage: "keep known files, checkpoints and a lease at `PLACE`, a folder, oss://bucket/prefix or s3://bucket/prefix, where a load on another machine finds them (default: in ./tsimport-runs, on this machine; docs/nightly.md)"}
 }
 
+// once is what a load that comes again has open.
+type once struct {
+	known  *knownfiles.Selector
+	state  *jobdir.Mirror // nil without --state
+	lock   *rundir.Lock
+	leases []*jobdir.Lease
+}
+
+// close gives back what was taken. It is called when nothing is sent any more.
 func (o *once) close() error {
 	if o == nil {
 		return nil
 	}
-	return o.lock.Release()
+	err := o.lock.Release()
+	for _, l := range o.leases {
+		err = errors.Join(err, l.Release())
+	}
+	return err
+}
+
+// inState reports whether there is a --state.
+func inState(c *cli.Context) bool { return c.String("state") != "" }
+
+// openStore opens the place of --state, or this machine's.
+func openStore(ctx context.Context, c *cli.Context, find input.Options) (jobdir.Store, error) {
+	if !inState(c) {
+		return jobdir.Open(ctx, rundir.Root, jobdir.Options{})
+	}
+	s, err := jobdir.Open(ctx, c.String("state"), jobdir.Options{OSS: find.OSS, S3: find.S3})
+	if err != nil {
+		return nil, usagef("--state %v", err)
+	}
+	return s, nil
+}
+
+// lease takes the lease of a directory. One that another process may hold is waited for, for as long as it takes to know.
+func (o *once) lease(ctx context.Context, c *cli.Context, stderr io.Writer, s jobdir.Store) (*jobdir.Lease, error) {
+	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, OnWait: func(owner string) {
+		say(c, stderr, "waiting: %s may work on this load; if it does not say so for %v, the load is taken over", owner, jobdir.Term)
+	}})
+	if err == nil {
+		o.leases = append(o.leases, l)
+	}
+	return l, err
+}
+
+// openState opens the state of the load.
+func (o *once) openState(ctx context.Context, c *cli.Context, show *display, cfg *pipeline.Config, job string) (jobdir.Store, error) {
+	store, err := openStore(ctx, c, cfg.Read.Find)
+	if err != nil || !inState(c) || cfg.DryRun {
+		return store, err
+	}
+	if cfg.Target.Policy != nil {
+		return nil, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
+	}
+	if err := jobdir.Probe(ctx, store); err != nil {
+		return nil, &knownfiles.Refused{Message: "--state " + err.Error()}
+	}
+	load := jobdir.Below(store, "loads/"+job)
+	l, err := o.lease(ctx, c, show, load)
+	if err != nil {
+		return nil, err
+	}
+	o.state = jobdir.NewMirror(load, l)
+	return store, nil
 }
 
 // openOnce opens what the flags of onceFlags need. It returns nil if none is given.
-func openOnce(ctx context.Context, c *cli.Context, cfg *pipeline.Config) (o *once, err error) {
+func openOnce(ctx context.Context, c *cli.Context, show *display, cfg *pipeline.Config) (o *once, err error) {
 	if err := checkOnce(c, cfg); err != nil {
 		return nil, err
 	}
 	only := c.Bool("only-new")
-	if !only && c.String("files-by") == "" && c.Duration("settle-files") == 0 && c.String("done-marker") == "" {
+	if !only && !inState(c) && c.String("files-by") == "" && c.Duration("settle-files") == 0 && c.String("done-marker") == "" {
 		return nil, nil
 	}
+	o = new(once)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.close())
+		}
+	}()
 	options := knownfiles.Options{
 		ReloadChanged: c.Bool("reload-changed"), ReloadRenamed: c.Bool("reload-renamed"),
 		Order: c.String("files-by"), Settle: c.Duration("settle-files"), DoneMarker: c.String("done-marker"),
@@ -74,20 +139,26 @@ func openOnce(ctx context.Context, c *cli.Context, cfg *pipeline.Config) (o *onc
 		Command: cfg.Invocation.Command,
 		Exists:  func(ctx context.Context, name string) (bool, error) { return inputExists(ctx, name, cfg.Read.Find) },
 	}
+	store, err := o.openState(ctx, c, show, cfg, options.Job)
+	if err != nil {
+		return nil, err
+	}
 	if !only {
-		return &once{known: knownfiles.NewSelector(nil, options)}, nil
+		if options.Order != "" || options.Settle != 0 || options.DoneMarker != "" {
+			o.known = knownfiles.NewSelector(nil, options)
+		}
+		return o, nil
 	}
 	options.Order = cmp.Or(options.Order, knownfiles.OrderName)
-	o = new(once)
 	place := placeOf(cfg.Target.Place, cfg.Target.Name, cfg.Target.Table)
 	if !cfg.DryRun {
-		if o.lock, err = lockKnown(place); err != nil {
+		if err := o.lockKnown(ctx, c, show, store, place); err != nil {
 			return nil, err
 		}
 	}
-	ledger, err := openKnown(ctx, place)
+	ledger, err := openKnown(ctx, c, store, place)
 	if err != nil {
-		return nil, errors.Join(err, o.close())
+		return nil, err
 	}
 	o.known = knownfiles.NewSelector(ledger, options)
 	return o, nil
@@ -151,26 +222,29 @@ func placeOf(place, target, tableName string) string {
 	return checkpoint.Identify(cmp.Or(place, target), tableName)
 }
 
-const (
-	knownFolder = ".known"
-	locksFolder = ".locks"
-)
-
 // lockKnown keeps other loads of new files, and tsimport files forget, from the table's known files.
-func lockKnown(place string) (*rundir.Lock, error) {
-	l, err := rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), "known-"+place)
-	if held := new(rundir.HeldError); errors.As(err, &held) {
+func (o *once) lockKnown(ctx context.Context, c *cli.Context, stderr io.Writer, store jobdir.Store, place string) (err error) {
+	if inState(c) {
+		_, err = o.lease(ctx, c, stderr, knownIn(c, store, place))
+	} else {
+		o.lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), "known-"+place)
+	}
+	if err != nil && (errors.As(err, new(*rundir.HeldError)) || errors.As(err, new(*jobdir.HeldError))) {
 		err = fmt.Errorf("--only-new: one load at a time finds out what is new for a table: %w", err)
 	}
-	return l, err
+	return err
 }
 
-func openKnown(ctx context.Context, place string) (*knownfiles.Ledger, error) {
-	store, err := jobdir.Open(ctx, filepath.Join(rundir.Root, knownFolder), jobdir.Options{})
-	if err != nil {
-		return nil, err
+// knownIn is where the known files of a table are.
+func knownIn(c *cli.Context, store jobdir.Store, place string) jobdir.Store {
+	if inState(c) {
+		return jobdir.Below(store, "known/"+place)
 	}
-	return knownfiles.Open(ctx, jobdir.Below(store, place))
+	return jobdir.Below(store, ".known/"+place) // beside run folders
+}
+
+func openKnown(ctx context.Context, c *cli.Context, store jobdir.Store, place string) (*knownfiles.Ledger, error) {
+	return knownfiles.Open(ctx, knownIn(c, store, place))
 }
 
 // nothingNew says that no input is new, if that is what err is about. Any other error stays.
@@ -191,7 +265,7 @@ func nothingNew(c *cli.Context, show *display, err error) error {
 }
 
 func filesCommand() *cli.Command {
-	flags := append(targetFlags(), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
+	flags := append(append(targetFlags(), storeFlags()...), stateFlag(), &cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` whose known files are meant"})
 	return &cli.Command{
 		Name:        "files",
 		Usage:       "list the files that loads with --only-new know",
@@ -231,7 +305,11 @@ func listFiles(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	ledger, err := openKnown(c.Context, place)
+	store, err := openStore(c.Context, c, storeOptions(c))
+	if err != nil {
+		return err
+	}
+	ledger, err := openKnown(c.Context, c, store, place)
 	if err != nil {
 		return err
 	}
@@ -256,7 +334,7 @@ func listFiles(c *cli.Context) error {
 	return nil
 }
 
-func forgetFiles(c *cli.Context) error {
+func forgetFiles(c *cli.Context) (err error) {
 	if c.NArg() == 0 {
 		return usagef("name the files to forget, as tsimport files lists them")
 	}
@@ -264,12 +342,16 @@ func forgetFiles(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	lock, err := lockKnown(place)
+	store, err := openStore(c.Context, c, storeOptions(c))
 	if err != nil {
 		return err
 	}
-	defer lock.Release() //nolint:errcheck // the process's end would do
-	ledger, err := openKnown(c.Context, place)
+	o := new(once)
+	defer func() { err = errors.Join(err, o.close()) }()
+	if err := o.lockKnown(c.Context, c, c.App.ErrWriter, store, place); err != nil {
+		return err
+	}
+	ledger, err := openKnown(c.Context, c, store, place)
 	if err != nil {
 		return err
 	}

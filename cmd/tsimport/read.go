@@ -8,6 +8,7 @@ import (
 
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
+	"tsimport/reader/input"
 )
 
 const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard input, @list.txt with a name on each line,\n" +
@@ -15,7 +16,7 @@ const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard i
 
 // readFlags are the flags of the commands that read inputs.
 func readFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or auto", Value: "auto"},
 		&cli.StringFlag{Name: "dialect", Usage: "`NAME` of the program that wrote the file: mysql, postgres, clickhouse, hive, excel, sqlite and others (docs/inputs.md); or auto: detect delimiter, quote and escape from the text, and refuse ambiguous files"},
 		&cli.StringFlag{Name: "delimiter", Usage: "`TEXT` between fields, one or more characters; \\t and \\x01 are understood (default: a comma, a tab in .tsv files)"},
@@ -37,10 +38,36 @@ func readFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "flatten", Usage: "load nested values of JSON lines and Parquet as columns a.b.c instead of JSON text"},
 		&cli.BoolFlag{Name: "ignore-ts", Usage: "ignore the timestamps in lines of the vendor's own export"},
 		&cli.BoolFlag{Name: "path-columns", Usage: "add a column for each folder named name=value to the records below it"},
+	}, storeFlags()...)
+}
+
+// storeFlags say where objects are.
+func storeFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringFlag{Name: "oss-endpoint", Usage: "`URL` of the object storage service for oss:// (or OSS_ENDPOINT)"},
 		&cli.StringFlag{Name: "oss-region", Usage: "`REGION` of the object storage service (or OSS_REGION)"},
 		&cli.StringFlag{Name: "s3-endpoint", Usage: "`URL` of a store for s3:// that is compatible with S3 (or AWS_ENDPOINT_URL; default: AWS)"},
 		&cli.StringFlag{Name: "s3-region", Usage: "`REGION` of the bucket for s3:// (or AWS_REGION)"},
+	}
+}
+
+// storeOptions reads storeFlags.
+func storeOptions(c *cli.Context) (o input.Options) {
+	o.OSS.Endpoint, o.OSS.Region = c.String("oss-endpoint"), c.String("oss-region")
+	o.S3.Endpoint, o.S3.Region = c.String("s3-endpoint"), c.String("s3-region")
+	o.OSS.Credentials = ossCredentials(c)
+	return o
+}
+
+// ossCredentials are the keys of Tablestore.
+func ossCredentials(c *cli.Context) func(context.Context) (id, secret, token string, err error) {
+	return func(context.Context) (id, secret, token string, err error) {
+		provider, err := findCredentials(c)
+		if err != nil {
+			return "", "", "", err
+		}
+		keys := provider.GetCredentials()
+		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
 	}
 }
 
@@ -61,12 +88,5 @@ func parseRead(c *cli.Context) (plan.Read, error) {
 // completeRead adds what only the command knows of reading inputs.
 func completeRead(c *cli.Context, r *plan.Read) {
 	r.Find.NotData = notData(c)
-	r.Find.OSS.Credentials = func(context.Context) (id, secret, token string, err error) {
-		provider, err := findCredentials(c)
-		if err != nil {
-			return "", "", "", err
-		}
-		keys := provider.GetCredentials()
-		return keys.GetAccessKeyID(), keys.GetAccessKeySecret(), keys.GetSecurityToken(), nil
-	}
+	r.Find.OSS.Credentials = ossCredentials(c)
 }

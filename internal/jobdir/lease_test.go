@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("lease-rounds", 60, "rounds of random interleavings of leases")
+	rounds = flag.Int("lease-rounds", 30, "rounds of random interleavings of leases")
 	seed   = flag.Uint64("lease-seed", 1, "first seed of them")
 )
 

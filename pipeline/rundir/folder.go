@@ -93,6 +93,16 @@ const rejectsPrefix = "rejects"
 // rejectsNames are the names that a run gives to files of rejects; others are the user's.
 var rejectsNames = regexp.MustCompile(`^rejects(\.jsonl|(-[1-9][0-9]*)?\.(csv|ndjson))$`)
 
+// Grows reports whether a file of a run folder, by its name below it, only gets longer during the run.
+func Grows(name string) bool {
+	switch base := filepath.Base(name); {
+	case base == DoubtsFile, base == BlocksFile, base == RejectIndexFile, strings.HasPrefix(name, StampsDir+"/"):
+		return true
+	default:
+		return isRejectsFile(base)
+	}
+}
+
 func isRejectsFile(name string) bool { return rejectsNames.MatchString(name) }
 
 // Create makes the folder. When it holds an earlier run, that run's files are moved into attempt-N below it first.

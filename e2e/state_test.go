@@ -1,0 +1,120 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/internal/objectstore/storetest"
+)
+
+// pod runs the binary on a machine of its own: another working folder and another home.
+type pod struct {
+	dir string
+	s   *served
+}
+
+func (p *pod) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), append(p.s.credentials(), "HOME="+p.dir, "XDG_CACHE_HOME="+p.dir)...)
+	return cmd
+}
+
+func TestAnotherMachineResumesFromTheState(t *testing.T) {
+	store := storetest.New(t, "states")
+	s := startServe(t)
+	drop := t.TempDir()
+	var text strings.Builder
+	text.WriteString("id,v\n")
+	const rows = 20_000
+	for i := range rows {
+		fmt.Fprintf(&text, "%d,x%d\n", i, i)
+	}
+	text.WriteString("bad\n")
+	must(t, os.WriteFile(filepath.Join(drop, "a.csv"), []byte(text.String()), 0o600))
+	args := func(more ...string) []string {
+		return append([]string{"load", drop, "--endpoint", s.URL, "--instance", s.Instance, "--table", "nights", "--pk", "id", "--create", "--only-new",
+			"--state", "s3://states/all"}, more...)
+	}
+	first := &pod{t.TempDir(), s}
+	cmd := first.command(args("--max-rows-per-second", "2000")...)
+	cmd.Stderr = new(strings.Builder)
+	must(t, cmd.Start())
+	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
+	defer killer.Stop()
+	for kept := 0; kept < 2; { // checkpoints in the state
+		time.Sleep(10 * time.Millisecond)
+		kept = 0
+		for _, r := range store.Requests() {
+			if strings.HasPrefix(r, "PUT ") && strings.Contains(r, "/checkpoint.") {
+				kept++
+			}
+		}
+	}
+	must(t, cmd.Process.Signal(os.Interrupt))
+	cmd.Wait() // its error is the exit code
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Fatalf("exit code %d: %s", code, cmd.Stderr)
+	}
+	// What comes meanwhile is not of that run.
+	must(t, os.WriteFile(filepath.Join(drop, "b.csv"), []byte("id,v\n-1,later\n"), 0o600))
+	second := &pod{t.TempDir(), s}
+	for _, step := range []struct {
+		code int
+		says []string
+	}{
+		{3, []string{"resuming run", fmt.Sprintf("%s read, %s written, 1 rejected", "20,001", "20,000")}},
+		{0, []string{"1 of 2 inputs are known", "1 read, 1 written"}},
+		{0, []string{"nothing new"}},
+	} {
+		cmd := second.command(args()...)
+		out, _ := cmd.CombinedOutput() // its error is the exit code
+		if code := cmd.ProcessState.ExitCode(); code != step.code {
+			t.Fatalf("exit code %d, want %d: %s", code, step.code, out)
+		}
+		for _, want := range step.says {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%s\ndoes not say %q", out, want)
+			}
+		}
+	}
+	if rejects, err := filepath.Glob(filepath.Join(second.dir, "tsimport-runs", "*", "rejects.csv")); err != nil || len(rejects) != 1 {
+		t.Errorf("rejects: %q, %v", rejects, err)
+	}
+	list := second.command("files", "--table", "nights", "--endpoint", s.URL, "--instance", s.Instance, "--state", "s3://states/all")
+	if out, err := list.CombinedOutput(); err != nil || strings.Count(string(out), ".csv") != 2 {
+		t.Errorf("files: %s, %v", out, err)
+	}
+}
+
+func TestAStateThatCannotKeepALoadIsRefusedBeforeTheFirstRow(t *testing.T) {
+	for want, change := range map[string]func(*storetest.Server){
+		"conditional puts have no effect there": func(s *storetest.Server) { s.Unconditional = true },
+		"cannot be written to":                  func(s *storetest.Server) { s.ReadOnly = true },
+		"is full":                               func(s *storetest.Server) { s.Full = true },
+		"newer version": func(s *storetest.Server) {
+			s.Fault = func(_ int, w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/lease.") {
+					s.Set(strings.TrimPrefix(r.URL.Path, "/states/"), `{"version":9}`, time.Unix(1e9, 0))
+				}
+				return false
+			}
+		},
+	} {
+		store := storetest.New(t, "states")
+		change(store)
+		p := &pod{t.TempDir(), startServe(t)}
+		must(t, os.WriteFile(filepath.Join(p.dir, "a.csv"), []byte("id\n1\n"), 0o600))
+		cmd := p.command("load", "a.csv", "--endpoint", p.s.URL, "--instance", p.s.Instance, "--table", "t", "--pk", "id", "--create", "--state", "s3://states/x")
+		out, _ := cmd.CombinedOutput() // its error is the exit code
+		if code := cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(string(out), want) || strings.Contains(string(out), "finished") {
+			t.Errorf("exit code %d, want %q: %s", code, want, out)
+		}
+	}
+}

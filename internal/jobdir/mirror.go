@@ -1,0 +1,305 @@
+package jobdir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tsimport/internal/atomicfile"
+)
+
+// Mirror keeps files in a store, as of moments that its user calls checkpoints, for whoever holds the lease next. Each checkpoint is an
+// object of its own that is put once, named by epoch and number, so that a put that is late never takes the place of a newer one. What a
+// checkpoint names is put before it, and stays while it is one of the last two. A new holder puts all files again: those of the former may
+// be deleted by a process that does not know yet that it is over. It belongs to one goroutine at a time, but for Check.
+type Mirror struct {
+	Store Store
+	*Lease
+
+	number int64 // of checkpoints
+	object int64 // of objects
+	files  map[string][]part
+	last   [2]kept // checkpoints that were put
+	swept  bool    // what former holders have put was deleted
+}
+
+// MirrorFile is a file to be kept.
+type MirrorFile struct {
+	Name  string // in the mirror, with slashes
+	Path  string // on this machine; not used with Body
+	Body  []byte
+	Grows bool // what was kept of it before does not change
+}
+
+// part is an object with a part of a file.
+type part struct {
+	Object string `json:"object"`
+	Bytes  int64  `json:"bytes"`
+	Sum    uint32 `json:"sum"` // CRC-32C
+}
+
+// checkpointFile is an object checkpoint.<epoch>.<number>.
+type checkpointFile struct {
+	Version  int               `json:"version"`
+	Nonce    string            `json:"nonce"`
+	Folder   string            `json:"folder"`
+	Finished bool              `json:"finished,omitempty"`
+	Files    map[string][]part `json:"files,omitempty"`
+}
+
+type kept struct {
+	name    string
+	objects []string
+}
+
+const (
+	mirrorVersion = 1
+	// partBytes bounds the parts of a file: what is read into memory, and what is put again to keep parts few.
+	partBytes = 8 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// NewMirror returns the mirror in a store, under its lease.
+func NewMirror(s Store, l *Lease) *Mirror {
+	return &Mirror{Store: s, Lease: l, files: map[string][]part{}}
+}
+
+// Save keeps files as a checkpoint; folder is a name for Restore. After an error the checkpoint before may still be the newest.
+func (m *Mirror) Save(ctx context.Context, folder string, files []MirrorFile) error {
+	if err := m.Check(); err != nil {
+		return err
+	}
+	c := checkpointFile{Version: mirrorVersion, Nonce: nonce(), Folder: folder, Files: map[string][]part{}}
+	for _, f := range files {
+		parts, err := m.keep(ctx, f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed meanwhile, and no checkpoint needs it
+		}
+		if err != nil {
+			return fmt.Errorf("keep %s in %s: %w", f.Name, m.Store, err)
+		}
+		m.files[f.Name] = parts
+		c.Files[f.Name] = parts
+	}
+	return m.put(ctx, c)
+}
+
+// Finish notes that nothing is left to be resumed.
+func (m *Mirror) Finish(ctx context.Context) error {
+	if err := m.Check(); err != nil {
+		return err
+	}
+	return m.put(ctx, checkpointFile{Version: mirrorVersion, Nonce: nonce(), Finished: true})
+}
+
+func (m *Mirror) put(ctx context.Context, c checkpointFile) error {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	m.number++
+	k := kept{name: fmt.Sprintf("checkpoint.%09d.%09d", m.Epoch, m.number)}
+	for _, parts := range c.Files {
+		for _, p := range parts {
+			k.objects = append(k.objects, p.Object)
+		}
+	}
+	if err := m.Store.PutAbsent(ctx, k.name, body); err != nil {
+		return fmt.Errorf("keep a checkpoint in %s: %w", m.Store, err)
+	}
+	m.sweep(ctx, k)
+	m.last[0], m.last[1] = m.last[1], k
+	return nil
+}
+
+// sweep deletes what only checkpoints before the last two name. What is left behind does no harm.
+func (m *Mirror) sweep(ctx context.Context, newest kept) {
+	old := m.last[0]
+	if old.name != "" {
+		_ = m.Store.Delete(ctx, old.name)
+	}
+	for _, o := range old.objects {
+		if !slices.Contains(newest.objects, o) && !slices.Contains(m.last[1].objects, o) {
+			_ = m.Store.Delete(ctx, o)
+		}
+	}
+	if m.swept {
+		return
+	}
+	m.swept = true
+	names, err := m.Store.List(ctx, "")
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		var epoch, number int64
+		_, asCheckpoint := fmt.Sscanf(name, "checkpoint.%d.%d", &epoch, &number)
+		if asCheckpoint != nil {
+			if _, err := fmt.Sscanf(name, "data/%d-%d", &epoch, &number); err != nil {
+				continue
+			}
+		}
+		if epoch < m.Epoch {
+			_ = m.Store.Delete(ctx, name)
+		}
+	}
+}
+
+// keep puts what is new of a file.
+func (m *Mirror) keep(ctx context.Context, f MirrorFile) ([]part, error) {
+	parts := m.files[f.Name]
+	if f.Body != nil {
+		return m.keepBytes(ctx, f.Body, parts)
+	}
+	if !f.Grows {
+		body, err := os.ReadFile(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		return m.keepBytes(ctx, body, parts)
+	}
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size, at := info.Size(), int64(0)
+	for _, p := range parts {
+		at += p.Bytes
+	}
+	if at > size {
+		parts, at = nil, 0 // it was cut
+	}
+	if at == size {
+		return parts, nil
+	}
+	parts = slices.Clone(parts)
+	// A part that is no longer than what comes after it becomes one with it, so that a file has few.
+	for n := len(parts); n > 0 && parts[n-1].Bytes <= size-at && parts[n-1].Bytes+size-at <= partBytes; n = len(parts) {
+		at -= parts[n-1].Bytes
+		parts = parts[:n-1]
+	}
+	for at < size {
+		body := make([]byte, min(partBytes, size-at))
+		if _, err := io.ReadFull(io.NewSectionReader(file, at, int64(len(body))), body); err != nil {
+			return nil, err
+		}
+		p, err := m.putPart(ctx, body)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+		at += p.Bytes
+	}
+	return parts, nil
+}
+
+// keepBytes puts the whole of a file, unless that is there.
+func (m *Mirror) keepBytes(ctx context.Context, body []byte, before []part) ([]part, error) {
+	if len(before) == 1 && before[0].Bytes == int64(len(body)) && before[0].Sum == crc32.Checksum(body, castagnoli) {
+		return before, nil
+	}
+	p, err := m.putPart(ctx, body)
+	return []part{p}, err
+}
+
+func (m *Mirror) putPart(ctx context.Context, body []byte) (part, error) {
+	m.object++
+	p := part{Object: fmt.Sprintf("data/%09d-%09d", m.Epoch, m.object), Bytes: int64(len(body)), Sum: crc32.Checksum(body, castagnoli)}
+	return p, m.Store.Put(ctx, p.Object, body)
+}
+
+// Restore writes the files of the newest checkpoint to where place says, over what is there, and returns the name that was given for their
+// folder. It returns "" if there is no checkpoint, or the last one says that all is finished.
+func (m *Mirror) Restore(ctx context.Context, place func(folder, name string) (path string, err error)) (folder string, err error) {
+	for attempt := 1; ; attempt++ {
+		folder, err = m.restore(ctx, place)
+		if errors.Is(err, fs.ErrNotExist) && attempt < 4 {
+			// A former holder that does not know yet that it is over has put a newer one and deleted this.
+			if err := sleep(ctx, time.Second); err != nil {
+				return "", err
+			}
+			continue
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w; start over with --fresh", err)
+		}
+		if err != nil {
+			return "", fmt.Errorf("read the run in %s: %w", m.Store, err)
+		}
+		return folder, nil
+	}
+}
+
+func (m *Mirror) restore(ctx context.Context, place func(folder, name string) (string, error)) (string, error) {
+	names, err := m.Store.List(ctx, "checkpoint.")
+	if err != nil || len(names) == 0 {
+		return "", err
+	}
+	newest := slices.Max(names) // epochs and numbers have nine digits
+	body, err := m.Store.Get(ctx, newest)
+	if err != nil {
+		return "", err
+	}
+	var c checkpointFile
+	if err := json.Unmarshal(body, &c); err != nil {
+		return "", fmt.Errorf("%s is damaged: %w; start over with --fresh", newest, err)
+	}
+	if c.Version > mirrorVersion {
+		return "", fmt.Errorf("%s was written by a newer version of tsimport; use that version", newest)
+	}
+	if c.Finished {
+		return "", nil
+	}
+	if c.Folder == "" || c.Folder != filepath.Base(c.Folder) || c.Folder == ".." {
+		return "", fmt.Errorf("%s is damaged: it names the folder %q; start over with --fresh", newest, c.Folder)
+	}
+	for name, parts := range c.Files {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return "", fmt.Errorf("%s is damaged: it names the file %q; start over with --fresh", newest, name)
+		}
+		path, err := place(c.Folder, name)
+		if err == nil {
+			err = m.restoreFile(ctx, path, parts)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", strings.TrimPrefix(name, "/"), err)
+		}
+	}
+	return c.Folder, nil
+}
+
+func (m *Mirror) restoreFile(ctx context.Context, path string, parts []part) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, atomicfile.Options{Perm: 0o600}, func(w io.Writer) error {
+		for _, p := range parts {
+			body, err := m.Store.Get(ctx, p.Object)
+			if err == nil && (int64(len(body)) != p.Bytes || crc32.Checksum(body, castagnoli) != p.Sum) {
+				err = fmt.Errorf("%s is damaged; start over with --fresh", p.Object)
+			}
+			if err == nil {
+				_, err = w.Write(body)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,125 @@
+package jobdir
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// into places files below a folder.
+func into(dir string) func(folder, name string) (string, error) {
+	return func(folder, name string) (string, error) {
+		return filepath.Join(dir, folder, filepath.FromSlash(name)), nil
+	}
+}
+
+func TestASuccessorFindsTheFilesOfTheNewestCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		r := rand.New(rand.NewPCG(1, 2))
+		dir := t.TempDir()
+		grows, whole := filepath.Join(dir, "grows"), filepath.Join(dir, "whole")
+		var all []byte
+		for epoch := range 3 {
+			l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := NewMirror(s, l)
+			if epoch > 0 {
+				to := t.TempDir()
+				folder, err := m.Restore(t.Context(), into(to))
+				if err != nil || folder != "run" {
+					t.Fatal(folder, err)
+				}
+				for name, want := range map[string][]byte{"sub/grows": all, "whole": last(all, 10), "body": last(all, 3)} {
+					if got, err := os.ReadFile(filepath.Join(to, "run", name)); err != nil || !bytes.Equal(got, want) {
+						t.Errorf("epoch %d: %s has %d bytes, want %d, %v", l.Epoch, name, len(got), len(want), err)
+					}
+				}
+			}
+			for range 40 {
+				all = append(all, make([]byte, r.IntN(5000))...)
+				for i := range all {
+					all[i] = byte(i * 31)
+				}
+				if err := errors.Join(os.WriteFile(grows, all, 0o600), os.WriteFile(whole, last(all, 10), 0o600)); err != nil {
+					t.Fatal(err)
+				}
+				err := m.Save(t.Context(), "run", []MirrorFile{{Name: "sub/grows", Path: grows, Grows: true}, {Name: "whole", Path: whole},
+					{Name: "body", Body: last(all, 3)}, {Name: "gone", Path: filepath.Join(dir, "gone"), Grows: true}})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if names, _ := s.List(t.Context(), ""); len(names) > 40 {
+				t.Errorf("%d objects are kept: %q", len(names), names)
+			}
+			if epoch == 1 {
+				l.Abandon() // it is paused, or thought dead
+				err := m.Save(t.Context(), "run", nil)
+				if err == nil {
+					t.Error("it keeps a checkpoint without the lease")
+				}
+			} else if err := l.Release(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func last(all []byte, n int) []byte { return append([]byte{}, all[max(0, len(all)-n):]...) }
+
+func TestACheckpointThatIsLateIsNotTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, clock := newMemory(), virtual()
+		l, _ := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
+		m := NewMirror(s, l)
+		defer l.Abandon()
+		for _, text := range []string{"1", "2", "3"} {
+			if err := m.Save(t.Context(), "run", []MirrorFile{{Name: "f", Body: []byte(text)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// A put of the first one that had no answer is carried out now.
+		s.objects["checkpoint.000000001.000000001"] = `{"version":1,"folder":"run"}`
+		to := t.TempDir()
+		if _, err := m.Restore(t.Context(), into(to)); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(filepath.Join(to, "run", "f")); string(got) != "3" {
+			t.Errorf("%q", got)
+		}
+		if err := m.Finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if folder, err := m.Restore(t.Context(), into(to)); folder != "" || err != nil {
+			t.Error(folder, err)
+		}
+	})
+}
+
+func TestAMirrorThatIsDamagedOrNewerIsRefused(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"version":2}`: "newer version", `{`: "damaged", `{"version":1,"folder":"../x"}`: "damaged",
+		`{"version":1,"folder":"x","files":{"../y":[]}}`:                                       "damaged",
+		`{"version":1,"folder":"x","files":{"y":[{"object":"data/1-1","bytes":3}]}}`:           "data/1-1 is damaged",
+		`{"version":1,"folder":"x","files":{"y":[{"object":"data/1-1","bytes":1,"sum":1}]}}`:   "data/1-1 is damaged",
+		`{"version":1,"folder":"x","files":{"y":[{"object":"data/none","bytes":1,"sum":1}]}} `: "start over with --fresh",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newMemory()
+			s.objects["checkpoint.000000001.000000001"], s.objects["data/1-1"] = body, "x"
+			_, err := NewMirror(s, &Lease{}).Restore(t.Context(), into(t.TempDir()))
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v", body, err)
+			}
+		})
+	}
+}

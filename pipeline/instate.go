@@ -1,0 +1,115 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tsimport/internal/atomicfile"
+	"tsimport/internal/jobdir"
+	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/rundir"
+)
+
+// A load with Checkpoint.State keeps its run folder there with every checkpoint, and a checkpoint counts once it is there: what may be
+// sent, and what a successor takes for sent, follows it. So a successor needs nothing of this machine, and a local checkpoint that is
+// newer is never looked at.
+
+const (
+	// stateEvery is how often a checkpoint is kept in the state, unless lanes wait for one.
+	stateEvery = 5 * time.Second
+	// statePatience bounds the keeping of one.
+	statePatience = 30 * time.Second
+	// returnedFile is what the file of returned keys is called in the state.
+	returnedFile = "@returned-keys"
+)
+
+// keepInState keeps the run folder with an encoded checkpoint. What the checkpoint counts on has been synced.
+func (c *Config) keepInState(folder string, encoded []byte) error {
+	files := []jobdir.MirrorFile{{Name: checkpoint.File, Body: encoded}}
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it was removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		switch {
+		case name == ".":
+		case e.IsDir() && !strings.Contains(name, "=") && name != rundir.StampsDir:
+			return fs.SkipDir // of earlier attempts
+		case e.IsDir(), !e.Type().IsRegular(), strings.HasSuffix(name, atomicfile.Suffix), name == checkpoint.File, name == checkpoint.PrevFile,
+			strings.HasPrefix(name, rundir.LockFile), name == rundir.SummaryFile, name == rundir.PageFile:
+		default:
+			files = append(files, jobdir.MirrorFile{Name: name, Path: path, Grows: rundir.Grows(name)})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if keys := c.Write.Marks.ReturnedKeys; keys != "" {
+		files = append(files, jobdir.MirrorFile{Name: returnedFile, Path: keys, Grows: true})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statePatience)
+	defer cancel()
+	return c.Checkpoint.State.Save(ctx, filepath.Base(folder), files)
+}
+
+// restore brings the unfinished run of the load back from the state, and returns its folder; "" if there is none.
+func (c *Config) restore(ctx context.Context) (path string, err error) {
+	root := func(folder string) string {
+		if c.RunDir != "" {
+			return c.RunDir
+		}
+		return filepath.Join(rundir.Root, folder)
+	}
+	folder, err := c.Checkpoint.State.Restore(ctx, func(folder, name string) (string, error) {
+		if name == returnedFile {
+			return c.Write.Marks.ReturnedKeys, nil
+		}
+		return filepath.Join(root(folder), filepath.FromSlash(name)), nil
+	})
+	if err != nil || folder == "" {
+		return "", err
+	}
+	// It may be newer than what was restored.
+	if err := os.Remove(filepath.Join(root(folder), checkpoint.PrevFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return root(folder), nil
+}
+
+// settleFormer waits for what a process may have sent that held the lease before and did not give it back.
+func (o *resumePoint) settleFormer(cfg *Config, now time.Time) {
+	if cfg.Checkpoint.State == nil || !cfg.Checkpoint.State.Former || cfg.Target.Place != "" { // an embedded store answers no process that is gone
+		return
+	}
+	until := now.Add(client.LongestRequest(cfg.Target.Client.RequestTimeout) + cfg.Write.Settle)
+	if o.snapshot == nil {
+		o.hold = until // who starts over does not know which rows they are
+	} else if until.After(o.suspectUntil) {
+		o.suspectUntil = until
+	}
+}
+
+// mayAct reports whether the load may still write.
+func (c *Config) mayAct() error {
+	if c.Checkpoint.State == nil {
+		return nil
+	}
+	return c.Checkpoint.State.Check()
+}
+
+// isLost reports whether an error says that another process works on the load now.
+func isLost(err error) bool { return errors.Is(err, jobdir.ErrLost) }
