@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"tsimport/internal/suggest"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -104,7 +105,7 @@ func Parse(path string, text []byte, v *Vocabulary) (*File, error) {
 	parts := map[string]*yaml.Node{}
 	for _, e := range top {
 		if !slices.Contains(known, e.name) {
-			return nil, d.errorf(e.line, "unknown key %s; a job has %s%s", quoted(e.name), strings.Join(known, ", "), didYouMean(e.name, known))
+			return nil, d.errorf(e.line, "unknown key %s; a job has %s%s", quoted(e.name), strings.Join(known, ", "), suggest.Hint(e.name, known))
 		}
 		parts[e.name] = e.value
 	}
@@ -235,10 +236,10 @@ func (r *fileReader) unknown(e entry, what string, names []string) error {
 		return r.errorf(e.line, "%s: %s", e.name, why)
 	}
 	lower := strings.ToLower(e.name)
-	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) && len(nearest(e.name, names)) == 0 {
+	if slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(lower, s) }) && len(suggest.Nearest(e.name, names)) == 0 {
 		return r.errorf(e.line, "%s: a job file holds no access keys; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or name a profile", quoted(e.name))
 	}
-	return r.errorf(e.line, "unknown key %s in %s; keys are the names of flags%s", quoted(e.name), what, didYouMean(e.name, names))
+	return r.errorf(e.line, "unknown key %s in %s; keys are the names of flags%s", quoted(e.name), what, suggest.Hint(e.name, names))
 }
 
 func (r *fileReader) loads(n *yaml.Node) (all []Single, err error) {
@@ -277,7 +278,7 @@ func (r *fileReader) load(e entry) (l Single, err error) {
 		}
 		if _, ok := r.vocabulary.Commands[l.Command]; !ok {
 			commands := []string{Load, Copy, Sync, Export}
-			return l, r.errorf(all[i].value.Line, "command %s: want %s%s", quoted(l.Command), strings.Join(commands, ", "), didYouMean(l.Command, commands))
+			return l, r.errorf(all[i].value.Line, "command %s: want %s%s", quoted(l.Command), strings.Join(commands, ", "), suggest.Hint(l.Command, commands))
 		}
 	}
 	own := map[string]bool{}

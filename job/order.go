@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"tsimport/internal/suggest"
 )
 
 // Check refuses loads that cannot be run together, and puts loads into one table after each other: two at once would not keep the order
@@ -32,7 +33,7 @@ func (f *File) Check() error {
 		l := &f.Loads[i]
 		for _, name := range l.After {
 			if !slices.Contains(names, name) {
-				return fail(l, "after: there is no load %s%s", quoted(name), didYouMean(name, names))
+				return fail(l, "after: there is no load %s%s", quoted(name), suggest.Hint(name, names))
 			}
 		}
 	}
@@ -177,7 +178,7 @@ func (f *File) Select(names []string, before *File) error {
 			}
 		}
 		if !hit {
-			return &Error{f.Path, 0, fmt.Sprintf("there is no load %s%s", quoted(name), didYouMean(name, all))}
+			return &Error{f.Path, 0, fmt.Sprintf("there is no load %s%s", quoted(name), suggest.Hint(name, all))}
 		}
 	}
 	f.Loads = slices.DeleteFunc(f.Loads, func(l Single) bool { return !keep[l.Name] })

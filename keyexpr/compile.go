@@ -13,6 +13,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
+	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 )
 
@@ -270,10 +271,7 @@ func (c *compiler) unknownColumn(name string) error {
 	for _, in := range c.program.env.Columns {
 		names = append(names, in.Name)
 	}
-	hint := ""
-	if near := nearest(name, names); near != "" {
-		hint = "; did you mean " + near + "?"
-	}
+	hint := suggest.Hint(name, names)
 	return fmt.Errorf("unknown column %q%s The input has %s", name, orStop(hint), c.columnList())
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"tsimport/internal/suggest"
 )
 
 // function is one of ours: how it is called, how many arguments it takes, and what compiles a call.
@@ -68,8 +70,11 @@ func unknownFunction(name string) error {
 		return fmt.Errorf("%s() %s", name, why)
 	}
 	names := slices.Sorted(maps.Keys(functions))
-	if near := nearest(name, names); near != "" {
-		return fmt.Errorf("unknown function %s(…); did you mean %s?", name, functions[near].usage)
+	if near := suggest.Nearest(name, names); len(near) > 0 {
+		for i, n := range near {
+			near[i] = functions[n].usage
+		}
+		return fmt.Errorf("unknown function %s(…); did you mean %s?", name, strings.Join(near, " or "))
 	}
 	list := ""
 	for _, n := range names {

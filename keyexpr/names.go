@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // columnText is a column as an expression names it.
@@ -41,43 +40,4 @@ func identifier(name string) bool {
 		}
 	}
 	return name != "" && !words[name] && name != "$env"
-}
-
-// nearest returns the name with the fewest changed letters, or none if all are far.
-func nearest(name string, names []string) string {
-	best, most := "", min(3, max(1, utf8.RuneCountInString(name)/2))+1
-	for _, other := range names {
-		if strings.EqualFold(name, other) {
-			return other
-		}
-		if d := distance(name, other); d < most {
-			best, most = other, d
-		}
-	}
-	return best
-}
-
-// distance counts the letters to insert, delete or replace; long names are not worth the time.
-func distance(from, to string) int {
-	a, b := []rune(strings.ToLower(from)), []rune(strings.ToLower(to))
-	if len(a) > 64 || len(b) > 64 {
-		return 1 << 20
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range b {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

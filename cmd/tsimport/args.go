@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"tsimport/internal/suggest"
 
 	"github.com/urfave/cli/v2"
 )
@@ -79,6 +80,42 @@ func valueFlags(flags []cli.Flag) map[string]bool {
 
 // wrongValue is how the flag package words a value that does not fit: with one dash, and without what would fit.
 var wrongValue = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-([^ :]+): (.*)$`)
+
+// notDefined is how the flag package words a flag that there is not.
+var notDefined = regexp.MustCompile(`^flag provided but not defined: -(.+)$`)
+
+// flagHint names the flags that a mistyped one may have meant.
+func flagHint(err error, flags []cli.Flag) string {
+	m := notDefined.FindStringSubmatch(err.Error())
+	if m == nil {
+		return ""
+	}
+	var names []string
+	for _, f := range append(flags[:len(flags):len(flags)], cli.HelpFlag) {
+		if v, ok := f.(cli.VisibleFlag); ok && !v.IsVisible() {
+			continue
+		}
+		for _, n := range f.Names() {
+			if len(n) > 1 { // a letter is as near as any other
+				names = append(names, n)
+			}
+		}
+	}
+	near := suggest.Nearest(strings.TrimPrefix(m[1], "-"), names)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean --" + strings.Join(near, " or --") + "?"
+}
+
+func commandNames(commands []*cli.Command) (names []string) {
+	for _, c := range commands {
+		if !c.Hidden {
+			names = append(names, c.Names()...)
+		}
+	}
+	return names
+}
 
 // flagErrorText is an error of the flag package as a user types flags.
 func flagErrorText(err error, flags []cli.Flag) string {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 	"tsimport/internal/exitcode"
+	"tsimport/internal/suggest"
 
 	"github.com/urfave/cli/v2"
 
@@ -31,6 +32,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	interrupts := newInterrupts(show)
 	defer interrupts.close()
 	app := newApp(stdout, show, interrupts, &invocation{args: args[min(1, len(args)):]})
+	if asksForCompletion(args) {
+		return exitCode(show, app.RunContext(interrupts.hard, args))
+	}
 	args, err := flagsFirst(app, args)
 	if err == nil {
 		args = withEnvironment(app, args)
@@ -89,13 +93,14 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			"Exit codes: 0 done, 1 failed or --timeout: try again, 2 bad usage or configuration, 3 finished with rejected rows, 4 stopped by\n" +
 			"the error limit, 5 refused permanently (access key, permission, table gone, quota), 6 verify or check found differences, 7 no\n" +
 			"input, 129/130/143 stopped by a signal, 141 the output was closed.",
+		EnableBashCompletion:      true,
 		Writer:                    stdout,
 		ErrWriter:                 show,
 		DisableSliceFlagSeparator: true, // a null text or a column name may hold a comma
 		ExitErrHandler:            func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usagef("unknown command %q; see tsimport --help", c.Args().First())
+				return usagef("unknown command %q; see tsimport --help%s", c.Args().First(), suggest.Hint(c.Args().First(), commandNames(c.App.Commands)))
 			}
 			return cli.ShowAppHelp(c)
 		},
@@ -118,6 +123,8 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			genCommand(),
 			benchCommand(interrupts),
 			ageCommand(),
+			completionCommand(),
+			manCommand(),
 		},
 	}
 	setUsageErrors(app)
@@ -128,7 +135,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 func setUsageErrors(app *cli.App) {
 	onError := func(name string, flags []cli.Flag) cli.OnUsageErrorFunc {
 		return func(_ *cli.Context, err error, _ bool) error {
-			return usagef("%s; see %s --help", flagErrorText(err, flags), name)
+			return usagef("%s; see %s --help%s", flagErrorText(err, flags), name, flagHint(err, flags))
 		}
 	}
 	app.OnUsageError = onError(app.Name, app.Flags)
@@ -141,7 +148,7 @@ func setUsageErrors(app *cli.App) {
 			if len(c.Subcommands) > 0 && c.Action == nil {
 				c.Action = func(c *cli.Context) error {
 					if c.Args().Present() {
-						return usagef("unknown command %q; see tsimport %s --help", c.Args().First(), c.Command.Name)
+						return usagef("unknown command %q; see tsimport %s --help%s", c.Args().First(), c.Command.Name, suggest.Hint(c.Args().First(), commandNames(c.Command.Subcommands)))
 					}
 					return usagef("a command is missing; see tsimport %s --help", c.Command.Name)
 				}

@@ -22,7 +22,7 @@ const module = "tsimport"
 var arrows = map[string][]string{
 	".": {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/record", "reader/source"},
 	"cmd/tsimport": {
-		"internal/exitcode",
+		"internal/exitcode", "internal/suggest",
 		".",
 		"advise",
 		"advise/page",
@@ -68,7 +68,7 @@ var arrows = map[string][]string{
 		"internal/table",
 		"verify",
 	},
-	"job":               {"internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
+	"job":               {"internal/suggest", "internal/atomicfile", "internal/exitcode", "pipeline/rundir", "reader/input"},
 	"knownfiles":        {"internal/exitcode", "internal/jobdir", "reader/input"},
 	"advise":            {"advise/simulate", "advise/sketch", "reader", "reader/convert", "reader/input", "reader/record", "internal/table", "reader/source"},
 	"lifecycle":         {"internal/table"},
@@ -80,7 +80,7 @@ var arrows = map[string][]string{
 
 	"pipeline":        {"internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "pipeline/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
 	"pipeline/intake": {"pipeline/readorder", "keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
-	"pipeline/plan":   {"internal/exitcode", "internal/tablestore/condition", "lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
+	"pipeline/plan":   {"internal/suggest", "internal/exitcode", "internal/tablestore/condition", "lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 
 	"pipeline/options":    {"internal/tablestore/condition", "keyexpr", "lifecycle", "pipeline", "pipeline/plan", "pipeline/rundir", "reader", "reader/convert", "reader/csv", "internal/table"},
 	"pipeline/bottleneck": {},
@@ -112,7 +112,7 @@ var arrows = map[string][]string{
 	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
-	"keyexpr":                         {"internal/table"},
+	"keyexpr":                         {"internal/suggest", "internal/table"},
 	"internal/tablestore/encode":      {"internal/tablestore/plainbuffer", "internal/table"},
 	"shuffle":                         {"internal/spill", "internal/table"},
 	"partitioner":                     {"internal/table"},
@@ -147,6 +147,7 @@ var arrows = map[string][]string{
 
 	"internal/spill":      {},
 	"internal/exitcode":   {"internal/tablestore/client"},
+	"internal/suggest":    {},
 	"internal/limiter":    {},
 	"internal/atomicfile": {},
 

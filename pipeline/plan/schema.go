@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"tsimport/internal/suggest"
 	"tsimport/internal/table"
 )
 
@@ -40,7 +41,7 @@ func (p *planner) settleSchema() error {
 				hint = "it may have another delimiter or encoding, or no header: see tsimport inspect"
 			}
 			return usagef("no column %q in %s, which should be a primary-key column of table %s (the file has %q); %s",
-				k.Name, p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint)
+				k.Name, p.plan.Sources[0].Name, s.Table, firstOf(p.all), hint+suggest.Hint(k.Name, p.all))
 		}
 		if slices.Contains(p.request.Columns.Exclude, src) {
 			return usagef("--exclude %s: the column is part of the primary key", src)
@@ -122,7 +123,7 @@ func (p *planner) checkNamed(columns []string) error {
 }
 
 func (p *planner) unknownColumn(flag, name string, columns []string) error {
-	return usagef("%s names column %q, which %s does not have (it has %q)", flag, name, p.plan.Sources[0].Name, firstOf(columns))
+	return usagef("%s names column %q, which %s does not have (it has %q)%s", flag, name, p.plan.Sources[0].Name, firstOf(columns), suggest.Hint(name, columns))
 }
 
 // firstOf bounds the columns that a message lists.

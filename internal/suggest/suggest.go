@@ -1,0 +1,68 @@
+package suggest
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// longest is how many letters a word may have: comparing takes as long as the product of two lengths.
+const longest = 64
+
+// Nearest returns the words that a mistyped one is closest to, none if it is far from all. Capital letters count little.
+func Nearest(word string, words []string) (near []string) {
+	least := 2 * max(1, utf8.RuneCountInString(word)/3)
+	for _, w := range words {
+		switch d := distance(word, w); {
+		case w == word:
+		case d < least:
+			least, near = d, []string{w}
+		case d == least && !slices.Contains(near, w):
+			near = append(near, w)
+		}
+	}
+	return near
+}
+
+// Hint is the end of a message about a word that is not known: the words that it may have meant, "" if there are none.
+func Hint(word string, words []string) string {
+	near := Nearest(word, words)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// distance is twice the number of letters to change, leave out, put in or swap with the next to make a word of another. A letter
+// that only changes between capital and small counts half.
+func distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	if len(x) > longest || len(y) > longest {
+		return 2 * max(len(x), len(y))
+	}
+	rows := make([][]int, len(x)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(y)+1)
+		rows[i][0] = 2 * i
+	}
+	for j := range rows[0] {
+		rows[0][j] = 2 * j
+	}
+	for i := 1; i <= len(x); i++ {
+		for j := 1; j <= len(y); j++ {
+			change := rows[i-1][j-1]
+			switch {
+			case x[i-1] == y[j-1]:
+			case strings.EqualFold(string(x[i-1]), string(y[j-1])):
+				change++
+			default:
+				change += 2
+			}
+			rows[i][j] = min(change, rows[i-1][j]+2, rows[i][j-1]+2)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+2)
+			}
+		}
+	}
+	return rows[len(x)][len(y)]
+}

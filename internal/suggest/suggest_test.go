@@ -1,0 +1,25 @@
+package suggest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestNearest(t *testing.T) {
+	words := []string{"load", "copy", "ttl", "pk", "max-errors", "max-rows", "DeviceID", "CardID", "sync"}
+	for word, want := range map[string][]string{
+		"laod": {"load"}, "lod": {"load"}, "loadd": {"load"}, "lpad": {"load"}, "deviceid": {"DeviceID"}, "Cardid": {"CardID"}, "max-eror": {"max-errors"},
+		"tl": {"ttl"}, "px": {"pk"}, "nonsense": nil, "load": nil, "": nil, strings.Repeat("x", 100): nil,
+	} {
+		if got := Nearest(word, words); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", word, got, want)
+		}
+	}
+	if got := Nearest("max-row", []string{"max-rows", "max-raw", "min-rows"}); !slices.Equal(got, []string{"max-rows", "max-raw"}) {
+		t.Errorf("equally near: %v", got)
+	}
+	if got := Hint("ta", []string{"to", "tb"}); got != "; did you mean to or tb?" {
+		t.Error(got)
+	}
+}
