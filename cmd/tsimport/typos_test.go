@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -74,9 +75,11 @@ func TestTyposOfCommandsAndFlagsAreUnderstood(t *testing.T) {
 }
 
 func TestShellsAreToldWhatMayFollow(t *testing.T) {
+	defer func(args []string) { os.Args = args }(os.Args)
 	ask := func(args ...string) string {
 		var out strings.Builder
-		if code := run(append([]string{"tsimport"}, args...), &out, io.Discard); code != 0 {
+		os.Args = append([]string{"tsimport"}, args...) // the library looks there
+		if code := run(os.Args, &out, io.Discard); code != 0 {
 			t.Errorf("%q: exit code %d", args, code)
 		}
 		return out.String()
