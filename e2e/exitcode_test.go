@@ -46,7 +46,10 @@ func TestExitCodes(t *testing.T) {
 			args = append(args, "--pk", "id:integer")
 		}
 		if args[0] == "load" {
-			args = append(args, "--create", "--run-dir", filepath.Join(dir, fmt.Sprint("run", n)))
+			args = append(args, "--create")
+		}
+		if args[0] == "load" || args[0] == "sync" {
+			args = append(args, "--run-dir", filepath.Join(dir, fmt.Sprint("run", n)))
 		}
 		env := append(s.credentials(), "TABLESTORE_ENDPOINT="+s.URL, "TABLESTORE_INSTANCE="+s.Instance)
 		_, stderr, code := runBinaryWith(t, env, args...)
