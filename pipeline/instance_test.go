@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,6 +49,25 @@ func TestAllLanesShareTheRateOfAnInstance(t *testing.T) {
 			t.Errorf("%d rows are in the table", n)
 		}
 	})
+}
+
+// An instance of little capacity saves up a few rows' worth only: larger requests are refused however long they wait.
+func TestALoadUsesASmallInstance(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{50, 100, 500} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rows := int(20 * rate)
+				w := instanceWorld(t, rate)
+				w.partitioned(server.Simulation{Config: sim.Config{Latency: 5 * time.Millisecond}}, "k00300", "k00600", "k00900")
+				r := w.load(w.config(w.file("in.csv", shuffled(rows))))
+				if got := float64(rows) / r.Seconds / rate; got < 0.8 || len(w.rows()) != rows {
+					t.Errorf("%.3f of what the instance takes, %d rows of %d", got, len(w.rows()), rows)
+				}
+			})
+		})
+	}
 }
 
 func TestRefusalsOfTheInstanceAreNotThoseOfThePartition(t *testing.T) {

@@ -19,6 +19,7 @@ type Shared struct {
 	raised time.Time // when the rate was raised last, or something refused
 	step   float64   // by which it is raised next
 	held   time.Time // when it last held a batch back
+	whole  float64   // units of a batch while the rate is found out, where larger ones are refused as a whole; 0 is any
 }
 
 // NewShared returns a rate that limits nothing yet. A nil source of randomness is the process's.
@@ -68,6 +69,12 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 		s.p.size.notBefore = now.Add(longest) // its batches are the lanes'
 		s.p.open(now, 1)
 	}
+	switch {
+	case accepted == 0 && units > 1:
+		s.whole = max(1, units/2)
+	case s.whole > 0 && accepted >= s.whole:
+		s.whole *= 1.25
+	}
 	s.p.Answered(sent, now, units, accepted)
 	s.p.line.thin, s.p.line.clean, s.p.quota.on = false, 0, false // one lane's batch says little of what another's may send
 	s.raise(now, accepted < units*(1-1e-9))
@@ -107,7 +114,10 @@ func (s *Shared) Most() float64 {
 	case s.p == nil:
 		return math.Inf(1)
 	case s.p.phase == inStart || s.p.phase == inMeasure:
-		return s.p.ramp.rows * s.p.perRow
+		if most := s.p.ramp.rows * s.p.perRow; s.whole == 0 || most < s.whole {
+			return most
+		}
+		return s.whole
 	}
 	return max(1, s.p.rate*sharedBatch)
 }
