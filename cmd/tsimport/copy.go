@@ -12,7 +12,6 @@ import (
 	"tsimport"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/internal/tablestore/condition"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/keyexpr"
 	"tsimport/pipeline"
@@ -132,11 +131,8 @@ func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, e
 	if k.to, err = parseTableArgument(c.Args().Get(1)); err != nil {
 		return cfg, err
 	}
-	if text := c.String("filter"); c.IsSet("filter") {
-		if k.scan.Filter, k.scan.FilterUses, err = condition.ParseFilter(text); err != nil {
-			return cfg, usagef("--filter %s: %v", text, err)
-		}
-		k.scan.FilterText = text
+	if err := setFilter(c, &k.scan); err != nil {
+		return cfg, err
 	}
 	if k.scan.Versions, err = versionsToRead(c); err != nil {
 		return cfg, err

@@ -11,6 +11,7 @@ import (
 
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/options"
+	"tsimport/transfer/archive"
 	exporting "tsimport/transfer/export"
 )
 
@@ -30,6 +31,7 @@ func exportCommand() *cli.Command {
 			&cli.StringFlag{Name: "versions", Usage: "archive: versions of each cell to keep, the newest `N`, or all", Value: "all"},
 			&cli.StringFlag{Name: "from-key", Usage: "archive: rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
 			&cli.StringFlag{Name: "to-key", Usage: "archive: rows before `KEY`"},
+			&cli.StringFlag{Name: "filter", Usage: "archive: only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
 			&cli.StringFlag{Name: "where", Usage: "archive: only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
 			&cli.Float64Flag{Name: "max-rcu", Usage: "archive: read at most `UNITS` of capacity a second; 0 means no limit"},
 			&cli.IntFlag{Name: "concurrency", Usage: "archive: ranges of keys that are read at a time", Value: exporting.DefaultReaders},
@@ -85,15 +87,8 @@ func export(c *cli.Context) (err error) {
 		}
 	}
 	r, err := exportTo(c.Context, c.App.Writer, cfg)
-	var changed *exporting.ChangedError
-	switch {
-	case errors.As(err, &changed):
-		return usagef("%v", err)
-	case err != nil:
-		if r.Kept > 0 {
-			say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(r.Kept))
-		}
-		return err
+	if err != nil {
+		return stoppedExport(c, err, r.Kept)
 	}
 	if r.Resumed > 0 {
 		say(c, c.App.ErrWriter, "continued after the %s rows already in the file", grouped(r.Resumed))
@@ -103,6 +98,18 @@ func export(c *cli.Context) (err error) {
 		say(c, c.App.ErrWriter, "%s", text)
 	}
 	return nil
+}
+
+// stoppedExport is the error of an export that did not finish. It says what the same command continues after.
+func stoppedExport(c *cli.Context, err error, kept int64) error {
+	lines, changed, occupied := new(exporting.ChangedError), new(archive.ChangedError), new(archive.OccupiedError)
+	switch {
+	case errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied):
+		return usagef("%v", err)
+	case kept > 0:
+		say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(kept))
+	}
+	return err
 }
 
 // exportNotes say what of the table is not in the export, or not as a load takes it by itself.

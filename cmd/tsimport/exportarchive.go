@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"strconv"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -9,10 +8,11 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/condition"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/keyexpr"
 	"tsimport/pipeline/options"
-	"tsimport/transfer/archive"
+	"tsimport/reader/tablescan"
 	exporting "tsimport/transfer/export"
 )
 
@@ -20,7 +20,7 @@ const formatArchive = "archive"
 
 // checkArchiveFlags refuses flags that an export to an archive does not have, or that only it has.
 func checkArchiveFlags(c *cli.Context, toArchive bool) error {
-	only := []string{"versions", "from-key", "to-key", "where", "max-rcu", "concurrency"}
+	only := []string{"versions", "from-key", "to-key", "filter", "where", "max-rcu", "concurrency"}
 	if !toArchive {
 		for _, name := range only {
 			if c.IsSet(name) {
@@ -66,6 +66,10 @@ func archiveConfig(c *cli.Context, t *client.Table) (cfg exporting.ArchiveConfig
 		}
 		holds.Columns = s.Columns
 	}
+	if err := setFilter(c, s); err != nil {
+		return cfg, err
+	}
+	holds.Filter = s.FilterText
 	if c.IsSet("where") {
 		if s.Where, err = keyexpr.CompileWhere(c.String("where")); err != nil {
 			return cfg, usagef("--where: %v", err)
@@ -77,6 +81,18 @@ func archiveConfig(c *cli.Context, t *client.Table) (cfg exporting.ArchiveConfig
 	}
 	holds.Versions = s.Versions
 	return cfg, nil
+}
+
+// setFilter has a scan return only the rows for which the service finds --filter true.
+func setFilter(c *cli.Context, s *tablescan.Config) (err error) {
+	if !c.IsSet("filter") {
+		return nil
+	}
+	s.FilterText = c.String("filter")
+	if s.Filter, s.FilterUses, err = condition.ParseFilter(s.FilterText); err != nil {
+		return usagef("--filter %s: %v", s.FilterText, err)
+	}
+	return nil
 }
 
 // versionsToRead is how many versions of each cell --versions asks for, the newest; 0 is all.
@@ -100,15 +116,8 @@ func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *
 	cfg.Scan.Client, cfg.Target = sdk, t.name
 	say(c, c.App.ErrWriter, "archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
 	r, err := exporting.ToArchive(c.Context, cfg)
-	changed, occupied := new(archive.ChangedError), new(archive.OccupiedError)
-	switch {
-	case errors.As(err, &changed), errors.As(err, &occupied):
-		return usagef("%v", err)
-	case err != nil:
-		if r.Kept > 0 {
-			say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(r.Kept))
-		}
-		return err
+	if err != nil {
+		return stoppedExport(c, err, r.Kept)
 	}
 	if r.Resumed > 0 {
 		say(c, c.App.ErrWriter, "continued after the %s rows already in the archive", grouped(r.Resumed))

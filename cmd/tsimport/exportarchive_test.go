@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"tsimport/transfer/archive"
+)
+
+func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tsimport := func(want int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
+			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
+		}
+		return out.String() + errOut.String()
+	}
+	if err := os.WriteFile("a.csv", []byte("id,n,s\n1,1,a\n2,2,b\n3,,c\n4,4,d\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tsimport(0, "load", "a.csv", "-t", "t", "--pk", "id:integer", "--type", "n=integer")
+	export := func(want int, more ...string) string {
+		t.Helper()
+		return tsimport(want, append([]string{"export", "-t", "t", "--filter", "n >= 2"}, more...)...)
+	}
+	export(0, "-o", "part/")
+	m, err := archive.Read("part")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Rows != 2 || m.Cells != 4 || m.Holds.Filter != "n >= 2" {
+		t.Errorf("the archive has %d rows of %d cells and holds %+v", m.Rows, m.Cells, m.Holds)
+	}
+	export(0, "-o", "narrow/", "--columns", "s") // the service reads n, and the archive does not hold it
+	if m, err = archive.Read("narrow"); err != nil {
+		t.Fatal(err)
+	}
+	if m.Rows != 2 || m.Cells != 2 {
+		t.Errorf("the archive has %d rows of %d cells", m.Rows, m.Cells)
+	}
+	for _, whole := range [][]string{nil, {"--range", "2.."}} {
+		args := append([]string{"sync", "part", "-t", "t", "--delete", "--max-delete", "100%"}, whole...)
+		if text := tsimport(2, args...); !strings.Contains(text, "only the rows that its --filter or --where let through") {
+			t.Error(text)
+		}
+	}
+	tsimport(0, "verify", "a.csv", "-t", "t", "--type", "n=integer", "--extra", "fail")
+	for _, format := range []string{"csv", "jsonl"} {
+		if text := export(2, "--format", format, "-o", "a.out"); !strings.Contains(text, "--filter: only an export to an archive takes it") {
+			t.Error(text)
+		}
+	}
+	if text := tsimport(2, "export", "-t", "t", "-o", "bad/", "--filter", "n >="); !strings.Contains(text, "--filter n >=") {
+		t.Error(text)
+	}
+	if _, err := os.Stat("bad"); !os.IsNotExist(err) {
+		t.Errorf("a refused export has made its folder: %v", err)
+	}
+}
