@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -35,12 +36,20 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 	if m.Rows != 2 || m.Cells != 4 || m.Holds.Filter != "n >= 2" {
 		t.Errorf("the archive has %d rows of %d cells and holds %+v", m.Rows, m.Cells, m.Holds)
 	}
-	export(0, "-o", "narrow/", "--columns", "s") // the service reads n, and the archive does not hold it
-	if m, err = archive.Read("narrow"); err != nil {
-		t.Fatal(err)
+	many := "s" // more columns than a request names: all of them are read
+	for i := range 200 {
+		many += fmt.Sprintf(",c%d", i)
 	}
-	if m.Rows != 2 || m.Cells != 2 {
-		t.Errorf("the archive has %d rows of %d cells", m.Rows, m.Cells)
+	for dir, more := range map[string][]string{
+		"filter": {"--columns", "s"}, "where": {"--columns", "s", "--where", "n >= 2"}, "many": {"--columns", many},
+	} {
+		export(0, append(more, "-o", dir+"/")...) // the conditions need n, and the archive does not hold it
+		if m, err = archive.Read(dir); err != nil {
+			t.Fatal(err)
+		}
+		if m.Rows != 2 || m.Cells != 2 {
+			t.Errorf("%s: the archive has %d rows of %d cells", dir, m.Rows, m.Cells)
+		}
 	}
 	for _, whole := range [][]string{nil, {"--range", "2.."}} {
 		args := append([]string{"sync", "part", "-t", "t", "--delete", "--max-delete", "100%"}, whole...)

@@ -135,6 +135,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (e
 		}
 	}()
 	parser := from.NewParser(nil)
+	holds := c.holds()
 	for {
 		piece, err := from.Next()
 		if errors.Is(err, io.EOF) {
@@ -163,7 +164,7 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (e
 					return err
 				}
 			}
-			if err := writePage(part, parser, page); err != nil {
+			if err := writePage(part, parser, page, holds); err != nil {
 				return err
 			}
 		}
@@ -181,8 +182,21 @@ func (c *ArchiveConfig) rangeTo(w *archive.Writer, i int, from source.Source) (e
 	return last.Commit(nil)
 }
 
+// holds returns whether the archive has the cells of a column. A scan reads more columns than it is asked for: those that the conditions
+// name, or all when a request cannot name so many. They may have travelled, but the manifest says that they are not here.
+func (c *ArchiveConfig) holds() func(column []byte) bool {
+	if c.Scan.Columns == nil {
+		return func([]byte) bool { return true }
+	}
+	names := make(map[string]bool)
+	for _, name := range c.Scan.Columns {
+		names[name] = true
+	}
+	return func(column []byte) bool { return names[string(column)] }
+}
+
 // writePage writes the rows of a page.
-func writePage(part *archive.PartWriter, parser source.Parser, page source.Split) error {
+func writePage(part *archive.PartWriter, parser source.Parser, page source.Split, holds func(column []byte) bool) error {
 	var failed error
 	_, _, err := parser.Parse(page, func(rec *record.Record) {
 		switch {
@@ -190,6 +204,7 @@ func writePage(part *archive.PartWriter, parser source.Parser, page source.Split
 		case rec.Bad != nil:
 			failed = fmt.Errorf("a row cannot be judged: %s", rec.Bad.Message)
 		default:
+			rec.Cells = slices.DeleteFunc(rec.Cells, func(cell record.Cell) bool { return !holds(cell.Name) })
 			failed = part.Row(rec)
 		}
 	})
