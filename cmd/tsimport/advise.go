@@ -40,6 +40,9 @@ func adviseCommand() *cli.Command {
 }
 
 func adviseRun(c *cli.Context) error {
+	if err := refuseArchives(c); err != nil {
+		return err
+	}
 	cfg, err := adviseConfig(c)
 	if err != nil {
 		return usagef("%v", err)

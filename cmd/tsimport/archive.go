@@ -37,6 +37,15 @@ func archiveOf(args []string) (*archive.Manifest, error) {
 	return m, nil
 }
 
+// refuseArchives is for commands that read files of text or Parquet. They would take an archive's manifest and parts for such files.
+func refuseArchives(c *cli.Context) error {
+	args := c.Args().Slice()
+	if i := slices.IndexFunc(args, archive.Is); i >= 0 {
+		return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", quoteArg(args[i]), c.Command.Name)
+	}
+	return nil
+}
+
 // inputError makes bad usage of an archive that is not whole.
 func inputError(err error) error {
 	if damaged := new(archive.DamagedError); errors.As(err, &damaged) {

@@ -40,6 +40,9 @@ func checkCommand(show *display) *cli.Command {
 var targetNames = []string{"endpoint", "instance", "store", "request-timeout", "table", "concurrency", "retry-for"}
 
 func check(c *cli.Context, show *display) error {
+	if err := refuseArchives(c); err != nil {
+		return err
+	}
 	cfg, err := loadConfig(c, &invocation{args: os.Args[1:]})
 	if err != nil {
 		return err

@@ -51,6 +51,11 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 			t.Errorf("%s: the archive has %d rows of %d cells", dir, m.Rows, m.Cells)
 		}
 	}
+	for _, command := range []string{"check", "inspect", "advise"} {
+		if text := tsimport(2, command, "part"); !strings.Contains(text, "part is an archive of a table, which "+command+" does not read") {
+			t.Error(text)
+		}
+	}
 	for _, whole := range [][]string{nil, {"--range", "2.."}} {
 		args := append([]string{"sync", "part", "-t", "t", "--delete", "--max-delete", "100%"}, whole...)
 		if text := tsimport(2, args...); !strings.Contains(text, "only the rows that its --filter or --where let through") {

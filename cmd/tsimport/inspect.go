@@ -27,6 +27,9 @@ func inspectCommand() *cli.Command {
 }
 
 func inspect(c *cli.Context) error {
+	if err := refuseArchives(c); err != nil {
+		return err
+	}
 	if !c.Args().Present() {
 		return usagef("no input: name the files to read, or - for standard input")
 	}
