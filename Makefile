@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash hostile jobs memory real links notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash hostile jobs memory real links schema notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -114,6 +114,10 @@ crash:
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:
 	$(GO) test ./e2e -run TestAHostileNetwork -hostile-rounds 20 -hostile-troubles 40 -timeout 60m
+
+# docs/job.schema.json from the flags; a test fails if it is not current.
+schema:
+	$(GO) test ./cmd/tsimport -run '^TestTheSchemaOfJobFiles' -count 1 -update
 
 # A job of 200 tables that is killed 20 times and more.
 jobs:

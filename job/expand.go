@@ -17,6 +17,11 @@ var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_]*)\}`)
 // loadName is what a load may be called: a folder has the name, too.
 var loadName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}$`)
 
+// IsName reports whether a load may be called so.
+func IsName(name string) bool {
+	return loadName.MatchString(name) && !slices.Contains(reserved, strings.ToLower(name))
+}
+
 // found is what a placeholder may stand for.
 var found = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 

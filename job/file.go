@@ -45,6 +45,9 @@ type Setting struct {
 	line   int
 }
 
+// Line is where the file says so, 0 if it does not.
+func (s *Setting) Line() int { return s.line }
+
 // Value returns the value of a key, "" without one.
 func (s *Single) Value(key string) string {
 	for _, t := range s.Settings {

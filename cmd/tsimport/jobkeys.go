@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -37,7 +38,7 @@ func jobVocabulary() *job.Vocabulary {
 	for command, flags := range map[string][]cli.Flag{
 		job.Load: loadCommandFlags(), job.Copy: copyFlags(), job.Sync: syncFlags(), job.Export: exportCommand().Flags,
 	} {
-		for _, f := range flags {
+		for _, f := range append(flags[:len(flags):len(flags)], timeoutFlag()) {
 			if k, ok := jobKey(f); ok {
 				v.Commands[command] = append(v.Commands[command], k)
 			}
@@ -49,6 +50,15 @@ func jobVocabulary() *job.Vocabulary {
 	// An export and a copy name what they write otherwise.
 	v.Commands[job.Copy] = append(v.Commands[job.Copy], job.Key{Name: "table", Usage: "table to copy to"})
 	return v
+}
+
+// valuesOf are the texts of a flag that is set, one for each time.
+func valuesOf(c *cli.Context, f cli.Flag) []string {
+	name := f.Names()[0]
+	if repeatable(f) {
+		return textsOf(c, name)
+	}
+	return []string{fmt.Sprint(c.Value(name))}
 }
 
 // jobKey is a flag as a key.

@@ -24,7 +24,7 @@ import (
 // what Target and the arguments of LoadFiles say, what is of archives, and the negation of NoHeader.
 var notOfTheLibrary = []string{
 	"table", "endpoint", "instance", "store", "request-timeout", "sync", "verify", "retry-rejects", "json", "quiet", "verbose", "status", "now", "header",
-	"cpu-profile", "allocations-profile", "drop-expired",
+	"cpu-profile", "allocations-profile", "drop-expired", "save-job", "profile",
 }
 
 func TestEveryFlagOfALoadIsAFieldOfTheLibrary(t *testing.T) {

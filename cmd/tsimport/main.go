@@ -107,9 +107,10 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 		Commands: []*cli.Command{
 			limited(loadCommand(interrupts, show, in), interrupts),
 			limited(copyCommand(interrupts, show, in), interrupts),
-			runCommand(interrupts, show, in),
+			limited(runCommand(interrupts, show, in), interrupts),
 			resumeCommand(interrupts, show),
 			runsCommand(),
+			configCommand(interrupts),
 			filesCommand(),
 			limited(verifyCommand(interrupts, show), interrupts),
 			limited(syncCommand(interrupts, show, in), interrupts),
@@ -218,9 +219,13 @@ func (in *interrupts) endAfter(d time.Duration) {
 	})
 }
 
+func timeoutFlag() cli.Flag {
+	return &cli.DurationFlag{Name: "timeout", Usage: "stop after this long, as SIGTERM does, with exit code 1; what is begun can be resumed. 0 means never"}
+}
+
 // limited gives a command the flag that bounds how long it runs.
 func limited(c *cli.Command, interrupts *interrupts) *cli.Command {
-	c.Flags = append(c.Flags, &cli.DurationFlag{Name: "timeout", Usage: "stop after this long, as SIGTERM does, with exit code 1; what is begun can be resumed. 0 means never"})
+	c.Flags = append(c.Flags, timeoutFlag())
 	c.Before = func(c *cli.Context) error {
 		if d := c.Duration("timeout"); d > 0 {
 			interrupts.endAfter(d)

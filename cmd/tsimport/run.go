@@ -54,6 +54,7 @@ func runFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "accept-changed-input", Usage: "resume loads although their inputs have changed; the parts already read must be the same"},
 		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the job: what it is, how its loads ended, and their run folders (default ./tsimport-runs/<time>-<file>)"},
 		&cli.BoolFlag{Name: "json", Usage: "print how the job ended as JSON on stdout"},
+		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what each load shows"},
 	}, targetFlags()...)
@@ -68,9 +69,16 @@ func runFlags() []cli.Flag {
 }
 
 // ownFlags are those of tsimport run that a job file does not have as keys.
-var ownFlags = []string{"parallel", "fresh", "accept-changed-input", "run-dir", "json", "quiet", "verbose", "help"}
+var ownFlags = []string{"parallel", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "verbose", "help"}
 
 func runJob(c *cli.Context, interrupts *interrupts, show *display, in *invocation) error {
+	if c.Bool("schema") {
+		text, err := jobVocabulary().Schema()
+		if err == nil {
+			_, err = c.App.Writer.Write(text)
+		}
+		return err
+	}
 	if !c.Args().Present() {
 		return usagef("no job: give a job file, as in tsimport run job.yaml")
 	}
@@ -100,6 +108,15 @@ func jobError(err error) error {
 
 // readJob reads the file and finds what its names stand for.
 func readJob(c *cli.Context, interrupts *interrupts) (*job.Record, error) {
+	file, err := readJobFile(c, interrupts)
+	if err != nil {
+		return nil, err
+	}
+	return job.NewRecord(file, c.Args().Tail(), os.LookupEnv)
+}
+
+// readJobFile reads the file of the command's first argument, with the loads that the others name.
+func readJobFile(c *cli.Context, interrupts *interrupts) (*job.File, error) {
 	vocabulary := jobVocabulary()
 	path, names := c.Args().First(), c.Args().Tail()
 	file, err := job.Read(path, vocabulary)
@@ -131,10 +148,7 @@ func readJob(c *cli.Context, interrupts *interrupts) (*job.Record, error) {
 	if err == nil {
 		err = expanded.Check()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return job.NewRecord(expanded, names, os.LookupEnv)
+	return expanded, err
 }
 
 // fileError is bad usage where the file is not there.
@@ -156,10 +170,7 @@ func overrideJob(c *cli.Context, file *job.File, v *job.Vocabulary) {
 		if !c.IsSet(name) || slices.Contains(ownFlags, name) {
 			continue
 		}
-		s := job.Setting{Key: name, Values: []string{fmt.Sprint(c.Value(name))}}
-		if repeatable(f) {
-			s.Values = textsOf(c, name)
-		}
+		s := job.Setting{Key: name, Values: valuesOf(c, f)}
 		if slices.Contains(ofJob, name) || slices.Contains(sharedByLoads, name) {
 			file.Common = with(file.Common, s)
 			continue

@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/table"
-	"tsimport/internal/tablestore/accesskey"
 	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/profile"
 )
 
 const addressHelp = "A table is a name, in the instance that --endpoint and --instance or the environment name, or ots://[PROFILE@]INSTANCE/TABLE.\n" +
-	"A profile p has variables of its own: TABLESTORE_ENDPOINT_P, TABLESTORE_ACCESS_KEY_ID_P, TABLESTORE_ACCESS_KEY_SECRET_P and\n" +
-	"TABLESTORE_SECURITY_TOKEN_P."
+	"A profile p is that of --profile: it has variables of its own, TABLESTORE_ENDPOINT_P, TABLESTORE_ACCESS_KEY_ID_P,\n" +
+	"TABLESTORE_ACCESS_KEY_SECRET_P and TABLESTORE_SECURITY_TOKEN_P, or files (docs/jobs.md)."
 
 // tableArgument is a table as an argument.
 type tableArgument struct {
@@ -43,10 +44,17 @@ func openSide(c *cli.Context, arg tableArgument, a access, show *display) (*targ
 		return openTarget(c, a, show)
 	}
 	of := *arg.address
-	endpoint := os.Getenv(address.Variable(endpointEnv, of.Profile))
+	named, err := profileOf(c)
+	if of.Profile != "" {
+		named, err = profile.Find(of.Profile)
+	}
+	if err != nil {
+		return nil, usagef("%s: %v", of, err)
+	}
+	endpoint := named.Endpoint
 	if of.Profile == "" {
-		endpoint = cmp.Or(c.String("endpoint"), endpoint)
-		endpoint = address.EndpointOf(of.Instance, endpoint, cmp.Or(c.String("instance"), os.Getenv(instanceEnv)))
+		endpoint = cmp.Or(c.String("endpoint"), os.Getenv(endpointEnv), endpoint)
+		endpoint = address.EndpointOf(of.Instance, endpoint, cmp.Or(c.String("instance"), os.Getenv(instanceEnv), named.Instance))
 	}
 	if endpoint == "" {
 		return nil, usagef("%s: no endpoint: set %s", of, address.Variable(endpointEnv, of.Profile))
@@ -54,17 +62,13 @@ func openSide(c *cli.Context, arg tableArgument, a access, show *display) (*targ
 	if err := client.CheckEndpoint(endpoint); err != nil {
 		return nil, usagef("%s: %v", of, err)
 	}
-	provider, err := accesskey.Environment("TABLESTORE", address.Variable("", of.Profile))
-	switch {
-	case err != nil:
-		return nil, usagef("%s: %v", of, err)
-	case provider == nil && of.Profile != "":
-		return nil, usagef("%s: no access key: set %s and %s", of,
-			address.Variable("TABLESTORE_ACCESS_KEY_ID", of.Profile), address.Variable("TABLESTORE_ACCESS_KEY_SECRET", of.Profile))
-	case provider == nil:
-		if provider, err = findCredentials(c); err != nil {
-			return nil, err
+	var provider common.CredentialsProvider
+	if of.Profile != "" {
+		if provider, _, err = named.Keys(); err != nil {
+			return nil, usagef("%s: %v", of, err)
 		}
+	} else if provider, err = findCredentials(c); err != nil {
+		return nil, err
 	}
 	t := &target{name: fmt.Sprintf("instance %s at %s", of.Instance, endpoint)}
 	say(c, show, "%s: %s", a.as(), t.name)

@@ -16,7 +16,9 @@ import (
 
 	"tsimport/engine/server"
 	"tsimport/internal/tablestore/accesskey"
+	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/profile"
 )
 
 const (
@@ -29,6 +31,7 @@ func targetFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "endpoint", Usage: "`URL` of the Tablestore service, http(s)://host[:port] (or " + endpointEnv + ")"},
 		&cli.StringFlag{Name: "instance", Usage: "`NAME` of the instance (or " + instanceEnv + ")"},
+		&cli.StringFlag{Name: "profile", Usage: "`NAME` of a profile: its endpoint, instance and access keys, where neither flags nor the environment give them (docs/jobs.md)"},
 		&cli.StringFlag{Name: "store", Usage: "`DIR` of an embedded store instead of a service (default " + defaultStore + " without --endpoint)"},
 		&cli.DurationFlag{Name: "request-timeout", Usage: "how long a request may take without progress: to send a piece of it, or to get its answer", Value: client.DefaultRequestTimeout},
 	}
@@ -62,8 +65,15 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 	if endpoint != "" && store != "" {
 		return nil, usagef("--endpoint and --store: give one of them")
 	}
+	of, err := profileOf(c)
+	if err != nil {
+		return nil, err
+	}
 	if endpoint == "" && store == "" {
-		endpoint = os.Getenv(endpointEnv)
+		endpoint = cmp.Or(os.Getenv(endpointEnv), of.Endpoint)
+		if endpoint == "" && of.Name != "" {
+			return nil, usagef("--profile %s: it has no endpoint: set %s, or name it in %s", of.Name, address.Variable(endpointEnv, of.Name), profile.File())
+		}
 	}
 	if c.Duration("request-timeout") <= 0 {
 		return nil, usagef("--request-timeout %v: want more than 0", c.Duration("request-timeout"))
@@ -72,7 +82,7 @@ func openTarget(c *cli.Context, a access, stderr io.Writer) (*target, error) {
 		if err := client.CheckEndpoint(endpoint); err != nil {
 			return nil, usagef("%v", err)
 		}
-		return remoteTarget(c, endpoint, a, stderr)
+		return remoteTarget(c, endpoint, of, a, stderr)
 	}
 	if store == "" {
 		store = defaultStore
@@ -136,10 +146,22 @@ func (t *target) close() error {
 	return t.store.Close()
 }
 
-func remoteTarget(c *cli.Context, endpoint string, a access, stderr io.Writer) (*target, error) {
+// profileOf is the profile that --profile names, an empty one without it.
+func profileOf(c *cli.Context) (*profile.Profile, error) {
+	if c.String("profile") == "" {
+		return new(profile.Profile), nil
+	}
+	p, err := profile.Find(c.String("profile"))
+	if err != nil {
+		return nil, usagef("--profile: %v", err)
+	}
+	return p, nil
+}
+
+func remoteTarget(c *cli.Context, endpoint string, of *profile.Profile, a access, stderr io.Writer) (*target, error) {
 	instance := c.String("instance")
 	if instance == "" {
-		instance = os.Getenv(instanceEnv)
+		instance = cmp.Or(os.Getenv(instanceEnv), of.Instance)
 	}
 	if instance == "" {
 		return nil, usagef("no instance: give --instance or %s", instanceEnv)
@@ -178,6 +200,21 @@ func say(c *cli.Context, stderr io.Writer, format string, a ...any) {
 	}
 }
 
+// keysOf finds access keys where the SDKs look; those of a profile come after the environment.
+func keysOf(of *profile.Profile, note, detail func(string)) (common.CredentialsProvider, error) {
+	if of.Name == "" {
+		return accesskey.Find(note, detail)
+	}
+	if provider, err := accesskey.InEnvironment(); provider != nil || err != nil {
+		if err == nil {
+			note("the access key of the environment comes before that of profile " + of.Name)
+		}
+		return provider, err
+	}
+	provider, _, err := of.Keys()
+	return provider, err
+}
+
 // findCredentials finds access keys where the SDKs look.
 func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
 	note := func(text string) { say(c, c.App.ErrWriter, "%s", text) }
@@ -185,7 +222,11 @@ func findCredentials(c *cli.Context) (common.CredentialsProvider, error) {
 	if c.Bool("verbose") {
 		detail = note
 	}
-	provider, err := accesskey.Find(note, detail)
+	of, err := profileOf(c)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := keysOf(of, note, detail)
 	if err != nil {
 		return nil, usagef("%v", err)
 	}

@@ -10,16 +10,15 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/common"
 	"github.com/aliyun/credentials-go/credentials"
+	"github.com/aliyun/credentials-go/credentials/providers"
 )
 
 // Find looks where the SDKs look: the environment's two families of names, then the provider chain of the official credentials
 // library (profile, RAM role, OIDC, ECS). Note is told before the chain is asked, which may take a while, and detail why the
 // chain has no keys; both may be nil.
 func Find(note, detail func(text string)) (common.CredentialsProvider, error) {
-	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
-		if p, err := Environment(family, ""); p != nil || err != nil {
-			return p, err
-		}
+	if p, err := InEnvironment(); p != nil || err != nil {
+		return p, err
 	}
 	tell(note, "no access key in the environment: asking the credentials provider chain (profile, OIDC, then the address of the machine's metadata, unless ALIBABA_CLOUD_ECS_METADATA_DISABLED=true)")
 	chain, err := credentials.NewCredential(nil)
@@ -30,9 +29,36 @@ func Find(note, detail func(text string)) (common.CredentialsProvider, error) {
 		tell(detail, "the credentials provider chain says: "+client.OneLine(err.Error()))
 		return nil, errors.New("no access key found; set TABLESTORE_ACCESS_KEY_ID and TABLESTORE_ACCESS_KEY_SECRET, or configure a provider of the Alibaba Cloud chain")
 	}
-	p := new(chainProvider)
-	p.chain.Store(&chain)
-	return p, nil
+	return newChainProvider(chain, func() (credentials.Credential, error) { return credentials.NewCredential(nil) }), nil
+}
+
+// Profile finds the keys of a profile of the vendor's command line, in its own file.
+func Profile(name string) (common.CredentialsProvider, error) {
+	chain := func() (credentials.Credential, error) {
+		provider, err := providers.NewCLIProfileCredentialsProviderBuilder().WithProfileName(name).Build()
+		if err != nil {
+			return nil, err
+		}
+		return credentials.FromCredentialsProvider("cli_profile", provider), nil
+	}
+	first, err := chain()
+	if err == nil {
+		_, err = first.GetCredential()
+	}
+	if err != nil {
+		return nil, errors.New(client.OneLine(err.Error()))
+	}
+	return newChainProvider(first, chain), nil
+}
+
+// InEnvironment looks in the environment's two families of names. It returns nil if none is set.
+func InEnvironment() (common.CredentialsProvider, error) {
+	for _, family := range []string{"TABLESTORE", "ALIBABA_CLOUD"} {
+		if p, err := Environment(family, ""); p != nil || err != nil {
+			return p, err
+		}
+	}
+	return nil, nil
 }
 
 // Environment looks in variables of the environment alone: FAMILY_ACCESS_KEY_ID and so on, with a suffix. It returns nil if they are
@@ -60,9 +86,16 @@ func tell(to func(string), text string) {
 
 // chainProvider asks the official chain for every request: its keys may rotate.
 type chainProvider struct {
+	again     func() (credentials.Credential, error) // makes the chain again
 	chain     atomic.Pointer[credentials.Credential]
 	last      atomic.Pointer[common.DefaultCredentials]
 	refreshed atomic.Int64 // when, in nanoseconds since 1970
+}
+
+func newChainProvider(chain credentials.Credential, again func() (credentials.Credential, error)) *chainProvider {
+	p := &chainProvider{again: again}
+	p.chain.Store(&chain)
+	return p
 }
 
 // refreshEvery is the least time between two requests to the chain.
@@ -74,7 +107,7 @@ func (p *chainProvider) Refresh() {
 	if now-last < int64(refreshEvery) || !p.refreshed.CompareAndSwap(last, now) {
 		return
 	}
-	if chain, err := credentials.NewCredential(nil); err == nil {
+	if chain, err := p.again(); err == nil {
 		p.chain.Store(&chain)
 	}
 }
