@@ -8,6 +8,7 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 )
@@ -22,6 +23,7 @@ type Config struct {
 	Memory     int64           // bytes of memory of the process
 	TempDir    string          // where rows that do not fit in memory are spilled; "" takes the system's
 	TempMax    int64           // bytes of disk for them; 0: no limit
+	Gate       *scan.Gate      // bounds what is read of the table; nil sets no bound. It does not hold for a Sample
 	RetryFor   time.Duration   // how long one request is tried again; 0 takes client.Patience
 	Returned   string          // file of the keys that the service has made for the inputs' rows, as the load has written it; "" is none
 	Rejected   rundir.Rejected // by the load that is verified

@@ -45,8 +45,14 @@ func syncFlags() []cli.Flag {
 		&cli.StringFlag{Name: "range", Usage: "compare only the keys from FROM, inclusive, to TO, exclusive, `FROM..TO`, or those that begin with a key; values of several key columns stand between commas"},
 		&cli.StringFlag{Name: "max-delete", Usage: "delete nothing (exit code 3) if more than `N` rows, or N% of the table's rows compared, are surplus", Value: "1%"},
 		&cli.BoolFlag{Name: "plan", Usage: "compare, show what would be written and deleted and what it would cost, and write nothing"},
+		maxReadFlag(),
 		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
 	}, hidden(loadFlags(), flagsOfLoadOnly)...)
+}
+
+// maxReadFlag bounds what a comparison reads.
+func maxReadFlag() cli.Flag {
+	return &cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity a second, of all tables that are compared together; 0 means no limit"}
 }
 
 // syncConfig reads the flags of a sync.
@@ -69,6 +75,8 @@ func syncConfig(c *cli.Context, in *invocation) (cfg tablesync.Config, err error
 		return cfg, usagef("--range is empty: want FROM..TO, or a key; leave it out to compare the whole table")
 	case c.IsSet("max-delete") && !cfg.Delete:
 		return cfg, usagef("--max-delete: nothing is deleted without --delete")
+	case !(c.Float64("max-rcu") >= 0):
+		return cfg, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
 	case cfg.Examples < 0:
 		return cfg, usagef("--examples: want 0 or more")
 	}
@@ -130,7 +138,8 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	if sessionOf(c.Context) == nil {
 		limitMemory(l.Limits.Memory, t.embedded)
 	}
-	stopSource, units, err := tableSource(c, interrupts, l, t, show)
+	cfg.Gate = gateOf(c)
+	stopSource, units, err := tableSource(c, interrupts, l, t, cfg.Gate, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err == nil {
 		err = wholeFor(&cfg)

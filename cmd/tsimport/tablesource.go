@@ -11,6 +11,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/reader/tablescan"
 	"tsimport/transfer/copytable"
@@ -41,7 +42,7 @@ func wholeFor(cfg *tablesync.Config) error {
 
 // tableSource makes the source of a table of the one argument that is an address, and returns what closes it and how many read units it
 // has cost; likewise of an archive. It changes nothing if no argument is either.
-func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, show *display) (stop func() error, units func() int64, err error) {
+func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, gate *scan.Gate, show *display) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
 		cfg.Read.Sources, err = originOf(c, cfg.Inputs)
@@ -95,7 +96,7 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 	}
 	shown := *arg.address
 	shown.Profile = ""
-	origin := tablescan.New(tablescan.Config{Client: a.Client, Table: a.Table, Name: shown.String(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only})
+	origin := tablescan.New(tablescan.Config{Client: a.Client, Table: a.Table, Name: shown.String(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Gate: gate})
 	cfg.Read.Sources = origin
 	return stop, origin.Units, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/rundir"
@@ -44,6 +45,7 @@ var flagsOfLoad = []string{"create", "max-tables", "ttl", "max-versions", "max-d
 func verifyFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` loaded: its files and flags, without its rejects"},
+		maxReadFlag(),
 		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
 		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 1)", Value: "report"},
 		&cli.StringFlag{Name: "archive", Usage: "compare with the archive in the folder `DIR` in place of a table"},
@@ -81,15 +83,20 @@ type comparison struct {
 	extraFail bool
 	sample    float64
 	run       string
+	gate      *scan.Gate
 }
 
 func parseComparison(c *cli.Context) (o comparison, err error) {
-	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run")}
+	o = comparison{examples: c.Int("examples"), extraFail: c.String("extra") == "fail", run: c.String("run"), gate: gateOf(c)}
 	switch extra := c.String("extra"); {
 	case extra != "report" && extra != "fail":
 		return o, usagef("--extra %q: want report or fail", extra)
 	case o.examples < 0:
 		return o, usagef("--examples: want 0 or more")
+	case !(c.Float64("max-rcu") >= 0):
+		return o, usagef("--max-rcu %v: want a number above 0, or 0 for no limit", c.Float64("max-rcu"))
+	case c.IsSet("max-rcu") && c.String("sample") != "":
+		return o, usagef("--max-rcu: a sample reads rows one by one, without it; leave one of them out")
 	case o.run != "" && c.Args().Present():
 		return o, usagef("--run %s names the files too; leave %q out", o.run, c.Args().First())
 	}
@@ -161,7 +168,7 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	}
 	limitMemory(cfg.Limits.Memory, t.embedded)
 	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	stopSource, _, err := tableSource(load, interrupts, &cfg, t, show)
+	stopSource, _, err := tableSource(load, interrupts, &cfg, t, o.gate, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err != nil {
 		return err
@@ -247,7 +254,7 @@ func compare(interrupts *interrupts, cfg *pipeline.Config, o comparison, t *targ
 	v := verify.Config{
 		Request: cfg.Request(), Client: sdk, Sample: o.sample, Examples: o.examples, ExtraFails: o.extraFail,
 		Workers: cfg.Write.Concurrency, Memory: cfg.Limits.Memory, TempDir: cfg.Limits.TempDir, TempMax: cfg.Limits.TempMax,
-		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Clock: &traffic.Clock,
+		Returned: cfg.Write.Marks.ReturnedKeys, RetryFor: cfg.Write.RetryFor, Progress: progress, Condition: cfg.Write.Condition, Gate: o.gate, Clock: &traffic.Clock,
 	}
 	(&client.Admin{Client: sdk, Context: interrupts.drain}).AskTime(&traffic.Clock)
 	if v.Request.Target.PolicyNow.IsZero() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/verify"
@@ -24,6 +25,9 @@ type Config struct {
 
 	// Held says which keys the source holds, if that is not all of them; nil is all.
 	Held *Held
+
+	// Gate bounds what the comparison reads of the table; nil sets no bound.
+	Gate *scan.Gate
 
 	// SourceUnits are the read units that Load.Read.Sources has cost; nil is a source without any.
 	SourceUnits func() int64

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"tsimport/internal/exitcode"
 
@@ -18,6 +19,7 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/verify"
@@ -362,6 +364,31 @@ func TestAnOldComparisonWithATableIsRepeated(t *testing.T) {
 	if s := w.sync(cfg); s.Resumed || s.RunDir != old.RunDir || !strings.Contains(strings.Join(w.said, "\n"), "the source may have changed since") {
 		t.Errorf("resumed %v, said %q", s.Resumed, w.said)
 	}
+}
+
+func TestAComparisonReadsNoFasterThanItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.make(table.Definition{}, stringID)
+		for i := range 20 {
+			w.put(fmt.Sprint(i), map[string]any{"s": strings.Repeat("x", 100_000)})
+		}
+		took := func(unitsPerSecond float64) (time.Duration, int64) {
+			cfg := w.config(w.write("a.csv", "id,s\n1,x\n"))
+			cfg.Gate = scan.NewGate(unitsPerSecond)
+			began := time.Now()
+			s, err := Look(context.Background(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began), s.Costs.ReadCU
+		}
+		free, units := took(0)
+		bound, _ := took(1)
+		if units < 400 || free > time.Second || bound < 10*time.Second { // the last pages are paid for after they were read
+			t.Errorf("%d units: %v without a bound, %v with one of 1 unit a second", units, free, bound)
+		}
+	})
 }
 
 func TestASourceOfARangeDeletesWithinItOnly(t *testing.T) {
