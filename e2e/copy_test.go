@@ -322,7 +322,7 @@ func TestCopiesThatWouldBeNoCopiesAreRefused(t *testing.T) {
 		{"t new --create --where pk2+", "--where"},
 		{"t new --create --where text(pk2)", "true or false"},
 		{"t new --create --since yesterday", "--since"},
-		{"t new --create --from-key a,b", "is an integer"},
+		{"t new --create --from-key a,b", "is not an integer"},
 		{"t ots://c@x/new --create", "set TABLESTORE_ENDPOINT_C"},
 		{"t ots://id:secret@x/new", "profile"},
 		{"t new --create --max-rcu -1", "--max-rcu"},

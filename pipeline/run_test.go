@@ -268,7 +268,7 @@ func TestFatalAnswersStopTheLoad(t *testing.T) {
 		w.load(w.config(w.file("before.csv", "id,n\nz,1\n"))) // a table that was only just made may be said not to exist
 		w.plan.Decide = func(faults.Request) faults.Fault { return f }
 		r, err := w.config(w.file("in.csv", "id,n\na,1\nb,2\n")).run(context.Background())
-		if err == nil || r.ExitCode != exitcode.Failed || r.Rejected != 0 || r.Unfinished == 0 {
+		if err == nil || r.ExitCode != exitcode.Refused || r.Rejected != 0 || r.Unfinished == 0 {
 			t.Errorf("%s: %v, %+v", f.Code, err, r)
 		}
 		if err := r.balance(); err != nil {

@@ -108,7 +108,7 @@ func TestATableRecreatedDuringTheLoadFailsIt(t *testing.T) {
 				}
 			}
 			r, err := cfg.run(context.Background())
-			if err == nil || r.ExitCode != exitcode.Failed || !strings.Contains(err.Error(), "table "+name+" was dropped and created again") {
+			if err == nil || r.ExitCode != exitcode.Refused || !strings.Contains(err.Error(), "table "+name+" was dropped and created again") {
 				t.Fatalf("exit code %d, error %v", r.ExitCode, err)
 			}
 			if !r.Remade {
