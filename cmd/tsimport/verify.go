@@ -47,7 +47,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "run", Usage: "compare with what the run in the folder `RUN` loaded: its files and flags, without its rejects"},
 		maxReadFlag(),
 		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
-		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 1)", Value: "report"},
+		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)", Value: "report"},
 		&cli.StringFlag{Name: "archive", Usage: "compare with the archive in the folder `DIR` in place of a table"},
 		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
 	}, hidden(loadFlags(), flagsOfLoad)...)
