@@ -69,7 +69,7 @@ func loadFlags() []cli.Flag {
 		&cli.Int64Flag{Name: "limit", Usage: "stop after `N` records"},
 		&cli.BoolFlag{Name: "drop-expired", Usage: "archive: leave out cells that are older than the table's time to live or maximum deviation, and count them (default: refuse to load)"},
 
-		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files after the load, as tsimport verify does; exit code 1 if a row is missing or different"},
+		&cli.BoolFlag{Name: "verify", Usage: "compare the table with the files after the load, as tsimport verify does; exit code 6 if a row is missing or different"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "read, convert and check everything; write nothing"},
 		&cli.StringFlag{Name: "max-errors", Usage: "stop (exit code 4) when more than `N` rows, or N% of those read, are rejected; a percentage counts from 1,000 rows on; -1 means never", Value: "100"},
 		&cli.DurationFlag{Name: "retry-for", Usage: "give up after this long without progress, such as 30s or 15m", Value: pipeline.DefaultRetryFor},
