@@ -39,8 +39,9 @@ func TestLoadsRunInTheirOrderAndNoMoreThanMayAtATime(t *testing.T) {
 			now++
 			most = max(most, now)
 			order = append(order, s.Name)
+			takes := time.Duration(len(order)) * time.Second
 			mu.Unlock()
-			time.Sleep(time.Duration(len(order)) * time.Second)
+			time.Sleep(takes)
 			mu.Lock()
 			now--
 			mu.Unlock()
