@@ -226,15 +226,28 @@ type mixedLoad struct {
 	scheduled bool // the input is read by a schedule, where its keys and formats allow that
 }
 
+// trouble begins the faults and the splits of a load, and returns what ends them: a reading of the partition map may outlive the load.
+func (m *mixedLoad) trouble() (end func()) {
+	var over atomic.Bool
+	decide := m.splitting(m.faults())
+	m.w.plan.Decide = func(r faults.Request) faults.Fault {
+		if over.Load() {
+			return faults.Fault{}
+		}
+		return decide(r)
+	}
+	return func() { over.Store(true) }
+}
+
 func mixed(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 23))
 	m := &mixedLoad{t: t, w: newWorld(t), rnd: rnd, key: &mixKeys[rnd.IntN(len(mixKeys))]}
 	before := m.draw()
 	want := m.oracle.apply(before, m.records)
 	kill := rnd.IntN(2) == 0
-	m.w.plan.Decide = m.splitting(m.faults())
+	end := m.trouble()
 	r, attempts := m.run(kill)
-	m.w.plan.Decide = nil
+	end()
 
 	if diff := cmp.Diff(want.rows, m.w.rows()); diff != "" {
 		t.Errorf("the table differs from a sequential load (-want +got):\n%s", diff)
@@ -476,16 +489,9 @@ func TestDamageLeavesWhatEachKeyHadOnce(t *testing.T) {
 			before := m.draw()
 			early := m.damage()
 			want := m.oracle.apply(before, m.records)
-			var over atomic.Bool // a reading of the partition map may outlive the load
-			decide := m.splitting(m.faults())
-			m.w.plan.Decide = func(r faults.Request) faults.Fault {
-				if over.Load() {
-					return faults.Fault{}
-				}
-				return decide(r)
-			}
+			end := m.trouble()
 			r, err := m.cfg.run(context.Background())
-			over.Store(true)
+			end()
 			if balance := r.balance(); balance != nil {
 				t.Error(balance)
 			}
