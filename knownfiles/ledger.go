@@ -187,23 +187,26 @@ func (l *Ledger) ofContent(size int64, hash string) (File, bool) {
 	return f, ok
 }
 
-func (l *Ledger) hasSize(size int64) bool {
+// sizes are those of all contents.
+func (l *Ledger) sizes() map[int64]bool {
+	all := map[int64]bool{}
 	for c := range l.contents {
-		if c.size == size {
-			return true
-		}
+		all[c.size] = true
 	}
-	return false
+	return all
 }
 
-// otherJob returns the command of an unfinished load of another job that has begun to load the input.
-func (l *Ledger) otherJob(name, job string) (command string, found bool) {
+// otherJobs returns the inputs that unfinished loads of other jobs have begun to load, with the commands that resume them.
+func (l *Ledger) otherJobs(job string) map[string]string {
+	all := map[string]string{}
 	for other, b := range l.begun {
-		if other != job && slices.Contains(b.Names, name) {
-			return b.Command, true
+		if other != job {
+			for _, name := range b.Names {
+				all[name] = b.Command
+			}
 		}
 	}
-	return "", false
+	return all
 }
 
 // Forget takes inputs out: they are loaded again when they are found.
@@ -270,6 +273,6 @@ func (l *Ledger) put(ctx context.Context, e *event) error {
 // Knows reports whether an input of the name is known, or is being loaded.
 func (l *Ledger) Knows(name string) bool {
 	_, known := l.files[name]
-	_, begun := l.otherJob(name, "")
+	_, begun := l.otherJobs("")[name]
 	return known || begun
 }

@@ -122,9 +122,10 @@ func (s *Selector) sort(items []input.Item) {
 
 // pick returns the items of these names in this order.
 func pick(found []input.Item, names []string) (items []input.Item, err error) {
+	at := places(found)
 	for _, name := range names {
-		i := slices.IndexFunc(found, func(item input.Item) bool { return item.Name == name })
-		if i < 0 {
+		i, ok := at[name]
+		if !ok {
 			return nil, &Refused{fmt.Sprintf("%s is missing, which the unfinished run has begun to load; put it back, or start over with --fresh", name)}
 		}
 		items = append(items, found[i])
@@ -132,11 +133,20 @@ func pick(found []input.Item, names []string) (items []input.Item, err error) {
 	return items, nil
 }
 
+// places are where items stand, by their names.
+func places(items []input.Item) map[string]int {
+	at := make(map[string]int, len(items))
+	for i := range items {
+		at[items[i].Name] = i
+	}
+	return at
+}
+
 // whole leaves out inputs that may still be written to.
 func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input.Item, notes []string, err error) {
 	now := s.o.Now()
 	var young, unmarked []string
-	markers := map[string]bool{}
+	markers, at := map[string]bool{}, places(found)
 	if s.o.DoneMarker != "" {
 		for i := range found {
 			markers[s.marker(&found[i])] = true
@@ -155,7 +165,7 @@ func (s *Selector) whole(ctx context.Context, found []input.Item) (items []input
 			continue
 		}
 		if s.o.DoneMarker != "" {
-			there := slices.ContainsFunc(found, func(other input.Item) bool { return other.Name == s.marker(item) })
+			_, there := at[s.marker(item)]
 			if !there {
 				if there, err = s.o.Exists(ctx, s.marker(item)); err != nil {
 					return nil, nil, err
@@ -194,9 +204,10 @@ func appendNote(notes, names []string, what string) []string {
 func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []input.Item, notes []string, err error) {
 	var known int
 	var changed, renamed []string
+	others, sizes, bySize := s.ledger.otherJobs(s.o.Job), s.ledger.sizes(), map[int64][]*input.Item{}
 	for i := range found {
 		item := &found[i]
-		if command, begun := s.ledger.otherJob(NameOf(item), s.o.Job); begun {
+		if command, begun := others[NameOf(item)]; begun {
 			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), or take the file out of it with tsimport files forget", item.Name, command)}
 		}
 		f, ok := s.ledger.files[NameOf(item)]
@@ -219,7 +230,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 				continue
 			}
 		case !s.o.ReloadRenamed:
-			is, as, err := s.knownContent(ctx, item, found[:i], items)
+			is, as, err := s.knownContent(ctx, item, sizes[item.Size], bySize[item.Size])
 			if err != nil {
 				return nil, nil, err
 			}
@@ -229,6 +240,7 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 			}
 		}
 		items = append(items, *item)
+		bySize[item.Size] = append(bySize[item.Size], item)
 	}
 	if len(changed) > 0 && !s.o.ReloadChanged {
 		return nil, nil, &Refused{fmt.Sprintf("--only-new: %s changed after the table had taken it%s; load what it is now with --reload-changed", changed[0], andMore(len(changed)-1))}
@@ -257,33 +269,28 @@ func (s *Selector) same(ctx context.Context, item *input.Item, f File) (bool, er
 	return hash == f.Hash, err
 }
 
-// knownContent reports whether the content of an input with a new name is known, or is that of one that is chosen.
-func (s *Selector) knownContent(ctx context.Context, item *input.Item, before, chosen []input.Item) (is bool, as string, err error) {
-	if s.ledger.hasSize(item.Size) {
-		hash, err := s.hash(ctx, item)
-		if err != nil {
-			return false, "", err
-		}
-		if f, ok := s.ledger.ofContent(item.Size, hash); ok {
-			s.see(item, hash, f)
-			return true, f.Name, nil
-		}
+// knownContent reports whether the content of an input with a new name is known, where one of its size is, or is that of one of the same
+// size that is chosen.
+func (s *Selector) knownContent(ctx context.Context, item *input.Item, known bool, chosen []*input.Item) (is bool, as string, err error) {
+	if !known && len(chosen) == 0 {
+		return false, "", nil
 	}
-	for i := range chosen {
-		if chosen[i].Size != item.Size {
-			continue
-		}
-		a, err := s.hash(ctx, item)
+	hash, err := s.hash(ctx, item)
+	if err != nil {
+		return false, "", err
+	}
+	if f, ok := s.ledger.ofContent(item.Size, hash); ok {
+		s.see(item, hash, f)
+		return true, f.Name, nil
+	}
+	for _, other := range chosen {
+		theirs, err := s.hash(ctx, other)
 		if err != nil {
 			return false, "", err
 		}
-		b, err := s.hash(ctx, &chosen[i])
-		if err != nil {
-			return false, "", err
-		}
-		if a == b {
-			s.see(item, a, File{Name: NameOf(&chosen[i])})
-			return true, chosen[i].Name, nil
+		if theirs == hash {
+			s.see(item, hash, File{Name: NameOf(other)})
+			return true, other.Name, nil
 		}
 	}
 	return false, "", nil
