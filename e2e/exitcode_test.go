@@ -61,7 +61,8 @@ func TestExitCodes(t *testing.T) {
 		says string
 	}{
 		{"load " + good + " --table t", 0, "finished"},
-		{"load " + many + " --table t --max-rows-per-second 100 --timeout 1ms", 1, ""},
+		{"load " + many + " --table t --max-rows-per-second 100 --timeout 2s", 1, "to resume: "},
+		{"verify " + many + " --table t --max-rcu 0.001 --timeout 1s", 1, "stopped by --timeout 1s"},
 		{"load " + good + " --table t --retry-for 1ms --endpoint " + nobody, 1, "cannot connect"},
 		{"load " + good + " --table t --nonsense", 2, "nonsense"},
 		{"load " + good + " " + filepath.Join(dir, "no*.csv") + " --table t", 2, "it matches none"},
@@ -104,7 +105,7 @@ func TestATableThatIsDroppedIsRefusedPermanently(t *testing.T) {
 	must(t, cmd.Start())
 	killer := time.AfterFunc(processTimeout, func() { cmd.Process.Kill() })
 	defer killer.Stop()
-	dropped, done := make(chan bool), make(chan bool)
+	dropped, done, ended := make(chan bool), make(chan bool), make(chan bool)
 	go func() { // rows continue until the load ends
 		defer close(done)
 		fmt.Fprintln(in, "id,n")
@@ -121,12 +122,19 @@ func TestATableThatIsDroppedIsRefusedPermanently(t *testing.T) {
 			if strings.Count(out, "\n") > 1 {
 				break
 			}
+			select {
+			case <-ended:
+				t.Error("the load ended before it had written a row")
+				return
+			default:
+			}
 		}
 		if _, said, code := runBinaryWith(t, env, "table", "drop", "t", "--yes"); code != 0 {
 			t.Errorf("drop: %d, %s", code, said)
 		}
 	}()
 	cmd.Wait() // its error is the exit code below
+	close(ended)
 	<-dropped
 	in.Close()
 	<-done

@@ -71,7 +71,8 @@ func TestOtherCommandsStayWithinTheirMemory(t *testing.T) {
 				if peak > 64<<20+beyondMemory {
 					t.Errorf("%s: peak of %d MiB with --memory 64MiB", name, peak>>20)
 				}
-				if code > 3 || strings.Contains(out, "goroutine ") {
+				// verify finds that the table lacks these rows, code 6; a damaged file ends the others with 3 at most.
+				if code > 3 && (name != "verify" || code != 6) || strings.Contains(out, "goroutine ") {
 					t.Errorf("%s: exit code %d:\n%.2000s", name, code, out)
 				}
 			}
