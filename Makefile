@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash hostile jobs memory real links schema notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash hostile jobs memory real links schema errors notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -118,6 +118,10 @@ hostile:
 # docs/job.schema.json from the flags; a test fails if it is not current.
 schema:
 	$(GO) test ./cmd/tsimport -run '^TestTheSchemaOfJobFiles' -count 1 -update
+
+# The page of error codes, made from their catalogue.
+errors:
+	$(GO) test ./internal/errorcodes -run '^TestThePageOfErrors' -count 1 -update
 
 # A job of 200 tables that is killed 20 times and more.
 jobs:

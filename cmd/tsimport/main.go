@@ -124,6 +124,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			genCommand(),
 			benchCommand(interrupts),
 			ageCommand(),
+			errorsCommand(),
 			completionCommand(),
 			manCommand(),
 		},

@@ -49,6 +49,9 @@ func Of(err error) int {
 // order has the codes of which the first one that occurs is that of several commands together.
 var order = []int{Interrupted, Terminated, Hangup, Pipe, Failed, Refused, ErrorLimit, Usage, Rejects, Differences, NoInput, OK}
 
+// Order returns all codes, the one that counts most first.
+func Order() []int { return slices.Clone(order) }
+
 // First returns the code of a job of which the parts ended with the codes; OK if there are none. A code that is not of this
 // list counts as Failed.
 func First(codes ...int) int {

@@ -1,0 +1,95 @@
+package errorcodes
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"tsimport/internal/exitcode"
+	"tsimport/internal/tablestore/client"
+)
+
+// Kind is what a code is of.
+type Kind string
+
+// The kinds, in the order in which they are listed.
+const (
+	Exit    Kind = "exit code"        // of a command
+	Reject  Kind = "reject reason"    // of a row that was not sent, or that the service never answered
+	Service Kind = "service's answer" // to a request or a row
+)
+
+// Entry is what there is to say of a code.
+type Entry struct {
+	Code   string `json:"code"`
+	Kind   Kind   `json:"kind"`
+	Cause  string `json:"cause"`
+	Does   string `json:"does,omitempty"` // what a load does with it, of an answer of the service
+	Remedy string `json:"remedy"`
+}
+
+// All returns every entry: by kind, exit codes by number, the others by name.
+func All() []Entry {
+	all := slices.Concat(exits, rejects)
+	for _, e := range answers {
+		e.Does = does(e.Code)
+		all = append(all, e)
+	}
+	order := []Kind{Exit, Reject, Service}
+	slices.SortStableFunc(all, func(a, b Entry) int {
+		if d := slices.Index(order, a.Kind) - slices.Index(order, b.Kind); d != 0 || a.Kind == Exit {
+			return d
+		}
+		return strings.Compare(a.Code, b.Code)
+	})
+	return all
+}
+
+// Find returns the entry of a code, in capital or small letters.
+func Find(code string) (e Entry, found bool) {
+	all := All()
+	i := slices.IndexFunc(all, func(e Entry) bool { return strings.EqualFold(e.Code, code) })
+	if i < 0 {
+		return e, false
+	}
+	return all[i], true
+}
+
+// does says what a load does with an answer of the service, by the class that the client gives it.
+func does(code string) string {
+	text := map[client.Class]string{
+		client.Permanent:    "rejects the row, which was not written",
+		client.Throttled:    "sends the row again and sends less to its partition",
+		client.Unavailable:  "sends the row again when the partition or table serves",
+		client.Ambiguous:    "sends the row again; one that may not be applied twice only after looking it up",
+		client.Content:      "sends the rows of the request one by one, and rejects those that are refused again",
+		client.Fatal:        "stops, exit code 5; it can be resumed",
+		client.Unrecognized: "sends the row again; one that may not be applied twice only after looking it up",
+	}[client.ClassifyCode(code, "")]
+	switch {
+	case code == "OTSRequestBodyTooLarge":
+		return "sends the rows in smaller requests, and rejects a row that is refused alone"
+	case client.InstanceThrottled(code):
+		return "sends the row again and sends less to all partitions"
+	}
+	return text
+}
+
+var exits = []Entry{
+	exit(exitcode.OK, "done: every row is written and nothing differs", "nothing"),
+	exit(exitcode.Failed, "the command stopped before its end: a fault of this machine, the network or the service, a file that changed, or --timeout", "give the same command again: a load resumes"),
+	exit(exitcode.Usage, "a wrong flag or configuration, or an input that cannot be what was said", "correct what the message names"),
+	exit(exitcode.Rejects, "finished, but some rows were rejected, or a sync withheld its deletes", "correct the rejected rows in the run folder, then tsimport load --retry-rejects FOLDER"),
+	exit(exitcode.ErrorLimit, "more rows were rejected than --max-errors allows", "see the reasons in the run folder; correct the input or the types, or raise --max-errors, and resume"),
+	exit(exitcode.Refused, "refused permanently: the access key, a permission, a table that is gone or was replaced, a quota", "correct the account or the table, then give the same command again: a load resumes"),
+	exit(exitcode.Differences, "verify, load --verify or copy --verify found differences, or check found keys that collide or, with --fail-on-duplicates, repeat", "look at the differences that were listed"),
+	exit(exitcode.NoInput, "no input: the globs, folders and prefixes that are given match nothing, or nothing is new with --fail-if-nothing-new. A file that is named and not there is bad usage (2), and so is a glob without a match beside inputs that are there", "wait for the delivery"),
+	exit(exitcode.Hangup, "the terminal is gone (SIGHUP)", "give the same command again: a load resumes"),
+	exit(exitcode.Interrupted, "stopped by Ctrl-C (SIGINT)", "give the same command again: a load resumes"),
+	exit(exitcode.Pipe, "the reader of the output has closed it, as | head does", "nothing, if that was meant"),
+	exit(exitcode.Terminated, "stopped by SIGTERM, such as by a scheduler", "give the same command again: a load resumes"),
+}
+
+func exit(code int, cause, remedy string) Entry {
+	return Entry{Code: strconv.Itoa(code), Kind: Exit, Cause: cause, Remedy: remedy}
+}

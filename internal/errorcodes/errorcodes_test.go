@@ -1,0 +1,137 @@
+package errorcodes
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/errors.md")
+
+// TestEveryCodeHasAnEntry looks for the codes where they are defined, so that one that is added there cannot be forgotten here.
+func TestEveryCodeHasAnEntry(t *testing.T) {
+	root := filepath.Join("..", "..")
+	found := map[Kind]int{}
+	for _, at := range []struct {
+		kind        Kind
+		file, begin string
+	}{
+		{Reject, "internal/table/reject.go", "Code"},
+		{Reject, "keyexpr/evaluate.go", "Code"},
+		{Reject, "reader/jsonl/parser.go", "Code"},
+		{Service, "engine/wire/errors.go", "Code"},
+		{Exit, "internal/exitcode/exitcode.go", ""},
+	} {
+		for name, code := range constants(t, filepath.Join(root, at.file)) {
+			if !strings.HasPrefix(name, at.begin) {
+				continue
+			}
+			found[at.kind]++
+			if e, has := Find(code); !has || e.Kind != at.kind {
+				t.Errorf("%s of %s: %q has no entry as %s", name, at.file, code, at.kind)
+			}
+		}
+	}
+	if found[Reject] < 20 || found[Service] < 20 || found[Exit] < 10 {
+		t.Errorf("found only %v codes: do they stand elsewhere?", found)
+	}
+	for code := range clientCodes(t, filepath.Join(root, "internal/tablestore/client/errors.go")) {
+		if e, has := Find(code); !has || e.Kind != Service || e.Does == "" {
+			t.Errorf("%s, which the client knows, has no entry: %+v", code, e)
+		}
+	}
+}
+
+// constants are those of a file whose values stand there.
+func constants(t *testing.T, name string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	ast.Inspect(parsed(t, name), func(n ast.Node) bool {
+		spec, is := n.(*ast.ValueSpec)
+		if !is || len(spec.Names) != 1 || len(spec.Values) != 1 {
+			return true
+		}
+		if lit, is := spec.Values[0].(*ast.BasicLit); is && ast.IsExported(spec.Names[0].Name) {
+			out[spec.Names[0].Name] = unquoted(lit)
+		}
+		return true
+	})
+	return out
+}
+
+// clientCodes are the texts of a file that are codes of the service.
+func clientCodes(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	ast.Inspect(parsed(t, name), func(n ast.Node) bool {
+		if lit, is := n.(*ast.BasicLit); is && strings.HasPrefix(unquoted(lit), "OTS") {
+			out[unquoted(lit)] = true
+		}
+		return true
+	})
+	if len(out) < 20 {
+		t.Fatalf("%s has only %d codes", name, len(out))
+	}
+	return out
+}
+
+func parsed(t *testing.T, name string) *ast.File {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func unquoted(lit *ast.BasicLit) string {
+	if text, err := strconv.Unquote(lit.Value); err == nil {
+		return text
+	}
+	return lit.Value
+}
+
+func TestEntriesAreWholeAndListedOnce(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range All() {
+		if e.Cause == "" || e.Remedy == "" {
+			t.Errorf("%s lacks its cause or its remedy", e.Code)
+		}
+		if key := strings.ToLower(e.Code); seen[key] {
+			t.Errorf("%s is listed twice", e.Code)
+		} else {
+			seen[key] = true
+		}
+	}
+	if e, found := Find("otsserverbusy"); !found || e.Code != "OTSServerBusy" {
+		t.Errorf("a code in other letters is not found: %+v", e)
+	}
+	if _, found := Find("OTSServerBus"); found {
+		t.Error("half a code is found")
+	}
+}
+
+func TestThePageOfErrors(t *testing.T) {
+	name := filepath.Join("..", "..", "docs", "errors.md")
+	want := Page()
+	if *update {
+		if err := os.WriteFile(name, want, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("docs/errors.md is not what the catalogue says; make errors writes it")
+	}
+}
