@@ -4,6 +4,7 @@ import (
 	"tsimport/internal/table"
 	"tsimport/partitioner"
 	"tsimport/pipeline/intake"
+	"tsimport/pipeline/rundir"
 	"tsimport/writer"
 )
 
@@ -15,16 +16,17 @@ type rejects interface {
 
 // account counts how every record ends, of the load and of each of its tables. Its counts are those of the report.
 type account struct {
-	report  *Report
-	rejects rejects
-	ends    Ends           // nil if nobody is told, and rejects are kept
-	options writer.Options // of the writers
-	files   *files
-	limit   MaxErrors
-	stop    *stopper
-	tables  *tableLedger         // nil if there is one table
-	hot     *partitioner.HotKeys // of rows that are final; of a dry run, of all
-	dryRows int64                // of a dry run
+	report   *Report
+	rejects  rejects
+	onReject func(*rundir.Reason) // nil if nobody is told
+	ends     Ends                 // nil if nobody is told, and rejects are kept
+	options  writer.Options       // of the writers
+	files    *files
+	limit    MaxErrors
+	stop     *stopper
+	tables   *tableLedger         // nil if there is one table
+	hot      *partitioner.HotKeys // of rows that are final; of a dry run, of all
+	dryRows  int64                // of a dry run
 	// form appends a row whose record was not kept, as rejects have it; nil is appendRow.
 	form func(dst, body []byte) []byte
 }
@@ -128,6 +130,9 @@ func (a *account) reject(s *table.Split, r table.Reject) {
 		a.ends.Rejected(s.Ordinal, r.Location.Record-1, &r.Reason)
 	} else if err := a.rejects.Reject(s.Header, r); err != nil {
 		a.stop.stop(err)
+	} else if a.onReject != nil {
+		why := rundir.ReasonOf(&r)
+		a.onReject(&why)
 	}
 	if a.limit.Exceeded(a.report.Rejected-a.report.rejectedBefore, a.report.Read-a.report.readBefore, false) {
 		a.stop.stop(errLimit)

@@ -12,6 +12,7 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/condition"
 	"tsimport/pipeline/plan"
+	"tsimport/pipeline/rundir"
 	"tsimport/ratelimit"
 )
 
@@ -70,6 +71,8 @@ type Watch struct {
 	// OnHotKey is called, at most once and while the load runs, when nearly all of the rows read so far have one
 	// partition-key value. May be nil; it must not block.
 	OnHotKey func(h ReportHotKey, rows int64)
+	// OnReject is told of each rejected record. May be nil; it must not block.
+	OnReject func(*rundir.Reason)
 	// Progress is kept up to date while the load runs. May be nil.
 	Progress *Progress
 	// Monitor shows the state of the load while it runs. May be nil.

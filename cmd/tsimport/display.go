@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -19,7 +20,8 @@ import (
 // at any time, writes above those lines. It is safe for concurrent use.
 type display struct {
 	terminal bool
-	columns  func() int // of the terminal
+	columns  func() int   // of the terminal
+	log      *slog.Logger // of all that is written, if that is not text for people
 
 	mu      sync.Mutex
 	w       io.Writer
@@ -44,6 +46,10 @@ func newDisplay(w io.Writer) *display {
 // Write writes text that stays. Addresses in it lose their secrets, in any message, and what would act
 // on a terminal is replaced.
 func (d *display) Write(b []byte) (int, error) {
+	if d.log != nil {
+		d.logLines(b)
+		return len(b), nil
+	}
 	if shown := printableText(input.RedactText(string(b))); shown != string(b) {
 		if err := d.write([]byte(shown)); err != nil {
 			return 0, err

@@ -93,6 +93,8 @@ func export(c *cli.Context) (err error) {
 	if r.Resumed > 0 {
 		say(c, c.App.ErrWriter, "continued after the %s rows already in the file", grouped(r.Resumed))
 	}
+	endingOf(c).table = name
+	endingOf(c).count("exported", r.Rows)
 	say(c, c.App.ErrWriter, "exported %s rows of table %s", grouped(r.Rows), name)
 	for _, text := range exportNotes(described, &r) {
 		say(c, c.App.ErrWriter, "%s", text)

@@ -126,6 +126,8 @@ func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *
 		say(c, c.App.ErrWriter, "%s rows were left out by --where", grouped(r.LeftOut))
 	}
 	m := r.Manifest
+	endingOf(c).table = m.Table
+	endingOf(c).count("exported", m.Rows)
 	say(c, c.App.ErrWriter, "archived %s rows with %s cells of table %s in %s parts, %s bytes; %s read capacity units",
 		grouped(m.Rows), grouped(m.Cells), m.Table, grouped(int64(len(m.Parts))), grouped(m.Bytes), grouped(r.Units))
 	for _, k := range described.Key {

@@ -21,6 +21,9 @@ var notInJobs = map[string]string{
 	"quiet":                "give tsimport run --quiet",
 	"verbose":              "give tsimport run --verbose",
 	"save-job":             "it writes a job",
+	"log-format":           "give tsimport run --log-format",
+	"metrics-file":         "give tsimport run --metrics-file",
+	"push-metrics":         "give tsimport run --push-metrics",
 }
 
 // ofJob are flags that say what all loads of a job have together; sharedByLoads are those that a load may have for itself, too.

@@ -221,6 +221,9 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	cfg.Watch.Progress = &screen.progress
 	cfg.Watch.OnPlan = screen.plan
 	cfg.Watch.OnHotKey = screen.hotKey
+	if show.log != nil {
+		cfg.Watch.OnReject = screen.reject
+	}
 	cfg.Watch.OnWait = func(why string, most time.Duration) {
 		say(c, show, "waiting: %s; retrying for up to %v", why, most)
 	}
@@ -243,6 +246,9 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		err = command.Err
 	}
 	screen.stop()
+	if report != nil {
+		endingOf(c).load(report)
+	}
 	if report != nil && err == nil {
 		err = noteRetried(in, report)
 	}

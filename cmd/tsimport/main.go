@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -40,6 +41,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		args = withEnvironment(app, args)
 		err = checkGiven(app, args)
 	}
+	formatLog(show, args)
 	if err == nil {
 		err = app.RunContext(interrupts.hard, args)
 	}
@@ -73,9 +75,15 @@ func exitCode(stderr io.Writer, err error) int {
 	if exit := new(exitError); errors.As(err, &exit) {
 		err = exit.err
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "tsimport: %s\n", printable(client.OneLine(err.Error())))
+	if err == nil {
+		return code
 	}
+	text := client.OneLine(err.Error())
+	if d, ok := stderr.(*display); ok && d.log != nil {
+		d.event(slog.LevelError, eventError, text, slog.Int("exit_code", code))
+		return code
+	}
+	fmt.Fprintf(stderr, "tsimport: %s\n", printable(text))
 	return code
 }
 
@@ -105,20 +113,20 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			return cli.ShowAppHelp(c)
 		},
 		Commands: []*cli.Command{
-			limited(loadCommand(interrupts, show, in), interrupts),
-			limited(copyCommand(interrupts, show, in), interrupts),
-			limited(runCommand(interrupts, show, in), interrupts),
+			limited(loadCommand(interrupts, show, in), interrupts, show),
+			limited(copyCommand(interrupts, show, in), interrupts, show),
+			limited(runCommand(interrupts, show, in), interrupts, show),
 			resumeCommand(interrupts, show),
 			runsCommand(),
 			configCommand(interrupts),
 			filesCommand(),
-			limited(verifyCommand(interrupts, show), interrupts),
-			limited(syncCommand(interrupts, show, in), interrupts),
+			limited(verifyCommand(interrupts, show), interrupts, show),
+			limited(syncCommand(interrupts, show, in), interrupts, show),
 			checkCommand(show),
 			inspectCommand(),
 			explainCommand(),
 			adviseCommand(),
-			limited(exportCommand(), interrupts),
+			limited(exportCommand(), interrupts, show),
 			tableCommand(),
 			serveCommand(),
 			genCommand(),
@@ -224,9 +232,16 @@ func timeoutFlag() cli.Flag {
 	return &cli.DurationFlag{Name: "timeout", Usage: "stop after this long, as SIGTERM does, with exit code 1; what is begun can be resumed. 0 means never"}
 }
 
-// limited gives a command the flag that bounds how long it runs.
-func limited(c *cli.Command, interrupts *interrupts) *cli.Command {
-	c.Flags = append(c.Flags, timeoutFlag())
+// limited gives a command the flags that bound how long it runs and say who is told how it ends.
+func limited(c *cli.Command, interrupts *interrupts, show *display) *cli.Command {
+	c.Flags = append(append(c.Flags, timeoutFlag()), endingFlags()...)
+	action := c.Action
+	c.Action = func(c *cli.Context) error {
+		if err := checkEnding(c, show); err != nil {
+			return err
+		}
+		return told(c, show, c.Command.Name, action)
+	}
 	c.Before = func(c *cli.Context) error {
 		if d := c.Duration("timeout"); d > 0 {
 			interrupts.endAfter(d)

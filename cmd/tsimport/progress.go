@@ -29,10 +29,14 @@ func (s *screen) watch() {
 	defer s.stopped.Done()
 	interval, show := lineEvery, s.showLine
 	switch {
+	case s.w.log != nil:
+		show = func() { s.logRejects(); s.logProgress() }
+		defer s.logRejects()
 	case s.w.terminal:
 		interval, show = barEvery, s.barShower()
 		defer s.w.paint()
-	case s.verbose:
+	}
+	if s.verbose && !s.w.terminal {
 		interval = verboseLineEvery
 	}
 	tick := time.NewTicker(interval)

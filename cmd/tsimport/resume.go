@@ -23,7 +23,11 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 		ArgsUsage: "[FOLDER]",
 		Description: "Runs the load's own command again, from its last checkpoint; of a job, the loads that are not done. Without FOLDER it resumes the newest unfinished run;\n" +
 			"tsimport runs lists them all.",
+		Flags: endingFlags(),
 		Action: func(c *cli.Context) error {
+			if err := checkEnding(c, show); err != nil {
+				return err
+			}
 			if c.NArg() > 1 {
 				return usagef("tsimport resume takes one run folder, not %d", c.NArg())
 			}
@@ -32,7 +36,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 				return err
 			}
 			if r.record != nil {
-				return resumeJob(c, interrupts, show, r.Folder)
+				return told(c, show, "run", func(c *cli.Context) error { return resumeJob(c, interrupts, show, r.Folder) })
 			}
 			folder, err := filepath.Abs(r.Folder)
 			if err != nil {
@@ -48,7 +52,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 					folder = rel
 				}
 			}
-			args, err := acceptingNothing(newApp(c.App.Writer, show, interrupts, nil), r.job.Args)
+			args, err := resumedArguments(newApp(c.App.Writer, show, interrupts, nil), r.job.Args, c)
 			if err != nil {
 				return err
 			}
@@ -95,8 +99,9 @@ func runToResume(folder string) (*runInfo, error) {
 	return runToResume(all[i].Folder)
 }
 
-// acceptingNothing takes --accept-changed-input out of a load's arguments: what was accepted then was another change.
-func acceptingNothing(app *cli.App, args []string) ([]string, error) {
+// resumedArguments are a load's arguments without --accept-changed-input, for what was accepted then was another change, and with whom
+// the command that resumes it tells how it ends.
+func resumedArguments(app *cli.App, args []string, c *cli.Context) ([]string, error) {
 	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {
 		return nil, err
@@ -106,7 +111,13 @@ func acceptingNothing(app *cli.App, args []string) ([]string, error) {
 	if command == nil {
 		return nil, usagef("the run's command is %q, which this version does not have", sorted[1])
 	}
-	rest := append([]string{sorted[1]}, withoutFlags(command.Flags, flags, []string{"accept-changed-input"})...)
+	without, more := []string{"accept-changed-input"}, []string{}
+	for _, name := range endingNames {
+		if c.IsSet(name) {
+			without, more = append(without, name), append(more, "--"+name+"="+c.String(name))
+		}
+	}
+	rest := slices.Concat([]string{sorted[1]}, withoutFlags(command.Flags, flags, without), more)
 	if len(inputs) > 0 {
 		rest = append(append(rest, "--"), inputs...)
 	}

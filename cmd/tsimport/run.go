@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/exitcode"
+	"tsimport/internal/runmetrics"
 	"tsimport/internal/tablestore/client"
 	"tsimport/job"
 	"tsimport/pipeline"
@@ -308,6 +311,7 @@ func runRecord(c *cli.Context, interrupts *interrupts, show *display, folder str
 	o := &jobRunner{c: c, interrupts: interrupts, show: show, session: s, folder: folder, record: r, loads: jobVocabulary()}
 	err = r.Run(interrupts.drain, folder, o.run, o.told)
 	o.summarize(time.Since(began))
+	o.ending(endingOf(c))
 	if c.Bool("json") {
 		text, jsonErr := json.MarshalIndent(r, "", "  ")
 		if jsonErr == nil {
@@ -350,7 +354,7 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	interrupts, stop := o.interrupts.ofLoad()
 	defer stop()
 	in := &invocation{args: resolved.Arguments(), goOn: true, folder: dir}
-	show := newDisplay(&prefixed{w: o.show, name: s.Name, quiet: !o.c.Bool("verbose")})
+	show := o.show.of(s.Name)
 	app := newApp(io.Discard, show, interrupts, in)
 	args, err := flagsFirst(app, append([]string{os.Args[0]}, o.arguments(app, &resolved)...))
 	if err == nil {
@@ -388,7 +392,7 @@ func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
 	if o.c.Bool("accept-changed-input") && has("accept-changed-input") {
 		flags = append(flags, "--accept-changed-input")
 	}
-	if !o.c.Bool("verbose") && has("quiet") {
+	if !o.c.Bool("verbose") && (o.show.log == nil || o.c.Bool("quiet")) && has("quiet") {
 		flags = append(flags, "--quiet")
 	}
 	return slices.Concat(args[:1], flags, args[1:])
@@ -435,11 +439,19 @@ func (o *jobRunner) told(s *job.State) {
 			say(o.c, o.show, "%s: begins", s.Name)
 		}
 	case job.Held:
+		if o.show.log != nil {
+			o.show.of(s.Name).event(slog.LevelWarn, eventWarning, "not run: "+s.Error)
+			return
+		}
 		fmt.Fprintf(o.show, "tsimport: %s: not run: %s\n", printable(s.Name), printable(s.Error))
 	case job.Done:
 		done, all := o.record.DoneOf()
 		say(o.c, o.show, "%s: done: %s (%d of %d loads)", s.Name, countsText(&s.Counts), done, all)
 	default:
+		if o.show.log != nil {
+			o.show.of(s.Name).event(slog.LevelError, eventError, cmp.Or(s.Error, s.State), slog.Int("exit_code", s.ExitCode))
+			return
+		}
 		text := ""
 		if s.Error != "" {
 			text = ": " + s.Error
@@ -472,11 +484,22 @@ func (o *jobRunner) summarize(took time.Duration) {
 	say(o.c, o.show, "job: %s", filepath.Join(o.folder, job.FolderFile))
 }
 
+// ending says how the job and its loads have ended.
+func (o *jobRunner) ending(e *ending) {
+	e.runDir, e.rows = o.folder, countsOfRows(&o.record.Counts)
+	for _, s := range o.record.Loads {
+		if s.Ended.IsZero() {
+			continue // not in this process, or not at all
+		}
+		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Ended.Sub(s.Started),
+			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts)})
+	}
+}
+
 // prefixed writes the lines of one load among several.
 type prefixed struct {
-	w     io.Writer
-	name  string
-	quiet bool // as the load is
+	w    io.Writer
+	name string
 
 	mu   sync.Mutex
 	rest []byte // of a line that has not ended

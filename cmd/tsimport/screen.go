@@ -35,6 +35,11 @@ type screen struct {
 	marks    []mark // of the last seconds
 	stopping chan struct{}
 	stopped  sync.WaitGroup
+
+	mu       sync.Mutex
+	rejects  int             // rejected records that were noted
+	rejected []rundir.Reason // of them, those that are to be logged
+	saidMore bool            // that others are not
 }
 
 func newScreen(c *cli.Context, w *display, load stateSource) *screen {

@@ -32,7 +32,7 @@ func verifyCommand(interrupts *interrupts, show *display) *cli.Command {
 		ArgsUsage: "FILE... | ots://INSTANCE/TABLE",
 		Description: inputsHelp + "\n" + tableSourceHelp + "\n" +
 			"Takes every flag of tsimport load: write verify instead of load, or name a run with --run. Reads the table and never\n" +
-			"writes to it. Exit code 0: nothing is missing or different; 1: something is, or the comparison failed; 2: bad usage.",
+			"writes to it. Exit code 0: nothing is missing or different; 6: something is; 1: the comparison failed; 2: bad usage.",
 		Flags:  verifyFlags(),
 		Action: func(c *cli.Context) error { return verifyTable(c, interrupts, show) },
 	}
@@ -221,6 +221,15 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 
 // showComparison shows what was found, and returns the error that is the exit code.
 func showComparison(c *cli.Context, r *verify.Result) (err error) {
+	e := endingOf(c)
+	e.table = r.Table
+	e.count("read", r.Read)
+	e.count("rejected", r.Rejected)
+	e.count("superseded", r.Superseded)
+	e.count("equal", r.Equal)
+	e.count("missing", r.Missing)
+	e.count("different", r.Different)
+	e.count("surplus", r.Extra)
 	if c.Bool("json") {
 		err = printIndented(c, r)
 	} else {

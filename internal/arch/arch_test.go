@@ -22,7 +22,7 @@ const module = "tsimport"
 var arrows = map[string][]string{
 	".": {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/record", "reader/source"},
 	"cmd/tsimport": {
-		"internal/errorcodes", "internal/exitcode", "internal/suggest",
+		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/suggest",
 		".",
 		"advise",
 		"advise/page",
@@ -150,6 +150,7 @@ var arrows = map[string][]string{
 	"internal/spill":      {},
 	"internal/exitcode":   {"internal/tablestore/client"},
 	"internal/suggest":    {},
+	"internal/runmetrics": {"internal/atomicfile"},
 	"internal/errorcodes": {"internal/exitcode", "internal/tablestore/client"},
 	"internal/limiter":    {},
 	"internal/atomicfile": {},

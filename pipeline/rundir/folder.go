@@ -215,10 +215,7 @@ func (f *Folder) Reject(header int, r table.Reject) error {
 		f.writeRecord(header, f.headers[header].Text)
 	}
 	f.writeRecord(header, r.Raw)
-	line, err := json.Marshal(Reason{
-		File: r.Location.Source, Record: r.Location.Record, Line: r.Location.Line, Offset: r.Location.Offset, Key: r.Location.Key,
-		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value, MaybeApplied: r.Reason.MaybeApplied,
-	})
+	line, err := json.Marshal(ReasonOf(&r))
 	if err != nil {
 		return fmt.Errorf("keep rejected row: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"tsimport/internal/table"
 )
 
 // Reason is one line of ReasonsFile: where a rejected record stood, and why it was rejected.
@@ -26,6 +28,14 @@ type Reason struct {
 	Value   string `json:"value,omitempty"`
 	// MaybeApplied says that the row may be in the table all the same: the service has never said whether it was written.
 	MaybeApplied bool `json:"maybe_applied,omitempty"`
+}
+
+// ReasonOf is why a record was rejected, and where it stood.
+func ReasonOf(r *table.Reject) Reason {
+	return Reason{
+		File: r.Location.Source, Record: r.Location.Record, Line: r.Location.Line, Offset: r.Location.Offset, Key: r.Location.Key,
+		Column: r.Reason.Column, Code: r.Reason.Code, Message: r.Reason.Message, Value: r.Reason.Value, MaybeApplied: r.Reason.MaybeApplied,
+	}
 }
 
 // ReasonCount is how many records were rejected with a code, and the first of them.

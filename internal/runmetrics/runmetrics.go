@@ -1,0 +1,175 @@
+package runmetrics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/push"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"tsimport/internal/atomicfile"
+)
+
+// Run is a command that has ended, or one load of a job.
+type Run struct {
+	Command, Table, Load string // labels; Load names one of a job's
+
+	Ended    time.Time
+	Took     time.Duration
+	ExitCode int // 0 is success
+	Rows     []Rows
+}
+
+// Rows are rows that ended in one way.
+type Rows struct {
+	Outcome string
+	N       int64
+}
+
+// labelNames are the labels of a run.
+var labelNames = []string{"command", "table", "load"}
+
+type labels [3]string
+
+func (r *Run) labels() labels { return labels{r.Command, r.Table, r.Load} }
+
+// success is the metric that a run which fails leaves as it was.
+const success = "tsimport_last_run_success_timestamp_seconds"
+
+// collector gives runs as metrics.
+type collector struct {
+	runs    []Run
+	bare    bool               // without the labels of the run: they name the group that the metrics are pushed to
+	earlier map[labels]float64 // when runs were last successful, before
+}
+
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	for i := range c.runs {
+		r := &c.runs[i]
+		of := r.labels()
+		put := func(name, help string, v float64, outcome ...string) {
+			var names, values []string
+			if !c.bare {
+				names, values = labelNames, of[:]
+			}
+			if len(outcome) > 0 {
+				names, values = slices.Concat(names, []string{"outcome"}), slices.Concat(values, outcome)
+			}
+			d := prometheus.NewDesc(name, help, names, nil)
+			m, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, v, values...)
+			if err != nil {
+				m = prometheus.NewInvalidMetric(d, err)
+			}
+			out <- m
+		}
+		at := float64(r.Ended.UnixMilli()) / 1000
+		put("tsimport_last_run_timestamp_seconds", "When the last run ended, in seconds since 1970.", at)
+		last, known := c.earlier[of]
+		if r.ExitCode == 0 {
+			last, known = at, true
+		}
+		if known {
+			put(success, "When the last run that ended with exit code 0 did, in seconds since 1970.", last)
+		}
+		put("tsimport_last_run_exit_code", "Exit code of the last run (docs/errors.md).", float64(r.ExitCode))
+		put("tsimport_last_run_duration_seconds", "How long the last run took.", r.Took.Seconds())
+		for _, n := range r.Rows {
+			put("tsimport_last_run_rows", "Rows of the last run, by how they ended.", float64(n.N), n.Outcome)
+		}
+	}
+}
+
+// WriteFile writes the metrics of runs in the text format; the file is the old one or the new one at any moment. When a run was the last to
+// succeed is taken from the file if this one has failed. A file that cannot be read as metrics is an error, and stays as it is.
+func WriteFile(path string, runs []Run) error {
+	earlier, err := successes(path)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(collector{runs: runs, earlier: earlier}); err != nil {
+		return fmt.Errorf("collect metrics: %w", err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		return fmt.Errorf("collect metrics: %w", err)
+	}
+	return atomicfile.Write(path, atomicfile.Options{Perm: 0o644}, func(w io.Writer) error {
+		for _, f := range families {
+			if _, err := expfmt.MetricFamilyToText(w, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// successes reads when runs were last successful from a file of metrics; none if there is no file.
+func successes(path string) (map[labels]float64, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a file of metrics: %w", path, err)
+	}
+	all := map[labels]float64{}
+	for _, m := range families[success].GetMetric() {
+		all[labelsOf(m)] = m.GetGauge().GetValue()
+	}
+	return all, nil
+}
+
+func labelsOf(m *dto.Metric) (of labels) {
+	for _, l := range m.GetLabel() {
+		if i := slices.Index(labelNames, l.GetName()); i >= 0 {
+			of[i] = l.GetValue()
+		}
+	}
+	return of
+}
+
+// Push adds the metrics of runs to those of a Pushgateway, each run in the group of its labels: when a run was last successful stays there
+// when this one has failed. The address may hold a name and a password.
+func Push(ctx context.Context, address string, runs []Run) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("push metrics: %w", err)
+	}
+	user := u.User
+	u.User = nil
+	for i := range runs {
+		p := push.New(u.String(), "tsimport").Collector(collector{runs: runs[i : i+1], bare: true})
+		for k, value := range runs[i].labels() {
+			if value != "" {
+				p = p.Grouping(labelNames[k], value)
+			}
+		}
+		if user != nil {
+			password, _ := user.Password()
+			p = p.BasicAuth(user.Username(), password)
+		}
+		if err := p.AddContext(ctx); err != nil {
+			return fmt.Errorf("push metrics: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package runmetrics
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+)
+
+var monday = time.Date(2026, 11, 23, 4, 0, 0, 500e6, time.UTC)
+
+func load(at time.Time, code int) Run {
+	return Run{Command: "load", Table: "orders", Ended: at, Took: 90 * time.Second, ExitCode: code,
+		Rows: []Rows{{"read", 12}, {"written", 10}, {"rejected", 2}}}
+}
+
+func TestTheFileOfARun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tsimport.prom")
+	if err := WriteFile(path, []Run{load(monday, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	want := `# HELP tsimport_last_run_duration_seconds How long the last run took.
+# TYPE tsimport_last_run_duration_seconds gauge
+tsimport_last_run_duration_seconds{command="load",load="",table="orders"} 90
+# HELP tsimport_last_run_exit_code Exit code of the last run (docs/errors.md).
+# TYPE tsimport_last_run_exit_code gauge
+tsimport_last_run_exit_code{command="load",load="",table="orders"} 0
+# HELP tsimport_last_run_rows Rows of the last run, by how they ended.
+# TYPE tsimport_last_run_rows gauge
+tsimport_last_run_rows{command="load",load="",outcome="read",table="orders"} 12
+tsimport_last_run_rows{command="load",load="",outcome="rejected",table="orders"} 2
+tsimport_last_run_rows{command="load",load="",outcome="written",table="orders"} 10
+# HELP tsimport_last_run_success_timestamp_seconds When the last run that ended with exit code 0 did, in seconds since 1970.
+# TYPE tsimport_last_run_success_timestamp_seconds gauge
+tsimport_last_run_success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09
+# HELP tsimport_last_run_timestamp_seconds When the last run ended, in seconds since 1970.
+# TYPE tsimport_last_run_timestamp_seconds gauge
+tsimport_last_run_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09
+`
+	if diff := cmp.Diff(want, read(t, path)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAFailedRunKeepsWhenTheLastOneSucceeded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tsimport.prom")
+	other := load(monday, 0)
+	other.Load = "a \"quoted\"\nname"
+	for _, step := range []struct {
+		runs       []Run
+		has, lacks string
+	}{
+		{[]Run{load(monday, 1)}, `exit_code{command="load",load="",table="orders"} 1`, "success_timestamp"},
+		{[]Run{load(monday, 0), other}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="",table="orders"} 1`},
+		{[]Run{load(monday.Add(24*time.Hour), 3), other}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7954064005e+09`, `exit_code{command="load",load="",table="orders"} 0`},
+		{[]Run{load(monday.Add(48*time.Hour), 0)}, `success_timestamp_seconds{command="load",load="",table="orders"} 1.7955792005e+09`, "1.7954064005e+09"},
+	} {
+		if err := WriteFile(path, step.runs); err != nil {
+			t.Fatal(err)
+		}
+		if text := read(t, path); !strings.Contains(text, step.has) || strings.Contains(text, step.lacks) {
+			t.Errorf("want %q and not %q:\n%s", step.has, step.lacks, text)
+		}
+	}
+}
+
+func TestAFileThatHoldsSomethingElseIsLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "orders.csv")
+	if err := os.WriteFile(path, []byte("id,item\n1,tea\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []Run{load(monday, 0)}); err == nil || !strings.Contains(err.Error(), "not a file of metrics") {
+		t.Errorf("a table of orders is overwritten: %v", err)
+	}
+	if read(t, path) != "id,item\n1,tea\n" {
+		t.Error("the file has changed")
+	}
+}
+
+// TestPushes has a server that keeps groups as a Pushgateway does: a POST replaces the metrics of its names only.
+func TestPushes(t *testing.T) {
+	groups := map[string]map[string]*dto.MetricFamily{}
+	var users []string
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		users = append(users, user+":"+password)
+		if r.Method != http.MethodPost {
+			t.Errorf("%s would delete when the last run succeeded", r.Method)
+		}
+		decode := expfmt.NewDecoder(r.Body, expfmt.ResponseFormat(r.Header))
+		labels := strings.Split(strings.TrimPrefix(r.URL.Path, "/metrics/"), "/")
+		var pairs []string
+		for pair := range slices.Chunk(labels, 2) {
+			pairs = append(pairs, strings.Join(pair, "="))
+		}
+		slices.Sort(pairs) // their order says nothing
+		key := strings.Join(pairs, " ")
+		group := groups[key]
+		if group == nil {
+			group = map[string]*dto.MetricFamily{}
+			groups[key] = group
+		}
+		for {
+			f := new(dto.MetricFamily)
+			if err := decode.Decode(f); err != nil {
+				break
+			}
+			group[f.GetName()] = f
+		}
+	}))
+	defer gateway.Close()
+	job := Run{Command: "run", Ended: monday}
+	address := strings.Replace(gateway.URL, "http://", "http://night:secret@", 1)
+	for _, runs := range [][]Run{{job, load(monday, 0)}, {load(monday.Add(time.Hour), 5)}} {
+		if err := Push(t.Context(), address, runs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	group := groups["command=load job=tsimport table=orders"]
+	value := func(name string) float64 { return group[name].GetMetric()[0].GetGauge().GetValue() }
+	if len(groups) != 2 || group == nil || groups["command=run job=tsimport"] == nil {
+		t.Fatalf("groups: %v", groups)
+	}
+	if at := value(success); at != float64(monday.UnixMilli())/1000 {
+		t.Errorf("success at %v", at)
+	}
+	if code := value("tsimport_last_run_exit_code"); code != 5 {
+		t.Errorf("exit code %v", code)
+	}
+	if n := len(group["tsimport_last_run_rows"].GetMetric()); n != 3 {
+		t.Errorf("%d counts of rows", n)
+	}
+	if users[0] != "night:secret" {
+		t.Errorf("authenticated as %q", users[0])
+	}
+
+	gateway.Close()
+	if err := Push(t.Context(), address, []Run{job}); err == nil {
+		t.Error("a push to nobody succeeds")
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
