@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash hostile jobs memory real links schema errors notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash hostile jobs memory real links schema errors typos notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -118,6 +118,10 @@ hostile:
 # docs/job.schema.json from the flags; a test fails if it is not current.
 schema:
 	$(GO) test ./cmd/tsimport -run '^TestTheSchemaOfJobFiles' -count 1 -update
+
+# Every typo of one edit of every command and flag.
+typos:
+	$(GO) test ./cmd/tsimport -run '^TestEveryTypo' -every-typo -count 1 -v
 
 # The page of error codes, made from their catalogue.
 errors:

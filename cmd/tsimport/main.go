@@ -138,6 +138,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 		},
 	}
 	setUsageErrors(app)
+	group(app.Commands)
 	return app
 }
 

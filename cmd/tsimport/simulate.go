@@ -78,6 +78,8 @@ func setCategory(f cli.Flag, name string) {
 		f.Category = name
 	case *cli.DurationFlag:
 		f.Category = name
+	case *cli.GenericFlag:
+		f.Category = name
 	}
 }
 

@@ -12,7 +12,11 @@ const longest = 64
 // Nearest returns the words that a mistyped one is closest to, none if it is far from all. Capital letters count little.
 func Nearest(word string, words []string) (near []string) {
 	least := 2 * max(1, utf8.RuneCountInString(word)/3)
+	length := utf8.RuneCountInString(word)
 	for _, w := range words {
+		if 2*max(length-utf8.RuneCountInString(w), utf8.RuneCountInString(w)-length) > least {
+			continue // so many letters are missing
+		}
 		switch d := distance(word, w); {
 		case w == word:
 		case d < least:
