@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash hostile jobs memory real links schema errors typos notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python values dumps
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -110,6 +110,10 @@ crash:
 	$(GO) test ./pipeline -run 'OfPower|TestANumberedLoadThatIsKilled|TestUpdatesOfAKilledLoad' -power-seeds 200 -timeout 60m
 	$(GO) test ./e2e -run 'TestLoadsThatAreCrashed|TestNumberedLoadsThatAreCrashed|TestSyncsThatAreCrashed' -crash-rounds 200 -parallel 4 -timeout 240m
 	$(GO) test ./e2e -run TestKilledCopies -copy-rounds 200 -timeout 240m
+
+# kill -9 of exports to an archive above 1 GB, and of loads of it, with faults on both sides: 200 each, about 90 minutes.
+archives:
+	$(GO) test ./e2e -run TestKilledArchives -archive-kills 200 -archive-megabytes 1100 -count 1 -v -timeout 240m
 
 # Loads through a network that cuts, delays, changes and repeats.
 hostile:

@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+)
+
+var (
+	archiveKills     = flag.Int("archive-kills", 1, "how many exports to an archive, and loads of one, TestKilledArchives kills at least")
+	archiveMegabytes = flag.Int("archive-megabytes", 1, "how large its archive is beside rows of all kinds")
+)
+
+// fillLarge adds rows that no compression makes smaller.
+func (p *pairOf) fillLarge(name string, from, megabytes int) (rows int) {
+	p.t.Helper()
+	tb := &table{service: &service{TableStoreClient: newClient(p.a.URL, p.a.Instance, p.a.AccessKeyID, p.a.AccessKeySecret)}, name: name}
+	random := rand.NewChaCha8([32]byte{7})
+	for range megabytes {
+		var changes []tablestore.RowChange
+		for range 4 {
+			value := make([]byte, 256<<10)
+			_, _ = random.Read(value) // never fails
+			changes = append(changes, tb.put(tb.key(fmt.Sprint("key ", from%997), from), c("large", value)))
+			from++
+			rows++
+		}
+		tb.load(p.t, changes...)
+	}
+	return rows
+}
+
+// attempt runs a command and kills it when the moment has come, which is told when the command has ended by itself. It reports whether the
+// command ended well.
+func (p *pairOf) attempt(moment func(ended func() bool), args ...string) (whole bool) {
+	p.t.Helper()
+	cmd := p.command(args...)
+	cmd.Env = append(cmd.Env, "TSIMPORT_CHECKPOINT_EVERY=50ms")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	must(p.t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	moment(func() bool { return len(ended) > 0 })
+	cmd.Process.Kill() // fails if it has ended
+	err := <-ended
+	if cmd.ProcessState.ExitCode() > 0 {
+		p.t.Fatalf("tsimport %q: %v\n%s", args, err, &out)
+	}
+	return err == nil
+}
+
+// untilThen waits for what is to come, or for the end.
+func untilThen(come func() bool) func(ended func() bool) {
+	return func(ended func() bool) {
+		for !come() && !ended() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// exportMoment draws when an export to a folder is killed: at any time, when a part gets its name, or when the manifest is written.
+func exportMoment(dir string, rnd *rand.Rand) (name string, moment func(ended func() bool)) {
+	count := func(pattern string) int {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the pattern is a good one
+		return len(found)
+	}
+	switch rnd.IntN(5) {
+	case 0:
+		return "manifest", untilThen(func() bool { return count("manifest.json*") > 0 })
+	case 1:
+		at := time.Now().Add(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+		return "any time", untilThen(func() bool { return time.Now().After(at) })
+	}
+	parts := count("archive-*.zst") + rnd.IntN(3)
+	return "part", untilThen(func() bool { return count("archive-*.zst") > parts })
+}
+
+// TestKilledArchives kills exports to an archive and loads of it with SIGKILL, while both services refuse and lose requests and the tables
+// split. A folder without its manifest is not taken for an archive, and the table that is restored is the one that was archived.
+func TestKilledArchives(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(uint64(*archiveKills), 23))
+	p := newPairOf(t)
+	p.fill("t", 0, 1500)
+	rows := int64(1500 + p.fillLarge("t", 1500, *archiveMegabytes))
+	troubled(t, p.a, 1, 0.1, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+	troubled(t, p.b, 1, 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+	q := &pairOf{t, p.dir, p.b, p.a}
+	kept, exports, loads := filepath.Join(p.dir, "kept"), map[string]int{}, 0
+	killed := func() (n int) {
+		for _, of := range exports {
+			n += of
+		}
+		return n
+	}
+	for killed() < *archiveKills || loads < *archiveKills {
+		args := []string{"export", "--table", "t", "--format", "archive", "-o", "kept", "--concurrency", fmt.Sprint(1 + rnd.IntN(4))}
+		for attempt, most := 0, 2+rnd.IntN(60); ; attempt++ {
+			name, moment := exportMoment(kept, rnd)
+			if attempt == most {
+				moment = untilThen(func() bool { return false })
+			}
+			if p.attempt(moment, args...) {
+				break
+			}
+			exports[name]++
+			if _, err := os.Stat(filepath.Join(kept, "manifest.json")); err == nil {
+				break // it was killed after its last step
+			}
+			if _, err := os.Stat(filepath.Join(kept, ".tsimport-archive.jsonl")); err == nil {
+				if out := p.run(2, "verify", "kept", "--table", "t"); !strings.Contains(out, "the export to it is not finished") {
+					t.Fatal(out)
+				}
+			}
+		}
+		p.run(0, "verify", "kept", "--table", "t", "--extra", "fail")
+
+		must(t, os.RemoveAll(filepath.Join(p.dir, "tsimport-runs")))
+		args = []string{"load", "kept", "--table", "t", "--create", "--settle", "500ms", "--concurrency", fmt.Sprint(1 + rnd.IntN(8))}
+		for attempt, most := 0, 2+rnd.IntN(60); ; attempt++ {
+			final := finalRows(p.dir) + rnd.Int64N(rows/8)
+			moment := untilThen(func() bool { return finalRows(p.dir) > final })
+			if attempt == most {
+				moment = untilThen(func() bool { return false })
+			}
+			given := args
+			if attempt > 0 && rnd.IntN(2) == 0 && finalRows(p.dir) >= 0 {
+				given = []string{"resume"}
+			}
+			if q.attempt(moment, given...) {
+				break
+			}
+			loads++
+		}
+		if r := p.summary(); r.State != "finished" || r.Unfinished != 0 || r.Rejected != 0 || r.Read != r.Written+r.Superseded || r.Read-r.Read_again != rows {
+			t.Errorf("%+v", r)
+		}
+		q.run(0, "verify", "kept", "--table", "t", "--extra", "fail")
+		if *archiveMegabytes <= 8 {
+			p.same(p.a, p.b, "t", "t")
+		}
+		q.run(0, "table", "drop", "t", "--yes")
+		must(t, os.RemoveAll(kept))
+	}
+	t.Logf("%d exports were killed (%v), and %d loads", killed(), exports, loads)
+}
