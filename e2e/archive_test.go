@@ -1,12 +1,17 @@
 package e2e
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/objectstore/storetest"
 )
 
 // TestAnArchiveRestoresItsTable exports a table and loads it into another service.
@@ -95,4 +100,70 @@ func TestWhatATargetCannotKeepOfAnArchiveIsRefused(t *testing.T) {
 	}
 	p.run(0, "load", "kept", "--table", "as_it_was", "--create", "--verify")
 	p.same(p.a, p.a, "old", "as_it_was")
+}
+
+// TestAnArchiveIsWrittenToAStoreOfObjects and read from there, while the store refuses requests and loses answers.
+func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
+	p := newPairOf(t)
+	p.fill("t", 0, 1500)
+	objects := storetest.New(t, "bucket")
+	objects.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
+		if number%4 == 1 {
+			storetest.Refuse(w, r, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+		}
+		return number%4 == 1
+	}
+	objects.After = func(number int, _ *http.Request) {
+		if number%4 == 3 {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	const kept = "s3://bucket/backup/kept"
+	for _, format := range []string{"csv", "jsonl"} {
+		if out := p.run(2, "export", "--table", "t", "--format", format, "-o", kept); !strings.Contains(out, "only archives are written to oss:// and s3://") {
+			t.Error(out)
+		}
+	}
+	p.run(0, "export", "--table", "t", "-o", kept, "--concurrency", "3")
+	keys := objects.Keys()
+	for _, key := range keys {
+		if !strings.HasPrefix(key, "backup/kept/archive-0") && key != "backup/kept/manifest.json" && !strings.HasPrefix(key, "backup/kept/.tsimport-archive/lease.") {
+			t.Errorf("%s is left", key)
+		}
+	}
+	if out := p.run(2, "export", "--table", "t", "-o", kept); !strings.Contains(out, "holds a complete archive already") {
+		t.Error(out)
+	}
+	q := &pairOf{t, p.dir, p.b, p.a}
+	q.run(0, "load", kept, "--table", "t", "--create", "--verify")
+	p.same(p.a, p.b, "t", "t")
+	p.run(0, "sync", kept+"/", "--table", "t", "--plan")
+	if out := p.run(2, "check", kept); !strings.Contains(out, "is an archive of a table") {
+		t.Error(out)
+	}
+
+	part := keys[slices.IndexFunc(keys, func(key string) bool { return strings.HasSuffix(key, ".zst") })]
+	content, _ := objects.Content(part)
+	manifest, _ := objects.Content("backup/kept/manifest.json")
+	flipped := []byte(content)
+	flipped[len(flipped)/2] ^= 1
+	for _, c := range []struct{ part, manifest, want string }{
+		{content[:len(content)-1], manifest, "the manifest says"},
+		{string(flipped), manifest, "its sha256 is not that of the manifest"},
+		{"", manifest, "this part of the archive is missing"},
+		{content, strings.Replace(manifest, `"rows": 1500`, `"rows": 1501`, 1), "its sha256 is not that of its text"},
+		{content, strings.Replace(manifest, `"version": 1`, `"version": 2`, 1), "take a newer tsimport"},
+		{content, "", "it has no manifest.json"},
+	} {
+		for key, text := range map[string]string{part: c.part, "backup/kept/manifest.json": c.manifest} {
+			if objects.Remove(key); text != "" {
+				objects.Set(key, text, time.Now())
+			}
+		}
+		for _, command := range []string{"load", "verify", "sync"} {
+			if out := p.run(2, command, kept, "--table", "t"); !strings.Contains(out, c.want) {
+				t.Errorf("%s: %s, want %s", command, out, c.want)
+			}
+		}
+	}
 }

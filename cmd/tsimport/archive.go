@@ -1,47 +1,73 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"tsimport"
+	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	archiveReader "tsimport/reader/archive"
+	"tsimport/reader/input"
 	"tsimport/reader/source"
 	"tsimport/transfer/archive"
 	"tsimport/transfer/copytable"
 )
 
 // archiveOf returns the manifest of the archive that the arguments are, nil if they are files.
-func archiveOf(args []string) (*archive.Manifest, error) {
-	i := slices.IndexFunc(args, archive.Is)
-	if i < 0 {
-		return nil, nil
+func archiveOf(ctx context.Context, args []string, find input.Options) (*archive.Manifest, error) {
+	for _, arg := range args {
+		m, err := archiveAt(ctx, arg, find)
+		if err == nil && m == nil {
+			continue
+		}
+		if len(args) > 1 {
+			return nil, usagef("%s is an archive of a table; load or compare it alone", quoteArg(arg))
+		}
+		return m, err
 	}
-	if len(args) > 1 {
-		return nil, usagef("%s is an archive of a table; load or compare it alone", quoteArg(args[i]))
+	return nil, nil
+}
+
+// archiveAt returns the manifest of the archive at a path or an address, nil if there is none.
+func archiveAt(ctx context.Context, arg string, find input.Options) (m *archive.Manifest, err error) {
+	switch {
+	case archive.Is(arg):
+		m, err = archive.Read(arg)
+	case mayBeArchive(arg):
+		var files archive.Files
+		files, err = archiveReader.Find(ctx, arg, find)
+		if files != nil && err == nil {
+			m, err = archive.ReadFrom(ctx, files)
+		}
 	}
-	m, err := archive.Read(args[i])
-	if err != nil {
-		return nil, inputError(err)
-	}
-	return m, nil
+	return m, inputError(err)
+}
+
+// mayBeArchive reports whether an address may be that of an archive in a store of objects. It is not asked of files, which would cost requests.
+func mayBeArchive(arg string) bool {
+	base := path.Base(arg)
+	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") && (!strings.Contains(base, ".") || base == archive.ManifestName || strings.HasSuffix(arg, "/"))
 }
 
 // refuseArchives is for commands that read files of text or Parquet. They would take an archive's manifest and parts for such files.
 func refuseArchives(c *cli.Context) error {
-	args := c.Args().Slice()
-	if i := slices.IndexFunc(args, archive.Is); i >= 0 {
-		return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", quoteArg(args[i]), c.Command.Name)
+	for _, arg := range c.Args().Slice() {
+		if m, err := archiveAt(c.Context, arg, storeOptions(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
+			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", quoteArg(arg), c.Command.Name)
+		}
 	}
 	return nil
 }
@@ -55,8 +81,8 @@ func inputError(err error) error {
 }
 
 // originOf returns the sources that the arguments of a command are, nil if they are files.
-func originOf(c *cli.Context, args []string) (source.Origin, error) {
-	m, err := archiveOf(args)
+func originOf(c *cli.Context, ctx context.Context, args []string, find input.Options) (source.Origin, error) {
+	m, err := archiveOf(ctx, args, find)
 	if m == nil || err != nil {
 		return nil, err
 	}
@@ -65,7 +91,7 @@ func originOf(c *cli.Context, args []string) (source.Origin, error) {
 
 // refuseReadFlags refuses flags that say how text is read.
 func refuseReadFlags(c *cli.Context) error {
-	for _, f := range readFlags() {
+	for _, f := range textFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {
 			return usagef("--%s: an archive says itself how it is read; leave it out", name)
 		}
@@ -202,8 +228,12 @@ func (l *archiveLoad) ended(r *pipeline.Report) (notes []string) {
 	return notes
 }
 
-// isFolder reports whether the output of an export is to be a folder: there is one, or the name ends as that of one.
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return path != "" && (path[len(path)-1] == '/' || path[len(path)-1] == filepath.Separator || err == nil && info.IsDir())
+// isFolder reports whether the output of an export is to be a folder, or what is one in a store of objects: there is one, or the name ends as that
+// of one.
+func isFolder(name string) bool {
+	if jobdir.IsAddress(name) {
+		return name[len(name)-1] == '/' || path.Ext(name) == ""
+	}
+	info, err := os.Stat(name)
+	return name != "" && (name[len(name)-1] == '/' || name[len(name)-1] == filepath.Separator || err == nil && info.IsDir())
 }

@@ -19,12 +19,12 @@ func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "export",
 		Usage: "write a table's rows as CSV or JSON lines, primary key first, in key order, or an exact archive of the table",
-		Description: "An archive is a folder that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
+		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
 			"CSV and JSON lines have the newest version of each cell, without its timestamp.",
-		Flags: append(targetFlags(), []cli.Flag{
+		Flags: append(append(targetFlags(), storeFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to read"},
 			&cli.StringFlag{Name: "format", Usage: "csv, jsonl or archive; the default for a folder is archive", Value: "csv"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`FILE` to write, or the folder of an archive (default: stdout)"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`PLACE` to write to: a file, or the folder of an archive, which may be oss://bucket/prefix or s3://bucket/prefix (default: stdout)"},
 			&cli.StringFlag{Name: "columns", Usage: "only these attribute columns `A,B`, in this order"},
 			&cli.Int64Flag{Name: "limit", Usage: "stop after `N` rows"},
 			&cli.BoolFlag{Name: "fresh", Usage: "start over; without it, an export to a file that was interrupted is continued"},

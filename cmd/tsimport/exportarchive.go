@@ -6,6 +6,7 @@ import (
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/condition"
@@ -21,6 +22,13 @@ const formatArchive = "archive"
 // checkArchiveFlags refuses flags that an export to an archive does not have, or that only it has.
 func checkArchiveFlags(c *cli.Context, toArchive bool) error {
 	only := []string{"versions", "from-key", "to-key", "filter", "where", "max-rcu", "concurrency"}
+	output := c.String("output")
+	switch address := isAddress(output); {
+	case address && !toArchive:
+		return usagef("-o %s: want a path on this machine; only archives are written to oss:// and s3:// addresses", redacted(output))
+	case address && !jobdir.IsAddress(output):
+		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
+	}
 	if !toArchive {
 		for _, name := range only {
 			if c.IsSet(name) {
@@ -32,7 +40,7 @@ func checkArchiveFlags(c *cli.Context, toArchive bool) error {
 	switch n := c.Int("concurrency"); {
 	case c.IsSet("limit"):
 		return usagef("--limit: an archive has all rows of a range of keys; give --from-key and --to-key")
-	case c.String("output") == "" || c.String("output") == "-":
+	case output == "" || output == "-":
 		return usagef("--format archive: an archive is a folder; name it with -o")
 	case n < 1 || n > 4096:
 		return usagef("--concurrency: want 1 to 4096")
@@ -45,6 +53,15 @@ func checkArchiveFlags(c *cli.Context, toArchive bool) error {
 // archiveConfig reads the flags of an export to an archive.
 func archiveConfig(c *cli.Context, t *client.Table) (cfg exporting.ArchiveConfig, err error) {
 	cfg = exporting.ArchiveConfig{Dir: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
+	if jobdir.IsAddress(cfg.Dir) {
+		stores := storeOptions(c)
+		if cfg.Store, err = jobdir.Open(c.Context, cfg.Dir, jobdir.Options{OSS: stores.OSS, S3: stores.S3}); err != nil {
+			return cfg, usagef("-o %v", err)
+		}
+		cfg.OnWait = func(who string) {
+			say(c, c.App.ErrWriter, "waiting: %s may write to %s; if it does not say so for %v, the export is taken over", who, cfg.Store, jobdir.Term)
+		}
+	}
 	s, holds := &cfg.Scan, &cfg.Holds
 	s.Table, s.Gate = t, gateOf(c)
 	for _, f := range []struct {

@@ -93,7 +93,7 @@ func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation)
 	if c.String("retry-rejects") != "" {
 		return retryRejects(c, interrupts, show, in)
 	}
-	if m, err := archiveOf(c.Args().Slice()); m != nil || err != nil {
+	if m, err := archiveOf(interrupts.drain, c.Args().Slice(), storeOptions(c)); m != nil || err != nil {
 		if err != nil {
 			return err
 		}

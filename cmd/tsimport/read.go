@@ -15,8 +15,11 @@ const inputsHelp = "A FILE is a file, a folder, a glob with **, - for standard i
 	"http(s)://…, oss://bucket/prefix or s3://bucket/prefix. Format and compression (gzip, zstd, bzip2, xz, lz4, snappy) are detected from the content."
 
 // readFlags are the flags of the commands that read inputs.
-func readFlags() []cli.Flag {
-	return append([]cli.Flag{
+func readFlags() []cli.Flag { return append(textFlags(), storeFlags()...) }
+
+// textFlags say how text is read.
+func textFlags() []cli.Flag {
+	return []cli.Flag{
 		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or auto", Value: "auto"},
 		&cli.StringFlag{Name: "dialect", Usage: "`NAME` of the program that wrote the file: mysql, postgres, clickhouse, hive, excel, sqlite and others (docs/inputs.md); or auto: detect delimiter, quote and escape from the text, and refuse ambiguous files"},
 		&cli.StringFlag{Name: "delimiter", Usage: "`TEXT` between fields, one or more characters; \\t and \\x01 are understood (default: a comma, a tab in .tsv files)"},
@@ -38,7 +41,7 @@ func readFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "flatten", Usage: "load nested values of JSON lines and Parquet as columns a.b.c instead of JSON text"},
 		&cli.BoolFlag{Name: "ignore-ts", Usage: "ignore the timestamps in lines of the vendor's own export"},
 		&cli.BoolFlag{Name: "path-columns", Usage: "add a column for each folder named name=value to the records below it"},
-	}, storeFlags()...)
+	}
 }
 
 // storeFlags say where objects are.
@@ -52,9 +55,12 @@ func storeFlags() []cli.Flag {
 }
 
 // storeOptions reads storeFlags.
-func storeOptions(c *cli.Context) (o input.Options) {
-	o.OSS.Endpoint, o.OSS.Region = c.String("oss-endpoint"), c.String("oss-region")
-	o.S3.Endpoint, o.S3.Region = c.String("s3-endpoint"), c.String("s3-region")
+func storeOptions(c *cli.Context) input.Options { return storesOf(c, c.String) }
+
+// storesOf is storeOptions with flags of another origin.
+func storesOf(c *cli.Context, flag func(name string) string) (o input.Options) {
+	o.OSS.Endpoint, o.OSS.Region = flag("oss-endpoint"), flag("oss-region")
+	o.S3.Endpoint, o.S3.Region = flag("s3-endpoint"), flag("s3-region")
 	o.OSS.Credentials = ossCredentials(c)
 	return o
 }

@@ -25,10 +25,8 @@ import (
 	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
-	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
-	"tsimport/transfer/archive"
 	"tsimport/transfer/tablesync"
 )
 
@@ -128,10 +126,9 @@ func readJobFile(c *cli.Context, interrupts *interrupts) (*job.File, error) {
 	}
 	overrideJob(c, file, vocabulary)
 	find := func(ctx context.Context, l *job.Single, pattern string) ([]string, error) {
-		var read plan.Read
-		completeRead(c, &read)
-		read.Find.OSS.Endpoint, read.Find.OSS.Region = l.Value("oss-endpoint"), l.Value("oss-region")
-		set, err := input.Expand(ctx, []string{pattern}, read.Find)
+		find := storesOf(c, l.Value)
+		find.NotData = notData(c)
+		set, err := input.Expand(ctx, []string{pattern}, find)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, nil
@@ -344,7 +341,7 @@ type jobRunner struct {
 // run runs one load: the command that it is, in this process.
 func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	dir := filepath.Join(o.folder, s.Name)
-	if ended := endedBefore(s, dir); ended != nil {
+	if ended := endedBefore(o.c, s, dir); ended != nil {
 		return *ended
 	}
 	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
@@ -399,9 +396,9 @@ func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
 }
 
 // endedBefore is how a load has ended in an earlier process, which was killed before it could note that; nil if the load is to be run.
-func endedBefore(s *job.State, dir string) *job.Outcome {
+func endedBefore(c *cli.Context, s *job.State, dir string) *job.Outcome {
 	if s.Command == job.Export {
-		if m, err := archive.Read(s.Value("output")); err == nil && m.Ended.After(s.Started) {
+		if m, err := archiveAt(c.Context, s.Value("output"), storesOf(c, s.Value)); err == nil && m != nil && m.Ended.After(s.Started) {
 			return &job.Outcome{}
 		}
 		return nil // a file is written again

@@ -142,7 +142,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	stopSource, units, err := tableSource(c, interrupts, l, t, cfg.Gate, show)
 	defer func() { err = errors.Join(err, stopSource()) }()
 	if err == nil {
-		err = wholeFor(&cfg)
+		err = wholeFor(interrupts.drain, &cfg)
 	}
 	if err != nil {
 		return withheldBy(err, cfg.Delete)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -23,8 +24,8 @@ const tableSourceHelp = "In place of files, one archive of a table can be given,
 	"variables of the environment for each profile as of tsimport copy; the instance of an embedded store is " + server.DefaultInstance + "."
 
 // wholeFor refuses deletes by an archive that does not hold all rows of its table.
-func wholeFor(cfg *tablesync.Config) error {
-	m, err := archiveOf(cfg.Load.Inputs)
+func wholeFor(ctx context.Context, cfg *tablesync.Config) error {
+	m, err := archiveOf(ctx, cfg.Load.Inputs, cfg.Load.Read.Find)
 	if m == nil || err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func wholeFor(cfg *tablesync.Config) error {
 func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, gate *scan.Gate, show *display) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
-		cfg.Read.Sources, err = originOf(c, cfg.Inputs)
+		cfg.Read.Sources, err = originOf(c, interrupts.drain, cfg.Inputs, cfg.Read.Find)
 		return stop, units, err
 	}
 	if len(cfg.Inputs) != 1 {

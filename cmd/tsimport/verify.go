@@ -185,17 +185,20 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 
 // verifyArchive compares an archive with files, a table or another archive.
 func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, o comparison, show *display) (err error) {
-	m, err := archive.Read(c.String("archive"))
+	m, err := archiveAt(interrupts.drain, c.String("archive"), cfg.Read.Find)
+	if err == nil && m == nil {
+		m, err = archive.Read(c.String("archive")) // which says why it is none
+	}
 	if err != nil {
 		return usagef("--archive: %v", err)
 	}
 	of := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Definition: m.Options.Definition()}
 	of.TimeToLive = -1 // an archive loses nothing
-	from, err := archiveOf(cfg.Inputs)
+	from, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
 	if err != nil {
 		return err
 	}
-	if cfg.Read.Sources, err = originOf(c, cfg.Inputs); err != nil {
+	if cfg.Read.Sources, err = originOf(c, interrupts.drain, cfg.Inputs, cfg.Read.Find); err != nil {
 		return err
 	}
 	if from != nil && sameFolder(from.Dir(), m.Dir()) {

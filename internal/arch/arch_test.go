@@ -92,8 +92,8 @@ var arrows = map[string][]string{
 
 	"verify":           {"reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/extsort": {"internal/spill"},
-	"transfer/archive": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/table"},
-	"transfer/export":  {"transfer/archive", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"transfer/archive": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
+	"transfer/export":  {"transfer/archive", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
 	"transfer/tablesync": {"internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
@@ -109,7 +109,7 @@ var arrows = map[string][]string{
 	"reader/parquet":           {"reader/record", "internal/table", "reader/source"},
 	"reader/record":            {"internal/table"},
 	"reader/source":            {"internal/table", "reader/record"},
-	"reader/archive":           {"transfer/archive", "reader/jsonl", "reader/record", "reader/source", "internal/table"},
+	"reader/archive":           {"transfer/archive", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/table"},
 	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
@@ -178,7 +178,7 @@ var testArrows = map[string][]string{
 	"internal/tablestore/client": {"engine/server", "engine/faults", "engine/sim"},
 	"writer":                     {"engine/server", "engine/faults", "internal/tablestore/encode"},
 	"verify":                     {"engine/server", "engine/faults", "reader/input", "reader/record", "reader/source/sourcetest", "keyexpr"},
-	"transfer/export":            {"engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
+	"transfer/export":            {"internal/objectstore/storetest", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":             {"reader/source/sourcetest"},
 	"cmd/tsimport":               {"reader/record"},
 	"transfer/tablesync":         {"engine/server", "engine/faults"},

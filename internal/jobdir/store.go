@@ -151,6 +151,7 @@ const (
 	attempts    = 5
 	firstPause  = 100 * time.Millisecond
 	longestCall = 20 * time.Second // of one attempt
+	slowest     = 128 << 10        // bytes a second that an attempt with a large object is given time for
 )
 
 // passing reports whether another attempt may do better.
@@ -169,11 +170,11 @@ func passing(err error) bool {
 	return true
 }
 
-// attempt calls f until it succeeds, its error lasts, or ctx ends.
-func attempt(ctx context.Context, f func(ctx context.Context) error) error {
+// attempt calls f, which moves so many bytes, until it succeeds, its error lasts, or ctx ends.
+func attempt(ctx context.Context, size int, f func(ctx context.Context) error) error {
 	pause := firstPause
 	for n := 1; ; n++ {
-		one, cancel := context.WithTimeout(ctx, longestCall)
+		one, cancel := context.WithTimeout(ctx, longestCall+time.Duration(size/slowest)*time.Second)
 		err := f(one)
 		cancel()
 		if !passing(err) || n == attempts || ctx.Err() != nil {
@@ -194,7 +195,7 @@ func attempt(ctx context.Context, f func(ctx context.Context) error) error {
 // different processes must differ.
 func (r retrying) PutAbsent(ctx context.Context, name string, body []byte) error {
 	lost := false
-	return attempt(ctx, func(ctx context.Context) error {
+	return attempt(ctx, 2*len(body), func(ctx context.Context) error {
 		err := r.Store.PutAbsent(ctx, name, body)
 		if errors.Is(err, ErrExists) && lost {
 			there, getErr := r.Store.Get(ctx, name)
@@ -211,11 +212,11 @@ func (r retrying) PutAbsent(ctx context.Context, name string, body []byte) error
 }
 
 func (r retrying) Put(ctx context.Context, name string, body []byte) error {
-	return attempt(ctx, func(ctx context.Context) error { return r.Store.Put(ctx, name, body) })
+	return attempt(ctx, len(body), func(ctx context.Context) error { return r.Store.Put(ctx, name, body) })
 }
 
 func (r retrying) Get(ctx context.Context, name string) (body []byte, err error) {
-	err = attempt(ctx, func(ctx context.Context) error {
+	err = attempt(ctx, 0, func(ctx context.Context) error {
 		body, err = r.Store.Get(ctx, name)
 		return err
 	})
@@ -223,7 +224,7 @@ func (r retrying) Get(ctx context.Context, name string) (body []byte, err error)
 }
 
 func (r retrying) List(ctx context.Context, prefix string) (names []string, err error) {
-	err = attempt(ctx, func(ctx context.Context) error {
+	err = attempt(ctx, 0, func(ctx context.Context) error {
 		names, err = r.Store.List(ctx, prefix)
 		return err
 	})
@@ -231,7 +232,7 @@ func (r retrying) List(ctx context.Context, prefix string) (names []string, err 
 }
 
 func (r retrying) Delete(ctx context.Context, name string) error {
-	return attempt(ctx, func(ctx context.Context) error { return r.Store.Delete(ctx, name) })
+	return attempt(ctx, 0, func(ctx context.Context) error { return r.Store.Delete(ctx, name) })
 }
 
 // Below is the part of a store whose names begin with folder/.

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"path"
 	"path/filepath"
 
 	"tsimport/internal/table"
@@ -32,7 +33,7 @@ func (o *Origin) Open(ctx context.Context, _ []byte) (parts []source.Source, err
 	}
 	for i := range o.m.Parts {
 		p := &o.m.Parts[i]
-		parts = append(parts, &part{of: o, entry: p, name: filepath.Join(filepath.Base(o.m.Dir()), p.Name)})
+		parts = append(parts, &part{ctx: ctx, of: o, entry: p, name: path.Join(path.Base(filepath.ToSlash(o.m.Dir())), p.Name)})
 	}
 	return parts, nil
 }

@@ -3,13 +3,13 @@ package archive
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/klauspost/compress/zstd"
@@ -23,6 +23,7 @@ import (
 
 // part is a part of an archive.
 type part struct {
+	ctx   context.Context
 	of    *Origin
 	entry *archive.Part
 	name  string
@@ -38,7 +39,7 @@ const splitBytes = 1 << 20
 
 // reading is a part that is being read.
 type reading struct {
-	file   *os.File
+	file   io.ReadCloser
 	sum    hash.Hash
 	packed int64 // bytes of the file so far
 	text   *zstd.Decoder
@@ -85,7 +86,7 @@ const sampleBytes = 64 << 10
 
 // Sample looks at the first rows.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
-	look := &part{of: p.of, entry: p.entry, name: p.name, added: p.added, bytes: min(max(budget, 1), sampleBytes)}
+	look := &part{ctx: p.ctx, of: p.of, entry: p.entry, name: p.name, added: p.added, bytes: min(max(budget, 1), sampleBytes)}
 	defer func() { err = errors.Join(err, look.Close()) }()
 	parser := look.NewParser(nil)
 	for read < budget {
@@ -136,7 +137,7 @@ func (r *reading) Read(b []byte) (int, error) {
 }
 
 func (p *part) open() error {
-	file, err := os.Open(p.of.m.Path(p.entry))
+	file, err := p.of.m.Open(p.ctx, p.entry)
 	if err != nil {
 		return fmt.Errorf("open archive: %w", err)
 	}

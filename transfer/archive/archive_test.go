@@ -211,7 +211,10 @@ func TestAnInterruptedArchiveIsContinuedByItsOwnExportOnly(t *testing.T) {
 	if err := w.End(1); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := w.Finish(Manifest{}); err != nil || m.Rows != 3 || m.Check(context.Background()) != nil {
+	if m, err := w.Finish(Manifest{}); err != nil || m.Rows != 3 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if m, err := Read(dir); err != nil || m.Rows != 3 || m.Check(context.Background()) != nil {
 		t.Errorf("%+v, %v", m, err)
 	}
 	if err := w.Close(); err != nil {

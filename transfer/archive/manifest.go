@@ -19,7 +19,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 )
 
@@ -63,8 +62,39 @@ type Manifest struct {
 	// SHA256 is of the manifest's own text with 64 zeros in its place. It comes last.
 	SHA256 string `json:"sha256"`
 
-	dir string
+	files Files
 }
+
+// Files are the files of an archive.
+type Files interface {
+	// Path is where a file is; "" asks for the place of all.
+	Path(name string) string
+	// Size returns fs.ErrNotExist if there is no such file.
+	Size(name string) (int64, error)
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+}
+
+// localFiles are in a folder of the file system.
+type localFiles string
+
+func (l localFiles) Path(name string) string { return filepath.Join(string(l), name) }
+
+func (l localFiles) Size(name string) (int64, error) {
+	info, err := os.Stat(l.Path(name))
+	switch {
+	case err != nil:
+		return 0, err
+	case !info.Mode().IsRegular():
+		return 0, errNoFile
+	}
+	return info.Size(), nil
+}
+
+func (l localFiles) Open(_ context.Context, name string) (io.ReadCloser, error) {
+	return os.Open(l.Path(name))
+}
+
+var errNoFile = errors.New("it is not a file")
 
 // Column is a column of the primary key or a predefined one.
 type Column struct {
@@ -162,29 +192,31 @@ func typeNamed(name string) table.Type {
 	return table.Null
 }
 
-// Dir is the archive's folder.
-func (m *Manifest) Dir() string { return m.dir }
+// Dir is where the archive is.
+func (m *Manifest) Dir() string { return m.files.Path("") }
 
 // Path is where a part is.
-func (m *Manifest) Path(p *Part) string { return filepath.Join(m.dir, p.Name) }
+func (m *Manifest) Path(p *Part) string { return m.files.Path(p.Name) }
+
+// Open opens a part.
+func (m *Manifest) Open(ctx context.Context, p *Part) (io.ReadCloser, error) {
+	return m.files.Open(ctx, p.Name)
+}
 
 var noSum = strings.Repeat("0", 2*sha256.Size)
 
-// write puts the manifest into its folder.
-func (m *Manifest) write() error {
+// text is the manifest with its own sum.
+func (m *Manifest) text() ([]byte, error) {
 	m.SHA256 = noSum
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
-		return fmt.Errorf("write manifest: %w", err)
+		return nil, err
 	}
 	text = append(text, '\n')
 	sum := sha256.Sum256(text)
 	m.SHA256 = hex.EncodeToString(sum[:])
 	copy(text[bytes.LastIndex(text, []byte(noSum)):], m.SHA256)
-	if err := atomicfile.WriteBytes(filepath.Join(m.dir, ManifestName), atomicfile.Options{Perm: 0o666}, text); err != nil {
-		return fmt.Errorf("write manifest: %w", err)
-	}
-	return nil
+	return text, nil
 }
 
 // DamagedError says that an archive is not what was written.
@@ -199,9 +231,9 @@ func Is(path string) bool {
 		return false
 	}
 	if !info.IsDir() {
-		return filepath.Base(path) == ManifestName && hasFormat(path)
+		return filepath.Base(path) == ManifestName && HasFormat(context.Background(), localFiles(filepath.Dir(path)))
 	}
-	if hasFormat(filepath.Join(path, ManifestName)) {
+	if HasFormat(context.Background(), localFiles(path)) {
 		return true
 	}
 	entries, err := os.ReadDir(path)
@@ -209,16 +241,19 @@ func Is(path string) bool {
 		return false
 	}
 	for _, e := range entries {
-		if e.Name() == journalName || partName.MatchString(e.Name()) {
+		if e.Name() == journalName || IsPart(e.Name()) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasFormat reports whether a file begins as a manifest of ours does.
-func hasFormat(file string) bool {
-	f, err := os.Open(file)
+// IsPart reports whether a file's name is that of a part of an archive.
+func IsPart(name string) bool { return partName.MatchString(name) }
+
+// HasFormat reports whether there is a manifest that begins as ours do.
+func HasFormat(ctx context.Context, files Files) bool {
+	f, err := files.Open(ctx, ManifestName)
 	if err != nil {
 		return false
 	}
@@ -233,25 +268,38 @@ const maxManifest = 1 << 30
 
 // Read reads and checks the manifest of an archive: its folder, or the manifest itself. It does not look at the parts.
 func Read(path string) (*Manifest, error) {
-	file := path
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		file = filepath.Join(path, ManifestName)
+	dir := path
+	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+		dir = filepath.Dir(path)
 	}
-	info, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(filepath.Dir(file), journalName)); err == nil {
-			return nil, &DamagedError{filepath.Dir(file), "the export to it is not finished; give its command again"}
+	m, err := ReadFrom(context.Background(), localFiles(dir))
+	if damaged := new(DamagedError); errors.As(err, &damaged) && damaged.Path == dir {
+		if _, err := os.Stat(filepath.Join(dir, journalName)); err == nil {
+			damaged.Why = "the export to it is not finished; give its command again"
 		}
-		return nil, &DamagedError{filepath.Dir(file), "it has no " + ManifestName + ": it is not an archive, or a part of one"}
+	}
+	return m, err
+}
+
+// ReadFrom is Read of files that are anywhere.
+func ReadFrom(ctx context.Context, files Files) (*Manifest, error) {
+	file := files.Path(ManifestName)
+	size, err := files.Size(ManifestName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &DamagedError{files.Path(""), "it has no " + ManifestName + ": it is not an archive, or a part of one, or the export to it is not finished"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
-	if info.Size() > maxManifest {
+	if size > maxManifest {
 		return nil, &DamagedError{file, "it is too large to be a manifest"}
 	}
-	text, err := os.ReadFile(file)
+	in, err := files.Open(ctx, ManifestName)
 	if err != nil {
+		return nil, fmt.Errorf("read manifest: %w", err)
+	}
+	text, err := io.ReadAll(in)
+	if err := errors.Join(err, in.Close()); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	var head struct {
@@ -280,7 +328,7 @@ func Read(path string) (*Manifest, error) {
 	if sum := sha256.Sum256(plain); hex.EncodeToString(sum[:]) != head.SHA256 {
 		return nil, &DamagedError{file, "it was changed or damaged: its sha256 is not that of its text"}
 	}
-	m := &Manifest{dir: filepath.Dir(file)}
+	m := &Manifest{files: files}
 	if err := json.Unmarshal(text, m); err != nil {
 		return nil, &DamagedError{file, fmt.Sprintf("it was changed or damaged: %v", err)}
 	}
@@ -304,16 +352,16 @@ func Read(path string) (*Manifest, error) {
 func (m *Manifest) Check(ctx context.Context) error {
 	for i := range m.Parts {
 		p := &m.Parts[i]
-		info, err := os.Stat(m.Path(p))
+		size, err := m.files.Size(p.Name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return &DamagedError{m.Path(p), "this part of the archive is missing"}
+		case errors.Is(err, errNoFile):
+			return &DamagedError{m.Path(p), "this part of the archive is not a file"}
 		case err != nil:
 			return fmt.Errorf("check archive: %w", err)
-		case !info.Mode().IsRegular():
-			return &DamagedError{m.Path(p), "this part of the archive is not a file"}
-		case info.Size() != p.Bytes:
-			return m.isNot(p, fmt.Sprintf("it has %d bytes, and the manifest says %d", info.Size(), p.Bytes))
+		case size != p.Bytes:
+			return m.isNot(ctx, p, fmt.Sprintf("it has %d bytes, and the manifest says %d", size, p.Bytes))
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -321,12 +369,12 @@ func (m *Manifest) Check(ctx context.Context) error {
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		group.Go(func() error {
-			sum, err := sumOf(ctx, m.Path(p))
+			sum, err := m.sumOf(ctx, p)
 			if err != nil {
 				return fmt.Errorf("check archive: %w", err)
 			}
 			if sum != p.SHA256 {
-				return m.isNot(p, "its sha256 is not that of the manifest")
+				return m.isNot(ctx, p, "its sha256 is not that of the manifest")
 			}
 			return nil
 		})
@@ -335,8 +383,8 @@ func (m *Manifest) Check(ctx context.Context) error {
 }
 
 // isNot says that a part is not what was written, and which other one it is if it is one.
-func (m *Manifest) isNot(p *Part, why string) error {
-	if sum, err := sumOf(context.Background(), m.Path(p)); err == nil {
+func (m *Manifest) isNot(ctx context.Context, p *Part, why string) error {
+	if sum, err := m.sumOf(ctx, p); err == nil {
 		for i := range m.Parts {
 			if other := &m.Parts[i]; other != p && other.SHA256 == sum {
 				return &DamagedError{m.Path(p), fmt.Sprintf("this part of the archive was swapped: it is %s under another name", other.Name)}
@@ -346,8 +394,8 @@ func (m *Manifest) isNot(p *Part, why string) error {
 	return &DamagedError{m.Path(p), "this part of the archive was changed or damaged: " + why}
 }
 
-func sumOf(ctx context.Context, file string) (string, error) {
-	f, err := os.Open(file)
+func (m *Manifest) sumOf(ctx context.Context, p *Part) (string, error) {
+	f, err := m.Open(ctx, p)
 	if err != nil {
 		return "", err
 	}

@@ -3,25 +3,24 @@ package archive
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
 	"github.com/klauspost/compress/zstd"
 
 	"tsimport/internal/atomicfile"
+	"tsimport/internal/jobdir"
 	"tsimport/internal/table"
 	"tsimport/reader/jsonl"
 	"tsimport/reader/record"
@@ -101,13 +100,11 @@ func (e *OccupiedError) Error() string {
 type Writer struct {
 	Resumed int64 // rows that an interrupted export has left
 
-	dir  string
-	lock *flock.Flock
-	key  []table.KeyColumn
-	step func(name string) error // of tests: what a killed process would not have done any more
+	place place
+	key   []table.KeyColumn
+	step  func(name string) error // of tests: what a killed process would not have done any more
 
 	mu      sync.Mutex
-	journal *os.File
 	subject Subject
 	ranges  []Progress
 	parts   []Part
@@ -115,76 +112,92 @@ type Writer struct {
 
 // Open makes a folder ready for an archive. If an interrupted export to it has left a journal, Subject says what it was, and Begin continues it;
 // fresh removes what it has left.
-func Open(dir string, fresh bool) (w *Writer, err error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("make archive folder: %w", err)
-	}
-	if _, err := os.Lstat(filepath.Join(dir, ManifestName)); err == nil {
-		why := "holds another " + ManifestName
-		if hasFormat(filepath.Join(dir, ManifestName)) {
-			why = "holds a complete archive already"
-		}
-		return nil, &OccupiedError{dir, why}
-	}
-	entries, err := os.ReadDir(dir)
+func Open(dir string, fresh bool) (*Writer, error) {
+	f, err := newFolder(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read archive folder: %w", err)
+		return nil, err
 	}
-	for _, e := range entries {
-		if name := strings.TrimSuffix(e.Name(), atomicfile.Suffix); name != journalName && name != lockName && name != ManifestName && !partName.MatchString(name) {
-			return nil, &OccupiedError{dir, fmt.Sprintf("holds other files (%s)", e.Name())}
+	return open(f, fresh)
+}
+
+// OpenIn is Open for an archive in a store of objects. Its parts are in memory until they are complete. The context bounds all that is done there.
+// OnWait is told of another process that may write there.
+func OpenIn(ctx context.Context, s jobdir.Store, fresh bool, onWait func(owner string)) (*Writer, error) {
+	return open(&objects{ctx: ctx, store: s, onWait: onWait}, fresh)
+}
+
+func open(at place, fresh bool) (w *Writer, err error) {
+	w = &Writer{place: at, step: func(string) error { return nil }}
+	if _, err := w.files(); err != nil {
+		return nil, err
+	}
+	if err := at.lock(); err != nil {
+		return nil, err
+	}
+	if _, err = w.files(); err == nil { // the former holder of the lock may have finished
+		if fresh {
+			err = w.clear(func(string) bool { return false })
+		} else {
+			err = w.readJournal()
 		}
-	}
-	w = &Writer{dir: dir, lock: flock.New(filepath.Join(dir, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR)), step: func(string) error { return nil }}
-	switch locked, err := w.lock.TryLock(); {
-	case err != nil:
-		return nil, fmt.Errorf("lock archive folder %s: %w", dir, err)
-	case !locked:
-		return nil, &OccupiedError{dir, "is being written by another process"}
-	}
-	if fresh {
-		err = w.clear(func(string) bool { return false })
-	} else {
-		err = w.readJournal()
 	}
 	if err != nil {
-		return nil, errors.Join(err, w.lock.Unlock())
+		return nil, errors.Join(err, at.unlock())
 	}
 	return w, nil
 }
 
-// clear removes what an export has left but the parts that are kept; the journal last.
-func (w *Writer) clear(kept func(part string) bool) error {
-	entries, err := os.ReadDir(w.dir)
+// files are the sizes of what is there. It is an OccupiedError if that is not what an interrupted export has left.
+func (w *Writer) files() (map[string]int64, error) {
+	sizes, err := w.place.sizes()
 	if err != nil {
-		return fmt.Errorf("read archive folder: %w", err)
+		return nil, fmt.Errorf("read archive folder %s: %w", w.place, err)
 	}
-	for _, e := range entries {
-		name := strings.TrimSuffix(e.Name(), atomicfile.Suffix)
-		if name == e.Name() && (!partName.MatchString(name) || kept(name)) || name == lockName {
+	if _, there := sizes[ManifestName]; there {
+		why := "holds another " + ManifestName
+		if HasFormat(context.Background(), w.place) {
+			why = "holds a complete archive already"
+		}
+		return nil, &OccupiedError{w.place.String(), why}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		if whole := strings.TrimSuffix(name, atomicfile.Suffix); whole != journalName && whole != lockName && whole != ManifestName && !partName.MatchString(whole) {
+			return nil, &OccupiedError{w.place.String(), fmt.Sprintf("holds other files (%s)", name)}
+		}
+	}
+	return sizes, nil
+}
+
+// clear removes what an export has left but the parts that are kept; the journal last, if there is no subject.
+func (w *Writer) clear(kept func(part string) bool) error {
+	sizes, err := w.files()
+	if err != nil {
+		return err
+	}
+	for name := range sizes {
+		whole := strings.TrimSuffix(name, atomicfile.Suffix)
+		if whole == name && (!partName.MatchString(name) || kept(name)) || whole == lockName {
 			continue
 		}
-		if err := os.Remove(filepath.Join(w.dir, e.Name())); err != nil {
+		if err := w.place.remove(name); err != nil {
 			return fmt.Errorf("remove what an export has left: %w", err)
 		}
 	}
 	if w.subject.Format != "" {
 		return nil
 	}
-	if err := os.Remove(w.path(journalName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := w.place.remove(journalName); err != nil {
 		return fmt.Errorf("remove what an export has left: %w", err)
 	}
 	return nil
 }
 
-func (w *Writer) path(name string) string { return filepath.Join(w.dir, name) }
-
 // Subject is what an interrupted export has archived, and false if there was none.
 func (w *Writer) Subject() (Subject, bool) { return w.subject, w.subject.Format != "" }
 
-// readJournal takes over what an interrupted export has left. A last line that is cut was never relied on.
+// readJournal takes over what an interrupted export has left.
 func (w *Writer) readJournal() error {
-	text, err := os.ReadFile(w.path(journalName))
+	text, err := w.place.continueJournal()
 	if errors.Is(err, fs.ErrNotExist) {
 		return w.clear(func(string) bool { return false })
 	}
@@ -192,15 +205,18 @@ func (w *Writer) readJournal() error {
 		return fmt.Errorf("read journal of the archive: %w", err)
 	}
 	damaged := func(err error) error {
-		return fmt.Errorf("%s was damaged: %w; start over with --fresh", w.path(journalName), err)
+		return fmt.Errorf("%s was damaged: %w; start over with --fresh", w.place.Path(journalName), err)
 	}
-	whole := text[:bytes.LastIndexByte(text, '\n')+1]
-	first, rest, _ := bytes.Cut(whole, []byte{'\n'})
+	first, rest, _ := bytes.Cut(text, []byte{'\n'})
 	if err := json.Unmarshal(first, &w.subject); err != nil || w.subject.Format != Format {
 		return damaged(cmp.Or(err, errors.New("its first line is missing")))
 	}
 	if w.subject.Version != Version {
-		return fmt.Errorf("%s is of version %d of the format; start over with --fresh", w.path(journalName), w.subject.Version)
+		return fmt.Errorf("%s is of version %d of the format; start over with --fresh", w.place.Path(journalName), w.subject.Version)
+	}
+	sizes, err := w.files()
+	if err != nil {
+		return err
 	}
 	w.ranges = make([]Progress, len(w.subject.Ranges))
 	known := map[string]bool{}
@@ -214,29 +230,15 @@ func (w *Writer) readJournal() error {
 		}
 		w.ranges[e.Range] = e.At
 		if p := e.Part; p != nil {
-			info, err := os.Stat(w.path(p.Name))
-			if err != nil || info.Size() != p.Bytes {
-				return fmt.Errorf("continue archive: part %s is not as it was written; start over with --fresh", w.path(p.Name))
+			if size, there := sizes[p.Name]; !there || size >= 0 && size != p.Bytes {
+				return fmt.Errorf("continue archive: part %s is not as it was written; start over with --fresh", w.place.Path(p.Name))
 			}
 			w.parts = append(w.parts, *p)
 			known[p.Name] = true
 			w.Resumed += p.Rows
 		}
 	}
-	if err := w.clear(func(part string) bool { return known[part] }); err != nil {
-		return err
-	}
-	w.journal, err = os.OpenFile(w.path(journalName), os.O_RDWR, 0)
-	if err == nil {
-		err = w.journal.Truncate(int64(len(whole)))
-	}
-	if err == nil {
-		_, err = w.journal.Seek(0, io.SeekEnd)
-	}
-	if err != nil {
-		return fmt.Errorf("continue archive: %w", err)
-	}
-	return nil
+	return w.clear(func(part string) bool { return known[part] })
 }
 
 // Begin begins a new archive, or continues an interrupted one: then it fails with a ChangedError if that is another one, and takes its
@@ -245,19 +247,16 @@ func (w *Writer) Begin(s Subject, key []table.KeyColumn) error {
 	s.Format, s.Version, w.key = Format, Version, key
 	if w.subject.Format != "" {
 		if what := s.differs(&w.subject); what != "" {
-			return &ChangedError{w.dir, what}
+			return &ChangedError{w.place.String(), what}
 		}
 		return nil
 	}
 	line, err := json.Marshal(s)
 	if err == nil {
-		err = atomicfile.WriteBytes(w.path(journalName), atomicfile.Options{Perm: 0o666}, append(line, '\n'))
+		err = w.place.beginJournal(append(line, '\n'))
 	}
 	if err == nil {
 		err = w.step("journal begun")
-	}
-	if err == nil {
-		w.journal, err = os.OpenFile(w.path(journalName), os.O_WRONLY|os.O_APPEND, 0)
 	}
 	if err != nil {
 		return fmt.Errorf("begin archive: %w", err)
@@ -281,10 +280,7 @@ func (w *Writer) note(e entry) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, err = w.journal.Write(append(line, '\n')); err == nil {
-		err = w.journal.Sync()
-	}
-	if err != nil {
+	if err := w.place.appendJournal(append(line, '\n')); err != nil {
 		return fmt.Errorf("write journal of the archive: %w", err)
 	}
 	w.ranges[e.Range] = e.At
@@ -313,11 +309,7 @@ func (w *Writer) Rows() (n int64) {
 
 // Close leaves the archive to be continued, unless it is finished.
 func (w *Writer) Close() error {
-	var err error
-	if w.journal != nil {
-		err = w.journal.Close()
-	}
-	return errors.Join(err, w.lock.Unlock())
+	return errors.Join(w.place.closeJournal(), w.place.unlock())
 }
 
 // Finish writes the manifest and removes the journal. Of m it takes what the writer does not know: the table's options, columns and indexes.
@@ -325,7 +317,7 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &w.subject
-	m.Format, m.Version, m.dir = Format, Version, w.dir
+	m.Format, m.Version, m.files = Format, Version, w.place
 	m.Table, m.Target, m.Created, m.Key, m.Holds, m.Began = s.Table, s.Target, s.Created, s.Key, s.Holds, s.Began
 	m.Ended = time.Now().UTC().Truncate(time.Millisecond)
 	m.Ranges = make([]Range, len(w.ranges))
@@ -361,13 +353,17 @@ func (w *Writer) Finish(m Manifest) (*Manifest, error) {
 	if err := w.step("before the manifest"); err != nil {
 		return nil, err
 	}
-	if err := m.write(); err != nil {
-		return nil, err
+	text, err := m.text()
+	if err == nil {
+		err = w.place.putManifest(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
 	}
 	if err := w.step("manifest written"); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(os.Remove(w.path(journalName)), os.Remove(w.path(lockName))); err != nil {
+	if err := w.place.clean(); err != nil {
 		return nil, fmt.Errorf("finish archive: %w", err)
 	}
 	return &m, nil
@@ -390,7 +386,7 @@ func widen(smallest, largest **int64, at *int64) {
 type PartWriter struct {
 	w           *Writer
 	part        Part
-	file        *os.File
+	file        partFile
 	sum         hash.Hash
 	packer      *zstd.Encoder
 	line        []byte
@@ -402,11 +398,11 @@ func (w *Writer) NewPart(rng int) (*PartWriter, error) {
 	at := w.Range(rng)
 	p := &PartWriter{w: w, sum: sha256.New(), part: Part{Range: rng, Name: fmt.Sprintf("archive-%05d-%05d.jsonl.zst", rng+1, at.Parts+1)}}
 	var err error
-	if p.file, err = atomicfile.New(w.path(p.part.Name)+atomicfile.Suffix, 0o666); err != nil {
+	if p.file, err = w.place.create(p.part.Name); err != nil {
 		return nil, fmt.Errorf("create part of the archive: %w", err)
 	}
 	if p.packer, err = zstd.NewWriter(p, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true)); err != nil {
-		return nil, errors.Join(fmt.Errorf("create part of the archive: %w", err), p.file.Close())
+		return nil, errors.Join(fmt.Errorf("create part of the archive: %w", err), p.file.abandon())
 	}
 	return p, w.step("part begun")
 }
@@ -453,14 +449,14 @@ func (p *PartWriter) Text() int64 { return p.part.Text }
 // Commit makes the part one of the archive: complete, on disk, and in the journal. Next is the place of the first row after it; nil is the range's end.
 func (p *PartWriter) Commit(next []byte) error {
 	if err := p.packer.Close(); err != nil {
-		return errors.Join(fmt.Errorf("write part of the archive: %w", err), p.file.Close())
+		return errors.Join(fmt.Errorf("write part of the archive: %w", err), p.file.abandon())
 	}
 	p.part.SHA256 = hex.EncodeToString(p.sum.Sum(nil))
 	p.part.First, p.part.Last = p.first, bytes.Clone(p.last)
 	if err := p.w.step("part written"); err != nil {
-		return errors.Join(err, p.file.Close())
+		return err
 	}
-	if err := atomicfile.Commit(p.file, p.w.path(p.part.Name)); err != nil {
+	if err := p.file.commit(); err != nil {
 		return fmt.Errorf("write part of the archive: %w", err)
 	}
 	if err := p.w.step("part named"); err != nil {
@@ -476,15 +472,8 @@ func (p *PartWriter) Commit(next []byte) error {
 
 // Abandon gives up a part that is not complete, and removes its file.
 func (p *PartWriter) Abandon() error {
-	return errors.Join(p.packer.Close(), p.file.Close(), os.Remove(p.file.Name()))
+	return errors.Join(p.packer.Close(), p.file.abandon())
 }
 
-// OpenWithSteps is Open for tests: step is called after each thing that the writer has done, and an error of it ends the writing as the
-// end of the process would.
-func OpenWithSteps(dir string, fresh bool, step func(name string) error) (*Writer, error) {
-	w, err := Open(dir, fresh)
-	if err == nil {
-		w.step = step
-	}
-	return w, err
-}
+// Step is for tests: step is called after each thing that the writer has done, and an error of it ends the writing as the end of the process would.
+func (w *Writer) Step(step func(name string) error) { w.step = step }

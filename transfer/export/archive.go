@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"tsimport/internal/jobdir"
 	"tsimport/internal/tablestore/client"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -24,12 +25,23 @@ type ArchiveConfig struct {
 	Scan      tablescan.Config  // what is read
 	Holds     archive.Selection // the same in words
 	Target    string            // where the table is, by which an interrupted export is known again
-	Dir       string            // the archive's folder
+	Dir       string            // the archive's folder, unless there is a Store
+	Store     jobdir.Store      // of objects, where the archive is; may be nil
+	OnWait    func(who string)  // is told that another process may write to the store, which is waited for
 	Fresh     bool              // do not continue an interrupted export
 	Readers   int               // ranges that are read at a time; 0 takes DefaultReaders
-	PartBytes int64             // of text in a part, about; 0 takes 64 MiB
+	PartBytes int64             // of text in a part, about; 0 takes 64 MiB, in a store 32 MiB, as each part is in memory until it is whole
 
-	open func(dir string, fresh bool) (*archive.Writer, error) // of tests
+	step func(name string) error // of tests
+}
+
+func (c *ArchiveConfig) open(ctx context.Context) (*archive.Writer, error) {
+	if c.Store == nil {
+		c.PartBytes = cmp.Or(c.PartBytes, 64<<20)
+		return archive.Open(c.Dir, c.Fresh)
+	}
+	c.PartBytes = cmp.Or(c.PartBytes, 32<<20)
+	return archive.OpenIn(ctx, c.Store, c.Fresh, c.OnWait)
 }
 
 // DefaultReaders is how many ranges are read at a time.
@@ -46,13 +58,13 @@ type ArchiveResult struct {
 
 // ToArchive writes an exact archive of a table, or continues one that was interrupted. The manifest, which makes it an archive, comes last.
 func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error) {
-	if c.open == nil {
-		c.open = archive.Open
-	}
-	c.Readers, c.PartBytes = cmp.Or(c.Readers, DefaultReaders), cmp.Or(c.PartBytes, 64<<20)
-	w, err := c.open(c.Dir, c.Fresh)
+	c.Readers = cmp.Or(c.Readers, DefaultReaders)
+	w, err := c.open(ctx)
 	if err != nil {
 		return r, err
+	}
+	if c.step != nil {
+		w.Step(c.step)
 	}
 	r.Resumed = w.Resumed
 	defer func() {

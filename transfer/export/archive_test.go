@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,9 +17,12 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/internal/jobdir"
+	"tsimport/internal/objectstore/storetest"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/reader/archive"
+	"tsimport/reader/input"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 	"tsimport/reader/tablescan"
@@ -225,20 +230,49 @@ var errKilled = errors.New("killed")
 func TestAnArchiveIsContinuedAfterAnyStep(t *testing.T) {
 	w, _ := wideWorld(t, 2)
 	want := rowsOf(t, tablescan.New(w.archive("").Scan))
+	server := storetest.New(t, "bucket")
+	for _, place := range []string{"", "s3://bucket/kept/"} {
+		t.Run(place, func(t *testing.T) { continuedAfterAnyStep(t, w, want, place, server) })
+	}
+}
+
+// readAt reads the manifest of an archive in a folder or a store.
+func readAt(t *testing.T, c *ArchiveConfig) (*format.Manifest, error) {
+	t.Helper()
+	if c.Store == nil {
+		return format.Read(c.Dir)
+	}
+	files, err := archive.Find(context.Background(), c.Store.String(), input.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files == nil {
+		return nil, fs.ErrNotExist
+	}
+	return format.ReadFrom(context.Background(), files)
+}
+
+func continuedAfterAnyStep(t *testing.T, w *world, want []string, place string, server *storetest.Server) {
 	steps := map[string]bool{}
 	for kill := 1; ; kill++ {
-		dir := filepath.Join(t.TempDir(), "a")
-		n, name := 0, ""
-		c := w.archive(dir)
+		c := w.archive(filepath.Join(t.TempDir(), "a"))
+		if place != "" {
+			for _, key := range server.Keys() {
+				server.Remove(key)
+			}
+			var err error
+			if c.Store, err = jobdir.Open(context.Background(), place, jobdir.Options{}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		c.Readers, c.PartBytes = 1, 60_000
-		c.open = func(dir string, fresh bool) (*format.Writer, error) {
-			return format.OpenWithSteps(dir, fresh, func(step string) error {
-				if n++; n >= kill {
-					name = step
-					return errKilled
-				}
-				return nil
-			})
+		n, name := 0, ""
+		c.step = func(step string) error {
+			if n++; n >= kill {
+				name = step
+				return errKilled
+			}
+			return nil
 		}
 		_, err := ToArchive(context.Background(), c)
 		if n < kill && err == nil {
@@ -248,12 +282,12 @@ func TestAnArchiveIsContinuedAfterAnyStep(t *testing.T) {
 		if !errors.Is(err, errKilled) {
 			t.Fatalf("killed after %q: %v", name, err)
 		}
-		m, err := format.Read(dir)
-		if (err == nil) != (name == "manifest written") || !format.Is(dir) {
+		m, err := readAt(t, &c)
+		if (err == nil) != (name == "manifest written") || place == "" && !format.Is(c.Dir) {
 			t.Fatalf("killed after %q: the manifest is %v, %v", name, m, err)
 		}
 		if err != nil {
-			c.open = nil
+			c.step = nil
 			r, err := ToArchive(context.Background(), c)
 			if err != nil {
 				t.Fatalf("killed after %q: %v", name, err)
@@ -261,8 +295,13 @@ func TestAnArchiveIsContinuedAfterAnyStep(t *testing.T) {
 			if name == "part noted" && r.Resumed == 0 {
 				t.Errorf("killed after %q nothing was kept", name)
 			}
-			if m, err = format.Read(dir); err != nil {
+			if m, err = readAt(t, &c); err != nil {
 				t.Fatal(err)
+			}
+			for _, key := range server.Keys() {
+				if place != "" && !format.IsPart(path.Base(key)) && path.Base(key) != format.ManifestName && !strings.Contains(key, "/lease.") {
+					t.Errorf("killed after %q: %s is left", name, key)
+				}
 			}
 		}
 		if got := rowsOf(t, archive.New(m)); !slices.Equal(got, want) {
@@ -280,18 +319,16 @@ func TestAnInterruptedArchiveOfAnotherTableIsNotContinued(t *testing.T) {
 	w, key := wideWorld(t, 2)
 	interrupted := func() ArchiveConfig {
 		c := w.archive(filepath.Join(t.TempDir(), "a"))
-		c.open = func(dir string, fresh bool) (*format.Writer, error) {
-			return format.OpenWithSteps(dir, fresh, func(step string) error {
-				if step == "part noted" {
-					return errKilled
-				}
-				return nil
-			})
+		c.step = func(step string) error {
+			if step == "part noted" {
+				return errKilled
+			}
+			return nil
 		}
 		if _, err := ToArchive(context.Background(), c); !errors.Is(err, errKilled) {
 			t.Fatal(err)
 		}
-		c.open = nil
+		c.step = nil
 		return c
 	}
 	c := interrupted()
