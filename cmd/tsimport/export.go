@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/spill"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline/options"
 	"tsimport/transfer/archive"
@@ -111,7 +113,16 @@ func stoppedExport(c *cli.Context, err error, kept int64) error {
 	case kept > 0:
 		say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(kept))
 	}
-	return err
+	return plainFull(err)
+}
+
+// plainFull says once which file does not fit. What fails after that, fails for the same reason.
+func plainFull(err error) error {
+	at := new(fs.PathError)
+	if !spill.IsFull(err) || !errors.As(err, &at) {
+		return err
+	}
+	return fmt.Errorf("%s does not fit on its disk: %w; make room and give the same command again", at.Path, at.Err)
 }
 
 // exportNotes say what of the table is not in the export, or not as a load takes it by itself.

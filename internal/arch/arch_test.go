@@ -22,7 +22,7 @@ const module = "tsimport"
 var arrows = map[string][]string{
 	".": {"internal/table", "internal/tablestore/accesskey", "internal/tablestore/client", "pipeline", "pipeline/options", "pipeline/plan", "reader/record", "reader/source"},
 	"cmd/tsimport": {
-		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/suggest",
+		"internal/errorcodes", "internal/exitcode", "internal/runmetrics", "internal/spill", "internal/suggest",
 		".",
 		"advise",
 		"advise/page",

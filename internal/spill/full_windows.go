@@ -11,7 +11,7 @@ const (
 	errorDiskFull       = syscall.Errno(112)
 )
 
-// isFull reports whether an error says that the disk is full.
-func isFull(err error) bool {
+// IsFull reports whether an error says that the disk is full.
+func IsFull(err error) bool {
 	return errors.Is(err, errorDiskFull) || errors.Is(err, errorHandleDiskFull)
 }

@@ -205,7 +205,7 @@ func (s *Store) giveBackLocked(k *kept) {
 }
 
 func (s *Store) writeError(err error) error {
-	if isFull(err) {
+	if IsFull(err) {
 		return fmt.Errorf("write spill frame: %w: %w; free some, or give another disk with --temp-dir", ErrFull, err)
 	}
 	return fmt.Errorf("write spill frame: %w", err)

@@ -50,6 +50,7 @@ type folder struct {
 	localFiles
 	held    *flock.Flock
 	journal *os.File
+	torn    error // why the last line of the journal may be a part of one
 }
 
 func newFolder(dir string) (*folder, error) {
@@ -134,9 +135,15 @@ func (f *folder) continueJournal() ([]byte, error) {
 	return whole, err
 }
 
+// appendJournal writes nothing after a part of a line.
 func (f *folder) appendJournal(line []byte) error {
-	_, err := f.journal.Write(line)
-	return errors.Join(err, f.journal.Sync())
+	if f.torn != nil {
+		return f.torn
+	}
+	if _, f.torn = f.journal.Write(line); f.torn == nil {
+		f.torn = f.journal.Sync()
+	}
+	return f.torn
 }
 
 func (f *folder) closeJournal() error {

@@ -25,6 +25,7 @@ type Spool struct {
 	columns map[string]bool
 	chunk   []byte // rows that are not written yet
 	packed  []byte
+	err     error // of the first write that failed: what it has written may be a part, after which nothing can be read
 }
 
 // spoolChunk is how many bytes of rows are compressed together.
@@ -65,15 +66,15 @@ func (s *Spool) Write(r *Row) error {
 
 // Flush writes what is held back.
 func (s *Spool) Flush() error {
-	if len(s.chunk) == 0 {
-		return nil
+	if len(s.chunk) == 0 || s.err != nil {
+		return s.err
 	}
 	s.packed = s.packer.EncodeAll(s.chunk, s.packed[:0])
 	s.chunk = s.chunk[:0]
 	if _, err := s.w.Write(s.packed); err != nil {
-		return fmt.Errorf("write export spool: %w", err)
+		s.err = fmt.Errorf("write export spool: %w", err)
 	}
-	return nil
+	return s.err
 }
 
 func (s *Spool) name(column string) *plainbuffer.Name {
