@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/objectstore/storetest"
 )
 
 var (
@@ -152,4 +155,67 @@ func TestKilledArchives(t *testing.T) {
 		must(t, os.RemoveAll(kept))
 	}
 	t.Logf("%d exports were killed (%v), and %d loads", killed(), exports, loads)
+}
+
+var archiveStoreKills = flag.Int("archive-store-kills", 0, "how many exports to a store of objects TestKilledArchivesInAStore kills; each costs the time that a lease holds")
+
+// TestKilledArchivesInAStore kills an export to a store that refuses requests and loses answers. What is there is not taken for an archive until it
+// is whole.
+func TestKilledArchivesInAStore(t *testing.T) {
+	if *archiveStoreKills == 0 {
+		t.Skip("give -archive-store-kills")
+	}
+	rnd := rand.New(rand.NewPCG(uint64(*archiveStoreKills), 29))
+	p := newPairOf(t)
+	p.fill("t", 0, 1500)
+	p.fillLarge("t", 1500, max(*archiveMegabytes, 100))
+	objects := storetest.New(t, "bucket")
+	objects.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
+		if number%7 == 1 {
+			storetest.Refuse(w, r, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+		}
+		return number%7 == 1
+	}
+	objects.After = func(number int, _ *http.Request) {
+		if number%7 == 3 {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	const kept = "s3://bucket/kept"
+	count := func(what string) (n int) {
+		for _, key := range objects.Keys() {
+			if strings.Contains(key, what) {
+				n++
+			}
+		}
+		return n
+	}
+	moments := map[string]int{}
+	for killed := 0; killed < *archiveStoreKills; {
+		for whole := false; !whole && count("manifest") == 0; {
+			what := []string{"/archive-", "/entry-", "/manifest"}[rnd.IntN(3)]
+			before := count(what) + rnd.IntN(2)
+			moment := untilThen(func() bool { return count(what) > before })
+			if killed == *archiveStoreKills {
+				moment = untilThen(func() bool { return false })
+			}
+			if whole = p.attempt(moment, "export", "--table", "t", "-o", kept, "--concurrency", fmt.Sprint(1+rnd.IntN(4))); whole {
+				break
+			}
+			moments[what]++
+			killed++
+			if count("/archive-") > 0 && count("manifest") == 0 {
+				if out := p.run(2, "load", kept, "--table", "t"); !strings.Contains(out, "it has no manifest.json") {
+					t.Fatal(out)
+				}
+			}
+		}
+		p.run(0, "verify", kept, "--table", "t", "--extra", "fail")
+		for _, key := range objects.Keys() {
+			if !strings.Contains(key, "/lease.") {
+				objects.Remove(key)
+			}
+		}
+	}
+	t.Logf("exports killed after they had put: %v", moments)
 }
