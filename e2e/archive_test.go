@@ -64,6 +64,30 @@ func TestAnArchiveRestoresItsTable(t *testing.T) {
 	}
 }
 
+// TestAnArchiveOfATableThatIsReplacedIsNotContinued drops a table while it is archived, and makes it again.
+func TestAnArchiveOfATableThatIsReplacedIsNotContinued(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 1500)
+	p.fillLarge("t", 1500, 3)
+	export := []string{"export", "--table", "t", "-o", "kept/", "--concurrency", "1"}
+	journal := filepath.Join(p.dir, "kept", ".tsimport-archive.jsonl")
+	if p.attempt(untilThen(func() bool { _, err := os.Stat(journal); return err == nil }), export...) {
+		t.Skip("the export ended before it could be killed")
+	}
+	p.run(0, "table", "drop", "t", "--yes")
+	p.run(2, export...)
+	p.fill("t", 0, 10)
+	if out := p.run(2, export...); !strings.Contains(out, "dropped and made again") || strings.Contains(out, "rows are kept") {
+		t.Error(out)
+	}
+	if out := p.run(2, "load", "kept", "--table", "new", "--create"); !strings.Contains(out, "is not finished") {
+		t.Error(out)
+	}
+	p.run(0, append(export, "--fresh")...)
+	p.run(0, "verify", "kept", "--table", "t", "--extra", "fail")
+}
+
 // TestWhatATargetCannotKeepOfAnArchiveIsRefused loads cells into tables that do not take them.
 func TestWhatATargetCannotKeepOfAnArchiveIsRefused(t *testing.T) {
 	t.Parallel()
@@ -138,6 +162,11 @@ func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
 	q.run(0, "load", kept, "--table", "t", "--create", "--verify")
 	p.same(p.a, p.b, "t", "t")
 	p.run(0, "sync", kept+"/", "--table", "t", "--plan")
+	p.run(0, "export", "--table", "t", "-o", "local/")
+	p.run(0, "verify", "local", "--archive", kept, "--extra", "fail")
+	if out := p.run(2, "verify", kept, "--archive", kept+"/manifest.json"); !strings.Contains(out, "are the same archive") {
+		t.Error(out)
+	}
 	if out := p.run(2, "check", kept); !strings.Contains(out, "is an archive of a table") {
 		t.Error(out)
 	}

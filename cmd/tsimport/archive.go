@@ -48,7 +48,9 @@ func archiveAt(ctx context.Context, arg string, find input.Options) (m *archive.
 		m, err = archive.Read(arg)
 	case mayBeArchive(arg):
 		var files archive.Files
-		files, err = archiveReader.Find(ctx, arg, find)
+		if files, err = archiveReader.Find(ctx, arg, find); err != nil && ctx.Err() == nil {
+			return nil, &plan.UsageError{Message: err.Error(), Input: true} // as of any input
+		}
 		if files != nil && err == nil {
 			m, err = archive.ReadFrom(ctx, files)
 		}

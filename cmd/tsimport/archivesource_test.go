@@ -13,6 +13,9 @@ import (
 	"tsimport/transfer/archive"
 )
 
+// archivedAt is the time of all cells: archives that are made one after the other are to be equal.
+var archivedAt = time.Now().UnixMilli()
+
 // writeArchive makes an archive of rows with the numbers, whose one cell is a text.
 func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids ...int64) *archive.Manifest {
 	t.Helper()
@@ -24,13 +27,12 @@ func writeArchive(t *testing.T, dir, text string, holds archive.Selection, ids .
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := time.Now().UnixMilli() / 60_000 * 60_000
 	p, err := w.NewPart(0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}, Cells: []record.Cell{{Name: []byte("s"), Datum: record.Datum{Kind: record.String, Bytes: []byte(text)}, At: at}}}
+		rec := &record.Record{Fields: []record.Datum{{Kind: record.Integer, Int: id}}, Cells: []record.Cell{{Name: []byte("s"), Datum: record.Datum{Kind: record.String, Bytes: []byte(text)}, At: archivedAt}}}
 		if err := p.Row(rec); err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func verifyFlags() []cli.Flag {
 		maxReadFlag(),
 		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
 		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)", Value: "report"},
-		&cli.StringFlag{Name: "archive", Usage: "compare with the archive in the folder `DIR` in place of a table"},
+		&cli.StringFlag{Name: "archive", Usage: "compare with the archive at `PLACE`, a folder or an address, in place of a table"},
 		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
 	}, hidden(loadFlags(), flagsOfLoad)...)
 }
@@ -201,7 +201,7 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	if cfg.Read.Sources, err = originOf(c, interrupts.drain, cfg.Inputs, cfg.Read.Find); err != nil {
 		return err
 	}
-	if from != nil && sameFolder(from.Dir(), m.Dir()) {
+	if from != nil && (from.Dir() == m.Dir() || sameFolder(from.Dir(), m.Dir())) {
 		return usagef("source and target are the same archive: %s", m.Dir())
 	}
 	if slices.ContainsFunc(cfg.Inputs, address.Is) {

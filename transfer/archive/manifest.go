@@ -269,7 +269,11 @@ const maxManifest = 1 << 30
 // Read reads and checks the manifest of an archive: its folder, or the manifest itself. It does not look at the parts.
 func Read(path string) (*Manifest, error) {
 	dir := path
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && filepath.Base(path) != ManifestName:
+		return nil, &DamagedError{path, "there is no such folder"}
+	case err != nil || !info.IsDir():
 		dir = filepath.Dir(path)
 	}
 	m, err := ReadFrom(context.Background(), localFiles(dir))

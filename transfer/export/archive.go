@@ -68,7 +68,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	}
 	r.Resumed = w.Resumed
 	defer func() {
-		if err != nil {
+		if err != nil && !errors.As(err, new(*client.ReplacedError)) {
 			r.Kept = w.Rows()
 		}
 		err = errors.Join(err, w.Close())
@@ -114,7 +114,7 @@ func (c *ArchiveConfig) ranges(ctx context.Context, w *archive.Writer, origin *t
 	for _, source := range sources {
 		s.Ranges = append(s.Ranges, source.About().Name)
 	}
-	if err := errors.Join(w.Begin(s, t.Key), err); err != nil { // what differs from the interrupted export is said first
+	if err := cmp.Or(w.Begin(s, t.Key), err); err != nil { // what differs from the interrupted export is said, not what follows from it
 		return err
 	}
 	for i, source := range sources {
