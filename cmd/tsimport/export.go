@@ -7,12 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/spill"
+	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
-	"tsimport/pipeline/options"
 	"tsimport/transfer/archive"
 	exporting "tsimport/transfer/export"
 )
@@ -20,23 +21,25 @@ import (
 func exportCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "export",
-		Usage: "write a table's rows as CSV or JSON lines, primary key first, in key order, or an exact archive of the table",
+		Usage: "write a table's rows as CSV, JSON lines or Parquet, primary key first, in key order, or an exact archive of the table",
 		Description: "An archive is a folder, or a prefix of a store of objects, that keeps every cell with its type, timestamp and versions; tsimport load FOLDER restores it (docs/archive.md).\n" +
-			"CSV and JSON lines have the newest version of each cell, without its timestamp.",
+			"CSV, JSON lines and Parquet have the newest version of each cell, without its timestamp; jsonl with --typed keeps all of a row.",
 		Flags: append(append(targetFlags(), storeFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "table", Aliases: []string{"t"}, Usage: "`TABLE` to read"},
-			&cli.StringFlag{Name: "format", Usage: "csv, jsonl or archive; the default for a folder is archive", Value: "csv"},
+			&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet or archive; the default for a folder is archive", Value: "csv"},
+			&cli.BoolFlag{Name: "typed", Usage: "jsonl: lines that keep each cell with its type, timestamp and versions, and that load as the same rows"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "`PLACE` to write to: a file, or the folder of an archive, which may be oss://bucket/prefix or s3://bucket/prefix (default: stdout)"},
 			&cli.StringFlag{Name: "columns", Usage: "only these attribute columns `A,B`, in this order"},
 			&cli.Int64Flag{Name: "limit", Usage: "stop after `N` rows"},
 			&cli.BoolFlag{Name: "fresh", Usage: "start over; without it, an export to a file that was interrupted is continued"},
-			&cli.StringFlag{Name: "versions", Usage: "archive: versions of each cell to keep, the newest `N`, or all", Value: "all"},
-			&cli.StringFlag{Name: "from-key", Usage: "archive: rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
-			&cli.StringFlag{Name: "to-key", Usage: "archive: rows before `KEY`"},
-			&cli.StringFlag{Name: "filter", Usage: "archive: only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
-			&cli.StringFlag{Name: "where", Usage: "archive: only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
-			&cli.Float64Flag{Name: "max-rcu", Usage: "archive: read at most `UNITS` of capacity a second; 0 means no limit"},
-			&cli.IntFlag{Name: "concurrency", Usage: "archive: ranges of keys that are read at a time", Value: exporting.DefaultReaders},
+			&cli.StringFlag{Name: "versions", Usage: "archive, jsonl with --typed: versions of each cell to keep, the newest `N`, or all", Value: "all"},
+			&cli.StringFlag{Name: "from-key", Usage: "rows from `KEY` on: values of the first key columns, with commas between them; text as it is or in quotes as in JSON, binary as 0x and hexadecimal digits"},
+			&cli.StringFlag{Name: "to-key", Usage: "rows before `KEY`"},
+			&cli.StringFlag{Name: "filter", Usage: "only rows for which the service finds `CONDITION` true, such as 'age >= 18 and city == \"Hangzhou\"'; they alone travel, all are charged"},
+			&cli.StringFlag{Name: "where", Usage: "only rows for which `EXPR` is true, such as 'age >= 18 and city == \"Hangzhou\"' (docs/keys.md); all rows are read"},
+			&cli.Float64Flag{Name: "max-rcu", Usage: "read at most `UNITS` of capacity a second; 0 means no limit"},
+			&cli.IntFlag{Name: "concurrency", Usage: "ranges of keys that are read at a time", Value: exporting.DefaultReaders},
+			&cli.BoolFlag{Name: "json", Usage: "print what was exported as JSON on stdout: rows, columns with their types, and what is not in the output"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		}...),
 		Action: export,
@@ -53,14 +56,12 @@ func export(c *cli.Context) (err error) {
 		return usagef("no table: give --table")
 	case c.Args().Present():
 		return usagef("export takes no file names (%q); the output is named with -o", c.Args().First())
-	case format == "parquet":
-		return usagef("--format parquet: Parquet is read, not written; want csv, jsonl or archive")
-	case format != exporting.CSV && format != exporting.JSONL && format != formatArchive:
-		return usagef("--format %q: want csv, jsonl or archive", format)
+	case format != exporting.CSV && format != exporting.JSONL && format != exporting.Parquet && format != formatArchive:
+		return usagef("--format %q: want csv, jsonl, parquet or archive", format)
 	case c.Int64("limit") < 0:
 		return usagef("--limit: want 0 (no limit) or more")
 	}
-	if err := checkArchiveFlags(c, format == formatArchive); err != nil {
+	if err := checkExportFlags(c, format); err != nil {
 		return err
 	}
 	t, err := openTarget(c, access{readOnly: true}, c.App.ErrWriter)
@@ -82,11 +83,16 @@ func export(c *cli.Context) (err error) {
 	if format == formatArchive {
 		return exportArchive(c, sdk, described, t)
 	}
-	cfg := exporting.Config{Client: sdk, Table: described, Target: t.name, Format: format, Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh")}
-	if c.IsSet("columns") {
-		if cfg.Columns, err = options.List(c.String("columns")); err != nil {
-			return usagef("--columns: %v", err)
-		}
+	cfg := exporting.Config{Target: t.name, Format: format, Limit: c.Int64("limit"), Path: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
+	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
+		return err
+	}
+	cfg.Scan.Client = sdk
+	if c.Bool("typed") {
+		cfg.Format = exporting.Typed
+	}
+	if text := beforehand[cfg.Format]; text != "" {
+		say(c, c.App.ErrWriter, "note: %s", text)
 	}
 	r, err := exportTo(c.Context, c.App.Writer, cfg)
 	if err != nil {
@@ -98,10 +104,88 @@ func export(c *cli.Context) (err error) {
 	endingOf(c).table = name
 	endingOf(c).count("exported", r.Rows)
 	say(c, c.App.ErrWriter, "exported %s rows of table %s", grouped(r.Rows), name)
-	for _, text := range exportNotes(described, &r) {
+	if r.LeftOut > 0 {
+		say(c, c.App.ErrWriter, "%s rows were left out by --where", grouped(r.LeftOut))
+	}
+	flags := loadFlagsOf(&cfg, &r)
+	for _, text := range lostNotes(&r.Lost, r.Columns) {
 		say(c, c.App.ErrWriter, "%s", text)
 	}
+	if len(flags) > 0 {
+		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(flags, " "))
+	}
+	if c.Bool("json") {
+		return printIndented(c, exportSummary{Table: name, Format: format, Rows: r.Rows, Columns: r.Columns, Lost: r.Lost, LoadFlags: flags, ReadUnits: r.Units})
+	}
 	return nil
+}
+
+// exportSummary is what an export says with --json.
+type exportSummary struct {
+	Table     string             `json:"table"`
+	Format    string             `json:"format"`
+	Rows      int64              `json:"rows"`
+	Columns   []exporting.Column `json:"columns"`
+	Lost      exporting.Lost     `json:"lost"`
+	LoadFlags []string           `json:"load_flags"` // with which a load gives the columns their types
+	ReadUnits int64              `json:"read_units"` // of this process
+}
+
+// beforehand says what a format cannot keep.
+var beforehand = map[string]string{
+	exporting.CSV: "CSV has the newest version of each cell, without its timestamp, and a load must be told the types, which are said at the end; " +
+		"--format archive keeps everything, jsonl with --typed every row",
+	exporting.JSONL: "JSON lines have the newest version of each cell, without its timestamp, and a load gives all values of a column one type; " +
+		"--typed keeps versions, timestamps and types",
+	exporting.Parquet: "Parquet has the newest version of each cell, without its timestamp; --format archive keeps everything",
+}
+
+// lostNotes say what of the rows is not in the output.
+func lostNotes(lost *exporting.Lost, columns []exporting.Column) (notes []string) {
+	if lost.Timestamps > 0 {
+		notes = append(notes, fmt.Sprintf("note: not in the output: the timestamps of %s cells", grouped(lost.Timestamps)))
+	}
+	if lost.OlderVersions > 0 {
+		notes = append(notes, fmt.Sprintf("warning: not in the output: %s older versions of cells", grouped(lost.OlderVersions)))
+	}
+	if lost.Types > 0 {
+		var mixed []string
+		for i := range columns {
+			if columns[i].Others() > 0 {
+				mixed = append(mixed, columns[i].Name)
+			}
+		}
+		notes = append(notes, fmt.Sprintf("warning: %s values are not strings, in columns that also have values of other types: a load takes such columns as strings (%s)", grouped(lost.Types), shortList(mixed)))
+	}
+	return notes
+}
+
+// shownMixed bounds the names of columns in a line; --json has all.
+const shownMixed = 10
+
+func shortList(names []string) string {
+	if more := len(names) - shownMixed; more > 0 {
+		return strings.Join(names[:shownMixed], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// loadFlagsOf are the flags with which a load gives the columns of an export their types: all of CSV, which has none, and the binary ones
+// of JSON lines.
+func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) (flags []string) {
+	if cfg.Format != exporting.CSV && cfg.Format != exporting.JSONL {
+		return nil
+	}
+	for _, k := range cfg.Scan.Table.Key {
+		flags = append(flags, "--pk", quoteArg(k.Name+":"+k.Type.String()))
+	}
+	for i := range r.Columns {
+		t := r.Columns[i].Type()
+		if cfg.Format == exporting.CSV || t == table.Binary.String() || r.Columns[i].Others() > 0 {
+			flags = append(flags, "--type", quoteArg(r.Columns[i].Name+"="+t))
+		}
+	}
+	return flags
 }
 
 // stoppedExport is the error of an export that did not finish. It says what the same command continues after.
@@ -123,22 +207,6 @@ func plainFull(err error) error {
 		return err
 	}
 	return fmt.Errorf("%s does not fit on its disk: %w; make room and give the same command again", at.Path, at.Err)
-}
-
-// exportNotes say what of the table is not in the export, or not as a load takes it by itself.
-func exportNotes(t *client.Table, r *exporting.Result) (notes []string) {
-	if t.MaxVersions > 1 {
-		notes = append(notes, fmt.Sprintf("warning: the table keeps %d versions of a cell, and the export has the newest of each without its timestamp: %s cells have older ones, which are left out",
-			t.MaxVersions, grouped(r.OlderCells)))
-	}
-	if len(r.Binary) > 0 {
-		var flags string
-		for _, name := range r.Binary {
-			flags += " --type " + quoteArg(name+"=binary")
-		}
-		notes = append(notes, "warning: some values are binary, which the export has as base64; a load needs to be told:"+flags)
-	}
-	return notes
 }
 
 // noTable says what to do about a missing table.

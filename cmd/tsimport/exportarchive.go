@@ -14,14 +14,15 @@ import (
 	"tsimport/keyexpr"
 	"tsimport/pipeline/options"
 	"tsimport/reader/tablescan"
+	"tsimport/transfer/archive"
 	exporting "tsimport/transfer/export"
 )
 
 const formatArchive = "archive"
 
-// checkArchiveFlags refuses flags that an export to an archive does not have, or that only it has.
-func checkArchiveFlags(c *cli.Context, toArchive bool) error {
-	only := []string{"versions", "from-key", "to-key", "filter", "where", "max-rcu", "concurrency"}
+// checkExportFlags refuses flags that do not fit a format.
+func checkExportFlags(c *cli.Context, format string) error {
+	toArchive := format == formatArchive
 	output := c.String("output")
 	switch address := isAddress(output); {
 	case address && !toArchive:
@@ -29,18 +30,18 @@ func checkArchiveFlags(c *cli.Context, toArchive bool) error {
 	case address && !jobdir.IsAddress(output):
 		return usagef("-o %s: want a path on this machine, oss://bucket/prefix or s3://bucket/prefix", redacted(output))
 	}
-	if !toArchive {
-		for _, name := range only {
-			if c.IsSet(name) {
-				return usagef("--%s: only an export to an archive takes it; give --format archive", name)
-			}
-		}
-		return nil
-	}
 	switch n := c.Int("concurrency"); {
-	case c.IsSet("limit"):
+	case c.Bool("typed") && format != exporting.JSONL:
+		return usagef("--typed: it is for --format jsonl; an archive and Parquet have types")
+	case c.IsSet("versions") && !toArchive && !c.Bool("typed"):
+		return usagef("--versions: --format %s has the newest version of each cell; give --format archive, or jsonl with --typed", format)
+	case toArchive && c.Bool("json"):
+		return usagef("--json: the archive's manifest.json says what was exported")
+	case c.Bool("json") && (output == "" || output == "-"):
+		return usagef("--json: the rows go to stdout; name a file for them with -o")
+	case toArchive && c.IsSet("limit"):
 		return usagef("--limit: an archive has all rows of a range of keys; give --from-key and --to-key")
-	case output == "" || output == "-":
+	case toArchive && (output == "" || output == "-"):
 		return usagef("--format archive: an archive is a folder; name it with -o")
 	case n < 1 || n > 4096:
 		return usagef("--concurrency: want 1 to 4096")
@@ -50,19 +51,8 @@ func checkArchiveFlags(c *cli.Context, toArchive bool) error {
 	return nil
 }
 
-// archiveConfig reads the flags of an export to an archive.
-func archiveConfig(c *cli.Context, t *client.Table) (cfg exporting.ArchiveConfig, err error) {
-	cfg = exporting.ArchiveConfig{Dir: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
-	if jobdir.IsAddress(cfg.Dir) {
-		stores := storeOptions(c)
-		if cfg.Store, err = jobdir.Open(c.Context, cfg.Dir, jobdir.Options{OSS: stores.OSS, S3: stores.S3}); err != nil {
-			return cfg, usagef("-o %v", err)
-		}
-		cfg.OnWait = func(who string) {
-			say(c, c.App.ErrWriter, "waiting: %s may write to %s; if it does not say so for %v, the export is taken over", who, cfg.Store, jobdir.Term)
-		}
-	}
-	s, holds := &cfg.Scan, &cfg.Holds
+// exportOf reads the flags that say what of a table is exported, also in words.
+func exportOf(c *cli.Context, t *client.Table) (s tablescan.Config, holds archive.Selection, err error) {
 	s.Table, s.Gate = t, gateOf(c)
 	for _, f := range []struct {
 		flag string
@@ -74,30 +64,30 @@ func archiveConfig(c *cli.Context, t *client.Table) (cfg exporting.ArchiveConfig
 		}
 		*f.text = c.String(f.flag)
 		if *f.key, err = scan.ParseKey(*f.text, t.Key); err != nil {
-			return cfg, usagef("--%s: %v", f.flag, err)
+			return s, holds, usagef("--%s: %v", f.flag, err)
 		}
 	}
 	if c.IsSet("columns") {
 		if s.Columns, err = options.List(c.String("columns")); err != nil {
-			return cfg, usagef("--columns: %v", err)
+			return s, holds, usagef("--columns: %v", err)
 		}
 		holds.Columns = s.Columns
 	}
-	if err := setFilter(c, s); err != nil {
-		return cfg, err
+	if err := setFilter(c, &s); err != nil {
+		return s, holds, err
 	}
 	holds.Filter = s.FilterText
 	if c.IsSet("where") {
 		if s.Where, err = keyexpr.CompileWhere(c.String("where")); err != nil {
-			return cfg, usagef("--where: %v", err)
+			return s, holds, usagef("--where: %v", err)
 		}
 		holds.Where = c.String("where")
 	}
 	if s.Versions, err = versionsToRead(c); err != nil {
-		return cfg, err
+		return s, holds, err
 	}
 	holds.Versions = s.Versions
-	return cfg, nil
+	return s, holds, nil
 }
 
 // setFilter has a scan return only the rows for which the service finds --filter true.
@@ -126,11 +116,21 @@ func versionsToRead(c *cli.Context) (n int, err error) {
 
 // exportArchive writes an archive of a table.
 func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *client.Table, t *target) error {
-	cfg, err := archiveConfig(c, described)
-	if err != nil {
+	cfg := exporting.ArchiveConfig{Target: t.name, Dir: c.String("output"), Fresh: c.Bool("fresh"), Readers: c.Int("concurrency")}
+	var err error
+	if cfg.Scan, cfg.Holds, err = exportOf(c, described); err != nil {
 		return err
 	}
-	cfg.Scan.Client, cfg.Target = sdk, t.name
+	if jobdir.IsAddress(cfg.Dir) {
+		stores := storeOptions(c)
+		if cfg.Store, err = jobdir.Open(c.Context, cfg.Dir, jobdir.Options{OSS: stores.OSS, S3: stores.S3}); err != nil {
+			return usagef("-o %v", err)
+		}
+		cfg.OnWait = func(who string) {
+			say(c, c.App.ErrWriter, "waiting: %s may write to %s; if it does not say so for %v, the export is taken over", who, cfg.Store, jobdir.Term)
+		}
+	}
+	cfg.Scan.Client = sdk
 	say(c, c.App.ErrWriter, "archiving table %s: each row as it is when its page is read, with all that its cells are", described.Name)
 	r, err := exporting.ToArchive(c.Context, cfg)
 	if err != nil {

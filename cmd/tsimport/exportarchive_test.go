@@ -63,11 +63,6 @@ func TestAnArchiveByAFilterIsAPartOfItsTable(t *testing.T) {
 		}
 	}
 	tsimport(0, "verify", "a.csv", "-t", "t", "--type", "n=integer", "--extra", "fail")
-	for _, format := range []string{"csv", "jsonl"} {
-		if text := export(2, "--format", format, "-o", "a.out"); !strings.Contains(text, "--filter: only an export to an archive takes it") {
-			t.Error(text)
-		}
-	}
 	if text := tsimport(2, "export", "-t", "t", "-o", "bad/", "--filter", "n >="); !strings.Contains(text, "--filter n >=") {
 		t.Error(text)
 	}

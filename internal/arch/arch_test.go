@@ -93,7 +93,7 @@ var arrows = map[string][]string{
 	"verify":           {"reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
 	"internal/extsort": {"internal/spill"},
 	"transfer/archive": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
-	"transfer/export":  {"transfer/archive", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"transfer/export":  {"keyexpr", "reader/jsonl", "transfer/archive", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
 	"transfer/tablesync": {"internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},

@@ -174,24 +174,31 @@ func (o *Origin) options(from, to []table.Value, added []string) scan.Options {
 	s := scan.Options{
 		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, maxVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Gate: o.cfg.Gate,
 	}
-	if o.cfg.Columns != nil {
-		s.Columns = []string{}
-		key := o.cfg.Table.Key
-		uses := slices.Concat(o.cfg.Columns, added, o.cfg.FilterUses)
-		if o.cfg.Where != nil {
-			uses = append(uses, o.cfg.Where.Columns()...)
-		}
-		for _, c := range uses {
-			isKey := slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Name == c })
-			if !isKey && !slices.Contains(s.Columns, c) {
-				s.Columns = append(s.Columns, c)
-			}
-		}
-		if len(s.Columns) > maxColumnsToGet {
-			s.Columns = nil // more than a request can name: all are read
+	s.Columns = o.cfg.ToRead(added)
+	return s
+}
+
+// ToRead are the attributes that a request asks for: those that are wanted, added and named by conditions; nil is all, also where a
+// request cannot name so many.
+func (c *Config) ToRead(added []string) []string {
+	if c.Columns == nil {
+		return nil
+	}
+	uses := slices.Concat(c.Columns, added, c.FilterUses)
+	if c.Where != nil {
+		uses = append(uses, c.Where.Columns()...)
+	}
+	read := []string{}
+	for _, name := range uses {
+		isKey := slices.ContainsFunc(c.Table.Key, func(k table.KeyColumn) bool { return k.Name == name })
+		if !isKey && !slices.Contains(read, name) {
+			read = append(read, name)
 		}
 	}
-	return s
+	if len(read) > maxColumnsToGet {
+		return nil
+	}
+	return read
 }
 
 // maxVersions is more than any table keeps: one whose options change meanwhile loses none.

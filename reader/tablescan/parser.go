@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
@@ -26,6 +27,24 @@ type parser struct {
 	cells  []record.Cell
 	at     []int64 // timestamps of the values in fields
 	text   []byte
+}
+
+// Records makes records of rows of one table. It is for one goroutine.
+type Records struct {
+	parser parser
+	rec    record.Record
+}
+
+// NewRecords makes Records of a table whose key has so many columns.
+func NewRecords(keys int) *Records {
+	return &Records{parser: parser{keys: keys, fields: make([]record.Datum, keys)}}
+}
+
+// Of returns the row as a record: its key in Fields, its attributes in Cells. It is valid until the next call.
+func (r *Records) Of(row *scan.Row) (*record.Record, error) {
+	err := r.parser.fill(&judged{Row: row})
+	r.rec.Fields, r.rec.Cells = r.parser.fields, r.parser.cells
+	return &r.rec, err
 }
 
 // Parse calls each with every row of a page.

@@ -278,7 +278,7 @@ func (pg *page) Prepare() error {
 	test := o.cfg.Where.NewTest()
 	kept := pg.rows[:0]
 	for _, r := range pg.rows {
-		passes, why := test.Passes(func(name string) table.Value { return newestOf(r.Row, name) })
+		passes, why := test.Passes(func(name string) table.Value { return Newest(r.Row, name) })
 		if r.bad = why; passes || why != nil {
 			kept = append(kept, r)
 		}
@@ -288,8 +288,8 @@ func (pg *page) Prepare() error {
 	return nil
 }
 
-// newestOf returns a column of the key, or the newest version of an attribute; Null if there is none.
-func newestOf(r *scan.Row, name string) table.Value {
+// Newest returns a column of the key, or the newest version of an attribute; Null if there is none.
+func Newest(r *scan.Row, name string) table.Value {
 	for _, k := range r.PrimaryKey.PrimaryKeys {
 		if k.ColumnName == name {
 			return client.ValueOf(k.Value)

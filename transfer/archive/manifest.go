@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,6 +121,23 @@ type Selection struct {
 	Filter   string   `json:"filter,omitempty"`
 	Where    string   `json:"where,omitempty"`
 	Versions int      `json:"versions,omitempty"` // of each cell; 0 is all
+}
+
+// Differences names the flags in which another selection is another one.
+func (s *Selection) Differences(o *Selection) (flags []string) {
+	for _, c := range []struct {
+		flag string
+		same bool
+	}{
+		{"--from-key or --to-key", s.From == o.From && s.To == o.To},
+		{"--columns", slices.Equal(s.Columns, o.Columns) && (s.Columns == nil) == (o.Columns == nil)},
+		{"--filter", s.Filter == o.Filter}, {"--where", s.Where == o.Where}, {"--versions", s.Versions == o.Versions},
+	} {
+		if !c.same {
+			flags = append(flags, c.flag)
+		}
+	}
+	return flags
 }
 
 // Range is a range of keys that was scanned by itself. Parts of a range follow each other.

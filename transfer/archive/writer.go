@@ -56,15 +56,12 @@ func (s *Subject) differs(o *Subject) string {
 	}{
 		{"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", slices.Equal(s.Key, o.Key)},
 		{"the time at which the table was made: it was dropped and made again", s.Created == o.Created || s.Created == 0 || o.Created == 0},
-		{"--from-key or --to-key", s.Holds.From == o.Holds.From && s.Holds.To == o.Holds.To},
-		{"--columns", slices.Equal(s.Holds.Columns, o.Holds.Columns) && (s.Holds.Columns == nil) == (o.Holds.Columns == nil)},
-		{"--filter", s.Holds.Filter == o.Holds.Filter}, {"--where", s.Holds.Where == o.Holds.Where}, {"--versions", s.Holds.Versions == o.Holds.Versions},
 	} {
 		if !c.same {
 			names = append(names, c.name)
 		}
 	}
-	return strings.Join(names, " and ")
+	return strings.Join(append(names, s.Holds.Differences(&o.Holds)...), " and ")
 }
 
 // Progress is how far a range has come.

@@ -21,6 +21,8 @@ import (
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
+	"tsimport/reader/tablescan"
+	"tsimport/transfer/archive"
 )
 
 // world is an embedded store in memory with a table t of rows that have the keys (0, "k00000"), (0, "k00001") … and different columns.
@@ -74,7 +76,7 @@ func newWorld(t *testing.T, rows int) *world {
 }
 
 func (w *world) config(format string, columns ...string) Config {
-	return Config{Client: w.sdk, Table: w.table, Target: "test", Format: format, Columns: columns}
+	return Config{Scan: tablescan.Config{Client: w.sdk, Table: w.table, Columns: columns}, Holds: archive.Selection{Columns: columns}, Target: "test", Format: format}
 }
 
 // text is an export in one go.
@@ -110,7 +112,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 				from = append(values(int64(after/perKey)), table.Value{Type: table.String, Bytes: fmt.Appendf(nil, "k%05d", after)})
 			}
 			next := int64(after)
-			err := newOrdered(w.sdk, w.table, scan.Options{}, from, bounds).run(context.Background(), func(r *scan.Row) error {
+			err := newOrdered(w.sdk, w.table, scan.Options{From: from}, DefaultReaders, bounds).run(context.Background(), func(r *scan.Row) error {
 				for _, c := range r.Columns {
 					if c.ColumnName == "n" && c.Value != next {
 						return fmt.Errorf("row %v comes where %d should", c.Value, next)
@@ -127,7 +129,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 	// Neither a caller that has had enough nor one that fails leaves anything running.
 	for _, stop := range []error{errEnough, errors.New("no more")} {
 		seen := 0
-		err := newOrdered(w.sdk, w.table, scan.Options{}, nil, values(500, 1000, 1500)).run(context.Background(), func(*scan.Row) error {
+		err := newOrdered(w.sdk, w.table, scan.Options{}, DefaultReaders, values(500, 1000, 1500)).run(context.Background(), func(*scan.Row) error {
 			if seen++; seen == 10 {
 				return stop
 			}
@@ -143,7 +145,7 @@ func TestRangesReadInParallelComeOutInKeyOrder(t *testing.T) {
 func TestAnInterruptedExportContinues(t *testing.T) {
 	const rows = 17_000 // four pages
 	w := newWorld(t, rows)
-	for _, c := range []Config{w.config(CSV), w.config(CSV, "n", "c4"), w.config(JSONL), {Limit: 11_111}} {
+	for _, c := range []Config{w.config(CSV), w.config(CSV, "n", "c4"), w.config(JSONL), w.config(Typed), w.config(Parquet), {Limit: 11_111}} {
 		if c.Limit > 0 {
 			c = w.config(JSONL, "n")
 			c.Limit = 11_111
@@ -187,10 +189,10 @@ func TestAnInterruptedExportContinues(t *testing.T) {
 		w.faults.Decide = nil
 		got, err := os.ReadFile(c.Path)
 		if err != nil || string(got) != want {
-			t.Errorf("%s %v: after %d attempts the file has %d bytes, want %d, %v", c.Format, c.Columns, attempts, len(got), len(want), err)
+			t.Errorf("%s %v: after %d attempts the file has %d bytes, want %d, %v", c.Format, c.Scan.Columns, attempts, len(got), len(want), err)
 		}
 		if attempts < 2 || resumed == 0 {
-			t.Errorf("%s %v: %d attempts, at most %d rows were there: nothing was interrupted", c.Format, c.Columns, attempts, resumed)
+			t.Errorf("%s %v: %d attempts, at most %d rows were there: nothing was interrupted", c.Format, c.Scan.Columns, attempts, resumed)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
 			t.Errorf("left behind: %q", left)
@@ -222,10 +224,10 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 	again := *w.table
 	again.Created++
 	for what, change := range map[string]func(*Config){
-		"the time at which the table was made": func(c *Config) { c.Table = &again },
+		"the time at which the table was made": func(c *Config) { c.Scan.Table = &again },
 		"the target":                           func(c *Config) { c.Target = "another" }, "--format": func(c *Config) { c.Format = CSV },
-		"--columns": func(c *Config) { c.Columns = []string{} }, "--limit": func(c *Config) { c.Limit = 5 },
-		"the table's primary key": func(c *Config) { c.Table = &other },
+		"--columns": func(c *Config) { c.Holds.Columns = []string{} }, "--limit": func(c *Config) { c.Limit = 5 },
+		"the table's primary key": func(c *Config) { c.Scan.Table = &other },
 	} {
 		changed := c
 		change(&changed)
@@ -354,7 +356,7 @@ func TestAnExportOfATableThatIsReplacedFails(t *testing.T) {
 			}
 			c := w.config(tt.format)
 			if tt.format == CSV {
-				c.Columns = nil
+				c.Scan.Columns = nil
 			}
 			c.Path, c.Marks = filepath.Join(t.TempDir(), "out"), 10*time.Millisecond
 			replaced := new(client.ReplacedError)

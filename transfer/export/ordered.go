@@ -13,9 +13,8 @@ import (
 	"tsimport/internal/tablestore/scan"
 )
 
-// Reading ahead: so many ranges at a time, so many batches of each, about so many bytes a batch.
+// Reading ahead: so many batches of each range, about so many bytes a batch.
 const (
-	readers    = 8
 	ahead      = 8
 	batchBytes = 1 << 20
 )
@@ -45,23 +44,32 @@ type batch struct {
 
 type keyRange struct{ from, to []table.Value }
 
-// cut makes ranges of what is after a key (nil is the start) by the partitions' bounds, which increase.
-func cut(after []table.Value, bounds []table.Value) []keyRange {
+// cut makes ranges of what is between two keys (nil is the start or the end) by the partitions' bounds, which increase.
+func cut(from, to []table.Value, bounds []table.Value) []keyRange {
 	var ranges []keyRange
-	from := after
+	first, end := orderingKey(from), orderingKey(to)
 	for _, b := range bounds {
-		if after != nil && bytes.Compare(table.AppendKey(nil, b), table.AppendKey(nil, after[0])) <= 0 {
+		at := table.AppendKey(nil, b)
+		if from != nil && bytes.Compare(at, first) <= 0 || to != nil && bytes.Compare(at, end) >= 0 {
 			continue
 		}
-		to := []table.Value{b}
-		ranges = append(ranges, keyRange{from, to})
-		from = to
+		bound := []table.Value{b}
+		ranges = append(ranges, keyRange{from, bound})
+		from = bound
 	}
-	return append(ranges, keyRange{from, nil})
+	return append(ranges, keyRange{from, to})
 }
 
-func newOrdered(s scan.Service, t *client.Table, o scan.Options, after, bounds []table.Value) *ordered {
-	r := &ordered{service: s, table: t, o: o, ranges: cut(after, bounds), slots: make(chan struct{}, readers)}
+func orderingKey(values []table.Value) (key []byte) {
+	for _, v := range values {
+		key = table.AppendKey(key, v)
+	}
+	return key
+}
+
+// newOrdered reads the range of o, so many ranges of it at a time.
+func newOrdered(s scan.Service, t *client.Table, o scan.Options, readers int, bounds []table.Value) *ordered {
+	r := &ordered{service: s, table: t, o: o, ranges: cut(o.From, o.To, bounds), slots: make(chan struct{}, readers)}
 	r.batches = make([]chan batch, len(r.ranges))
 	for i := range r.batches {
 		r.batches[i] = make(chan batch, ahead)

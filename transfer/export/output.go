@@ -7,10 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"tsimport/internal/atomicfile"
+	"tsimport/transfer/archive"
 )
 
 // What stands beside a file while it is written. The sidecar goes last.
@@ -22,24 +22,24 @@ const (
 
 // state is how far an export has come: the sidecar of its file.
 type state struct {
-	Target  string   `json:"target"`
-	Table   string   `json:"table"`
-	Created int64    `json:"created"` // when the table was made; 0 is unknown
-	Key     string   `json:"key"`
-	Format  string   `json:"format"`
-	Columns []string `json:"columns"` // that were asked for; null is all
-	Limit   int64    `json:"limit"`
+	Target  string            `json:"target"`
+	Table   string            `json:"table"`
+	Created int64             `json:"created"` // when the table was made; 0 is unknown
+	Key     string            `json:"key"`
+	Format  string            `json:"format"`
+	Holds   archive.Selection `json:"holds"`
+	Limit   int64             `json:"limit"`
 
-	Rows  int64    `json:"rows"`     // that are written
-	Bytes int64    `json:"bytes"`    // that they take, the header included
-	Last  []byte   `json:"last_key"` // ordering key of the last of them
-	Seen  []string `json:"seen"`     // columns of rows whose columns are not known yet
+	Rows  int64  `json:"rows"`     // that are written
+	Bytes int64  `json:"bytes"`    // that they take, the header included
+	Last  []byte `json:"last_key"` // ordering key of the last of them
+
+	Columns []Column `json:"columns"` // of these rows
+	Cells   int64    `json:"cells"`
+	Older   int64    `json:"older_versions"` // that were left out
 
 	// Replaced says that the table was dropped while it was read: there is nothing to continue with, not even in another of its name.
 	Replaced bool `json:"replaced,omitempty"`
-
-	Binary     []string `json:"binary,omitempty"`
-	OlderCells int64    `json:"older_cells,omitempty"`
 }
 
 // differs says in what another state is of another export.
@@ -52,14 +52,13 @@ func (s *state) differs(o *state) string {
 		{"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", s.Key == o.Key},
 		{"the table, which was dropped while it was read", !o.Replaced},
 		{"the time at which the table was made", o.Replaced || s.Created == o.Created || s.Created == 0 || o.Created == 0},
-		{"--format", s.Format == o.Format}, {"--columns", slices.Equal(s.Columns, o.Columns) && (s.Columns == nil) == (o.Columns == nil)},
-		{"--limit", s.Limit == o.Limit},
+		{"--format", s.Format == o.Format}, {"--limit", s.Limit == o.Limit},
 	} {
 		if !c.same {
 			names = append(names, c.name)
 		}
 	}
-	return strings.Join(names, " and ")
+	return strings.Join(append(names, s.Holds.Differences(&o.Holds)...), " and ")
 }
 
 // output is a file that is being written, or its rows.

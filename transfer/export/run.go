@@ -2,36 +2,40 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"sync/atomic"
 	"time"
-
-	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"tsimport/internal/atomicfile"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
+	"tsimport/keyexpr"
+	"tsimport/reader/tablescan"
+	"tsimport/transfer/archive"
 )
 
 // Formats.
 const (
-	CSV   = "csv"
-	JSONL = "jsonl"
+	CSV     = "csv"
+	JSONL   = "jsonl"
+	Typed   = "jsonl, typed" // lines that keep each cell with its type, timestamp and versions
+	Parquet = "parquet"
 )
 
-// Config is an export.
+// Config is an export of rows to a file, in the order of their keys.
 type Config struct {
-	Client  *tablestore.TableStoreClient
-	Table   *client.Table
-	Target  string        // its name, by which an interrupted export is known again
-	Format  string        // CSV or JSONL
-	Columns []string      // attribute columns, in this order; nil is all
+	Scan    tablescan.Config  // what is read
+	Holds   archive.Selection // the same in words
+	Target  string            // where the table is, by which an interrupted export is known again
+	Format  string
 	Limit   int64         // rows; 0 is all
+	Readers int           // ranges that are read at a time; 0 takes DefaultReaders
 	Path    string        // of the file
 	Fresh   bool          // do not continue an interrupted export
 	TempDir string        // of what is written to no file, while its columns are not known; "" is the system's
@@ -43,9 +47,11 @@ type Result struct {
 	Rows    int64 // in the output
 	Resumed int64 // of those, written before
 	Kept    int64 // after an error: rows with which the same export can continue
+	LeftOut int64 // rows that Scan.Where has left out in this process
+	Units   int64 // read capacity units that this process was charged
 
-	Binary     []string // columns with binary values, sorted: a load takes them for text unless it is told
-	OlderCells int64    // cells with older versions, which are not in the output
+	Columns []Column // attributes of the rows in the output, sorted
+	Lost    Lost
 }
 
 // exporter is one export.
@@ -55,68 +61,101 @@ type exporter struct {
 	admin  *client.Admin
 	keys   []string
 	result Result
-	last   []byte // ordering key of the last row that was taken
-	after  []table.Value
-	binary map[string]bool
+	last   []byte        // ordering key of the last row that was taken
+	after  []table.Value // that key; nil before the first row
+	seen   columnsSeen
+	wanted map[string]bool // attributes; nil is all
+	where  *keyexpr.Test   // nil passes all
+	units  atomic.Int64
 	wrap   func(scan.Formatter) scan.Formatter // of tests
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
-	e := &exporter{Config: c, ctx: ctx, admin: &client.Admin{Client: c.Client, Context: ctx, Proven: true}}
-	for _, k := range c.Table.Key {
+	e := &exporter{Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
+	for _, k := range c.Scan.Table.Key {
 		e.keys = append(e.keys, k.Name)
 	}
-	e.binary = map[string]bool{}
-	for _, k := range c.Table.Key {
-		if k.Type == table.Binary {
-			e.noteBinary(k.Name)
+	if c.Scan.Columns != nil {
+		e.wanted = map[string]bool{}
+		for _, name := range c.Scan.Columns {
+			e.wanted[name] = true
 		}
 	}
-	if c.Marks == 0 {
-		c.Marks = time.Second
+	if c.Scan.Where != nil {
+		e.where = c.Scan.Where.NewTest()
 	}
+	c.Marks, c.Readers = cmp.Or(c.Marks, time.Second), cmp.Or(c.Readers, DefaultReaders)
 	return e
+}
+
+// ended completes the result.
+func (e *exporter) ended() Result {
+	r := e.result
+	r.Columns, r.Units = e.seen.columns, e.units.Load()
+	if e.Format == Typed {
+		return r
+	}
+	r.Lost = Lost{Timestamps: e.seen.cells, OlderVersions: e.seen.older}
+	for i := range r.Columns {
+		r.Lost.Types += r.Columns[i].Others()
+	}
+	return r
+}
+
+// spools reports whether rows are kept until their columns are known, which the output begins with.
+func (c *Config) spools() bool {
+	return c.Format == Parquet || c.Format == CSV && c.Scan.Columns == nil
+}
+
+// lines writes rows as they come.
+func (e *exporter) lines(w io.Writer, continued bool) (scan.Formatter, error) {
+	switch {
+	case e.Format == JSONL:
+		return scan.NewJSONL(w), nil
+	case e.Format == Typed:
+		return newTyped(w, e.keys), nil
+	case continued:
+		return scan.ContinueCSV(w, e.keys, e.Scan.Columns), nil
+	}
+	return scan.NewCSV(w, e.keys, e.Scan.Columns)
 }
 
 // To writes to w; it cannot be continued.
 func To(ctx context.Context, c Config, w io.Writer) (Result, error) {
 	e := newExporter(ctx, &c)
-	if c.Format == JSONL {
-		return e.result, e.all(scan.NewJSONL(w))
-	}
-	if c.Columns != nil {
-		f, err := scan.NewCSV(w, e.keys, c.Columns)
+	if !c.spools() {
+		f, err := e.lines(w, false)
 		if err == nil {
 			err = e.all(f)
 		}
-		return e.result, err
+		return e.ended(), err
 	}
 	kept, err := os.CreateTemp(c.TempDir, "tsimport-export-*")
 	if err != nil {
-		return e.result, fmt.Errorf("create export spool: %w", err)
+		return e.ended(), fmt.Errorf("create export spool: %w", err)
 	}
 	err = e.spooled(w, kept)
-	return e.result, errors.Join(err, kept.Close(), os.Remove(kept.Name()))
+	return e.ended(), errors.Join(err, kept.Close(), os.Remove(kept.Name()))
 }
 
 // spooled keeps the rows until their columns are known.
 func (e *exporter) spooled(w io.Writer, kept *os.File) error {
-	spool, err := scan.NewSpool(kept, nil)
+	spool, err := scan.NewSpool(kept)
 	if err != nil {
 		return err
 	}
 	if err := e.all(spool); err != nil {
 		return err
 	}
-	return e.replay(w, kept, spool.Columns())
+	return e.replay(w, kept)
 }
 
-// replay writes the rows that were kept as CSV.
-func (e *exporter) replay(w io.Writer, kept io.ReadSeeker, columns []string) error {
+// replay writes the rows that were kept.
+func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 	if _, err := kept.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read export spool: %w", err)
 	}
-	f, err := scan.NewCSV(w, e.keys, columns)
+	f, err := e.whole(w)
 	if err != nil {
 		return err
 	}
@@ -129,6 +168,18 @@ func (e *exporter) replay(w io.Writer, kept io.ReadSeeker, columns []string) err
 		return err
 	}
 	return f.Flush()
+}
+
+// whole writes rows whose columns are known.
+func (e *exporter) whole(w io.Writer) (scan.Formatter, error) {
+	if e.Format == Parquet {
+		return newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.seen.columns)
+	}
+	var names []string
+	for _, c := range e.seen.columns {
+		names = append(names, c.Name)
+	}
+	return scan.NewCSV(w, e.keys, names)
 }
 
 // all writes every row.
@@ -146,15 +197,23 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 	}
 	done := e.last // the range begins with the last row that was written
 	var key []byte
-	o := scan.Options{Columns: e.Columns}
-	if e.Table.MaxVersions > 1 {
-		o.Versions = 2 // whether there are older ones is to be said
+	s := &e.Scan
+	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Gate: s.Gate, RetryFor: s.RetryFor, Units: &e.units}
+	if s.Table.MaxVersions > 1 {
+		o.Versions = cmp.Or(s.Versions, allVersions) // how many are left out is to be said
 	}
-	if left := e.Limit - e.result.Rows; e.Limit > 0 {
+	if left := e.Limit - e.result.Rows; e.Limit > 0 && s.Filter == nil && s.Where == nil {
 		o.Limit = left + 1
 	}
-	ordered := newOrdered(e.Client, e.Table, o, e.after, sortedBounds(e.admin, e.Table.Name))
+	if e.after != nil {
+		o.From = e.after
+	}
+	ordered := newOrdered(s.Client, s.Table, o, e.Readers, sortedBounds(e.admin, s.Table.Name))
 	return e.ofOneTable(ordered.run(e.ctx, func(r *scan.Row) error {
+		if passes, err := e.passes(r); err != nil || !passes {
+			e.result.LeftOut++ // an error ends it
+			return err
+		}
 		key = key[:0]
 		for _, k := range r.PrimaryKey.PrimaryKeys {
 			key = table.AppendKey(key, client.ValueOf(k.Value))
@@ -162,12 +221,15 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 		if done != nil && bytes.Equal(key, done) {
 			return nil
 		}
-		older := e.newest(r)
-		if err := each(r); err != nil {
+		older, err := e.take(r)
+		if err == nil {
+			err = each(r)
+		}
+		if err != nil {
 			return err
 		}
 		e.result.Rows++
-		e.result.OlderCells += older
+		e.seen.count(r, older)
 		e.last = append(e.last[:0:0], key...)
 		if e.Limit > 0 && e.result.Rows >= e.Limit {
 			return errEnough
@@ -175,6 +237,9 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 		return nil
 	}))
 }
+
+// allVersions is more than any table keeps.
+const allVersions = 1<<31 - 1
 
 // suspectFor bounds how long an export that has failed asks whether its table was replaced.
 const suspectFor = 2 * time.Second
@@ -186,56 +251,24 @@ func (e *exporter) ofOneTable(read error) error {
 		return read
 	}
 	if read == nil {
-		return e.admin.Same(e.Table)
+		return e.admin.Same(e.Scan.Table)
 	}
 	replaced := new(client.ReplacedError)
-	if errors.As((&client.Admin{Client: e.Client, Context: e.ctx, RetryFor: suspectFor, Proven: true}).Same(e.Table), &replaced) {
+	if errors.As((&client.Admin{Client: e.Scan.Client, Context: e.ctx, RetryFor: suspectFor, Proven: true}).Same(e.Scan.Table), &replaced) {
 		return replaced
 	}
 	return read
-}
-
-// newest leaves each cell's newest version in a row and returns how many cells had more.
-func (e *exporter) newest(r *scan.Row) (older int64) {
-	kept, last := r.Columns[:0], "" // versions of a cell follow each other, and cells come by name
-	for _, c := range r.Columns {
-		if _, ok := c.Value.([]byte); ok {
-			e.noteBinary(c.ColumnName)
-		}
-		if len(kept) == 0 || c.ColumnName != kept[len(kept)-1].ColumnName {
-			kept = append(kept, c)
-			continue
-		}
-		if last != c.ColumnName {
-			older++
-			last = c.ColumnName
-		}
-		if c.Timestamp > kept[len(kept)-1].Timestamp {
-			kept[len(kept)-1] = c
-		}
-	}
-	r.Columns = kept
-	return older
-}
-
-func (e *exporter) noteBinary(column string) {
-	if e.binary[column] {
-		return
-	}
-	e.binary[column] = true
-	i, _ := slices.BinarySearch(e.result.Binary, column)
-	e.result.Binary = slices.Insert(slices.Clone(e.result.Binary), i, column)
 }
 
 // ToFile writes to the file at Path, or continues what an interrupted export to it has left.
 func ToFile(ctx context.Context, c Config) (Result, error) {
 	e := newExporter(ctx, &c)
 	err := e.toFile()
-	return e.result, err
+	return e.ended(), err
 }
 
 func (e *exporter) toFile() (err error) {
-	spooled := e.Format == CSV && e.Columns == nil
+	spooled := e.spools()
 	suffix := partSuffix
 	if spooled {
 		suffix = rowsSuffix
@@ -271,7 +304,7 @@ func (e *exporter) toFile() (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("create output: %w", err), out.file.Close())
 	}
-	if err := errors.Join(e.replay(file, out.file, out.at.Seen), out.file.Close()); err != nil {
+	if err := errors.Join(e.replay(file, out.file), out.file.Close()); err != nil {
 		return errors.Join(err, file.Close())
 	}
 	out.file = file
@@ -279,8 +312,9 @@ func (e *exporter) toFile() (err error) {
 }
 
 func (e *exporter) state() state {
-	s := state{Target: e.Target, Table: e.Table.Name, Created: e.Table.Created, Format: e.Format, Columns: e.Columns, Limit: e.Limit}
-	for _, k := range e.Table.Key {
+	t := e.Scan.Table
+	s := state{Target: e.Target, Table: t.Name, Created: t.Created, Format: e.Format, Holds: e.Holds, Limit: e.Limit}
+	for _, k := range t.Key {
 		s.Key += k.Name + ":" + k.Type.String() + " "
 	}
 	return s
@@ -288,16 +322,14 @@ func (e *exporter) state() state {
 
 // resume continues after the last row of a state.
 func (e *exporter) resume(s *state) error {
-	e.result.Rows, e.result.Resumed, e.result.OlderCells = s.Rows, s.Rows, s.OlderCells
-	for _, c := range s.Binary {
-		e.noteBinary(c)
-	}
+	e.result.Rows, e.result.Resumed = s.Rows, s.Rows
+	e.seen = columnsSeen{columns: s.Columns, cells: s.Cells, older: s.Older}
 	if s.Rows == 0 {
 		return nil
 	}
 	e.last = s.Last
 	rest := s.Last
-	for _, k := range e.Table.Key {
+	for _, k := range e.Scan.Table.Key {
 		v, n, err := table.DecodeKey(k.Type, rest)
 		if err != nil {
 			return fmt.Errorf("continue output: %w; start over with --fresh", err)
@@ -309,15 +341,10 @@ func (e *exporter) resume(s *state) error {
 }
 
 func (e *exporter) formatter(out *output, spooled, resumed bool) (scan.Formatter, error) {
-	switch {
-	case spooled:
-		return scan.NewSpool(out.file, out.at.Seen)
-	case e.Format == JSONL:
-		return scan.NewJSONL(out.file), nil
-	case resumed:
-		return scan.ContinueCSV(out.file, e.keys, e.Columns), nil
+	if spooled {
+		return scan.NewSpool(out.file)
 	}
-	return scan.NewCSV(out.file, e.keys, e.Columns)
+	return e.lines(out.file, resumed)
 }
 
 // marked writes every row and notes how far it has come, now and then and at the end, however that comes about.
@@ -328,10 +355,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 		}
 		at := out.at
 		at.Replaced = replaced
-		at.Rows, at.Last, at.Binary, at.OlderCells = e.result.Rows, e.last, e.result.Binary, e.result.OlderCells
-		if s, ok := f.(*scan.Spool); ok {
-			at.Seen = s.Columns()
-		}
+		at.Rows, at.Last, at.Columns, at.Cells, at.Older = e.result.Rows, e.last, e.seen.copy(), e.seen.cells, e.seen.older
 		return out.mark(at)
 	}
 	marked := time.Now()

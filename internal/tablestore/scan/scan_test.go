@@ -205,7 +205,7 @@ func TestJSONLinesRefuseWhatTheyCannotHold(t *testing.T) {
 
 func TestASpoolGivesBackWhatItGot(t *testing.T) {
 	var kept bytes.Buffer
-	s, err := NewSpool(&kept, []string{"before"})
+	s, err := NewSpool(&kept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,9 +221,6 @@ func TestASpoolGivesBackWhatItGot(t *testing.T) {
 	}
 	if err := s.Flush(); err != nil {
 		t.Fatal(err)
-	}
-	if got := strings.Join(s.Columns(), " "); got != "b before d e eb f i l q w 表" {
-		t.Errorf("columns %s", got)
 	}
 	rows := 0
 	err = Replay(&kept, 3000, func(r *Row) error {
@@ -245,7 +242,7 @@ func TestASpoolGivesBackWhatItGot(t *testing.T) {
 
 func TestACutSpoolIsAnError(t *testing.T) {
 	var kept bytes.Buffer
-	s, err := NewSpool(&kept, nil)
+	s, err := NewSpool(&kept)
 	if err != nil {
 		t.Fatal(err)
 	}

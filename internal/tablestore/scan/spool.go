@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 	"github.com/klauspost/compress/zstd"
@@ -19,24 +18,20 @@ import (
 // columns, and a CSV file begins with one. Reading the table twice instead would cost its read capacity twice and could
 // see two different tables. It is a Formatter; what it has written up to a Flush can be replayed.
 type Spool struct {
-	w       io.Writer
-	packer  *zstd.Encoder
-	names   map[string]*plainbuffer.Name
-	columns map[string]bool
-	chunk   []byte // rows that are not written yet
-	packed  []byte
-	err     error // of the first write that failed: what it has written may be a part, after which nothing can be read
+	w      io.Writer
+	packer *zstd.Encoder
+	names  map[string]*plainbuffer.Name
+	chunk  []byte // rows that are not written yet
+	packed []byte
+	err    error // of the first write that failed: what it has written may be a part, after which nothing can be read
 }
 
 // spoolChunk is how many bytes of rows are compressed together.
 const spoolChunk = 256 << 10
 
-// NewSpool writes to w. Columns are those that rows had which were written before.
-func NewSpool(w io.Writer, columns []string) (*Spool, error) {
-	s := &Spool{w: w, names: map[string]*plainbuffer.Name{}, columns: map[string]bool{}}
-	for _, c := range columns {
-		s.columns[c] = true
-	}
+// NewSpool writes to w.
+func NewSpool(w io.Writer) (*Spool, error) {
+	s := &Spool{w: w, names: map[string]*plainbuffer.Name{}}
 	var err error
 	if s.packer, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
 		return nil, fmt.Errorf("create export spool: %w", err)
@@ -53,7 +48,6 @@ func (s *Spool) Write(r *Row) error {
 		row.Key(s.name(k.ColumnName), client.ValueOf(k.Value))
 	}
 	for _, c := range r.Columns {
-		s.columns[c.ColumnName] = true
 		row.Cell(s.name(c.ColumnName), client.ValueOf(c.Value))
 	}
 	s.chunk = row.End()
@@ -85,16 +79,6 @@ func (s *Spool) name(column string) *plainbuffer.Name {
 		s.names[column] = n
 	}
 	return n
-}
-
-// Columns returns the names of all attribute columns seen, sorted.
-func (s *Spool) Columns() []string {
-	names := make([]string, 0, len(s.columns))
-	for n := range s.columns {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Replay calls each with every row of what a spool has written, in order. There must be so many.

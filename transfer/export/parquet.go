@@ -1,0 +1,148 @@
+package export
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
+)
+
+// rowGroupBytes is about how many bytes of values a row group has: the writer holds one in memory.
+const rowGroupBytes = 64 << 20
+
+// maxParquetColumns bounds what the writer holds for each column.
+const maxParquetColumns = 10_000
+
+// parquetFile writes rows as Parquet: the columns of the key are required, the others optional, each of one type.
+type parquetFile struct {
+	w     *parquet.Writer
+	place map[string]int
+	keys  int
+	row   parquet.Row
+	bytes int // of values since the last row group
+}
+
+// newParquet begins a file with the attributes that were asked for, in this order, or with all that rows have. A column whose values have
+// several types is refused.
+func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Column) (*parquetFile, error) {
+	f := &parquetFile{place: map[string]int{}, keys: len(key)}
+	var fields []parquet.Field
+	add := func(name string, node parquet.Node) {
+		f.place[name] = len(fields)
+		fields = append(fields, parquet.Group{name: node}.Fields()...)
+	}
+	for _, k := range key {
+		add(k.Name, nodeOf(k.Type.String()))
+	}
+	var names []string
+	types := map[string]string{}
+	for i := range seen {
+		c := &seen[i]
+		if len(c.Types) > 1 {
+			var has []string
+			for name, n := range c.Types {
+				has = append(has, fmt.Sprintf("%s (%d)", name, n))
+			}
+			slices.Sort(has)
+			return nil, fmt.Errorf("column %q has values of several types: %s; a Parquet column has one: name other columns with --columns, or keep everything with --format archive", c.Name, strings.Join(has, ", "))
+		}
+		names, types[c.Name] = append(names, c.Name), c.Type()
+	}
+	if asked != nil {
+		names = asked
+	}
+	for _, name := range names {
+		if types[name] == "" {
+			continue // no row has it, so it has no type
+		}
+		if len(fields) == maxParquetColumns {
+			return nil, fmt.Errorf("the rows have more than %d columns, too many for Parquet: name some with --columns, or keep everything with --format archive", maxParquetColumns)
+		}
+		add(name, parquet.Optional(nodeOf(types[name])))
+	}
+	schema := parquet.NewSchema("table", columns{Group: parquet.Group{}, fields: fields})
+	f.w = parquet.NewWriter(w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("tsimport", "", ""))
+	f.row = make(parquet.Row, len(fields))
+	return f, nil
+}
+
+// nodeOf is the column of a type.
+func nodeOf(t string) parquet.Node {
+	switch t {
+	case table.Integer.String():
+		return parquet.Int(64)
+	case table.Double.String():
+		return parquet.Leaf(parquet.DoubleType)
+	case table.Boolean.String():
+		return parquet.Leaf(parquet.BooleanType)
+	case table.String.String():
+		return parquet.String()
+	}
+	return parquet.Leaf(parquet.ByteArrayType)
+}
+
+// columns are a group in an order of its own: that of the library is by name.
+type columns struct {
+	parquet.Group
+	fields []parquet.Field
+}
+
+func (c columns) Fields() []parquet.Field { return c.fields }
+
+// Write writes one row.
+func (f *parquetFile) Write(r *scan.Row) error {
+	for i := f.keys; i < len(f.row); i++ {
+		f.row[i] = parquet.NullValue().Level(0, 0, i)
+	}
+	for i, k := range r.PrimaryKey.PrimaryKeys {
+		f.row[i] = f.value(k.Value).Level(0, 0, i)
+	}
+	for _, c := range r.Columns {
+		i := f.place[c.ColumnName]
+		f.row[i] = f.value(c.Value).Level(0, 1, i)
+	}
+	if _, err := f.w.WriteRows([]parquet.Row{f.row}); err != nil {
+		return fmt.Errorf("write Parquet: %w", err)
+	}
+	if f.bytes < rowGroupBytes {
+		return nil
+	}
+	f.bytes = 0
+	if err := f.w.Flush(); err != nil {
+		return fmt.Errorf("write Parquet: %w", err)
+	}
+	return nil
+}
+
+func (f *parquetFile) value(v any) parquet.Value {
+	f.bytes += 8
+	switch v := v.(type) {
+	case int64:
+		return parquet.Int64Value(v)
+	case float64:
+		return parquet.DoubleValue(v)
+	case bool:
+		return parquet.BooleanValue(v)
+	case string:
+		f.bytes += len(v)
+		return parquet.ByteArrayValue([]byte(v))
+	case []byte:
+		f.bytes += len(v)
+		return parquet.ByteArrayValue(v)
+	}
+	panic(fmt.Sprintf("export: a value of type %T", v))
+}
+
+// Flush writes the end of the file: rows are not continued.
+func (f *parquetFile) Flush() error {
+	if err := f.w.Close(); err != nil {
+		return fmt.Errorf("write Parquet: %w", err)
+	}
+	return nil
+}

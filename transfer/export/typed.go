@@ -1,0 +1,45 @@
+package export
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/tablescan"
+)
+
+// typed writes rows as lines that say of each value its column, type and timestamp; a load of them gives the same cells.
+type typed struct {
+	w       *bufio.Writer
+	keys    []string
+	records *tablescan.Records
+	line    []byte
+}
+
+func newTyped(w io.Writer, keys []string) *typed {
+	return &typed{w: bufio.NewWriterSize(w, 1<<16), keys: keys, records: tablescan.NewRecords(len(keys))}
+}
+
+// longLine is less than the lines have in which AppendWide leaves something out.
+const longLine = table.MaxRowBytes
+
+// Write writes one row.
+func (f *typed) Write(r *scan.Row) error {
+	rec, err := f.records.Of(r)
+	if err != nil {
+		return err
+	}
+	f.line = jsonl.AppendWide(f.line[:0], f.keys, rec)
+	if len(f.line) > longLine && !json.Valid(f.line) { // something was left out
+		return fmt.Errorf("the row with the key %s is longer than a line can be that is loaded again; keep it with --format archive", tablescan.ShowKey(r))
+	}
+	_, err = f.w.Write(f.line)
+	return err
+}
+
+// Flush writes what is held back.
+func (f *typed) Flush() error { return f.w.Flush() }
