@@ -21,7 +21,7 @@ const maxParquetColumns = 10_000
 
 // parquetFile writes rows as Parquet: the columns of the key are required, the others optional, each of one type.
 type parquetFile struct {
-	w     *parquet.Writer
+	w     *parquet.GenericWriter[any]
 	place map[string]int
 	keys  int
 	row   parquet.Row
@@ -67,7 +67,7 @@ func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Colum
 		add(name, parquet.Optional(nodeOf(types[name])))
 	}
 	schema := parquet.NewSchema("table", columns{Group: parquet.Group{}, fields: fields})
-	f.w = parquet.NewWriter(w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("tsimport", "", ""))
+	f.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("tsimport", "", ""))
 	f.row = make(parquet.Row, len(fields))
 	return f, nil
 }
