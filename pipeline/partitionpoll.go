@@ -53,10 +53,11 @@ type partitionPoller struct {
 	failed  atomic.Pointer[string] // why the last reading failed
 	fatal   chan error             // one: why the load cannot continue
 	every   time.Duration
+	reading chan struct{} // one: held by the reading that is running
 }
 
 func newPartitionPoller(from partitions, every time.Duration) *partitionPoller {
-	s := &partitionPoller{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map), fatal: make(chan error, 1)}
+	s := &partitionPoller{from: from, every: cmp.Or(every, surveyEvery), asked: make(chan struct{}, 1), maps: make(chan *partitioner.Map), fatal: make(chan error, 1), reading: make(chan struct{}, 1)}
 	s.current.Store(partitioner.NewMap(nil))
 	return s
 }
@@ -119,10 +120,20 @@ func (s *partitionPoller) want(name string) {
 	s.ask()
 }
 
-// readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is running at a time.
+// readWithin is read, left behind when ctx ends first: it returns nil then. Only one reading is running at a time: one that was left
+// behind is waited for by the next.
 func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
+	select {
+	case s.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
 	done := make(chan *partitioner.Map, 1)
-	go func() { done <- s.read(time.Now()) }()
+	go func() {
+		m := s.read(time.Now())
+		<-s.reading
+		done <- m
+	}()
 	select {
 	case m := <-done:
 		return m
@@ -130,6 +141,10 @@ func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 		return nil
 	}
 }
+
+// end waits for a reading that was left behind, whose requests must have been stopped, and lets none begin. A reading makes tables and
+// adds to what the report counts: neither may happen once the load has ended.
+func (s *partitionPoller) end() { s.reading <- struct{}{} }
 
 // ask asks for a new reading soon.
 func (s *partitionPoller) ask() {

@@ -2,7 +2,10 @@ package pipeline
 
 import (
 	"context"
+	"net/http"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +36,75 @@ func TestTheMapIsReadSoonInTheBeginning(t *testing.T) {
 		// A quarter of a second passes after each reading before the next may come.
 		if want := []time.Duration{1 * time.Second, 3 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, 62 * time.Second, 93 * time.Second}; !slices.Equal(c.at, want) {
 			t.Errorf("read after %v, want %v", c.at, want)
+		}
+	})
+}
+
+// heldReading holds back the first DescribeTable that comes while rows are sent, which asks for the partitions, and the rows until it comes.
+type heldReading struct {
+	http.RoundTripper
+	writing, waiting, over atomic.Bool
+	held                   chan struct{} // closed when it waits
+}
+
+func (h *heldReading) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch {
+	case strings.HasSuffix(r.URL.Path, "/BatchWriteRow"):
+		h.writing.Store(true)
+		<-h.held
+	case strings.HasSuffix(r.URL.Path, "/DescribeTable") && h.writing.Load() && !h.over.Swap(true):
+		h.waiting.Store(true)
+		close(h.held)
+		<-r.Context().Done()
+		h.waiting.Store(false)
+		return nil, context.Cause(r.Context())
+	}
+	return h.RoundTripper.RoundTrip(r)
+}
+
+// A reading of the partitions may take longer than the load. It must not go on after it: it would hold a connection, and could make tables.
+func TestNoReadingOfPartitionsOutlivesTheLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		h := &heldReading{RoundTripper: w.transport(), held: make(chan struct{})}
+		cfg := w.config(w.file("in.csv", "id,n\na,1\nb,2\n"))
+		cfg.Target.Client.Transport = h
+		if r := w.load(cfg); r.Written != 2 || !h.over.Load() {
+			t.Errorf("%d rows written; a reading was held back: %v", r.Written, h.over.Load())
+		}
+		if h.waiting.Load() {
+			t.Error("a reading still waits for its answer")
+		}
+	})
+}
+
+// slowReading is a reading that takes a minute, whatever ends meanwhile.
+type slowReading struct{ running, most atomic.Int64 }
+
+func (s *slowReading) Read(time.Time) ([]table.Value, bool, error) {
+	s.most.Store(max(s.most.Load(), s.running.Add(1)))
+	time.Sleep(time.Minute)
+	s.running.Add(-1)
+	return nil, true, nil
+}
+
+func TestReadingsOfPartitionsNeverRunTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := new(slowReading)
+		s := newPartitionPoller(from, 0)
+		gentle, stop := context.WithTimeout(t.Context(), time.Second) // the load drains while it first reads the partitions
+		defer stop()
+		if m := s.readWithin(gentle); m != nil {
+			t.Error("the first reading was waited for")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		if err := s.run(ctx); err != nil {
+			t.Error(err)
+		}
+		s.end()
+		if most, running := from.most.Load(), from.running.Load(); most != 1 || running != 0 {
+			t.Errorf("%d readings at the same time, %d are running after the end", most, running)
 		}
 	})
 }

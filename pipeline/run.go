@@ -26,8 +26,10 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 	gentle, stopGently := context.WithCancelCause(ctx)
 	defer stopGently(nil)
 	defer context.AfterFunc(cfg.Drain, func() { stopGently(context.Cause(cfg.Drain)) })()
+	serving, hangUp := context.WithCancel(ctx) // no request outlives the load
+	defer hangUp()
 	a := &attempt{cfg: &cfg, hooks: h, started: time.Now()}
-	if err := a.connect(ctx, gentle); err != nil {
+	if err := a.connect(serving, gentle); err != nil {
 		return nil, err
 	}
 	if err := a.findResumePoint(gentle); err != nil {
@@ -51,8 +53,10 @@ func run(ctx context.Context, cfg Config, h *hooks) (*Report, error) {
 		err = a.beginKnown(ctx)
 	}
 	if err == nil {
-		a.findPartitions(ctx, gentle)
+		a.findPartitions(serving, gentle)
 		err = a.load(ctx, func() { stopGently(nil) })
+		hangUp()
+		a.survey.end()
 	}
 	cfg.Watch.Progress.Done.Store(true)
 	a.countTraffic()

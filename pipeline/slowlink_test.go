@@ -102,7 +102,6 @@ func linkShare(t *testing.T, l *virtualLink, row int, seconds float64, timeout t
 		cfg.Target.Client.Transport, cfg.Target.Client.RequestTimeout, cfg.pacer = l, timeout, law
 		cfg.Write.Compress = l.compress
 		r = w.load(cfg)
-		time.Sleep(2 * client.DefaultRequestTimeout) // what reads the partitions still waits for an answer
 		share = float64(r.BytesSent) / r.Seconds / possible
 	})
 	return share, r

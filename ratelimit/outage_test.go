@@ -90,9 +90,9 @@ func TestAnOutageIsNotTakenForARate(t *testing.T) {
 					if after == 1 && l.pacer.Rate() < 0.8*known {
 						t.Errorf("%v, %g units/s: %g before, %g two seconds after the outage", lasts, rate, known, l.pacer.Rate())
 					}
-					l.run(from, end+7*time.Second)
+					l.run(from, end+5*time.Second)
 					if got := l.pacer.Rate(); rate >= 100 && after < 1 && (got > 1.2*rate*after || got < 0.8*rate*after) {
-						t.Errorf("%v, %g units/s, of which %g are left: %g seven seconds later", lasts, rate, after, got)
+						t.Errorf("%v, %g units/s, of which %g are left: %g five seconds later", lasts, rate, after, got)
 					}
 					l.run(from, end+60*time.Second)
 					// The bucket is empty after the outage, and 2 s more may be lost.
