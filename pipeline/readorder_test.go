@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"time"
 	"tsimport/internal/exitcode"
+
+	"github.com/parquet-go/parquet-go"
 
 	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
@@ -115,6 +118,58 @@ func rejectsInOrder(t *testing.T, keep bool) {
 	}
 	if _, err := os.Stat(filepath.Join(r.RunDir, checkpoint.OrderFile)); !os.IsNotExist(err) {
 		t.Errorf("a finished run has %s: %v", checkpoint.OrderFile, err)
+	}
+}
+
+// Damage that the first pass finds inside a file that can be divided keeps the file from being scheduled: what stands before it is loaded, in
+// the order of the file, and nothing that comes after it, in this file or in the next one.
+func TestOnlyWhatStandsBeforeDamageIsLoaded(t *testing.T) {
+	t.Parallel()
+	const records, group = 1000, 100
+	type row struct {
+		ID string `parquet:"id"`
+		A  string `parquet:"a"`
+	}
+	var b bytes.Buffer
+	to := parquet.NewGenericWriter[row](&b, parquet.MaxRowsPerRowGroup(group))
+	for i := range records {
+		if _, err := to.Write([]row{{fmt.Sprintf("k%05d", i), fmt.Sprint("v", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, damaged := range []bool{false, true} {
+		w := newWorld(t)
+		name := w.file("a.parquet", b.String())
+		cfg := w.config(name, w.file("b.csv", numbered("later", 500)))
+		cfg.sections(20)
+		if damaged {
+			cfg.Watch.OnPlan = func(*plan.Plan) { damageParquet(t, name) }
+		}
+		r, err := cfg.run(context.Background())
+		if r == nil {
+			t.Fatal(err)
+		}
+		if balance := r.balance(); balance != nil {
+			t.Error(balance)
+		}
+		rows, want := w.rows(), records+500
+		if damaged {
+			want = records / 2
+			if err == nil || !strings.Contains(err.Error(), "a.parquet") || r.ExitCode != exitcode.Failed {
+				t.Errorf("exit code %d, error %v", r.ExitCode, err)
+			}
+		}
+		if len(rows) != want || r.Sections > 0 == damaged || damaged == (err == nil) {
+			t.Errorf("damaged %v: %d rows, want %d; %d sections, error %v", damaged, len(rows), want, r.Sections, err)
+		}
+		for key := range rows {
+			if damaged && key >= fmt.Sprintf("k%05d", records/2) {
+				t.Errorf("row %s stands after the damage", key)
+			}
+		}
 	}
 }
 
