@@ -159,7 +159,7 @@ func TestALoadSaysWhatLimitsIt(t *testing.T) {
 				for _, p := range r.LimitedBy {
 					sum, share = sum+p.Seconds, share+p.Share
 				}
-				if share < 0.999 || share > 1.001 || sum > r.Seconds {
+				if share < 0.999 || share > 1.001 || sum > r.Seconds+1e-6 { // sums of fractions are not exact
 					t.Errorf("the words are true for %.3f s of %.3f s, their shares add up to %.3f", sum, r.Seconds, share)
 				}
 				var points bottleneck.Spent
