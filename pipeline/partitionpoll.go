@@ -39,6 +39,8 @@ const (
 	surveyFirst  = time.Second // then doubling
 	surveyEvery  = 30 * time.Second
 	surveyAtMost = 250 * time.Millisecond
+	// stoppedWithin is how long a reading whose request is stopped may take to end.
+	stoppedWithin = 5 * time.Second
 )
 
 // partitionPoller keeps the partition map up to date.
@@ -142,9 +144,14 @@ func (s *partitionPoller) readWithin(ctx context.Context) *partitioner.Map {
 	}
 }
 
-// end waits for a reading that was left behind, whose requests must have been stopped, and lets none begin. A reading makes tables and
-// adds to what the report counts: neither may happen once the load has ended.
-func (s *partitionPoller) end() { s.reading <- struct{}{} }
+// end waits for a reading that was left behind, whose requests have been stopped, and lets none begin. A reading makes tables and adds to what
+// the report counts: neither may happen once the load has ended. Only a transport that does not heed the end of its request is left behind.
+func (s *partitionPoller) end() {
+	select {
+	case s.reading <- struct{}{}:
+	case <-time.After(stoppedWithin):
+	}
+}
 
 // ask asks for a new reading soon.
 func (s *partitionPoller) ask() {
