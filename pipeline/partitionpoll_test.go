@@ -62,7 +62,7 @@ func (h *heldReading) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.RoundTripper.RoundTrip(r)
 }
 
-// A reading of the partitions may take longer than the load. It must not go on after it: it would hold a connection, and could make tables.
+// A reading of the partitions may take longer than the load. It must end with it: it would hold a connection, and could make tables.
 func TestNoReadingOfPartitionsOutlivesTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -78,7 +78,7 @@ func TestNoReadingOfPartitionsOutlivesTheLoad(t *testing.T) {
 	})
 }
 
-// slowReading is a reading that takes a minute, whatever ends meanwhile.
+// slowReading is a reading that takes a minute and cannot be stopped.
 type slowReading struct{ running, most atomic.Int64 }
 
 func (s *slowReading) Read(time.Time) ([]table.Value, bool, error) {
