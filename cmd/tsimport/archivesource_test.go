@@ -89,6 +89,15 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	}
 	tsimport(0, "sync", "part", "-t", "t", "--delete", "--range", "3..")
 	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")
+	tsimport(0, "verify", "part", "-t", "t")
+	for _, against := range [][]string{{"-t", "t"}, {"--archive", "whole"}} {
+		if text := tsimport(2, append([]string{"verify", "part", "--extra", "fail"}, against...)...); !strings.Contains(text, "only some of its table's rows") {
+			t.Error(text)
+		}
+	}
+	if text := tsimport(2, "sync", "a.csv", "-", "-t", "t", "--delete"); !strings.Contains(text, "a stream among several inputs") {
+		t.Error(text)
+	}
 	writeArchive(t, "narrow", "x", archive.Selection{Columns: []string{"s"}}, 1, 2, 3)
 	if text := tsimport(2, "sync", "narrow", "-t", "t"); !strings.Contains(text, "--mode update") {
 		t.Error(text)

@@ -173,6 +173,9 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	if err != nil {
 		return err
 	}
+	if err := wholeForExtra(interrupts, &cfg, o); err != nil {
+		return err
+	}
 	progress := new(verify.Progress)
 	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, o, t, run, progress)
@@ -181,6 +184,18 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 		return noTable(err, t)
 	}
 	return showComparison(c, r)
+}
+
+// wholeForExtra refuses to take rows for surplus that an archive was never to hold.
+func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) error {
+	m, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	if m == nil || err != nil || !o.extraFail {
+		return err
+	}
+	if h := m.Holds; h.From != "" || h.To != "" || h.Filter != "" || h.Where != "" {
+		return usagef("--extra fail: the archive %s holds only some of its table's rows (--from-key, --to-key, --filter or --where), and the others would count as surplus; leave --extra out", quoteArg(cfg.Inputs[0]))
+	}
+	return nil
 }
 
 // verifyArchive compares an archive with files, a table or another archive.
@@ -206,6 +221,9 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	}
 	if slices.ContainsFunc(cfg.Inputs, address.Is) {
 		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", quoteArg(m.Dir()))
+	}
+	if err := wholeForExtra(interrupts, cfg, o); err != nil {
+		return err
 	}
 	limitMemory(cfg.Limits.Memory, false)
 	v := verify.Config{

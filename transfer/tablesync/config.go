@@ -67,6 +67,8 @@ func (c *Config) check() error {
 		return usagef("--table %s: sync works on one table; sync each one by itself, with the inputs that belong to it", l.Target.Table)
 	case c.Delete && l.Limits.Records > 0:
 		return usagef("--limit with --delete: rows of records that are not read would be deleted; leave one of them out")
+	case c.Delete && len(l.Inputs) > 1 && l.Read.Sources == nil && isStream(l.Inputs):
+		return usagef("--delete: a stream among several inputs cannot be read again, so nobody could say before the deletes whether the other inputs have changed; write the stream to a file first")
 	case l.Target.Absent:
 		return &plan.UsageError{Message: fmt.Sprintf("%s has no table %s; make it with tsimport load --create", l.Target.Name, l.Target.Table), NoTable: true}
 	case c.MaxDelete.Rows < 0:
