@@ -77,5 +77,8 @@ func jobsAhead(parsers int) int { return 2*QueueAhead*parsers + parsers + 2 }
 // QueueAhead is how many jobs wait in each of the two channels between the reading stages, for each parser.
 const QueueAhead = 2
 
-// MemoryLimit is the soft limit for the garbage collector that keeps the process within memory.
-func MemoryLimit(memory int64) int64 { return max(memory, fixedMemory+2*table.MaxRowBytes) }
+// MemoryLimit is the soft limit for the garbage collector that keeps the process within memory. The binary itself, which is mapped, takes most
+// of what the process may use beside memory: beside it a small load gets two of the largest rows.
+func MemoryLimit(memory int64) int64 {
+	return max(memory, min(memory, fixedMemory)+2*table.MaxRowBytes)
+}
