@@ -83,7 +83,7 @@ func inputError(err error) error {
 }
 
 // originOf returns the sources that the arguments of a command are, nil if they are files.
-func originOf(c *cli.Context, ctx context.Context, args []string, find input.Options) (source.Origin, error) {
+func originOf(ctx context.Context, c *cli.Context, args []string, find input.Options) (source.Origin, error) {
 	m, err := archiveOf(ctx, args, find)
 	if m == nil || err != nil {
 		return nil, err

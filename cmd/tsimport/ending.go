@@ -23,6 +23,7 @@ import (
 // ending is what a command says of its end, for the summary in the log and for metrics.
 type ending struct {
 	table, runDir string
+	load          string // the job's name, of a job
 	rows          []runmetrics.Rows
 	loads         []runmetrics.Run // of a job
 }
@@ -42,15 +43,15 @@ func (e *ending) count(outcome string, n int64) {
 	e.rows = append(e.rows, runmetrics.Rows{Outcome: outcome, N: n})
 }
 
-// load says how a load has ended.
-func (e *ending) load(r *pipeline.Report) {
+// ofLoad says how a load has ended.
+func (e *ending) ofLoad(r *pipeline.Report) {
 	e.table, e.runDir = r.Table, r.RunDir
 	e.rows = countsOfRows(&job.Counts{Read: r.Read, Written: r.Written, Rejected: r.Rejected, Superseded: r.Superseded, ConditionFailed: r.ConditionFailed,
 		Archived: r.Archived, Unfinished: r.Unfinished})
 }
 
-// sync says how a sync has ended.
-func (e *ending) sync(s *tablesync.Summary) {
+// ofSync says how a sync has ended.
+func (e *ending) ofSync(s *tablesync.Summary) {
 	e.table, e.runDir = s.Table, s.RunDir
 	e.count("read", s.Read)
 	e.count("rejected", s.Rejected+s.PutsRejected+s.DeletesRejected)
@@ -102,15 +103,12 @@ func checkEnding(c *cli.Context, show *display) error {
 	return nil
 }
 
-// pushWait bounds a push: whoever stops the command does not wait for long.
-const pushWait = 5 * time.Second
-
 // told runs a command and tells how it ended.
 func told(c *cli.Context, show *display, command string, action cli.ActionFunc) error {
 	e, began := new(ending), time.Now()
 	c.Context = context.WithValue(c.Context, endingKey{}, e)
 	err := action(c)
-	run := runmetrics.Run{Command: command, Table: e.table, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows}
+	run := runmetrics.Run{Command: command, Table: e.table, Load: e.load, Ended: time.Now(), Took: time.Since(began), ExitCode: exitcode.Of(err), Rows: e.rows}
 	if show.log != nil && !c.Bool("quiet") {
 		logEnding(show, &run, e.runDir)
 	}
@@ -122,9 +120,7 @@ func told(c *cli.Context, show *display, command string, action cli.ActionFunc) 
 		warnMetrics(show, "metrics-file", runmetrics.WriteFile(path, runs))
 	}
 	if address := c.String("push-metrics"); address != "" {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context), pushWait)
-		defer cancel()
-		warnMetrics(show, "push-metrics", runmetrics.Push(ctx, address, runs))
+		warnMetrics(show, "push-metrics", runmetrics.Push(context.WithoutCancel(c.Context), address, runs))
 	}
 	return err
 }

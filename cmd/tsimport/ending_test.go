@@ -77,7 +77,7 @@ func TestMetricsOfHowCommandsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, has := range []string{`exit_code{command="run",load="",table=""} 2`, `exit_code{command="load",load="one",table="one"} 0`, `exit_code{command="load",load="two",table="other"} 2`} {
+	for _, has := range []string{`exit_code{command="run",load="job",table=""} 2`, `exit_code{command="load",load="one",table="one"} 0`, `exit_code{command="load",load="two",table="other"} 2`} {
 		if !strings.Contains(string(text), has) {
 			t.Errorf("no %s in\n%s", has, text)
 		}

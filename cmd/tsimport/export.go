@@ -111,7 +111,10 @@ func export(c *cli.Context) (err error) {
 	for _, text := range lostNotes(&r.Lost, r.Columns) {
 		say(c, c.App.ErrWriter, "%s", text)
 	}
-	if len(flags) > 0 {
+	switch {
+	case len(flags) > shownFlags:
+		say(c, c.App.ErrWriter, "to load the same types, give the load the %d flags that --json prints as load_flags", len(flags)/2)
+	case len(flags) > 0:
 		say(c, c.App.ErrWriter, "to load the same types: %s", strings.Join(flags, " "))
 	}
 	if c.Bool("json") {
@@ -160,8 +163,11 @@ func lostNotes(lost *exporting.Lost, columns []exporting.Column) (notes []string
 	return notes
 }
 
-// shownMixed bounds the names of columns in a line; --json has all.
-const shownMixed = 10
+// These bound the names of columns and the words of flags in a line; --json has all.
+const (
+	shownMixed = 10
+	shownFlags = 80
+)
 
 func shortList(names []string) string {
 	if more := len(names) - shownMixed; more > 0 {
@@ -172,9 +178,10 @@ func shortList(names []string) string {
 
 // loadFlagsOf are the flags with which a load gives the columns of an export their types: all of CSV, which has none, and the binary ones
 // of JSON lines.
-func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) (flags []string) {
+func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) []string {
+	flags := []string{}
 	if cfg.Format != exporting.CSV && cfg.Format != exporting.JSONL {
-		return nil
+		return flags
 	}
 	for _, k := range cfg.Scan.Table.Key {
 		flags = append(flags, "--pk", quoteArg(k.Name+":"+k.Type.String()))
@@ -190,9 +197,9 @@ func loadFlagsOf(cfg *exporting.Config, r *exporting.Result) (flags []string) {
 
 // stoppedExport is the error of an export that did not finish. It says what the same command continues after.
 func stoppedExport(c *cli.Context, err error, kept int64) error {
-	lines, changed, occupied := new(exporting.ChangedError), new(archive.ChangedError), new(archive.OccupiedError)
+	lines, changed, occupied, cannot := new(exporting.ChangedError), new(archive.ChangedError), new(archive.OccupiedError), new(exporting.CannotHold)
 	switch {
-	case errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied):
+	case errors.As(err, &lines), errors.As(err, &changed), errors.As(err, &occupied), errors.As(err, &cannot):
 		return usagef("%v", err)
 	case kept > 0:
 		say(c, c.App.ErrWriter, "%s rows are kept; give the same command again to continue after them", grouped(kept))

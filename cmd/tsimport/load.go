@@ -247,7 +247,7 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	}
 	screen.stop()
 	if report != nil {
-		endingOf(c).load(report)
+		endingOf(c).ofLoad(report)
 	}
 	if report != nil && err == nil {
 		err = noteRetried(in, report)

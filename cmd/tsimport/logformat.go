@@ -28,21 +28,22 @@ func logFormatFlag() cli.Flag {
 // formatLog makes the display what the flag of sorted arguments says, before anything else of them is read: their errors are of that form,
 // too.
 func formatLog(show *display, args []string) {
-	command := ""
-	for i, a := range args {
+	if len(args) < 2 {
+		return
+	}
+	for i, a := range args[2:] {
 		name, value, inOne := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		switch {
-		case i == 1:
-			command = a
-		case a == "--":
+		if a == "--" {
 			return
-		case name != "log-format" || !strings.HasPrefix(a, "-"):
-			continue
-		case !inOne && i+1 < len(args):
-			value = args[i+1]
 		}
-		if value == logJSON && name == "log-format" {
-			show.logJSON(command)
+		if name != "log-format" || !strings.HasPrefix(a, "-") {
+			continue
+		}
+		if !inOne && i+3 < len(args) {
+			value = args[i+3]
+		}
+		if value == logJSON {
+			show.logJSON(args[1])
 		}
 	}
 }

@@ -99,8 +99,8 @@ func runToResume(folder string) (*runInfo, error) {
 	return runToResume(all[i].Folder)
 }
 
-// resumedArguments are a load's arguments without --accept-changed-input, for what was accepted then was another change, and with whom
-// the command that resumes it tells how it ends.
+// resumedArguments are a load's arguments without --accept-changed-input, for what was accepted then was another change. Flags that say who
+// is told how it ends come from the command that resumes it, if that has them.
 func resumedArguments(app *cli.App, args []string, c *cli.Context) ([]string, error) {
 	sorted, err := flagsFirst(app, append([]string{os.Args[0]}, args...))
 	if err != nil {

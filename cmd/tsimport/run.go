@@ -86,6 +86,7 @@ func runJob(c *cli.Context, interrupts *interrupts, show *display, in *invocatio
 	if n := c.Int("parallel"); n < 0 || c.IsSet("parallel") && n == 0 {
 		return usagef("--parallel %d: want 1 or more", n)
 	}
+	endingOf(c).load = jobName(c.Args().First())
 	r, err := readJob(c, interrupts)
 	if err != nil {
 		return jobError(err)
@@ -98,6 +99,9 @@ func runJob(c *cli.Context, interrupts *interrupts, show *display, in *invocatio
 	defer release()
 	return runRecord(c, interrupts, show, folder, r)
 }
+
+// jobName is a job's name, after its file.
+func jobName(file string) string { return strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) }
 
 // jobError makes a usage error of what is wrong with a job file.
 func jobError(err error) error {
@@ -243,8 +247,7 @@ func claimJob(c *cli.Context, r *job.Record, show *display) (folder string, rele
 		}
 	}
 	if c.String("run-dir") == "" {
-		name := strings.TrimSuffix(filepath.Base(r.File), filepath.Ext(r.File))
-		folder = rundir.DefaultPath(time.Now(), name)
+		folder = rundir.DefaultPath(time.Now(), jobName(r.File))
 	}
 	lock, err := rundir.TakePassing(folder)
 	if err != nil {
@@ -285,6 +288,7 @@ func resumeJob(c *cli.Context, interrupts *interrupts, show *display, folder str
 			folder = rel
 		}
 	}
+	endingOf(c).load = jobName(r.File)
 	if err := r.SameVariables(os.LookupEnv); err != nil {
 		return jobError(err)
 	}
@@ -486,7 +490,7 @@ func (o *jobRunner) ending(e *ending) {
 	e.runDir, e.rows = o.folder, countsOfRows(&o.record.Counts)
 	for _, s := range o.record.Loads {
 		if s.Ended.IsZero() {
-			continue // not in this process, or not at all
+			continue // it has not run
 		}
 		e.loads = append(e.loads, runmetrics.Run{Command: s.Command, Table: cmp.Or(s.Value("table"), s.Name), Load: s.Name, Ended: s.Ended, Took: s.Ended.Sub(s.Started),
 			ExitCode: s.ExitCode, Rows: countsOfRows(&s.Counts)})

@@ -176,7 +176,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	if s == nil {
 		return noTable(withheldBy(err, cfg.Delete), t)
 	}
-	endingOf(c).sync(s)
+	endingOf(c).ofSync(s)
 	if err == nil && planOnly && !c.Bool("json") {
 		err = writeLines(results(c), foundLines(s, true))
 	}

@@ -46,7 +46,7 @@ func wholeFor(ctx context.Context, cfg *tablesync.Config) error {
 func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, to *target, gate *scan.Gate, show *display) (stop func() error, units func() int64, err error) {
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
-		cfg.Read.Sources, err = originOf(c, interrupts.drain, cfg.Inputs, cfg.Read.Find)
+		cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
 		return stop, units, err
 	}
 	if len(cfg.Inputs) != 1 {

@@ -188,8 +188,11 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 
 // wholeForExtra refuses to take rows for surplus that an archive was never to hold.
 func wholeForExtra(interrupts *interrupts, cfg *pipeline.Config, o comparison) error {
+	if !o.extraFail {
+		return nil
+	}
 	m, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
-	if m == nil || err != nil || !o.extraFail {
+	if m == nil || err != nil {
 		return err
 	}
 	if h := m.Holds; h.From != "" || h.To != "" || h.Filter != "" || h.Where != "" {
@@ -213,7 +216,7 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	if err != nil {
 		return err
 	}
-	if cfg.Read.Sources, err = originOf(c, interrupts.drain, cfg.Inputs, cfg.Read.Find); err != nil {
+	if cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find); err != nil {
 		return err
 	}
 	if from != nil && (from.Dir() == m.Dir() || sameFolder(from.Dir(), m.Dir())) {

@@ -23,7 +23,7 @@ import (
 
 // Run is a command that has ended, or one load of a job.
 type Run struct {
-	Command, Table, Load string // labels; Load names one of a job's
+	Command, Table, Load string // labels; Load names one of a job's, or the job
 
 	Ended    time.Time
 	Took     time.Duration
@@ -147,6 +147,9 @@ func labelsOf(m *dto.Metric) (of labels) {
 	return of
 }
 
+// pushWait bounds the push of one run: whoever stops the command does not wait for long.
+const pushWait = 5 * time.Second
+
 // Push adds the metrics of runs to those of a Pushgateway, each run in the group of its labels: when a run was last successful stays there
 // when this one has failed. The address may hold a name and a password.
 func Push(ctx context.Context, address string, runs []Run) error {
@@ -167,7 +170,10 @@ func Push(ctx context.Context, address string, runs []Run) error {
 			password, _ := user.Password()
 			p = p.BasicAuth(user.Username(), password)
 		}
-		if err := p.AddContext(ctx); err != nil {
+		one, cancel := context.WithTimeout(ctx, pushWait)
+		err := p.AddContext(one)
+		cancel()
+		if err != nil {
 			return fmt.Errorf("push metrics: %w", err)
 		}
 	}

@@ -172,7 +172,7 @@ func (o *Origin) why(ctx context.Context, err error) error {
 // options are those of scans of a range.
 func (o *Origin) options(from, to []table.Value, added []string) scan.Options {
 	s := scan.Options{
-		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, maxVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Gate: o.cfg.Gate,
+		From: from, To: to, Versions: cmp.Or(o.cfg.Versions, AllVersions), RetryFor: o.cfg.RetryFor, Units: &o.units, Since: o.cfg.Since, Filter: o.cfg.Filter, Gate: o.cfg.Gate,
 	}
 	s.Columns = o.cfg.ToRead(added)
 	return s
@@ -201,8 +201,8 @@ func (c *Config) ToRead(added []string) []string {
 	return read
 }
 
-// maxVersions is more than any table keeps: one whose options change meanwhile loses none.
-const maxVersions = 1<<31 - 1
+// AllVersions is more than any table keeps: one whose options change meanwhile loses none.
+const AllVersions = 1<<31 - 1
 
 // maxColumnsToGet is how many columns a request can name beside one of the key.
 const maxColumnsToGet = 1023

@@ -130,12 +130,8 @@ func (o *objects) appendJournal(line []byte) error {
 	return nil
 }
 
-// each calls do with the names that begin with a prefix, several at a time.
-func (o *objects) each(prefix string, do func(ctx context.Context, i int, name string) error) error {
-	names, err := o.store.List(o.ctx, prefix)
-	if err != nil {
-		return err
-	}
+// each calls do with the names, several at a time.
+func (o *objects) each(names []string, do func(ctx context.Context, i int, name string) error) error {
 	group, ctx := errgroup.WithContext(o.ctx)
 	group.SetLimit(16)
 	for i, name := range names {
@@ -153,8 +149,8 @@ func (o *objects) continueJournal() ([]byte, error) {
 		return nil, err
 	}
 	lines := make([][]byte, len(names))
-	err = o.each(entryPrefix, func(ctx context.Context, i int, name string) (err error) {
-		if i >= len(lines) || name != entryName(i) {
+	err = o.each(names, func(ctx context.Context, i int, name string) (err error) {
+		if name != entryName(i) {
 			return fmt.Errorf("%s is missing", o.Path(entryName(i)))
 		}
 		lines[i], err = o.store.Get(ctx, name)
@@ -175,12 +171,15 @@ func (o *objects) closeJournal() error { return nil }
 
 // clean removes the first entry last: without it there is no journal.
 func (o *objects) clean() error {
-	err := o.each(entryPrefix, func(ctx context.Context, i int, name string) error {
-		if name == entryName(0) {
-			return nil
-		}
-		return o.store.Delete(ctx, name)
-	})
+	names, err := o.store.List(o.ctx, entryPrefix)
+	if err == nil {
+		err = o.each(names, func(ctx context.Context, _ int, name string) error {
+			if name == entryName(0) {
+				return nil
+			}
+			return o.store.Delete(ctx, name)
+		})
+	}
 	if err != nil {
 		return err
 	}

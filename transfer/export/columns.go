@@ -2,8 +2,8 @@ package export
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -48,35 +48,62 @@ type Lost struct {
 	Types         int64 `json:"types"`          // of values, in columns whose values have several: a load gives them one
 }
 
-// columnsSeen counts the columns of rows.
+// columnsSeen counts the attributes of rows.
 type columnsSeen struct {
-	columns []Column // sorted
-	cells   int64    // attribute cells in the output
-	older   int64    // versions that are not
+	of    map[string]*typesSeen
+	cells int64 // in the output
+	older int64 // versions that are not
 }
 
-// add counts a value.
-func (s *columnsSeen) add(name string, t table.Type) {
-	i, found := slices.BinarySearchFunc(s.columns, name, func(c Column, name string) int { return strings.Compare(c.Name, name) })
-	if !found {
-		s.columns = slices.Insert(s.columns, i, Column{Name: name, Types: map[string]int64{}})
-	}
-	s.columns[i].Types[t.String()]++
-	s.cells++
-}
+// typesSeen are how many values have each type.
+type typesSeen [table.Any + 1]int64
 
-// copy is for a note of how far an export has come, which may be read while more is counted.
-func (s *columnsSeen) copy() []Column {
-	all := slices.Clone(s.columns)
-	for i := range all {
-		types := make(map[string]int64, len(all[i].Types))
-		for name, n := range all[i].Types {
-			types[name] = n
+// count counts a row that is in the output.
+func (s *columnsSeen) count(r *scan.Row, older int64) {
+	s.older += older
+	s.cells += int64(len(r.Columns))
+	for _, c := range r.Columns {
+		types := s.of[c.ColumnName]
+		if types == nil {
+			types = new(typesSeen)
+			s.of[c.ColumnName] = types
 		}
-		all[i].Types = types
+		types[client.ValueOf(c.Value).Type]++
+	}
+}
+
+// columns are those seen, sorted.
+func (s *columnsSeen) columns() []Column {
+	all := []Column{}
+	for _, name := range slices.Sorted(maps.Keys(s.of)) {
+		c := Column{Name: name, Types: map[string]int64{}}
+		for t, n := range s.of[name] {
+			if n > 0 {
+				c.Types[table.Type(t).String()] = n
+			}
+		}
+		all = append(all, c)
 	}
 	return all
 }
+
+// seenBefore is what a note says of the rows of an export that is continued.
+func seenBefore(s *state) columnsSeen {
+	seen := columnsSeen{of: map[string]*typesSeen{}, cells: s.Cells, older: s.Older}
+	for _, c := range s.Columns {
+		types := new(typesSeen)
+		for t := range types {
+			types[t] = c.Types[table.Type(t).String()]
+		}
+		seen.of[c.Name] = types
+	}
+	return seen
+}
+
+// CannotHold says that a format cannot keep what the table has. The same export fails again.
+type CannotHold struct{ What string }
+
+func (e *CannotHold) Error() string { return e.What }
 
 // take leaves of a row what goes to the output: the columns that were asked for and, unless all versions are kept, the newest version of
 // each. A scan reads more columns than it is asked for: those that conditions name. It returns how many older versions it has left out.
@@ -109,18 +136,10 @@ func (e *exporter) take(r *scan.Row) (older int64, err error) {
 	return older, nil
 }
 
-// count counts a row that is in the output.
-func (s *columnsSeen) count(r *scan.Row, older int64) {
-	s.older += older
-	for _, c := range r.Columns {
-		s.add(c.ColumnName, client.ValueOf(c.Value).Type)
-	}
-}
-
 // text refuses what the text of a format cannot hold.
 func (e *exporter) text(column string, v any) error {
 	if s, is := v.(string); is && e.Format != Typed && (!utf8.ValidString(s) || !utf8.ValidString(column)) {
-		return fmt.Errorf("column %q has a string that is not UTF-8, which %s cannot hold: %.60q; leave the column out (--columns), or keep everything with --format archive", column, formatNames[e.Format], s)
+		return &CannotHold{fmt.Sprintf("column %q has a string that is not UTF-8, which %s cannot hold: %.60q; leave the column out (--columns), or keep everything with --format archive", column, formatNames[e.Format], s)}
 	}
 	return nil
 }

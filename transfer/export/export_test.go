@@ -236,6 +236,22 @@ func TestAnExportContinuesOnlyWhatItIs(t *testing.T) {
 			t.Errorf("with another %s: %v", what, err)
 		}
 	}
+	// The sidecar of another version lacks what is to be known of the rows.
+	text, err := os.ReadFile(c.Path + sidecarSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := bytes.Replace(text, fmt.Appendf(nil, `"version":%d`, stateVersion), []byte(`"version":0`), 1)
+	if err := os.WriteFile(c.Path+sidecarSuffix, older, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var refused *ChangedError
+	if _, err := ToFile(context.Background(), c); !errors.As(err, &refused) || refused.What != "the version of tsimport" {
+		t.Errorf("of another version: %v", err)
+	}
+	if err := os.WriteFile(c.Path+sidecarSuffix, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	// What was written is gone, or the sidecar is: neither can be continued.
 	if err := os.Truncate(c.Path+partSuffix, 10); err != nil {
 		t.Fatal(err)

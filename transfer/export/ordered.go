@@ -13,9 +13,9 @@ import (
 	"tsimport/internal/tablestore/scan"
 )
 
-// Reading ahead: so many batches of each range, about so many bytes a batch.
+// Reading ahead: so many batches of all ranges that are read at a time, but one of each at least, of about so many bytes.
 const (
-	ahead      = 8
+	ahead      = 64
 	batchBytes = 1 << 20
 )
 
@@ -72,7 +72,7 @@ func newOrdered(s scan.Service, t *client.Table, o scan.Options, readers int, bo
 	r := &ordered{service: s, table: t, o: o, ranges: cut(o.From, o.To, bounds), slots: make(chan struct{}, readers)}
 	r.batches = make([]chan batch, len(r.ranges))
 	for i := range r.batches {
-		r.batches[i] = make(chan batch, ahead)
+		r.batches[i] = make(chan batch, max(1, ahead/readers))
 	}
 	return r
 }

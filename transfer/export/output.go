@@ -20,8 +20,12 @@ const (
 	sidecarSuffix = ".tsimport-export" // how far the export has come
 )
 
+// stateVersion is that of sidecars: what another version has noted is not what this one needs.
+const stateVersion = 2
+
 // state is how far an export has come: the sidecar of its file.
 type state struct {
+	Version int               `json:"version"`
 	Target  string            `json:"target"`
 	Table   string            `json:"table"`
 	Created int64             `json:"created"` // when the table was made; 0 is unknown
@@ -49,7 +53,7 @@ func (s *state) differs(o *state) string {
 		name string
 		same bool
 	}{
-		{"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", s.Key == o.Key},
+		{"the version of tsimport", s.Version == o.Version}, {"the target", s.Target == o.Target}, {"the table", s.Table == o.Table}, {"the table's primary key", s.Key == o.Key},
 		{"the table, which was dropped while it was read", !o.Replaced},
 		{"the time at which the table was made", o.Replaced || s.Created == o.Created || s.Created == 0 || o.Created == 0},
 		{"--format", s.Format == o.Format}, {"--limit", s.Limit == o.Limit},

@@ -50,7 +50,7 @@ func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Colum
 				has = append(has, fmt.Sprintf("%s (%d)", name, n))
 			}
 			slices.Sort(has)
-			return nil, fmt.Errorf("column %q has values of several types: %s; a Parquet column has one: name other columns with --columns, or keep everything with --format archive", c.Name, strings.Join(has, ", "))
+			return nil, &CannotHold{fmt.Sprintf("column %q has values of several types: %s; a Parquet column has one: name other columns with --columns, or keep everything with --format archive", c.Name, strings.Join(has, ", "))}
 		}
 		names, types[c.Name] = append(names, c.Name), c.Type()
 	}
@@ -62,7 +62,7 @@ func newParquet(w io.Writer, key []table.KeyColumn, asked []string, seen []Colum
 			continue // no row has it, so it has no type
 		}
 		if len(fields) == maxParquetColumns {
-			return nil, fmt.Errorf("the rows have more than %d columns, too many for Parquet: name some with --columns, or keep everything with --format archive", maxParquetColumns)
+			return nil, &CannotHold{fmt.Sprintf("the rows have more than %d columns, too many for Parquet: name some with --columns, or keep everything with --format archive", maxParquetColumns)}
 		}
 		add(name, parquet.Optional(nodeOf(types[name])))
 	}
@@ -104,7 +104,10 @@ func (f *parquetFile) Write(r *scan.Row) error {
 		f.row[i] = f.value(k.Value).Level(0, 0, i)
 	}
 	for _, c := range r.Columns {
-		i := f.place[c.ColumnName]
+		i, known := f.place[c.ColumnName]
+		if !known {
+			return fmt.Errorf("write Parquet: column %q was not there when the columns were counted", c.ColumnName)
+		}
 		f.row[i] = f.value(c.Value).Level(0, 1, i)
 	}
 	if _, err := f.w.WriteRows([]parquet.Row{f.row}); err != nil {

@@ -71,7 +71,7 @@ type exporter struct {
 }
 
 func newExporter(ctx context.Context, c *Config) *exporter {
-	e := &exporter{Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
+	e := &exporter{seen: columnsSeen{of: map[string]*typesSeen{}}, Config: c, ctx: ctx, admin: &client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}}
 	for _, k := range c.Scan.Table.Key {
 		e.keys = append(e.keys, k.Name)
 	}
@@ -91,7 +91,7 @@ func newExporter(ctx context.Context, c *Config) *exporter {
 // ended completes the result.
 func (e *exporter) ended() Result {
 	r := e.result
-	r.Columns, r.Units = e.seen.columns, e.units.Load()
+	r.Columns, r.Units = e.seen.columns(), e.units.Load()
 	if e.Format == Typed {
 		return r
 	}
@@ -173,10 +173,10 @@ func (e *exporter) replay(w io.Writer, kept io.ReadSeeker) error {
 // whole writes rows whose columns are known.
 func (e *exporter) whole(w io.Writer) (scan.Formatter, error) {
 	if e.Format == Parquet {
-		return newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.seen.columns)
+		return newParquet(w, e.Scan.Table.Key, e.Scan.Columns, e.seen.columns())
 	}
 	var names []string
-	for _, c := range e.seen.columns {
+	for _, c := range e.seen.columns() {
 		names = append(names, c.Name)
 	}
 	return scan.NewCSV(w, e.keys, names)
@@ -199,8 +199,8 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 	var key []byte
 	s := &e.Scan
 	o := scan.Options{From: s.From, To: s.To, Columns: s.ToRead(nil), Filter: s.Filter, Gate: s.Gate, RetryFor: s.RetryFor, Units: &e.units}
-	if s.Table.MaxVersions > 1 {
-		o.Versions = cmp.Or(s.Versions, allVersions) // how many are left out is to be said
+	if s.Table.MaxVersions > 1 || e.Format == Typed {
+		o.Versions = cmp.Or(s.Versions, tablescan.AllVersions) // of other formats, to say how many are left out
 	}
 	if left := e.Limit - e.result.Rows; e.Limit > 0 && s.Filter == nil && s.Where == nil {
 		o.Limit = left + 1
@@ -211,7 +211,7 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 	ordered := newOrdered(s.Client, s.Table, o, e.Readers, sortedBounds(e.admin, s.Table.Name))
 	return e.ofOneTable(ordered.run(e.ctx, func(r *scan.Row) error {
 		if passes, err := e.passes(r); err != nil || !passes {
-			e.result.LeftOut++ // an error ends it
+			e.result.LeftOut++ // with an error, nobody asks any more
 			return err
 		}
 		key = key[:0]
@@ -237,9 +237,6 @@ func (e *exporter) scan(each func(*scan.Row) error) error {
 		return nil
 	}))
 }
-
-// allVersions is more than any table keeps.
-const allVersions = 1<<31 - 1
 
 // suspectFor bounds how long an export that has failed asks whether its table was replaced.
 const suspectFor = 2 * time.Second
@@ -278,7 +275,11 @@ func (e *exporter) toFile() (err error) {
 		return err
 	}
 	defer func() {
-		if err != nil && !out.at.Replaced {
+		switch {
+		case err == nil || out.at.Replaced:
+		case errors.As(err, new(*CannotHold)): // what is kept is of no use to any other export
+			err = errors.Join(err, out.remove())
+		default:
 			e.result.Kept = out.at.Rows
 		}
 	}()
@@ -313,7 +314,7 @@ func (e *exporter) toFile() (err error) {
 
 func (e *exporter) state() state {
 	t := e.Scan.Table
-	s := state{Target: e.Target, Table: t.Name, Created: t.Created, Format: e.Format, Holds: e.Holds, Limit: e.Limit}
+	s := state{Version: stateVersion, Target: e.Target, Table: t.Name, Created: t.Created, Format: e.Format, Holds: e.Holds, Limit: e.Limit}
 	for _, k := range t.Key {
 		s.Key += k.Name + ":" + k.Type.String() + " "
 	}
@@ -323,7 +324,7 @@ func (e *exporter) state() state {
 // resume continues after the last row of a state.
 func (e *exporter) resume(s *state) error {
 	e.result.Rows, e.result.Resumed = s.Rows, s.Rows
-	e.seen = columnsSeen{columns: s.Columns, cells: s.Cells, older: s.Older}
+	e.seen = seenBefore(s)
 	if s.Rows == 0 {
 		return nil
 	}
@@ -355,7 +356,7 @@ func (e *exporter) marked(f scan.Formatter, out *output) error {
 		}
 		at := out.at
 		at.Replaced = replaced
-		at.Rows, at.Last, at.Columns, at.Cells, at.Older = e.result.Rows, e.last, e.seen.copy(), e.seen.cells, e.seen.older
+		at.Rows, at.Last, at.Columns, at.Cells, at.Older = e.result.Rows, e.last, e.seen.columns(), e.seen.cells, e.seen.older
 		return out.mark(at)
 	}
 	marked := time.Now()

@@ -35,7 +35,7 @@ func (f *typed) Write(r *scan.Row) error {
 	}
 	f.line = jsonl.AppendWide(f.line[:0], f.keys, rec)
 	if len(f.line) > longLine && !json.Valid(f.line) { // something was left out
-		return fmt.Errorf("the row with the key %s is longer than a line can be that is loaded again; keep it with --format archive", tablescan.ShowKey(r))
+		return &CannotHold{fmt.Sprintf("the row with the key %s is longer than a line can be that is loaded again; keep it with --format archive", tablescan.ShowKey(r))}
 	}
 	_, err = f.w.Write(f.line)
 	return err
