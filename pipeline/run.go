@@ -77,6 +77,8 @@ type attempt struct {
 	report  *Report
 	survey  *partitionPoller
 	share   *share // of limits that several loads keep together; nil without them
+
+	mostInputs int // as in plan.Request
 }
 
 // online reports whether the attempt talks to the service about its table.
@@ -111,7 +113,7 @@ func (a *attempt) findResumePoint(ctx context.Context) (err error) {
 // makePlan decides everything that is decided before the first row.
 func (a *attempt) makePlan(gentle context.Context) (err error) {
 	request := a.cfg.Request()
-	request.Service = serviceTime(a.service.clock())
+	request.Service, request.MostInputs = serviceTime(a.service.clock()), a.mostInputs
 	if a.cfg.Resume.Known != nil {
 		request.Selection, request.Chosen = a.cfg.Resume.Known, a.from.job.Chosen
 	}

@@ -118,6 +118,7 @@ type copying struct {
 	origin   *copytable.Origin
 	scan     tablescan.Config
 	clock    *client.Clock // of the source
+	reads    string        // place of the source
 }
 
 func (k *copying) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
@@ -182,10 +183,12 @@ func (k *copying) open(c *cli.Context, a access, show *display) (*target, error)
 	if err != nil {
 		return nil, err
 	}
+	k.reads = t.place(k.from.name)
 	if k.from.address != nil || k.to.address != nil {
 		if k.source, err = openSide(c, k.from, access{readOnly: true, role: "source"}, show); err != nil {
 			return nil, errors.Join(err, t.close())
 		}
+		k.reads = k.source.place(k.from.name)
 		if err := k.source.mustExist(); err != nil {
 			return nil, errors.Join(err, t.close())
 		}
@@ -304,7 +307,7 @@ func (k *copying) sides(interrupts *interrupts, cfg *pipeline.Config, t *target)
 		return from, to, err
 	}
 	if from.Table == nil {
-		return from, to, usagef("the source, table %s, does not exist in %s", k.from.name, source.name)
+		return from, to, &plan.UsageError{Message: fmt.Sprintf("the source, table %s, does not exist in %s", k.from.name, source.name), NoTable: true}
 	}
 	to, err = describe(t, k.to.name)
 	return from, to, err

@@ -112,8 +112,8 @@ func told(c *cli.Context, show *display, command string, action cli.ActionFunc) 
 	if show.log != nil && !c.Bool("quiet") {
 		logEnding(show, &run, e.runDir)
 	}
-	if sessionOf(c.Context) != nil {
-		return err // the job tells of all its loads
+	if sessionOf(c.Context) != nil || command == "run" && c.Bool("plan") {
+		return err // the job tells of all its loads; a plan has nothing to tell
 	}
 	runs := append([]runmetrics.Run{run}, e.loads...)
 	if path := c.String("metrics-file"); path != "" {

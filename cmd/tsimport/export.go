@@ -14,6 +14,7 @@ import (
 	"tsimport/internal/spill"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/pipeline/plan"
 	"tsimport/transfer/archive"
 	exporting "tsimport/transfer/export"
 )
@@ -69,16 +70,31 @@ func export(c *cli.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
+	l := planOf(c)
 	if err := t.mustExist(); err != nil {
+		if l != nil {
+			err = l.later(t.place(name), err)
+		}
 		return err
 	}
 	sdk, err := client.New(c.Context, t.Target, nil)
 	if err != nil {
 		return usagef("%v", err)
 	}
+	if l != nil {
+		if err := l.reach(t); err != nil {
+			return err
+		}
+	}
 	described, err := (&client.Admin{Client: sdk, Context: c.Context}).Describe(name)
 	if err != nil {
-		return noTable(err, t)
+		if err = noTable(err, t); l != nil {
+			err = l.later(t.place(name), err)
+		}
+		return err
+	}
+	if l != nil {
+		return l.export(c, sdk, described, t)
 	}
 	if format == formatArchive {
 		return exportArchive(c, sdk, described, t)
@@ -219,7 +235,7 @@ func plainFull(err error) error {
 // noTable says what to do about a missing table.
 func noTable(err error, t *target) error {
 	if errors.Is(err, client.ErrNoTable) {
-		return usagef("%v in %s; see tsimport table list", err, t.name)
+		return &plan.UsageError{Message: fmt.Sprintf("%v in %s; see tsimport table list", err, t.name), NoTable: true}
 	}
 	return err
 }

@@ -16,7 +16,7 @@ var notInJobs = map[string]string{
 	"accept-changed-input": "give tsimport run --accept-changed-input",
 	"retry-rejects":        "give tsimport load --retry-rejects FOLDER, with the run folder of the load",
 	"status":               "loads of a job run beside each other; give tsimport load --status",
-	"plan":                 "it shows what a sync would do; give tsimport sync --plan",
+	"plan":                 "it shows what would be done; give tsimport run --plan, or tsimport sync --plan",
 	"json":                 "give tsimport run --json",
 	"quiet":                "give tsimport run --quiet",
 	"verbose":              "give tsimport run --verbose",

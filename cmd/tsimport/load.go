@@ -147,9 +147,8 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 	if err != nil {
 		return err
 	}
-	noSync, err := parseSync(c.String("sync"))
-	if err != nil {
-		return err
+	if l := planOf(c); l != nil {
+		return l.load(c, interrupts, show, of, cfg)
 	}
 	stopProfiles, err := startProfiles(c)
 	if err != nil {
@@ -163,44 +162,12 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		return err
 	}
 	defer stopStatus()
-	t, err := of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: noSync}, show)
-	if err != nil {
+	r := new(readyLoad)
+	defer func() { err = r.close(err) }()
+	if err := r.prepare(c, interrupts, show, of, &cfg); err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := t.close(); closeErr != nil {
-			err = &exitError{code: exitcode.Failed, err: errors.Join(err, closeErr)}
-		}
-	}()
-	if t.embedded && sameFolder(cfg.RunDir, t.dir) {
-		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
-	}
-	o, err := libraryOptions(c, &cfg, t)
-	if err != nil {
-		return err
-	}
-	if err := of.begin(interrupts, &cfg, t, &o); err != nil {
-		return err
-	}
-	cfg.Write.Settle = o.Settle
-	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
-	if t.embedded {
-		if cfg.Target.Place, err = t.identity(); err != nil {
-			return err
-		}
-	}
-	cfg.Target.Absent, cfg.Target.Create = t.missing, o.Create
-	again, err := openOnce(interrupts.drain, c, show, &cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, again.close()) }()
-	if again != nil {
-		if again.known != nil {
-			cfg.Resume.Known = again.known
-		}
-		cfg.Checkpoint.State = again.state
-	}
+	t, o, noSync := r.target, r.options, r.noSync
 
 	if t.store != nil && noSync {
 		cfg.Checkpoint.Sync = t.store.Sync
@@ -287,6 +254,62 @@ func runLoad(c *cli.Context, interrupts *interrupts, show *display, in *invocati
 		return &exitError{code: report.ExitCode, err: err}
 	}
 	return nil
+}
+
+// readyLoad is what a load has open before it begins.
+type readyLoad struct {
+	target  *target
+	options tsimport.LoadOptions
+	noSync  bool
+	again   *once
+}
+
+// prepare opens the target and what a load that comes again needs, and completes the load.
+func (r *readyLoad) prepare(c *cli.Context, interrupts *interrupts, show *display, of kind, cfg *pipeline.Config) (err error) {
+	if r.noSync, err = parseSync(c.String("sync")); err != nil {
+		return err
+	}
+	t, err := of.open(c, access{readOnly: cfg.DryRun, create: !cfg.DryRun, noSync: r.noSync}, show)
+	if err != nil {
+		return err
+	}
+	r.target = t
+	if t.embedded && sameFolder(cfg.RunDir, t.dir) {
+		return usagef("--run-dir %s is the folder of the embedded store; give another", cfg.RunDir)
+	}
+	if r.options, err = libraryOptions(c, cfg, t); err != nil {
+		return err
+	}
+	if err := of.begin(interrupts, cfg, t, &r.options); err != nil {
+		return err
+	}
+	cfg.Write.Settle = r.options.Settle
+	cfg.Target.Client, cfg.Target.Name = t.Target, t.name
+	if t.embedded {
+		if cfg.Target.Place, err = t.identity(); err != nil {
+			return err
+		}
+	}
+	cfg.Target.Absent, cfg.Target.Create = t.missing, r.options.Create
+	if r.again, err = openOnce(interrupts.drain, c, show, cfg); r.again != nil {
+		if r.again.known != nil {
+			cfg.Resume.Known = r.again.known
+		}
+		cfg.Checkpoint.State = r.again.state
+	}
+	return err
+}
+
+// close gives back what was opened.
+func (r *readyLoad) close(err error) error {
+	err = errors.Join(err, r.again.close())
+	if r.target == nil {
+		return err
+	}
+	if closeErr := r.target.close(); closeErr != nil {
+		return &exitError{code: exitcode.Failed, err: errors.Join(err, closeErr)}
+	}
+	return err
 }
 
 // checkpointEnv sets the time between checkpoints, for tests that crash loads often.

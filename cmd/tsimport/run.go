@@ -25,6 +25,7 @@ import (
 	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 	"tsimport/reader/input"
 	"tsimport/transfer/tablesync"
@@ -51,10 +52,11 @@ var givenToAll = []string{"create", "dry-run", "verify", "max-errors", "retry-fo
 func runFlags() []cli.Flag {
 	flags := append([]cli.Flag{
 		&cli.IntFlag{Name: "parallel", Usage: "run `N` loads at a time (default: as the file says, or 1)"},
+		&cli.BoolFlag{Name: "plan", Usage: "show what each load would do: files, rows, columns, table, write units, time; write nothing (docs/jobs.md)"},
 		&cli.BoolFlag{Name: "fresh", Usage: "start over, even if this job is unfinished (default: resume it)"},
 		&cli.BoolFlag{Name: "accept-changed-input", Usage: "resume loads although their inputs have changed; the parts already read must be the same"},
 		&cli.StringFlag{Name: "run-dir", Usage: "`DIR` for the job: what it is, how its loads ended, and their run folders (default ./tsimport-runs/<time>-<file>)"},
-		&cli.BoolFlag{Name: "json", Usage: "print how the job ended as JSON on stdout"},
+		&cli.BoolFlag{Name: "json", Usage: "print how the job ended, or the plan, as JSON on stdout"},
 		&cli.BoolFlag{Name: "schema", Usage: "print the JSON schema of job files, for editors (docs/job.schema.json), and run nothing"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "show errors only"},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "show what each load shows"},
@@ -70,7 +72,7 @@ func runFlags() []cli.Flag {
 }
 
 // ownFlags are those of tsimport run that a job file does not have as keys.
-var ownFlags = []string{"parallel", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "verbose", "help"}
+var ownFlags = []string{"parallel", "plan", "fresh", "accept-changed-input", "run-dir", "json", "schema", "quiet", "verbose", "help"}
 
 func runJob(c *cli.Context, interrupts *interrupts, show *display, in *invocation) error {
 	if c.Bool("schema") {
@@ -91,6 +93,9 @@ func runJob(c *cli.Context, interrupts *interrupts, show *display, in *invocatio
 	if err != nil {
 		return jobError(err)
 	}
+	if c.Bool("plan") {
+		return planJob(c, interrupts, show, r)
+	}
 	r.Args, r.Command, r.Dir = in.kept(), in.command(), workingDirectory()
 	folder, release, err := claimJob(c, r, show)
 	if err != nil {
@@ -105,6 +110,9 @@ func jobName(file string) string { return strings.TrimSuffix(filepath.Base(file)
 
 // jobError makes a usage error of what is wrong with a job file.
 func jobError(err error) error {
+	if none := new(job.NoInputError); errors.As(err, &none) {
+		return &plan.UsageError{Message: err.Error(), Input: true, Nothing: true}
+	}
 	if wrong := new(job.Error); errors.As(err, &wrong) {
 		return usagef("%v", err)
 	}
@@ -348,23 +356,9 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 	if ended := endedBefore(o.c, s, dir); ended != nil {
 		return *ended
 	}
-	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
-	if err != nil {
-		return job.Outcome{ExitCode: exitcode.Usage, Error: err.Error()}
-	}
 	interrupts, stop := o.interrupts.ofLoad()
 	defer stop()
-	in := &invocation{args: resolved.Arguments(), goOn: true, folder: dir}
-	show := o.show.of(s.Name)
-	app := newApp(io.Discard, show, interrupts, in)
-	args, err := flagsFirst(app, append([]string{os.Args[0]}, o.arguments(app, &resolved)...))
-	if err == nil {
-		args = withEnvironment(app, args)
-		err = checkGiven(app, args)
-	}
-	if err == nil {
-		err = app.RunContext(context.WithValue(interrupts.hard, sessionKey{}, o.session), args)
-	}
+	err := o.command(interrupts.hard, s, &invocation{goOn: true, folder: dir}, o.show.of(s.Name), interrupts)
 	out := job.Outcome{ExitCode: exitcode.Of(err), Counts: countsOf(dir)}
 	if exit := new(exitError); errors.As(err, &exit) {
 		err = exit.err
@@ -373,6 +367,25 @@ func (o *jobRunner) run(_ context.Context, s *job.State) job.Outcome {
 		out.Error = input.RedactText(client.OneLine(err.Error()))
 	}
 	return out
+}
+
+// command runs the command that a load is.
+func (o *jobRunner) command(ctx context.Context, s *job.State, in *invocation, show *display, interrupts *interrupts) error {
+	resolved, err := s.Resolve(o.record.File, os.LookupEnv)
+	if err != nil {
+		return jobError(err)
+	}
+	in.args = resolved.Arguments()
+	app := newApp(io.Discard, show, interrupts, in)
+	args, err := flagsFirst(app, append([]string{os.Args[0]}, o.arguments(app, &resolved)...))
+	if err == nil {
+		args = withEnvironment(app, args)
+		err = checkGiven(app, args)
+	}
+	if err == nil {
+		err = app.RunContext(context.WithValue(ctx, sessionKey{}, o.session), args)
+	}
+	return err
 }
 
 // arguments are those of a load, without what the environment says otherwise, and with what all loads have together.

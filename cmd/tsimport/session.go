@@ -30,6 +30,8 @@ type session struct {
 	each        int64      // of one
 	tempEach    int64      // of disk, 0 without a limit
 	concurrency string
+	rates       pipeline.Rates // of all loads
+	readOnly    bool           // nothing is written, and no store made
 
 	mu     sync.Mutex
 	stores map[string]*server.Server
@@ -112,6 +114,7 @@ func newSession(common []job.Setting, parallel int) (*session, error) {
 		}
 	}
 	s.concurrency = strconv.Itoa(requests)
+	s.rates = rates
 	s.limits, s.gate = pipeline.NewSharedLimits(rates, requests), scan.NewGate(rcu)
 	return s, nil
 }
@@ -154,7 +157,7 @@ func (s *session) openStore(t *target, a access, timeout time.Duration) (*target
 			t.missing = true
 			return t, nil
 		}
-		if open, err = server.Open(t.dir, server.Options{NoSync: a.noSync}); err != nil {
+		if open, err = server.Open(t.dir, server.Options{NoSync: a.noSync, ReadOnly: s.readOnly}); err != nil {
 			return nil, err
 		}
 		s.stores[path] = open

@@ -100,7 +100,8 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		return err
 	}
 	defer func() { err = errors.Join(err, stopProfiles()) }()
-	planOnly, l := c.Bool("plan"), &cfg.Load
+	ofJob := planOf(c)
+	planOnly, l := c.Bool("plan") || ofJob != nil, &cfg.Load
 	l.Watch.Monitor = pipeline.NewMonitor()
 	defer onStateSignals(l.Watch.Monitor, show)()
 	stopStatus, err := serveStatus(c, l.Watch.Monitor, show)
@@ -148,6 +149,9 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 		return withheldBy(err, cfg.Delete)
 	}
 	cfg.SourceUnits = units
+	if ofJob != nil {
+		return ofJob.sync(interrupts, *l, t)
+	}
 
 	cfg.Progress = new(verify.Progress)
 	cfg.Say = func(line string) { say(c, show, "%s", line) }

@@ -19,6 +19,7 @@ import (
 	"tsimport/internal/tablestore/address"
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/profile"
+	"tsimport/pipeline/plan"
 )
 
 const (
@@ -133,10 +134,13 @@ func sameFolder(a, b string) bool {
 // mustExist returns an error for an embedded store that does not exist.
 func (t *target) mustExist() error {
 	if t.missing {
-		return usagef("%s does not exist; load a file first, or name another with --store", t.name)
+		return &plan.UsageError{Message: t.name + " does not exist; load a file first, or name another with --store", NoTable: true}
 	}
 	return nil
 }
+
+// place names a table among those that the loads of a job read and write.
+func (t *target) place(table string) string { return t.name + "\x00" + table }
 
 // close releases an embedded store. Every acknowledged row is in it.
 func (t *target) close() error {

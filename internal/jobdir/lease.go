@@ -89,6 +89,26 @@ func highest(ctx context.Context, s Store, kind string) (int64, error) {
 	return last, err
 }
 
+// Holder returns who holds the lease of a directory, or held it and was killed: "" is nobody. It changes nothing and waits for nothing.
+func Holder(ctx context.Context, s Store) (owner string, err error) {
+	last, err := highest(ctx, s, "lease")
+	if err != nil || last == 0 {
+		return "", err
+	}
+	body, err := s.Get(ctx, leaseName(last))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil // a newer one has come
+	}
+	var file leaseFile
+	if err == nil {
+		err = json.Unmarshal(body, &file)
+	}
+	if err != nil || file.Released {
+		return "", err
+	}
+	return file.Owner, nil
+}
+
 // Acquire takes the lease of a directory, of which there is one. It waits as the options say while another process holds it, and
 // returns a *HeldError then. The lease is renewed until Release, or until ctx ends.
 //

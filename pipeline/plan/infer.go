@@ -186,6 +186,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 			place[i] = at
 		}
 	}
+	before := p.sampled.records
 	read, err := src.Sample(budget, first, func(rec *record.Record) {
 		p.sampled.records++
 		for i := range rec.Cells {
@@ -207,6 +208,7 @@ func (p *planner) sample(in *convert.Inference, src *Source, first []string, bud
 		return err
 	}
 	p.sampled.bytes += read
+	src.looked = looked{records: p.sampled.records - before, bytes: read, whole: read < budget}
 	p.plan.Empty = p.plan.Empty && read == 0
 	return src.Suspend()
 }

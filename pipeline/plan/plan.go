@@ -46,6 +46,7 @@ type Plan struct {
 
 	Request *Request
 
+	inputs    inputs
 	whenNew   []string        // columns of rows that Request.When names
 	described map[string]bool // columns that sources of a Wide plan list of their own
 
@@ -61,6 +62,8 @@ type Source struct {
 	Ordinal int // in Plan.Sources
 	// Keyed says that the ordering keys of rows, and the names of their tables, are made of columns that are in About().Unique.
 	Keyed bool
+
+	looked looked
 }
 
 // Anywhere reports whether the source is a source.Random whose splits are read in any order.
@@ -259,9 +262,11 @@ func (p *planner) openFiles(ctx context.Context) error {
 	}
 	p.plan.Warnings = append(p.plan.Warnings, set.Warnings...)
 	p.plan.Unread = append(p.plan.Unread, set.Unread...)
+	p.plan.inputs.found = len(set.Items)
 	if err := p.choose(ctx, set); err != nil {
 		return err
 	}
+	p.plan.inputs.take(set, p.request.MostInputs)
 	options := p.request.Read.Options
 	options.Stream = func(r io.Reader) io.Reader { return input.Stoppable(ctx, r) }
 	options.Memory = p.plan.Shares().reading()

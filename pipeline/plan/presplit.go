@@ -12,7 +12,6 @@ import (
 	"tsimport/keyexpr"
 	"tsimport/reader/convert"
 	"tsimport/reader/record"
-	"tsimport/reader/source"
 )
 
 // PreSplit says into how many ranges of its keys a new table is split before its first row: PreSplitAuto, PreSplitOff, or a
@@ -45,16 +44,6 @@ func ParsePreSplit(text string) (PreSplit, error) {
 const (
 	autoRangeRecords = 250_000
 	autoRanges       = 2
-)
-
-// A sample for ranges has a few records from each of some places all over the inputs: those of a sorted file are in one place
-// each. Where all inputs have only a beginning that can be read, it is longer.
-const (
-	rangePlaces     = 64
-	rangeRecords    = 40 // from each place
-	rangeSkipped    = 2  // records at a place in a text: the first one may be the rest of one
-	rangePlaceBytes = 64 << 10
-	rangeBeginning  = 4 << 20 // bytes
 )
 
 // settlePreSplit finds the bounds of a new table's ranges.
@@ -131,11 +120,7 @@ func (p *planner) rangeSample() (values []table.Value, err error) {
 		if err != nil {
 			return nil, err
 		}
-		places := 1
-		if s.Anywhere() && p.plan.Bytes > 0 {
-			places = int(max(1, rangePlaces*s.About().Bytes/p.plan.Bytes))
-		}
-		if err := one.look(places); err != nil {
+		if err := p.plan.samplePlaces(s, one.take); err != nil {
 			return nil, err
 		}
 		values = append(values, one.values...)
@@ -170,79 +155,13 @@ func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
 	return k, nil
 }
 
-// look takes a sample at so many places of the source and leaves it at its beginning.
-func (k *keySampler) look(places int) error {
-	begin := k.source.Begin()
-	if k.source.About().Live { // one of many parts, of which each has the rows of its range
-		return k.at(begin, rangePlaceBytes, 0, rangeRecords)
+// take takes the value of a record, if it has one.
+func (k *keySampler) take(rec *record.Record) bool {
+	v, ok := k.value(rec)
+	if ok {
+		k.values = append(k.values, v)
 	}
-	if places < 2 {
-		return k.at(begin, rangeBeginning, 0, rangePlaces*rangeRecords)
-	}
-	for _, at := range k.places(begin, places) {
-		skip := rangeSkipped
-		if at.Offset == begin.Offset {
-			skip = 0 // the first record, or rows of Parquet
-		}
-		if err := k.at(at, rangePlaceBytes, skip, rangeRecords); err != nil {
-			return err
-		}
-	}
-	k.source.Seek(begin, source.Chain{})
-	return nil
-}
-
-// places are places all over the source. A record need not begin at those of a text.
-func (k *keySampler) places(begin source.Place, n int) (places []source.Place) {
-	size, rows := k.source.About().Bytes, k.rows()
-	for i := range int64(n) {
-		at := begin
-		if rows > 0 {
-			at.Record = rows / int64(n) * i
-		} else {
-			at.Offset += (size - begin.Offset) / int64(n) * i
-		}
-		places = append(places, at)
-	}
-	return places
-}
-
-// rows is how many rows a source states that it has, 0 if it states none.
-func (k *keySampler) rows() (rows int64) {
-	defer k.source.Suspend()
-	for {
-		piece, err := k.source.Next()
-		if err != nil {
-			return rows
-		}
-		splits, err := k.source.Add(piece) // of a source that states its rows, a piece need not be prepared
-		if err != nil || len(splits) == 0 || splits[0].Rows == 0 {
-			return 0
-		}
-		for _, sp := range splits {
-			rows += sp.Rows
-		}
-	}
-}
-
-// at takes a sample of at most so many records from a place on.
-func (k *keySampler) at(place source.Place, budget, skip, most int) error {
-	if k.source.Anywhere() {
-		k.source.Seek(place, source.Chain{})
-	}
-	_, err := k.source.Sample(budget, k.plan.sources(), func(rec *record.Record) {
-		if skip--; skip >= 0 || most <= 0 {
-			return
-		}
-		if v, ok := k.value(rec); ok {
-			most--
-			k.values = append(k.values, v)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return k.source.Suspend()
+	return ok
 }
 
 // value returns the first key column's value of a record's row, if it makes one.

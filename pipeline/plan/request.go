@@ -63,6 +63,8 @@ type Request struct {
 	Chosen    []string
 	// Separator is what an earlier attempt has chosen for splice(auto, …); 0 chooses one.
 	Separator rune
+	// MostInputs is how many files are opened at most, from all over the inputs, of a plan that nothing is loaded by; 0 opens all.
+	MostInputs int
 }
 
 // Inferred is a type that was found by samples.

@@ -74,6 +74,23 @@ func TakeLock(path string) (*Lock, error) {
 	return l, err
 }
 
+// HolderOf returns the process that works on the run in a folder, by what it has written into the lock's file. Unlike TakeLock it writes
+// nothing. A process of this machine has the lock only if nobody else can have it, even to read; one of another machine is believed.
+func HolderOf(path string) (h Holder, held bool) {
+	name := filepath.Join(path, LockFile)
+	if h = holderOf(name); h.PID == 0 {
+		text, err := os.ReadFile(name + holderSuffix) // where the file system has no locks
+		return h, err == nil && json.Unmarshal(text, &h) == nil && h.PID != 0 && (h.Host != thisProcess().Host || alive(h.PID))
+	}
+	if h.Host == thisProcess().Host && !alive(h.PID) {
+		return h, false
+	}
+	f := flock.New(name, flock.SetFlag(os.O_RDONLY))
+	free, err := f.TryRLock() // for a moment, for which TakeLock waits
+	_ = f.Unlock()
+	return h, err != nil || !free
+}
+
 // TakePassing is TakeLock for a folder that may be missing: it is made. Release takes the lock's file away, and the folder if it
 // was made and is empty, unless Keep was called.
 func TakePassing(path string) (*Lock, error) {

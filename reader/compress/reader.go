@@ -97,6 +97,14 @@ func NewLimitedReader(k Kind, r io.Reader, name string, window int) (io.ReadClos
 	return newReader(k, src, name, false), nil
 }
 
+// Taken returns how many compressed bytes a reader of NewReader has taken for what it has given, -1 for any other.
+func Taken(r io.Reader) int64 {
+	if r, ok := r.(*reader); ok {
+		return r.src.offset()
+	}
+	return -1
+}
+
 // newReader begins at a member, or, when continued, at what follows one.
 func newReader(k Kind, src *source, name string, continued bool) *reader {
 	return &reader{kind: k, name: name, src: src, continued: continued}

@@ -1,0 +1,37 @@
+package intake
+
+import (
+	"context"
+	"errors"
+
+	"tsimport/internal/table"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/record"
+)
+
+// Look makes rows of a sample of a plan's records, as a load would, and calls each with them one by one: with nil for a record that goes to
+// the archive, or is rejected, as why says. Begins says that it is one of the first records of its source; another may be a part of a
+// record. Each returns whether the record counts as one of the sample. A row is valid during the call.
+func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *table.Reason, begins bool) (counts bool)) error {
+	made, sources := newParser(&Flow{plan: p}), map[*plan.Source]*sourceParser{}
+	var failed error
+	err := p.Look(ctx, func(s *plan.Source, rec *record.Record, begins bool) bool {
+		sp := sources[s]
+		if sp == nil {
+			v, err := newValues(p, s)
+			if err != nil {
+				failed = errors.Join(failed, err)
+				return false
+			}
+			sp = &sourceParser{values: v, columns: s.About().Columns}
+			sources[s] = sp
+		}
+		made.rows.Reset()
+		archived, why := made.row(sp.values, sp.columns, rec, nil)
+		if archived || why != nil {
+			return each(nil, why, begins)
+		}
+		return each(&table.Ref{Block: &made.rows}, nil, begins)
+	})
+	return errors.Join(failed, err)
+}

@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"tsimport/reader"
+	"tsimport/reader/input"
+	"tsimport/reader/record"
+)
+
+// Forecast is what the inputs of a plan hold, as far as that can be said without reading them.
+type Forecast struct {
+	Found  int // inputs that are files
+	Chosen int // of them, those that are loaded
+	Opened int // of them, those that were opened: the others are taken to be like them
+	Names  []string
+
+	Bytes int64 // of the chosen files, compressed ones as they are; -1 is unknown
+	Rows  int64 // records; -1 is unknown
+	Exact bool  // Rows is what the files state, or all of them was looked at
+}
+
+// shownNames is how many inputs a Forecast names.
+const shownNames = 10
+
+// inputs are the files that a plan was made for.
+type inputs struct {
+	found, chosen int
+	bytes         int64 // -1 is unknown
+	names         []string
+	left          []input.Item // that were not opened
+}
+
+// take notes the inputs of a set, and leaves at most so many of them in it, from all over; 0 leaves all.
+func (n *inputs) take(set *input.Set, most int) {
+	n.chosen = len(set.Items)
+	for i := range set.Items {
+		if set.Items[i].Size < 0 || n.bytes < 0 {
+			n.bytes = -1
+		} else {
+			n.bytes += set.Items[i].Size
+		}
+		if i < shownNames {
+			n.names = append(n.names, set.Items[i].Name)
+		}
+	}
+	if most <= 0 || len(set.Items) <= most {
+		return
+	}
+	opened := make([]input.Item, 0, most)
+	next := 0
+	for i := range set.Items {
+		if i == next*len(set.Items)/most {
+			opened = append(opened, set.Items[i])
+			next++
+		} else {
+			n.left = append(n.left, set.Items[i])
+		}
+	}
+	set.Items = opened
+}
+
+// looked is what the sample for types has found out about a source.
+type looked struct {
+	records, bytes int
+	whole          bool // it was all of the source
+}
+
+// Of a compressed text, about so many bytes are decompressed to see what it becomes: of all together, and of each at least.
+const (
+	expandBytes    = 16 << 20
+	minExpandBytes = 1 << 20
+)
+
+// Forecast says what the inputs hold. It may open those that MostInputs has left out, to read what they state.
+func (p *Plan) Forecast(ctx context.Context) (f Forecast, err error) {
+	f = Forecast{Found: p.inputs.found, Chosen: p.inputs.chosen, Bytes: p.inputs.bytes, Names: p.inputs.names, Exact: true}
+	if f.Found == 0 {
+		f.Bytes = p.Bytes
+	} else {
+		f.Opened = len(p.Sources)
+	}
+	var bytes int64 // of the sources whose rows are known
+	stated := true  // all sources state their rows
+	for _, s := range p.Sources {
+		rows, exact, err := p.rowsOf(s)
+		if err != nil {
+			return f, cannotLoad(ctx, err)
+		}
+		if rows < 0 {
+			f.Rows, f.Exact = -1, false
+			break
+		}
+		stated = stated && states(s)
+		f.Rows, f.Exact = f.Rows+rows, f.Exact && exact
+		bytes += s.About().Bytes
+	}
+	if len(p.inputs.left) > 0 && f.Rows >= 0 {
+		if err := p.addLeft(ctx, &f, bytes, stated); err != nil {
+			return f, err
+		}
+	}
+	if most := p.Request.Records; most > 0 && (f.Rows < 0 || f.Rows > most) {
+		f.Exact = f.Rows > most && f.Exact
+		f.Rows = most
+	}
+	return f, nil
+}
+
+// stater is a source that may state how many records it has.
+type stater interface{ Rows() (int64, bool) }
+
+func states(s *Source) bool {
+	of, ok := s.Source.(stater)
+	if ok {
+		_, ok = of.Rows()
+	}
+	return ok
+}
+
+// measured is a source of text that may be compressed.
+type measured interface {
+	TextBytes(budget int64) (int64, error)
+}
+
+// rowsOf is about how many records a source has, -1 if that is unknown.
+func (p *Plan) rowsOf(s *Source) (rows int64, exact bool, err error) {
+	if states(s) {
+		rows, _ := s.Source.(stater).Rows()
+		return rows, true, nil
+	}
+	l, text := s.looked, s.About().Bytes
+	if of, ok := s.Source.(measured); ok {
+		if text, err = of.TextBytes(max(expandBytes/int64(len(p.Sources)), minExpandBytes, int64(l.bytes)+1)); err != nil {
+			return 0, false, err
+		}
+	}
+	if l.whole { // unless the sample ended where the source cannot be read
+		return int64(l.records), text == int64(l.bytes), nil
+	}
+	if text < 0 || l.records == 0 || l.bytes == 0 {
+		return -1, false, nil
+	}
+	return max(int64(l.records), int64(float64(text)*float64(l.records)/float64(l.bytes))), false, nil
+}
+
+// addLeft adds the rows of the inputs that were not opened: what files of this machine state, if all of the others did, and else as many
+// for a byte as the others have.
+func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated bool) error {
+	if stated && !slices.ContainsFunc(p.inputs.left, func(i input.Item) bool { return !i.Local() }) {
+		options, known := p.Request.Read.Options, f.Rows
+		options.Memory = p.Shares().reading()
+		for _, item := range p.inputs.left {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			s, err := reader.Open(ctx, item, options)
+			if _, skipped := reader.Skips(item, err); skipped {
+				continue
+			}
+			if err != nil {
+				return cannotLoad(ctx, err)
+			}
+			rows, says := s.Rows()
+			if err := s.Close(); err != nil {
+				return fmt.Errorf("close input %s: %w", item.Name, err)
+			}
+			if !says {
+				rows, f.Exact = int64(float64(known)*float64(item.Size)/float64(max(1, bytes))), false
+			}
+			f.Rows += rows
+		}
+		f.Opened = f.Chosen
+		return nil
+	}
+	f.Exact = false
+	if f.Bytes < 0 || bytes <= 0 {
+		f.Rows = -1
+		return nil
+	}
+	f.Rows = int64(float64(f.Rows) * float64(f.Bytes) / float64(bytes))
+	return nil
+}
+
+// Look calls each with records from all over the sources that are sampled, a few thousand together. Begins says that a record is one
+// of the first of its source: of the others, one may be a part of a record.
+func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, begins bool) (taken bool)) error {
+	sources := p.sampled()
+	for _, s := range sources {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		places := p.placesOf(s)
+		v := p.visitor(s, func(rec *record.Record) bool { return each(s, rec, places < 2) })
+		v.most = max(beginningRecords/len(sources), placeRecords)
+		v.budget = max(beginningBytes/len(sources), placeBytes)
+		if err := v.look(places); err != nil {
+			return err
+		}
+	}
+	return nil
+}

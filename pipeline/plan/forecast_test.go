@@ -1,0 +1,188 @@
+package plan
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"tsimport/reader/record"
+)
+
+// forecast is what the inputs of a request hold.
+func forecast(t *testing.T, r *Request) Forecast {
+	t.Helper()
+	f, err := makes(t, r, nil).Forecast(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// wordy are records of different lengths whose text does not repeat itself.
+func wordy(rows int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	var b strings.Builder
+	b.WriteString("id,text\n")
+	for i := range rows {
+		fmt.Fprintf(&b, "%d,", i)
+		for range random.IntN(20) {
+			fmt.Fprintf(&b, "%x", random.Uint32())
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func utf16Of(text string) string {
+	var b bytes.Buffer
+	for _, u := range append([]uint16{0xFEFF}, utf16.Encode([]rune(text))...) {
+		b.Write([]byte{byte(u), byte(u >> 8)})
+	}
+	return b.String()
+}
+
+func TestRowsOfSmallFilesAreExact(t *testing.T) {
+	text := wordy(500)
+	for name, in := range map[string]string{
+		"a.csv": text, "a.csv.gz": packed(t, text), "utf16.csv": utf16Of(text), "a.parquet": sortedParquet(t, 500),
+		"a.jsonl": strings.Repeat(`{"id":"a"}`+"\n", 500), "no-end.csv": strings.TrimSuffix(text, "\n"),
+	} {
+		if f := forecast(t, ask(file(t, name, in))); f.Rows != 500 || !f.Exact || f.Bytes != int64(len(in)) || f.Opened != 1 {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+func TestRowsOfLargeFilesAreAboutRight(t *testing.T) {
+	const rows = 200_000 // 17 MB: twice what is sampled
+	text := wordy(rows)
+	for name, in := range map[string]string{"a.csv": text, "a.csv.gz": packed(t, text), "utf16.csv": utf16Of(text)} {
+		f := forecast(t, ask(file(t, name, in)))
+		if f.Exact || math.Abs(float64(f.Rows)/rows-1) > 0.05 {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+}
+
+func TestAFileThatIsCutOffIsNotExact(t *testing.T) {
+	whole := packed(t, wordy(2000))
+	if f := forecast(t, ask(file(t, "a.csv.gz", whole[:len(whole)*3/4]))); f.Exact {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestALimitBoundsTheRows(t *testing.T) {
+	r := ask(file(t, "a.csv", wordy(500)))
+	r.Records = 20
+	if f := forecast(t, r); f.Rows != 20 || !f.Exact {
+		t.Errorf("%+v", f)
+	}
+	r.Records = 1000
+	if f := forecast(t, r); f.Rows != 500 || !f.Exact {
+		t.Errorf("%+v", f)
+	}
+}
+
+// filesIn writes files with these texts into a folder.
+func filesIn(t *testing.T, ending string, texts ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%04d.%s", i, ending)), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestOfManyFilesSomeAreOpenedFromAllOverThem(t *testing.T) {
+	var texts []string
+	for i := range 300 {
+		texts = append(texts, "id,n\n"+strings.Repeat(fmt.Sprintf("k%03d,1\n", i), 10+i%3))
+	}
+	r := ask(filesIn(t, "csv", texts...))
+	r.MostInputs = 7
+	p := makes(t, r, nil)
+	f, err := p.Forecast(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Found != 300 || f.Chosen != 300 || f.Opened != 7 || len(f.Names) != shownNames || f.Exact || math.Abs(float64(f.Rows)/3300-1) > 0.1 {
+		t.Errorf("%+v", f)
+	}
+	if len(p.Sources) != 7 || filepath.Base(p.Sources[0].Name) != "0000.csv" || filepath.Base(p.Sources[6].Name) < "0200.csv" {
+		t.Errorf("opened: %d, the last %s", len(p.Sources), p.Sources[len(p.Sources)-1].Name)
+	}
+}
+
+func TestParquetIsExactHoweverManyFilesThereAre(t *testing.T) {
+	var texts []string
+	want := int64(0)
+	for i := range 30 {
+		texts = append(texts, sortedParquet(t, 5+i))
+		want += int64(5 + i)
+	}
+	r := ask(filesIn(t, "parquet", texts...))
+	r.MostInputs = 4
+	if f := forecast(t, r); f.Rows != want || !f.Exact || f.Opened != 30 {
+		t.Errorf("%+v, want %d rows", f, want)
+	}
+	// One that is not Parquet has as many rows for a byte as the others.
+	r = ask(filesIn(t, "data", append(texts, "id,text\na,b\n")...))
+	r.MostInputs = 4
+	if f := forecast(t, r); f.Exact || f.Rows < want {
+		t.Errorf("%+v, want about %d rows", f, want)
+	}
+	texts[17] = "PAR1 and then nothing"
+	r = ask(filesIn(t, "parquet", texts...))
+	r.MostInputs = 4
+	if _, err := makes(t, r, nil).Forecast(t.Context()); err == nil || !strings.Contains(err.Error(), "0017.parquet") {
+		t.Errorf("a damaged file: %v", err)
+	}
+}
+
+func TestASampleComesFromAllOverTheInputs(t *testing.T) {
+	const rows = 100_000
+	var b strings.Builder
+	b.WriteString("id,n\n")
+	for i := range rows {
+		fmt.Fprintf(&b, "k%06d,%d\n", i, i)
+	}
+	p := makes(t, ask(file(t, "a.csv", b.String()), file(t, "b.csv", "id,n\nlast,1\n")), nil)
+	parts, last, begins := map[string]int{}, 0, 0
+	err := p.Look(t.Context(), func(_ *Source, rec *record.Record, first bool) bool {
+		id := string(rec.Fields[0].Bytes)
+		if id == "last" {
+			last++
+		} else if len(id) == len("k000000") {
+			parts[id[:3]]++
+		}
+		if first {
+			begins++
+		}
+		return true
+	})
+	if err != nil || last != 1 || len(parts) != 10 || begins != 1 {
+		t.Errorf("%v: %d, %v, %d", err, last, parts, begins)
+	}
+}

@@ -1,0 +1,120 @@
+package plan
+
+import (
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// A sample from places has a few records from each of some places all over the inputs: those of a sorted file are in one place
+// each. Where all inputs have only a beginning that can be read, it is longer.
+const (
+	samplePlaces     = 64
+	placeRecords     = 40 // from each place
+	placeSkipped     = 2  // records at a place in a text: the first one may be the rest of one
+	placeBytes       = 64 << 10
+	beginningBytes   = 4 << 20
+	beginningRecords = samplePlaces * placeRecords
+)
+
+// taker takes a record of a sample, or says that it is not one that counts.
+type taker func(*record.Record) bool
+
+// samplePlaces takes a sample of a source, from all over it where that can be read.
+func (p *Plan) samplePlaces(s *Source, take taker) error {
+	return p.visitor(s, take).look(p.placesOf(s))
+}
+
+// placesOf is how many places of a source are looked at.
+func (p *Plan) placesOf(s *Source) int {
+	if s.Anywhere() && p.Bytes > 0 {
+		return int(max(1, samplePlaces*s.About().Bytes/p.Bytes))
+	}
+	return 1
+}
+
+func (p *Plan) visitor(s *Source, take taker) *visitor {
+	return &visitor{plan: p, source: s, take: take, most: beginningRecords, budget: beginningBytes}
+}
+
+// visitor takes a sample of a source.
+type visitor struct {
+	plan   *Plan
+	source *Source
+	take   taker
+
+	most, budget int // records and bytes of a source that has one place
+}
+
+// look takes a sample at so many places of the source and leaves it at its beginning.
+func (v *visitor) look(places int) error {
+	begin := v.source.Begin()
+	if v.source.About().Live { // one of many parts, of which each has the rows of its range
+		return v.at(begin, placeBytes, 0, placeRecords)
+	}
+	if places < 2 {
+		return v.at(begin, v.budget, 0, v.most)
+	}
+	for _, at := range v.places(begin, places) {
+		skip := placeSkipped
+		if at.Offset == begin.Offset {
+			skip = 0 // the first record, or rows of Parquet
+		}
+		if err := v.at(at, placeBytes, skip, placeRecords); err != nil {
+			return err
+		}
+	}
+	v.source.Seek(begin, source.Chain{})
+	return nil
+}
+
+// places are places all over the source. A record need not begin at those of a text.
+func (v *visitor) places(begin source.Place, n int) (places []source.Place) {
+	size, rows := v.source.About().Bytes, v.rows()
+	for i := range int64(n) {
+		at := begin
+		if rows > 0 {
+			at.Record = rows / int64(n) * i
+		} else {
+			at.Offset += (size - begin.Offset) / int64(n) * i
+		}
+		places = append(places, at)
+	}
+	return places
+}
+
+// rows is how many rows a source states that it has, 0 if it states none.
+func (v *visitor) rows() (rows int64) {
+	defer v.source.Suspend()
+	for {
+		piece, err := v.source.Next()
+		if err != nil {
+			return rows
+		}
+		splits, err := v.source.Add(piece) // of a source that states its rows, a piece need not be prepared
+		if err != nil || len(splits) == 0 || splits[0].Rows == 0 {
+			return 0
+		}
+		for _, sp := range splits {
+			rows += sp.Rows
+		}
+	}
+}
+
+// at takes a sample of at most so many records from a place on.
+func (v *visitor) at(place source.Place, budget, skip, most int) error {
+	if v.source.Anywhere() {
+		v.source.Seek(place, source.Chain{})
+	}
+	_, err := v.source.Sample(budget, v.plan.sources(), func(rec *record.Record) {
+		if skip--; skip >= 0 || most <= 0 {
+			return
+		}
+		if v.take(rec) {
+			most--
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return v.source.Suspend()
+}

@@ -1,0 +1,128 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/partitioner"
+	"tsimport/pipeline/intake"
+	"tsimport/pipeline/plan"
+)
+
+// Preview is what a load would do, as far as can be said without doing it.
+type Preview struct {
+	plan.Forecast
+	PreviewTable
+	PreviewSample
+	Columns  []ReportColumn
+	Wide     bool // records describe themselves: rows have more columns than Columns
+	Notes    []string
+	Warnings []string
+}
+
+// PreviewTable is the table of a Preview.
+type PreviewTable struct {
+	Key     []table.KeyColumn
+	Create  bool          // it would be made
+	Ranges  int           // that it would begin with; 0 of one that exists
+	Table   *client.Table // nil if it does not exist or there are several
+	Several bool          // rows go to several tables
+
+	Partitions int  // of a table that exists; 0 is unknown
+	Guessed    bool // Partitions is a guess from sizes
+}
+
+// PreviewSample is what the rows of a sample are like.
+type PreviewSample struct {
+	Looked      int64 // records
+	Rejected    int64 // of them, those that would be rejected
+	FirstReject string
+	RowBytes    float64 // of a row on average, as the service counts them
+	RowUnits    float64 // write units of one, without indexes
+	HotKeys     []ReportHotKey
+}
+
+// Look says what a load would do. Nothing is written, made or locked: neither the table nor a run folder nor a state. Most is how many
+// files are opened at most. The errors are those with which the load would end before its first row; the table may cost a few read units.
+func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
+	cfg.DryRun = true // no resume point is looked for, and no lock is taken
+	cfg.setDefaults()
+	a := &attempt{cfg: &cfg, hooks: new(hooks), started: time.Now()}
+	if err := a.connect(ctx, ctx); err != nil {
+		return nil, err
+	}
+	if err := a.findResumePoint(ctx); err != nil {
+		return nil, err
+	}
+	a.mostInputs = most
+	if err := a.makePlan(ctx); err != nil {
+		return nil, err
+	}
+	defer a.planned.Close()
+	if err := a.checkPlan(); err != nil {
+		return nil, err
+	}
+	p := a.planned
+	v := &Preview{
+		PreviewTable: PreviewTable{Key: p.Schema.Key, Create: p.Create, Table: p.Table(), Several: p.Tables != nil},
+		Columns:      newReport(&cfg, p, a.started).Schema, Wide: p.Wide, Notes: p.Notes, Warnings: p.Warnings,
+	}
+	if v.Create {
+		v.Ranges = len(p.Bounds) + 1
+	}
+	var err error
+	if v.Forecast, err = p.Forecast(ctx); err != nil {
+		return nil, err
+	}
+	if v.Table != nil {
+		bounds, exact, err := scan.NewPartitions(a.admin, a.service.sdk, cfg.Target.Table).Read(a.started)
+		if err == nil {
+			v.Partitions, v.Guessed = len(bounds)+1, !exact && len(bounds) > 0
+		} else if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	return v, v.look(ctx, p)
+}
+
+// look makes rows of a sample.
+func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
+	hot := partitioner.NewHotKeys(p.Schema.Key[0].Type)
+	var rows, bytes, units int64
+	err := intake.Look(ctx, p, func(row *table.Ref, why *table.Reason, begins bool) bool {
+		switch {
+		case why != nil && !begins:
+			return false // perhaps of a part of a record
+		case why != nil:
+			v.Looked++
+			if v.Rejected++; v.Rejected == 1 {
+				v.FirstReject = client.OneLine(why.Error())
+			}
+			return true
+		}
+		if v.Looked++; row == nil {
+			return true
+		}
+		rows, bytes, units = rows+1, bytes+int64(row.Row().Size()), units+int64(row.Row().Units())
+		key := row.Key()
+		if p.Tables != nil {
+			_, key = table.CutTable(key)
+		}
+		hot.Add(key)
+		return true
+	})
+	if rows > 0 {
+		v.RowBytes, v.RowUnits = float64(bytes)/float64(rows), float64(units)/float64(rows)
+	}
+	report := hot.ReportWhole
+	if lanes := max(v.Partitions, v.Ranges); lanes > 1 {
+		report = func() []partitioner.HotKey { return hot.Report(lanes) }
+	}
+	for _, h := range report() {
+		v.HotKeys = append(v.HotKeys, ReportHotKey{Column: p.Schema.Key[0].Name, Value: showKey(h.Value), Share: h.Share})
+	}
+	return err
+}

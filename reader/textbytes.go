@@ -1,0 +1,64 @@
+package reader
+
+import (
+	"fmt"
+	"io"
+
+	"tsimport/reader/compress"
+)
+
+// TextBytes returns about how many bytes of text the records of the source take, decompressed, as Sample counts them; -1 is unknown. Of
+// a source that is not text as it is it decompresses about budget bytes, and takes the rest to be like them.
+func (s *File) TextBytes(budget int64) (int64, error) {
+	if s.Compression == compress.None && !s.text.transcode {
+		if s.Size < 0 {
+			return -1, nil
+		}
+		return max(0, s.Size-s.text.offset), nil
+	}
+	if s.Stream() || s.Size < 0 {
+		return -1, nil // it can be read once
+	}
+	raw, err := s.item.Open(s.ctx)
+	if err != nil {
+		return -1, err
+	}
+	defer raw.Close()
+	packed := &metered{r: raw}
+	text, err := compress.NewLimitedReader(s.Compression, packed, s.Name, s.o.Memory.WindowBytes)
+	if err != nil {
+		return -1, err
+	}
+	defer text.Close()
+	var from io.Reader = text
+	if s.text.transcode {
+		from = s.Encoding.NewReader(text)
+	}
+	n, err := io.CopyN(io.Discard, from, budget)
+	if err == io.EOF {
+		return max(0, n-s.text.offset), nil
+	}
+	taken := compress.Taken(text)
+	if taken < 0 {
+		taken = packed.n
+	}
+	switch {
+	case n == 0 && err != nil:
+		return -1, fmt.Errorf("read %s: %w", s.Name, err)
+	case taken <= 0:
+		return -1, nil
+	}
+	return max(0, int64(float64(n)*float64(s.Size)/float64(taken))-s.text.offset), nil
+}
+
+// metered counts what is read.
+type metered struct {
+	r io.Reader
+	n int64
+}
+
+func (c *metered) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,87 @@
+package export
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"tsimport/internal/tablestore/client"
+	"tsimport/internal/tablestore/scan"
+	"tsimport/reader/record"
+	"tsimport/reader/tablescan"
+)
+
+// Looked is what a look at a table says of an export of it.
+type Looked struct {
+	Rows       int64 // -1 is unknown: there are more than were looked at
+	Sampled    int64
+	Bytes      int64 // of the rows of the sample
+	Columns    []LookedColumn
+	Partitions int  // 0 is unknown
+	Guessed    bool // Partitions is a guess from sizes
+}
+
+// LookedColumn is an attribute column of the rows at both ends of the table.
+type LookedColumn struct {
+	Name  string
+	Types []string
+}
+
+// A look reads about so many bytes of rows, and the types of so many rows at each end.
+const (
+	lookBytes = 1 << 20
+	lookRows  = 200
+)
+
+// Look looks at the rows that an export would write. It costs the read units of about two megabytes.
+func Look(ctx context.Context, cfg tablescan.Config) (*Looked, error) {
+	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
+	l := &Looked{Rows: -1}
+	if bounds, exact, err := scan.NewPartitions(admin, cfg.Client, cfg.Table.Name).Read(time.Now()); err == nil {
+		l.Partitions, l.Guessed = len(bounds)+1, !exact && len(bounds) > 0
+	}
+	types, _, err := admin.CellTypes(cfg.Table.Name, cfg.Table.Key, lookRows)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		if cfg.Columns != nil && !slices.Contains(cfg.Columns, name) {
+			continue
+		}
+		var texts []string
+		for t := range types[name] {
+			texts = append(texts, t.String())
+		}
+		slices.Sort(texts)
+		l.Columns = append(l.Columns, LookedColumn{name, texts})
+	}
+	cfg.Ranges = 1
+	origin := tablescan.New(cfg)
+	division, err := origin.Divide(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := origin.Open(ctx, division)
+	if err != nil {
+		return nil, err
+	}
+	whole := true
+	for i, s := range parts {
+		if l.Bytes >= lookBytes {
+			whole = false
+			break
+		}
+		budget := lookBytes / max(1, len(parts)-i)
+		read, err := s.Sample(budget, nil, func(*record.Record) { l.Sampled++ })
+		if err != nil {
+			return nil, err
+		}
+		l.Bytes += int64(read)
+		whole = whole && read < budget
+	}
+	if whole {
+		l.Rows = l.Sampled
+	}
+	return l, nil
+}
