@@ -231,7 +231,7 @@ func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
 	s := startServe(t)
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"in.csv": csvOf(20_000), "job.yaml": fmt.Sprintf(
-		"version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {create: true, max-rows-per-second: 20}\nloads:\n  a: {from: [in.csv], pk: [id]}\n  b: {from: [in.csv], pk: [id]}\n", s.URL, s.Instance)})
+		"version: 1\ntarget: {endpoint: %q, instance: %s}\ndefaults: {create: true, max-rows-per-second: 20, state: st}\nloads:\n  a: {from: [in.csv], pk: [id]}\n  b: {from: [in.csv], pk: [id]}\n", s.URL, s.Instance)})
 	command := func(args ...string) *exec.Cmd {
 		cmd := exec.Command(binary, args...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), s.credentials()...)
@@ -260,7 +260,8 @@ func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	if text := plan(); !strings.Contains(text, fmt.Sprintf("the job is running now, as process %d", job.Process.Pid)) || !strings.Contains(text, "exists, key id:integer") || !strings.Contains(text, "rows read are final") {
+	if text := plan(); !strings.Contains(text, fmt.Sprintf("the job is running now, as process %d", job.Process.Pid)) || !strings.Contains(text, "exists, key id:integer") || !strings.Contains(text, "rows read are final") ||
+		!strings.Contains(text, "by its lease in st, ") {
 		t.Errorf("while it runs: %s", text)
 	}
 	must(t, job.Process.Signal(syscall.SIGKILL))

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"tsimport/internal/table"
@@ -43,6 +45,13 @@ type PreviewSample struct {
 	RowBytes    float64 // of a row on average, as the service counts them
 	RowUnits    float64 // write units of one, without indexes
 	HotKeys     []ReportHotKey
+	Tables      []PreviewShare // that rows go to, if there are several
+}
+
+// PreviewShare is a table that some of the sample's rows go to.
+type PreviewShare struct {
+	Name  string  `json:"name"`
+	Share float64 `json:"share"` // of the rows
 }
 
 // Look says what a load would do. Nothing is written, made or locked: neither the table nor a run folder nor a state. Most is how many
@@ -92,6 +101,7 @@ func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 	hot := partitioner.NewHotKeys(p.Schema.Key[0].Type)
 	var rows, bytes, units int64
+	tables := map[string]int64{}
 	err := intake.Look(ctx, p, func(row *table.Ref, why *table.Reason, begins bool) bool {
 		switch {
 		case why != nil && !begins:
@@ -109,13 +119,18 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 		rows, bytes, units = rows+1, bytes+int64(row.Row().Size()), units+int64(row.Row().Units())
 		key := row.Key()
 		if p.Tables != nil {
-			_, key = table.CutTable(key)
+			var name []byte
+			name, key = table.CutTable(key)
+			tables[string(name)]++
 		}
 		hot.Add(key)
 		return true
 	})
 	if rows > 0 {
 		v.RowBytes, v.RowUnits = float64(bytes)/float64(rows), float64(units)/float64(rows)
+	}
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		v.Tables = append(v.Tables, PreviewShare{name, float64(tables[name]) / float64(rows)})
 	}
 	report := hot.ReportWhole
 	if lanes := max(v.Partitions, v.Ranges); lanes > 1 {

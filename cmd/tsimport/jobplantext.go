@@ -57,10 +57,11 @@ func secondsText(seconds float64) string {
 	return time.Duration(min(math.Ceil(seconds), math.MaxInt64/float64(2*time.Second)) * float64(time.Second)).String()
 }
 
-// How many columns and files of a load are shown. --json has all columns, and more files.
+// How many columns, files and tables of a load are shown. --json has all, but for files.
 const (
 	plannedColumns = 40
 	plannedFiles   = 3
+	plannedTables  = 40
 )
 
 // lines are the plan of a load for people.
@@ -115,7 +116,7 @@ func (l *loadPlan) describe(add func(what, format string, a ...any)) {
 	if l.Output != "" {
 		add("output", "%s", l.Output)
 	}
-	rows := map[string]string{"exact": grouped(l.Rows), "about": "about " + grouped(l.Rows), "unknown": "unknown"}[l.RowsAre]
+	rows := map[string]string{rowsExact: grouped(l.Rows), rowsAbout: "about " + grouped(l.Rows), rowsAtMost: "at most about " + grouped(l.Rows), rowsUnknown: "unknown"}[l.RowsAre]
 	if l.RowBytes > 0 {
 		rows += fmt.Sprintf(", of %.0f bytes on average", l.RowBytes)
 	}
@@ -158,6 +159,16 @@ func (l *loadPlan) describeTable(add func(what, format string, a ...any)) {
 		}
 		add("table", "%s", text)
 	}
+	if len(l.Tables) > 0 {
+		var texts []string
+		for _, t := range l.Tables[:min(len(l.Tables), plannedTables)] {
+			texts = append(texts, fmt.Sprintf("%s (%.0f%% of the sampled rows)", t.Name, 100*t.Share))
+		}
+		if n := len(l.Tables) - plannedTables; n > 0 {
+			texts = append(texts, fmt.Sprintf("and %d more", n))
+		}
+		add("tables", "%s; those that are missing are made if --create says so", strings.Join(texts, ", "))
+	}
 }
 
 func (l *loadPlan) describeColumns(add func(what, format string, a ...any)) {
@@ -188,10 +199,10 @@ func (l *loadPlan) describeCost(add func(what, format string, a ...any)) {
 		return
 	}
 	text := grouped(l.WriteUnits) + " write units"
-	if l.RowsAre != "exact" || l.Sampled < l.Rows {
+	if l.RowsAre != rowsExact || l.Sampled < l.Rows {
 		text = "about " + text
 	}
-	if l.Command == job.Sync {
+	if l.Command == job.Sync || l.RowsAre == rowsAtMost {
 		text = "at most " + text
 	}
 	if l.IndexReadUnits > 0 {

@@ -14,7 +14,8 @@ import (
 
 // Looked is what a look at a table says of an export of it.
 type Looked struct {
-	Rows       int64 // -1 is unknown: there are more than were looked at
+	Rows       int64 // -1 is unknown
+	AtMost     bool  // Rows is how many there are at most, about, by the size of the table
 	Sampled    int64
 	Bytes      int64 // of the rows of the sample
 	Columns    []LookedColumn
@@ -34,11 +35,15 @@ const (
 	lookRows  = 200
 )
 
+// RowsOf is how many rows of so many bytes on average take the bytes.
+func RowsOf(bytes int64, each float64) int64 { return int64(float64(bytes) / max(1, each)) }
+
 // Look looks at the rows that an export would write. It costs the read units of about two megabytes.
 func Look(ctx context.Context, cfg tablescan.Config) (*Looked, error) {
 	admin := &client.Admin{Client: cfg.Client, Context: ctx, RetryFor: cfg.RetryFor}
 	l := &Looked{Rows: -1}
-	if bounds, exact, err := scan.NewPartitions(admin, cfg.Client, cfg.Table.Name).Read(time.Now()); err == nil {
+	partitions := scan.NewPartitions(admin, cfg.Client, cfg.Table.Name)
+	if bounds, exact, err := partitions.Read(time.Now()); err == nil {
 		l.Partitions, l.Guessed = len(bounds)+1, !exact && len(bounds) > 0
 	}
 	types, _, err := admin.CellTypes(cfg.Table.Name, cfg.Table.Key, lookRows)
@@ -82,6 +87,8 @@ func Look(ctx context.Context, cfg tablescan.Config) (*Looked, error) {
 	}
 	if whole {
 		l.Rows = l.Sampled
+	} else if size, err := partitions.Size(); err == nil && l.Sampled > 0 {
+		l.Rows, l.AtMost = RowsOf(size, float64(l.Bytes)/float64(l.Sampled)), true
 	}
 	return l, nil
 }

@@ -87,6 +87,23 @@ func (p *Partitions) guessFromSizes() ([]table.Value, error) {
 	}
 }
 
+// unitBytes is the unit in which the service measures splits.
+const unitBytes = 100 << 20
+
+// Size returns how many bytes the table has at most, about: those of the splits into which the service would cut it. It costs read units
+// as a guess does.
+func (p *Partitions) Size() (bytes int64, err error) {
+	for size := int64(1); ; size *= 10 {
+		splits, err := p.splitsOf(size)
+		if err != nil {
+			return 0, fmt.Errorf("ask for the size of table %s: %w", p.name, &client.Error{Cause: err})
+		}
+		if len(splits) < guessLimit || size >= guessMost {
+			return int64(max(1, len(splits))) * size * unitBytes, nil
+		}
+	}
+}
+
 // splitsOf makes an error of a panic: the SDK trusts the counts and the fields of an answer.
 func (p *Partitions) splitsOf(size int64) (splits []*tablestore.Split, err error) {
 	defer func() {

@@ -262,3 +262,23 @@ func TestAnEmbeddedTableOfOnePartitionHasNoBounds(t *testing.T) {
 		t.Errorf("%v, exact %v, %v", bounds, exact, err)
 	}
 }
+
+func TestTheSizeOfATableIsAtMostThatOfItsSplits(t *testing.T) {
+	for points, want := range map[int]struct {
+		bytes int64
+		asked int
+	}{0: {100 << 20, 1}, 4: {500 << 20, 1}, guessLimit: {50 * 100 << 20, 2}} {
+		service := &partitioned{splits: func(size int64) []byte {
+			if size > 1 {
+				return splitAnswer(4, place{"a", 5})
+			}
+			return splitAnswer(points, place{"a", int64(points + 1)})
+		}}
+		if got, err := partitionsOf(t, service).Size(); err != nil || got != want.bytes || len(service.sizes) != want.asked {
+			t.Errorf("%d points: %d bytes after %v, %v", points, got, service.sizes, err)
+		}
+	}
+	if _, err := partitionsOf(t, &partitioned{refuse: "ComputeSplitPointsBySize OTSServerBusy"}).Size(); err == nil {
+		t.Error("a service that refuses")
+	}
+}
