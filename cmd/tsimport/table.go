@@ -32,6 +32,17 @@ func tableCommand() *cli.Command {
 					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock; 0 means the service's default, 86400"},
 					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
 					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"})},
+			{Name: "update", Usage: "change a table's throughput and options", ArgsUsage: "TABLE", Action: tableUpdate,
+				Description: "Changes what flags name, in one request, and shows it before and after; without a difference nothing is sent. The service lets reserved\n" +
+					"throughput change once in two minutes. What would lose data at once, a shorter time to live or fewer versions, needs --yes.",
+				Flags: append(targetFlags(), quiet, asJSON, name,
+					&cli.IntFlag{Name: "reserved-read", Usage: "reserved read throughput in capacity `UNITS`"},
+					&cli.IntFlag{Name: "reserved-write", Usage: "reserved write throughput in capacity `UNITS`"},
+					&cli.IntFlag{Name: "ttl", Usage: "`SECONDS` until data expires, at least a day (86400); -1 means never"},
+					&cli.IntFlag{Name: "max-versions", Usage: "versions to keep of each cell"},
+					&cli.Int64Flag{Name: "max-deviation", Usage: "`SECONDS` by which a cell's timestamp may differ from the clock"},
+					&cli.BoolFlag{Name: "allow-update", Usage: "take updates of rows; --allow-update=false refuses them"},
+					&cli.BoolFlag{Name: "yes", Usage: "change it although cells are lost (default: say what would be lost)"})},
 			{Name: "drop", Usage: "delete a table and all its rows", ArgsUsage: "TABLE", Action: tableDrop,
 				Flags: append(targetFlags(), quiet, name, &cli.BoolFlag{Name: "yes", Usage: "delete it (default: only show what would be deleted)"})},
 		},
@@ -48,11 +59,16 @@ func withAdmin(c *cli.Context, a access, f func(*client.Admin, *target) error) (
 	if err := t.mustExist(); err != nil {
 		return err
 	}
-	sdk, err := client.New(c.Context, t.Target, nil)
+	traffic := new(client.Traffic)
+	sdk, err := client.New(c.Context, t.Target, traffic)
 	if err != nil {
 		return usagef("%v", err)
 	}
-	return f(&client.Admin{Client: sdk, Context: c.Context}, t)
+	connection, err := client.Connect(c.Context, t.Target, traffic)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	return f(&client.Admin{Client: sdk, Context: c.Context, Connection: connection}, t)
 }
 
 // tableName is the table a command is about, by flag or by argument.
@@ -98,6 +114,7 @@ type description struct {
 	MaxDeviation  int64         `json:"max_deviation"` // seconds
 	ReservedRead  int           `json:"reserved_read"` // capacity units
 	ReservedWrite int           `json:"reserved_write"`
+	AllowUpdate   bool          `json:"allow_update"`
 }
 
 type describedPK struct {
@@ -116,16 +133,21 @@ func tableDescribe(c *cli.Context) error {
 		if err != nil {
 			return noTable(err, target)
 		}
-		d := description{Table: name, TimeToLive: t.TimeToLive, MaxVersions: t.MaxVersions, MaxDeviation: t.MaxDeviation,
-			ReservedRead: t.ReservedRead, ReservedWrite: t.ReservedWrite}
-		for _, k := range t.Key {
-			d.PrimaryKey = append(d.PrimaryKey, describedPK{k.Name, k.Type.String(), k.Auto})
-		}
+		d := describe(t)
 		if c.Bool("json") {
 			return printJSON(c, d)
 		}
 		return printDescription(c, d)
 	})
+}
+
+func describe(t *client.Table) description {
+	d := description{Table: t.Name, TimeToLive: t.TimeToLive, MaxVersions: t.MaxVersions, MaxDeviation: t.MaxDeviation,
+		ReservedRead: t.ReservedRead, ReservedWrite: t.ReservedWrite, AllowUpdate: !t.NoUpdates}
+	for _, k := range t.Key {
+		d.PrimaryKey = append(d.PrimaryKey, describedPK{k.Name, k.Type.String(), k.Auto})
+	}
+	return d
 }
 
 func printDescription(c *cli.Context, d description) error {
@@ -138,13 +160,19 @@ func printDescription(c *cli.Context, d description) error {
 		}
 		fmt.Fprintf(w, "primary key %d\t%s (%s%s)\n", i+1, printable(k.Name), k.Type, auto)
 	}
-	ttl := fmt.Sprintf("%d seconds", d.TimeToLive)
-	if d.TimeToLive == -1 {
-		ttl = "never expires"
-	}
-	fmt.Fprintf(w, "time to live\t%s\nmax versions\t%d\nmax deviation\t%d seconds\n", ttl, d.MaxVersions, d.MaxDeviation)
+	fmt.Fprintf(w, "time to live\t%s\nmax versions\t%d\nmax deviation\t%d seconds\n", timeToLiveText(d.TimeToLive), d.MaxVersions, d.MaxDeviation)
 	fmt.Fprintf(w, "reserved throughput\t%d read, %d write capacity units\n", d.ReservedRead, d.ReservedWrite)
+	if !d.AllowUpdate {
+		fmt.Fprintf(w, "updates of rows\trefused\n")
+	}
 	return w.Flush()
+}
+
+func timeToLiveText(seconds int) string {
+	if seconds == -1 {
+		return "never expires"
+	}
+	return fmt.Sprintf("%d seconds", seconds)
 }
 
 func printJSONLine(w io.Writer, v any) error {

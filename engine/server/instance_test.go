@@ -60,6 +60,20 @@ func TestIndexesAreDescribedAndPaidFor(t *testing.T) {
 	if got := codes(t, r, err); !slices.Equal(got, []string{"", "", "", "OTSNotEnoughCapacityUnit"}) {
 		t.Errorf("ten units are three rows of three: %v", got)
 	}
+	off := false
+	for _, o := range []struct {
+		option tablestore.TableOption
+		taken  bool
+	}{
+		{tablestore.TableOption{TimeToAlive: -1, MaxVersion: 2}, false},
+		{tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 1}, false},
+		{tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 1, AllowUpdate: &off}, true},
+	} {
+		_, err := c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &o.option})
+		if (err == nil) != o.taken {
+			t.Errorf("%+v: %v", o.option, err)
+		}
+	}
 	if status := admin(t, s, "POST", "/_engine/tables/t/simulate", `{"indexes": 6}`, nil); status != 400 {
 		t.Errorf("six indexes: %d", status)
 	}

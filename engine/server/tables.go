@@ -77,6 +77,14 @@ func (s *Server) updateTable(body []byte) (call, *wire.Error) {
 		err = r.Check()
 	}
 	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		if t := s.store.Table(r.Name); t != nil {
+			d := t.Describe()
+			if st := s.sim.present(d.Name); st != nil && st.Answers().Indexes > 0 {
+				if err := r.CheckIndexed(d); err != nil {
+					return nil, err
+				}
+			}
+		}
 		d, err := s.store.UpdateTable(ctx, r)
 		if err != nil {
 			return nil, err

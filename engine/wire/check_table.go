@@ -93,6 +93,19 @@ func (r *UpdateTable) Check() *Error {
 	return t.check()
 }
 
+// CheckIndexed judges the options that the request leaves a table with that has secondary indexes: it keeps one version of a cell, and
+// its data expires only if no row may be updated.
+func (r *UpdateTable) CheckIndexed(d *TableDescription) *Error {
+	o := &r.Options
+	switch {
+	case o.MaxVersions.Set && o.MaxVersions.Value > 1:
+		return Invalid("The maximum versions of a table with secondary indexes must be 1.")
+	case (o.TTL.Set || o.AllowUpdate.Set) && o.TTL.Or(d.TTL) != -1 && o.AllowUpdate.Or(d.AllowUpdate):
+		return Invalid("The time-to-live of a table with secondary indexes must be -1 unless update is not allowed.")
+	}
+	return nil
+}
+
 func (o *TableOptions) check() *Error {
 	switch {
 	case o.TTL.Set && (o.TTL.Value == 0 || o.TTL.Value < -1):

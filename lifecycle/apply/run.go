@@ -14,7 +14,7 @@ import (
 )
 
 // DefaultInterval is how long the service wants a table's reserved throughput to stay as it was changed.
-const DefaultInterval = 2 * time.Minute
+const DefaultInterval = client.ThroughputInterval
 
 // maxRefusals is how often a table's throughput is refused as changed too recently, one time after the other, before
 // that is an error: somebody else keeps changing it.
@@ -170,21 +170,12 @@ func hopeless(err error) bool {
 	return errors.As(err, &ots) && ots.Code == "OTSAuthFailed" || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// dueOf is when a table's throughput may be changed. The service names whole seconds, so the last change may be almost a
-// second later; a clock that is ahead of ours does not make us wait longer than the interval.
+// dueOf is when a table's throughput may be changed.
 func (r *runner) dueOf(item *Item) (time.Time, error) {
 	if r.Interval < 0 {
 		return time.Time{}, nil
 	}
-	last, err := r.Admin.Adjusted(item.Have.Name)
-	if err != nil || last.IsZero() {
-		return time.Time{}, err
-	}
-	due, latest := last.Add(r.Interval+time.Second), r.Clock.Now().Add(r.Interval+time.Second)
-	if due.After(latest) {
-		return latest, nil
-	}
-	return due, nil
+	return r.Admin.Changeable(item.Have.Name, r.Interval, r.Clock.Now())
 }
 
 // next is the table that is due first, the older period first; nil without any.

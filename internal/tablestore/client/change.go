@@ -43,6 +43,116 @@ func (a *Admin) Reserve(name string, read, write int) error {
 	return a.wrap("change", name, err)
 }
 
+// ThroughputInterval is how long the service wants a table's reserved throughput to stay before it is changed again.
+const ThroughputInterval = 2 * time.Minute
+
+// MaxReserved is how many capacity units of reading, or of writing, a table may reserve.
+const MaxReserved = 100_000
+
+// Change says what of a table is to change; what is nil stays.
+type Change struct {
+	ReservedRead, ReservedWrite *int // capacity units
+	TimeToLive, MaxVersions     *int // seconds, -1 is forever
+	MaxDeviation                *int64
+	AllowUpdate                 *bool
+}
+
+// Reserves reports whether reserved throughput is to change.
+func (c *Change) Reserves() bool { return c.ReservedRead != nil || c.ReservedWrite != nil }
+
+// Options reports whether anything else is to change.
+func (c *Change) Options() bool {
+	return c.TimeToLive != nil || c.MaxVersions != nil || c.MaxDeviation != nil || c.AllowUpdate != nil
+}
+
+// Update changes a table in one request that names nothing else, so that a change that somebody else makes meanwhile stays.
+// Throughput that was changed too recently is ErrTooFrequent, and nothing is changed then. If the answer to a change was lost, its
+// retry may get that too: Update looks whether the change was made. Connection must be set.
+func (a *Admin) Update(name string, c Change) error {
+	if a.Connection == nil {
+		return errors.New("change a table: there is no connection for it")
+	}
+	body := c.request(name)
+	soon, lost := false, false
+	err := a.try(func() error {
+		sender := a.Connection.Sender()
+		defer sender.Close()
+		_, err := sender.Post("UpdateTable", func(dst []byte) []byte { return append(dst, body...) })
+		if soon = isCode(err, tooFrequentChange); soon {
+			return nil
+		}
+		lost = lost || err != nil && Classify(err).Open()
+		return err
+	})
+	if !soon {
+		return a.wrap("change", name, err)
+	}
+	if lost {
+		if now, err := a.Describe(name); err == nil && c.madeOf(now) {
+			return nil
+		}
+	}
+	return fmt.Errorf("change table %s: %w", name, ErrTooFrequent)
+}
+
+// madeOf reports whether a table is as the change makes it.
+func (c *Change) madeOf(t *Table) bool {
+	same := func(want *int, is int) bool { return want == nil || *want == is }
+	return same(c.ReservedRead, t.ReservedRead) && same(c.ReservedWrite, t.ReservedWrite) && same(c.TimeToLive, t.TimeToLive) && same(c.MaxVersions, t.MaxVersions) &&
+		(c.MaxDeviation == nil || *c.MaxDeviation == t.MaxDeviation) && (c.AllowUpdate == nil || *c.AllowUpdate == !t.NoUpdates)
+}
+
+// request is an UpdateTableRequest. The SDK's client names all options, or sends 0 for them.
+func (c *Change) request(name string) []byte {
+	const (
+		updateName       protowire.Number = 1
+		updateThroughput protowire.Number = 2
+		updateOptions    protowire.Number = 3
+		optionAllow      protowire.Number = 6
+	)
+	number := func(dst []byte, field protowire.Number, n *int) []byte {
+		if n == nil {
+			return dst
+		}
+		return appendNumber(dst, field, int64(*n))
+	}
+	req := appendPart(nil, updateName, []byte(name))
+	if c.Reserves() {
+		unit := number(number(nil, unitRead, c.ReservedRead), unitWrite, c.ReservedWrite)
+		req = appendPart(req, updateThroughput, appendPart(nil, throughputUnit, unit))
+	}
+	if !c.Options() {
+		return req
+	}
+	options := number(number(nil, optionLive, c.TimeToLive), optionVersions, c.MaxVersions)
+	if c.MaxDeviation != nil {
+		options = appendNumber(options, optionMost, *c.MaxDeviation)
+	}
+	if c.AllowUpdate != nil {
+		allow := int64(0)
+		if *c.AllowUpdate {
+			allow = 1
+		}
+		options = appendNumber(options, optionAllow, allow)
+	}
+	return appendPart(req, updateOptions, options)
+}
+
+// Changeable returns when a table's reserved throughput may be changed, once in an interval, by a clock that shows now. The service
+// names whole seconds, so the last change may be almost a second later; a clock that is ahead of ours does not make us wait longer than
+// the interval.
+func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (time.Time, error) {
+	last, err := a.Adjusted(name)
+	if err != nil || last.IsZero() {
+		return time.Time{}, err
+	}
+	due, latest := last.Add(interval+time.Second), now.Add(interval+time.Second)
+	if due.After(latest) {
+		return latest, nil
+	}
+	return due, nil
+}
+
 // Fields of a DescribeTable answer that the SDK drops.
 const (
 	reservedDetails protowire.Number = 2

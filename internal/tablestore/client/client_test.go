@@ -42,7 +42,11 @@ func admin(t *testing.T, target Target) *Admin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Admin{Client: sdk, Context: context.Background()}
+	connection, err := Connect(context.Background(), target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Admin{Client: sdk, Context: context.Background(), Connection: connection}
 }
 
 func TestTablesAreCreatedDescribedListedAndDropped(t *testing.T) {

@@ -36,6 +36,9 @@ type Connection struct {
 	senders     atomic.Int64 // that are not closed
 }
 
+// Now is the service's time, as far as its answers have said it.
+func (c *Connection) Now() time.Time { return c.traffic.Clock.Now() }
+
 // Connect makes a connection to the target. When ctx ends, every request in flight ends with it. Nothing is repeated except a
 // request of which no byte was sent because the service had closed an idle connection.
 func Connect(ctx context.Context, t Target, traffic *Traffic) (*Connection, error) {

@@ -41,6 +41,8 @@ type Table struct {
 	// service's clock. 0 is a service that does not say.
 	Created int64
 	Indexes []string // secondary indexes
+	// NoUpdates says that the table refuses updates of rows: its option allow_update is off.
+	NoUpdates bool
 	table.Definition
 }
 
@@ -90,6 +92,7 @@ func (a *Admin) Describe(name string) (*Table, error) {
 	}
 	t.TimeToLive, t.MaxVersions = res.TableOption.TimeToAlive, res.TableOption.MaxVersion
 	t.MaxDeviation = res.TableOption.DeviationCellVersionInSec
+	t.NoUpdates = res.TableOption.AllowUpdate != nil && !*res.TableOption.AllowUpdate
 	for _, i := range res.IndexMetas {
 		t.Indexes = append(t.Indexes, i.IndexName)
 	}
