@@ -18,17 +18,17 @@ func flagsFirst(app *cli.App, args []string) ([]string, error) {
 	}
 	out := args[:1:1]
 	rest := args[1:]
-	commands, flags := app.Commands, app.Flags
+	commands, flags, acts := app.Commands, app.Flags, false
 	for len(rest) > 0 {
 		c := findCommand(commands, rest[0])
 		if c == nil {
 			break
 		}
 		out = append(out, rest[0])
-		commands, flags, rest = c.Subcommands, c.Flags, rest[1:]
+		commands, flags, rest, acts = c.Subcommands, c.Flags, rest[1:], c.Action != nil
 	}
-	if len(commands) > 0 {
-		return append(out, rest...), nil // no leaf command: nothing to sort
+	if !acts {
+		return append(out, rest...), nil // it only has commands: nothing to sort
 	}
 	command := out[:len(out):len(out)]
 	takesValue := valueFlags(flags)

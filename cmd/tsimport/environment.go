@@ -11,7 +11,7 @@ import (
 // notFromEnvironment are flags that destroy something or change what a command means: they must be typed.
 var notFromEnvironment = []string{
 	"delete", "mode", "create", "fresh", "drop-expired", "apply", "yes", "force", "accept-changed-input", "retry-rejects", "reload-changed", "reload-renamed", "save-job", "schema",
-	"help", "version",
+	"older-than", "help", "version",
 }
 
 // olderNames are the variables of flags that had one before every flag had.
@@ -41,16 +41,16 @@ func fromEnvironment(flag string) (value, variable string, ok bool) {
 // withEnvironment adds the flags that variables of the environment give and the arguments do not. Args are as flagsFirst has sorted them.
 func withEnvironment(app *cli.App, args []string) []string {
 	rest := args[min(1, len(args)):]
-	commands, flags := app.Commands, app.Flags
+	commands, flags, acts := app.Commands, app.Flags, false
 	for len(rest) > 0 {
 		c := findCommand(commands, rest[0])
 		if c == nil {
 			break
 		}
-		commands, flags, rest = c.Subcommands, c.Flags, rest[1:]
+		commands, flags, rest, acts = c.Subcommands, c.Flags, rest[1:], c.Action != nil
 	}
-	if len(commands) > 0 {
-		return args
+	if !acts {
+		return args // it only has commands
 	}
 	given, inputs := cutInputs(rest)
 	names := givenNames(flags, given)

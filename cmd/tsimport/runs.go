@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tsimport/internal/suggest"
 	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
@@ -53,6 +54,7 @@ type runInfo struct {
 
 	job    *checkpoint.Job
 	record *job.Record // of a job, nil of a load
+	wrote  bool        // rows, into a table
 }
 
 func runsCommand() *cli.Command {
@@ -61,9 +63,15 @@ func runsCommand() *cli.Command {
 		Usage: "list loads, syncs and jobs with their state, progress and command",
 		Description: "Runs are folders below ./" + rundir.Root + ", and folders named as arguments; of a job that is named, its loads, too. To resume an unfinished run, use\n" +
 			"tsimport resume FOLDER or give the same command again.",
-		ArgsUsage: "[FOLDER...]",
-		Flags:     []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
+		ArgsUsage:   "[FOLDER...]",
+		Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON"}},
+		Subcommands: []*cli.Command{pruneCommand()},
 		Action: func(c *cli.Context) error {
+			if name := c.Args().First(); c.NArg() > 0 {
+				if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) && len(suggest.Nearest(name, commandNames(c.Command.Subcommands))) > 0 {
+					return usagef("there is no folder %s%s", name, suggest.Hint(name, commandNames(c.Command.Subcommands)))
+				}
+			}
 			all, err := findRuns(c.Args().Slice())
 			if err != nil {
 				return err
@@ -146,6 +154,7 @@ func readRun(folder string) *runInfo {
 		Folder: folder, State: sum.State, Started: sum.FirstStarted, Target: sum.Target, Table: sum.Table, Command: sum.Command,
 		DryRun: sum.DryRun, Read: sum.Read, Rejected: sum.Rejected, Final: sum.Written + sum.Rejected + sum.Superseded + sum.ConditionFailed + sum.Archived,
 	}
+	r.wrote = sum.Written > 0 && !sum.DryRun
 	if r.Started.IsZero() {
 		r.Started = sum.Started
 	}
@@ -212,13 +221,6 @@ func readSummary(folder string) (*pipeline.Report, error) {
 
 // held reports whether a process works on the run.
 func held(folder string) bool {
-	if _, err := os.Stat(filepath.Join(folder, rundir.LockFile)); err != nil {
-		return false
-	}
-	lock, err := rundir.TakeLock(folder)
-	if err != nil {
-		return errors.As(err, new(*rundir.HeldError))
-	}
-	_ = lock.Release() // it was taken to see whether it can be
-	return false
+	_, is := rundir.HolderOf(folder)
+	return is
 }

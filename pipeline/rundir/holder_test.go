@@ -42,8 +42,11 @@ func TestTheHolderOfARunIsFoundWithoutAChange(t *testing.T) {
 			t.Errorf("%+v was killed and holds the run", h)
 		}
 	}
-	if err := (Holder{PID: 7, Host: "elsewhere"}).note(name); err != nil {
+	if err := (Holder{PID: 7, Host: "elsewhere"}).note(name); err != nil { // where the lock is free, too
 		t.Fatal(err)
+	}
+	if _, held := HolderOf(dir); held {
+		t.Error("a process of another machine was killed and holds the run")
 	}
 	if l, err = TakeLock(dir); err != nil {
 		t.Errorf("nothing is left locked: %v", err)

@@ -74,22 +74,34 @@ func TakeLock(path string) (*Lock, error) {
 	return l, err
 }
 
-// HolderOf returns the process that works on the run in a folder, by what it has written into the lock's file. Unlike TakeLock it writes
-// nothing. A process of this machine has the lock only if nobody else can have it, even to read; one of another machine is believed.
+// HolderOf returns the process that works on the run in a folder, as far as it has said who it is, and whether there is one. Unlike TakeLock
+// it writes nothing: it takes the lock to read, for a moment for which TakeLock waits.
 func HolderOf(path string) (h Holder, held bool) {
 	name := filepath.Join(path, LockFile)
-	if h = holderOf(name); h.PID == 0 {
-		text, err := os.ReadFile(name + holderSuffix) // where the file system has no locks
-		return h, err == nil && json.Unmarshal(text, &h) == nil && h.PID != 0 && (h.Host != thisProcess().Host || alive(h.PID))
-	}
-	if h.Host == thisProcess().Host && !alive(h.PID) {
+	if _, err := os.Stat(name); err != nil {
 		return h, false
 	}
 	f := flock.New(name, flock.SetFlag(os.O_RDONLY))
-	free, err := f.TryRLock() // for a moment, for which TakeLock waits
+	err := tryLock(toRead{f})
 	_ = f.Unlock()
-	return h, err != nil || !free
+	h = holderOf(name)
+	switch {
+	case err == nil:
+		return Holder{}, false
+	case errors.Is(err, errNoLocks):
+		text, err := os.ReadFile(name + holderSuffix)
+		if err != nil || json.Unmarshal(text, &h) != nil {
+			return Holder{}, err == nil
+		}
+		return h, h.Host != thisProcess().Host || alive(h.PID)
+	}
+	return h, errors.Is(err, errLocked) || h.PID != 0 // of a file that cannot be opened, what it says counts
 }
+
+// toRead is a lock that others may have at the same time, to read.
+type toRead struct{ *flock.Flock }
+
+func (f toRead) TryLock() (bool, error) { return f.TryRLock() }
 
 // TakePassing is TakeLock for a folder that may be missing: it is made. Release takes the lock's file away, and the folder if it
 // was made and is empty, unless Keep was called.

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"tsimport/internal/atomicfile"
@@ -112,4 +114,14 @@ func unfinishedRuns(identity string) (folders []string, err error) {
 		}
 	}
 	return folders, err
+}
+
+// IsPart reports whether what the run folder of a sync has under a path, with slashes, is one of the sync's own files or folders.
+func IsPart(path string) bool {
+	parts := strings.Split(path, "/")
+	switch last := parts[len(parts)-1]; last {
+	case StateFile, changesDir, putDir, deleteDir:
+		return true
+	}
+	return slices.Contains(parts[:len(parts)-1], changesDir)
 }

@@ -1,0 +1,121 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"tsimport/internal/atomicfile"
+)
+
+// Contents is what a run folder holds.
+type Contents struct {
+	Bytes   int64
+	Newest  time.Time // the last change of a file
+	Foreign string    // a file or folder that a run does not make, or that a user has changed; "" if there is none
+}
+
+var attemptNames = regexp.MustCompile(`^attempt-[1-9][0-9]*$`)
+
+// ContentsOf looks at a run folder. Own says what else belongs to the run, by its path below the folder, with slashes.
+func ContentsOf(path string, own func(name string, folder bool) bool) (c Contents, err error) {
+	err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if at == path {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(path, at)
+		if err != nil {
+			return err
+		}
+		if !isOwn(filepath.ToSlash(name), d, own) && c.Foreign == "" {
+			c.Foreign = name
+		}
+		if d.IsDir() {
+			return nil // its time says only when files came and went
+		}
+		c.Bytes += info.Size()
+		if d.Name() != LockFile && info.ModTime().After(c.Newest) { // a lock is also taken to see whether it can be
+			c.Newest = info.ModTime()
+		}
+		return nil
+	})
+	if err != nil {
+		return c, fmt.Errorf("look at run folder: %w", err)
+	}
+	return c, nil
+}
+
+// isOwn reports whether a run has made what a run folder has under a name.
+func isOwn(name string, d fs.DirEntry, own func(name string, folder bool) bool) bool {
+	if !d.IsDir() && !d.Type().IsRegular() {
+		return false
+	}
+	if own(name, d.IsDir()) || strings.HasPrefix("/"+name, "/"+StampsDir+"/") || strings.Contains(name, "/"+StampsDir+"/") {
+		return true
+	}
+	base := d.Name()
+	if d.IsDir() { // k=v has the rejects of partition folders
+		return attemptNames.MatchString(base) || strings.Contains(base, "=") || base == StampsDir
+	}
+	base = strings.TrimSuffix(base, atomicfile.Suffix)
+	return slices.Contains(ownFiles, base) || isRejectsFile(base) || base == LockFile || base == LockFile+holderSuffix
+}
+
+// Remove removes a run folder with all that is in it, unless another process works on the run: then the error is a *HeldError. Still is
+// asked once none can; if it says no, nothing is removed. What says that the folder is a run's goes last: one that was removed in part is
+// a run that can be removed.
+func Remove(path string, still func() bool, last ...string) (removed bool, err error) {
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return false, errors.Join(err, fmt.Errorf("remove run %s: it is not a folder", path))
+	}
+	lock, err := TakeLock(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if releaseErr := lock.Release(); err == nil {
+			err = releaseErr
+		}
+		if _, statErr := os.Lstat(path); removed && err == nil && !errors.Is(statErr, fs.ErrNotExist) {
+			err = fmt.Errorf("remove run %s: something was put into it meanwhile", path)
+		}
+	}()
+	if !still() {
+		return false, nil
+	}
+	root, err := os.OpenRoot(path) // nothing outside is removed, wherever links lead
+	if err != nil {
+		return false, fmt.Errorf("remove run: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false, fmt.Errorf("remove run: %w", err)
+	}
+	names := []string{}
+	for _, e := range entries {
+		if name := e.Name(); name != LockFile && !slices.Contains(last, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range append(names, last...) {
+		if err := root.RemoveAll(name); err != nil {
+			return false, fmt.Errorf("remove run %s: %w", path, err)
+		}
+	}
+	lock.passing = []string{filepath.Join(path, LockFile), path}
+	return true, nil
+}
