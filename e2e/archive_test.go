@@ -126,22 +126,29 @@ func TestWhatATargetCannotKeepOfAnArchiveIsRefused(t *testing.T) {
 	p.same(p.a, p.a, "old", "as_it_was")
 }
 
+// unreliable makes a store refuse one of every so many requests, and lose the answer to another.
+func unreliable(objects *storetest.Server, every int) {
+	objects.Change(func(s *storetest.Server) {
+		s.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
+			if number%every == 1 {
+				storetest.Refuse(w, r, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+			}
+			return number%every == 1
+		}
+		s.After = func(number int, _ *http.Request) {
+			if number%every == 3 {
+				panic(http.ErrAbortHandler)
+			}
+		}
+	})
+}
+
 // TestAnArchiveIsWrittenToAStoreOfObjects and read from there, while the store refuses requests and loses answers.
 func TestAnArchiveIsWrittenToAStoreOfObjects(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)
 	objects := storetest.New(t, "bucket")
-	objects.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
-		if number%4 == 1 {
-			storetest.Refuse(w, r, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
-		}
-		return number%4 == 1
-	}
-	objects.After = func(number int, _ *http.Request) {
-		if number%4 == 3 {
-			panic(http.ErrAbortHandler)
-		}
-	}
+	unreliable(objects, 4)
 	const kept = "s3://bucket/backup/kept"
 	for _, format := range []string{"csv", "jsonl"} {
 		if out := p.run(2, "export", "--table", "t", "--format", format, "-o", kept); !strings.Contains(out, "only archives are written to oss:// and s3://") {

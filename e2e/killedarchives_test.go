@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,17 +169,7 @@ func TestKilledArchivesInAStore(t *testing.T) {
 	p.fill("t", 0, 1500)
 	p.fillLarge("t", 1500, max(*archiveMegabytes, 100))
 	objects := storetest.New(t, "bucket")
-	objects.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
-		if number%7 == 1 {
-			storetest.Refuse(w, r, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
-		}
-		return number%7 == 1
-	}
-	objects.After = func(number int, _ *http.Request) {
-		if number%7 == 3 {
-			panic(http.ErrAbortHandler)
-		}
-	}
+	unreliable(objects, 7)
 	const kept = "s3://bucket/kept"
 	count := func(what string) (n int) {
 		for _, key := range objects.Keys() {

@@ -108,7 +108,7 @@ func TestAStateThatCannotKeepALoadIsRefusedBeforeTheFirstRow(t *testing.T) {
 		},
 	} {
 		store := storetest.New(t, "states")
-		change(store)
+		store.Change(change)
 		p := &pod{t.TempDir(), startServe(t)}
 		must(t, os.WriteFile(filepath.Join(p.dir, "a.csv"), []byte("id\n1\n"), 0o600))
 		cmd := p.command("load", "a.csv", "--endpoint", p.s.URL, "--instance", p.s.Instance, "--table", "t", "--pk", "id", "--create", "--state", "s3://states/x")

@@ -122,7 +122,7 @@ func TestTheProbeRefusesByName(t *testing.T) {
 			if server == nil {
 				return
 			}
-			change(server)
+			server.Change(change)
 			err := Probe(t.Context(), s)
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), s.String()) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%q: %v", want, err)

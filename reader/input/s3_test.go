@@ -17,7 +17,7 @@ const lake = "s3://lake.of-data/"
 func newS3(t *testing.T, keys ...string) *storetest.Server {
 	t.Helper()
 	s := storetest.New(t, "lake.of-data")
-	s.PageSize = 2
+	s.Change(func(s *storetest.Server) { s.PageSize = 2 })
 	for _, key := range keys {
 		content := "in " + key
 		if strings.HasSuffix(key, "/") {
@@ -107,13 +107,15 @@ func TestAFaultOfAnyRequestToS3IsMended(t *testing.T) {
 	} {
 		for failing := range 4 {
 			s := newS3(t, "d/1.csv", "d/2.csv", "d/3.csv")
-			s.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
-				if number < failing || (number-failing)%2 == 1 {
-					return false
+			s.Change(func(s *storetest.Server) {
+				s.Fault = func(number int, w http.ResponseWriter, r *http.Request) bool {
+					if number < failing || (number-failing)%2 == 1 {
+						return false
+					}
+					fault(s, w, r)
+					return true
 				}
-				fault(s, w, r)
-				return true
-			}
+			})
 			set := expand(t, Options{Retry: soon}, lake+"d")
 			if got := names(set); !slices.Equal(got, lakeNames("d/1.csv", "d/2.csv", "d/3.csv")) {
 				t.Fatalf("%s of request %d: inputs %q", name, failing, got)

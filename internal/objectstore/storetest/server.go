@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Server holds the objects of one bucket. Its fields may be changed between requests only.
+// Server holds the objects of one bucket. Its fields are changed in Change.
 type Server struct {
 	Bucket   string
 	PageSize int // of listings
@@ -61,6 +61,13 @@ func New(t Testing, bucket string) *Server {
 		t.Setenv(name, value)
 	}
 	return s
+}
+
+// Change changes fields. Requests that began before may see them as they were.
+func (s *Server) Change(change func(s *Server)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
 }
 
 // URL is the endpoint.
@@ -110,8 +117,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	number := len(s.requests)
 	s.requests = append(s.requests, strings.TrimSpace(r.Method+" "+key+" "+r.Header.Get("Range")))
+	fault, after := s.Fault, s.After
 	s.mu.Unlock()
-	if s.Fault != nil && s.Fault(number, w, r) {
+	if fault != nil && fault(number, w, r) {
 		return
 	}
 	body, err := io.ReadAll(r.Body)
@@ -129,8 +137,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.list(w, r.URL.Query())
 	case r.Method == http.MethodPut:
 		if s.put(w, r, key, body) {
-			if s.After != nil {
-				s.After(number, r)
+			if after != nil {
+				after(number, r)
 			}
 			w.Header().Set("ETag", ETag(string(body)))
 		}
