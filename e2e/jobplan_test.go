@@ -112,6 +112,9 @@ loads:
   onlynew: {table: known, only-new: true, from: ["in/*.jsonl"], pk: [id]}
   h: {from: [in/old.csv], pk: ["k=md5(id,4)", id], set: ["twice=customer*2"], exclude: [amount], max-wcu: 10}
   missing: {create: false, from: [in/old.csv]}
+  otherkey: {table: orders, from: [in/old.csv], after: [orders], mode: update}
+  wrongkey: {command: copy, table: h, from: old, after: [h]}
+  since: {command: copy, from: old, since: "2020-01-01T00:00:00Z", timeout: 1h}
   none: {from: [in/none.csv], pk: [id]}
   copied: {command: copy, from: old}
   ofnew: {command: copy, from: orders, after: [again]}

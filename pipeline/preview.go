@@ -59,6 +59,8 @@ type PreviewShare struct {
 func Look(ctx context.Context, cfg Config, most int) (*Preview, error) {
 	cfg.DryRun = true // no resume point is looked for, and no lock is taken
 	cfg.setDefaults()
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
 	a := &attempt{cfg: &cfg, hooks: new(hooks), started: time.Now()}
 	if err := a.connect(ctx, ctx); err != nil {
 		return nil, err

@@ -168,8 +168,9 @@ func (p *jobPlanner) load(s *job.State) {
 	}
 	said := new(bytes.Buffer)
 	show := newDisplay(said)
-	ctx := context.WithValue(p.interrupts.hard, planKey{}, l)
-	err := p.command(ctx, s, in, show, p.interrupts)
+	interrupts, stop := p.interrupts.ofLoad()
+	defer stop()
+	err := p.command(context.WithValue(interrupts.hard, planKey{}, l), s, in, show, interrupts)
 	l.hear(said.String())
 	switch nothing, exit := new(plan.NothingNew), new(exitError); {
 	case err == nil || l.State == planLater:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
@@ -160,15 +162,13 @@ func (l *loadPlan) askState(ctx context.Context, c *cli.Context, cfg *pipeline.C
 func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) error {
 	place := t.place(cfg.Target.Table)
 	by := l.plans.made[place]
-	v, err := pipeline.Look(ctx, cfg, planFilesOpened)
-	usage := new(plan.UsageError)
-	if by != nil && errors.As(err, &usage) && usage.NoTable && l.plans.comesAfter(l.Name, by.Name) {
+	if by != nil && l.plans.comesAfter(l.Name, by.Name) { // the table is there by then
 		cfg.Target.Create = true
-		if len(cfg.Target.Key) == 0 {
-			cfg.Target.Key = by.key
+		if err := l.takeKey(&cfg.Target, by); err != nil {
+			return err
 		}
-		v, err = pipeline.Look(ctx, cfg, planFilesOpened)
 	}
+	v, err := pipeline.Look(ctx, cfg, planFilesOpened)
 	if err != nil {
 		return err
 	}
@@ -221,25 +221,44 @@ func (l *loadPlan) look(ctx context.Context, cfg pipeline.Config, t *target) err
 	return nil
 }
 
+// takeKey has the load take the key of a table that another one makes before, which it must fit.
+func (l *loadPlan) takeKey(to *plan.Target, by *loadPlan) error {
+	fits := len(to.Key) == 0 || len(to.Key) == len(by.key)
+	for i := range to.Key {
+		fits = fits && to.Key[i].Name == by.key[i].Name && (to.Key[i].Type == table.Null || to.Key[i].Type == by.key[i].Type && to.Key[i].Auto == by.key[i].Auto)
+	}
+	if !fits {
+		return usagef("load %s makes table %s with the primary key %s, not %s; leave pk out or use another table", by.Name, l.Table, strings.Join(keyTexts(by.key), ", "), strings.Join(keyTexts(to.Key), ", "))
+	}
+	to.Key = slices.Clone(by.key)
+	return nil
+}
+
 func keyTexts(key []table.KeyColumn) (texts []string) {
 	for _, k := range key {
-		kind := k.Type.String()
-		if k.Auto {
-			kind = "auto"
+		switch {
+		case k.Auto:
+			texts = append(texts, k.Name+":auto")
+		case k.Type == table.Null: // not known yet
+			texts = append(texts, k.Name)
+		default:
+			texts = append(texts, k.Name+":"+k.Type.String())
 		}
-		texts = append(texts, k.Name+":"+kind)
 	}
 	return texts
 }
 
 // sync plans a sync.
-func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target) error {
+func (l *loadPlan) sync(interrupts *interrupts, cfg pipeline.Config, t *target, deletes bool) error {
 	if err := l.reach(t); err != nil {
 		return err
 	}
 	cfg.DryRun = true
 	cfg.Write.RetryFor = min(cfg.Write.RetryFor, planPatience)
 	l.note("a sync reads the whole table and writes only what differs; the write units are those of a table that has nothing in common with the input. tsimport sync --plan compares and counts")
+	if deletes {
+		l.note("which rows it would delete is not known before, either")
+	}
 	if err := l.look(interrupts.drain, cfg, t); err != nil {
 		return err
 	}
@@ -277,6 +296,9 @@ func (l *loadPlan) export(c *cli.Context, sdk *tablestore.TableStoreClient, desc
 	}
 	for _, col := range looked.Columns {
 		l.Columns = append(l.Columns, planColumn{Name: col.Name, Type: strings.Join(col.Types, " or ")})
+	}
+	if _, err := os.Lstat(c.String("output")); err == nil && c.String("format") != formatArchive && !isFolder(c.String("output")) {
+		l.note("the output exists and would be replaced")
 	}
 	if by := l.plans.writers(t.place(described.Name), l.Name); len(by) > 0 {
 		l.note(fmt.Sprintf("the table is as it is now; %s of this job write to it before", strings.Join(by, ", ")))

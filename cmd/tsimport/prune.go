@@ -175,6 +175,7 @@ func (r *pruned) own(name string, folder bool) bool {
 // choose says of each run why it is kept.
 func (p *pruning) choose(all []*pruned) {
 	kept, wrote := map[string]int{}, map[string]bool{}
+	read := readByOthers(all)
 	for _, r := range all { // the newest first
 		of := r.info.Target + "\x00" + r.Table
 		if r.info.record != nil {
@@ -185,11 +186,69 @@ func (p *pruning) choose(all []*pruned) {
 		kept[of]++
 		last := r.info.wrote && !wrote[of]
 		wrote[of] = wrote[of] || r.info.wrote
-		if why := p.whyKept(r, kept[of], last); r.Why == "" {
+		why := p.whyKept(r, kept[of], last)
+		if by := readIn(read, r.Folder); why == "" && by != "" {
+			why = by + ", which can be resumed, reads a file of it"
+		}
+		if r.Why == "" {
 			r.Why = why
 		}
 		r.Removed = r.Why == ""
 	}
+}
+
+// readByOthers are the paths that runs read which can be resumed, and the folder of one that does: such as rejects of another run.
+func readByOthers(all []*pruned) map[string]string {
+	read := map[string]string{}
+	add := func(dir, folder string, args []string) {
+		for _, a := range args {
+			if _, value, ok := strings.Cut(a, "="); ok && strings.HasPrefix(a, "-") {
+				a = value
+			}
+			if !filepath.IsAbs(a) {
+				a = filepath.Join(dir, a)
+			}
+			read[resolved(a)] = folder
+		}
+	}
+	for _, r := range all {
+		if mayContinue(r.info) == "" {
+			continue
+		}
+		if j := r.info.job; j != nil {
+			add(j.Dir, r.Folder, j.Args)
+			add(j.Dir, r.Folder, j.Chosen)
+		}
+		if r.info.record != nil {
+			for _, s := range r.info.record.Loads {
+				add(r.info.record.Dir, r.Folder, s.Arguments())
+			}
+		}
+	}
+	return read
+}
+
+// readIn returns which run reads something in a folder, "" if none does.
+func readIn(read map[string]string, folder string) string {
+	at := resolved(folder)
+	for path, by := range read {
+		if by != folder && (path == at || strings.HasPrefix(path, at+string(filepath.Separator))) {
+			return by
+		}
+	}
+	return ""
+}
+
+// resolved is a path without links, absolute; of one that does not exist, as it is.
+func resolved(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	folder, base := filepath.Split(path)
+	if real, err := filepath.EvalSymlinks(folder); err == nil { // the last part may be a pattern
+		return filepath.Join(real, base)
+	}
+	return filepath.Clean(path)
 }
 
 // whyKept is why a run is not removed: the n-th newest of its table or job; last says that no newer one has written to its table.

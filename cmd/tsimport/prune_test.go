@@ -243,6 +243,24 @@ func TestRunsThatSomebodyMayNeedAreKept(t *testing.T) {
 	command(t, 3, "run", "job.yaml", "-q", "--run-dir", filepath.Join(root, "job"))
 }
 
+func TestARunWhoseRejectsAnotherReadsIsKept(t *testing.T) {
+	t.Chdir(t.TempDir())
+	put(t, "bad.csv", "id\n1\nx\ny\n")
+	put(t, "in.csv", "id\n1\n")
+	for _, name := range []string{"by-flag", "by-name", "by-job", "free"} {
+		newRun(t, name, 3, 90*day, "bad.csv", "-t", strings.ReplaceAll(name, "-", "_"))
+		newRun(t, name+"-newer", 0, 80*day, "in.csv", "-t", strings.ReplaceAll(name, "-", "_"))
+	}
+	command(t, 4, "load", "-q", "--sync", "none", "--retry-rejects", filepath.Join(rundir.Root, "by-flag"), "--max-errors", "0", "--run-dir", filepath.Join(rundir.Root, "flag"))
+	newRun(t, "name", 4, 0, filepath.Join(rundir.Root, "by-name", "rejects*.csv"), "-t", "name", "--max-errors", "0")
+	put(t, "job.yaml", "version: 1\nloads:\n  j: {from: [./tsimport-runs/by-job/rejects.csv], pk: [\"id:integer\"], max-errors: 0}\n")
+	command(t, 4, "run", "job.yaml", "-q", "--run-dir", filepath.Join(rundir.Root, "job"))
+	removed, kept := pruneJSON(t, "--older-than", "30d")
+	if strings.Join(removed, " ") != "free" || !strings.Contains(kept["by-flag"], "flag, which can be resumed, reads") || kept["by-name"] == "" || kept["by-job"] == "" {
+		t.Errorf("removed %v, kept %v", removed, kept)
+	}
+}
+
 func TestARunOfTheFutureIsNotOld(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id\n1\n")

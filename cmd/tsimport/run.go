@@ -406,7 +406,7 @@ func (o *jobRunner) arguments(app *cli.App, resolved *job.Single) []string {
 	if o.c.Bool("accept-changed-input") && has("accept-changed-input") {
 		flags = append(flags, "--accept-changed-input")
 	}
-	if !o.c.Bool("verbose") && (o.show.log == nil || o.c.Bool("quiet")) && has("quiet") {
+	if !o.c.Bool("verbose") && !o.session.readOnly && (o.show.log == nil || o.c.Bool("quiet")) && has("quiet") {
 		flags = append(flags, "--quiet")
 	}
 	return slices.Concat(args[:1], flags, args[1:])

@@ -150,7 +150,7 @@ func syncTable(c *cli.Context, interrupts *interrupts, show *display, in *invoca
 	}
 	cfg.SourceUnits = units
 	if ofJob != nil {
-		return ofJob.sync(interrupts, *l, t)
+		return ofJob.sync(interrupts, *l, t, cfg.Delete)
 	}
 
 	cfg.Progress = new(verify.Progress)
