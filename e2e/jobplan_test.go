@@ -115,6 +115,8 @@ loads:
   otherkey: {table: orders, from: [in/old.csv], after: [orders], mode: update}
   wrongkey: {command: copy, table: h, from: old, after: [h]}
   since: {command: copy, from: old, since: "2020-01-01T00:00:00Z", timeout: 1h}
+  restored: {from: [in/archive]}
+  allbad: {from: [in/orders.csv], pk: ["amount:integer"]}
   none: {from: [in/none.csv], pk: [id]}
   copied: {command: copy, from: old}
   ofnew: {command: copy, from: orders, after: [again]}
@@ -127,6 +129,7 @@ loads:
 	for _, args := range [][]string{
 		{"load", "in/orders.csv", "--store", "store", "-t", "old", "--pk", "id", "-q"},
 		{"export", "--store", "store", "-t", "old", "-o", "in/old.parquet", "--format", "parquet", "-q"},
+		{"export", "--store", "store", "-t", "old", "-o", "in/archive", "--format", "archive", "-q"},
 		{"load", "in/new.jsonl", "--store", "./store", "-t", "known", "--pk", "id", "--only-new", "-q"},
 	} {
 		if _, stderr, code := runIn(t, dir, args...); code != 0 {
@@ -272,6 +275,38 @@ func TestAPlanBesideARunningJobSaysThatItRuns(t *testing.T) {
 	before := tree(t, dir)
 	if text := plan(); strings.Contains(text, "running") || !strings.Contains(text, "it would resume "+filepath.Join("tsimport-runs", "")) {
 		t.Errorf("after it was killed: %s", text)
+	}
+	unchanged(t, dir, before)
+}
+
+func TestAPlanSaysWhichServiceOrStoreCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	store := filepath.Join(t.TempDir(), "held")
+	s := startServe(t, "--store", store)
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"in.csv": csvOf(10), "job.yaml": fmt.Sprintf(`version: 1
+defaults: {create: true}
+loads:
+  down: {endpoint: "http://127.0.0.1:9", instance: i, from: [in.csv], pk: [id]}
+  downtoo: {endpoint: "http://127.0.0.1:9", instance: i, from: [in.csv], pk: [id]}
+  denied: {endpoint: %q, instance: %s, from: [in.csv], pk: [id]}
+  held: {store: %q, from: [in.csv], pk: [id]}
+  fine: {store: ./own, from: [in.csv], pk: [id]}
+`, s.URL, s.Instance, store)})
+	before := tree(t, dir)
+	cmd := exec.Command(binary, "run", "job.yaml", "--plan")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TABLESTORE_ACCESS_KEY_ID="+s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET=wrong")
+	text, _ := cmd.Output()
+	if code := cmd.ProcessState.ExitCode(); code != 1 { // which comes before 5
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"down: load into table down of instance i at http://127.0.0.1:9\n  failed    describe table down: cannot connect",
+		"\n  failed    the service did not answer for another load: describe table down: ", "(exit code 5)", "it is in use by another process", "job: 1 of 5 loads planned",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("want %q in\n%s", want, text)
+		}
 	}
 	unchanged(t, dir, before)
 }

@@ -104,9 +104,9 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 	hot := partitioner.NewHotKeys(p.Schema.Key[0].Type)
 	var rows, bytes, units int64
 	tables := map[string]int64{}
-	err := intake.Look(ctx, p, func(row *table.Ref, why *table.Reason, begins bool) bool {
+	err := intake.Look(ctx, p, func(row *table.Ref, why *table.Reason, whole bool) bool {
 		switch {
-		case why != nil && !begins:
+		case why != nil && !whole:
 			return false // perhaps of a part of a record
 		case why != nil:
 			v.Looked++

@@ -74,6 +74,7 @@ func TestRowsCostWriteUnitsAndTimeAtTheLowestCeiling(t *testing.T) {
 		}, 1800, 0, 100, "--max-rows-per-second of the job"},
 		"unknown rows":         {func(l *loadPlan, _ *pipeline.Config) { l.Rows = -1 }, -1, 0, -1, ""},
 		"no rows":              {func(l *loadPlan, _ *pipeline.Config) { l.Rows, l.units, l.Sampled, l.Rejected = 0, 0, 0, 0 }, 0, 0, -1, ""},
+		"no row was sampled":   {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Sampled, l.Rejected = 0, 0, 0 }, -1, 0, -1, ""},
 		"all would be refused": {func(l *loadPlan, _ *pipeline.Config) { l.units, l.Rejected = 0, 100 }, 0, 0, -1, ""},
 	} {
 		if l := cost(tt.change); l.WriteUnits != tt.units || l.IndexReadUnits != tt.indexes || l.Seconds != tt.seconds || l.Rate != tt.rate {

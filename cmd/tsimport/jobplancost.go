@@ -17,8 +17,8 @@ const largestValue = 10 << 30
 
 // cost fills in what the rows cost and how long they take.
 func (l *loadPlan) cost(cfg *pipeline.Config) {
-	if l.Rows < 0 || l.Rows > 0 && l.units == 0 && l.Rejected < l.Sampled {
-		return
+	if l.Rows < 0 || l.Rows > 0 && l.units == 0 && (l.Sampled == 0 || l.Rejected < l.Sampled) {
+		return // nothing is known of a row
 	}
 	indexes := int64(0)
 	if l.Existing != nil {

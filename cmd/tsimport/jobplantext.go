@@ -195,7 +195,7 @@ func (l *loadPlan) describeColumns(add func(what, format string, a ...any)) {
 
 func (l *loadPlan) describeCost(add func(what, format string, a ...any)) {
 	if l.WriteUnits < 0 {
-		add("costs", "unknown, for the number of rows is unknown")
+		add("costs", "unknown, for the rows are")
 		return
 	}
 	text := grouped(l.WriteUnits) + " write units"

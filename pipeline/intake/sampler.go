@@ -10,12 +10,12 @@ import (
 )
 
 // Look makes rows of a sample of a plan's records, as a load would, and calls each with them one by one: with nil for a record that goes to
-// the archive, or is rejected, as why says. Begins says that it is one of the first records of its source; another may be a part of a
-// record. Each returns whether the record counts as one of the sample. A row is valid during the call.
-func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *table.Reason, begins bool) (counts bool)) error {
+// the archive, or is rejected, as why says. Whole says that it is a record for certain: at a place in a text it may be a part of one.
+// Each returns whether the record counts as one of the sample. A row is valid during the call.
+func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *table.Reason, whole bool) (counts bool)) error {
 	made, sources := newParser(&Flow{plan: p}), map[*plan.Source]*sourceParser{}
 	var failed error
-	err := p.Look(ctx, func(s *plan.Source, rec *record.Record, begins bool) bool {
+	err := p.Look(ctx, func(s *plan.Source, rec *record.Record, whole bool) bool {
 		sp := sources[s]
 		if sp == nil {
 			v, err := newValues(p, s)
@@ -29,9 +29,9 @@ func Look(ctx context.Context, p *plan.Plan, each func(row *table.Ref, why *tabl
 		made.rows.Reset()
 		archived, why := made.row(sp.values, sp.columns, rec, nil)
 		if archived || why != nil {
-			return each(nil, why, begins)
+			return each(nil, why, whole)
 		}
-		return each(&table.Ref{Block: &made.rows}, nil, begins)
+		return each(&table.Ref{Block: &made.rows}, nil, whole)
 	})
 	return errors.Join(failed, err)
 }

@@ -184,19 +184,18 @@ func (p *Plan) addLeft(ctx context.Context, f *Forecast, bytes int64, stated boo
 	return nil
 }
 
-// Look calls each with records from all over the sources that are sampled, a few thousand together. Begins says that a record is one
-// of the first of its source: of the others, one may be a part of a record.
-func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, begins bool) (taken bool)) error {
+// Look calls each with records from all over the sources that are sampled, a few thousand together. Whole says that it is a record
+// for certain: at a place in a text it may be a part of one.
+func (p *Plan) Look(ctx context.Context, each func(s *Source, rec *record.Record, whole bool) (taken bool)) error {
 	sources := p.sampled()
 	for _, s := range sources {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		places := p.placesOf(s)
-		v := p.visitor(s, func(rec *record.Record) bool { return each(s, rec, places < 2) })
+		v := p.visitor(s, func(rec *record.Record, whole bool) bool { return each(s, rec, whole) })
 		v.most = max(beginningRecords/len(sources), placeRecords)
 		v.budget = max(beginningBytes/len(sources), placeBytes)
-		if err := v.look(places); err != nil {
+		if err := v.look(p.placesOf(s)); err != nil {
 			return err
 		}
 	}

@@ -169,20 +169,20 @@ func TestASampleComesFromAllOverTheInputs(t *testing.T) {
 		fmt.Fprintf(&b, "k%06d,%d\n", i, i)
 	}
 	p := makes(t, ask(file(t, "a.csv", b.String()), file(t, "b.csv", "id,n\nlast,1\n")), nil)
-	parts, last, begins := map[string]int{}, 0, 0
-	err := p.Look(t.Context(), func(_ *Source, rec *record.Record, first bool) bool {
+	parts, last, wholes := map[string]int{}, 0, 0
+	err := p.Look(t.Context(), func(_ *Source, rec *record.Record, whole bool) bool {
 		id := string(rec.Fields[0].Bytes)
 		if id == "last" {
 			last++
 		} else if len(id) == len("k000000") {
 			parts[id[:3]]++
 		}
-		if first {
-			begins++
+		if whole {
+			wholes++
 		}
 		return true
 	})
-	if err != nil || last != 1 || len(parts) != 10 || begins != 1 {
-		t.Errorf("%v: %d, %v, %d", err, last, parts, begins)
+	if err != nil || last != 1 || len(parts) != 10 || wholes != placeRecords+1 {
+		t.Errorf("%v: %d, %v, %d", err, last, parts, wholes)
 	}
 }

@@ -16,8 +16,9 @@ const (
 	beginningRecords = samplePlaces * placeRecords
 )
 
-// taker takes a record of a sample, or says that it is not one that counts.
-type taker func(*record.Record) bool
+// taker takes a record of a sample, or says that it is not one that counts. Whole says that it is a record; at a place in a text it may be
+// a part of one.
+type taker func(rec *record.Record, whole bool) bool
 
 // samplePlaces takes a sample of a source, from all over it where that can be read.
 func (p *Plan) samplePlaces(s *Source, take taker) error {
@@ -105,11 +106,12 @@ func (v *visitor) at(place source.Place, budget, skip, most int) error {
 	if v.source.Anywhere() {
 		v.source.Seek(place, source.Chain{})
 	}
+	whole := skip == 0
 	_, err := v.source.Sample(budget, v.plan.sources(), func(rec *record.Record) {
 		if skip--; skip >= 0 || most <= 0 {
 			return
 		}
-		if v.take(rec) {
+		if v.take(rec, whole) {
 			most--
 		}
 	})

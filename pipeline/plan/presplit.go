@@ -156,7 +156,7 @@ func (p *Plan) newKeySampler(s *Source) (*keySampler, error) {
 }
 
 // take takes the value of a record, if it has one.
-func (k *keySampler) take(rec *record.Record) bool {
+func (k *keySampler) take(rec *record.Record, _ bool) bool {
 	v, ok := k.value(rec)
 	if ok {
 		k.values = append(k.values, v)
