@@ -24,6 +24,7 @@ import (
 	"tsimport/reader/source"
 	"tsimport/transfer/archive"
 	"tsimport/transfer/copytable"
+	"tsimport/verify"
 )
 
 // archiveOf returns the manifest of the archive that the arguments are, nil if they are files.
@@ -162,6 +163,9 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 	if err := l.check(cfg, from, to, traffic.Clock.Now()); err != nil {
 		return err
 	}
+	if err := l.keepsApart(interrupts.drain, cfg, to.Key); err != nil {
+		return err
+	}
 	say(l.c, l.show, "loading the archive of table %s: %s rows, scanned from %s to %s", m.Table, grouped(m.Rows), m.Began.Format(time.RFC3339), m.Ended.Format(time.RFC3339))
 	return nil
 }
@@ -176,8 +180,8 @@ func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now ti
 		}
 		return usagef("table %s has the auto-increment key column %s, whose values the service assigns: an archive cannot be loaded into it with the keys that it has; a new table with%s keeps them as plain integers", name, to.Key[i].Name, plain)
 	}
-	if len(cfg.Columns.Keys) == 0 && len(cfg.Columns.Rename) == 0 && !slices.EqualFunc(plainKey(from.Key), to.Key, func(a, b table.KeyColumn) bool { return a.Name == b.Name && a.Type == b.Type }) {
-		return usagef("table %s has another primary key (%s) than the archive (%s); make one with --pk", name, columnsText(to.Key), columnsText(from.Key))
+	if err := fitsKey(m, &cfg.Columns, name, to.Key); err != nil {
+		return err
 	}
 	if m.Versions > max(to.MaxVersions, 1) {
 		return usagef("the archive has cells with %d versions, and table %s keeps %d; load it into a table with --max-versions %d", m.Versions, name, to.MaxVersions, m.Versions)
@@ -201,12 +205,32 @@ func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now ti
 	return nil
 }
 
-func plainKey(key []table.KeyColumn) (plain []table.KeyColumn) {
-	for _, k := range key {
-		k.Auto = false
-		plain = append(plain, k)
+// fitsKey refuses a table with a key column that the archive's rows do not have in their key, unless flags say how the key is made.
+func fitsKey(m *archive.Manifest, columns *plan.Columns, name string, key []table.KeyColumn) error {
+	from := m.KeyColumns()
+	if len(columns.Keys) > 0 || len(columns.Rename) > 0 || !slices.ContainsFunc(key, func(k table.KeyColumn) bool {
+		return !slices.ContainsFunc(from, func(f table.KeyColumn) bool { return f.Name == k.Name && f.Type == k.Type })
+	}) {
+		return nil
 	}
-	return plain
+	return usagef("table %s has another primary key (%s) than the archive %s (%s); say with --pk how it is made", name, columnsText(key), m.Dir(), columnsText(from))
+}
+
+// keepsApart refuses a key that several rows of the archive would have: a load would write them over each other.
+func (l *archiveLoad) keepsApart(ctx context.Context, cfg *pipeline.Config, key []table.KeyColumn) error {
+	if cfg.Write.Mode == table.Delete || copytable.KeepsApart(l.archive.KeyColumns(), key, &cfg.Columns) {
+		return nil
+	}
+	say(l.c, l.show, "the key does not contain that of the archive: looking for rows that would become one")
+	r := cfg.Request()
+	r.Target.Key = slices.Clone(key)
+	err := copytable.CheckKeys(ctx, r, l.archive.Dir(), func(v *verify.CheckConfig) {
+		v.Memory, v.TempDir, v.TempMax = cfg.Limits.Memory, cfg.Limits.TempDir, cfg.Limits.TempMax
+	})
+	if same := new(copytable.SameKeysError); errors.As(err, &same) {
+		return usagef("%v", same)
+	}
+	return err
 }
 
 func columnsText(key []table.KeyColumn) (text string) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,4 +137,96 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	tsimport(2, "verify", "whole", "-t", "t")
 	tsimport(1, "verify", "same", "--archive", "whole")
 	tsimport(0, "verify", "same", "-t", "t", "--extra", "fail")
+}
+
+// TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow: a sync writes nothing, not the rows that could be written either.
+func TestCellsThatTheTableDoesNotTakeAreRefusedBeforeTheFirstRow(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tsimport := func(want int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
+			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
+		}
+		return out.String() + errOut.String()
+	}
+	const day = 24 * time.Hour
+	now := archivedAt
+	defer func() { archivedAt = now }()
+	for i, tt := range []struct {
+		age  time.Duration
+		with []string // options of the table
+		want string
+	}{
+		{2 * day, nil, "does not take cells of before"},
+		{-2 * day, nil, "does not take cells of after"},
+		{2 * day, []string{"--ttl", "864000"}, "a larger --ttl and --max-deviation"},
+		{30 * day, []string{"--max-deviation", "8640000"}, ""},
+	} {
+		table, dir := fmt.Sprint("t", i), fmt.Sprint("archive", i)
+		archivedAt = now - tt.age.Milliseconds()
+		writeArchive(t, dir, "x", archive.Selection{}, 1, 2, 3)
+		tsimport(0, append([]string{"table", "create", table, "--pk", "id:integer"}, tt.with...)...)
+		tsimport(0, append([]string{"table", "create", table + "_source", "--pk", "id:integer"}, "--max-deviation", "8640000")...)
+		tsimport(0, "load", dir, "--table", table+"_source")
+		for _, source := range []string{dir, "ots://tsimport/" + table + "_source"} {
+			if tt.want == "" {
+				tsimport(0, "sync", source, "-t", table)
+				tsimport(0, "verify", source, "-t", table)
+				continue
+			}
+			for _, more := range [][]string{nil, {"--plan"}, {"--delete"}} {
+				text := tsimport(2, append([]string{"sync", source, "-t", table, "-q"}, more...)...)
+				if !strings.Contains(text, tt.want) || !strings.Contains(text, "3 of the rows that are missing or different") || strings.Count(text, "\n") != 1 {
+					t.Errorf("cells that are %v old, %v: %s", tt.age, more, text)
+				}
+			}
+			if text := tsimport(0, "export", "-t", table, "-q"); strings.Contains(text, "1") {
+				t.Errorf("cells that are %v old: rows were written: %s", tt.age, text)
+			}
+		}
+	}
+	tsimport(2, "sync", "archive0", "-t", "t0", "--drop-expired")
+}
+
+// TestKeysThatMakeSeveralRowsOfAnArchiveOne: nothing is loaded, and no comparison says that all rows are there.
+func TestKeysThatMakeSeveralRowsOfAnArchiveOne(t *testing.T) {
+	t.Chdir(t.TempDir())
+	tsimport := func(want int, args ...string) string {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := run(append([]string{"tsimport"}, args...), &out, &errOut); code != want {
+			t.Errorf("%v: exit code %d, want %d: %s%s", args, code, want, out.String(), errOut.String())
+		}
+		return out.String() + errOut.String()
+	}
+	if err := os.WriteFile("a.csv", []byte("a,b,n\n1,1,1\n1,2,2\n2,1,3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tsimport(0, "load", "a.csv", "-t", "two", "--pk", "a", "--pk", "b")
+	tsimport(0, "load", "a.csv", "-t", "one", "--pk", "a")
+	tsimport(0, "table", "create", "other", "--pk", "h:string", "--pk", "a:integer")
+	tsimport(0, "export", "-t", "two", "-o", "kept/")
+	before := tsimport(0, "export", "-t", "one")
+	for _, args := range [][]string{
+		{"load", "kept", "-t", "new", "--create", "--pk", "a"}, {"load", "kept", "-t", "new", "--create", "--pk", "h:string=text(a)"}, {"load", "kept", "-t", "one"}, {"load", "kept", "-t", "one", "--dry-run"},
+		{"sync", "kept", "-t", "one"}, {"verify", "kept", "-t", "one"}, {"verify", "ots://tsimport/two", "-t", "one", "--pk", "a"},
+	} {
+		if text := tsimport(2, append(args, "-q")...); !strings.Contains(text, "1 of the 3 rows of ") || !strings.Contains(text, "make several rows one") || strings.Count(text, "\n") != 1 {
+			t.Errorf("%v: %s", args, text)
+		}
+	}
+	for _, command := range []string{"load", "sync", "verify"} {
+		if text := tsimport(2, command, "kept", "-t", "other", "-q"); !strings.Contains(text, "has another primary key (h string, a integer) than the archive kept (a integer, b integer)") {
+			t.Errorf("%s: %s", command, text)
+		}
+	}
+	if after := tsimport(0, "export", "-t", "one"); after != before {
+		t.Errorf("the table was changed: %s", after)
+	}
+	if text := tsimport(0, "table", "list", "-q"); strings.Contains(text, "new") {
+		t.Errorf("a table was made: %s", text)
+	}
+	tsimport(0, "load", "kept", "-t", "turned", "--create", "--pk", "b", "--pk", "a")
+	tsimport(0, "verify", "kept", "-t", "turned", "--extra", "fail")
 }

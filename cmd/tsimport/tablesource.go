@@ -17,6 +17,7 @@ import (
 	"tsimport/reader/tablescan"
 	"tsimport/transfer/copytable"
 	"tsimport/transfer/tablesync"
+	"tsimport/verify"
 )
 
 // tableSourceHelp says how a table takes the place of files.
@@ -47,6 +48,9 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 	stop, units = func() error { return nil }, func() int64 { return 0 }
 	if !slices.ContainsFunc(cfg.Inputs, address.Is) {
 		cfg.Read.Sources, err = originOf(interrupts.drain, c, cfg.Inputs, cfg.Read.Find)
+		if err == nil && cfg.Read.Sources != nil {
+			err = archiveFits(interrupts, cfg, to)
+		}
 		return stop, units, err
 	}
 	if len(cfg.Inputs) != 1 {
@@ -63,27 +67,14 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 		}
 		stop = from.close
 	}
-	side := func(of *target, name string) (s copytable.Side, err error) {
-		reach := of.Target
-		reach.Connections = cfg.Write.Concurrency
-		s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name}
-		if s.Client, err = client.New(interrupts.drain, reach, nil); err != nil {
-			return s, usagef("%v", err)
-		}
-		admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
-		if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
-			s.Table, err = nil, nil
-		}
-		return s, err
-	}
-	a, err := side(from, arg.name)
+	a, err := sideOf(interrupts, cfg, from, arg.name)
 	if err != nil {
 		return stop, units, err
 	}
 	if a.Table == nil {
 		return stop, units, usagef("the source, table %s, does not exist in %s", arg.name, from.name)
 	}
-	b, err := side(to, cfg.Target.Table)
+	b, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
 	if err != nil {
 		return stop, units, err
 	}
@@ -100,4 +91,41 @@ func tableSource(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config, t
 	origin := tablescan.New(tablescan.Config{Client: a.Client, Table: a.Table, Name: shown.String(), RetryFor: cfg.Write.RetryFor, Columns: cfg.Columns.Only, Gate: gate})
 	cfg.Read.Sources = origin
 	return stop, origin.Units, nil
+}
+
+// sideOf describes a table.
+func sideOf(interrupts *interrupts, cfg *pipeline.Config, of *target, name string) (s copytable.Side, err error) {
+	reach := of.Target
+	reach.Connections = cfg.Write.Concurrency
+	s = copytable.Side{Endpoint: of.Endpoint, Instance: of.Instance, Name: name}
+	if s.Client, err = client.New(interrupts.drain, reach, nil); err != nil {
+		return s, usagef("%v", err)
+	}
+	admin := &client.Admin{Client: s.Client, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+	if s.Table, err = admin.Describe(name); errors.Is(err, client.ErrNoTable) {
+		s.Table, err = nil, nil
+	}
+	return s, err
+}
+
+// archiveFits refuses a table whose key is made of columns that the rows of the archive do not have in theirs.
+func archiveFits(interrupts *interrupts, cfg *pipeline.Config, to *target) error {
+	m, err := archiveOf(interrupts.drain, cfg.Inputs, cfg.Read.Find)
+	if m == nil || err != nil {
+		return err
+	}
+	s, err := sideOf(interrupts, cfg, to, cfg.Target.Table)
+	if err != nil || s.Table == nil {
+		return err // without a table the comparison says so
+	}
+	return fitsKey(m, &cfg.Columns, s.Name, s.Table.Key)
+}
+
+// oneEach refuses a comparison in which several rows of a table or an archive became one: all but one of them would pass unseen.
+func oneEach(cfg *pipeline.Config, r *verify.Result) error {
+	if cfg.Read.Sources == nil || r.Superseded == 0 {
+		return nil
+	}
+	return usagef("%d of the %d rows of %s were not compared: the key expressions make several rows one; add columns of the source's key to that of the table",
+		r.Superseded, r.Read, strings.Join(cfg.Request().ShownInputs(), ", "))
 }

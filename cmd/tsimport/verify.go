@@ -180,6 +180,9 @@ func verifyTable(c *cli.Context, interrupts *interrupts, show *display) (err err
 	stop := watchComparison(c, show, comparing, progress)
 	r, err := compare(interrupts, &cfg, o, t, run, progress)
 	stop()
+	if err == nil {
+		err = oneEach(&cfg, r)
+	}
 	if err != nil {
 		return noTable(err, t)
 	}
@@ -222,6 +225,11 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	if from != nil && (from.Dir() == m.Dir() || sameFolder(from.Dir(), m.Dir())) {
 		return usagef("source and target are the same archive: %s", m.Dir())
 	}
+	if from != nil {
+		if err := fitsKey(from, &cfg.Columns, "of the archive "+m.Dir(), of.Key); err != nil {
+			return err
+		}
+	}
 	if slices.ContainsFunc(cfg.Inputs, address.Is) {
 		return usagef("--archive with a table: give the archive as the source, tsimport verify %s --table TABLE", quoteArg(m.Dir()))
 	}
@@ -237,6 +245,9 @@ func verifyArchive(c *cli.Context, interrupts *interrupts, cfg *pipeline.Config,
 	stop := watchComparison(c, show, comparing, v.Progress)
 	r, err := verify.Run(interrupts.drain, v)
 	stop()
+	if err == nil {
+		err = oneEach(cfg, r)
+	}
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,29 @@ func TakeLock(path string) (*Lock, error) {
 // HolderOf returns the process that works on the run in a folder, as far as it has said who it is, and whether there is one. Unlike TakeLock
 // it writes nothing: it takes the lock to read, for a moment for which TakeLock waits.
 func HolderOf(path string) (h Holder, held bool) {
-	name := filepath.Join(path, LockFile)
+	return holderOfLock(filepath.Join(path, LockFile))
+}
+
+// HeldClaims returns who holds the claims in a folder whose names begin with the prefix.
+func HeldClaims(folder, prefix string) (map[string]Holder, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("look for other loads: %w", err)
+	}
+	claims := map[string]Holder{}
+	for _, e := range entries {
+		if name := strings.TrimSuffix(e.Name(), holderSuffix); strings.HasPrefix(name, prefix) {
+			h, held := holderOfLock(filepath.Join(folder, name))
+			if held && (h.PID == 0 || h.Host != thisProcess().Host || alive(h.PID)) { // else it is being removed as abandoned
+				claims[name] = h
+			}
+		}
+	}
+	return claims, nil
+}
+
+// holderOfLock is HolderOf for the file of a lock.
+func holderOfLock(name string) (h Holder, held bool) {
 	if _, err := os.Stat(name); err != nil {
 		return h, false
 	}

@@ -143,11 +143,17 @@ func (o *Origin) checkKeys(ctx context.Context) error {
 	c := o.scan
 	c.Columns = []string{} // those that the key is made of are asked for by name
 	r.Read.Sources = tablescan.New(c)
+	return CheckKeys(ctx, r, o.scan.Name, o.o.Check)
+}
+
+// CheckKeys reads the keys of a load's sources and refuses key expressions that make several rows one: the error is a *SameKeysError. It takes the
+// request over; complete adds what the machine gives.
+func CheckKeys(ctx context.Context, r *plan.Request, source string, complete func(*verify.CheckConfig)) error {
 	r.Divided, r.Division = false, nil
 	r.Target.Create, r.Target.Absent, r.Mode = true, true, table.Put
 	r.Columns.Only, r.Columns.Set, r.Columns.Exclude = []string{}, nil, nil
 	cfg := verify.CheckConfig{Request: r, Unique: true, Examples: 3}
-	o.o.Check(&cfg)
+	complete(&cfg)
 	found, err := verify.Check(ctx, cfg)
 	if err != nil {
 		return err
@@ -168,5 +174,5 @@ func (o *Origin) checkKeys(ctx context.Context) error {
 	for _, e := range found.Repeats {
 		add(e.Key.String())
 	}
-	return &SameKeysError{Source: o.scan.Name, Rows: found.Read, Lost: n, Examples: keys[:min(len(keys), cfg.Examples)]}
+	return &SameKeysError{Source: source, Rows: found.Read, Lost: n, Examples: keys[:min(len(keys), cfg.Examples)]}
 }

@@ -29,6 +29,7 @@ type changes struct {
 	key []table.KeyColumn
 	// rejects opens the file of rejected records; nil keeps none.
 	rejects func([]rundir.Header) (*rundir.Folder, error)
+	window  window // of the timestamps that the table takes
 
 	folder *rundir.Folder // once a record was rejected
 	mu     sync.Mutex
@@ -43,6 +44,23 @@ type totals struct {
 	PutUnits    int64 `json:"put_units"`
 	DeleteUnits int64 `json:"delete_units"`
 	Repeats     bool  `json:"repeats,omitempty"` // a key has several lines, whose order counts
+
+	outside int64 // rows to put with a timestamp outside the window
+	oldest  int64 // the smallest timestamp of the rows to put, in milliseconds; 0 is none
+	newest  int64
+}
+
+// add adds those of a range.
+func (t *totals) add(r totals) {
+	t.Lines += r.Lines
+	t.PutUnits += r.PutUnits
+	t.DeleteUnits += r.DeleteUnits
+	t.Repeats = t.Repeats || r.Repeats
+	t.outside += r.outside
+	if t.oldest == 0 || r.oldest > 0 && r.oldest < t.oldest {
+		t.oldest = r.oldest
+	}
+	t.newest = max(t.newest, r.newest)
 }
 
 // part is a file of changes.
@@ -91,15 +109,18 @@ type rangeChanges struct {
 }
 
 func (r *rangeChanges) Expected(c *verify.Change) error {
-	line, n, units, err := r.liner.changed(r.line[:0], c)
+	line, made, err := r.liner.changed(r.line[:0], c)
 	if err != nil {
 		return fmt.Errorf("keep a changed row: %w", err)
 	}
 	r.line = line
-	r.total.Lines += int64(n)
-	r.total.PutUnits += units
-	r.total.Repeats = r.total.Repeats || n > 1
-	return r.write(&r.put, "put", int64(n))
+	n := made.Lines
+	made.Repeats = n > 1
+	if w := r.of.window; made.oldest > 0 && (made.oldest < w.from || made.newest > w.to) {
+		made.outside = 1
+	}
+	r.total.add(made)
+	return r.write(&r.put, "put", n)
 }
 
 func (r *rangeChanges) Surplus(key []table.Value) error {
@@ -144,10 +165,7 @@ func (r *rangeChanges) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.put, c.delete = append(c.put, put...), append(c.delete, del...)
-	c.total.Lines += r.total.Lines
-	c.total.PutUnits += r.total.PutUnits
-	c.total.DeleteUnits += r.total.DeleteUnits
-	c.total.Repeats = c.total.Repeats || r.total.Repeats
+	c.total.add(r.total)
 	return err
 }
 

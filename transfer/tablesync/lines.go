@@ -33,13 +33,13 @@ func (l *liner) deleted(dst []byte, key []table.Value) []byte {
 	return jsonl.AppendWide(dst, l.columns, &l.record)
 }
 
-// changed appends the lines of a change, and returns how many they are and what it costs to write them. There are several only where
-// one row cannot say what several updates do one after the other.
-func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, n int, units int64, err error) {
+// changed appends the lines of a change, and returns how many they are, what it costs to write them and which timestamps they have. There are
+// several only where one row cannot say what several updates do one after the other.
+func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, made totals, err error) {
 	rows := make([]*plainbuffer.Decoded, len(c.Rows))
 	for i, body := range c.Rows {
 		if rows[i], err = plainbuffer.Decode(body); err != nil {
-			return dst, 0, 0, err
+			return dst, made, err
 		}
 		if c.Differs != nil {
 			rows[i].Cells = slices.DeleteFunc(rows[i].Cells, func(cell plainbuffer.Cell) bool { return !c.Differs([]byte(cell.Name)) })
@@ -61,14 +61,16 @@ func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, n int, unit
 			if cell.Stamped {
 				at = cell.Stamp
 				size += 8
+				made.add(totals{oldest: at, newest: at})
 			}
 			l.record.Cells = append(l.record.Cells, record.Cell{Name: []byte(cell.Name), Datum: datum(cell.Value), At: at})
 			size += len(cell.Name) + cell.Value.Size()
 		}
 		dst = jsonl.AppendWide(dst, l.columns, &l.record)
-		units += int64(table.CapacityUnits(size))
+		made.PutUnits += int64(table.CapacityUnits(size))
 	}
-	return dst, len(rows), units, nil
+	made.Lines = int64(len(rows))
+	return dst, made, nil
 }
 
 func stamped(r *plainbuffer.Decoded) bool {

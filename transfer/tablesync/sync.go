@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,7 @@ type run struct {
 
 	dir     string // the run folder
 	claim   *rundir.Lock
+	rows    *rundir.Lock // the claim of the rows that are synced
 	lock    *rundir.Lock
 	state   *state
 	resumed bool // the changes are those of an earlier attempt
@@ -176,6 +178,9 @@ func (r *run) open() (err error) {
 	if r.claim, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), identity); err != nil {
 		return err
 	}
+	if err := r.alone(); err != nil {
+		return err
+	}
 	found, err := r.unfinished(identity)
 	if err != nil {
 		return err
@@ -205,6 +210,45 @@ func (r *run) open() (err error) {
 	r.newSummary()
 	return nil
 }
+
+// alone refuses to begin while another run below the same folder syncs rows of the same keys: each would undo what the other has written. Its
+// claim is taken before those of others are looked at: of two that begin at the same time, at least one sees the other.
+func (r *run) alone() (err error) {
+	t := &r.cfg.Load.Target
+	prefix := "sync-" + checkpoint.Identify(cmp.Or(t.Place, t.Name), t.Table) + "-"
+	refuse := func(by rundir.Holder) error {
+		return fmt.Errorf("process %d on %s syncs the same rows of table %s: each would undo what the other writes; wait for it or stop it", by.PID, by.Host, t.Table)
+	}
+	folder := filepath.Join(rundir.Root, ".locks")
+	own := prefix + url.PathEscape(r.cfg.Range)
+	if len(own) > mostClaimName {
+		own = prefix + url.PathEscape("..") // the range does not fit into a name: as if it were the whole table
+	}
+	if r.rows, err = rundir.TakeClaim(folder, own); err != nil {
+		if held := new(rundir.HeldError); errors.As(err, &held) {
+			return refuse(held.By)
+		}
+		return err
+	}
+	others, err := rundir.HeldClaims(folder, prefix)
+	if err != nil {
+		return err
+	}
+	for name, by := range others {
+		if name == own {
+			continue
+		}
+		text, err := url.PathUnescape(strings.TrimPrefix(name, prefix))
+		from, to, rangeErr := scan.ParseRange(text, r.table.Key)
+		if err != nil || rangeErr != nil || (r.to == nil || scan.CompareBounds(from, r.to) < 0) && (to == nil || scan.CompareBounds(r.from, to) < 0) {
+			return refuse(by)
+		}
+	}
+	return nil
+}
+
+// mostClaimName bounds the names of claims: file systems take 255 bytes.
+const mostClaimName = 200
 
 // unfinished returns the folder of the run that is to be looked at, "" if there is none.
 func (r *run) unfinished(identity string) (string, error) {
@@ -402,7 +446,12 @@ func (r *run) begun() error {
 	running := *r.summary
 	running.State = "running"
 	folder := rundir.Folder{Path: r.dir}
-	return errors.Join(r.state.write(r.dir), job.Write(r.dir), folder.WriteSummary(&running))
+	for _, write := range []func() error{func() error { return r.state.write(r.dir) }, func() error { return job.Write(r.dir) }, func() error { return folder.WriteSummary(&running) }} {
+		if err := write(); err != nil {
+			return err // on a full disk the others would say the same
+		}
+	}
+	return nil
 }
 
 // compare compares the inputs with the table and enters what it finds into the state.
@@ -415,6 +464,7 @@ func (r *run) compare(c *changes) error {
 	}
 	v.Request.RunDir = "" // it has no files that could be inputs
 	s.Compared = time.Now().UTC()
+	c.window = windowOf(&r.table.Definition, r.traffic.Clock.Now())
 	found, err := verify.Run(r.drain, v)
 	if err == nil {
 		err = c.finish()
@@ -435,6 +485,9 @@ func (r *run) compare(c *changes) error {
 	if n := found.Superseded; r.cfg.Load.Read.Sources != nil && n > 0 {
 		return usagef("%d of the %d rows of %s would be lost: the key expressions make several rows one; add columns of the source's key to that of the table; nothing was written",
 			n, found.Read, strings.Join(l.Request().ShownInputs(), ", "))
+	}
+	if err := r.checkWindow(c); err != nil {
+		return err
 	}
 	if r.cfg.SourceUnits != nil {
 		s.SourceUnits = r.cfg.SourceUnits()
@@ -479,7 +532,7 @@ func (r *run) note() {
 
 // release gives the locks back.
 func (r *run) release() {
-	for _, l := range []*rundir.Lock{r.lock, r.claim} {
+	for _, l := range []*rundir.Lock{r.lock, r.rows, r.claim} {
 		_ = l.Release() // the process's end would do
 	}
 }

@@ -561,3 +561,52 @@ func TestUpdatesWithTimestampsAreWrittenInOrder(t *testing.T) {
 	w.wantRows("a v=1 v=3")
 	wantCounts(t, w.sync(cfg), "equal 1, missing 0, different 0, surplus 0: written 0, deleted 0, kept 0, rejected 0, exit 0")
 }
+
+// TestRowsOfOthersAfterTheComparison: what a load writes beside a sync is lost where the sync writes the same row, and stays elsewhere.
+func TestRowsOfOthersAfterTheComparison(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	for _, id := range []string{"equal", "different", "surplus"} {
+		w.put(id, map[string]any{"n": int64(1)})
+	}
+	cfg := w.config(w.write("a.csv", "id,n\ndifferent,2\nequal,1\nmissing,1\n"))
+	cfg.OnCompared = func(*Summary) {
+		for _, id := range []string{"equal", "different", "surplus", "missing", "new"} {
+			w.put(id, map[string]any{"other": true})
+		}
+	}
+	wantCounts(t, w.sync(cfg), "equal 1, missing 1, different 1, surplus 1: written 2, deleted 1, kept 0, rejected 0, exit 0")
+	w.wantRows("different n=2", "equal other=true", "missing n=1", "new other=true")
+	cfg.OnCompared = nil
+	wantCounts(t, w.sync(cfg), "equal 2, missing 0, different 1, surplus 1: written 1, deleted 1, kept 0, rejected 0, exit 0")
+	w.wantRows("different n=2", "equal n=1", "missing n=1")
+}
+
+func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
+	for _, tt := range []struct {
+		first, second string // ranges
+		refused       bool
+	}{
+		{"", "", true}, {"", "b..d", true}, {"b..d", "", true}, {"b..d", "c", true}, {"b..d", "..c", true}, {"b..d", "b..d", true},
+		{"b..d", "d..", false}, {"b..d", "..b", false}, {"..b", "b..", false}, {strings.Repeat("x", 150) + ".." + strings.Repeat("y", 150), "a..b", true},
+	} {
+		w := newWorld(t)
+		w.make(table.Definition{}, stringID)
+		w.put("x", map[string]any{"n": int64(1)})
+		first, second := w.config(w.write("a.csv", "id,n\nc,1\n")), w.config(w.write("b.csv", "id,n\nc,2\n"))
+		first.Range, second.Range, second.Load.RunDir = tt.first, tt.second, "elsewhere"
+		ran := false
+		first.OnCompared = func(*Summary) {
+			s, err := Run(context.Background(), second)
+			if refused := err != nil && strings.Contains(err.Error(), "syncs the same rows of table t"); refused != tt.refused || !refused && (err != nil || s.State != pipeline.StateFinished) {
+				t.Errorf("%q beside %q: %v", tt.second, tt.first, err)
+			}
+			ran = true
+		}
+		w.sync(first)
+		if !ran {
+			t.Error("no second sync")
+		}
+		w.sync(second) // one after the other they may
+	}
+}
