@@ -101,7 +101,11 @@ func (p *jobPlanner) findFolder(c *cli.Context, r *job.Record) (folder string, e
 	}
 	if by, held := rundir.HolderOf(folder); held {
 		p.plan.RunBy = &by
-		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the job is running now, as process %d on %s: what it loads meanwhile is not in this plan", by.PID, by.Host))
+		who := "another process"
+		if by.PID != 0 {
+			who = fmt.Sprintf("process %d on %s", by.PID, by.Host)
+		}
+		p.plan.Notes = append(p.plan.Notes, fmt.Sprintf("the job is running now, as %s: what it loads meanwhile is not in this plan", who))
 	}
 	switch {
 	case c.Bool("fresh") && c.String("run-dir") != "":
@@ -118,16 +122,15 @@ func (p *jobPlanner) findFolder(c *cli.Context, r *job.Record) (folder string, e
 	return folder, r.Continue(before)
 }
 
-// inOrder puts loads after those that they come after.
+// inOrder has the loads in the order in which a job begins them if it runs one at a time.
 func inOrder(loads []*job.State) (ordered []*job.State) {
 	placed := map[string]bool{}
 	for len(ordered) < len(loads) {
-		for _, s := range loads {
-			if !placed[s.Name] && !slices.ContainsFunc(s.After, func(name string) bool { return !placed[name] }) {
-				placed[s.Name] = true
-				ordered = append(ordered, s)
-			}
-		}
+		next := slices.IndexFunc(loads, func(s *job.State) bool {
+			return !placed[s.Name] && !slices.ContainsFunc(s.After, func(name string) bool { return !placed[name] })
+		})
+		ordered = append(ordered, loads[next]) // there is one: the job was checked for loads that wait for each other
+		placed[loads[next].Name] = true
 	}
 	return ordered
 }
@@ -136,9 +139,9 @@ func placeOfLoad(r *job.Record, name string) int {
 	return slices.IndexFunc(r.Loads, func(s *job.State) bool { return s.Name == name })
 }
 
-// comesAfter reports whether a load of the job is run after another has ended.
+// comesAfter reports whether a load of the job is run after another has ended, which was planned before.
 func (p *jobPlanner) comesAfter(name, before string) bool {
-	if p.plan.Parallel == 1 && placeOfLoad(p.record, before) < placeOfLoad(p.record, name) {
+	if p.plan.Parallel == 1 {
 		return true
 	}
 	seen := map[string]bool{}

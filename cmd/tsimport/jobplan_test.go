@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tsimport/job"
@@ -46,6 +47,25 @@ func TestThePlannedTimeIsThatOfTheLoadsInTheirOrder(t *testing.T) {
 	p.session.rates.MaxWCU = 1 // of all loads together
 	if p.total(); p.plan.Totals.Seconds != 80 {
 		t.Errorf("%+v", p.plan.Totals)
+	}
+}
+
+func TestLoadsArePlannedInTheOrderInWhichAJobBeginsThem(t *testing.T) {
+	none := []string(nil)
+	p := plannerOf(1, "x", 1.0, []string{"y"}, "y", 1.0, none, "z", 1.0, []string{"w"}, "v", 1.0, none, "w", 1.0, []string{"v"})
+	var got []string
+	for _, s := range inOrder(p.record.Loads) {
+		got = append(got, s.Name)
+	}
+	if text := strings.Join(got, " "); text != "y x v w z" {
+		t.Error(text)
+	}
+	if !p.comesAfter("z", "y") { // one at a time
+		t.Error("z comes after y")
+	}
+	p.plan.Parallel = 2
+	if p.comesAfter("z", "y") || !p.comesAfter("z", "v") || !p.comesAfter("x", "y") {
+		t.Error("of two at a time, only what after: names is waited for")
 	}
 }
 

@@ -273,6 +273,17 @@ func TestARunOfTheFutureIsNotOld(t *testing.T) {
 	}
 }
 
+func TestAMistypedPruneIsNotTakenForAFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if _, stderr := command(t, 2, "runs", "prun", "--older-than", "1d"); !strings.Contains(stderr, "older-than") {
+		t.Error(stderr)
+	}
+	if _, stderr := command(t, 2, "runs", "prun"); !strings.Contains(stderr, "did you mean prune?") {
+		t.Error(stderr)
+	}
+	command(t, 0, "runs", "elsewhere") // a folder that is not there has no run
+}
+
 func TestTheLastRunThatWroteToATableIsKept(t *testing.T) {
 	t.Chdir(t.TempDir())
 	put(t, "in.csv", "id,v\n1,a\n")
