@@ -55,7 +55,7 @@ func TestLoadsThatAreCrashedLeaveTheTableOfASequentialLoad(t *testing.T) {
 func (c *crashLoad) prepare(in *crashInput) {
 	c.server.stop(c.t)
 	c.serve(false)
-	c.create(in.before)
+	c.create(crashTable, in.before)
 	c.server.stop(c.t)
 	c.serve(true)
 }

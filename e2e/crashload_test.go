@@ -43,6 +43,7 @@ type crashLoad struct {
 
 	server   *served
 	simulate []string // flags of serve
+	at       int64    // the timestamp of cells that create writes; 0 is that of the service
 	address  string   // of serve, the same each time
 
 	attempts, loadKills, engineKills, early, late int
@@ -101,10 +102,11 @@ func (c *crashLoad) table() *table {
 	return &table{service: &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret)}, name: crashTable}
 }
 
-// create makes the table with rows in it.
-func (c *crashLoad) create(rows map[crashKey]map[string]any) {
+// create makes a table with rows in it.
+func (c *crashLoad) create(name string, rows map[crashKey]map[string]any) {
 	tb := c.table()
-	meta := &tablestore.TableMeta{TableName: crashTable}
+	tb.name = name
+	meta := &tablestore.TableMeta{TableName: name}
 	meta.AddPrimaryKeyColumn("pk1", tablestore.PrimaryKeyType_STRING)
 	meta.AddPrimaryKeyColumn("pk2", tablestore.PrimaryKeyType_INTEGER)
 	must(c.t, tb.create(meta, newOptions(-1, 1)))
@@ -112,7 +114,7 @@ func (c *crashLoad) create(rows map[crashKey]map[string]any) {
 	for k, cells := range rows {
 		var all []cell
 		for name, v := range cells {
-			all = append(all, cell{Name: name, Value: v})
+			all = append(all, cell{Name: name, Value: v, Timestamp: c.at})
 		}
 		changes = append(changes, tb.put(tb.key(k.user, k.n), all...))
 	}

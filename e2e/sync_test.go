@@ -181,25 +181,27 @@ func TestATableIsSyncedWithATable(t *testing.T) {
 }
 
 // TestSyncsThatAreCrashed kills syncs, the engine or both at random moments, and resumes them until one comes to its end. Then
-// the table is what the file says.
+// the table is what the file, the table or the archive says.
 func TestSyncsThatAreCrashed(t *testing.T) {
 	t.Parallel()
-	for round := range *crashRounds {
-		seed := *crashSeed + uint64(round)
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			crashASync(t, seed)
-		})
+	for _, source := range []string{"file", "table", "archive"} {
+		for round := range *crashRounds {
+			seed := *crashSeed + uint64(round)
+			t.Run(fmt.Sprint(source, "/", seed), func(t *testing.T) {
+				t.Parallel()
+				crashASync(t, source, seed)
+			})
+		}
 	}
 }
 
-func crashASync(t *testing.T, seed uint64) {
+func crashASync(t *testing.T, source string, seed uint64) {
 	c := newCrashLoad(t, seed)
 	c.rnd = rand.New(rand.NewPCG(seed, 78))
 	c.drawEngine()
 	c.serve(false)
 	const keys = 3000
-	stored, want := map[crashKey]map[string]any{}, map[string]bool{}
+	stored, asked, want := map[crashKey]map[string]any{}, map[crashKey]map[string]any{}, map[string]bool{}
 	text := "pk1,pk2,v,w\n"
 	for i := range keys {
 		k := crashKey{fmt.Sprintf("u%02d", c.rnd.IntN(40)), int64(i)}
@@ -212,14 +214,33 @@ func crashASync(t *testing.T, seed uint64) {
 				v = "new"
 			}
 			text += fmt.Sprintf("%s,%d,%s,%d\n", k.user, k.n, v, w)
+			asked[k] = map[string]any{"v": v, "w": w}
 			want[fmt.Sprint([]any{k.user, k.n}, v, w)] = true
 		}
 	}
-	c.create(stored)
+	c.at = time.Now().UnixMilli() // rows of a source that are equal have equal timestamps
+	c.create(crashTable, stored)
 	must(t, os.WriteFile(filepath.Join(c.dir, "in.csv"), []byte(text), 0o644))
+	inputs := []string{"in.csv", "--pk", "pk1", "--pk", "pk2:integer"}
+	if source != "file" {
+		c.create("source", asked)
+		inputs = []string{"ots://" + c.server.Instance + "/source"}
+	}
+	if source == "archive" {
+		if out, err := c.command("export", "--table", "source", "-o", "kept/", "--quiet").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		inputs = []string{"kept"}
+	}
 	c.server.kill(t)
-	c.serve(true)
-	c.args = []string{"sync", "in.csv", "--table", crashTable, "--pk", "pk1", "--pk", "pk2:integer", "--delete", "--max-delete", "100%", "--settle", "300ms", "--quiet"}
+	trouble := func() {
+		c.serve(true)
+		if source == "table" && seed%2 == 0 { // in place of faults of writes
+			troubled(t, c.server, seed, 0.2, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+		}
+	}
+	trouble()
+	c.args = append([]string{"sync", "--table", crashTable, "--delete", "--max-delete", "100%", "--settle", "300ms", "--quiet"}, inputs...)
 
 	strikes, compared := 2+c.rnd.IntN(6), 0
 	for attempts := 1; ; attempts++ {
@@ -256,7 +277,7 @@ func crashASync(t *testing.T, seed uint64) {
 				<-ended
 			}
 			if engine {
-				c.serve(true)
+				trouble()
 			}
 		}
 		<-ended
@@ -288,6 +309,11 @@ func crashASync(t *testing.T, seed uint64) {
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d rows are in the table, want %d", len(got), len(want))
+	}
+	if source != "file" { // timestamps too
+		if out, err := c.command("verify", inputs[0], "--table", crashTable, "--extra", "fail").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
 	}
 	runs, err := filepath.Glob(filepath.Join(c.dir, "tsimport-runs", "*"))
 	must(t, err)
