@@ -119,6 +119,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			resumeCommand(interrupts, show),
 			runsCommand(),
 			configCommand(interrupts),
+			convertCommand(),
 			filesCommand(),
 			limited(verifyCommand(interrupts, show), interrupts, show),
 			limited(syncCommand(interrupts, show, in), interrupts, show),

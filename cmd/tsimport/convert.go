@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/internal/atomicfile"
+	"tsimport/job/datax"
+)
+
+// maxForeignJob is how large a job file of another program may be.
+const maxForeignJob = 1 << 20
+
+func convertCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "convert",
+		Usage: "make a job of another program's job file",
+		Subcommands: []*cli.Command{{
+			Name:      "datax",
+			Usage:     "make a job for tsimport run of a DataX job with txtfilereader and otswriter (docs/datax.md)",
+			ArgsUsage: "JOB.json",
+			Flags: []cli.Flag{
+				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the job to `FILE`, which must not exist (default: stdout)"},
+			},
+			Action: convertDataX,
+		}},
+	}
+}
+
+func convertDataX(c *cli.Context) error {
+	if c.NArg() != 1 {
+		return usagef("name the job of DataX: convert datax [-o FILE] JOB.json")
+	}
+	name, to := c.Args().First(), c.String("output")
+	f, err := os.Open(name)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxForeignJob+1))
+	if err != nil {
+		return fmt.Errorf("read job of DataX: %w", err)
+	}
+	if len(text) > maxForeignJob {
+		return usagef("%s: larger than 1 MiB", name)
+	}
+	j, err := datax.Convert(text)
+	if err != nil {
+		return usagef("%s: %v", name, err)
+	}
+	body, err := j.File.Marshal(jobVocabulary(), j.Target)
+	if err != nil {
+		return usagef("%s: %v", name, err)
+	}
+	var out strings.Builder
+	for _, n := range j.Notes {
+		fmt.Fprintf(&out, "# %s\n", n)
+		fmt.Fprintf(c.App.ErrWriter, "note: %s\n", n)
+	}
+	out.Write(body)
+	if to == "" {
+		_, err = io.WriteString(c.App.Writer, out.String())
+		return err
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return usagef("-o %s: the file exists; name another", to)
+	}
+	if err := atomicfile.WriteBytes(to, atomicfile.Options{Perm: 0o644}, []byte(out.String())); err != nil {
+		return fmt.Errorf("write job: %w", err)
+	}
+	return nil
+}

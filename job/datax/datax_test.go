@@ -1,0 +1,69 @@
+package datax
+
+import (
+	"strings"
+	"testing"
+)
+
+const orders = `{"job":{"setting":{"speed":{"channel":2},"errorLimit":{"record":0}},"content":[{
+"reader":{"name":"txtfilereader","parameter":{"path":["/data/orders.csv"],"encoding":"UTF-8","fieldDelimiter":"|","skipHeader":"true",
+"column":[{"index":0,"type":"long"},{"index":2,"type":"string"}]}},
+"writer":{"name":"otswriter","parameter":{"endpoint":"https://shop.cn-hangzhou.ots.aliyuncs.com","accessId":"AKID","accessKey":"s3cret",
+"instanceName":"shop","table":"orders","primaryKey":[{"name":"id","type":"int"}],"column":[{"name":"city","type":"string"}],"writeMode":"PutRow"}}}]}}`
+
+func TestATextFileJobIsConverted(t *testing.T) {
+	j, err := Convert([]byte(orders))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := j.File.Loads[0]
+	for key, want := range map[string]string{"pk": "id:integer", "names": "id,unused_1,city", "columns": "city", "delimiter": "|", "skip-lines": "1",
+		"max-errors": "0", "null": `\N`, "type": "city=string"} {
+		if got := l.Value(key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	for _, s := range append(l.Settings, j.Target...) {
+		if text := strings.Join(s.Values, " "); strings.Contains(text, "s3cret") || strings.Contains(text, "AKID") {
+			t.Errorf("%s holds an access key", s.Key)
+		}
+	}
+}
+
+func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"PutRow", "UpdateRow", "writeMode"},
+		{"txtfilereader", "mysqlreader", "reads no databases"},
+		{"txtfilereader", "otsreader", "docs/copy.md"},
+		{"txtfilereader", "hdfsreader", "not converted"},
+		{`"table":"orders"`, `"table":"orders","defaultTimestampInMillionSecond":1`, "defaultTimestampInMillionSecond"},
+		{`"table":"orders"`, `"table":"orders","mode":"multiVersion"`, "several versions"},
+		{`"type":"int"`, `"type":"binary"`, "binary"},
+		{`{"index":2,"type":"string"}`, `{"index":2,"type":"date","format":"yyyy"}`, "format"},
+		{`{"index":2,"type":"string"}`, `{"index":2,"type":"long"}`, "no equal"},
+		{`{"index":2,"type":"string"}`, `{"value":"x","type":"string"}`, "value"},
+		{`{"index":2,"type":"string"}`, `{"index":0,"type":"string"}`, "same index"},
+		{"/data/orders.csv", "/data/*", "wildcard"},
+		{"/data/orders.csv", "/data/${day}.csv", "variable"},
+		{`"UTF-8"`, `"Shift-JIS"`, "encoding"},
+		{`{"record":0}`, `{"percentage":0.1}`, "percentage"},
+	} {
+		_, err := Convert([]byte(strings.Replace(orders, c.from, c.to, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.to, err, c.want)
+		} else if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: the error shows the access key", c.to)
+		}
+	}
+}
+
+func FuzzConvert(f *testing.F) {
+	f.Add([]byte(orders))
+	f.Add([]byte(`{"job":{"content":[{}]}}`))
+	f.Add([]byte(`{"job":null}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if j, err := Convert(text); err == nil && len(j.File.Loads) != 1 {
+			t.Fatal("a job without a load")
+		}
+	})
+}

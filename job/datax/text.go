@@ -1,0 +1,255 @@
+package datax
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tsimport/job"
+)
+
+// column is one that the writer writes; kind is DataX's name of its type, or empty.
+type column struct{ name, kind string }
+
+var ourTypes = map[string]string{"string": "string", "int": "integer", "integer": "integer", "double": "double", "bool": "boolean", "boolean": "boolean"}
+
+var readerTypes = map[string]string{"string": "string", "long": "integer", "double": "double", "boolean": "boolean"}
+
+func (j *Job) writer(o object, l *job.Single) (all []column, keys int, err error) {
+	if err := o.known("endpoint", "accessId", "accessKey", "instanceName", "table", "mode", "newVersion", "enableAutoIncrement", "isTimeseriesTable",
+		"primaryKey", "column", "writeMode"); err != nil {
+		return nil, 0, err
+	}
+	for _, want := range []struct{ key, is, why string }{
+		{"mode", "normal", "several versions of a cell are not converted"},
+		{"enableAutoIncrement", "false", "see docs/auto-increment.md and write the load by hand"},
+		{"isTimeseriesTable", "false", "time series tables are not loaded"},
+		{"writeMode", "PutRow", "only PutRow is converted; for UpdateRow write mode: update by hand"},
+	} {
+		absent := want.is
+		if want.key == "writeMode" {
+			absent = ""
+		}
+		got, err := o.text(want.key, absent)
+		if err != nil {
+			return nil, 0, err
+		}
+		if !strings.EqualFold(got, want.is) {
+			return nil, 0, fmt.Errorf("%s %q: %s", want.key, got, want.why)
+		}
+	}
+	for _, at := range []struct{ theirs, ours string }{{"endpoint", "endpoint"}, {"instanceName", "instance"}} {
+		v, err := o.text(at.theirs, "")
+		if err != nil {
+			return nil, 0, err
+		}
+		if v != "" {
+			j.Target = append(j.Target, job.Setting{Key: at.ours, Values: []string{v}})
+		}
+	}
+	table, err := o.text("table", "")
+	if err != nil {
+		return nil, 0, err
+	}
+	if !job.IsName(table) || strings.ContainsAny(table, "{}") {
+		return nil, 0, fmt.Errorf("table %q: not a name", table)
+	}
+	l.Name = table
+	for _, key := range []string{"primaryKey", "column"} {
+		var list []json.RawMessage
+		if err := json.Unmarshal(o[key], &list); err != nil || len(list) == 0 {
+			return nil, 0, fmt.Errorf("%s: want a list of columns", key)
+		}
+		if key == "primaryKey" {
+			keys = len(list)
+		}
+		for _, raw := range list {
+			var c column
+			if json.Unmarshal(raw, &c.name) != nil {
+				var entry object
+				if err := json.Unmarshal(raw, &entry); err != nil {
+					return nil, 0, fmt.Errorf("%s: want names or {name, type}", key)
+				}
+				if err := entry.known("name", "type"); err != nil {
+					return nil, 0, err
+				}
+				if c.name, err = entry.text("name", ""); err != nil {
+					return nil, 0, err
+				}
+				kind, err := entry.text("type", "")
+				if err != nil {
+					return nil, 0, err
+				}
+				if c.kind = ourTypes[strings.ToLower(kind)]; c.kind == "" {
+					return nil, 0, fmt.Errorf("column %q has type %q: not converted", c.name, kind)
+				}
+			}
+			if c.name == "" || strings.ContainsAny(c.name, ",:=\"{}$ \t\r\n") {
+				return nil, 0, fmt.Errorf("%s: the name %q is not converted", key, c.name)
+			}
+			if slices.ContainsFunc(all, func(a column) bool { return a.name == c.name }) {
+				return nil, 0, fmt.Errorf("column %q comes twice", c.name)
+			}
+			all = append(all, c)
+		}
+	}
+	return all, keys, nil
+}
+
+func (j *Job) text(o object, l *job.Single, columns []column, keys int) error {
+	if err := o.known("path", "column", "fieldDelimiter", "encoding", "skipHeader", "compress", "nullFormat"); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(o["path"], &l.From); err != nil {
+		var one string
+		if json.Unmarshal(o["path"], &one) != nil {
+			return errors.New("path: want a list of files")
+		}
+		l.From = []string{one}
+	}
+	for _, p := range l.From {
+		if err := clear("path", p); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "*?[]{}") || strings.HasSuffix(p, "/") {
+			return fmt.Errorf("path %q: only full names of files are converted; name each file instead of a wildcard or folder", p)
+		}
+	}
+	if len(l.From) == 0 {
+		return errors.New("path: names no file")
+	}
+	names, types, err := j.fields(o["column"], columns)
+	if err != nil {
+		return err
+	}
+	var pk, typed, attributes []string
+	for i, c := range columns {
+		if i < keys {
+			if types[i] != "string" && types[i] != "integer" {
+				return fmt.Errorf("key column %q is %s: want string or integer", c.name, types[i])
+			}
+			pk = append(pk, c.name+":"+types[i])
+			continue
+		}
+		typed = append(typed, c.name+"="+types[i])
+		attributes = append(attributes, c.name)
+	}
+	set(l, "pk", pk...)
+	set(l, "columns", strings.Join(attributes, ","))
+	set(l, "type", typed...)
+	set(l, "format", "csv")
+	set(l, "no-header", "true")
+	set(l, "names", strings.Join(names, ","))
+	set(l, "ragged", "truncate")
+	j.note("a record with too few fields is rejected; DataX reads the missing ones as null")
+	set(l, "trim", "true")
+	set(l, "empty", "string")
+	null, err := o.text("nullFormat", `\N`)
+	if err != nil {
+		return err
+	}
+	if null == "" {
+		return errors.New(`nullFormat "": not converted; write empty: "null" and quoted-empty: "null" by hand`)
+	}
+	set(l, "null", null)
+	j.note(fmt.Sprintf("unquoted %s is null; in quotes it is text here, and null in DataX: check that no file holds it in quotes", null))
+	j.note("numbers and booleans that are not exactly of their type are rejected; DataX may round or convert them")
+	for _, s := range []struct{ theirs, absent string }{{"fieldDelimiter", ","}, {"encoding", "utf-8"}, {"skipHeader", "false"}, {"compress", ""}} {
+		v, err := o.text(s.theirs, s.absent)
+		if err != nil {
+			return err
+		}
+		switch s.theirs {
+		case "fieldDelimiter":
+			if v == "\t" {
+				v = `\t`
+			}
+			if len([]rune(v)) != 1 && v != `\t` || v == `\` || v == `"` {
+				return fmt.Errorf("fieldDelimiter %q: want one character", v)
+			}
+			set(l, "delimiter", v)
+		case "encoding":
+			v = strings.ToLower(v)
+			if v != "utf-8" && v != "gbk" {
+				return fmt.Errorf("encoding %q: only UTF-8 and GBK are converted", v)
+			}
+			set(l, "encoding", v)
+			j.note("a field that is not valid " + v + " is rejected; DataX replaces what it cannot decode")
+		case "skipHeader":
+			if v == "true" {
+				set(l, "skip-lines", "1")
+			} else if v != "false" {
+				return fmt.Errorf("skipHeader %q: want true or false", v)
+			}
+		case "compress":
+			if v != "" && v != "gzip" && v != "bzip2" {
+				return fmt.Errorf("compress %q: only gzip and bzip2 are read", v)
+			}
+		}
+	}
+	return nil
+}
+
+// fields has the names of the fields of a record, and the types of columns.
+func (j *Job) fields(raw json.RawMessage, columns []column) (names, types []string, err error) {
+	var list []object
+	var all []string
+	if json.Unmarshal(raw, &all) == nil && len(all) == 1 && all[0] == "*" {
+		for i := range columns {
+			list = append(list, object{"index": json.RawMessage(strconv.Itoa(i)), "type": json.RawMessage(`"string"`)})
+		}
+	} else if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, nil, errors.New("column: want a list of {index, type}")
+	}
+	if len(list) != len(columns) {
+		return nil, nil, fmt.Errorf("the reader has %d columns and the writer %d", len(list), len(columns))
+	}
+	at := map[int]string{}
+	highest := 0
+	for i, o := range list {
+		name := columns[i].name
+		if err := o.known("index", "type"); err != nil {
+			return nil, nil, fmt.Errorf("column %q: %w", name, err)
+		}
+		index, err := o.text("index", "")
+		if err != nil {
+			return nil, nil, err
+		}
+		n, err := strconv.Atoi(index)
+		if err != nil || n < 0 || n > MaxColumn {
+			return nil, nil, fmt.Errorf("column %q: index %q: want 0 to %d", name, index, MaxColumn)
+		}
+		if at[n] != "" {
+			return nil, nil, fmt.Errorf("columns %q and %q have the same index", at[n], name)
+		}
+		at[n] = name
+		highest = max(highest, n)
+		kind, err := o.text("type", "")
+		if err != nil {
+			return nil, nil, err
+		}
+		read := readerTypes[strings.ToLower(kind)]
+		written := columns[i].kind
+		if written == "" {
+			written = read
+		}
+		if read == "" || read != written && read != "string" {
+			return nil, nil, fmt.Errorf("column %q is read as %q and written as %q: that conversion of DataX has no equal here", name, kind, written)
+		}
+		types = append(types, written)
+	}
+	for i := range highest + 1 {
+		name := at[i]
+		if name == "" {
+			name = fmt.Sprintf("unused_%d", i)
+			if slices.ContainsFunc(columns, func(c column) bool { return c.name == name }) {
+				return nil, nil, fmt.Errorf("column %q: rename it, the name stands for an unused field", name)
+			}
+		}
+		names = append(names, name)
+	}
+	return names, types, nil
+}
