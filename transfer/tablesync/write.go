@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-	"tsimport/internal/exitcode"
 
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/exitcode"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
 	"tsimport/pipeline"
@@ -52,15 +56,19 @@ func (r *run) write(ctx context.Context) error {
 	if !r.cfg.Delete || s.Withheld != "" || len(st.Delete) == 0 {
 		return nil
 	}
-	why := r.mayDelete()
+	why, err := r.mayDelete()
 	if r.drain.Err() != nil { // the inputs could not be looked at: that says nothing about them
 		return r.stopped(nil, nil)
+	}
+	if err != nil {
+		return err
 	}
 	if why != "" {
 		s.withhold(why)
 		return nil
 	}
-	report, err := r.load(ctx, deleteDir, st.Delete, table.Delete)
+	var report *pipeline.Report
+	report, err = r.load(ctx, deleteDir, st.Delete, table.Delete)
 	if report != nil {
 		s.delete(report)
 	}
@@ -70,23 +78,33 @@ func (r *run) write(ctx context.Context) error {
 	return nil
 }
 
-// mayDelete looks once more before anything is deleted: "" if nothing speaks against it.
-func (r *run) mayDelete() string {
+// mayDelete looks once more before anything is deleted: "" if nothing speaks against it. The error is that of a service that cannot be reached,
+// which says nothing about the inputs: the run is to be resumed.
+func (r *run) mayDelete() (why string, err error) {
 	if n := r.summary.PutsRejected; n > 0 {
-		return fmt.Sprintf("%d rows that were to be put were rejected", n)
+		return fmt.Sprintf("%d rows that were to be put were rejected", n), nil
 	}
 	if isStream(r.cfg.Load.Inputs) && r.cfg.Load.Read.Sources == nil {
-		return "" // it was read to its end
+		return "", nil // it was read to its end
 	}
 	details, err := r.details()
-	if err != nil {
-		return "the inputs cannot be looked at again: " + err.Error()
+	switch {
+	case err != nil && unreachable(err):
+		return "", fmt.Errorf("look at the inputs again before rows are deleted: %w; to resume, give the same command again", err)
+	case err != nil:
+		return "the inputs cannot be looked at again: " + err.Error(), nil
 	}
 	job := checkpoint.Job{Details: r.state.Details}
 	if changes, _ := job.Changed(details); len(changes) > 0 {
-		return "the inputs have changed since they were compared: " + changes[0]
+		return "the inputs have changed since they were compared: " + changes[0], nil
 	}
-	return ""
+	return "", nil
+}
+
+// unreachable reports whether an error is that of a network or of a service that may answer later.
+func unreachable(err error) bool {
+	var answer *tablestore.OtsError
+	return errors.As(err, new(*net.OpError)) || errors.As(err, new(*url.Error)) || errors.As(err, &answer) && client.Classify(answer).Passes()
 }
 
 // stopped takes over how a load ended that did not finish.
