@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python values dumps
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python values dumps dist dist-check cross
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -79,6 +79,23 @@ values: build
 	python3 -m venv e2e/values/venv
 	e2e/values/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/values/requirements.txt
 	e2e/values/venv/bin/python e2e/values/values.py ./tsimport $(VALUES) $(WORD)
+
+# What is released, in dist: binaries for six platforms with SBOMs, deb and rpm, sums. PLATFORMS="linux/amd64" makes some. Needs git and
+# the module proxy, for the tools.
+dist:
+	GO=$(GO) bash packaging/dist.sh
+
+# Two releases of the commit for linux/amd64, from two paths, are equal; the binary runs in an empty root file system (needs root).
+dist-check:
+	GO=$(GO) bash packaging/reproducible.sh
+	GO=$(GO) PLATFORMS=linux/amd64 bash packaging/dist.sh
+	bash packaging/emptyroot.sh dist/tsimport-linux-amd64
+
+# Vets the code and the tests for the other systems, which compiles both.
+CROSS ?= windows/amd64 darwin/arm64
+
+cross:
+	@set -e; for p in $(CROSS); do echo "go vet for $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) vet ./...; done
 
 # Longer runs, not part of check.
 
