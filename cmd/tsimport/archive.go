@@ -134,7 +134,7 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 		return usagef("%v", err)
 	}
 	m := l.archive
-	from := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, Definition: m.Options.Definition()}
+	from := &client.Table{Name: m.Table, Key: m.KeyColumns(), Defined: m.DefinedTypes(), Created: m.Created, Indexes: m.Indexes, IndexesAre: m.IndexesAre, Definition: m.Options.Definition()}
 	to := &client.Table{Name: cfg.Target.Table}
 	exists := false
 	if !t.missing {
@@ -154,9 +154,6 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 		}
 		for _, n := range notes {
 			say(l.c, l.show, "note: %s", n)
-		}
-		if o.Create && len(m.Indexes) > 0 {
-			say(l.c, l.show, "note: indexes that are not made: %q", m.Indexes)
 		}
 		to.Key, to.Definition = cfg.Target.Key, cfg.Target.Define
 	}

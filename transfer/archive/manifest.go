@@ -40,14 +40,16 @@ type Manifest struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 
-	Table   string    `json:"table"`
-	Target  string    `json:"target"`        // where the table was
-	Created int64     `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
-	Key     []Column  `json:"primary_key"`
-	Options Options   `json:"options"`
-	Defined []Column  `json:"defined_columns"`
-	Indexes []string  `json:"indexes"`
-	Holds   Selection `json:"holds"`
+	Table   string   `json:"table"`
+	Target  string   `json:"target"`        // where the table was
+	Created int64    `json:"creation_time"` // of the table, in microseconds since 1970; 0 is unknown
+	Key     []Column `json:"primary_key"`
+	Options Options  `json:"options"`
+	Defined []Column `json:"defined_columns"`
+	Indexes []string `json:"indexes"`
+	// IndexesAre says of each of Indexes what it is; archives of earlier versions of this program have the names alone.
+	IndexesAre []table.Index `json:"index_definitions,omitempty"`
+	Holds      Selection     `json:"holds"`
 
 	Began    time.Time `json:"scan_began"`
 	Ended    time.Time `json:"scan_ended"`

@@ -93,6 +93,21 @@ func TestANewTableIsMadeAsItsSource(t *testing.T) {
 	}
 }
 
+func TestIndexesThatANewTableDoesNotGetAreNamed(t *testing.T) {
+	from := &client.Table{
+		Key: []table.KeyColumn{{Name: "id", Type: table.Integer}}, Indexes: []string{"by_city", "by_time", "old"},
+		IndexesAre: []table.Index{{Name: "by_city", Key: []string{"city", "id"}, Columns: []string{"name", "age"}}, {Name: "by_time", Local: true, Key: []string{"id", "time"}}},
+	}
+	notes := strings.Join(Define(&plan.Target{}, &plan.Columns{}, from, func(string) bool { return true }), "\n")
+	for _, want := range []string{
+		"does not get the global index by_city with the key city, id and the columns name, age; create it", "does not get the local index by_time with the key id, time; create it", "does not get the index old; create it", "IncludeBaseData",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("%q is not in %s", want, notes)
+		}
+	}
+}
+
 func TestWhatATargetStillTakes(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for _, c := range []struct {

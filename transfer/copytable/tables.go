@@ -75,8 +75,17 @@ func Define(target *plan.Target, columns *plan.Columns, from *client.Table, give
 			target.Defined[to] = t
 		}
 	}
-	if n := len(from.Indexes); n > 0 {
-		notes = append(notes, fmt.Sprintf("a new table has no secondary indexes; the source has %d", n))
+	return append(notes, indexNotes(from)...)
+}
+
+// indexNotes name the indexes that a new table does not have, and say how it gets them.
+func indexNotes(from *client.Table) (notes []string) {
+	for i, name := range from.Indexes {
+		what := "index " + name
+		if i < len(from.IndexesAre) {
+			what = from.IndexesAre[i].String()
+		}
+		notes = append(notes, "a new table does not get the "+what+"; create it in the console or by CreateIndex, with the data that are there (IncludeBaseData), when all rows are loaded")
 	}
 	return notes
 }

@@ -82,7 +82,7 @@ func ToArchive(ctx context.Context, c ArchiveConfig) (r ArchiveResult, err error
 	if err := (&client.Admin{Client: c.Scan.Client, Context: ctx, Proven: true}).Same(t); err != nil {
 		return r, err
 	}
-	m := archive.Manifest{Options: archive.OptionsOf(t.Definition), Indexes: t.Indexes}
+	m := archive.Manifest{Options: archive.OptionsOf(t.Definition), Indexes: t.Indexes, IndexesAre: t.IndexesAre}
 	for _, name := range slices.Sorted(maps.Keys(t.Defined)) {
 		m.Defined = append(m.Defined, archive.Column{Name: name, Type: t.Defined[name].String()})
 	}

@@ -39,7 +39,11 @@ func (a *Admin) Layout(name string) (*Layout, error) {
 	if err != nil {
 		return nil, a.wrap("describe", name, err)
 	}
-	l := new(Layout)
+	return layoutOf(name, answer)
+}
+
+func layoutOf(name string, answer []byte) (l *Layout, err error) {
+	l = new(Layout)
 	if l.Bounds, err = decodeSplits(answer); err != nil {
 		return nil, fmt.Errorf("describe table %s: read bounds of partitions: %w", name, err)
 	}
@@ -49,9 +53,20 @@ func (a *Admin) Layout(name string) (*Layout, error) {
 	return l, nil
 }
 
-// Splits returns the bounds of a table's Layout.
+// Splits returns the bounds of Layout. Unlike Layout it tries again: who asks divides a table once.
 func (a *Admin) Splits(name string) ([]table.Value, error) {
-	l, err := a.Layout(name)
+	var answer []byte
+	err := a.try(func() (err error) {
+		_, answer, err = a.describe(name)
+		return err
+	})
+	if err == nil {
+		err = seen(answer)
+	}
+	if err != nil {
+		return nil, a.wrap("describe", name, err)
+	}
+	l, err := layoutOf(name, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +76,17 @@ func (a *Admin) Splits(name string) ([]table.Value, error) {
 // rawDescription is the answer to one DescribeTable as the service sent it.
 func (a *Admin) rawDescription(name string) ([]byte, error) {
 	_, answer, err := a.describe(name)
-	if err == nil && len(answer) == 0 {
-		err = errors.New("its answer was not seen; the connection was not made by New")
+	if err == nil {
+		err = seen(answer)
 	}
 	return answer, err
+}
+
+func seen(answer []byte) error {
+	if len(answer) == 0 {
+		return errors.New("its answer was not seen; the connection was not made by New")
+	}
+	return nil
 }
 
 // describe sends one DescribeTable. Raw is the answer as the service sent it, empty if the connection was not made by New.

@@ -126,10 +126,10 @@ func TestAnEmbeddedTableSaysWhereItsPartitionsBegin(t *testing.T) {
 	}
 }
 
-func TestBoundsAreAskedForOnce(t *testing.T) {
+func TestWhoWatchesPartitionsAsksOnce(t *testing.T) {
 	busy := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "OTSServerBusy")
 	a, service := answering(t, 503, busy)
-	if _, err := a.Splits("t1"); err == nil || !strings.Contains(err.Error(), "describe table t1: OTSServerBusy") {
+	if _, err := a.Layout("t1"); err == nil || !strings.Contains(err.Error(), "describe table t1: OTSServerBusy") {
 		t.Errorf("%v", err)
 	}
 	if service.requests != 1 {

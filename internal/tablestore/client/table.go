@@ -41,6 +41,8 @@ type Table struct {
 	// service's clock. 0 is a service that does not say.
 	Created int64
 	Indexes []string // secondary indexes
+	// IndexesAre says of each of Indexes what it is.
+	IndexesAre []table.Index
 	// NoUpdates says that the table refuses updates of rows: its option allow_update is off.
 	NoUpdates bool
 	table.Definition
@@ -95,6 +97,7 @@ func (a *Admin) Describe(name string) (*Table, error) {
 	t.NoUpdates = res.TableOption.AllowUpdate != nil && !*res.TableOption.AllowUpdate
 	for _, i := range res.IndexMetas {
 		t.Indexes = append(t.Indexes, i.IndexName)
+		t.IndexesAre = append(t.IndexesAre, table.Index{Name: i.IndexName, Local: i.IndexType == tablestore.IT_LOCAL_INDEX, Key: i.Primarykey, Columns: i.DefinedColumns})
 	}
 	t.ReservedRead, t.ReservedWrite = res.ReservedThroughput.Readcap, res.ReservedThroughput.Writecap
 	return t, nil
