@@ -94,7 +94,10 @@ func TestKilledArchives(t *testing.T) {
 	p := newPairOf(t)
 	p.fill("t", 0, 1500)
 	rows := int64(1500 + p.fillLarge("t", 1500, *archiveMegabytes))
-	troubled(t, p.a, 1, 0.1, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+	refusing := func(rate float64) {
+		troubled(t, p.a, 1, rate, "GetRange", "refuse:OTSServerBusy", "refuse:OTSNotEnoughCapacityUnit", "refuse:OTSPartitionUnavailable", "drop-after", "truncate-body", "bad-body")
+	}
+	refusing(0.1)
 	troubled(t, p.b, 1, 0.1, "BatchWriteRow", "refuse", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
 	q := &pairOf{t, p.dir, p.b, p.a}
 	kept, exports, loads := filepath.Join(p.dir, "kept"), map[string]int{}, 0
@@ -148,7 +151,9 @@ func TestKilledArchives(t *testing.T) {
 		}
 		q.run(0, "verify", "kept", "--table", "t", "--extra", "fail")
 		if *archiveMegabytes <= 8 {
+			refusing(0) // whoever reads here does not try again
 			p.same(p.a, p.b, "t", "t")
+			refusing(0.1)
 		}
 		q.run(0, "table", "drop", "t", "--yes")
 		must(t, os.RemoveAll(kept))
