@@ -1,0 +1,41 @@
+//go:build unix
+
+package input
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestPipesAreStreamsWhenNamedAndLeftOutOfFolders(t *testing.T) {
+	tree(t, "d/a.csv")
+	if err := syscall.Mkfifo("d/pipe", 0o600); err != nil {
+		t.Skip(err)
+	}
+	set := expand(t, Options{}, "d")
+	wantNames(t, set, "d/a.csv")
+	if len(set.Warnings) != 1 || !strings.Contains(set.Warnings[0], "d/pipe is not a regular file") {
+		t.Errorf("warnings %q", set.Warnings)
+	}
+	pipe := expand(t, Options{}, "d/pipe").Items[0]
+	if pipe.Seekable() || pipe.Size != -1 {
+		t.Errorf("a pipe is %+v", pipe)
+	}
+	if _, err := pipe.OpenAt(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("open pipe at: %v", err)
+	}
+	go func() {
+		w, err := os.OpenFile("d/pipe", os.O_WRONLY, 0)
+		if err == nil {
+			io.WriteString(w, "through")
+			w.Close()
+		}
+	}()
+	if got := readAll(t, &pipe); got != "through" {
+		t.Errorf("read %q", got)
+	}
+}
