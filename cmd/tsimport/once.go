@@ -53,7 +53,8 @@ func stateFlag() cli.Flag {
 // once is what a load that comes again has open.
 type once struct {
 	known  *knownfiles.Selector
-	state  *jobdir.Mirror // nil without --state
+	state  *jobdir.Mirror       // nil without --state
+	raised *pipeline.RaiseNotes // nil without --state and --raise-write
 	lock   *rundir.Lock
 	leases []*jobdir.Lease
 }
@@ -85,9 +86,10 @@ func openStore(ctx context.Context, c *cli.Context, find input.Options) (jobdir.
 	return s, nil
 }
 
-// lease takes the lease of a directory. One that another process may hold is waited for, for as long as it takes to know.
-func (o *once) lease(ctx context.Context, c *cli.Context, stderr io.Writer, s jobdir.Store) (*jobdir.Lease, error) {
-	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, OnWait: func(owner string) {
+// lease takes the lease of a directory. One that another process may hold is waited for, for as long as it takes to know. Former is what
+// was seen of it before other leases were taken: those of one process that is gone are waited for together.
+func (o *once) lease(ctx context.Context, c *cli.Context, stderr io.Writer, s jobdir.Store, former *jobdir.Seen) (*jobdir.Lease, error) {
+	l, err := jobdir.Acquire(ctx, s, jobdir.LeaseOptions{Wait: 2 * jobdir.Term, Seen: former, OnWait: func(owner string) {
 		say(c, stderr, "waiting: %s may work on this load; if it does not say so for %v, the load is taken over", owner, jobdir.Term)
 	}})
 	if err == nil {
@@ -96,25 +98,53 @@ func (o *once) lease(ctx context.Context, c *cli.Context, stderr io.Writer, s jo
 	return l, err
 }
 
+// seenLeases is what was seen of leases before the first one was taken.
+type seenLeases struct{ known, raised *jobdir.Seen }
+
 // openState opens the state of the load.
-func (o *once) openState(ctx context.Context, c *cli.Context, show *display, cfg *pipeline.Config, job string) (jobdir.Store, error) {
-	store, err := openStore(ctx, c, cfg.Read.Find)
+func (o *once) openState(ctx context.Context, c *cli.Context, show *display, cfg *pipeline.Config, job, place string) (store jobdir.Store, seen seenLeases, err error) {
+	store, err = openStore(ctx, c, cfg.Read.Find)
 	if err != nil || !inState(c) || cfg.DryRun {
-		return store, err
+		return store, seen, err
 	}
 	if cfg.Target.Policy != nil {
-		return nil, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
+		return nil, seen, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
 	}
 	if err := jobdir.Probe(ctx, store); err != nil {
-		return nil, &knownfiles.Refused{Message: "--state " + err.Error()}
+		return nil, seen, &knownfiles.Refused{Message: "--state " + err.Error()}
+	}
+	if seen.known, err = jobdir.Look(ctx, knownIn(c, store, place)); err != nil {
+		return nil, seen, err
+	}
+	if seen.raised, err = jobdir.Look(ctx, raisedIn(store, place)); err != nil {
+		return nil, seen, err
 	}
 	load := jobdir.Below(store, "loads/"+job)
-	l, err := o.lease(ctx, c, show, load)
+	l, err := o.lease(ctx, c, show, load, nil)
 	if err != nil {
-		return nil, err
+		return nil, seen, err
 	}
 	o.state = jobdir.NewMirror(load, l)
-	return store, nil
+	return store, seen, nil
+}
+
+// raisedIn is where the note of a table's raised throughput is, in a state.
+func raisedIn(store jobdir.Store, place string) jobdir.Store {
+	return jobdir.Below(store, "raised/"+place)
+}
+
+// lockRaise keeps other loads from raising the table's throughput, and takes over what one has raised that is gone.
+func (o *once) lockRaise(ctx context.Context, c *cli.Context, show *display, cfg *pipeline.Config, store jobdir.Store, place string, seen *jobdir.Seen) error {
+	in := raisedIn(store, place)
+	l, err := o.lease(ctx, c, show, in, seen)
+	if err != nil {
+		if errors.As(err, new(*jobdir.HeldError)) {
+			err = fmt.Errorf("--raise-write: one load at a time raises the throughput of table %s: %w", cfg.Target.Table, err)
+		}
+		return err
+	}
+	o.raised = &pipeline.RaiseNotes{Store: in, Lease: l}
+	return nil
 }
 
 // openOnce opens what the flags of onceFlags need. It returns nil if none is given.
@@ -139,9 +169,15 @@ func openOnce(ctx context.Context, c *cli.Context, show *display, cfg *pipeline.
 		Command: cfg.Invocation.Command,
 		Exists:  func(ctx context.Context, name string) (bool, error) { return inputExists(ctx, name, cfg.Read.Find) },
 	}
-	store, err := o.openState(ctx, c, show, cfg, options.Job)
+	place := placeOf(cfg.Target.Place, cfg.Target.Name, cfg.Target.Table)
+	store, seen, err := o.openState(ctx, c, show, cfg, options.Job, place)
 	if err != nil {
 		return nil, err
+	}
+	if o.state != nil && cfg.Write.Rates.RaiseWrite > 0 {
+		if err := o.lockRaise(ctx, c, show, cfg, store, place, seen.raised); err != nil {
+			return nil, err
+		}
 	}
 	if !only {
 		if options.Order != "" || options.Settle != 0 || options.DoneMarker != "" {
@@ -150,9 +186,8 @@ func openOnce(ctx context.Context, c *cli.Context, show *display, cfg *pipeline.
 		return o, nil
 	}
 	options.Order = cmp.Or(options.Order, knownfiles.OrderName)
-	place := placeOf(cfg.Target.Place, cfg.Target.Name, cfg.Target.Table)
 	if !cfg.DryRun {
-		if err := o.lockKnown(ctx, c, show, store, place); err != nil {
+		if err := o.lockKnown(ctx, c, show, store, place, seen.known); err != nil {
 			return nil, err
 		}
 	}
@@ -223,9 +258,9 @@ func placeOf(place, target, tableName string) string {
 }
 
 // lockKnown keeps other loads of new files, and tsimport files forget, from the table's known files.
-func (o *once) lockKnown(ctx context.Context, c *cli.Context, stderr io.Writer, store jobdir.Store, place string) (err error) {
+func (o *once) lockKnown(ctx context.Context, c *cli.Context, stderr io.Writer, store jobdir.Store, place string, seen *jobdir.Seen) (err error) {
 	if inState(c) {
-		_, err = o.lease(ctx, c, stderr, knownIn(c, store, place))
+		_, err = o.lease(ctx, c, stderr, knownIn(c, store, place), seen)
 	} else {
 		o.lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, ".locks"), "known-"+place)
 	}
@@ -348,7 +383,7 @@ func forgetFiles(c *cli.Context) (err error) {
 	}
 	o := new(once)
 	defer func() { err = errors.Join(err, o.close()) }()
-	if err := o.lockKnown(c.Context, c, c.App.ErrWriter, store, place); err != nil {
+	if err := o.lockKnown(c.Context, c, c.App.ErrWriter, store, place, nil); err != nil {
 		return err
 	}
 	ledger, err := openKnown(c.Context, c, store, place)

@@ -56,7 +56,7 @@ func resumeCommand(interrupts *interrupts, show *display) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return again(c, interrupts, show, &invocation{args: args, goOn: true, folder: folder})
+			return again(c, interrupts, show, &invocation{args: args, goOn: true, folder: folder, restore: !r.Unfinished})
 		},
 	}
 }
@@ -77,6 +77,8 @@ func runToResume(folder string) (*runInfo, error) {
 			return nil, usagef("run %s was started over as run %s: resume that one", folder, r.ReplacedBy)
 		case r.DryRun:
 			return nil, usagef("run %s was a dry run, which writes nothing; to load, give its command without --dry-run", folder)
+		case !r.Unfinished && r.Raised != nil && r.job != nil && len(r.job.Args) > 0:
+			return r, nil
 		case !r.Unfinished:
 			return nil, usagef("run %s is %s: there is nothing to resume", folder, r.State)
 		case len(r.job.Args) == 0 && r.Command == "":
@@ -91,7 +93,7 @@ func runToResume(folder string) (*runInfo, error) {
 		return nil, err
 	}
 	i := slices.IndexFunc(all, func(r *runInfo) bool {
-		return r.Unfinished && r.State != stateRunning && rundir.CheckOwner(r.Folder) == nil
+		return (r.Unfinished || r.Raised != nil) && r.State != stateRunning && rundir.CheckOwner(r.Folder) == nil
 	})
 	if i < 0 {
 		return nil, usagef("no run below %s is unfinished", rundir.Root)

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/internal/suggest"
+	"tsimport/internal/tablestore/reserve"
 	"tsimport/job"
 	"tsimport/pipeline"
 	"tsimport/pipeline/checkpoint"
@@ -51,6 +52,9 @@ type runInfo struct {
 
 	// ReplacedBy is the run that has started this one over.
 	ReplacedBy string `json:"replaced_by,omitempty"`
+
+	// Raised is the reserved write throughput that the run has raised and not restored: tsimport resume does.
+	Raised *reserve.Note `json:"raised_write,omitempty"`
 
 	job    *checkpoint.Job
 	record *job.Record // of a job, nil of a load
@@ -107,8 +111,15 @@ func withLoads(all []*runInfo, wanted bool) (rows []*runInfo) {
 	return rows
 }
 
-// progress says how far the run came.
+// progress says how far the run came, and what is left to be restored.
 func (r *runInfo) progress() string {
+	if left := r.toRestore(); left != "" {
+		return r.counts() + "; " + left
+	}
+	return r.counts()
+}
+
+func (r *runInfo) counts() string {
 	if r.record != nil {
 		done, all := r.record.DoneOf()
 		return fmt.Sprintf("%d of %d loads done, %s of %s rows final", done, all, grouped(r.Final), grouped(r.Read))
@@ -158,6 +169,7 @@ func readRun(folder string) *runInfo {
 	if r.Started.IsZero() {
 		r.Started = sum.Started
 	}
+	r.Raised = pipeline.ReadRaised(folder)
 	if j, err := checkpoint.ReadJob(folder); err == nil {
 		r.job, r.Started, r.Target, r.Table, r.Command, r.Retried = j, j.Started, j.Target, j.Table, j.Command, j.Retried
 	}

@@ -29,6 +29,8 @@ type LeaseOptions struct {
 	Wait time.Duration
 	// Clock counts from the boot of this machine, also while it sleeps; nil is that clock.
 	Clock func() time.Duration
+	// Seen is what Look has seen of the lease before; nil is nothing. The time since then counts.
+	Seen *Seen
 	// OnWait is called once if another process may hold the lease. May be nil.
 	OnWait func(owner string)
 }
@@ -109,6 +111,35 @@ func Holder(ctx context.Context, s Store) (owner string, err error) {
 	return file.Owner, nil
 }
 
+// Seen is the lease of a directory as it was at a moment.
+type Seen struct {
+	epoch int64
+	body  []byte
+	at    time.Duration // by the clock of this machine
+}
+
+// Look looks at the lease of a directory, for a later Acquire of this process: of several leases whose holder is gone, each is then
+// waited for from here on.
+func Look(ctx context.Context, s Store) (*Seen, error) { return lookBy(ctx, s, uptime) }
+
+func lookBy(ctx context.Context, s Store, clock func() time.Duration) (*Seen, error) {
+	last, err := highest(ctx, s, "lease")
+	if err != nil {
+		return nil, refusal(s, err)
+	}
+	if last == 0 {
+		return nil, nil
+	}
+	body, err := s.Get(ctx, leaseName(last))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a newer one has come
+	}
+	if err != nil {
+		return nil, refusal(s, err)
+	}
+	return &Seen{last, body, clock()}, nil
+}
+
 // Acquire takes the lease of a directory, of which there is one. It waits as the options say while another process holds it, and
 // returns a *HeldError then. The lease is renewed until Release, or until ctx ends.
 //
@@ -128,6 +159,9 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 		first   = o.Clock()
 		waiting bool
 	)
+	if o.Seen != nil {
+		seen, since, epoch = o.Seen.body, o.Seen.at, o.Seen.epoch
+	}
 	for {
 		last, err := highest(ctx, s, "lease")
 		if err != nil {

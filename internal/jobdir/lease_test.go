@@ -332,3 +332,55 @@ func TestALeaseOfANewerVersionOrADamagedOneIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Leases of a process that was killed are waited for together, not one after the other.
+func TestLeasesOfOneDeadProcessAreWaitedForTogether(t *testing.T) {
+	for _, alive := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			clock := func() time.Duration { return time.Since(start) }
+			stores := []Store{newMemory(), newMemory(), newMemory()}
+			var dead []*Lease
+			for _, s := range stores {
+				l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock})
+				if err != nil {
+					t.Fatal(err)
+				}
+				dead = append(dead, l)
+			}
+			for i, l := range dead {
+				if alive && i == 2 {
+					defer l.Abandon()
+				} else {
+					l.Abandon()
+				}
+			}
+			time.Sleep(time.Minute)
+			began := time.Now()
+			var seen []*Seen
+			for _, s := range stores {
+				at, err := lookBy(t.Context(), s, clock)
+				if err != nil || at == nil {
+					t.Fatal(at, err)
+				}
+				seen = append(seen, at)
+			}
+			for i, s := range stores {
+				l, err := Acquire(t.Context(), s, LeaseOptions{Clock: clock, Wait: 2 * Term, Seen: seen[i]})
+				if alive && i == 2 {
+					if held := new(HeldError); !errors.As(err, &held) {
+						t.Errorf("a lease that is renewed was taken: %v", err)
+					}
+					return
+				}
+				if err != nil || !l.Former {
+					t.Fatal(l, err)
+				}
+				defer l.Abandon()
+			}
+			if took := time.Since(began); took > Term+2*look {
+				t.Errorf("it took %v to take the leases of a process that is gone", took)
+			}
+		})
+	}
+}

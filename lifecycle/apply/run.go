@@ -16,10 +16,6 @@ import (
 // DefaultInterval is how long the service wants a table's reserved throughput to stay as it was changed.
 const DefaultInterval = client.ThroughputInterval
 
-// maxRefusals is how often a table's throughput is refused as changed too recently, one time after the other, before
-// that is an error: somebody else keeps changing it.
-const maxRefusals = 10
-
 // Clock is the time that changes are paced by.
 type Clock struct {
 	Now func() time.Time
@@ -226,22 +222,16 @@ func (r *runner) putOff(t *turn) (already bool, err error) {
 	if now.ReservedRead == t.item.Want.Read && now.ReservedWrite == t.item.Want.Write {
 		return true, nil
 	}
-	if t.refusals >= maxRefusals {
+	if t.refusals >= client.MaxPostponed {
 		return false, fmt.Errorf("change table %s: %w, refused %d times in a row; see who else changes it, or give a longer --throughput-interval",
 			name, client.ErrTooFrequent, t.refusals)
 	}
-	due, err := r.dueOf(t.item)
-	if err != nil {
-		return false, err
+	if r.Interval < 0 {
+		t.due = r.Clock.Now()
+		return false, nil
 	}
-	// The service may count from another moment, or want a longer interval: each refusal waits twice
-	// as long as the last, up to two intervals.
-	earliest := r.Clock.Now().Add(r.Interval / 16 << min(t.refusals-1, 5))
-	t.due = due
-	if due.Before(earliest) {
-		t.due = earliest
-	}
-	return false, nil
+	t.due, err = r.Admin.Postponed(name, r.Interval, r.Clock.Now(), t.refusals)
+	return false, err
 }
 
 // maxWait is how long a wait continues without a line about it.

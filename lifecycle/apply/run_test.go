@@ -131,7 +131,7 @@ func TestARefusedChangeOfThroughputIsTriedAgainLater(t *testing.T) {
 	if got := outline(p); strings.Contains(got, "failed") || strings.Contains(got, "planned") {
 		t.Errorf("%s, %q", got, w.said)
 	}
-	if n := w.count("UpdateTable") - 6; n < 3 || n >= maxRefusals {
+	if n := w.count("UpdateTable") - 6; n < 3 || n >= client.MaxPostponed {
 		t.Errorf("%d changes were refused", n)
 	}
 	if !strings.Contains(w.tables(), "c_202405 0/50") {

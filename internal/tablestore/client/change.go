@@ -153,6 +153,20 @@ func (a *Admin) Changeable(name string, interval time.Duration, now time.Time) (
 	return due, nil
 }
 
+// MaxPostponed is how often in a row a change of throughput is refused as too early before that is an error: somebody else keeps
+// changing it.
+const MaxPostponed = 10
+
+// Postponed returns when to try a change again that was refused as too early, so often in a row. The service may count from another
+// moment, or want a longer interval, so each refusal waits twice as long as the last at least, up to two intervals.
+func (a *Admin) Postponed(name string, interval time.Duration, now time.Time, refusals int) (time.Time, error) {
+	due, err := a.Changeable(name, interval, now)
+	if earliest := now.Add(interval / 16 << min(refusals-1, 5)); err == nil && due.Before(earliest) {
+		due = earliest
+	}
+	return due, err
+}
+
 // Fields of a DescribeTable answer that the SDK drops.
 const (
 	reservedDetails protowire.Number = 2
