@@ -231,8 +231,19 @@ func TestOfAnUnfinishedLoadNothingIsKnown(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	d.refused(Options{Job: "other"}, "an unfinished load has begun to load", "load x")
-	d.deliver("b", "two")
-	d.want(Options{}, "", "a", "b") // the same load, started over
+	// Its content under another name is not loaded beside it, for both would be loaded in the end.
+	move := func(from, to string) {
+		if err := os.Rename(filepath.Join(d.dir, from), filepath.Join(d.dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move("a", "moved")
+	d.refused(Options{Job: "other"}, "moved begins like ", "a and is as long", "load x", "--reload-renamed")
+	d.deliver("moved", "two") // as long, and another content
+	d.want(Options{Job: "third"}, "", "moved")
+	move("moved", "b")
+	d.deliver("a", "one")
+	d.want(Options{}, "b (as ", "a") // the same load, started over
 	d.want(Options{Job: "other"}, "2 of 2 inputs are known")
 }
 

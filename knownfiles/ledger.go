@@ -38,13 +38,21 @@ type event struct {
 	Files   []File            `json:"files,omitempty"`
 	Former  []File            `json:"former,omitempty"` // contents that the inputs no longer have
 	Names   []string          `json:"names,omitempty"`
+	Heads   []head            `json:"heads,omitempty"` // of Names, in their order
 	Begun   map[string]*begun `json:"begun,omitempty"`
+}
+
+// head tells contents apart that are not known whole: of one content, both fields are one.
+type head struct {
+	Size int64  `json:"size"`
+	Sum  string `json:"sum"` // SHA-256 of its beginning
 }
 
 // begun is a load that has not ended.
 type begun struct {
 	Command string   `json:"command,omitempty"`
 	Names   []string `json:"names"`
+	Heads   []head   `json:"heads,omitempty"` // of Names; of an earlier version there are none
 }
 
 // Kinds of events.
@@ -141,18 +149,35 @@ func (l *Ledger) apply(e *event) {
 		delete(l.begun, e.Job)
 		l.enter(e.Files)
 	case kindBegun:
-		l.begun[e.Job] = &begun{e.Command, e.Names}
+		l.begun[e.Job] = &begun{e.Command, e.Names, e.Heads}
 	case kindForgotten:
 		for _, name := range e.Names {
 			delete(l.files, name)
 			maps.DeleteFunc(l.contents, func(_ content, f File) bool { return f.Name == name || f.SameAs == name })
 		}
 		for job, b := range l.begun {
-			if b.Names = slices.DeleteFunc(b.Names, func(n string) bool { return slices.Contains(e.Names, n) }); len(b.Names) == 0 {
+			if b = b.without(e.Names); len(b.Names) == 0 {
 				delete(l.begun, job)
+			} else {
+				l.begun[job] = b
 			}
 		}
 	}
+}
+
+// without leaves out inputs.
+func (b *begun) without(names []string) *begun {
+	left := &begun{Command: b.Command}
+	for i, name := range b.Names {
+		if slices.Contains(names, name) {
+			continue
+		}
+		left.Names = append(left.Names, name)
+		if i < len(b.Heads) {
+			left.Heads = append(left.Heads, b.Heads[i])
+		}
+	}
+	return left
 }
 
 func (l *Ledger) enter(files []File) {
@@ -196,17 +221,30 @@ func (l *Ledger) sizes() map[int64]bool {
 	return all
 }
 
-// otherJobs returns the inputs that unfinished loads of other jobs have begun to load, with the commands that resume them.
-func (l *Ledger) otherJobs(job string) map[string]string {
-	all := map[string]string{}
+// unfinished is an input that an unfinished load of another job has begun to load.
+type unfinished struct {
+	Name    string
+	Command string // resumes the load
+	Sum     string // of its head
+}
+
+// otherJobs returns what unfinished loads of other jobs have begun to load, by name, and by size where that is known.
+func (l *Ledger) otherJobs(job string) (byName map[string]unfinished, bySize map[int64][]unfinished) {
+	byName, bySize = map[string]unfinished{}, map[int64][]unfinished{}
 	for other, b := range l.begun {
-		if other != job {
-			for _, name := range b.Names {
-				all[name] = b.Command
+		if other == job {
+			continue
+		}
+		for i, name := range b.Names {
+			u := unfinished{Name: name, Command: b.Command}
+			if i < len(b.Heads) {
+				u.Sum = b.Heads[i].Sum
+				bySize[b.Heads[i].Size] = append(bySize[b.Heads[i].Size], u)
 			}
+			byName[name] = u
 		}
 	}
-	return all
+	return byName, bySize
 }
 
 // Forget takes inputs out: they are loaded again when they are found.
@@ -273,6 +311,7 @@ func (l *Ledger) put(ctx context.Context, e *event) error {
 // Knows reports whether an input of the name is known, or is being loaded.
 func (l *Ledger) Knows(name string) bool {
 	_, known := l.files[name]
-	_, begun := l.otherJobs("")[name]
+	byName, _ := l.otherJobs("")
+	_, begun := byName[name]
 	return known || begun
 }

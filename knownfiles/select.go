@@ -204,11 +204,12 @@ func appendNote(notes, names []string, what string) []string {
 func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []input.Item, notes []string, err error) {
 	var known int
 	var changed, renamed []string
-	others, sizes, bySize := s.ledger.otherJobs(s.o.Job), s.ledger.sizes(), map[int64][]*input.Item{}
+	others, othersBySize := s.ledger.otherJobs(s.o.Job)
+	sizes, bySize := s.ledger.sizes(), map[int64][]*input.Item{}
 	for i := range found {
 		item := &found[i]
-		if command, begun := others[NameOf(item)]; begun {
-			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), or take the file out of it with tsimport files forget", item.Name, command)}
+		if u, begun := others[NameOf(item)]; begun {
+			return nil, nil, &Refused{fmt.Sprintf("--only-new: an unfinished load has begun to load %s: finish it first (%s), or take the file out of it with tsimport files forget", item.Name, u.Command)}
 		}
 		f, ok := s.ledger.files[NameOf(item)]
 		switch {
@@ -239,6 +240,9 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 				continue
 			}
 		}
+		if err := s.notBegun(ctx, item, othersBySize[item.Size]); err != nil {
+			return nil, nil, err
+		}
 		items = append(items, *item)
 		bySize[item.Size] = append(bySize[item.Size], item)
 	}
@@ -251,6 +255,25 @@ func (s *Selector) unknown(ctx context.Context, found []input.Item) (items []inp
 		notes = append(notes, fmt.Sprintf("%d of %d inputs are known and left out", known, len(found)))
 	}
 	return items, notes, nil
+}
+
+// notBegun refuses an input that may have the content of one that an unfinished load of another job has begun to load under another
+// name: of that, only the size and the beginning are known. Begun are those of its size.
+func (s *Selector) notBegun(ctx context.Context, item *input.Item, begun []unfinished) error {
+	if len(begun) == 0 || s.o.ReloadRenamed {
+		return nil
+	}
+	sum, err := headOf(ctx, item)
+	if err != nil {
+		return err
+	}
+	for _, u := range begun {
+		if u.Sum == sum {
+			return &Refused{fmt.Sprintf("--only-new: %s begins like %s and is as long, which an unfinished load has begun to load: finish that first (%s), take the file out of it with tsimport files forget, or load both with --reload-renamed",
+				item.Name, u.Name, u.Command)}
+		}
+	}
+	return nil
 }
 
 func andMore(n int) string {
@@ -351,7 +374,15 @@ func (s *Selector) Begin(ctx context.Context, created int64, run string) error {
 	}
 	s.run = run
 	s.ledger.bind(created)
-	return s.ledger.append(ctx, &event{Kind: kindBegun, Table: created, Job: s.o.Job, Command: s.o.Command, Time: s.o.Now().UTC(), Names: names(s.items)})
+	heads := make([]head, len(s.items))
+	for i := range s.items {
+		sum, err := headOf(ctx, &s.items[i])
+		if err != nil {
+			return err
+		}
+		heads[i] = head{s.items[i].Size, sum}
+	}
+	return s.ledger.append(ctx, &event{Kind: kindBegun, Table: created, Job: s.o.Job, Command: s.o.Command, Time: s.o.Now().UTC(), Names: names(s.items), Heads: heads})
 }
 
 func names(items []input.Item) (all []string) {

@@ -192,6 +192,24 @@ func hashOf(ctx context.Context, item *input.Item) (string, error) {
 	return newTree(item.Size).complete(ctx, item)
 }
 
+// headBytes is how much of an input tells it from others of its size, while it is not known whole. Reading it again costs little beside
+// the load.
+const headBytes = 1 << 20
+
+// headOf hashes the beginning of an input.
+func headOf(ctx context.Context, item *input.Item) (string, error) {
+	r, err := item.Open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	sum := sha256.New()
+	if _, err := io.CopyN(sum, r, min(headBytes, item.Size)); err != nil {
+		return "", fmt.Errorf("hash the beginning of %s: %w", item.Name, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
 // A record of Blocks is the input's number, the block's, and the hash.
 const recordBytes = 4 + 8 + sha256.Size
 

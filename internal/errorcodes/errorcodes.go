@@ -81,7 +81,7 @@ var exits = []Entry{
 	exit(exitcode.Usage, "a wrong flag or configuration, or an input that cannot be what was said", "correct what the message names"),
 	exit(exitcode.Rejects, "finished, but some rows were rejected, or a sync withheld its deletes", "correct the rejected rows in the run folder, then tsimport load --retry-rejects FOLDER"),
 	exit(exitcode.ErrorLimit, "more rows were rejected than --max-errors allows", "see the reasons in the run folder; correct the input or the types, or raise --max-errors, and resume"),
-	exit(exitcode.Refused, "refused permanently: the access key, a permission, a table that is gone or was replaced, a quota", "correct the account or the table, then give the same command again: a load resumes"),
+	exit(exitcode.Refused, "refused permanently: the access key, a permission, a table that is gone or was replaced, a quota, a certificate that is not trusted", "correct the account or the table, then give the same command again: a load resumes"),
 	exit(exitcode.Differences, "verify, load --verify or copy --verify found differences, or check found keys that collide or, with --fail-on-duplicates, repeat", "look at the differences that were listed"),
 	exit(exitcode.NoInput, "no input: the globs, folders and prefixes that are given match nothing, or nothing is new with --fail-if-nothing-new. A file that is named and not there is bad usage (2), and so is a glob without a match beside inputs that are there", "wait for the delivery"),
 	exit(exitcode.Hangup, "the terminal is gone (SIGHUP)", "give the same command again: a load resumes"),

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -214,11 +215,16 @@ func Denied(err error) bool {
 	return ots.Code == "OTSNoPermissionAccess" || ots.Code == "OTSPermissionDenied" || ots.Code == "OTSAuthFailed"
 }
 
+// untrusted reports whether the endpoint has shown a certificate that this machine does not trust. To wait is of no use.
+func untrusted(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError))
+}
+
 // Refused reports whether the service, or what it says of a table, refuses permanently: the access key, a permission, a table that is
 // gone or was replaced, a quota. To try again is of no use until somebody has changed that.
 func Refused(err error) bool {
 	var ots *tablestore.OtsError
-	return Denied(err) || IsNoTable(err) || errors.As(err, new(*ReplacedError)) ||
+	return Denied(err) || untrusted(err) || IsNoTable(err) || errors.As(err, new(*ReplacedError)) ||
 		errors.As(err, &ots) && ots.Code == "OTSQuotaExhausted" && ClassifyCode(ots.Code, ots.Message) == Permanent
 }
 
@@ -242,6 +248,9 @@ func Describe(err error) string {
 	}
 	var ots *tablestore.OtsError
 	if !errors.As(err, &ots) {
+		if bad := new(tls.CertificateVerificationError); errors.As(err, &bad) {
+			return fmt.Sprintf("the certificate of the endpoint is not trusted: %s; check --endpoint, or have this machine trust who issued it (SSL_CERT_FILE names a file of such certificates)", OneLine(bad.Err.Error()))
+		}
 		var dns *net.DNSError
 		if errors.As(err, &dns) {
 			return fmt.Sprintf("cannot find host %s; check --endpoint", dns.Name)
