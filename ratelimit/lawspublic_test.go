@@ -326,8 +326,17 @@ func (l *congestionLaw) child(time.Time) controller {
 
 // publicCells are the cells of TestPublicLaws.
 var publicCells = []string{
-	"token bucket: 32 × 1000, 5ms", "token bucket: 8 × 5000, 20ms", "token bucket: 1 % of rows 8 × 1000, 5ms", "fixed window: 8 × 1000, 5ms", "sliding window: 8 × 1000, 5ms",
+	"token bucket: 32 × 1000, 5ms", "token bucket: 32 × 1000, 200ms", "token bucket: 1 % of rows 8 × 1000, 5ms", "fixed window: 8 × 1000, 5ms", "sliding window: 8 × 1000, 5ms",
 	"queue: 8 × 1000, 5ms", "concurrency: 4 requests 8 × 1000, 5ms", "changes: half for 30 s 8 × 1000, 5ms", "table: bucket 8 × 1000, 5ms", "two loads: bucket 8 × 1000, 5ms",
+}
+
+func TestTheCellsOfThePublicLawsAreCellsOfTheLaw(t *testing.T) {
+	cells := lawCells()
+	for _, name := range publicCells {
+		if !slices.ContainsFunc(cells, func(c lawCell) bool { return c.group+": "+c.name == name }) {
+			t.Errorf("there is no cell %q", name)
+		}
+	}
 }
 
 // TestPublicLaws prints a table of the law beside the public ones.
