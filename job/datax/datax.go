@@ -78,6 +78,9 @@ func Convert(text []byte) (*Job, error) {
 		return nil, fmt.Errorf("errorLimit: %w", err)
 	}
 	set(&load, "max-errors", limit)
+	if limit == "-1" {
+		j.note("without a limit of errors any number of records may be rejected; run ends with exit code 3 then")
+	}
 	if len(body.Setting["speed"]) > 0 {
 		j.note("setting.speed is dropped: the load finds its own rate; max-wcu and max-rows-per-second limit it")
 	}

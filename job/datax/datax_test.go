@@ -57,6 +57,18 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 	}
 }
 
+func TestAJobWithoutALimitOfErrorsSaysSo(t *testing.T) {
+	for text, want := range map[string]bool{orders: false, strings.Replace(orders, `,"errorLimit":{"record":0}`, "", 1): true} {
+		j, err := Convert([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := strings.Contains(strings.Join(j.Notes, "\n"), "without a limit of errors"); said != want || (j.File.Loads[0].Value("max-errors") == "-1") != want {
+			t.Errorf("%s: said %v, max-errors %s", text, said, j.File.Loads[0].Value("max-errors"))
+		}
+	}
+}
+
 func FuzzConvert(f *testing.F) {
 	f.Add([]byte(orders))
 	f.Add([]byte(`{"job":{"content":[{}]}}`))

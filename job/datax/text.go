@@ -145,6 +145,7 @@ func (j *Job) text(o object, l *job.Single, columns []column, keys int) error {
 	set(l, "names", strings.Join(names, ","))
 	set(l, "ragged", "truncate")
 	j.note("a record with too few fields is rejected; DataX reads the missing ones as null")
+	j.note("if the first record has more fields than the columns, run refuses the file; add names for these fields to names")
 	set(l, "trim", "true")
 	set(l, "empty", "string")
 	null, err := o.text("nullFormat", `\N`)
