@@ -14,6 +14,7 @@ import (
 // ceilings are the limits of a load over all its lanes: rates, of its own and of the instance, and how large a request may be.
 type ceilings struct {
 	instance           *ratelimit.Shared // what the service lets through of all tables
+	tables             tableRates
 	rows, units, bytes *ratelimit.Bucket // nil without a limit
 	share              *share            // of limits that several loads keep together; nil without them
 	maxRows, maxBytes  int               // of a batch
@@ -35,6 +36,7 @@ const (
 func newCeilings(w *Write, learnt *writer.Size, timeout time.Duration) *ceilings {
 	return &ceilings{
 		instance: ratelimit.NewShared(nil),
+		tables:   tableRates{},
 		rows:     ratelimit.NewBucket(w.Rates.MaxRows, ceilingBurst),
 		units:    ratelimit.NewBucket(w.Rates.MaxWCU, ceilingBurst),
 		bytes:    ratelimit.NewBucket(w.Rates.MaxBytes, ceilingBurst),
@@ -59,7 +61,7 @@ func (c *ceilings) open(now time.Time) bool { return c.window.Open(now) }
 // shared reports whether all lanes together are held to one rate.
 func (c *ceilings) shared(now time.Time) bool {
 	rows, units, bytes := c.rates()
-	return rows+units+bytes > 0 || c.instance.Limits(now)
+	return rows+units+bytes > 0 || c.instance.Limits(now) || c.tables.shared(now)
 }
 
 // rates are the ceilings in rows, units and bytes a second, 0 without one: the lower of the load's own and those that it shares.
@@ -92,12 +94,13 @@ func (c *ceilings) silent(m *sendwindow.Mark) {
 	c.instance.Silent()
 }
 
-// sent counts a batch.
-func (c *ceilings) sent(now time.Time, rows int, units, bytes float64) {
+// sent counts a batch for a table.
+func (c *ceilings) sent(now time.Time, table string, rows int, units, bytes float64) {
 	c.rows.Take(now, float64(rows))
 	c.units.Take(now, units)
 	c.bytes.Take(now, bytes)
 	c.instance.Sent(now, units)
+	c.tables.of(table).Sent(now, units)
 	c.share.sent(now, rows, units, bytes)
 }
 
@@ -110,12 +113,12 @@ func (c *ceilings) batchRows() int {
 	return min(c.maxRows, max(1, int(rate*ceilingBatch)))
 }
 
-// batchUnits is how many units a batch may hold of those that its lane may send.
-func (c *ceilings) batchUnits(units float64) float64 {
+// batchUnits is how many units a batch for a table may hold of those that its lane may send.
+func (c *ceilings) batchUnits(table string, units float64) float64 {
 	if _, rate, _ := c.rates(); rate > 0 {
 		units = min(units, max(1, rate*ceilingBatch))
 	}
-	return min(units, c.instance.Most())
+	return min(units, c.instance.Most(), c.tables.of(table).Most())
 }
 
 // batchBytes is how large a request may be, unless it has one row: what is set, or less where a gateway has refused that, the link is
@@ -131,7 +134,7 @@ func (c *ceilings) batchBytes() int {
 	return most
 }
 
-// wanted is how many rows make a full batch of a lane that may send so many units.
-func (c *ceilings) wanted(units, perRow float64) int {
-	return min(c.batchRows(), int(math.Ceil(c.batchUnits(units)/perRow)))
+// wanted is how many rows make a full batch of a table's lane that may send so many units.
+func (c *ceilings) wanted(table string, units, perRow float64) int {
+	return min(c.batchRows(), int(math.Ceil(c.batchUnits(table, units)/perRow)))
 }

@@ -342,6 +342,14 @@ func (d *dispatcher) dispatch(now time.Time) (next time.Duration, blocked bottle
 			l.stale = true
 			return wait, bottleneck.Instance
 		}
+		if wait := d.lanes.ceilings.tables.wait(l, now, d.lanes.batchUnits(l)); wait > 0 {
+			if l.table == "" {
+				l.stale = true
+				return wait, bottleneck.Table
+			}
+			l.at, l.tableLimits = now.Add(wait), true // lanes of other tables may send
+			continue
+		}
 		if wait := d.lanes.ceilings.share.begin(now); wait > 0 {
 			l.stale = true
 			return wait, bottleneck.Ceiling
@@ -362,7 +370,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	}
 	f.RowExtra, f.Extra = x.rowBytes, x.rowExtra
 	from := limitedQueue{l, d.checkpointer, &d.report.ReportAttempts}
-	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.lanes.ceilings.batchUnits(l.units)) {
+	for !d.lanes.cutter.Cut(now, l.index, from, &f.Flight, d.lanes.ceilings.batchUnits(l.table, l.units)) {
 		if l.queue.Ready() == 0 || l.left <= 0 || d.lanes.cutter.Stalled(l.index) {
 			return // all fresh rows wait for rows of their key
 		}
@@ -372,7 +380,7 @@ func (d *dispatcher) cut(l *lane, now time.Time) {
 	if f.probe {
 		l.probing++
 	}
-	d.lanes.ceilings.sent(now, len(f.Rows), float64(f.Units), float64(f.Size()))
+	d.lanes.ceilings.sent(now, l.table, len(f.Rows), float64(f.Units), float64(f.Size()))
 	f.mark = d.lanes.ceilings.window.Sent(now, f.Size())
 	d.flights.began(now)
 	d.flights.leave(now)
@@ -422,6 +430,7 @@ func (d *dispatcher) landed(r result) {
 			l.probing--
 		}
 		// Pacers know a request by the moment of which they were told when it left.
+		d.lanes.ceilings.tables.landed(l, f.left, r.done, &a)
 		changed = l.landed(f.left, r.done, a, d.cfg.Write.Backoff)
 		d.lanes.ceilings.instance.Answered(f.left, r.done, a.units+a.flow, a.units)
 	}

@@ -52,13 +52,14 @@ type lane struct {
 
 // turn is when a lane may be sent to next, as far as is known.
 type turn struct {
-	begun    time.Time // when its first row came
-	lastSend time.Time
-	stale    bool // something has changed since it was found out
-	asks     bool // nothing keeps it from sending but the time at
-	at       time.Time
-	paced    time.Time // at, as far as the pacer alone says
-	units    float64
+	begun       time.Time // when its first row came
+	lastSend    time.Time
+	stale       bool // something has changed since it was found out
+	asks        bool // nothing keeps it from sending but the time at
+	at          time.Time
+	paced       time.Time // at, as far as the pacer alone says
+	tableLimits bool      // at is when its table takes more, from all of its lanes together
+	units       float64
 }
 
 // begin notes that rows have come.
@@ -129,6 +130,7 @@ func (l *lane) takeOver(from []*lane) {
 type answer struct {
 	units, accepted     float64 // of rows that were accepted or throttled by their partition
 	flow                float64 // units of rows that the whole instance has throttled
+	byTable             float64 // units that the table refused, not the partition, as far as is known
 	rows                int
 	throttled           int // rows
 	unavailable, failed int // rows refused because nobody served them; rows of unknown fate
@@ -178,7 +180,7 @@ func (l *lane) hear(sent, now time.Time, a answer) {
 		l.pacer.Unavailable(now)
 		return
 	}
-	l.pacer.Answered(sent, now, a.units, a.accepted)
+	l.pacer.Answered(sent, now, a.units, a.accepted+a.byTable)
 	if real && a.accepted > 0 {
 		l.refusing = false
 		l.outages.Accepted(own, a.accepted)

@@ -182,7 +182,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	if !l.stale && !l.hung && (!l.asks || l.at.After(now)) {
 		return
 	}
-	l.stale, l.asks = false, false
+	l.stale, l.asks, l.tableLimits = false, false, false
 	if l.gap {
 		return
 	}
@@ -215,7 +215,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 	if l.notBefore.After(l.at) {
 		l.at = l.notBefore
 	}
-	if soon && rows < s.ceilings.wanted(l.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
+	if soon && rows < s.ceilings.wanted(l.table, l.units, l.perRow) && l.queue.Bytes() < int64(s.ceilings.batchBytes()) {
 		if t := l.lastSend.Add(linger); t.After(l.at) {
 			l.at = t
 		}
@@ -225,7 +225,7 @@ func (s *lanes) ask(l *lane, now time.Time, more bool) {
 // batchUnits is about how many units the lane's next batch has.
 func (s *lanes) batchUnits(l *lane) float64 {
 	rows := s.cutter.Ready(l.index) + int(min(int64(l.queue.Ready()), l.left))
-	return min(s.ceilings.batchUnits(l.units), float64(min(rows, s.ceilings.batchRows()))*l.perRow)
+	return min(s.ceilings.batchUnits(l.table, l.units), float64(min(rows, s.ceilings.batchRows()))*l.perRow)
 }
 
 // sent notes that a batch of the lane leaves.

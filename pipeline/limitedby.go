@@ -145,6 +145,8 @@ func (s *lanes) holds(i int, l *lane, now time.Time, m *limits) (word bottleneck
 		return m.blocked, many || m.blocked != bottleneck.Link
 	case !l.asks:
 		return bottleneck.Link, many
+	case l.tableLimits && l.at.After(now):
+		return bottleneck.Table, many
 	case l.paced.After(now):
 		if rate := l.pacer.Rate(); rate > 0 {
 			many = many || float64(memory+again)*l.perRow >= rate*manySeconds

@@ -171,11 +171,11 @@ func TestSilentRequestsDoNotHoldUpAnInstanceThatLimits(t *testing.T) {
 	c := newCeilings(&Write{}, new(writer.Size), time.Minute)
 	now := time.Unix(1000, 0)
 	for range 3 {
-		c.sent(now, 1, 1, 100)
+		c.sent(now, "", 1, 1, 100)
 		m := c.window.Sent(now, 100)
 		c.silent(&m)
 	}
-	c.sent(now, 100, 100, 100)
+	c.sent(now, "", 100, 100, 100)
 	c.instance.Answered(now, now.Add(time.Millisecond), 100, 10)
 	if wait := c.instanceWait(now.Add(5*time.Second), 1); wait > 0 {
 		t.Errorf("waits %v for an answer to none", wait)

@@ -22,7 +22,7 @@ func TestALimitOfWhatIsInFlightIsFilledWithoutRefusals(t *testing.T) {
 func TestALimitOfWhatIsInFlightThatWasNoneIsDropped(t *testing.T) {
 	c := partition("", "bucket", at{1, 1000, 5 * ms}, limiter.Options{Kind: limiter.TokenBucket})
 	s := newLawSim(&c.lawScene, newLaw, 1)
-	p := s.lanes[0].law.(paced).p
+	p := s.lanes[0].law.(inTable).p
 	p.phase, p.rate = inCruise, 100
 	p.crowd.begin(s.base, 1)
 	x := s.run()

@@ -29,9 +29,34 @@ type lawMaker func(r *rand.Rand, c *lawScene) func(lane int) controller
 var laws = map[string]lawMaker{"old": oldLaw, "new": newLaw}
 
 func newLaw(r *rand.Rand, c *lawScene) func(int) controller {
+	t := new(Table)
 	return func(int) controller {
-		return paced{NewPacer(PacerOptions{MaxInFlight: c.maxInFlight(), Rand: r, Alone: c.lanes == 1}), c.perRow}
+		return inTable{paced{NewPacer(PacerOptions{MaxInFlight: c.maxInFlight(), Rand: r, Alone: c.lanes == 1}), c.perRow}, t}
 	}
+}
+
+// inTable is a lane of a table that may be limited.
+type inTable struct {
+	paced
+	table *Table
+}
+
+func (l inTable) next(now time.Time, inFlight int, queued float64) (float64, time.Time, bool) {
+	units, at, ok := l.paced.next(now, inFlight, queued)
+	if !ok || at.After(now) {
+		return units, at, ok
+	}
+	units = max(1, min(units, l.table.Most()))
+	return units, l.table.Next(now, units), true
+}
+
+func (l inTable) sent(now time.Time, units float64) {
+	l.paced.sent(now, units)
+	l.table.Sent(now, units)
+}
+
+func (l inTable) answered(sent, now time.Time, units, taken float64) {
+	l.paced.answered(sent, now, units, l.table.Answered(l.p, sent, now, units, taken))
 }
 
 // worstLaw is the worst of several runs, for each figure.
@@ -117,7 +142,7 @@ func TestLawTrace(t *testing.T) {
 	s := newLawSim(&c.lawScene, newLaw, *lawSeed)
 	refused, taken := make([]int, len(s.lanes)), make([]int, len(s.lanes))
 	s.trace = func(l int, now time.Time, r *lawRequest) {
-		p := s.lanes[l].law.(paced).p
+		p := s.lanes[l].law.(inTable).p
 		sec := now.Sub(s.base).Seconds()
 		taken[l] += r.taken
 		if sec > 5 {
@@ -131,7 +156,7 @@ func TestLawTrace(t *testing.T) {
 	fmt.Println(c.name, x)
 	fmt.Println(refused, taken)
 	for _, l := range s.lanes {
-		p := l.law.(paced).p
+		p := l.law.(inTable).p
 		fmt.Printf("%s %.1f quota %v hair %.3f owed %.1f noise %.4f, ", p.State(), p.rate, p.quota.on, p.evidence.hair, p.evidence.owed, p.evidence.noise)
 	}
 	fmt.Println()

@@ -61,13 +61,14 @@ type Pacer struct {
 	size     size
 	recent   recent
 	evidence evidence
-	noBucket
+	otherLimits
 }
 
-// noBucket is what limits a partition that has no bucket.
-type noBucket struct {
-	crowd crowd
-	quota quota
+// otherLimits are what limits a lane beside a bucket, or in its place.
+type otherLimits struct {
+	crowd  crowd
+	quota  quota
+	member member // of a table that may be limited
 }
 
 type phase int

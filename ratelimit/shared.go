@@ -72,11 +72,14 @@ func (s *Shared) Answered(sent, now time.Time, units, accepted float64) {
 	switch {
 	case accepted == 0 && units > 1:
 		s.whole = max(1, units/2)
-	case s.whole > 0 && accepted >= s.whole:
-		s.whole *= 1.25
+	case s.whole > 0 && accepted >= math.Floor(s.whole):
+		s.whole = max(1.25*s.whole, math.Floor(s.whole)+1)
 	}
 	s.p.Answered(sent, now, units, accepted)
-	s.p.line.thin, s.p.line.clean, s.p.quota.on = false, 0, false // one lane's batch says little of what another's may send
+	if !s.p.quota.on {
+		s.p.line.thin = false
+	}
+	s.p.line.clean = 0 // one lane's batch says little of what another's may send
 	s.raise(now, accepted < units*(1-1e-9))
 }
 
@@ -91,7 +94,7 @@ const (
 // whole requests is often too low, and a refusal costs no more than one of many small batches.
 func (s *Shared) raise(now time.Time, refused bool) {
 	switch {
-	case refused || s.p.phase != inCruise:
+	case refused || s.p.phase != inCruise || s.p.quota.on || s.p.probe.gain < 0 || !s.Limits(now):
 		s.raised, s.step = now, firstRaise
 	case now.Sub(s.raised) >= raiseEvery:
 		s.p.setRate((1 + s.step) * s.p.rate)

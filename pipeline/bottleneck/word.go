@@ -8,7 +8,7 @@ const (
 	None      Word = iota // nothing is known yet
 	Partition             // rows wait because their partitions accept no more
 	Instance              // the service throttles the whole instance
-	Table                 // rows wait for a table that is being made
+	Table                 // the table takes no more from all its partitions together, or is being made
 	Index                 // like Partition, in most of them, and the table has secondary indexes, which take a part of what is written
 	Link                  // as many requests are in flight as may be, and rows wait for their answers
 	Reader                // no rows wait: the input gives no more
@@ -27,7 +27,7 @@ func Words() []Word {
 var texts = [count]struct{ name, reason, advice string }{
 	Partition: {"partition", "the table's partitions accept no more rows", "give the table a partition key that spreads, as tsimport advise proposes, or have it split before the load"},
 	Instance:  {"instance", "the service throttles the whole instance", "raise the limit of the instance, or load while others use it less"},
-	Table:     {"table", "rows wait for a table that is being made", "make the tables before the load"},
+	Table:     {"table", "the table takes no more from all its partitions together, or is being made", "raise its reserved write throughput, or make it before the load"},
 	Index:     {"index", "each row is also written to the table's secondary indexes, which take a part of its capacity", "drop the indexes and create them after the load"},
 	Link:      {"link", "as many requests as may be are in flight, and their answers take their time", "raise --concurrency, or load from a machine closer to the service"},
 	Reader:    {"reader", "the input gives no more rows", "give files that are faster to read, such as local or uncompressed ones, or several of them"},

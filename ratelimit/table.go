@@ -1,0 +1,355 @@
+package ratelimit
+
+import (
+	"math"
+	"time"
+)
+
+// Table is the rate that the lanes of a table have together, where the table is limited and not only its partitions. Refusals do not
+// tell which of both it was. Where each lane looks for its rate alone, one of them is always reaching too far, and what that costs is
+// refused anywhere: many refusals, in most lanes, all the time. Then all lanes together hold just below what was accepted. If that is
+// the table's rate nothing is refused any more; a lane that is refused meanwhile has met its own limit, and if that happens in
+// every hold the rate is of no use and is given up.
+//
+// From then on holds and pushes alternate. A push paces above the rate, further and further until something is refused: what was
+// accepted in the second before is the rate, whether the table has a bucket or a quota for each second. A hold lasts until the rows
+// accepted have earned the refused ones, at half a percent.
+//
+// Calls come in the order in which things happened, from one goroutine at a time.
+type Table struct {
+	tableWatch
+	tablePace
+	on bool
+}
+
+// tablePace is how a table that limits is asked.
+type tablePace struct {
+	rate float64 // units a second
+	best float64 // the most that it was
+	gain float64 // above the rate, in a push; less than 0 in a hold
+
+	since    time.Time // when this gain began
+	sent     float64   // units since
+	refusals tally     // since something was refused first, in this hold or at this gain
+	hold     holding
+	hair     float64 // how far below the rate a hold is
+	owed     float64 // units refused that were not earned yet
+	recent   lately
+
+	gate
+	doubts
+	active active
+}
+
+// holding is the present hold, or the last.
+type holding struct {
+	began          time.Time
+	units, refused float64 // sent in it
+}
+
+// gate lets batches through at a pace.
+type gate struct {
+	level float64 // units that may be sent
+	at    time.Time
+	none  bool      // next to nothing was accepted: the second is used up
+	askAt time.Time // when the next few rows ask then
+	held  time.Time // when a batch was held back last
+}
+
+// doubts are whether it is the table that limits.
+type doubts struct {
+	before  float64   // share of what was sent that was refused before lanes were held to a rate
+	high    float64   // the highest rate of which nothing was refused, since it fell
+	fell    int       // times
+	useless int       // holds in a row in which much was refused
+	cleared time.Time // what was found of lanes before does not count
+	trial   trial
+}
+
+const (
+	tableFell    = 0.75                  // of the most that the rate was: another trial,
+	tableFalls   = 2                     // and after so many of these the lanes are left to themselves
+	tableHold    = time.Second           // at least
+	tableSettles = 50 * time.Millisecond // until what left before a hold has been answered, beside the way
+	tableOwn     = 10 * time.Second      // for which a lane counts as limited by itself
+	tableStep    = 500 * time.Millisecond
+	tableMost    = 0.5              // of the rate, that a push reaches further
+	tableLeast   = 0.01             // seconds of the rate that tell how much is refused
+	tableBurst   = 0.03             // seconds of the rate that may be sent at once
+	tableBound   = 0.95             // of what may be sent is sent, where the table limits
+	tableUseless = 0.01             // of what is sent in a hold is refused,
+	tableLess    = 4                // and more than a part of what was refused before,
+	tableDoubts  = 3                // times in a row: another trial
+	tableUnused  = 5 * time.Second  // that the rate held nothing back: it is dropped
+	tableAgain   = 20 * time.Second // until it is looked for again, at first
+	tableLongest = 10 * time.Minute // at most
+)
+
+// Next says from when on a batch of so many units may be sent: at now where nothing limits.
+func (t *Table) Next(now time.Time, units float64) time.Time {
+	if !t.on {
+		return now
+	}
+	t.advance(now)
+	at := now
+	if missing := min(units, t.most()) - t.level; missing > units*1e-9 {
+		at = now.Add(duration(missing / t.speed()))
+	}
+	if t.none {
+		at = later(at, t.askAt)
+	}
+	if at.After(now) {
+		t.held = now
+	}
+	return at
+}
+
+// Most is how many units a batch may have. It is infinite while nothing limits.
+func (t *Table) Most() float64 {
+	if !t.on {
+		return math.Inf(1)
+	}
+	return t.most()
+}
+
+func (p *tablePace) most() float64 { return max(1, sharedBatch*p.rate) }
+
+func (p *tablePace) speed() float64 { return p.rate * (1 + p.gain) }
+
+func (p *tablePace) setRate(v float64) {
+	p.rate = min(max(v, 1), maxRate)
+	p.best = max(p.best, p.rate)
+}
+
+func (p *tablePace) advance(now time.Time) {
+	p.level = min(p.level+max(0, now.Sub(p.at).Seconds())*p.speed(), max(tableBurst*p.rate, 1.5*p.most()))
+	p.at = now
+}
+
+// Sent notes that a batch has left.
+func (t *Table) Sent(now time.Time, units float64) {
+	if !t.on {
+		return
+	}
+	t.advance(now)
+	t.level -= units
+	t.sent += units
+	t.askAt = now.Add(thinEvery)
+}
+
+// Answered takes an answer to a batch of a lane: units sent, units accepted. It returns those that the lane's partition did not refuse,
+// as far as is known: what the lane's pacer is to be told.
+func (t *Table) Answered(p *Pacer, sent, now time.Time, units, accepted float64) (byLane float64) {
+	if t.began.IsZero() {
+		t.began = now
+	}
+	if accepted >= units*(1-1e-9) {
+		accepted = units
+	}
+	if !t.on {
+		t.watch(p, now, units, accepted)
+		return accepted
+	}
+	met := sent.Add(now.Sub(sent) / 2)
+	t.recent.add(met, accepted)
+	t.lift(p, now)
+	t.owed = max(0, t.owed-t.earned()*accepted)
+	t.none = t.none && accepted < 0.1*units
+	byLane = units
+	switch m := &p.member; {
+	case t.gain >= 0 && !sent.Before(t.since):
+		if t.own(m, now) || !t.exceeded(p, met, now, units, accepted) {
+			byLane = accepted
+		}
+	case t.gain < 0 && sent.After(t.hold.began.Add(tableSettles)):
+		byLane = t.inHold(p, met, now, units, accepted)
+	}
+	if refused := units - accepted; byLane == units && refused > 0 {
+		t.owed = min(t.owed+refused, mostOwed*allowed*t.rate)
+		if accepted < 0.1*units {
+			t.none, t.askAt = true, now.Add(thinEvery)
+		}
+	}
+	if !t.trial.until.IsZero() && t.tried(p, sent, now, units, accepted) {
+		t.end(now)
+		t.again = min(max(tableAgain, 2*t.again), tableLongest)
+		t.until = now.Add(t.again)
+		return accepted
+	}
+	t.turn(now)
+	switch {
+	case now.Sub(later(t.held, t.since)) > tableUnused:
+		t.end(now)
+	case t.rate < tableFell*t.high:
+		if t.fell++; t.fell >= tableFalls {
+			t.end(now)
+			t.until = now.Add(tableAgain)
+			break
+		}
+		t.high = 0
+		t.try(now)
+	case t.useless >= tableDoubts && t.trial.until.IsZero():
+		t.try(now)
+	}
+	return byLane
+}
+
+// own reports whether a lane was found lately to be limited by itself.
+func (p *tablePace) own(m *member, now time.Time) bool {
+	return m.own.After(p.cleared) && now.Sub(m.own) < tableOwn
+}
+
+// exceeded takes an answer to what was sent in a push, and reports whether it was the table that refused. One that is asked for more
+// than its rate refuses what is too much, anywhere; where lanes meet their own limits that does not grow with the pace.
+func (t *Table) exceeded(p *Pacer, met, now time.Time, units, accepted float64) bool {
+	r := &t.refusals
+	if r.round == 0 {
+		if accepted == units {
+			return false
+		}
+		*r = t.tally(now)
+	}
+	r.add(&p.member.refusals, units, accepted, p.evidence.noise)
+	if r.refusing < 2 || r.refused-r.most/2-r.causeless < t.gain/(1+t.gain)/2*r.units || r.units < tableLeast*t.rate {
+		return false
+	}
+	t.setRate(max(t.rate, t.recent.between(met.Add(-second), met)))
+	t.begin(now)
+	return true
+}
+
+// inHold takes an answer to what was sent in a hold. It returns the units that the lane's partition did not refuse.
+func (t *Table) inHold(p *Pacer, met, now time.Time, units, accepted float64) (byLane float64) {
+	r, refused := &t.refusals, units-accepted
+	if refused > 0 && (r.round == 0 || now.Sub(r.since) > tableHold) {
+		*r = t.tally(now)
+	}
+	if r.round != 0 {
+		r.add(&p.member.refusals, units, accepted, p.evidence.noise)
+	}
+	t.hold.units += units
+	t.hold.refused += max(0, refused-p.evidence.noise*units)
+	switch {
+	case refused == 0:
+		return units
+	case !r.everywhere():
+		p.member.own = now
+		return accepted
+	}
+	t.cleared = now
+	took := min(met.Sub(t.hold.began), latelyFor)
+	if took < tableHold/2 {
+		return units
+	}
+	t.useless++
+	if got := t.recent.between(met.Add(-took), met) / took.Seconds(); got < t.rate*(1-t.hair/2) {
+		t.setRate(got)
+	} else {
+		t.hair = min(2*t.hair, mostHair)
+	}
+	t.begin(now)
+	return units
+}
+
+// begin begins a hold.
+func (t *Table) begin(now time.Time) {
+	t.hair = max(hair, t.hair)
+	t.gain, t.since, t.sent, t.refusals = -t.hair, now, 0, tally{}
+	t.hold = holding{began: now}
+	t.level, t.at = min(t.level, -reserve*t.rate), now
+}
+
+// turn ends a hold, or reaches further in a push.
+func (t *Table) turn(now time.Time) {
+	d := now.Sub(t.since)
+	if t.gain < 0 {
+		if d < tableHold || t.owed > 0 || t.none || !t.trial.until.IsZero() {
+			return
+		}
+		if t.useless++; t.hold.refused <= max(tableUseless, t.before/tableLess)*t.hold.units {
+			t.useless = 0
+			t.high = max(t.high, t.rate)
+		}
+		t.hair = max(hair, 0.9*t.hair)
+		t.gain = min(usualGain*math.Pow(t.best/t.rate, 2), tableMost)
+	} else {
+		if d < tableStep {
+			return
+		}
+		if t.sent >= tableBound*t.speed()*d.Seconds() {
+			if t.gain >= guessGain {
+				t.setRate(t.speed())
+			}
+			t.gain = min(2*t.gain, tableMost)
+		}
+	}
+	t.since, t.sent, t.refusals = now, 0, tally{}
+}
+
+// earned is the share of the accepted units that may be refused. A load that has had more may be refused more, to get it back.
+func (p *tablePace) earned() float64 {
+	return min(allowed*math.Sqrt(p.best/p.rate), 4*allowed)
+}
+
+// end leaves the lanes to themselves.
+func (t *Table) end(now time.Time) {
+	t.on, t.usual, t.seen, t.watched = false, t.rate, 0, tally{}
+}
+
+// Unserved says that partitions do not serve: what is refused until they do says nothing of a rate.
+func (t *Table) Unserved(now time.Time) {
+	if t.on {
+		t.end(now)
+	}
+	t.watched, t.seen = tally{}, 0
+}
+
+// Trying reports whether it is being found out whether it is the table that limits.
+func (t *Table) Trying() bool { return t.on && !t.trial.until.IsZero() }
+
+// Rate is the units a second that the table is taken to accept, 0 while it does not limit.
+func (t *Table) Rate() float64 {
+	if !t.on {
+		return 0
+	}
+	return t.rate
+}
+
+// Limits reports whether batches have been held back lately.
+func (t *Table) Limits(now time.Time) bool {
+	return t.on && !t.held.IsZero() && now.Sub(t.held) < limitsFor
+}
+
+// lately is what was accepted in each of the last milliseconds, however many answers that were.
+type lately struct {
+	units []float64
+	last  int64 // the newest millisecond
+}
+
+const latelyFor = 4 * time.Second
+
+func (l *lately) add(met time.Time, units float64) {
+	n := latelyFor.Milliseconds()
+	if l.units == nil {
+		l.units = make([]float64, n)
+	}
+	at := met.UnixMilli()
+	if at > l.last {
+		for i := max(l.last+1, at-n+1); i <= at; i++ {
+			l.units[i%n] = 0
+		}
+		l.last = at
+	}
+	if at > l.last-n {
+		l.units[at%n] += units
+	}
+}
+
+// between is what was accepted after a moment, until another.
+func (l *lately) between(from, to time.Time) (units float64) {
+	n := latelyFor.Milliseconds()
+	for i := max(from.UnixMilli()+1, l.last-n+1); i <= min(to.UnixMilli(), l.last); i++ {
+		units += l.units[i%n]
+	}
+	return units
+}

@@ -1,0 +1,152 @@
+package ratelimit
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/internal/limiter"
+)
+
+// TestLanesOfALimitedTableAreHardlyRefused runs laws with and without a rate over the table.
+func TestLanesOfALimitedTableAreHardlyRefused(t *testing.T) {
+	t.Parallel()
+	alone := func(r *rand.Rand, c *lawScene) func(int) controller {
+		lane := newLaw(r, c)
+		return func(i int) controller { return lane(i).(inTable).paced }
+	}
+	for _, c := range lawCells() {
+		if c.group != "table" || !strings.HasPrefix(c.name, "bucket") || c.loads > 1 {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			with, without := newLawSim(&c.lawScene, newLaw, 1).run(), newLawSim(&c.lawScene, alone, 1).run()
+			t.Logf("share %.3f, refused %.4f; without it %.3f, %.4f", with.share, with.refused, without.share, without.refused)
+			if with.share < 0.95 || with.refused > 0.6*without.refused {
+				t.Errorf("share %.3f, refused %.4f; without it %.3f, %.4f", with.share, with.refused, without.share, without.refused)
+			}
+		})
+	}
+}
+
+// TestATrialTellsATableFromItsPartitions begins a trial in a load of which the lanes know their rates.
+func TestATrialTellsATableFromItsPartitions(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]limiter.Options{
+		"bucket": {Kind: limiter.TokenBucket, Burst: time.Second}, "fixed window": {Kind: limiter.FixedWindow}, "sliding window": {Kind: limiter.SlidingWindow},
+	} {
+		for _, c := range []lawCell{partition("", "partitions", at{8, 1000, 5 * ms}, o), overTable("", "table", at{8, 1000, 5 * ms}, o)} {
+			t.Run(name+", "+c.name, func(t *testing.T) {
+				t.Parallel()
+				c.length = 30 * time.Second
+				s := newLawSim(&c.lawScene, newLaw, 1)
+				table := s.lanes[0].law.(inTable).table
+				table.until = s.base.Add(time.Hour) // not by itself
+				began, ended := false, false
+				s.trace = func(_ int, now time.Time, _ *lawRequest) {
+					switch at := now.Sub(s.base); {
+					case !began && at > 15*time.Second:
+						began = true
+						table.on, table.tablePace = true, tablePace{gate: gate{held: now}}
+						table.setRate(c.lawScene.lanesTake())
+						table.try(now)
+					case began && !ended && !table.on:
+						ended = true
+					}
+				}
+				s.run()
+				if want := c.table == nil; ended != want {
+					t.Errorf("was given up: %v, want %v", ended, want)
+				}
+			})
+		}
+	}
+}
+
+// lanesTake is the units a second that all lanes may send.
+func (c *lawScene) lanesTake() float64 {
+	if c.table != nil {
+		return c.table.Rate
+	}
+	return float64(c.lanes) * c.lane.Rate
+}
+
+func TestATableThatRefusesNothingLimitsNothing(t *testing.T) {
+	t.Parallel()
+	c := at{8, 1000, 5 * ms}.scene()
+	c.lane = &limiter.Options{Kind: limiter.TokenBucket, Rate: 1000, Burst: time.Second}
+	s := newLawSim(&c, newLaw, 1)
+	table := s.lanes[0].law.(inTable).table
+	s.trace = func(_ int, now time.Time, _ *lawRequest) {
+		if table.Rate() != 0 || table.Limits(now) {
+			t.Fatalf("limits after %v", now.Sub(s.base))
+		}
+	}
+	s.run()
+}
+
+// TestAnOutageTellsNothingOfATablesRate has everything refused for a while, and then served again as before.
+func TestAnOutageTellsNothingOfATablesRate(t *testing.T) {
+	t.Parallel()
+	table, now := new(Table), time.Unix(1000, 0)
+	lanes := []*Pacer{NewPacer(PacerOptions{}), NewPacer(PacerOptions{}), NewPacer(PacerOptions{}), NewPacer(PacerOptions{})}
+	send := func(d time.Duration, accepted float64) {
+		for end := now.Add(d); now.Before(end); now = now.Add(10 * ms) {
+			for _, p := range lanes {
+				table.Sent(now, 10)
+				table.Answered(p, now, now.Add(ms), 10, accepted)
+			}
+		}
+	}
+	send(10*time.Second, 10)
+	send(30*time.Second, 0)
+	if table.on {
+		t.Error("a rate of nothing was found")
+	}
+	send(4*time.Second, 10)
+	if table.on {
+		t.Error("limits after an outage, though nothing is refused")
+	}
+	table.on, table.tablePace = true, tablePace{gate: gate{held: now}}
+	table.setRate(4000)
+	table.try(now)
+	table.Unserved(now)
+	if table.on {
+		t.Error("limits while nobody serves")
+	}
+}
+
+// TestWhatWasAcceptedLately compares with a list of all that was added.
+func TestWhatWasAcceptedLately(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	type added struct{ at, units int64 }
+	var l lately
+	var all []added
+	newest := int64(1_000_000)
+	for range 5000 {
+		at := newest + r.Int64N(60) - 20
+		if r.IntN(500) == 0 {
+			at += 10_000
+		}
+		newest = max(newest, at)
+		units := r.Int64N(10)
+		l.add(time.UnixMilli(at), float64(units))
+		if at > newest-latelyFor.Milliseconds() {
+			all = append(all, added{at, units})
+		}
+		from := newest - r.Int64N(2*latelyFor.Milliseconds())
+		to := from + r.Int64N(2000)
+		want := int64(0)
+		for _, a := range all {
+			if a.at > max(from, newest-latelyFor.Milliseconds()) && a.at <= to {
+				want += a.units
+			}
+		}
+		if got := l.between(time.UnixMilli(from), time.UnixMilli(to)); got != float64(want) {
+			t.Fatalf("%v from %d to %d of %d, want %d", got, from, to, newest, want)
+		}
+	}
+}

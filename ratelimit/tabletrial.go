@@ -1,0 +1,108 @@
+package ratelimit
+
+import "time"
+
+// trial finds out whether it is the table that limits, in the first hold: every other lane may send more, while all together send less.
+// Lanes that are limited by themselves are refused for that.
+type trial struct {
+	until    time.Time // zero after it
+	round    uint64
+	favoured group
+	others   group
+}
+
+// group is the lanes that a trial favours, or does not.
+type group struct{ lanes, refused int }
+
+// inTrial is what a lane sent in a trial.
+type inTrial struct {
+	round          uint64
+	favoured       bool
+	units, refused float64
+}
+
+// met reports whether the lane has met a limit of its own.
+func (l *inTrial) met() bool { return l.refused > tableRefutes*l.units }
+
+const (
+	tableTrial   = 2 * time.Second
+	tableFavour  = 1.3   // times its rate
+	tableRefutes = 0.004 // of what most lanes send is refused: it is not the table
+	tableActive  = 3 * time.Second
+	leastShare   = 1.25 // of an even one, that a lane may have,
+	mostShare    = 2.0  // and at most: large batches leave the others nothing
+)
+
+// try begins a trial.
+func (t *Table) try(now time.Time) {
+	t.useless = 0
+	t.begin(now)
+	t.round++
+	t.trial = trial{until: now.Add(tableTrial), round: t.round}
+}
+
+// tried takes an answer to a lane in a trial, and reports whether it has shown that it is not the table that limits.
+func (t *Table) tried(p *Pacer, sent, now time.Time, units, accepted float64) bool {
+	r, l := &t.trial, &p.member.trial
+	g := &r.others
+	if l.round != r.round {
+		*l = inTrial{round: r.round, favoured: r.favoured.lanes <= r.others.lanes}
+		if l.favoured {
+			g = &r.favoured
+			if p.phase == inCruise {
+				p.setRate(tableFavour * p.rate)
+			}
+		}
+		g.lanes++
+		return false
+	}
+	if l.favoured {
+		g = &r.favoured
+	}
+	if sent.After(t.hold.began.Add(tableSettles)) {
+		before := l.met()
+		l.units += units
+		l.refused += max(0, units-accepted-p.evidence.noise*units)
+		switch after := l.met(); {
+		case after && !before:
+			g.refused++
+		case before && !after:
+			g.refused--
+		}
+	}
+	if now.Before(r.until) {
+		return false
+	}
+	refuted := r.favoured.most() || r.others.most()
+	t.trial = trial{}
+	return refuted
+}
+
+// most reports whether most of its lanes have met a limit of their own.
+func (g *group) most() bool {
+	return g.refused > 0 && float64(g.refused) >= tableLanes*float64(g.lanes)
+}
+
+// active counts the lanes that send within a few seconds.
+type active struct {
+	round     uint64
+	began     time.Time
+	now, last int
+}
+
+// lift lets a lane have its share of the rate, and more: what it was refused while nobody knew of the table says nothing of its partition.
+func (t *Table) lift(p *Pacer, now time.Time) {
+	a, m := &t.active, &p.member
+	if now.Sub(a.began) >= tableActive {
+		*a = active{round: a.round + 1, began: now, last: a.now}
+	}
+	if m.active != a.round {
+		m.active = a.round
+		a.now++
+	}
+	if a.last == 0 || !t.trial.until.IsZero() || p.phase != inCruise || t.own(m, now) {
+		return
+	}
+	share := t.rate / float64(max(a.last, a.now))
+	p.setRate(min(max(p.rate, leastShare*share), mostShare*share))
+}

@@ -1,0 +1,122 @@
+package ratelimit
+
+import (
+	"math"
+	"time"
+)
+
+// tableWatch looks for a limit of the table.
+type tableWatch struct {
+	began   time.Time // the first answer
+	watched tally
+	seen    float64   // by how much more was refused than lanes do alone, in most of them
+	usual   float64   // the most units a second that were accepted lately
+	last    float64   // the same, in the tally before
+	until   time.Time // not again before
+	again   time.Duration
+	round   uint64 // of tallies
+}
+
+// tally counts what was sent, and in how many lanes something was refused.
+type tally struct {
+	round                    uint64 // 0 is none
+	since                    time.Time
+	units, accepted, refused float64
+	lanes, refusing          int
+	most                     float64 // refused of one lane
+	causeless                float64 // refused, as far as lanes know
+	far                      float64 // units from lanes that are far away
+}
+
+// member is what a Table knows of a lane.
+type member struct {
+	watched, refusals inTally
+	trial             inTrial
+	active            uint64    // the last round in which it was sent to
+	own               time.Time // when it was found to be refused for a limit of its own
+}
+
+// inTally is what a lane has in a tally.
+type inTally struct {
+	round   uint64
+	refused float64
+}
+
+const (
+	tableStart   = 4 * time.Second // until lanes know their rates
+	tableLooks   = 2 * time.Second
+	tableCounts  = 1000 // rows at least
+	tableRefused = 0.02 // of what is sent: more than lanes are refused that keep to their own rates
+	tableLanes   = 0.5  // of the lanes are refused
+	tableSeen    = 0.04 // more than that altogether
+	tableUsual   = 0.9  // of what is usual is accepted, or it is not the table that refuses
+	tableFades   = 0.995
+	tableSteady  = 0.07 // what is accepted changes less, where it is the table that limits
+	tableFar     = 0.08 // seconds: from further away refusals are told too late
+)
+
+// add counts an answer to a lane.
+func (t *tally) add(m *inTally, units, accepted, causeless float64) {
+	if m.round != t.round {
+		*m = inTally{round: t.round}
+		t.lanes++
+	}
+	t.units += units
+	t.accepted += accepted
+	t.causeless += causeless * units
+	if refused := units - accepted; refused > 0 {
+		if m.refused == 0 {
+			t.refusing++
+		}
+		m.refused += refused
+		t.refused += refused
+		t.most = max(t.most, m.refused)
+	}
+}
+
+// everywhere reports whether most lanes were refused.
+func (t *tally) everywhere() bool {
+	return t.lanes > 1 && t.refusing >= min(3, t.lanes) && float64(t.refusing) >= tableLanes*float64(t.lanes) &&
+		t.refused-t.most-t.causeless > tableRefused/2*t.units
+}
+
+func (t *Table) tally(now time.Time) tally {
+	t.round++
+	return tally{round: t.round, since: now}
+}
+
+// watch looks for a limit of the table.
+func (t *Table) watch(p *Pacer, now time.Time, units, accepted float64) {
+	if now.Before(t.until) || now.Sub(t.began) < tableStart {
+		return
+	}
+	if p.crowd.on {
+		accepted = units // that is what the lane knows
+	}
+	w := &t.watched
+	if w.round == 0 {
+		*w = t.tally(now)
+	}
+	w.add(&p.member.watched, units, accepted, p.evidence.noise)
+	if p.line.rtt > tableFar {
+		w.far += units
+	}
+	took := now.Sub(w.since)
+	if took < tableLooks || w.units < tableCounts*p.perRow {
+		return
+	}
+	much := (w.refused - w.most - w.causeless) / w.units
+	if w.everywhere() || much < tableRefused {
+		t.seen = min(max(0, t.seen+much-tableRefused), 2*tableSeen)
+	}
+	rate := w.accepted / took.Seconds()
+	steady := math.Abs(rate-t.last) <= tableSteady*rate
+	t.usual, t.last = max(tableFades*t.usual, rate), rate
+	if steady && t.seen >= tableSeen && much >= tableRefused && rate >= tableUsual*t.usual && w.far < w.units/2 {
+		t.on, t.seen = true, 0
+		t.tablePace = tablePace{gate: gate{held: now}, doubts: doubts{before: (w.refused - w.causeless) / w.units}}
+		t.setRate(rate)
+		t.try(now)
+	}
+	*w = tally{}
+}
