@@ -171,8 +171,10 @@ links:
 	$(GO) test ./e2e -run '^TestLinks$$' -links '$(LINKS)' -count 1 -v -timeout 90m
 
 # 20 times 30 simulated nights of late, changed, half-written, renamed and repeated files, pods that overlap and about 270 kills: the table is
-# what one load of the final files makes of it, and no content is loaded twice.
+# what one load of the final files makes of it, and no content is loaded twice. Then 8 times 30 nights with real processes and leases: kill -9,
+# pods that are stopped past their leases, a new working folder for each. About 20 minutes, most of them waiting.
 nights:
+	$(GO) test ./e2e -run '^TestNightsOfPods' -count 1 -v -timeout 90m -pod-rounds 8 -pod-nights 30
 	$(GO) test ./knownfiles -run TestThirtyNights -count 1 -timeout 20m -v -night-rounds 20 -night-seed 1000
 
 # What outages of the service cost loads beyond their own seconds, what is missing and what is there twice: 5, 15 and 60 s of four kinds, 1

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -131,5 +132,53 @@ func TestWhatAnInterruptedLoadCannotRestoreIsSaidAndResumed(t *testing.T) {
 	sv.TableStoreClient = newClient(p.s.URL, p.s.Instance, p.s.AccessKeyID, p.s.AccessKeySecret)
 	if d := describe(t, sv, tb.name).ReservedThroughput; d.Writecap != 0 {
 		t.Errorf("%d write units", d.Writecap)
+	}
+}
+
+// Two loads of a job into one table run one after the other: with a state, too, the second one gets the lease of the raise at once.
+func TestLoadsOfAJobWithAStateRaiseOneTable(t *testing.T) {
+	t.Parallel()
+	s := startServe(t, "--throughput-interval", "0s")
+	sv := &service{TableStoreClient: newClient(s.URL, s.Instance, s.AccessKeyID, s.AccessKeySecret), endpoint: s.URL, instance: s.Instance, keyID: s.AccessKeyID, secret: s.AccessKeySecret}
+	tb := sv.newTable(t, tableOptions{})
+	sv.reserve(t, tb.name, 3, 100).check(t, accepted)
+	p := &pod{t.TempDir(), s}
+	var text strings.Builder
+	text.WriteString("pk1,pk2,v\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "a%d,%d,x\n", i, i)
+	}
+	must(t, os.WriteFile(filepath.Join(p.dir, "a.csv"), []byte(text.String()), 0o600))
+	must(t, os.WriteFile(filepath.Join(p.dir, "b.csv"), []byte(strings.ReplaceAll(text.String(), "\na", "\nb")), 0o600))
+	must(t, os.WriteFile(filepath.Join(p.dir, "job.yaml"), fmt.Appendf(nil, `version: 1
+target: {endpoint: %[1]q, instance: %[2]s}
+defaults: {state: state, raise-write: 5000, max-rows-per-second: 1000}
+loads:
+  a: {from: a.csv, table: %[3]s}
+  b: {from: b.csv, table: %[3]s}
+`, s.URL, s.Instance, tb.name), 0o600))
+	out, err := p.command("run", "job.yaml", "--parallel", "2").CombinedOutput()
+	if err != nil || strings.Contains(string(out), "waiting:") {
+		t.Errorf("%v: %s", err, out)
+	}
+	restored := 0
+	summaries, err := filepath.Glob(filepath.Join(p.dir, "tsimport-runs", "*", "?", "summary.json"))
+	must(t, err)
+	for _, name := range summaries {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		var sum struct {
+			Raised *struct{ From, To int } `json:"raised_write"`
+		}
+		must(t, json.Unmarshal(text, &sum))
+		if sum.Raised != nil && sum.Raised.From == 100 && sum.Raised.To == 5000 {
+			restored++
+		}
+	}
+	if len(summaries) != 2 || restored != 2 {
+		t.Errorf("%d of %d loads have raised and restored the throughput, want 2 of 2", restored, len(summaries))
+	}
+	if d := describe(t, sv, tb.name).ReservedThroughput; d.Writecap != 100 {
+		t.Errorf("%d write units in the end", d.Writecap)
 	}
 }

@@ -113,8 +113,43 @@ func TestAStateThatCannotKeepALoadIsRefusedBeforeTheFirstRow(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(p.dir, "a.csv"), []byte("id\n1\n"), 0o600))
 		cmd := p.command("load", "a.csv", "--endpoint", p.s.URL, "--instance", p.s.Instance, "--table", "t", "--pk", "id", "--create", "--state", "s3://states/x")
 		out, _ := cmd.CombinedOutput() // its error is the exit code
-		if code := cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(string(out), want) || strings.Contains(string(out), "finished") {
-			t.Errorf("exit code %d, want %q: %s", code, want, out)
+		if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), want) || strings.Contains(string(out), "finished") {
+			t.Errorf("exit code %d, want 2 and %q: %s", code, want, out)
 		}
+	}
+}
+
+// What is damaged or newer stays so: schedulers are told not to try again. A store that does not answer may be there later.
+func TestADamagedOrNewerStateIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	p := &pod{t.TempDir(), startServe(t)}
+	must(t, os.WriteFile(filepath.Join(p.dir, "a.csv"), []byte("id\n1\n"), 0o600))
+	load := func(state string, env ...string) (string, int) {
+		cmd := p.command("load", "a.csv", "--endpoint", p.s.URL, "--instance", p.s.Instance, "--table", "t", "--pk", "id", "--create", "--only-new", "--state", state, "--retry-for", "1s")
+		cmd.Env = append(cmd.Env, env...)
+		out, _ := cmd.CombinedOutput() // its error is the exit code
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	whole := filepath.Join(p.dir, "whole")
+	if out, code := load(whole); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	for object, name := range map[string]string{"known/*/lease.*1": "lease", "known/*/event.*1": "event", "loads/*/lease.*1": "lease", "loads/*/checkpoint.*2": "checkpoint"} {
+		for text, want := range map[string]string{"\x00{": name + ".00000", `{"version":99}`: "was written by a newer version of tsimport; use that version"} {
+			state := filepath.Join(t.TempDir(), "state")
+			must(t, os.CopyFS(state, os.DirFS(whole)))
+			found, err := filepath.Glob(filepath.Join(state, object))
+			if err != nil || len(found) != 1 {
+				t.Fatalf("%s: %q, %v", object, found, err)
+			}
+			must(t, os.WriteFile(found[0], []byte(text), 0o600))
+			if out, code := load(state); code != 2 || !strings.Contains(out, want) || strings.Contains(out, "finished") || strings.Contains(out, "nothing new") {
+				t.Errorf("%s is %q: exit code %d, want 2 and %q: %s", object, text, code, want, out)
+			}
+		}
+	}
+	out, code := load("s3://states/x", "AWS_ENDPOINT_URL=http://127.0.0.1:1", "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x", "AWS_REGION=x", "AWS_EC2_METADATA_DISABLED=true")
+	if code != 1 || !strings.Contains(out, "s3://states/x") {
+		t.Errorf("a store that does not answer: exit code %d, want 1: %s", code, out)
 	}
 }

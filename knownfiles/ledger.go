@@ -119,10 +119,10 @@ func (l *Ledger) read(ctx context.Context) error {
 		}
 		var e event
 		if err := json.Unmarshal(body, &e); err != nil {
-			return fmt.Errorf("%s is damaged: %w; tsimport files shows what can be read, put the object back or start over with another --state", name, err)
+			return &jobdir.UnfitError{Cause: fmt.Errorf("%s is damaged: %w; put back a copy of it, or start over with another --state", name, err)}
 		}
 		if e.Format > eventFormat {
-			return fmt.Errorf("%s was written by a newer version of tsimport; use that version", name)
+			return &jobdir.UnfitError{Cause: fmt.Errorf("%s was written by a newer version of tsimport; use that version", name)}
 		}
 		l.apply(&e)
 		l.next = max(l.next, number+1)

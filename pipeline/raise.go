@@ -26,7 +26,7 @@ import (
 type RaisedWrite struct {
 	cfg    *Config
 	raise  *reserve.Raise
-	lock   *rundir.Lock // of the register on this machine
+	locks  raiseLocks
 	shared *sharedRaise // with other loads of the job; nil alone
 }
 
@@ -43,12 +43,24 @@ type RaiseNotes struct {
 	Lease *jobdir.Lease
 }
 
-// sharedRaise is a raised throughput that loads of a job share: the last one restores it.
+// raiseLocks keep other processes from raising the table's throughput: of the register in this working folder, and of all working folders
+// of the user on this machine.
+type raiseLocks []*rundir.Lock
+
+func (l raiseLocks) release() (err error) {
+	for _, lock := range l {
+		err = errors.Join(err, lock.Release())
+	}
+	return err
+}
+
+// sharedRaise is a raised throughput that loads of a job share: the highest that one of them asks for. The last one restores it.
 type sharedRaise struct {
-	turn  chan struct{} // holds one token
-	loads int
-	raise *reserve.Raise
-	lock  *rundir.Lock
+	turn   chan struct{} // holds one token
+	loads  int
+	raise  *reserve.Raise
+	raised bool // to raise.Units; else the attempt has failed
+	locks  raiseLocks
 }
 
 // sharedRaise returns that of a table.
@@ -107,19 +119,58 @@ func raiseWrite(ctx context.Context, cfg *Config, runDir string, clock reserve.C
 		w.shared.loads++
 		if w.shared.raise != nil {
 			w.raise = w.shared.raise
-			return w, nil // by another load of the job
+			return w, w.raiseFurther(ctx)
 		}
 	}
 	if err := w.open(ctx, identity, runDir, clock); err != nil || w.raise == nil {
-		return w, err
+		return w, errors.Join(err, w.unused())
 	}
 	if w.shared != nil {
-		w.shared.raise, w.shared.lock = w.raise, w.lock
+		w.shared.raise, w.shared.locks = w.raise, w.locks
 	}
-	if w.raise.Admin, err = w.admin(ctx, min(cfg.Write.RetryFor, client.Patience)); err != nil {
-		return w, err
+	return w, w.begin(ctx)
+}
+
+// unused gives back the locks if nothing is to be raised.
+func (w *RaisedWrite) unused() error {
+	if w.raise != nil {
+		return nil
 	}
-	return w, w.raise.Begin(ctx)
+	locks := w.locks
+	w.locks = nil
+	return locks.release()
+}
+
+// begin raises the throughput.
+func (w *RaisedWrite) begin(ctx context.Context) (err error) {
+	if w.raise.Admin, err = w.admin(ctx, min(w.cfg.Write.RetryFor, client.Patience)); err != nil {
+		return err
+	}
+	err = w.raise.Begin(ctx)
+	if w.shared != nil {
+		w.shared.raised = err == nil
+	}
+	return err
+}
+
+// raiseFurther raises what another load of the job has raised if this one wants more, or if the other one could not.
+func (w *RaisedWrite) raiseFurther(ctx context.Context) error {
+	units, before := w.cfg.Write.Rates.RaiseWrite, w.raise.Units
+	switch {
+	case units == 0, units == before && w.shared.raised:
+		return nil
+	case units < before && w.shared.raised:
+		if w.cfg.Watch.OnRaise != nil {
+			w.cfg.Watch.OnRaise(fmt.Sprintf("table %s: another load of the job has raised its reserved write throughput to %d units, so --raise-write %d raises nothing", w.cfg.Target.Table, before, units))
+		}
+		return nil
+	}
+	w.raise.Units = units
+	if w.shared.raised {
+		w.raise.Units = max(units, before)
+	}
+	w.raise.Say = w.cfg.Watch.OnRaise
+	return w.begin(ctx)
 }
 
 // tableIdentity is the same for all loads into the table.
@@ -145,7 +196,7 @@ func (w *RaisedWrite) open(ctx context.Context, identity, runDir string, clock r
 				return nil
 			}
 		}
-		w.lock, err = rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), "raised-"+identity)
+		err = w.lock(identity)
 		if held := new(rundir.HeldError); errors.As(err, &held) {
 			if cfg.Write.Rates.RaiseWrite == 0 {
 				return nil // a load that runs, and restores it
@@ -163,6 +214,26 @@ func (w *RaisedWrite) open(ctx context.Context, identity, runDir string, clock r
 	}
 	w.raise = &reserve.Raise{Table: cfg.Target.Table, Units: cfg.Write.Rates.RaiseWrite, Register: register, Run: runDir, Say: cfg.Watch.OnRaise, May: may, Clock: clock}
 	return nil
+}
+
+// lock takes the locks of processes of this machine.
+func (w *RaisedWrite) lock(identity string) error {
+	l, err := rundir.TakeClaim(filepath.Join(rundir.Root, locksFolder), "raised-"+identity)
+	if err != nil {
+		return err
+	}
+	w.locks = append(w.locks, l)
+	if w.cfg.Resume.LocksDir == "" {
+		return nil
+	}
+	l, err = rundir.TakeClaim(w.cfg.Resume.LocksDir, "raised-"+identity)
+	if err == nil {
+		w.locks = append(w.locks, l)
+	}
+	if errors.As(err, new(*rundir.HeldError)) {
+		return err
+	}
+	return nil // a home that cannot be written to keeps nobody from loading
 }
 
 // admin connects to the service, until ctx ends.
@@ -208,10 +279,10 @@ func (w *RaisedWrite) Restore(ctx context.Context) (report *ReportRaise, err err
 		if s.loads--; s.loads > 0 || s.raise == nil {
 			return nil, nil
 		}
-		w.raise, w.lock = s.raise, s.lock
-		s.raise, s.lock = nil, nil
+		w.raise, w.locks = s.raise, s.locks
+		s.raise, s.locks, s.raised = nil, nil, false
 	}
-	defer func() { err = errors.Join(err, w.lock.Release()) }()
+	defer func() { err = errors.Join(err, w.locks.release()) }()
 	n := w.raise.Pending()
 	if n == nil {
 		return nil, nil
@@ -271,7 +342,7 @@ func (g *raiseRegister) Read(ctx context.Context) (*reserve.Note, error) {
 	}
 	n, err := reserve.ReadNote(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", g.store, err)
+		return nil, &jobdir.UnfitError{Cause: fmt.Errorf("%s: %w", g.store, err)}
 	}
 	return n, nil
 }

@@ -197,6 +197,117 @@ func TestLoadsOfAJobShareARaise(t *testing.T) {
 	nothingLeft(t, outer.RunDir, inner.RunDir)
 }
 
+// A load of a job does not rely on what another one was to raise and could not.
+func TestALoadOfAJobRaisesItselfWhatAnotherOneCouldNot(t *testing.T) {
+	for what, refusals := range map[string]int{"the first could not": 1, "none can": 1000} {
+		t.Run(what, func(t *testing.T) {
+			w, a := raisable(t)
+			shared := NewSharedLimits(Rates{}, 8)
+			left := refusals
+			w.plan.Only = func(op string) bool { return op == "UpdateTable" }
+			w.plan.Decide = func(faults.Request) faults.Fault {
+				if left--; left >= 0 {
+					return faults.Fault{Action: faults.Refuse, Code: "OTSNoPermissionAccess"}
+				}
+				return faults.Fault{}
+			}
+			config := func(name string) *Config {
+				cfg := w.config()
+				cfg.Write.Rates.RaiseWrite, cfg.Shared = 500, shared
+				cfg.setDefaults()
+				return &cfg.Config
+			}
+			first, err := RaiseWrite(t.Context(), config("first"), "")
+			if err == nil || !strings.Contains(err.Error(), "OTSNoPermissionAccess") {
+				t.Fatalf("%v", err)
+			}
+			second, err := RaiseWrite(t.Context(), config("second"), "")
+			if refused := refusals > 1; (err != nil) != refused || !refused && unitsOf(t, a) != 500 {
+				t.Errorf("%v, %d units", err, unitsOf(t, a))
+			}
+			for _, r := range []*RaisedWrite{first, second} {
+				if _, err := r.Restore(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			if unitsOf(t, a) != 100 {
+				t.Errorf("%d units in the end", unitsOf(t, a))
+			}
+			nothingLeft(t)
+		})
+	}
+}
+
+func TestLoadsOfAJobRaiseToTheHighestThatOneAsksFor(t *testing.T) {
+	w, a := raisable(t)
+	shared := NewSharedLimits(Rates{}, 8)
+	var raised []*RaisedWrite
+	var said []string
+	for _, step := range []struct{ ask, have int }{{0, 100}, {500, 500}, {300, 500}, {0, 500}, {700, 700}, {700, 700}} {
+		cfg := w.config()
+		cfg.Write.Rates.RaiseWrite, cfg.Shared = step.ask, shared
+		cfg.Watch.OnRaise = func(line string) { said = append(said, line) }
+		cfg.setDefaults()
+		r, err := RaiseWrite(t.Context(), &cfg.Config, "")
+		if err != nil || unitsOf(t, a) != step.have {
+			t.Errorf("--raise-write %d: %v, %d units, want %d", step.ask, err, unitsOf(t, a), step.have)
+		}
+		raised = append(raised, r)
+	}
+	for i, r := range raised {
+		if unitsOf(t, a) != 700 {
+			t.Errorf("%d units before load %d of %d has ended", unitsOf(t, a), i, len(raised))
+		}
+		if _, err := r.Restore(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	text := strings.Join(said, "\n")
+	if unitsOf(t, a) != 100 || strings.Count(text, "so --raise-write 300 raises nothing") != 1 || strings.Contains(text, "an earlier run") {
+		t.Errorf("%d units; %s", unitsOf(t, a), text)
+	}
+	nothingLeft(t)
+}
+
+// Loads in several working folders of a machine see each other.
+func TestASecondLoadThatRaisesInAnotherFolderIsRefused(t *testing.T) {
+	w, a := raisable(t)
+	locks := t.TempDir()
+	config := func(units int) *Config {
+		cfg := w.config()
+		cfg.Write.Rates.RaiseWrite, cfg.Resume.LocksDir = units, locks
+		cfg.setDefaults()
+		return &cfg.Config
+	}
+	first, err := RaiseWrite(t.Context(), config(500), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	second, err := RaiseWrite(t.Context(), config(700), "")
+	if err == nil || !strings.Contains(err.Error(), "--raise-write: one load at a time raises the throughput of table t: ") {
+		t.Errorf("%v", err)
+	}
+	if _, err := second.Restore(t.Context()); err != nil || unitsOf(t, a) != 500 {
+		t.Errorf("%v, %d units", err, unitsOf(t, a))
+	}
+	t.Chdir(here)
+	if _, err := first.Restore(t.Context()); err != nil || unitsOf(t, a) != 100 {
+		t.Errorf("%v, %d units", err, unitsOf(t, a))
+	}
+	third, err := RaiseWrite(t.Context(), config(700), "")
+	if err != nil || unitsOf(t, a) != 700 {
+		t.Errorf("%v, %d units", err, unitsOf(t, a))
+	}
+	if _, err := third.Restore(t.Context()); err != nil || unitsOf(t, a) != 100 {
+		t.Errorf("%v, %d units", err, unitsOf(t, a))
+	}
+}
+
 func TestALoadIntoSeveralTablesIsNotRaised(t *testing.T) {
 	w, _ := raisable(t)
 	cfg := w.config(w.file("in.csv", "id,v\na,1\n"))

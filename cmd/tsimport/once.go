@@ -111,7 +111,7 @@ func (o *once) openState(ctx context.Context, c *cli.Context, show *display, cfg
 		return nil, seen, usagef("--state and --age-policy: archives of rows are files of this machine, which the next one does not have")
 	}
 	if err := jobdir.Probe(ctx, store); err != nil {
-		return nil, seen, &knownfiles.Refused{Message: "--state " + err.Error()}
+		return nil, seen, fmt.Errorf("--state %w", err)
 	}
 	if seen.known, err = jobdir.Look(ctx, knownIn(c, store, place)); err != nil {
 		return nil, seen, err

@@ -146,7 +146,7 @@ var arrows = map[string][]string{
 	"internal/timeline": {},
 	"pipeline/report":   {"internal/exitcode", "internal/atomicfile", "internal/page", "pipeline", "pipeline/bottleneck", "pipeline/rundir"},
 
-	"internal/jobdir":                {"internal/atomicfile", "internal/objectstore"},
+	"internal/jobdir":                {"internal/atomicfile", "internal/exitcode", "internal/objectstore"},
 	"internal/objectstore":           {},
 	"internal/objectstore/storetest": {}, // only tests import it
 

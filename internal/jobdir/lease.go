@@ -184,10 +184,10 @@ func Acquire(ctx context.Context, s Store, o LeaseOptions) (*Lease, error) {
 		}
 		var file leaseFile
 		if err := json.Unmarshal(body, &file); err != nil {
-			return nil, fmt.Errorf("%s: %s is damaged: %w", s, leaseName(last), err)
+			return nil, unfitf("%s: %s is damaged: %w; put back a copy of it, or take another place", s, leaseName(last), err)
 		}
 		if file.Version > leaseVersion {
-			return nil, fmt.Errorf("%s was written by a newer version of tsimport; use that version", s)
+			return nil, unfitf("%s was written by a newer version of tsimport; use that version", s)
 		}
 		if last != epoch || !bytes.Equal(body, seen) {
 			epoch, seen, since = last, body, o.Clock()

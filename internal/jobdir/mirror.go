@@ -257,20 +257,20 @@ func (m *Mirror) restore(ctx context.Context, place func(folder, name string) (s
 	}
 	var c checkpointFile
 	if err := json.Unmarshal(body, &c); err != nil {
-		return "", fmt.Errorf("%s is damaged: %w; start over with --fresh", newest, err)
+		return "", unfitf("%s is damaged: %w; start over with --fresh", newest, err)
 	}
 	if c.Version > mirrorVersion {
-		return "", fmt.Errorf("%s was written by a newer version of tsimport; use that version", newest)
+		return "", unfitf("%s was written by a newer version of tsimport; use that version", newest)
 	}
 	if c.Finished {
 		return "", nil
 	}
 	if c.Folder == "" || c.Folder != filepath.Base(c.Folder) || c.Folder == ".." {
-		return "", fmt.Errorf("%s is damaged: it names the folder %q; start over with --fresh", newest, c.Folder)
+		return "", unfitf("%s is damaged: it names the folder %q; start over with --fresh", newest, c.Folder)
 	}
 	for name, parts := range c.Files {
 		if !filepath.IsLocal(filepath.FromSlash(name)) {
-			return "", fmt.Errorf("%s is damaged: it names the file %q; start over with --fresh", newest, name)
+			return "", unfitf("%s is damaged: it names the file %q; start over with --fresh", newest, name)
 		}
 		path, err := place(c.Folder, name)
 		if err == nil {
@@ -291,7 +291,7 @@ func (m *Mirror) restoreFile(ctx context.Context, path string, parts []part) err
 		for _, p := range parts {
 			body, err := m.Store.Get(ctx, p.Object)
 			if err == nil && (int64(len(body)) != p.Bytes || crc32.Checksum(body, castagnoli) != p.Sum) {
-				err = fmt.Errorf("%s is damaged; start over with --fresh", p.Object)
+				err = unfitf("%s is damaged; start over with --fresh", p.Object)
 			}
 			if err == nil {
 				_, err = w.Write(body)

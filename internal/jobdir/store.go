@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"path"
 	"strings"
 	"time"
 
@@ -256,7 +255,10 @@ type below struct {
 	prefix string
 }
 
-func (b below) String() string { return path.Join(b.Store.String(), b.prefix) }
+func (b below) String() string {
+	return strings.TrimSuffix(b.Store.String(), "/") + "/" + strings.TrimSuffix(b.prefix, "/")
+}
+
 func (b below) PutAbsent(ctx context.Context, name string, body []byte) error {
 	return b.Store.PutAbsent(ctx, b.prefix+name, body)
 }

@@ -88,15 +88,16 @@ func (r *Raise) sayf(format string, a ...any) {
 	}
 }
 
-// Begin raises the throughput, once the service allows it. After an error, too, End is to be called.
+// Begin raises the throughput, once the service allows it. After an error, too, End is to be called. It may be called again with other Units.
 func (r *Raise) Begin(ctx context.Context) (err error) {
+	own := r.note != nil
 	if r.note, err = r.Register.Read(ctx); err != nil {
 		return err
 	}
 	if r.note == nil && r.Units == 0 {
 		return nil
 	}
-	found := r.note != nil
+	found := r.note != nil && !own
 	for refusals := 0; ; {
 		t, err := r.Admin.Describe(r.Table)
 		if err != nil {
