@@ -107,7 +107,7 @@ func TestAnArchiveIsASourceOfSyncAndVerify(t *testing.T) {
 	if text := tsimport(2, "sync", "whole", "-t", "t", "--pk", "id=id-id"); !strings.Contains(text, "would be lost") {
 		t.Error(text)
 	}
-	for _, refused := range [][]string{{"--range", ""}, {"--range", "", "--delete"}, {"--when", "stored.s < new.s"}} {
+	for _, refused := range [][]string{{"--range", ""}, {"--range", "", "--delete"}, {"--condition", "exist"}} {
 		tsimport(2, append([]string{"sync", "whole", "-t", "t"}, refused...)...)
 	}
 	tsimport(0, "verify", "whole", "-t", "t", "--extra", "fail")

@@ -56,6 +56,7 @@ func (e *ending) ofSync(s *tablesync.Summary) {
 	e.count("read", s.Read)
 	e.count("rejected", s.Rejected+s.PutsRejected+s.DeletesRejected)
 	e.count("superseded", s.Superseded)
+	e.count("condition_failed", s.ConditionFailed)
 	e.count("equal", s.Equal)
 	e.count("written", s.Written)
 	e.count("deleted", s.Deleted)

@@ -436,7 +436,7 @@ func endedBefore(c *cli.Context, s *job.State, dir string) *job.Outcome {
 // countsOf are the rows of a load by its run folder, none if it has none.
 func countsOf(dir string) (n job.Counts) {
 	if sum, err := tablesync.ReadSummary(dir); err == nil && sum.RowsExpected+sum.Puts+sum.Deletes > 0 {
-		return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected + sum.PutsRejected + sum.DeletesRejected, Superseded: sum.Superseded}
+		return job.Counts{Read: sum.Read, Written: sum.Written, Rejected: sum.Rejected + sum.PutsRejected + sum.DeletesRejected, Superseded: sum.Superseded, ConditionFailed: sum.ConditionFailed}
 	}
 	sum, err := readSummary(dir)
 	if err != nil {

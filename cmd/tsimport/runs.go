@@ -182,7 +182,7 @@ func readRun(folder string) *runInfo {
 	if is, open := tablesync.Unfinished(folder); is {
 		r.Sync, r.Unfinished = true, open
 		if s, err := tablesync.ReadSummary(folder); err == nil {
-			r.Read, r.Final = s.Puts+s.Deletes, s.Written+s.PutsRejected+s.Deleted+s.DeletesRejected
+			r.Read, r.Final = s.Puts+s.Deletes, s.Written+s.PutsRejected+s.ConditionFailed+s.Deleted+s.DeletesRejected
 		}
 	}
 	if r.DryRun && r.State == pipeline.StateFinished {

@@ -36,7 +36,7 @@ func syncCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 }
 
 // flagsOfLoadOnly are those that a sync refuses: of new tables, of rows that are written without a comparison.
-var flagsOfLoadOnly = []string{"create", "max-tables", "age-policy", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split", "condition", "when", "dry-run",
+var flagsOfLoadOnly = []string{"create", "max-tables", "age-policy", "ttl", "max-versions", "max-deviation", "reserved-read", "reserved-write", "pre-split", "condition", "dry-run",
 	"verify", "retry-rejects", "accept-changed-input", "returned-keys", "mark-column", "look-first", "at-least-once", "drop-expired"}
 
 func syncFlags() []cli.Flag {
@@ -254,6 +254,9 @@ func doneLines(s *tablesync.Summary) []string {
 	compared := pipeline.Report{}
 	compared.RejectReasons = s.RejectReasons
 	lines = append(lines, rejectNotes(&compared)...)
+	if n := s.ConditionFailed; n > 0 {
+		lines = append(lines, fmt.Sprintf("%s rows were not written, because the row in the table does not pass --when", grouped(n)))
+	}
 	rejects := slices.Clone(s.RejectsFiles)
 	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {
 		if load != nil {

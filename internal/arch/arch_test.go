@@ -185,7 +185,7 @@ var testArrows = map[string][]string{
 	"transfer/export":             {"internal/objectstore/storetest", "reader/input", "engine/server", "engine/faults", "reader/archive", "reader/source/sourcetest"},
 	"reader/archive":              {"reader/source/sourcetest"},
 	"cmd/tsimport":                {"reader/record"},
-	"transfer/tablesync":          {"engine/server", "engine/faults"},
+	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition"},
 	"e2e":                         {"internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline":  {"bench/null"},

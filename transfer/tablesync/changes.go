@@ -29,7 +29,8 @@ type changes struct {
 	key []table.KeyColumn
 	// rejects opens the file of rejected records; nil keeps none.
 	rejects func([]rundir.Header) (*rundir.Folder, error)
-	window  window // of the timestamps that the table takes
+	window  window   // of the timestamps that the table takes
+	kept    []string // columns that an update writes although they do not differ: --when compares them
 
 	folder *rundir.Folder // once a record was rejected
 	mu     sync.Mutex
@@ -84,7 +85,7 @@ func (c *changes) Reject(headers []rundir.Header, header int, r table.Reject) (e
 }
 
 func (c *changes) Range(number int) (verify.RangeChanges, error) {
-	return &rangeChanges{of: c, liner: newLiner(c.key), number: number}, nil
+	return &rangeChanges{of: c, liner: newLiner(c.key, c.kept), number: number}, nil
 }
 
 // finish brings the files into the order of their keys, and makes their names last.

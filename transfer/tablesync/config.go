@@ -63,6 +63,8 @@ func (c *Config) check() error {
 		return usagef("--mode: sync makes rows what the input says, whole (put) or the columns that it has (update)")
 	case l.Write.Condition != table.Ignore:
 		return usagef("--condition: sync compares rows before it writes them; leave it out")
+	case l.Write.When != nil && c.Delete:
+		return usagef("--when with --delete: a row that no record has is compared with nothing; sync without --delete, or without --when")
 	case plan.IsTemplate(l.Target.Table), l.Target.Policy != nil:
 		return usagef("--table %s: sync works on one table; sync each one by itself, with the inputs that belong to it", l.Target.Table)
 	case c.Delete && l.Limits.Records > 0:

@@ -13,11 +13,12 @@ import (
 // liner makes lines of changes: records that describe themselves, which a load reads again with every type and timestamp.
 type liner struct {
 	columns []string // of the key
+	kept    []string // columns that are written although they do not differ
 	record  record.Record
 }
 
-func newLiner(key []table.KeyColumn) *liner {
-	l := &liner{}
+func newLiner(key []table.KeyColumn, kept []string) *liner {
+	l := &liner{kept: kept}
 	for _, k := range key {
 		l.columns = append(l.columns, k.Name)
 	}
@@ -42,7 +43,9 @@ func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, made totals
 			return dst, made, err
 		}
 		if c.Differs != nil {
-			rows[i].Cells = slices.DeleteFunc(rows[i].Cells, func(cell plainbuffer.Cell) bool { return !c.Differs([]byte(cell.Name)) })
+			rows[i].Cells = slices.DeleteFunc(rows[i].Cells, func(cell plainbuffer.Cell) bool {
+				return !c.Differs([]byte(cell.Name)) && !slices.Contains(l.kept, cell.Name)
+			})
 		}
 	}
 	rows = slices.DeleteFunc(rows, func(r *plainbuffer.Decoded) bool { return len(r.Cells) == 0 && len(rows) > 1 })

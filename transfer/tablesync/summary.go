@@ -15,7 +15,7 @@ import (
 )
 
 // Summary says how a run ended: the summary.json of its run folder. RowsExpected = Equal + Missing + Different + Expired; Puts = Missing +
-// Different, and of their lines Written + PutsRejected + PutsUnfinished are all; Surplus = Deleted + DeletesRejected + DeletesUnfinished + Kept.
+// Different, and of their lines Written + PutsRejected + ConditionFailed + PutsUnfinished are all; Surplus = Deleted + DeletesRejected + DeletesUnfinished + Kept.
 // Its many fields are those of a file of JSON.
 type Summary struct {
 	State    string `json:"state"`
@@ -55,6 +55,7 @@ type Summary struct {
 	Written           int64  `json:"written"`
 	PutsRejected      int64  `json:"puts_rejected,omitempty"`
 	PutsUnfinished    int64  `json:"puts_unfinished,omitempty"`
+	ConditionFailed   int64  `json:"condition_failed,omitempty"` // rows to put that --when has left
 	Deleted           int64  `json:"deleted"`
 	DeletesRejected   int64  `json:"deletes_rejected,omitempty"`
 	DeletesUnfinished int64  `json:"deletes_unfinished,omitempty"`
@@ -137,8 +138,8 @@ func withheld(cfg *Config, st *state) string {
 // put takes over the outcome of the load of rows.
 func (s *Summary) put(r *pipeline.Report) {
 	s.PutLoad = r
-	s.Written, s.PutsRejected = r.Written+r.Superseded, r.Rejected
-	s.PutsUnfinished -= s.Written + s.PutsRejected
+	s.Written, s.PutsRejected, s.ConditionFailed = r.Written+r.Superseded, r.Rejected, r.ConditionFailed
+	s.PutsUnfinished -= s.Written + s.PutsRejected + s.ConditionFailed
 	s.Costs.WriteCU += r.WriteCU
 }
 

@@ -144,6 +144,9 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	if slices.ContainsFunc(r.table.Key, func(k table.KeyColumn) bool { return k.Auto }) {
 		// The service takes a number that is not its own for a row that is there only. Inputs without the column are refused.
 		l.Write.Condition = table.ExpectExist
+		if l.Write.When != nil {
+			return nil, usagef("--when: table %s has an auto-increment column, and the service takes no other condition for its rows than that they exist; leave it out", l.Target.Table)
+		}
 	}
 	if r.from, r.to, err = scan.ParseRange(cfg.Range, r.table.Key); err != nil {
 		return nil, usagef("--range %s: %v", cfg.Range, err)
@@ -426,6 +429,9 @@ func (r *run) find() error {
 		}
 	}
 	c := &changes{dir: filepath.Join(r.dir, changesDir), key: r.table.Key}
+	if w := r.cfg.Load.Write.When; w != nil {
+		c.kept = w.New()
+	}
 	if err := os.Mkdir(c.dir, 0o700); err != nil {
 		return fmt.Errorf("create folder of changes: %w", err)
 	}
@@ -491,6 +497,9 @@ func (r *run) compare(c *changes) error {
 		Clock: &r.traffic.Clock, Gate: r.cfg.Gate, From: r.from, To: r.to, Changes: c,
 	}
 	v.Request.RunDir = "" // it has no files that could be inputs
+	if w := l.Write.When; w != nil && !w.Rising() {
+		v.Request.When = nil // the changes have each key once, in files that stay as they are
+	}
 	s.Compared = time.Now().UTC()
 	c.window = windowOf(&r.table.Definition, r.traffic.Clock.Now())
 	found, err := verify.Run(r.drain, v)

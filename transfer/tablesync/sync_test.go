@@ -19,6 +19,7 @@ import (
 
 	"tsimport/engine/faults"
 	"tsimport/internal/table"
+	"tsimport/internal/tablestore/condition"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
@@ -580,6 +581,46 @@ func TestRowsOfOthersAfterTheComparison(t *testing.T) {
 	cfg.OnCompared = nil
 	wantCounts(t, w.sync(cfg), "equal 2, missing 0, different 1, surplus 1: written 1, deleted 1, kept 0, rejected 0, exit 0")
 	w.wantRows("different n=2", "equal n=1", "missing n=1")
+}
+
+// TestRowsThatDoNotPassAreLeft has files that are older and newer than rows of the table.
+func TestRowsThatDoNotPassAreLeft(t *testing.T) {
+	for name, text := range map[string]string{"rising": "stored.at <= new.at", "any": "stored.at != 7 and stored.n != new.n"} {
+		t.Run(name, func(t *testing.T) {
+			for _, mode := range []table.Mode{table.Put, table.Update} {
+				w := newWorld(t)
+				w.make(table.Definition{}, stringID)
+				w.put("equal", map[string]any{"at": int64(5), "n": int64(1)})
+				w.put("newer", map[string]any{"at": int64(7), "n": int64(1)})
+				w.put("older", map[string]any{"at": int64(3), "n": int64(1)})
+				w.put("same", map[string]any{"at": int64(5), "n": int64(1)})
+				w.put("unknown", map[string]any{"n": int64(1)})
+				cfg := w.config(w.write("a.csv", "id,at,n\nequal,5,1\nmissing,5,2\nnewer,5,2\nolder,5,2\nsame,5,2\nunknown,5,2\n"))
+				cfg.Load.Write.Mode = mode
+				var err error
+				if cfg.Load.Write.When, err = condition.ParseWhen(text); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "--when with --delete") {
+					t.Fatalf("with --delete: %v", err)
+				}
+				cfg.Delete = false
+				s := w.sync(cfg)
+				wantCounts(t, s, "equal 1, missing 1, different 4, surplus 0: written 4, deleted 0, kept 0, rejected 0, exit 0")
+				if s.ConditionFailed != 1 || s.PutsUnfinished != 0 {
+					t.Errorf("mode %v: %d left, %d unfinished", mode, s.ConditionFailed, s.PutsUnfinished)
+				}
+				w.wantRows("equal at=5 n=1", "missing at=5 n=2", "newer at=7 n=1", "older at=5 n=2", "same at=5 n=2", "unknown at=5 n=2")
+
+				// Another one writes a newer row after the comparison.
+				w.put("same", map[string]any{"at": int64(5), "n": int64(3)})
+				cfg.OnCompared = func(*Summary) { w.put("same", map[string]any{"at": int64(7), "n": int64(4)}) }
+				if s := w.sync(cfg); s.ConditionFailed != 2 || s.Written != 0 {
+					t.Errorf("mode %v: %d left, %d written", mode, s.ConditionFailed, s.Written)
+				}
+			}
+		})
+	}
 }
 
 func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {

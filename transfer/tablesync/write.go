@@ -141,6 +141,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 	w.DeleteNull = mode == table.Update // a null is a column to delete
 	if mode == table.Delete {
 		w.Condition = table.Ignore
+		w.When = nil
 	}
 	if w.Order = plan.OrderNone; mode != table.Delete && r.state.Total.Repeats {
 		w.Order = plan.LastWins
