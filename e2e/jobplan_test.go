@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -309,4 +310,26 @@ loads:
 		}
 	}
 	unchanged(t, dir, before)
+}
+
+func TestAPlanSaysWhereAFileCannotBeReadFurther(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write([]byte(csvOf(5000)))
+	must(t, errors.Join(err, z.Close()))
+	write(t, dir, map[string]string{"whole.csv.gz": b.String(), "cut.csv.gz": b.String()[:b.Len()*3/4], "job.yaml": `version: 1
+target: {store: st}
+defaults: {create: true, pk: id}
+loads:
+  whole: {from: whole.csv.gz}
+  cut: {from: cut.csv.gz}
+`})
+	cmd := exec.Command(binary, "run", "job.yaml", "--plan")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if want := "warning   decompress cut.csv.gz: gzip data is cut short"; err != nil || strings.Count(string(out), "warning ") != 1 || !strings.Contains(string(out), want) {
+		t.Errorf("%v, want %q and no other warning: %s", err, want, out)
+	}
 }

@@ -163,6 +163,15 @@ func (n *podNight) finish(name string, at time.Time) {
 	n.pending[name], n.known[d.content] = true, true
 }
 
+// finishSome finishes one in so many of the files whose writers are not done.
+func (n *podNight) finishSome(of int) {
+	for _, name := range slices.Sorted(maps.Keys(n.files)) {
+		if d := n.files[name]; (d.half || d.future) && n.rnd.IntN(of) == 0 {
+			n.finish(name, time.Now().Add(-10*time.Minute))
+		}
+	}
+}
+
 // deliver does one of the things that happen to deliveries.
 func (n *podNight) deliver() {
 	n.next++
@@ -272,7 +281,7 @@ func (n *podNight) start() *nightPod {
 func (n *podNight) strike(p *nightPod, s syscall.Signal) bool {
 	struck := make(chan struct{})
 	act := sync.OnceFunc(func() { p.signal(s); close(struck) })
-	if n.objects != nil && n.rnd.IntN(3) > 0 {
+	if n.objects != nil && n.rnd.IntN(2) == 0 {
 		n.atObject.arm(1+n.rnd.IntN(60), n.rnd.IntN(2) == 0, act)
 		defer n.atObject.arm(0, false, nil)
 	} else {
@@ -289,22 +298,21 @@ func (n *podNight) strike(p *nightPod, s syscall.Signal) bool {
 
 // night delivers files and runs pods that overlap, of which some are killed and some are stopped past their leases.
 func (n *podNight) night(last bool) {
-	for name, d := range n.files {
-		if (d.half || d.future) && (last || n.rnd.IntN(2) == 0) {
-			n.finish(name, time.Now().Add(-10*time.Minute))
-		}
-	}
+	n.finishSome(2)
 	for range 2 + n.rnd.IntN(3) {
 		n.deliver()
+	}
+	if last {
+		n.finishSome(1)
 	}
 	var whole, zombies []*nightPod
 	for range 1 + n.rnd.IntN(3) {
 		p := n.start()
 		switch fate := n.rnd.IntN(10); {
-		case fate < 5:
+		case fate < 7:
 			n.strike(p, syscall.SIGKILL)
 			n.gone(p)
-		case fate < 6:
+		case fate < 8:
 			if n.strike(p, syscall.SIGSTOP) {
 				p.stopped = true
 				zombies = append(zombies, p)
@@ -352,6 +360,9 @@ func (n *podNight) gone(p *nightPod) {
 	must(n.t, os.RemoveAll(p.dir))
 }
 
+// stoppedSays is with what a pod ends that was stopped past its lease: what it finds first.
+var stoppedSays = regexp.MustCompile(`another process has taken over|the lease could not be renewed in time|another process has written to it meanwhile`)
+
 var rejectedContent = regexp.MustCompile(`bad-(c[0-9]+)`)
 
 // check looks at how a pod has ended that was not killed: loaded, refused or nothing new.
@@ -364,7 +375,7 @@ func (n *podNight) check(p *nightPod) (how string) {
 		n.resumed++
 	}
 	switch {
-	case p.code == 1 && p.stopped && (strings.Contains(p.err.String(), "another process has taken over") || strings.Contains(p.err.String(), "another process has written to it meanwhile")),
+	case p.code == 1 && p.stopped && stoppedSays.MatchString(p.err.String()),
 		p.code == 1 && strings.Contains(p.err.String(), "is held by"):
 		n.refused++
 		return "refused"

@@ -134,6 +134,9 @@ func (v *Preview) look(ctx context.Context, p *plan.Plan) error {
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		v.Tables = append(v.Tables, PreviewShare{name, float64(tables[name]) / float64(rows)})
 	}
+	for _, broken := range p.Broken {
+		v.Warnings = append(v.Warnings, client.OneLine(broken.Error())+"; the load will fail there, and what is said here is of the records before")
+	}
 	report := hot.ReportWhole
 	if lanes := max(v.Partitions, v.Ranges); lanes > 1 {
 		report = func() []partitioner.HotKey { return hot.Report(lanes) }

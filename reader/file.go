@@ -52,6 +52,7 @@ type File struct {
 	begin  *source.Place     // where reading begins; nil is the first record
 	chain  *chainer          // of a stream
 	looks  string            // advice about the encoding, found by the head
+	sample error             // of reading, that the last Sample has met
 }
 
 // textStart is where the data of a text begin.

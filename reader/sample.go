@@ -11,8 +11,9 @@ import (
 
 // Sample calls each with the first records of the source, about budget bytes of them, and returns how many bytes it
 // looked at: 0 only if there are no records. What a record has beside the named columns may be Null. Errors of reading are left for the load to meet, after the records before
-// them. Suspend goes back to the start.
+// them; SampleError returns them. Suspend goes back to the start.
 func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (read int, err error) {
+	s.sample = nil
 	wanted := make(map[string]bool, len(columns))
 	for _, c := range columns {
 		wanted[c] = true
@@ -29,7 +30,7 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 		if err == io.EOF {
 			splits, err := s.Finish()
 			if look(splits); err != nil {
-				read = max(read, 1)
+				read, s.sample = max(read, 1), err
 			}
 			return read, nil
 		}
@@ -44,12 +45,17 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 			look(splits)
 		}
 		if err != nil {
+			s.sample = err
 			look(s.Whole())
 			return max(read, 1), nil
 		}
 	}
 	return read, nil
 }
+
+// SampleError is the error of reading that the last Sample has met after the records that it found; nil is none. A load that reads from
+// the same place meets it too.
+func (s *File) SampleError() error { return s.sample }
 
 // sampleStream looks at the first chunk of a stream and puts it back.
 func (s *File) sampleStream(p *piece, each func(*record.Record)) (int, error) {

@@ -118,5 +118,8 @@ func (v *visitor) at(place source.Place, budget, skip, most int) error {
 	if err != nil {
 		return err
 	}
+	if f, ok := v.source.Source.(interface{ SampleError() error }); ok && whole && f.SampleError() != nil {
+		v.plan.Broken = append(v.plan.Broken, f.SampleError())
+	}
 	return v.source.Suspend()
 }

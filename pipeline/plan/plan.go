@@ -29,6 +29,7 @@ type Plan struct {
 	Warnings []string       // for the user, a sentence each
 	Notes    []string       // what was found out about the inputs, for the user
 	Unread   []string       // of Warnings, what was left out of the inputs or may not be whole
+	Broken   []error        // of reading, that Look has met after the first records of a source
 
 	Chosen   []string // inputs that Request.Selection has chosen; nil without one
 	Sources  []*Source
