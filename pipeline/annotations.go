@@ -41,6 +41,9 @@ func (a *attempt) newAnnotations() *annotations {
 	if x.When = a.cfg.Write.When; x.When != nil {
 		x.rowBytes = 2*len(x.When.String()) + whenFraming
 	}
+	if x.Unchanged = a.cfg.Write.Unchanged; x.Unchanged {
+		x.rowBytes = whenFraming // what is longer than the cell
+	}
 	mark, run := a.planned.Mark, a.from.job.Run
 	switch at := a.planned.Schema.Numbered; {
 	case a.cfg.Write.Mode == table.Increment:
@@ -65,7 +68,7 @@ const whenFraming = 128
 
 // readsBack is the condition by which a load may have to read rows back.
 func (c *Config) readsBack() table.Existence {
-	if c.Write.When != nil {
+	if c.Write.When != nil || c.Write.Unchanged {
 		return table.ExpectNotExist
 	}
 	return c.Write.Condition

@@ -120,6 +120,7 @@ type Write struct {
 type Conditions struct {
 	Condition table.Existence
 	When      *condition.When // only if the row in the table passes; nil writes all
+	Unchanged bool            // only if the row in the table is as the row in table.UnchangedColumn says
 }
 
 // Rates are in units a second; 0 is unknown or no limit.
@@ -224,7 +225,7 @@ func (c *Config) Request() *plan.Request {
 		Keep: keep,
 
 		Inputs: c.Inputs, Read: c.Read, Target: c.Target, Columns: c.Columns,
-		Mode: c.Write.Mode, Condition: c.Write.Condition, When: c.Write.When, MarkColumn: c.Write.Marks.Column, AtLeastOnce: c.Write.Marks.AtLeastOnce, LookFirst: c.Write.Marks.LookFirst, Returned: c.Write.Marks.ReturnedKeys != "",
+		Mode: c.Write.Mode, Condition: c.Write.Condition, When: c.Write.When, Unchanged: c.Write.Unchanged, MarkColumn: c.Write.Marks.Column, AtLeastOnce: c.Write.Marks.AtLeastOnce, LookFirst: c.Write.Marks.LookFirst, Returned: c.Write.Marks.ReturnedKeys != "",
 		DeleteNull: c.Write.DeleteNull, Order: c.Write.Order, Records: c.Limits.Records, Memory: c.Limits.Memory, RunDir: c.RunDir,
 	}
 }

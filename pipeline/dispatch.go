@@ -106,7 +106,7 @@ func (d *dispatcher) cutting(suspectUntil time.Time) partitioner.Options {
 	w, x, f, m := &d.cfg.Write, d.annotations, d.files, d.lanes.partitions
 	o := partitioner.Options{
 		Unordered: w.Order == plan.OrderNone,
-		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && w.When == nil && x.AutoIncrement == nil,
+		Supersede: w.Order == plan.LastWins && w.Mode == table.Put && w.Condition == table.Ignore && w.When == nil && !w.Unchanged && x.AutoIncrement == nil,
 		Settle:    w.Settle, SettleTimedOut: settleTimedOut(w.Settle, d.cfg.Target.Client.RequestTimeout), SettleFirst: f.repeatedRows != nil, Repeated: f.repeatedRows != nil && w.Marks.LookFirst,
 		Deletes: w.DeleteNull, SuspectUntil: suspectUntil,
 		Backoff: w.Backoff.After,

@@ -178,6 +178,9 @@ func (o *resumePoint) compare(cfg *Config, planned *plan.Plan) error {
 	if when := cfg.Write.When; when != nil {
 		details = append(details, checkpoint.Detail{Name: "--when", Value: when.String()})
 	}
+	if cfg.Write.Unchanged {
+		details = append(details, checkpoint.Detail{Name: "--if-unchanged", Value: "true"})
+	}
 	if planned.Schema.Numbered > 0 {
 		// A row that the attempt before has sent is known by no other mark, and its key stands in no other file.
 		details = append(details, checkpoint.Detail{Name: "--returned-keys", Value: cfg.Write.Marks.ReturnedKeys})

@@ -15,6 +15,7 @@ type Options struct {
 	Stamps        *Stamps         // cells without a timestamp get the one that the row's outcome names before it is sent: updates
 	Increments    *Increments     // rows are marked and written under a condition: increments
 	When          *condition.When // each row is written only if the stored one passes
+	Unchanged     bool            // or is as the row says in table.UnchangedColumn
 	Size          *Size           // learns how large requests may be
 }
 
@@ -34,6 +35,7 @@ type annotated struct {
 	cond     int     // 0 without
 	condEnds []int   // of each row in conds, where they are not equally long
 	mark     []byte
+	bare     []byte // a row without what it says of the stored one
 }
 
 // annotate makes the bytes of the rows that are sent next.
@@ -44,6 +46,9 @@ func (w *Writer) annotate(rows []table.Ref, outcomes []table.Outcome) (err error
 		if err := w.annotateWhen(rows); err != nil {
 			return err
 		}
+	}
+	if w.options.Unchanged {
+		return w.annotateUnchanged(rows, outcomes)
 	}
 	if c := w.options.Increments; c != nil {
 		return w.annotateIncrements(c, rows)

@@ -105,6 +105,8 @@ func (w *Writer) outcome(a *answered, row table.Ref, repeated bool) (table.Outco
 		switch {
 		case w.options.When != nil && o.Code == "OTSConditionCheckFail":
 			return w.unmet(row, o, repeated)
+		case w.options.Unchanged && o.Code == "OTSConditionCheckFail":
+			return w.unmet(row, o, true) // an attempt of a process that was killed may have written it
 		case !repeated:
 		case o.Code == "OTSConditionCheckFail":
 			return w.recheck(row, o)

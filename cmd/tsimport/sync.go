@@ -43,6 +43,7 @@ func syncFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "delete", Usage: "delete rows of the table that no record has, of --range or of the whole table; begins when everything is compared and put"},
 		&cli.StringFlag{Name: "range", Usage: "compare only the keys from FROM, inclusive, to TO, exclusive, `FROM..TO`, or those that begin with a key; values of several key columns stand between commas"},
+		&cli.BoolFlag{Name: "if-unchanged", Usage: "write a row only if the table's is still what it was compared with; rows that others have changed meanwhile are left (exit code 3)"},
 		&cli.StringFlag{Name: "max-delete", Usage: "delete nothing (exit code 3) if more than `N` rows, or N% of the table's rows compared, are surplus", Value: "1%"},
 		&cli.BoolFlag{Name: "plan", Usage: "compare, show what would be written and deleted and what it would cost, and write nothing"},
 		maxReadFlag(),
@@ -66,6 +67,7 @@ func syncConfig(c *cli.Context, in *invocation) (cfg tablesync.Config, err error
 		return cfg, err
 	}
 	cfg.Delete, cfg.Range, cfg.Examples, cfg.Fresh = c.Bool("delete"), c.String("range"), c.Int("examples"), c.Bool("fresh") && !in.goOn
+	cfg.IfUnchanged = c.Bool("if-unchanged")
 	text := c.String("max-delete")
 	cfg.MaxDelete, err = pipeline.ParseMaxErrors(text)
 	switch {
@@ -255,7 +257,11 @@ func doneLines(s *tablesync.Summary) []string {
 	compared.RejectReasons = s.RejectReasons
 	lines = append(lines, rejectNotes(&compared)...)
 	if n := s.ConditionFailed; n > 0 {
-		lines = append(lines, fmt.Sprintf("%s rows were not written, because the row in the table does not pass --when", grouped(n)))
+		why := "the row in the table does not pass --when"
+		if s.IfUnchanged {
+			why = "others have changed the row in the table since it was compared; sync again to compare them again"
+		}
+		lines = append(lines, fmt.Sprintf("%s rows were not written, because %s", grouped(n), why))
 	}
 	rejects := slices.Clone(s.RejectsFiles)
 	for _, load := range []*pipeline.Report{s.PutLoad, s.DeleteLoad} {

@@ -37,6 +37,10 @@ func CheckTableName(name string) error {
 	return nil
 }
 
+// UnchangedColumn is the cell of a row that is written only if the stored row is what it was: the column condition, as the service takes it. The
+// cell is not written. A row without it is written only if there is none of its key. No column of a table has that name.
+const UnchangedColumn = "#unchanged"
+
 // CheckColumnName returns why the service would refuse the name of a column, or nil.
 func CheckColumnName(name string) error {
 	switch {

@@ -29,6 +29,7 @@ type Request struct {
 	Mode       table.Mode
 	Condition  table.Existence
 	When       *condition.When
+	Unchanged  bool // rows say in table.UnchangedColumn what they are written under
 	DeleteNull bool // update: a null deletes the column
 	Order      Order
 	Records    int64  // to read, from the start of the first input; 0 is all

@@ -151,6 +151,9 @@ func (p *Plan) Cell(name string) (col table.Column, loaded bool) {
 // Unwritable returns why no cell of a record can go to the table's column, or nil.
 func (p *Plan) Unwritable(column string) *table.Reason {
 	why := &table.Reason{Column: table.Show([]byte(column)), Code: table.CodeColumnName}
+	if column == table.UnchangedColumn && p.Request.Unchanged {
+		return nil
+	}
 	if err := table.CheckColumnName(column); err != nil {
 		why.Message = err.Error()
 		return why

@@ -28,9 +28,10 @@ type changes struct {
 	dir string // "" only counts
 	key []table.KeyColumn
 	// rejects opens the file of rejected records; nil keeps none.
-	rejects func([]rundir.Header) (*rundir.Folder, error)
-	window  window   // of the timestamps that the table takes
-	kept    []string // columns that an update writes although they do not differ: --when compares them
+	rejects   func([]rundir.Header) (*rundir.Folder, error)
+	window    window   // of the timestamps that the table takes
+	unchanged bool     // rows say what the table had when they were compared
+	kept      []string // columns that an update writes although they do not differ: --when compares them
 
 	folder *rundir.Folder // once a record was rejected
 	mu     sync.Mutex
@@ -46,9 +47,10 @@ type totals struct {
 	DeleteUnits int64 `json:"delete_units"`
 	Repeats     bool  `json:"repeats,omitempty"` // a key has several lines, whose order counts
 
-	outside int64 // rows to put with a timestamp outside the window
-	oldest  int64 // the smallest timestamp of the rows to put, in milliseconds; 0 is none
-	newest  int64
+	unconditional int64 // rows to put that no condition can be given
+	outside       int64 // rows to put with a timestamp outside the window
+	oldest        int64 // the smallest timestamp of the rows to put, in milliseconds; 0 is none
+	newest        int64
 }
 
 // add adds those of a range.
@@ -58,6 +60,7 @@ func (t *totals) add(r totals) {
 	t.DeleteUnits += r.DeleteUnits
 	t.Repeats = t.Repeats || r.Repeats
 	t.outside += r.outside
+	t.unconditional += r.unconditional
 	if t.oldest == 0 || r.oldest > 0 && r.oldest < t.oldest {
 		t.oldest = r.oldest
 	}
@@ -85,7 +88,7 @@ func (c *changes) Reject(headers []rundir.Header, header int, r table.Reject) (e
 }
 
 func (c *changes) Range(number int) (verify.RangeChanges, error) {
-	return &rangeChanges{of: c, liner: newLiner(c.key, c.kept), number: number}, nil
+	return &rangeChanges{of: c, liner: newLiner(c), number: number}, nil
 }
 
 // finish brings the files into the order of their keys, and makes their names last.

@@ -21,7 +21,9 @@ type Config struct {
 	MaxDelete pipeline.MaxErrors // unless there are more of them, of the rows that were compared
 	Range     string             // of keys that are compared; "" is all
 	Examples  int                // of missing, different and surplus rows, each
-	Fresh     bool               // an unfinished run of the same is not resumed
+	// IfUnchanged writes a row only if that of the table is still what it was compared with. Rows that others have changed are left.
+	IfUnchanged bool
+	Fresh       bool // an unfinished run of the same is not resumed
 
 	// Held says which keys the source holds, if that is not all of them; nil is all.
 	Held *Held
@@ -65,6 +67,10 @@ func (c *Config) check() error {
 		return usagef("--condition: sync compares rows before it writes them; leave it out")
 	case l.Write.When != nil && c.Delete:
 		return usagef("--when with --delete: a row that no record has is compared with nothing; sync without --delete, or without --when")
+	case c.IfUnchanged && c.Delete:
+		return usagef("--if-unchanged with --delete: a row is deleted by its key alone, whatever others have made of it meanwhile; give only one of them")
+	case c.IfUnchanged && l.Write.When != nil:
+		return usagef("--if-unchanged with --when: the service says that a condition failed, not which of the two; leave one of them out")
 	case plan.IsTemplate(l.Target.Table), l.Target.Policy != nil:
 		return usagef("--table %s: sync works on one table; sync each one by itself, with the inputs that belong to it", l.Target.Table)
 	case c.Delete && l.Limits.Records > 0:

@@ -83,6 +83,17 @@ func (w *world) put(id any, cells map[string]any) {
 	}
 }
 
+// remove deletes a row.
+func (w *world) remove(id any) {
+	w.t.Helper()
+	change := &tablestore.DeleteRowChange{TableName: "t", PrimaryKey: new(tablestore.PrimaryKey)}
+	change.PrimaryKey.AddPrimaryKeyColumn("id", id)
+	change.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+	if _, err := w.sdk.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: change}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // rows are the table's rows as text, in key order.
 func (w *world) rows() (all []string) {
 	w.t.Helper()

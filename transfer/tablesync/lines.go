@@ -14,12 +14,16 @@ import (
 type liner struct {
 	columns []string // of the key
 	kept    []string // columns that are written although they do not differ
+	was     *was     // nil does not say what the table had
 	record  record.Record
 }
 
-func newLiner(key []table.KeyColumn, kept []string) *liner {
-	l := &liner{kept: kept}
-	for _, k := range key {
+func newLiner(c *changes) *liner {
+	l := &liner{kept: c.kept}
+	if c.unchanged {
+		l.was = newWas()
+	}
+	for _, k := range c.key {
 		l.columns = append(l.columns, k.Name)
 	}
 	return l
@@ -68,6 +72,15 @@ func (l *liner) changed(dst []byte, c *verify.Change) (lines []byte, made totals
 			}
 			l.record.Cells = append(l.record.Cells, record.Cell{Name: []byte(cell.Name), Datum: datum(cell.Value), At: at})
 			size += len(cell.Name) + cell.Value.Size()
+		}
+		if l.was != nil {
+			cell, ok := l.was.cell(c, r)
+			if cell != nil {
+				l.record.Cells = append(l.record.Cells, *cell)
+			}
+			if !ok || len(rows) > 1 {
+				made.unconditional = 1
+			}
 		}
 		dst = jsonl.AppendWide(dst, l.columns, &l.record)
 		made.PutUnits += int64(table.CapacityUnits(size))

@@ -55,7 +55,8 @@ type Summary struct {
 	Written           int64  `json:"written"`
 	PutsRejected      int64  `json:"puts_rejected,omitempty"`
 	PutsUnfinished    int64  `json:"puts_unfinished,omitempty"`
-	ConditionFailed   int64  `json:"condition_failed,omitempty"` // rows to put that --when has left
+	ConditionFailed   int64  `json:"condition_failed,omitempty"` // rows to put that --when or --if-unchanged has left
+	IfUnchanged       bool   `json:"if_unchanged,omitempty"`
 	Deleted           int64  `json:"deleted"`
 	DeletesRejected   int64  `json:"deletes_rejected,omitempty"`
 	DeletesUnfinished int64  `json:"deletes_unfinished,omitempty"`
@@ -169,7 +170,7 @@ func (s *Summary) balance() error {
 // conclude settles state and exit code of a run that came to its end.
 func (s *Summary) conclude() {
 	s.State, s.ExitCode = pipeline.StateFinished, exitcode.OK
-	if s.Rejected > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 || s.Withheld != "" {
+	if s.Rejected > 0 || s.IfUnchanged && s.ConditionFailed > 0 || s.PutsRejected > 0 || s.DeletesRejected > 0 || s.Withheld != "" {
 		s.ExitCode = exitcode.Rejects
 	}
 }

@@ -144,8 +144,8 @@ func begin(ctx context.Context, cfg *Config) (*run, error) {
 	if slices.ContainsFunc(r.table.Key, func(k table.KeyColumn) bool { return k.Auto }) {
 		// The service takes a number that is not its own for a row that is there only. Inputs without the column are refused.
 		l.Write.Condition = table.ExpectExist
-		if l.Write.When != nil {
-			return nil, usagef("--when: table %s has an auto-increment column, and the service takes no other condition for its rows than that they exist; leave it out", l.Target.Table)
+		if l.Write.When != nil || cfg.IfUnchanged {
+			return nil, usagef("--when, --if-unchanged: table %s has an auto-increment column, and the service takes no other condition for its rows than that they exist; leave them out", l.Target.Table)
 		}
 	}
 	if r.from, r.to, err = scan.ParseRange(cfg.Range, r.table.Key); err != nil {
@@ -387,7 +387,7 @@ func (r *run) details() ([]checkpoint.Detail, error) {
 // detailsOf makes details of facts. The parts of a live source are others in each reading, and so are their names.
 func detailsOf(cfg *Config, facts []plan.Fact, live bool) []checkpoint.Detail {
 	details := []checkpoint.Detail{
-		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)},
+		{Name: "--delete", Value: fmt.Sprint(cfg.Delete)}, {Name: "--if-unchanged", Value: fmt.Sprint(cfg.IfUnchanged)},
 	}
 	for _, f := range facts {
 		if live && (strings.HasPrefix(f.Name, "input ") || strings.HasPrefix(f.Name, "schema of ")) {
@@ -411,7 +411,7 @@ func (r *run) newSummary() {
 	r.summary = &Summary{
 		Target: l.Target.Name, Table: l.Target.Table, Mode: [...]string{"put", "update"}[l.Write.Mode], RunDir: r.dir, Range: r.cfg.Range,
 		Command: l.Invocation.Command, Arguments: l.Invocation.Arguments, Directory: l.Invocation.Directory, Inputs: l.Request().ShownInputs(),
-		Started: r.started.UTC(), First: r.started.UTC(), Resumed: r.resumed, Examples: []json.RawMessage{},
+		IfUnchanged: r.cfg.IfUnchanged, Started: r.started.UTC(), First: r.started.UTC(), Resumed: r.resumed, Examples: []json.RawMessage{},
 	}
 	if r.resumed {
 		r.summary.First = r.state.Started
@@ -432,6 +432,7 @@ func (r *run) find() error {
 	if w := r.cfg.Load.Write.When; w != nil {
 		c.kept = w.New()
 	}
+	c.unchanged = r.cfg.IfUnchanged
 	if err := os.Mkdir(c.dir, 0o700); err != nil {
 		return fmt.Errorf("create folder of changes: %w", err)
 	}
@@ -523,7 +524,7 @@ func (r *run) compare(c *changes) error {
 		return usagef("%d of the %d rows of %s would be lost: the key expressions make several rows one; add columns of the source's key to that of the table; nothing was written",
 			n, found.Read, strings.Join(l.Request().ShownInputs(), ", "))
 	}
-	if err := r.checkWindow(c); err != nil {
+	if err := errors.Join(r.checkWindow(c), r.checkConditions(c)); err != nil {
 		return err
 	}
 	if r.cfg.SourceUnits != nil {

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-	"tsimport/internal/exitcode"
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
 	"tsimport/engine/faults"
+	"tsimport/internal/exitcode"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/condition"
 	"tsimport/internal/tablestore/scan"
@@ -620,6 +620,106 @@ func TestRowsThatDoNotPassAreLeft(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRowsThatOthersHaveChangedAreLeft has another one write, after the comparison, to rows that are to be put.
+func TestRowsThatOthersHaveChangedAreLeft(t *testing.T) {
+	for name, versions := range map[string]int{"one version": 1, "several": 3} {
+		t.Run(name, func(t *testing.T) {
+			for _, mode := range []table.Mode{table.Put, table.Update} {
+				w := newWorld(t)
+				w.make(table.Definition{MaxVersions: versions}, stringID)
+				for _, id := range []string{"added", "changed", "deleted", "equal", "other", "plain"} {
+					w.put(id, map[string]any{"n": int64(1), "s": "x"})
+				}
+				w.put("bare", nil)
+				cfg := w.config(w.write("a.csv", "id,n,m\nadded,2,1\nbare,2,1\nchanged,2,1\ndeleted,2,1\nmade,2,1\nmissing,2,1\nother,2,1\nplain,2,1\n"))
+				cfg.Load.Write.Mode, cfg.Delete, cfg.IfUnchanged = mode, false, true
+				cfg.OnCompared = func(*Summary) {
+					w.put("added", map[string]any{"n": int64(1), "s": "x", "m": int64(9)}) // a column that the row to put has as well
+					w.put("changed", map[string]any{"n": int64(7), "s": "x"})
+					w.remove("deleted")
+					w.put("made", map[string]any{"n": int64(7)})
+					w.put("other", map[string]any{"n": int64(1), "s": "y"}) // that an update does not touch
+				}
+				s := w.sync(cfg)
+				left, kept, other := int64(5), "", "other n=1 s=y"
+				if mode == table.Update {
+					left, kept, other = 4, " s=x", "other m=1 n=2 s=y"
+				}
+				if s.ConditionFailed != left || s.Written != 8-left || s.PutsUnfinished != 0 || s.ExitCode != exitcode.Rejects {
+					t.Errorf("mode %v: %d left, %d written, %d unfinished, exit %d", mode, s.ConditionFailed, s.Written, s.PutsUnfinished, s.ExitCode)
+				}
+				if mode == table.Put || versions == 1 { // updates keep older versions
+					w.wantRows("added m=9 n=1 s=x", "bare m=1 n=2", "changed n=7 s=x", "equal n=1 s=x", "made n=7", "missing m=1 n=2", other, "plain m=1 n=2"+kept)
+				}
+				cfg.OnCompared = nil
+				if s := w.sync(cfg); s.ConditionFailed != 0 || s.Written != left || s.ExitCode != 0 {
+					t.Errorf("mode %v: the next sync: %d left, %d written, exit %d", mode, s.ConditionFailed, s.Written, s.ExitCode)
+				}
+			}
+		})
+	}
+}
+
+// TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged loses answers: the condition of a row that is sent again fails because of the first attempt.
+func TestARowThatAnAttemptHasWrittenIsNotOneThatOthersChanged(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, integerID)
+	var text strings.Builder
+	text.WriteString("id,n\n")
+	for i := range 500 {
+		if i%2 == 0 {
+			w.put(int64(i), map[string]any{"n": int64(1)})
+		}
+		fmt.Fprintf(&text, "%d,2\n", i)
+	}
+	cfg := w.config(w.write("a.csv", text.String()))
+	cfg.Delete, cfg.IfUnchanged = false, true
+	var lost atomic.Int64
+	cfg.OnCompared = func(*Summary) {
+		w.faults.Change(nil, func(r faults.Request) faults.Fault {
+			if r.N%2 == 0 && r.N < 20 {
+				lost.Add(1)
+				return faults.Fault{Action: faults.DropAfter}
+			}
+			return faults.Fault{}
+		})
+	}
+	s := w.sync(cfg)
+	if s.Written != 500 || s.ConditionFailed != 0 || s.ExitCode != 0 || lost.Load() == 0 {
+		t.Errorf("%d written, %d left, exit %d", s.Written, s.ConditionFailed, s.ExitCode)
+	}
+}
+
+func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.make(table.Definition{}, stringID)
+	cells, head, line := map[string]any{}, "id", "a"
+	for i := range 40 {
+		name := fmt.Sprintf("c%02d", i)
+		cells[name] = int64(1)
+		head, line = head+","+name, line+",1"
+	}
+	w.put("a", cells)
+	cfg := w.config(w.write("a.csv", head+"\n"+strings.Replace(line, "a,1", "a,2", 1)+"\n"))
+	cfg.Delete, cfg.IfUnchanged = false, true
+	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "1 of the rows to put would need a condition with more than 31 columns") {
+		t.Errorf("%v", err)
+	}
+	cfg.Load.Write.Mode = table.Update
+	wantCounts(t, w.sync(cfg), "equal 0, missing 0, different 1, surplus 0: written 1, deleted 0, kept 0, rejected 0, exit 0")
+	for i := 31; i < 40; i++ {
+		delete(cells, fmt.Sprintf("c%02d", i))
+	}
+	w.put("a", cells)
+	cfg = w.config(w.write("b.csv", head[:len("id")+31*4]+"\n"+"a"+strings.Repeat(",3", 31)+"\n"))
+	cfg.Delete, cfg.IfUnchanged = false, true
+	wantCounts(t, w.sync(cfg), "equal 0, missing 0, different 1, surplus 0: written 1, deleted 0, kept 0, rejected 0, exit 0")
+	cfg.Delete = true
+	if _, err := Run(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "--if-unchanged with --delete") {
+		t.Errorf("with --delete: %v", err)
 	}
 }
 

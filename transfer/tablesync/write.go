@@ -143,6 +143,7 @@ func (r *run) load(ctx context.Context, name string, parts []part, mode table.Mo
 		w.Condition = table.Ignore
 		w.When = nil
 	}
+	w.Unchanged = r.cfg.IfUnchanged && mode != table.Delete
 	if w.Order = plan.OrderNone; mode != table.Delete && r.state.Total.Repeats {
 		w.Order = plan.LastWins
 	}

@@ -54,6 +54,32 @@ func AppendStamped(dst, row []byte, ms int64) ([]byte, error) {
 	return r.End(), nil
 }
 
+// AppendWithout appends the row, that of a put or an update, without its attributes of a name.
+func AppendWithout(dst, row []byte, name string) ([]byte, error) {
+	w := walker{rest: row}
+	if err := w.begin(); err != nil {
+		return dst, err
+	}
+	r := Row{buf: append(dst, row[:len(row)-len(w.rest)]...)}
+	data := false
+	for w.next() {
+		if w.data && w.name() == name {
+			continue
+		}
+		if w.data && !data {
+			data = true
+			r.buf = append(r.buf, tagRowData)
+		}
+		r.buf = append(r.buf, w.cell...)
+		r.crc = crcByte(r.crc, w.cellCRC)
+	}
+	if w.err != nil {
+		return dst, w.err
+	}
+	r.data = data
+	return r.End(), nil
+}
+
 // StampBytes returns by how many bytes AppendStamped makes the row longer; of a row that it refuses, by how many it would.
 func StampBytes(row []byte) (n int) {
 	w := walker{rest: row}
@@ -83,6 +109,15 @@ type walker struct {
 }
 
 var errAnnotate = errors.New("annotate PlainBuffer row: it is not a row of a put or an update")
+
+// name is that of the cell.
+func (w *walker) name() string {
+	if len(w.cell) < 6 || w.cell[1] != tagCellName {
+		return ""
+	}
+	n := binary.LittleEndian.Uint32(w.cell[2:])
+	return string(w.cell[6:][:min(uint64(n), uint64(len(w.cell)-6))])
+}
 
 func (w *walker) begin() error {
 	if len(w.rest) < 5 || binary.LittleEndian.Uint32(w.rest) != header || w.rest[4] != tagRowPK {

@@ -81,6 +81,23 @@ func TestARowWithACellAddedIsTheRowEncodedWithIt(t *testing.T) {
 	})
 }
 
+func TestARowWithoutACellThatWasAddedIsTheRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
+		plain := encoded(cells, auto, -1, "")
+		n := NewName("#it")
+		with, err := AppendWithCell(nil, plain, &n, table.Value{Type: table.Binary, Bytes: rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "added")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range [][]byte{with, plain} {
+			if got, err := AppendWithout([]byte("x"), row, "#it"); err != nil || !bytes.Equal(got, append([]byte("x"), plain...)) {
+				t.Fatalf("got %x, %v; want %x", got, err, plain)
+			}
+		}
+	})
+}
+
 func TestARowStampedIsTheRowEncodedWithTheTimestamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cells, auto := drawCells(t, 5), rapid.Bool().Draw(t, "auto")
@@ -101,6 +118,9 @@ func TestMalformedRowIsNotAnnotated(t *testing.T) {
 	for cut := range row {
 		if got, err := AppendStamped([]byte("x"), row[:cut], 1); err == nil || string(got[:1]) != "x" {
 			t.Errorf("the first %d bytes are stamped", cut)
+		}
+		if _, err := AppendWithout(nil, row[:cut], "m"); err == nil {
+			t.Errorf("a row cut at %d is taken", cut)
 		}
 		if _, err := AppendWithCell(nil, row[:cut], &n, table.Value{Type: table.Integer}); err == nil {
 			t.Errorf("the first %d bytes get a cell", cut)

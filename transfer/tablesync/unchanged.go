@@ -1,0 +1,86 @@
+package tablesync
+
+import (
+	"crypto/rand"
+	"slices"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/reader/record"
+	"tsimport/verify"
+)
+
+// was says of a row to put what the table had of it, as a condition of the service: each column that is there has the value that was compared,
+// and each that will come with the row is not there. A put makes an end of every column, an update only of those that it writes.
+type was struct {
+	nothing []byte // a value that no column has
+}
+
+const (
+	mostParts     = 32       // of a condition, what joins them included
+	mostCondition = 64 << 10 // bytes
+)
+
+func newWas() *was {
+	w := &was{nothing: make([]byte, 32)}
+	_, _ = rand.Read(w.nothing) // never fails
+	return w
+}
+
+// cell is the condition of a row, nil for one that must not be there. It is false for a row that the service takes no such condition for.
+func (w *was) cell(c *verify.Change, row *plainbuffer.Decoded) (cell *record.Cell, ok bool) {
+	if c.Stored == nil {
+		return nil, true
+	}
+	var parts []tablestore.ColumnFilter
+	compare := func(column string, v any, absent bool) {
+		part := tablestore.NewSingleColumnCondition(column, tablestore.CT_EQUAL, v)
+		part.FilterIfMissing, part.LatestVersionOnly = !absent, true
+		parts = append(parts, part)
+	}
+	newest := map[string]*tablestore.AttributeColumn{}
+	var columns []string
+	for _, s := range c.Stored.Columns {
+		switch n := newest[s.ColumnName]; {
+		case n == nil:
+			columns = append(columns, s.ColumnName)
+			newest[s.ColumnName] = s
+		case s.Timestamp > n.Timestamp:
+			newest[s.ColumnName] = s
+		}
+	}
+	for _, name := range columns {
+		if c.Differs == nil || c.Differs([]byte(name)) {
+			compare(name, newest[name].Value, false)
+		}
+	}
+	for i := range row.Cells {
+		if name := row.Cells[i].Name; newest[name] == nil && !slices.Contains(columns, name) {
+			columns = append(columns, name)
+			compare(name, w.nothing, true)
+		}
+	}
+	cell = &record.Cell{Name: []byte(table.UnchangedColumn), Datum: record.Datum{Kind: record.Binary}, At: -1}
+	switch n := len(parts); {
+	case n == 1:
+		cell.Datum.Bytes = parts[0].Serialize()
+	case n > 1:
+		all := tablestore.NewCompositeColumnCondition(tablestore.LO_AND)
+		for _, p := range parts {
+			all.AddFilter(p)
+		}
+		cell.Datum.Bytes = all.Serialize()
+	}
+	return cell, len(parts) < mostParts && len(cell.Datum.Bytes) <= mostCondition
+}
+
+// checkConditions refuses rows that no condition can be given, before the first row is written.
+func (r *run) checkConditions(c *changes) error {
+	if n := c.total.unconditional; n > 0 {
+		return usagef("--if-unchanged: %d of the rows to put would need a condition with more than %d columns, with values of more than %d KiB, or of several updates: the service takes none such; --mode update compares only the columns that it writes; nothing was written",
+			n, mostParts-1, mostCondition>>10)
+	}
+	return nil
+}
