@@ -119,7 +119,7 @@ model:
 	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
 	$(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
 
-# kill -9, losses of power, damaged files.
+# kill -9, losses of power, damaged files. Of the loads that are crashed, 200 have a new working folder each time and find their state with --state.
 crash:
 	$(GO) test ./e2e -run TestKilled -kills 100 -timeout 30m
 	$(GO) test ./engine/store -run 'Power|Torn' -power-rounds 300 -torn-rounds 200 -timeout 30m

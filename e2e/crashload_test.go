@@ -34,12 +34,15 @@ const (
 
 // crashLoad is a load that is resumed again and again. Its process, the engine or both are killed at random moments.
 type crashLoad struct {
-	t    *testing.T
-	rnd  *rand.Rand
-	seed uint64
-	dir  string
-	args []string
-	rows int
+	t     *testing.T
+	rnd   *rand.Rand
+	seed  uint64
+	dir   string
+	args  []string
+	store string // of the engine
+	rows  int
+	// inputs, if not empty, holds them for each new working folder: an attempt's vanishes with it, and --state is what is left.
+	inputs string
 
 	server   *served
 	simulate []string // flags of serve
@@ -50,7 +53,7 @@ type crashLoad struct {
 }
 
 func newCrashLoad(t *testing.T, seed uint64) *crashLoad {
-	c := &crashLoad{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 77)), dir: t.TempDir()}
+	c := &crashLoad{t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 77)), dir: t.TempDir(), store: filepath.Join(t.TempDir(), "store")}
 	t.Cleanup(func() {
 		if c.server != nil && !c.server.stopped {
 			c.server.kill(t)
@@ -77,7 +80,7 @@ func (c *crashLoad) drawEngine() {
 // serve starts the engine on the store as it is; simulate says whether it is to make trouble.
 func (c *crashLoad) serve(simulate bool) {
 	c.t.Helper()
-	args := []string{"--quiet", "--store", filepath.Join(c.dir, "store")}
+	args := []string{"--quiet", "--store", c.store}
 	if c.address != "" {
 		args = append(args, "--listen", c.address)
 	}
@@ -142,6 +145,21 @@ type strike struct {
 	load, engine bool
 }
 
+// vanish replaces the working folder by a new one of the same name, with the inputs only.
+func (c *crashLoad) vanish() {
+	c.t.Helper()
+	if c.inputs == "" {
+		return
+	}
+	must(c.t, os.RemoveAll(c.dir))
+	must(c.t, os.Mkdir(c.dir, 0o700))
+	entries, err := os.ReadDir(c.inputs)
+	must(c.t, err)
+	for _, e := range entries {
+		must(c.t, os.Link(filepath.Join(c.inputs, e.Name()), filepath.Join(c.dir, e.Name())))
+	}
+}
+
 func (c *crashLoad) drawStrike() strike {
 	s := strike{load: true}
 	switch c.rnd.IntN(5) {
@@ -168,12 +186,16 @@ func (c *crashLoad) lastRows() int64 { return int64(c.rows) * 9 / 10 }
 func (c *crashLoad) run() string {
 	c.t.Helper()
 	strikes := 2 + c.rnd.IntN(6)
+	if c.inputs != "" {
+		strikes = 1 + c.rnd.IntN(3) // each costs a lease
+	}
 	for c.attempts < 30 {
 		c.attempts++
 		args := c.args
-		if c.rnd.IntN(3) == 0 && finalRows(c.dir) >= 0 {
+		if c.rnd.IntN(3) == 0 && c.inputs == "" && finalRows(c.dir) >= 0 {
 			args = []string{"resume"}
 		}
+		c.vanish()
 		var done bool
 		if strikes, done = c.attempt(args, strikes); done || c.finished() {
 			runs, err := filepath.Glob(filepath.Join(c.dir, "tsimport-runs", "*"))

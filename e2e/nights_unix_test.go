@@ -167,7 +167,7 @@ func (n *podNight) finish(name string, at time.Time) {
 func (n *podNight) finishSome(of int) {
 	for _, name := range slices.Sorted(maps.Keys(n.files)) {
 		if d := n.files[name]; (d.half || d.future) && n.rnd.IntN(of) == 0 {
-			n.finish(name, time.Now().Add(-10*time.Minute))
+			n.finish(name, time.Now().Add(-90*time.Minute))
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (n *podNight) finishSome(of int) {
 func (n *podNight) deliver() {
 	n.next++
 	content := fmt.Sprintf("c%d", n.next)
-	settled := time.Now().Add(-time.Duration(5+n.rnd.IntN(60)) * time.Minute)
+	settled := time.Now().Add(-time.Duration(100+n.rnd.IntN(60)) * time.Minute)
 	var old string // a file that every load so far has seen, and that has no copy
 	if seen := slices.DeleteFunc(slices.Sorted(maps.Keys(n.files)), func(name string) bool { return n.pending[name] || n.files[name].half || n.files[name].future }); len(seen) > 0 {
 		old = seen[n.rnd.IntN(len(seen))]
@@ -250,7 +250,7 @@ func (n *podNight) start() *nightPod {
 	if n.marker {
 		args = append(args, "--done-marker", "{}.done")
 	} else {
-		args = append(args, "--settle-files", "2m")
+		args = append(args, "--settle-files", "1h")
 	}
 	cmd := p.command(args...)
 	cmd.Env = append(cmd.Env, n.env...)

@@ -339,7 +339,7 @@ func openRun(path string) (*rundir.Run, *cli.Context, error) {
 		return nil, nil, usagef("--run %s: it loaded the rejects of run %s, which may have changed since; compare with the files: tsimport verify FILE... with the flags of that run", path, of)
 	}
 	for _, name := range onceNames() {
-		if load.IsSet(name) {
+		if load.IsSet(name) && name != "state" { // which says where, not what
 			return nil, nil, usagef("--run %s: which files it chose, and in which order, its flags do not say (--%s); compare with the files: tsimport verify FILE...", path, name)
 		}
 	}
