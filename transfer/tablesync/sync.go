@@ -365,6 +365,9 @@ func (r *run) resume() error {
 	}
 	r.resumed = true
 	text := "rows that others have written since are overwritten"
+	if r.cfg.IfUnchanged {
+		text = "rows that others have changed since are left"
+	}
 	if age > longAgo {
 		text = "warning: that was long ago, and " + text + "; --fresh compares again"
 	}
