@@ -21,7 +21,7 @@ func convertCommand() *cli.Command {
 		Usage: "make a job of another program's job file",
 		Subcommands: []*cli.Command{{
 			Name:      "datax",
-			Usage:     "make a job for tsimport run of a DataX job with txtfilereader and otswriter (docs/datax.md)",
+			Usage:     "make a job for tsimport run of a DataX job with txtfilereader or ossreader and otswriter (docs/datax.md)",
 			ArgsUsage: "JOB.json",
 			Flags: []cli.Flag{
 				&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the job to `FILE`, which must not exist (default: stdout)"},

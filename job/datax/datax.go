@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func Convert(text []byte) (*Job, error) {
 		return nil, fmt.Errorf("job: %w", err)
 	}
 	if len(body.Content) != 1 {
-		return nil, fmt.Errorf("job.content has %d entries; convert jobs of one", len(body.Content))
+		return nil, fmt.Errorf("job.content has %d entries, of which DataX runs the first only; convert jobs of one", len(body.Content))
 	}
 	c := body.Content[0]
 	if len(c.Transformer) > 0 && string(c.Transformer) != "null" && string(c.Transformer) != "[]" {
@@ -56,13 +57,13 @@ func Convert(text []byte) (*Job, error) {
 		return nil, fmt.Errorf("writer %q: only otswriter is converted", c.Writer.Name)
 	}
 	switch c.Reader.Name {
-	case "txtfilereader":
+	case "txtfilereader", "ossreader":
 	case "mysqlreader", "postgresqlreader":
 		return nil, fmt.Errorf("reader %s: this version reads no databases; write the reader's columns or query to CSV and load that (docs/inputs.md, Dumps of databases)", c.Reader.Name)
 	case "otsreader":
 		return nil, errors.New("reader otsreader: not converted; write a load with command: copy (docs/copy.md)")
 	default:
-		return nil, fmt.Errorf("reader %q: not converted; only txtfilereader is", c.Reader.Name)
+		return nil, fmt.Errorf("reader %q: not converted; only txtfilereader and ossreader are", c.Reader.Name)
 	}
 	j := &Job{File: &job.File{}}
 	load := job.Single{Command: job.Load}
@@ -70,8 +71,16 @@ func Convert(text []byte) (*Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("otswriter: %w", err)
 	}
-	if err := j.text(c.Reader.Parameter, &load, columns, keys); err != nil {
-		return nil, fmt.Errorf("txtfilereader: %w", err)
+	if c.Reader.Name == "ossreader" {
+		err = j.objects(c.Reader.Parameter, c.Writer.Parameter, &load)
+	} else {
+		err = j.files(c.Reader.Parameter, &load)
+	}
+	if err == nil {
+		err = j.text(c.Reader.Parameter, &load, columns, keys)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Reader.Name, err)
 	}
 	limit, err := errorLimit(body.Setting["errorLimit"])
 	if err != nil {
@@ -151,12 +160,26 @@ func errorLimit(raw json.RawMessage) (string, error) {
 	if err := json.Unmarshal(raw, &o); err != nil {
 		return "", errors.New("want record or percentage")
 	}
-	if err := o.known("record"); err != nil {
-		return "", fmt.Errorf("%w; max-errors takes a percentage, too", err)
+	if err := o.known("record", "percentage"); err != nil {
+		return "", err
 	}
-	text, err := o.text("record", "-1")
+	text, err := o.text("record", "")
 	if err != nil {
 		return "", err
+	}
+	share, err := o.text("percentage", "")
+	if err != nil {
+		return "", err
+	}
+	if text == "" && share != "" { // a number of records counts before a share, which is of one
+		v, err := strconv.ParseFloat(share, 64)
+		if err != nil || !(v >= 0 && v <= 1) {
+			return "", fmt.Errorf("percentage %q: want 0 to 1, as DataX does", share)
+		}
+		return strconv.FormatFloat(math.Round(v*1e12)/1e10, 'f', -1, 64) + "%", nil
+	}
+	if text == "" {
+		return "-1", nil
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < -1 {
 		return "", fmt.Errorf("record %q: want a whole number", text)

@@ -11,6 +11,45 @@ const orders = `{"job":{"setting":{"speed":{"channel":2},"errorLimit":{"record":
 "writer":{"name":"otswriter","parameter":{"endpoint":"https://shop.cn-hangzhou.ots.aliyuncs.com","accessId":"AKID","accessKey":"s3cret",
 "instanceName":"shop","table":"orders","primaryKey":[{"name":"id","type":"int"}],"column":[{"name":"city","type":"string"}],"writeMode":"PutRow"}}}]}}`
 
+const oss = `"ossreader","parameter":{"endpoint":"https://oss-cn-hangzhou.aliyuncs.com","accessId":"AKID","accessKey":"s3cret","bucket":"lake","object":["dt=1/orders.csv"],"fileFormat":"csv"`
+
+// fromOSS is orders read from objects.
+var fromOSS = strings.Replace(orders, `"txtfilereader","parameter":{"path":["/data/orders.csv"]`, oss, 1)
+
+func TestOtherJobsAreConverted(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want map[string]string
+		from string
+	}{
+		"objects":                        {fromOSS, map[string]string{"oss-endpoint": "https://oss-cn-hangzhou.aliyuncs.com", "pk": "id:integer"}, "oss://lake/dt=1/orders.csv"},
+		"an update":                      {strings.Replace(orders, "PutRow", "UpdateRow", 1), map[string]string{"mode": "update", "on-null": "delete"}, "/data/orders.csv"},
+		"a share of errors":              {strings.Replace(orders, `{"record":0}`, `{"percentage":0.07}`, 1), map[string]string{"max-errors": "7%"}, "/data/orders.csv"},
+		"a number and a share of errors": {strings.Replace(orders, `{"record":0}`, `{"record":5,"percentage":0.02}`, 1), map[string]string{"max-errors": "5"}, "/data/orders.csv"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, err := Convert([]byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := j.File.Loads[0]
+			for key, want := range c.want {
+				if got := l.Value(key); got != want {
+					t.Errorf("%s is %q, want %q", key, got, want)
+				}
+			}
+			if len(l.From) != 1 || l.From[0] != c.from {
+				t.Errorf("from %q", l.From)
+			}
+			for _, s := range append(l.Settings, j.Target...) {
+				if text := strings.Join(s.Values, " "); strings.Contains(text, "s3cret") || strings.Contains(text, "AKID") {
+					t.Errorf("%s holds an access key", s.Key)
+				}
+			}
+		})
+	}
+}
+
 func TestATextFileJobIsConverted(t *testing.T) {
 	j, err := Convert([]byte(orders))
 	if err != nil {
@@ -32,7 +71,13 @@ func TestATextFileJobIsConverted(t *testing.T) {
 
 func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
-		{"PutRow", "UpdateRow", "writeMode"},
+		{"PutRow", "DeleteRow", "writeMode"},
+		{`"writeMode":"PutRow"`, `"writeMode":"UpdateRow","newVersion":"true"`, "newVersion"},
+		{"txtfilereader", "ossreader", `"path"`},
+		{oss, strings.Replace(oss, "lake", "la/ke", 1), "bucket"},
+		{oss, strings.Replace(oss, "dt=1/orders.csv", "dt=*/orders.csv", 1), "wildcard"},
+		{oss, strings.Replace(oss, "AKID", "other", 1), "accessId"},
+		{oss, strings.Replace(oss, `"csv"`, `"parquet"`, 1), "fileFormat"},
 		{"txtfilereader", "mysqlreader", "reads no databases"},
 		{"txtfilereader", "otsreader", "docs/copy.md"},
 		{"txtfilereader", "hdfsreader", "not converted"},
@@ -46,9 +91,14 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 		{"/data/orders.csv", "/data/*", "wildcard"},
 		{"/data/orders.csv", "/data/${day}.csv", "variable"},
 		{`"UTF-8"`, `"Shift-JIS"`, "encoding"},
-		{`{"record":0}`, `{"percentage":0.1}`, "percentage"},
+		{`{"record":0}`, `{"percentage":2}`, "percentage"},
+		{`"content":[`, `"content":[{},`, "the first only"},
 	} {
-		_, err := Convert([]byte(strings.Replace(orders, c.from, c.to, 1)))
+		text := orders
+		if c.from == oss {
+			text = fromOSS
+		}
+		_, err := Convert([]byte(strings.Replace(text, c.from, c.to, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.to, err, c.want)
 		} else if strings.Contains(err.Error(), "s3cret") {
@@ -73,6 +123,7 @@ func FuzzConvert(f *testing.F) {
 	f.Add([]byte(orders))
 	f.Add([]byte(`{"job":{"content":[{}]}}`))
 	f.Add([]byte(`{"job":null}`))
+	f.Add([]byte(fromOSS))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if j, err := Convert(text); err == nil && len(j.File.Loads) != 1 {
 			t.Fatal("a job without a load")

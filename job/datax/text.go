@@ -27,19 +27,32 @@ func (j *Job) writer(o object, l *job.Single) (all []column, keys int, err error
 		{"mode", "normal", "several versions of a cell are not converted"},
 		{"enableAutoIncrement", "false", "see docs/auto-increment.md and write the load by hand"},
 		{"isTimeseriesTable", "false", "time series tables are not loaded"},
-		{"writeMode", "PutRow", "only PutRow is converted; for UpdateRow write mode: update by hand"},
 	} {
-		absent := want.is
-		if want.key == "writeMode" {
-			absent = ""
-		}
-		got, err := o.text(want.key, absent)
+		got, err := o.text(want.key, want.is)
 		if err != nil {
 			return nil, 0, err
 		}
 		if !strings.EqualFold(got, want.is) {
 			return nil, 0, fmt.Errorf("%s %q: %s", want.key, got, want.why)
 		}
+	}
+	mode, err := o.text("writeMode", "")
+	if err != nil {
+		return nil, 0, err
+	}
+	newer, err := o.text("newVersion", "false")
+	if err != nil {
+		return nil, 0, err
+	}
+	switch {
+	case strings.EqualFold(mode, "PutRow"):
+	case strings.EqualFold(mode, "UpdateRow") && strings.EqualFold(newer, "false"):
+		set(l, "mode", "update")
+		set(l, "on-null", "delete") // as the writer does
+	case strings.EqualFold(mode, "UpdateRow"):
+		return nil, 0, errors.New("writeMode UpdateRow with newVersion: not converted; write mode: update by hand")
+	default:
+		return nil, 0, fmt.Errorf("writeMode %q: only PutRow and UpdateRow are converted", mode)
 	}
 	for _, at := range []struct{ theirs, ours string }{{"endpoint", "endpoint"}, {"instanceName", "instance"}} {
 		v, err := o.text(at.theirs, "")
@@ -99,28 +112,77 @@ func (j *Job) writer(o object, l *job.Single) (all []column, keys int, err error
 	return all, keys, nil
 }
 
-func (j *Job) text(o object, l *job.Single, columns []column, keys int) error {
-	if err := o.known("path", "column", "fieldDelimiter", "encoding", "skipHeader", "compress", "nullFormat"); err != nil {
+// files reads what txtfilereader reads.
+func (j *Job) files(o object, l *job.Single) (err error) {
+	if err := o.known(append([]string{"path"}, ofText...)...); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(o["path"], &l.From); err != nil {
-		var one string
-		if json.Unmarshal(o["path"], &one) != nil {
-			return errors.New("path: want a list of files")
-		}
-		l.From = []string{one}
+	l.From, err = o.names("path", func(p string) bool { return strings.HasPrefix(p, "/") })
+	return err
+}
+
+// objects reads what ossreader reads.
+func (j *Job) objects(o, writer object, l *job.Single) error {
+	if err := o.known(append([]string{"endpoint", "accessId", "accessKey", "bucket", "object", "fileFormat"}, ofText...)...); err != nil {
+		return err
 	}
-	for _, p := range l.From {
-		if err := clear("path", p); err != nil {
+	objects, err := o.names("object", func(p string) bool { return p != "" && !strings.HasPrefix(p, "/") && !strings.Contains(p, "//") })
+	if err != nil {
+		return err
+	}
+	values := map[string]string{}
+	for _, key := range []string{"endpoint", "bucket", "fileFormat"} {
+		if values[key], err = o.text(key, ""); err != nil {
 			return err
 		}
-		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "*?[]{}") || strings.HasSuffix(p, "/") {
-			return fmt.Errorf("path %q: only full names of files are converted; name each file instead of a wildcard or folder", p)
+	}
+	bucket := values["bucket"]
+	if bucket == "" || strings.Trim(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return fmt.Errorf("bucket %q: not a name", bucket)
+	}
+	if f := strings.ToLower(values["fileFormat"]); f != "" && f != "text" && f != "csv" {
+		return fmt.Errorf("fileFormat %q: only text and csv are converted", f)
+	}
+	if values["endpoint"] == "" {
+		return errors.New("endpoint: is missing")
+	}
+	if string(o["accessId"]) != string(writer["accessId"]) {
+		return errors.New("accessId: it is another than the writer's, and a job has one access key for both; give one that may do both")
+	}
+	set(l, "oss-endpoint", values["endpoint"])
+	for _, object := range objects {
+		l.From = append(l.From, "oss://"+bucket+"/"+object)
+	}
+	return nil
+}
+
+// names are names of files or objects without wildcards. DataX's reach into folders below, and a dot is any character in them.
+func (o object) names(key string, whole func(string) bool) (names []string, err error) {
+	if err := json.Unmarshal(o[key], &names); err != nil {
+		var one string
+		if json.Unmarshal(o[key], &one) != nil {
+			return nil, fmt.Errorf("%s: want a list of names", key)
+		}
+		names = []string{one}
+	}
+	for _, p := range names {
+		if err := clear(key, p); err != nil {
+			return nil, err
+		}
+		if !whole(p) || strings.ContainsAny(p, "*?[]{}") || strings.HasSuffix(p, "/") {
+			return nil, fmt.Errorf("%s %q: only full names are converted; name each file instead of a wildcard or folder, which reach further in DataX", key, p)
 		}
 	}
-	if len(l.From) == 0 {
-		return errors.New("path: names no file")
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: names nothing", key)
 	}
+	return names, nil
+}
+
+// ofText are the settings of text that both readers have.
+var ofText = []string{"column", "fieldDelimiter", "encoding", "skipHeader", "compress", "nullFormat"}
+
+func (j *Job) text(o object, l *job.Single, columns []column, keys int) error {
 	names, types, err := j.fields(o["column"], columns)
 	if err != nil {
 		return err

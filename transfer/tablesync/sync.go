@@ -582,9 +582,14 @@ func (r *run) release() {
 func (r *run) end(err error) (*Summary, error) {
 	s := r.summary
 	err = errors.Join(err, s.balance())
+	folder := rundir.Folder{Path: r.dir}
 	if err == nil && s.State == pipeline.StateFinished {
-		r.state.Phase = finished
-		if err = r.state.write(r.dir); err == nil {
+		// The summary comes first: nobody writes it for a run that has finished.
+		if err = errors.Join(r.done(), folder.WriteSummary(s)); err == nil {
+			r.state.Phase = finished
+			err = r.state.write(r.dir)
+		}
+		if err == nil {
 			err = errors.Join(os.RemoveAll(filepath.Join(r.dir, changesDir)), r.forget(putDir), r.forget(deleteDir))
 		}
 	}
@@ -593,7 +598,6 @@ func (r *run) end(err error) (*Summary, error) {
 		err = fmt.Errorf("sync table %s: %w", s.Table, err)
 	}
 	doneErr := r.done()
-	folder := rundir.Folder{Path: r.dir}
 	return s, errors.Join(err, doneErr, folder.WriteSummary(s))
 }
 
