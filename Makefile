@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python values dumps dist dist-check cross
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python values dumps dist dist-check cross sources
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -118,6 +118,11 @@ model:
 	$(GO) test ./engine/model -run 'AsTheModel$$' -rapid.checks 3000 -timeout 30m
 	$(GO) test ./engine/model -run 'Restarts' -rapid.checks 300 -timeout 30m
 	$(GO) test -race ./engine/model -run 'Concurrent|Histories' -histories 3000 -timeout 30m
+
+# Databases as sources, against real servers of Debian on loopback.
+sources:
+	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... -count 1
+	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run TestDatabases -count 1 -timeout 30m
 
 # kill -9, losses of power, damaged files. Of the loads that are crashed, 200 have a new working folder each time and find their state with --state.
 crash:

@@ -36,6 +36,7 @@ var notRun = map[string]string{
 	"…":                         "stands for what only the reader knows",
 	"export TABLESTORE_":        "a service",
 	"ots://":                    "a service",
+	"postgres://":               "a server",
 	"https://":                  "a service",
 	"http://":                   "a server at a fixed port",
 	"curl ":                     "a server at a fixed port",

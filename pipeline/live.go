@@ -2,12 +2,15 @@ package pipeline
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/intake"
 	"tsimport/pipeline/plan"
+	"tsimport/reader/source"
 )
 
 // A live source changes while it is read. What was read of it before an interruption and is not final comes again as other records,
@@ -57,8 +60,16 @@ type ReportLive struct {
 	ReadTo    *time.Time     `json:"read_to,omitempty"`
 	Moments   []ReportMoment `json:"moments,omitempty"` // of each source, if there are no more than 1,000
 
-	names []string // of sources
-	of    []*ReportMoment
+	// Consistent says that all rows are of one snapshot of the source; nil where it has none. Snapshots are those that were read, by all
+	// attempts, and which ranges came from each: from a row on, up to where another begins.
+	Consistent *bool             `json:"consistent,omitempty"`
+	Snapshots  []source.Snapshot `json:"snapshots,omitempty"`
+
+	origin  source.Snapshots // nil if it has none
+	earlier []source.Snapshot
+	resumed bool
+	names   []string // of sources
+	of      []*ReportMoment
 }
 
 // ReportMoment is from when to when a live source was read.
@@ -76,13 +87,16 @@ func (r *ReportLive) beginMoments(planned *plan.Plan, s *checkpoint.Snapshot) {
 	if r.Live = planned.Live; !r.Live {
 		return
 	}
-	for _, source := range planned.Sources {
-		r.names = append(r.names, source.Name)
+	for _, s := range planned.Sources {
+		r.names = append(r.names, s.Name)
 	}
 	r.of = make([]*ReportMoment, len(r.names))
+	r.origin, _ = planned.Request.Read.Sources.(source.Snapshots)
 	if s == nil {
 		return
 	}
+	r.resumed = true
+	_ = json.Unmarshal(s.Snapshots, &r.earlier) // none where an older program wrote the checkpoint, and its sum was checked
 	for _, m := range s.Moments {
 		if m.Source < len(r.of) {
 			r.readMoment(m.Source, intake.Moment{From: time.UnixMilli(m.From), To: time.UnixMilli(m.To)})
@@ -112,8 +126,30 @@ func (r *ReportLive) readMoment(source int, m intake.Moment) {
 	}
 }
 
-// completeMoments adds the moments of each source.
+// all are the snapshots of all attempts.
+func (r *ReportLive) all() []source.Snapshot {
+	if r.origin == nil {
+		return nil
+	}
+	return append(slices.Clone(r.earlier), r.origin.Snapshots()...)
+}
+
+// keepSnapshots returns what the next attempt reports of this one.
+func (r *ReportLive) keepSnapshots() (json.RawMessage, error) {
+	if all := r.all(); len(all) > 0 {
+		return json.Marshal(all)
+	}
+	return nil, nil
+}
+
+// completeMoments adds the moments of each source, and the snapshots.
 func (r *ReportLive) completeMoments() {
+	if r.origin != nil {
+		r.Snapshots = r.all()
+		// An attempt that resumes cannot join the snapshot of the one before, which may have been killed before it noted its own.
+		one := len(r.Snapshots) <= 1 && !r.resumed
+		r.Consistent = &one
+	}
 	if len(r.of) > maxMoments {
 		return
 	}

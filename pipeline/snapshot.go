@@ -33,6 +33,10 @@ func (d *dispatcher) snapshot(now time.Time) (*checkpoint.Snapshot, error) {
 	sends := !d.stopper.stopped() && !k.ended
 	k.describeRows(s, d.lanes, sends, d.readToEnd())
 	k.describeSources(s)
+	var err error
+	if s.Snapshots, err = d.report.keepSnapshots(); err != nil {
+		return nil, err
+	}
 	k.cost = time.Since(begun)
 	d.report.CheckpointSeconds += k.cost.Seconds()
 	if hook := k.hooks.onSnapshot; hook != nil {

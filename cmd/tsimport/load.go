@@ -26,6 +26,7 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 		Usage:     "load CSV, JSON-lines and Parquet files into a table",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
+			"In place of files, one table of a PostgreSQL can be given: postgres://USER@HOST/DATABASE?table=TABLE (docs/sql.md).\n" +
 			"Each record is written, rejected with a reason, or superseded by a later record with the same key.\n" +
 			"The run folder holds the rejected records, their reasons and the summary. Flags may come before or after files.\n" +
 			numbersHelp + signalHelp(),
@@ -35,7 +36,7 @@ func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Com
 }
 
 // loadCommandFlags are those of load. loadFlags are those of them that other commands accept too.
-func loadCommandFlags() []cli.Flag { return append(loadFlags(), onceFlags()...) }
+func loadCommandFlags() []cli.Flag { return append(append(loadFlags(), onceFlags()...), sqlFlags()...) }
 
 func loadFlags() []cli.Flag {
 	flags := append(append(targetFlags(), readFlags()...), []cli.Flag{
@@ -93,6 +94,12 @@ func loadFlags() []cli.Flag {
 func load(c *cli.Context, interrupts *interrupts, show *display, in *invocation) (err error) {
 	if c.String("retry-rejects") != "" {
 		return retryRejects(c, interrupts, show, in)
+	}
+	if l, err := sqlOf(c, show); l != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return runLoad(c, interrupts, show, in, l)
 	}
 	if m, err := archiveOf(interrupts.drain, c.Args().Slice(), storeOptions(c)); m != nil || err != nil {
 		if err != nil {

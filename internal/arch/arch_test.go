@@ -66,6 +66,7 @@ var arrows = map[string][]string{
 		"reader/source",
 		"reader/archive",
 		"reader/tablescan",
+		"reader/postgres",
 		"pipeline/status",
 		"internal/table",
 		"verify",
@@ -112,6 +113,8 @@ var arrows = map[string][]string{
 	"reader/record":            {"internal/table"},
 	"reader/source":            {"internal/table", "reader/record"},
 	"reader/archive":           {"transfer/archive", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/table"},
+	"reader/postgres/pgtest":   {},
+	"reader/postgres":          {"internal/table", "reader/record", "reader/source"},
 	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
@@ -186,7 +189,7 @@ var testArrows = map[string][]string{
 	"reader/archive":              {"reader/source/sourcetest"},
 	"cmd/tsimport":                {"reader/record"},
 	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition"},
-	"e2e":                         {"internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
+	"e2e":                         {"reader/postgres/pgtest", "internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline":  {"bench/null"},
 	"bench/cost":      {"bench/null"},
@@ -206,6 +209,7 @@ var testArrows = map[string][]string{
 	"reader/jsonl":    {"internal/conformance"},
 	"reader/parquet":  {"internal/conformance"},
 
+	"reader/postgres":  {"reader/source/sourcetest", "reader/postgres/pgtest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
 	"lifecycle/apply": {"engine/server", "engine/faults"},

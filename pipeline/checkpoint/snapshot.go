@@ -46,6 +46,8 @@ type About struct {
 	Chains []Chain           `json:"chains,omitempty"`
 	// Moments say of live sources when they were read.
 	Moments []Moment `json:"moments,omitempty"`
+	// Snapshots are those of a live source that all attempts have read, as the report has them.
+	Snapshots json.RawMessage `json:"snapshots,omitempty"`
 
 	Older bool `json:"-"` // there was a newer one, which is damaged: see Read
 }

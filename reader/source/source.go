@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"time"
 
 	"tsimport/internal/table"
 	"tsimport/reader/record"
@@ -16,6 +17,20 @@ type Origin interface {
 	// Open opens the parts of a division, always in the same order: a part's place among them names it permanently. A later process
 	// passes the division that the first one got, and gets the same parts, even if the data have changed since.
 	Open(ctx context.Context, division []byte) ([]Source, error)
+}
+
+// Snapshots is an Origin whose records are those of snapshots of all that it reads.
+type Snapshots interface {
+	Origin
+	// Snapshots says what this process has read from which. Any goroutine may call it.
+	Snapshots() []Snapshot
+}
+
+// Snapshot is a moment of a live source.
+type Snapshot struct {
+	Name   string    `json:"name"`  // as the source's server calls it
+	Taken  time.Time `json:"taken"` // by this machine's clock
+	Ranges []string  `json:"ranges,omitempty"`
 }
 
 // Limits of an Origin.
@@ -37,8 +52,8 @@ const (
 // A source is frozen or live. A record of a frozen one has a number, counted from 0 at the source's first one, that names it
 // permanently: it stays the same if the source is cut elsewhere, read from another place or read by a later process, as long as
 // Identity is the same. The records of a live one change while they are read and between two readings, so that only keys name
-// its places: see Place. It reads nothing that becomes a record of a split before the first Next, each record as it is at some
-// moment from then on until Finish, and no record twice in one reading. A source that can promise neither is not built.
+// its places: see Place. It reads nothing that becomes a record of a split before the first Next of any source of its Origin, each
+// record as it is at some moment from then on until Finish, and no record twice in one reading. A source that can promise neither is not built.
 //
 // A load looks at a sample of a source first and then, after Suspend, reads it. Unless a comment says otherwise one goroutine at
 // a time calls a source; pieces and parsers belong to whoever has them.

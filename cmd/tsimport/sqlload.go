@@ -1,0 +1,185 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport"
+	"tsimport/internal/table"
+	"tsimport/internal/tablestore/client"
+	"tsimport/keyexpr"
+	"tsimport/pipeline"
+	"tsimport/pipeline/plan"
+	"tsimport/reader/postgres"
+)
+
+// sqlFlags are those of a load of a database.
+func sqlFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "source-connections", Usage: "database: sessions that read at a time, 1 to 64", Value: postgres.DefaultSessions},
+		&cli.BoolFlag{Name: "require-snapshot", Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
+	}
+}
+
+// isSQL reports whether an argument is the address of a database.
+func isSQL(arg string) bool {
+	return postgres.Is(arg) || strings.HasPrefix(arg, "mysql://") || strings.HasPrefix(arg, "mariadb://")
+}
+
+// refuseSQL is for commands that do not read databases.
+func refuseSQL(c *cli.Context, args []string) error {
+	if slices.ContainsFunc(args, isSQL) {
+		return usagef("%s does not read databases; tsimport load does, and with --verify it compares the table with the database afterwards", c.Command.Name)
+	}
+	return nil
+}
+
+// sqlLoad is a load of a table of a database.
+type sqlLoad struct {
+	c      *cli.Context
+	show   *display
+	read   postgres.Config
+	origin *postgres.Origin
+}
+
+// sqlOf returns the load of the database that an argument is the address of, nil if none is.
+func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
+	args := c.Args().Slice()
+	if !slices.ContainsFunc(args, isSQL) {
+		for _, f := range sqlFlags() {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return nil, usagef("--%s is for loads of a database, such as postgres://USER@HOST/DATABASE?table=TABLE", name)
+			}
+		}
+		return nil, nil
+	}
+	if len(args) > 1 {
+		return nil, usagef("a table of a database is loaded by itself; give no other input beside it")
+	}
+	if !postgres.Is(args[0]) {
+		return nil, usagef("MySQL and MariaDB are not read yet, only postgres://; load a file, such as one of SELECT … INTO OUTFILE with --dialect mysql")
+	}
+	a, err := postgres.Parse(args[0])
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	for _, f := range textFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", name)
+		}
+	}
+	n := c.Int("source-connections")
+	if n < 1 || n > postgres.MaxSessions {
+		return nil, usagef("--source-connections %d: want 1 to %d", n, postgres.MaxSessions)
+	}
+	l := &sqlLoad{c: c, show: show, read: postgres.Config{Address: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot")}}
+	l.origin = postgres.New(l.read)
+	return l, nil
+}
+
+func (l *sqlLoad) config(c *cli.Context, in *invocation) (cfg pipeline.Config, err error) {
+	if c.Bool("drop-expired") {
+		return cfg, usagef("--drop-expired: only an archive of a table is checked for cells that are too old")
+	}
+	cfg, err = loadConfig(c, in)
+	cfg.Read.Sources = l.origin
+	return cfg, err
+}
+
+func (l *sqlLoad) open(c *cli.Context, a access, show *display) (*target, error) {
+	return openTarget(c, a, show)
+}
+
+// begin gives columns the types that the database says, and a new table its primary key.
+func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target, o *tsimport.LoadOptions) error {
+	if cfg.Target.Table == "" {
+		return nil // the load says so
+	}
+	columns, key, err := l.origin.Describe(interrupts.drain)
+	if err != nil {
+		return &plan.UsageError{Message: err.Error(), Input: true}
+	}
+	var to *client.Table
+	if !t.missing && !plan.IsTemplate(cfg.Target.Table) {
+		sdk, err := client.New(interrupts.drain, t.Target, nil)
+		if err != nil {
+			return usagef("%v", err)
+		}
+		admin := &client.Admin{Client: sdk, Context: interrupts.drain, RetryFor: cfg.Write.RetryFor}
+		if to, err = admin.Describe(cfg.Target.Table); err != nil && !errors.Is(err, client.ErrNoTable) {
+			return err
+		}
+		if err != nil {
+			to = nil
+		}
+	}
+	renamed := func(name string) string {
+		if to, ok := cfg.Columns.Rename[name]; ok {
+			return to
+		}
+		return name
+	}
+	isKey := map[string]bool{}
+	if to != nil {
+		for _, k := range to.Key {
+			isKey[k.Name] = true
+		}
+	} else {
+		l.proposeKey(cfg, columns, key, renamed)
+		o.Create = o.Create || t.embedded
+		for _, k := range cfg.Target.Key {
+			isKey[k.Name] = true
+		}
+	}
+	for _, c := range columns {
+		name := renamed(c.Name)
+		_, given := cfg.Columns.Types[c.Name]
+		_, also := cfg.Columns.Types[name]
+		if given || also || isKey[name] || to != nil && to.Defined[name] != table.Null {
+			continue
+		}
+		cfg.Columns.Types[c.Name] = plan.Type{Type: c.Type}
+		o.Type[c.Name] = c.Type.String()
+	}
+	return nil
+}
+
+// proposeKey gives a new table the source's primary key, if the user names none, and the types of its columns.
+func (l *sqlLoad) proposeKey(cfg *pipeline.Config, columns []postgres.Column, key []int, renamed func(string) string) {
+	if len(cfg.Target.Key) == 0 {
+		var text string
+		for _, k := range key {
+			name := renamed(columns[k].Name)
+			cfg.Target.Key = append(cfg.Target.Key, table.KeyColumn{Name: name})
+			text += fmt.Sprintf(" --pk %s:%s", quoteArg(name), columns[k].Type)
+		}
+		say(l.c, l.show, "note: the new table's primary key is that of the source:%s", text)
+	}
+	for i := range cfg.Target.Key {
+		k := &cfg.Target.Key[i]
+		computed := slices.ContainsFunc(cfg.Columns.Keys, func(c keyexpr.Column) bool { return c.Name == k.Name })
+		if at := slices.IndexFunc(columns, func(c postgres.Column) bool { return renamed(c.Name) == k.Name }); at >= 0 && k.Type == table.Null && !computed && columns[at].Type.KeyType() {
+			k.Type = columns[at].Type
+		}
+	}
+}
+
+func (l *sqlLoad) compared(cfg *pipeline.Config) {
+	read := l.read
+	read.Whole = false // a comparison reads a snapshot of its own
+	cfg.Read.Sources = postgres.New(read)
+}
+
+func (l *sqlLoad) ended(r *pipeline.Report) (notes []string) {
+	if r.Consistent == nil {
+		return nil
+	}
+	if *r.Consistent {
+		return []string{"all rows are of one snapshot of the source"}
+	}
+	return []string{fmt.Sprintf("warning: the rows are not of one moment: they come from %d snapshots of the source (\"snapshots\" of the summary)", len(r.Snapshots))}
+}

@@ -1,0 +1,96 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Address names a table of a server.
+type Address struct {
+	Shown  string // for users; it has no password
+	config *pgconn.Config
+	schema string // empty takes the search path's
+	table  string
+}
+
+// Is reports whether an argument is an address of a server.
+func Is(arg string) bool {
+	return strings.HasPrefix(arg, "postgres://") || strings.HasPrefix(arg, "postgresql://")
+}
+
+// secrets are the parameters of an address that would be kept with the command: in the history of a shell, in run folders and in jobs.
+var secrets = []string{"password", "sslpassword"}
+
+// Parse reads an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with the parameters that libpq has. What it leaves out comes
+// from the variables that psql reads, and the password from PGPASSWORD or a file of passwords only.
+func Parse(arg string) (*Address, error) {
+	u, err := url.Parse(arg)
+	if err != nil {
+		// The error has the address, which may have a password.
+		return nil, errors.New("the address of the server cannot be read; want postgres://USER@HOST/DATABASE?table=TABLE")
+	}
+	q := u.Query()
+	if _, has := u.User.Password(); has {
+		return nil, errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass")
+	}
+	for _, s := range secrets {
+		if q.Has(s) {
+			return nil, fmt.Errorf("the address holds a secret (%s), which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass", s)
+		}
+	}
+	a := &Address{Shown: arg}
+	a.schema, a.table, err = tableName(q.Get("table"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	q.Del("table")
+	u.RawQuery = q.Encode()
+	if a.config, err = pgconn.ParseConfig(u.String()); err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return a, nil
+}
+
+// tableName reads TABLE or SCHEMA.TABLE. A name with a dot stands in double quotes, as in SQL.
+func tableName(text string) (schema, table string, err error) {
+	if text == "" {
+		return "", "", errors.New("the address names no table; add ?table=TABLE or ?table=SCHEMA.TABLE")
+	}
+	var parts []string
+	for rest := text; ; {
+		part := rest
+		if inner, quoted := strings.CutPrefix(rest, `"`); quoted {
+			end := strings.Index(inner, `"`)
+			if end < 0 {
+				return "", "", fmt.Errorf("table=%s: a quote is not closed", text)
+			}
+			part, rest = inner[:end], inner[end+1:]
+		} else if dot := strings.IndexByte(rest, '.'); dot >= 0 {
+			part, rest = rest[:dot], rest[dot:]
+		} else {
+			rest = ""
+		}
+		parts = append(parts, part)
+		if rest == "" {
+			break
+		}
+		if rest[0] != '.' {
+			return "", "", fmt.Errorf("table=%s: want TABLE or SCHEMA.TABLE", text)
+		}
+		rest = rest[1:]
+	}
+	switch {
+	case len(parts) == 1 && parts[0] != "":
+		return "", parts[0], nil
+	case len(parts) == 2 && parts[0] != "" && parts[1] != "":
+		return parts[0], parts[1], nil
+	}
+	return "", "", fmt.Errorf("table=%s: want TABLE or SCHEMA.TABLE", text)
+}
+
+// quote makes an identifier of a name.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tsimport/reader/source"
+)
+
+// Config says how a table is read.
+type Config struct {
+	Address  *Address
+	Sessions int           // that read at a time; 0 takes DefaultSessions
+	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
+	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
+	Whole bool
+}
+
+// Limits of a Config.
+const (
+	DefaultSessions = 4
+	MaxSessions     = 64
+)
+
+// Origin is the ranges of a table.
+type Origin struct {
+	cfg     Config
+	divided bool // in this process
+
+	mu    sync.Mutex
+	of    *described
+	look  *pgconn.PgConn // describes and samples, outside any snapshot
+	read  *sessions
+	opens int // parts that are open
+	left  int // of them, those that were not read to their end
+}
+
+// New makes an Origin.
+func New(c Config) *Origin {
+	c.Sessions, c.RetryFor = cmp.Or(c.Sessions, DefaultSessions), cmp.Or(c.RetryFor, time.Minute)
+	return &Origin{cfg: c}
+}
+
+// Describe returns the columns of the table, and the places of the primary key's among them.
+func (o *Origin) Describe(ctx context.Context) (columns []Column, key []int, err error) {
+	if err := o.describe(ctx); err != nil {
+		return nil, nil, err
+	}
+	return o.of.columns, o.of.key, nil
+}
+
+func (o *Origin) describe(ctx context.Context) (err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.look != nil {
+		return nil
+	}
+	if o.look, err = connect(ctx, o.cfg.Address); err != nil {
+		return fmt.Errorf("read %s: %w", o.cfg.Address.Shown, err)
+	}
+	of, err := describe(ctx, o.look, o.cfg.Address)
+	if err == nil && o.of != nil && o.of.schema != of.schema {
+		err = &changedError{was: o.of.schema, is: of.schema}
+	}
+	if err != nil {
+		hangUp(o.look)
+		o.look = nil
+		return fmt.Errorf("read %s: %w", o.cfg.Address.Shown, err)
+	}
+	o.of = of
+	return nil
+}
+
+// division is what the run folder keeps of an Origin.
+type division struct {
+	Table  string
+	Bounds [][][]byte // keys at which ranges but the first begin, as the server writes their values
+}
+
+// Of a division: about how many pages of the server a range has, how many ranges there are at most, and how many pages are looked at to
+// find where they begin.
+const (
+	rangePages  = 256
+	maxRanges   = 64
+	samplePages = 512
+)
+
+// Divide cuts the table by a sample of its keys.
+func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
+	if err := o.describe(ctx); err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.divided = true
+	t := o.of
+	d := division{Table: t.name}
+	ranges := min(int(t.pages/rangePages)+1, maxRanges)
+	if ranges > 1 {
+		percent := min(100, 100*samplePages/float64(t.pages))
+		keys := t.names()
+		sql := fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, t.from(), percent, keys)
+		res := o.look.ExecParams(ctx, sql, nil, nil, nil, nil).Read()
+		if res.Err != nil {
+			return nil, fmt.Errorf("divide %s: %w", t.name, res.Err)
+		}
+		for i := 1; i < ranges && len(res.Rows) >= ranges; i++ {
+			d.Bounds = append(d.Bounds, res.Rows[i*len(res.Rows)/ranges])
+		}
+	}
+	return json.Marshal(d)
+}
+
+// names are those of the key's columns, as SQL writes them.
+func (t *described) names() string {
+	names := make([]string, len(t.key))
+	for i, k := range t.key {
+		names[i] = quote(t.columns[k].Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// from is the table in a statement.
+func (t *described) from() string { return t.only + t.name }
+
+// Open opens the ranges of a division.
+func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, err error) {
+	if err := o.describe(ctx); err != nil {
+		return nil, err
+	}
+	if o.cfg.Whole && !o.divided {
+		return nil, fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", o.cfg.Address.Shown)
+	}
+	var d division
+	if err := json.Unmarshal(kept, &d); err != nil {
+		return nil, fmt.Errorf("open %s: what was kept of its ranges cannot be read: %w", o.of.name, err)
+	}
+	if d.Table != o.of.name || slices.ContainsFunc(d.Bounds, func(b [][]byte) bool { return len(b) != len(o.of.key) }) {
+		return nil, fmt.Errorf("open %s: the run read table %s with another primary key; start over with --fresh", o.of.name, d.Table)
+	}
+	var from [][]byte
+	for i := range len(d.Bounds) + 1 {
+		p := &part{of: o, t: o.of, ctx: ctx, number: i, name: o.cfg.Address.table, from: from}
+		if len(d.Bounds) > 0 {
+			p.name = fmt.Sprintf("%s[%d]", p.name, i+1)
+		}
+		if i < len(d.Bounds) {
+			p.to = d.Bounds[i]
+			from = p.to
+		}
+		parts = append(parts, p)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.opens, o.left = o.opens+len(parts), o.left+len(parts)
+	return parts, nil
+}
+
+// sessions are those that the parts read by.
+func (o *Origin) sessions() *sessions {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.read == nil {
+		o.read = newSessions(&o.cfg, o.of)
+	}
+	return o.read
+}
+
+// reads notes that so many parts more, or fewer, may still be read. With the last one the snapshot ends: the server keeps what it needs.
+func (o *Origin) reads(parts int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.left += parts; o.left == 0 && o.read != nil {
+		o.read.close()
+	}
+}
+
+// closed notes that a part is closed.
+func (o *Origin) closed() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.opens--; o.opens == 0 && o.look != nil {
+		hangUp(o.look)
+		o.look = nil
+	}
+}
+
+// Snapshots says which ranges were read from which snapshot, in this process.
+func (o *Origin) Snapshots() []source.Snapshot {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.read == nil {
+		return nil
+	}
+	return o.read.snapshots()
+}

@@ -1,0 +1,368 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// part is a range of the table's keys.
+type part struct {
+	of       *Origin
+	t        *described
+	ctx      context.Context // reading ends with it
+	number   int
+	name     string
+	from, to [][]byte
+
+	begin  source.Place
+	bytes  int // of a page; 0 takes pageBytes
+	closed bool
+	progress
+}
+
+// progress is how far a reading has come.
+type progress struct {
+	begun, ended bool
+	next         [][]byte // the key that the next page begins at; nil is the part's first
+	past         bool     // it begins after that key, which was read
+	splits       int      // so far
+	row          int      // bytes of a row, about; 0 is unknown
+}
+
+// Of a page: how many bytes it has, about, and how many rows at most and in the first one of a part.
+const (
+	pageBytes   = 1 << 20
+	maxPageRows = 20_000
+	firstRows   = 200
+)
+
+// About says what the range is.
+func (p *part) About() source.About {
+	t := p.t
+	a := source.About{
+		Name: p.name, Bytes: -1, Live: true, Pieces: 2 * int64(cmp.Or(p.bytes, pageBytes)), Rejects: source.Rejects{Kind: ".ndjson"},
+		ShowKey: p.showPlace, EncodingHint: func([]byte) string { return "" },
+	}
+	for _, c := range t.columns {
+		a.Columns = append(a.Columns, c.Name)
+	}
+	for _, k := range t.key {
+		a.Unique = append(a.Unique, source.KeyColumn{Name: t.columns[k].Name, Kind: t.columns[k].kind})
+	}
+	return a
+}
+
+func (p *part) showPlace(place []byte) string {
+	key, err := placeValues(place)
+	if err != nil || len(key) != len(p.t.key) {
+		return "an unreadable key"
+	}
+	return p.t.show(key)
+}
+
+// show is a key for people.
+func (t *described) show(key [][]byte) string {
+	parts := make([]string, len(key))
+	for i, v := range key {
+		parts[i] = t.columns[t.key[i]].Name + " " + table.Show(v)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Identity says which table it is, of which server, and in which order its keys are.
+func (p *part) Identity() (source.Identity, error) { return source.Identity{Schema: p.t.schema}, nil }
+
+// Sample looks at the first rows, outside the snapshot.
+func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	parser := p.NewParser(nil)
+	look := &part{of: p.of, t: p.t, ctx: p.ctx, from: p.from, to: p.to}
+	for read < budget {
+		pg, err := look.page(p.of.look, nil)
+		if err != nil {
+			return max(read, 1), nil // the load meets it
+		}
+		if pg.rows() == 0 {
+			return read, nil
+		}
+		if _, _, err := parser.Parse(source.Split{Part: pg}, each); err != nil {
+			return max(read, 1), err
+		}
+		read += len(pg.text)
+	}
+	return read, nil
+}
+
+// SetSplitBytes makes pages of about so many bytes.
+func (p *part) SetSplitBytes(n int) { p.bytes = n }
+
+// Seek begins at the key.
+func (p *part) Seek(to source.Place, _ source.Chain) {
+	if p.ended && !p.closed {
+		p.of.reads(1)
+	}
+	p.begin, p.progress = to, progress{}
+	if to.Record > 0 {
+		p.splits = 1
+	}
+}
+
+// Begin is what Seek said.
+func (p *part) Begin() source.Place { return p.begin }
+
+// Chain is that of no stream.
+func (p *part) Chain() (source.Chain, bool) { return source.Chain{}, false }
+
+// Next reads the next page: again, by another session, if one is lost.
+func (p *part) Next() (source.Piece, error) {
+	if !p.begun {
+		p.begun = true
+		if p.begin.Key != nil {
+			key, err := placeValues(p.begin.Key)
+			if err != nil || len(key) != len(p.t.key) {
+				return nil, fmt.Errorf("read %s: %w", p.name, errPlace)
+			}
+			p.next = key
+		}
+	}
+	if p.ended {
+		return nil, io.EOF
+	}
+	var until time.Time
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		pg, err := p.tryPage()
+		switch {
+		case err == nil && pg.rows() == 0:
+			p.ended = true
+			p.of.reads(-1)
+			return nil, io.EOF
+		case err == nil:
+			return pg, nil
+		case p.ctx.Err() != nil:
+			return nil, context.Cause(p.ctx)
+		case errors.Is(err, ErrSnapshot) || !lost(err) && !gone(err) || errors.As(err, new(*changedError)):
+			return nil, fmt.Errorf("read %s: %w", p.name, err)
+		}
+		if now := time.Now(); until.IsZero() {
+			until = now.Add(p.of.cfg.RetryFor)
+		} else if now.After(until) {
+			return nil, fmt.Errorf("read %s: no session could read on for %v: %w", p.name, p.of.cfg.RetryFor, err)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-p.ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(p.ctx)
+		}
+	}
+}
+
+func (p *part) tryPage() (*page, error) {
+	s := p.of.sessions()
+	one, err := s.lend(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	from := "its first row"
+	if p.next != nil {
+		from = p.t.show(p.next)
+	} else if p.from != nil {
+		from = p.t.show(p.from)
+	}
+	pg, err := p.page(one.conn, one.prepared)
+	if err != nil {
+		s.drop(one)
+		return nil, err
+	}
+	s.giveBack(one, p.number, p.name+" from "+from+" on")
+	return pg, nil
+}
+
+// page reads rows from next on. With prepared, the names of statements that the session has, it prepares what it asks.
+func (p *part) page(conn *pgconn.PgConn, prepared map[string]bool) (*page, error) {
+	t := p.t
+	limit := firstRows
+	budget := cmp.Or(p.bytes, pageBytes)
+	if p.row > 0 {
+		limit = min(max(budget/p.row, 1), maxPageRows)
+	}
+	lower := p.next
+	if lower == nil {
+		lower = p.from
+	}
+	sql, name := t.pageSQL(lower != nil, p.past, p.to != nil)
+	args := append(append([][]byte{}, lower...), p.to...)
+	args = append(args, fmt.Append(nil, limit))
+	if !prepared[name] {
+		if prepared == nil {
+			name = ""
+		}
+		var oids []uint32
+		for range len(args) / len(t.key) {
+			for _, k := range t.key {
+				oids = append(oids, t.columns[k].oid)
+			}
+		}
+		if len(oids) >= len(args) {
+			oids = oids[:len(args)-1]
+		}
+		oids = append(oids, 20) // int8
+		if _, err := conn.Prepare(p.ctx, name, sql, oids); err != nil {
+			return nil, err
+		}
+		if prepared != nil {
+			prepared[name] = true
+		}
+	}
+	rows := conn.ExecPrepared(p.ctx, name, args, nil, nil)
+	pg := &page{of: t, text: make([]byte, 0, budget+budget/8)}
+	last := make([][]byte, len(t.key))
+	for rows.NextRow() {
+		if len(pg.text) > budget && pg.rows() > 0 {
+			continue // larger rows than those before: they come with the next page
+		}
+		clear(last) // of a row: its key may be anywhere in it
+		for i, v := range rows.Values() {
+			if v == nil {
+				pg.lens = append(pg.lens, -1)
+				continue
+			}
+			from := len(pg.text)
+			pg.lens = append(pg.lens, int32(len(v)))
+			pg.text = append(pg.text, v...)
+			if k := t.inKey[i]; k >= 0 {
+				last[k] = pg.text[from:len(pg.text):len(pg.text)]
+			}
+		}
+		if pg.first == nil {
+			pg.first = slices.Clone(last)
+		}
+	}
+	if _, err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if n := pg.rows(); n > 0 {
+		pg.last, p.next = last, make([][]byte, len(last))
+		for i, v := range last {
+			p.next[i] = append([]byte{}, v...) // an empty one is not null
+		}
+		p.past, p.row = true, max(len(pg.text)/n, 16)
+	}
+	return pg, nil
+}
+
+// pageSQL is the statement of a page, and a name for it. Rows are compared and sorted as the primary key's index has them.
+func (t *described) pageSQL(lower, past, upper bool) (sql, name string) {
+	var columns []string
+	for _, c := range t.columns {
+		text := quote(c.Name)
+		if c.base == "money" {
+			text += "::numeric" // its own text depends on the server's language
+		}
+		columns = append(columns, text)
+	}
+	n := 0
+	row := func() string {
+		var at []string
+		for range t.key {
+			n++
+			at = append(at, fmt.Sprintf("$%d", n))
+		}
+		return "(" + strings.Join(at, ", ") + ")"
+	}
+	var where []string
+	name = "page"
+	if lower {
+		op := ">="
+		if name += "_from"; past {
+			op, name = ">", "page_after"
+		}
+		where = append(where, "("+t.names()+") "+op+" "+row())
+	}
+	if upper {
+		name += "_before"
+		where = append(where, "("+t.names()+") < "+row())
+	}
+	sql = "SELECT " + strings.Join(columns, ", ") + " FROM " + t.from()
+	if len(where) > 0 {
+		sql += " WHERE " + strings.Join(where, " AND ")
+	}
+	return sql + " ORDER BY " + t.names() + fmt.Sprintf(" LIMIT $%d", n+1), name
+}
+
+// Add makes a split of a page.
+func (p *part) Add(piece source.Piece) ([]source.Split, error) {
+	pg := piece.(*page)
+	number := min(p.splits, 1)
+	p.splits++
+	place := appendPlace(nil, pg.first)
+	if len(place) > source.MaxKey {
+		return nil, fmt.Errorf("read %s: a key of %d bytes is longer than a place can be kept", p.name, len(place))
+	}
+	return []source.Split{{Number: number, Bytes: int64(len(pg.text)), Part: pg, Key: place, Keys: pg.interval()}}, nil
+}
+
+// Finish has nothing left.
+func (p *part) Finish() ([]source.Split, error) { return nil, nil }
+
+// Whole has nothing left.
+func (p *part) Whole() []source.Split { return nil }
+
+// Raw leaves it to the load to make a line of JSON.
+func (p *part) Raw(source.Split, table.Span) []byte { return nil }
+
+// Suspend goes back to the beginning.
+func (p *part) Suspend() error {
+	p.Seek(p.begin, source.Chain{})
+	return nil
+}
+
+// Close gives the sessions back, with the last part.
+func (p *part) Close() error {
+	if !p.closed {
+		p.closed = true
+		if !p.ended {
+			p.ended = true
+			p.of.reads(-1)
+		}
+		p.of.closed()
+	}
+	return nil
+}
+
+// A place is the values of the key as the server writes them, each after its length.
+
+func appendPlace(dst []byte, key [][]byte) []byte {
+	for _, v := range key {
+		dst = append(binary.AppendUvarint(dst, uint64(len(v))), v...)
+	}
+	return dst
+}
+
+var errPlace = errors.New("a key that was kept cannot be read")
+
+func placeValues(place []byte) (key [][]byte, err error) {
+	for len(place) > 0 {
+		length, n := binary.Uvarint(place)
+		if n <= 0 || length > uint64(len(place)-n) {
+			return nil, errPlace
+		}
+		key, place = append(key, place[n:n+int(length):n+int(length)]), place[n+int(length):]
+	}
+	return key, nil
+}

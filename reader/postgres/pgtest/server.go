@@ -1,0 +1,146 @@
+package pgtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Server is a running server. Its user is postgres, which needs no password, and its database postgres.
+type Server struct {
+	t    testing.TB
+	dir  string
+	bin  string
+	port int
+	as   *syscall.SysProcAttr
+}
+
+// Start starts a server.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	if os.Getenv("TSIMPORT_SOURCES") == "" {
+		t.Skip("it needs a real PostgreSQL: make sources")
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		t.Fatal("PostgreSQL is not installed: apt-get install postgresql")
+	}
+	dir, err := os.MkdirTemp("", "pgtest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{t: t, dir: dir, bin: filepath.Dir(found[len(found)-1])}
+	t.Cleanup(func() {
+		s.Stop("immediate")
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if os.Getuid() == 0 { // the server refuses to run as root
+		u, err := user.Lookup("postgres")
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid, _ := strconv.Atoi(u.Uid)
+		gid, _ := strconv.Atoi(u.Gid)
+		s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.run("initdb", "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale", "C.UTF-8", "--no-sync")
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.port = free.Addr().(*net.TCPAddr).Port
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Go()
+	return s
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// Go starts the server, again after Stop.
+func (s *Server) Go() {
+	s.t.Helper()
+	s.run("pg_ctl", "-D", s.data(), "-w", "-l", filepath.Join(s.dir, "log"), "-o",
+		fmt.Sprintf("-p %d -c listen_addresses=127.0.0.1 -c unix_socket_directories=%s -c fsync=off -c max_connections=50", s.port, s.dir), "start")
+}
+
+// Stop stops it: fast, or immediate as a crash does.
+func (s *Server) Stop(how string) {
+	c := exec.Command(filepath.Join(s.bin, "pg_ctl"), "-D", s.data(), "-w", "-m", how, "stop")
+	c.SysProcAttr, c.Dir = s.as, s.dir
+	_ = c.Run() // it may be down
+}
+
+func (s *Server) run(name string, args ...string) {
+	s.t.Helper()
+	c := exec.Command(filepath.Join(s.bin, name), args...)
+	c.SysProcAttr, c.Dir = s.as, s.dir
+	if out, err := c.CombinedOutput(); err != nil {
+		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+		s.t.Fatalf("%s: %v\n%s%s", name, err, out, log)
+	}
+}
+
+// Address is that of a table.
+func (s *Server) Address(table string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable&table=%s", s.port, table)
+}
+
+// connect opens a session, which ends with the function that it returns.
+func (s *Server) connect(ctx context.Context) (conn *pgconn.PgConn, end func()) {
+	s.t.Helper()
+	conn, err := pgconn.Connect(ctx, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", s.port))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return conn, func() { _ = conn.Close(ctx) }
+}
+
+// CopyIn gives a COPY FROM STDIN its text.
+func (s *Server) CopyIn(ctx context.Context, text io.Reader, sql string) {
+	s.t.Helper()
+	conn, end := s.connect(ctx)
+	defer end()
+	if _, err := conn.CopyFrom(ctx, text, sql); err != nil {
+		s.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// Exec runs statements and returns the rows of the last one as text.
+func (s *Server) Exec(sql string) [][]string {
+	s.t.Helper()
+	ctx := context.Background()
+	conn, end := s.connect(ctx)
+	defer end()
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		s.t.Fatalf("%s: %v", sql, err)
+	}
+	var rows [][]string
+	if len(results) > 0 {
+		for _, r := range results[len(results)-1].Rows {
+			var row []string
+			for _, v := range r {
+				row = append(row, string(v))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}

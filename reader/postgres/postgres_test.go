@@ -1,0 +1,268 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/reader/postgres/pgtest"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+)
+
+func TestAnAddressHoldsNoSecret(t *testing.T) {
+	for arg, want := range map[string]string{
+		"postgres://u:planted@h/d?table=t":               "holds a password",
+		"postgres://u@h/d?table=t&password=planted":      "holds a secret",
+		"postgres://u@h/d?table=t&sslpassword=planted":   "holds a secret",
+		"postgres://u:planted@h:bad port/d?table=t":      "cannot be read",
+		"postgres://u@h/d":                               "names no table",
+		"postgres://u@h/d?table=a.b.c":                   "SCHEMA.TABLE",
+		`postgres://u@h/d?table="a`:                      "not closed",
+		"postgres://u@h/d?table=t&sslmode=neither-mode":  "sslmode",
+		"postgres://u@h/d?table=public.orders&port=1":    "",
+		`postgresql://u@h/d?table="a.b"."c.d"`:           "",
+		"postgres://u@h/d?table=t&sslmode=verify-full&a": "",
+	} {
+		_, err := Parse(arg)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted")) {
+			t.Errorf("%s: %v, want %q", arg, err, want)
+		}
+	}
+	if schema, table, err := tableName(`"a.b"."c.d"`); schema != "a.b" || table != "c.d" || err != nil {
+		t.Error(schema, table, err)
+	}
+}
+
+func TestPlacesKeepKeys(t *testing.T) {
+	key := [][]byte{{}, []byte("é\x00"), []byte("12")}
+	got, err := placeValues(appendPlace(nil, key))
+	if err != nil || len(got) != 3 || string(got[0]) != "" || got[0] == nil || string(got[1]) != "é\x00" || string(got[2]) != "12" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := placeValues([]byte{5, 'a'}); err == nil {
+		t.Error("a truncated place was read")
+	}
+}
+
+func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
+	p := new(parser)
+	for from, to := range map[string]string{
+		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56", "infinity": "infinity", "-infinity": "-infinity",
+		"0044-03-15 00:00:00+00 BC": "0044-03-15 00:00:00+00 BC", "294276-12-31 23:59:59.999999": "294276-12-31T23:59:59.999999",
+	} {
+		if got := string(p.time([]byte(from))); got != to {
+			t.Errorf("%s: %s, want %s", from, got, to)
+		}
+	}
+}
+
+// open opens the parts of a table.
+func open(t *testing.T, s *pgtest.Server, table string, change func(*Config)) (*Origin, []source.Source) {
+	t.Helper()
+	a, err := Parse(s.Address(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Address: a}
+	if change != nil {
+		change(&c)
+	}
+	o := New(c)
+	division, err := o.Divide(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := o.Open(context.Background(), division)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range parts {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return o, parts
+}
+
+// all reads parts to their ends, in turn, and returns the fields of all records. OnPage may be nil.
+func all(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string) {
+	t.Helper()
+	n := 0
+	for _, p := range parts {
+		parser := p.NewParser(nil)
+		for {
+			next, err := p.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			splits, err := p.Add(next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := parser.Parse(splits[0], func(r *record.Record) {
+				text := ""
+				for i := range r.Fields {
+					d := &r.Fields[i]
+					text += fmt.Sprintf("%d %d %v %q|", d.Kind, d.Int, d.Double, d.Bytes)
+				}
+				rows = append(rows, text)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if n++; onPage != nil {
+				onPage(n)
+			}
+		}
+		if err := p.Close(); err != nil { // as a load does: the others keep the snapshot
+			t.Error(err)
+		}
+	}
+	return rows
+}
+
+func TestARealServer(t *testing.T) {
+	s := pgtest.Start(t)
+	s.Exec(`CREATE TABLE numbers (id bigint PRIMARY KEY, text text); INSERT INTO numbers SELECT i * 10 - 20000, 'row ' || i FROM generate_series(1, 5000) i;
+		CREATE COLLATION cs (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+		CREATE TABLE texts (a text COLLATE cs, b char(3), n numeric, u uuid, y bytea, at timestamptz, v int, PRIMARY KEY (a, b, n, u, y, at) INCLUDE (v));
+		INSERT INTO texts SELECT substr('aBcÄéz', 1 + i % 6, 1) || i % 100, i % 7, i / 100.0, md5(i::text)::uuid, decode(md5(i::text), 'hex'), '2024-01-01'::timestamptz + i * interval '1.5 s', i
+			FROM generate_series(1, 3000) i;
+		CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (500);
+		CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (500) TO (100000); INSERT INTO parted SELECT i, repeat('x', 100) FROM generate_series(0, 2999) i`)
+	for _, table := range []string{"numbers", "texts", "parted"} {
+		t.Run("keeps the contract of sources: "+table, func(t *testing.T) {
+			sourcetest.Check(t, func() source.Source {
+				_, parts := open(t, s, table, nil)
+				parts[0].SetSplitBytes(8 << 10)
+				return parts[0]
+			})
+		})
+	}
+
+	t.Run("values of every type are exact", func(t *testing.T) {
+		s.Exec(`CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN price AS numeric(10,2); CREATE TYPE pair AS (a int, b text);
+			CREATE TABLE kinds (id smallint PRIMARY KEY, i8 bigint, f4 real, f8 double precision, n numeric, p price, b boolean, t text, c char(5), v varchar(9), y bytea, u uuid,
+			j json, jb jsonb, d date, ts timestamp, tz timestamptz, tm time, tmz timetz, iv interval, m mood, a int[], at text[], bits bit(3), vb varbit, ip inet, r int4range, pr pair, mo money, x xml, o oid,
+			g int GENERATED ALWAYS AS (id * 2) STORED);
+			INSERT INTO kinds VALUES (1, -9223372036854775808, 0.1, 0.1, 'NaN', 12345678.90, true, E'tab\t"é', 'ab', '', '\x00ff', '00112233-4455-6677-8899-aabbccddeeff',
+			'{"a": 1.50,  "a":2}', '{"b":1.50,"a":1}', 'infinity', '0044-03-15 01:02:03 BC', '2024-03-10 02:30:00.5+05:30', '24:00:00', '10:00:00+02', '1 year -2 days 3.5 s', 'ok', '{1,NULL,3}', '{"a b",NULL,"\""}', B'101', B'1', '10.0.0.1/8', '[1,5)', '(1,"x y")', 1234.5, '<a/>', 4294967295);
+			INSERT INTO kinds (id, f8, n, tz) VALUES (2, 'Infinity', 123456789012345678901234567890.00100, 'infinity')`)
+		_, parts := open(t, s, "kinds", nil)
+		rows := all(t, parts, nil)
+		want := []string{
+			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `5 0 0.10000000149011612 ""|`, `5 0 0.1 ""|`, `7 0 0 "NaN"|`, `"12345678.90"|`, `6 1 0 ""|`, `"tab\t\"é"|`, `"ab   "|`, `7 0 0 ""|`, `8 0 0 "\x00\xff"|`,
+			`"00112233-4455-6677-8899-aabbccddeeff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"{\"a\": 1, \"b\": 1.50}"|`, `"infinity"|`, `"0044-03-15 01:02:03 BC"|`, `"2024-03-09T21:00:00.5Z"|`, `"24:00:00"|`, `"10:00:00+02"|`, `"P1Y-2DT3.5S"|`,
+			`"ok"|`, `"{1,NULL,3}"|`, `"{\"a b\",NULL,\"\\\"\"}"|`, `"101"|`, `"1"|`, `"10.0.0.1/8"|`, `"[1,5)"|`, `"(1,\"x y\")"|`, `"1234.50"|`, `"<a/>"|`, `3 4294967295 0 ""|`, `3 2 0 ""|`,
+		}
+		rest := rows[0]
+		for i, w := range want {
+			at := strings.Index(rest, w)
+			if at < 0 {
+				t.Fatalf("column %d: no %s in %s", i, w, rest)
+			}
+			rest = rest[at+len(w):]
+		}
+		if !strings.Contains(rows[1], `"123456789012345678901234567890.00100"|`) || !strings.Contains(rows[1], `5 0 +Inf ""|`) || !strings.Contains(rows[1], `7 0 0 "infinity"|`) {
+			t.Error(rows[1])
+		}
+	})
+
+	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
+		s.Exec(`CREATE TABLE nokey (id int); CREATE VIEW v AS SELECT 1; CREATE TABLE floats (f float8 PRIMARY KEY); CREATE TABLE parent (id int PRIMARY KEY); CREATE TABLE child () INHERITS (parent)`)
+		for table, want := range map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key", "parent": "inherit", "nothere": "there is no table"} {
+			a, err := Parse(s.Address(table))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := New(Config{Address: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", table, err, want)
+			}
+		}
+	})
+
+	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
+		s.Exec(`CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
+		o, parts := open(t, s, "big", nil)
+		if len(parts) < 2 {
+			t.Fatalf("%d parts", len(parts))
+		}
+		rows := all(t, parts, func(n int) {
+			if n == 1 {
+				s.Exec("UPDATE big SET v = 1; DELETE FROM big WHERE id % 2 = 0; INSERT INTO big SELECT i, 2, '' FROM generate_series(40001, 41000) i")
+			}
+		})
+		for _, r := range rows {
+			if !strings.Contains(r, "|3 0 0 \"\"|") {
+				t.Fatalf("a row that was changed later: %.80s", r)
+			}
+		}
+		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || len(got[0].Ranges) != len(parts) {
+			t.Errorf("%d rows, snapshots %+v", len(rows), got)
+		}
+		if n := s.Exec("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'tsimport' AND state LIKE 'idle in trans%'")[0][0]; n != "0" {
+			t.Errorf("%s sessions hold a snapshot after the last row", n)
+		}
+	})
+
+	killed := func(sql string) func(n int) {
+		return func(n int) {
+			if n == 3 {
+				s.Exec(sql)
+			}
+		}
+	}
+	t.Run("a session that is killed joins the snapshot again", func(t *testing.T) {
+		s.Exec(`DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
+		o, parts := open(t, s, "big", nil)
+		rows := all(t, parts, killed("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE 'SELECT \"id\"%LIMIT%'; UPDATE big SET v = 1"))
+		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|") {
+			t.Errorf("%d rows, snapshots %+v", len(rows), got)
+		}
+	})
+	t.Run("after a crash of the server the rest is of another snapshot", func(t *testing.T) {
+		o, parts := open(t, s, "big", nil)
+		rows := all(t, parts, func(n int) {
+			if n == 3 {
+				s.Stop("immediate")
+				s.Go()
+			}
+		})
+		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 2 || len(got[0].Ranges) == 0 || len(got[1].Ranges) == 0 {
+			t.Errorf("%d rows, snapshots %+v", len(rows), got)
+		}
+	})
+	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
+		_, parts := open(t, s, "big", func(c *Config) { c.Whole = true })
+		var err error
+		for n := 0; err == nil; n++ {
+			if n == 1 {
+				s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'")
+			}
+			_, err = parts[0].Next()
+		}
+		if !errors.Is(err, ErrSnapshot) {
+			t.Error(err)
+		}
+	})
+	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
+		_, parts := open(t, s, "big", func(c *Config) { c.RetryFor = 30 * time.Second })
+		if _, err := parts[0].Next(); err != nil {
+			t.Fatal(err)
+		}
+		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'; DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
+		if _, err := parts[0].Next(); !errors.As(err, new(*changedError)) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// Column is a column of a table.
+type Column struct {
+	Name string
+	Type table.Type // that its values become
+	of   string     // its type, as SQL writes it
+	base string     // the name of its type, below domains
+	oid  uint32     // of base
+	kind record.Kind
+}
+
+// described is a table as the server describes it.
+type described struct {
+	name    string // as SQL writes it
+	columns []Column
+	key     []int  // places of the primary key's columns
+	inKey   []int  // of each column, its place in key; -1 is none
+	pages   int64  // of the table
+	only    string // before its name: tables that inherit from it are not read
+	schema  string // what must be the same for a reading to continue
+}
+
+// kinds are what values of types become whose text is not what they are. All others stay the text that the server writes.
+var kinds = map[string]record.Kind{
+	"int2": record.Integer, "int4": record.Integer, "int8": record.Integer, "oid": record.Integer,
+	"float4": record.Double, "float8": record.Double, "bool": record.Boolean, "bytea": record.Binary,
+}
+
+var types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Double: table.Double, record.Boolean: table.Boolean, record.Binary: table.Binary}
+
+// keyTypes are the types that a key may be made of. Their text names each value, in one way.
+var keyTypes = map[string]bool{
+	"int2": true, "int4": true, "int8": true, "oid": true, "text": true, "varchar": true, "bpchar": true, "name": true, "uuid": true, "bytea": true,
+	"numeric": true, "date": true, "timestamp": true, "timestamptz": true, "time": true,
+}
+
+// describe asks for a table's columns and key. What cannot be read exactly is refused.
+func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
+	name := quote(a.table)
+	if a.schema != "" {
+		name = quote(a.schema) + "." + name
+	}
+	rows, err := query(ctx, conn, `SELECT c.oid::text, c.relkind::text, n.nspname::text, c.relname::text, c.relhassubclass::text,
+		(SELECT coalesce(sum(pg_relation_size(p.relid)), pg_relation_size(c.oid)) / current_setting('block_size')::int FROM pg_partition_tree(c.oid) p)::bigint::text,
+		has_table_privilege(c.oid, 'SELECT')::text, c.relpersistence::text
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("there is no table %s; its name is matched with case, and one of another schema is SCHEMA.TABLE", name)
+	}
+	r := rows[0]
+	oid, relkind := r[0], r[1]
+	t := &described{name: quote(r[2]) + "." + quote(r[3])}
+	t.pages, _ = strconv.ParseInt(r[5], 10, 64)
+	if relkind == "r" {
+		t.only = "ONLY "
+	}
+	switch {
+	case relkind == "v" || relkind == "m" || relkind == "f":
+		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key that its rows could be resumed at; load it from a file, such as one of COPY", t.name)
+	case relkind != "r" && relkind != "p":
+		return nil, fmt.Errorf("%s is not a table", t.name)
+	case relkind == "r" && r[4] == "true":
+		return nil, fmt.Errorf("other tables inherit from %s: a key may be there several times; load each table by itself, after NO INHERIT, or from a file, such as one of COPY", t.name)
+	case r[6] != "true":
+		return nil, fmt.Errorf("the user may not SELECT from all columns of %s", t.name)
+	case r[7] == "t":
+		return nil, fmt.Errorf("%s is a temporary table, which one session alone sees", t.name)
+	}
+	system, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()), (SELECT timeline_id::text FROM pg_control_checkpoint())`)
+	if err != nil {
+		return nil, err
+	}
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s, oid %s, system %s, timeline %s", t.name, oid, system[0][0], system[0][1])
+	if err := t.describeColumns(ctx, conn, oid, &s); err != nil {
+		return nil, err
+	}
+	t.schema = s.String()
+	return t, nil
+}
+
+func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oid string, s *strings.Builder) error {
+	version := "pg_database_collation_actual_version(d.oid)"
+	if major, _ := strconv.Atoi(strings.SplitN(conn.ParameterStatus("server_version"), ".", 2)[0]); major < 15 {
+		version = "NULL" // it does not say
+	}
+	rows, err := query(ctx, conn, `WITH RECURSIVE base AS (
+			SELECT a.attnum, a.attname, a.atttypid, a.atttypmod, a.attcollation, a.atttypid AS b, y.typtype, y.typbasetype, y.typname
+				FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped
+			UNION ALL
+			SELECT base.attnum, base.attname, base.atttypid, base.atttypmod, base.attcollation, y.oid, y.typtype, y.typbasetype, y.typname
+				FROM base JOIN pg_type y ON y.oid = base.typbasetype WHERE base.typtype = 'd')
+		SELECT attname::text, format_type(atttypid, atttypmod), typname::text, b::text, coalesce(array_position((i.indkey::int2[])[0:i.indnkeyatts-1], attnum)::text, ''),
+			coalesce((SELECT c.collname || ' ' || c.collprovider::text || ' ' || coalesce(CASE WHEN c.oid = 100 THEN
+				(SELECT d.datcollate || ' ' || coalesce(`+version+`, '') FROM pg_database d WHERE d.datname = current_database())
+				ELSE pg_collation_actual_version(c.oid) END, '') FROM pg_collation c WHERE c.oid = attcollation AND (i.indkey::int2[])[0:i.indnkeyatts-1] @> ARRAY[attnum]), '')
+		FROM base LEFT JOIN pg_index i ON i.indrelid = $1::oid AND i.indisprimary AND i.indisvalid WHERE typtype <> 'd' ORDER BY attnum`, oid)
+	if err != nil {
+		return err
+	}
+	at := map[int]int{}
+	for i, r := range rows {
+		c := Column{Name: r[0], of: r[1], base: r[2], kind: record.String, Type: table.String}
+		id, _ := strconv.ParseUint(r[3], 10, 32)
+		c.oid = uint32(id)
+		if kind, ok := kinds[c.base]; ok {
+			c.kind, c.Type = kind, types[kind]
+		}
+		fmt.Fprintf(s, ", %q %s %s", c.Name, c.of, r[5])
+		if r[4] != "" {
+			place, _ := strconv.Atoi(r[4])
+			at[place] = i
+			if !keyTypes[c.base] {
+				return fmt.Errorf("column %s of the primary key of %s is of the type %s, which has no place in a key here; load the table from a file, such as one of COPY", c.Name, t.name, c.of)
+			}
+		}
+		t.columns = append(t.columns, c)
+	}
+	if len(t.columns) == 0 {
+		return fmt.Errorf("%s has no columns", t.name)
+	}
+	if len(at) == 0 {
+		return fmt.Errorf("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or load the table from a file, such as one of COPY", t.name)
+	}
+	for range t.columns {
+		t.inKey = append(t.inKey, -1)
+	}
+	for i := range len(at) {
+		place := at[i+1]
+		t.inKey[place] = i
+		t.key = append(t.key, place)
+		fmt.Fprintf(s, ", key %q", t.columns[place].Name)
+	}
+	return nil
+}
+
+// query returns the rows of a small result as text; null is empty.
+func query(ctx context.Context, conn *pgconn.PgConn, sql string, args ...string) (all [][]string, err error) {
+	values := make([][]byte, len(args))
+	for i, a := range args {
+		values[i] = []byte(a)
+	}
+	res := conn.ExecParams(ctx, sql, values, nil, nil, nil).Read()
+	if res.Err != nil {
+		return nil, res.Err
+	}
+	for _, r := range res.Rows {
+		row := make([]string, len(r))
+		for i, v := range r {
+			row[i] = string(v)
+		}
+		all = append(all, row)
+	}
+	return all, nil
+}
+
+// lost reports whether an error is about the session, not about what it was asked: another session may succeed.
+func lost(err error) bool {
+	pg := new(pgconn.PgError)
+	if !errors.As(err, &pg) {
+		return true
+	}
+	switch pg.Code[:min(2, len(pg.Code))] {
+	case "08", "53", "57", "40": // connection, resources, operator intervention, conflicts of a standby
+		return true
+	}
+	return pg.Code == "25P03" || pg.Code == "25P04" || pg.Code == "25P02" || pg.Code == "55P03" // time-outs of idle and of long transactions, an aborted one, a lock that is not to be had
+}
