@@ -101,7 +101,7 @@ func TestWhatATargetCannotKeepOfAnArchiveIsRefused(t *testing.T) {
 	p.run(0, "export", "--table", "old", "-o", "kept/")
 	p.run(0, "table", "create", "young", "--pk", "pk1:string", "--max-versions", "3")
 	for _, check := range []struct{ target, want string }{
-		{"young", "does not take cells of before"}, {"few", "and table few keeps 1"}, {"other", "has another primary key"}, {"numbered", "auto-increment key column n"},
+		{"young", "does not take cells of before"}, {"few", "and table few keeps 1"}, {"other", "has another primary key"}, {"numbered", "give --returned-keys FILE"},
 	} {
 		switch check.target {
 		case "few":
@@ -109,7 +109,7 @@ func TestWhatATargetCannotKeepOfAnArchiveIsRefused(t *testing.T) {
 		case "other":
 			p.run(0, "table", "create", "other", "--pk", "pk1:integer", "--max-versions", "3", "--max-deviation", "1000000000")
 		case "numbered":
-			p.run(0, "table", "create", "numbered", "--pk", "pk1:string", "--pk", "n:auto")
+			p.run(0, "table", "create", "numbered", "--pk", "pk1:string", "--pk", "n:auto", "--max-versions", "3", "--max-deviation", "1000000000")
 		}
 		if out := p.run(2, "load", "kept", "--table", check.target); !strings.Contains(out, check.want) {
 			t.Errorf("%s: %s", check.target, out)

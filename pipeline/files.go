@@ -44,7 +44,7 @@ func (a *attempt) openFiles(x *annotations) (_ *files, err error) {
 		}
 	}
 	if path := a.cfg.Write.Marks.ReturnedKeys; x.AutoIncrement != nil && path != "" {
-		if f.returned, err = openReturnedKeys(path, a.planned.Schema.Key, x.AutoIncrement.Column, a.from.counter(returnedBytes)); err != nil {
+		if f.returned, err = openReturnedKeys(path, a.planned, a.from.counter(returnedBytes)); err != nil {
 			return nil, err
 		}
 	}

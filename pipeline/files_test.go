@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"tsimport/internal/table"
 	"tsimport/pipeline/checkpoint"
+	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
 )
 
@@ -20,7 +22,7 @@ func TestFilesOfAResumedLoadAreCutToWhatItsCheckpointCountsOn(t *testing.T) {
 	keys := filepath.Join(dir, "keys.csv")
 	open := func(counters map[string]int64) (f files, err error) {
 		if f.repeatedRows, err = openRepeatedRows(folder.Path, counters[doubtBytes], nil); err == nil {
-			f.returned, err = openReturnedKeys(keys, numberedKey, 1, counters[returnedBytes])
+			f.returned, err = openReturnedKeys(keys, &plan.Plan{Schema: &table.Schema{Key: numberedKey, Numbered: 1}}, counters[returnedBytes])
 		}
 		f.folder = folder
 		return f, err

@@ -11,7 +11,10 @@ import (
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/plainbuffer"
+	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
+	"tsimport/reader/jsonl"
+	"tsimport/reader/record"
 )
 
 // returnedKeys are the keys of rows that the service has numbered, in a file of CSV that the user has named. A nil one is
@@ -19,6 +22,18 @@ import (
 type returnedKeys struct {
 	journal *rundir.Journal
 	column  int // of the key, that the service numbers
+	// old reads the records of rows that had another key, whose columns come after the new one's; nil if they had none.
+	old     *jsonl.Parser
+	columns int // of the old key
+}
+
+// newReturnedKeys is what a plan's load keeps in a journal.
+func newReturnedKeys(j *rundir.Journal, p *plan.Plan) *returnedKeys {
+	k := &returnedKeys{journal: j, column: p.Schema.Numbered}
+	if old := p.OldKey(); old != nil {
+		k.old, k.columns = jsonl.NewParser(jsonl.Options{Columns: old, Wide: true}), len(old)
+	}
+	return k
 }
 
 // returnedBytes is the counter of a checkpoint for how much of the file it counts on.
@@ -26,19 +41,15 @@ const returnedBytes = "returned_bytes"
 
 // openReturnedKeys makes the file, or cuts that of the load that is resumed to what its checkpoint counts on. Another one that
 // is there is not touched: it may be the only place where the keys of an earlier load stand.
-func openReturnedKeys(path string, key []table.KeyColumn, column int, keep int64) (*returnedKeys, error) {
+func openReturnedKeys(path string, p *plan.Plan, keep int64) (*returnedKeys, error) {
 	if keep > 0 {
 		j, err := rundir.OpenExclusive(path, keep)
 		if err != nil {
 			return nil, err
 		}
-		return &returnedKeys{j, column}, nil
+		return newReturnedKeys(j, p), nil
 	}
-	header := []string{"file", "record"}
-	for _, k := range key {
-		header = append(header, k.Name)
-	}
-	line := csvLine(header)
+	line := csvLine(p.ReturnedHeader())
 	j, err := rundir.OpenExclusive(path, 0, func(f *os.File) error {
 		if !begunOnly(f, line) {
 			return fmt.Errorf("keep returned keys: %s exists; give another file, or delete it", path)
@@ -51,7 +62,7 @@ func openReturnedKeys(path string, key []table.KeyColumn, column int, keep int64
 	if err := j.Append(line); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	return &returnedKeys{j, column}, nil
+	return newReturnedKeys(j, p), nil
 }
 
 // begunOnly reports whether a file holds no key: it is not there, or a load was killed when it had written no more than the
@@ -82,15 +93,44 @@ func (k *returnedKeys) add(r table.Ref, o table.Outcome) error {
 			fields = append(fields, "") // sent blindly, and the answer did not say
 		case i == k.column:
 			fields = append(fields, strconv.FormatInt(o.Number, 10))
-		case c.Value.Type == table.Integer:
-			fields = append(fields, strconv.FormatInt(c.Value.Int, 10))
-		case c.Value.Type == table.Binary:
-			fields = append(fields, base64.StdEncoding.EncodeToString(c.Value.Bytes))
 		default:
-			fields = append(fields, string(c.Value.Bytes))
+			fields = append(fields, keyField(c.Value.Type == table.Integer, c.Value.Type == table.Binary, c.Value.Int, c.Value.Bytes))
+		}
+	}
+	if k.old != nil {
+		if fields, err = k.appendOld(fields, r); err != nil {
+			return err
 		}
 	}
 	return k.journal.Append(csvLine(fields))
+}
+
+// appendOld appends the key that the row had, from its record.
+func (k *returnedKeys) appendOld(fields []string, r table.Ref) ([]string, error) {
+	k.old.Reset(r.Record())
+	rec, ok := k.old.Next()
+	if !ok || rec.Bad != nil || len(rec.Fields) < k.columns {
+		return nil, fmt.Errorf("keep returned keys: the old key of record %d of %s cannot be read", r.Number()+1, r.Block.Split.Source)
+	}
+	for i := range rec.Fields[:k.columns] {
+		d := &rec.Fields[i]
+		if d.None() {
+			return nil, fmt.Errorf("keep returned keys: record %d of %s lacks a part of its old key", r.Number()+1, r.Block.Split.Source)
+		}
+		fields = append(fields, keyField(d.Kind == record.Integer, d.Kind == record.Binary, d.Int, d.Bytes))
+	}
+	return fields, nil
+}
+
+// keyField is a value of a key as the file has it.
+func keyField(integer, binary bool, n int64, text []byte) string {
+	switch {
+	case integer:
+		return strconv.FormatInt(n, 10)
+	case binary:
+		return base64.StdEncoding.EncodeToString(text)
+	}
+	return string(text)
 }
 
 func csvLine(fields []string) []byte {

@@ -71,10 +71,7 @@ func (v *verifier) sortReturned(lines *csv.Reader, sorter *extsort.Sorter) error
 	if err != nil && !errors.Is(err, io.EOF) {
 		return usagef("--returned-keys %s: %v", v.cfg.Returned, err)
 	}
-	want := []string{"file", "record"}
-	for _, k := range key {
-		want = append(want, k.Name)
-	}
+	want := v.plan.ReturnedHeader()
 	if !slices.Equal(header, want) {
 		return usagef("--returned-keys %s: it is not a file of returned keys of this table: its header is %q, want %q", v.cfg.Returned, header, want)
 	}

@@ -104,7 +104,10 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		return nil, usagef("--sample: an archive is read as a whole")
 	case cfg.Stored != nil:
 		to := &request.Target
-		to.Table, to.Key, to.Absent = cfg.Stored.Table.Name, cfg.Stored.Table.Key, true
+		to.Table, to.Key, to.Absent = cfg.Stored.Table.Name, slices.Clone(cfg.Stored.Table.Key), true
+		for i := range to.Key {
+			to.Key[i].Auto = false // the values are there
+		}
 		tables = append(tables, &target{Table: cfg.Stored.Table})
 	case !plan.IsTemplate(request.Target.Table):
 		described, err := admin.Describe(request.Target.Table)

@@ -176,13 +176,6 @@ func (l *archiveLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *tar
 // check refuses a target that would not have what the archive has.
 func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now time.Time) error {
 	m, name := l.archive, cfg.Target.Table
-	if i := slices.IndexFunc(to.Key, func(k table.KeyColumn) bool { return k.Auto }); i >= 0 {
-		plain := ""
-		for _, k := range to.Key {
-			plain += " --pk " + k.Name + ":" + k.Type.String()
-		}
-		return usagef("table %s has the auto-increment key column %s, whose values the service assigns: an archive cannot be loaded into it with the keys that it has; a new table with%s keeps them as plain integers", name, to.Key[i].Name, plain)
-	}
 	if err := fitsKey(m, &cfg.Columns, name, to.Key); err != nil {
 		return err
 	}
@@ -212,7 +205,7 @@ func (l *archiveLoad) check(cfg *pipeline.Config, from, to *client.Table, now ti
 func fitsKey(m *archive.Manifest, columns *plan.Columns, name string, key []table.KeyColumn) error {
 	from := m.KeyColumns()
 	if len(columns.Keys) > 0 || len(columns.Rename) > 0 || !slices.ContainsFunc(key, func(k table.KeyColumn) bool {
-		return !slices.ContainsFunc(from, func(f table.KeyColumn) bool { return f.Name == k.Name && f.Type == k.Type })
+		return !k.Auto && !slices.ContainsFunc(from, func(f table.KeyColumn) bool { return f.Name == k.Name && f.Type == k.Type })
 	}) {
 		return nil
 	}
@@ -221,7 +214,8 @@ func fitsKey(m *archive.Manifest, columns *plan.Columns, name string, key []tabl
 
 // keepsApart refuses a key that several rows of the archive would have: a load would write them over each other.
 func (l *archiveLoad) keepsApart(ctx context.Context, cfg *pipeline.Config, key []table.KeyColumn) error {
-	if cfg.Write.Mode == table.Delete || copytable.KeepsApart(l.archive.KeyColumns(), key, &cfg.Columns) {
+	numbered := cfg.Write.Mode == table.Put && cfg.Write.Condition == table.Ignore && slices.ContainsFunc(key, func(k table.KeyColumn) bool { return k.Auto }) // no two rows get one key
+	if numbered || cfg.Write.Mode == table.Delete || copytable.KeepsApart(l.archive.KeyColumns(), key, &cfg.Columns) {
 		return nil
 	}
 	say(l.c, l.show, "the key does not contain that of the archive: looking for rows that would become one")

@@ -46,7 +46,7 @@ func exportArchive(c *cli.Context, sdk *tablestore.TableStoreClient, described *
 		grouped(m.Rows), grouped(m.Cells), m.Table, grouped(int64(len(m.Parts))), grouped(m.Bytes), grouped(r.Units))
 	for _, k := range described.Key {
 		if k.Auto {
-			say(c, c.App.ErrWriter, "note: the values of auto-increment column %s are in the archive; a load can give them to a plain integer column only", k.Name)
+			say(c, c.App.ErrWriter, "note: the values of auto-increment column %s are in the archive; a load gives them to a plain integer column, or gets new ones in the same order and keeps both in a file (--returned-keys)", k.Name)
 		}
 	}
 	return nil

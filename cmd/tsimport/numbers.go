@@ -17,7 +17,7 @@ const numbersHelp = "The service fills an auto-increment key column (--pk NAME:a
 // numberFlags are about key columns that the service numbers.
 func numberFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "returned-keys", Usage: "auto-increment: write the key of each row to the new CSV `FILE` (file, record, key columns)"},
+		&cli.StringFlag{Name: "returned-keys", Usage: "auto-increment: write the key of each row to the new CSV `FILE` (file, record, key columns; of an archive the old key, too)"},
 		&cli.StringFlag{Name: "mark-column", Usage: "auto-increment and --mode increment: string `COLUMN` that identifies a row when it is unknown whether it was written (default _tsimport)"},
 		&cli.BoolFlag{Name: "look-first", Usage: "auto-increment: look for each row before writing it, in case an earlier load of the same files wrote it"},
 		&cli.BoolFlag{Name: "at-least-once", Usage: "auto-increment: write no marks; a row whose answer is lost is sent again and may be in the table twice"},

@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 	"advise/sketch":     {},
 	"advise/page":       {"advise", "advise/simulate"},
 
-	"pipeline":        {"internal/tablestore/reserve", "internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "pipeline/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source"},
+	"pipeline":        {"internal/tablestore/reserve", "internal/atomicfile", "internal/jobdir", "internal/exitcode", "internal/tablestore/condition", "pipeline/readorder", "pipeline/sendwindow", "pipeline/plan", "pipeline/intake", "shuffle", "internal/spill", "internal/tablestore/scan", "partitioner", "ratelimit", "writer", "internal/tablestore/client", "pipeline/rundir", "pipeline/bottleneck", "pipeline/checkpoint", "internal/timeline", "internal/tablestore/plainbuffer", "internal/table", "reader/source", "reader/jsonl", "reader/record"},
 	"pipeline/intake": {"pipeline/readorder", "keyexpr", "pipeline/plan", "reader", "reader/convert", "reader/jsonl", "reader/record", "internal/tablestore/encode", "internal/tablestore/plainbuffer", "partitioner", "internal/table", "reader/source"},
 	"pipeline/plan":   {"internal/suggest", "internal/exitcode", "internal/tablestore/condition", "lifecycle", "keyexpr", "reader", "reader/convert", "reader/input", "reader/record", "internal/tablestore/client", "pipeline/rundir", "internal/table", "reader/source"},
 

@@ -45,7 +45,8 @@ func (p *planner) settleNumbers() error {
 	name := p.key()[at].Name
 	source := slices.IndexFunc(p.all, func(c string) bool { return p.rename(c) == name })
 	given := source >= 0 && !slices.Contains(r.Columns.Exclude, p.all[source])
-	if given || p.isComputed(name) {
+	renumbers := given && !p.isComputed(name) && r.Mode == table.Put && r.Condition == table.Ignore && p.hasOldKey()
+	if (given || p.isComputed(name)) && !renumbers {
 		if r.Mode != table.Delete && r.Condition != table.ExpectExist {
 			return usagef("the service assigns the values of auto-increment column %s; leave the column out (--exclude %s) to add rows, or give --condition exist to change existing rows", name, name)
 		}
@@ -59,8 +60,45 @@ func (p *planner) settleNumbers() error {
 	case r.Order == OrderNone:
 		return usagef("--order none: the service assigns %s in the order in which rows are written, which is input order; leave it out", name)
 	}
+	if p.hasOldKey() && !p.plan.Live && !r.Returned {
+		return usagef("--table %s: the service assigns new values of the auto-increment column %s; give --returned-keys FILE, which keeps the old key of each row beside the new one, or load into a table in which %s is a plain integer",
+			r.Target.Table, name, name)
+	}
 	p.numbered = at
 	return p.settleMark()
+}
+
+// hasOldKey reports whether rows come with the whole key that they had in another table, which no other row has.
+func (p *planner) hasOldKey() bool {
+	return p.plan.Wide && !slices.ContainsFunc(p.plan.Sources, func(s *Source) bool { return len(s.About().Unique) == 0 })
+}
+
+// OldKey names the columns of the key that rows had in the table that they come from, where the service makes a new one; nil if they have none.
+func (p *Plan) OldKey() (names []string) {
+	if p.Schema.Numbered == 0 || !p.Wide {
+		return nil
+	}
+	for _, k := range p.Sources[0].About().Unique {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
+// ReturnedHeader is the first line of the file of returned keys: the columns of an old key have a prefix that no column of the new one shares.
+func (p *Plan) ReturnedHeader() []string {
+	header := []string{"file", "record"}
+	for _, k := range p.Schema.Key {
+		header = append(header, k.Name)
+	}
+	prefix := "old_"
+	old := p.OldKey()
+	for slices.ContainsFunc(old, func(name string) bool { return slices.Contains(header, prefix+name) }) {
+		prefix += "_"
+	}
+	for _, name := range old {
+		header = append(header, prefix+name)
+	}
+	return header
 }
 
 // refuseNumbering refuses flags that mean nothing where the service makes no part of a key.

@@ -99,7 +99,7 @@ func (p *planner) joinWide() error {
 // warnOfDescribed says which columns of the sources themselves, keys for the most part, are not loaded: they are not cells.
 func (p *planner) warnOfDescribed() {
 	for _, c := range p.all {
-		if p.plan.described[c] && !slices.Contains(p.columns, c) && p.wanted(c) && !p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {
+		if p.plan.described[c] && !slices.Contains(p.columns, c) && !p.isNumbered(p.rename(c)) && p.wanted(c) && !p.isComputed(p.rename(c)) && c != p.request.Read.Convert.VersionColumn && p.request.Mode != table.Delete {
 			p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf("column %s of %s is not part of the primary key and not loaded; --set %s=… makes an attribute of it, --exclude %s leaves it out without this warning",
 				c, p.owner[c], p.rename(c), c))
 		}
@@ -122,7 +122,7 @@ func (p *Plan) Described(column string) bool { return p.described[column] }
 // AsItIs reports whether rows are what their records are: no key is computed and no cell changed on the way.
 func (p *Plan) AsItIs() bool {
 	c := &p.Request.Columns
-	return p.Makers == nil && p.Tables == nil && len(c.Rename) == 0 && len(c.Types) == 0 && p.Request.Read.Convert.VersionColumn == ""
+	return p.Makers == nil && p.Tables == nil && p.Schema.Numbered == 0 && len(c.Rename) == 0 && len(c.Types) == 0 && p.Request.Read.Convert.VersionColumn == ""
 }
 
 // Cell returns the table's column for cells of a name, in a load of records that describe themselves. Loaded is false for cells

@@ -115,7 +115,7 @@ func CheckKey(to string, key []table.KeyColumn, source string) error {
 	for _, k := range key {
 		plain += " --pk " + k.Name + ":" + k.Type.String()
 	}
-	return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an interruption nobody could tell which rows have a number; into a new table with%s the numbers of the source are kept as plain integers, and an export of it that is loaded gets new numbers in the same order",
+	return usagef("table %s has the auto-increment key column %s, and %s changes while it is read: after an interruption nobody could tell which rows have a number; into a new table with%s the numbers of the source are kept as plain integers, or export it to an archive, and load that with --returned-keys: it gets new numbers in the same order",
 		to, key[i].Name, source, plain)
 }
 

@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// renumbered checks a table that the service has numbered against the one that it was archived from, by the file of old and new keys: every
+// row once with all of its cells, and the numbers of a partition key in the order of the old ones.
+func (p *pairOf) renumbered(t *testing.T, from, to *served, source, target, keys string) {
+	p.t.Helper()
+	was, is := dump(p.t, from, source), dump(p.t, to, target)
+	text, err := os.ReadFile(filepath.Join(p.dir, keys))
+	must(p.t, err)
+	lines := readCSV(t, string(text), "file,record,pk1,pk2,old_pk1,old_pk2")
+	if len(lines) != len(was) || len(is) != len(was) {
+		p.t.Errorf("%d keys and %d rows, want %d", len(lines), len(is), len(was))
+	}
+	type numbers struct{ old, new int64 }
+	streams, seen := map[string][]numbers{}, map[string]bool{}
+	for _, l := range lines {
+		was, is := was[fmt.Sprintf("[%s %s]", l[4], l[5])], is[fmt.Sprintf("[%s %s]", l[2], l[3])]
+		is = slices.DeleteFunc(slices.Clone(is), func(c cell) bool { return c.Name == "_tsimport" })
+		if diff := cmp.Diff(was, is, cmp.Transformer("length", func(c []cell) string { return fmt.Sprint(c) })); l[2] != l[4] || diff != "" {
+			p.t.Fatalf("row %v: %s", l, diff)
+		}
+		n, err := strconv.ParseInt(l[3], 10, 64)
+		must(p.t, err)
+		o, err := strconv.ParseInt(l[5], 10, 64)
+		must(p.t, err)
+		streams[l[2]] = append(streams[l[2]], numbers{o, n})
+		for _, key := range []string{"old " + l[4] + l[5], "new " + l[2] + l[3]} {
+			if seen[key] {
+				p.t.Errorf("the %s is there twice", key)
+			}
+			seen[key] = true
+		}
+	}
+	for stream, all := range streams {
+		slices.SortFunc(all, func(a, b numbers) int { return int(min(max(a.old-b.old, -1), 1)) })
+		if !slices.IsSortedFunc(all, func(a, b numbers) int { return int(min(max(a.new-b.new, -1), 1)) }) {
+			p.t.Errorf("%s is not in the order of the archive: %v", stream, all)
+		}
+	}
+}
+
+// TestAnArchiveIsLoadedIntoANumberedTable kills loads with SIGKILL, while the service refuses rows and loses answers.
+func TestAnArchiveIsLoadedIntoANumberedTable(t *testing.T) {
+	t.Parallel()
+	p := newPairOf(t)
+	p.fill("t", 0, 1500)
+	p.run(0, "export", "--table", "t", "-o", "kept/")
+	q := &pairOf{t, p.dir, p.b, p.a}
+	load := []string{"load", "kept", "--table", "r", "--create", "--pk", "pk1:string", "--pk", "pk2:auto", "--settle", "100ms"}
+	if out := q.run(2, load...); !strings.Contains(out, "give --returned-keys FILE, which keeps the old key of each row") {
+		t.Error(out)
+	}
+	if out := q.run(2, append(load, "--returned-keys", "keys.csv", "--order", "none")...); !strings.Contains(out, "--order none") {
+		t.Error(out)
+	}
+	load = append(load, "--returned-keys", "keys.csv")
+	rnd := rand.New(rand.NewPCG(7, 17))
+	troubled(t, p.b, 1, 0.1, "BatchWriteRow", "refuse-rows", "drop-after", "drop-before", "error-after", "apply-late", "truncate-body")
+	whole := false
+	for round := 0; round < 6 && !whole; round++ {
+		size := func() int64 {
+			info, err := os.Stat(filepath.Join(p.dir, "keys.csv"))
+			if err != nil {
+				return 0
+			}
+			return info.Size()
+		}
+		until, at := time.Now().Add(10*time.Second), size()+int64(rnd.IntN(8000))
+		whole = q.attempt(untilThen(func() bool { return size() > at || time.Now().After(until) }), load...)
+	}
+	if !whole {
+		q.run(0, load...)
+	}
+	p.renumbered(t, p.a, p.b, "t", "r", "keys.csv")
+	troubled(t, p.b, 1, 0, "BatchWriteRow", "refuse-rows")
+	verify := []string{"verify", "kept", "--table", "r", "--returned-keys", "keys.csv", "--extra", "fail"}
+	if out := q.run(0, verify...); !strings.Contains(out, "1,500 equal") {
+		t.Error(out)
+	}
+
+	// The file is edited, or gone: rows without a key are not equal, and no load writes over it.
+	text, err := os.ReadFile(filepath.Join(p.dir, "keys.csv"))
+	must(t, err)
+	lines := strings.SplitAfter(string(text), "\n")
+	edit := func(lines ...string) {
+		must(t, os.WriteFile(filepath.Join(p.dir, "keys.csv"), []byte(strings.Join(lines, "")), 0o600))
+	}
+	edit(slices.Delete(slices.Clone(lines), 5, 6)...)
+	if out := q.run(6, verify...); !strings.Contains(out, "1 without a returned key") {
+		t.Error(out)
+	}
+	edit(strings.Replace(lines[0], "old_pk2", "pk3", 1))
+	if out := q.run(2, verify...); !strings.Contains(out, "its header is") {
+		t.Error(out)
+	}
+	edit(lines...)
+	if out := q.run(1, append(load, "--fresh")...); !strings.Contains(out, "keys.csv exists") {
+		t.Error(out)
+	}
+
+	// A table made again as it was, from an archive of the numbered one. Its marks are cells like any.
+	q.run(0, "export", "--table", "r", "-o", "numbered/")
+	out := q.run(0, "load", "numbered", "--table", "again", "--create", "--returned-keys", "again.csv", "--mark-column", "marks", "--verify")
+	if !strings.Contains(out, "1,500 equal") {
+		t.Error(out)
+	}
+	if out := q.run(0, "table", "describe", "again"); !strings.Contains(out, "auto-increment") {
+		t.Error(out)
+	}
+	if out := q.run(4, "load", "numbered", "--table", "clash", "--create", "--returned-keys", "clash.csv", "--max-errors", "0"); !strings.Contains(out, "--mark-column") {
+		t.Error(out)
+	}
+	q.run(0, "export", "--table", "r", "-o", "twin/")
+	q.run(0, "verify", "numbered", "--archive", "twin", "--extra", "fail")
+}
