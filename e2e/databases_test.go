@@ -135,40 +135,6 @@ func TestDatabases(t *testing.T) {
 			t.Error("no load was resumed")
 		}
 	})
-	t.Run("a server that crashes meanwhile", func(t *testing.T) {
-		rnd := rand.New(rand.NewPCG(8, 8))
-		two := 0
-		for range 25 {
-			d := round(t, "30000")
-			var out strings.Builder
-			c := d.command("--max-rows-per-second", "30000", "--retry-for", "1m")
-			c.Stderr = &out
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			done := make(chan error, 1)
-			go func() { done <- c.Wait() }()
-			select {
-			case err := <-done:
-				done <- err
-			case <-time.After(time.Duration(200+rnd.IntN(700)) * time.Millisecond):
-			}
-			s.Stop("immediate")
-			s.Go()
-			if err := <-done; err != nil {
-				t.Fatalf("%v\n%s", err, out.String())
-			}
-			if sum := d.summary(); len(sum.Snapshots) > 1 {
-				if two++; *sum.Consistent {
-					t.Errorf("%+v", sum)
-				}
-			}
-			d.compare()
-		}
-		if two == 0 {
-			t.Error("no load met the crash")
-		}
-	})
 	t.Run("no password is kept", func(t *testing.T) {
 		d := round(t, "10")
 		c := exec.Command(binary, "load", strings.Replace(s.Address("orders"), "postgres@", "postgres:planted-secret@", 1), "--table", "orders", "--store", "store", "--run-dir", "run")

@@ -3,8 +3,10 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -52,8 +54,18 @@ func Parse(arg string) (*Address, error) {
 	if a.config, err = pgconn.ParseConfig(u.String()); err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)
 	}
+	if a.config.ConnectTimeout == 0 {
+		a.config.ConnectTimeout = connectTimeout
+	}
+	a.config.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
 	return a, nil
 }
+
+// How long a server may take to answer a new session, and how often a silent one is asked whether it is still there.
+const (
+	connectTimeout = 10 * time.Second
+	keepAlive      = 15 * time.Second
+)
 
 // tableName reads TABLE or SCHEMA.TABLE. A name with a dot stands in double quotes, as in SQL.
 func tableName(text string) (schema, table string, err error) {

@@ -49,6 +49,12 @@ type sessions struct {
 	mu   sync.Mutex
 	idle []*session
 	held *held // what new sessions join; nil before the first page
+	noted
+}
+
+// noted is what was read from where. It has a lock of its own: whoever asks does not wait for a server.
+type noted struct {
+	sync.Mutex
 	read []source.Snapshot
 	at   map[int]int // of read, the one that a part was read from last
 }
@@ -69,7 +75,7 @@ type session struct {
 }
 
 func newSessions(c *Config, of *described) *sessions {
-	s := &sessions{cfg: c, of: of, at: map[int]int{}, free: make(chan struct{}, c.Sessions)}
+	s := &sessions{cfg: c, of: of, noted: noted{at: map[int]int{}}, free: make(chan struct{}, c.Sessions)}
 	for range c.Sessions {
 		s.free <- struct{}{}
 	}
@@ -129,14 +135,14 @@ var ErrSnapshot = errors.New("the session that held the snapshot was lost, and -
 // begin takes a snapshot. The lock keeps a TRUNCATE away, which would empty the table in older snapshots too, and changes of the schema.
 func (s *sessions) begin(ctx context.Context) error {
 	before := s.held
-	if len(s.read) > 0 && s.cfg.Whole {
+	if len(s.snapshots()) > 0 && s.cfg.Whole {
 		return ErrSnapshot
 	}
 	conn, err := connect(ctx, s.cfg.Address)
 	if err != nil {
 		return err
 	}
-	h := &held{conn: conn, number: len(s.read)}
+	h := &held{conn: conn}
 	if err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE "+s.of.from()+" IN ACCESS SHARE MODE").Close(); err != nil {
 		hangUp(conn)
 		return err
@@ -163,6 +169,9 @@ func (s *sessions) begin(ctx context.Context) error {
 		return err
 	}
 	s.held = h
+	s.Lock()
+	defer s.Unlock()
+	h.number = len(s.read)
 	s.read = append(s.read, source.Snapshot{Name: h.name, Taken: time.Now().UTC()})
 	return nil
 }
@@ -194,16 +203,22 @@ func (s *sessions) giveBack(one *session, part int, from string) {
 		s.mu.Unlock()
 		s.free <- struct{}{}
 	}()
-	if number, known := s.at[part]; !known || number != one.of.number {
-		s.at[part] = one.of.number
-		of := &s.read[one.of.number]
-		of.Ranges = append(of.Ranges, from)
-	}
+	s.note(one.of.number, part, from)
 	if one.of != s.held {
 		hangUp(one.conn)
 		return
 	}
 	s.idle = append(s.idle, one)
+}
+
+// note notes that a part was read from a snapshot, from a key on.
+func (n *noted) note(number, part int, from string) {
+	n.Lock()
+	defer n.Unlock()
+	if last, known := n.at[part]; !known || last != number {
+		n.at[part] = number
+		n.read[number].Ranges = append(n.read[number].Ranges, from)
+	}
 }
 
 // drop gives a session up.
@@ -227,10 +242,10 @@ func (s *sessions) close() {
 }
 
 // snapshots are those that have been read.
-func (s *sessions) snapshots() (all []source.Snapshot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.read {
+func (n *noted) snapshots() (all []source.Snapshot) {
+	n.Lock()
+	defer n.Unlock()
+	for _, one := range n.read {
 		one.Ranges = append([]string(nil), one.Ranges...)
 		all = append(all, one)
 	}
