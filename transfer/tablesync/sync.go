@@ -582,23 +582,29 @@ func (r *run) release() {
 func (r *run) end(err error) (*Summary, error) {
 	s := r.summary
 	err = errors.Join(err, s.balance())
-	folder := rundir.Folder{Path: r.dir}
 	if err == nil && s.State == pipeline.StateFinished {
-		// The summary comes first: nobody writes it for a run that has finished.
-		if err = errors.Join(r.done(), folder.WriteSummary(s)); err == nil {
-			r.state.Phase = finished
-			err = r.state.write(r.dir)
-		}
-		if err == nil {
-			err = errors.Join(os.RemoveAll(filepath.Join(r.dir, changesDir)), r.forget(putDir), r.forget(deleteDir))
-		}
+		err = r.finish()
 	}
 	if err != nil {
 		s.State, s.ExitCode, s.Error = pipeline.StateFailed, exitcode.Of(err), client.OneLine(err.Error())
 		err = fmt.Errorf("sync table %s: %w", s.Table, err)
 	}
 	doneErr := r.done()
+	folder := rundir.Folder{Path: r.dir}
 	return s, errors.Join(err, doneErr, folder.WriteSummary(s))
+}
+
+// finish notes that the run is over. The summary comes first: nobody writes that of a run that has finished.
+func (r *run) finish() error {
+	folder := rundir.Folder{Path: r.dir}
+	if err := errors.Join(r.done(), folder.WriteSummary(r.summary)); err != nil {
+		return err
+	}
+	r.state.Phase = finished
+	if err := r.state.write(r.dir); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(filepath.Join(r.dir, changesDir)), r.forget(putDir), r.forget(deleteDir))
 }
 
 // done enters how long it took.

@@ -723,6 +723,21 @@ func TestRowsThatNoConditionCanBeGivenAreRefused(t *testing.T) {
 	}
 }
 
+// TestARunThatHasFinishedHasItsSummary stops between the two notes of a run's end.
+func TestARunThatHasFinishedHasItsSummary(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, StateFile, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{dir: dir, state: &state{Phase: deleting}, summary: &Summary{State: pipeline.StateFinished}}
+	if err := r.finish(); err == nil {
+		t.Fatal("the state was written over a folder")
+	}
+	if s, err := ReadSummary(dir); err != nil || s.State != pipeline.StateFinished {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func TestTwoSyncsOfTheSameRowsDoNotRunAtATime(t *testing.T) {
 	for _, tt := range []struct {
 		first, second string // ranges
