@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	podRounds = flag.Int("pod-rounds", 1, "rounds of nights whose pods are processes")
+	podRounds = flag.Int("pod-rounds", 0, "rounds of nights whose pods are processes; 0 skips them")
 	podNights = flag.Int("pod-nights", 3, "nights of a round")
 	podSeed   = flag.Uint64("pod-seed", 1, "seed of the first round")
 )
@@ -503,6 +503,9 @@ func (n *podNight) once() {
 func TestNightsOfPodsThatAreKilledLeaveTheTableOfOneLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for leases")
+	}
+	if *podRounds == 0 {
+		t.Skip("waits for leases of half a minute to end: make nights, or -pod-rounds 1")
 	}
 	for seed := *podSeed; seed < *podSeed+uint64(*podRounds); seed++ {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -58,8 +58,10 @@ func Convert(text []byte) (*Job, error) {
 	}
 	switch c.Reader.Name {
 	case "txtfilereader", "ossreader":
-	case "mysqlreader", "postgresqlreader":
-		return nil, fmt.Errorf("reader %s: this version reads no databases; write the reader's columns or query to CSV and load that (docs/inputs.md, Dumps of databases)", c.Reader.Name)
+	case "postgresqlreader":
+		return nil, errors.New("reader postgresqlreader: not converted; write a load from postgres:// (docs/sql.md), or write its query to CSV and load that")
+	case "mysqlreader":
+		return nil, errors.New("reader mysqlreader: this version reads no MySQL; write the reader's columns or query to CSV and load that (docs/inputs.md, Dumps of databases)")
 	case "otsreader":
 		return nil, errors.New("reader otsreader: not converted; write a load with command: copy (docs/copy.md)")
 	default:
