@@ -65,8 +65,8 @@ func New(ctx context.Context, t Target, traffic *Traffic) (*tablestore.TableStor
 	}
 	config := tablestore.NewDefaultTableStoreConfig()
 	config.RetryTimes = 0
-	config.HTTPTimeout.RequestTimeout = t.RequestTimeout
-	config.Transport = &transport{base: t.Transport, run: ctx, credentials: t.Credentials, traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
+	config.HTTPTimeout.RequestTimeout = LongestRequest(t.RequestTimeout) // and less where nothing comes in: transport
+	config.Transport = &transport{base: t.Transport, run: ctx, timeout: t.RequestTimeout, credentials: t.Credentials, traffic: traffic, access: access{credentials: t.Credentials, patience: t.KeyPatience}}
 	if t.Transport == nil {
 		config.Transport.(*transport).base = &renewed{make: func() *http.Transport { return network(t) }}
 	}
@@ -163,6 +163,7 @@ func (n *renewed) RoundTrip(r *http.Request) (*http.Response, error) {
 type transport struct {
 	base        http.RoundTripper
 	run         context.Context
+	timeout     time.Duration // without anything that comes in
 	credentials common.CredentialsProvider
 	traffic     *Traffic
 	access      access
@@ -173,10 +174,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(t.run, func() { cancel(context.Cause(t.run)) })()
+	stalled := time.AfterFunc(t.timeout, func() { cancel(context.DeadlineExceeded) })
+	defer stalled.Stop()
 	sent := time.Now()
 	res, err := t.base.RoundTrip(r.WithContext(ctx))
 	if err == nil {
 		received := time.Now()
+		res.Body = &progress{res.Body, func() { stalled.Reset(t.timeout) }}
 		if res, err = t.read(r, res); err == nil {
 			t.traffic.Clock.Answered(res.Header, sent, received)
 		}
@@ -185,7 +189,24 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		// The run was stopped, regardless of the error that the connection gives.
 		return nil, &stopped{context.Cause(t.run)}
 	}
+	if err != nil && context.Cause(ctx) == context.DeadlineExceeded {
+		return nil, fmt.Errorf("nothing came in for %v: %w", t.timeout, context.DeadlineExceeded)
+	}
 	return res, err
+}
+
+// progress is the body of an answer, and tells of each piece of it that comes in.
+type progress struct {
+	io.ReadCloser
+	came func()
+}
+
+func (p *progress) Read(b []byte) (int, error) {
+	n, err := p.ReadCloser.Read(b)
+	if n > 0 {
+		p.came()
+	}
+	return n, err
 }
 
 // read reads and checks the answer, and hands it on in memory.
