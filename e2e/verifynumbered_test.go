@@ -15,7 +15,7 @@ func TestReturnedKeysTellWhichRowIsWhichRecord(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("room,text\n")
 	for i := range 500 {
-		text.WriteString([]string{"hall", "yard", "gate"}[i%3] + ",text " + strings.Repeat("x", i%7) + "\n")
+		text.WriteString([]string{"hall", "yard", "gate", "\"two\r\nlines\""}[i%4] + ",text " + strings.Repeat("x", i%7) + "\n")
 	}
 	must(t, os.WriteFile(name("chat.csv"), []byte(text.String()), 0o644))
 	flags := []string{name("chat.csv"), "--store", name("store"), "-t", "chat", "--pk", "room", "--pk", "id:auto", "--returned-keys", name("keys.csv")}

@@ -3,13 +3,13 @@ package keyexpr
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
 
+	"tsimport/internal/exactcsv"
 	"tsimport/internal/table"
 )
 
@@ -117,7 +117,7 @@ func parseLookup(name string, data []byte) (*lookupTable, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("%s is not valid UTF-8", name)
 	}
-	r := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
+	r := exactcsv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	r.FieldsPerRecord = -1
 	t := &lookupTable{codes: map[string][]byte{}}
 	for {

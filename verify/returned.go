@@ -14,6 +14,7 @@ import (
 
 	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
 
+	"tsimport/internal/exactcsv"
 	"tsimport/internal/extsort"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/scan"
@@ -50,7 +51,7 @@ func (v *verifier) readReturned() error {
 	if err != nil {
 		return err
 	}
-	err = v.sortReturned(csv.NewReader(f), sorter)
+	err = v.sortReturned(exactcsv.NewReader(f), sorter)
 	if err == nil {
 		v.returned = &returned{name: v.cfg.Returned}
 		v.returned.sorted, err = sorter.Sort()

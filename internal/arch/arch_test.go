@@ -93,10 +93,11 @@ var arrows = map[string][]string{
 
 	"pipeline/sendwindow": {},
 
-	"verify":           {"reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
-	"internal/extsort": {"internal/spill"},
-	"transfer/archive": {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
-	"transfer/export":  {"keyexpr", "reader/jsonl", "transfer/archive", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
+	"verify":            {"reader/record", "reader/source", "pipeline/plan", "pipeline/intake", "internal/tablestore/scan", "internal/exactcsv", "internal/extsort", "internal/spill", "partitioner", "internal/tablestore/client", "pipeline/rundir", "internal/tablestore/plainbuffer", "internal/table"},
+	"internal/exactcsv": {},
+	"internal/extsort":  {"internal/spill"},
+	"transfer/archive":  {"reader/jsonl", "reader/record", "internal/atomicfile", "internal/jobdir", "internal/table"},
+	"transfer/export":   {"keyexpr", "reader/jsonl", "transfer/archive", "internal/jobdir", "reader/record", "reader/source", "reader/tablescan", "internal/atomicfile", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 	// A sync is a comparison and two loads.
 	"transfer/tablesync": {"internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
@@ -118,7 +119,7 @@ var arrows = map[string][]string{
 	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
-	"keyexpr":                         {"internal/suggest", "internal/table"},
+	"keyexpr":                         {"internal/exactcsv", "internal/suggest", "internal/table"},
 	"internal/tablestore/encode":      {"internal/tablestore/plainbuffer", "internal/table"},
 	"shuffle":                         {"internal/spill", "internal/table"},
 	"partitioner":                     {"internal/table"},

@@ -1,0 +1,51 @@
+package exactcsv
+
+import (
+	"encoding/csv"
+	"io"
+)
+
+// NewReader returns a reader of records. A quote inside a field without quotes is an error of its, as of a csv.Reader.
+func NewReader(r io.Reader) *csv.Reader { return csv.NewReader(&doubling{from: r}) }
+
+// doubling doubles the carriage returns inside quotes that come before a line feed: a csv.Reader drops one of each.
+type doubling struct {
+	from    io.Reader
+	text    []byte // read, and not passed on
+	room    [4 << 10]byte
+	inside  bool // quotes
+	pending bool // a carriage return inside quotes was passed on
+	err     error
+}
+
+func (d *doubling) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		if len(d.text) == 0 {
+			if n > 0 || d.err != nil {
+				break
+			}
+			var got int
+			got, d.err = d.from.Read(d.room[:])
+			d.text = d.room[:got]
+			continue
+		}
+		b := d.text[0]
+		if d.pending && b == '\n' {
+			d.pending = false
+			p[n] = '\r'
+			n++
+			continue
+		}
+		if b == '"' {
+			d.inside = !d.inside
+		}
+		d.pending = d.inside && b == '\r'
+		p[n] = b
+		n++
+		d.text = d.text[1:]
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, d.err
+	}
+	return n, nil
+}

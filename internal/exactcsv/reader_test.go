@@ -1,0 +1,55 @@
+package exactcsv
+
+import (
+	"bytes"
+	"encoding/csv"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func TestFieldsAreThoseThatWereWritten(t *testing.T) {
+	const letters = "a\"\r\n, \r\n"
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var want [][]string
+		for range 1 + r.IntN(8) {
+			record := []string{"first"}
+			for range 2 {
+				var field []byte
+				for range r.IntN(9) {
+					field = append(field, letters[r.IntN(len(letters))])
+				}
+				record = append(record, string(field))
+			}
+			want = append(want, record)
+		}
+		var b bytes.Buffer
+		w := csv.NewWriter(&b)
+		if err := w.WriteAll(want); err != nil {
+			t.Fatal(err)
+		}
+		for name, from := range map[string]io.Reader{"whole": bytes.NewReader(b.Bytes()), "by bytes": iotest.OneByteReader(bytes.NewReader(b.Bytes()))} {
+			if got, err := NewReader(from).ReadAll(); err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("seed %d, %s: %q, want %q: %v", seed, name, got, want, err)
+			}
+		}
+	}
+}
+
+func TestLinesMayEndWithCRLF(t *testing.T) {
+	got, err := NewReader(strings.NewReader("a,b\r\n\"x\r\ny\",2\r\n3,4")).ReadAll()
+	if want := [][]string{{"a", "b"}, {"x\r\ny", "2"}, {"3", "4"}}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%q: %v", got, err)
+	}
+}
+
+func TestAnErrorOfReadingIsOneOfTheReader(t *testing.T) {
+	_, err := NewReader(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("a,b\nc,d\n")))).ReadAll()
+	if err != iotest.ErrTimeout {
+		t.Error(err)
+	}
+}
