@@ -123,6 +123,7 @@ func (l *Queue) Advance() {
 	l.bytes -= i.bytes
 	l.items[0] = nil
 	l.items = l.items[1:]
+	l.turns = 0 // small blocks were put into an order that spreads over the keys
 	l.mem--
 	if l.mem == 0 {
 		l.reach()

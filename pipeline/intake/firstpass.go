@@ -20,8 +20,8 @@ import (
 
 // What sections are.
 const (
-	// The service splits a partition in the middle of the keys that it has got so far: many small sections show it where that is, few large
-	// ones do not, and the parts come out uneven.
+	// sectionRows is how many rows a section has on average. The service splits a partition in the middle of the keys that it has got so
+	// far: many small sections show it where that is, few large ones do not, and the parts come out uneven.
 	sectionRows = 50
 	// A section of records that never were text has up to pagedRows times as many rows, and no more than 1/pagedShare of its split.
 	pagedRows  = 40
@@ -44,7 +44,9 @@ func (f *Flow) firstPass(ctx context.Context, sources []*plan.Source, textOnly b
 	order := f.stages(ctx, group, slices.Values(sources))
 	f.parsers(group, func(p *parser) error {
 		p.anyOrder = true
-		return p.run(ctx, order.work, func(ctx context.Context, j *job) { p.findSections(ctx, j, b.Rows(), textOnly) })
+		return p.run(ctx, order.work, func(ctx context.Context, j *job) {
+			p.findSections(ctx, j, rowsOf{f.scheduling.rows(), b.Rows()}, textOnly)
+		})
 	})
 	var failed error
 	group.Go(func() error {
@@ -121,8 +123,11 @@ func worthwhile(sections []readorder.Section) bool {
 	return moved > len(sections)/2
 }
 
-// findSections cuts the split of a job into sections of about so many rows.
-func (p *parser) findSections(ctx context.Context, j *job, rows int, textOnly bool) {
+// rowsOf is how many rows sections have on average: those of a small input, and those of this one.
+type rowsOf struct{ small, these int }
+
+// findSections cuts the split of a job into sections.
+func (p *parser) findSections(ctx context.Context, j *job, rows rowsOf, textOnly bool) {
 	sp, err := p.forKeys(j.source)
 	var made *Parsed
 	switch {
@@ -136,15 +141,17 @@ func (p *parser) findSections(ctx context.Context, j *job, rows int, textOnly bo
 }
 
 // sections cuts a split into sections.
-func (sp *sourceParser) sections(split source.Split, rows int) (*Parsed, error) {
+func (sp *sourceParser) sections(split source.Split, rows rowsOf) (*Parsed, error) {
 	if split.Data == nil && split.Rows == 0 {
 		return nil, errFileOrder // a record that is longer than may be held
 	}
 	if split.Data == nil {
 		// To read a section of a page, all of the page before it is decoded.
-		rows = max(rows, min(pagedRows*rows, int(split.Rows/pagedShare)))
+		rows.small = max(rows.small, min(pagedRows*rows.small, int(split.Rows/pagedShare)))
+		rows.these = max(rows.these, rows.small)
 	}
-	m := &sectionMaker{split: split, made: &Parsed{}, rows: rows}
+	m := &sectionMaker{split: split, made: &Parsed{}, rows: readorder.Short(rows.small)}
+	m.next = 2*rows.these - m.rows
 	records, lines, err := sp.parser.Parse(split, func(rec *record.Record) { m.add(rec.Span, sp.values.appendKey(m.buffer[:0], rec)) })
 	if err != nil {
 		return nil, err
@@ -154,12 +161,13 @@ func (sp *sourceParser) sections(split source.Split, rows int) (*Parsed, error) 
 	return m.made, nil
 }
 
-// sectionMaker makes the sections of one split. It looks at twice as many records as a section has: a section ends, if that is
+// sectionMaker makes the sections of one split, a short one, a long one, and so on. It looks at twice as many records as a section has: a section ends, if that is
 // possible, where all keys before are less than those after, or greater.
 type sectionMaker struct {
 	split   source.Split
 	made    *Parsed
-	rows    int
+	rows    int           // of this section
+	next    int           // of the next one
 	records []keyedRecord // of the section and the next one
 	text    []byte        // of their keys
 	buffer  []byte
@@ -219,7 +227,7 @@ func (m *sectionMaker) key(i int) []byte {
 // choose returns how many of the records the section has: about as many as it should, and so that it shares no keys with what
 // follows; else so that it ends where the keys change most.
 func (m *sectionMaker) choose() int {
-	n := len(m.records)
+	n := min(len(m.records), 2*m.rows)
 	m.before = append(m.before[:0], extremes{})
 	for i := range n {
 		m.before = append(m.before, m.before[i].with(m.key(i)))
@@ -253,7 +261,7 @@ func sharedPrefix(a, b []byte) (n int) {
 
 // end makes sections of what is left before the end of the split.
 func (m *sectionMaker) end(at table.Span) {
-	if len(m.records) > m.rows+m.rows/2 {
+	for len(m.records) > m.rows+m.rows/2 {
 		m.cut(m.choose())
 	}
 	m.records = append(m.records, keyedRecord{at: at, from: -1})
@@ -289,6 +297,7 @@ func (m *sectionMaker) cut(n int) {
 	}
 	s.Keys = readorder.Cover(keys)
 	m.made.sections = append(m.made.sections, s)
+	m.rows, m.next = m.next, m.rows
 
 	rest := m.records[:0]
 	from := len(m.text)

@@ -2,10 +2,11 @@ package readorder
 
 import "sync/atomic"
 
-// Builder collects the sections of an input in its order. When they take too many bytes it joins neighbours, and asks for larger
-// ones.
+// Builder collects the sections of an input in its order: a short one, a long one, and so on. When they take too many bytes it joins the
+// long ones to their neighbours, and asks for longer ones.
 type Builder struct {
 	limit    int
+	short    int64 // rows of a short section
 	rows     atomic.Int64
 	sections []Section
 	held     int
@@ -13,14 +14,18 @@ type Builder struct {
 	full     bool
 }
 
-// NewBuilder makes a builder of sections of about so many rows that take so many bytes at most.
+// NewBuilder makes a builder of sections of about so many rows on average that take so many bytes at most.
 func NewBuilder(rows, bytes int) *Builder {
-	b := &Builder{limit: bytes}
+	b := &Builder{limit: bytes, short: int64(Short(rows))}
 	b.rows.Store(int64(rows))
 	return b
 }
 
-// Rows is how many rows the next sections should have. Any goroutine may call it.
+// Short is how many rows a short section has where sections have so many on average. Rows that are spread over many short sections show
+// the service what all of the keys are like before much is written.
+func Short(rows int) int { return max(1, rows/5) }
+
+// Rows is how many rows the next sections should have on average. Any goroutine may call it.
 func (b *Builder) Rows() int { return int(b.rows.Load()) }
 
 // sectionBytes is what a section takes beside its intervals, that which Order needs for it included.
@@ -65,7 +70,7 @@ func (b *Builder) Sections() []Section { return b.sections }
 func (b *Builder) push(to []Section, s Section) []Section {
 	if n := len(to); b.coarse && n > 0 {
 		last := &to[n-1]
-		if s.follows(last) && last.Records+s.Records <= b.rows.Load() && last.Bytes+s.Bytes <= maxBytes {
+		if s.follows(last) && last.Records+s.Records <= b.want(n-1) && last.Bytes+s.Bytes <= maxBytes {
 			b.held -= last.held() + s.held()
 			last.join(&s)
 			b.held += last.held()
@@ -73,6 +78,14 @@ func (b *Builder) push(to []Section, s Section) []Section {
 		}
 	}
 	return append(to, s)
+}
+
+// want is how many rows the i-th section may have.
+func (b *Builder) want(i int) int64 {
+	if i%2 == 0 {
+		return b.short
+	}
+	return 2*b.rows.Load() - b.short
 }
 
 // coarsen joins neighbours until half of the bytes are free.

@@ -5,14 +5,12 @@ import (
 	"cmp"
 	"container/heap"
 	"math"
-	"math/bits"
 	"slices"
 )
 
 // Order returns the places of the sections, which are given in the order of the input, in the order in which they are to be read. A
 // section comes after every earlier one that has an interval which meets one of its own. Of those that may come, the one comes
-// first whose lowest key is farthest from those that were before it, by the rows between them: so rows are read evenly from all
-// keys. The first head sections stay where they are: they were read already.
+// first that evens out what was read of all keys so far: see rank. The first head sections stay where they are: they were read already.
 func Order(sections []Section, head int) []int32 {
 	o := &ordering{waits: make([]int32, len(sections))}
 	o.bind(sections)
@@ -44,11 +42,11 @@ func Order(sections []Section, head int) []int32 {
 
 // ordering is what Order works with.
 type ordering struct {
-	waits []int32  // earlier sections that must come first, by section
-	edges []int32  // sections that wait for one, by
-	first []int32  // where the edges of a section begin
-	turn  []uint64 // by section: whichever is least comes first
-	low   []int32  // by section, the place of its lowest key among all ends of intervals; -1 without keys
+	waits []int32 // earlier sections that must come first, by section
+	edges []int32 // sections that wait for one, by
+	first []int32 // where the edges of a section begin
+	turn  []int32 // by section: whichever is least comes first
+	low   []int32 // by section, the place of its lowest key among all ends of intervals; -1 without keys
 	free  freeSections
 }
 
@@ -117,7 +115,13 @@ func ends(sections []Section) (places []int32, n int) {
 	return places, n + 1
 }
 
-// rank gives every section its turn: the rows before its lowest key, with their bits reversed.
+// golden is the golden ratio's fraction. Its multiples, of which only the fractions are kept, divide any interval more evenly than
+// those of any other number, however many of them there are.
+const golden = 0.6180339887498949
+
+// rank gives every section its turn. The keys are a line on which every section has a stretch as long as its rows: a section comes when
+// the first multiple of the golden ratio falls into its stretch. The short sections come before the others: so
+// many places of the keys have rows early.
 func (o *ordering) rank(sections []Section) {
 	byKey := make([]int32, len(sections))
 	total := int64(0)
@@ -126,27 +130,58 @@ func (o *ordering) rank(sections []Section) {
 		total += sections[i].Records
 	}
 	slices.SortStableFunc(byKey, func(a, b int32) int { return cmp.Compare(o.low[a], o.low[b]) })
-	o.turn = make([]uint64, len(sections))
-	// No more bits than the sections can fill: the lowest ones count most.
-	steps := math.Exp2(float64(bits.Len(uint(len(sections)))))
-	before := int64(0)
+	var short, long []int32
 	for _, i := range byKey {
-		o.turn[i] = bits.Reverse64(uint64(float64(before) / float64(max(total, 1)) * steps))
-		before += sections[i].Records
+		if 2*sections[i].Records*int64(len(sections)) < total {
+			short = append(short, i)
+		} else {
+			long = append(long, i)
+		}
 	}
+	o.turn = make([]int32, len(sections))
+	o.takeTurns(sections, long, o.takeTurns(sections, short, 0))
+}
+
+// takeTurns gives the sections, which are in the order of their keys, the turns from the given one on, and returns the next turn.
+func (o *ordering) takeTurns(sections []Section, byKey []int32, turn int32) int32 {
+	if len(byKey) == 0 {
+		return turn
+	}
+	rows := int64(0)
+	for _, i := range byKey {
+		rows += sections[i].Records
+	}
+	least := rows/int64(4*len(byKey)) + 1 // so that none waits for long to be hit
+	ends := make([]int64, len(byKey))
+	end := int64(0)
+	for k, i := range byKey {
+		end += max(sections[i].Records, least)
+		ends[k] = end
+	}
+	taken := make([]bool, len(byKey))
+	for at, left := golden, len(byKey); left > 0; at = math.Mod(at+golden, 1) {
+		k, _ := slices.BinarySearch(ends, int64(at*float64(end))+1)
+		if !taken[k] {
+			taken[k] = true
+			o.turn[byKey[k]] = turn
+			turn++
+			left--
+		}
+	}
+	return turn
 }
 
 // freeSections are a heap of sections by their turns.
 type freeSections struct {
 	list []int32
-	turn []uint64
+	turn []int32
 }
 
 func (f *freeSections) Len() int { return len(f.list) }
 
 func (f *freeSections) Less(i, j int) bool {
 	a, b := f.list[i], f.list[j]
-	return f.turn[a] < f.turn[b] || f.turn[a] == f.turn[b] && a < b
+	return f.turn[a] < f.turn[b]
 }
 
 func (f *freeSections) Swap(i, j int) { f.list[i], f.list[j] = f.list[j], f.list[i] }
