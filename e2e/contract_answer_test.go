@@ -180,7 +180,7 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	}
 	// The time of the last increase lies in the second field.
 	reserved := message{}.bytes(1, message{}.int(1, 0).int(2, 0))
-	options := message{}.int(1, -1).int(2, 1).int(5, 86400)
+	options := message{}.int(1, -1).int(2, 1).int(5, 86400).int(6, 1).int(7, 0)
 	stream := message{}.int(1, 0)
 	want := func(increased int64) []byte {
 		return message{}.bytes(1, r.meta).bytes(2, reserved.int(2, increased)).bytes(3, options).int(4, 1).bytes(5, stream).int(9, int64(created))
@@ -190,7 +190,7 @@ func TestAnswersAboutTablesAreExact(t *testing.T) {
 	}
 	u := s.send(t, rawRequest{operation: "UpdateTable", body: message{}.text(1, name).bytes(3, message{}.int(2, 7))})
 	u.check(t, accepted)
-	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, int64(created)/1_000_000)).bytes(2, message{}.int(1, -1).int(2, 7).int(5, 86400)).bytes(3, stream)))
+	diff(t, u.body, []byte(message{}.bytes(1, reserved.int(2, int64(created)/1_000_000)).bytes(2, message{}.int(1, -1).int(2, 7).int(5, 86400).int(6, 1).int(7, 0)).bytes(3, stream)))
 	l := s.send(t, rawRequest{operation: "ListTable"})
 	if !bytes.Contains(l.body, message{}.text(1, name)) {
 		t.Errorf("%q does not list %s", l.body, name)

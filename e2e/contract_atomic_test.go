@@ -72,7 +72,7 @@ func TestAnAtomicBatchIsAppliedAllOrNone(t *testing.T) {
 		"a column's condition":       {conditional, conditionFailed},
 		"a key that does not fit":    {tb.put(tb.key("a")), invalidPK("Validate PK size fail. Input: 1, Meta: 2.")},
 		"an increment of text":       {tb.update(tb.key("a", 9), add("t", 1)), invalid("")},
-		"a timestamp out of bounds":  {tb.put(tb.key("a", 5), v("c", 1, 1)), invalid("Invalid timestamp. Cell:c.")},
+		"a timestamp out of bounds":  {tb.put(tb.key("a", 5), v("c", 1, 1)), invalid("Invalid timestamp. Cell:c. Timestamp:1. MinTimestamp:…")},
 		"a row of another partition": {tb.put(tb.key("b", 5)), refusal{0, "OTSDataOutOfRange", ""}},
 	} {
 		for _, last := range []bool{true, false} {

@@ -124,9 +124,9 @@ func TestRepeatedRowsOfABatch(t *testing.T) {
 		"an expectation of the last is refused": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
 			return []tablestore.RowChange{tb.put(k), tb.put(k), expecting(expectExist, tb.delete(k))}
 		}, expectation, -1},
-		"an increment of a repeated row is refused": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
-			return []tablestore.RowChange{tb.put(k), tb.update(k, add("n", 1))}
-		}, invalid(""), -1},
+		"increments add up": {func(k *tablestore.PrimaryKey) []tablestore.RowChange {
+			return []tablestore.RowChange{tb.put(k), tb.update(k, add("n", 1)), tb.update(k, add("n", 1))}
+		}, accepted, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := tb.key(name, 1)

@@ -101,7 +101,9 @@ func TestAColumnConditionSeesWhatAReadWouldSee(t *testing.T) {
 	ago := func(days int64) int64 { return time.Now().UnixMilli() - days*day*1000 }
 	k := tb.key("k", 1)
 	at := ago(1)
-	must(t, s.do(tb.put(k, v("a", 1, at), v("a", 2, at+1), v("a", 3, at+2), v("old", 1, ago(6)), c("b", 1))))
+	must(t, s.do(tb.put(k, v("a", 1, at), v("a", 2, at+1), v("a", 3, at+2), v("old", 1, ago(4)), c("b", 1))))
+	_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(3*day, 2)})
+	must(t, err)
 	for name, x := range map[string]struct {
 		condition tablestore.ColumnFilter
 		want      refusal
@@ -128,7 +130,13 @@ func TestAColumnConditionSeesWhatAReadWouldSee(t *testing.T) {
 	})
 	t.Run("all versions beyond their time: the row is not there", func(t *testing.T) {
 		gone := tb.key("gone", 1)
+		live := func(days int) {
+			_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(days*day, 2)})
+			must(t, err)
+		}
+		live(7)
 		must(t, s.do(tb.put(gone, v("a", 1, ago(6)))))
+		live(5)
 		check(t, s.do(when(compare("a", eq, 1), tb.delete(gone))), conditionFailed)
 		must(t, s.do(when(lenient(compare("a", eq, 2)), expecting(expectNotExist, tb.put(gone)))))
 	})

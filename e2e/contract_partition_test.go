@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	endian "encoding/binary"
+	"math"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -90,7 +91,7 @@ func TestATableIsCreatedInPartitions(t *testing.T) {
 	}{
 		{2, [][]byte{infMin, infMax}},
 		{2, [][]byte{infMin, textBound("m"), infMax}},
-		{1, [][]byte{infMin, integerBound(-1 << 63), integerBound(-7), integerBound(0), integerBound(1 << 40), infMax}},
+		{1, [][]byte{infMin, integerBound(-1<<63 + 1), integerBound(-7), integerBound(0), integerBound(1 << 40), infMax}},
 		{3, [][]byte{infMin, {7, 1, 0, 0, 0, 0}, {7, 2, 0, 0, 0, 0, 0}, {7, 1, 0, 0, 0, 255}, infMax}},
 		{2, append(nine, infMax)}, // ten
 		{2, nil},
@@ -140,11 +141,11 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 		"descending bounds":         {partitions(infMin, b, a, infMax), invalid("The begin of partition 1 must be less than its end.")},
 		"an empty range":            {partitions(infMin, a, a, infMax), invalid("The begin of partition 1 must be less than its end.")},
 		"an end in the middle":      {partitions(infMin, infMax, infMax), invalid("The begin of partition 1 must be less than its end.")},
-		"an integer for a text":     {partitions(infMin, integerBound(1), infMax), invalidPK("Validate PK type fail. Input: VT_INTEGER, Meta: VT_STRING.")},
-		"a binary for a text":       {partitions(infMin, []byte{7, 1, 0, 0, 0, 'a'}, infMax), invalidPK("Validate PK type fail. Input: VT_BLOB, Meta: VT_STRING.")},
-		"an empty text":             {partitions(infMin, textBound(""), infMax), invalid("Invalid partition range: no key lies below an empty bound.")},
+		"an integer for a text":     {partitions(infMin, integerBound(1), infMax), invalid("The value type of partition does not match with primary key.")},
+		"a binary for a text":       {partitions(infMin, []byte{7, 1, 0, 0, 0, 'a'}, infMax), invalid("The value type of partition does not match with primary key.")},
+		"an empty text":             {partitions(infMin, textBound(""), infMax), invalid("The value of partition range can not be empty string.")},
 		"a text that is none":       {partitions(infMin, textBound("\xff"), infMax), invalid("Value of column pk1 must be UTF8 encoding.")},
-		"a text of 1025 bytes":      {partitions(infMin, textBound(text(1025)), infMax), invalid("The length of primary key column: 'pk1' exceeds the MaxLength:1024 with CurrentLength:1025.")},
+		"a text of 65 bytes":        {partitions(infMin, textBound(text(65)), infMax), invalid("The value of partition range exceeds the MaxLength:64 with CurrentLength:65.")},
 		"a value that ends early":   {partitions(infMin, []byte{3, 9, 0, 0, 0, 'a'}, infMax), invalid("Invalid partition range: the bound is no value.")},
 		"a value with more behind":  {partitions(infMin, append(textBound("a"), 1), infMax), invalid("Invalid partition range: the bound is no value.")},
 		"no value":                  {partitions(infMin, nil, infMax), invalid("Invalid partition range: the bound is no value.")},
@@ -160,13 +161,37 @@ func TestPartitionsThatDoNotCoverTheKeysAreRefused(t *testing.T) {
 			check(t, err, noSuchTable)
 		})
 	}
-	t.Run("a text of 1024 bytes is none too many", func(t *testing.T) {
+	t.Run("a text of 64 bytes is none too many", func(t *testing.T) {
 		table := newTableName()
 		create := newCreate(table)
-		create.more = partitions(infMin, textBound(text(1024)), infMax)
+		create.more = partitions(infMin, textBound(text(64)), infMax)
 		s.send(t, rawRequest{operation: "CreateTable", body: create.body()}).check(t, accepted)
 		s.dropLater(t, table)
 	})
+}
+
+func TestBoundsOfPartitionsOfOtherTypesAreJudged(t *testing.T) {
+	spec(t, "5.1.2")
+	t.Parallel()
+	s := openService(t)
+	for name, v := range map[string]struct {
+		typ   int64 // of pk1
+		bound []byte
+		want  refusal
+	}{
+		"the least integer":    {1, integerBound(math.MinInt64), invalid("The value of partition range can not be INT64_MIN or INT64_MAX.")},
+		"the greatest integer": {1, integerBound(math.MaxInt64), invalid("The value of partition range can not be INT64_MIN or INT64_MAX.")},
+		"an empty binary":      {3, []byte{7, 0, 0, 0, 0}, invalid("The value of partition range can not be empty binary.")},
+		"a text for a binary":  {3, textBound("a"), invalid("The value type of partition does not match with primary key.")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := newTableName()
+			create := newCreate(table)
+			create.meta = message{}.text(1, table).bytes(2, message{}.text(1, "pk1").int(2, v.typ))
+			create.more = partitions(infMin, v.bound, infMax)
+			s.send(t, rawRequest{operation: "CreateTable", body: create.body()}).check(t, v.want)
+		})
+	}
 }
 
 // Splits and the simulation build on the partitions a table was created with.

@@ -35,8 +35,8 @@ func brokenCells() map[string]wireCase {
 	broken := invalid("")
 	return map[string]wireCase{
 		"a cell without a name tag":            with(1, wireCell{nameless: true, value: vInt(1)})(broken),
-		"an empty name":                        with(1, wireCell{value: vInt(1)})(invalid("No name is given for attribute column.")),
-		"an empty name of an update":           with(2, wireCell{op: 1})(invalid("No name is given for attribute column.")),
+		"an empty name":                        with(1, wireCell{value: vInt(1)})(invalid("Invalid column name: ''.")),
+		"an empty name of an update":           with(2, wireCell{op: 1})(invalid("Invalid column name: ''.")),
 		"no value":                             with(1, wireCell{name: "c"})(invalid("No value is given for column name.")),
 		"no value of an update":                with(2, wireCell{name: "c"})(invalid("No value is given for column name.")),
 		"a value tag without a value":          with(1, wireCell{name: "c", emptyTag: true})(broken),

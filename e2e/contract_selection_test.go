@@ -128,9 +128,20 @@ func TestATableKeepsItsVersionsAndItsTime(t *testing.T) {
 		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("a", int64(3), at+2), v("a", int64(2), at+1), v("b", int64(2), at+3), v("b", int64(1), at+2)})
 		diff(t, tb.get(t, k, between(at, at+1)).Cells, []cell(nil))
 	})
-	t.Run("a version beyond the time to live is accepted and invisible", func(t *testing.T) {
+	t.Run("a version beyond the time to live is refused", func(t *testing.T) {
+		k := tb.key("late", 1)
+		check(t, s.do(tb.put(k, v("a", 1, ago(6)))), invalid("Invalid timestamp. Cell:a. Timestamp:…"))
+		must(t, s.do(tb.put(k, v("a", 1, ago(5)+2000))))
+	})
+	t.Run("a version beyond the time to live is invisible", func(t *testing.T) {
 		k, at := tb.key("ttl", 1), ago(1)
+		live := func(days int) {
+			_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, TableOption: newOptions(days*day, 2)})
+			must(t, err)
+		}
+		live(7)
 		must(t, s.do(tb.put(k, v("a", 1, ago(6)), v("b", 1, at))))
+		live(5)
 		diff(t, tb.get(t, k, versions(10)).Cells, []cell{v("b", int64(1), at)})
 		rows, _ := tb.scan(t, tablestore.FORWARD, tb.key("ttl", minKey), tb.key("ttl", maxKey), 0)
 		diff(t, rows, []*row{{[]any{"ttl", int64(1)}, []cell{v("b", int64(1), at)}}})

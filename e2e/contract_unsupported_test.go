@@ -62,10 +62,6 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 			_, err := s.UpdateTable(&tablestore.UpdateTableRequest{TableName: tb.name, StreamSpec: &tablestore.StreamSpecification{EnableStream: true, ExpirationTime: 24}})
 			return err
 		},
-		"the streams": func() error {
-			_, err := s.ListStream(&tablestore.ListStreamRequest{TableName: &tb.name})
-			return err
-		},
 		"SQL": func() error {
 			_, err := s.SQLQuery(&tablestore.SQLQueryRequest{Query: "select 1"})
 			return err
@@ -82,11 +78,10 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 	s := openService(t)
 	skipReal(t, s)
 	for name, change := range map[string]func(*create){
-		"a stream":              func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
-		"encryption":            func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
-		"an index":              func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1")) },
-		"local transactions":    func(r *create) { r.more = message{}.int(8, 1) },
-		"updates of whole rows": func(r *create) { r.options = r.options.int(7, 1) },
+		"a stream":           func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
+		"encryption":         func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
+		"an index":           func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1")) },
+		"local transactions": func(r *create) { r.more = message{}.int(8, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := newTableName()
@@ -105,6 +100,35 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 	})
 }
 
+// Clean-up helpers of test suites list search indexes, streams and tables of time series of every table: of the engine's there are none.
+func TestListsOfWhatTheEngineLacksAreEmpty(t *testing.T) {
+	spec(t, "1.2.5")
+	t.Parallel()
+	s := openService(t)
+	tb := s.newTable(t, tableOptions{})
+	missing := newTableName()
+	for _, v := range []struct {
+		table *string
+		want  refusal
+	}{{&tb.name, accepted}, {&missing, noSuchTable}, {nil, accepted}} {
+		streams, err := s.ListStream(&tablestore.ListStreamRequest{TableName: v.table})
+		if check(t, err, v.want); err == nil && len(streams.Streams) > 0 {
+			t.Errorf("%d streams", len(streams.Streams))
+		}
+		index := &tablestore.ListSearchIndexRequest{}
+		if v.table != nil {
+			index.TableName = *v.table
+		} else {
+			continue // the SDK always names one
+		}
+		indexes, err := s.ListSearchIndex(index)
+		if check(t, err, v.want); err == nil && len(indexes.IndexInfo) > 0 {
+			t.Errorf("%d search indexes", len(indexes.IndexInfo))
+		}
+	}
+	s.send(t, rawRequest{operation: "ListTimeseriesTable"}).check(t, accepted)
+}
+
 func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 	spec(t, "1.2.2", "3.12.1")
 	t.Parallel()
@@ -114,15 +138,15 @@ func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 		"BulkImport", "BulkExport",
 		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
 		"CreateIndex", "DropIndex",
-		"ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",
-		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "ListSearchIndex", "DescribeSearchIndex",
+		"DescribeStream", "GetShardIterator", "GetStreamRecord",
+		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
 		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",
 		"CreateDeliveryTask", "DeleteDeliveryTask", "UpdateDeliveryTask", "DescribeDeliveryTask", "ListDeliveryTask",
 		"CreateGlobalTable", "BindGlobalTable", "DescribeGlobalTable", "UnbindGlobalTable", "UpdateGlobalTable",
 		"tunnel/create", "tunnel/delete", "tunnel/list", "tunnel/describe", "tunnel/connect", "tunnel/heartbeat",
 		"tunnel/shutdown", "tunnel/getcheckpoint", "tunnel/readrecords", "tunnel/checkpoint",
 		"PutTimeseriesData", "GetTimeseriesData", "QueryTimeseriesMeta", "ScanTimeseriesData", "SplitTimeseriesScanTask",
-		"CreateTimeseriesTable", "ListTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "DeleteTimeseriesTable",
+		"CreateTimeseriesTable", "DescribeTimeseriesTable", "UpdateTimeseriesTable", "DeleteTimeseriesTable",
 		"UpdateTimeseriesMeta", "DeleteTimeseriesMeta",
 		"CreateTimeseriesAnalyticalStore", "UpdateTimeseriesAnalyticalStore", "DescribeTimeseriesAnalyticalStore",
 		"DeleteTimeseriesAnalyticalStore", "CreateTimeseriesLastpointIndex", "DeleteTimeseriesLastpointIndex",

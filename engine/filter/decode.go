@@ -28,6 +28,9 @@ func Decode(b []byte) (*Filter, *wire.Error) {
 	} else {
 		f.root, err = d.node(typ, body)
 	}
+	if err == nil {
+		err = d.shape
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +53,8 @@ func broken() *wire.Error { return wire.Invalid("Deserialize filter failed.") }
 type decoder struct {
 	nodes       int
 	expressions int // instructions of all so far
+
+	shape *wire.Error // of the first operator with a wrong number of parts: too many nodes are said before it
 }
 
 func (d *decoder) envelope(b []byte) (typ uint64, body []byte, err *wire.Error) {
@@ -117,15 +122,23 @@ func (d *decoder) composite(b []byte) (node, *wire.Error) {
 	case !ok || combinator < combineNot || combinator > combineOr:
 		return nil, broken()
 	case combinator == combineNot && len(subs) != 1:
-		return nil, wire.Invalid("Invalid NOT operator: the number of sub-filters must be 1.")
+		d.misshapen("Invalid NOT operator: the number of sub-filters must be 1.")
+		return not{}, nil
 	case combinator == combineNot:
 		return not{subs[0]}, nil
 	case len(subs) < 2:
-		return nil, wire.Invalid("Invalid AND/OR operator: the number of sub-filters must be more than 1.")
+		d.misshapen("Invalid AND/OR operator: the number of sub-filters must be more than 1.")
+		return every(nil), nil
 	case combinator == combineAnd:
 		return every(subs), nil
 	}
 	return some(subs), nil
+}
+
+func (d *decoder) misshapen(says string) {
+	if d.shape == nil {
+		d.shape = wire.Invalid("%s", says)
+	}
 }
 
 func (d *decoder) single(b []byte) (node, *wire.Error) {

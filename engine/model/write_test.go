@@ -100,21 +100,26 @@ func (t *Table) checkNumber(c *Change) *Refusal {
 	return nil
 }
 
-// checkStamps keeps explicit timestamps within the deviation: now − deviation ≤ stamp < now + deviation, in seconds.
+// checkStamps keeps explicit timestamps within the deviation and the time to live: max(now − deviation, now − time to live) ≤ stamp <
+// now + deviation, in seconds.
 func (t *Table) checkStamps(c *Change, now int64) *Refusal {
 	for _, op := range c.Ops {
 		if op.Kind != Put || op.Timestamp == 0 {
 			continue
 		}
 		stamp, second := op.Timestamp/1000, now/1000
-		if stamp < second-t.Options.Deviation || stamp >= second+t.Options.Deviation {
-			return invalid(fmt.Sprintf("Invalid timestamp. Cell:%s.", op.Name))
+		oldest, newest := second-t.Options.Deviation, second+t.Options.Deviation
+		if live := t.Options.TTL; live > 0 {
+			oldest = max(oldest, second-int64(live))
+		}
+		if stamp < oldest || stamp >= newest {
+			return invalid(fmt.Sprintf("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", op.Name, op.Timestamp, 1000*oldest, 1000*newest))
 		}
 	}
 	return nil
 }
 
-// checkRepeats refuses a batch that names a row twice if one of the two is conditional or increments. Rows that have
+// checkRepeats refuses a batch that names a row twice if one of the two is conditional. Rows that have
 // failed already take no part.
 func checkRepeats(changes []Change, outcomes []Outcome) *Refusal {
 	for i := range changes {
@@ -124,7 +129,7 @@ func checkRepeats(changes []Change, outcomes []Outcome) *Refusal {
 				continue
 			}
 			for _, c := range []*Change{b, a} {
-				if c.Expect != Ignore || c.Condition != nil || c.increments() {
+				if c.Expect != Ignore || c.Condition != nil {
 					return invalid("") // the text names one of the reasons; a batch can have several
 				}
 			}

@@ -90,6 +90,7 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 	scan(t, c, "t", tablestore.FORWARD, 3)
 	c.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: d})
 	aboutTables(c)
+	tap.bodies["ListTimeseriesTable"] = [][]byte{{}}
 	tap.bodies["CreateTable"] = append(tap.bodies["CreateTable"], createWithEverything())
 	return tap.bodies
 }
@@ -97,6 +98,8 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 // aboutTables sends the requests that are not about rows.
 func aboutTables(c *tablestore.TableStoreClient) {
 	c.ListTable()
+	c.ListStream(&tablestore.ListStreamRequest{TableName: ptrTo("t")})
+	c.ListSearchIndex(&tablestore.ListSearchIndexRequest{TableName: "t"})
 	c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 	c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 2, DeviationCellVersionInSec: 9},
 		ReservedThroughput: &tablestore.ReservedThroughput{Readcap: 1, Writecap: 2}})

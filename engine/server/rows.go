@@ -149,12 +149,21 @@ func (w *write) release() {
 	writes.Put(w)
 }
 
+// selected returns the filter of a selection, nil if it has none, and judges the rest of it.
+func selected(sel *wire.Selection, when string) (*filter.Filter, *wire.Error) {
+	f, err := filter.Decode(sel.Filter)
+	if err == nil {
+		err = sel.CheckVersions(when)
+	}
+	return f, err
+}
+
 func (s *Server) getRow(body []byte) (call, *wire.Error) {
 	r, err := wire.DecodeGetRow(body)
 	if err != nil {
 		return nil, err
 	}
-	f, err := filter.Decode(r.Selection.Filter)
+	f, err := selected(&r.Selection, "")
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +189,7 @@ func (s *Server) batchGet(body []byte) (call, *wire.Error) {
 	filters := make([]*filter.Filter, len(tables))
 	for i := range tables {
 		rows += len(tables[i].Keys)
-		if filters[i], err = filter.Decode(tables[i].Selection.Filter); err != nil {
+		if filters[i], err = selected(&tables[i].Selection, " while querying row"); err != nil {
 			return nil, err
 		}
 	}
@@ -229,7 +238,7 @@ func (s *Server) getRange(body []byte) (call, *wire.Error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := filter.Decode(r.Selection.Filter)
+	f, err := selected(&r.Selection, "")
 	if err != nil {
 		return nil, err
 	}

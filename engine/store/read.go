@@ -114,7 +114,7 @@ func (p *Page) Release() {
 }
 
 // Range reads rows in order until the request's limit of rows that pass the filter (nil is none), 5,000 rows or 4 MB
-// scanned.
+// scanned: a row that would take it beyond them begins the next page, unless it is alone.
 func (s *Store) Range(ctx context.Context, t *Table, q *wire.GetRange, f *filter.Filter) (*Page, *wire.Error) {
 	m := t.meta.Load()
 	bounds, err := m.bounds(q)
@@ -182,8 +182,8 @@ func (s *scanner) scan(ctx context.Context) error {
 		if s.key, ok = decodeKey(s.it.Key(), s.meta.Key, s.key[:0]); !ok {
 			return fmt.Errorf("key is damaged")
 		}
-		if n == wire.MaxRangeRows || s.scanned >= wire.MaxRangeBytes || s.limit > 0 && returned == s.limit {
-			s.next = wire.AppendRow(wire.AppendHeader(nil), s.key, nil)
+		if n == wire.MaxRangeRows || s.limit > 0 && returned == s.limit {
+			s.endPage()
 			break
 		}
 		value, err := s.it.ValueAndErr()
@@ -194,7 +194,12 @@ func (s *scanner) scan(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.scanned += s.dataBytes(s.key)
+		size := s.dataBytes(s.key)
+		if n > 0 && s.scanned+size > wire.MaxRangeBytes {
+			s.endPage()
+			break
+		}
+		s.scanned += size
 		if answered && s.passes(s.key) {
 			if len(s.rows) == 0 {
 				s.rows = wire.AppendHeader(s.rows)
@@ -206,6 +211,9 @@ func (s *scanner) scan(ctx context.Context) error {
 	}
 	return s.it.Error()
 }
+
+// endPage leaves the row at hand to the next page.
+func (s *scanner) endPage() { s.next = wire.AppendRow(wire.AppendHeader(nil), s.key, nil) }
 
 func (s *scanner) answeredKey() []wire.Cell {
 	if !s.keyPart {

@@ -33,6 +33,7 @@ type meta struct {
 	MaxVersions  int32
 	Deviation    int64
 	NoUpdate     bool `json:",omitempty"`
+	FullRow      bool `json:",omitempty"` // an update replaces the row
 	Read, Write  int32
 	LastIncrease int64
 	LastDecrease int64    `json:",omitempty"`
@@ -145,7 +146,7 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 	m := &meta{
 		ID: s.nextID, Name: string(r.Name), Key: r.Key, Defined: r.Defined,
 		TTL: r.Options.TTL.Value, MaxVersions: r.Options.MaxVersions.Value,
-		Deviation: r.Options.Deviation.Or(wire.DefaultDeviation), NoUpdate: !r.Options.AllowUpdate.Or(true),
+		Deviation: r.Options.Deviation.Or(wire.DefaultDeviation), NoUpdate: !r.Options.AllowUpdate.Or(true), FullRow: r.Options.FullRow.Or(false),
 		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
 		LastIncrease: now.Unix(), Created: s.created(now), Bounds: savedBounds(r.Bounds),
 	}
@@ -220,7 +221,7 @@ func (t *Table) Describe() *wire.TableDescription {
 		Name: m.Name, Key: m.Key, Defined: m.Defined,
 		Reserved:     wire.Capacity{Read: m.Read, Write: m.Write},
 		LastIncrease: m.LastIncrease, LastDecrease: m.LastDecrease,
-		TTL: m.TTL, MaxVersions: m.MaxVersions, Deviation: m.Deviation, AllowUpdate: !m.NoUpdate,
+		TTL: m.TTL, MaxVersions: m.MaxVersions, Deviation: m.Deviation, AllowUpdate: !m.NoUpdate, FullRow: m.FullRow,
 		Created: m.Created, Bounds: m.partitionBounds(),
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"tsimport/engine/wire"
 )
@@ -42,6 +43,13 @@ func (u *update) apply(ops []wire.Cell) *wire.Error {
 		}
 	}
 	return nil
+}
+
+// keepNamed drops the columns that the update does not name: of a table whose updates replace the row.
+func (u *update) keepNamed(ops []wire.Cell) {
+	u.remove(func(c *wire.Cell) bool {
+		return !slices.ContainsFunc(ops, func(op wire.Cell) bool { return bytes.Equal(op.Name, c.Name) })
+	})
 }
 
 func (u *update) put(c wire.Cell) {

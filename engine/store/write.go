@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -227,7 +228,7 @@ func (w *writer) checkRepeats() *wire.Error {
 	picky := false
 	for i := range w.rows {
 		c := w.rows[i].change
-		picky = picky || c.Conditional() || c.Op == wire.UpdateRow && c.Increments()
+		picky = picky || c.Conditional()
 	}
 	if !picky {
 		return nil
@@ -250,9 +251,6 @@ func (w *writer) checkRepeats() *wire.Error {
 			if len(x.Condition) > 0 {
 				return wire.Invalid("Repeated rows do not support row condition check in BatchModify.")
 			}
-			if x.Increments() {
-				return wire.Invalid("Repeated rows do not support increment in BatchModify.")
-			}
 		}
 	}
 	return nil
@@ -261,17 +259,17 @@ func (w *writer) checkRepeats() *wire.Error {
 // checkCells judges the cells by the table: its deviation window, its defined columns, whether it takes updates.
 func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Error {
 	if c.Op == wire.UpdateRow && m.NoUpdate {
-		return wire.Invalid("UpdateRow is not allowed for table: '%s'.", m.Name)
+		return wire.Invalid("Update operation is not allowed in this table")
 	}
+	from, to := m.window(now, choices)
 	for i := range c.Row.Cells {
 		cell := &c.Row.Cells[i]
 		if cell.Op == wire.DeleteColumn || cell.Op == wire.DeleteVersion {
 			continue
 		}
 		if cell.Stamped {
-			age := now/1000 - cell.Timestamp/1000
-			if age > m.Deviation || -age >= m.Deviation || choices.ExclusiveLowerEdge && age == m.Deviation {
-				return wire.Invalid("Invalid timestamp. Cell:%s.", cell.Name)
+			if cell.Timestamp < from || cell.Timestamp >= to {
+				return wire.Invalid("Invalid timestamp. Cell:%s. Timestamp:%d. MinTimestamp:%d. MaxTimestamp:%d.", cell.Name, cell.Timestamp, from, to)
 			}
 		}
 		for j := range m.Defined {
@@ -281,6 +279,23 @@ func (m *meta) checkCells(c *wire.Change, now int64, choices Choices) *wire.Erro
 		}
 	}
 	return nil
+}
+
+// window is which timestamps a write may give at a time, from and up to, in milliseconds. They are whole seconds.
+func (m *meta) window(now int64, choices Choices) (from, to int64) {
+	second := now / 1000
+	oldest := second - m.Deviation
+	if choices.ExclusiveLowerEdge {
+		oldest++
+	}
+	if m.TTL > 0 {
+		oldest = max(oldest, second-int64(m.TTL))
+	}
+	newest := second + m.Deviation
+	if newest > math.MaxInt64/1000 {
+		newest = math.MaxInt64 / 1000
+	}
+	return max(oldest, 0) * 1000, newest * 1000
 }
 
 // row puts one row's change into the batch. An error means the store could not read; the batch is then given up.
@@ -316,6 +331,9 @@ func (w *writer) row(r *writeRow) error {
 		}
 	case wire.UpdateRow:
 		u := update{cells: w.cells, now: w.now, row: r.key, chosen: &w.store.choices, choices: w.store.choices.get()}
+		if r.meta.FullRow {
+			u.keepNamed(c.Row.Cells)
+		}
 		o.Err = u.apply(c.Row.Cells)
 		w.cells = u.cells[:0]
 		if o.Err != nil {

@@ -92,9 +92,6 @@ func checkKey(key []Cell, use keyUse) *Error {
 }
 
 func (c *Change) checkCell(cell *Cell) *Error {
-	if len(cell.Name) == 0 {
-		return Invalid("No name is given for attribute column.")
-	}
 	if !ValidColumnName(cell.Name) {
 		return Invalid("Invalid column name: '%s'.", cell.Name)
 	}

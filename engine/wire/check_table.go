@@ -82,8 +82,10 @@ func (r *UpdateTable) Check() *Error {
 		return invalidTableName(r.Name)
 	case !o.Set && !t.Set && !r.streamOff:
 		return Invalid("No parameter is specified in UpdateTable.")
-	case o.Set && !o.TTL.Set && !o.MaxVersions.Set && !o.Deviation.Set && !o.AllowUpdate.Set:
+	case o.Set && !o.TTL.Set && !o.MaxVersions.Set && !o.Deviation.Set && !o.AllowUpdate.Set && !o.FullRow.Set:
 		return Invalid("No parameter is specified in table options.")
+	case o.FullRow.Set:
+		return Invalid("The table options of UpdateTable can not contain updateFullRow.")
 	case t.Set && !t.Read.Set && !t.Write.Set:
 		return Invalid("Either read or write capacity unit is required to update table.")
 	}

@@ -4,27 +4,29 @@ import "unicode/utf8"
 
 // Limits of the service (its own integration tests are the source where they and the documentation differ).
 const (
-	MaxBodyBytes          = 5 << 20 // of the body as transmitted, and of the body inflated
-	MaxBatchWriteRows     = 200
-	MaxBatchGetRows       = 100
-	MaxRequestDataBytes   = 4 << 20 // names and values of all rows of one write request
-	MaxKeyColumns         = 4
-	MaxKeyValueBytes      = 1024
-	MaxCells              = 1024 // attribute cells of one row in one write
-	MaxValueBytes         = 2 << 20
-	MaxNameBytes          = 255
-	MaxColumnsToGet       = 1024
-	MaxDefinedColumns     = 32
-	MaxTablePartitions    = 10 // that CreateTable may ask for
-	MaxRangeRows          = 5000
-	MaxRangeBytes         = 4 << 20
-	MaxReservedUnits      = 100_000
-	CapacityUnitBytes     = 4096
-	MaxTimestamp          = (1<<63 - 1) / 1000      // milliseconds, exclusive
-	MaxDeviation          = (1<<63 - 1) / 1_000_000 // seconds
-	DefaultDeviation      = 86_400                  // seconds
-	MinSplitUnitBytes     = 1 << 20
-	DefaultSplitUnitBytes = 100 << 20
+	MaxBodyBytes        = 5 << 20 // of the body as transmitted, and of the body inflated
+	MaxBatchWriteRows   = 200
+	MaxBatchGetRows     = 100
+	MaxRequestDataBytes = 4 << 20 // names and values of all rows of one write request
+	MaxKeyColumns       = 4
+	MaxKeyValueBytes    = 1024
+	MaxCells            = 1024 // attribute cells of one row in one write
+	MaxValueBytes       = 2 << 20
+	MaxNameBytes        = 255
+	MaxColumnsToGet     = 1024
+	MaxDefinedColumns   = 32
+	MaxTablePartitions  = 10 // that CreateTable may ask for
+
+	MaxPartitionBoundBytes = 64 // of a STRING or BINARY bound of those
+	MaxRangeRows           = 5000
+	MaxRangeBytes          = 4 << 20
+	MaxReservedUnits       = 100_000
+	CapacityUnitBytes      = 4096
+	MaxTimestamp           = (1<<63 - 1) / 1000      // milliseconds, exclusive
+	MaxDeviation           = (1<<63 - 1) / 1_000_000 // seconds
+	DefaultDeviation       = 86_400                  // seconds
+	MinSplitUnitBytes      = 1 << 20
+	DefaultSplitUnitBytes  = 100 << 20
 )
 
 // ValidTableName reports whether name is 1…255 bytes of [A-Za-z_][A-Za-z0-9_]*.

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"unicode/utf8"
 )
 
@@ -80,13 +81,17 @@ func (r *CreateTable) bound(b []byte) (Cell, *Error) {
 		return c, nil
 	}
 	if want := r.Key[0].Type.ValueType(); typ != want {
-		return c, Failf(CodeInvalidPK, "Validate PK type fail. Input: %s, Meta: %s.", typ, want)
+		return c, Invalid("The value type of partition does not match with primary key.")
 	}
 	switch {
-	case typ != Integer && len(value) == 0:
-		return c, Invalid("Invalid partition range: no key lies below an empty bound.")
-	case len(value) > MaxKeyValueBytes:
-		return c, Invalid("The length of primary key column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", c.Name, MaxKeyValueBytes, len(value))
+	case typ == String && len(value) == 0:
+		return c, Invalid("The value of partition range can not be empty string.")
+	case typ == Binary && len(value) == 0:
+		return c, Invalid("The value of partition range can not be empty binary.")
+	case typ == Integer && (c.Int() == math.MinInt64 || c.Int() == math.MaxInt64):
+		return c, Invalid("The value of partition range can not be INT64_MIN or INT64_MAX.")
+	case typ != Integer && len(value) > MaxPartitionBoundBytes:
+		return c, Invalid("The value of partition range exceeds the MaxLength:%d with CurrentLength:%d.", MaxPartitionBoundBytes, len(value))
 	case typ == String && !utf8.Valid(value):
 		return c, Invalid("Value of column %s must be UTF8 encoding.", c.Name)
 	}

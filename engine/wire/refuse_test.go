@@ -10,12 +10,9 @@ func TestOptionsWithoutAFeatureAreRefusedByName(t *testing.T) {
 		if on {
 			value = 1
 		}
-		table := appendBytes(nil, 3, appendInt(nil, 7, value)) // table_options.update_full_row
-		if _, err := DecodeCreateTable(append(unhex(t, vCreate), table...)); refused(err) != on {
-			t.Errorf("CreateTable with update_full_row %t: %v", on, err)
-		}
-		if _, err := DecodeUpdateTable(append(appendText(nil, 1, "t1"), table...)); refused(err) != on {
-			t.Errorf("UpdateTable with update_full_row %t: %v", on, err)
+		stream := appendBytes(nil, 5, appendInt(nil, 1, value)) // stream_spec.enable_stream
+		if _, err := DecodeCreateTable(append(unhex(t, vCreate), stream...)); refused(err) != on {
+			t.Errorf("CreateTable with a stream %t: %v", on, err)
 		}
 	}
 }

@@ -59,8 +59,25 @@ func (s *Selection) field(f field, n *selectionFields) *Error {
 	return nil
 }
 
-// check judges a selection; when is the end of the message about a missing version rule.
-func (s *Selection) check(when string) *Error {
+// check judges the names of a selection. What it reads of each column is judged later: see CheckVersions.
+func (s *Selection) check() *Error {
+	if n := len(s.Columns); n > MaxColumnsToGet {
+		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.", MaxColumnsToGet, n)
+	}
+	if len(s.EndColumn) == 0 {
+		s.EndColumn = nil // an empty name bounds nothing
+	}
+	for _, name := range s.Columns {
+		if !ValidColumnName(name) {
+			return Invalid("Invalid column name: '%s'.", name)
+		}
+	}
+	return nil
+}
+
+// CheckVersions judges the versions and times that a selection asks for, which is done after its filter. When is the end of the message
+// about a missing rule.
+func (s *Selection) CheckVersions(when string) *Error {
 	switch {
 	case !s.hasTime && !s.MaxVersions.Set:
 		return Invalid("No version condition is specified%s.", when)
@@ -78,16 +95,6 @@ func (s *Selection) check(when string) *Error {
 		return Invalid("Invalid time range: [%d, %d).", s.TimeStart.Value, s.TimeEnd.Value)
 	case s.TimeExact.Set && (s.TimeExact.Value < 0 || s.TimeExact.Value >= MaxTimestamp):
 		return Invalid("Timestamp must be in range [0, INT64_MAX/1000).")
-	case len(s.Columns) > MaxColumnsToGet:
-		return Invalid("The number of columns from the request exceeds the limit, limit count: %d, column count: %d.", MaxColumnsToGet, len(s.Columns))
-	}
-	if len(s.EndColumn) == 0 {
-		s.EndColumn = nil // an empty name bounds nothing
-	}
-	for _, name := range s.Columns {
-		if !ValidColumnName(name) {
-			return Invalid("Invalid column name: '%s'.", name)
-		}
 	}
 	return nil
 }
@@ -122,7 +129,7 @@ func DecodeGetRow(b []byte) (*GetRow, *Error) {
 	case !ValidTableName(r.Name):
 		return nil, invalidTableName(r.Name)
 	}
-	if err := r.Selection.check(""); err != nil {
+	if err := r.Selection.check(); err != nil {
 		return nil, err
 	}
 	r.Key, err = decodeKey(&Decoder{}, key, keyOfRead)
@@ -203,7 +210,7 @@ func decodeBatchGetTable(f field, dec *Decoder, rows *int) (t BatchGetTable, err
 	case !ValidTableName(t.Name):
 		return t, invalidTableName(t.Name)
 	}
-	if err := t.Selection.check(" while querying row"); err != nil {
+	if err := t.Selection.check(); err != nil {
 		return t, err
 	}
 	for _, b := range keys {
@@ -269,7 +276,7 @@ func DecodeGetRange(b []byte) (*GetRange, *Error) {
 	}
 	r.Backward, r.Limit = direction.Value == 1, int(limit.Value)
 	r.KeyPart = !entire.Or(true) && len(r.Selection.Columns) > 0
-	if err := r.Selection.check(""); err != nil {
+	if err := r.Selection.check(); err != nil {
 		return nil, err
 	}
 	var dec Decoder

@@ -59,7 +59,8 @@ type TableOptions struct {
 	MaxVersions Optional[int32]
 	Deviation   Optional[int64] // seconds
 	AllowUpdate Optional[bool]
-	Set         bool // the message was there
+	FullRow     Optional[bool] // an update replaces the row
+	Set         bool           // the message was there
 }
 
 // Throughput is reserved capacity units.
@@ -180,9 +181,7 @@ func (o *TableOptions) field(f field) *Error {
 	case 6:
 		return f.bool(&o.AllowUpdate)
 	case 7:
-		if f.num != 0 {
-			return Unsupported("tables with update_full_row")
-		}
+		return f.bool(&o.FullRow)
 	}
 	return nil
 }
@@ -200,6 +199,17 @@ func (t *Throughput) field(f field) *Error {
 		}
 		return nil
 	})
+}
+
+// DecodeMaybeTableName reads the requests that may carry a table name; nil is none.
+func DecodeMaybeTableName(b []byte) (name []byte, err *Error) {
+	err = eachField(b, func(f field) *Error {
+		if f.id != 1 {
+			return nil
+		}
+		return f.bytes(&name)
+	})
+	return name, err
 }
 
 // DecodeTableName reads the requests that carry nothing but a table name.

@@ -138,6 +138,7 @@ type TableDescription struct {
 	MaxVersions  int32
 	Deviation    int64
 	AllowUpdate  bool
+	FullRow      bool     // an update replaces the row
 	Bounds       []Cell   // between the partitions the table was created with
 	Splits       [][]byte // PlainBuffer rows of the partition key alone
 	Created      int64    // Unix microseconds
@@ -168,10 +169,16 @@ func (d *TableDescription) options() []byte {
 	b := appendInt(nil, 1, int64(d.TTL))
 	b = appendInt(b, 2, int64(d.MaxVersions))
 	b = appendInt(b, 5, d.Deviation)
-	if !d.AllowUpdate {
-		b = appendInt(b, 6, 0)
+	// Java, Node and PHP read both without a look whether they are there.
+	b = appendInt(b, 6, flag(d.AllowUpdate))
+	return appendInt(b, 7, flag(d.FullRow))
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
 	}
-	return b
+	return 0
 }
 
 // streamOff is StreamDetails of a table without a stream; Go's SDK dereferences it.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
@@ -188,11 +190,33 @@ func rangeBounds(values []table.Value, ranges int) (bounds []table.Value) {
 	last := 0
 	for i := 1; i < ranges && len(values) > 0; i++ {
 		at := i * len(values) / ranges
-		if at > last && compareKeyValues(values[at], values[last]) > 0 {
-			bounds, last = append(bounds, values[at]), at
+		if at <= last || compareKeyValues(values[at], values[last]) <= 0 {
+			continue
+		}
+		bound, ok := asBound(values[at])
+		if n := len(bounds); ok && compareKeyValues(bound, values[0]) > 0 && (n == 0 || compareKeyValues(bound, bounds[n-1]) > 0) {
+			bounds, last = append(bounds, bound), at
 		}
 	}
 	return bounds
+}
+
+// maxBoundBytes is how long a bound of the service may be.
+const maxBoundBytes = 64
+
+// asBound returns what the service takes as a bound near a value: of a long one the beginning.
+func asBound(v table.Value) (bound table.Value, ok bool) {
+	switch {
+	case v.Type == table.Integer:
+		return v, v.Int != math.MinInt64 && v.Int != math.MaxInt64
+	case len(v.Bytes) > maxBoundBytes:
+		n := maxBoundBytes
+		for v.Type == table.String && n > 0 && !utf8.RuneStart(v.Bytes[n]) {
+			n--
+		}
+		v.Bytes = v.Bytes[:n]
+	}
+	return v, len(v.Bytes) > 0
 }
 
 func compareKeyValues(a, b table.Value) int {
