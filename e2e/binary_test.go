@@ -104,7 +104,7 @@ func launch(args ...string) (*served, error) {
 	if !slices.Contains(args, "--listen") {
 		args = append([]string{"--listen", "127.0.0.1:0"}, args...)
 	}
-	s := &served{cmd: exec.Command(binary, append([]string{"serve"}, args...)...)}
+	s := &served{cmd: exec.Command(binary, append([]string{"serve", "--admin"}, args...)...)}
 	s.cmd.Stderr = &s.stderr
 	stdout, err := s.cmd.StdoutPipe()
 	if err != nil {

@@ -34,7 +34,7 @@ type engine struct {
 // startEngine starts an engine on a new store in dir, with further flags. It is killed when ctx ends.
 func startEngine(ctx context.Context, binary, dir string, flags ...string) (*engine, error) {
 	e := &engine{http: &http.Client{Transport: &http.Transport{}}} // no proxy: it is on this machine
-	e.cmd = command(ctx, binary, dir, append([]string{"serve", "--store", filepath.Join(dir, "store"), "--listen", "127.0.0.1:0", "--sync", "none", "--quiet"}, flags...)...)
+	e.cmd = command(ctx, binary, dir, append([]string{"serve", "--store", filepath.Join(dir, "store"), "--listen", "127.0.0.1:0", "--sync", "none", "--admin", "--quiet"}, flags...)...)
 	e.cmd.Stderr = &e.stderr
 	out, err := e.cmd.StdoutPipe()
 	if err != nil {

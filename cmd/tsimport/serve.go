@@ -23,9 +23,12 @@ func serveCommand() *cli.Command {
 			"Stops on SIGINT or SIGTERM, after the requests in flight.\n" +
 			"The built-in access key is not a secret. For your own, give --access-key-id and put the secret into " + secretEnv + "\n" +
 			"or --access-key-secret-file; it is never shown. Without these flags " + secretEnv + " is ignored.\n" +
-			"The simulation's flags apply to every table; docs/engine.md describes them and the admin API under /_engine/.",
+			"The simulation's flags apply to every table; docs/engine.md describes them and the admin API under /_engine/, which --admin serves.",
 		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, created if missing", Value: defaultStore},
+			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory, and nothing on disk: the store is empty at the start and gone at the end"},
+			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, clock; with a secret of your own it asks for it"},
+			&cli.BoolFlag{Name: "any-credentials", Usage: "take every access key, secret and instance; only on this machine"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
 			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate, and those that sign it, in PEM; clients then use https"},
 			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with the certificate's private key in PEM"},
@@ -56,7 +59,10 @@ func serve(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	o := server.Options{NoSync: noSync, Simulation: simulated, Faults: plan, Log: log.New(c.App.ErrWriter, "tsimport: ", 0)}
+	if c.Bool("memory") && (c.IsSet("store") || c.IsSet("sync")) {
+		return usagef("--memory keeps nothing on disk: leave out --store and --sync")
+	}
+	o := server.Options{NoSync: noSync, InMemory: c.Bool("memory"), NoAdmin: !c.Bool("admin"), AnyCredentials: c.Bool("any-credentials"), Simulation: simulated, Faults: plan, Log: log.New(c.App.ErrWriter, "tsimport: ", 0)}
 	shown, err := account(c, &o)
 	if err != nil {
 		return err
@@ -93,7 +99,11 @@ func serve(c *cli.Context) (err error) {
 	}
 	fmt.Fprintf(c.App.Writer, "url=%s://%s instance=%s access_key_id=%s access_key_secret=%s\n",
 		scheme, listener.Addr(), o.Instance, o.AccessKeyID, shown)
-	say(c, c.App.ErrWriter, "serving store %s; Ctrl-C stops", c.String("store"))
+	if o.InMemory {
+		say(c, c.App.ErrWriter, "serving a store in memory, which ends with this process; Ctrl-C stops")
+	} else {
+		say(c, c.App.ErrWriter, "serving store %s; Ctrl-C stops", c.String("store"))
+	}
 	return store.ServeListener(c.Context, listener, limits)
 }
 
@@ -115,12 +125,15 @@ func serveTLS(c *cli.Context) (*tls.Config, error) {
 
 // checkPublicKey refuses to offer a store to other machines under the built-in access key, which everybody knows.
 func checkPublicKey(address string, o server.Options) error {
-	if o.AccessKeySecret != server.DefaultAccessKeySecret {
+	if o.AccessKeySecret != server.DefaultAccessKeySecret && !o.AnyCredentials {
 		return nil
 	}
 	a, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil || a.IP.IsLoopback() {
 		return nil // an address that is none is refused when it is listened on
+	}
+	if o.AnyCredentials {
+		return usagef("--listen %s can be reached from other machines, and --any-credentials lets everybody in; listen on 127.0.0.1, or give --access-key-id and a secret", address)
 	}
 	return usagef("--listen %s can be reached from other machines, and the built-in access key is public; give --access-key-id and a secret, or listen on 127.0.0.1", address)
 }
@@ -135,8 +148,15 @@ func warn(c *cli.Context, addr net.Addr, o server.Options, limits server.Limits)
 		say(c, c.App.ErrWriter, "warning: --sync none: a kill of this process or a crash of the machine loses acknowledged rows")
 	}
 	if o.Simulation != nil || o.Faults != nil {
-		say(c, c.App.ErrWriter, "simulating partitions, capacity or faults, as the flags say; /_engine/stats has the counts")
+		say(c, c.App.ErrWriter, "simulating partitions, capacity or faults, as the flags say%s", statsHint(o))
 	}
+}
+
+func statsHint(o server.Options) string {
+	if o.NoAdmin {
+		return "; with --admin /_engine/stats has the counts"
+	}
+	return "; /_engine/stats has the counts"
 }
 
 const (

@@ -14,7 +14,7 @@ import (
 
 // adminPrefix is where the simulation is driven over HTTP. It does nothing unless asked, and needs no signature: the
 // port is as open as the built-in access key, which is not a secret. With a secret of its own the server asks for it, see
-// mayAdminister.
+// mayAdminister. Clients of the network find it only where Options say so.
 const adminPrefix = "/_engine/"
 
 // maxAdminBytes is how long a request may be: a sample is large.
@@ -70,6 +70,8 @@ func (s *Server) adminAnswer(r *request, result any, err error) *answer {
 
 // adminHandlers are the paths; the table's name of those below tables/ is taken out.
 var adminHandlers = map[string]map[string]func(s *Server, ctx context.Context, table string, body []byte) (any, error){
+	"clock":           {http.MethodGet: (*Server).adminClock, http.MethodPost: (*Server).adminAdvance},
+	"reset":           {http.MethodPost: (*Server).adminReset},
 	"simulate":        {http.MethodPost: (*Server).adminSimulate},
 	"faults":          {http.MethodGet: (*Server).adminFaults, http.MethodPost: (*Server).adminSetFaults, http.MethodDelete: (*Server).adminEndFaults},
 	"stats":           {http.MethodGet: (*Server).adminStats, http.MethodDelete: (*Server).adminResetStats},

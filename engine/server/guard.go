@@ -80,6 +80,9 @@ func (s *Server) judge(r *http.Request, q *request) *answer {
 		return s.adminAnswer(q, nil, err)
 	}
 	if isAdmin(q.path) {
+		if s.o.NoAdmin {
+			return s.adminAnswer(q, nil, &adminError{http.StatusNotFound, "there is no admin API: tsimport serve has it with --admin"})
+		}
 		if err := s.mayAdminister(r); err != nil {
 			return s.adminAnswer(q, nil, err)
 		}

@@ -191,7 +191,7 @@ func (s *Server) finish(r *request, id identity, body []byte, err *wire.Error) *
 	h[wire.HeaderDate] = []string{s.o.Now().UTC().Format("2006-01-02T15:04:05.000Z")}
 	h[wire.HeaderContentType] = []string{"protocol buffer"}
 	if id.secret != "" {
-		h["Authorization"] = []string{"OTS " + s.o.AccessKeyID + ":" + wire.SignResponse(id.secret, r.path, h)}
+		h["Authorization"] = []string{"OTS " + r.header.Get(wire.HeaderAccessKeyID) + ":" + wire.SignResponse(id.secret, r.path, h)}
 	}
 	h["Content-Length"] = []string{strconv.Itoa(len(a.body))}
 	return a

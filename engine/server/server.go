@@ -34,11 +34,16 @@ type Options struct {
 	// and localhost.
 	Hosts []string
 
+	// AnyCredentials takes every access key, secret and instance. Answers are signed only for who knows the secret.
+	AnyCredentials bool
+	// NoAdmin says that the paths under /_engine/ are not there for clients of the network.
+	NoAdmin bool
+
 	NoSync   bool             // acknowledged writes are not synced
 	ReadOnly bool             // open for reading only; writes are refused
 	InMemory bool             // nothing touches the disk, the directory is ignored
 	FS       vfs.FS           // nil is the operating system's; tests put one here whose power can fail
-	Now      func() time.Time // zero is time.Now
+	Now      func() time.Time // zero is time.Now; see Advance for the clock of the data
 	Faults   *faults.Plan     // nil is none
 	Log      *log.Logger      // of what is wrong with the engine itself; nil is the standard logger
 
@@ -64,6 +69,7 @@ type Server struct {
 	verify   keyCache
 	tableOps opsLimit
 	instance *sim.Instance // nil is without limit
+	ahead    atomic.Int64  // nanoseconds that the clock of the data is ahead of o.Now
 
 	mu      sync.Mutex
 	serving int           // requests and late applications
@@ -81,14 +87,15 @@ func Open(dir string, o Options) (*Server, error) {
 	if o.ThroughputInterval == 0 {
 		o.ThroughputInterval = DefaultThroughputInterval
 	}
+	s := newServer(o)
 	st, err := store.Open(dir, store.Options{
-		NoSync: o.NoSync, ReadOnly: o.ReadOnly, InMemory: o.InMemory, FS: o.FS, Now: o.Now,
+		NoSync: o.NoSync, ReadOnly: o.ReadOnly, InMemory: o.InMemory, FS: o.FS, Now: s.Now,
 		ThroughputInterval: max(0, o.ThroughputInterval), MaxTables: o.MaxTables,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := newServer(st, o)
+	s.store = st
 	if o.Simulation != nil {
 		if err := s.sim.Simulate("", *o.Simulation); err != nil {
 			st.Close()
@@ -98,7 +105,8 @@ func Open(dir string, o Options) (*Server, error) {
 	return s, nil
 }
 
-func newServer(st *store.Store, o Options) *Server {
+// newServer returns a server without its store.
+func newServer(o Options) *Server {
 	if o.Instance == "" {
 		o.Instance = DefaultInstance
 	}
@@ -114,7 +122,7 @@ func newServer(st *store.Store, o Options) *Server {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Server{store: st, o: o, closing: make(chan struct{}), idle: make(chan struct{})}
+	s := &Server{o: o, closing: make(chan struct{}), idle: make(chan struct{})}
 	s.tableOps.perSecond = o.TableOps
 	if o.InstanceUnits > 0 {
 		s.instance = sim.NewInstance(o.InstanceUnits, o.Now())

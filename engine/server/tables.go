@@ -62,7 +62,7 @@ func (s *Server) lookup(name []byte) *store.Table {
 	}
 	d := t.Describe()
 	st := s.sim.present(d.Name)
-	if st != nil && s.o.Now().Sub(time.UnixMicro(d.Created)) < st.Answers().NewTableMissing {
+	if st != nil && s.Now().Sub(time.UnixMicro(d.Created)) < st.Answers().NewTableMissing {
 		return nil
 	}
 	return t

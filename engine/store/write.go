@@ -84,6 +84,9 @@ func (s *Store) millis() int64 {
 	}
 }
 
+// RestartClock lets the clock go back, once. Cells that were written by it before are of the future then.
+func (s *Store) RestartClock() { s.clock.Store(0) }
+
 var writers = sync.Pool{New: func() any { return &writer{} }}
 
 const maxKeptBytes = 1 << 20

@@ -1,0 +1,77 @@
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/server"
+)
+
+// Engine is a running Tablestore. It is safe for concurrent use.
+type Engine struct {
+	URL, Instance, AccessKeyID, AccessKeySecret string
+
+	server *server.Server
+}
+
+// Start starts an engine that ends with the test; an error fails the test. All is in memory: nothing is left.
+func Start(t testing.TB) *Engine {
+	t.Helper()
+	s, err := server.Open("", server.Options{InMemory: true, Log: log.New(io.Discard, "", 0)})
+	if err != nil {
+		t.Fatalf("start an engine: %v", err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.Close()
+		t.Fatalf("start an engine: %v", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.ServeListener(ctx, l, server.Limits{}) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("stop the engine: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("stop the engine: %v", err)
+		}
+	})
+	return &Engine{
+		URL: fmt.Sprintf("http://%s", l.Addr()), Instance: server.DefaultInstance,
+		AccessKeyID: server.DefaultAccessKeyID, AccessKeySecret: server.DefaultAccessKeySecret, server: s,
+	}
+}
+
+// Client is a client of the official SDK, with the SDK's own settings.
+func (e *Engine) Client() *tablestore.TableStoreClient {
+	return tablestore.NewClient(e.URL, e.Instance, e.AccessKeyID, e.AccessKeySecret)
+}
+
+// Reset deletes all tables and puts the clock back.
+func (e *Engine) Reset(t testing.TB) {
+	t.Helper()
+	if err := e.server.Reset(context.Background()); err != nil {
+		t.Fatalf("reset the engine: %v", err)
+	}
+}
+
+// Advance moves the engine's clock on, by which timestamps, time to live and deviation are judged. The clock of requests stays: SDKs
+// use the real one.
+func (e *Engine) Advance(t testing.TB, d time.Duration) {
+	t.Helper()
+	if err := e.server.Advance(d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Now is the engine's clock.
+func (e *Engine) Now() time.Time { return e.server.Now() }

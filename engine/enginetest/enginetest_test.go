@@ -1,0 +1,65 @@
+package enginetest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aliyun/aliyun-tablestore-go-sdk/tablestore"
+
+	"tsimport/engine/enginetest"
+)
+
+func createTable(t *testing.T, c *tablestore.TableStoreClient, live int) {
+	t.Helper()
+	meta := &tablestore.TableMeta{TableName: "orders"}
+	meta.AddPrimaryKeyColumn("id", tablestore.PrimaryKeyType_STRING)
+	_, err := c.CreateTable(&tablestore.CreateTableRequest{TableMeta: meta,
+		TableOption: &tablestore.TableOption{TimeToAlive: live, MaxVersion: 1}, ReservedThroughput: &tablestore.ReservedThroughput{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func columns(t *testing.T, c *tablestore.TableStoreClient) int {
+	t.Helper()
+	key := &tablestore.PrimaryKey{}
+	key.AddPrimaryKeyColumn("id", "1")
+	r, err := c.GetRow(&tablestore.GetRowRequest{SingleRowQueryCriteria: &tablestore.SingleRowQueryCriteria{TableName: "orders", PrimaryKey: key, MaxVersion: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(r.Columns)
+}
+
+func TestARowExpiresWhenTheClockIsMoved(t *testing.T) {
+	e := enginetest.Start(t)
+	c := e.Client()
+	for range 2 { // after a reset all is as at the start
+		createTable(t, c, 86400)
+		row := &tablestore.PutRowChange{TableName: "orders", PrimaryKey: &tablestore.PrimaryKey{}}
+		row.PrimaryKey.AddPrimaryKeyColumn("id", "1")
+		row.AddColumn("total", int64(5))
+		row.SetCondition(tablestore.RowExistenceExpectation_IGNORE)
+		if _, err := c.PutRow(&tablestore.PutRowRequest{PutRowChange: row}); err != nil {
+			t.Fatal(err)
+		}
+		e.Advance(t, 23*time.Hour)
+		if n := columns(t, c); n != 1 {
+			t.Errorf("%d columns within the time to live", n)
+		}
+		e.Advance(t, 2*time.Hour)
+		if n := columns(t, c); n != 0 {
+			t.Errorf("%d columns after the time to live", n)
+		}
+		if ahead := time.Until(e.Now()); ahead < 24*time.Hour {
+			t.Errorf("the clock is %s ahead", ahead)
+		}
+		e.Reset(t)
+		if list, err := c.ListTable(); err != nil || len(list.TableNames) > 0 {
+			t.Errorf("after a reset: %v, %v", list, err)
+		}
+		if ahead := time.Until(e.Now()); ahead > time.Hour {
+			t.Errorf("after a reset the clock is %s ahead", ahead)
+		}
+	}
+}

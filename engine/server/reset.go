@@ -1,0 +1,103 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A server that tests share is put back between them, and its clock is moved where they would have to wait.
+
+// Now is the clock of the data: of timestamps, of the time to live, of the deviation. Requests are judged by the real one.
+func (s *Server) Now() time.Time { return s.o.Now().Add(time.Duration(s.ahead.Load())) }
+
+// maxAhead is how far the clock may be moved: timestamps reach far beyond it.
+const maxAhead = 100 * 366 * 24 * time.Hour
+
+// Advance moves the clock of the data on, for this process; it never goes back but by Reset.
+func (s *Server) Advance(d time.Duration) error {
+	for {
+		ahead := s.ahead.Load()
+		if d < 0 || time.Duration(ahead) > maxAhead-d {
+			return fmt.Errorf("advance the clock by %s: it is %s ahead, and may be from 0 to %s", d, time.Duration(ahead), maxAhead)
+		}
+		if s.ahead.CompareAndSwap(ahead, ahead+int64(d)) {
+			return nil
+		}
+	}
+}
+
+// Reset deletes all tables and puts simulation, faults, counts and clock back to what they were at the start. Requests that are being
+// served meanwhile find a table or do not.
+func (s *Server) Reset(ctx context.Context) error {
+	s.SetFaults(nil)
+	for _, name := range s.store.Tables() {
+		t := s.store.Table([]byte(name))
+		if err := s.store.DeleteTable(ctx, []byte(name)); err != nil && s.store.Table([]byte(name)) != nil {
+			return fmt.Errorf("delete table %s: %s", name, err.Error())
+		}
+		s.sim.forget(t)
+	}
+	s.sim.forgetDefaults()
+	if s.o.Simulation != nil {
+		if err := s.sim.Simulate("", *s.o.Simulation); err != nil {
+			return err
+		}
+	}
+	if s.o.InstanceUnits > 0 {
+		s.instance.Reset(s.o.Now())
+	}
+	s.ahead.Store(0)
+	s.store.RestartClock()
+	s.SetFaults(s.o.Faults)
+	return nil
+}
+
+// forgetDefaults leaves nothing simulated of tables to come.
+func (m *Simulator) forgetDefaults() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.defaults = nil
+	m.server.store.Choose(Choices{})
+	m.on.Store(false)
+}
+
+type resetJSON struct {
+	Tables int `json:"tables"` // that were deleted
+}
+
+func (s *Server) adminReset(ctx context.Context, _ string, body []byte) (any, error) {
+	if len(body) > 0 {
+		if err := readJSON(body, &struct{}{}); err != nil {
+			return nil, err
+		}
+	}
+	n := len(s.store.Tables())
+	return resetJSON{n}, s.Reset(ctx)
+}
+
+type clockJSON struct {
+	Now     time.Time `json:"now"`      // of the data
+	AheadMS int64     `json:"ahead_ms"` // of the real clock
+}
+
+func (s *Server) adminClock(context.Context, string, []byte) (any, error) {
+	return clockJSON{s.Now().UTC(), time.Duration(s.ahead.Load()).Milliseconds()}, nil
+}
+
+func (s *Server) adminAdvance(ctx context.Context, _ string, body []byte) (any, error) {
+	var asked struct {
+		Advance string `json:"advance"`
+	}
+	if err := readJSON(body, &asked); err != nil {
+		return nil, err
+	}
+	d, err := time.ParseDuration(asked.Advance)
+	if err != nil || d < 0 {
+		return nil, badRequest(`"advance" is %q; want a duration such as 36h, not below 0`, asked.Advance)
+	}
+	if err := s.Advance(d); err != nil {
+		return nil, err
+	}
+	return s.adminClock(ctx, "", nil)
+}
