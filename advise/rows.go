@@ -86,7 +86,7 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 	inference := convert.NewInference(len(r.columns), r.input.Convert)
 	fields := make([]record.Datum, len(r.columns))
 	for _, s := range r.sources {
-		if s.Format == reader.JSONLines {
+		if s.MayLackColumns() {
 			var names []string
 			for _, c := range r.columns {
 				names = append(names, c.Name)

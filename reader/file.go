@@ -49,6 +49,7 @@ type File struct {
 	member map[string]string // of JSON: what columns are called in objects, if that is not a column's name
 	keys   []string          // names of key values that lines of the vendor's own export do not name
 	wide   bool              // of JSON: rows describe themselves
+	inItem bool              // of DynamoDB: items stand in {"Item":…}
 	begin  *source.Place     // where reading begins; nil is the first record
 	chain  *chainer          // of a stream
 	looks  string            // advice about the encoding, found by the head
@@ -271,7 +272,7 @@ func (s *File) Decode() func(dst, src []byte) ([]byte, int) {
 }
 
 // MayLackColumns reports whether records may lack columns: objects of JSON.
-func (s *File) MayLackColumns() bool { return s.Format == JSONLines }
+func (s *File) MayLackColumns() bool { return s.Format.isJSON() }
 
 // AddColumns adds columns that other inputs have to those of JSON lines, whose objects need not have them. It is to be
 // called before parsers are made.
@@ -341,12 +342,15 @@ func (s *File) RejectsEncoding() string {
 }
 
 // RejectsFlags are the arguments of the command line that name the dialect of the source's records exactly: a few of them
-// alone may look different from all. Nil for other formats than CSV.
+// alone may look different from all. Those of JSON with types of its own name the format. Nil for other formats.
 func (s *File) RejectsFlags() []string {
-	if s.Format != CSV {
-		return nil
+	switch {
+	case s.Format == CSV:
+		return s.Dialect.Flags()
+	case s.Format.tags() != jsonl.NoTags:
+		return []string{"--format", s.Format.String()}
 	}
-	return s.Dialect.Flags()
+	return nil
 }
 
 // Rows returns the number of records where the source states it, as Parquet does.

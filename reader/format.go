@@ -36,7 +36,7 @@ func (s *File) findFormat() error {
 		s.Format = guessFormat(s.Name, head)
 	}
 	switch s.Format {
-	case JSONLines:
+	case JSONLines, DynamoDB, MongoDB:
 		s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // lines are cut as those of CSV without quotes are
 		s.cutPlan()
 		return s.discover(head)
@@ -326,6 +326,9 @@ func (s *File) discover(head []byte) error {
 	}
 	whole := len(s.text.head) < headBytes
 	s.Layout = jsonl.Guess(head, whole)
+	if s.Format != JSONLines && s.o.Flatten {
+		return fmt.Errorf("read %s: --flatten has no meaning for --format %v: nested values are JSON text; leave it out", s.Name, s.Format)
+	}
 	if !whole {
 		n := wholeRecords(head, s.Layout)
 		if n == 0 {
@@ -334,13 +337,17 @@ func (s *File) discover(head []byte) error {
 		}
 		head = head[:n]
 	}
-	if s.wide = jsonl.IsWide(head); s.wide {
+	s.findTags(head)
+	if s.wide = s.Format == JSONLines && jsonl.IsWide(head); s.wide {
 		s.Notes = append(s.Notes, fmt.Sprintf("the rows of %s describe themselves: beside the columns of PK each has cells of its own", s.Name))
 	}
 	var found jsonl.Columns
-	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten && !s.wide, Layout: s.Layout, Wide: s.wide}, &found)
+	records, bad := jsonl.Discover(head, jsonl.Options{Flatten: s.o.Flatten && !s.wide, Layout: s.Layout, Wide: s.wide, Tags: s.Format.tags(), Wrapped: s.inItem}, &found)
 	switch {
 	case records == 0 || records > bad:
+	case s.Format != JSONLines:
+		return fmt.Errorf("read %s: no record is %s; %s", s.Name, map[Format]string{DynamoDB: "an item in DynamoDB JSON", MongoDB: "a document in MongoDB Extended JSON"}[s.Format],
+			map[Format]string{DynamoDB: `want {"Item":{"id":{"S":"x"}}} or {"id":{"S":"x"}}, as a full export or jq -c '.Items[]' after aws dynamodb scan writes them`, MongoDB: "want lines or an array of mongoexport, or of bsondump"}[s.Format])
 	case s.Layout == jsonl.Array:
 		return fmt.Errorf("read %s: no element of the array is a JSON object; want objects", s.Name)
 	default:
@@ -364,6 +371,25 @@ func (s *File) discover(head []byte) error {
 		}
 	}
 	return nil
+}
+
+// findTags finds out whether values say their types. With --flatten they are read as what they are, objects.
+func (s *File) findTags(head []byte) {
+	if s.o.Format == Auto && !s.o.Flatten {
+		switch jsonl.GuessTags(head, s.Layout) {
+		case jsonl.DynamoDB:
+			s.Format = DynamoDB
+		case jsonl.MongoDB:
+			s.Format = MongoDB
+		}
+	}
+	if s.Format == JSONLines {
+		return
+	}
+	if s.o.Format == Auto {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s is read as --format %v: its values say their types; with --format jsonl they stay objects", s.Name, s.Format))
+	}
+	s.inItem = s.Format == DynamoDB && jsonl.Wrapped(head, s.Layout)
 }
 
 // wholeRecords returns how much of a text's beginning is whole records.

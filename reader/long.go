@@ -48,7 +48,7 @@ func (l *longRecord) record() *record.Record {
 func (l *longRecord) raw(s *File) []byte {
 	what := fmt.Sprintf("%d bytes at byte %d, left out", l.bytes, l.offset)
 	switch {
-	case s.Format == JSONLines:
+	case s.Format.isJSON():
 		return fmt.Appendf(nil, "<%s>\n", what)
 	case s.Dialect.Quote == 0:
 		return []byte{}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tsimport/reader/csv"
+	"tsimport/reader/jsonl"
 )
 
 // Format is what the text or the bytes of a source mean.
@@ -18,15 +19,31 @@ const (
 	CSV
 	JSONLines
 	Parquet
+	DynamoDB // JSON whose values say their types, as exports of DynamoDB write them
+	MongoDB  // MongoDB Extended JSON, as mongoexport writes it
 )
 
-var formatNames = []string{"auto", "csv", "jsonl", "parquet"}
+var formatNames = []string{"auto", "csv", "jsonl", "parquet", "dynamodb", "mongodb"}
 
 func (f Format) String() string {
 	if int(f) >= len(formatNames) {
 		return fmt.Sprintf("Format(%d)", uint8(f))
 	}
 	return formatNames[f]
+}
+
+// isJSON reports whether the text is JSON.
+func (f Format) isJSON() bool { return f == JSONLines || f.tags() != jsonl.NoTags }
+
+// tags is the vocabulary of a format's values.
+func (f Format) tags() jsonl.Tags {
+	switch f {
+	case DynamoDB:
+		return jsonl.DynamoDB
+	case MongoDB:
+		return jsonl.MongoDB
+	}
+	return jsonl.NoTags
 }
 
 // ParseFormat reads the name of a format.
@@ -36,7 +53,7 @@ func ParseFormat(name string) (Format, error) {
 			return Format(f), nil
 		}
 	}
-	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet or auto", name)
+	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet, dynamodb, mongodb or auto", name)
 }
 
 // Sizes in bytes.

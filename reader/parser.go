@@ -39,14 +39,15 @@ func (s *File) NewParser(used []int) source.Parser {
 		}
 		p.rows = s.file.NewParser(own)
 		p.rows.Limit = s.o.Memory.PageBytes
-	case JSONLines:
+	case JSONLines, DynamoDB, MongoDB:
 		own := slices.Clone(s.Columns[:len(s.Columns)-len(s.fixed)])
 		for i, name := range own {
 			if member, other := s.member[name]; other {
 				own[i] = member
 			}
 		}
-		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide})
+		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide,
+			Tags: s.Format.tags(), Wrapped: s.inItem})
 	case CSV: // findFormat has refused what is none of these
 		p.csv = csv.NewParser(s.Dialect)
 		p.csv.MaxFields = len(s.Columns) + surplusFields

@@ -113,7 +113,7 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 }
 
 func TestFilesKeepTheContractOfSources(t *testing.T) {
-	var b, jsonl, array, pretty bytes.Buffer
+	var b, jsonl, array, pretty, dynamo, mongo bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
 	const records, long = 3_000, 90_000 // of the forms whose pieces are large
 	short := 0
@@ -124,10 +124,13 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 		}
 		short = b.Len()
 		fmt.Fprintf(&jsonl, "{\"id\":%d,\"v\":\"x%d\"}\n", i, i)
+		fmt.Fprintf(&dynamo, "{\"Item\":{\"id\":{\"N\":\"%d\"},\"v\":{\"M\":{\"x\":{\"S\":\"%d\"}}}}}\n", i, i)
+		fmt.Fprintf(&mongo, "%c{\"_id\":{\"$oid\":\"%024x\"},\"v\":{\"$numberLong\":\"%d\"}}", "[,"[min(i, 1)], i, i)
 		fmt.Fprintf(&array, "%c{\"id\":%d,\"v\":\"x%d\"}", "[,"[min(i, 1)], i, i)
 		fmt.Fprintf(&pretty, "{\n  \"id\": %d,\n  \"v\": \"}%d\"\n}\n", i, i)
 	}
 	array.WriteString("]\n")
+	mongo.WriteString("]\n")
 	text, longText := b.Bytes()[:short], b.Bytes()
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -147,6 +150,8 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 		"a JSON array":       {func() input.Item { return itemOf(t, "in.json", array.Bytes()) }, Options{SplitBytes: 6_000}},
 		"pretty JSON":        {func() input.Item { return itemOf(t, "in.json", pretty.Bytes()) }, Options{SplitBytes: 6_000}},
 		"JSON in a stream":   {func() input.Item { return streamOf(t, array.Bytes()) }, Options{SplitBytes: 6_000, ChainBytes: 4_000}},
+		"DynamoDB JSON":      {func() input.Item { return itemOf(t, "in.json", dynamo.Bytes()) }, Options{SplitBytes: 6_000}},
+		"Extended JSON":      {func() input.Item { return itemOf(t, "in.json", mongo.Bytes()) }, Options{SplitBytes: 6_000}},
 		"UTF-16":             {func() input.Item { return itemOf(t, "in.csv", wide) }, Options{SplitBytes: 6_000, Encoding: "utf-16le"}},
 		"gzip":               {func() input.Item { return itemOf(t, "in.gz", packed.Bytes()) }, Options{SplitBytes: 6_000}},
 		"BGZF":               {func() input.Item { return itemOf(t, "in.gz", bgzf(longText, 40_000)) }, Options{SplitBytes: 6_000}},

@@ -60,6 +60,7 @@ var kindsWithoutRows = []notRows{
 	{magic: "-- MariaDB dump", what: "a dump of SQL statements", way: dialectsWay + "mariadb --batch -e 'SELECT * FROM name' | tsimport load - --dialect mysql"},
 	{magic: "/*M!999999", what: "a dump of SQL statements", way: dialectsWay + "mariadb --batch -e 'SELECT * FROM name' | tsimport load - --dialect mysql"},
 	{magic: "PRAGMA foreign_keys=OFF;\n", what: "a dump of SQL statements", way: dialectsWay + "sqlite3 -quote -header DATABASE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
+	{magic: "$ion_1_0 ", what: "Amazon Ion", way: "export the table as DynamoDB JSON, or convert it to JSON lines"},
 	{magic: "<?xml", what: "XML", way: "convert it to CSV or JSON lines first"},
 	{is: htmlPage.Match, what: "a web page", way: "look at what the server says: it may be an error instead of the file"},
 }

@@ -6,6 +6,7 @@ var rejects = []Entry{
 	reject("BadColumnName", "a cell of a record that has its own columns has a name that Tablestore does not take: empty, longer than 255 bytes, or with other characters", "rename it with --rename, or leave it out with --exclude"),
 	reject("BadJSON", "the line is not one JSON object, has a key twice, or a value of an exported row is not as exports write it", "correct the line; see the byte that the message names"),
 	reject("BadQuote", "a quoted field does not end, or text follows its closing quote", "correct the quotes, or say with --quote that the file has none"),
+	reject("BadTypeTag", "a value of typed JSON (--format dynamodb or mongodb) contradicts its type: two types, none, or a value that is not of the type", "correct the value; with --format jsonl the objects are loaded as text"),
 	reject("BreaksOrder", "a part of splice(…) has a character that does not sort above the separator, so keys would not be in the order of the parts", "use a lower separator, or splice(auto, …)"),
 	reject("DuplicateCell", "the record has a column twice, with the same timestamp or without one", "leave one of them out"),
 	reject("EmptyKey", "the first part of a computed key is empty, so all such rows would crowd one place", "give a value with ?? in the key's expression"),

@@ -35,6 +35,9 @@ type Options struct {
 	Archive []table.KeyColumn
 
 	Layout Layout // of the text
+
+	Tags    Tags // values are objects that say their types
+	Wrapped bool // of DynamoDB: items stand in {"Item":…}
 }
 
 // Parser parses splits. It is for one goroutine. It has many fields because in steady state it does not allocate: they are the
@@ -61,6 +64,7 @@ type Parser struct {
 
 	scan   scanner
 	keys   keySet
+	tags   tagged
 	cutter Cutter
 	path   []byte // Flatten: the name so far
 }
@@ -199,6 +203,7 @@ func (p *Parser) begin() {
 	p.guess = 0
 	p.unknown, p.strange = p.unknown[:0], false
 	p.keys.reset()
+	p.tags.reset()
 }
 
 // line parses the line in scan; false says that bad is set.
@@ -211,7 +216,9 @@ func (p *Parser) line() bool {
 	ok := false
 	if p.options.Wide || p.options.Archive != nil {
 		ok = p.wide()
-	} else if p.isExport() {
+	} else if p.options.Wrapped {
+		ok = p.item()
+	} else if p.options.Tags == NoTags && p.isExport() {
 		ok = p.export()
 	} else {
 		s.pos = start

@@ -90,7 +90,7 @@ func (p *Parser) member(id uint32, name, key []byte, depth int) bool {
 		}
 	}
 	if !nested {
-		if i < 0 && p.options.Strict && !p.strange && s.token() != 'n' { // a null loses nothing
+		if i < 0 && p.options.Strict && !p.strange && p.options.Tags == NoTags && s.token() != 'n' { // a null loses nothing
 			p.unknown, p.strange = append(p.unknown, name...), true
 		}
 		return p.value(i, name, depth)
@@ -114,7 +114,7 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 	s := &p.scan
 	c := s.token()
 	var d record.Datum
-	start := s.pos
+	start, tagged := s.pos, p.options.Tags != NoTags
 	switch {
 	case c == '"':
 		d.Kind = record.String
@@ -153,11 +153,19 @@ func (p *Parser) value(i int, name []byte, depth int) bool {
 			return false
 		}
 		d.Kind, d.Bytes = record.JSON, s.data[start:s.pos]
-		if spaced && i >= 0 {
+		if spaced && (i >= 0 || tagged) {
 			d.Bytes = s.compact(start, s.pos)
 		}
 	default:
 		return p.broken("want a value")
+	}
+	if tagged {
+		if !p.untag(name, &d, start) {
+			return false
+		}
+		if i < 0 && p.options.Strict && !p.strange && d.Kind != record.Null {
+			p.unknown, p.strange = append(p.unknown, name...), true
+		}
 	}
 	if p.columns != nil {
 		p.columns.note(name, d)

@@ -1,0 +1,328 @@
+package jsonl
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tsimport/reader/record"
+)
+
+// Tags is a vocabulary of objects that stand for values and say their types, such as {"N":"7"}.
+type Tags uint8
+
+// The vocabularies.
+const (
+	NoTags   Tags = iota // JSON as it is
+	DynamoDB             // DynamoDB JSON: every value of an item is an object with one type tag
+	MongoDB              // MongoDB Extended JSON v2, canonical and relaxed, and what mongoexport wrote before
+)
+
+// CodeTag is the code of a record with a value whose type tag cannot be right.
+const CodeTag = "BadTypeTag"
+
+// GuessTags finds out whether a text that begins with head has type tags for certain: its first record can be read with them
+// and has some. The items of DynamoDB count only inside of {"Item":…}, as exports write them.
+func GuessTags(head []byte, layout Layout) Tags {
+	for _, o := range []Options{{Tags: DynamoDB, Wrapped: true}, {Tags: MongoDB}} {
+		o.Layout = layout
+		p := NewParser(o)
+		p.Reset(head)
+		if first, ok := p.Next(); ok && first.Bad == nil && p.tags.found > 0 {
+			return o.Tags
+		}
+	}
+	return NoTags
+}
+
+// Wrapped reports whether the items of a text of DynamoDB stand in {"Item":…} each.
+func Wrapped(head []byte, layout Layout) bool {
+	in, _, _ := count(head, Options{Tags: DynamoDB, Wrapped: true, Layout: layout})
+	out, _, _ := count(head, Options{Tags: DynamoDB, Layout: layout})
+	return in >= out && in > 0
+}
+
+// item parses the record {"Item":{…}} at scan's place.
+func (p *Parser) item() bool {
+	s := &p.scan
+	at := s.pos
+	s.pos++
+	if s.token() != '"' {
+		return p.notItem(at)
+	}
+	name, ok := p.key()
+	if !ok {
+		return false
+	}
+	if string(name) != "Item" || s.token() != '{' {
+		return p.notItem(at)
+	}
+	if !p.object(2) {
+		return false
+	}
+	if s.token() != '}' {
+		return p.notItem(at)
+	}
+	s.pos++
+	return true
+}
+
+func (p *Parser) notItem(at int) bool {
+	return p.refuse("", CodeTag, `want {"Item":{…}} and nothing beside Item, as in the records before`, at)
+}
+
+// untag makes the value that a tagged one stands for.
+func (p *Parser) untag(name []byte, d *record.Datum, at int) bool {
+	if _, is := extendedTags[string(name)]; is && p.options.Tags == MongoDB {
+		return p.refuse(string(name), CodeTag, fmt.Sprintf("%s is a type tag, and the record is not a document", name), at)
+	}
+	if p.options.Tags == MongoDB && d.Kind != record.JSON {
+		return true // relaxed: numbers, texts and booleans stand for themselves
+	}
+	if d.Kind != record.JSON {
+		return p.refuse(string(name), CodeTag, fmt.Sprintf(`want a value with its type, such as {"S":"text"}, at byte %d`, at+1), at)
+	}
+	t := &p.tags
+	t.scan.data, t.scan.pos = d.Bytes, 0 // scratch keeps what the record's other values are
+	value, err := t.value(p.options.Tags)
+	if err != nil {
+		return p.refuse(string(name), CodeTag, fmt.Sprintf("%v, in the value at byte %d", err, at+1), at)
+	}
+	*d = value
+	return true
+}
+
+// tagged reads values that have type tags. Their text is JSON without white space that was checked.
+type tagged struct {
+	scan  scanner
+	out   []byte // JSON and bytes that are values of this record
+	found int    // tags in this record
+}
+
+func (t *tagged) reset() { t.scan.scratch, t.out, t.found = t.scan.scratch[:0], t.out[:0], 0 }
+
+// leaf is a value that is not a document, an array or a set.
+type leaf struct {
+	record.Datum
+	raw []byte // as JSON; nil says that JSON cannot hold it
+}
+
+// value reads the value of a column.
+func (t *tagged) value(tags Tags) (record.Datum, error) {
+	from := len(t.out)
+	l, err := t.read(tags)
+	if err != nil {
+		return record.Datum{}, err
+	}
+	if l != nil {
+		return l.Datum, nil
+	}
+	return record.Datum{Kind: record.JSON, Bytes: t.out[from:len(t.out):len(t.out)]}, nil
+}
+
+// read reads the value at scan's place: a leaf, or one that it appends to out as JSON.
+func (t *tagged) read(tags Tags) (*leaf, error) {
+	if tags == DynamoDB {
+		return t.attribute()
+	}
+	return t.extended()
+}
+
+// inner appends the value at scan's place to out, as JSON.
+func (t *tagged) inner(tags Tags) error {
+	keep := len(t.out)
+	l, err := t.read(tags)
+	if err != nil || l == nil {
+		return err
+	}
+	if l.raw == nil {
+		return errors.New("a nested NaN or infinity, which JSON cannot hold")
+	}
+	t.out = append(t.out[:keep], l.raw...) // of binary values the bytes are there
+	return nil
+}
+
+// members appends an object whose values have tags to out. The scan is after its bracket and, if key is not nil, after its first key.
+func (t *tagged) members(tags Tags, key []byte) error {
+	s := &t.scan
+	t.out = append(t.out, '{')
+	for n := 0; key != nil || s.data[s.pos] != '}'; n++ {
+		if s.data[s.pos] == ',' && key == nil {
+			s.pos++
+			t.out = append(t.out, ',')
+		}
+		if key == nil {
+			key = t.literal()
+			s.pos++ // colon
+			if err := t.strayTag(tags, key); err != nil {
+				return err
+			}
+		}
+		t.out = append(append(t.out, key...), ':')
+		key = nil
+		if err := t.inner(tags); err != nil {
+			return err
+		}
+	}
+	s.pos++
+	t.out = append(t.out, '}')
+	return nil
+}
+
+// elements appends an array to out; each appends one of its elements. The scan is at its bracket.
+func (t *tagged) elements(each func() error) error {
+	s := &t.scan
+	if s.data[s.pos] != '[' {
+		return errors.New("want an array")
+	}
+	s.pos++
+	t.out = append(t.out, '[')
+	for s.data[s.pos] != ']' {
+		if s.data[s.pos] == ',' {
+			s.pos++
+			t.out = append(t.out, ',')
+		}
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	s.pos++
+	t.out = append(t.out, ']')
+	return nil
+}
+
+// literal goes past the string at scan's place and returns it as it is written.
+func (t *tagged) literal() []byte {
+	from := t.scan.pos
+	t.scan.skipText()
+	return t.scan.data[from:t.scan.pos]
+}
+
+// text reads the string that a tag must have.
+func (t *tagged) text(tag string) (text, raw []byte, err error) {
+	s := &t.scan
+	if s.data[s.pos] != '"' {
+		return nil, nil, fmt.Errorf("%s does not hold a string", tag)
+	}
+	from := s.pos
+	text, _ = s.text()
+	return text, s.data[from:s.pos], nil
+}
+
+// end goes past the bracket that closes a tagged value.
+func (t *tagged) end(tag string) error {
+	if t.scan.data[t.scan.pos] != '}' {
+		return fmt.Errorf("a member beside %s", tag)
+	}
+	t.scan.pos++
+	t.found++
+	return nil
+}
+
+// number makes a leaf of the text of a number.
+func (t *tagged) number(tag string, text []byte) (*leaf, error) {
+	if !isNumber(text) {
+		return nil, fmt.Errorf("%s holds %.40q, which is not a number", tag, text)
+	}
+	return &leaf{record.Datum{Kind: record.Number, Bytes: text}, text}, nil
+}
+
+// isNumber reports whether a text is a number as JSON writes it.
+func isNumber(text []byte) bool {
+	s := scanner{data: text}
+	return len(text) > 0 && (text[0] == '-' || text[0]-'0' <= 9) && s.number() && s.pos == len(text)
+}
+
+// bytes makes a leaf of base64.
+func (t *tagged) bytes(tag string, text []byte) (*leaf, error) {
+	from := len(t.out)
+	out, err := base64.StdEncoding.Strict().AppendDecode(t.out, text)
+	if err != nil || strings.ContainsAny(string(text), "\r\n") { // which the decoder would skip
+		return nil, fmt.Errorf("%s holds %.40q, which is not base64", tag, text)
+	}
+	t.out = out
+	return &leaf{record.Datum{Kind: record.Binary, Bytes: out[from:len(out):len(out)]}, quoted(text)}, nil
+}
+
+// quoted makes JSON of a text that needs no escapes.
+func quoted(text []byte) []byte { return append(append([]byte{'"'}, text...), '"') }
+
+func boolean(b bool) *leaf {
+	l := &leaf{record.Datum{Kind: record.Boolean}, strconv.AppendBool(nil, b)}
+	if b {
+		l.Int = 1
+	}
+	return l
+}
+
+// attribute reads a value of DynamoDB.
+func (t *tagged) attribute() (l *leaf, err error) {
+	s := &t.scan
+	if s.data[s.pos] != '{' || s.data[s.pos+1] != '"' {
+		return nil, errors.New(`want a value with its type, such as {"S":"text"}`)
+	}
+	s.pos++
+	key, _ := s.text()
+	tag := string(key)
+	s.pos++ // colon
+	switch tag {
+	case "S", "N", "B":
+		var text, raw []byte
+		if text, raw, err = t.text(tag); err != nil {
+			return nil, err
+		}
+		switch tag {
+		case "S":
+			l = &leaf{record.Datum{Kind: record.String, Bytes: text}, raw}
+		case "N":
+			l, err = t.number(tag, text)
+		case "B":
+			l, err = t.bytes(tag, text)
+		}
+	case "BOOL", "NULL":
+		c := s.data[s.pos]
+		if c != 't' && (c != 'f' || tag == "NULL") || !s.word(map[byte]string{'t': "true", 'f': "false"}[c]) {
+			return nil, fmt.Errorf("%s does not hold true%s", tag, map[string]string{"BOOL": " or false"}[tag])
+		}
+		if l = boolean(c == 't'); tag == "NULL" {
+			l = &leaf{raw: []byte("null")}
+		}
+	case "M":
+		if s.data[s.pos] != '{' {
+			return nil, errors.New("M does not hold an object")
+		}
+		s.pos++
+		err = t.members(DynamoDB, nil)
+	case "L":
+		err = t.elements(func() error { return t.inner(DynamoDB) })
+	case "SS", "NS", "BS":
+		err = t.elements(func() error { return t.member(tag) })
+	default:
+		return nil, fmt.Errorf("%.40q is not a type of DynamoDB: S, N, B, BOOL, NULL, M, L, SS, NS or BS", tag)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, t.end(tag)
+}
+
+// member appends an element of a set to out.
+func (t *tagged) member(tag string) error {
+	text, raw, err := t.text(tag)
+	if err != nil {
+		return fmt.Errorf("%s holds an element that is not a string", tag)
+	}
+	keep := len(t.out)
+	switch tag {
+	case "NS":
+		_, err = t.number(tag, text)
+		raw = text
+	case "BS":
+		_, err = t.bytes(tag, text)
+		raw = quoted(text)
+	}
+	t.out = append(t.out[:keep], raw...)
+	return err
+}
