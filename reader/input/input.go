@@ -194,6 +194,7 @@ type expander struct {
 	tables   map[string]*tableAt // by folder: the table that it is part of, nil for none
 	asked    map[string]string   // what NotData said of a path
 	skipped  []string            // what was left out because of it
+	plain    bool                // a list of an export of DynamoDB is a file like any other
 }
 
 func newExpander(o Options) *expander {
@@ -213,6 +214,11 @@ func (e *expander) argument(ctx context.Context, arg, dir string) (err error) {
 	e.number++
 	e.repeats = nil
 	shown := Redact(arg)
+	if !e.plain {
+		if is, err := e.exported(ctx, arg); is || err != nil {
+			return err
+		}
+	}
 	switch scheme, _, found := strings.Cut(arg, "://"); {
 	case arg == Stdin:
 		e.add(Item{Name: Stdin, Size: -1, src: &standardInput{reader: e.Stdin}}, Stdin)

@@ -100,7 +100,7 @@ func (e *expander) folder(ctx context.Context, name, base, below string) error {
 			continue
 		}
 		child, childBelow := filepath.Join(name, entry.Name()), path.Join(below, entry.Name())
-		if !e.isData(child, entry.IsDir()) {
+		if !e.isData(child, entry.IsDir()) || e.listsExport(child) {
 			continue
 		}
 		if entry.IsDir() {

@@ -165,6 +165,9 @@ func (l *lister) take(ctx context.Context, what listing, base string, o objectst
 	if matched := what.matches(key); !matched && (!what.matchesFolder(key) || !l.wanted(key)) {
 		return nil
 	}
+	if what.pattern == "" && l.listsExport(l.name(key)) {
+		return nil
+	}
 	o, err := l.followed(ctx, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)

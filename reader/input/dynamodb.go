@@ -1,0 +1,147 @@
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// An export of DynamoDB to S3 is a folder with these lists beside the folder data, which has its parts.
+const (
+	exportSummary = "manifest-summary.json"
+	exportFiles   = "manifest-files.json"
+)
+
+var exportLists = []string{exportSummary, exportFiles, "manifest-summary.md5", "manifest-files.md5"}
+
+// exportPart is a line of exportFiles.
+type exportPart struct {
+	Items *int64 `json:"itemCount"`
+	Key   string `json:"dataFileS3Key"`
+}
+
+// listsExport reports whether a file of a folder is a list of an export, which is not data, and notes it.
+func (e *expander) listsExport(name string) bool {
+	if !slices.Contains(exportLists, path.Base(filepath.ToSlash(name))) {
+		return false
+	}
+	if _, _, address := strings.Cut(name, "://"); !address {
+		if _, err := os.Stat(filepath.Join(filepath.Dir(name), exportSummary)); err != nil {
+			return false
+		}
+	}
+	e.skipped = append(e.skipped, "list of an export "+name)
+	return true
+}
+
+// exported adds the parts of the export that an argument names by one of its lists, and reports whether it is one. Every part must be there,
+// and the two lists must agree.
+func (e *expander) exported(ctx context.Context, arg string) (is bool, err error) {
+	folder, name := path.Split(filepath.ToSlash(arg))
+	if scheme, _, address := strings.Cut(arg, "://"); name != exportSummary && name != exportFiles || address && !strings.EqualFold(scheme, "s3") && !strings.EqualFold(scheme, "oss") {
+		return false, nil
+	}
+	text, err := e.list(ctx, arg)
+	if err != nil {
+		return false, nil // it is reported as an input
+	}
+	want := int64(-1)
+	files := folder + exportFiles
+	if name == exportSummary {
+		if want, is, err = readSummary(text); err != nil || !is {
+			return is, wrapOpen(Redact(arg), err)
+		}
+		if text, err = e.list(ctx, files); err != nil {
+			return true, fmt.Errorf("open input %s: the list of its parts is missing: %w", Redact(arg), err)
+		}
+	}
+	var parts []exportPart
+	items := int64(0)
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, maxLineBytes)
+	for n := 1; lines.Scan(); n++ {
+		var p exportPart
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil || p.Key == "" || p.Items == nil {
+			if n == 1 && name == exportFiles {
+				return false, nil // a file that is only called so
+			}
+			return true, fmt.Errorf("open input %s line %d: it does not name a part of an export of DynamoDB with dataFileS3Key and itemCount; is the file whole?", Redact(files), n)
+		}
+		items += *p.Items
+		parts = append(parts, p)
+	}
+	if err := lines.Err(); err != nil {
+		return true, wrapOpen(Redact(files), err)
+	}
+	if want >= 0 && items != want {
+		return true, fmt.Errorf("open input %s: its parts have %d items, and %s says %d: one of the files is not whole; download the export again", Redact(files), items, exportSummary, want)
+	}
+	for _, p := range parts {
+		if err := e.argument(ctx, folder+"data/"+path.Base(p.Key), ""); err != nil {
+			return true, fmt.Errorf("%w; the export's list names it: download all of its folder data", err)
+		}
+	}
+	if len(parts) == 0 {
+		return true, fmt.Errorf("open input %s: it names no part", Redact(files))
+	}
+	return true, nil
+}
+
+// readSummary reads the list of an export that says what it is, and how many items it has.
+func readSummary(text []byte) (items int64, is bool, err error) {
+	var s struct {
+		Items  *int64 `json:"itemCount"`
+		ARN    string `json:"exportArn"`
+		Format string `json:"outputFormat"`
+		Type   string `json:"exportType"`
+	}
+	if err := json.Unmarshal(text, &s); err != nil || s.ARN == "" {
+		return 0, false, nil
+	}
+	switch {
+	case s.Items == nil:
+		return 0, true, errors.New("it does not say how many items the export has; is the file whole?")
+	case s.Format != "DYNAMODB_JSON":
+		return 0, true, fmt.Errorf("the export is in %s; export the table as DYNAMODB_JSON", s.Format)
+	case s.Type != "" && s.Type != "FULL_EXPORT":
+		return 0, true, fmt.Errorf("the export is a %s, which holds changes; make a full export", s.Type)
+	}
+	return *s.Items, true, nil
+}
+
+// maxListBytes is the longest list of an export: it has a line of some 200 bytes for each part.
+const maxListBytes = 64 << 20
+
+// list reads a list of an export.
+func (e *expander) list(ctx context.Context, name string) ([]byte, error) {
+	sub := newExpander(e.Options)
+	sub.plain = true
+	if err := sub.argument(ctx, name, ""); err != nil {
+		return nil, err
+	}
+	if len(sub.set.Items) != 1 {
+		return nil, fmt.Errorf("open input %s: it means %d inputs", Redact(name), len(sub.set.Items))
+	}
+	r, err := sub.set.Items[0].Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, maxListBytes+1))
+	if err == nil && len(text) > maxListBytes {
+		err = fmt.Errorf("open input %s: it is longer than %d MiB", Redact(name), maxListBytes>>20)
+	}
+	return text, err
+}
