@@ -15,12 +15,13 @@ import (
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/postgres"
+	"tsimport/reader/sqltable"
 )
 
 // sqlFlags are those of a load of a database.
 func sqlFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.IntFlag{Name: "source-connections", Usage: "database: sessions that read at a time, 1 to 64", Value: postgres.DefaultSessions},
+		&cli.IntFlag{Name: "source-connections", Usage: "database: sessions that read at a time, 1 to 64", Value: sqltable.DefaultSessions},
 		&cli.BoolFlag{Name: "require-snapshot", Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
 	}
 }
@@ -42,8 +43,8 @@ func refuseSQL(c *cli.Context, args []string) error {
 type sqlLoad struct {
 	c      *cli.Context
 	show   *display
-	read   postgres.Config
-	origin *postgres.Origin
+	read   sqltable.Config
+	origin *sqltable.Origin
 }
 
 // sqlOf returns the load of the database that an argument is the address of, nil if none is.
@@ -73,11 +74,11 @@ func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
 		}
 	}
 	n := c.Int("source-connections")
-	if n < 1 || n > postgres.MaxSessions {
-		return nil, usagef("--source-connections %d: want 1 to %d", n, postgres.MaxSessions)
+	if n < 1 || n > sqltable.MaxSessions {
+		return nil, usagef("--source-connections %d: want 1 to %d", n, sqltable.MaxSessions)
 	}
-	l := &sqlLoad{c: c, show: show, read: postgres.Config{Address: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot")}}
-	l.origin = postgres.New(l.read)
+	l := &sqlLoad{c: c, show: show, read: sqltable.Config{Server: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot")}}
+	l.origin = sqltable.New(l.read)
 	return l, nil
 }
 
@@ -149,7 +150,7 @@ func (l *sqlLoad) begin(interrupts *interrupts, cfg *pipeline.Config, t *target,
 }
 
 // proposeKey gives a new table the source's primary key, if the user names none, and the types of its columns.
-func (l *sqlLoad) proposeKey(cfg *pipeline.Config, columns []postgres.Column, key []int, renamed func(string) string) {
+func (l *sqlLoad) proposeKey(cfg *pipeline.Config, columns []sqltable.Column, key []int, renamed func(string) string) {
 	if len(cfg.Target.Key) == 0 {
 		var text string
 		for _, k := range key {
@@ -162,7 +163,7 @@ func (l *sqlLoad) proposeKey(cfg *pipeline.Config, columns []postgres.Column, ke
 	for i := range cfg.Target.Key {
 		k := &cfg.Target.Key[i]
 		computed := slices.ContainsFunc(cfg.Columns.Keys, func(c keyexpr.Column) bool { return c.Name == k.Name })
-		if at := slices.IndexFunc(columns, func(c postgres.Column) bool { return renamed(c.Name) == k.Name }); at >= 0 && k.Type == table.Null && !computed && columns[at].Type.KeyType() {
+		if at := slices.IndexFunc(columns, func(c sqltable.Column) bool { return renamed(c.Name) == k.Name }); at >= 0 && k.Type == table.Null && !computed && columns[at].Type.KeyType() {
 			k.Type = columns[at].Type
 		}
 	}
@@ -171,7 +172,7 @@ func (l *sqlLoad) proposeKey(cfg *pipeline.Config, columns []postgres.Column, ke
 func (l *sqlLoad) compared(cfg *pipeline.Config) {
 	read := l.read
 	read.Whole = false // a comparison reads a snapshot of its own
-	cfg.Read.Sources = postgres.New(read)
+	cfg.Read.Sources = sqltable.New(read)
 }
 
 func (l *sqlLoad) ended(r *pipeline.Report) (notes []string) {

@@ -67,6 +67,7 @@ var arrows = map[string][]string{
 		"reader/archive",
 		"reader/tablescan",
 		"reader/postgres",
+		"reader/sqltable",
 		"pipeline/status",
 		"internal/table",
 		"verify",
@@ -115,7 +116,8 @@ var arrows = map[string][]string{
 	"reader/source":            {"internal/table", "reader/record"},
 	"reader/archive":           {"transfer/archive", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/table"},
 	"reader/postgres/pgtest":   {},
-	"reader/postgres":          {"internal/table", "reader/record", "reader/source"},
+	"reader/sqltable":          {"internal/table", "reader/record", "reader/source"},
+	"reader/postgres":          {"reader/record", "reader/sqltable"},
 	"reader/tablescan":         {"internal/table", "internal/tablestore/client", "internal/tablestore/scan", "keyexpr", "reader/record", "reader/source"},
 	"reader/source/sourcetest": {"internal/table", "reader/record", "reader/source"},
 
@@ -211,7 +213,7 @@ var testArrows = map[string][]string{
 	"reader/jsonl":    {"internal/conformance"},
 	"reader/parquet":  {"internal/conformance"},
 
-	"reader/postgres":  {"reader/source/sourcetest", "reader/postgres/pgtest"},
+	"reader/postgres":  {"reader/source", "reader/source/sourcetest", "reader/postgres/pgtest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
 	"lifecycle/apply": {"engine/server", "engine/faults"},

@@ -13,7 +13,7 @@ import (
 
 // Address names a table of a server.
 type Address struct {
-	Shown  string // for users; it has no password
+	shown  string // for users; it has no password
 	config *pgconn.Config
 	schema string // empty takes the search path's
 	table  string
@@ -44,7 +44,7 @@ func Parse(arg string) (*Address, error) {
 			return nil, fmt.Errorf("the address holds a secret (%s), which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass", s)
 		}
 	}
-	a := &Address{Shown: arg}
+	a := &Address{shown: arg}
 	a.schema, a.table, err = tableName(q.Get("table"))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)

@@ -13,6 +13,7 @@ import (
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 	"tsimport/reader/source/sourcetest"
+	"tsimport/reader/sqltable"
 )
 
 func TestAnAddressHoldsNoSecret(t *testing.T) {
@@ -39,41 +40,31 @@ func TestAnAddressHoldsNoSecret(t *testing.T) {
 	}
 }
 
-func TestPlacesKeepKeys(t *testing.T) {
-	key := [][]byte{{}, []byte("é\x00"), []byte("12")}
-	got, err := placeValues(appendPlace(nil, key))
-	if err != nil || len(got) != 3 || string(got[0]) != "" || got[0] == nil || string(got[1]) != "é\x00" || string(got[2]) != "12" {
-		t.Errorf("%q, %v", got, err)
-	}
-	if _, err := placeValues([]byte{5, 'a'}); err == nil {
-		t.Error("a truncated place was read")
-	}
-}
-
 func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
-	p := new(parser)
+	var scratch []byte
 	for from, to := range map[string]string{
 		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56", "infinity": "infinity", "-infinity": "-infinity",
 		"0044-03-15 00:00:00+00 BC": "0044-03-15 00:00:00+00 BC", "294276-12-31 23:59:59.999999": "294276-12-31T23:59:59.999999",
 	} {
-		if got := string(p.time([]byte(from))); got != to {
-			t.Errorf("%s: %s, want %s", from, got, to)
+		var d record.Datum
+		if err := readTime(&d, []byte(from), &scratch); err != nil || string(d.Bytes) != to {
+			t.Errorf("%s: %s, want %s: %v", from, d.Bytes, to, err)
 		}
 	}
 }
 
 // open opens the parts of a table.
-func open(t *testing.T, s *pgtest.Server, table string, change func(*Config)) (*Origin, []source.Source) {
+func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
 	t.Helper()
 	a, err := Parse(s.Address(table))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Address: a}
+	c := sqltable.Config{Server: a}
 	if change != nil {
 		change(&c)
 	}
-	o := New(c)
+	o := sqltable.New(c)
 	division, err := o.Divide(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +176,7 @@ func TestARealServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := New(Config{Address: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := sqltable.New(sqltable.Config{Server: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", table, err, want)
 			}
 		}
@@ -243,7 +234,7 @@ func TestARealServer(t *testing.T) {
 		}
 	})
 	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
-		_, parts := open(t, s, "big", func(c *Config) { c.Whole = true })
+		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.Whole = true })
 		var err error
 		for n := 0; err == nil; n++ {
 			if n == 1 {
@@ -251,17 +242,17 @@ func TestARealServer(t *testing.T) {
 			}
 			_, err = parts[0].Next()
 		}
-		if !errors.Is(err, ErrSnapshot) {
+		if !errors.Is(err, sqltable.ErrSnapshot) {
 			t.Error(err)
 		}
 	})
 	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
-		_, parts := open(t, s, "big", func(c *Config) { c.RetryFor = 30 * time.Second })
+		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
 		if _, err := parts[0].Next(); err != nil {
 			t.Fatal(err)
 		}
 		s.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport'; DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
-		if _, err := parts[0].Next(); !errors.As(err, new(*changedError)) {
+		if _, err := parts[0].Next(); !sqltable.IsChanged(err) {
 			t.Error(err)
 		}
 	})

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"tsimport/reader/source"
+	"tsimport/reader/sqltable"
 )
 
 // settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages. A policy of row
@@ -40,88 +40,44 @@ func hangUp(conn *pgconn.PgConn) {
 	_ = conn.Close(ctx) // the server forgets a session that it hears nothing of
 }
 
-// sessions are those of one reading. They are lent for a page each, so that none waits for another.
-type sessions struct {
-	cfg *Config
-	of  *described
+// Shown is the address.
+func (a *Address) Shown() string { return a.shown }
 
-	free chan struct{} // a token for each that may be lent
-	mu   sync.Mutex
-	idle []*session
-	held *held // what new sessions join; nil before the first page
-	noted
-}
+// Name is the table's.
+func (a *Address) Name() string { return a.table }
 
-// noted is what was read from where. It has a lock of its own: whoever asks does not wait for a server.
-type noted struct {
-	sync.Mutex
-	read []source.Snapshot
-	at   map[int]int // of read, the one that a part was read from last
-}
-
-// held is a snapshot, and the session that keeps it.
-type held struct {
-	conn   *pgconn.PgConn
-	name   string
-	next   uint64 // the first transaction that it cannot see
-	number int    // in sessions.read
-}
-
-// session is a transaction that reads a snapshot.
-type session struct {
-	conn     *pgconn.PgConn
-	of       *held
-	prepared map[string]bool
-}
-
-func newSessions(c *Config, of *described) *sessions {
-	s := &sessions{cfg: c, of: of, noted: noted{at: map[int]int{}}, free: make(chan struct{}, c.Sessions)}
-	for range c.Sessions {
-		s.free <- struct{}{}
-	}
-	return s
-}
-
-// lend returns a session of the snapshot.
-func (s *sessions) lend(ctx context.Context) (*session, error) {
-	select {
-	case <-s.free:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	one, err := s.take(ctx)
+// Look opens a session outside any snapshot.
+func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, error) {
+	conn, err := connect(ctx, a)
 	if err != nil {
-		s.free <- struct{}{}
+		return nil, nil, err
 	}
-	return one, err
+	t, err := describe(ctx, conn, a)
+	if err != nil {
+		hangUp(conn)
+		return nil, nil, err
+	}
+	return &session{conn: conn, of: t}, t.Table, nil
 }
 
-func (s *sessions) take(ctx context.Context) (*session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.idle); n > 0 {
-		one := s.idle[n-1]
-		s.idle = s.idle[:n-1]
-		return one, nil
+// samplePages is how many pages of the server are looked at to find where ranges begin.
+const samplePages = 512
+
+// Bounds takes keys of a sample.
+func (a *Address) Bounds(ctx context.Context, look sqltable.Session, _ *sqltable.Table) (bounds [][][]byte, err error) {
+	s := look.(*session)
+	ranges := s.of.Ranges()
+	percent := min(100, 100*samplePages/float64(s.of.pages))
+	keys := s.of.names()
+	res := s.conn.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, s.of.from(), percent, keys), nil, nil, nil, nil).Read()
+	for i := 1; i < ranges && len(res.Rows) >= ranges; i++ {
+		bounds = append(bounds, res.Rows[i*len(res.Rows)/ranges])
 	}
-	if s.held != nil {
-		one, err := s.join(ctx)
-		if err == nil || ctx.Err() != nil || !lost(err) && !gone(err) {
-			return one, err
-		}
-		if _, alive := query(ctx, s.held.conn, "SELECT 1"); alive == nil {
-			return nil, err // this session failed, not the snapshot
-		}
-		hangUp(s.held.conn)
-		s.held.conn = nil
-	}
-	if s.held == nil || s.held.conn == nil {
-		if err := s.begin(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return s.join(ctx)
+	return bounds, res.Err
 }
+
+// Lost reports whether an error is about the session, or about a snapshot that is no more.
+func (a *Address) Lost(err error) bool { return lost(err) || gone(err) }
 
 // gone reports that a snapshot cannot be joined because nothing holds it.
 func gone(err error) bool {
@@ -129,125 +85,185 @@ func gone(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "22023" || pg.Code == "42704" || pg.Code == "55000")
 }
 
-// ErrSnapshot is why a reading ends that must be of one snapshot.
-var ErrSnapshot = errors.New("the session that held the snapshot was lost, and --require-snapshot does not allow another one; start over with --fresh")
+// snapshot is an exported one, and the session that keeps it.
+type snapshot struct {
+	of   *Address
+	t    *described
+	conn *pgconn.PgConn
+	name string
+	next uint64 // the first transaction that it cannot see
+}
 
-// begin takes a snapshot. The lock keeps a TRUNCATE away, which would empty the table in older snapshots too, and changes of the schema.
-func (s *sessions) begin(ctx context.Context) error {
-	before := s.held
-	if len(s.snapshots()) > 0 && s.cfg.Whole {
-		return ErrSnapshot
-	}
-	conn, err := connect(ctx, s.cfg.Address)
+// Snapshot exports a snapshot, and sees to it that the table is what it was, and its rows are none that are older than those read before.
+func (a *Address) Snapshot(ctx context.Context, _ int, before sqltable.Snapshot) (sqltable.Snapshot, *sqltable.Table, error) {
+	conn, err := connect(ctx, a)
 	if err != nil {
+		return nil, nil, err
+	}
+	h := &snapshot{of: a, conn: conn}
+	if err := h.begin(ctx, before); err != nil {
+		hangUp(conn)
+		return nil, nil, err
+	}
+	return h, h.t.Table, nil
+}
+
+func (h *snapshot) begin(ctx context.Context, before sqltable.Snapshot) (err error) {
+	// What the table is called has to be known before it can be locked.
+	if h.t, err = describe(ctx, h.conn, h.of); err != nil {
 		return err
 	}
-	h := &held{conn: conn}
-	if err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; LOCK TABLE "+s.of.from()+" IN ACCESS SHARE MODE").Close(); err != nil {
-		hangUp(conn)
+	if err := h.conn.Exec(ctx, h.t.lock("")).Close(); err != nil {
 		return err
 	}
-	rows, err := query(ctx, conn, "SELECT pg_export_snapshot(), pg_snapshot_xmax(pg_current_snapshot())::text")
+	rows, err := query(ctx, h.conn, "SELECT pg_export_snapshot(), pg_snapshot_xmax(pg_current_snapshot())::text")
 	if err != nil {
-		hangUp(conn)
 		return err
 	}
 	h.name = rows[0][0]
 	if h.next, err = strconv.ParseUint(rows[0][1], 10, 64); err != nil {
-		hangUp(conn)
 		return fmt.Errorf("the snapshot %s of the server cannot be read: %w", h.name, err)
 	}
-	now, err := describe(ctx, conn, s.cfg.Address)
-	if err == nil && now.schema != s.of.schema {
-		err = &changedError{was: s.of.schema, is: now.schema}
-	}
-	if err == nil && before != nil && h.next < before.next {
-		err = fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were read before (%d): it was replaced by one that lags or lost some, and rows would become older; start over with --fresh", s.cfg.Address.Shown, h.next, before.next)
-	}
-	if err != nil {
-		hangUp(conn)
+	if h.t, err = describe(ctx, h.conn, h.of); err != nil {
 		return err
 	}
-	s.held = h
-	s.Lock()
-	defer s.Unlock()
-	h.number = len(s.read)
-	s.read = append(s.read, source.Snapshot{Name: h.name, Taken: time.Now().UTC()})
+	if before, ok := before.(*snapshot); ok && h.next < before.next {
+		return fmt.Errorf("the server of %s has fewer transactions (%d) than when rows were read before (%d): it was replaced by one that lags or lost some, and rows would become older; start over with --fresh", h.of.shown, h.next, before.next)
+	}
 	return nil
 }
 
-// changedError says that a table is not the one that reading began with.
-type changedError struct{ was, is string }
-
-func (e *changedError) Error() string {
-	return fmt.Sprintf("the table or its server changed since the load began; it was %s, and is %s; start over with --fresh", e.was, e.is)
+// lock begins a transaction that reads the table, in a snapshot that is named or one of its own.
+func (t *described) lock(snapshot string) string {
+	sql := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+	if snapshot != "" {
+		sql += "SET TRANSACTION SNAPSHOT '" + snapshot + "'; "
+	}
+	// An altered table is of no snapshot: it is locked against that, not against writers.
+	return sql + "LOCK TABLE " + t.from() + " IN ACCESS SHARE MODE"
 }
 
-// join opens a session that reads the snapshot.
-func (s *sessions) join(ctx context.Context) (*session, error) {
-	conn, err := connect(ctx, s.cfg.Address)
+// Name is what the server calls it.
+func (h *snapshot) Name() string { return h.name }
+
+// Sessions are none: they join.
+func (h *snapshot) Sessions() []sqltable.Session { return nil }
+
+// Join opens a session that reads the snapshot.
+func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
+	conn, err := connect(ctx, h.of)
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '"+s.held.name+"'; LOCK TABLE "+s.of.from()+" IN ACCESS SHARE MODE").Close(); err != nil {
+	if err := conn.Exec(ctx, h.t.lock(h.name)).Close(); err != nil {
 		hangUp(conn)
 		return nil, err
 	}
-	return &session{conn: conn, of: s.held, prepared: map[string]bool{}}, nil
+	return &session{conn: conn, of: h.t, prepared: map[string]bool{}}, nil
 }
 
-// giveBack takes a session back, and notes which part it has read, from which key on.
-func (s *sessions) giveBack(one *session, part int, from string) {
-	s.mu.Lock()
-	defer func() {
-		s.mu.Unlock()
-		s.free <- struct{}{}
-	}()
-	s.note(one.of.number, part, from)
-	if one.of != s.held {
-		hangUp(one.conn)
-		return
-	}
-	s.idle = append(s.idle, one)
+// Alive asks the session that keeps it.
+func (h *snapshot) Alive(ctx context.Context) bool {
+	_, err := query(ctx, h.conn, "SELECT 1")
+	return err == nil
 }
 
-// note notes that a part was read from a snapshot, from a key on.
-func (n *noted) note(number, part int, from string) {
-	n.Lock()
-	defer n.Unlock()
-	if last, known := n.at[part]; !known || last != number {
-		n.at[part] = number
-		n.read[number].Ranges = append(n.read[number].Ranges, from)
-	}
+// Close ends the session that keeps it.
+func (h *snapshot) Close() { hangUp(h.conn) }
+
+// session reads pages.
+type session struct {
+	conn     *pgconn.PgConn
+	of       *described
+	prepared map[string]bool // statements that it has; nil prepares none
 }
 
-// drop gives a session up.
-func (s *sessions) drop(one *session) {
-	hangUp(one.conn)
-	s.free <- struct{}{}
+// Close ends the session.
+func (s *session) Close() { hangUp(s.conn) }
+
+// Page asks for a page.
+func (s *session) Page(ctx context.Context, _ *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
+	t := s.of
+	sql, name := t.pageSQL(q.Lower != nil, q.Past, q.Upper != nil)
+	args := append(append([][]byte{}, q.Lower...), q.Upper...)
+	var oids []uint32
+	for range len(args) / len(t.Key) {
+		for _, k := range t.Key {
+			oids = append(oids, t.Columns[k].Of.(column).oid)
+		}
+	}
+	args = append(args, fmt.Append(nil, q.Limit))
+	if s.prepared == nil {
+		name = ""
+	}
+	if !s.prepared[name] {
+		if _, err := s.conn.Prepare(ctx, name, sql, append(oids, 20)); err != nil { // int8
+			return nil, err
+		}
+		if s.prepared != nil {
+			s.prepared[name] = true
+		}
+	}
+	return rows{s.conn.ExecPrepared(ctx, name, args, nil, nil)}, nil
 }
 
-// close ends all sessions that are not lent.
-func (s *sessions) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.idle {
-		hangUp(one.conn)
-	}
-	s.idle = nil
-	if s.held != nil && s.held.conn != nil {
-		hangUp(s.held.conn)
-	}
-	s.held = nil
+// rows are those of a page.
+type rows struct{ *pgconn.ResultReader }
+
+func (r rows) Next() bool { return r.NextRow() }
+
+func (r rows) Close() error {
+	_, err := r.ResultReader.Close()
+	return err
 }
 
-// snapshots are those that have been read.
-func (n *noted) snapshots() (all []source.Snapshot) {
-	n.Lock()
-	defer n.Unlock()
-	for _, one := range n.read {
-		one.Ranges = append([]string(nil), one.Ranges...)
-		all = append(all, one)
+// pageSQL is the statement of a page, and a name for it. Rows are compared and sorted as the primary key's index has them.
+func (t *described) pageSQL(lower, past, upper bool) (sql, name string) {
+	var columns []string
+	for _, c := range t.Columns {
+		text := quote(c.Name)
+		if c.Of.(column).base == "money" {
+			text += "::numeric" // its own text depends on the server's language
+		}
+		columns = append(columns, text)
 	}
-	return all
+	n := 0
+	row := func() string {
+		var at []string
+		for range t.Key {
+			n++
+			at = append(at, fmt.Sprintf("$%d", n))
+		}
+		return "(" + strings.Join(at, ", ") + ")"
+	}
+	var where []string
+	name = "page"
+	if lower {
+		op := ">="
+		if name += "_from"; past {
+			op, name = ">", "page_after"
+		}
+		where = append(where, "("+t.names()+") "+op+" "+row())
+	}
+	if upper {
+		name += "_before"
+		where = append(where, "("+t.names()+") < "+row())
+	}
+	sql = "SELECT " + strings.Join(columns, ", ") + " FROM " + t.from()
+	if len(where) > 0 {
+		sql += " WHERE " + strings.Join(where, " AND ")
+	}
+	return sql + " ORDER BY " + t.names() + fmt.Sprintf(" LIMIT $%d", n+1), name
 }
+
+// names are those of the key's columns, as SQL writes them.
+func (t *described) names() string {
+	names := make([]string, len(t.Key))
+	for i, k := range t.Key {
+		names[i] = quote(t.Columns[k].Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// from is the table in a statement.
+func (t *described) from() string { return t.only + t.Name }

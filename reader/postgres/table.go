@@ -9,29 +9,22 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"tsimport/internal/table"
 	"tsimport/reader/record"
+	"tsimport/reader/sqltable"
 )
 
-// Column is a column of a table.
-type Column struct {
-	Name string
-	Type table.Type // that its values become
-	of   string     // its type, as SQL writes it
-	base string     // the name of its type, below domains
-	oid  uint32     // of base
-	kind record.Kind
+// column is what the server knows a column by.
+type column struct {
+	of   string // its type, as SQL writes it
+	base string // the name of its type, below domains
+	oid  uint32 // of base
 }
 
-// described is a table as the server describes it.
+// described is a table.
 type described struct {
-	name    string // as SQL writes it
-	columns []Column
-	key     []int  // places of the primary key's columns
-	inKey   []int  // of each column, its place in key; -1 is none
-	pages   int64  // of the table
-	only    string // before its name: tables that inherit from it are not read
-	schema  string // what must be the same for a reading to continue
+	*sqltable.Table
+	pages int64  // of the table
+	only  string // before its name: tables that inherit from it are not read
 }
 
 // kinds are what values of types become whose text is not what they are. All others stay the text that the server writes.
@@ -40,7 +33,8 @@ var kinds = map[string]record.Kind{
 	"float4": record.Double, "float8": record.Double, "bool": record.Boolean, "bytea": record.Binary,
 }
 
-var types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Double: table.Double, record.Boolean: table.Boolean, record.Binary: table.Binary}
+// blockBytes is a page of a server, of which few are built with another size.
+const blockBytes = 8 << 10
 
 // keyTypes are the types that a key may be made of. Their text names each value, in one way.
 var keyTypes = map[string]bool{
@@ -66,33 +60,34 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 	}
 	r := rows[0]
 	oid, relkind := r[0], r[1]
-	t := &described{name: quote(r[2]) + "." + quote(r[3])}
+	t := &described{Table: &sqltable.Table{Name: quote(r[2]) + "." + quote(r[3])}}
 	t.pages, _ = strconv.ParseInt(r[5], 10, 64)
+	t.Bytes = t.pages * blockBytes
 	if relkind == "r" {
 		t.only = "ONLY "
 	}
 	switch {
 	case relkind == "v" || relkind == "m" || relkind == "f":
-		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key that its rows could be resumed at; load it from a file, such as one of COPY", t.name)
+		return nil, fmt.Errorf("%s is not a table: a view or a foreign table has no primary key that its rows could be resumed at; load it from a file, such as one of COPY", t.Name)
 	case relkind != "r" && relkind != "p":
-		return nil, fmt.Errorf("%s is not a table", t.name)
+		return nil, fmt.Errorf("%s is not a table", t.Name)
 	case relkind == "r" && r[4] == "true":
-		return nil, fmt.Errorf("other tables inherit from %s: a key may be there several times; load each table by itself, after NO INHERIT, or from a file, such as one of COPY", t.name)
+		return nil, fmt.Errorf("other tables inherit from %s: a key may be there several times; load each table by itself, after NO INHERIT, or from a file, such as one of COPY", t.Name)
 	case r[6] != "true":
-		return nil, fmt.Errorf("the user may not SELECT from all columns of %s", t.name)
+		return nil, fmt.Errorf("the user may not SELECT from all columns of %s", t.Name)
 	case r[7] == "t":
-		return nil, fmt.Errorf("%s is a temporary table, which one session alone sees", t.name)
+		return nil, fmt.Errorf("%s is a temporary table, which one session alone sees", t.Name)
 	}
 	system, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()), (SELECT timeline_id::text FROM pg_control_checkpoint())`)
 	if err != nil {
 		return nil, err
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s, oid %s, system %s, timeline %s", t.name, oid, system[0][0], system[0][1])
+	fmt.Fprintf(&s, "%s, oid %s, system %s, timeline %s", t.Name, oid, system[0][0], system[0][1])
 	if err := t.describeColumns(ctx, conn, oid, &s); err != nil {
 		return nil, err
 	}
-	t.schema = s.String()
+	t.Schema = s.String()
 	return t, nil
 }
 
@@ -117,36 +112,33 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 	}
 	at := map[int]int{}
 	for i, r := range rows {
-		c := Column{Name: r[0], of: r[1], base: r[2], kind: record.String, Type: table.String}
+		c, of := sqltable.Column{Name: r[0], Kind: record.String}, column{of: r[1], base: r[2]}
 		id, _ := strconv.ParseUint(r[3], 10, 32)
-		c.oid = uint32(id)
-		if kind, ok := kinds[c.base]; ok {
-			c.kind, c.Type = kind, types[kind]
+		of.oid = uint32(id)
+		if kind, ok := kinds[of.base]; ok {
+			c.Kind = kind
 		}
-		fmt.Fprintf(s, ", %q %s %s", c.Name, c.of, r[5])
+		c.Type, c.Read, c.Of = sqltable.Types[c.Kind], readers[of.base], of
+		fmt.Fprintf(s, ", %q %s %s", c.Name, of.of, r[5])
 		if r[4] != "" {
 			place, _ := strconv.Atoi(r[4])
 			at[place] = i
-			if !keyTypes[c.base] {
-				return fmt.Errorf("column %s of the primary key of %s is of the type %s, which has no place in a key here; load the table from a file, such as one of COPY", c.Name, t.name, c.of)
+			if !keyTypes[of.base] {
+				return fmt.Errorf("column %s of the primary key of %s is of the type %s, which has no place in a key here; load the table from a file, such as one of COPY", c.Name, t.Name, of.of)
 			}
 		}
-		t.columns = append(t.columns, c)
+		t.Columns = append(t.Columns, c)
 	}
-	if len(t.columns) == 0 {
-		return fmt.Errorf("%s has no columns", t.name)
+	if len(t.Columns) == 0 {
+		return fmt.Errorf("%s has no columns", t.Name)
 	}
 	if len(at) == 0 {
-		return fmt.Errorf("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or load the table from a file, such as one of COPY", t.name)
-	}
-	for range t.columns {
-		t.inKey = append(t.inKey, -1)
+		return fmt.Errorf("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or load the table from a file, such as one of COPY", t.Name)
 	}
 	for i := range len(at) {
 		place := at[i+1]
-		t.inKey[place] = i
-		t.key = append(t.key, place)
-		fmt.Fprintf(s, ", key %q", t.columns[place].Name)
+		t.Key = append(t.Key, place)
+		fmt.Fprintf(s, ", key %q", t.Columns[place].Name)
 	}
 	return nil
 }

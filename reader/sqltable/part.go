@@ -1,4 +1,4 @@
-package postgres
+package sqltable
 
 import (
 	"cmp"
@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"tsimport/internal/table"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -21,7 +19,7 @@ import (
 // part is a range of the table's keys.
 type part struct {
 	of       *Origin
-	t        *described
+	t        *Table
 	ctx      context.Context // reading ends with it
 	number   int
 	name     string
@@ -56,34 +54,34 @@ func (p *part) About() source.About {
 		Name: p.name, Bytes: -1, Live: true, Pieces: 2 * int64(cmp.Or(p.bytes, pageBytes)), Rejects: source.Rejects{Kind: ".ndjson"},
 		ShowKey: p.showPlace, EncodingHint: func([]byte) string { return "" },
 	}
-	for _, c := range t.columns {
+	for _, c := range t.Columns {
 		a.Columns = append(a.Columns, c.Name)
 	}
-	for _, k := range t.key {
-		a.Unique = append(a.Unique, source.KeyColumn{Name: t.columns[k].Name, Kind: t.columns[k].kind})
+	for _, k := range t.Key {
+		a.Unique = append(a.Unique, source.KeyColumn{Name: t.Columns[k].Name, Kind: t.Columns[k].Kind})
 	}
 	return a
 }
 
 func (p *part) showPlace(place []byte) string {
 	key, err := placeValues(place)
-	if err != nil || len(key) != len(p.t.key) {
+	if err != nil || len(key) != len(p.t.Key) {
 		return "an unreadable key"
 	}
 	return p.t.show(key)
 }
 
 // show is a key for people.
-func (t *described) show(key [][]byte) string {
+func (t *Table) show(key [][]byte) string {
 	parts := make([]string, len(key))
 	for i, v := range key {
-		parts[i] = t.columns[t.key[i]].Name + " " + table.Show(v)
+		parts[i] = t.Columns[t.Key[i]].Name + " " + table.Show(v)
 	}
 	return strings.Join(parts, ", ")
 }
 
 // Identity says which table it is, of which server, and in which order its keys are.
-func (p *part) Identity() (source.Identity, error) { return source.Identity{Schema: p.t.schema}, nil }
+func (p *part) Identity() (source.Identity, error) { return source.Identity{Schema: p.t.Schema}, nil }
 
 // Sample looks at the first rows, outside the snapshot.
 func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read int, err error) {
@@ -92,7 +90,7 @@ func (p *part) Sample(budget int, _ []string, each func(*record.Record)) (read i
 	parser := p.NewParser(nil)
 	look := &part{of: p.of, t: p.t, ctx: p.ctx, from: p.from, to: p.to}
 	for read < budget {
-		pg, err := look.page(p.of.look, nil)
+		pg, err := look.page(p.of.look)
 		if err != nil {
 			return max(read, 1), nil // the load meets it
 		}
@@ -133,7 +131,7 @@ func (p *part) Next() (source.Piece, error) {
 		p.begun = true
 		if p.begin.Key != nil {
 			key, err := placeValues(p.begin.Key)
-			if err != nil || len(key) != len(p.t.key) {
+			if err != nil || len(key) != len(p.t.Key) {
 				return nil, fmt.Errorf("read %s: %w", p.name, errPlace)
 			}
 			p.next = key
@@ -154,7 +152,7 @@ func (p *part) Next() (source.Piece, error) {
 			return pg, nil
 		case p.ctx.Err() != nil:
 			return nil, context.Cause(p.ctx)
-		case errors.Is(err, ErrSnapshot) || !lost(err) && !gone(err) || errors.As(err, new(*changedError)):
+		case errors.Is(err, ErrSnapshot) || !p.of.cfg.Server.Lost(err) || IsChanged(err):
 			return nil, fmt.Errorf("read %s: %w", p.name, err)
 		}
 		if now := time.Now(); until.IsZero() {
@@ -184,7 +182,7 @@ func (p *part) tryPage() (*page, error) {
 	} else if p.from != nil {
 		from = p.t.show(p.from)
 	}
-	pg, err := p.page(one.conn, one.prepared)
+	pg, err := p.page(one)
 	if err != nil {
 		s.drop(one)
 		return nil, err
@@ -193,46 +191,24 @@ func (p *part) tryPage() (*page, error) {
 	return pg, nil
 }
 
-// page reads rows from next on. With prepared, the names of statements that the session has, it prepares what it asks.
-func (p *part) page(conn *pgconn.PgConn, prepared map[string]bool) (*page, error) {
+// page reads rows from next on.
+func (p *part) page(by Session) (*page, error) {
 	t := p.t
-	limit := firstRows
+	q := Query{Lower: p.next, Past: p.past, Upper: p.to, Limit: firstRows}
 	budget := cmp.Or(p.bytes, pageBytes)
 	if p.row > 0 {
-		limit = min(max(budget/p.row, 1), maxPageRows)
+		q.Limit = min(max(budget/p.row, 1), maxPageRows)
 	}
-	lower := p.next
-	if lower == nil {
-		lower = p.from
+	if q.Lower == nil {
+		q.Lower = p.from
 	}
-	sql, name := t.pageSQL(lower != nil, p.past, p.to != nil)
-	args := append(append([][]byte{}, lower...), p.to...)
-	args = append(args, fmt.Append(nil, limit))
-	if !prepared[name] {
-		if prepared == nil {
-			name = ""
-		}
-		var oids []uint32
-		for range len(args) / len(t.key) {
-			for _, k := range t.key {
-				oids = append(oids, t.columns[k].oid)
-			}
-		}
-		if len(oids) >= len(args) {
-			oids = oids[:len(args)-1]
-		}
-		oids = append(oids, 20) // int8
-		if _, err := conn.Prepare(p.ctx, name, sql, oids); err != nil {
-			return nil, err
-		}
-		if prepared != nil {
-			prepared[name] = true
-		}
+	rows, err := by.Page(p.ctx, t, q)
+	if err != nil {
+		return nil, err
 	}
-	rows := conn.ExecPrepared(p.ctx, name, args, nil, nil)
 	pg := &page{of: t, text: make([]byte, 0, budget+budget/8)}
-	last := make([][]byte, len(t.key))
-	for rows.NextRow() {
+	last := make([][]byte, len(t.Key))
+	for rows.Next() {
 		if len(pg.text) > budget && pg.rows() > 0 {
 			continue // larger rows than those before: they come with the next page
 		}
@@ -253,7 +229,7 @@ func (p *part) page(conn *pgconn.PgConn, prepared map[string]bool) (*page, error
 			pg.first = slices.Clone(last)
 		}
 	}
-	if _, err := rows.Close(); err != nil {
+	if err := rows.Close(); err != nil {
 		return nil, err
 	}
 	if n := pg.rows(); n > 0 {
@@ -264,45 +240,6 @@ func (p *part) page(conn *pgconn.PgConn, prepared map[string]bool) (*page, error
 		p.past, p.row = true, max(len(pg.text)/n, 16)
 	}
 	return pg, nil
-}
-
-// pageSQL is the statement of a page, and a name for it. Rows are compared and sorted as the primary key's index has them.
-func (t *described) pageSQL(lower, past, upper bool) (sql, name string) {
-	var columns []string
-	for _, c := range t.columns {
-		text := quote(c.Name)
-		if c.base == "money" {
-			text += "::numeric" // its own text depends on the server's language
-		}
-		columns = append(columns, text)
-	}
-	n := 0
-	row := func() string {
-		var at []string
-		for range t.key {
-			n++
-			at = append(at, fmt.Sprintf("$%d", n))
-		}
-		return "(" + strings.Join(at, ", ") + ")"
-	}
-	var where []string
-	name = "page"
-	if lower {
-		op := ">="
-		if name += "_from"; past {
-			op, name = ">", "page_after"
-		}
-		where = append(where, "("+t.names()+") "+op+" "+row())
-	}
-	if upper {
-		name += "_before"
-		where = append(where, "("+t.names()+") < "+row())
-	}
-	sql = "SELECT " + strings.Join(columns, ", ") + " FROM " + t.from()
-	if len(where) > 0 {
-		sql += " WHERE " + strings.Join(where, " AND ")
-	}
-	return sql + " ORDER BY " + t.names() + fmt.Sprintf(" LIMIT $%d", n+1), name
 }
 
 // Add makes a split of a page.

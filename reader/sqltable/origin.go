@@ -1,4 +1,4 @@
-package postgres
+package sqltable
 
 import (
 	"cmp"
@@ -6,18 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"tsimport/reader/source"
 )
 
 // Config says how a table is read.
 type Config struct {
-	Address  *Address
+	Server   Server
 	Sessions int           // that read at a time; 0 takes DefaultSessions
 	RetryFor time.Duration // how long a lost session is replaced; 0 takes a minute
 	// Whole says that all rows must be of one snapshot: a reading that loses it fails.
@@ -36,8 +33,8 @@ type Origin struct {
 	divided bool // in this process
 
 	mu    sync.Mutex
-	of    *described
-	look  *pgconn.PgConn // describes and samples, outside any snapshot
+	of    *Table
+	look  Session // describes and samples, outside any snapshot
 	read  *sessions
 	opens int // parts that are open
 	left  int // of them, those that were not read to their end
@@ -54,7 +51,7 @@ func (o *Origin) Describe(ctx context.Context) (columns []Column, key []int, err
 	if err := o.describe(ctx); err != nil {
 		return nil, nil, err
 	}
-	return o.of.columns, o.of.key, nil
+	return o.of.Columns, o.of.Key, nil
 }
 
 func (o *Origin) describe(ctx context.Context) (err error) {
@@ -63,18 +60,18 @@ func (o *Origin) describe(ctx context.Context) (err error) {
 	if o.look != nil {
 		return nil
 	}
-	if o.look, err = connect(ctx, o.cfg.Address); err != nil {
-		return fmt.Errorf("read %s: %w", o.cfg.Address.Shown, err)
-	}
-	of, err := describe(ctx, o.look, o.cfg.Address)
-	if err == nil && o.of != nil && o.of.schema != of.schema {
-		err = &changedError{was: o.of.schema, is: of.schema}
+	look, of, err := o.cfg.Server.Look(ctx)
+	if err == nil {
+		of.settle()
+		if o.of != nil && o.of.Schema != of.Schema {
+			look.Close()
+			err = &changedError{was: o.of.Schema, is: of.Schema}
+		}
 	}
 	if err != nil {
-		hangUp(o.look)
-		o.look = nil
-		return fmt.Errorf("read %s: %w", o.cfg.Address.Shown, err)
+		return fmt.Errorf("read %s: %w", o.cfg.Server.Shown(), err)
 	}
+	o.look = look
 	o.of = of
 	return nil
 }
@@ -85,14 +82,6 @@ type division struct {
 	Bounds [][][]byte // keys at which ranges but the first begin, as the server writes their values
 }
 
-// Of a division: about how many pages of the server a range has, how many ranges there are at most, and how many pages are looked at to
-// find where they begin.
-const (
-	rangePages  = 256
-	maxRanges   = 64
-	samplePages = 512
-)
-
 // Divide cuts the table by a sample of its keys.
 func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	if err := o.describe(ctx); err != nil {
@@ -102,34 +91,16 @@ func (o *Origin) Divide(ctx context.Context) ([]byte, error) {
 	defer o.mu.Unlock()
 	o.divided = true
 	t := o.of
-	d := division{Table: t.name}
-	ranges := min(int(t.pages/rangePages)+1, maxRanges)
-	if ranges > 1 {
-		percent := min(100, 100*samplePages/float64(t.pages))
-		keys := t.names()
-		sql := fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, t.from(), percent, keys)
-		res := o.look.ExecParams(ctx, sql, nil, nil, nil, nil).Read()
-		if res.Err != nil {
-			return nil, fmt.Errorf("divide %s: %w", t.name, res.Err)
+	d := division{Table: t.Name}
+	if t.Ranges() > 1 {
+		bounds, err := o.cfg.Server.Bounds(ctx, o.look, t)
+		if err != nil {
+			return nil, fmt.Errorf("divide %s: %w", t.Name, err)
 		}
-		for i := 1; i < ranges && len(res.Rows) >= ranges; i++ {
-			d.Bounds = append(d.Bounds, res.Rows[i*len(res.Rows)/ranges])
-		}
+		d.Bounds = bounds
 	}
 	return json.Marshal(d)
 }
-
-// names are those of the key's columns, as SQL writes them.
-func (t *described) names() string {
-	names := make([]string, len(t.key))
-	for i, k := range t.key {
-		names[i] = quote(t.columns[k].Name)
-	}
-	return strings.Join(names, ", ")
-}
-
-// from is the table in a statement.
-func (t *described) from() string { return t.only + t.name }
 
 // Open opens the ranges of a division.
 func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, err error) {
@@ -137,18 +108,18 @@ func (o *Origin) Open(ctx context.Context, kept []byte) (parts []source.Source, 
 		return nil, err
 	}
 	if o.cfg.Whole && !o.divided {
-		return nil, fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", o.cfg.Address.Shown)
+		return nil, fmt.Errorf("read %s: the snapshot that the run began with ended with the process that held it, and --require-snapshot does not allow another one; start over with --fresh", o.cfg.Server.Shown())
 	}
 	var d division
 	if err := json.Unmarshal(kept, &d); err != nil {
-		return nil, fmt.Errorf("open %s: what was kept of its ranges cannot be read: %w", o.of.name, err)
+		return nil, fmt.Errorf("open %s: what was kept of its ranges cannot be read: %w", o.of.Name, err)
 	}
-	if d.Table != o.of.name || slices.ContainsFunc(d.Bounds, func(b [][]byte) bool { return len(b) != len(o.of.key) }) {
-		return nil, fmt.Errorf("open %s: the run read table %s with another primary key; start over with --fresh", o.of.name, d.Table)
+	if d.Table != o.of.Name || slices.ContainsFunc(d.Bounds, func(b [][]byte) bool { return len(b) != len(o.of.Key) }) {
+		return nil, fmt.Errorf("open %s: the run read table %s with another primary key; start over with --fresh", o.of.Name, d.Table)
 	}
 	var from [][]byte
 	for i := range len(d.Bounds) + 1 {
-		p := &part{of: o, t: o.of, ctx: ctx, number: i, name: o.cfg.Address.table, from: from}
+		p := &part{of: o, t: o.of, ctx: ctx, number: i, name: o.cfg.Server.Name(), from: from}
 		if len(d.Bounds) > 0 {
 			p.name = fmt.Sprintf("%s[%d]", p.name, i+1)
 		}
@@ -188,7 +159,7 @@ func (o *Origin) closed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.opens--; o.opens == 0 && o.look != nil {
-		hangUp(o.look)
+		o.look.Close()
 		o.look = nil
 	}
 }

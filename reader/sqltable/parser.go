@@ -1,8 +1,6 @@
-package postgres
+package sqltable
 
 import (
-	"bytes"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"unsafe"
@@ -14,13 +12,13 @@ import (
 
 // page is rows as they are in the snapshot: the texts of their values, and how long each is; -1 is null.
 type page struct {
-	of          *described
+	of          *Table
 	text        []byte
 	lens        []int32
 	first, last [][]byte // keys
 }
 
-func (pg *page) rows() int { return len(pg.lens) / len(pg.of.columns) }
+func (pg *page) rows() int { return len(pg.lens) / len(pg.of.Columns) }
 
 // Prepare has nothing to do.
 func (*page) Prepare() error { return nil }
@@ -31,8 +29,8 @@ func (pg *page) Bytes() int64 { return int64(cap(pg.text) + 4*cap(pg.lens)) }
 // interval says in which interval the keys lie. Texts are sorted by the server's rules, so that only integers are compared as they are here.
 func (pg *page) interval() []source.KeyInterval {
 	var k source.KeyInterval
-	for i, place := range pg.of.key {
-		if pg.of.columns[place].kind != record.Integer {
+	for i, place := range pg.of.Key {
+		if pg.of.Columns[place].Kind != record.Integer {
 			return nil
 		}
 		first, err1 := strconv.ParseInt(string(pg.first[i]), 10, 64)
@@ -48,7 +46,7 @@ func (pg *page) interval() []source.KeyInterval {
 
 // parser makes records of the rows of pages.
 type parser struct {
-	of      *described
+	of      *Table
 	used    []bool // nil is all
 	fields  []record.Datum
 	scratch []byte
@@ -56,7 +54,7 @@ type parser struct {
 
 // NewParser makes a parser of the columns used; nil is all.
 func (p *part) NewParser(used []int) source.Parser {
-	r := &parser{of: p.t, fields: make([]record.Datum, len(p.t.columns))}
+	r := &parser{of: p.t, fields: make([]record.Datum, len(p.t.Columns))}
 	if used != nil {
 		r.used = make([]bool, len(r.fields))
 		for _, i := range used {
@@ -84,8 +82,8 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 			if p.used != nil && !p.used[i] {
 				continue
 			}
-			if err := p.datum(&p.fields[i], &p.of.columns[i], value); err != nil {
-				return n, 0, fmt.Errorf("read column %s: %w", p.of.columns[i].Name, err)
+			if err := p.datum(&p.fields[i], &p.of.Columns[i], value); err != nil {
+				return n, 0, fmt.Errorf("read column %s: %w", p.of.Columns[i].Name, err)
 			}
 		}
 		each(&record.Record{Fields: p.fields, Span: table.Span{Record: uint32(n)}})
@@ -95,57 +93,23 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 
 // datum makes a datum of the text of a value.
 func (p *parser) datum(d *record.Datum, c *Column, text []byte) (err error) {
-	d.Kind = c.kind
-	switch c.kind {
+	d.Kind = c.Kind
+	if c.Read != nil {
+		return c.Read(d, text, &p.scratch)
+	}
+	switch c.Kind {
 	case record.Integer:
 		d.Int, err = strconv.ParseInt(unsafe.String(unsafe.SliceData(text), len(text)), 10, 64)
+	case record.Unsigned:
+		var n uint64
+		n, err = strconv.ParseUint(unsafe.String(unsafe.SliceData(text), len(text)), 10, 64)
+		d.Int = int64(n)
 	case record.Double:
-		bits := 64
-		if c.base == "float4" {
-			bits = 32 // the double that it is, not the nearest to its text
-		}
-		d.Double, err = strconv.ParseFloat(string(text), bits)
-	case record.Boolean:
-		d.Int = 0
-		if len(text) == 1 && text[0] == 't' {
-			d.Int = 1
-		}
-	case record.Binary:
-		digits, ok := bytes.CutPrefix(text, []byte(`\x`))
-		if !ok {
-			return fmt.Errorf("a value of bytea begins with %.10q, not with \\x", text)
-		}
-		d.Bytes, err = p.hex(digits)
+		d.Double, err = strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
 	default:
 		d.Bytes = text
-		if c.base == "timestamp" || c.base == "timestamptz" {
-			d.Bytes = p.time(text)
-		}
 	}
 	return err
-}
-
-func (p *parser) hex(digits []byte) ([]byte, error) {
-	from := len(p.scratch)
-	var err error
-	if p.scratch, err = hex.AppendDecode(p.scratch, digits); err != nil {
-		return nil, err
-	}
-	return p.scratch[from:len(p.scratch):len(p.scratch)], nil
-}
-
-// time writes a time as RFC 3339 does, where it can: infinity and years before 1 stay as they are.
-func (p *parser) time(text []byte) []byte {
-	space := bytes.IndexByte(text, ' ')
-	if space < 0 || bytes.HasSuffix(text, []byte("BC")) {
-		return text
-	}
-	from := len(p.scratch)
-	p.scratch = append(append(append(p.scratch, text[:space]...), 'T'), text[space+1:]...)
-	if rest, ok := bytes.CutSuffix(p.scratch, []byte("+00")); ok {
-		p.scratch = append(rest, 'Z')
-	}
-	return p.scratch[from:len(p.scratch):len(p.scratch)]
 }
 
 // LimitMemory changes nothing: a page is in memory anyway.

@@ -1,0 +1,118 @@
+package sqltable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// Server is a table of a server, as an address names it.
+type Server interface {
+	// Shown is the address for users, without a password, and Name the table's.
+	Shown() string
+	Name() string
+	// Look opens a session outside any snapshot and describes the table.
+	Look(ctx context.Context) (Session, *Table, error)
+	// Bounds returns keys that cut the table into ranges of about as many rows, as the server writes their values: at most MaxRanges - 1,
+	// each greater than the one before.
+	Bounds(ctx context.Context, look Session, t *Table) ([][][]byte, error)
+	// Snapshot opens a snapshot that so many sessions are to read, and describes the table in it. Before is the one that was lost, nil at
+	// first.
+	Snapshot(ctx context.Context, sessions int, before Snapshot) (Snapshot, *Table, error)
+	// Lost reports whether an error is about the session, not about what it was asked: another session may succeed.
+	Lost(error) bool
+}
+
+// Snapshot is a moment of a table that sessions read.
+type Snapshot interface {
+	Name() string // as the server calls it
+	// Sessions returns the sessions that read the snapshot, where no more can join it. Nil says that any number can.
+	Sessions() []Session
+	// Join opens a session of the snapshot.
+	Join(context.Context) (Session, error)
+	// Alive reports whether the snapshot can still be joined.
+	Alive(context.Context) bool
+	// Close ends what holds the snapshot, not its sessions.
+	Close()
+}
+
+// Session asks a server one question at a time.
+type Session interface {
+	// Page returns the rows of a page in the order of the key.
+	Page(context.Context, *Table, Query) (Rows, error)
+	Close()
+}
+
+// Query is what rows a page has: keys from Lower on, or after it if it is Past, and before Upper; nil is none.
+type Query struct {
+	Lower, Upper [][]byte
+	Past         bool
+	Limit        int // rows
+}
+
+// Rows are the rows of a page. Values are valid until the next call; nil is null.
+type Rows interface {
+	Next() bool
+	Values() [][]byte
+	Close() error // why there are no more
+}
+
+// Table is a table as its server describes it.
+type Table struct {
+	Name    string // as SQL writes it
+	Columns []Column
+	Key     []int  // places of the primary key's columns
+	Bytes   int64  // of its rows, about
+	Schema  string // what must be the same for a reading to continue
+	inKey   []int  // of each column, its place in the key; -1 is none
+}
+
+// Column is a column of a table.
+type Column struct {
+	Name string
+	Type table.Type // that its values become
+	Kind record.Kind
+	// Read makes a datum of the text of a value; nil makes it by the kind. Bytes that it makes are appended to the scratch.
+	Read func(d *record.Datum, text []byte, scratch *[]byte) error
+	Of   any // what the server knows the column by
+}
+
+// Types are what values of a kind become.
+var Types = map[record.Kind]table.Type{record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double,
+	record.Boolean: table.Boolean, record.Binary: table.Binary, record.String: table.String}
+
+// settle works out what follows from the rest.
+func (t *Table) settle() {
+	t.inKey = make([]int, len(t.Columns))
+	for i := range t.inKey {
+		t.inKey[i] = -1
+	}
+	for n, i := range t.Key {
+		t.inKey[i] = n
+	}
+}
+
+// Limits of ranges. A table has one for each RangeBytes.
+const (
+	RangeBytes = 2 << 20
+	MaxRanges  = 64
+)
+
+// Ranges is how many ranges suit the table.
+func (t *Table) Ranges() int { return int(min(t.Bytes/RangeBytes+1, MaxRanges)) }
+
+// ErrSnapshot is why a reading stops that is to be of one snapshot.
+var ErrSnapshot = errors.New("the session that held the snapshot was lost, and --require-snapshot does not allow another one; start over with --fresh")
+
+// changedError is why a reading cannot continue: what is left would not fit what was read.
+type changedError struct{ was, is string }
+
+func (e *changedError) Error() string {
+	return fmt.Sprintf("the table or its server changed since the load began; it was %s, and is %s; start over with --fresh", e.was, e.is)
+}
+
+// IsChanged reports whether an error says that the table changed.
+func IsChanged(err error) bool { return errors.As(err, new(*changedError)) }
