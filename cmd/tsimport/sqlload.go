@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,6 +13,7 @@ import (
 	"tsimport/keyexpr"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
+	"tsimport/reader/mysql"
 	"tsimport/reader/postgres"
 	"tsimport/reader/sqltable"
 )
@@ -27,8 +27,22 @@ func sqlFlags() []cli.Flag {
 }
 
 // isSQL reports whether an argument is the address of a database.
-func isSQL(arg string) bool {
-	return postgres.Is(arg) || strings.HasPrefix(arg, "mysql://") || strings.HasPrefix(arg, "mariadb://")
+func isSQL(arg string) bool { return postgres.Is(arg) || mysql.Is(arg) }
+
+// sqlServer reads the address of a table of a database.
+func sqlServer(arg string) (sqltable.Server, error) {
+	if mysql.Is(arg) {
+		a, err := mysql.Parse(arg)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		return a, nil
+	}
+	a, err := postgres.Parse(arg)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return a, nil
 }
 
 // refuseSQL is for commands that do not read databases.
@@ -53,7 +67,7 @@ func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
 	if !slices.ContainsFunc(args, isSQL) {
 		for _, f := range sqlFlags() {
 			if name := f.Names()[0]; c.IsSet(name) {
-				return nil, usagef("--%s is for loads of a database, such as postgres://USER@HOST/DATABASE?table=TABLE", name)
+				return nil, usagef("--%s is for loads of a database, such as postgres://USER@HOST/DATABASE?table=TABLE or mysql://…", name)
 			}
 		}
 		return nil, nil
@@ -61,12 +75,9 @@ func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
 	if len(args) > 1 {
 		return nil, usagef("a table of a database is loaded by itself; give no other input beside it")
 	}
-	if !postgres.Is(args[0]) {
-		return nil, usagef("MySQL and MariaDB are not read yet, only postgres://; load a file, such as one of SELECT … INTO OUTFILE with --dialect mysql")
-	}
-	a, err := postgres.Parse(args[0])
+	a, err := sqlServer(args[0])
 	if err != nil {
-		return nil, usagef("%v", err)
+		return nil, err
 	}
 	for _, f := range textFlags() {
 		if name := f.Names()[0]; c.IsSet(name) {

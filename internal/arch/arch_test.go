@@ -66,6 +66,7 @@ var arrows = map[string][]string{
 		"reader/source",
 		"reader/archive",
 		"reader/tablescan",
+		"reader/mysql",
 		"reader/postgres",
 		"reader/sqltable",
 		"pipeline/status",
@@ -115,6 +116,9 @@ var arrows = map[string][]string{
 	"reader/record":            {"internal/table"},
 	"reader/source":            {"internal/table", "reader/record"},
 	"reader/archive":           {"transfer/archive", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/table"},
+	"reader/mysql/mysqltest":   {},
+	"reader/mysql":             {"reader/record", "reader/sqltable"},
+	"reader/sqltable/sqltest":  {"reader/record", "reader/source", "reader/sqltable"},
 	"reader/postgres/pgtest":   {},
 	"reader/sqltable":          {"internal/table", "reader/record", "reader/source"},
 	"reader/postgres":          {"reader/record", "reader/sqltable"},
@@ -193,7 +197,7 @@ var testArrows = map[string][]string{
 	"reader/archive":              {"reader/source/sourcetest"},
 	"cmd/tsimport":                {"reader/record"},
 	"transfer/tablesync":          {"engine/server", "engine/faults", "internal/tablestore/condition"},
-	"e2e":                         {"reader/postgres/pgtest", "internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
+	"e2e":                         {"reader/mysql/mysqltest", "reader/postgres/pgtest", "internal/objectstore/storetest", "internal/conformance", "pipeline/checkpoint", "engine/server", "engine/faults", "bench", "bench/compare", "bench/cost", "bench/result", "bench/spread"},
 
 	"bench/baseline":  {"bench/null"},
 	"bench/cost":      {"bench/null"},
@@ -213,7 +217,8 @@ var testArrows = map[string][]string{
 	"reader/jsonl":    {"internal/conformance"},
 	"reader/parquet":  {"internal/conformance"},
 
-	"reader/postgres":  {"reader/source", "reader/source/sourcetest", "reader/postgres/pgtest"},
+	"reader/postgres":  {"reader/source", "reader/source/sourcetest", "reader/sqltable/sqltest", "reader/postgres/pgtest"},
+	"reader/mysql":     {"reader/source", "reader/source/sourcetest", "reader/sqltable/sqltest", "reader/mysql/mysqltest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
 	"lifecycle/apply": {"engine/server", "engine/faults"},

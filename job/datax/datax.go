@@ -61,7 +61,7 @@ func Convert(text []byte) (*Job, error) {
 	case "postgresqlreader":
 		return nil, errors.New("reader postgresqlreader: not converted; write a load from postgres:// (docs/sql.md), or write its query to CSV and load that")
 	case "mysqlreader":
-		return nil, errors.New("reader mysqlreader: this version reads no MySQL; write the reader's columns or query to CSV and load that (docs/inputs.md, Dumps of databases)")
+		return nil, errors.New("reader mysqlreader: not converted; write a load from mysql:// (docs/sql.md), or write its query to CSV and load that")
 	case "otsreader":
 		return nil, errors.New("reader otsreader: not converted; write a load with command: copy (docs/copy.md)")
 	default:

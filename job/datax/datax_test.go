@@ -78,7 +78,7 @@ func TestWhatCouldDifferSilentlyIsRefusedByName(t *testing.T) {
 		{oss, strings.Replace(oss, "dt=1/orders.csv", "dt=*/orders.csv", 1), "wildcard"},
 		{oss, strings.Replace(oss, "AKID", "other", 1), "accessId"},
 		{oss, strings.Replace(oss, `"csv"`, `"parquet"`, 1), "fileFormat"},
-		{"txtfilereader", "mysqlreader", "reads no MySQL"},
+		{"txtfilereader", "mysqlreader", "docs/sql.md"},
 		{"txtfilereader", "postgresqlreader", "docs/sql.md"},
 		{"txtfilereader", "otsreader", "docs/copy.md"},
 		{"txtfilereader", "hdfsreader", "not converted"},

@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"tsimport/reader/source"
 	"tsimport/reader/source/sourcetest"
 	"tsimport/reader/sqltable"
+	"tsimport/reader/sqltable/sqltest"
 )
 
 func TestAnAddressHoldsNoSecret(t *testing.T) {
@@ -60,66 +59,7 @@ func open(t *testing.T, s *pgtest.Server, table string, change func(*sqltable.Co
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := sqltable.Config{Server: a}
-	if change != nil {
-		change(&c)
-	}
-	o := sqltable.New(c)
-	division, err := o.Divide(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts, err := o.Open(context.Background(), division)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, p := range parts {
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return o, parts
-}
-
-// all reads parts to their ends, in turn, and returns the fields of all records. OnPage may be nil.
-func all(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string) {
-	t.Helper()
-	n := 0
-	for _, p := range parts {
-		parser := p.NewParser(nil)
-		for {
-			next, err := p.Next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			splits, err := p.Add(next)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, _, err := parser.Parse(splits[0], func(r *record.Record) {
-				text := ""
-				for i := range r.Fields {
-					d := &r.Fields[i]
-					text += fmt.Sprintf("%d %d %v %q|", d.Kind, d.Int, d.Double, d.Bytes)
-				}
-				rows = append(rows, text)
-			}); err != nil {
-				t.Fatal(err)
-			}
-			if n++; onPage != nil {
-				onPage(n)
-			}
-		}
-		if err := p.Close(); err != nil { // as a load does: the others keep the snapshot
-			t.Error(err)
-		}
-	}
-	return rows
+	return sqltest.Open(t, a, change)
 }
 
 func TestARealServer(t *testing.T) {
@@ -150,7 +90,7 @@ func TestARealServer(t *testing.T) {
 			'{"a": 1.50,  "a":2}', '{"b":1.50,"a":1}', 'infinity', '0044-03-15 01:02:03 BC', '2024-03-10 02:30:00.5+05:30', '24:00:00', '10:00:00+02', '1 year -2 days 3.5 s', 'ok', '{1,NULL,3}', '{"a b",NULL,"\""}', B'101', B'1', '10.0.0.1/8', '[1,5)', '(1,"x y")', 1234.5, '<a/>', 4294967295);
 			INSERT INTO kinds (id, f8, n, tz) VALUES (2, 'Infinity', 123456789012345678901234567890.00100, 'infinity')`)
 		_, parts := open(t, s, "kinds", nil)
-		rows := all(t, parts, nil)
+		rows := sqltest.All(t, parts, nil)
 		want := []string{
 			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `5 0 0.10000000149011612 ""|`, `5 0 0.1 ""|`, `7 0 0 "NaN"|`, `"12345678.90"|`, `6 1 0 ""|`, `"tab\t\"é"|`, `"ab   "|`, `7 0 0 ""|`, `8 0 0 "\x00\xff"|`,
 			`"00112233-4455-6677-8899-aabbccddeeff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"{\"a\": 1, \"b\": 1.50}"|`, `"infinity"|`, `"0044-03-15 01:02:03 BC"|`, `"2024-03-09T21:00:00.5Z"|`, `"24:00:00"|`, `"10:00:00+02"|`, `"P1Y-2DT3.5S"|`,
@@ -188,7 +128,7 @@ func TestARealServer(t *testing.T) {
 		if len(parts) < 2 {
 			t.Fatalf("%d parts", len(parts))
 		}
-		rows := all(t, parts, func(n int) {
+		rows := sqltest.All(t, parts, func(n int) {
 			if n == 1 {
 				s.Exec("UPDATE big SET v = 1; DELETE FROM big WHERE id % 2 = 0; INSERT INTO big SELECT i, 2, '' FROM generate_series(40001, 41000) i")
 			}
@@ -216,14 +156,14 @@ func TestARealServer(t *testing.T) {
 	t.Run("a session that is killed joins the snapshot again", func(t *testing.T) {
 		s.Exec(`DROP TABLE big; CREATE TABLE big (id int PRIMARY KEY, v int, pad text); INSERT INTO big SELECT i, 0, repeat('x', 200) FROM generate_series(1, 40000) i`)
 		o, parts := open(t, s, "big", nil)
-		rows := all(t, parts, killed("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE 'SELECT \"id\"%LIMIT%'; UPDATE big SET v = 1"))
+		rows := sqltest.All(t, parts, killed("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tsimport' AND query LIKE 'SELECT \"id\"%LIMIT%'; UPDATE big SET v = 1"))
 		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|") {
 			t.Errorf("%d rows, snapshots %+v", len(rows), got)
 		}
 	})
 	t.Run("after a crash of the server the rest is of another snapshot", func(t *testing.T) {
 		o, parts := open(t, s, "big", nil)
-		rows := all(t, parts, func(n int) {
+		rows := sqltest.All(t, parts, func(n int) {
 			if n == 3 {
 				s.Stop("immediate")
 				s.Go()

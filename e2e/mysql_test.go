@@ -1,0 +1,199 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/reader/mysql/mysqltest"
+)
+
+// fromMySQL is a load of a table of a real server. What the target holds is exported and compared with what the server's driver reads.
+type fromMySQL struct {
+	t      *testing.T
+	server *mysqltest.Server
+	dir    string
+}
+
+func (d *fromMySQL) make(rows string) {
+	d.server.Exec("DROP TABLE IF EXISTS orders", "CREATE TABLE orders (id bigint PRIMARY KEY, customer varchar(40) NOT NULL, price decimal(12,2), paid bit(1), at timestamp(3) NULL, w double, note text, raw blob)",
+		`INSERT INTO orders SELECT CAST(seq AS INT) * 7 - 1000, CONCAT('customer "', seq MOD 1000, '", \\ é\n'), seq / 100.0, seq MOD 3 = 0, '2024-01-01' + INTERVAL seq SECOND, seq / 3e0, IF(seq MOD 5 > 0, MD5(seq), NULL), UNHEX(MD5(seq)) FROM seq_1_to_`+rows, "ANALYZE TABLE orders")
+}
+
+func (d *fromMySQL) command(more ...string) *exec.Cmd {
+	args := append([]string{"load", d.server.Address("orders"), "--table", "orders", "--store", "store", "--sync", "none", "--run-dir", "run"}, more...)
+	c := exec.Command(binary, args...)
+	c.Dir = d.dir
+	c.Env = append(os.Environ(), "TSIMPORT_CHECKPOINT_EVERY=50ms")
+	return c
+}
+
+// compare fails if a cell differs.
+func (d *fromMySQL) compare() {
+	d.t.Helper()
+	c := exec.Command(binary, "export", "--table", "orders", "--store", "store", "--format", "jsonl", "-o", "back.jsonl")
+	c.Dir = d.dir
+	if out, err := c.CombinedOutput(); err != nil {
+		d.t.Fatalf("%v\n%s", err, out)
+	}
+	f, err := os.Open(filepath.Join(d.dir, "back.jsonl"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := d.server.DB.Query("SELECT id, customer, CAST(price AS CHAR), paid + 0, DATE_FORMAT(CONVERT_TZ(at, @@session.time_zone, '+00:00'), '%Y-%m-%dT%H:%i:%s.%f'), w, note, raw FROM orders ORDER BY id")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer rows.Close()
+	lines := bufio.NewScanner(f)
+	n := 0
+	for ; rows.Next(); n++ {
+		var id, paid int64
+		var customer, price, at string
+		var w float64
+		var note *string
+		var raw []byte
+		if err := rows.Scan(&id, &customer, &price, &paid, &at, &w, &note, &raw); err != nil {
+			d.t.Fatal(err)
+		}
+		if !lines.Scan() {
+			d.t.Fatalf("%d rows: there are more at the server", n)
+		}
+		var got struct {
+			ID       json.Number
+			Customer string
+			Price    string
+			Paid     bool
+			At       string
+			W        json.Number
+			Note     *string
+			Raw      struct{ Base64 string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &got); err != nil {
+			d.t.Fatal(err)
+		}
+		number, _ := strconv.ParseFloat(string(got.W), 64)
+		bytes, _ := base64.StdEncoding.DecodeString(got.Raw.Base64)
+		same := string(got.ID) == fmt.Sprint(id) && got.Customer == customer && got.Price == price && got.Paid == (paid == 1) && got.At == at[:23]+"Z" && number == w && string(bytes) == string(raw) &&
+			(got.Note == nil) == (note == nil) && (note == nil || *got.Note == *note)
+		if !same {
+			d.t.Fatalf("row %d of the server is %s", id, lines.Bytes())
+		}
+	}
+	if err := rows.Err(); err != nil || lines.Scan() {
+		d.t.Errorf("%d rows at the server, and more in the table: %v", n, err)
+	}
+}
+
+func (d *fromMySQL) summary() (s struct {
+	Consistent        *bool
+	Snapshots         []struct{ Ranges []string }
+	Attempts, Written int
+}) {
+	d.t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.dir, "run", "summary.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return s
+}
+
+func TestMySQL(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	s := mysqltest.Start(t)
+	round := func(t *testing.T, rows string) *fromMySQL {
+		d := &fromMySQL{t: t, server: s, dir: t.TempDir()}
+		d.make(rows)
+		return d
+	}
+	t.Run("a million rows are loaded as they are", func(t *testing.T) {
+		d := round(t, "1000000")
+		if out, err := d.command("--require-snapshot", "--verify").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if sum := d.summary(); sum.Consistent == nil || !*sum.Consistent || len(sum.Snapshots) != 1 || len(sum.Snapshots[0].Ranges) < 10 || sum.Written != 1000000 {
+			t.Errorf("%+v", sum)
+		}
+		d.compare()
+	})
+	t.Run("loads that are killed are resumed, and servers that are killed start again", func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(7, 8))
+		resumed := 0
+		for n := range 20 {
+			d := round(t, "30000")
+			for tries := 0; ; tries++ {
+				c := d.command("--max-rows-per-second", "40000")
+				if tries > 3 {
+					c = d.command()
+				}
+				if err := c.Start(); err != nil {
+					t.Fatal(err)
+				}
+				killed := make(chan struct{})
+				timer := time.AfterFunc(time.Duration(100+rnd.IntN(900))*time.Millisecond, func() {
+					defer close(killed)
+					switch {
+					case tries > 3:
+					case n%4 == 3 && tries == 0:
+						s.Kill()
+						s.Go()
+					default:
+						_ = c.Process.Kill()
+					}
+				})
+				err := c.Wait()
+				if !timer.Stop() {
+					<-killed
+				}
+				if err == nil {
+					break
+				}
+				if tries > 3 {
+					t.Fatal(err)
+				}
+			}
+			if sum := d.summary(); sum.Attempts > 1 {
+				if resumed++; sum.Consistent == nil || *sum.Consistent {
+					t.Errorf("an attempt that resumed claims one snapshot: %+v", sum)
+				}
+			}
+			d.compare()
+		}
+		if resumed == 0 {
+			t.Error("no load was resumed")
+		}
+	})
+	t.Run("no password is kept", func(t *testing.T) {
+		d := round(t, "10")
+		s.Exec("CREATE USER guarded@'127.0.0.1' IDENTIFIED BY 'planted-secret'", "GRANT SELECT ON shop.* TO guarded@'127.0.0.1'")
+		guarded := strings.Replace(s.Address("orders"), "root@", "guarded@", 1)
+		for _, v := range []struct {
+			address, password string
+			code              int
+		}{{strings.Replace(guarded, "guarded@", "guarded:planted-secret@", 1), "", 2}, {guarded, "wrong-planted", 2}, {guarded, "planted-secret", 0}} {
+			c := exec.Command(binary, "load", v.address, "--table", "orders", "--store", "store", "--run-dir", "run")
+			c.Dir, c.Env = d.dir, append(os.Environ(), "MYSQL_PWD="+v.password)
+			out, err := c.CombinedOutput()
+			if c.ProcessState.ExitCode() != v.code || strings.Contains(string(out), "planted") {
+				t.Errorf("%v: %s", err, out)
+			}
+		}
+		d.compare()
+		if out, _ := exec.Command("grep", "-r", "planted", d.dir).CombinedOutput(); len(out) > 0 {
+			t.Errorf("kept: %s", out)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// Address is a table of a server.
+type Address struct {
+	shown  string // for users; it has no password
+	config *driver.Config
+	table  string
+}
+
+// Is reports whether an argument is such an address.
+func Is(arg string) bool {
+	return strings.HasPrefix(arg, "mysql://") || strings.HasPrefix(arg, "mariadb://")
+}
+
+// How long it is waited for a connection, and how often the network is asked whether the server is there.
+const (
+	connectTimeout = 10 * time.Second
+	keepAlive      = 15 * time.Second
+)
+
+// maxRowBytes is the most that a server sends in one row.
+const maxRowBytes = 1 << 30
+
+// Parse reads an address: mysql://USER@HOST:PORT/DATABASE?table=TABLE. What it leaves out comes from the servers' own option file and from
+// MYSQL_PWD, as for their programs. No error shows a secret.
+func Parse(arg string) (*Address, error) {
+	u, err := url.Parse(arg)
+	if err != nil {
+		// The error has the address, which may have a password.
+		return nil, errors.New("the address of the server cannot be read; want mysql://USER@HOST/DATABASE?table=TABLE")
+	}
+	q := u.Query()
+	if _, has := u.User.Password(); has || q.Has("password") {
+		return nil, errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set MYSQL_PWD, or put it into ~/.my.cnf")
+	}
+	for name := range q {
+		if !parameters[name] {
+			return nil, fmt.Errorf("%s: there is no parameter %s; want table, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or ssl-key", arg, name)
+		}
+	}
+	a := &Address{shown: arg, config: driver.NewConfig()}
+	o, err := readOptions(q.Get("defaults-file"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	for _, name := range []string{"socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"} {
+		if q.Has(name) {
+			o[name] = q.Get(name)
+		}
+	}
+	c := a.config
+	c.User = cmp.Or(u.User.Username(), o["user"], os.Getenv("USER"))
+	c.Passwd = cmp.Or(os.Getenv("MYSQL_PWD"), o["password"])
+	c.Net, c.Addr = "tcp", net.JoinHostPort(cmp.Or(u.Hostname(), o["host"], "127.0.0.1"), cmp.Or(u.Port(), o["port"], "3306"))
+	if o["socket"] != "" && u.Host == "" {
+		c.Net, c.Addr = "unix", o["socket"]
+	}
+	c.DBName = strings.TrimPrefix(u.Path, "/")
+	if a.table = q.Get("table"); a.table == "" {
+		return nil, fmt.Errorf("%s: the address names no table; add ?table=TABLE", arg)
+	}
+	if db, name, ok := strings.Cut(a.table, "."); ok && c.DBName == "" {
+		c.DBName, a.table = db, name
+	}
+	if c.DBName == "" || strings.Contains(c.DBName, "/") {
+		return nil, fmt.Errorf("%s: the address names no database; want mysql://USER@HOST/DATABASE?table=TABLE", arg)
+	}
+	c.Timeout, c.MaxAllowedPacket, c.Logger = connectTimeout, maxRowBytes, &driver.NopLogger{}
+	c.Collation = "utf8mb4_general_ci"
+	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: connectTimeout, KeepAlive: keepAlive}).DialContext(ctx, network, addr)
+	}
+	if err := a.secure(o); err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return a, nil
+}
+
+var parameters = map[string]bool{"table": true, "socket": true, "defaults-file": true, "ssl-mode": true, "ssl-ca": true, "ssl-cert": true, "ssl-key": true}
+
+// secure sets up TLS as the servers' programs do by the same names.
+func (a *Address) secure(o map[string]string) error {
+	mode := strings.ToUpper(cmp.Or(o["ssl-mode"], "PREFERRED"))
+	if o["ssl-mode"] == "" && o["ssl-ca"] != "" {
+		mode = "VERIFY_CA"
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true} // what it skips is done below where it is asked for
+	switch mode {
+	case "DISABLED":
+		return nil
+	case "PREFERRED":
+		a.config.AllowFallbackToPlaintext = true
+	case "REQUIRED":
+	case "VERIFY_CA", "VERIFY_IDENTITY":
+		roots, err := certificates(o["ssl-ca"])
+		if err != nil {
+			return err
+		}
+		host, _, _ := net.SplitHostPort(a.config.Addr)
+		if mode == "VERIFY_CA" {
+			host = ""
+		}
+		c.VerifyConnection = func(s tls.ConnectionState) error {
+			v := x509.VerifyOptions{Roots: roots, DNSName: host, Intermediates: x509.NewCertPool()}
+			for _, cert := range s.PeerCertificates[1:] {
+				v.Intermediates.AddCert(cert)
+			}
+			_, err := s.PeerCertificates[0].Verify(v)
+			return err
+		}
+	default:
+		return fmt.Errorf("ssl-mode=%s: want DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY", mode)
+	}
+	if o["ssl-cert"] != "" || o["ssl-key"] != "" {
+		pair, err := tls.LoadX509KeyPair(o["ssl-cert"], o["ssl-key"])
+		if err != nil {
+			return fmt.Errorf("ssl-cert, ssl-key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	a.config.TLS = c
+	return nil
+}
+
+// certificates are those of a file, or of the machine.
+func certificates(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return x509.SystemCertPool()
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("ssl-ca: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("ssl-ca: %s has no certificate in PEM", file)
+	}
+	return roots, nil
+}
+
+// quote writes a name as SQL does.
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

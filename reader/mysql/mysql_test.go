@@ -1,0 +1,310 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/reader/mysql/mysqltest"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+	"tsimport/reader/sqltable"
+	"tsimport/reader/sqltable/sqltest"
+)
+
+func TestAnAddressHoldsNoSecret(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	for arg, want := range map[string]string{
+		"mysql://u:planted@h/d?table=t":                  "holds a password",
+		"mysql://u@h/d?table=t&password=planted":         "holds a password",
+		"mysql://u:planted@h:bad port/d?table=t":         "cannot be read",
+		"mysql://u@h/d":                                  "names no table",
+		"mysql://u@h?table=t":                            "names no database",
+		"mysql://u@h/d?table=t&ssl-mode=sometimes":       "SOMETIMES",
+		"mysql://u@h/d?table=t&sslmode=disable":          "there is no parameter sslmode",
+		"mysql://u@h/d?table=t&ssl-ca=/does/not/exist":   "/does/not/exist",
+		"mysql://u@h/d?table=t&defaults-file=/not/there": "/not/there",
+		"mariadb://u@h:3307/d?table=a.b":                 "",
+		"mysql://h?table=shop.orders":                    "",
+	} {
+		_, err := Parse(arg)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "planted")) {
+			t.Errorf("%s: %v, want %q", arg, err, want)
+		}
+	}
+}
+
+func TestOptionsComeFromTheServersOwnFile(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("MYSQL_PWD", "")
+	write := func(name, text string) string {
+		name = filepath.Join(home, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	write(".my.cnf", "[mysqld]\nuser = other\n# user = another\n[client]\nuser=me\npassword = \"a \\\"b #c\"\nport=3307\nhost = db.example # here\nssl_mode = DISABLED\n")
+	a, err := Parse("mysql:///shop?table=orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := a.config; c.User != "me" || c.Passwd != `a \"b #c` || c.Addr != "db.example:3307" || c.TLS != nil || c.DBName != "shop" {
+		t.Errorf("%+v", c)
+	}
+	t.Setenv("MYSQL_PWD", "of the environment")
+	a, err = Parse("mysql://you@h/shop?table=orders&defaults-file=" + write("else.cnf", "[client]\nsocket=/run/x.sock\npassword='x\\sy'\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := a.config; c.User != "you" || c.Passwd != "of the environment" || c.Addr != "h:3306" || c.TLS == nil {
+		t.Errorf("%+v", c)
+	}
+	t.Setenv("MYSQL_PWD", "")
+	a, err = Parse("mysql:///shop?table=orders&defaults-file=" + filepath.Join(home, "else.cnf"))
+	if err != nil || a.config.Net != "unix" || a.config.Addr != "/run/x.sock" || a.config.Passwd != "x y" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestTimesAreWrittenAsRFC3339WhereTheyCan(t *testing.T) {
+	var scratch []byte
+	for from, to := range map[string]string{
+		"2024-02-29 12:34:56.789": "2024-02-29T12:34:56.789Z", "2024-02-29 12:34:56": "2024-02-29T12:34:56Z", "0000-00-00 00:00:00": "0000-00-00 00:00:00",
+		"2024-00-01 00:00:00": "2024-00-01 00:00:00", "2024-01-00 00:00:00": "2024-01-00 00:00:00", "": "",
+	} {
+		var d record.Datum
+		if err := readUTC(&d, []byte(from), &scratch); err != nil || string(d.Bytes) != to {
+			t.Errorf("%s: %s, want %s: %v", from, d.Bytes, to, err)
+		}
+	}
+}
+
+func TestBoundsOfPagesAreOfTheWholeKey(t *testing.T) {
+	table := &sqltable.Table{Key: []int{0, 1}, Columns: []sqltable.Column{{Name: "a", Of: &column{base: "int"}}, {Name: "b`", Of: &column{base: "varchar"}}}}
+	var sql bytes.Buffer
+	where(&sql, table, sqltable.Query{Lower: [][]byte{[]byte("-5"), []byte("x'")}, Past: true, Upper: [][]byte{[]byte("7"), {}}})
+	if want := " WHERE (`a` > -5 OR `a` = -5 AND `b``` > _utf8mb4 x'7827') AND (`a` < 7 OR `a` = 7 AND `b``` < _utf8mb4 x'')"; sql.String() != want {
+		t.Errorf("%s\nwant %s", &sql, want)
+	}
+}
+
+func open(t *testing.T, s *mysqltest.Server, table string, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
+	t.Helper()
+	a, err := Parse(s.Address(table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sqltest.Open(t, a, change)
+}
+
+// sequence is numbers of MariaDB's own.
+const sequence = " FROM seq_1_to_"
+
+func TestARealServer(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	s := mysqltest.Start(t)
+	s.Exec("CREATE TABLE numbers (id bigint PRIMARY KEY, text text)", "INSERT INTO numbers SELECT CAST(seq AS INT) * 10 - 20000, CONCAT('row ', seq)"+sequence+"5000",
+		"CREATE TABLE wide (id bigint unsigned PRIMARY KEY, text text)", "INSERT INTO wide SELECT 18446744073709551615 - seq, CONCAT('row ', seq)"+sequence+"3000",
+		`CREATE TABLE texts (a varchar(20) COLLATE utf8mb4_unicode_ci, b char(3) CHARACTER SET latin1, n decimal(10,3), y binary(16), at timestamp(3), d date, v int, PRIMARY KEY (a, b, n, y, at, d))`,
+		`INSERT INTO texts SELECT CONCAT(SUBSTR('aBcÄéz', 1 + seq MOD 6, 1), seq MOD 100), CONCAT('é', seq MOD 7), CAST(seq AS INT) / 100 - 15, UNHEX(MD5(seq)), '2024-01-01 00:00:00.5' + INTERVAL seq SECOND, '2024-01-01' + INTERVAL seq DAY, seq`+sequence+"3000",
+		"CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (500), PARTITION b VALUES LESS THAN MAXVALUE)", "INSERT INTO parted SELECT seq, REPEAT('x', 100)"+sequence+"3000")
+	for _, table := range []string{"numbers", "wide", "texts", "parted"} {
+		t.Run("keeps the contract of sources: "+table, func(t *testing.T) {
+			sourcetest.Check(t, func() source.Source {
+				_, parts := open(t, s, table, nil)
+				parts[0].SetSplitBytes(8 << 10)
+				return parts[0]
+			})
+		})
+	}
+
+	t.Run("values of every type are exact", func(t *testing.T) {
+		s.Exec(`CREATE TABLE kinds (id smallint PRIMARY KEY, i8 bigint, u8 bigint unsigned, i3 mediumint, u1 tinyint(1), z int(8) zerofill, f float, d double, fd float(7,3), n decimal(40,5), b1 bit(1), b9 bit(9), t text, c char(5), v varchar(9),
+			l varchar(9) CHARACTER SET latin1, g varchar(9) CHARACTER SET gbk, bi binary(4), bl blob, j json, e enum('sad','ok'), se set('a','b','c'), da date, dt datetime(6), ts timestamp(3) NULL, tm time(1), y year, u uuid, ip inet6, p point,
+			gen int AS (id * 2) STORED, hid int INVISIBLE DEFAULT 7)`,
+			`INSERT INTO kinds (id, i8, u8, i3, u1, z, f, d, fd, n, b1, b9, t, c, v, l, g, bi, bl, j, e, se, da, dt, ts, tm, y, u, ip, p) VALUES (1, -9223372036854775808, 18446744073709551615, -8388608, 3, 42, 0.1, 1/3e0, 1234.5678, -12345678901234567890.12345, 1, 257, 'tab\t"é😀', 'ab', '',
+			'é€', '中文', x'0102', x'00ff', '{"a": 1.50,  "a":2}', 'ok', 'a,c', '2024-02-29', '2024-02-29 12:34:56.000001', '2024-03-10 02:30:00.5', '-838:59:58.9', 2155, '00112233-4455-6677-8899-aabbccddeeff', '::ffff:1.2.3.4', POINT(1, 2))`,
+			"SET SESSION sql_mode = ''")
+		conn, err := s.DB.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		for _, sql := range []string{"SET sql_mode = ''", "INSERT INTO kinds (id, da, dt, ts, e, d) VALUES (2, '0000-00-00', '2024-00-00 00:00:00', '0000-00-00 00:00:00', '', 1.7976931348623157e308)"} {
+			if _, err := conn.ExecContext(context.Background(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, parts := open(t, s, "kinds", nil)
+		rows := sqltest.All(t, parts, nil)
+		want := []string{
+			`3 1 0 ""|`, `3 -9223372036854775808 0 ""|`, `4 -1 0 ""|`, `3 -8388608 0 ""|`, `3 3 0 ""|`, `3 42 0 ""|`, `5 0 0.10000000149011612 ""|`, `5 0 0.3333333333333333 ""|`, `5 0 1234.5679931640625 ""|`, `"-12345678901234567890.12345"|`,
+			`6 1 0 ""|`, `4 257 0 ""|`, `"tab\t\"é😀"|`, `"ab"|`, `7 0 0 ""|`, `"é€"|`, `"中文"|`, `8 0 0 "\x01\x02\x00\x00"|`, `8 0 0 "\x00\xff"|`, `"{\"a\": 1.50,  \"a\":2}"|`, `"ok"|`, `"a,c"|`, `"2024-02-29"|`, `"2024-02-29T12:34:56.000001"|`,
+			`"2024-03-10T02:30:00.500Z"|`, `"-838:59:58.9"|`, `3 2155 0 ""|`, `"00112233-4455-6677-8899-aabbccddeeff"|`, `"::ffff:1.2.3.4"|`, `8 0 0 "\x00\x00\x00\x00\x01\x01`, `3 2 0 ""|`, `3 7 0 ""|`,
+		}
+		rest := rows[0]
+		for i, w := range want {
+			at := strings.Index(rest, w)
+			if at < 0 {
+				t.Fatalf("column %d: no %s in %s", i, w, rest)
+			}
+			rest = rest[at+len(w):]
+		}
+		for _, w := range []string{`"0000-00-00"|`, `"2024-00-00 00:00:00.000000"|`, `"0000-00-00 00:00:00.000"|`, `5 0 1.7976931348623157e+308 ""|`} {
+			if !strings.Contains(rows[1], w) {
+				t.Errorf("no %s in %s", w, rows[1])
+			}
+		}
+	})
+
+	t.Run("what cannot be exact is refused by name", func(t *testing.T) {
+		s.Exec("CREATE TABLE nokey (id int)", "CREATE VIEW v AS SELECT 1", "CREATE TABLE floats (f double PRIMARY KEY)", "CREATE TABLE prefix (t text, PRIMARY KEY (t(10)))", "CREATE TABLE enums (e enum('b','a') PRIMARY KEY)",
+			"CREATE TABLE aria (id int PRIMARY KEY) ENGINE = Aria", "CREATE TABLE chinese (c varchar(9) CHARACTER SET gbk PRIMARY KEY)")
+		for table, want := range map[string]string{"nokey": "no primary key", "v": "is not a table", "floats": "column f of the primary key", "prefix": "only the first 10 characters", "enums": "enum('b','a')",
+			"aria": "ENGINE = InnoDB", "chinese": "character set gbk", "nothere": "there is no table"} {
+			a, err := Parse(s.Address(table))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := sqltable.New(sqltable.Config{Server: a}).Divide(context.Background()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", table, err, want)
+			}
+		}
+	})
+
+	remake := func() {
+		s.Exec("DROP TABLE IF EXISTS big", "CREATE TABLE big (id int PRIMARY KEY, v int, pad text)", "INSERT INTO big SELECT seq, 0, REPEAT('x', 200)"+sequence+"40000", "ANALYZE TABLE big")
+	}
+	t.Run("all ranges are of one snapshot while rows change", func(t *testing.T) {
+		remake()
+		o, parts := open(t, s, "big", nil)
+		if len(parts) < 2 {
+			t.Fatalf("%d parts", len(parts))
+		}
+		rows := sqltest.All(t, parts, func(n int) {
+			if n == 1 {
+				s.Exec("UPDATE big SET v = 1", "DELETE FROM big WHERE id % 2 = 0", "INSERT INTO big SELECT seq + 40000, 2, ''"+sequence+"1000")
+			}
+		})
+		for _, r := range rows {
+			if !strings.Contains(r, "|3 0 0 \"\"|") {
+				t.Fatalf("a row that was changed later: %.80s", r)
+			}
+		}
+		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || len(got[0].Ranges) != len(parts) {
+			t.Errorf("%d rows, snapshots %+v", len(rows), got)
+		}
+		if n := s.Rows("SELECT COUNT(*) FROM information_schema.INNODB_TRX")[0][0]; n != "0" {
+			t.Errorf("%s sessions hold a snapshot after the last row", n)
+		}
+	})
+	// kill ends the newest sessions, or all of them, which have a transaction.
+	kill := func(all bool) {
+		ids := s.Rows("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX ORDER BY 1")
+		if !all {
+			ids = ids[:len(ids)-1]
+		}
+		if len(ids) == 0 {
+			t.Error("no session to kill")
+		}
+		for _, id := range ids {
+			s.Exec("KILL " + id[0])
+		}
+	}
+	t.Run("while a session is left the snapshot is", func(t *testing.T) {
+		remake()
+		o, parts := open(t, s, "big", nil)
+		rows := sqltest.All(t, parts, func(n int) {
+			if n == 3 {
+				kill(false)
+				s.Exec("UPDATE big SET v = 1")
+			}
+		})
+		if got := o.Snapshots(); len(rows) != 40000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|") {
+			t.Errorf("%d rows, snapshots %+v", len(rows), got)
+		}
+	})
+	for what, lose := range map[string]func(){"all sessions were killed": func() { kill(true) }, "a crash of the server": func() { s.Kill(); s.Go() }} {
+		t.Run("the rest is of another snapshot after "+what, func(t *testing.T) {
+			remake()
+			o, parts := open(t, s, "big", nil)
+			rows := sqltest.All(t, parts, func(n int) {
+				if n == 3 {
+					lose()
+				}
+			})
+			if got := o.Snapshots(); len(rows) != 40000 || len(got) != 2 || len(got[0].Ranges) == 0 || len(got[1].Ranges) == 0 {
+				t.Errorf("%d rows, snapshots %+v", len(rows), got)
+			}
+		})
+	}
+	t.Run("a reading that needs one snapshot stops when it is lost", func(t *testing.T) {
+		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.Whole = true })
+		var err error
+		for n := 0; err == nil; n++ {
+			if n == 1 {
+				kill(true)
+			}
+			_, err = parts[0].Next()
+		}
+		if !errors.Is(err, sqltable.ErrSnapshot) {
+			t.Error(err)
+		}
+	})
+	t.Run("a table that is replaced meanwhile fails the reading", func(t *testing.T) {
+		remake()
+		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.RetryFor = 30 * time.Second })
+		if _, err := parts[0].Next(); err != nil {
+			t.Fatal(err)
+		}
+		kill(true)
+		s.Exec("DROP TABLE big", "CREATE TABLE big (id bigint PRIMARY KEY, v int, pad text)")
+		if _, err := parts[0].Next(); !sqltable.IsChanged(err) {
+			t.Error(err)
+		}
+	})
+	t.Run("a table that is being written to for long cannot be locked", func(t *testing.T) {
+		remake()
+		tx, err := s.DB.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("UPDATE big SET v = 9 WHERE id = 1"); err != nil {
+			t.Fatal(err)
+		}
+		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.RetryFor = time.Second })
+		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "lock") {
+			t.Error(err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("a user who may only read has one session, and one snapshot", func(t *testing.T) {
+		remake()
+		s.Exec("CREATE USER reader@'127.0.0.1'", "GRANT SELECT ON shop.big TO reader@'127.0.0.1'")
+		a, err := Parse(strings.Replace(s.Address("big"), "root@", "reader@", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, parts := sqltest.Open(t, a, nil)
+		rows := sqltest.All(t, parts, func(n int) {
+			if n == 1 {
+				s.Exec("UPDATE big SET v = 1")
+			}
+		})
+		slices.Sort(rows)
+		if got := o.Snapshots(); len(slices.Compact(rows)) != 40000 || len(got) != 1 || strings.Contains(strings.Join(rows, ""), "|3 1 0 \"\"|") {
+			t.Errorf("%d rows, snapshots %+v", len(rows), got)
+		}
+	})
+}

@@ -1,0 +1,244 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	mysql "github.com/go-sql-driver/mysql"
+
+	"tsimport/reader/sqltable"
+)
+
+// settings make texts of values exact and the same everywhere, and keep a reading from being stopped between two pages.
+var settings = []string{
+	"SET SESSION time_zone = '+00:00', sql_mode = '', sql_select_limit = DEFAULT, wait_timeout = 604800, net_write_timeout = 3600, lock_wait_timeout = 3",
+	"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+	"SET SESSION TRANSACTION READ ONLY",
+}
+
+// session is a connection.
+type session struct {
+	conn interface {
+		driver.Conn
+		driver.ExecerContext
+		driver.QueryerContext
+	}
+}
+
+func (a *Address) connect(ctx context.Context) (*session, error) {
+	c, err := mysql.NewConnector(a.config)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.Connect(ctx)
+	if err != nil {
+		return nil, err // it has no password
+	}
+	s := &session{}
+	var ok bool
+	if s.conn, ok = conn.(interface {
+		driver.Conn
+		driver.ExecerContext
+		driver.QueryerContext
+	}); !ok {
+		return nil, errors.Join(errors.New("the driver's connections have no context"), conn.Close())
+	}
+	for _, sql := range append(settings, timeouts(ctx, s)...) {
+		if err := s.exec(ctx, sql); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// timeouts lifts the limits of how long a statement may take, which have a name of each kind of server.
+func timeouts(ctx context.Context, s *session) (sql []string) {
+	rows, err := s.query(ctx, "SHOW VARIABLES WHERE Variable_name IN ('max_statement_time', 'max_execution_time')")
+	if err != nil {
+		return nil // what follows says why
+	}
+	for _, r := range rows {
+		sql = append(sql, "SET SESSION "+r[0]+" = 0")
+	}
+	return sql
+}
+
+// Close ends the session.
+func (s *session) Close() { _ = s.conn.Close() } // the server forgets a session that it hears nothing of
+
+func (s *session) exec(ctx context.Context, sql string) error {
+	_, err := s.conn.ExecContext(ctx, sql, nil)
+	return err
+}
+
+// query returns the rows of a small result as text; null is empty.
+func (s *session) query(ctx context.Context, sql string) (all [][]string, err error) {
+	r, err := s.rows(ctx, sql)
+	if err != nil {
+		return nil, err
+	}
+	for r.Next() {
+		row := make([]string, len(r.values))
+		for i, v := range r.Values() {
+			row[i] = string(v)
+		}
+		all = append(all, row)
+	}
+	return all, r.Close()
+}
+
+func (s *session) rows(ctx context.Context, sql string) (*rows, error) {
+	r, err := s.conn.QueryContext(ctx, sql, nil)
+	if err != nil {
+		return nil, err
+	}
+	n := len(r.Columns())
+	return &rows{rows: r, values: make([]driver.Value, n), texts: make([][]byte, n)}, nil
+}
+
+// rows are those of an answer. Their values become text, of which the memory of the last row is used again.
+type rows struct {
+	rows   driver.Rows
+	values []driver.Value
+	texts  [][]byte
+	room   []byte
+	err    error
+}
+
+// Next takes the next row.
+func (r *rows) Next() bool {
+	r.err = r.rows.Next(r.values)
+	return r.err == nil
+}
+
+// Values are the texts of the row.
+func (r *rows) Values() [][]byte {
+	r.room = r.room[:0]
+	for i, v := range r.values {
+		from := len(r.room)
+		switch v := v.(type) {
+		case nil:
+			r.texts[i] = nil
+			continue
+		case []byte:
+			if r.texts[i] = v; v == nil {
+				r.texts[i] = []byte{}
+			}
+			continue
+		case int64:
+			r.room = strconv.AppendInt(r.room, v, 10)
+		case uint64:
+			r.room = strconv.AppendUint(r.room, v, 10)
+		case float64:
+			r.room = strconv.AppendFloat(r.room, v, 'g', -1, 64)
+		case float32:
+			r.room = strconv.AppendFloat(r.room, float64(v), 'g', -1, 64)
+		default:
+			r.room = fmt.Append(r.room, v)
+		}
+		r.texts[i] = r.room[from:len(r.room):len(r.room)]
+	}
+	return r.texts
+}
+
+// Close says why there are no more.
+func (r *rows) Close() error {
+	err := r.err
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, r.rows.Close())
+}
+
+// Page asks for a page.
+func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
+	var sql bytes.Buffer
+	sql.WriteString("SELECT ")
+	for i := range t.Columns {
+		if i > 0 {
+			sql.WriteString(", ")
+		}
+		sql.WriteString(t.Columns[i].Of.(*column).expression)
+	}
+	sql.WriteString(from(t))
+	where(&sql, t, q)
+	fmt.Fprintf(&sql, " ORDER BY %s LIMIT %d", names(t), q.Limit)
+	return s.rows(ctx, sql.String())
+}
+
+func from(t *sqltable.Table) string { return " FROM " + t.Name + " FORCE INDEX (PRIMARY)" }
+
+func names(t *sqltable.Table) string {
+	var b bytes.Buffer
+	for i, k := range t.Key {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(quote(t.Columns[k].Name))
+	}
+	return b.String()
+}
+
+// where writes the bounds of a page. Keys are compared as the primary key's index has them. Rows in brackets would be shorter, but the server finds
+// no range of the index by them.
+func where(sql *bytes.Buffer, t *sqltable.Table, q sqltable.Query) {
+	word := " WHERE "
+	bound := func(key [][]byte, op, last string) {
+		sql.WriteString(word)
+		word = " AND "
+		for n := range t.Key {
+			if n == 0 {
+				sql.WriteString("(")
+			} else {
+				sql.WriteString(" OR ")
+			}
+			for i := range n + 1 {
+				if i > 0 {
+					sql.WriteString(" AND ")
+				}
+				c := &t.Columns[t.Key[i]]
+				sql.WriteString(quote(c.Name))
+				switch {
+				case i < n:
+					sql.WriteString(" = ")
+				case n == len(t.Key)-1:
+					sql.WriteString(last)
+				default:
+					sql.WriteString(op)
+				}
+				c.Of.(*column).literal(sql, key[i])
+			}
+		}
+		sql.WriteString(")")
+	}
+	if q.Lower != nil && q.Past {
+		bound(q.Lower, " > ", " > ")
+	} else if q.Lower != nil {
+		bound(q.Lower, " > ", " >= ")
+	}
+	if q.Upper != nil {
+		bound(q.Upper, " < ", " < ")
+	}
+}
+
+// Lost reports whether an error is about the session, or about the moment.
+func (a *Address) Lost(err error) bool {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		return !errors.As(err, new(*refusal)) && !sqltable.IsChanged(err)
+	}
+	switch e.Number {
+	case 1040, 1203, 1226, // too many sessions
+		1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 3169, // the session was ended, the server stops
+		1205, 1213, 1317, 1969, 3024, // a lock that is not to be had, a query that was killed
+		1412: // the table was altered: another snapshot says what it is now
+		return true
+	}
+	return false
+}

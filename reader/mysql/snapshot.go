@@ -1,0 +1,114 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	mysql "github.com/go-sql-driver/mysql"
+
+	"tsimport/reader/sqltable"
+)
+
+// Shown is the address.
+func (a *Address) Shown() string { return a.shown }
+
+// Name is the table's.
+func (a *Address) Name() string { return a.table }
+
+// Look opens a session outside any snapshot.
+func (a *Address) Look(ctx context.Context) (sqltable.Session, *sqltable.Table, error) {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := a.describe(ctx, s)
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, t, nil
+}
+
+// snapshot is the read views of sessions that were opened at one moment. A session cannot join it later.
+type snapshot struct {
+	name     string
+	sessions []sqltable.Session
+}
+
+// Snapshot opens sessions while the table is locked against writers, for the moment that this takes: their read views are then of one state
+// of it. A user who may not lock tables gets one session, whose view needs no lock.
+func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapshot) (_ sqltable.Snapshot, t *sqltable.Table, err error) {
+	h := &snapshot{}
+	defer func() {
+		if err != nil {
+			for _, s := range h.sessions {
+				s.Close()
+			}
+		}
+	}()
+	open := make([]*session, sessions) // before the lock, which is to be short
+	for i := range open {
+		if open[i], err = a.connect(ctx); err != nil {
+			return nil, nil, err
+		}
+		h.sessions = append(h.sessions, open[i])
+	}
+	if t, err = a.describe(ctx, open[0]); err != nil {
+		return nil, nil, err
+	}
+	lock, err := a.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer lock.Close() // and the lock with it
+	if err := lock.exec(ctx, "LOCK TABLES "+t.Name+" READ"); err != nil {
+		if !mayNot(err) {
+			return nil, nil, fmt.Errorf("lock %s for a moment, so that sessions begin at one: %w", t.Name, err)
+		}
+		for _, s := range open[1:] {
+			s.Close()
+		}
+		open, h.sessions = open[:1], h.sessions[:1]
+	}
+	for _, s := range open {
+		// The second statement keeps the table from being altered until the view ends.
+		for _, sql := range []string{"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY", "SELECT 1 FROM " + t.Name + " LIMIT 0"} {
+			if err := s.exec(ctx, sql); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if t, err = a.describe(ctx, open[0]); err != nil {
+		return nil, nil, err
+	}
+	now, err := open[0].query(ctx, "SELECT CONCAT(CONNECTION_ID(), ' ', UTC_TIMESTAMP(6))")
+	if err != nil {
+		return nil, nil, err
+	}
+	h.name = now[0][0]
+	return h, t, nil
+}
+
+// mayNot reports whether the user lacks a privilege.
+func mayNot(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && (e.Number == 1044 || e.Number == 1142 || e.Number == 1227)
+}
+
+// Name is that of its first session, and when it began.
+func (h *snapshot) Name() string { return h.name }
+
+// Sessions are all that there will be.
+func (h *snapshot) Sessions() []sqltable.Session { return h.sessions }
+
+var errJoin = errors.New("a session cannot join a read view of another one")
+
+// Join fails: there is no such thing.
+func (h *snapshot) Join(context.Context) (sqltable.Session, error) { return nil, errJoin }
+
+// Alive is never asked.
+func (h *snapshot) Alive(context.Context) bool { return false }
+
+// Close has nothing beside the sessions.
+func (h *snapshot) Close() {}

@@ -1,0 +1,205 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tsimport/reader/record"
+	"tsimport/reader/sqltable"
+)
+
+// refusal is why a table is not read.
+type refusal struct{ says string }
+
+func (e *refusal) Error() string { return e.says }
+
+func refusef(format string, a ...any) error { return &refusal{fmt.Sprintf(format, a...)} }
+
+// column is what the server knows a column by.
+type column struct {
+	base       string // the name of its type
+	of         string // its type, as SQL writes it
+	charset    string
+	expression string // that it is selected by
+}
+
+// unicode are the charsets of which every text has its own in Unicode.
+var unicode = []string{"", "utf8", "utf8mb3", "utf8mb4", "ascii", "latin1", "ucs2", "utf16", "utf16le", "utf32"}
+
+// keyTypes are the types that a key may be made of: their texts compare as their values do.
+var keyTypes = []string{"tinyint", "smallint", "mediumint", "int", "bigint", "char", "varchar", "binary", "varbinary", "decimal", "date", "datetime", "timestamp", "time", "year", "uuid", "inet4", "inet6"}
+
+// kinds are what values of types become whose text is not what they are. All others stay the text that the server writes.
+var kinds = map[string]record.Kind{
+	"tinyint": record.Integer, "smallint": record.Integer, "mediumint": record.Integer, "int": record.Integer, "bigint": record.Integer, "year": record.Integer,
+	"float": record.Double, "double": record.Double,
+	"binary": record.Binary, "varbinary": record.Binary, "tinyblob": record.Binary, "blob": record.Binary, "mediumblob": record.Binary, "longblob": record.Binary,
+	"geometry": record.Binary, "point": record.Binary, "linestring": record.Binary, "polygon": record.Binary, "multipoint": record.Binary,
+	"multilinestring": record.Binary, "multipolygon": record.Binary, "geometrycollection": record.Binary, "geomcollection": record.Binary, "vector": record.Binary,
+}
+
+// describe asks for a table's columns and key. What cannot be read exactly is refused.
+func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, error) {
+	db, name := text(a.config.DBName), text(a.table)
+	rows, err := s.query(ctx, "SELECT TABLE_TYPE, COALESCE(ENGINE, ''), COALESCE(DATA_LENGTH, 0), COALESCE(CREATE_TIME, ''), TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name)
+	if err != nil {
+		return nil, err
+	}
+	t := &sqltable.Table{Name: quote(a.config.DBName) + "." + quote(a.table)}
+	if len(rows) == 0 {
+		return nil, refusef("there is no table %s, or the user may not read it", t.Name)
+	}
+	r := rows[0]
+	if r[0] != "BASE TABLE" {
+		return nil, refusef("%s is not a table: a view has no primary key that its rows could be resumed at; load it from a file", t.Name)
+	}
+	if r[1] != "InnoDB" {
+		return nil, refusef("%s is of the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])
+	}
+	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
+	server, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', 'hostname', 'port', 'version')")
+	if err != nil {
+		return nil, err
+	}
+	var schema strings.Builder
+	fmt.Fprintf(&schema, "%s of %s", t.Name, r[3])
+	for _, v := range server {
+		fmt.Fprintf(&schema, ", %s %s", v[0], v[1])
+	}
+	if err := describeColumns(ctx, s, t, &schema, db, name); err != nil {
+		return nil, err
+	}
+	if err := describeKey(ctx, s, t, &schema, db, name); err != nil {
+		return nil, err
+	}
+	t.Schema = schema.String()
+	return t, nil
+}
+
+func describeColumns(ctx context.Context, s *session, t *sqltable.Table, schema *strings.Builder, db, name string) error {
+	rows, err := s.query(ctx, "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, COALESCE(CHARACTER_SET_NAME, ''), COALESCE(COLLATION_NAME, '') FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+" ORDER BY ORDINAL_POSITION")
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return refusef("the user may not read the columns of %s", t.Name)
+	}
+	for _, r := range rows {
+		of := &column{base: strings.ToLower(r[1]), of: r[2], charset: r[3], expression: quote(r[0])}
+		c := sqltable.Column{Name: r[0], Kind: record.String, Of: of}
+		if kind, ok := kinds[of.base]; ok {
+			c.Kind = kind
+		}
+		of.settle(&c)
+		c.Type = sqltable.Types[c.Kind]
+		fmt.Fprintf(schema, ", %q %s %s", r[0], r[2], r[4])
+		t.Columns = append(t.Columns, c)
+	}
+	return nil
+}
+
+// settle decides how a column is selected and read.
+func (of *column) settle(c *sqltable.Column) {
+	switch of.base {
+	case "bigint":
+		if strings.Contains(of.of, "unsigned") {
+			c.Kind = record.Unsigned
+		}
+	case "float", "double":
+		of.expression += " + 0e0" // the number itself: its text may have fewer digits
+	case "bit":
+		of.expression += " + 0"
+		if c.Kind = record.Unsigned; of.of == "bit(1)" {
+			c.Kind, c.Read = record.Boolean, readBit
+		}
+	case "datetime":
+		c.Read = readTime
+	case "timestamp":
+		c.Read = readUTC
+	}
+	if c.Kind == record.String && !slices.Contains(unicode, of.charset) {
+		// A text that is not the same again after it was Unicode makes no valid UTF-8, so that the row is rejected.
+		name := of.expression
+		of.expression = fmt.Sprintf("IF(BINARY CONVERT(CONVERT(%s USING utf8mb4) USING %s) <=> BINARY %[1]s, CAST(CONVERT(%[1]s USING utf8mb4) AS BINARY), CAST(x'ff' AS BINARY))", name, of.charset)
+	}
+}
+
+func describeKey(ctx context.Context, s *session, t *sqltable.Table, schema *strings.Builder, db, name string) error {
+	rows, err := s.query(ctx, "SELECT COLUMN_NAME, COALESCE(SUB_PART, '') FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = "+db+" AND TABLE_NAME = "+name+" AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX")
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		return refusef("%s has no primary key: after an interruption nobody could say which rows were loaded; add one, or load the table from a file", t.Name)
+	}
+	for _, r := range rows {
+		i := slices.IndexFunc(t.Columns, func(c sqltable.Column) bool { return c.Name == r[0] })
+		if i < 0 {
+			return refusef("column %s of the primary key of %s cannot be read", r[0], t.Name)
+		}
+		of := t.Columns[i].Of.(*column)
+		switch {
+		case r[1] != "":
+			return refusef("the primary key of %s has only the first %s characters of column %s; load the table from a file", t.Name, r[1], r[0])
+		case !slices.Contains(keyTypes, of.base):
+			return refusef("column %s of the primary key of %s is of the type %s, which has no place in a key here; load the table from a file", r[0], t.Name, of.of)
+		case !slices.Contains(unicode, of.charset):
+			return refusef("column %s of the primary key of %s is of the character set %s, whose texts may have no equal in Unicode; load the table from a file", r[0], t.Name, of.charset)
+		}
+		t.Key = append(t.Key, i)
+		fmt.Fprintf(schema, ", key %q", r[0])
+	}
+	return nil
+}
+
+// text writes a text of SQL.
+func text(s string) string { return "_utf8mb4 x'" + hex.EncodeToString([]byte(s)) + "'" }
+
+// literal writes the value of a key's column, as its text was read.
+func (of *column) literal(sql *bytes.Buffer, value []byte) {
+	switch {
+	case kinds[of.base] == record.Integer || of.base == "decimal":
+		sql.Write(value)
+	case kinds[of.base] == record.Binary:
+		fmt.Fprintf(sql, "x'%x'", value)
+	default:
+		// The column's collation compares it.
+		fmt.Fprintf(sql, "_utf8mb4 x'%x'", value)
+	}
+}
+
+func readBit(d *record.Datum, text []byte, _ *[]byte) error {
+	d.Int = 0
+	if len(text) == 1 && text[0] == '1' {
+		d.Int = 1
+	}
+	return nil
+}
+
+// readTime writes a time as RFC 3339 does, where it can: dates with zeros, which are none, stay as they are.
+func readTime(d *record.Datum, text []byte, scratch *[]byte) error {
+	d.Bytes = text
+	if len(text) < 19 || text[10] != ' ' || string(text[:4]) == "0000" || string(text[5:7]) == "00" || string(text[8:10]) == "00" {
+		return nil
+	}
+	from := len(*scratch)
+	*scratch = append(append(append(*scratch, text[:10]...), 'T'), text[11:]...)
+	d.Bytes = (*scratch)[from:len(*scratch):len(*scratch)]
+	return nil
+}
+
+// readUTC is readTime of a time in UTC.
+func readUTC(d *record.Datum, text []byte, scratch *[]byte) error {
+	if err := readTime(d, text, scratch); err != nil || len(d.Bytes) < 19 || d.Bytes[10] != 'T' {
+		return err
+	}
+	from := len(*scratch) - len(d.Bytes)
+	*scratch = append(*scratch, 'Z')
+	d.Bytes = (*scratch)[from:len(*scratch):len(*scratch)]
+	return nil
+}

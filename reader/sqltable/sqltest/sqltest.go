@@ -1,0 +1,78 @@
+package sqltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/sqltable"
+)
+
+// Open opens the parts of a server's table, which are closed with the test. Change may be nil.
+func Open(t *testing.T, s sqltable.Server, change func(*sqltable.Config)) (*sqltable.Origin, []source.Source) {
+	t.Helper()
+	c := sqltable.Config{Server: s}
+	if change != nil {
+		change(&c)
+	}
+	o := sqltable.New(c)
+	division, err := o.Divide(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, err := o.Open(context.Background(), division)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range parts {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return o, parts
+}
+
+// All reads parts to their ends, in turn, and returns the fields of all records. OnPage may be nil.
+func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string) {
+	t.Helper()
+	n := 0
+	for _, p := range parts {
+		parser := p.NewParser(nil)
+		for {
+			next, err := p.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			splits, err := p.Add(next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := parser.Parse(splits[0], func(r *record.Record) {
+				text := ""
+				for i := range r.Fields {
+					d := &r.Fields[i]
+					text += fmt.Sprintf("%d %d %v %q|", d.Kind, d.Int, d.Double, d.Bytes)
+				}
+				rows = append(rows, text)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if n++; onPage != nil {
+				onPage(n)
+			}
+		}
+		if err := p.Close(); err != nil { // as a load does: the others keep the snapshot
+			t.Error(err)
+		}
+	}
+	return rows
+}
