@@ -49,6 +49,7 @@ type File struct {
 	member map[string]string // of JSON: what columns are called in objects, if that is not a column's name
 	keys   []string          // names of key values that lines of the vendor's own export do not name
 	wide   bool              // of JSON: rows describe themselves
+	dump   *dumped           // nil is another input
 	inItem bool              // of DynamoDB: items stand in {"Item":…}
 	begin  *source.Place     // where reading begins; nil is the first record
 	chain  *chainer          // of a stream
@@ -303,6 +304,10 @@ func (s *File) About() source.About {
 	}
 	if s.Format == CSV {
 		a.Rejects.Kind = ".csv"
+	}
+	if s.dump != nil {
+		a.Rejects.Kind, a.Declared = ".ndjson", s.declared()
+		return a
 	}
 	if s.Format != Parquet {
 		a.Rejects.End, a.Rejects.Ended = s.Dialect.End(), s.Dialect.Ended

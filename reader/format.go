@@ -35,6 +35,9 @@ func (s *File) findFormat() error {
 	if s.Format == Auto {
 		s.Format = guessFormat(s.Name, head)
 	}
+	if s.o.Table != "" && !s.Format.isDump() {
+		return fmt.Errorf("read %s: --source-table %s: it is not a dump of a database, but %v", s.Name, s.o.Table, s.Format)
+	}
 	switch s.Format {
 	case JSONLines, DynamoDB, MongoDB:
 		s.Dialect = csv.Dialect{Delimiter: ",", EOL: '\n'} // lines are cut as those of CSV without quotes are
@@ -46,6 +49,8 @@ func (s *File) findFormat() error {
 		}
 		s.cutPlan()
 		return s.readHeader()
+	case PGDump:
+		return s.readDump()
 	}
 	return fmt.Errorf("read %s: there is no parser for format %v", s.Name, s.Format)
 }
@@ -64,8 +69,11 @@ func Extension(name string) string {
 	return path.Ext(base)
 }
 
-// guessFormat tells JSON lines from CSV by the name, then by the first character.
+// guessFormat tells dumps by their beginning, and JSON lines from CSV by the name, then by the first character.
 func guessFormat(name string, head []byte) Format {
+	if f := guessDump(head); f != Auto {
+		return f
+	}
 	switch Extension(name) {
 	case ".jsonl", ".ndjson", ".json":
 		return JSONLines

@@ -21,9 +21,10 @@ const (
 	Parquet
 	DynamoDB // JSON whose values say their types, as exports of DynamoDB write them
 	MongoDB  // MongoDB Extended JSON, as mongoexport writes it
+	PGDump   // a table of what pg_dump writes as plain text
 )
 
-var formatNames = []string{"auto", "csv", "jsonl", "parquet", "dynamodb", "mongodb"}
+var formatNames = []string{"auto", "csv", "jsonl", "parquet", "dynamodb", "mongodb", "pg_dump"}
 
 func (f Format) String() string {
 	if int(f) >= len(formatNames) {
@@ -53,7 +54,7 @@ func ParseFormat(name string) (Format, error) {
 			return Format(f), nil
 		}
 	}
-	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet, dynamodb, mongodb or auto", name)
+	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet, dynamodb, mongodb, pg_dump or auto", name)
 }
 
 // Sizes in bytes.
@@ -74,13 +75,19 @@ type Options struct {
 	Encoding   string      // of text; empty is UTF-8 unless a byte order mark says otherwise
 	TrimNames  bool        // spaces and tabs around the names in a header are dropped
 	Flatten    bool        // structs and objects become columns a.b.c instead of JSON text
-	Known      []string    // members of JSON lines that the user named: they need not be in the sample
-	IgnoreTS   bool        // timestamps in lines of the vendor's own export do not count
-	SplitBytes int         // 0 takes DefaultSplitBytes
-	ChainBytes int64       // of a stream between the sums by which it is known again; 0 takes 8 MiB
+	Named
+	IgnoreTS   bool  // timestamps in lines of the vendor's own export do not count
+	SplitBytes int   // 0 takes DefaultSplitBytes
+	ChainBytes int64 // of a stream between the sums by which it is known again; 0 takes 8 MiB
 	Memory     Memory
 	// Stream wraps what is read of a stream, which may block forever; nil leaves it as it is.
 	Stream func(io.Reader) io.Reader
+}
+
+// Named is what the user named of what is in an input.
+type Named struct {
+	Known []string // members of JSON lines: they need not be in the sample
+	Table string   // of a dump, with or without its schema; empty is the only one that has rows
 }
 
 // Memory bounds what is held of one input at a time, in bytes. What needs more is refused. The zero value is for inputs that

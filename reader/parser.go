@@ -23,6 +23,7 @@ type parser struct {
 	csv   *csv.Parser
 	jsonl *jsonl.Parser
 	rows  *parquet.Parser
+	dump  rowParser
 	rec   record.Record // with the columns of partition folders
 }
 
@@ -48,6 +49,8 @@ func (s *File) NewParser(used []int) source.Parser {
 		}
 		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide,
 			Tags: s.Format.tags(), Wrapped: s.inItem})
+	case PGDump:
+		p.dump = s.dump.newParser()
 	case CSV: // findFormat has refused what is none of these
 		p.csv = csv.NewParser(s.Dialect)
 		p.csv.MaxFields = len(s.Columns) + surplusFields
@@ -110,6 +113,13 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		}
 		return p.jsonl.Records(), p.jsonl.Lines(), nil
 	}
+	if p.dump != nil {
+		p.dump.Reset(sp.Data)
+		for rec, ok := p.dump.Next(); ok; rec, ok = p.dump.Next() {
+			each(p.complete(p.s.shorten(sp, rec)))
+		}
+		return p.dump.Records(), p.dump.Lines(), nil
+	}
 	p.csv.Reset(sp.Data)
 	for rec, ok := p.csv.Next(); ok; rec, ok = p.csv.Next() {
 		each(p.complete(p.s.shorten(sp, rec)))
@@ -140,7 +150,7 @@ func (s *File) Raw(sp source.Split, m table.Span) []byte {
 	if long := longOf(sp); long != nil {
 		return long.raw(s)
 	}
-	if sp.Data == nil {
+	if sp.Data == nil || s.dump != nil {
 		return nil
 	}
 	if l := s.longIn(sp, m); l != nil {

@@ -97,6 +97,9 @@ func (s *File) end() error {
 	if err := s.item.Check(); err != nil {
 		return err
 	}
+	if s.dump != nil && s.dump.truncated != nil {
+		return fmt.Errorf("read %s: %w", s.Name, s.dump.truncated)
+	}
 	return io.EOF
 }
 
@@ -143,13 +146,13 @@ func (s *File) openText() (*textReader, error) {
 	if err != nil {
 		return nil, errors.Join(err, closer.Close())
 	}
-	r.stream = s.transcoded(unpacked, closer)
+	r.stream = s.transcoded(s.upToEnd(unpacked), closer)
 	return r, nil
 }
 
 // independent reports whether the compressed file is a series of blocks.
 func (s *File) independent() (bool, error) {
-	if s.Compression == compress.None || s.text.transcode {
+	if s.Compression == compress.None || s.text.transcode || s.dump != nil {
 		return false, nil
 	}
 	head := make([]byte, min(4*headBytes, s.Size))
@@ -226,7 +229,7 @@ func (r *textReader) nextPiece() (*piece, error) {
 	case r.stream != nil:
 		return r.nextChunk(p)
 	}
-	p.offset, p.length = r.next, int(min(int64(r.s.o.SplitBytes), r.s.Size-r.next))
+	p.offset, p.length = r.next, int(min(int64(r.s.o.SplitBytes), r.s.textEnd()-r.next))
 	if p.length <= 0 {
 		return nil, r.s.end()
 	}
@@ -252,7 +255,7 @@ func (r *textReader) nextBlocks(p *piece) (*piece, error) {
 
 // nextChunk reads the next chunk of a stream. An error comes after the bytes before it.
 func (r *textReader) nextChunk(p *piece) (*piece, error) {
-	if r.skip > 0 {
+	if r.skip > 0 || p.first && r.s.dump != nil {
 		if err := r.pass(p); err != nil {
 			return nil, err
 		}

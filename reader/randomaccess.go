@@ -52,7 +52,7 @@ func (s *File) Load(sp source.Split) (source.Split, error) {
 
 // Divisible reports whether LoadStretch loads any records: of Parquet, CSV and lines of JSON.
 func (s *File) Divisible() bool {
-	return s.Anywhere() && (s.Format == Parquet || s.Format == CSV || s.Format.isJSON() && s.Layout == jsonl.Lines)
+	return s.Anywhere() && (s.Format == Parquet || s.Format == CSV || s.Format == PGDump || s.Format.isJSON() && s.Layout == jsonl.Lines)
 }
 
 // LoadStretch returns the records of a stretch: of text as one split, of Parquet as one of each row group that has some of them. Safe

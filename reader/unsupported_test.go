@@ -116,7 +116,6 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 		"a.bin":           {random, "the file is not text", "--format csv"},
 		"bin.gz":          {packed(random), "the file is not text", "--format csv"},
 		"a.sql":           {"-- MySQL dump 10.13  Distrib 8.0\n--\n", "a dump of SQL statements", "--dialect mysql"},
-		"pg.sql":          {"--\n-- PostgreSQL database dump\n--\n", "a dump of SQL statements", "--dialect postgres"},
 		"a.xml":           {"<?xml version=\"1.0\"?><a/>", "XML", "convert"},
 		"404.csv":         {"\n<!DOCTYPE html>\n<html></html>", "a web page", "error"},
 		"in a space.db":   {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", " FILE 'SELECT"},

@@ -55,7 +55,7 @@ func libraryOptions(c *cli.Context, cfg *pipeline.Config, t *target) (o tsimport
 		}
 	}
 	o.Memory = cfg.Limits.Memory
-	o.Create = o.Create || t.embedded && len(cfg.Target.Key) > 0
+	o.Create = o.Create || t.embedded
 	if t.embedded && o.Settle == 0 {
 		// A store in this process has done with a request when it answers.
 		o.Settle = time.Millisecond

@@ -44,7 +44,7 @@ func loadFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-tables", Usage: "stop before rows go to more than `N` tables, if --table has an expression", Value: plan.DefaultMaxTables},
 		&cli.StringFlag{Name: "age-policy", Usage: "`FILE` with a lifecycle policy: new tables get the throughput and time to live for their age, and rows that are too old go to an archive (docs/periods.md)"},
 		&cli.StringFlag{Name: "now", Usage: "count ages from `TIME` (RFC 3339) instead of now", Hidden: true}, // for tests of what comes with the months
-		&cli.BoolFlag{Name: "create", Usage: "create the table if it does not exist (implied with --pk on an embedded store)"},
+		&cli.BoolFlag{Name: "create", Usage: "create the table if it does not exist (implied on an embedded store)"},
 		textsFlag("pk", "primary-key column `NAME[:TYPE][=EXPR]`, in order, 1 to 4 times; TYPE is string, integer, binary (default: inferred from a sample), or auto for a column that the service numbers (docs/auto-increment.md); EXPR computes it from input columns (docs/keys.md)"),
 		textsFlag("set", "attribute column `NAME[:TYPE]=EXPR`, computed from input columns; replaces a column of that name; may be repeated"),
 		&cli.IntFlag{Name: "ttl", Usage: "new table: `SECONDS` until data expires, at least a day (86400); -1 means never", Value: -1},

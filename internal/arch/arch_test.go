@@ -104,8 +104,10 @@ var arrows = map[string][]string{
 	"transfer/tablesync": {"internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
-	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source"},
+	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump"},
 
+	"reader/sqldump":           {"internal/table", "reader/record"},
+	"reader/pgdump":            {"internal/table", "reader/csv", "reader/record", "reader/sqldump"},
 	"reader/charset":           {},
 	"reader/compress":          {},
 	"reader/convert":           {"reader/record", "internal/table"},
@@ -219,6 +221,7 @@ var testArrows = map[string][]string{
 
 	"reader/postgres":  {"reader/source", "reader/source/sourcetest", "reader/sqltable/sqltest", "reader/postgres/pgtest"},
 	"reader/mysql":     {"reader/source", "reader/source/sourcetest", "reader/sqltable/sqltest", "reader/mysql/mysqltest"},
+	"reader/pgdump":    {"reader/convert", "reader/sqltable", "reader/sqltable/sqltest", "reader/postgres", "reader/postgres/pgtest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
 	"lifecycle/apply": {"engine/server", "engine/faults"},

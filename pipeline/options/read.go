@@ -22,6 +22,7 @@ func Read(g Given) (r plan.Read, err error) {
 	if r.Format, err = reader.ParseFormat(g.String("format")); err != nil {
 		return r, fmt.Errorf("--%w", err)
 	}
+	r.Table = g.String("source-table")
 	r.Encoding, r.Flatten, r.IgnoreTS = g.String("encoding"), g.Bool("flatten"), g.Bool("ignore-ts")
 	if g.IsSet("columns") {
 		if r.Known, err = List(g.String("columns")); err != nil {

@@ -101,7 +101,7 @@ func cellFacts(c *Columns) []Fact {
 func readFacts(r *Read) []Fact {
 	o := reader.Options{
 		Format: r.Format, Dialect: r.Dialect, Sniff: r.Sniff, NoHeader: r.NoHeader, Names: r.Names, HeaderLine: r.HeaderLine,
-		Encoding: r.Encoding, Flatten: r.Flatten, Known: r.Known, IgnoreTS: r.IgnoreTS,
+		Encoding: r.Encoding, Flatten: r.Flatten, Named: r.Named, IgnoreTS: r.IgnoreTS,
 	}
 	c := convert.Options{
 		Nulls: r.Convert.Nulls, EmptyIsText: r.Convert.EmptyIsText, QuotedNull: r.Convert.QuotedNull, Trim: r.Convert.Trim,
@@ -120,6 +120,9 @@ func readFacts(r *Read) []Fact {
 	} {
 		text, _ := json.Marshal(one.value) // plain values always marshal
 		facts = append(facts, Fact{Name: one.name, Value: strings.Trim(string(text), `"`)})
+	}
+	if r.Table != "" {
+		facts = append(facts, Fact{Name: "--source-table", Value: r.Table})
 	}
 	return facts
 }

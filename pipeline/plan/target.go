@@ -30,6 +30,7 @@ func (p *planner) describeTable(admin *client.Admin) error {
 		return &UsageError{Message: fmt.Sprintf(format, a...), NoTable: true}
 	}
 	const pk = "its primary key with --pk NAME[:TYPE], once for each column in order"
+	p.takeKey()
 	switch create, key := p.request.Target.Create, len(p.request.Target.Key) > 0; {
 	case !key && create:
 		return missing("table %s does not exist in %s: give %s", name, p.request.Target.Name, pk)

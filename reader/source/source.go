@@ -235,10 +235,19 @@ type About struct {
 	// ShowKey is the key of a place as people read it; nil shows none.
 	ShowKey func(key []byte) string
 
+	// Declared is what the source's own schema says of its records; nil says nothing.
+	Declared *Declared
+
 	// Decode makes UTF-8 of a value's text, where records have it in another encoding; nil if they do not.
 	Decode func(dst, src []byte) ([]byte, int)
 	// EncodingHint is advice about a value that is not in that encoding, to be put after what is wrong.
 	EncodingHint func(value []byte) string
+}
+
+// Declared is what a schema says of records.
+type Declared struct {
+	Types []table.Type // by column; Null says nothing
+	Key   []string     // columns of the primary key, in its order; nil is none
 }
 
 // KeyColumn is a column of About.Unique.

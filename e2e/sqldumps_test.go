@@ -1,0 +1,54 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestADumpOfPostgreSQLIsLoadedAsItIs(t *testing.T) {
+	const dump = "../reader/pgdump/testdata/shop.sql"
+	lines, shown, run := loadAndExport(t, dump, 3, "--source-table", "public.orders", "--columns", "id,customer,amount,paid,at,raw,w,iv")
+	same(t, lines, []string{
+		`{"id":1,"amount":"10.50","at":"2024-02-29T07:04:56.789Z","customer":"Ann\t\"x\", \\ é\nline","iv":"P1Y-2DT3H4M5.5S","paid":true,"raw":{"base64":"AP9c"},"w":0.1}`,
+		`{"id":3,"amount":"0.00","at":"0044-03-15 00:00:00+00 BC","customer":"\\.","iv":"PT0S","w":1e+300}`,
+	})
+	for _, want := range []string{"table public.orders, 3 rows; skipped: 5 other tables with 7 rows", "the new table's primary key is that of the source: --pk id:integer", "rejected 1 with OutOfRange", "shop.sql:225, column w"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not in %s", want, shown)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(run, "rejects.ndjson")); err != nil {
+		t.Error(err)
+	}
+	lines, _, _ = loadAndExport(t, dump, 0, "--source-table", "customers", "--exclude", "v")
+	slices.Sort(lines)
+	same(t, lines[:1], []string{`{"b":1,"a":"c1"}`})
+	text, err := os.ReadFile(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := filepath.Join(t.TempDir(), "shop.sql.gz")
+	writeGzip(t, packed, string(text))
+	if again, _, _ := loadAndExport(t, packed, 0, "--source-table", "customers", "--exclude", "v"); len(again) != 5 {
+		t.Errorf("%q", again)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.sql")
+	if err := os.WriteFile(cut, text[:strings.Index(string(text), "c4\t4")+3], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lines, shown, _ = loadAndExport(t, cut, 1, "--source-table", "customers", "--pk", "b:integer")
+	if len(lines) != 3 || !strings.Contains(shown, "the dump ends within the rows of public.customers") {
+		t.Errorf("%q, %s", lines, shown)
+	}
+	for _, command := range [][]string{{"inspect", dump, "--source-table", "customers"}, {"advise", dump, "--source-table", "customers"}, {"check", dump, "--source-table", "customers", "--pk", "b:integer", "--pk", "a"}} {
+		if stdout, stderr, code := runBinary(t, command...); code != 0 {
+			t.Errorf("%v: exit code %d: %s%s", command, code, stdout, stderr)
+		}
+	}
+	if _, stderr, code := runBinary(t, "inspect", dump); code == 0 || !strings.Contains(stderr, "4 tables with rows: other.orders, public.customers, public.orders, public.parted_1; say which with --source-table") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,114 @@
+package reader
+
+import (
+	"fmt"
+	"io"
+
+	"tsimport/reader/compress"
+	"tsimport/reader/pgdump"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/sqldump"
+)
+
+// dumped is a table of a dump. Its rows are a part of the text, which the data of the source are.
+type dumped struct {
+	table     *sqldump.Table
+	truncated error
+	newParser func() rowParser
+}
+
+// rowParser reads the rows of a dump, split by split.
+type rowParser interface {
+	Reset(data []byte)
+	Next() (*record.Record, bool)
+	Records() int
+	Lines() int
+}
+
+// isDump reports whether the text is statements of SQL.
+func (f Format) isDump() bool { return f == PGDump }
+
+// readDump goes through the dump once, to find its tables, and takes the one that is meant.
+func (s *File) readDump() error {
+	switch {
+	case s.Stream():
+		return fmt.Errorf("read %s: a dump is read twice, which a stream does not allow; save it as a file first", s.Name)
+	case s.text.bom > 0 || !s.Encoding.IsUTF8():
+		return fmt.Errorf("read %s: a dump is UTF-8 without a byte order mark; if the > of PowerShell wrote it, let the dump program write the file itself (pg_dump -f, mysqldump --result-file)", s.Name)
+	}
+	raw, err := s.item.Open(s.ctx)
+	if err != nil {
+		return err
+	}
+	defer raw.Close()
+	text, err := compress.NewLimitedReader(s.Compression, raw, s.Name, s.o.Memory.WindowBytes)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	d, err := s.indexDump(text)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.Name, err)
+	}
+	t, err := d.Choose(s.o.Table)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s.Name, err)
+	}
+	s.dump.table, s.dump.truncated = t, d.Truncated
+	s.text.offset, s.text.lines = t.From, int(t.Lines)
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	s.nameColumns(names)
+	s.Notes = append(s.Notes, fmt.Sprintf("%s: %s", s.Name, d.Describe(t)))
+	return nil
+}
+
+// indexDump finds the tables.
+func (s *File) indexDump(text io.Reader) (*sqldump.Dump, error) {
+	d, err := pgdump.Index(text)
+	s.Dialect = pgdump.Dialect()
+	s.dump = &dumped{newParser: func() rowParser { return pgdump.NewParser(s.dump.table.Columns) }}
+	return d, err
+}
+
+// textEnd is where the data end in the text of a source that is a file as it is.
+func (s *File) textEnd() int64 {
+	if s.dump != nil {
+		return s.dump.table.To
+	}
+	return s.Size
+}
+
+// upToEnd is a text without what follows its data.
+func (s *File) upToEnd(text io.ReadCloser) io.ReadCloser {
+	if s.dump == nil {
+		return text
+	}
+	return &closers{Reader: io.LimitReader(text, s.dump.table.To), all: []io.Closer{text}}
+}
+
+// declared is what a dump says of its table, nil for other sources.
+func (s *File) declared() *source.Declared {
+	if s.dump == nil {
+		return nil
+	}
+	d := &source.Declared{Key: s.dump.table.Key}
+	for i := range s.dump.table.Columns {
+		d.Types = append(d.Types, s.dump.table.Columns[i].Type())
+	}
+	for range s.fixed {
+		d.Types = append(d.Types, 0)
+	}
+	return d
+}
+
+// guessDump tells a dump by its beginning.
+func guessDump(head []byte) Format {
+	if pgdump.Is(head) {
+		return PGDump
+	}
+	return Auto
+}

@@ -1,0 +1,270 @@
+package pgdump
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"tsimport/reader/record"
+	"tsimport/reader/sqldump"
+)
+
+// Is reports whether a text begins as dumps do.
+func Is(head []byte) bool {
+	for _, first := range []string{"--\n-- PostgreSQL database dump\n", "--\n-- PostgreSQL database cluster dump\n", "-- PostgreSQL database dump", "--\r\n-- PostgreSQL database"} {
+		if bytes.HasPrefix(head, []byte(first)) {
+			return true
+		}
+	}
+	return false
+}
+
+// syntax is how statements are written with standard_conforming_strings.
+var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
+
+// maxStatement is how many bytes a statement has at most that is not rows.
+const maxStatement = 32 << 20
+
+// Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
+func Index(r io.Reader) (*sqldump.Dump, error) {
+	x := &index{in: bufio.NewReaderSize(r, 1<<20), domains: map[string]string{}, lexer: sqldump.Lexer{Syntax: syntax}}
+	for {
+		line, err := x.line()
+		if err == nil && len(line) > 0 {
+			err = x.statement(line)
+		}
+		if errors.Is(err, io.EOF) {
+			return x.finish(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+type index struct {
+	in      *bufio.Reader
+	dump    sqldump.Dump
+	offset  int64 // of what was read
+	lines   int64
+	text    []byte // of the statement so far
+	from    int64  // of the statement
+	lexer   sqldump.Lexer
+	domains map[string]string // the types of domains
+	begun   bool              // the line of comment that begins a dump was there
+	cut     string            // what the text ends within
+}
+
+// line reads a line that is not of rows, with its end. At the end of the text it may lack that.
+func (x *index) line() (line []byte, err error) {
+	for {
+		part, err := x.in.ReadSlice('\n')
+		x.offset += int64(len(part))
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			x.lines++
+			return line, nil
+		case errors.Is(err, bufio.ErrBufferFull) && len(line) <= maxStatement:
+			continue
+		case errors.Is(err, bufio.ErrBufferFull):
+			return nil, fmt.Errorf("at byte %d: a line of more than %d MiB that is not of rows", x.offset, maxStatement>>20)
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return line, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// statement takes a line, and what it ends.
+func (x *index) statement(line []byte) error {
+	start := x.offset - int64(len(line))
+	if len(x.text) == 0 {
+		trimmed := bytes.TrimSpace(line)
+		switch {
+		case len(trimmed) == 0:
+			return nil
+		case bytes.HasPrefix(trimmed, []byte("--")):
+			x.comment(string(trimmed))
+			return nil
+		case trimmed[0] == '\\':
+			return x.command(trimmed, start)
+		}
+		x.from = start
+		x.lexer = sqldump.Lexer{Syntax: syntax}
+	}
+	x.text = append(x.text, line...)
+	if len(x.text) > maxStatement {
+		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.from, maxStatement>>20)
+	}
+	for {
+		end := x.lexer.End(x.text)
+		if end < 0 {
+			return nil
+		}
+		rest := x.text[end:]
+		if err := x.take(x.text[:end], rest); err != nil {
+			return err
+		}
+		rest = bytes.TrimLeft(rest, " \t\r\n")
+		x.lexer = sqldump.Lexer{Syntax: syntax}
+		x.text = append(x.text[:0], rest...)
+		if len(rest) == 0 || bytes.HasPrefix(rest, []byte("--")) {
+			x.text = x.text[:0]
+			return nil
+		}
+	}
+}
+
+func (x *index) comment(line string) {
+	switch {
+	case strings.HasSuffix(line, "dump complete"):
+		x.begun = false
+	case strings.HasPrefix(line, "-- PostgreSQL database") && strings.HasSuffix(line, "dump"):
+		x.begun = true
+	}
+}
+
+// command takes a command of psql.
+func (x *index) command(line []byte, at int64) error {
+	word, _, _ := strings.Cut(string(line), " ")
+	if !slices.Contains([]string{`\connect`, `\restrict`, `\unrestrict`}, word) {
+		return fmt.Errorf("at byte %d: %.40q is not a command that dumps have", at, line)
+	}
+	x.dump.Statements++
+	return nil
+}
+
+// take takes a whole statement; rest is what follows it on its last line.
+func (x *index) take(statement, rest []byte) error {
+	tokens := sqldump.Tokens(statement, syntax)
+	if after, ok := sqldump.Words(tokens, "COPY"); ok {
+		return x.copy(after, rest)
+	}
+	if x.insert(tokens) {
+		return nil
+	}
+	x.dump.Statements++
+	if after, ok := sqldump.Words(tokens, "CREATE"); ok {
+		x.create(after)
+	}
+	if after, ok := sqldump.Words(tokens, "ALTER", "TABLE"); ok {
+		x.alter(after)
+	}
+	if after, ok := sqldump.Words(tokens, "SET"); ok {
+		return x.set(after)
+	}
+	return nil
+}
+
+// set takes SET NAME = VALUE.
+func (x *index) set(tokens []sqldump.Token) error {
+	if len(tokens) < 3 {
+		return nil
+	}
+	value := strings.Trim(tokens[2].Text, "'")
+	switch {
+	case tokens[0].Is("standard_conforming_strings") && !strings.EqualFold(value, "on"):
+		return errors.New("standard_conforming_strings is off, so that texts in it may mean two things; make the dump with a newer pg_dump")
+	case tokens[0].Is("client_encoding") && !slices.Contains([]string{"UTF8", "UTF-8", "SQL_ASCII"}, strings.ToUpper(value)):
+		return fmt.Errorf("the dump is in %s; make it with pg_dump --encoding UTF8", value)
+	}
+	return nil
+}
+
+// insert counts the rows of a dump that was made with --inserts.
+func (x *index) insert(tokens []sqldump.Token) bool {
+	after, ok := sqldump.Words(tokens, "INSERT", "INTO")
+	if !ok {
+		return false
+	}
+	name, _ := sqldump.Name(after)
+	t := x.dump.Add(name)
+	t.Rows++ // at least
+	t.Refused = "its rows are INSERT statements; make the dump with pg_dump without --inserts"
+	return true
+}
+
+// copy takes COPY NAME (COLUMNS) FROM stdin; and reads over its rows.
+func (x *index) copy(tokens []sqldump.Token, rest []byte) error {
+	name, after := sqldump.Name(tokens)
+	var columns []string
+	if items, more := sqldump.Items(after); len(after) > 0 && after[0].Is("(") {
+		for _, i := range items {
+			if len(i) == 1 {
+				columns = append(columns, i[0].Text)
+			} else if len(i) > 1 {
+				name = ""
+			}
+		}
+		after = more
+	}
+	after, ok := sqldump.Words(after, "FROM", "stdin", ";")
+	switch {
+	case !ok || len(after) > 0 || name == "":
+		return fmt.Errorf("at byte %d: a COPY that pg_dump does not write", x.from)
+	case string(rest) == "\r\n":
+		return fmt.Errorf("at byte %d: the line ends are CR LF, which the dump did not have when it was made; copy it again without changing it", x.from)
+	case string(rest) != "\n" && len(rest) > 0:
+		return fmt.Errorf("at byte %d: %.40q after a COPY", x.from, rest)
+	}
+	t := x.dump.Add(name)
+	if t.From > 0 && t.Refused == "" {
+		t.Refused = "its rows are at several places of the dump, which may be several dumps; split it"
+	}
+	t.From, t.Lines = x.offset, x.lines
+	t.Arrange(columns, record.Text)
+	if len(columns) == 0 {
+		t.Refused = "it has no columns"
+	}
+	return x.rows(t)
+}
+
+// rows reads over the rows of a COPY.
+func (x *index) rows(t *sqldump.Table) error {
+	for {
+		at := x.offset
+		line, err := x.in.ReadSlice('\n')
+		x.offset += int64(len(line))
+		if err == nil && len(line) == 3 && line[0] == '\\' && line[1] == '.' {
+			t.To = at
+			x.lines++
+			return nil
+		}
+		for errors.Is(err, bufio.ErrBufferFull) {
+			line, err = x.in.ReadSlice('\n')
+			x.offset += int64(len(line))
+		}
+		if err != nil {
+			t.To = at
+			if errors.Is(err, io.EOF) {
+				x.cut = "the rows of " + t.Name
+			}
+			return err
+		}
+		if n := len(line) - 1; (n-len(bytes.TrimRight(line[:n], `\`)))%2 != 0 {
+			return fmt.Errorf("at byte %d: a backslash at the end of a row, which pg_dump does not write", x.offset)
+		}
+		t.Rows++
+		x.lines++
+	}
+}
+
+// finish is the dump at the end of the text.
+func (x *index) finish() *sqldump.Dump {
+	if x.cut == "" && len(x.text) > 0 {
+		x.cut = fmt.Sprintf("the statement at byte %d", x.from)
+	}
+	switch {
+	case x.cut != "":
+		x.dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.cut, x.offset)
+	case x.begun:
+		x.dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.offset)
+	}
+	return &x.dump
+}

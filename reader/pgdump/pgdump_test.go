@@ -1,0 +1,257 @@
+package pgdump
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsimport/reader/record"
+	"tsimport/reader/sqldump"
+)
+
+// shop is a dump that pg_dump 15 has made.
+func shop(t testing.TB) []byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/shop.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// rowsOf shows the rows of a table.
+func rowsOf(text []byte, t *sqldump.Table) (rows []string) {
+	p := NewParser(t.Columns)
+	p.Reset(text[t.From:t.To])
+	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+		fields := []string{}
+		for _, d := range rec.Fields {
+			switch {
+			case rec.Bad != nil:
+			case d.Kind == record.Null:
+				fields = append(fields, "null")
+			case d.Kind == record.Integer || d.Kind == record.Boolean:
+				fields = append(fields, fmt.Sprint(d.Int))
+			case d.Kind == record.Double:
+				fields = append(fields, fmt.Sprint(d.Double))
+			default:
+				fields = append(fields, string(d.Bytes))
+			}
+		}
+		if rec.Bad != nil {
+			fields = []string{rec.Bad.Code + " " + rec.Bad.Column}
+		}
+		rows = append(rows, strings.Join(fields, "|"))
+	}
+	return rows
+}
+
+func TestADumpIsReadWithItsSchema(t *testing.T) {
+	text := shop(t)
+	if !Is(text) {
+		t.Error("the dump is not known by its beginning")
+	}
+	d, err := Index(bytes.NewReader(text))
+	if err != nil || d.Truncated != nil {
+		t.Fatal(err, d.Truncated)
+	}
+	orders, err := d.Choose("public.orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var columns []string
+	for _, c := range orders.Columns {
+		columns = append(columns, fmt.Sprintf("%s %s %d", c.Name, c.SQL, c.Kind))
+	}
+	want := []string{"id bigint 3", "customer text 7", "amount numeric(12,2) 7", "paid boolean 6", "at timestamp with time zone 7", "local timestamp without time zone 7", "w double precision 5", "r real 5",
+		"raw bytea 8", "m public.mood 7", "p public.price 7", "s public.small 3", "iv interval 7", "tags text[] 7", "j jsonb 7", "u uuid 7", `Odd "Name text 7`}
+	if !slices.Equal(columns, want) || !slices.Equal(orders.Key, []string{"id"}) || orders.Rows != 3 {
+		t.Errorf("columns %q, key %q, %d rows", columns, orders.Key, orders.Rows)
+	}
+	rows := rowsOf(text, orders)
+	if want := []string{
+		"1|Ann\t\"x\", \\ é\nline|10.50|1|2024-02-29T07:04:56.789Z|2024-02-29T12:34:56|0.1|0.10000000149011612|\x00\xff\\|ok|9.99|7|P1Y-2DT3H4M5.5S|{a,\"b c\"}|{\"a\": 1}|73ffd264-44b3-4869-90e8-e7d1dfc035d4|\\N",
+		"2||null|0|infinity|-infinity|NaN|-Inf||null|null|null|P-1MT-0.000001S|{}|null|null|null",
+		"3|\\.|0.00|null|0044-03-15 00:00:00+00 BC|12345-01-01T00:00:00.5|1e+300|1.4999999853326784e-10|null|sad|1.00|-1|PT0S|null|[]|null|",
+	}; !slices.Equal(rows, want) {
+		t.Errorf("rows %q,\nwant %q", rows, want)
+	}
+	if c := d.Find("public.customers"); !slices.Equal(c.Key, []string{"b", "a"}) || c.Rows != 5 {
+		t.Errorf("customers: %+v", c)
+	}
+	if got := d.Describe(orders); !strings.HasPrefix(got, "table public.orders, 3 rows; skipped: 5 other tables with 7 rows (other.orders 1, public.customers 5, public.parted_1 1) and ") || !strings.HasSuffix(got, "generated columns: gen") {
+		t.Error(got)
+	}
+	for name, want := range map[string]string{"": "4 tables with rows", "orders": "other.orders, public.orders", "parted": "it is partitioned", "x": "no such table", "nokey": "", "customers": ""} {
+		if _, err := d.Choose(name); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", name, err, want)
+		}
+	}
+}
+
+func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
+	text := shop(t)
+	complete := bytes.Index(text, []byte("dump complete\n")) + len("dump complete")
+	whole, err := Index(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := bytes.IndexByte(text[3:], '\n') + 3
+	for n := first; n < complete; n += 1 + n%3 {
+		d, err := Index(bytes.NewReader(text[:n]))
+		if err != nil {
+			if n > 0 && strings.Contains(err.Error(), "is not a command") { // \restr
+				continue
+			}
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		if d.Truncated == nil {
+			t.Fatalf("%d bytes are a whole dump", n)
+		}
+		for _, table := range d.Tables {
+			if table.Refused != "" || table.Rows == 0 {
+				continue
+			}
+			all := rowsOf(text, whole.Find(table.Name))
+			if rows := rowsOf(text, table); len(rows) != int(table.Rows) || !slices.Equal(rows, all[:len(rows)]) {
+				t.Fatalf("%d bytes: table %s has %q", n, table.Name, rows)
+			}
+		}
+	}
+	for _, n := range []int{complete, complete + 1, len(text)} {
+		if d, err := Index(bytes.NewReader(text[:n])); err != nil || d.Truncated != nil {
+			t.Errorf("%d bytes: %v, %v", n, err, d.Truncated)
+		}
+	}
+}
+
+func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"COPY a (x) FROM stdin WITH CSV;\n":                      "a COPY that pg_dump does not write",
+		"COPY a (x) FROM stdin;\r\n1\r\n\\.\r\n":                 "CR LF",
+		"COPY a (x) FROM stdin; SELECT 1;\n":                     "after a COPY",
+		"COPY a (x y) FROM stdin;\n":                             "a COPY that pg_dump does not write",
+		"COPY (SELECT 1) TO stdout;\n":                           "a COPY that pg_dump does not write",
+		"SET standard_conforming_strings = off;\n":               "standard_conforming_strings is off",
+		"SET client_encoding = 'LATIN1';\n":                      "--encoding UTF8",
+		"COPY a (x) FROM stdin;\nx\\\ny\n\\.\n":                  "a backslash at the end of a row",
+		"\\! rm -rf x\n":                                         "not a command that dumps have",
+		"SELECT '" + strings.Repeat("x\n", maxStatement/2) + "'": "a statement of more than 32 MiB",
+		strings.Repeat("x", maxStatement+(2<<20)):                "a line of more than 32 MiB",
+	} {
+		if _, err := Index(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"CREATE TABLE a (x int);\nINSERT INTO a VALUES (1);\n":             "without --inserts",
+		"COPY a (x) FROM stdin;\n1\n\\.\nCOPY a (x) FROM stdin;\n1\n\\.\n": "several places",
+		"COPY a  FROM stdin;\n\n\\.\n":                                     "has no columns",
+		"CREATE TABLE a ();\n":                                             "does not say which columns",
+	} {
+		d, err := Index(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if _, err := d.Choose("a"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestStatementsEndWhereTheyEnd(t *testing.T) {
+	d, err := Index(strings.NewReader(`CREATE FUNCTION f() AS $x$ COPY a (x) FROM stdin; $y$ $x$;
+/* COPY /* nested */ ; */ COMMENT ON TABLE t IS E'it\'s; ''COPY a (x) FROM stdin;
+'; SELECT "a;b", 'c;d', (1; 2);
+-- COPY a (x) FROM stdin;
+CREATE TABLE "S"."a.b" ("x y" double precision DEFAULT ';)', CONSTRAINT c CHECK ((x > 0)));
+COPY "S"."a.b" ("x y") FROM stdin;
+0.5
+abc
+1	2
+\.
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := d.Find("S.a.b")
+	if len(d.Tables) != 1 || table == nil || table.Rows != 3 || table.Columns[0].Type().String() != "double" || d.Statements != 4 {
+		t.Errorf("%+v, %d statements", d.Tables, d.Statements)
+	}
+}
+
+func TestABadValueRejectsItsRow(t *testing.T) {
+	columns := []sqldump.Column{{Name: "a", SQL: "integer", Kind: record.Integer, Form: asInteger}, {Name: "b", SQL: "bytea", Kind: record.Binary, Form: asBytes}, {Name: "c", SQL: "boolean", Kind: record.Boolean, Form: asBoolean}}
+	text := "1\t\\\\x00\tt\nx\t\\N\t\\N\n1\t\\\\f\tt\n1\ta\\\\000\\\\\\\\\tt\n1\t\\\\xf\tt\n1\t\\N\ttrue\n1\t\\N\n"
+	got := rowsOf([]byte(text), &sqldump.Table{Columns: columns, To: int64(len(text))})
+	if want := []string{"1|\x00|1", "WrongType a", "WrongType b", "1|a\x00\\|1", "WrongType b", "WrongType c", "RaggedRecord "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestTimesAndIntervalsAreThoseOfALiveServer(t *testing.T) {
+	for from, to := range map[string]string{
+		"2024-02-29 12:34:56.789+00": "2024-02-29T12:34:56.789Z", "2024-02-29 00:30:00+05:30": "2024-02-28T19:00:00Z", "2024-12-31 23:00:00-02": "2025-01-01T01:00:00Z",
+		"1800-01-01 00:00:00-00:01:15": "1800-01-01T00:01:15Z", "294276-12-31 23:59:59.999999+00": "294276-12-31T23:59:59.999999Z", "infinity": "infinity", "-infinity": "-infinity",
+		"0044-03-15 00:00:00+00 BC": "0044-03-15 00:00:00+00 BC", "0001-01-01 00:00:00+01": "0001-12-31 23:00:00+00 BC", "0001-12-31 23:30:00-01 BC": "0001-01-01T00:30:00Z",
+		"": "!", "2024-02-29": "!", "2024-02-29 12:34:56": "!", "2024-13-01 00:00:00+00": "!", "2024-01-01 00:00:00+1": "!", "2024-01-01 00:00:00.x+01": "!", "x-01-01 00:00:00+00": "!",
+		"2024-01-01 00:00:00+01:00:00:00": "!",
+	} {
+		out, err := appendZoned(nil, []byte(from))
+		if got := string(out); err == nil && got != to || (err != nil) != (to == "!") {
+			t.Errorf("%s: %s, %v, want %s", from, got, err, to)
+		}
+	}
+	for from, to := range map[string]string{
+		"1 year 2 mons 3 days 04:05:06": "P1Y2M3DT4H5M6S", "-1 years -2 mons": "P-1Y-2M", "1 day -00:00:01.5": "P1DT-1.5S", "00:00:00": "PT0S", "100:00:00": "PT100H", "-00:01:00": "PT-1M",
+		"1 mon": "P1M", "+00:00:00.000001": "!", "": "!", "1 fortnight": "!", "x days": "!", "1 day 1:2": "!", "1 day 00:61:00": "!", "00:00:0.1.2": "!",
+	} {
+		out, err := appendInterval(nil, []byte(from))
+		if from == "+00:00:00.000001" {
+			to = "PT0.000001S"
+		}
+		if got := string(out); err == nil && got != to || (err != nil) != (to == "!") {
+			t.Errorf("%s: %s, %v, want %s", from, got, err, to)
+		}
+	}
+}
+
+func FuzzIndex(f *testing.F) {
+	text := shop(f)
+	f.Add(text)
+	for _, part := range strings.SplitAfter(string(text), "\n\n\n") {
+		f.Add([]byte(part))
+	}
+	f.Add([]byte("COPY a (x) FROM stdin;\n1\n\\.\n"))
+	f.Add([]byte("CREATE TABLE a (x timestamp with time zone, y interval);\nCOPY a (x, y) FROM stdin;\n2024-02-29 12:34:56.789+05:30\t1 year -2 days 03:04:05.5\n\\.\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := Index(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, table := range d.Tables {
+			if table.Refused != "" {
+				continue
+			}
+			if table.From > table.To || table.To > int64(len(text)) {
+				t.Fatalf("rows from %d to %d of %d", table.From, table.To, len(text))
+			}
+			rows := text[table.From:table.To]
+			if n := int64(bytes.Count(rows, []byte("\n"))); n != table.Rows || n > 0 && rows[len(rows)-1] != '\n' || bytes.Contains(append([]byte("\n"), rows...), []byte("\n\\.\n")) {
+				t.Fatalf("%d rows of %q", table.Rows, rows)
+			}
+			all := rowsOf(text, table)
+			for cut := bytes.IndexByte(rows, '\n') + 1; cut > 0 && cut < len(rows); cut += len(rows) {
+				a, b := *table, *table
+				a.To = table.From + int64(cut)
+				b.From = a.To
+				if parts := append(rowsOf(text, &a), rowsOf(text, &b)...); !slices.Equal(parts, all) {
+					t.Fatalf("%q, in parts %q", all, parts)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package pgdump
+
+import (
+	"slices"
+	"strings"
+
+	"tsimport/reader/record"
+	"tsimport/reader/sqldump"
+)
+
+// Forms of the texts of values.
+const (
+	asText = iota
+	asInteger
+	asReal
+	asDouble
+	asBoolean
+	asBytes
+	asTime  // without a zone
+	asZoned // in the zone of the session that made the dump
+	asInterval
+)
+
+// forms are those of types whose text is not what they become. All others stay the text that the server writes.
+var forms = map[string]struct {
+	kind record.Kind
+	form int
+}{
+	"smallint": {record.Integer, asInteger}, "integer": {record.Integer, asInteger}, "bigint": {record.Integer, asInteger}, "oid": {record.Integer, asInteger},
+	"real": {record.Double, asReal}, "double precision": {record.Double, asDouble}, "boolean": {record.Boolean, asBoolean}, "bytea": {record.Binary, asBytes},
+	"timestamp without time zone": {record.String, asTime}, "timestamp with time zone": {record.String, asZoned}, "interval": {record.String, asInterval},
+}
+
+// create takes what follows CREATE.
+func (x *index) create(tokens []sqldump.Token) {
+	if after, ok := sqldump.Words(tokens, "DOMAIN"); ok {
+		name, after := sqldump.Name(after)
+		if after, ok := sqldump.Words(after, "AS"); ok {
+			x.domains[name], _ = typeName(after)
+		}
+		return
+	}
+	for len(tokens) > 0 && (tokens[0].Is("UNLOGGED") || tokens[0].Is("FOREIGN")) {
+		tokens = tokens[1:]
+	}
+	after, ok := sqldump.Words(tokens, "TABLE")
+	if !ok {
+		return
+	}
+	name, after := sqldump.Name(after)
+	t := x.dump.Add(name)
+	items, rest := sqldump.Items(after)
+	for _, item := range items {
+		if c, ok := x.column(item); ok {
+			t.Columns = append(t.Columns, c)
+		}
+	}
+	if _, ok := sqldump.Words(rest, "PARTITION", "BY"); ok {
+		t.Refused = "it is partitioned, and its rows are those of its partitions; name one of them, or load the live table"
+	}
+}
+
+// constraints are words that begin what is not a column.
+var constraints = []string{"CONSTRAINT", "CHECK", "PRIMARY", "UNIQUE", "FOREIGN", "EXCLUDE", "LIKE"}
+
+// column reads an item of CREATE TABLE.
+func (x *index) column(item []sqldump.Token) (c sqldump.Column, ok bool) {
+	if len(item) < 2 || slices.ContainsFunc(constraints, item[0].Is) {
+		return c, false
+	}
+	c = sqldump.Column{Name: item[0].Text, Kind: record.String}
+	c.SQL, _ = typeName(item[1:])
+	base := c.SQL
+	for range len(x.domains) + 1 {
+		of, is := x.domains[base]
+		if !is {
+			break
+		}
+		base = of
+	}
+	if strings.HasSuffix(base, "]") {
+		return c, true
+	}
+	if strings.HasPrefix(base, "interval") {
+		base = "interval" // with fields
+	}
+	if f, known := forms[withoutSize(base)]; known {
+		c.Kind, c.Form = f.kind, f.form
+	}
+	return c, true
+}
+
+// withoutSize is a type without what stands in parentheses.
+func withoutSize(name string) string {
+	if open := strings.IndexByte(name, '('); open >= 0 {
+		end := strings.IndexByte(name, ')')
+		return name[:open] + name[max(end+1, open):]
+	}
+	return name
+}
+
+// afterType are words that follow the type of a column.
+var afterType = []string{"NOT", "NULL", "DEFAULT", "COLLATE", "GENERATED", "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "STORAGE", "COMPRESSION", "OPTIONS", ";"}
+
+// typeName is the name of the type at the beginning of tokens, with one space between its words.
+func typeName(tokens []sqldump.Token) (name string, rest []sqldump.Token) {
+	tight := true
+	for len(tokens) > 0 && !slices.ContainsFunc(afterType, tokens[0].Is) {
+		t := tokens[0]
+		mark := !t.Quoted && strings.Contains("().,[]", t.Text)
+		if !mark && !tight {
+			name += " "
+		}
+		name += t.Text
+		tight = mark && t.Text != ")" && t.Text != "]"
+		tokens = tokens[1:]
+	}
+	return name, tokens
+}
+
+// alter takes what follows ALTER TABLE: the primary key.
+func (x *index) alter(tokens []sqldump.Token) {
+	tokens, _ = sqldump.Words(tokens, "ONLY")
+	name, after := sqldump.Name(tokens)
+	after, ok := sqldump.Words(after, "ADD", "CONSTRAINT")
+	if !ok || len(after) == 0 {
+		return
+	}
+	if after, ok = sqldump.Words(after[1:], "PRIMARY", "KEY"); !ok {
+		return
+	}
+	t := x.dump.Find(name)
+	if t == nil {
+		return
+	}
+	items, _ := sqldump.Items(after)
+	t.Key = nil
+	for _, i := range items {
+		if len(i) == 1 {
+			t.Key = append(t.Key, i[0].Text)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package sqldump
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// Dump is what a dump holds.
+type Dump struct {
+	Tables     []*Table
+	Statements int64 // that are neither tables nor rows: they are skipped
+	Truncated  error // how the text ends within something; nil if the dump is whole
+}
+
+// Table is a table of a dump.
+type Table struct {
+	Name     string // SCHEMA.TABLE, or TABLE alone
+	Columns  []Column
+	Key      []string // of the primary key, in its order; nil is none
+	Rows     int64
+	From, To int64  // of the rows' text in the dump
+	Lines    int64  // before From
+	Refused  string // why its rows cannot be loaded; empty if they can
+	Note     string // what the user should know of it
+}
+
+// Column is a column of the rows of a table.
+type Column struct {
+	Name string
+	SQL  string      // its type, as the dump writes it; empty is unknown
+	Kind record.Kind // of its values; Text has no type
+	Form int         // how a text becomes a value: for those who have read the dump
+}
+
+// types are those that values of a kind become, beside string.
+var types = map[record.Kind]table.Type{
+	record.Integer: table.Integer, record.Unsigned: table.Integer, record.Double: table.Double, record.Boolean: table.Boolean, record.Binary: table.Binary,
+}
+
+// Type is the type that its values become: Null, if only they can tell.
+func (c *Column) Type() table.Type {
+	if t, ok := types[c.Kind]; ok {
+		return t
+	}
+	if c.Kind == record.String {
+		return table.String
+	}
+	return table.Null
+}
+
+// Find returns the table of a full name, nil if there is none.
+func (d *Dump) Find(name string) *Table {
+	for _, t := range d.Tables {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Add returns the table of a full name, a new one if there is none.
+func (d *Dump) Add(name string) *Table {
+	t := d.Find(name)
+	if t == nil {
+		t = &Table{Name: name}
+		d.Tables = append(d.Tables, t)
+	}
+	return t
+}
+
+// Choose returns the table of a name, with or without its schema; without a name the only one that has rows.
+func (d *Dump) Choose(name string) (*Table, error) {
+	var fit []*Table
+	for _, t := range d.Tables {
+		_, last, _ := cutLast(t.Name)
+		if name == "" && t.Rows > 0 || name != "" && (t.Name == name || last == name) {
+			fit = append(fit, t)
+		}
+		if name != "" && t.Name == name {
+			fit = []*Table{t}
+			break
+		}
+	}
+	switch {
+	case name == "" && len(fit) == 0 && len(d.Tables) == 1:
+		fit = d.Tables
+	case name == "" && len(fit) == 0:
+		return nil, fmt.Errorf("the dump holds no rows (tables: %s)", d.list(d.Tables))
+	case name == "" && len(fit) > 1:
+		return nil, fmt.Errorf("the dump has %d tables with rows: %s; say which with --source-table", len(fit), d.list(fit))
+	case len(fit) == 0:
+		return nil, fmt.Errorf("--source-table %s: the dump has no such table; it has %s", name, d.list(d.Tables))
+	case len(fit) > 1:
+		return nil, fmt.Errorf("--source-table %s: the dump has %s; name one with its schema", name, d.list(fit))
+	}
+	t := fit[0]
+	switch {
+	case t.Refused != "":
+		return nil, fmt.Errorf("table %s: %s", t.Name, t.Refused)
+	case len(t.Columns) == 0:
+		return nil, fmt.Errorf("table %s: the dump does not say which columns it has", t.Name)
+	}
+	return t, nil
+}
+
+func cutLast(name string) (schema, table string, found bool) {
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		return name[:i], name[i+1:], true
+	}
+	return "", name, false
+}
+
+// shownTables is how many tables a message lists.
+const shownTables = 20
+
+func (d *Dump) list(tables []*Table) string {
+	if len(tables) == 0 {
+		return "none"
+	}
+	var names []string
+	for _, t := range tables[:min(len(tables), shownTables)] {
+		names = append(names, t.Name)
+	}
+	if n := len(tables) - shownTables; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Describe says what of the dump is read and what is skipped.
+func (d *Dump) Describe(read *Table) string {
+	text := fmt.Sprintf("table %s, %d rows", read.Name, read.Rows)
+	var others []string
+	rows, tables := int64(0), 0
+	for _, t := range d.Tables {
+		if t == read {
+			continue
+		}
+		tables++
+		rows += t.Rows
+		if t.Rows > 0 {
+			others = append(others, fmt.Sprintf("%s %d", t.Name, t.Rows))
+		}
+	}
+	if n := len(others) - shownTables; n > 0 {
+		others = append(others[:shownTables], fmt.Sprintf("%d more", n))
+	}
+	text += fmt.Sprintf("; skipped: %d other tables with %d rows", tables, rows)
+	if len(others) > 0 {
+		text += " (" + strings.Join(others, ", ") + ")"
+	}
+	text += fmt.Sprintf(" and %d other statements", d.Statements)
+	if read.Note != "" {
+		text += "; " + read.Note
+	}
+	return text
+}
+
+// Arrange gives the table the columns that its rows have, in their order, with the types of those that the table was created with.
+func (t *Table) Arrange(names []string, unknown record.Kind) {
+	created := t.Columns
+	t.Columns = nil
+	for _, name := range names {
+		c := Column{Name: name, Kind: unknown}
+		if i := slices.IndexFunc(created, func(c Column) bool { return c.Name == name }); i >= 0 {
+			c = created[i]
+		}
+		t.Columns = append(t.Columns, c)
+	}
+	var missing []string
+	for _, c := range created {
+		if !slices.Contains(names, c.Name) {
+			missing = append(missing, c.Name)
+		}
+	}
+	switch {
+	case len(created) == 0:
+		t.Note = "the dump does not create it, so types come from its values"
+	case len(missing) > 0:
+		t.Note = "the dump has no values of generated columns: " + strings.Join(missing, ", ")
+	}
+}

@@ -1,0 +1,233 @@
+package sqldump
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Syntax is how a database writes names and texts in statements.
+type Syntax struct {
+	Quote     byte // around names
+	Backslash bool // escapes in every text; else only in those that E begins
+	Dollars   bool // $tag$ stands around texts
+	Hash      bool // # begins a comment
+}
+
+// Token is a word, a name, a text or a mark of a statement.
+type Token struct {
+	Text   string // of a name without its quotes, of a text with them
+	Quoted bool   // a name in quotes: never a word of the language
+}
+
+// Is reports whether the token is a word of the language, or a mark.
+func (t Token) Is(word string) bool { return !t.Quoted && strings.EqualFold(t.Text, word) }
+
+// Lexer finds where a statement ends that comes in pieces.
+type Lexer struct {
+	Syntax Syntax
+	pos    int
+	depth  int    // of parentheses
+	end    string // of what it is in: a quote, a dollar quote, the end of a comment; empty is none
+	escape bool   // in what it is in, a backslash takes the meaning of the next byte
+	nested int    // comments
+}
+
+// Inside reports whether the text so far ends in a quote or a comment.
+func (l *Lexer) Inside() bool { return l.end != "" }
+
+// End continues with text, of which the lexer has seen the beginning, and returns where its first statement ends, after the semicolon; -1 if it does
+// not. Each statement has a lexer of its own.
+func (l *Lexer) End(text []byte) int {
+	for l.pos < len(text) {
+		if l.end != "" {
+			if !l.inside(text) {
+				return -1
+			}
+			continue
+		}
+		c := text[l.pos]
+		switch {
+		case l.opens(text):
+			continue
+		case c == '(':
+			l.depth++
+		case c == ')':
+			l.depth--
+		case c == ';' && l.depth <= 0:
+			l.pos++
+			return l.pos
+		}
+		l.pos++
+	}
+	return -1
+}
+
+// opens looks for what begins at pos and has an end of its own, and goes into it.
+func (l *Lexer) opens(text []byte) bool {
+	rest := text[l.pos:]
+	before := byte(' ')
+	if l.pos > 0 {
+		before = text[l.pos-1]
+	}
+	switch c := rest[0]; {
+	case c == '\'':
+		e := (before == 'E' || before == 'e') && (l.pos < 2 || !isWord(text[l.pos-2]))
+		l.end, l.escape = "'", e || l.Syntax.Backslash
+	case c == '"' || c == l.Syntax.Quote:
+		l.end, l.escape = string(c), l.Syntax.Backslash && c == '"'
+	case c == '$' && l.Syntax.Dollars && !isWord(before):
+		tag := dollarTag(rest)
+		if tag == "" {
+			return false
+		}
+		l.end, l.escape = tag, false
+		l.pos += len(tag) - 1
+	case bytes.HasPrefix(rest, []byte("--")) || c == '#' && l.Syntax.Hash:
+		l.end, l.escape = "\n", false
+	case bytes.HasPrefix(rest, []byte("/*")):
+		l.end, l.escape, l.nested = "*/", false, 1
+		l.pos++
+	default:
+		return false
+	}
+	l.pos++
+	return true
+}
+
+// inside goes to the end of what the lexer is in, and reports whether text has it.
+func (l *Lexer) inside(text []byte) bool {
+	rest := text[l.pos:]
+	n := bytes.Index(rest, []byte(l.end))
+	if l.escape {
+		if e := bytes.IndexByte(rest, '\\'); e >= 0 && (n < 0 || e < n) {
+			if e+1 == len(rest) {
+				l.pos += e // its next byte is not there yet
+				return false
+			}
+			l.pos += e + 2
+			return true
+		}
+	}
+	if l.end == "*/" && l.Syntax.Dollars { // comments nest
+		if open := bytes.Index(rest, []byte("/*")); open >= 0 && (n < 0 || open < n) {
+			l.nested++
+			l.pos += open + 2
+			return true
+		}
+	}
+	if n < 0 {
+		l.pos = max(l.pos, len(text)-len(l.end)+1) // the rest may be the beginning of the end
+		return false
+	}
+	l.pos += n + len(l.end)
+	if l.nested--; l.end != "*/" || l.nested <= 0 {
+		l.end, l.nested = "", 0
+	}
+	return true
+}
+
+func isWord(c byte) bool {
+	return c == '_' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// dollarTag returns the dollar quote that text begins with; empty is none.
+func dollarTag(text []byte) string {
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '$':
+			return string(text[:i+1])
+		case !isWord(c) || i == 1 && c >= '0' && c <= '9':
+			return ""
+		}
+	}
+	return ""
+}
+
+// Tokens returns the tokens of a statement, without comments.
+func Tokens(statement []byte, s Syntax) (tokens []Token) {
+	l := Lexer{Syntax: s}
+	for l.pos < len(statement) {
+		c := statement[l.pos]
+		from := l.pos
+		switch {
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+			l.pos++
+			continue
+		case l.opens(statement):
+			for l.end != "" && l.inside(statement) {
+				// a doubled quote is one
+				if at := l.pos; l.end == "" && (c == '\'' || c == '"' || c == s.Quote) && at < len(statement) && statement[at] == c {
+					l.end = string(c)
+					l.pos++
+				}
+			}
+			if l.end != "" {
+				l.pos, l.end = len(statement), ""
+			}
+			text := string(statement[from:l.pos])
+			switch {
+			case c == s.Quote && len(text) > 1:
+				q := string(c)
+				tokens = append(tokens, Token{strings.ReplaceAll(text[1:len(text)-1], q+q, q), true})
+			case c == '\'' || c == '"' || c == '$':
+				tokens = append(tokens, Token{text, true})
+			}
+			continue
+		case isWord(c):
+			for l.pos < len(statement) && isWord(statement[l.pos]) {
+				l.pos++
+			}
+		default:
+			l.pos++
+		}
+		tokens = append(tokens, Token{string(statement[from:l.pos]), false})
+	}
+	return tokens
+}
+
+// Items returns what stands between the commas of the first parentheses, and the tokens after them.
+func Items(tokens []Token) (items [][]Token, rest []Token) {
+	depth := 0
+	var item []Token
+	for i, t := range tokens {
+		switch {
+		case t.Is("("):
+			if depth++; depth == 1 {
+				continue
+			}
+		case t.Is(")"):
+			if depth--; depth == 0 {
+				return append(items, item), tokens[i+1:]
+			}
+		case t.Is(",") && depth == 1:
+			items, item = append(items, item), nil
+			continue
+		}
+		if depth > 0 {
+			item = append(item, t)
+		}
+	}
+	return nil, nil
+}
+
+// Name reads a name with its schemas at the beginning of tokens, and returns those after it.
+func Name(tokens []Token) (name string, rest []Token) {
+	for len(tokens) > 0 && (tokens[0].Quoted || isWord(tokens[0].Text[0])) {
+		name, tokens = name+tokens[0].Text, tokens[1:]
+		if len(tokens) < 2 || !tokens[0].Is(".") {
+			return name, tokens
+		}
+		name, tokens = name+".", tokens[1:]
+	}
+	return "", tokens
+}
+
+// Words reports whether tokens begin with words of the language, and returns those after them.
+func Words(tokens []Token, words ...string) (rest []Token, ok bool) {
+	for i, w := range words {
+		if i >= len(tokens) || !tokens[i].Is(w) {
+			return tokens, false
+		}
+	}
+	return tokens[len(words):], true
+}

@@ -1,0 +1,162 @@
+package reader
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"tsimport/reader/input"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+	"tsimport/reader/source/sourcetest"
+)
+
+// pgDump is a dump of a table of so many rows, and of others around it.
+func pgDump(rows int) []byte {
+	var b bytes.Buffer
+	b.WriteString("--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE public.a (x int);\nCREATE TABLE public.t (\n    id integer NOT NULL,\n    v text,\n    raw bytea\n);\n\n")
+	b.WriteString("COPY public.a (x) FROM stdin;\n" + strings.Repeat("1\n", rows) + "\\.\n\nCOPY public.t (id, v, raw) FROM stdin;\n")
+	for i := range rows {
+		fmt.Fprintf(&b, "%d\ta\\tb\\\\%d\\n\t\\\\x%02x\n", i, i, i%256)
+	}
+	b.WriteString("\\.\n\nCOPY public.b (x) FROM stdin;\n" + strings.Repeat("1\n", rows) + "\\.\n\nALTER TABLE ONLY public.t\n    ADD CONSTRAINT t_pkey PRIMARY KEY (id);\n\n--\n-- PostgreSQL database dump complete\n--\n")
+	return b.Bytes()
+}
+
+func gzipped(text []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(text)
+	w.Close()
+	return b.Bytes()
+}
+
+func TestDumpsKeepTheContractOfSources(t *testing.T) {
+	for name, text := range dumpsOf(3_000) {
+		for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text), "gzip": itemOf(t, "in.sql.gz", gzipped(text)), "frames of zstd": itemOf(t, "in.sql.zst", zstdFrames(t, text, 10_000))} {
+			t.Run(name+" in "+form, func(t *testing.T) {
+				sourcetest.Check(t, func() source.Source {
+					s, err := Open(context.Background(), item, Options{SplitBytes: 6_000, Named: Named{Table: "t"}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return s
+				})
+			})
+		}
+	}
+}
+
+// dumpsOf are dumps of the same rows.
+func dumpsOf(rows int) map[string][]byte {
+	return map[string][]byte{"pg_dump": pgDump(rows)}
+}
+
+func TestADumpGivesTheRowsOfItsTable(t *testing.T) {
+	for name, text := range dumpsOf(500) {
+		for _, size := range []int{20, 333, 100_000} {
+			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text), "gzip": itemOf(t, "in.sql.gz", gzipped(text))} {
+				r, err := readFrom(item, Options{Named: Named{Table: "t"}, SplitBytes: size}, nil, source.Chain{})
+				if err != nil || len(r.records) != 500 || r.records[499] != "499|a\tb\\499\n|\xf3" || r.records[0] != "0|a\tb\\0\n|\x00" {
+					t.Errorf("%s, %s, %d: %d records, %v", name, form, size, len(r.records), err)
+				}
+			}
+		}
+		s, err := Open(context.Background(), itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		about := s.About()
+		if d := about.Declared; strings.Join(d.Key, ",") != "id" || fmt.Sprint(d.Types) != "[integer string binary]" {
+			t.Errorf("%s: declared %+v", name, d)
+		}
+		if len(about.Notes) != 1 || !strings.Contains(about.Notes[0], "t, 500 rows; skipped: 2 other tables with 1000 rows") {
+			t.Errorf("%s: notes %q", name, about.Notes)
+		}
+	}
+}
+
+func TestADumpThatIsNotWholeFailsAfterTheRowsBefore(t *testing.T) {
+	for name, text := range dumpsOf(500) {
+		at := bytes.Index(text, []byte("499")) - 10
+		for _, n := range []int{at, bytes.LastIndex(text, []byte("\n1")), len(text) - 60} {
+			for form, item := range map[string]input.Item{"a file": itemOf(t, "in.sql", text[:n]), "gzip": itemOf(t, "in.sql.gz", gzipped(text[:n]))} {
+				r, err := readFrom(item, Options{Named: Named{Table: "t"}, SplitBytes: 700}, nil, source.Chain{})
+				want := 500
+				if n == at {
+					want = 499
+				}
+				if err == nil || !strings.Contains(err.Error(), "not whole") || len(r.records) < want-30 || len(r.records) > want {
+					t.Errorf("%s, %s, %d bytes: %d records, %v", name, form, n, len(r.records), err)
+				}
+			}
+		}
+	}
+}
+
+func TestDumpsThatCannotBeReadAreRefused(t *testing.T) {
+	text := pgDump(3)
+	wide := []byte{0xff, 0xfe}
+	for _, b := range text {
+		wide = append(wide, b, 0)
+	}
+	for name, tt := range map[string]struct {
+		item input.Item
+		o    Options
+		want string
+	}{
+		"a stream":             {streamOf(t, text), Options{}, "save it as a file first"},
+		"UTF-16":               {itemOf(t, "in.sql", wide), Options{Format: PGDump}, "PowerShell"},
+		"several tables":       {itemOf(t, "in.sql", text), Options{}, "say which with --source-table"},
+		"no such table":        {itemOf(t, "in.sql", text), Options{Named: Named{Table: "x"}}, "the dump has no such table; it has public.a, public.t, public.b"},
+		"a table of CSV":       {itemOf(t, "in.csv", []byte("a\n1\n")), Options{Named: Named{Table: "x"}}, "--source-table x: it is not a dump of a database, but csv"},
+		"something else in it": {itemOf(t, "in.sql", append(bytes.Clone(text), "\n\\! ls\n"...)), Options{}, "not a command that dumps have"},
+	} {
+		if _, err := Open(context.Background(), tt.item, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+func TestARejectedRowOfADumpIsNotLoadedAsIfItWereOne(t *testing.T) {
+	text := bytes.Replace(pgDump(3), []byte("\n1\ta"), []byte("\nx\ta"), 1)
+	s, err := Open(context.Background(), itemOf(t, "in.sql", text), Options{Named: Named{Table: "t"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	p := s.NewParser(nil)
+	var bad []string
+	for ended := false; !ended; {
+		var splits []source.Split
+		piece, err := s.Next()
+		if ended = errors.Is(err, io.EOF); ended {
+			splits, err = s.Finish()
+		} else if err == nil {
+			if err = piece.Prepare(); err == nil {
+				splits, err = s.Add(piece)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sp := range splits {
+			if _, _, err := p.Parse(sp, func(r *record.Record) {
+				if r.Bad != nil {
+					bad = append(bad, fmt.Sprintf("%s %s %d %v", r.Bad.Code, r.Bad.Column, len(r.Fields), s.Raw(sp, r.Span)))
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(bad) != 1 || bad[0] != "WrongType id 0 []" {
+		t.Errorf("%q", bad)
+	}
+}

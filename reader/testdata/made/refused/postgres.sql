@@ -1,7 +1,0 @@
---
--- PostgreSQL database dump
---
-
-COPY public.people (id, name) FROM stdin;
-1	Ann
-\.
