@@ -125,6 +125,7 @@ func newApp(stdout io.Writer, show *display, interrupts *interrupts, in *invocat
 			limited(syncCommand(interrupts, show, in), interrupts, show),
 			checkCommand(show),
 			inspectCommand(),
+			tablesCommand(),
 			explainCommand(),
 			adviseCommand(),
 			limited(exportCommand(), interrupts, show),

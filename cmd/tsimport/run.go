@@ -138,6 +138,9 @@ func readJobFile(c *cli.Context, interrupts *interrupts) (*job.File, error) {
 	}
 	overrideJob(c, file, vocabulary)
 	find := func(ctx context.Context, l *job.Single, pattern string) ([]string, error) {
+		if isSQL(pattern) {
+			return tableAddresses(ctx, pattern)
+		}
 		find := storesOf(c, l.Value)
 		find.NotData = notData(c)
 		set, err := input.Expand(ctx, []string{pattern}, find)

@@ -18,6 +18,15 @@ var harmless = strings.Fields(`page pagesize page_size per_page limit offset cou
 	compression delimiter header sort order expires x-oss-expires x-amz-expires x-goog-expires x-amz-algorithm x-goog-algorithm
 	x-oss-signature-version`)
 
+// ofDatabases are the parameters of addresses of databases whose values are shown whole, so that a load can be resumed by its run folder alone.
+var ofDatabases = strings.Fields(`table key host hostaddr port user dbname service servicefile passfile connect_timeout application_name options client_encoding timezone datestyle
+	search_path target_session_attrs load_balance_hosts require_auth channel_binding gssencmode krbsrvname krbspn min_protocol_version max_protocol_version
+	sslmode sslrootcert sslcert sslkey sslsni sslnegotiation sslinline ssl_min_protocol_version ssl_max_protocol_version
+	socket defaults-file ssl-mode ssl-ca ssl-cert ssl-key`)
+
+// database is an address of a database, which is shown with its user: the password alone is a secret.
+var database = regexp.MustCompile(`(?i)^(?:postgres|postgresql|mysql|mariadb)$`)
+
 // shortestToken is the length in base64 from which the name of a parameter without a value is treated as a token.
 const shortestToken = 16
 
@@ -86,14 +95,21 @@ func redact(address string) string {
 	if err != nil || !found || u.Opaque != "" || splitByPassword(u) {
 		return redactUnparsed(address) + number
 	}
+	user, parameter := withheld+"@", redactParameter
+	if database.MatchString(scheme) {
+		parameter = redactSetting
+		if _, has := u.User.Password(); u.User != nil && !has {
+			user = u.User.String() + "@"
+		}
+	}
 	var b strings.Builder
 	b.WriteString(scheme + "://")
 	if u.User != nil {
-		b.WriteString(withheld + "@")
+		b.WriteString(user)
 	}
 	b.WriteString(u.Host + redactPath(u.EscapedPath()))
 	if u.RawQuery != "" {
-		b.WriteString("?" + redactQuery(u.RawQuery))
+		b.WriteString("?" + redactQuery(u.RawQuery, parameter))
 	}
 	return b.String() + number
 }
@@ -131,7 +147,7 @@ func redactObject(scheme, rest string) string {
 // redactQueryOf is for a key with what looks like the query of a signed address.
 func redactQueryOf(key string) string {
 	if i := strings.IndexByte(key, '?'); i >= 0 && strings.Contains(key[i:], "=") {
-		return key[:i+1] + redactQuery(key[i+1:])
+		return key[:i+1] + redactQuery(key[i+1:], redactParameter)
 	}
 	return key
 }
@@ -157,12 +173,21 @@ func secret(name string) bool {
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
 }
 
-func redactQuery(query string) string {
+func redactQuery(query string, parameter func(string) string) string {
 	parts := strings.Split(query, "&")
 	for i, part := range parts {
-		parts[i] = redactParameter(part)
+		parts[i] = parameter(part)
 	}
 	return strings.Join(parts, "&")
+}
+
+// redactSetting is redactParameter for an address of a database.
+func redactSetting(part string) string {
+	name, value, _ := strings.Cut(part, "=")
+	if slices.Contains(ofDatabases, strings.ToLower(name)) && !strings.Contains(value, "@") && !jsonWebToken.MatchString(value) {
+		return part
+	}
+	return redactParameter(part)
 }
 
 func redactParameter(part string) string {

@@ -38,6 +38,13 @@ func TestNoSecretOfAnAddressIsShown(t *testing.T) {
 		"oss://id:s/s@bucket/key":                                              "oss://xxxxx@bucket/key",
 		"oss://bucket/part-?.csv":                                              "oss://bucket/part-?.csv",
 		"oss://bucket/a@b?Signature=s":                                         "oss://bucket/a@b?Signature=xxxxx",
+		"postgres://u@h:5/d?table=a.b&sslmode=disable&passfile=/x/y":           "postgres://u@h:5/d?table=a.b&sslmode=disable&passfile=/x/y",
+		"postgresql://u:s@h/d?table=a&password=s&sslpassword=s&geheim=s":       "postgresql://xxxxx@h/d?table=a&password=xxxxx&sslpassword=xxxxx&geheim=xxxxx",
+		"postgres:///d?table=a%22b":                                            "postgres:///d?table=a%22b",
+		"mysql://u:p/w@h/d?table=t":                                            "mysql://xxxxx@h/d?xxxxx",
+		"mysql://u:12/w@h/d?table=t":                                           "mysql://xxxxx@h/d?xxxxx",
+		"mysql://u:12?table=w@h/d?table=t":                                     "mysql://xxxxx@h/d?xxxxx",
+		"mariadb://u@h/d?table=t&key=a,b&ssl-mode=REQUIRED&defaults-file=/a":   "mariadb://u@h/d?table=t&key=a,b&ssl-mode=REQUIRED&defaults-file=/a",
 		"https://h/a?sig=xxxxx#2":                                              "https://h/a?sig=xxxxx#2",
 	} {
 		for _, prefix := range []string{"", "@", "--oss-endpoint=", "--flag=@"} {

@@ -30,35 +30,43 @@ var secrets = []string{"password", "sslpassword"}
 // Parse reads an address: postgres://USER@HOST:PORT/DATABASE?table=SCHEMA.TABLE, with the parameters that libpq has. What it leaves out comes
 // from the variables that psql reads, and the password from PGPASSWORD or a file of passwords only.
 func Parse(arg string) (*Address, error) {
+	a, name, err := parse(arg)
+	if err != nil {
+		return nil, err
+	}
+	if a.schema, a.table, err = tableName(name); err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return a, nil
+}
+
+// parse reads an address, and what it says of a table.
+func parse(arg string) (a *Address, name string, err error) {
 	u, err := url.Parse(arg)
 	if err != nil {
 		// The error has the address, which may have a password.
-		return nil, errors.New("the address of the server cannot be read; want postgres://USER@HOST/DATABASE?table=TABLE")
+		return nil, "", errors.New("the address of the server cannot be read; want postgres://USER@HOST/DATABASE?table=TABLE")
 	}
 	q := u.Query()
 	if _, has := u.User.Password(); has {
-		return nil, errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass")
+		return nil, "", errors.New("the address holds a password, which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass")
 	}
 	for _, s := range secrets {
 		if q.Has(s) {
-			return nil, fmt.Errorf("the address holds a secret (%s), which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass", s)
+			return nil, "", fmt.Errorf("the address holds a secret (%s), which would stay in the shell's history and in the run folder; leave it out and set PGPASSWORD, or put it into ~/.pgpass", s)
 		}
 	}
-	a := &Address{shown: arg}
-	a.schema, a.table, err = tableName(q.Get("table"))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", arg, err)
-	}
+	a, name = &Address{shown: arg}, q.Get("table")
 	q.Del("table")
 	u.RawQuery = q.Encode()
 	if a.config, err = pgconn.ParseConfig(u.String()); err != nil {
-		return nil, fmt.Errorf("%s: %w", arg, err)
+		return nil, "", fmt.Errorf("%s: %w", arg, err)
 	}
 	if a.config.ConnectTimeout == 0 {
 		a.config.ConnectTimeout = connectTimeout
 	}
 	a.config.DialFunc = (&net.Dialer{KeepAlive: keepAlive}).DialContext
-	return a, nil
+	return a, name, nil
 }
 
 // How long a server may take to answer a new session, and how often a silent one is asked whether it is still there.

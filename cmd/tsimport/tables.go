@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/urfave/cli/v2"
+
+	"tsimport/reader/postgres"
+	"tsimport/reader/sqltable"
+)
+
+func tablesCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "tables",
+		Usage:     "list the tables of a database: rows, bytes, keys, and why one cannot be loaded",
+		ArgsUsage: "ADDRESS",
+		Description: "ADDRESS is one such as postgres://USER@HOST/DATABASE (docs/sql.md); ?table=public.o* lists those of a pattern.\n" +
+			"Rows and bytes are the server's own estimates. No row is read.",
+		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each table"}},
+		Action: tables,
+	}
+}
+
+func tables(c *cli.Context) error {
+	if c.NArg() != 1 || !isSQL(c.Args().First()) {
+		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE; tsimport table list lists the tables of a Tablestore")
+	}
+	found, err := listTables(c.Context, c.Args().First())
+	if err != nil {
+		return usagef("%v", err)
+	}
+	if !c.Bool("json") {
+		return writeTables(results(c), found)
+	}
+	for i := range found {
+		if err := printJSONLine(c.App.Writer, &found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listTables lists the tables of a database.
+func listTables(ctx context.Context, arg string) ([]sqltable.Listed, error) {
+	return postgres.List(ctx, arg)
+}
+
+// tableAddresses are the addresses of the tables that a pattern finds, without views.
+func tableAddresses(ctx context.Context, pattern string) (names []string, err error) {
+	all, err := listTables(ctx, pattern)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	for _, one := range all {
+		if one.Kind == "table" {
+			names = append(names, one.Address)
+		}
+	}
+	return names, nil
+}
+
+func writeTables(w io.Writer, found []sqltable.Listed) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "table\trows\tbytes\tkey")
+	for _, one := range found {
+		rows := "?"
+		if one.Rows >= 0 {
+			rows = "~" + grouped(one.Rows)
+		}
+		key := strings.Join(one.Key, ", ")
+		if one.Refused != "" {
+			key = "cannot be loaded: " + one.Refused
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(one.Table), rows, grouped(one.Bytes), printable(key))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tsimport/reader/postgres/pgtest"
+)
+
+func TestDatabasesInJobs(t *testing.T) {
+	s := pgtest.Start(t)
+	for _, table := range []string{"customers", "items", "orders"} {
+		s.Exec(fmt.Sprintf("CREATE TABLE shop_%s (id int PRIMARY KEY, v text); INSERT INTO shop_%[1]s SELECT i, '%[1]s ' || i FROM generate_series(1, 20000) i", table))
+	}
+	s.Exec("CREATE VIEW shop_seen AS SELECT 1; ANALYZE")
+	run := func(dir string, args ...string) string {
+		t.Helper()
+		c := exec.Command(binary, args...)
+		c.Dir, c.Env = dir, append(os.Environ(), "TSIMPORT_CHECKPOINT_EVERY=50ms")
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}
+	t.Run("a load is made for each table that is found", func(t *testing.T) {
+		dir := t.TempDir()
+		if out := run(dir, "tables", s.Address("shop_*")); !strings.Contains(out, "shop_orders") || !strings.Contains(out, "~20,000") || !strings.Contains(out, "shop_seen") {
+			t.Error(out)
+		}
+		text := fmt.Sprintf("version: 1\ndefaults: {store: ./store}\nloads:\n  \"{table}\":\n    from: %q\n    table: \"{table}\"\n", s.Address("shop_{table}"))
+		must(t, os.WriteFile(filepath.Join(dir, "shop.yaml"), []byte(text), 0o644))
+		if out := run(dir, "run", "--plan", "shop.yaml"); !strings.Contains(out, "3 of 3 loads planned") {
+			t.Error(out)
+		}
+		if out := run(dir, "run", "shop.yaml"); !strings.Contains(out, "60,000 written") {
+			t.Error(out)
+		}
+		for _, table := range []string{"customers", "items", "orders"} {
+			out := run(dir, "export", "--table", table, "--store", "store", "--format", "jsonl")
+			if n := strings.Count(out, `"v":"`+table+" "); n != 20000 {
+				t.Errorf("%s: %d rows", table, n)
+			}
+		}
+	})
+	t.Run("a load that was killed is resumed by its folder alone", func(t *testing.T) {
+		dir := t.TempDir()
+		c := exec.Command(binary, "load", s.Address("shop_orders"), "--table", "orders", "--store", "store", "--run-dir", "run", "--max-rows-per-second", "5000")
+		c.Dir, c.Env = dir, append(os.Environ(), "TSIMPORT_CHECKPOINT_EVERY=50ms")
+		must(t, c.Start())
+		for { // until something is kept
+			if _, err := os.Stat(filepath.Join(dir, "run", "checkpoint.bin")); err == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		must(t, c.Process.Kill())
+		_ = c.Wait()
+		run(dir, "resume", "run")
+		if n := strings.Count(run(dir, "export", "--table", "orders", "--store", "store", "--format", "jsonl"), `"v":"orders `); n != 20000 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
