@@ -3,7 +3,7 @@
 GO ?= go
 FUZZTIME ?= 30s
 
-.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python values dumps dist dist-check cross sources
+.PHONY: build test check markers format tidy vet staticcheck race fuzz metamorphic bench controllers laws laws-public wire outages nights model crash archives hostile jobs memory real links schema errors typos notices notices-check vuln node python java values dumps dist dist-check cross sources
 
 build:
 	$(GO) build -o tsimport ./cmd/tsimport
@@ -63,6 +63,11 @@ python:
 	python3 -m venv e2e/python/venv
 	e2e/python/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/python/requirements.txt
 	TSIMPORT_TEST_SDK=python $(GO) test ./e2e -run '^TestThePythonSDK' -count 1
+
+# The same with the SDK for Java, not part of check. Needs a JDK and Maven.
+java:
+	cd e2e/java && mvn -q -B package dependency:copy-dependencies -DoutputDirectory=target/lib
+	TSIMPORT_TEST_SDK=java $(GO) test ./e2e -run '^TestTheJavaSDK' -count 1
 
 # Dumps by the databases themselves (PostgreSQL, MariaDB, SQLite; installed where missing, as root of a Debian machine), loaded
 # and compared cell by cell with what the databases say that they hold. The results stay in e2e/dumps/made for the default tests.

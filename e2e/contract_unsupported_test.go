@@ -135,7 +135,6 @@ func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 	s := openService(t)
 	skipReal(t, s)
 	for _, operation := range []string{
-		"BulkImport", "BulkExport",
 		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
 		"CreateIndex", "DropIndex",
 		"DescribeStream", "GetShardIterator", "GetStreamRecord",

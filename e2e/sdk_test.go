@@ -12,7 +12,7 @@ import (
 // sdkTimeout is how long another language's SDK may take over its script before it is killed and the test fails.
 const sdkTimeout = 5 * time.Minute
 
-// required names the SDK that must be tested, or the test fails: make node and make python set it.
+// required names the SDK that must be tested, or the test fails: make node, make python and make java set it.
 const required = "TSIMPORT_TEST_SDK"
 
 // runSDK runs a script of another language against a server of its own, whose access key is none of the built-in ones.
@@ -61,4 +61,11 @@ func TestThePythonSDKTakesTheServerForTheService(t *testing.T) {
 		t.Skip("the SDK is not installed; make python installs it and runs this")
 	}
 	runSDK(t, "python", python, "sdk_check.py")
+}
+
+func TestTheJavaSDKTakesTheServerForTheService(t *testing.T) {
+	if _, err := os.Stat("java/target/classes/SdkCheck.class"); err != nil && os.Getenv(required) != "java" {
+		t.Skip("the SDK is not installed; make java installs it and runs this")
+	}
+	runSDK(t, "java", "java", "-cp", "target/classes:target/lib/*", "SdkCheck")
 }

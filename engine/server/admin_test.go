@@ -77,6 +77,7 @@ func TestTheAdminAPISaysWhatIsWrong(t *testing.T) {
 func TestTheAdminAPIListsWhatThereIs(t *testing.T) {
 	s := open(t, Options{})
 	want := map[string][]string{
+		"/_engine/clock": {"GET", "POST"}, "/_engine/reset": {"POST"},
 		"/_engine/faults": {"GET", "POST", "DELETE"}, "/_engine/simulate": {"POST"}, "/_engine/stats": {"GET", "DELETE"},
 		"/_engine/tables/TABLE/move": {"POST"}, "/_engine/tables/TABLE/simulate": {"POST"}, "/_engine/tables/TABLE/split": {"POST"},
 	}

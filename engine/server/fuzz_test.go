@@ -91,6 +91,7 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 	c.DeleteRow(&tablestore.DeleteRowRequest{DeleteRowChange: d})
 	aboutTables(c)
 	tap.bodies["ListTimeseriesTable"] = [][]byte{{}}
+	tap.bodies["BulkImport"], tap.bodies["BulkExport"] = bulkRequests()
 	tap.bodies["CreateTable"] = append(tap.bodies["CreateTable"], createWithEverything())
 	return tap.bodies
 }
@@ -132,6 +133,29 @@ func createWithEverything() []byte {
 	m := []byte{3, 1, 0, 0, 0, 'm'}
 	body = nested(body, 4, nested(nested(nil, 1, []byte{9}), 2, m))
 	return nested(body, 4, nested(nested(nil, 1, m), 2, []byte{10}))
+}
+
+// bulkRequests are bodies that the SDK cannot make.
+func bulkRequests() (imports, exports [][]byte) {
+	field := func(dst []byte, id protowire.Number, b []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(dst, id, protowire.BytesType), b)
+	}
+	k := key("k", 1)
+	p := put("t", k, "c", int64(1), "s", "text")
+	row := func(op uint64, change []byte) []byte {
+		return field(protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), op), 2, change)
+	}
+	body := field(nil, 1, []byte("t"))
+	body = field(body, 2, row(1, p.Serialize()))
+	imports = append(imports, body)
+	low, high := &tablestore.PrimaryKey{}, &tablestore.PrimaryKey{}
+	for _, name := range []string{"pk1", "pk2"} {
+		low.AddPrimaryKeyColumnWithMinValue(name)
+		high.AddPrimaryKeyColumnWithMaxValue(name)
+	}
+	export := field(field(field(nil, 1, []byte("t")), 3, low.Build(false)), 4, high.Build(false))
+	exports = append(exports, export, protowire.AppendVarint(protowire.AppendTag(export[:len(export):len(export)], 6, protowire.VarintType), 0))
+	return imports, exports
 }
 
 // fuzzed is a server that is made again when requests have taken its table, or after many of them.

@@ -44,6 +44,8 @@ func init() {
 		{"UpdateRow", writeOne(wire.UpdateRow)},
 		{"DeleteRow", writeOne(wire.DeleteRow)},
 		{"BatchWriteRow", (*Server).batchWrite},
+		{"BulkImport", (*Server).bulkImport},
+		{"BulkExport", (*Server).bulkExport},
 	} {
 		operations[op.name] = op
 	}
@@ -53,7 +55,7 @@ func init() {
 var unimplemented = func() map[string]bool {
 	m := map[string]bool{}
 	for _, name := range []string{
-		"BulkImport", "BulkExport", "StartLocalTransaction", "CommitTransaction", "AbortTransaction",
+		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
 		"CreateIndex", "DropIndex",
 		"DescribeStream", "GetShardIterator", "GetStreamRecord",
 		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",

@@ -9,11 +9,20 @@ import (
 	"tsimport/engine/wire"
 )
 
-// write is PutRow, UpdateRow, DeleteRow or BatchWriteRow. It is pooled: at 200 rows of ten columns a request, its
+// answerOf is how the rows of a write are answered.
+type answerOf uint8
+
+const (
+	ofRow   answerOf = iota // PutRow, UpdateRow, DeleteRow
+	ofBatch                 // BatchWriteRow
+	ofBulk                  // BulkImport
+)
+
+// write is PutRow, UpdateRow, DeleteRow, BatchWriteRow or BulkImport. It is pooled: at 200 rows of ten columns a request, its
 // working memory is half a megabyte.
 type write struct {
 	server   *Server
-	batch    bool
+	answer   answerOf
 	request  wire.WriteRequest
 	tables   []store.TableWrite
 	filters  []*filter.Filter // the rows' column conditions; empty when there are none
@@ -23,9 +32,9 @@ type write struct {
 
 var writes = sync.Pool{New: func() any { return &write{} }}
 
-func (s *Server) newWrite(batch bool, decode func(*wire.WriteRequest) *wire.Error) (call, *wire.Error) {
+func (s *Server) newWrite(answer answerOf, decode func(*wire.WriteRequest) *wire.Error) (call, *wire.Error) {
 	w := writes.Get().(*write)
-	w.server, w.batch = s, batch
+	w.server, w.answer = s, answer
 	err := decode(&w.request)
 	if err == nil {
 		err = w.decodeConditions()
@@ -64,12 +73,16 @@ func (w *write) decodeConditions() (err *wire.Error) {
 
 func writeOne(op wire.RowOp) func(*Server, []byte) (call, *wire.Error) {
 	return func(s *Server, body []byte) (call, *wire.Error) {
-		return s.newWrite(false, func(r *wire.WriteRequest) *wire.Error { return r.DecodeRow(op, body) })
+		return s.newWrite(ofRow, func(r *wire.WriteRequest) *wire.Error { return r.DecodeRow(op, body) })
 	}
 }
 
 func (s *Server) batchWrite(body []byte) (call, *wire.Error) {
-	return s.newWrite(true, func(r *wire.WriteRequest) *wire.Error { return r.DecodeBatch(body) })
+	return s.newWrite(ofBatch, func(r *wire.WriteRequest) *wire.Error { return r.DecodeBatch(body) })
+}
+
+func (s *Server) bulkImport(body []byte) (call, *wire.Error) {
+	return s.newWrite(ofBulk, func(r *wire.WriteRequest) *wire.Error { return r.DecodeBulkImport(body) })
 }
 
 func (w *write) rows() int { return len(w.outcomes) }
@@ -130,8 +143,15 @@ func (w *write) run(ctx context.Context) ([]byte, *wire.Error) {
 	if err := apply(ctx, w.tables); err != nil {
 		return nil, err
 	}
-	if w.batch {
+	switch w.answer {
+	case ofBatch:
 		return wire.AppendBatch(make([]byte, 0, 64+16*len(w.outcomes)), w.answers, false), nil
+	case ofBulk:
+		sizes := make([]int, len(w.outcomes))
+		for i, c := range w.request.Tables[0].Changes {
+			sizes[i] = c.Row.KeyBytes() + c.Row.CellBytes()
+		}
+		return wire.AppendBulkImport(make([]byte, 0, 64+16*len(sizes)), &w.answers[0], sizes), nil
 	}
 	if o := &w.outcomes[0]; o.Err != nil {
 		return nil, o.Err
@@ -253,5 +273,28 @@ func (s *Server) getRange(body []byte) (call, *wire.Error) {
 		}
 		defer p.Release()
 		return wire.AppendGetRange(make([]byte, 0, len(p.Rows)+128), p.Consumed, p.Rows, p.Next), nil
+	}}}, nil
+}
+
+func (s *Server) bulkExport(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeBulkExport(body)
+	if err != nil {
+		return nil, err
+	}
+	f, err := selected(&r.Selection, "")
+	if err != nil {
+		return nil, err
+	}
+	return &read{keys: func(v *visit) { v.open(r.Name); v.key(r.Start) }, plain: plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		t, err := s.table(r.Name)
+		if err != nil {
+			return nil, err
+		}
+		p, err := s.store.Range(ctx, t, &r.GetRange, f)
+		if err != nil {
+			return nil, err
+		}
+		defer p.Release()
+		return wire.AppendBulkExport(nil, r, t.Describe().Key, p.Consumed, p.Rows, p.Next)
 	}}}, nil
 }

@@ -208,7 +208,7 @@ func (r *WriteRequest) DecodeBatch(b []byte) *Error {
 			return err
 		}
 	}
-	return r.checkTotal()
+	return r.checkTotal("BatchWriteRow")
 }
 
 // countRows counts the fields id of message b.
@@ -273,15 +273,22 @@ func (r *WriteRequest) row(f field) *Error {
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
+	if err == nil && op.Set && row != nil && !hasCondition {
+		err = missing("condition")
+	}
+	if err != nil {
 		return err
+	}
+	return r.decodeRow(c, op, row)
+}
+
+// decodeRow reads and judges a row of a batch.
+func (r *WriteRequest) decodeRow(c *Change, op Optional[int32], row []byte) (err *Error) {
+	switch {
 	case !op.Set:
 		return missing("type")
 	case row == nil:
 		return missing("row_change")
-	case !hasCondition:
-		return missing("condition")
 	}
 	if c.Op = RowOp(op.Value); c.Op < PutRow || c.Op > DeleteRow {
 		return Invalid("The modify type is invalid.")
@@ -292,13 +299,13 @@ func (r *WriteRequest) row(f field) *Error {
 	return c.check(true)
 }
 
-func (r *WriteRequest) checkTotal() *Error {
+func (r *WriteRequest) checkTotal(operation string) *Error {
 	total := 0
 	for i := range r.rows {
 		total += r.rows[i].DataBytes
 	}
 	if total > MaxRequestDataBytes {
-		return tooMuchData("BatchWriteRow", total)
+		return tooMuchData(operation, total)
 	}
 	return nil
 }

@@ -1,0 +1,220 @@
+import com.alicloud.openservices.tablestore.DefaultTableStoreWriter;
+import com.alicloud.openservices.tablestore.SyncClient;
+import com.alicloud.openservices.tablestore.TableStoreCallback;
+import com.alicloud.openservices.tablestore.TableStoreException;
+import com.alicloud.openservices.tablestore.core.auth.DefaultCredentials;
+import com.alicloud.openservices.tablestore.model.*;
+import com.alicloud.openservices.tablestore.model.filter.SingleColumnValueFilter;
+import com.alicloud.openservices.tablestore.model.tunnel.BulkExportQueryCriteria;
+import com.alicloud.openservices.tablestore.writer.RowWriteResult;
+import com.alicloud.openservices.tablestore.writer.WriterConfig;
+import com.alicloud.openservices.tablestore.writer.enums.BatchRequestType;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.TreeMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * The official SDK for Java against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID and
+ * TABLESTORE_ACCESS_KEY_SECRET name: its writer in both modes, bulk requests in both encodings, table options, empty lists.
+ */
+public class SdkCheck {
+    static final String ENDPOINT = System.getenv("TABLESTORE_ENDPOINT"), INSTANCE = System.getenv("TABLESTORE_INSTANCE");
+    static final String ID = System.getenv("TABLESTORE_ACCESS_KEY_ID"), SECRET = System.getenv("TABLESTORE_ACCESS_KEY_SECRET");
+    static final int ROWS = 5000;
+
+    static void want(boolean holds, String what) {
+        if (!holds) {
+            throw new AssertionError(what);
+        }
+    }
+
+    static PrimaryKey key(long n) {
+        return PrimaryKeyBuilder.createPrimaryKeyBuilder().addPrimaryKeyColumn("id", PrimaryKeyValue.fromString("row " + n % 100))
+                .addPrimaryKeyColumn("n", PrimaryKeyValue.fromLong(n)).build();
+    }
+
+    static PrimaryKey bound(PrimaryKeyValue v) {
+        return PrimaryKeyBuilder.createPrimaryKeyBuilder().addPrimaryKeyColumn("id", v).addPrimaryKeyColumn("n", v).build();
+    }
+
+    static RowPutChange row(String table, long n) {
+        RowPutChange p = new RowPutChange(table, key(n));
+        p.addColumn("text", ColumnValue.fromString("text é " + n));
+        p.addColumn("whole", ColumnValue.fromLong(-n));
+        p.addColumn("real", ColumnValue.fromDouble(n / 3.0));
+        p.addColumn("flag", ColumnValue.fromBoolean(n % 2 == 0));
+        if (n % 3 == 0) {
+            p.addColumn("bytes", ColumnValue.fromBinary(new byte[] {0, (byte) n, -1}));
+        }
+        return p;
+    }
+
+    static void check(Row r, long n, String how) {
+        RowPutChange want = row("t", n);
+        want(r != null, how + ": row " + n + " is missing");
+        want(r.getPrimaryKey().equals(want.getPrimaryKey()), how + ": " + r.getPrimaryKey());
+        TreeMap<String, ColumnValue> got = new TreeMap<>(), all = new TreeMap<>();
+        for (Column c : r.getColumns()) {
+            got.put(c.getName(), c.getValue());
+        }
+        for (Column c : want.getColumnsToPut()) {
+            all.put(c.getName(), c.getValue());
+        }
+        want(got.equals(all), how + ": " + got + " is not " + all);
+    }
+
+    static void create(SyncClient c, String table, TableOptions options) {
+        TableMeta meta = new TableMeta(table);
+        meta.addPrimaryKeyColumn("id", PrimaryKeyType.STRING);
+        meta.addPrimaryKeyColumn("n", PrimaryKeyType.INTEGER);
+        c.createTable(new CreateTableRequest(meta, options, new ReservedThroughput(0, 0)));
+    }
+
+    static void writer(SyncClient c, String table, BatchRequestType mode) throws Exception {
+        create(c, table, new TableOptions(-1, 1));
+        WriterConfig config = new WriterConfig();
+        config.setBatchRequestType(mode);
+        config.setBucketCount(2);
+        AtomicLong failed = new AtomicLong();
+        CountDownLatch answered = new CountDownLatch(ROWS); // callbacks may come after close
+        DefaultTableStoreWriter w = new DefaultTableStoreWriter(ENDPOINT, new DefaultCredentials(ID, SECRET), INSTANCE, table, config,
+                new TableStoreCallback<RowChange, RowWriteResult>() {
+                    public void onCompleted(RowChange change, RowWriteResult result) {
+                        answered.countDown();
+                    }
+
+                    public void onFailed(RowChange change, Exception e) {
+                        failed.incrementAndGet();
+                        answered.countDown();
+                    }
+                });
+        for (long n = 0; n < ROWS; n++) {
+            w.addRowChange(row(table, n));
+        }
+        w.flush();
+        w.close();
+        want(answered.await(2, TimeUnit.MINUTES) && failed.get() == 0, mode + ": " + answered.getCount() + " rows unanswered, " + failed + " failed");
+        RangeRowQueryCriteria range = new RangeRowQueryCriteria(table);
+        range.setInclusiveStartPrimaryKey(bound(PrimaryKeyValue.INF_MIN));
+        range.setExclusiveEndPrimaryKey(bound(PrimaryKeyValue.INF_MAX));
+        range.setMaxVersions(1);
+        long rows = 0;
+        for (PrimaryKey next = range.getInclusiveStartPrimaryKey(); next != null;) {
+            range.setInclusiveStartPrimaryKey(next);
+            GetRangeResponse page = c.getRange(new GetRangeRequest(range));
+            for (Row r : page.getRows()) {
+                check(r, r.getPrimaryKey().getPrimaryKeyColumn("n").getValue().asLong(), "writer, " + mode);
+                rows++;
+            }
+            next = page.getNextStartPrimaryKey();
+        }
+        want(rows == ROWS, mode + ": " + rows + " rows in the table");
+    }
+
+    static void bulk(SyncClient c, String table) {
+        BulkImportRequest in = new BulkImportRequest(table);
+        for (long n = ROWS; n < ROWS + 199; n++) {
+            in.addRowChange(row(table, n));
+        }
+        RowUpdateChange u = new RowUpdateChange(table, key(1));
+        u.put("text", ColumnValue.fromString("updated"));
+        in.addRowChange(u);
+        BulkImportResponse out = c.bulkImport(in);
+        want(out.getRowResults().size() == 200 && out.isAllSucceed(), "BulkImport: " + out.getFailedRows());
+        CapacityDataSize size = out.getRowResults().get(0).getConsumedCapacity().getCapacityDataSize();
+        want(size != null && size.getWriteCapacityDataSize() > 0, "BulkImport says no size: " + size);
+        in.addRowChange(row(table, 1));
+        try {
+            c.bulkImport(in);
+            want(false, "201 rows were taken");
+        } catch (TableStoreException e) {
+            want(e.getErrorCode().equals("OTSParameterInvalid"), e.toString());
+        }
+        BulkImportRequest elsewhere = new BulkImportRequest("not_there");
+        elsewhere.addRowChange(row("not_there", 1));
+        BulkImportResponse missing = c.bulkImport(elsewhere);
+        want(missing.getFailedRows().size() == 1 && missing.getFailedRows().get(0).getError().getCode().equals("OTSObjectNotExist"), "a missing table");
+
+        c.deleteRow(new DeleteRowRequest(new RowDeleteChange(table, key(1))));
+        for (DataBlockType type : DataBlockType.values()) {
+            BulkExportQueryCriteria q = new BulkExportQueryCriteria(table);
+            q.setInclusiveStartPrimaryKey(bound(PrimaryKeyValue.INF_MIN));
+            q.setExclusiveEndPrimaryKey(bound(PrimaryKeyValue.INF_MAX));
+            q.addColumnsToGet(Arrays.asList("id", "text", "whole", "real", "flag", "bytes"));
+            q.setDataBlockType(type);
+            BulkExportResponse first = c.bulkExport(new BulkExportRequest(q));
+            want(first.getDataBlockType() == type, "asked for " + type + ", got " + first.getDataBlockType());
+        }
+        RangeIteratorParameter p = new RangeIteratorParameter(table);
+        p.setInclusiveStartPrimaryKey(bound(PrimaryKeyValue.INF_MIN));
+        p.setExclusiveEndPrimaryKey(bound(PrimaryKeyValue.INF_MAX));
+        p.addColumnsToGet(Arrays.asList("id", "text", "whole", "real", "flag", "bytes"));
+        long rows = 0;
+        for (Iterator<Row> it = c.createBulkExportIterator(p); it.hasNext(); rows++) {
+            Row r = it.next();
+            check(r, r.getPrimaryKey().getPrimaryKeyColumn("n").getValue().asLong(), "BulkExport");
+        }
+        want(rows == ROWS + 198, "BulkExport: " + rows + " rows");
+        p.setFilter(new SingleColumnValueFilter("whole", SingleColumnValueFilter.CompareOperator.GREATER_THAN, ColumnValue.fromLong(-11)));
+        rows = 0;
+        for (Iterator<Row> it = c.createBulkExportIterator(p); it.hasNext(); it.next()) {
+            rows++;
+        }
+        want(rows == 10, "BulkExport with a filter: " + rows + " rows"); // 0 to 10 without 1
+    }
+
+    static void options(SyncClient c, String table) {
+        TableOptions o = new TableOptions(86400, 3, 3600);
+        o.setAllowUpdate(false);
+        create(c, table, o);
+        TableOptions got = c.describeTable(new DescribeTableRequest(table)).getTableOptions();
+        want(got.getTimeToLive() == 86400 && got.getMaxVersions() == 3 && got.getMaxTimeDeviation() == 3600 && !got.getAllowUpdate() && !got.getUpdateFullRow(),
+                "options: " + got);
+        RowUpdateChange u = new RowUpdateChange(table, key(1));
+        u.put("text", ColumnValue.fromString("x"));
+        try {
+            c.updateRow(new UpdateRowRequest(u));
+            want(false, "an update was taken");
+        } catch (TableStoreException e) {
+            want(e.getMessage().equals("Update operation is not allowed in this table"), e.toString());
+        }
+        UpdateTableRequest allow = new UpdateTableRequest(table);
+        TableOptions yes = new TableOptions();
+        yes.setAllowUpdate(true);
+        allow.setTableOptionsForUpdate(yes);
+        want(c.updateTable(allow).getTableOptions().getAllowUpdate(), "updates are not allowed");
+        c.updateRow(new UpdateRowRequest(u));
+        RowPutChange old = new RowPutChange(table, key(2));
+        old.addColumn(new Column("c", ColumnValue.fromLong(1), System.currentTimeMillis() - 2 * 3600 * 1000L));
+        try {
+            c.putRow(new PutRowRequest(old));
+            want(false, "an old cell was taken");
+        } catch (TableStoreException e) {
+            want(e.getMessage().startsWith("Invalid timestamp. Cell:c. Timestamp:"), e.toString());
+        }
+    }
+
+    static void lists(SyncClient c, String table) {
+        want(c.listStream(new ListStreamRequest(table)).getStreams().isEmpty(), "streams");
+        com.alicloud.openservices.tablestore.model.search.ListSearchIndexRequest s = new com.alicloud.openservices.tablestore.model.search.ListSearchIndexRequest();
+        s.setTableName(table);
+        want(c.listSearchIndex(s).getIndexInfos().isEmpty(), "search indexes");
+    }
+
+    public static void main(String[] args) throws Exception {
+        SyncClient c = new SyncClient(ENDPOINT, ID, SECRET, INSTANCE);
+        try {
+            writer(c, "java_batch", BatchRequestType.BATCH_WRITE_ROW);
+            writer(c, "java_bulk", BatchRequestType.BULK_IMPORT);
+            bulk(c, "java_bulk");
+            options(c, "java_options");
+            lists(c, "java_bulk");
+        } finally {
+            c.shutdown();
+        }
+        System.out.println("ok");
+    }
+}

@@ -1,0 +1,245 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// BulkImport writes rows of one table without conditions and without returned rows. BulkExport reads a range of a table's newest
+// versions, in rows or as a matrix.
+
+// DecodeBulkImport reads BulkImport. Any failure here fails the whole request, before anything is applied.
+func (r *WriteRequest) DecodeBulkImport(b []byte) *Error {
+	n, err := countRows(b, 2)
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return Invalid("No row is specified in BulkImport.")
+	case n > MaxBatchWriteRows:
+		return Invalid("Rows count exceeds the upper limit: %d.", MaxBatchWriteRows)
+	}
+	var name []byte
+	err = eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&name)
+		case 2:
+			return r.bulkRow(f)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case name == nil:
+		return missing("table_name")
+	case !ValidTableName(name):
+		return invalidTableName(name)
+	}
+	r.Tables = append(r.Tables, TableChanges{name, r.rows})
+	return r.checkTotal("BulkImport")
+}
+
+func (r *WriteRequest) bulkRow(f field) *Error {
+	var op Optional[int32]
+	var row []byte
+	err := f.message(func(g field) *Error {
+		switch g.id {
+		case 1:
+			return g.int32(&op)
+		case 2:
+			return g.bytes(&row)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.rows = append(r.rows, Change{})
+	return r.decodeRow(&r.rows[len(r.rows)-1], op, row)
+}
+
+// AppendBulkImport is the body of a BulkImport answer. A row that was written says how many bytes it has, and no units.
+func AppendBulkImport(dst []byte, t *TableOutcomes, sizes []int) []byte {
+	dst = appendBytes(dst, 1, t.Name)
+	var row []byte
+	for i := range t.Outcomes {
+		o := &t.Outcomes[i]
+		if row = row[:0]; o.Err != nil {
+			row = appendOutcome(row, o, false)
+		} else {
+			consumed := appendBytes(nil, 1, Capacity{}.appendUnit(nil))
+			consumed = appendBytes(consumed, 2, appendInt(appendInt(nil, 1, 0), 2, int64(sizes[i])))
+			row = appendBytes(appendInt(row, 1, 1), 3, consumed)
+		}
+		dst = appendBytes(dst, 2, row)
+	}
+	return dst
+}
+
+// BlockType is protobuf's DataBlockType: how rows are written.
+type BlockType int32
+
+// The block types.
+const (
+	PlainBuffer     BlockType = 0
+	SimpleRowMatrix BlockType = 1
+)
+
+// BulkExport is the request of that name: a range, read forward, of which each cell's newest version counts.
+type BulkExport struct {
+	GetRange
+	Block BlockType
+}
+
+// DecodeBulkExport reads the request.
+func DecodeBulkExport(b []byte) (*BulkExport, *Error) {
+	r := &BulkExport{Block: SimpleRowMatrix}
+	r.Selection.MaxVersions = Optional[int32]{Value: 1, Set: true}
+	var start, end []byte
+	var block Optional[int32]
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&r.Name)
+		case 2:
+			return f.list(&r.Selection.Columns)
+		case 3:
+			return f.bytes(&start)
+		case 4:
+			return f.bytes(&end)
+		case 5:
+			return f.bytes(&r.Selection.Filter)
+		case 6:
+			return f.int32(&block)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Name == nil:
+		return nil, missing("table_name")
+	case start == nil:
+		return nil, missing("inclusive_start_primary_key")
+	case end == nil:
+		return nil, missing("exclusive_end_primary_key")
+	case !ValidTableName(r.Name):
+		return nil, invalidTableName(r.Name)
+	case block.Set && block.Value == int32(PlainBuffer):
+		r.Block = PlainBuffer
+	}
+	if err := r.Selection.check(); err != nil {
+		return nil, err
+	}
+	var dec Decoder
+	if r.Start, err = decodeKey(&dec, start, keyOfRange); err != nil {
+		return nil, err
+	}
+	r.End, err = decodeKey(&dec, end, keyOfRange)
+	return r, err
+}
+
+// AppendBulkExport is the body of a BulkExport answer; rows is a PlainBuffer stream, next empty when the range is done.
+func AppendBulkExport(dst []byte, r *BulkExport, key []KeyColumn, c Capacity, rows, next []byte) ([]byte, *Error) {
+	if r.Block == SimpleRowMatrix {
+		var err *Error
+		if rows, err = appendMatrix(nil, key, rows); err != nil {
+			return nil, err
+		}
+	}
+	return appendInt(AppendGetRange(dst, c, rows, next), 4, int64(r.Block)), nil
+}
+
+// Of a matrix: its first four bytes, and tags.
+const (
+	matrixMagic = 0x304d5253
+
+	matrixChecksum  = 1
+	matrixRow       = 2
+	matrixRowCount  = 3
+	matrixEntireKey = 10
+)
+
+// appendMatrix writes rows of a PlainBuffer stream as a matrix, whose columns are the key's and those that any of the rows has, in byte
+// order.
+func appendMatrix(dst []byte, key []KeyColumn, stream []byte) ([]byte, *Error) {
+	rows, err := decodeRows(stream)
+	if err != nil {
+		return nil, err
+	}
+	places := map[string]int{}
+	var names []string
+	for _, r := range rows {
+		for i := range r.Cells {
+			if name := string(r.Cells[i].Name); places[name] == 0 {
+				places[name] = 1
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		places[name] = i
+	}
+	le := binary.LittleEndian
+	header := len(dst)
+	dst = le.AppendUint32(dst, matrixMagic)
+	dst = append(dst, make([]byte, 8)...) // where the data and the options begin
+	dst = le.AppendUint32(le.AppendUint32(dst, uint32(len(key))), uint32(len(names)))
+	for _, k := range key {
+		dst = append(le.AppendUint16(dst, uint16(len(k.Name))), k.Name...)
+	}
+	for _, name := range names {
+		dst = append(le.AppendUint16(dst, uint16(len(name))), name...)
+	}
+	le.PutUint32(dst[header+8:], uint32(len(dst)-header))
+	dst = append(dst, matrixEntireKey, 1, matrixRowCount)
+	dst = le.AppendUint32(dst, uint32(len(rows)))
+	le.PutUint32(dst[header+4:], uint32(len(dst)-header))
+	line := make([]*Cell, len(names))
+	for n := range rows {
+		r := &rows[n]
+		clear(line)
+		for i := range r.Cells {
+			line[places[string(r.Cells[i].Name)]] = &r.Cells[i]
+		}
+		dst = append(dst, matrixRow)
+		for i := range r.Key {
+			dst = appendVariant(dst, &r.Key[i])
+		}
+		for _, c := range line {
+			if c == nil {
+				c = &Cell{Type: Null}
+			}
+			dst = appendVariant(dst, c)
+		}
+	}
+	dst = append(dst, matrixChecksum)
+	return append(dst, crc8(0, dst[header:])), nil
+}
+
+// decodeRows reads the rows of a stream of this engine's own. They have views into it, and any number of cells.
+func decodeRows(stream []byte) (rows []Row, err *Error) {
+	var d Decoder
+	for p := (parser{b: stream[min(4, len(stream)):]}); len(p.b) > 0; {
+		var r Row
+		if !p.at(tagKey) {
+			p.fail("row has no primary key tag")
+		}
+		r.Key = p.section(&d, MaxKeyColumns)
+		if p.at(tagData) {
+			r.Cells = p.section(&d, math.MaxInt)
+		}
+		if !p.at(tagRowChecksum) {
+			p.failRow()
+		}
+		if p.take(1); p.err != nil {
+			return nil, p.err
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
