@@ -105,7 +105,7 @@ cross:
 # Longer runs, not part of check.
 
 fuzz:
-	@set -e; for p in job job/datax pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/parquet reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
+	@set -e; for p in job job/datax pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/parquet reader/arrow reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 

@@ -185,3 +185,37 @@ func TestEveryFormatIsLoadedWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestArrowIsLoadedFromFilesStreamsAndStandardInput(t *testing.T) {
+	s := startServe(t, "--store", filepath.Join(t.TempDir(), "store"))
+	t.Setenv("TABLESTORE_ACCESS_KEY_ID", s.AccessKeyID)
+	t.Setenv("TABLESTORE_ACCESS_KEY_SECRET", s.AccessKeySecret)
+	target := []string{"--endpoint", s.URL, "--instance", s.Instance}
+	data := filepath.Join("..", "reader", "arrow", "testdata")
+	first := ""
+	for i, tt := range []struct{ file, stdin string }{
+		{filepath.Join(data, "many.arrow"), ""}, {filepath.Join(data, "many_zstd.arrows"), ""},
+		{"-", filepath.Join(data, "many.arrows")}, {"-", filepath.Join(data, "many_lz4.arrow")},
+	} {
+		name := "t" + strconv.Itoa(i)
+		cmd := exec.Command(binary, append([]string{"load", tt.file, "--table", name, "--create", "--pk", "id:integer", "--run-dir", filepath.Join(t.TempDir(), "run"), "--quiet"}, target...)...)
+		if tt.stdin != "" {
+			from, err := os.Open(tt.stdin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer from.Close()
+			cmd.Stdin = from
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%+v: %v\n%s", tt, err, out)
+		}
+		got, stderr, code := runBinary(t, append([]string{"export", "--table", name, "--format", "jsonl"}, target...)...)
+		if first == "" {
+			first = got
+		}
+		if code != 0 || strings.Count(got, "\n") != 400 || got != first || !strings.Contains(got, `"at":"{\"a\":1,\"b\":\"view of row number 1\"}"`) {
+			t.Errorf("%+v: exit code %d, %d rows, the same as the first: %v; %s%.200s", tt, code, strings.Count(got, "\n"), got == first, stderr, got)
+		}
+	}
+}

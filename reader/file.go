@@ -16,7 +16,6 @@ import (
 	"tsimport/reader/csv"
 	"tsimport/reader/input"
 	"tsimport/reader/jsonl"
-	"tsimport/reader/parquet"
 	"tsimport/reader/source"
 )
 
@@ -37,24 +36,25 @@ type File struct {
 	Dialect     csv.Dialect  // of CSV
 	Layout      jsonl.Layout // of JSON
 
-	ctx    context.Context
-	item   input.Item
-	o      Options
-	at     input.ReaderAtCloser // of seekable items while open
-	file   *parquet.File
-	text   textStart
-	reader *textReader // nil until the first piece
-	fixed  []input.Column
-	next   int               // split of Parquet
-	member map[string]string // of JSON: what columns are called in objects, if that is not a column's name
-	keys   []string          // names of key values that lines of the vendor's own export do not name
-	wide   bool              // of JSON: rows describe themselves
-	dump   *dumped           // nil is another input
-	inItem bool              // of DynamoDB: items stand in {"Item":…}
-	begin  *source.Place     // where reading begins; nil is the first record
-	chain  *chainer          // of a stream
-	looks  string            // advice about the encoding, found by the head
-	sample error             // of reading, that the last Sample has met
+	ctx     context.Context
+	item    input.Item
+	o       Options
+	at      input.ReaderAtCloser // of seekable items while open
+	file    rowFile              // of rows that are read anywhere
+	inOrder *batches             // of Arrow that is read in order
+	text    textStart
+	reader  *textReader // nil until the first piece
+	fixed   []input.Column
+	next    int               // split of rows
+	member  map[string]string // of JSON: what columns are called in objects, if that is not a column's name
+	keys    []string          // names of key values that lines of the vendor's own export do not name
+	wide    bool              // of JSON: rows describe themselves
+	dump    *dumped           // nil is another input
+	inItem  bool              // of DynamoDB: items stand in {"Item":…}
+	begin   *source.Place     // where reading begins; nil is the first record
+	chain   *chainer          // of a stream
+	looks   string            // advice about the encoding, found by the head
+	sample  error             // of reading, that the last Sample has met
 }
 
 // textStart is where the data of a text begin.
@@ -94,8 +94,8 @@ func (s *File) look() error {
 	if err != nil {
 		return err
 	}
-	if len(raw) == 0 && s.o.Format == Parquet {
-		return fmt.Errorf("read %s: %w, which Parquet never is", s.Name, ErrEmpty)
+	if len(raw) == 0 && (s.o.Format == Parquet || s.o.Format == Arrow) {
+		return fmt.Errorf("read %s: %w, which Parquet and Arrow never are", s.Name, ErrEmpty)
 	}
 	if err := s.refuse(raw, false); err != nil {
 		return err
@@ -111,6 +111,9 @@ func (s *File) look() error {
 	}
 	if err := s.readHead(raw); err != nil {
 		return err
+	}
+	if s.o.Format == Arrow || s.o.Format == Auto && isArrow(s.text.head) {
+		return s.openArrow()
 	}
 	if s.Compression != compress.None {
 		if err := s.refuse(s.text.head, true); err != nil {
@@ -150,20 +153,6 @@ func (s *File) rawHead() ([]byte, error) {
 	s.text.closer = opened
 	s.text.headStream = io.MultiReader(bytes.NewReader(head[:n]), stream)
 	return head[:n], nil
-}
-
-func (s *File) openParquet() error {
-	s.Format = Parquet
-	if !s.item.Seekable() || s.Compression != compress.None {
-		return fmt.Errorf("read %s: Parquet is read at many places, which a stream or a compressed file does not allow; save it as a file first", s.Name)
-	}
-	f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
-	if err != nil {
-		return err
-	}
-	s.file = f
-	s.nameColumns(f.Columns())
-	return nil
 }
 
 // readHead decompresses the beginning of the text.
@@ -223,7 +212,7 @@ func looksLike(in charset.Encoding, text []byte) string {
 // EncodingHint returns advice about a value that is not in the source's encoding, to be put after what is wrong: what the beginning of
 // the source looks like, or, where that is fine, the value.
 func (s *File) EncodingHint(value []byte) string {
-	if s.Format == Parquet {
+	if s.rowwise() {
 		return "" // it is UTF-8 by definition
 	}
 	if s.looks != "" {
@@ -296,7 +285,7 @@ func (s *File) AddColumns(names []string) {
 // About says what the source is.
 func (s *File) About() source.About {
 	a := source.About{
-		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Wide: s.wide, Lines: s.Format != Parquet, Pieces: s.pieceBytes(),
+		Name: s.Name, Bytes: s.Size, Columns: s.Columns, Wide: s.wide, Lines: !s.rowwise(), Pieces: s.pieceBytes(),
 		Rejects: source.Rejects{
 			Kind: ".ndjson", Header: s.Header, Folder: s.folder(), Encoding: s.RejectsEncoding(), Flags: s.RejectsFlags(),
 		},
@@ -309,7 +298,7 @@ func (s *File) About() source.About {
 		a.Rejects.Kind, a.Declared = ".ndjson", s.declared()
 		return a
 	}
-	if s.Format != Parquet {
+	if !s.rowwise() {
 		a.Rejects.End, a.Rejects.Ended = s.Dialect.End(), s.Dialect.Ended
 	}
 	return a
@@ -358,7 +347,7 @@ func (s *File) RejectsFlags() []string {
 	return nil
 }
 
-// Rows returns the number of records where the source states it, as Parquet does.
+// Rows returns the number of records where the source states it, as Parquet and Arrow files do.
 func (s *File) Rows() (int64, bool) {
 	if s.file == nil {
 		return 0, false
@@ -372,6 +361,12 @@ func (s *File) Close() error {
 	if s.reader != nil {
 		err = s.reader.close()
 		s.reader = nil
+	}
+	if s.inOrder != nil {
+		err = errors.Join(err, s.inOrder.close())
+	}
+	if s.file != nil {
+		s.file.Forget()
 	}
 	if s.at != nil {
 		err = errors.Join(err, s.at.Close())

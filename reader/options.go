@@ -22,9 +22,10 @@ const (
 	DynamoDB // JSON whose values say their types, as exports of DynamoDB write them
 	MongoDB  // MongoDB Extended JSON, as mongoexport writes it
 	PGDump   // a table of what pg_dump writes as plain text
+	Arrow    // files and streams
 )
 
-var formatNames = []string{"auto", "csv", "jsonl", "parquet", "dynamodb", "mongodb", "pg_dump"}
+var formatNames = []string{"auto", "csv", "jsonl", "parquet", "dynamodb", "mongodb", "pg_dump", "arrow"}
 
 func (f Format) String() string {
 	if int(f) >= len(formatNames) {
@@ -54,7 +55,7 @@ func ParseFormat(name string) (Format, error) {
 			return Format(f), nil
 		}
 	}
-	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet, dynamodb, mongodb, pg_dump or auto", name)
+	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet, arrow, dynamodb, mongodb, pg_dump or auto", name)
 }
 
 // Sizes in bytes.
@@ -94,7 +95,7 @@ type Named struct {
 // are trusted not to need much.
 type Memory struct {
 	RecordBytes int   // text of a record; 0 takes MaxRecordBytes
-	PageBytes   int64 // pages and dictionaries of Parquet that one parser holds; 0 leaves only that of a page
+	PageBytes   int64 // pages and dictionaries of Parquet, columns of Arrow that one parser holds; 0 leaves only that of a page
 	WindowBytes int   // what a decompressor keeps of its output; 0 takes compress.MaxWindow
 	BlockBytes  int   // a compressed block that is inflated alone, inflated; 0 takes the largest. Larger ones are read as a stream
 }

@@ -2,13 +2,11 @@ package reader
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"tsimport/internal/table"
 	"tsimport/reader/csv"
 	"tsimport/reader/jsonl"
-	"tsimport/reader/parquet"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
@@ -22,7 +20,7 @@ type parser struct {
 	s     *File
 	csv   *csv.Parser
 	jsonl *jsonl.Parser
-	rows  *parquet.Parser
+	rows  typedParser
 	dump  rowParser
 	rec   record.Record // with the columns of partition folders
 }
@@ -31,15 +29,15 @@ type parser struct {
 func (s *File) NewParser(used []int) source.Parser {
 	p := &parser{s: s}
 	switch s.Format {
-	case Parquet:
+	case Parquet, Arrow:
 		var own []int
 		for _, i := range used {
 			if i < len(s.Columns)-len(s.fixed) {
 				own = append(own, i)
 			}
 		}
-		p.rows = s.file.NewParser(own)
-		p.rows.Limit = s.o.Memory.PageBytes
+		p.rows = s.typedParser(own)
+		p.rows.LimitMemory(s.o.Memory.PageBytes)
 	case JSONLines, DynamoDB, MongoDB:
 		own := slices.Clone(s.Columns[:len(s.Columns)-len(s.fixed)])
 		for i, name := range own {
@@ -61,7 +59,7 @@ func (s *File) NewParser(used []int) source.Parser {
 // LimitMemory says how many bytes the parser may hold of the pages of Parquet from now on; 0 means no bound.
 func (p *parser) LimitMemory(n int64) {
 	if p.rows != nil {
-		p.rows.Limit = n
+		p.rows.LimitMemory(n)
 	}
 }
 
@@ -82,19 +80,12 @@ func (p *parser) Close() error {
 
 // Parse calls each with every record of the split, in order. It returns how many records and lines there were.
 func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lines int, err error) {
-	switch long, rows := longOf(sp), rowsOf(sp); {
+	switch long := longOf(sp); {
 	case long != nil:
 		each(long.record())
 		return 1, max(long.lines, 1), nil
 	case p.rows != nil:
-		err = p.rows.Parse(*rows, func(rec *record.Record) error {
-			records++
-			each(p.complete(rec))
-			return nil
-		})
-		if err == nil && int64(records) != rows.Rows {
-			err = fmt.Errorf("read %s: row group %d gave %d rows where the footer says %d", p.s.Name, rows.RowGroup, records, rows.Rows)
-		}
+		records, err = p.parseRows(sp, each)
 		return records, 0, err
 	case p.jsonl != nil:
 		if sp.Offset > p.s.text.offset {

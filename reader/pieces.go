@@ -7,10 +7,11 @@ import (
 	"io"
 	"sync"
 
+	"tsimport/reader/arrow"
 	"tsimport/reader/compress"
 	"tsimport/reader/csv"
 	"tsimport/reader/jsonl"
-	"tsimport/reader/parquet"
+	"tsimport/reader/record"
 	"tsimport/reader/source"
 )
 
@@ -23,13 +24,8 @@ type piece struct {
 	packed *compress.Piece
 	data   []byte
 	scan   csv.Scan
-	rows   *parquet.Split
-}
-
-// rowsOf returns the rows of Parquet that a split stands for, nil if it is text.
-func rowsOf(sp source.Split) *parquet.Split {
-	rows, _ := sp.Part.(*parquet.Split)
-	return rows
+	rows   *record.Rows
+	batch  *arrow.Batch
 }
 
 // longOf returns the record that a split stands for without data, nil if it has data.
@@ -78,7 +74,10 @@ func (s *File) nextPiece() (*piece, error) {
 		}
 		s.at = at
 	}
-	if s.Format == Parquet {
+	switch {
+	case s.Format == Arrow && s.inOrder != nil:
+		return s.nextBatch()
+	case s.rowwise():
 		return s.nextRows()
 	}
 	if s.reader == nil {
@@ -101,23 +100,6 @@ func (s *File) end() error {
 		return fmt.Errorf("read %s: %w", s.Name, s.dump.truncated)
 	}
 	return io.EOF
-}
-
-func (s *File) nextRows() (*piece, error) {
-	if s.file == nil {
-		return nil, io.EOF
-	}
-	if s.next == 0 {
-		if err := s.openRows(); err != nil {
-			return nil, err
-		}
-		s.seekRows()
-	}
-	if s.next >= len(s.file.Splits()) {
-		return nil, s.end()
-	}
-	s.next++
-	return &piece{source: s, rows: &s.file.Splits()[s.next-1]}, nil
 }
 
 // openText decides how the text is read: ranges of the file, blocks that can be inflated alone, or one stream.
@@ -302,7 +284,7 @@ var inflaters = sync.Pool{New: func() any { return new(compress.Inflater) }}
 func (p *piece) Prepare() (err error) {
 	s := p.source
 	switch {
-	case p.rows != nil:
+	case p.rows != nil, p.batch != nil:
 		return nil
 	case p.packed != nil:
 		inflater := inflaters.Get().(*compress.Inflater)
@@ -337,8 +319,11 @@ func (p *piece) ranged() bool { return p.length > 0 }
 // Add puts the next piece, in the order of Next, after the others and returns the splits that are whole now.
 func (s *File) Add(next source.Piece) ([]source.Split, error) {
 	p := next.(*piece)
-	if rows := p.rows; rows != nil {
-		return []source.Split{{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow, Group: rows.RowGroup + 1, Part: rows}}, nil
+	switch {
+	case p.rows != nil:
+		return []source.Split{splitOf(p.rows, p.rows)}, nil
+	case p.batch != nil:
+		return splitsOf(p.batch), nil
 	}
 	r := s.reader
 	if r.dropped(p) {
@@ -369,7 +354,7 @@ func (s *File) Add(next source.Piece) ([]source.Split, error) {
 // Whole returns the records that are whole so far when what follows them cannot be read; the one that is cut is left out.
 func (s *File) Whole() []source.Split {
 	r := s.reader
-	if s.Format == Parquet || r == nil || r.long != nil {
+	if s.rowwise() || r == nil || r.long != nil {
 		return nil
 	}
 	rest := append(r.stitcher.Rest(), r.pending...)
@@ -383,7 +368,7 @@ func (s *File) Whole() []source.Split {
 // Finish returns the last splits when there are no more pieces, and what the text lacks at its end.
 func (s *File) Finish() ([]source.Split, error) {
 	r := s.reader
-	if s.Format == Parquet || r == nil {
+	if s.rowwise() || r == nil {
 		return nil, nil
 	}
 	if r.long != nil {
@@ -439,7 +424,7 @@ func (r *textReader) split(data []byte) []source.Split {
 
 // pieceBytes is about how many bytes the next piece has.
 func (s *File) pieceBytes() int64 {
-	if s.Format == Parquet {
+	if s.rowwise() {
 		return 0
 	}
 	return int64(s.o.SplitBytes)
@@ -448,6 +433,9 @@ func (s *File) pieceBytes() int64 {
 // Bytes is how many bytes the piece takes in memory, once it is prepared.
 func (p *piece) Bytes() int64 {
 	n := int64(max(len(p.data), p.length))
+	if p.batch != nil {
+		n = p.batch.Bytes()
+	}
 	if p.packed != nil {
 		n = int64(len(p.packed.Data) + p.packed.Bound)
 	}

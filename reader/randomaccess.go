@@ -7,18 +7,17 @@ import (
 
 	"tsimport/reader/compress"
 	"tsimport/reader/jsonl"
-	"tsimport/reader/parquet"
 	"tsimport/reader/source"
 )
 
-// Anywhere reports whether splits can be read in any order once it is known where they are: rows of Parquet, and files of
+// Anywhere reports whether splits can be read in any order once it is known where they are: rows of Parquet and Arrow, and files of
 // text that are neither compressed nor in an encoding that must be read from the beginning. To find splits of text all of it
 // is read, so one that comes over a network is not worth it.
 func (s *File) Anywhere() bool {
 	if !s.item.Seekable() {
 		return false
 	}
-	return s.Format == Parquet || s.item.Local() && s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
+	return s.file != nil || s.Format != Arrow && s.item.Local() && s.Compression == compress.None && !s.text.transcode && s.Dialect.Parallel()
 }
 
 // Reopen makes the source ready for Load. It is not safe for concurrent use.
@@ -28,8 +27,8 @@ func (s *File) Reopen() error {
 		return err
 	}
 	s.at = at
-	if s.Format == Parquet {
-		s.file, err = parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
+	if s.file != nil {
+		err = s.openRows()
 	}
 	return err
 }
@@ -50,16 +49,16 @@ func (s *File) Load(sp source.Split) (source.Split, error) {
 	return sp, nil
 }
 
-// Divisible reports whether LoadStretch loads any records: of Parquet, CSV and lines of JSON.
+// Divisible reports whether LoadStretch loads any records: of Parquet, Arrow, CSV and lines of JSON.
 func (s *File) Divisible() bool {
-	return s.Anywhere() && (s.Format == Parquet || s.Format == CSV || s.Format == PGDump || s.Format.isJSON() && s.Layout == jsonl.Lines)
+	return s.Anywhere() && (s.file != nil || s.Format == CSV || s.Format == PGDump || s.Format.isJSON() && s.Layout == jsonl.Lines)
 }
 
-// LoadStretch returns the records of a stretch: of text as one split, of Parquet as one of each row group that has some of them. Safe
+// LoadStretch returns the records of a stretch: of text as one split, else as one of each group that has some of them. Safe
 // for concurrent use, between Reopen and Finished.
 func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 	number := int(min(to.Record, 1)) // 0 is the beginning
-	if s.Format != Parquet {
+	if s.file == nil {
 		sp, err := s.Load(source.Split{Number: number, Offset: to.Offset, Bytes: to.Bytes})
 		return []source.Split{sp}, err
 	}
@@ -72,7 +71,7 @@ func (s *File) LoadStretch(to source.Stretch) ([]source.Split, error) {
 		rows.Bytes = int64(float64(rows.Bytes) * float64(n) / float64(rows.Rows))
 		rows.First, rows.FirstRow, rows.Rows, rows.Number = rows.First+skip, rows.FirstRow+skip, n, number
 		number = 1
-		all = append(all, source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: n, First: rows.FirstRow, Group: rows.RowGroup + 1, Part: &rows})
+		all = append(all, splitOf(&rows, &rows))
 	}
 	return all, nil
 }
@@ -86,7 +85,7 @@ func (s *File) Finished() error {
 	return err
 }
 
-// Head returns the first record of a split with which a row group of Parquet begins, and false for all other splits.
+// Head returns the first record of a split with which a group of rows begins, and false for all other splits.
 func (s *File) Head(sp source.Split) (source.Split, bool) {
 	rows := rowsOf(sp)
 	if rows == nil || rows.First > 0 {

@@ -35,7 +35,7 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 			return read, nil
 		}
 		if err == nil && s.Stream() {
-			return s.sampleStream(p, each)
+			return s.sampleStream(p, used, each)
 		}
 		var splits []source.Split
 		if err == nil {
@@ -58,7 +58,11 @@ func (s *File) Sample(budget int, columns []string, each func(*record.Record)) (
 func (s *File) SampleError() error { return s.sample }
 
 // sampleStream looks at the first chunk of a stream and puts it back.
-func (s *File) sampleStream(p *piece, each func(*record.Record)) (int, error) {
+func (s *File) sampleStream(p *piece, used []int, each func(*record.Record)) (int, error) {
+	if p.batch != nil {
+		s.inOrder.back = p
+		return max(s.parseSample(splitsOf(p.batch), used, 0, each), int(min(p.batch.Rows(), 1))), nil
+	}
 	data := p.data[min(int(s.text.offset), len(p.data)):]
 	n := len(data)
 	if !s.reader.ended {
@@ -78,7 +82,7 @@ func (s *File) parseSample(splits []source.Split, used []int, budget int, each f
 	defer parser.Close()
 	for _, sp := range splits {
 		_, _, err := parser.Parse(sp, func(rec *record.Record) {
-			if rowsOf(sp) != nil || int(rec.Span.Start) <= budget {
+			if sp.Part != nil || int(rec.Span.Start) <= budget {
 				each(rec)
 			}
 		})

@@ -6,15 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sort"
 
 	"tsimport/reader/compress"
-	"tsimport/reader/parquet"
 	"tsimport/reader/source"
 )
 
 // Seek makes Next begin at a place that an earlier reading of the same input came to. It is to be called before the load's
-// first Next. A file that is not compressed begins there, Parquet with the row group that holds the record; of all others
+// first Next. A file that is not compressed begins there, Parquet and Arrow with the rows of a group that hold the record; of all others
 // what comes before is read and dropped. Known is what a stream was; reading fails where it differs.
 func (s *File) Seek(to source.Place, known source.Chain) {
 	s.begin = &to
@@ -42,7 +40,7 @@ func (s *File) Seek(to source.Place, known source.Chain) {
 
 // seeking is what Seek costs.
 func (s *File) seeking() source.Seeking {
-	if s.Format == Parquet || s.Compression == compress.None && s.item.Seekable() && !s.text.transcode {
+	if s.file != nil || s.Format != Arrow && s.Compression == compress.None && s.item.Seekable() && !s.text.transcode {
 		return source.SeeksDirectly
 	}
 	return source.SeeksByReading
@@ -63,19 +61,6 @@ func (s *File) Chain() (source.Chain, bool) {
 		return source.Chain{}, false
 	}
 	return s.chain.chain(), true
-}
-
-// seekRows finds the split of Parquet that holds the record that is sought.
-func (s *File) seekRows() {
-	if s.begin == nil {
-		return
-	}
-	splits := s.file.Splits()
-	s.next = sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > s.begin.Record })
-	s.begin = &source.Place{Record: s.file.Rows()}
-	if s.next < len(splits) {
-		s.begin.Record = splits[s.next].FirstRow
-	}
 }
 
 // seekText begins a new reading of the text at the place that is sought.
@@ -109,10 +94,14 @@ func (r *textReader) pass(p *piece) error {
 	}
 	switch _, err := io.CopyN(to, r.stream, n); {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("read %s: it ends before the position that the run has reached; give the same input, or start over with --fresh", r.s.Name)
+		return r.s.endsBefore()
 	default:
 		return err
 	}
+}
+
+func (s *File) endsBefore() error {
+	return fmt.Errorf("read %s: it ends before the position that the run has reached; give the same input, or start over with --fresh", s.Name)
 }
 
 // dropped drops what a piece has of the text before the place that is sought, and reports whether that is all of it.
@@ -173,11 +162,5 @@ func printParts(to io.Writer, at io.ReaderAt, size int64) error {
 	for i := range int64(printSamples) {
 		err = errors.Join(err, part(size/printSamples*i, printSample))
 	}
-	return err
-}
-
-// openRows opens the file of Parquet for a reading of its rows.
-func (s *File) openRows() (err error) {
-	s.file, err = parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
 	return err
 }

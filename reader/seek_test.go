@@ -112,6 +112,18 @@ func parquetRows(t *testing.T, rows, group int) []byte {
 	return b.Bytes()
 }
 
+// arrowBytes returns a file of the tests of Arrow.
+func arrowBytes(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile("arrow/testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func deflatedArrow(t *testing.T) string { return packed(string(arrowBytes(t, "many.arrows"))) }
+
 func TestFilesKeepTheContractOfSources(t *testing.T) {
 	var b, jsonl, array, pretty, dynamo, mongo bytes.Buffer
 	b.WriteString("\xef\xbb\xbfid,\"na\nme\",v\r\n")
@@ -136,6 +148,7 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 	w := gzip.NewWriter(&packed)
 	w.Write(text)
 	w.Close()
+	zipped := deflatedArrow(t)
 	var wide []byte
 	for _, r := range string(text[3:]) {
 		wide = append(wide, byte(r), byte(r>>8))
@@ -159,6 +172,12 @@ func TestFilesKeepTheContractOfSources(t *testing.T) {
 		"a stream":           {func() input.Item { return streamOf(t, text) }, Options{SplitBytes: 6_000, ChainBytes: 4_000}},
 		"gzip in a stream":   {func() input.Item { return streamOf(t, packed.Bytes()) }, Options{SplitBytes: 6_000, ChainBytes: 4_000}},
 		"Parquet":            {func() input.Item { return itemOf(t, "in.parquet", parquetRows(t, records, 400)) }, Options{}},
+		"Arrow":              {func() input.Item { return itemOf(t, "in.arrow", arrowBytes(t, "many.arrow")) }, Options{}},
+		"Arrow, flat":        {func() input.Item { return itemOf(t, "in.arrow", arrowBytes(t, "many_lz4.arrow")) }, Options{Flatten: true}},
+		"an Arrow stream":    {func() input.Item { return itemOf(t, "in.arrows", arrowBytes(t, "many_zstd.arrows")) }, Options{}},
+		"Arrow in a stream":  {func() input.Item { return streamOf(t, arrowBytes(t, "many.arrow")) }, Options{ChainBytes: 4_000}},
+		"Arrow, compressed":  {func() input.Item { return itemOf(t, "in.arrows.gz", []byte(zipped)) }, Options{}},
+		"a dictionary twice": {func() input.Item { return itemOf(t, "in.arrows", arrowBytes(t, "replaced.arrows")) }, Options{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			item := tt.item()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zlib"
 
+	"tsimport/reader/arrow"
 	"tsimport/reader/charset"
 	"tsimport/reader/compress"
 )
@@ -34,9 +35,7 @@ var kindsWithoutRows = []notRows{
 	{magic: "SQLite format 3\x00", what: "a SQLite database", way: "load a table of it: sqlite3 -quote -header FILE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
 	{magic: "Obj\x01", what: "an Avro file", way: "convert it: avro-tools tojson FILE | tsimport load - --format jsonl"},
 	{magic: "ORC", is: isBinary, what: "an ORC file", way: toParquet + `import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
-	{magic: "ARROW1\x00\x00", what: "an Arrow or Feather file", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
-	{magic: "FEA1", is: isBinary, what: "a Feather file", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
-	{magic: "\xff\xff\xff\xff", is: isArrowStream, what: "an Arrow stream", way: toParquet + `import pyarrow as a, pyarrow.parquet as p; p.write_table(a.ipc.open_stream("FILE").read_all(), "FILE.parquet")`},
+	{magic: "FEA1", is: isBinary, what: "a Feather file of version 1", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},
 	{magic: "PARE", is: isBinary, what: "encrypted Parquet", way: "write it without encryption: tsimport has no keys for it"},
 	{magic: "PAR1", is: isBinary, what: "Parquet inside a compressed file", way: "unpack it first: Parquet is read at many places"},
 	{is: isDuckDB, what: "a DuckDB database", way: "load a table of it: duckdb FILE -csv -c 'SELECT * FROM name' | tsimport load -"},
@@ -194,8 +193,13 @@ func isDuckDB(head []byte) bool {
 	return len(head) >= 20 && string(head[8:12]) == "DUCK" && binary.LittleEndian.Uint64(head[12:]) < 1<<16
 }
 
+// isArrow reports whether a text is an Arrow file or stream for certain.
+func isArrow(head []byte) bool {
+	return bytes.HasPrefix(head, []byte(arrow.Magic+"\x00\x00")) || isArrowStream(head)
+}
+
 func isArrowStream(head []byte) bool {
-	if len(head) < 16 {
+	if len(head) < 16 || binary.LittleEndian.Uint32(head) != 0xffffffff {
 		return false
 	}
 	n := binary.LittleEndian.Uint32(head[4:])

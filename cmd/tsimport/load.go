@@ -23,7 +23,7 @@ import (
 func loadCommand(interrupts *interrupts, show *display, in *invocation) *cli.Command {
 	return &cli.Command{
 		Name:      "load",
-		Usage:     "load CSV, JSON-lines and Parquet files into a table",
+		Usage:     "load CSV, JSON-lines, Parquet and Arrow files into a table",
 		ArgsUsage: "FILE...",
 		Description: inputsHelp + "\n" +
 			"In place of files, one table of a PostgreSQL can be given: postgres://USER@HOST/DATABASE?table=TABLE (docs/sql.md).\n" +

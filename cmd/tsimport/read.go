@@ -20,7 +20,7 @@ func readFlags() []cli.Flag { return append(textFlags(), storeFlags()...) }
 // textFlags say how text is read.
 func textFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet, dynamodb (exports of DynamoDB), mongodb (mongoexport), pg_dump or auto", Value: "auto"},
+		&cli.StringFlag{Name: "format", Usage: "csv, jsonl, parquet, arrow, dynamodb (exports of DynamoDB), mongodb (mongoexport), pg_dump or auto", Value: "auto"},
 		&cli.StringFlag{Name: "source-table", Usage: "dump of a database: load `TABLE` or SCHEMA.TABLE (default: the only one with rows)"},
 		&cli.StringFlag{Name: "dialect", Usage: "`NAME` of the program that wrote the file: mysql, postgres, clickhouse, hive, excel, sqlite and others (docs/inputs.md); or auto: detect delimiter, quote and escape from the text, and refuse ambiguous files"},
 		&cli.StringFlag{Name: "delimiter", Usage: "`TEXT` between fields, one or more characters; \\t and \\x01 are understood (default: a comma, a tab in .tsv files)"},
@@ -39,7 +39,7 @@ func textFlags() []cli.Flag {
 		textsFlag("null", "`TEXT` of an unquoted field that means null, in addition to an empty field; may be repeated"),
 		&cli.StringFlag{Name: "empty", Usage: "load an unquoted empty field as null or string", Value: "null"},
 		&cli.StringFlag{Name: "quoted-empty", Usage: "load a quoted empty field as string or null", Value: "string"},
-		&cli.BoolFlag{Name: "flatten", Usage: "load nested values of JSON lines and Parquet as columns a.b.c instead of JSON text"},
+		&cli.BoolFlag{Name: "flatten", Usage: "load nested values of JSON lines, Parquet and Arrow as columns a.b.c instead of JSON text"},
 		&cli.BoolFlag{Name: "ignore-ts", Usage: "ignore the timestamps in lines of the vendor's own export"},
 		&cli.BoolFlag{Name: "path-columns", Usage: "add a column for each folder named name=value to the records below it"},
 	}

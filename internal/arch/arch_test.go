@@ -104,7 +104,7 @@ var arrows = map[string][]string{
 	"transfer/tablesync": {"internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
-	"reader": {"reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump"},
+	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump"},
 
 	"reader/sqldump":           {"internal/table", "reader/record"},
 	"reader/pgdump":            {"internal/table", "reader/csv", "reader/record", "reader/sqldump"},
@@ -114,7 +114,9 @@ var arrows = map[string][]string{
 	"reader/csv":               {"reader/record", "internal/table"},
 	"reader/input":             {"internal/objectstore", "internal/tablestore/address", "ratelimit"},
 	"reader/jsonl":             {"reader/record", "internal/table"},
-	"reader/parquet":           {"reader/record", "internal/table", "reader/source"},
+	"reader/arrow":             {"reader/jsontext", "reader/record", "internal/table", "reader/source"},
+	"reader/jsontext":          {"reader/record"},
+	"reader/parquet":           {"reader/jsontext", "reader/record", "internal/table", "reader/source"},
 	"reader/record":            {"internal/table"},
 	"reader/source":            {"internal/table", "reader/record"},
 	"reader/archive":           {"transfer/archive", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/table"},

@@ -112,7 +112,7 @@ func inspectOne(ctx context.Context, item input.Item, r Read, count bool) (Inspe
 func (i *inspector) describe(o reader.Options) {
 	s := i.source
 	i.in.Format, i.in.Compression = s.Format.String(), s.Compression.String()
-	if s.Format != reader.Parquet {
+	if s.Format != reader.Parquet && s.Format != reader.Arrow {
 		i.in.Encoding = s.Encoding.Name()
 	}
 	if s.Format == reader.CSV {

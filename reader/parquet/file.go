@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"tsimport/reader/record"
 )
 
 // defaultSplitRows is how many rows a split has at most unless Options say otherwise.
@@ -17,15 +19,8 @@ type Options struct {
 	MaxFooter int64 // bytes of the footer at most; 0 is all that the file can hold
 }
 
-// Split is a range of rows of one row group. Splits come in the order of the rows.
-type Split struct {
-	Number   int
-	RowGroup int
-	First    int64 // within the row group
-	Rows     int64
-	FirstRow int64 // within the file
-	Bytes    int64 // share of the row group's compressed bytes, all columns
-}
+// Split is a range of rows of one row group, its Group. Splits come in the order of the rows.
+type Split = record.Rows
 
 // File is an open Parquet file. Any number of Parsers may read it at once.
 type File struct {
@@ -135,13 +130,16 @@ func (f *File) cut(group int, limit int64) {
 	for first := int64(0); first < g.rows; {
 		n := min(limit, g.rows-first)
 		f.splits = append(f.splits, Split{
-			Number: len(f.splits), RowGroup: group, First: first, Rows: n, FirstRow: f.rows + first,
+			Number: len(f.splits), Group: group, First: first, Rows: n, FirstRow: f.rows + first,
 			Bytes: int64(float64(g.bytes) * (float64(n) / float64(g.rows))),
 		})
 		first += n
 	}
 	f.rows += g.rows
 }
+
+// Forget gives back what can be read again: nothing.
+func (f *File) Forget() {}
 
 // Columns returns the names of the columns in the order of the schema. Names need not be unique.
 func (f *File) Columns() []string { return f.names }

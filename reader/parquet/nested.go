@@ -7,8 +7,10 @@ import (
 	"io"
 	"math"
 	"slices"
+	"unicode/utf8"
 
 	"tsimport/internal/table"
+	"tsimport/reader/jsontext"
 	"tsimport/reader/record"
 )
 
@@ -204,7 +206,7 @@ func (a *nested) value(n *node) error {
 }
 
 func (a *nested) name(name string) {
-	if !a.quote([]byte(name)) {
+	if a.out = jsontext.Quoted(a.out, []byte(name)); !utf8.ValidString(name) {
 		a.refuse("", table.CodeUTF8, "field name is not valid UTF-8")
 	}
 	a.out = append(a.out, ':')
@@ -312,13 +314,13 @@ func (a *nested) scalar(n *node) error {
 		a.refuse(n.leaf.path, table.CodeRange, "JSON has neither NaN nor infinity")
 		a.out = fmt.Appendf(a.out, `"%v"`, d.Double)
 	case d.Kind == record.Double && n.physical == physFloat:
-		a.out = appendFloat(a.out, d.Double, 32)
+		a.out = jsontext.Float(a.out, d.Double, 32)
 	case d.Kind == record.String:
-		if !a.quote(d.Bytes) {
+		if a.out = jsontext.Quoted(a.out, d.Bytes); !utf8.Valid(d.Bytes) {
 			a.refuse(n.leaf.path, table.CodeUTF8, "string is not valid UTF-8")
 		}
 	default:
-		a.out = appendJSON(a.out, &d)
+		a.out = jsontext.Append(a.out, &d)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 		}
 	}
 	p.row += s.Rows
-	if p.row == p.file.footer.groups[s.RowGroup].rows {
+	if p.row == p.file.footer.groups[s.Group].rows {
 		for _, c := range p.columns {
 			if err := c.done(); err != nil {
 				return p.where(s, c.wrap(err))
@@ -120,13 +120,13 @@ func (p *Parser) Parse(s Split, each func(*record.Record) error) (err error) {
 }
 
 func (p *Parser) where(s Split, err error) error {
-	return fmt.Errorf("read %s: row group %d: %w", p.file.name, s.RowGroup, err)
+	return fmt.Errorf("read %s: row group %d: %w", p.file.name, s.Group, err)
 }
 
 // seek brings every column to the split's first row.
 func (p *Parser) seek(s Split) error {
-	g := &p.file.footer.groups[s.RowGroup]
-	if p.group != s.RowGroup || p.row > s.First {
+	g := &p.file.footer.groups[s.Group]
+	if p.group != s.Group || p.row > s.First {
 		p.group = -1
 		for _, c := range p.columns {
 			if err := c.open(p.file.r, &g.columns[c.leaf.index], p.file.footer.start); err != nil {
@@ -141,7 +141,7 @@ func (p *Parser) seek(s Split) error {
 			return c.wrap(err)
 		}
 	}
-	p.group, p.row = s.RowGroup, s.First
+	p.group, p.row = s.Group, s.First
 	return nil
 }
 
@@ -211,6 +211,9 @@ func (e *memoryError) Error() string {
 }
 
 func (e *memoryError) Is(target error) bool { return target == source.ErrMemory }
+
+// LimitMemory says how many bytes the parser may hold from now on.
+func (p *Parser) LimitMemory(n int64) { p.Limit = n }
 
 // Close gives the Parser's memory back. The File stays open.
 func (p *Parser) Close() error {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tsimport/internal/conformance"
+	"tsimport/reader/jsontext"
 	"tsimport/reader/record"
 )
 
@@ -74,7 +75,7 @@ func show(d *record.Datum) string {
 	if d.Kind == record.String {
 		return fmt.Sprintf("%q", d.Bytes)
 	}
-	return string(appendJSON(nil, d))
+	return string(jsontext.Append(nil, d))
 }
 
 func equalCell(d *record.Datum, cell string) bool {
@@ -85,7 +86,7 @@ func equalCell(d *record.Datum, cell string) bool {
 		return string(d.Bytes) == cell
 	case record.Integer, record.Decimal:
 		want, ok := new(big.Rat).SetString(cell)
-		have, _ := new(big.Rat).SetString(string(appendJSON(nil, d)))
+		have, _ := new(big.Rat).SetString(string(jsontext.Append(nil, d)))
 		return ok && want.Cmp(have) == 0
 	case record.Double:
 		want, err := strconv.ParseFloat(cell, 64)
@@ -94,7 +95,7 @@ func equalCell(d *record.Datum, cell string) bool {
 		return cell == time.Unix(d.Int*86400, 0).UTC().Format("2006-01-02")
 	case record.Timestamp:
 		want, err := time.Parse(time.RFC3339, cell)
-		return err == nil && want.Equal(moment(d))
+		return err == nil && want.Equal(jsontext.Moment(d))
 	}
 	return false
 }

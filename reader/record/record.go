@@ -72,3 +72,13 @@ type Cell struct {
 	// one column, have different ones.
 	At int64
 }
+
+// Rows is a range of rows of a file that states how many it has.
+type Rows struct {
+	Number   int   // of the range; 0 is the file's first
+	Group    int   // the part of the file that holds them: ranges of one are best read one after the other
+	First    int64 // within the group
+	Rows     int64
+	FirstRow int64 // within the file
+	Bytes    int64 // of the file, about
+}

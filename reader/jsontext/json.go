@@ -1,4 +1,4 @@
-package parquet
+package jsontext
 
 import (
 	"encoding/base64"
@@ -6,18 +6,12 @@ import (
 	"math/big"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"tsimport/reader/record"
 )
 
-// quote writes text as a JSON string and says whether it is valid UTF-8.
-func (a *nested) quote(text []byte) bool {
-	a.out = appendQuoted(a.out, text)
-	return utf8.Valid(text)
-}
-
-func appendQuoted(dst, text []byte) []byte {
+// Quoted writes text as a JSON string. The text need not be UTF-8.
+func Quoted(dst, text []byte) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	start := 0
@@ -43,8 +37,8 @@ func appendQuoted(dst, text []byte) []byte {
 	return append(append(dst, text[start:]...), '"')
 }
 
-// appendFloat writes a number with the fewest digits that give it back.
-func appendFloat(dst []byte, f float64, bits int) []byte {
+// Float writes a number with the fewest digits that give it back.
+func Float(dst []byte, f float64, bits int) []byte {
 	format := byte('f')
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		format = 'e'
@@ -52,9 +46,9 @@ func appendFloat(dst []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(dst, f, format, -1, bits)
 }
 
-// appendJSON writes any datum but a string, exactly: integers and decimals with all their digits, times as RFC 3339
+// Append writes any datum but a string, exactly: integers and decimals with all their digits, times as RFC 3339
 // says, without a zone when the file names none, bytes as base64.
-func appendJSON(dst []byte, d *record.Datum) []byte {
+func Append(dst []byte, d *record.Datum) []byte {
 	switch d.Kind {
 	case record.Integer:
 		return strconv.AppendInt(dst, d.Int, 10)
@@ -63,18 +57,18 @@ func appendJSON(dst []byte, d *record.Datum) []byte {
 	case record.Boolean:
 		return strconv.AppendBool(dst, d.Int != 0)
 	case record.Double:
-		return appendFloat(dst, d.Double, 64)
+		return Float(dst, d.Double, 64)
 	case record.Decimal:
-		return appendDecimal(dst, d.Bytes, d.Scale)
+		return Decimal(dst, d.Bytes, d.Scale)
 	case record.Date:
 		return time.Unix(d.Int*86400, 0).UTC().AppendFormat(dst, `"2006-01-02"`)
 	case record.TimeOfDay:
-		return moment(d).AppendFormat(dst, `"15:04:05.999999999"`)
+		return Moment(d).AppendFormat(dst, `"15:04:05.999999999"`)
 	case record.Timestamp:
 		if d.Local {
-			return moment(d).AppendFormat(dst, `"2006-01-02T15:04:05.999999999"`)
+			return Moment(d).AppendFormat(dst, `"2006-01-02T15:04:05.999999999"`)
 		}
-		return moment(d).AppendFormat(dst, `"2006-01-02T15:04:05.999999999Z07:00"`)
+		return Moment(d).AppendFormat(dst, `"2006-01-02T15:04:05.999999999Z07:00"`)
 	case record.Binary:
 		dst = append(dst, '"')
 		return append(base64.StdEncoding.AppendEncode(dst, d.Bytes), '"')
@@ -82,13 +76,14 @@ func appendJSON(dst []byte, d *record.Datum) []byte {
 	return append(dst, "null"...)
 }
 
-func moment(d *record.Datum) time.Time {
+// Moment is a time of day or a timestamp as a time in UTC.
+func Moment(d *record.Datum) time.Time {
 	unit := int64(d.Unit)
 	return time.Unix(d.Int/unit, d.Int%unit*(1e9/unit)).UTC()
 }
 
-// appendDecimal writes unscaled * 10^-scale in plain digits.
-func appendDecimal(dst, unscaled []byte, scale int32) []byte {
+// Decimal writes unscaled * 10^-scale in plain digits.
+func Decimal(dst, unscaled []byte, scale int32) []byte {
 	v := new(big.Int).SetBytes(unscaled)
 	if len(unscaled) > 0 && unscaled[0]&0x80 != 0 {
 		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(unscaled))))

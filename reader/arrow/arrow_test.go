@@ -1,0 +1,359 @@
+package arrow
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// shown is a datum as testdata/make.py writes it.
+func shown(d *record.Datum) [2]any {
+	number := strconv.FormatInt(d.Int, 10)
+	switch d.Kind {
+	case record.Null:
+		return [2]any{"null", ""}
+	case record.Boolean:
+		return [2]any{"boolean", strconv.FormatBool(d.Int == 1)}
+	case record.Integer:
+		return [2]any{"integer", number}
+	case record.Unsigned:
+		return [2]any{"unsigned", strconv.FormatUint(uint64(d.Int), 10)}
+	case record.Double:
+		return [2]any{"double", fmt.Sprintf("%016x", math.Float64bits(d.Double))}
+	case record.Decimal:
+		v := new(big.Int).SetBytes(d.Bytes)
+		if d.Bytes[0]&0x80 != 0 {
+			v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(d.Bytes))))
+		}
+		return [2]any{"decimal", fmt.Sprintf("%v/%d", v, d.Scale)}
+	case record.Date:
+		return [2]any{"date", number}
+	case record.TimeOfDay:
+		return [2]any{"time", fmt.Sprintf("%d/%d", d.Int, d.Unit)}
+	case record.Timestamp:
+		zone := "utc"
+		if d.Local {
+			zone = "local"
+		}
+		return [2]any{"timestamp", fmt.Sprintf("%d/%d/%s", d.Int, d.Unit, zone)}
+	case record.String:
+		return [2]any{"string", string(d.Bytes)}
+	case record.Binary:
+		return [2]any{"binary", hex.EncodeToString(d.Bytes)}
+	case record.JSON:
+		var v any
+		if err := json.Unmarshal(d.Bytes, &v); err != nil {
+			return [2]any{"json", fmt.Sprintf("%q: %v", d.Bytes, err)}
+		}
+		return [2]any{"json", v}
+	}
+	return [2]any{fmt.Sprintf("kind %d", d.Kind), ""}
+}
+
+// contents is what a file holds: a row each, as shown.
+type contents []map[string][2]any
+
+func (c *contents) add(names []string) func(*record.Record) error {
+	return func(rec *record.Record) error {
+		if rec.Bad != nil {
+			return errors.New(rec.Bad.Message)
+		}
+		row := map[string][2]any{}
+		for i, n := range names {
+			row[n] = shown(&rec.Fields[i])
+		}
+		*c = append(*c, row)
+		return nil
+	}
+}
+
+func wanted(t *testing.T, file string) (all contents) {
+	t.Helper()
+	name, _, _ := strings.Cut(filepath.Base(file), ".")
+	name, _, _ = strings.Cut(name, "_")
+	f, err := os.Open(filepath.Join("testdata", name+".want"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var row map[string][2]any
+		if err := json.Unmarshal(lines.Bytes(), &row); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+func every[T any](of []T) []int {
+	all := make([]int, len(of))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// readAnywhere reads a file split by split.
+func readAnywhere(b []byte, o Options, order func([]Split)) (c contents, err error) {
+	f, err := Open(bytes.NewReader(b), int64(len(b)), "x.arrow", o)
+	if err != nil {
+		return nil, err
+	}
+	p := f.NewParser(every(f.Columns()))
+	defer p.Close()
+	splits := slices.Clone(f.Splits())
+	if order != nil {
+		order(splits)
+	}
+	for _, s := range splits {
+		before := len(c)
+		if err := p.Parse(s, c.add(f.Columns())); err != nil {
+			return c, err
+		}
+		if int64(len(c)-before) != s.Rows {
+			return c, fmt.Errorf("split %d gave %d rows, not %d", s.Number, len(c)-before, s.Rows)
+		}
+	}
+	if order == nil && int64(len(c)) != f.Rows() {
+		return c, fmt.Errorf("%d rows of %d", len(c), f.Rows())
+	}
+	return c, nil
+}
+
+// readInOrder reads a stream batch by batch.
+func readInOrder(b []byte, o Options) (c contents, err error) {
+	s, err := NewStream(bytes.NewReader(b), "x.arrows", o)
+	if err != nil {
+		return nil, err
+	}
+	p := s.NewParser(every(s.Columns()))
+	defer p.Close()
+	for {
+		batch, err := s.Next()
+		if err == io.EOF {
+			return c, nil
+		}
+		if err != nil {
+			return c, err
+		}
+		if batch.First() != int64(len(c)) {
+			return c, fmt.Errorf("a batch begins at %d, not at %d", batch.First(), len(c))
+		}
+		for _, split := range batch.Splits() {
+			if err := p.ParseBatch(batch, split, c.add(s.Columns())); err != nil {
+				return c, err
+			}
+		}
+	}
+}
+
+func testFiles(t testing.TB) []string {
+	files, err := filepath.Glob("testdata/*.arrow*")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	return files
+}
+
+func read(t testing.TB, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func same(t *testing.T, have, want contents) {
+	t.Helper()
+	if len(have) != len(want) {
+		t.Fatalf("%d rows, want %d", len(have), len(want))
+	}
+	for i := range want {
+		for name, value := range want[i] {
+			if !reflect.DeepEqual(have[i][name], value) {
+				t.Fatalf("row %d, column %s: have %v, want %v", i, name, have[i][name], value)
+			}
+		}
+	}
+}
+
+func TestEveryValueIsWhatItsWriterSays(t *testing.T) {
+	for _, file := range testFiles(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			b, want := read(t, file), wanted(t, file)
+			for _, rows := range []int64{0, 1, 3, 100} {
+				have, err := readAnywhere(b, Options{SplitRows: rows}, nil)
+				if replaced := strings.Contains(file, "replaced"); replaced != errors.Is(err, ErrReplaced) || err != nil && !replaced {
+					t.Fatal(err)
+				} else if !replaced {
+					same(t, have, want)
+				}
+				have, err = readInOrder(b, Options{SplitRows: rows})
+				if strings.Contains(file, "polars_") { // it writes the schema without a length before it
+					if err == nil || !strings.Contains(err.Error(), "Polars") {
+						t.Fatal(err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				same(t, have, want)
+			}
+		})
+	}
+}
+
+func TestSplitsAreReadInAnyOrder(t *testing.T) {
+	for _, name := range []string{"many.arrow", "many.arrows", "many_zstd.arrow", "many_lz4.arrows"} {
+		b := read(t, "testdata/"+name)
+		want := wanted(t, name)
+		have, err := readAnywhere(b, Options{SplitRows: 10}, slices.Reverse[[]Split])
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(have, func(a, b map[string][2]any) int {
+			x, _ := strconv.Atoi(a["id"][1].(string))
+			y, _ := strconv.Atoi(b["id"][1].(string))
+			return x - y
+		})
+		same(t, have, want)
+	}
+}
+
+func TestColumnsOfStructs(t *testing.T) {
+	b := read(t, "testdata/many.arrow")
+	f, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{Flatten: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := f.Columns()
+	if want := []string{"id", "word", "code", "list", "flag", "runs", "at.a", "at.b"}; !slices.Equal(names, want) {
+		t.Fatalf("columns %q", names)
+	}
+	for _, used := range [][]int{{6}, {7}, {0, 7}, {6, 7}} {
+		p := f.NewParser(used)
+		i := 0
+		for _, s := range f.Splits() {
+			err := p.Parse(s, func(rec *record.Record) error {
+				for _, k := range used {
+					d := &rec.Fields[k]
+					if k >= 6 && (d.Kind == record.Null) != (i%6 == 0) {
+						t.Fatalf("row %d, column %d: %v", i, k, shown(d))
+					}
+					if k == 6 && i%6 != 0 && d.Int != int64(i) || k == 7 && i%6 != 0 && string(d.Bytes) != fmt.Sprintf("view of row number %d", i) {
+						t.Fatalf("row %d, column %d: %v", i, k, shown(d))
+					}
+				}
+				i++
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i != 400 {
+			t.Fatalf("%d rows", i)
+		}
+	}
+}
+
+func TestOnlyTheColumnsAskedForAreRead(t *testing.T) {
+	b := read(t, "testdata/many.arrow")
+	counting := &counter{r: bytes.NewReader(b)}
+	f, err := Open(counting, int64(len(b)), "x", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.NewParser([]int{0})
+	counting.n = 0
+	s := f.Splits()[0]
+	if _, err := f.dictionaries(); err != nil {
+		t.Fatal(err)
+	}
+	counting.n = 0
+	if err := p.Parse(s, func(*record.Record) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if most := 8*128 + f.batches[0].metadata; counting.n > most {
+		t.Errorf("%d bytes were read, %d are needed", counting.n, most)
+	}
+}
+
+type counter struct {
+	r io.ReaderAt
+	n int64
+}
+
+func (c *counter) ReadAt(b []byte, at int64) (int, error) {
+	n, err := c.r.ReadAt(b, at)
+	c.n += int64(n)
+	return n, err
+}
+
+func TestWhatTakesTooMuchMemoryIsRefused(t *testing.T) {
+	b := read(t, "testdata/many_zstd.arrow")
+	f, err := Open(bytes.NewReader(b), int64(len(b)), "x", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := f.NewParser(every(f.Columns()))
+	p.LimitMemory(1000)
+	parse := func() error { return p.Parse(f.Splits()[0], func(*record.Record) error { return nil }) }
+	if err := parse(); !errors.Is(err, source.ErrMemory) || !strings.Contains(err.Error(), "--memory") {
+		t.Errorf("with 1,000 bytes: %v", err)
+	}
+	p.LimitMemory(1 << 20)
+	if err := parse(); err != nil {
+		t.Error(err)
+	}
+	if _, err := readAnywhere(b, Options{MaxDictionary: 10}, nil); err == nil || !strings.Contains(err.Error(), "dictionaries take") {
+		t.Errorf("dictionaries: %v", err)
+	}
+	if _, err := readAnywhere(b, Options{MaxMetadata: 100}, nil); err == nil || !strings.Contains(err.Error(), "100 are the limit") {
+		t.Errorf("metadata: %v", err)
+	}
+	stream := read(t, "testdata/many_zstd.arrows")
+	if _, err := readInOrder(stream, Options{MaxBody: 1000}); err == nil || !strings.Contains(err.Error(), "memory allows") {
+		t.Errorf("the body of a stream: %v", err)
+	}
+}
+
+func TestWhatIsCutShortIsRefused(t *testing.T) {
+	for _, name := range []string{"version4.arrow", "version4.arrows", "legacy.arrows", "deltas.arrow"} {
+		b := read(t, "testdata/"+name)
+		for n := range b {
+			if _, err := readAnywhere(b[:n], Options{}, nil); err == nil {
+				t.Fatalf("%s: the first %d of %d bytes were read without an error", name, n, len(b))
+			}
+			if _, err := readInOrder(b[:n], Options{}); err == nil {
+				t.Fatalf("%s: the first %d of %d bytes were read in order without an error", name, n, len(b))
+			}
+		}
+		for _, more := range []string{"x", string(b)} {
+			_, err1 := readAnywhere([]byte(string(b)+more), Options{}, nil)
+			_, err2 := readInOrder([]byte(string(b)+more), Options{})
+			if err2 == nil || err1 == nil && more == "x" {
+				t.Errorf("%s with %d bytes after it was read: %v, %v", name, len(more), err1, err2)
+			}
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package arrow
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+)
+
+// Magic begins and ends a file.
+const Magic = "ARROW1"
+
+// File is an open Arrow file or stream that can be read anywhere. Any number of Parsers may read it at once.
+type File struct {
+	layout
+	r         io.ReaderAt
+	size      int64
+	o         Options
+	batches   []block
+	described []block // the dictionaries
+	splits    []Split
+	rows      int64
+
+	mu    sync.Mutex
+	dicts map[int64]*dictionary // nil until they are needed
+}
+
+// block is where a message is in a file.
+type block struct {
+	at, metadata, body int64 // where it begins; bytes of the prefix with the metadata, and of the body
+}
+
+// Open finds the record batches of the size bytes in r. Name stands in errors.
+func Open(r io.ReaderAt, size int64, name string, o Options) (f *File, err error) {
+	f = &File{r: r, size: size, o: o}
+	f.name = name
+	if err := f.open(); err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return f, nil
+}
+
+func (f *File) open() (err error) {
+	defer damaged(&err)
+	head := make([]byte, len(Magic))
+	if n, err := f.r.ReadAt(head, 0); n < len(head) {
+		return unexpected(noEOF(err))
+	}
+	if err := refuseFeather1(head); err != nil {
+		return err
+	}
+	switch {
+	case string(head) == Magic:
+		err = f.readFooter()
+	case mayBegin(head):
+		err = f.scan()
+	default:
+		err = errNeither
+	}
+	if err != nil {
+		return err
+	}
+	return f.replaced()
+}
+
+// readFooter reads the list of the batches at the end of a file.
+func (f *File) readFooter() error {
+	var end [4 + len(Magic)]byte
+	if f.size < int64(len(end)+8) {
+		return errors.New("it is cut short")
+	}
+	if _, err := f.r.ReadAt(end[:], f.size-int64(len(end))); err != nil && err != io.EOF {
+		return err
+	}
+	n := int64(int32(binary.LittleEndian.Uint32(end[:])))
+	switch {
+	case string(end[4:]) != Magic:
+		return errors.New("it does not end as it begins: it is cut short, or its writer did not close it")
+	case n <= 0 || n > f.size-int64(len(end)+8):
+		return fmt.Errorf("the footer of %d bytes is not in the file", n)
+	case n > f.o.metadata():
+		return fmt.Errorf("the footer takes %d bytes, %d are the limit; give more memory with --memory", n, f.o.metadata())
+	}
+	b := make([]byte, n)
+	if k, err := f.r.ReadAt(b, f.size-int64(len(end))-n); k < len(b) {
+		return noEOF(err)
+	}
+	footer := newFlat(b)
+	t := footer.root()
+	head, _ := t.child(1)
+	s, err := readSchema(head, t.number(0, 2, 0))
+	if err != nil {
+		return err
+	}
+	f.layout = newLayout(f.name, s, f.o.Flatten)
+	f.described = blocks(t, 2)
+	found := blocks(t, 3)
+	if footer.err != nil {
+		return footer.err
+	}
+	if err := apart(append(slices.Clone(f.described), found...), f.size); err != nil {
+		return err
+	}
+	for _, at := range found {
+		m, err := f.message(at)
+		if err == nil {
+			err = f.addBatch(at, m)
+		}
+		if err != nil {
+			return f.inBatch(len(f.batches), err)
+		}
+	}
+	return nil
+}
+
+// blocks reads a list of the footer.
+func blocks(t flatTable, i int) []block {
+	at, n := t.list(i, 24)
+	words := t.in.words(at, 3*n)
+	all := make([]block, len(words)/3)
+	for k := range all {
+		all[k] = block{at: words[3*k], metadata: int64(int32(words[3*k+1])), body: words[3*k+2]}
+	}
+	return all
+}
+
+// apart checks that the blocks are in the file and have no byte in common: a batch that is listed twice would be read twice.
+func apart(all []block, size int64) error {
+	slices.SortFunc(all, func(a, b block) int {
+		if a.at < b.at {
+			return -1
+		}
+		return 1
+	})
+	end := int64(len(Magic))
+	for _, b := range all {
+		if b.at < end || b.metadata < 8 || b.body < 0 || b.at > size-b.metadata || b.body > size-b.at-b.metadata {
+			return fmt.Errorf("the footer says that a batch is at byte %d, where it cannot be", b.at)
+		}
+		end = b.at + b.metadata + b.body
+	}
+	return nil
+}
+
+// message reads the metadata of a block.
+func (f *File) message(at block) (message, error) {
+	b, _, err := nextMetadata(io.NewSectionReader(f.r, at.at, at.metadata), f.o.metadata())
+	if err != nil {
+		return message{}, unexpected(err)
+	}
+	m, err := readMessage(b)
+	if err == nil && m.body != at.body {
+		err = fmt.Errorf("the message says that it has %d bytes, the footer %d", m.body, at.body)
+	}
+	return m, err
+}
+
+func (f *File) addBatch(at block, m message) error {
+	if m.kind != messageBatch {
+		return errors.New("what should be a record batch is none")
+	}
+	b, err := readBatch(m.head, m.body, f.schema.version)
+	if err != nil {
+		return err
+	}
+	for _, s := range f.o.cut(len(f.batches), b.rows, f.rows, m.body) {
+		s.Number = len(f.splits)
+		f.splits = append(f.splits, s)
+	}
+	f.batches = append(f.batches, at)
+	if f.rows += b.rows; f.rows > maxRows {
+		return fmt.Errorf("%d rows are not possible", f.rows)
+	}
+	return nil
+}
+
+func (f *File) inBatch(i int, err error) error { return fmt.Errorf("record batch %d: %w", i, err) }
+
+// scan finds the messages of a stream, which has no footer.
+func (f *File) scan() error {
+	at := int64(0)
+	for {
+		b, taken, err := nextMetadata(io.NewSectionReader(f.r, at, f.size-at), f.o.metadata())
+		switch {
+		case err == io.EOF:
+			return errNoEnd
+		case err != nil:
+			return unexpected(err)
+		case b == nil && at+taken < f.size:
+			return errMore
+		case b == nil && f.schema == nil:
+			return errors.New("it has no schema")
+		case b == nil:
+			return nil
+		}
+		m, err := readMessage(b)
+		if err != nil {
+			return err
+		}
+		where := block{at, taken, m.body}
+		if m.body > f.size-at-taken {
+			return unexpected(io.EOF)
+		}
+		at += taken + m.body
+		switch {
+		case (m.kind == messageSchema) != (f.schema == nil):
+			return errOrder
+		case m.kind == messageSchema:
+			f.layout = newLayout(f.name, m.schema, f.o.Flatten)
+		case m.kind == messageDictionary:
+			f.described = append(f.described, where)
+		default:
+			if err := f.addBatch(where, m); err != nil {
+				return f.inBatch(len(f.batches), err)
+			}
+		}
+	}
+}
+
+// mayBegin reports whether a stream may begin so: with a mark, or, before version 0.15, with the length of a schema.
+func mayBegin(head []byte) bool {
+	return len(head) >= 4 && (binary.LittleEndian.Uint32(head) == continuation || binary.LittleEndian.Uint32(head) < 1<<24)
+}
+
+var (
+	errNeither = errors.New("it begins neither as an Arrow file nor as an Arrow stream")
+	errNoEnd   = errors.New("the stream ends without its end mark, as if its writer had been stopped; if it is whole, add the mark: printf '\\377\\377\\377\\377\\0\\0\\0\\0' >>FILE")
+	errMore    = errors.New("there is more after the end mark of the stream; give each stream a file of its own")
+	errOrder   = errors.New("the schema is not the first message, or there are two")
+)
+
+// dictionaries returns the values of all dictionaries. They are kept until Forget.
+func (f *File) dictionaries() (map[int64]*dictionary, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.dicts != nil {
+		return f.dicts, nil
+	}
+	all := map[int64]*dictionary{}
+	for _, at := range f.described {
+		m, err := f.message(at)
+		if err == nil && m.kind != messageDictionary {
+			err = errors.New("what should be a dictionary is none")
+		}
+		if err == nil {
+			all, err = f.takeDictionary(m, body{r: f.r, at: at.at + at.metadata}, all, f.o.MaxDictionary)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	f.dicts = all
+	return all, nil
+}
+
+// replaced returns ErrReplaced if the file cannot be read anywhere.
+func (f *File) replaced() error {
+	seen := map[int64]bool{}
+	for _, at := range f.described {
+		m, err := f.message(at)
+		if err != nil {
+			return err
+		}
+		id := m.head.number(0, 8, 0)
+		if seen[id] && !m.head.flag(2) {
+			return fmt.Errorf("dictionary %d: %w", id, ErrReplaced)
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// Forget gives back the dictionaries; they are read again when they are needed.
+func (f *File) Forget() {
+	f.mu.Lock()
+	f.dicts = nil
+	f.mu.Unlock()
+}
+
+// Rows returns the rows of all record batches.
+func (f *File) Rows() int64 { return f.rows }
+
+// Splits returns the splits in the order of the rows.
+func (f *File) Splits() []Split { return f.splits }

@@ -1,0 +1,149 @@
+package arrow
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+
+	"tsimport/reader/record"
+)
+
+// defaultSplitRows is how many rows a split has at most unless Options say otherwise.
+const defaultSplitRows = 64 << 10
+
+// Options of a file or stream. The zero value is a good choice.
+type Options struct {
+	Flatten       bool  // structs become columns a.b.c instead of JSON text; lists and maps stay JSON text
+	SplitRows     int64 // rows of a split at most; 0 means 65,536
+	MaxMetadata   int64 // bytes of the metadata of one message; 0 is 64 MiB
+	MaxDictionary int64 // bytes of all dictionaries together; 0 leaves them unbounded
+	MaxBody       int64 // bytes of the body of one batch of a stream; 0 leaves it unbounded
+}
+
+func (o Options) metadata() int64 { return cmp.Or(o.MaxMetadata, 64<<20) }
+
+// Split is a range of rows of one record batch, its Group. Splits come in the order of the rows.
+type Split = record.Rows
+
+// layout is what the columns are.
+type layout struct {
+	name    string
+	schema  *schema
+	names   []string
+	columns [][]*field // of each column its field, with the structs that it is in before it
+}
+
+func newLayout(name string, s *schema, flatten bool) layout {
+	l := layout{name: name, schema: s}
+	l.collect(s.fields, nil, "", flatten)
+	return l
+}
+
+// collect lists the columns: the fields of the schema, or with flatten those of its structs.
+func (l *layout) collect(fields, parents []*field, prefix string, flatten bool) {
+	for _, f := range fields {
+		path := append(parents[:len(parents):len(parents)], f)
+		if flatten && f.typ == typeStruct && f.dict == nil && len(f.fields) > 0 {
+			f.opened = true
+			l.collect(f.fields, path, prefix+f.name+".", true)
+			continue
+		}
+		l.names = append(l.names, prefix+f.name)
+		l.columns = append(l.columns, path)
+	}
+}
+
+// Columns returns the names of the columns in the order of the schema. Names need not be unique.
+func (l *layout) Columns() []string { return l.names }
+
+// cut makes the splits of a batch. A hostile count of rows must not make more splits than the batch has bytes.
+func (o Options) cut(batch int, rows, before, bytes int64) []Split {
+	limit := cmp.Or(o.SplitRows, defaultSplitRows)
+	limit = max(limit, rows/(bytes+1)+1)
+	var all []Split
+	for first := int64(0); first < rows; {
+		n := min(limit, rows-first)
+		all = append(all, Split{Group: batch, First: first, Rows: n, FirstRow: before + first, Bytes: int64(float64(bytes) * (float64(n) / float64(rows)))})
+		first += n
+	}
+	return all
+}
+
+// takeDictionary returns the dictionaries with the values of one message. They are a new map: what has the old one keeps it.
+func (l *layout) takeDictionary(m message, b body, old map[int64]*dictionary, limit int64) (map[int64]*dictionary, error) {
+	id := m.head.number(0, 8, 0)
+	f := l.schema.byID[id]
+	if f == nil {
+		return nil, fmt.Errorf("dictionary %d belongs to no column", id)
+	}
+	data, ok := m.head.child(1)
+	if !ok {
+		return nil, errMetadata
+	}
+	meta, err := readBatch(data, m.body, l.schema.version)
+	if err != nil {
+		return nil, fmt.Errorf("dictionary %d: %w", id, err)
+	}
+	has := old[id]
+	if !m.head.flag(2) {
+		if has != nil && b.r != nil {
+			return nil, fmt.Errorf("dictionary %d: %w", id, ErrReplaced)
+		}
+		has = nil
+	}
+	held := int64(0)
+	for other, d := range old {
+		if other != id || has != nil {
+			held += d.bytes
+		}
+	}
+	before := held
+	load := loader{batch: meta, body: b, dicts: old, unpacked: map[int][]byte{}, hold: func(n int64) error {
+		if held += n; limit > 0 && held > limit {
+			return fmt.Errorf("dictionaries take %d MiB or more, memory allows %d MiB; give more with --memory, or write the columns without dictionaries", held>>20+1, limit>>20)
+		}
+		return nil
+	}}
+	if b.r == nil {
+		if err := load.hold(m.body); err != nil {
+			return nil, err
+		}
+	}
+	v, err := load.vector(f, 0, meta.rows)
+	if err != nil {
+		return nil, fmt.Errorf("dictionary %d: %w", id, err)
+	}
+	all := make(map[int64]*dictionary, len(old)+1)
+	for other, d := range old {
+		all[other] = d
+	}
+	all[id] = has.with(v, meta.rows, held-before)
+	return all, nil
+}
+
+// ErrReplaced is in the chain of an error about a dictionary that is said twice: which one counts depends on the place in the stream, so that
+// it is to be read in order.
+var ErrReplaced = errors.New("it is replaced within the file")
+
+// damaged turns a panic while bytes are decoded into an error.
+func damaged(err *error) {
+	if x := recover(); x != nil {
+		*err = fmt.Errorf("damaged data: %v", x)
+	}
+}
+
+// unexpected says that there should be more.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it ends within a message: it is cut short")
+	}
+	return err
+}
+
+func refuseFeather1(head []byte) error {
+	if len(head) > 4 && string(head[:4]) == "FEA1" {
+		return errors.New("it is Feather of version 1, which is not supported; write version 2, which is Arrow, with the program that wrote it")
+	}
+	return nil
+}

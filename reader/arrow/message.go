@@ -1,0 +1,171 @@
+package arrow
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Kinds of messages, numbered as in the format.
+const (
+	messageSchema     = 1
+	messageDictionary = 2
+	messageBatch      = 3
+)
+
+// Codecs of bodies, numbered as in the format.
+const (
+	codecNone = -1
+	codecLZ4  = 0
+	codecZstd = 1
+)
+
+// message is the metadata of one message.
+type message struct {
+	kind   int64
+	head   flatTable
+	body   int64 // bytes
+	schema *schema
+}
+
+// batch is the metadata of a batch of records, or of the values of a dictionary.
+type batch struct {
+	rows    int64
+	nodes   []int64 // length and count of nulls of each field, in the order of the schema, parents first
+	buffers []int64 // offset and length of each in the body
+	views   []int64 // how many buffers of data each field of views has
+	codec   int64
+	version int64
+}
+
+// readMessage reads the metadata of a message.
+func readMessage(b []byte) (message, error) {
+	f := newFlat(b)
+	t := f.root()
+	m := message{kind: int64(uint8(t.number(1, 1, 0))), body: t.number(3, 8, 0)}
+	version := t.number(0, 2, 0)
+	m.head, _ = t.child(2)
+	for _, pair := range t.tables(4) {
+		if pair.text(0) == "ARROW:experimental_compression" {
+			return m, errors.New("the batches are compressed as only Arrow 0.17 did it, which is not supported; write it with a later version")
+		}
+	}
+	if f.err != nil {
+		return m, f.err
+	}
+	if m.body < 0 {
+		return m, errMetadata
+	}
+	switch m.kind {
+	case messageSchema:
+		var err error
+		m.schema, err = readSchema(m.head, version)
+		return m, err
+	case messageDictionary, messageBatch:
+		return m, nil
+	}
+	return m, fmt.Errorf("a message of kind %d is none of a table", m.kind)
+}
+
+// readBatch reads the head of a batch of a body with so many bytes.
+func readBatch(t flatTable, body int64, version int64) (*batch, error) {
+	b := &batch{rows: t.number(0, 8, 0), codec: codecNone, version: version, views: t.numbers(4, 8)}
+	at, n := t.list(1, 16)
+	b.nodes = t.in.words(at, 2*n)
+	at, n = t.list(2, 16)
+	b.buffers = t.in.words(at, 2*n)
+	if packed, ok := t.child(3); ok {
+		if b.codec = packed.number(0, 1, 0); b.codec != codecLZ4 && b.codec != codecZstd {
+			return nil, fmt.Errorf("compression codec %d is not known", b.codec)
+		}
+		if method := packed.number(1, 1, 0); method != 0 {
+			return nil, fmt.Errorf("compression method %d is not known", method)
+		}
+	}
+	if t.in.err != nil {
+		return nil, t.in.err
+	}
+	if b.rows < 0 || b.rows > maxRows {
+		return nil, fmt.Errorf("a batch of %d rows is not possible", b.rows)
+	}
+	for i := 0; i < len(b.buffers); i += 2 {
+		if from, n := b.buffers[i], b.buffers[i+1]; from < 0 || n < 0 || from > body || n > body-from {
+			return nil, fmt.Errorf("%d bytes at %d are not in the body of %d bytes", n, from, body)
+		}
+	}
+	for _, n := range b.views {
+		if n < 0 || n > int64(len(b.buffers)) {
+			return nil, errMetadata
+		}
+	}
+	return b, nil
+}
+
+// maxRows is more than any batch has; rows of all batches can be added up without an overflow.
+const maxRows = 1 << 48
+
+// words returns numbers of 64 bits that follow each other.
+func (f *flat) words(at, n int) []int64 {
+	raw := f.bytes(at, 8*n)
+	if raw == nil {
+		return nil
+	}
+	all := make([]int64, n)
+	for i := range all {
+		all[i] = int64(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+	return all
+}
+
+const continuation = 0xffffffff
+
+// nextMetadata reads the metadata of the next message of a stream, and how many bytes it took. At the end mark there are none and err is nil.
+func nextMetadata(r io.Reader, limit int64) (metadata []byte, taken int64, err error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:4]); err != nil {
+		return nil, 0, err
+	}
+	taken = 4
+	n := binary.LittleEndian.Uint32(head[:])
+	if n == continuation {
+		if _, err := io.ReadFull(r, head[4:]); err != nil {
+			return nil, 0, noEOF(err)
+		}
+		taken, n = 8, binary.LittleEndian.Uint32(head[4:])
+	}
+	if n == 0 {
+		return nil, taken, nil
+	}
+	if int64(n) > limit {
+		return nil, 0, fmt.Errorf("the metadata of a message take %d bytes, %d are the limit", n, limit)
+	}
+	metadata, err = readBytes(r, int64(n))
+	return metadata, taken + int64(n), err
+}
+
+// readBytes reads n bytes. Memory grows with what really comes: the length is not believed.
+func readBytes(r io.Reader, n int64) ([]byte, error) {
+	const step = 1 << 20
+	b := make([]byte, 0, min(n, step))
+	for int64(len(b)) < n {
+		if len(b) == cap(b) {
+			grown := make([]byte, len(b), min(n, 2*int64(cap(b))))
+			copy(grown, b)
+			b = grown
+		}
+		k, err := io.ReadFull(r, b[len(b):cap(b)])
+		if b = b[:len(b)+k]; err != nil {
+			return nil, noEOF(err)
+		}
+	}
+	return b, nil
+}
+
+// noEOF is for an end where more has to come.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,225 @@
+package arrow
+
+import (
+	"fmt"
+	"slices"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// Parser reads splits of one File or Stream, one at a time. Where a split follows one of the same record batch, what was decompressed for that
+// one serves again.
+type Parser struct {
+	layout *layout
+	file   *File // nil of a stream
+	used   []int
+	wanted map[*field]bool
+	rec    record.Record
+	values []values // of each used column
+	load   loader
+	group  int  // the record batch that load is of, -1 when of none
+	begun  bool // each is being called
+
+	// Limit is how many bytes the parser may hold beside the batches of a stream; 0 means no bound.
+	Limit int64
+	held  int64
+}
+
+// NewParser returns a Parser that reads the columns given by their indices in Columns. The fields of the others stay Null, and their bytes
+// are not read.
+func (f *File) NewParser(columns []int) *Parser {
+	p := newParser(&f.layout, columns)
+	p.file = f
+	return p
+}
+
+// NewParser returns a Parser, as that of a File does, for the batches of the stream.
+func (s *Stream) NewParser(columns []int) *Parser { return newParser(&s.layout, columns) }
+
+func newParser(l *layout, columns []int) *Parser {
+	p := &Parser{layout: l, group: -1, wanted: map[*field]bool{}, used: slices.Compact(slices.Sorted(slices.Values(columns)))}
+	p.rec.Fields = make([]record.Datum, len(l.names))
+	p.values = make([]values, len(p.used))
+	for _, i := range p.used {
+		path := l.columns[i]
+		p.wanted[path[0]] = true
+		p.wanted[path[len(path)-1]] = true
+	}
+	return p
+}
+
+// Parse calls each for every row of a split of the file, in order; an error of each ends it and is returned as it is. It delivers exactly
+// s.Rows records or returns an error that names file, record batch and column.
+func (p *Parser) Parse(s Split, each func(*record.Record) error) error {
+	return p.parse(s, each, func() error {
+		if p.group == s.Group {
+			return nil
+		}
+		at := p.file.batches[s.Group]
+		m, err := p.file.message(at)
+		if err != nil {
+			return err
+		}
+		dicts, err := p.file.dictionaries()
+		if err != nil {
+			return err
+		}
+		meta, err := readBatch(m.head, m.body, p.layout.schema.version)
+		if err != nil {
+			return err
+		}
+		p.open(s.Group, meta, body{r: p.file.r, at: at.at + at.metadata}, dicts)
+		return nil
+	})
+}
+
+// ParseBatch is Parse for a batch of a stream and one of its splits.
+func (p *Parser) ParseBatch(b *Batch, s Split, each func(*record.Record) error) error {
+	return p.parse(s, each, func() error {
+		if p.group != s.Group || p.load.batch != b.meta {
+			p.open(s.Group, b.meta, body{data: b.body}, b.dicts)
+		}
+		return nil
+	})
+}
+
+// open prepares for another batch.
+func (p *Parser) open(group int, meta *batch, b body, dicts map[int64]*dictionary) {
+	p.Release()
+	p.load = loader{batch: meta, body: b, dicts: dicts, wanted: p.wanted, unpacked: map[int][]byte{}, hold: p.hold}
+	p.group = group
+}
+
+func (p *Parser) parse(s Split, each func(*record.Record) error, open func() error) (err error) {
+	fail := func(err error) error {
+		p.Release()
+		return fmt.Errorf("read %s: record batch %d: %w", p.layout.name, s.Group, err)
+	}
+	defer func() {
+		if p.begun { // each panicked: not ours to hide
+			return
+		}
+		if x := recover(); x != nil {
+			err = fail(fmt.Errorf("damaged data: %v", x))
+		}
+	}()
+	if err := open(); err != nil {
+		return fail(err)
+	}
+	columns, err := p.vectors(s)
+	if err != nil {
+		return fail(err)
+	}
+	for i := range s.Rows {
+		p.rec.Span.Record, p.rec.Bad = uint32(i), nil
+		if err := p.read(columns, i); err != nil {
+			return fail(err)
+		}
+		p.begun = true
+		err := each(&p.rec)
+		p.begun = false
+		if err != nil {
+			return err
+		}
+	}
+	p.held = 0
+	for _, b := range p.load.unpacked { // are kept for the next split
+		p.held += int64(len(b))
+	}
+	return nil
+}
+
+// column is the values of one column: those of its field, and of the structs that it is in.
+type column []*vector
+
+// vectors loads the rows of a split.
+func (p *Parser) vectors(s Split) ([]column, error) {
+	l := &p.load
+	l.rewind()
+	roots := map[*field]*vector{}
+	for _, f := range p.layout.schema.fields {
+		if !p.wanted[f] {
+			if err := l.skip(f); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if i := 2 * l.next.node; i+2 <= len(l.nodes) && l.nodes[i] != l.rows {
+			return nil, within(f, fmt.Errorf("it has %d values, the batch %d rows", l.nodes[i], l.rows))
+		}
+		v, err := l.vector(f, s.First, s.Rows)
+		if err != nil {
+			return nil, within(f, err)
+		}
+		roots[f] = v
+	}
+	if err := l.finished(); err != nil {
+		return nil, err
+	}
+	all := make([]column, len(p.used))
+	for k, i := range p.used {
+		path := p.layout.columns[i]
+		v := roots[path[0]]
+		all[k] = column{v}
+		for _, f := range path[1:] {
+			v = v.fields[slices.Index(v.f.fields, f)]
+			all[k] = append(all[k], v)
+		}
+	}
+	return all, nil
+}
+
+// read reads one record. A bad value does not end it.
+func (p *Parser) read(columns []column, row int64) error {
+columns:
+	for k, c := range columns {
+		d := &p.rec.Fields[p.used[k]]
+		last := len(c) - 1
+		for _, in := range c[:last] {
+			if in.null(row) {
+				*d = record.Datum{}
+				continue columns
+			}
+		}
+		var bad *table.Reason
+		bad, err := p.values[k].datum(d, c[last], row)
+		if err != nil {
+			return err
+		}
+		if bad != nil && p.rec.Bad == nil {
+			p.rec.Bad = bad
+		}
+	}
+	return nil
+}
+
+// hold notes that n more bytes are held, before they are.
+func (p *Parser) hold(n int64) error {
+	if p.Limit > 0 && p.held+n > p.Limit {
+		return &memoryError{needs: p.held + n, limit: p.Limit}
+	}
+	p.held += n
+	return nil
+}
+
+// LimitMemory says how many bytes the parser may hold from now on.
+func (p *Parser) LimitMemory(n int64) { p.Limit = n }
+
+// Release gives back the memory that is kept from split to split.
+func (p *Parser) Release() { p.load, p.group, p.held = loader{}, -1, 0 }
+
+// Close gives the Parser's memory back. The File stays open.
+func (p *Parser) Close() error {
+	p.Release()
+	return nil
+}
+
+type memoryError struct{ needs, limit int64 }
+
+func (e *memoryError) Error() string {
+	return fmt.Sprintf("its columns take %d MiB or more, memory allows %d MiB; give more with --memory, or write smaller record batches", e.needs>>20+1, e.limit>>20)
+}
+
+func (e *memoryError) Is(target error) bool { return target == source.ErrMemory }

@@ -1,0 +1,384 @@
+package arrow
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"tsimport/reader/record"
+)
+
+// The types, numbered as in the format.
+const (
+	typeNull = iota + 1
+	typeInt
+	typeFloat
+	typeBinary
+	typeText
+	typeBool
+	typeDecimal
+	typeDate
+	typeTime
+	typeTimestamp
+	typeInterval
+	typeList
+	typeStruct
+	typeUnion
+	typeFixedBinary
+	typeFixedList
+	typeMap
+	typeDuration
+	typeLargeBinary
+	typeLargeText
+	typeLargeList
+	typeRuns
+	typeBinaryView
+	typeTextView
+	typeListView
+	typeLargeListView
+)
+
+// Limits of a schema.
+const (
+	maxDepth = 64
+	maxScale = 4096 // zeros that a decimal's text may need; no known program writes more than 76 digits
+	maxWidth = 1 << 30
+)
+
+// field is a column or a part of a nested one.
+type field struct {
+	name   string
+	path   string
+	fields []*field
+	typ    int
+	kind   record.Kind // of its values; JSON of nested ones
+	width  int         // bytes of a value of fixed width; of a boolean 0
+	scale  int32
+	unit   record.Unit
+	flavor flavor
+	local  bool // of a timestamp: without a zone
+	codes  map[int8]int
+	dict   *encoding // its values are indexes into a dictionary
+	opened bool      // a struct whose fields are columns
+	twice  string    // a name that two of its fields have
+}
+
+// flavor tells fields of one type apart.
+type flavor uint8
+
+const (
+	plain       flavor = iota
+	signed             // integers
+	uuid               // 16 bytes
+	byteBoolean        // an integer that is 0 or not
+	sparse             // unions
+	dense
+	monthsOnly // intervals
+	daysMillis
+	monthsDaysNanos
+)
+
+// encoding says that the values of a field are indexes into a dictionary.
+type encoding struct {
+	id    int64
+	index *field
+}
+
+// schema is what a file or stream says of its columns.
+type schema struct {
+	fields  []*field
+	version int64
+	byID    map[int64]*field // what the values of each dictionary are
+}
+
+// Versions of the metadata, as the format numbers them.
+const (
+	version4 = 3
+	version5 = 4
+)
+
+func readSchema(t flatTable, version int64) (*schema, error) {
+	if t.in.err != nil {
+		return nil, t.in.err
+	}
+	if version != version4 && version != version5 {
+		return nil, fmt.Errorf("the metadata are of version %d; versions 4 and 5 are supported, which all programs have written since 2017", version+1)
+	}
+	if t.number(0, 2, 0) != 0 {
+		return nil, errors.New("the values are big endian, which is not supported; write them on a little-endian machine")
+	}
+	s := &schema{version: version, byID: map[int64]*field{}}
+	for _, child := range t.tables(1) {
+		f, err := s.field(child, "", 0)
+		if err != nil {
+			return nil, err
+		}
+		s.fields = append(s.fields, f)
+	}
+	if t.in.err != nil {
+		return nil, t.in.err
+	}
+	if len(s.fields) == 0 {
+		return nil, errors.New("it has no columns")
+	}
+	return s, nil
+}
+
+func (s *schema) field(t flatTable, prefix string, depth int) (*field, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("columns are nested more than %d deep", maxDepth)
+	}
+	f := &field{name: t.text(0), typ: int(uint8(t.number(2, 1, 0)))}
+	if f.path = prefix + f.name; !utf8.ValidString(f.name) {
+		return nil, fmt.Errorf("the name of column %q is not UTF-8", f.path)
+	}
+	details, _ := t.child(3)
+	if t.in.err != nil {
+		return nil, t.in.err
+	}
+	if err := f.interpret(details); err != nil {
+		return nil, fmt.Errorf("column %s: %w", f.path, err)
+	}
+	names := map[string]bool{}
+	for _, child := range t.tables(5) {
+		c, err := s.field(child, f.path+".", depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if names[c.name] {
+			f.twice = c.name
+		}
+		names[c.name] = true
+		f.fields = append(f.fields, c)
+	}
+	if t.in.err != nil {
+		return nil, t.in.err
+	}
+	if err := f.checkFields(details); err != nil {
+		return nil, fmt.Errorf("column %s: %w", f.path, err)
+	}
+	f.extend(t)
+	if e, ok := t.child(4); ok {
+		if err := s.encode(f, e); err != nil {
+			return nil, fmt.Errorf("column %s: %w", f.path, err)
+		}
+	}
+	return f, t.in.err
+}
+
+// encode notes that the values of f are in a dictionary.
+func (s *schema) encode(f *field, t flatTable) error {
+	index := &field{name: f.name, path: f.path, typ: typeInt, kind: record.Integer, width: 4, flavor: signed}
+	if it, ok := t.child(1); ok {
+		if err := index.integer(it); err != nil {
+			return err
+		}
+	}
+	f.dict = &encoding{id: t.number(0, 8, 0), index: index}
+	values := *f
+	values.dict = nil
+	if other := s.byID[f.dict.id]; other != nil && !other.same(&values) {
+		return fmt.Errorf("dictionary %d has values of two types", f.dict.id)
+	}
+	s.byID[f.dict.id] = &values
+	return nil
+}
+
+// same reports whether values of two fields look the same.
+func (f *field) same(g *field) bool {
+	if f.typ != g.typ || f.kind != g.kind || f.width != g.width || f.scale != g.scale || f.unit != g.unit || f.flavor != g.flavor || f.local != g.local || len(f.fields) != len(g.fields) {
+		return false
+	}
+	for i := range f.fields {
+		if !f.fields[i].same(g.fields[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+var units = [...]record.Unit{record.Seconds, record.Millis, record.Micros, record.Nanos}
+
+func (f *field) setUnit(n int64) error {
+	if n < 0 || int(n) >= len(units) {
+		return fmt.Errorf("time unit %d is not known", n)
+	}
+	f.unit = units[n]
+	return nil
+}
+
+// interpret decides what the field's values are.
+func (f *field) interpret(t flatTable) error {
+	switch f.typ {
+	case typeNull:
+	case typeInt:
+		return f.integer(t)
+	case typeFloat:
+		p := t.number(0, 2, 0)
+		if f.kind = record.Double; p < 0 || p > 2 {
+			return fmt.Errorf("floating point of precision %d is not known", p)
+		}
+		f.width = 2 << p
+	case typeBinary, typeLargeBinary, typeBinaryView:
+		f.kind = record.Binary
+	case typeText, typeLargeText, typeTextView:
+		f.kind = record.String
+	case typeBool:
+		f.kind = record.Boolean
+	case typeDecimal:
+		return f.decimal(t)
+	case typeDate:
+		f.kind, f.width = record.Date, 4
+		if t.number(0, 2, 1) == 1 {
+			f.width, f.unit = 8, record.Millis
+		}
+	case typeTime:
+		bits := t.number(1, 4, 32)
+		if err := f.setUnit(t.number(0, 2, 1)); err != nil {
+			return err
+		}
+		f.kind, f.width = record.TimeOfDay, int(bits/8)
+		if bits != 32 && bits != 64 || (bits == 32) != (f.unit <= record.Millis) {
+			return fmt.Errorf("a time of %d bits does not go with its unit", bits)
+		}
+	case typeTimestamp:
+		f.kind, f.width, f.local = record.Timestamp, 8, t.text(1) == ""
+		return f.setUnit(t.number(0, 2, 0))
+	case typeDuration:
+		f.kind, f.width, f.flavor = record.Integer, 8, signed
+		return f.setUnit(t.number(0, 2, 1))
+	case typeInterval:
+		return f.interval(t.number(0, 2, 0))
+	case typeFixedBinary:
+		f.kind = record.Binary
+		return f.fixed(t.number(0, 4, 0))
+	case typeFixedList:
+		f.kind = record.JSON
+		return f.fixed(t.number(0, 4, 0))
+	case typeList, typeLargeList, typeListView, typeLargeListView, typeStruct, typeMap, typeUnion:
+		f.kind = record.JSON
+	case typeRuns:
+	default:
+		return fmt.Errorf("type %d is not known", f.typ)
+	}
+	return nil
+}
+
+func (f *field) integer(t flatTable) error {
+	bits := t.number(0, 4, 0)
+	if bits != 8 && bits != 16 && bits != 32 && bits != 64 {
+		return fmt.Errorf("integers of %d bits are not known", bits)
+	}
+	f.kind, f.width = record.Integer, int(bits/8)
+	switch {
+	case t.flag(1):
+		f.flavor = signed
+	case bits == 64:
+		f.kind = record.Unsigned
+	}
+	return nil
+}
+
+func (f *field) decimal(t flatTable) error {
+	scale, bits := t.number(1, 4, 0), t.number(2, 4, 128)
+	switch {
+	case bits != 32 && bits != 64 && bits != 128 && bits != 256:
+		return fmt.Errorf("decimals of %d bits are not known", bits)
+	case scale > maxScale || scale < -maxScale:
+		return fmt.Errorf("decimals with a scale of %d are not supported", scale)
+	}
+	f.kind, f.width, f.scale = record.Decimal, int(bits/8), int32(scale)
+	return nil
+}
+
+func (f *field) interval(unit int64) error {
+	switch unit {
+	case 0:
+		f.kind, f.width, f.flavor = record.Integer, 4, monthsOnly
+	case 1:
+		f.kind, f.width, f.flavor = record.JSON, 8, daysMillis
+	case 2:
+		f.kind, f.width, f.flavor = record.JSON, 16, monthsDaysNanos
+	default:
+		return fmt.Errorf("interval unit %d is not known", unit)
+	}
+	return nil
+}
+
+func (f *field) fixed(n int64) error {
+	if n < 0 || n > maxWidth {
+		return fmt.Errorf("values of %d bytes or elements are not possible", n)
+	}
+	f.width = int(n)
+	return nil
+}
+
+// checkFields checks that a field has the fields that its type needs.
+func (f *field) checkFields(t flatTable) error {
+	n := len(f.fields)
+	wrong := n != 0
+	switch f.typ {
+	case typeList, typeLargeList, typeListView, typeLargeListView, typeFixedList:
+		wrong = n != 1
+	case typeStruct:
+		wrong = false
+	case typeMap:
+		wrong = n != 1 || f.fields[0].typ != typeStruct || len(f.fields[0].fields) != 2 || f.fields[0].dict != nil
+	case typeRuns:
+		if wrong = n != 2 || f.fields[0].typ != typeInt || f.fields[0].flavor != signed || f.fields[0].width < 2 || f.fields[0].dict != nil; !wrong {
+			f.kind = f.fields[1].kind
+		}
+	case typeUnion:
+		return f.union(t)
+	}
+	if wrong {
+		return fmt.Errorf("its type (%d) does not go with its %d fields", f.typ, n)
+	}
+	return nil
+}
+
+func (f *field) union(t flatTable) error {
+	switch mode := t.number(0, 2, 0); mode {
+	case 0:
+		f.flavor = sparse
+	case 1:
+		f.flavor = dense
+	default:
+		return fmt.Errorf("union mode %d is not known", mode)
+	}
+	if f.twice != "" {
+		return fmt.Errorf("two members of the union are called %q, and nothing would tell them apart", f.twice)
+	}
+	ids := t.numbers(1, 4)
+	if len(ids) == 0 {
+		for i := range f.fields {
+			ids = append(ids, int64(i))
+		}
+	}
+	f.codes = map[int8]int{}
+	for i, id := range ids {
+		if id < 0 || id > 127 || i >= len(f.fields) {
+			return fmt.Errorf("a union of %d members has the code %d", len(f.fields), id)
+		}
+		f.codes[int8(id)] = i
+	}
+	if len(f.codes) != len(f.fields) {
+		return errors.New("the codes of the union are not one for each member")
+	}
+	return nil
+}
+
+// extend applies the extension types that say more of a value than its storage does. All others come as they are stored.
+func (f *field) extend(t flatTable) {
+	for _, pair := range t.tables(6) {
+		if pair.text(0) != "ARROW:extension:name" {
+			continue
+		}
+		switch name := pair.text(1); {
+		case name == "arrow.uuid" && f.typ == typeFixedBinary && f.width == 16:
+			f.kind, f.flavor = record.String, uuid
+		case name == "arrow.bool8" && f.typ == typeInt && f.width == 1 && f.flavor == signed:
+			f.kind, f.flavor = record.Boolean, byteBoolean
+		}
+	}
+}

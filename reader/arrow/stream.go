@@ -1,0 +1,174 @@
+package arrow
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Stream is an Arrow stream, or a file, that is read in order.
+type Stream struct {
+	layout
+	r       *bufio.Reader
+	o       Options
+	file    bool // it began as a file does
+	dicts   map[int64]*dictionary
+	batches int
+	rows    int64
+}
+
+// Batch is a record batch of a stream.
+type Batch struct {
+	meta  *batch
+	body  []byte
+	dicts map[int64]*dictionary
+	rows  []Split
+	first int64
+}
+
+// NewStream reads up to the schema. Name stands in errors.
+func NewStream(r io.Reader, name string, o Options) (*Stream, error) {
+	s := &Stream{r: bufio.NewReaderSize(r, 64<<10), o: o}
+	s.name = name
+	err := s.begin()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", name, err)
+	}
+	return s, nil
+}
+
+func (s *Stream) begin() (err error) {
+	defer damaged(&err)
+	head, _ := s.r.Peek(len(Magic))
+	if err := refuseFeather1(head); err != nil {
+		return err
+	}
+	if string(head) == Magic {
+		s.file = true
+		if _, err := s.r.Discard(8); err != nil {
+			return unexpected(noEOF(err))
+		}
+	}
+	if !s.file && !mayBegin(head) {
+		return errNeither
+	}
+	b, _, err := nextMetadata(s.r, s.o.metadata())
+	if err != nil {
+		return unexpected(err)
+	}
+	if b == nil {
+		return errors.New("it has no schema")
+	}
+	m, err := readMessage(b)
+	if err != nil && s.file {
+		return fmt.Errorf("%w; a file of Polars cannot be read in order: save it and load that, or write a stream (write_ipc_stream)", err)
+	}
+	if err != nil {
+		return err
+	}
+	if m.kind != messageSchema || m.body != 0 {
+		return errOrder
+	}
+	s.layout = newLayout(s.name, m.schema, s.o.Flatten)
+	return nil
+}
+
+// Next returns the next record batch, io.EOF after the last.
+func (s *Stream) Next() (*Batch, error) {
+	b, err := s.next()
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("read %s: after %d record batches: %w", s.name, s.batches, err)
+	}
+	return b, err
+}
+
+func (s *Stream) next() (_ *Batch, err error) {
+	defer damaged(&err)
+	for {
+		b, _, err := nextMetadata(s.r, s.o.metadata())
+		switch {
+		case err == io.EOF:
+			return nil, errNoEnd
+		case err != nil:
+			return nil, unexpected(err)
+		case b == nil:
+			return nil, s.end()
+		}
+		m, err := readMessage(b)
+		if err != nil {
+			return nil, err
+		}
+		if m.kind == messageSchema {
+			return nil, errOrder
+		}
+		if limit := s.o.MaxBody; limit > 0 && m.body > limit {
+			return nil, fmt.Errorf("the next one takes %d MiB, memory allows %d MiB of a stream; give more with --memory, write smaller batches, or write it to a file that is not compressed", m.body>>20+1, limit>>20)
+		}
+		data, err := readBytes(s.r, m.body)
+		if err != nil {
+			return nil, unexpected(noEOF(err))
+		}
+		if m.kind == messageDictionary {
+			if s.dicts, err = s.takeDictionary(m, body{data: data}, s.dicts, s.o.MaxDictionary); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		meta, err := readBatch(m.head, m.body, s.schema.version)
+		if err != nil {
+			return nil, err
+		}
+		made := &Batch{meta: meta, body: data, dicts: s.dicts, first: s.rows, rows: s.o.cut(s.batches, meta.rows, s.rows, m.body)}
+		s.batches++
+		if s.rows += meta.rows; s.rows > maxRows {
+			return nil, fmt.Errorf("%d rows are not possible", s.rows)
+		}
+		return made, nil
+	}
+}
+
+// end reads what is after the end mark: nothing, or the footer of a file. It returns io.EOF if that is right.
+func (s *Stream) end() error {
+	if !s.file {
+		if _, err := s.r.Peek(1); err != io.EOF {
+			if err != nil {
+				return err
+			}
+			return errMore
+		}
+		return io.EOF
+	}
+	b, err := io.ReadAll(io.LimitReader(s.r, s.o.metadata()+1))
+	if err != nil {
+		return err
+	}
+	n := len(b) - 4 - len(Magic)
+	if n < 0 || int64(len(b)) > s.o.metadata() || string(b[n+4:]) != Magic || int64(binary.LittleEndian.Uint32(b[n:])) != int64(n) {
+		return errors.New("the footer is not right: it is cut short, or something follows it")
+	}
+	footer := newFlat(b[:n])
+	if listed := len(blocks(footer.root(), 3)); footer.err != nil || listed != s.batches {
+		return fmt.Errorf("the footer lists %d record batches; save the file and load that, if batches are not in its order", listed)
+	}
+	return io.EOF
+}
+
+// Splits returns the batch's rows, in order.
+func (b *Batch) Splits() []Split { return b.rows }
+
+// Bytes is how much memory the batch takes.
+func (b *Batch) Bytes() int64 { return int64(len(b.body)) }
+
+// Rows is how many records it has.
+func (b *Batch) Rows() int64 { return b.meta.rows }
+
+// First is how many records come before it.
+func (b *Batch) First() int64 { return b.first }
+
+// Release gives back what only Next needs. Parsers can be made all the same.
+func (s *Stream) Release() { s.r, s.dicts = nil, nil }
+
+// Rows is how many records Next has returned.
+func (s *Stream) Rows() int64 { return s.rows }

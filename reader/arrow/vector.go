@@ -1,0 +1,295 @@
+package arrow
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+)
+
+// vector is values of one field, counted from 0. What of it counts depends on the field's type.
+type vector struct {
+	f       *field
+	valid   bitmap
+	bools   bitmap
+	data    []byte // values of fixed width, bytes of texts, views, codes of unions
+	offsets integers
+	sizes   integers
+	views   [][]byte // bytes of views
+	fields  []*vector
+	base    []int64 // where data, views and fields begin
+	first   int64   // of runs: the row that value 0 is
+	dict    *dictionary
+}
+
+// bitmap is a bit for each value; without bits each is true.
+type bitmap struct {
+	bits  []byte
+	first int64 // bits before that of value 0
+}
+
+func (m bitmap) is(i int64) bool {
+	i += m.first
+	return m.bits == nil || m.bits[i/8]>>(i%8)&1 == 1
+}
+
+// integers are signed ones of 32 or 64 bits.
+type integers struct {
+	b    []byte
+	wide bool
+}
+
+func (n integers) at(i int64) int64 {
+	if n.wide {
+		return int64(binary.LittleEndian.Uint64(n.b[8*i:]))
+	}
+	return int64(int32(binary.LittleEndian.Uint32(n.b[4*i:])))
+}
+
+func (v *vector) null(i int64) bool { return !v.valid.is(i) }
+
+// integer reads an integer as a field of integers says.
+func (v *vector) integer(i int64, f *field) int64 {
+	b := v.data[i*int64(f.width):]
+	switch {
+	case f.width == 1 && f.flavor == signed, f.flavor == byteBoolean:
+		return int64(int8(b[0]))
+	case f.width == 1:
+		return int64(b[0])
+	case f.width == 2 && f.flavor == signed:
+		return int64(int16(binary.LittleEndian.Uint16(b)))
+	case f.width == 2:
+		return int64(binary.LittleEndian.Uint16(b))
+	case f.width == 4 && f.kind == record.Integer && f.flavor == plain:
+		return int64(binary.LittleEndian.Uint32(b))
+	case f.width == 4:
+		return int64(int32(binary.LittleEndian.Uint32(b)))
+	}
+	return int64(binary.LittleEndian.Uint64(b))
+}
+
+// find follows dictionaries and runs to the vector that has value i, and its place there.
+func (v *vector) find(i int64) (*vector, int64, error) {
+	for {
+		switch {
+		case v.f.dict != nil:
+			if v.null(i) {
+				return v, i, nil
+			}
+			at := v.integer(i, v.f.dict.index)
+			chunk, k := v.dict.find(at)
+			if chunk == nil {
+				return nil, 0, &columnError{v.f.path, fmt.Errorf("its dictionary has no value %d", at)}
+			}
+			if chunk.null(k) {
+				return chunk, k, nil
+			}
+			if chunk.f.typ != typeRuns {
+				return chunk, k, nil
+			}
+			v, i = chunk, k
+		case v.f.typ == typeRuns:
+			ends := v.fields[0]
+			n := len(ends.data) / ends.f.width
+			row := v.first + i
+			run := int64(sort.Search(n, func(k int) bool { return ends.integer(int64(k), ends.f) > row }))
+			v, i = v.fields[1], run-v.base[1]
+		default:
+			return v, i, nil
+		}
+	}
+}
+
+// dictionary is the values of a dictionary. It does not change: a delta makes a new one.
+type dictionary struct {
+	chunks []*vector
+	ends   []int64 // how many values there are up to the end of each chunk
+	bytes  int64
+}
+
+func (d *dictionary) find(i int64) (*vector, int64) {
+	if d == nil || i < 0 {
+		return nil, 0
+	}
+	c := sort.Search(len(d.ends), func(c int) bool { return d.ends[c] > i })
+	if c == len(d.chunks) {
+		return nil, 0
+	}
+	if c > 0 {
+		i -= d.ends[c-1]
+	}
+	return d.chunks[c], i
+}
+
+// with returns the dictionary with more values.
+func (d *dictionary) with(v *vector, n, bytes int64) *dictionary {
+	if d == nil {
+		d = &dictionary{}
+	}
+	last := int64(0)
+	if len(d.ends) > 0 {
+		last = d.ends[len(d.ends)-1]
+	}
+	return &dictionary{append(slices.Clone(d.chunks), v), append(slices.Clone(d.ends), last+n), d.bytes + bytes}
+}
+
+// values delivers values of vectors, with memory for what is not a view of them.
+type values struct {
+	scratch scratch
+	text    jsonText
+}
+
+// scratch is memory for a value that is not a view of its vector.
+type scratch []byte
+
+// datum sets d to a value. Bytes are valid until the next call. Of a value that is refused d is what is stored, for the rejected record.
+func (s *values) datum(d *record.Datum, v *vector, i int64) (*table.Reason, error) {
+	v, i, err := v.find(i)
+	if err != nil {
+		return nil, err
+	}
+	if v.f.typ == typeNull || v.null(i) {
+		*d = record.Datum{}
+		return nil, nil
+	}
+	if v.f.kind == record.JSON {
+		return s.text.datum(d, v, i)
+	}
+	return s.scratch.scalar(d, v, i)
+}
+
+// scalar sets d to a value that is there and is not nested.
+func (s *scratch) scalar(d *record.Datum, v *vector, i int64) (*table.Reason, error) {
+	f := v.f
+	*d = record.Datum{Kind: f.kind}
+	switch f.typ {
+	case typeBool:
+		if v.bools.is(i) {
+			d.Int = 1
+		}
+	case typeInt, typeInterval, typeDuration:
+		if d.Int = v.integer(i, f); f.flavor == byteBoolean && d.Int != 0 {
+			d.Int = 1
+		}
+	case typeFloat:
+		d.Double = v.double(i)
+	case typeDecimal:
+		*s = append((*s)[:0], v.data[i*int64(f.width):(i+1)*int64(f.width)]...)
+		slices.Reverse(*s)
+		d.Scale, d.Bytes = f.scale, *s
+	case typeDate, typeTime, typeTimestamp:
+		return v.time(d, i), nil
+	default:
+		var err error
+		if d.Bytes, err = v.bytes(i); err != nil {
+			return nil, &columnError{f.path, err}
+		}
+		if f.flavor == uuid {
+			*s = appendUUID((*s)[:0], d.Bytes)
+			d.Bytes = *s
+		}
+	}
+	return nil, nil
+}
+
+func appendUUID(dst, b []byte) []byte {
+	for i, part := range [...][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:16]} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, part)
+	}
+	return dst
+}
+
+func (v *vector) double(i int64) float64 {
+	b := v.data[i*int64(v.f.width):]
+	switch v.f.width {
+	case 2:
+		return half(binary.LittleEndian.Uint16(b))
+	case 4:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(b))
+}
+
+func half(h uint16) float64 {
+	exponent, fraction := int(h>>10&31), float64(h&1023)
+	var f float64
+	switch exponent {
+	case 0:
+		f = math.Ldexp(fraction, -24)
+	case 31:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		f = math.Inf(1)
+	default:
+		f = math.Ldexp(1024+fraction, exponent-25)
+	}
+	if h>>15 == 1 {
+		f = -f
+	}
+	return f
+}
+
+// Bounds of times.
+const (
+	dayMillis  = 86_400_000
+	daySeconds = 86_400
+	maxSeconds = 1 << 53 // since 1970: 285 million years, which milliseconds of 64 bits reach too
+)
+
+// time sets d to a date, a time of day or a timestamp. One that would have to be changed to be shown is refused.
+func (v *vector) time(d *record.Datum, i int64) *table.Reason {
+	f := v.f
+	n := v.integer(i, f)
+	d.Int, d.Unit, d.Local = n, f.unit, f.local
+	wrong := ""
+	switch {
+	case f.typ == typeDate && f.width == 8:
+		if d.Int, d.Unit = n/dayMillis, 0; n%dayMillis != 0 {
+			wrong = "a date: its milliseconds are not whole days"
+		}
+	case f.typ == typeTime && (n < 0 || n >= daySeconds*int64(f.unit)):
+		wrong = fmt.Sprintf("a time of day, which has %d units of a second", f.unit)
+	case f.typ == typeTimestamp && f.unit == record.Seconds && (n > maxSeconds || n < -maxSeconds):
+		wrong = "within 285 million years of 1970"
+	}
+	if wrong == "" {
+		return nil
+	}
+	*d = record.Datum{Kind: record.Integer, Int: n}
+	return &table.Reason{Column: f.path, Code: table.CodeRange, Message: "the value is not " + wrong, Value: strconv.FormatInt(n, 10)}
+}
+
+var errBytes = errors.New("a value is not where it is said to be")
+
+// bytes returns the bytes of a text or a binary value.
+func (v *vector) bytes(i int64) ([]byte, error) {
+	switch v.f.typ {
+	case typeFixedBinary:
+		w := int64(v.f.width)
+		return v.data[i*w : (i+1)*w], nil
+	case typeBinaryView, typeTextView:
+		own := v.data[16*i:]
+		size, buffer, at := view(own)
+		if size <= inlined {
+			return own[4 : 4+size], nil
+		}
+		from := int64(at) - v.base[buffer]
+		b := v.views[buffer][from : from+int64(size)]
+		if string(b[:4]) != string(own[4:8]) {
+			return nil, errBytes
+		}
+		return b, nil
+	}
+	return v.data[v.offsets.at(i)-v.base[0] : v.offsets.at(i+1)-v.base[0]], nil
+}

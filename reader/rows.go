@@ -1,0 +1,254 @@
+package reader
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+
+	"tsimport/reader/arrow"
+	"tsimport/reader/compress"
+	"tsimport/reader/parquet"
+	"tsimport/reader/record"
+	"tsimport/reader/source"
+)
+
+// rowFile is a file of typed rows that can be read anywhere: Parquet or Arrow.
+type rowFile interface {
+	Columns() []string
+	Rows() int64
+	Splits() []record.Rows
+	Forget() // what is kept between splits and can be read again
+}
+
+// typedParser reads the rows of a rowFile.
+type typedParser interface {
+	Parse(record.Rows, func(*record.Record) error) error
+	LimitMemory(int64)
+	Release()
+	Close() error
+}
+
+// batches is Arrow that is read in order.
+type batches struct {
+	stream *arrow.Stream
+	from   io.Closer
+	back   *piece // put back after sampling
+	open   bool
+}
+
+// batchRows is what a split of Arrow that is read in order stands for.
+type batchRows struct {
+	batch *arrow.Batch
+	rows  record.Rows
+}
+
+// rowwise reports whether records are rows of a file that has types, and never were text.
+func (s *File) rowwise() bool { return s.Format == Parquet || s.Format == Arrow }
+
+// rowsOf returns the rows of a file that a split stands for, nil if it is anything else.
+func rowsOf(sp source.Split) *record.Rows {
+	rows, _ := sp.Part.(*record.Rows)
+	return rows
+}
+
+func splitOf(rows *record.Rows, part any) source.Split {
+	return source.Split{Number: rows.Number, Bytes: rows.Bytes, Rows: rows.Rows, First: rows.FirstRow, Group: rows.Group + 1, Part: part}
+}
+
+func splitsOf(b *arrow.Batch) []source.Split {
+	var all []source.Split
+	for _, rows := range b.Splits() {
+		rows.Number = int(min(rows.FirstRow, 1)) // 0 is the beginning
+		all = append(all, splitOf(&rows, &batchRows{b, rows}))
+	}
+	return all
+}
+
+func (s *File) openParquet() error {
+	s.Format = Parquet
+	if !s.item.Seekable() || s.Compression != compress.None {
+		return fmt.Errorf("read %s: Parquet is read at many places, which a stream or a compressed file does not allow; save it as a file first", s.Name)
+	}
+	if err := s.openRows(); err != nil {
+		return err
+	}
+	s.nameColumns(s.file.Columns())
+	return nil
+}
+
+// openArrow opens a file to be read anywhere, all else to be read in order.
+func (s *File) openArrow() error {
+	s.Format = Arrow
+	if s.item.Seekable() && s.Compression == compress.None {
+		err := s.openRows()
+		if err == nil {
+			s.nameColumns(s.file.Columns())
+			return nil
+		}
+		if !errors.Is(err, arrow.ErrReplaced) {
+			return err
+		}
+	}
+	if err := s.openBatches(); err != nil {
+		return err
+	}
+	s.nameColumns(s.inOrder.stream.Columns())
+	return nil
+}
+
+// openRows opens the file for a reading of its rows.
+func (s *File) openRows() error {
+	if s.Format == Parquet {
+		f, err := parquet.Open(s.at, s.Size, s.Name, parquet.Options{Flatten: s.o.Flatten, MaxFooter: s.o.Memory.PageBytes / 8})
+		if err == nil {
+			s.file = f
+		}
+		return err
+	}
+	f, err := arrow.Open(s.at, s.Size, s.Name, s.arrowOptions())
+	if err == nil {
+		s.file = f
+	}
+	return err
+}
+
+func (s *File) arrowOptions() arrow.Options {
+	most := s.o.Memory.PageBytes
+	return arrow.Options{Flatten: s.o.Flatten, MaxMetadata: most / 8, MaxDictionary: most / 4, MaxBody: most / 2}
+}
+
+// openBatches opens the input to be read in order.
+func (s *File) openBatches() error {
+	raw, closer := s.text.headStream, s.text.closer
+	if s.item.Seekable() {
+		file, err := s.item.Open(s.ctx)
+		if err != nil {
+			return err
+		}
+		raw, closer = file, file
+	}
+	unpacked, err := compress.NewLimitedReader(s.Compression, raw, s.Name, s.o.Memory.WindowBytes)
+	if err != nil {
+		return errors.Join(err, closer.Close())
+	}
+	var r io.Reader = unpacked
+	if s.chain != nil {
+		r = io.TeeReader(unpacked, s.chain)
+	}
+	all := &closers{Reader: unpacked, all: []io.Closer{unpacked, closer}}
+	stream, err := arrow.NewStream(r, s.Name, s.arrowOptions())
+	if err != nil {
+		return errors.Join(err, all.Close())
+	}
+	s.inOrder = &batches{stream: stream, from: all, open: true}
+	return nil
+}
+
+func (b *batches) close() error {
+	if !b.open {
+		return nil
+	}
+	b.open, b.back = false, nil
+	b.stream.Release()
+	return b.from.Close()
+}
+
+// nextBatch returns the next record batch, from the place on that is sought.
+func (s *File) nextBatch() (*piece, error) {
+	if !s.inOrder.open {
+		if err := s.openBatches(); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		p := s.inOrder.back
+		if s.inOrder.back = nil; p == nil {
+			b, err := s.inOrder.stream.Next()
+			if err == io.EOF {
+				return nil, s.endOfBatches()
+			}
+			if err != nil {
+				return nil, err
+			}
+			p = &piece{source: s, batch: b}
+		}
+		first := p.batch.First()
+		if s.begin == nil || first+p.batch.Rows() > s.begin.Record {
+			if s.begin != nil && s.begin.Record > first {
+				s.begin = &source.Place{Record: first}
+			}
+			return p, nil
+		}
+	}
+}
+
+func (s *File) endOfBatches() error {
+	if s.begin != nil && s.begin.Record > s.inOrder.stream.Rows() {
+		return s.endsBefore()
+	}
+	if s.Stream() {
+		return io.EOF
+	}
+	return s.end()
+}
+
+func (s *File) nextRows() (*piece, error) {
+	if s.file == nil {
+		return nil, io.EOF
+	}
+	if s.next == 0 {
+		if err := s.openRows(); err != nil {
+			return nil, err
+		}
+		s.seekRows()
+	}
+	if s.next >= len(s.file.Splits()) {
+		return nil, s.end()
+	}
+	s.next++
+	return &piece{source: s, rows: &s.file.Splits()[s.next-1]}, nil
+}
+
+// seekRows finds the split that holds the record that is sought.
+func (s *File) seekRows() {
+	if s.begin == nil {
+		return
+	}
+	splits := s.file.Splits()
+	s.next = sort.Search(len(splits), func(i int) bool { return splits[i].FirstRow+splits[i].Rows > s.begin.Record })
+	s.begin = &source.Place{Record: s.file.Rows()}
+	if s.next < len(splits) {
+		s.begin.Record = splits[s.next].FirstRow
+	}
+}
+
+// typedParser makes a parser of the file's own columns.
+func (s *File) typedParser(columns []int) typedParser {
+	switch f := s.file.(type) {
+	case *parquet.File:
+		return f.NewParser(columns)
+	case *arrow.File:
+		return f.NewParser(columns)
+	}
+	return s.inOrder.stream.NewParser(columns)
+}
+
+// parseRows calls each with every row of a split and returns how many there were.
+func (p *parser) parseRows(sp source.Split, each func(*record.Record)) (n int, err error) {
+	one := func(rec *record.Record) error {
+		n++
+		each(p.complete(rec))
+		return nil
+	}
+	if part, ok := sp.Part.(*batchRows); ok {
+		err = p.rows.(*arrow.Parser).ParseBatch(part.batch, part.rows, one)
+		return n, err
+	}
+	rows := rowsOf(sp)
+	err = p.rows.Parse(*rows, one)
+	if err == nil && int64(n) != rows.Rows {
+		err = fmt.Errorf("read %s: group %d gave %d rows where the file says %d", p.s.Name, rows.Group, n, rows.Rows)
+	}
+	return n, err
+}
