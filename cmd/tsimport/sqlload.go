@@ -22,6 +22,7 @@ import (
 func sqlFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "source-connections", Usage: "database: sessions that read at a time, 1 to 64", Value: sqltable.DefaultSessions},
+		&cli.StringFlag{Name: "query", Usage: "database: load the rows of this `SELECT` in place of a table; key=COLUMN of the address says which columns tell them apart (docs/sql.md)"},
 		&cli.BoolFlag{Name: "require-snapshot", Usage: "database: stop if the snapshot is lost that all rows are to be of (default: read the rest from a new one, and say so in the summary; docs/sql.md)"},
 	}
 }
@@ -29,8 +30,18 @@ func sqlFlags() []cli.Flag {
 // isSQL reports whether an argument is the address of a database.
 func isSQL(arg string) bool { return postgres.Is(arg) || mysql.Is(arg) }
 
-// sqlServer reads the address of a table of a database.
-func sqlServer(arg string) (sqltable.Server, error) {
+// sqlServer reads the address of a table of a database, or of what a query of it gives.
+func sqlServer(c *cli.Context, arg string) (sqltable.Server, error) {
+	if c.IsSet("query") && mysql.Is(arg) {
+		return nil, usagef("--query: queries of MySQL and MariaDB are not read yet; load a table, or a file of the query")
+	}
+	if c.IsSet("query") {
+		a, err := postgres.ParseQuery(arg, c.String("query"))
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		return a, nil
+	}
 	if mysql.Is(arg) {
 		a, err := mysql.Parse(arg)
 		if err != nil {
@@ -75,7 +86,7 @@ func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
 	if len(args) > 1 {
 		return nil, usagef("a table of a database is loaded by itself; give no other input beside it")
 	}
-	a, err := sqlServer(args[0])
+	a, err := sqlServer(c, args[0])
 	if err != nil {
 		return nil, err
 	}

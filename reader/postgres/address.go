@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"tsimport/reader/sqltable"
 )
 
 // Address names a table of a server.
@@ -17,6 +19,8 @@ type Address struct {
 	config *pgconn.Config
 	schema string // empty takes the search path's
 	table  string
+	query  string   // in place of a table
+	key    []string // of the query's rows
 }
 
 // Is reports whether an argument is an address of a server.
@@ -34,7 +38,23 @@ func Parse(arg string) (*Address, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.key != nil {
+		return nil, fmt.Errorf("%s: key= is for --query; a table has its own", arg)
+	}
 	if a.schema, a.table, err = tableName(name); err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return a, nil
+}
+
+// ParseQuery reads an address for a query: postgres://USER@HOST:PORT/DATABASE?key=COLUMN,COLUMN.
+func ParseQuery(arg, query string) (*Address, error) {
+	a, name, err := parse(arg)
+	if err != nil {
+		return nil, err
+	}
+	a.table = "query"
+	if a.query, err = sqltable.CheckQuery(query, name, a.key); err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)
 	}
 	return a, nil
@@ -57,7 +77,11 @@ func parse(arg string) (a *Address, name string, err error) {
 		}
 	}
 	a, name = &Address{shown: arg}, q.Get("table")
+	if q.Has("key") {
+		a.key = strings.Split(q.Get("key"), ",")
+	}
 	q.Del("table")
+	q.Del("key")
 	u.RawQuery = q.Encode()
 	if a.config, err = pgconn.ParseConfig(u.String()); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", arg, err)

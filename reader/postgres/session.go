@@ -68,7 +68,7 @@ func (a *Address) Bounds(ctx context.Context, look sqltable.Session, _ *sqltable
 	s := look.(*session)
 	ranges := s.of.Ranges()
 	percent := min(100, 100*samplePages/float64(s.of.pages))
-	keys := s.of.names()
+	keys := strings.Join(s.of.names(), ", ")
 	res := s.conn.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s TABLESAMPLE SYSTEM (%g) ORDER BY %s", keys, s.of.from(), percent, keys), nil, nil, nil, nil).Read()
 	for i := 1; i < ranges && len(res.Rows) >= ranges; i++ {
 		bounds = append(bounds, res.Rows[i*len(res.Rows)/ranges])
@@ -113,7 +113,12 @@ func (h *snapshot) begin(ctx context.Context, before sqltable.Snapshot) (err err
 	if h.t, err = describe(ctx, h.conn, h.of); err != nil {
 		return err
 	}
-	if err := h.conn.Exec(ctx, h.t.lock("")).Close(); err != nil {
+	if h.t.query != "" {
+		err = h.t.hold(ctx, h.conn)
+	} else {
+		err = h.conn.Exec(ctx, h.t.lock("")).Close()
+	}
+	if err != nil {
 		return err
 	}
 	rows, err := query(ctx, h.conn, "SELECT pg_export_snapshot(), pg_snapshot_xmax(pg_current_snapshot())::text")
@@ -139,6 +144,9 @@ func (t *described) lock(snapshot string) string {
 	if snapshot != "" {
 		sql += "SET TRANSACTION SNAPSHOT '" + snapshot + "'; "
 	}
+	if t.query != "" {
+		return sql + "SELECT 1" // what holds the snapshot locks its tables
+	}
 	// An altered table is of no snapshot: it is locked against that, not against writers.
 	return sql + "LOCK TABLE " + t.from() + " IN ACCESS SHARE MODE"
 }
@@ -159,7 +167,11 @@ func (h *snapshot) Join(ctx context.Context) (sqltable.Session, error) {
 		hangUp(conn)
 		return nil, err
 	}
-	return &session{conn: conn, of: h.t, prepared: map[string]bool{}}, nil
+	s := &session{conn: conn, of: h.t, prepared: map[string]bool{}}
+	if h.t.query != "" {
+		s.stream = &sqltable.Stream{Ask: s.ask}
+	}
+	return s, nil
 }
 
 // Alive asks the session that keeps it.
@@ -175,14 +187,23 @@ func (h *snapshot) Close() { hangUp(h.conn) }
 type session struct {
 	conn     *pgconn.PgConn
 	of       *described
-	prepared map[string]bool // statements that it has; nil prepares none
+	prepared map[string]bool  // statements that it has; nil prepares none
+	stream   *sqltable.Stream // of a query; nil asks for each page
 }
 
 // Close ends the session.
 func (s *session) Close() { hangUp(s.conn) }
 
 // Page asks for a page.
-func (s *session) Page(ctx context.Context, _ *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
+func (s *session) Page(ctx context.Context, t *sqltable.Table, q sqltable.Query) (sqltable.Rows, error) {
+	if s.stream != nil {
+		return s.stream.Page(ctx, t, q)
+	}
+	return s.ask(ctx, q)
+}
+
+// ask asks for rows: all from the lower bound on in a stream.
+func (s *session) ask(ctx context.Context, q sqltable.Query) (sqltable.Rows, error) {
 	t := s.of
 	sql, name := t.pageSQL(q.Lower != nil, q.Past, q.Upper != nil)
 	args := append(append([][]byte{}, q.Lower...), q.Upper...)
@@ -192,7 +213,11 @@ func (s *session) Page(ctx context.Context, _ *sqltable.Table, q sqltable.Query)
 			oids = append(oids, t.Columns[k].Of.(column).oid)
 		}
 	}
-	args = append(args, fmt.Append(nil, q.Limit))
+	limit := fmt.Append(nil, q.Limit)
+	if s.stream != nil {
+		limit = nil // LIMIT NULL is none
+	}
+	args = append(args, limit)
 	if s.prepared == nil {
 		name = ""
 	}
@@ -237,33 +262,45 @@ func (t *described) pageSQL(lower, past, upper bool) (sql, name string) {
 		return "(" + strings.Join(at, ", ") + ")"
 	}
 	var where []string
+	names := strings.Join(t.names(), ", ")
 	name = "page"
 	if lower {
 		op := ">="
 		if name += "_from"; past {
 			op, name = ">", "page_after"
 		}
-		where = append(where, "("+t.names()+") "+op+" "+row())
+		where = append(where, "("+names+") "+op+" "+row())
 	}
 	if upper {
 		name += "_before"
-		where = append(where, "("+t.names()+") < "+row())
+		where = append(where, "("+names+") < "+row())
 	}
 	sql = "SELECT " + strings.Join(columns, ", ") + " FROM " + t.from()
 	if len(where) > 0 {
 		sql += " WHERE " + strings.Join(where, " AND ")
 	}
-	return sql + " ORDER BY " + t.names() + fmt.Sprintf(" LIMIT $%d", n+1), name
+	order := t.names()
+	if t.query != "" { // a null is to be seen first: later bounds leave it out
+		for i := range order {
+			order[i] += " NULLS FIRST"
+		}
+	}
+	return sql + " ORDER BY " + strings.Join(order, ", ") + fmt.Sprintf(" LIMIT $%d", n+1), name
 }
 
 // names are those of the key's columns, as SQL writes them.
-func (t *described) names() string {
+func (t *described) names() []string {
 	names := make([]string, len(t.Key))
 	for i, k := range t.Key {
-		names[i] = quote(t.Columns[k].Name)
+		names[i] = quote(t.Columns[k].Name) + t.Columns[k].Of.(column).sort
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // from is the table in a statement.
-func (t *described) from() string { return t.only + t.Name }
+func (t *described) from() string {
+	if t.query != "" {
+		return t.query
+	}
+	return t.only + t.Name
+}

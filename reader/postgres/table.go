@@ -18,6 +18,7 @@ type column struct {
 	of   string // its type, as SQL writes it
 	base string // the name of its type, below domains
 	oid  uint32 // of base
+	sort string // how texts of a query's key are sorted; empty is as they are
 }
 
 // described is a table.
@@ -25,6 +26,7 @@ type described struct {
 	*sqltable.Table
 	pages int64  // of the table
 	only  string // before its name: tables that inherit from it are not read
+	query string // in its place, in brackets; empty is a table
 }
 
 // kinds are what values of types become whose text is not what they are. All others stay the text that the server writes.
@@ -42,8 +44,19 @@ var keyTypes = map[string]bool{
 	"numeric": true, "date": true, "timestamp": true, "timestamptz": true, "time": true,
 }
 
+// settle decides how values are read.
+func (of column) settle(c *sqltable.Column) {
+	if kind, ok := kinds[of.base]; ok {
+		c.Kind = kind
+	}
+	c.Type, c.Read, c.Of = sqltable.Types[c.Kind], readers[of.base], of
+}
+
 // describe asks for a table's columns and key. What cannot be read exactly is refused.
 func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
+	if a.query != "" {
+		return describeQuery(ctx, conn, a)
+	}
 	name := quote(a.table)
 	if a.schema != "" {
 		name = quote(a.schema) + "." + name
@@ -78,12 +91,12 @@ func describe(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described,
 	case r[7] == "t":
 		return nil, fmt.Errorf("%s is a temporary table, which one session alone sees", t.Name)
 	}
-	system, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()), (SELECT timeline_id::text FROM pg_control_checkpoint())`)
+	system, err := system(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s, oid %s, system %s, timeline %s", t.Name, oid, system[0][0], system[0][1])
+	fmt.Fprintf(&s, "%s, oid %s, %s", t.Name, oid, system)
 	if err := t.describeColumns(ctx, conn, oid, &s); err != nil {
 		return nil, err
 	}
@@ -115,10 +128,7 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 		c, of := sqltable.Column{Name: r[0], Kind: record.String}, column{of: r[1], base: r[2]}
 		id, _ := strconv.ParseUint(r[3], 10, 32)
 		of.oid = uint32(id)
-		if kind, ok := kinds[of.base]; ok {
-			c.Kind = kind
-		}
-		c.Type, c.Read, c.Of = sqltable.Types[c.Kind], readers[of.base], of
+		of.settle(&c)
 		fmt.Fprintf(s, ", %q %s %s", c.Name, of.of, r[5])
 		if r[4] != "" {
 			place, _ := strconv.Atoi(r[4])
@@ -141,6 +151,15 @@ func (t *described) describeColumns(ctx context.Context, conn *pgconn.PgConn, oi
 		fmt.Fprintf(s, ", key %q", t.Columns[place].Name)
 	}
 	return nil
+}
+
+// system says which server it is.
+func system(ctx context.Context, conn *pgconn.PgConn) (string, error) {
+	rows, err := query(ctx, conn, `SELECT (SELECT system_identifier::text FROM pg_control_system()), (SELECT timeline_id::text FROM pg_control_checkpoint())`)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("system %s, timeline %s", rows[0][0], rows[0][1]), nil
 }
 
 // query returns the rows of a small result as text; null is empty.

@@ -1,6 +1,7 @@
 package sqltable
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -152,7 +153,7 @@ func (p *part) Next() (source.Piece, error) {
 			return pg, nil
 		case p.ctx.Err() != nil:
 			return nil, context.Cause(p.ctx)
-		case errors.Is(err, ErrSnapshot) || !p.of.cfg.Server.Lost(err) || IsChanged(err):
+		case final(err) || !p.of.cfg.Server.Lost(err):
 			return nil, fmt.Errorf("read %s: %w", p.name, err)
 		}
 		if now := time.Now(); until.IsZero() {
@@ -208,10 +209,12 @@ func (p *part) page(by Session) (*page, error) {
 	}
 	pg := &page{of: t, text: make([]byte, 0, budget+budget/8)}
 	last := make([][]byte, len(t.Key))
-	for rows.Next() {
-		if len(pg.text) > budget && pg.rows() > 0 {
-			continue // larger rows than those before: they come with the next page
-		}
+	var before [][]byte
+	if q.Past {
+		before = p.next
+	}
+	// Rows that are larger than those before come with the next page.
+	for (len(pg.text) <= budget || pg.rows() == 0) && rows.Next() {
 		clear(last) // of a row: its key may be anywhere in it
 		for i, v := range rows.Values() {
 			if v == nil {
@@ -228,6 +231,13 @@ func (p *part) page(by Session) (*page, error) {
 		if pg.first == nil {
 			pg.first = slices.Clone(last)
 		}
+		if t.Claimed {
+			if err := p.checkClaim(before, last); err != nil {
+				_ = rows.Close()
+				return nil, err
+			}
+			before = slices.Clone(last)
+		}
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
@@ -240,6 +250,19 @@ func (p *part) page(by Session) (*page, error) {
 		p.past, p.row = true, max(len(pg.text)/n, 16)
 	}
 	return pg, nil
+}
+
+// checkClaim fails if the key of a row is null, or that of the row before it.
+func (p *part) checkClaim(before, key [][]byte) error {
+	for i, v := range key {
+		if v == nil {
+			return &claimError{fmt.Sprintf("a row of the query has no %s, which key= of its address names: after an interruption nobody could say whether it was loaded; name columns that are never null", p.t.Columns[p.t.Key[i]].Name)}
+		}
+	}
+	if before != nil && slices.EqualFunc(before, key, bytes.Equal) {
+		return &claimError{fmt.Sprintf("two rows of the query have the key %s: one would replace the other; let key= of its address name columns that tell all rows apart", p.t.show(key))}
+	}
+	return nil
 }
 
 // Add makes a split of a page.

@@ -67,6 +67,7 @@ type Table struct {
 	Key     []int  // places of the primary key's columns
 	Bytes   int64  // of its rows, about
 	Schema  string // what must be the same for a reading to continue
+	Claimed bool   // the key is what a user says of the rows of a query: it is checked that they go up by it
 	inKey   []int  // of each column, its place in the key; -1 is none
 }
 
@@ -112,6 +113,16 @@ type changedError struct{ was, is string }
 
 func (e *changedError) Error() string {
 	return fmt.Sprintf("the table or its server changed since the load began; it was %s, and is %s; start over with --fresh", e.was, e.is)
+}
+
+// claimError is why the key of a query is none.
+type claimError struct{ says string }
+
+func (e *claimError) Error() string { return e.says }
+
+// final reports whether no other session can help.
+func final(err error) bool {
+	return errors.Is(err, ErrSnapshot) || IsChanged(err) || errors.As(err, new(*claimError))
 }
 
 // IsChanged reports whether an error says that the table changed.

@@ -1,0 +1,91 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tsimport/reader/record"
+	"tsimport/reader/sqltable"
+)
+
+// sortedTypes are the types that the key of a query may be made of, and how it is sorted: so that equal keys have equal texts.
+var sortedTypes = map[string]string{
+	"int2": "", "int4": "", "int8": "", "oid": "", "uuid": "", "bytea": "", "date": "", "timestamp": "", "timestamptz": "", "text": ` COLLATE "C"`, "varchar": ` COLLATE "C"`,
+}
+
+// describeQuery asks for the columns of a query. Its key is what the address says.
+func describeQuery(ctx context.Context, conn *pgconn.PgConn, a *Address) (*described, error) {
+	// What the query says may end in a comment.
+	t := &described{Table: &sqltable.Table{Name: "the query"}, query: "(" + a.query + "\n) AS query"}
+	prepared, err := conn.Prepare(ctx, "", "SELECT * FROM "+t.from(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the columns of the query: %w", err)
+	}
+	var oids, mods []string
+	for _, f := range prepared.Fields {
+		oids, mods = append(oids, fmt.Sprint(f.DataTypeOID)), append(mods, fmt.Sprint(f.TypeModifier))
+	}
+	rows, err := query(ctx, conn, `SELECT t.typname::text, format_type(t.oid, m.mod) FROM unnest($1::oid[], $2::int[]) WITH ORDINALITY m(oid, mod, n) JOIN pg_type t ON t.oid = m.oid ORDER BY n`,
+		"{"+strings.Join(oids, ",")+"}", "{"+strings.Join(mods, ",")+"}")
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != len(prepared.Fields) || len(rows) == 0 {
+		return nil, fmt.Errorf("the query has %d columns, and the server knows the types of %d", len(prepared.Fields), len(rows))
+	}
+	var s strings.Builder
+	system, err := system(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&s, "the query %q of %s", a.query, system)
+	for i, f := range prepared.Fields {
+		c, of := sqltable.Column{Name: f.Name, Kind: record.String}, column{of: rows[i][1], base: rows[i][0], oid: f.DataTypeOID}
+		of.sort = sortedTypes[of.base]
+		of.settle(&c)
+		fmt.Fprintf(&s, ", %q %s", c.Name, of.of)
+		t.Columns = append(t.Columns, c)
+	}
+	if err := t.Claim(a.key); err != nil {
+		return nil, err
+	}
+	for _, k := range t.Key {
+		c := &t.Columns[k]
+		of := c.Of.(column)
+		if _, ok := sortedTypes[of.base]; !ok {
+			return nil, fmt.Errorf("column %s of the query's key is of the type %s, of which different texts may be one value; cast it, such as %s::text, or let key= name another", c.Name, of.of, quote(c.Name))
+		}
+		fmt.Fprintf(&s, ", key %q", c.Name)
+	}
+	t.Schema = s.String()
+	return t, nil
+}
+
+// hold begins a transaction of which the tables of the query are locked against changes of their schema. They can be locked no earlier
+// than its snapshot is taken: a table that was emptied between the two, or made again, would be empty in the snapshot.
+func (t *described) hold(ctx context.Context, conn *pgconn.PgConn) error {
+	if err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1").Close(); err != nil {
+		return err
+	}
+	return t.unmoved(ctx, conn)
+}
+
+func (t *described) unmoved(ctx context.Context, conn *pgconn.PgConn) error {
+	if _, err := query(ctx, conn, "EXPLAIN SELECT * FROM "+t.from()); err != nil {
+		return err
+	}
+	// The catalogue is that of the snapshot, and the function says what is true now.
+	moved, err := query(ctx, conn, `SELECT coalesce(c.relname::text, 'one that is new') FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation
+		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+			AND (c.oid IS NULL OR c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND c.relfilenode <> pg_relation_filenode(c.oid))`)
+	if err != nil {
+		return err
+	}
+	if len(moved) > 0 {
+		return fmt.Errorf("table %s of the query was emptied or altered while the snapshot was taken", moved[0][0])
+	}
+	return nil
+}

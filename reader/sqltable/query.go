@@ -1,0 +1,45 @@
+package sqltable
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// CheckQuery refuses a query that could not be resumed, and returns it as it is put into brackets. Table and key are what the address says.
+func CheckQuery(query, table string, key []string) (string, error) {
+	query = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(query), ";"))
+	switch {
+	case query == "":
+		return "", errors.New("--query is empty")
+	case table != "":
+		return "", errors.New("the address names a table, and --query is given; leave one out")
+	case len(key) == 0 || slices.Contains(key, ""):
+		return "", errors.New("--query: nothing says which columns tell its rows apart, so that it could not be resumed; add key=COLUMN, or key=COLUMN,COLUMN, to the address")
+	}
+	return query, nil
+}
+
+// Claim makes the key of a query's rows of the columns that the user names.
+func (t *Table) Claim(key []string) error {
+	t.Claimed = true
+	seen := map[string]bool{}
+	for _, c := range t.Columns {
+		if seen[c.Name] {
+			return fmt.Errorf("two columns of the query are called %s; give one another name with AS", c.Name)
+		}
+		seen[c.Name] = true
+	}
+	for _, name := range key {
+		i := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Name == name })
+		if i < 0 {
+			return fmt.Errorf("key=%s: the query has no column %s", strings.Join(key, ","), name)
+		}
+		if slices.Contains(t.Key, i) {
+			return fmt.Errorf("key=%s names %s twice", strings.Join(key, ","), name)
+		}
+		t.Key = append(t.Key, i)
+	}
+	return nil
+}

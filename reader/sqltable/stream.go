@@ -1,0 +1,81 @@
+package sqltable
+
+import (
+	"bytes"
+	"context"
+	"slices"
+)
+
+// Stream gives the pages of one long answer, for a query that is to be asked once.
+type Stream struct {
+	// Ask asks the server for rows from Lower on, without a limit.
+	Ask func(context.Context, Query) (Rows, error)
+
+	rows Rows     // the answer, as far as it is read; nil is none
+	at   [][]byte // the key of the row before
+}
+
+// Page returns the next rows of the answer, if the page begins where the last one ended; else it asks.
+func (s *Stream) Page(ctx context.Context, t *Table, q Query) (Rows, error) {
+	p := &streamed{of: s, t: t, left: q.Limit}
+	if s.rows != nil && q.Past && slices.EqualFunc(s.at, q.Lower, bytes.Equal) {
+		return p, nil
+	}
+	if s.rows != nil {
+		_ = s.rows.Close() // it is not needed
+		s.rows = nil
+	}
+	if q.Past { // a second row with the key before is to be seen
+		q.Past, p.skip = false, q.Lower
+	}
+	rows, err := s.Ask(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	s.rows, s.at = rows, slices.Clone(q.Lower)
+	return p, nil
+}
+
+// streamed is a page of a Stream.
+type streamed struct {
+	of    *Stream
+	t     *Table
+	left  int
+	skip  [][]byte // the key of a row that was read before; nil is none
+	ended bool
+}
+
+// Next takes the next row.
+func (p *streamed) Next() bool {
+	if p.left == 0 || p.ended {
+		return false
+	}
+	p.left--
+	for {
+		if p.ended = !p.of.rows.Next(); p.ended {
+			return false
+		}
+		values := p.of.rows.Values()
+		p.of.at = p.of.at[:0]
+		for _, k := range p.t.Key {
+			p.of.at = append(p.of.at, bytes.Clone(values[k]))
+		}
+		again := p.skip != nil && slices.EqualFunc(p.skip, p.of.at, bytes.Equal)
+		if p.skip = nil; !again {
+			return true
+		}
+	}
+}
+
+// Values are those of the row.
+func (p *streamed) Values() [][]byte { return p.of.rows.Values() }
+
+// Close keeps the answer for the next page, until it is read to its end.
+func (p *streamed) Close() error {
+	if !p.ended {
+		return nil
+	}
+	rows := p.of.rows
+	p.of.rows = nil
+	return rows.Close()
+}
