@@ -52,9 +52,9 @@ func TestFeaturesTheEngineLacksAreRefusedByName(t *testing.T) {
 			_, err := s.StartLocalTransaction(&tablestore.StartLocalTransactionRequest{TableName: tb.name, PrimaryKey: tb.key("a")})
 			return err
 		},
-		"an index": func() error {
-			m := &tablestore.IndexMeta{IndexName: "i"}
-			m.AddPrimaryKeyColumn("pk2")
+		"a local index": func() error {
+			m := &tablestore.IndexMeta{IndexName: "local", IndexType: tablestore.IT_LOCAL_INDEX}
+			m.AddPrimaryKeyColumn("pk1")
 			_, err := s.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: tb.name, IndexMeta: m})
 			return err
 		},
@@ -80,7 +80,7 @@ func TestTablesTheEngineCannotKeepAreRefusedByName(t *testing.T) {
 	for name, change := range map[string]func(*create){
 		"a stream":           func(r *create) { r.more = message{}.bytes(5, message{}.int(1, 1).int(2, 24)) },
 		"encryption":         func(r *create) { r.more = message{}.bytes(6, message{}.int(1, 1).int(2, 1)) },
-		"an index":           func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1")) },
+		"a local index":      func(r *create) { r.more = message{}.bytes(7, message{}.text(1, "i").text(2, "pk1").int(5, 1)) },
 		"local transactions": func(r *create) { r.more = message{}.int(8, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,6 @@ func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 	skipReal(t, s)
 	for _, operation := range []string{
 		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
-		"CreateIndex", "DropIndex",
 		"DescribeStream", "GetShardIterator", "GetStreamRecord",
 		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
 		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",

@@ -100,6 +100,10 @@ func sdkRequests(t testing.TB) map[string][][]byte {
 func aboutTables(c *tablestore.TableStoreClient) {
 	c.ListTable()
 	c.ListStream(&tablestore.ListStreamRequest{TableName: ptrTo("t")})
+	index := &tablestore.IndexMeta{IndexName: "i", IndexType: tablestore.IT_GLOBAL_INDEX}
+	index.AddPrimaryKeyColumn("d")
+	c.CreateIndex(&tablestore.CreateIndexRequest{MainTableName: "t", IndexMeta: index, IncludeBaseData: true})
+	c.DeleteIndex(&tablestore.DeleteIndexRequest{MainTableName: "t", IndexName: "i"})
 	c.ListSearchIndex(&tablestore.ListSearchIndexRequest{TableName: "t"})
 	c.DescribeTable(&tablestore.DescribeTableRequest{TableName: "t"})
 	c.UpdateTable(&tablestore.UpdateTableRequest{TableName: "t", TableOption: &tablestore.TableOption{TimeToAlive: 86400, MaxVersion: 2, DeviationCellVersionInSec: 9},

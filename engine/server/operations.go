@@ -31,6 +31,8 @@ func init() {
 		{"DescribeTable", tableOperation((*Server).describeTable)},
 		{"UpdateTable", tableOperation((*Server).updateTable)},
 		{"DeleteTable", tableOperation((*Server).deleteTable)},
+		{"CreateIndex", tableOperation((*Server).createIndex)},
+		{"DropIndex", tableOperation((*Server).dropIndex)},
 		{"AddDefinedColumn", tableOperation(definedColumns(wire.DecodeAddDefined))},
 		{"DeleteDefinedColumn", tableOperation(definedColumns(wire.DecodeDeleteDefined))},
 		{"ComputeSplitPointsBySize", (*Server).splitPoints},
@@ -56,7 +58,6 @@ var unimplemented = func() map[string]bool {
 	m := map[string]bool{}
 	for _, name := range []string{
 		"StartLocalTransaction", "CommitTransaction", "AbortTransaction",
-		"CreateIndex", "DropIndex",
 		"DescribeStream", "GetShardIterator", "GetStreamRecord",
 		"CreateSearchIndex", "UpdateSearchIndex", "DeleteSearchIndex", "DescribeSearchIndex",
 		"Search", "ParallelScan", "ComputeSplits", "SQLQuery",

@@ -111,6 +111,9 @@ func (w *write) units() (sum float64) {
 	for i := range w.request.Tables {
 		t := &w.request.Tables[i]
 		copies := 1
+		if table := w.server.store.Table(t.Name); table != nil {
+			copies += table.Indexes()
+		}
 		if st := w.server.sim.present(string(t.Name)); st != nil {
 			copies += st.Answers().Indexes
 		}

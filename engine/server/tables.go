@@ -121,6 +121,26 @@ func (s *Server) deleteTable(body []byte) (call, *wire.Error) {
 	}}, err
 }
 
+func (s *Server) createIndex(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeCreateIndex(body)
+	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		if _, err := s.table(r.Table); err != nil {
+			return nil, err
+		}
+		return nil, s.store.CreateIndex(ctx, r)
+	}}, err
+}
+
+func (s *Server) dropIndex(body []byte) (call, *wire.Error) {
+	r, err := wire.DecodeDropIndex(body)
+	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {
+		if _, err := s.table(r.Table); err != nil {
+			return nil, err
+		}
+		return nil, s.store.DropIndex(ctx, r)
+	}}, err
+}
+
 func (s *Server) splitPoints(body []byte) (call, *wire.Error) {
 	r, err := wire.DecodeSplitPoints(body)
 	return plain{0, func(ctx context.Context) ([]byte, *wire.Error) {

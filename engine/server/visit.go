@@ -95,6 +95,9 @@ func (v *visit) open(name []byte) {
 	t, copies := v.sim.find(name), int32(1)
 	if t != nil {
 		copies += int32(t.Answers().Indexes)
+		if table := v.sim.server.store.Table(name); table != nil {
+			copies += int32(table.Indexes())
+		}
 	}
 	v.tables = append(v.tables, visited{t, len(v.rows), copies})
 }

@@ -39,6 +39,16 @@ func (s *Store) UpdateDefined(ctx context.Context, r *wire.DefinedColumns) *wire
 		return wire.Fail(wire.CodeObjectNotExist)
 	}
 	m := *t.meta.Load()
+	if m.Of != "" {
+		return wire.Invalid("Can't update index table directly.")
+	}
+	for _, x := range m.Indexes {
+		for _, name := range r.Delete {
+			if x.has(name) {
+				return wire.Invalid("Defined column '%s' is one of index '%s'.", name, x.Name)
+			}
+		}
+	}
 	var err *wire.Error
 	if m.Defined, err = r.Apply(m.Key, m.Defined); err != nil {
 		return err

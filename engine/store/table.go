@@ -39,6 +39,8 @@ type meta struct {
 	LastDecrease int64    `json:",omitempty"`
 	Created      int64    // Unix microseconds, later than of any table made before
 	Adjusted     int64    `json:",omitempty"` // Unix milliseconds: when reserved throughput was last changed
+	Indexes      []index  `json:",omitempty"`
+	Of           string   `json:",omitempty"` // the table that this is an index of; empty is none
 	Bounds       [][]byte `json:",omitempty"` // between the partitions it was created with, as variants
 }
 
@@ -77,7 +79,7 @@ func (s *Store) loadTables() error {
 		}
 		t := &Table{id: m.ID}
 		t.meta.Store(m)
-		s.tables[m.Name] = t
+		s.tables[m.Name] = t // nobody else has the store yet
 		s.lastCreated = max(s.lastCreated, m.Created)
 	}
 	return it.Error()
@@ -110,13 +112,15 @@ func (s *Store) Table(name []byte) *Table {
 	return s.tables[string(name)]
 }
 
-// Tables is the names of all tables in order.
+// Tables is the names of all tables in order, without their indexes.
 func (s *Store) Tables() []string {
 	s.names.RLock()
 	defer s.names.RUnlock()
 	names := make([]string, 0, len(s.tables))
-	for n := range s.tables {
-		names = append(names, n)
+	for n, t := range s.tables {
+		if t.meta.Load().Of == "" {
+			names = append(names, n)
+		}
 	}
 	slices.Sort(names)
 	return names
@@ -150,26 +154,69 @@ func (s *Store) CreateTable(ctx context.Context, r *wire.CreateTable) *wire.Erro
 		Read: r.Throughput.Read.Value, Write: r.Throughput.Write.Value,
 		LastIncrease: now.Unix(), Created: s.created(now), Bounds: savedBounds(r.Bounds),
 	}
+	before := s.nextID
+	s.nextID++
 	b := s.db.NewBatch()
-	b.Set(counterKey, binary.BigEndian.AppendUint32(nil, m.ID+1), nil)
+	if err := s.addIndexes(b, m, r.Indexes); err != nil {
+		s.nextID = before
+		return err
+	}
+	b.Set(counterKey, binary.BigEndian.AppendUint32(nil, s.nextID), nil)
 	b.Set(createdKey, binary.BigEndian.AppendUint64(nil, uint64(m.Created)), nil)
 	if err := s.saveTable(ctx, b, m); err != nil {
 		return err
 	}
-	s.nextID, s.lastCreated = s.nextID+1, m.Created
-	t := &Table{id: m.ID}
-	t.meta.Store(m)
-	s.setTable(m.Name, t)
+	s.lastCreated = m.Created
+	s.addTable(m)
+	for i := range m.Indexes {
+		s.addTable(m.Indexes[i].table(m))
+	}
 	return nil
 }
 
+// addIndexes gives a new table its indexes.
+func (s *Store) addIndexes(b *pebble.Batch, m *meta, indexes []wire.IndexMeta) *wire.Error {
+	for i := range indexes {
+		x, err := s.newIndex(m, &indexes[i])
+		if err == nil {
+			err = s.putTable(b, x.table(m))
+		}
+		if err != nil {
+			return err
+		}
+		m.Indexes = append(m.Indexes, *x)
+	}
+	return nil
+}
+
+// addTable makes a table known that is saved.
+func (s *Store) addTable(m *meta) {
+	t := &Table{id: m.ID}
+	t.meta.Store(m)
+	s.setTable(m.Name, t)
+}
+
+// saveCounter saves which number the next table gets.
+func (s *Store) saveCounter(ctx context.Context, b *pebble.Batch) *wire.Error {
+	b.Set(counterKey, binary.BigEndian.AppendUint32(nil, s.nextID), nil)
+	return s.commitAndWait(ctx, b)
+}
+
 func (s *Store) saveTable(ctx context.Context, b *pebble.Batch, m *meta) *wire.Error {
+	if err := s.putTable(b, m); err != nil {
+		return err
+	}
+	return s.commitAndWait(ctx, b)
+}
+
+// putTable puts the description of a table into a batch.
+func (s *Store) putTable(b *pebble.Batch, m *meta) *wire.Error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return wire.Failf(wire.CodeInternalServerError, "Encode table %s: %v.", m.Name, err)
 	}
 	b.Set(tableKey(m.Name), text, nil)
-	return s.commitAndWait(ctx, b)
+	return nil
 }
 
 // UpdateTable changes what the request names; the rest stays.
@@ -181,10 +228,18 @@ func (s *Store) UpdateTable(ctx context.Context, r *wire.UpdateTable) (*wire.Tab
 		return nil, wire.Fail(wire.CodeObjectNotExist)
 	}
 	m := *t.meta.Load()
+	if m.Of != "" {
+		return nil, wire.Invalid("Can't update index table directly.")
+	}
 	m.TTL = r.Options.TTL.Or(m.TTL)
 	m.MaxVersions = r.Options.MaxVersions.Or(m.MaxVersions)
 	m.Deviation = r.Options.Deviation.Or(m.Deviation)
 	m.NoUpdate = !r.Options.AllowUpdate.Or(!m.NoUpdate)
+	if len(m.Indexes) > 0 {
+		if err := wire.CheckIndexable(m.TTL, m.MaxVersions); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.reserve(&r.Throughput, s.now(), s.interval); err != nil {
 		return nil, err
 	}
@@ -203,27 +258,43 @@ func (s *Store) DeleteTable(ctx context.Context, name []byte) *wire.Error {
 	if t == nil {
 		return wire.Fail(wire.CodeObjectNotExist)
 	}
+	m := t.meta.Load()
+	if m.Of != "" {
+		return wire.Invalid("Can't delete index table directly.")
+	}
 	b := s.db.NewBatch()
+	for i := range m.Indexes {
+		dropRows(b, &m.Indexes[i])
+	}
 	b.Delete(tableKey(string(name)), nil)
 	b.DeleteRange(appendRowPrefix(nil, t.id), appendRowPrefix(nil, t.id+1), nil)
 	if err := s.commitAndWait(ctx, b); err != nil {
 		return err
 	}
-	t.dropped = true
-	s.setTable(string(name), nil)
+	s.forget(string(name))
+	for i := range m.Indexes {
+		s.forget(m.Indexes[i].Name)
+	}
 	return nil
 }
+
+// Indexes is how many indexes the table has.
+func (t *Table) Indexes() int { return len(t.meta.Load().Indexes) }
 
 // Describe is the table's present description.
 func (t *Table) Describe() *wire.TableDescription {
 	m := t.meta.Load()
-	return &wire.TableDescription{
+	d := &wire.TableDescription{
 		Name: m.Name, Key: m.Key, Defined: m.Defined,
 		Reserved:     wire.Capacity{Read: m.Read, Write: m.Write},
 		LastIncrease: m.LastIncrease, LastDecrease: m.LastDecrease,
 		TTL: m.TTL, MaxVersions: m.MaxVersions, Deviation: m.Deviation, AllowUpdate: !m.NoUpdate, FullRow: m.FullRow,
 		Created: m.Created, Bounds: m.partitionBounds(),
 	}
+	for i := range m.Indexes {
+		d.IndexMetas = append(d.IndexMetas, m.Indexes[i].meta())
+	}
+	return d
 }
 
 // appendKey checks a primary key against the schema and appends its row key.

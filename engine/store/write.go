@@ -128,7 +128,7 @@ func (w *writer) write(ctx context.Context, tables []TableWrite) *wire.Error {
 			stripes.add(w.store.stripe(partitionPart(r.key)), true) // see assign
 			continue
 		}
-		stripes.add(w.store.stripe(r.key), readsFirst(r.change))
+		stripes.add(w.store.stripe(r.key), r.readsFirst())
 	}
 	w.store.lock(&stripes)
 	defer w.store.unlock(&stripes)
@@ -176,6 +176,9 @@ func readsFirst(c *wire.Change) bool {
 	return c.Conditional() || c.Op == wire.UpdateRow
 }
 
+// readsFirst reports whether the row as it was counts, for the change or for an index.
+func (r *writeRow) readsFirst() bool { return readsFirst(r.change) || len(r.meta.Indexes) > 0 }
+
 // prepare gives every row its key or its error. It returns about how large the batch will be and whether any row reads.
 func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 	for i := range tables {
@@ -190,6 +193,10 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 				continue
 			}
 			m := t.Table.meta.Load()
+			if m.Of != "" {
+				o.Err = wire.Invalid("Can't write index table directly.")
+				continue
+			}
 			from := len(w.keys)
 			if w.keys, o.Err = m.appendKey(w.keys, c.Row.Key); o.Err == nil {
 				o.Err = m.checkCells(c, w.now, w.store.choices.get())
@@ -209,7 +216,7 @@ func (w *writer) prepare(tables []TableWrite) (bytes int, reads bool) {
 			if len(t.Conditions) > 0 {
 				w.rows[len(w.rows)-1].columns = t.Conditions[j]
 			}
-			reads = reads || readsFirst(c)
+			reads = reads || w.rows[len(w.rows)-1].readsFirst()
 			bytes += c.DataBytes + 64 + 4*len(c.Row.Cells)
 		}
 	}
@@ -310,8 +317,8 @@ func (w *writer) row(r *writeRow) error {
 		o.Consumed.Read = keyUnits
 	}
 	var exists bool
+	var err error
 	if readsFirst(c) {
-		var err error
 		if w.cells, exists, err = w.old(r); err != nil {
 			return err
 		}
@@ -325,11 +332,14 @@ func (w *writer) row(r *writeRow) error {
 		if w.store.choices.get().DeletionsHideEarlier {
 			w.store.choices.deleted(r.key, nil, w.now)
 		}
+		if o.Err, err = w.follow(r, nil, false); o.Err != nil || err != nil {
+			return err
+		}
 		if err := w.batch.Delete(r.key, nil); err != nil {
 			return err
 		}
 	case wire.PutRow:
-		if err := w.set(r, stamp(c.Row.Cells, w.now)); err != nil {
+		if o.Err, err = w.put(r, stamp(c.Row.Cells, w.now)); o.Err != nil || err != nil {
 			return err
 		}
 	case wire.UpdateRow:
@@ -343,7 +353,7 @@ func (w *writer) row(r *writeRow) error {
 			return nil
 		}
 		if exists || u.creates {
-			if err := w.set(r, u.cells); err != nil {
+			if o.Err, err = w.put(r, u.cells); o.Err != nil || err != nil {
 				return err
 			}
 		}
@@ -390,8 +400,18 @@ func (w *writer) old(r *writeRow) (cells []wire.Cell, exists bool, err error) {
 	return cells, stored == 0 || len(cells) > 0, nil
 }
 
-func (w *writer) set(r *writeRow, cells []wire.Cell) error {
+// put writes a row and what follows it. An error of the first kind is the row's, and nothing was written.
+func (w *writer) put(r *writeRow, cells []wire.Cell) (*wire.Error, error) {
 	sortCells(cells)
+	refused, err := w.follow(r, cells, true)
+	if refused != nil || err != nil {
+		return refused, err
+	}
+	return nil, w.set(r, cells)
+}
+
+// set writes a row of sorted cells.
+func (w *writer) set(r *writeRow, cells []wire.Cell) error {
 	w.value = appendRow(w.value[:0], cells, w.now, int(r.meta.MaxVersions))
 	return w.batch.Set(r.key, w.value, nil)
 }

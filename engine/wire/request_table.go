@@ -76,6 +76,7 @@ type CreateTable struct {
 	Defined    []DefinedColumn
 	Options    TableOptions
 	Throughput Throughput
+	Indexes    []IndexMeta
 	Bounds     []Cell // between the partitions asked for; Check sets it
 	ranges     []partitionRange
 }
@@ -100,7 +101,8 @@ func DecodeCreateTable(b []byte) (*CreateTable, *Error) {
 		case 5, 6:
 			return refuseEnabled(f)
 		case 7:
-			return Unsupported("CreateTable with secondary indexes")
+			r.Indexes = append(r.Indexes, IndexMeta{})
+			return f.message(r.Indexes[len(r.Indexes)-1].field)
 		case 8:
 			if f.num != 0 {
 				return Unsupported("CreateTable with local transactions")

@@ -142,7 +142,8 @@ type TableDescription struct {
 	Bounds       []Cell   // between the partitions the table was created with
 	Splits       [][]byte // PlainBuffer rows of the partition key alone
 	Created      int64    // Unix microseconds
-	Indexes      int      // secondary indexes, which only have a name and the table's key
+	Indexes      int      // simulated secondary indexes, which only have a name and the table's key
+	IndexMetas   []IndexMeta
 }
 
 func appendKeySchema(dst []byte, id protowire.Number, key []KeyColumn) []byte {
@@ -200,12 +201,14 @@ func AppendDescribeTable(dst []byte, d *TableDescription) []byte {
 		dst = appendBytes(dst, 6, s)
 	}
 	for i := range d.Indexes {
-		index := appendText(nil, 1, fmt.Sprintf("%s_index%d", d.Name, i+1))
+		simulated := IndexMeta{Name: fmt.Sprintf("%s_index%d", d.Name, i+1)}
 		for _, c := range d.Key {
-			index = appendText(index, 2, c.Name)
+			simulated.Key = append(simulated.Key, c.Name)
 		}
-		const async, global = 0, 0
-		dst = appendBytes(dst, 8, appendInt(appendInt(index, 4, async), 5, global))
+		dst = appendIndex(dst, &simulated)
+	}
+	for i := range d.IndexMetas {
+		dst = appendIndex(dst, &d.IndexMetas[i])
 	}
 	if d.Created != 0 {
 		dst = appendInt(dst, 9, d.Created)

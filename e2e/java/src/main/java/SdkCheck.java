@@ -10,6 +10,7 @@ import com.alicloud.openservices.tablestore.writer.RowWriteResult;
 import com.alicloud.openservices.tablestore.writer.WriterConfig;
 import com.alicloud.openservices.tablestore.writer.enums.BatchRequestType;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
@@ -18,7 +19,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * The official SDK for Java against the server that TABLESTORE_ENDPOINT, TABLESTORE_INSTANCE, TABLESTORE_ACCESS_KEY_ID and
- * TABLESTORE_ACCESS_KEY_SECRET name: its writer in both modes, bulk requests in both encodings, table options, empty lists.
+ * TABLESTORE_ACCESS_KEY_SECRET name: its writer in both modes, bulk requests in both encodings, table options, indexes, empty lists.
  */
 public class SdkCheck {
     static final String ENDPOINT = System.getenv("TABLESTORE_ENDPOINT"), INSTANCE = System.getenv("TABLESTORE_INSTANCE");
@@ -197,6 +198,53 @@ public class SdkCheck {
         }
     }
 
+    static void indexes(SyncClient c, String table) {
+        TableMeta meta = new TableMeta(table);
+        meta.addPrimaryKeyColumn("id", PrimaryKeyType.STRING);
+        meta.addPrimaryKeyColumn("n", PrimaryKeyType.INTEGER);
+        meta.addDefinedColumn("whole", DefinedColumnType.INTEGER);
+        meta.addDefinedColumn("text", DefinedColumnType.STRING);
+        IndexMeta first = new IndexMeta(table + "_first");
+        first.addPrimaryKeyColumn("whole");
+        first.addDefinedColumn("text");
+        c.createTable(new CreateTableRequest(meta, new TableOptions(-1, 1), new ReservedThroughput(0, 0), Collections.singletonList(first)));
+        for (long n = 0; n < 20; n++) {
+            c.putRow(new PutRowRequest(row(table, n)));
+        }
+        IndexMeta later = new IndexMeta(table + "_later");
+        later.addPrimaryKeyColumn("text");
+        c.createIndex(new CreateIndexRequest(table, later, true));
+        want(c.describeTable(new DescribeTableRequest(table)).getIndexMeta().size() == 2, "two indexes");
+        for (String[] index : new String[][] {{table + "_first", "whole"}, {table + "_later", "text"}}) {
+            RangeIteratorParameter p = new RangeIteratorParameter(index[0]);
+            PrimaryKeyBuilder low = PrimaryKeyBuilder.createPrimaryKeyBuilder(), high = PrimaryKeyBuilder.createPrimaryKeyBuilder();
+            for (String name : new String[] {index[1], "id", "n"}) {
+                low.addPrimaryKeyColumn(name, PrimaryKeyValue.INF_MIN);
+                high.addPrimaryKeyColumn(name, PrimaryKeyValue.INF_MAX);
+            }
+            p.setInclusiveStartPrimaryKey(low.build());
+            p.setExclusiveEndPrimaryKey(high.build());
+            p.setMaxVersions(1);
+            PrimaryKeyValue before = PrimaryKeyValue.INF_MIN;
+            long rows = 0;
+            for (Iterator<Row> it = c.createRangeIterator(p); it.hasNext(); rows++) {
+                PrimaryKeyValue v = it.next().getPrimaryKey().getPrimaryKeyColumn(index[1]).getValue();
+                want(before.isInfMin() || before.compareTo(v) < 0, index[0] + ": " + v + " after " + before);
+                before = v;
+            }
+            want(rows == 20, index[0] + ": " + rows + " rows");
+        }
+        try {
+            c.putRow(new PutRowRequest(row(table + "_later", 1)));
+            want(false, "an index was written to");
+        } catch (TableStoreException e) {
+            want(e.getMessage().equals("Can't write index table directly."), e.toString());
+        }
+        c.deleteIndex(new DeleteIndexRequest(table, table + "_first"));
+        want(c.describeTable(new DescribeTableRequest(table)).getIndexMeta().size() == 1, "one index");
+        c.deleteTable(new DeleteTableRequest(table));
+    }
+
     static void lists(SyncClient c, String table) {
         want(c.listStream(new ListStreamRequest(table)).getStreams().isEmpty(), "streams");
         com.alicloud.openservices.tablestore.model.search.ListSearchIndexRequest s = new com.alicloud.openservices.tablestore.model.search.ListSearchIndexRequest();
@@ -211,6 +259,7 @@ public class SdkCheck {
             writer(c, "java_bulk", BatchRequestType.BULK_IMPORT);
             bulk(c, "java_bulk");
             options(c, "java_options");
+            indexes(c, "java_indexed");
             lists(c, "java_bulk");
         } finally {
             c.shutdown();

@@ -1,0 +1,296 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tsimport/engine/wire"
+)
+
+// A global secondary index is a table whose rows follow those of another: a row that has all columns of the index's key has one row in it.
+// It is kept in the batch that writes the table's row, so that no crash comes between them.
+
+// index is what a table's description keeps of one of its indexes.
+type index struct {
+	ID      uint32
+	Name    string
+	Key     []wire.KeyColumn // whole
+	Columns []string         `json:",omitempty"`
+}
+
+func (x *index) meta() wire.IndexMeta {
+	m := wire.IndexMeta{Name: x.Name, Columns: x.Columns}
+	for _, k := range x.Key {
+		m.Key = append(m.Key, k.Name)
+	}
+	return m
+}
+
+// has reports whether a column is one of the index.
+func (x *index) has(name string) bool {
+	return slices.Contains(x.Columns, name) || slices.ContainsFunc(x.Key, func(k wire.KeyColumn) bool { return k.Name == name })
+}
+
+// table is the index as a table, which is read like any other.
+func (x *index) table(of *meta) *meta {
+	m := &meta{ID: x.ID, Name: x.Name, Key: x.Key, TTL: -1, MaxVersions: 1, Deviation: of.Deviation, Of: of.Name, Created: of.Created, LastIncrease: of.LastIncrease}
+	for _, name := range x.Columns {
+		m.Defined = append(m.Defined, of.Defined[slices.IndexFunc(of.Defined, func(d wire.DefinedColumn) bool { return d.Name == name })])
+	}
+	return m
+}
+
+// newIndex judges an index of a table and gives it a number.
+func (s *Store) newIndex(m *meta, r *wire.IndexMeta) (*index, *wire.Error) {
+	if err := wire.CheckIndexable(m.TTL, m.MaxVersions); err != nil {
+		return nil, err
+	}
+	key, err := r.Check(m.Key, m.Defined)
+	if err != nil {
+		return nil, err
+	}
+	if len(m.Indexes) >= wire.MaxIndexes {
+		return nil, wire.Invalid("The number of indexes exceeds the limit, limit count: %d.", wire.MaxIndexes)
+	}
+	taken := func(x index) bool { return x.Name == r.Name }
+	if r.Name == m.Name || s.Table([]byte(r.Name)) != nil || slices.ContainsFunc(m.Indexes, taken) {
+		return nil, wire.Fail(wire.CodeObjectAlreadyExist)
+	}
+	x := &index{ID: s.nextID, Name: r.Name, Key: key, Columns: r.Columns}
+	s.nextID++
+	return x, nil
+}
+
+// CreateIndex makes an index of a table. Writers wait while the rows that are there are put into it.
+func (s *Store) CreateIndex(ctx context.Context, r *wire.CreateIndex) *wire.Error {
+	s.ddl.Lock()
+	defer s.ddl.Unlock()
+	t := s.Table(r.Table)
+	if t == nil {
+		return wire.Fail(wire.CodeObjectNotExist)
+	}
+	m := *t.meta.Load()
+	if m.Of != "" {
+		return wire.Invalid("Can't create an index of an index table.")
+	}
+	x, err := s.newIndex(&m, &r.Index)
+	if err != nil {
+		return err
+	}
+	// From now on the number is taken, so that no table gets what a crash leaves of the rows.
+	if err := s.saveCounter(ctx, s.db.NewBatch()); err != nil {
+		return err
+	}
+	if r.BaseData {
+		if err := s.fill(ctx, &m, x); err != nil {
+			return err
+		}
+	}
+	m.Indexes = append(slices.Clip(m.Indexes), *x)
+	b := s.db.NewBatch()
+	of := x.table(&m)
+	if err := s.putTable(b, of); err != nil {
+		return err
+	}
+	if err := s.saveTable(ctx, b, &m); err != nil {
+		return err
+	}
+	t.meta.Store(&m)
+	s.addTable(of)
+	return nil
+}
+
+// DropIndex removes an index and its rows.
+func (s *Store) DropIndex(ctx context.Context, r *wire.DropIndex) *wire.Error {
+	s.ddl.Lock()
+	defer s.ddl.Unlock()
+	t := s.Table(r.Table)
+	if t == nil {
+		return wire.Fail(wire.CodeObjectNotExist)
+	}
+	m := *t.meta.Load()
+	at := slices.IndexFunc(m.Indexes, func(x index) bool { return x.Name == string(r.Index) })
+	if at < 0 {
+		return wire.Failf(wire.CodeObjectNotExist, "Requested index does not exist.")
+	}
+	b := s.db.NewBatch()
+	dropRows(b, &m.Indexes[at])
+	m.Indexes = slices.Delete(slices.Clone(m.Indexes), at, at+1)
+	if err := s.saveTable(ctx, b, &m); err != nil {
+		return err
+	}
+	t.meta.Store(&m)
+	s.forget(string(r.Index))
+	return nil
+}
+
+// dropRows deletes an index's rows and its description.
+func dropRows(b *pebble.Batch, x *index) {
+	b.Delete(tableKey(x.Name), nil)
+	b.DeleteRange(appendRowPrefix(nil, x.ID), appendRowPrefix(nil, x.ID+1), nil)
+}
+
+// forget drops a table whose description is gone.
+func (s *Store) forget(name string) {
+	if t := s.Table([]byte(name)); t != nil {
+		t.dropped = true
+		s.setTable(name, nil)
+	}
+}
+
+// fillRows is how many rows of a new index are committed at a time.
+const fillRows = 1000
+
+// fill puts the rows of a table into a new index of it.
+func (s *Store) fill(ctx context.Context, m *meta, x *index) *wire.Error {
+	it, e := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})
+	if e != nil {
+		return readError(e)
+	}
+	defer it.Close()
+	b := s.db.NewBatch()
+	rows := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		value, e := it.ValueAndErr()
+		if e != nil {
+			return readError(e)
+		}
+		key, whole := decodeKey(it.Key(), m.Key, nil)
+		cells, also := readRow(value, nil)
+		if !whole || !also {
+			return readError(fmt.Errorf("a row of table %s is damaged", m.Name))
+		}
+		entry, in, err := x.entry(key, cells)
+		if err != nil {
+			return err
+		}
+		if !in {
+			continue
+		}
+		b.Set(entry, x.row(cells), nil)
+		if rows++; rows%fillRows == 0 {
+			if err := s.commit(ctx, b, false); err != nil {
+				return err
+			}
+			b = s.db.NewBatch()
+		}
+	}
+	if e := it.Error(); e != nil {
+		return readError(e)
+	}
+	if b.Empty() {
+		return nil
+	}
+	return s.commit(ctx, b, false) // synced with the table's description, which comes after it
+}
+
+// entry is the key of the row of an index that a row of its table has, if it has one.
+func (x *index) entry(key, cells []wire.Cell) (entry []byte, in bool, err *wire.Error) {
+	entry = appendRowPrefix(nil, x.ID)
+	for _, k := range x.Key {
+		c := named(key, k.Name)
+		if c == nil {
+			c = newest(cells, k.Name)
+		}
+		if c == nil || c.Type != k.Type.ValueType() {
+			return nil, false, nil
+		}
+		if n := len(c.Value); n > wire.MaxKeyValueBytes {
+			return nil, false, wire.Invalid("The length of primary key column: '%s' exceeds the MaxLength:%d with CurrentLength:%d.", k.Name, wire.MaxKeyValueBytes, n)
+		}
+		entry = appendColumn(entry, c)
+	}
+	return entry, true, nil
+}
+
+// row is what a row of an index has beside its key.
+func (x *index) row(cells []wire.Cell) []byte {
+	var kept []wire.Cell
+	base := int64(0)
+	for _, name := range x.Columns {
+		if c := newest(cells, name); c != nil {
+			kept = append(kept, *c)
+			base = c.Timestamp
+		}
+	}
+	sortCells(kept)
+	return appendRow(nil, kept, base, 1)
+}
+
+func named(key []wire.Cell, name string) *wire.Cell {
+	for i := range key {
+		if string(key[i].Name) == name {
+			return &key[i]
+		}
+	}
+	return nil
+}
+
+// newest is the newest version of a column among sorted cells; of several of one time the one that was written last.
+func newest(cells []wire.Cell, name string) *wire.Cell {
+	for i := range cells {
+		if string(cells[i].Name) != name {
+			continue
+		}
+		for i+1 < len(cells) && cells[i+1].Timestamp == cells[i].Timestamp && bytes.Equal(cells[i+1].Name, cells[i].Name) {
+			i++
+		}
+		return &cells[i]
+	}
+	return nil
+}
+
+// follow brings the indexes of a row's table up to date, in the batch that writes the row: cells are what it has from now on, sorted; there
+// says that it is there. It is called before the row is written. An error is the row's; then nothing was written.
+func (w *writer) follow(r *writeRow, cells []wire.Cell, there bool) (refused *wire.Error, err error) {
+	if len(r.meta.Indexes) == 0 {
+		return nil, nil
+	}
+	type change struct{ from, to, row []byte }
+	changes := make([]change, len(r.meta.Indexes))
+	key := r.change.Row.Key
+	for i := range r.meta.Indexes {
+		if !there {
+			break
+		}
+		x := &r.meta.Indexes[i]
+		entry, in, refused := x.entry(key, cells)
+		if refused != nil {
+			return refused, nil
+		}
+		if in {
+			changes[i].to, changes[i].row = entry, x.row(cells)
+		}
+	}
+	value, closer, err := w.batch.Get(r.key)
+	if err == nil {
+		old, ok := readRow(value, nil)
+		for i := range r.meta.Indexes {
+			// What is in the table was small enough.
+			changes[i].from, _, _ = r.meta.Indexes[i].entry(key, old)
+		}
+		closer.Close()
+		if !ok {
+			return nil, fmt.Errorf("read row: it is damaged")
+		}
+	} else if err != pebble.ErrNotFound {
+		return nil, fmt.Errorf("read row: %w", err)
+	}
+	for _, c := range changes {
+		if c.from != nil && !bytes.Equal(c.from, c.to) {
+			if err := w.batch.Delete(c.from, nil); err != nil {
+				return nil, err
+			}
+		}
+		if c.to != nil {
+			if err := w.batch.Set(c.to, c.row, nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}

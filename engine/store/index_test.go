@@ -1,0 +1,340 @@
+package store
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"tsimport/engine/wire"
+)
+
+var indexRounds = flag.Int("index-rounds", 40, "losses of power in TestIndexesAreThoseOfTheirTableAfterALossOfPower")
+
+func whole(n int64) wire.Cell { return wire.Cell{Type: wire.Integer, Value: integer(n)} }
+
+func column(name string, c wire.Cell) wire.Cell {
+	c.Name = []byte(name)
+	return c
+}
+
+func words(s string) wire.Cell { return wire.Cell{Type: wire.String, Value: []byte(s)} }
+
+// indexed makes a table with columns for indexes, and some of the indexes.
+func indexed(t *testing.T, s *Store, indexes ...wire.IndexMeta) *Table {
+	t.Helper()
+	r := &wire.CreateTable{Name: []byte("t"), Key: []wire.KeyColumn{{Name: "p", Type: wire.KeyString}, {Name: "n", Type: wire.KeyInteger}},
+		Defined: []wire.DefinedColumn{{Name: "a", Type: 1}, {Name: "b", Type: 4}, {Name: "c", Type: 2}}, Indexes: indexes}
+	r.Options.TTL.Value, r.Options.MaxVersions.Value = -1, 1
+	if err := s.CreateTable(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	return s.Table([]byte("t"))
+}
+
+var (
+	byA  = wire.IndexMeta{Name: "by_a", Key: []string{"a", "p"}, Columns: []string{"b", "c"}}
+	byB  = wire.IndexMeta{Name: "by_b", Key: []string{"b"}}
+	byNP = wire.IndexMeta{Name: "by_np", Key: []string{"n", "p"}, Columns: []string{"c"}}
+)
+
+// drawChange draws a change of one of few rows.
+func drawChange(rng *rand.Rand) wire.Change {
+	c := wire.Change{Op: wire.RowOp(1 + rng.IntN(3))}
+	c.Row.Key = []wire.Cell{column("p", words(fmt.Sprint("p", rng.IntN(3)))), column("n", whole(int64(rng.IntN(5))))}
+	if c.Op == wire.DeleteRow {
+		c.Row.Delete = true
+		return c
+	}
+	for _, name := range []string{"a", "b", "c", "other"} {
+		cell := column(name, whole(int64(rng.IntN(4))))
+		switch name {
+		case "b":
+			cell = column(name, words([]string{"", "x", "y\x00", "long"}[rng.IntN(4)]))
+		case "c":
+			cell = column(name, wire.Cell{Type: wire.Double, Value: integer(int64(rng.IntN(3)))})
+		}
+		switch {
+		case rng.IntN(3) == 0:
+		case c.Op == wire.UpdateRow && rng.IntN(4) == 0:
+			c.Row.Cells = append(c.Row.Cells, wire.Cell{Name: []byte(name), Op: wire.DeleteColumn})
+		case c.Op == wire.UpdateRow && name == "a" && rng.IntN(3) == 0:
+			cell.Op = wire.Increment
+			c.Row.Cells = append(c.Row.Cells, cell)
+		default:
+			c.Row.Cells = append(c.Row.Cells, cell)
+		}
+	}
+	if c.Op == wire.UpdateRow && len(c.Row.Cells) == 0 {
+		c.Row.Cells = []wire.Cell{column("other", whole(1))}
+	}
+	return c
+}
+
+// space is what the store has of a table: its rows by their keys.
+func space(t *testing.T, s *Store, id uint32) map[string]string {
+	t.Helper()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, id), UpperBound: appendRowPrefix(nil, id+1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	rows := map[string]string{}
+	for it.First(); it.Valid(); it.Next() {
+		cells, ok := readRow(it.Value(), nil)
+		if !ok {
+			t.Fatal("a row is damaged")
+		}
+		var text bytes.Buffer
+		for _, c := range cells {
+			fmt.Fprintf(&text, "%s %d %x %d, ", c.Name, c.Type, c.Value, c.Timestamp)
+		}
+		rows[string(it.Key())] = text.String()
+	}
+	return rows
+}
+
+// checkIndexes computes the indexes again from the rows of their table.
+func checkIndexes(t *testing.T, s *Store, when string) {
+	t.Helper()
+	tab := s.Table([]byte("t"))
+	if tab == nil {
+		return
+	}
+	m := tab.meta.Load()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: appendRowPrefix(nil, m.ID), UpperBound: appendRowPrefix(nil, m.ID+1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	want := make([]map[string]string, len(m.Indexes))
+	for i := range want {
+		want[i] = map[string]string{}
+	}
+	for it.First(); it.Valid(); it.Next() {
+		key, _ := decodeKey(it.Key(), m.Key, nil)
+		cells, _ := readRow(it.Value(), nil)
+		for i, x := range m.Indexes {
+			// The model: what a row has by name, written down by hand.
+			has := map[string]wire.Cell{}
+			for _, c := range append(key, cells...) {
+				has[string(c.Name)] = c
+			}
+			entry, in := appendRowPrefix(nil, x.ID), true
+			for _, k := range x.Key {
+				c, ok := has[k.Name]
+				if in = in && ok; in {
+					entry = appendColumn(entry, &c)
+				}
+			}
+			if !in {
+				continue
+			}
+			text := ""
+			for _, name := range x.Columns {
+				if c, ok := has[name]; ok {
+					text += fmt.Sprintf("%s %d %x %d, ", c.Name, c.Type, c.Value, c.Timestamp)
+				}
+			}
+			want[i][string(entry)] = text
+		}
+	}
+	for i, x := range m.Indexes {
+		got := space(t, s, x.ID)
+		for k, v := range want[i] {
+			if got[k] != v {
+				t.Fatalf("%s: index %s has %q of key %q, want %q", when, x.Name, got[k], k, v)
+			}
+		}
+		if len(got) != len(want[i]) {
+			t.Fatalf("%s: index %s has %d rows, want %d", when, x.Name, len(got), len(want[i]))
+		}
+		if tab := s.Table([]byte(x.Name)); tab == nil || tab.meta.Load().Of != "t" {
+			t.Fatalf("%s: index %s cannot be read", when, x.Name)
+		}
+	}
+}
+
+func TestIndexesAreThoseOfTheirTable(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		s, err := Open("", Options{InMemory: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab := indexed(t, s, byA, byB)
+		late := 20 + rng.IntN(40)
+		for step := range 120 {
+			changes := make([]wire.Change, 1+rng.IntN(6))
+			for i := range changes {
+				changes[i] = drawChange(rng)
+			}
+			atomic := rng.IntN(4) == 0
+			if atomic {
+				for i := range changes {
+					changes[i].Row.Key[0] = changes[0].Row.Key[0]
+				}
+			}
+			out := make([]wire.Outcome, len(changes))
+			if err := s.write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: out}}, atomic); err != nil {
+				t.Fatal(err)
+			}
+			switch step {
+			case late:
+				if err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byNP, BaseData: true}); err != nil {
+					t.Fatal(err)
+				}
+			case late + 30:
+				if err := s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte("by_b")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			checkIndexes(t, s, fmt.Sprintf("seed %d, step %d", seed, step))
+		}
+		if n := tab.Indexes(); n != 2 {
+			t.Errorf("%d indexes", n)
+		}
+		if err := s.DeleteTable(ctx, []byte("t")); err != nil || s.Table([]byte("by_a")) != nil || len(s.Tables()) > 0 {
+			t.Errorf("after the table: %v, %q", err, s.Tables())
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An index without base data has the rows that were written after it, and no others.
+func TestAnIndexWithoutBaseDataBeginsEmpty(t *testing.T) {
+	s, err := Open("", Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tab := indexed(t, s)
+	put := func(n int64, b string) {
+		c := wire.Change{Op: wire.PutRow}
+		c.Row.Key = []wire.Cell{column("p", words("p")), column("n", whole(n))}
+		c.Row.Cells = []wire.Cell{column("b", words(b))}
+		out := make([]wire.Outcome, 1)
+		if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: out}}); err != nil || out[0].Err != nil {
+			t.Fatal(err, out[0].Err)
+		}
+	}
+	put(1, "old")
+	if err := s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: byB}); err != nil {
+		t.Fatal(err)
+	}
+	put(2, "new")
+	put(1, "changed")
+	x := tab.meta.Load().Indexes[0]
+	if got := space(t, s, x.ID); len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+	if err := s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte("by_b")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := space(t, s, x.ID); len(got) != 0 || s.Table([]byte("by_b")) != nil {
+		t.Errorf("of a dropped index there is %q", got)
+	}
+}
+
+func TestARowThatAnIndexCannotHoldIsRefused(t *testing.T) {
+	s, err := Open("", Options{InMemory: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tab := indexed(t, s, byB)
+	for n, size := range []int{wire.MaxKeyValueBytes, wire.MaxKeyValueBytes + 1} {
+		c := wire.Change{Op: wire.PutRow}
+		c.Row.Key = []wire.Cell{column("p", words("p")), column("n", whole(int64(n)))}
+		c.Row.Cells = []wire.Cell{column("b", words(string(bytes.Repeat([]byte("x"), size))))}
+		out := make([]wire.Outcome, 1)
+		if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: []wire.Change{c}, Outcomes: out}}); err != nil {
+			t.Fatal(err)
+		}
+		if refused := out[0].Err != nil; refused != (n == 1) {
+			t.Errorf("%d bytes: %v", size, out[0].Err)
+		}
+	}
+	if got := space(t, s, tab.id); len(got) != 1 {
+		t.Errorf("%d rows", len(got))
+	}
+	checkIndexes(t, s, "a long value")
+}
+
+func TestIndexesAreThoseOfTheirTableAfterALossOfPower(t *testing.T) {
+	for round := range *indexRounds {
+		rng := rand.New(rand.NewPCG(2, uint64(round)))
+		fs := vfs.NewCrashableMem()
+		for run := range 3 {
+			s, err := Open("d", Options{FS: fs})
+			if err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			checkIndexes(t, s, fmt.Sprintf("round %d, run %d", round, run))
+			tab := s.Table([]byte("t"))
+			if tab == nil {
+				tab = indexed(t, s, byA)
+			}
+			fs = indexAndCrash(t, s, tab, fs, rng)
+		}
+		s, err := Open("d", Options{FS: fs})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		checkIndexes(t, s, fmt.Sprintf("round %d, at the end", round))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// indexAndCrash writes from three clients, while indexes come and go, and takes a copy of the disk as a loss of power leaves it.
+func indexAndCrash(t *testing.T, s *Store, tab *Table, fs *vfs.MemFS, rng *rand.Rand) *vfs.MemFS {
+	t.Helper()
+	var mu sync.Mutex
+	var after *vfs.MemFS
+	left := 10 + rng.IntN(60)
+	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(4) * 33, RNG: rng}
+	next := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left == 0 {
+			after = fs.CrashClone(cfg)
+		}
+		return left > 0
+	}
+	var all sync.WaitGroup
+	for client := range 3 {
+		seed := rng.Uint64()
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			for n := 0; next(); n++ {
+				if client == 0 && n%7 == 3 {
+					switch x := []wire.IndexMeta{byB, byNP}[rng.IntN(2)]; rng.IntN(2) {
+					case 0: // it may be there, or not
+						_ = s.CreateIndex(ctx, &wire.CreateIndex{Table: []byte("t"), Index: x, BaseData: true})
+					default:
+						_ = s.DropIndex(ctx, &wire.DropIndex{Table: []byte("t"), Index: []byte(x.Name)})
+					}
+					continue
+				}
+				changes := []wire.Change{drawChange(rng), drawChange(rng), drawChange(rng)}
+				if err := s.Write(ctx, []TableWrite{{Table: tab, Changes: changes, Outcomes: make([]wire.Outcome, len(changes))}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	return after
+}

@@ -1,0 +1,187 @@
+package wire
+
+import "slices"
+
+// IndexMeta says what a global secondary index is: a table of its own that the engine keeps.
+type IndexMeta struct {
+	Name    string
+	Key     []string // names of the table's key and predefined columns; the engine adds what is missing of the table's key
+	Columns []string // predefined columns that the index has beside its key
+}
+
+// Limits of indexes.
+const (
+	MaxIndexes = 5 // of a table
+)
+
+func (r *IndexMeta) field(f field) *Error {
+	var name string
+	switch f.id {
+	case 1:
+		return f.text(&r.Name)
+	case 2:
+		if err := f.text(&name); err != nil {
+			return err
+		}
+		r.Key = append(r.Key, name)
+	case 3:
+		if err := f.text(&name); err != nil {
+			return err
+		}
+		r.Columns = append(r.Columns, name)
+	case 5:
+		if f.num != 0 {
+			return Unsupported("local secondary indexes; make a global one")
+		}
+	}
+	return nil
+}
+
+// Check judges an index of a table, and returns its whole key: the columns that it names, and what they leave of the table's.
+func (r *IndexMeta) Check(key []KeyColumn, defined []DefinedColumn) ([]KeyColumn, *Error) {
+	if !ValidTableName([]byte(r.Name)) {
+		return nil, invalidTableName([]byte(r.Name))
+	}
+	if len(r.Key) == 0 {
+		return nil, Invalid("The index '%s' has no primary key column.", r.Name)
+	}
+	var whole []KeyColumn
+	for _, name := range r.Key {
+		c, ok := indexColumn(name, key, defined)
+		if !ok {
+			return nil, Invalid("Column '%s' of index '%s' is neither a primary key column of the table nor a defined column of a type that keys have.", name, r.Name)
+		}
+		if slices.ContainsFunc(whole, func(k KeyColumn) bool { return k.Name == name }) {
+			return nil, Invalid("Duplicated primary key name: '%s'.", name)
+		}
+		whole = append(whole, c)
+	}
+	for _, c := range key {
+		if !slices.Contains(r.Key, c.Name) {
+			whole = append(whole, KeyColumn{Name: c.Name, Type: c.Type})
+		}
+	}
+	if len(whole) > MaxKeyColumns {
+		return nil, Invalid("The number of primary key columns must be in range: [1, %d].", MaxKeyColumns)
+	}
+	seen := map[string]bool{}
+	for _, name := range r.Columns {
+		switch {
+		case !slices.ContainsFunc(defined, func(d DefinedColumn) bool { return d.Name == name }):
+			return nil, Invalid("Column '%s' of index '%s' is not a defined column of the table.", name, r.Name)
+		case seen[name] || slices.Contains(r.Key, name):
+			return nil, Invalid("Duplicated column name: '%s'.", name)
+		}
+		seen[name] = true
+	}
+	return whole, nil
+}
+
+// indexColumn is a column of a table as one of an index's key.
+func indexColumn(name string, key []KeyColumn, defined []DefinedColumn) (KeyColumn, bool) {
+	for _, c := range key {
+		if c.Name == name {
+			return KeyColumn{Name: name, Type: c.Type}, true
+		}
+	}
+	for _, c := range defined {
+		if c.Name != name {
+			continue
+		}
+		for _, t := range []KeyType{KeyInteger, KeyString, KeyBinary} {
+			if t.ValueType() == c.ValueType() {
+				return KeyColumn{Name: name, Type: t}, true
+			}
+		}
+	}
+	return KeyColumn{}, false
+}
+
+// CheckIndexable judges whether a table may have indexes: it keeps one version of a cell, and its data do not expire.
+func CheckIndexable(ttl, maxVersions int32) *Error {
+	switch {
+	case maxVersions != 1:
+		return Invalid("The maximum versions of a table with secondary indexes must be 1.")
+	case ttl != -1:
+		return Invalid("The time-to-live of a table with secondary indexes must be -1 unless update is not allowed.")
+	}
+	return nil
+}
+
+// CreateIndex is the request of that name.
+type CreateIndex struct {
+	Table    []byte
+	Index    IndexMeta
+	BaseData bool // of rows that are there already, too
+}
+
+// DecodeCreateIndex reads the request.
+func DecodeCreateIndex(b []byte) (*CreateIndex, *Error) {
+	r := &CreateIndex{}
+	hasMeta := false
+	var base Optional[bool]
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&r.Table)
+		case 2:
+			hasMeta = true
+			return f.message(r.Index.field)
+		case 3:
+			return f.bool(&base)
+		}
+		return nil
+	})
+	r.BaseData = base.Value
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Table == nil:
+		return nil, missing("main_table_name")
+	case !hasMeta:
+		return nil, missing("index_meta")
+	case !ValidTableName(r.Table):
+		return nil, invalidTableName(r.Table)
+	}
+	return r, nil
+}
+
+// DropIndex is the request of that name.
+type DropIndex struct{ Table, Index []byte }
+
+// DecodeDropIndex reads the request.
+func DecodeDropIndex(b []byte) (*DropIndex, *Error) {
+	r := &DropIndex{}
+	err := eachField(b, func(f field) *Error {
+		switch f.id {
+		case 1:
+			return f.bytes(&r.Table)
+		case 2:
+			return f.bytes(&r.Index)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Table == nil:
+		return nil, missing("main_table_name")
+	case r.Index == nil:
+		return nil, missing("index_name")
+	case !ValidTableName(r.Table):
+		return nil, invalidTableName(r.Table)
+	}
+	return r, nil
+}
+
+func appendIndex(dst []byte, r *IndexMeta) []byte {
+	const async, global, current = 0, 0, 2
+	index := appendText(nil, 1, r.Name)
+	for _, name := range r.Key {
+		index = appendText(index, 2, name)
+	}
+	for _, name := range r.Columns {
+		index = appendText(index, 3, name)
+	}
+	return appendBytes(dst, 8, appendInt(appendInt(appendInt(index, 4, async), 5, global), 6, current))
+}
