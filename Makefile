@@ -105,7 +105,7 @@ cross:
 # Longer runs, not part of check.
 
 fuzz:
-	@set -e; for p in job job/datax pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/parquet reader/arrow reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
+	@set -e; for p in job job/datax pipeline/checkpoint lifecycle keyexpr internal/tablestore/plainbuffer reader/csv reader/jsonl reader/pgdump reader/mysqldump reader/parquet reader/arrow reader/compress reader/charset engine/wire engine/filter engine/server writer; do \
 		for f in $$($(GO) test ./$$p -list Fuzz | grep Fuzz); do \
 			$(GO) test ./$$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x; done; done
 
@@ -126,7 +126,7 @@ model:
 
 # Databases as sources, against real servers of Debian on loopback.
 sources:
-	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump -count 1
+	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
 	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL' -count 1 -timeout 30m
 
 # kill -9, losses of power, damaged files. Of the loads that are crashed, 200 have a new working folder each time and find their state with --state.

@@ -16,7 +16,7 @@ import (
 // is not given; docs/inputs.md, docs/loading.md and docs/keys.md describe them.
 type LoadOptions struct {
 	// How files are read.
-	Format      string // csv, jsonl, parquet, dynamodb, mongodb, pg_dump or auto; "" is auto
+	Format      string // csv, jsonl, parquet, dynamodb, mongodb, pg_dump, mysqldump or auto; "" is auto
 	SourceTable string // of a dump: TABLE or SCHEMA.TABLE; "" is the only one with rows
 	Dialect     string // of CSV: the program that wrote it, or auto
 	Delimiter   string

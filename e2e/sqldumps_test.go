@@ -52,3 +52,34 @@ func TestADumpOfPostgreSQLIsLoadedAsItIs(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
+
+func TestADumpOfMySQLIsLoadedAsItIs(t *testing.T) {
+	const dump = "../reader/mysqldump/testdata/shop.sql"
+	lines, shown, _ := loadAndExport(t, dump, 3, "--source-table", "orders", "--columns", "id,b1,b,bi,dc,d,v,ts,dt,z,e")
+	same(t, lines, []string{
+		`{"id":1,"b":5,"b1":true,"bi":{"base64":"AP8AAA=="},"d":0.1,"dc":"10.50","dt":"2024-02-29T12:34:56.789","e":"b'c","ts":"2024-02-29T12:34:56.789123Z","v":"a'b\"c\\d\ne\rf\u0000g\u001ah\ti%\\_é😀","z":42}`,
+		`{"id":3,"b":0,"b1":false,"bi":{"base64":"YWJjZA=="},"d":1.7976931348623157e+308,"dc":"-0.01","dt":"2024-01-01T00:00:00.000","e":"a","ts":"2024-01-01T00:00:00.000000Z","v":"NULL","z":0}`,
+	})
+	for _, want := range []string{"table orders, 3 rows; skipped: 2 other tables with 2 rows (customers 2) and 89 other statements", "--pk id:integer", "rejected 1 with OutOfRange", "column id"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not in %s", want, shown)
+		}
+	}
+	text, err := os.ReadFile(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.sql")
+	if err := os.WriteFile(cut, text[:strings.Index(string(text), "('y',2)")+4], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lines, shown, _ = loadAndExport(t, cut, 1)
+	if len(lines) != 1 || lines[0] != `{"b":1,"a":"x"}` || !strings.Contains(shown, "the dump ends within the rows of customers") {
+		t.Errorf("%q, %s", lines, shown)
+	}
+	for _, command := range [][]string{{"inspect", dump, "--source-table", "customers"}, {"advise", dump, "--source-table", "customers"}} {
+		if stdout, stderr, code := runBinary(t, command...); code != 0 {
+			t.Errorf("%v: exit code %d: %s%s", command, code, stdout, stderr)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"tsimport/reader/compress"
+	"tsimport/reader/mysqldump"
 	"tsimport/reader/pgdump"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
@@ -16,18 +17,19 @@ type dumped struct {
 	table     *sqldump.Table
 	truncated error
 	newParser func() rowParser
+	cutter    func(begun bool) recordCutter // of rows that are cut in order; nil is lines
 }
 
 // rowParser reads the rows of a dump, split by split.
 type rowParser interface {
-	Reset(data []byte)
+	Reset(data []byte, begun bool) // begun says that the split is not the first
 	Next() (*record.Record, bool)
 	Records() int
 	Lines() int
 }
 
 // isDump reports whether the text is statements of SQL.
-func (f Format) isDump() bool { return f == PGDump }
+func (f Format) isDump() bool { return f == PGDump || f == MySQLDump }
 
 // readDump goes through the dump once, to find its tables, and takes the one that is meant.
 func (s *File) readDump() error {
@@ -68,6 +70,13 @@ func (s *File) readDump() error {
 
 // indexDump finds the tables.
 func (s *File) indexDump(text io.Reader) (*sqldump.Dump, error) {
+	if s.Format == MySQLDump {
+		s.dump = &dumped{
+			newParser: func() rowParser { return mysqldump.NewParser(s.dump.table.Columns) },
+			cutter:    func(begun bool) recordCutter { return &mysqldump.Cutter{Begun: begun} },
+		}
+		return mysqldump.Index(text)
+	}
 	d, err := pgdump.Index(text)
 	s.Dialect = pgdump.Dialect()
 	s.dump = &dumped{newParser: func() rowParser { return pgdump.NewParser(s.dump.table.Columns) }}
@@ -107,8 +116,11 @@ func (s *File) declared() *source.Declared {
 
 // guessDump tells a dump by its beginning.
 func guessDump(head []byte) Format {
-	if pgdump.Is(head) {
+	switch {
+	case pgdump.Is(head):
 		return PGDump
+	case mysqldump.Is(head):
+		return MySQLDump
 	}
 	return Auto
 }

@@ -49,7 +49,7 @@ func (s *File) findFormat() error {
 		}
 		s.cutPlan()
 		return s.readHeader()
-	case PGDump:
+	case PGDump, MySQLDump:
 		return s.readDump()
 	}
 	return fmt.Errorf("read %s: there is no parser for format %v", s.Name, s.Format)

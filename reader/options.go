@@ -19,13 +19,14 @@ const (
 	CSV
 	JSONLines
 	Parquet
-	DynamoDB // JSON whose values say their types, as exports of DynamoDB write them
-	MongoDB  // MongoDB Extended JSON, as mongoexport writes it
-	PGDump   // a table of what pg_dump writes as plain text
-	Arrow    // files and streams
+	DynamoDB  // JSON whose values say their types, as exports of DynamoDB write them
+	MongoDB   // MongoDB Extended JSON, as mongoexport writes it
+	PGDump    // a table of what pg_dump writes as plain text
+	Arrow     // files and streams
+	MySQLDump // a table of what mysqldump and mariadb-dump write
 )
 
-var formatNames = []string{"auto", "csv", "jsonl", "parquet", "dynamodb", "mongodb", "pg_dump", "arrow"}
+var formatNames = []string{"auto", "csv", "jsonl", "parquet", "dynamodb", "mongodb", "pg_dump", "arrow", "mysqldump"}
 
 func (f Format) String() string {
 	if int(f) >= len(formatNames) {
@@ -55,7 +56,7 @@ func ParseFormat(name string) (Format, error) {
 			return Format(f), nil
 		}
 	}
-	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet, arrow, dynamodb, mongodb, pg_dump or auto", name)
+	return Auto, fmt.Errorf("format %q: want csv, jsonl, parquet, arrow, dynamodb, mongodb, pg_dump, mysqldump or auto", name)
 }
 
 // Sizes in bytes.

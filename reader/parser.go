@@ -47,7 +47,7 @@ func (s *File) NewParser(used []int) source.Parser {
 		}
 		p.jsonl = jsonl.NewParser(jsonl.Options{Columns: own, Flatten: s.o.Flatten, IgnoreTimestamps: s.o.IgnoreTS, Strict: true, Keys: s.keys, Layout: s.Layout, Wide: s.wide,
 			Tags: s.Format.tags(), Wrapped: s.inItem})
-	case PGDump:
+	case PGDump, MySQLDump:
 		p.dump = s.dump.newParser()
 	case CSV: // findFormat has refused what is none of these
 		p.csv = csv.NewParser(s.Dialect)
@@ -105,7 +105,7 @@ func (p *parser) Parse(sp source.Split, each func(*record.Record)) (records, lin
 		return p.jsonl.Records(), p.jsonl.Lines(), nil
 	}
 	if p.dump != nil {
-		p.dump.Reset(sp.Data)
+		p.dump.Reset(sp.Data, sp.Offset > p.s.text.offset)
 		for rec, ok := p.dump.Next(); ok; rec, ok = p.dump.Next() {
 			each(p.complete(p.s.shorten(sp, rec)))
 		}

@@ -49,12 +49,18 @@ type textReader struct {
 	ended   bool
 
 	stitcher csv.Stitcher
-	long     *longRecord   // that is read over, nil if none is
-	pending  []byte        // of text that is cut in order
-	values   *jsonl.Cutter // of JSON that is not one object a line
-	cut      int           // bytes of pending that values has seen
-	offset   int64         // of the next split in the text
+	long     *longRecord  // that is read over, nil if none is
+	pending  []byte       // of text that is cut in order
+	values   recordCutter // of text whose records are cut in order
+	cut      int          // bytes of pending that values has seen
+	offset   int64        // of the next split in the text
 	number   int
+}
+
+// recordCutter finds where records end in text that is read in order.
+type recordCutter interface {
+	Cut(data []byte) (end int, err error) // where the last record ends that ends in data, -1 if none does
+	End() error                           // what the text lacks when it ends here
 }
 
 // Next returns the next piece, as source.Source says.
@@ -311,7 +317,12 @@ func (p *piece) Prepare() (err error) {
 }
 
 // parallel reports whether pieces of the text are scanned for record ends before those in front of them.
-func (s *File) parallel() bool { return s.Layout == jsonl.Lines && s.Dialect.Parallel() }
+func (s *File) parallel() bool { return s.inLines() && s.Dialect.Parallel() }
+
+// inLines reports whether the dialect says where records end; else a cutter does.
+func (s *File) inLines() bool {
+	return s.Layout == jsonl.Lines && (s.dump == nil || s.dump.cutter == nil)
+}
 
 // ranged reports whether the piece was read as a range, which begins after the header.
 func (p *piece) ranged() bool { return p.length > 0 }
@@ -383,7 +394,7 @@ func (s *File) Finish() ([]source.Split, error) {
 		if err := r.values.End(); err != nil {
 			return nil, fmt.Errorf("read %s: it ends at byte %d: %w", s.Name, r.offset+int64(len(rest)), err)
 		}
-		if len(bytes.TrimLeft(rest, " \t\r\n,[]")) == 0 {
+		if s.dump != nil || len(bytes.TrimLeft(rest, " \t\r\n,[]")) == 0 {
 			return nil, nil
 		}
 	}
@@ -393,11 +404,13 @@ func (s *File) Finish() ([]source.Split, error) {
 // lastEnd returns where the last record ends that is whole in what is pending.
 func (r *textReader) lastEnd() (int, error) {
 	s := r.s
-	if s.Layout == jsonl.Lines {
+	if s.inLines() {
 		return s.Dialect.LastEnd(r.pending), nil
 	}
-	if r.values == nil {
-		r.values = &jsonl.Cutter{Array: s.Layout == jsonl.Array, Begun: r.offset > s.text.offset}
+	if begun := r.offset > s.text.offset; r.values == nil && s.dump != nil {
+		r.values = s.dump.cutter(begun)
+	} else if r.values == nil {
+		r.values = &jsonl.Cutter{Array: s.Layout == jsonl.Array, Begun: begun}
 	}
 	end, err := r.values.Cut(r.pending[r.cut:])
 	var wrong *jsonl.SyntaxError

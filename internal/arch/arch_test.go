@@ -104,10 +104,11 @@ var arrows = map[string][]string{
 	"transfer/tablesync": {"internal/exitcode", "verify", "pipeline", "pipeline/plan", "pipeline/checkpoint", "pipeline/rundir", "reader", "reader/jsonl", "reader/record", "internal/atomicfile", "internal/tablestore/client", "internal/tablestore/plainbuffer", "internal/tablestore/scan", "internal/table"},
 	"transfer/copytable": {"pipeline/plan", "reader/tablescan", "verify", "internal/tablestore/scan", "internal/tablestore/client", "internal/table"},
 
-	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump"},
+	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
 
 	"reader/sqldump":           {"internal/table", "reader/record"},
 	"reader/pgdump":            {"internal/table", "reader/csv", "reader/record", "reader/sqldump"},
+	"reader/mysqldump":         {"internal/table", "reader/record", "reader/sqldump"},
 	"reader/charset":           {},
 	"reader/compress":          {},
 	"reader/convert":           {"reader/record", "internal/table"},
@@ -122,7 +123,7 @@ var arrows = map[string][]string{
 	"reader/archive":           {"transfer/archive", "reader/input", "reader/jsonl", "reader/record", "reader/source", "internal/table"},
 	"reader/mysql/mysqltest":   {},
 	"reader/mysql":             {"reader/record", "reader/sqltable"},
-	"reader/sqltable/sqltest":  {"reader/record", "reader/source", "reader/sqltable"},
+	"reader/sqltable/sqltest":  {"reader/convert", "reader/record", "reader/source", "reader/sqltable"},
 	"reader/postgres/pgtest":   {},
 	"reader/sqltable":          {"internal/table", "reader/record", "reader/source"},
 	"reader/postgres":          {"reader/record", "reader/sqltable"},
@@ -223,7 +224,8 @@ var testArrows = map[string][]string{
 
 	"reader/postgres":  {"reader/source", "reader/source/sourcetest", "reader/sqltable/sqltest", "reader/postgres/pgtest"},
 	"reader/mysql":     {"reader/source", "reader/source/sourcetest", "reader/sqltable/sqltest", "reader/mysql/mysqltest"},
-	"reader/pgdump":    {"reader/convert", "reader/sqltable", "reader/sqltable/sqltest", "reader/postgres", "reader/postgres/pgtest"},
+	"reader/mysqldump": {"reader/convert", "reader/sqltable", "reader/sqltable/sqltest", "reader/mysql", "reader/mysql/mysqltest"},
+	"reader/pgdump":    {"reader/sqltable", "reader/sqltable/sqltest", "reader/postgres", "reader/postgres/pgtest"},
 	"reader/tablescan": {"engine/server", "engine/faults", "reader/source/sourcetest"},
 
 	"lifecycle/apply": {"engine/server", "engine/faults"},

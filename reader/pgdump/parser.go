@@ -33,7 +33,7 @@ func NewParser(columns []sqldump.Column) *Parser {
 }
 
 // Reset begins a split: whole rows.
-func (p *Parser) Reset(data []byte) { p.rows.Reset(data) }
+func (p *Parser) Reset(data []byte, _ bool) { p.rows.Reset(data) }
 
 // Records returns the records since Reset.
 func (p *Parser) Records() int { return p.rows.Records() }

@@ -25,7 +25,7 @@ func shop(t testing.TB) []byte {
 // rowsOf shows the rows of a table.
 func rowsOf(text []byte, t *sqldump.Table) (rows []string) {
 	p := NewParser(t.Columns)
-	p.Reset(text[t.From:t.To])
+	p.Reset(text[t.From:t.To], false)
 	for rec, ok := p.Next(); ok; rec, ok = p.Next() {
 		fields := []string{}
 		for _, d := range rec.Fields {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
+	"tsimport/reader/convert"
 	"tsimport/reader/record"
 	"tsimport/reader/source"
 	"tsimport/reader/sqltable"
@@ -75,4 +77,54 @@ func All(t *testing.T, parts []source.Source, onPage func(n int)) (rows []string
 		}
 	}
 	return rows
+}
+
+// Values reads a table and returns the values of the named columns of each row, as Show shows them, sorted.
+func Values(t *testing.T, s sqltable.Server, names []string) (rows []string) {
+	t.Helper()
+	_, parts := Open(t, s, nil)
+	var places []int
+	for _, name := range names {
+		places = append(places, slices.Index(parts[0].About().Columns, name))
+	}
+	for _, p := range parts {
+		parser := p.NewParser(nil)
+		for {
+			next, err := p.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			splits, err := p.Add(next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := parser.Parse(splits[0], func(r *record.Record) { rows = append(rows, Show(r, places)) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// Show shows values of a record with their kinds; nil places are all.
+func Show(r *record.Record, places []int) string {
+	if places == nil {
+		for i := range r.Fields {
+			places = append(places, i)
+		}
+	}
+	text := ""
+	for _, i := range places {
+		d := &r.Fields[i]
+		if d.Kind == record.Null {
+			text += "null|"
+			continue
+		}
+		text += fmt.Sprintf("%d %q|", d.Kind, convert.Text(d))
+	}
+	return text
 }

@@ -1,0 +1,184 @@
+package mysqldump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Cutter finds where rows end in INSERT statements that follow each other.
+type Cutter struct {
+	Begun bool // the text is read from between two rows of a statement
+
+	state state
+	head  []byte // INSERT INTO …, up to the first row
+	name  bool   // the head is inside of a quoted name
+	list  bool   // and inside of the list of columns
+	quote byte   // of the text that the row is in; 0 is none
+	skip  bool   // its next byte has no meaning
+	rows  int64  // that ended
+}
+
+type state uint8
+
+const (
+	between  state = iota // statements
+	inHead                // of a statement
+	inRow                 // in its parentheses
+	afterRow              // a comma follows, or the end of the statement
+	nextRow               // after the comma
+)
+
+// maxHead is how long the beginning of an INSERT may be, up to its first row.
+const maxHead = 1 << 20
+
+// SyntaxError says what is wrong in the text of rows.
+type SyntaxError struct {
+	Pos  int // in the data given to Cut
+	Want string
+	Got  byte
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("want %s, found %q", e.Want, e.Got) }
+
+// Cut continues with the text and returns where in data the last row that ends there ends, -1 if none does.
+func (c *Cutter) Cut(data []byte) (end int, err error) {
+	end = -1
+	for from := 0; from < len(data); {
+		n, last, err := c.statement(data[from:])
+		if last >= 0 {
+			end = from + last
+		}
+		if err != nil {
+			if e := new(SyntaxError); errors.As(err, &e) {
+				e.Pos += from
+			}
+			return end, err
+		}
+		from += n
+	}
+	return end, nil
+}
+
+// End says what the text lacks when it ends here, nil if nothing.
+func (c *Cutter) End() error {
+	if c.state != between && !c.Begun {
+		return errors.New("the last statement has no end")
+	}
+	return nil
+}
+
+// statement continues with a statement, to its end at most. It returns how much it took, and where the last row ends, -1 if none does.
+func (c *Cutter) statement(data []byte) (n, last int, err error) {
+	last = -1
+	if c.Begun {
+		c.Begun, c.state = false, afterRow
+	}
+	for n < len(data) {
+		b := data[n]
+		switch c.state {
+		case between:
+			if !isSpace(b) {
+				c.state, c.head, c.name, c.list = inHead, c.head[:0], false, false
+				continue
+			}
+		case inHead:
+			if err := c.inHead(b, n); err != nil {
+				return n, last, err
+			}
+		case inRow:
+			n += c.inRow(data[n:])
+			if c.state == afterRow {
+				last = n
+			}
+			continue
+		case afterRow, nextRow:
+			switch {
+			case isSpace(b):
+			case c.state == nextRow && b == '(':
+				c.state = inRow
+			case c.state == afterRow && b == ',':
+				c.state = nextRow
+			case c.state == afterRow && b == ';':
+				c.state = between
+				return n + 1, last, nil
+			default:
+				return n, last, &SyntaxError{n, map[state]string{afterRow: "',' or ';' after a row", nextRow: "'(' of a row"}[c.state], b}
+			}
+		}
+		n++
+	}
+	return n, last, nil
+}
+
+// inHead takes a byte of INSERT INTO NAME (COLUMNS) VALUES (.
+func (c *Cutter) inHead(b byte, pos int) error {
+	switch {
+	case b == '`':
+		c.name = !c.name
+	case c.name:
+	case b == '(' && isValues(c.head):
+		c.state = inRow
+		return nil
+	case b == '(' && !c.list:
+		c.list = true
+	case b == ')' && c.list:
+	case b == '\'' || b == '"' || b == ';' || b == '(' || b == ')' || len(c.head) > maxHead:
+		return &SyntaxError{pos, "INSERT INTO a table (columns) VALUES and a row", b}
+	}
+	c.head = append(c.head, b)
+	return nil
+}
+
+// isValues reports whether the head of a statement ends with VALUES.
+func isValues(head []byte) bool {
+	head = bytes.TrimRight(head, " \t\r\n")
+	const word = "VALUES"
+	n := len(head) - len(word)
+	return n > 0 && bytes.EqualFold(head[n:], []byte(word)) && (isSpace(head[n-1]) || head[n-1] == '`' || head[n-1] == ')')
+}
+
+// inRow goes to the end of the row, or of data, and returns how far that is.
+func (c *Cutter) inRow(data []byte) int {
+	for i := 0; i < len(data); {
+		switch {
+		case c.skip:
+			c.skip = false
+			i++
+		case c.quote != 0:
+			n := textEnd(data[i:], c.quote)
+			if n < 0 {
+				return len(data)
+			}
+			if i += n + 1; data[i-1] == '\\' {
+				c.skip = true
+			} else {
+				c.quote = 0 // a doubled quote opens it again
+			}
+		default:
+			b := data[i]
+			if i++; b == '\'' || b == '"' {
+				c.quote = b
+			} else if b == ')' {
+				c.state = afterRow
+				c.rows++
+				return i
+			}
+		}
+	}
+	return len(data)
+}
+
+// textEnd returns the place of the next byte of a text that has a meaning, the quote or a backslash, -1 if none is there.
+func textEnd(data []byte, quote byte) int {
+	end := bytes.IndexByte(data, quote)
+	if end < 0 {
+		return bytes.IndexByte(data, '\\')
+	}
+	if escape := bytes.IndexByte(data[:end], '\\'); escape >= 0 {
+		return escape
+	}
+	return end
+}
+
+func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\r' || b == '\n' }

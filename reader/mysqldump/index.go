@@ -1,0 +1,305 @@
+package mysqldump
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"tsimport/reader/record"
+	"tsimport/reader/sqldump"
+)
+
+// Is reports whether a text begins as dumps do.
+func Is(head []byte) bool {
+	for _, first := range []string{"-- MySQL dump", "-- MariaDB dump", "/*M!999999", "/*!999999"} {
+		if bytes.HasPrefix(head, []byte(first)) {
+			return true
+		}
+	}
+	return false
+}
+
+var syntax = sqldump.Syntax{Quote: '`', Backslash: true, Hash: true}
+
+// maxStatement is how many bytes a statement has at most that is not rows.
+const maxStatement = 32 << 20
+
+// Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
+func Index(r io.Reader) (*sqldump.Dump, error) {
+	x := &index{in: bufio.NewReaderSize(r, 1<<20), delimiter: ";"}
+	for {
+		err := x.next()
+		if errors.Is(err, io.EOF) {
+			return x.finish(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+type index struct {
+	in        *bufio.Reader
+	dump      sqldump.Dump
+	offset    int64  // of what was read
+	lines     int64  // likewise
+	text      []byte // of the statement so far
+	from      int64  // of the statement
+	lexer     sqldump.Lexer
+	delimiter string
+	schema    string         // that names belong to; empty is none
+	utc       bool           // times of timestamp columns are in UTC
+	begun     bool           // the line of comment that begins a dump was there
+	last      *sqldump.Table // that the statement before had rows of
+	cut       string         // what the text ends within
+}
+
+// next takes the next line, or the next statement that has rows.
+func (x *index) next() error {
+	if len(x.text) == 0 && x.delimiter == ";" {
+		word, err := x.in.Peek(len("REPLACE "))
+		if len(word) == 0 && err != nil {
+			return err
+		}
+		if begins(word, "INSERT ") || begins(word, "REPLACE ") {
+			return x.insert()
+		}
+	}
+	line, err := x.line()
+	if err != nil {
+		return err
+	}
+	return x.statement(line)
+}
+
+func begins(text []byte, word string) bool {
+	return len(text) >= len(word) && strings.EqualFold(string(text[:len(word)]), word)
+}
+
+// line reads a line, with its end. At the end of the text it may lack that.
+func (x *index) line() (line []byte, err error) {
+	for {
+		part, err := x.in.ReadSlice('\n')
+		x.offset += int64(len(part))
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			x.lines++
+			return line, nil
+		case errors.Is(err, bufio.ErrBufferFull) && len(line) <= maxStatement:
+			continue
+		case errors.Is(err, bufio.ErrBufferFull):
+			return nil, fmt.Errorf("at byte %d: a line of more than %d MiB that is not of rows", x.offset, maxStatement>>20)
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return line, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// statement takes a line, and what it ends.
+func (x *index) statement(line []byte) error {
+	if len(x.text) == 0 {
+		trimmed := bytes.TrimSpace(line)
+		switch {
+		case len(trimmed) == 0 || trimmed[0] == '#' || begins(trimmed, "/*M!999999") || begins(trimmed, "/*!999999"):
+			return nil
+		case bytes.HasPrefix(trimmed, []byte("--")):
+			x.comment(string(trimmed))
+			return nil
+		case begins(trimmed, "DELIMITER "):
+			x.delimiter = strings.TrimSpace(string(trimmed[len("DELIMITER "):]))
+			return nil
+		}
+		x.from = x.offset - int64(len(line))
+		x.lexer = sqldump.Lexer{Syntax: syntax}
+	}
+	x.text = append(x.text, line...)
+	if len(x.text) > maxStatement {
+		return fmt.Errorf("at byte %d: a statement of more than %d MiB that is not rows", x.from, maxStatement>>20)
+	}
+	if x.delimiter != ";" { // of triggers and routines, each of which ends a line
+		if text := bytes.TrimSpace(x.text); bytes.HasSuffix(text, []byte(x.delimiter)) {
+			x.text = x.text[:0]
+			x.dump.Statements++
+			x.last = nil
+		}
+		return nil
+	}
+	end := x.lexer.End(x.text)
+	if end < 0 {
+		return nil
+	}
+	if rest := bytes.TrimSpace(x.text[end:]); len(rest) > 0 && !bytes.HasPrefix(rest, []byte("--")) && rest[0] != '#' {
+		return fmt.Errorf("at byte %d: %.40q follows a statement on its line, which no dump has", x.from+int64(end), rest)
+	}
+	statement := x.text[:end]
+	x.text = x.text[:0]
+	return x.take(statement)
+}
+
+func (x *index) comment(line string) {
+	switch {
+	case strings.HasPrefix(line, "-- Dump completed"):
+		x.begun = false
+	case strings.HasPrefix(line, "-- MySQL dump") || strings.HasPrefix(line, "-- MariaDB dump"):
+		x.begun = true
+	}
+}
+
+// take takes a whole statement that has no rows.
+func (x *index) take(statement []byte) error {
+	x.dump.Statements++
+	x.last = nil
+	text := bytes.TrimSpace(statement)
+	if inner, conditional := bytes.CutPrefix(text, []byte("/*!")); conditional {
+		inner = bytes.TrimLeft(inner, "0123456789")
+		if end := bytes.LastIndex(inner, []byte("*/")); end >= 0 {
+			inner = inner[:end]
+		}
+		text = inner
+	}
+	tokens := sqldump.Tokens(text, syntax)
+	if after, ok := sqldump.Words(tokens, "SET"); ok {
+		return x.set(after)
+	}
+	if after, ok := sqldump.Words(tokens, "USE"); ok {
+		x.schema, _ = sqldump.Name(after)
+	}
+	if after, ok := sqldump.Words(tokens, "CREATE", "TABLE"); ok && len(text) == len(bytes.TrimSpace(statement)) { // a conditional one stands for a view
+		x.create(after)
+	}
+	return nil
+}
+
+// unicode are the charsets in which a dump's texts are UTF-8. Those of binary are what they are.
+var unicode = []string{"utf8", "utf8mb3", "utf8mb4", "binary"}
+
+// set takes what follows SET.
+func (x *index) set(tokens []sqldump.Token) error {
+	for i, t := range tokens {
+		if t.Quoted && strings.Contains(strings.ToUpper(t.Text), "NO_BACKSLASH_ESCAPES") {
+			return fmt.Errorf("at byte %d: SQL_MODE has NO_BACKSLASH_ESCAPES, so that texts in the dump may mean two things; make the dump with another SQL_MODE", x.from)
+		}
+		if i+1 < len(tokens) && t.Is("NAMES") && i == 0 {
+			if charset := strings.ToLower(strings.Trim(tokens[1].Text, "'")); !slices.Contains(unicode, charset) {
+				return fmt.Errorf("at byte %d: the dump is in %s; make it with --default-character-set=utf8mb4", x.from, charset)
+			}
+		}
+		if i+2 < len(tokens) && t.Is("TIME_ZONE") && tokens[i+1].Is("=") && (i == 0 || !tokens[i-1].Is("@")) {
+			x.utc = tokens[i+2].Text == "'+00:00'"
+		}
+	}
+	return nil
+}
+
+// name is the full name of a table.
+func (x *index) name(name string) string {
+	if x.schema != "" && !strings.Contains(name, ".") {
+		return x.schema + "." + name
+	}
+	return name
+}
+
+// insert takes an INSERT statement.
+func (x *index) insert() error {
+	from, lines := x.offset, x.lines
+	c := new(Cutter)
+	var t *sqldump.Table
+	for {
+		data, err := x.in.Peek(max(1, x.in.Buffered()))
+		if len(data) == 0 {
+			if !errors.Is(err, io.EOF) {
+				return err
+			}
+			x.cut = fmt.Sprintf("the statement at byte %d", from)
+			if t != nil {
+				x.cut = "the rows of " + t.Name
+				t.To, t.Rows = x.offset, t.Rows+c.rows
+			}
+			return io.EOF
+		}
+		n, _, err := c.statement(data)
+		if err != nil {
+			if e := new(SyntaxError); errors.As(err, &e) {
+				return fmt.Errorf("at byte %d: %w", x.offset+int64(e.Pos), err)
+			}
+			return err
+		}
+		if t == nil && c.state != between && c.state != inHead || t == nil && c.rows > 0 {
+			if t, err = x.rowsOf(c.head, from, lines); err != nil {
+				return err
+			}
+		}
+		x.lines += int64(bytes.Count(data[:n], []byte("\n")))
+		x.offset += int64(n)
+		if _, err := x.in.Discard(n); err != nil {
+			return err
+		}
+		if c.state == between && c.rows > 0 {
+			t.To, t.Rows = x.offset, t.Rows+c.rows
+			x.last = t
+			return nil
+		}
+	}
+}
+
+// rowsOf reads the head of an INSERT.
+func (x *index) rowsOf(head []byte, from, lines int64) (*sqldump.Table, error) {
+	tokens := sqldump.Tokens(head, syntax)
+	after, ok := sqldump.Words(tokens[1:], "IGNORE")
+	if after, ok = sqldump.Words(after, "INTO"); !ok {
+		return nil, fmt.Errorf("at byte %d: an INSERT that mysqldump does not write: %.60q", from, head)
+	}
+	name, after := sqldump.Name(after)
+	var columns []string
+	if len(after) > 0 && after[0].Is("(") {
+		var items [][]sqldump.Token
+		items, after = sqldump.Items(after)
+		for _, i := range items {
+			if len(i) != 1 {
+				name = ""
+				break
+			}
+			columns = append(columns, i[0].Text)
+		}
+	}
+	if after, ok = sqldump.Words(after, "VALUES"); !ok || len(after) > 0 || name == "" {
+		return nil, fmt.Errorf("at byte %d: an INSERT that mysqldump does not write: %.60q", from, head)
+	}
+	t := x.dump.Add(x.name(name))
+	if columns == nil {
+		for _, c := range t.Columns {
+			columns = append(columns, c.Name)
+		}
+	}
+	switch {
+	case t.Rows == 0 && t.From == 0:
+		t.From, t.Lines = from, lines
+		t.Arrange(columns, record.Text)
+	case x.last != t:
+		t.Refused = "its rows are at several places of the dump, which may be several dumps; split it"
+	case !slices.EqualFunc(t.Columns, columns, func(c sqldump.Column, name string) bool { return c.Name == name }):
+		t.Refused = "its INSERT statements name different columns"
+	}
+	return t, nil
+}
+
+// finish is the dump at the end of the text.
+func (x *index) finish() *sqldump.Dump {
+	if x.cut == "" && len(x.text) > 0 {
+		x.cut = fmt.Sprintf("the statement at byte %d", x.from)
+	}
+	switch {
+	case x.cut != "":
+		x.dump.Truncated = fmt.Errorf("the dump ends within %s, at byte %d: it is not whole", x.cut, x.offset)
+	case x.begun:
+		x.dump.Truncated = fmt.Errorf("the dump ends at byte %d without the line that says it is complete: it is not whole", x.offset)
+	}
+	return &x.dump
+}

@@ -1,0 +1,291 @@
+package mysqldump
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tsimport/reader/convert"
+	"tsimport/reader/record"
+	"tsimport/reader/sqldump"
+)
+
+// shop is a dump that mysqldump of MariaDB 10.11 has made.
+func shop(t testing.TB) []byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/shop.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// show is a record for a comparison.
+func show(rec *record.Record) string {
+	if rec.Bad != nil {
+		return rec.Bad.Code + " " + rec.Bad.Column
+	}
+	fields := []string{}
+	for i := range rec.Fields {
+		if rec.Fields[i].Kind == record.Null {
+			fields = append(fields, "null")
+			continue
+		}
+		fields = append(fields, convert.Text(&rec.Fields[i]))
+	}
+	return strings.Join(fields, "|")
+}
+
+// rowsOf shows the rows of a table, cut into splits where a Cutter cuts that gets so many bytes at a time.
+func rowsOf(t testing.TB, text []byte, of *sqldump.Table, size int) (rows []string) {
+	p, c := NewParser(of.Columns), new(Cutter)
+	var pending []byte
+	seen, begun := 0, false
+	for rest := text[of.From:of.To]; len(rest) > 0; {
+		n := min(size, len(rest))
+		pending, rest = append(pending, rest[:n]...), rest[n:]
+		end, err := c.Cut(pending[seen:])
+		if err != nil {
+			t.Fatalf("cut %q: %v", pending[seen:], err)
+		}
+		if end < 0 {
+			seen = len(pending)
+			continue
+		}
+		end += seen
+		p.Reset(pending[:end], begun)
+		for rec, ok := p.Next(); ok; rec, ok = p.Next() {
+			rows = append(rows, show(rec))
+		}
+		pending, begun = bytes.Clone(pending[end:]), true
+		seen = len(pending)
+	}
+	return rows
+}
+
+func TestADumpIsReadWithItsSchema(t *testing.T) {
+	text := shop(t)
+	if !Is(text) {
+		t.Error("the dump is not known by its beginning")
+	}
+	d, err := Index(bytes.NewReader(text))
+	if err != nil || d.Truncated != nil {
+		t.Fatal(err, d.Truncated)
+	}
+	orders, err := d.Choose("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var columns []string
+	for _, c := range orders.Columns {
+		columns = append(columns, fmt.Sprintf("%s %s %v", c.Name, c.SQL, c.Type()))
+	}
+	want := []string{"id bigint(20) unsigned integer", "t tinyint(4) integer", "flag tinyint(1) integer", "z int(8) unsigned zerofill integer", "dc decimal(12,2) string", "f float double", "d double double",
+		"b1 bit(1) boolean", "b bit(12) integer", "y year(4) integer", "bi binary(4) binary", "vb varbinary(20) binary", "bl blob binary", "c char(10) string", "v varchar(100) string", "tx text string", "e enum('a','b''c') string",
+		"s set('x','y') string", "j longtext string", "da date string", "ti time string", "dt datetime(3) string", "ts timestamp(6) string", "g point binary", "u uuid string", "i6 inet6 string", "odd `name( int(11) integer", "gen int(11) integer"}
+	if !slices.Equal(columns, want) || !slices.Equal(orders.Key, []string{"id"}) || orders.Rows != 3 {
+		t.Errorf("columns %q, key %q, %d rows", columns, orders.Key, orders.Rows)
+	}
+	rows := rowsOf(t, text, orders, 1<<20)
+	if want := []string{
+		"1|-5|1|42|10.50|0.10000000149011612|0.1|true|5|2024|\x00\xff\x00\x00|\x00\x01\n\r\x1a\"'%\\_||c|a'b\"c\\d\ne\rf\x00g\x1ah\ti%\\_é😀||b'c|x,y|{\"a\": 1}|2024-02-29|-12:34:56|2024-02-29T12:34:56.789|2024-02-29T12:34:56.789123Z|" +
+			"\x00\x00\x00\x00\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\xf0?\x00\x00\x00\x00\x00\x00\x00@|73ffd264-44b3-4869-90e8-e7d1dfc035d4|::1|7|-10",
+		"3|0|0|0|-0.01|1.0000000150474662e+30|1.7976931348623157e+308|false|0|1901|abcd|NULL|x|NULL|NULL|),(1,'x|a||[]|2024-01-01|00:00:00|2024-01-01T00:00:00.000|2024-01-01T00:00:00.000000Z|null|null|null|null|0",
+		"18446744073709551615" + strings.Repeat("|null", 27),
+	}; !slices.Equal(rows, want) {
+		t.Errorf("rows %q,\nwant %q", rows, want)
+	}
+	for size := 1; size < 2000; size += 7 {
+		if again := rowsOf(t, text, orders, size); !slices.Equal(again, rows) {
+			t.Fatalf("%d bytes at a time: %q", size, again)
+		}
+	}
+	if c := d.Find("customers"); !slices.Equal(c.Key, []string{"b", "a"}) || c.Rows != 2 {
+		t.Errorf("customers: %+v", c)
+	}
+	if len(d.Tables) != 3 { // the view is not one
+		t.Errorf("%d tables", len(d.Tables))
+	}
+}
+
+func TestADumpThatIsCutAnywhereSaysSo(t *testing.T) {
+	text := shop(t)
+	whole, err := Index(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete := bytes.Index(text, []byte("-- Dump completed")) + len("-- Dump completed")
+	for n := bytes.Index(text, []byte("Distrib")); n < complete; n += 1 + n%3 {
+		d, err := Index(bytes.NewReader(text[:n]))
+		if err != nil {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		if d.Truncated == nil {
+			t.Fatalf("%d bytes are a whole dump", n)
+		}
+		for _, table := range d.Tables {
+			if table.Refused != "" || table.Rows == 0 {
+				continue
+			}
+			all := rowsOf(t, text, whole.Find(table.Name), 1<<20)
+			if rows := rowsOf(t, text, table, 100); len(rows) != int(table.Rows) || !slices.Equal(rows, all[:len(rows)]) {
+				t.Fatalf("%d bytes: table %s has %q of %d", n, table.Name, rows, table.Rows)
+			}
+		}
+	}
+	if d, err := Index(bytes.NewReader(text[:complete])); err != nil || d.Truncated != nil {
+		t.Errorf("%v, %v", err, d.Truncated)
+	}
+}
+
+func TestWhatMysqldumpDoesNotWriteIsRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"INSERT INTO a SELECT 1;\n":                                 "want INSERT INTO a table (columns) VALUES and a row",
+		"INSERT INTO a VALUES ROW(1);\n":                            "want INSERT INTO",
+		"INSERT a VALUES (1);\n":                                    "an INSERT that mysqldump does not write",
+		"INSERT INTO a (x y) VALUES (1);\n":                         "an INSERT that mysqldump does not write",
+		"INSERT INTO \"a\" VALUES (1);\n":                           "want INSERT INTO",
+		"INSERT INTO a VALUES (1) ON DUPLICATE KEY UPDATE x = 1;\n": "want ',' or ';' after a row",
+		"INSERT INTO a VALUES (1),x;\n":                             "want '(' of a row",
+		"INSERT INTO a VALUES;\n":                                   "want INSERT INTO",
+		"INSERT INTO " + strings.Repeat("a", maxHead+2):             "want INSERT INTO",
+		"/*!40101 SET SQL_MODE='NO_BACKSLASH_ESCAPES' */;\n":        "NO_BACKSLASH_ESCAPES",
+		"SET @x=1, sql_mode='A,NO_BACKSLASH_ESCAPES';\n":            "NO_BACKSLASH_ESCAPES",
+		"/*!40101 SET NAMES latin1 */;\n":                           "--default-character-set=utf8mb4",
+		"SELECT 1; SELECT 2;\n":                                     "follows a statement on its line",
+		"SELECT '" + strings.Repeat("x\n", maxStatement/2) + "'":    "a statement of more than 32 MiB",
+		strings.Repeat("x", maxStatement+(2<<20)):                   "a line of more than 32 MiB",
+	} {
+		if _, err := Index(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: %v, want %q", text, err, want)
+		}
+	}
+	const create = "CREATE TABLE `a` (\n  `x` int(11)\n);\n"
+	for text, want := range map[string]string{
+		create + create: "creates it twice",
+		create + "INSERT INTO `a` VALUES (1);\nSELECT 1;\nINSERT INTO `a` VALUES (2);\n":  "several places",
+		create + "INSERT INTO `a` (`x`) VALUES (1);\nINSERT INTO `a` (`y`) VALUES (2);\n": "different columns",
+		"INSERT INTO `a` VALUES (1);\n": "does not say which columns",
+	} {
+		d, err := Index(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if _, err := d.Choose("a"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestRowsAreReadInAllFormsOfStatements(t *testing.T) {
+	for text, want := range map[string]string{
+		"INSERT  IGNORE INTO `t` VALUES (1,'a'),(2,'b');\nREPLACE INTO `t` VALUES (3,'c');\n": "1|a 2|b 3|c",
+		"INSERT INTO `t` (`v`, `id`) VALUES ('a',1);\n":                                       "a|1",
+		"insert into t values (1, 'a') ,\n ( 2 ,NULL ) ;\n":                                   "1|a 2|null",
+		"INSERT INTO `t` VALUES (1,'a;b)''(,\\'\\\\');\n":                                     "1|a;b)'(,'\\",
+		"INSERT INTO `t` VALUES\n(1,'a'),\n(2,'b\nc');\n":                                     "1|a 2|b\nc",
+	} {
+		d, err := Index(strings.NewReader("CREATE TABLE `t` (\n  `id` int(11),\n  `v` varchar(9)\n);\n" + text))
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		whole := []byte("CREATE TABLE `t` (\n  `id` int(11),\n  `v` varchar(9)\n);\n" + text)
+		for _, size := range []int{1, 5, 1000} {
+			if got := strings.Join(rowsOf(t, whole, d.Find("t"), size), " "); got != want {
+				t.Errorf("%q by %d: %q, want %q", text, size, got, want)
+			}
+		}
+	}
+	d, err := Index(strings.NewReader("USE `a b`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\nUSE `c`;\nCREATE TABLE `t` (`id` int);\nINSERT INTO `t` VALUES (1);\n"))
+	if err != nil || d.Find("a b.t") == nil || d.Find("c.t") == nil {
+		t.Errorf("%v, %v", d, err)
+	}
+	d, err = Index(strings.NewReader("INSERT INTO `t` (`a`,`b`,`c`) VALUES (7,'x',_binary 'y\\0');\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewParser(d.Find("t").Columns)
+	p.Reset([]byte("(8,'x',0x7900)"), true)
+	if _, ok := p.Next(); ok {
+		t.Error("a row without a comma was read")
+	}
+	p.Reset([]byte(",(8,'x',0x7900)"), true)
+	rec, _ := p.Next()
+	if f := rec.Fields; f[0].Kind != record.Text || f[1].Kind != record.String || f[2].Kind != record.Binary || string(f[2].Bytes) != "y\x00" {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestValuesAreThoseOfTheirTypes(t *testing.T) {
+	x := new(index)
+	column := func(sql string) sqldump.Column {
+		return x.column(sqldump.Tokens([]byte("`c` "+sql), syntax))
+	}
+	x.utc = true
+	for _, tt := range []struct{ sql, value, want string }{
+		{"int(11)", "-7", "-7"}, {"int", "1.5", "!"}, {"int", "'7'", "!"}, {"int", "9223372036854775808", "!"}, {"int", "0x07", "!"}, {"int", "NULL", "null"}, {"int", "NULLX", "!"},
+		{"bigint(20) unsigned", "18446744073709551615", "18446744073709551615"}, {"bigint unsigned", "-1", "!"}, {"decimal(5,2)", "-1.50", "-1.50"}, {"decimal(5,2)", "1e5", "1e5"},
+		{"double", "0.1", "0.1"}, {"double", "1e-400", "!"}, {"double", "0.1000000000000000055", "!"}, {"double", "1e999", "!"}, {"float", "0.1", "0.10000000149011612"}, {"double", "'1'", "!"},
+		{"bit(1)", "b'1'", "true"}, {"bit(1)", "0x00", "false"}, {"bit(1)", "b'10'", "!"}, {"bit(12)", "b'100000001'", "257"}, {"bit(12)", "_binary '\\0\\Z'", "26"}, {"bit(64)", "0xFFFFFFFFFFFFFFFF", "18446744073709551615"},
+		{"bit(64)", "0x01FFFFFFFFFFFFFFFF", "!"}, {"bit(3)", "b'2'", "!"}, {"bit(3)", "5", "!"},
+		{"blob", "0x", ""}, {"blob", "x'0aF0'", "\n\xf0"}, {"blob", "0x0", "!"}, {"blob", "x'0g'", "!"}, {"blob", "_binary 'a\\'\\0\\n\\r\\t\\b\\Z\\\\\\%\\q'", "a'\x00\n\r\t\b\x1a\\\\%q"}, {"blob", "_binary ", "!"}, {"blob", "_binary x", "!"},
+		{"blob", "7", "!"}, {"blob", "x'00", "!"}, {"text", "'a''b'", "a'b"}, {"text", "'a", "!"}, {"text", "'a\\", "!"}, {"text", "0x41", "!"}, {"text", "'a' 'b'", "!"}, {"text", "", "!"}, {"text", "CURRENT_USER()", "!"}, {"text", "\"a\"", "!"},
+		{"date", "'0000-00-00'", "0000-00-00"}, {"datetime", "'2024-02-29 12:34:56'", "2024-02-29T12:34:56"}, {"datetime", "'2024-00-29 00:00:00'", "2024-00-29 00:00:00"}, {"timestamp", "'2024-02-29 12:34:56.5'", "2024-02-29T12:34:56.5Z"},
+		{"timestamp", "'0000-00-00 00:00:00'", "0000-00-00 00:00:00"}, {"timestamp", "7", "!"}, {"year(4)", "2024", "2024"}, {"varchar(9)", "-.5", "-.5"}, {"varchar(9)", "-", "!"}, {"varchar(9)", "1.", "1."}, {"varchar(9)", "1e", "!"},
+	} {
+		p := NewParser([]sqldump.Column{column(tt.sql)})
+		p.Reset([]byte(",("+tt.value+")"), true)
+		rec, ok := p.Next()
+		got := ""
+		if !ok {
+			got = "no row"
+		} else if got = show(rec); rec.Bad != nil {
+			got = "!"
+		}
+		if got != tt.want {
+			t.Errorf("%s %s: %q, want %q", tt.sql, tt.value, got, tt.want)
+		}
+	}
+	p := NewParser([]sqldump.Column{column("int"), column("int")})
+	for text, want := range map[string]string{",(1)": "RaggedRecord ", ",(1,2,3)": "RaggedRecord ", ",(1,2)": "1|2", ",(1,x)": "WrongType c", ",(1,2,x)": "WrongType "} {
+		p.Reset([]byte(text), true)
+		if rec, _ := p.Next(); show(rec) != want {
+			t.Errorf("%s: %s", text, show(rec))
+		}
+	}
+}
+
+func FuzzIndex(f *testing.F) {
+	text := shop(f)
+	f.Add(text)
+	for _, part := range strings.SplitAfter(string(text), ";\n\n") {
+		f.Add([]byte(part))
+	}
+	f.Add([]byte("CREATE TABLE `t` (`id` int, `b` blob, `f` float, `ts` timestamp);\nINSERT INTO `t` (`b`,`id`) VALUES (_binary 'a\\'''),(x'00',1);\nREPLACE INTO `t` (`b`,`id`) VALUES (b'1',0x);\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := Index(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		for _, table := range d.Tables {
+			if table.Refused != "" || table.Rows == 0 {
+				continue
+			}
+			if table.From > table.To || table.To > int64(len(text)) {
+				t.Fatalf("rows from %d to %d of %d", table.From, table.To, len(text))
+			}
+			all := rowsOf(t, text, table, len(text))
+			if len(all) != int(table.Rows) {
+				t.Fatalf("%d rows, and %d are read of %q", table.Rows, len(all), text[table.From:table.To])
+			}
+			for _, size := range []int{1, 3, 17} {
+				if again := rowsOf(t, text, table, size); !slices.Equal(again, all) {
+					t.Fatalf("%q by %d: %q, want %q", text[table.From:table.To], size, again, all)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,318 @@
+package mysqldump
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tsimport/internal/table"
+	"tsimport/reader/record"
+	"tsimport/reader/sqldump"
+)
+
+// form is how a value is written.
+type form uint8
+
+const (
+	null   form = iota
+	number      // as it is
+	quoted      // a text, without its escapes
+	packed      // bytes: hexadecimal digits, bits, or a text after _binary
+)
+
+// value is a value of a row.
+type value struct {
+	form form
+	text []byte
+}
+
+// values reads the values of a row.
+type values struct {
+	text []byte
+	pos  int
+}
+
+var errValue = errors.New("want NULL, a number, a text or bytes")
+
+// next reads a value and goes to the comma after it, or to the end. What it makes it appends to the scratch.
+func (v *values) next(scratch *[]byte) (one value, err error) {
+	v.space()
+	rest := v.text[v.pos:]
+	switch {
+	case len(rest) == 0:
+		return one, errValue
+	case begins(rest, "NULL"):
+		v.pos += len("NULL")
+	case rest[0] == '\'':
+		one.form = quoted
+		one.text, err = v.string(scratch)
+	case begins(rest, "_binary "):
+		v.pos += len("_binary ")
+		if v.space(); v.pos == len(v.text) {
+			return one, errValue
+		}
+		if one, err = v.plain(scratch); one.form == quoted {
+			one.form = packed
+		}
+	default:
+		one, err = v.plain(scratch)
+	}
+	if err != nil {
+		return one, err
+	}
+	if v.space(); v.pos < len(v.text) && v.text[v.pos] != ',' {
+		return one, errors.New("want ',' or the end of the row")
+	}
+	return one, nil
+}
+
+func (v *values) space() {
+	for v.pos < len(v.text) && isSpace(v.text[v.pos]) {
+		v.pos++
+	}
+}
+
+// plain reads a number, bytes or, after _binary, a text.
+func (v *values) plain(scratch *[]byte) (one value, err error) {
+	rest := v.text[v.pos:]
+	switch {
+	case rest[0] == '\'':
+		one.form = quoted
+		one.text, err = v.string(scratch)
+		return one, err
+	case begins(rest, "0x"):
+		v.pos += 2
+		end := v.pos
+		for end < len(v.text) && isHex(v.text[end]) {
+			end++
+		}
+		one.form = packed
+		one.text, err = unhex(scratch, v.text[v.pos:end])
+		v.pos = end
+		return one, err
+	case begins(rest, "x'") || begins(rest, "b'"):
+		v.pos += 2
+		end := bytes.IndexByte(v.text[v.pos:], '\'')
+		if end < 0 {
+			return one, errValue
+		}
+		digits := v.text[v.pos : v.pos+end]
+		v.pos += end + 1
+		one.form = packed
+		if rest[0]|0x20 == 'x' {
+			one.text, err = unhex(scratch, digits)
+		} else {
+			one.text, err = unbits(scratch, digits)
+		}
+		return one, err
+	}
+	n := numberEnd(rest)
+	if n == 0 {
+		return one, errValue
+	}
+	v.pos += n
+	return value{number, rest[:n:n]}, nil
+}
+
+// string reads a text whose quote is at pos, without its escapes.
+func (v *values) string(scratch *[]byte) ([]byte, error) {
+	v.pos++
+	from := len(*scratch)
+	for {
+		rest := v.text[v.pos:]
+		n := textEnd(rest, '\'')
+		if n < 0 || rest[n] == '\\' && n+1 == len(rest) {
+			return nil, errors.New("want the end of a text")
+		}
+		*scratch = append(*scratch, rest[:n]...)
+		switch {
+		case rest[n] == '\\':
+			*scratch = appendEscaped(*scratch, rest[n+1])
+			v.pos += n + 2
+		case n+1 < len(rest) && rest[n+1] == '\'':
+			*scratch = append(*scratch, '\'')
+			v.pos += n + 2
+		default:
+			v.pos += n + 1
+			return (*scratch)[from:len(*scratch):len(*scratch)], nil
+		}
+	}
+}
+
+// appendEscaped appends what a byte after a backslash means.
+func appendEscaped(dst []byte, b byte) []byte {
+	switch b {
+	case '0':
+		return append(dst, 0)
+	case 'b':
+		return append(dst, '\b')
+	case 'n':
+		return append(dst, '\n')
+	case 'r':
+		return append(dst, '\r')
+	case 't':
+		return append(dst, '\t')
+	case 'Z':
+		return append(dst, 0x1a)
+	case '%', '_':
+		return append(dst, '\\', b)
+	}
+	return append(dst, b)
+}
+
+func isHex(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F'
+}
+
+func unhex(scratch *[]byte, digits []byte) ([]byte, error) {
+	from := len(*scratch)
+	out, err := hex.AppendDecode(*scratch, digits)
+	if err != nil {
+		return nil, errors.New("want hexadecimal digits, two for each byte")
+	}
+	*scratch = out
+	return out[from:len(out):len(out)], nil
+}
+
+// unbits makes bytes of binary digits; the first byte has those that are more than whole ones.
+func unbits(scratch *[]byte, digits []byte) ([]byte, error) {
+	from := len(*scratch)
+	for len(digits) > 0 {
+		n := (len(digits)-1)%8 + 1
+		b, err := strconv.ParseUint(string(digits[:n]), 2, 8)
+		if err != nil {
+			return nil, errors.New("want binary digits")
+		}
+		*scratch, digits = append(*scratch, byte(b)), digits[n:]
+	}
+	return (*scratch)[from:len(*scratch):len(*scratch)], nil
+}
+
+// numberEnd returns where the number ends that text begins with; 0 is none.
+func numberEnd(text []byte) int {
+	digits := func(i int) int {
+		for i < len(text) && text[i] >= '0' && text[i] <= '9' {
+			i++
+		}
+		return i
+	}
+	i := 0
+	if text[0] == '-' {
+		i = 1
+	}
+	whole := digits(i)
+	end, some := whole, whole > i
+	if end < len(text) && text[end] == '.' {
+		end = digits(whole + 1)
+		some = some || end > whole+1
+	}
+	if !some {
+		return 0
+	}
+	if end < len(text) && text[end]|0x20 == 'e' {
+		from := end + 1
+		if from < len(text) && (text[from] == '+' || text[from] == '-') {
+			from++
+		}
+		if to := digits(from); to > from {
+			end = to
+		}
+	}
+	return end
+}
+
+// datum makes a value of a column's type.
+func datum(c *sqldump.Column, v value) (d record.Datum, err error) {
+	if v.form == null {
+		return d, nil
+	}
+	d.Kind, d.Bytes = c.Kind, v.text
+	want := func(forms string, f ...form) error {
+		for _, one := range f {
+			if v.form == one {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s", forms)
+	}
+	switch c.Form {
+	case asInteger:
+		if err = want("an integer", number); err == nil {
+			d.Int, err = strconv.ParseInt(string(v.text), 10, 64)
+		}
+	case asUnsigned:
+		if err = want("an integer", number); err == nil {
+			var n uint64
+			n, err = strconv.ParseUint(string(v.text), 10, 64)
+			d.Int = int64(n)
+		}
+	case asFloat, asDouble:
+		if err = want("a number", number); err == nil {
+			d.Double, err = parseDouble(v.text, c.Form == asFloat)
+		}
+	case asBit, asBits:
+		if err = want("bits", packed, quoted); err == nil {
+			d.Int, err = bits(v.text, c.Form == asBit)
+		}
+	case asBytes:
+		err = want("bytes", packed, quoted)
+	case asTime, asUTC:
+		if err = want("a time", quoted); err == nil {
+			d.Bytes = rfc3339(v.text, c.Form == asUTC)
+		}
+	default:
+		switch {
+		case c.Kind == record.Text && v.form == packed: // the dump says no type
+			d.Kind = record.Binary
+		case c.Kind == record.Text && v.form == quoted:
+			d.Kind = record.String
+		case c.Kind == record.Text:
+		case v.form == packed:
+			err = errors.New("want a text or a number")
+		}
+	}
+	return d, err
+}
+
+func parseDouble(text []byte, single bool) (float64, error) {
+	size := 64
+	if single {
+		size = 32 // the double that it is, not the nearest to its text
+	}
+	f, err := strconv.ParseFloat(string(text), size)
+	mantissa, _, _ := bytes.Cut(bytes.ToLower(text), []byte{'e'})
+	if err == nil && f == 0 && bytes.ContainsAny(mantissa, "123456789") {
+		err = errors.New("it is too small for a double")
+	}
+	if err == nil && !single && !table.KeepsDouble(text, f) {
+		err = errors.New("it has more digits than a double keeps")
+	}
+	return f, err
+}
+
+func bits(text []byte, one bool) (n int64, err error) {
+	text = bytes.TrimLeft(text, "\x00")
+	if len(text) > 8 || one && (len(text) > 1 || len(text) == 1 && text[0] > 1) {
+		return 0, errors.New("it has more bits")
+	}
+	for _, b := range text {
+		n = n<<8 | int64(b)
+	}
+	return n, nil
+}
+
+// rfc3339 writes a time as RFC 3339 does, where it can: dates with zeros, which are none, stay as they are.
+func rfc3339(text []byte, utc bool) []byte {
+	day, clock, ok := strings.Cut(string(text), " ")
+	if !ok || len(day) != 10 || day[:4] == "0000" || day[5:7] == "00" || day[8:] == "00" {
+		return text
+	}
+	day += "T" + clock
+	if utc {
+		day += "Z"
+	}
+	return []byte(day)
+}
