@@ -151,7 +151,7 @@ func TestOperationsTheEngineLacksAreRefusedByName(t *testing.T) {
 	} {
 		t.Run(operation, func(t *testing.T) {
 			a := s.send(t, rawRequest{operation: operation})
-			a.check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support operation " + operation + "."})
+			a.check(t, refusal{400, "OTSUnsupportedOperation", "The engine does not support operation " + operation + ".…"})
 			a.checkSigned(t, s, operation)
 		})
 	}

@@ -85,7 +85,7 @@ func (c *crashLoad) serve(simulate bool) {
 		args = append(args, "--listen", c.address)
 	}
 	if simulate {
-		args = append(args, append(slices.Clone(c.simulate), "--seed", fmt.Sprint(c.rnd.Uint32()))...)
+		args = append(args, append(slices.Clone(c.simulate), "--random-seed", fmt.Sprint(c.rnd.Uint32()))...)
 	}
 	s, err := launch(args...)
 	if err != nil {

@@ -28,7 +28,7 @@ func TestLostAnswersLeaveNoRowTwiceInANumberedTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	s := startServe(t, "--fault-rate", "0.2", "--fault-kinds", "drop-after,error-after,apply-late", "--fault-delay", "20ms", "--seed", "3")
+	s := startServe(t, "--fault-rate", "0.2", "--fault-kinds", "drop-after,error-after,apply-late", "--fault-delay", "20ms", "--random-seed", "3")
 	for name, value := range map[string]string{
 		"TABLESTORE_ENDPOINT": s.URL, "TABLESTORE_INSTANCE": s.Instance,
 		"TABLESTORE_ACCESS_KEY_ID": s.AccessKeyID, "TABLESTORE_ACCESS_KEY_SECRET": s.AccessKeySecret,

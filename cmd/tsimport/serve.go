@@ -27,6 +27,7 @@ func serveCommand() *cli.Command {
 		Flags: append(append(simulationFlags(), quotaFlags()...), []cli.Flag{
 			&cli.StringFlag{Name: "store", Usage: "`DIR` of the store, created if missing", Value: defaultStore},
 			&cli.BoolFlag{Name: "memory", Usage: "keep all in memory, and nothing on disk: the store is empty at the start and gone at the end"},
+			&cli.StringSliceFlag{Name: "seed", Usage: "load `INPUT[?table=TABLE&pk=COLUMN…]` (files, or an archive) into a table that is not there yet, before the server is ready; repeat it for several"},
 			&cli.BoolFlag{Name: "admin", Usage: "serve the admin API under /_engine/: counts, simulation, faults, reset, clock; with a secret of your own it asks for it"},
 			&cli.BoolFlag{Name: "any-credentials", Usage: "take every access key, secret and instance; only on this machine"},
 			&cli.StringFlag{Name: "listen", Usage: "`ADDRESS`; port 0 picks a free one", Value: "127.0.0.1:8087"},
@@ -83,11 +84,22 @@ func serve(c *cli.Context) (err error) {
 	if err := checkPublicKey(c.String("listen"), o); err != nil {
 		return err
 	}
+	var seeds []seed
+	for _, text := range c.StringSlice("seed") {
+		s, err := parseSeed(text)
+		if err != nil {
+			return err
+		}
+		seeds = append(seeds, s)
+	}
 	store, err := server.Open(c.String("store"), o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if err := plant(c, store, o, seeds); err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", c.String("listen"))
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", c.String("listen"), err)

@@ -52,7 +52,7 @@ func simulationFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "fault-kinds", Usage: "`KIND[:CODE],…` of " + strings.Join(faults.Actions(), ", ") + "; all if not given"},
 		&cli.DurationFlag{Name: "fault-delay", Usage: "delay of apply-late, as a `DURATION`", Value: time.Second},
 		&cli.StringFlag{Name: "outage", Usage: outageUsage},
-		&cli.Uint64Flag{Name: "seed", Usage: "random seed `N`"},
+		&cli.Uint64Flag{Name: "random-seed", Usage: "random seed `N`"},
 	}
 	for _, f := range flags {
 		setCategory(f, "Simulation")
@@ -94,7 +94,7 @@ func simulation(c *cli.Context) (*server.Simulation, error) {
 	}
 	s := &server.Simulation{Config: sim.Config{
 		Partitions: c.Int("partitions"), PartitionUnits: c.Float64("partition-wcu"), TableUnits: c.Float64("limit-table"), Burst: c.Duration("burst"),
-		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("seed"),
+		Latency: c.Duration("latency"), Jitter: c.Float64("jitter"), ThrottleCode: c.String("throttle-code"), Seed: c.Uint64("random-seed"),
 		AutoSplit: sim.AutoSplit{Bytes: c.Int64("auto-split-bytes"), Load: c.Float64("auto-split-load"), Unavailable: time.Second},
 		Answers:   sim.Answers{NewTableMissing: c.Duration("new-table-missing"), HideBounds: c.Bool("hide-bounds"), Locations: c.String("locations"), PreSplit: c.String("pre-split"), Indexes: c.Int("indexes")},
 	}}
@@ -212,7 +212,7 @@ func faultPlan(c *cli.Context) (*faults.Plan, error) {
 	for _, list := range c.StringSlice("fault-kinds") {
 		kinds = slices.Concat(kinds, strings.Split(list, ","))
 	}
-	p, err := faults.Random{Rate: c.Float64("fault-rate"), Kinds: kinds, Delay: c.Duration("fault-delay"), Seed: c.Uint64("seed")}.Plan()
+	p, err := faults.Random{Rate: c.Float64("fault-rate"), Kinds: kinds, Delay: c.Duration("fault-delay"), Seed: c.Uint64("random-seed")}.Plan()
 	if err != nil {
 		return nil, usagef("%v; see tsimport serve --help", err)
 	}

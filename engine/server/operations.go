@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"tsimport/engine/wire"
 )
@@ -75,6 +76,19 @@ var unimplemented = func() map[string]bool {
 	}
 	return m
 }()
+
+// instead says what to use in place of an operation that is refused; empty is nothing.
+func instead(operation string) string {
+	switch {
+	case strings.HasSuffix(operation, "Transaction"):
+		return " Write rows of one partition key all or none with BatchWriteRow and is_atomic."
+	case strings.Contains(operation, "SearchIndex"), operation == "Search", operation == "ParallelScan", operation == "ComputeSplits", operation == "SQLQuery":
+		return " Read with GetRange, or make a secondary index."
+	case strings.Contains(operation, "Stream"), operation == "GetShardIterator", strings.HasPrefix(operation, "tunnel/"), strings.Contains(operation, "DeliveryTask"):
+		return " Read the table with GetRange or BulkExport."
+	}
+	return ""
+}
 
 // plain is a call without rows of its own.
 type plain struct {

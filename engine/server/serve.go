@@ -85,7 +85,9 @@ func (s *Server) admit(r *request) (identity, *operation, *wire.Error) {
 	case op != nil:
 		return id, op, nil
 	case unimplemented[name]:
-		return id, nil, wire.Unsupported("operation " + name)
+		refusal := wire.Unsupported("operation " + name)
+		refusal.Message += instead(name)
+		return id, nil, refusal
 	}
 	return id, nil, wire.Invalid("Unsupported operation: %s.", name)
 }

@@ -141,6 +141,9 @@ func (s *Server) SetFaults(p *faults.Plan) {
 	}
 }
 
+// HasTable reports whether there is a table of that name.
+func (s *Server) HasTable(name string) bool { return s.store.Table([]byte(name)) != nil }
+
 // Faults is the present plan of faults, nil for none.
 func (s *Server) Faults() *faults.Plan { return s.plan.Load() }
 
