@@ -23,6 +23,9 @@ func TestADumpOfPostgreSQLIsLoadedAsItIs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(run, "rejects.ndjson")); err != nil {
 		t.Error(err)
 	}
+	if got := retried(t, run, `"NaN"`, "1.5"); !slices.Contains(got, `{"id":2,"at":"infinity","customer":"","iv":"P-1MT-0.000001S","paid":false,"raw":{"base64":""},"w":1.5}`) || len(got) != 3 {
+		t.Errorf("%q", got)
+	}
 	lines, _, _ = loadAndExport(t, dump, 0, "--source-table", "customers", "--exclude", "v")
 	slices.Sort(lines)
 	same(t, lines[:1], []string{`{"b":1,"a":"c1"}`})
@@ -82,4 +85,28 @@ func TestADumpOfMySQLIsLoadedAsItIs(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s%s", command, code, stdout, stderr)
 		}
 	}
+}
+
+// retried corrects the rejects of a run of loadAndExport, loads them, and returns the table as lines of JSON.
+func retried(t *testing.T, run string, replace ...string) []string {
+	t.Helper()
+	file := filepath.Join(run, "rejects.ndjson")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr, code := runBinary(t, "load", "--retry-rejects", run, "--run-dir", filepath.Join(filepath.Dir(run), "again")); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	if stdout, stderr, code := runBinary(t, "export", "--table", "t", "--store", filepath.Join(filepath.Dir(run), "store"), "--format", "jsonl", "-o", out); code != 0 {
+		t.Fatalf("export: exit code %d: %s%s", code, stdout, stderr)
+	}
+	if text, err = os.ReadFile(out); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }

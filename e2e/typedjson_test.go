@@ -87,12 +87,15 @@ func TestAnExportOfDynamoDBIsLoadedWithItsTypes(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s%s", command, code, stdout, stderr)
 		}
 	}
+	if got := retried(t, run, `"abc"`, `"7"`, `,"S":"x"`, "", `"?"`, `"AQ=="`); len(got) != 5 || got[2] != `{"id":"c","n":7}` || got[4] != `{"id":"e","b":{"base64":"AQ=="}}` {
+		t.Errorf("%q", got)
+	}
 	corrected := filepath.Join(t.TempDir(), "corrected.ndjson")
 	rejects, err := os.ReadFile(filepath.Join(run, "rejects.ndjson"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(corrected, []byte(strings.NewReplacer(`"abc"`, `"7"`, `,"S":"x"`, "", `"?"`, `"AQ=="`).Replace(string(rejects))), 0o644); err != nil {
+	if err := os.WriteFile(corrected, rejects, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	lines, _, _ = loadAndExport(t, corrected, 0, "--pk", "id", "--format", "dynamodb")

@@ -38,7 +38,7 @@ func newReport(cfg *Config, planned *plan.Plan, start time.Time) *Report {
 
 // noteRejectsDialect notes how rejected records are read again.
 func noteRejectsDialect(r *Report, sources []*plan.Source) {
-	encodings := map[string]bool{}
+	encodings, formats := map[string]bool{}, map[string]bool{}
 	for _, s := range sources {
 		rejects := s.About().Rejects
 		if rejects.Encoding != "" {
@@ -46,6 +46,11 @@ func noteRejectsDialect(r *Report, sources []*plan.Source) {
 		}
 		encodings[cmp.Or(rejects.Encoding, "utf-8")] = true
 		flags := rejects.Flags
+		format := ""
+		if len(flags) > 0 && flags[0] == "--format" { // it holds for all files of a command
+			format = flags[1]
+		}
+		formats[format] = true
 		switch {
 		case flags == nil:
 		case r.RejectsFlags == nil:
@@ -54,5 +59,5 @@ func noteRejectsDialect(r *Report, sources []*plan.Source) {
 			r.RejectsMixed = true
 		}
 	}
-	r.RejectsMixed = r.RejectsMixed || len(encodings) > 1
+	r.RejectsMixed = r.RejectsMixed || len(encodings) > 1 || len(formats) > 1
 }

@@ -139,7 +139,7 @@ func again(c *cli.Context, interrupts *interrupts, show *display, in *invocation
 // otherSettings are flags that a load of rejects does not take over from the load that rejected them: rejects have a form
 // of their own, and are loaded whole.
 var otherSettings = []string{
-	"format", "encoding", "header-line", "skip-lines", "limit", "run-dir", "fresh", "accept-changed-input", "retry-rejects", "dry-run",
+	"format", "source-table", "encoding", "header-line", "skip-lines", "limit", "run-dir", "fresh", "accept-changed-input", "retry-rejects", "dry-run",
 }
 
 // retryRejects loads what a run has rejected with the settings of that run; flags that are given now come after its own.

@@ -70,8 +70,8 @@ func (p *Plan) sampled() []*Source {
 	return some
 }
 
-// settleType gives field i a type if it has none: that of an earlier attempt, that of the column in the table if all sampled
-// values fit, or that of the values, at.
+// settleType gives field i a type if it has none: that of an earlier attempt, that which the source's own schema declares, that of the column in
+// the table if all sampled values fit, or that of the values, at.
 func (p *planner) settleType(i int, in *convert.Inference, at int, known map[string]knownType) error {
 	col := &p.plan.Fields[i]
 	if col.Type != table.Null {
@@ -86,6 +86,9 @@ func (p *planner) settleType(i int, in *convert.Inference, at int, known map[str
 		if col.Type = in.Type(at); !col.Type.KeyType() {
 			col.Type = table.String
 		}
+		return nil
+	}
+	if col.Type = p.declaredType(col.Source); col.Type != table.Null {
 		return nil
 	}
 	has, inTable := known[col.Name]

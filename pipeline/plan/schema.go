@@ -72,11 +72,6 @@ func (p *planner) settleSchema() error {
 			col.Type = t.Defined[col.Name]
 			col.Exact = true
 		}
-		if col.Type == table.Null {
-			if col.Type = p.declaredType(c); col.Type != table.Null {
-				col.Exact = false
-			}
-		}
 		s.Columns = append(s.Columns, col)
 	}
 	for _, col := range p.request.Columns.Set {

@@ -15,7 +15,7 @@ import (
 
 // Is reports whether a text begins as dumps do.
 func Is(head []byte) bool {
-	for _, first := range []string{"-- MySQL dump", "-- MariaDB dump", "/*M!999999", "/*!999999"} {
+	for _, first := range []string{"-- MySQL dump", "-- MariaDB dump", "/*M!999999", "/*!999999", "mysqldump: [Warning]"} {
 		if bytes.HasPrefix(head, []byte(first)) {
 			return true
 		}
@@ -26,7 +26,7 @@ func Is(head []byte) bool {
 var syntax = sqldump.Syntax{Quote: '`', Backslash: true, Hash: true}
 
 // maxStatement is how many bytes a statement has at most that is not rows.
-const maxStatement = 32 << 20
+const maxStatement = 8 << 20
 
 // Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
 func Index(r io.Reader) (*sqldump.Dump, error) {
@@ -109,6 +109,8 @@ func (x *index) statement(line []byte) error {
 		switch {
 		case len(trimmed) == 0 || trimmed[0] == '#' || begins(trimmed, "/*M!999999") || begins(trimmed, "/*!999999"):
 			return nil
+		case begins(trimmed, "mysqldump: ") || begins(trimmed, "mariadb-dump: "):
+			return fmt.Errorf("at byte %d: a message of the dump program is in the dump: %.80q; make it again without 2>&1", x.offset-int64(len(line)), trimmed)
 		case bytes.HasPrefix(trimmed, []byte("--")):
 			x.comment(string(trimmed))
 			return nil
@@ -164,7 +166,11 @@ func (x *index) take(statement []byte) error {
 		}
 		text = inner
 	}
-	tokens := sqldump.Tokens(text, syntax)
+	const enough = 4 << 10 // of a statement that may be long, to tell which it is
+	tokens := sqldump.Tokens(text[:min(len(text), enough)], syntax)
+	if len(tokens) > 0 && (tokens[0].Is("SET") || tokens[0].Is("CREATE")) {
+		tokens = sqldump.Tokens(text, syntax)
+	}
 	if after, ok := sqldump.Words(tokens, "SET"); ok {
 		return x.set(after)
 	}

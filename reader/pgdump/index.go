@@ -27,7 +27,7 @@ func Is(head []byte) bool {
 var syntax = sqldump.Syntax{Quote: '"', Dollars: true}
 
 // maxStatement is how many bytes a statement has at most that is not rows.
-const maxStatement = 32 << 20
+const maxStatement = 8 << 20
 
 // Index goes through a dump. An error says that the text is not one that can be read; a dump that ends too early is one.
 func Index(r io.Reader) (*sqldump.Dump, error) {
@@ -142,7 +142,11 @@ func (x *index) command(line []byte, at int64) error {
 
 // take takes a whole statement; rest is what follows it on its last line.
 func (x *index) take(statement, rest []byte) error {
-	tokens := sqldump.Tokens(statement, syntax)
+	const enough = 4 << 10 // of a statement that may be long, to tell which it is
+	tokens := sqldump.Tokens(statement[:min(len(statement), enough)], syntax)
+	if len(tokens) > 0 && slices.ContainsFunc([]string{"COPY", "CREATE", "ALTER", "SET"}, tokens[0].Is) {
+		tokens = sqldump.Tokens(statement, syntax)
+	}
 	if after, ok := sqldump.Words(tokens, "COPY"); ok {
 		return x.copy(after, rest)
 	}

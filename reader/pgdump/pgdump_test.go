@@ -139,8 +139,8 @@ func TestWhatPgDumpDoesNotWriteIsRefused(t *testing.T) {
 		"SET client_encoding = 'LATIN1';\n":                      "--encoding UTF8",
 		"COPY a (x) FROM stdin;\nx\\\ny\n\\.\n":                  "a backslash at the end of a row",
 		"\\! rm -rf x\n":                                         "not a command that dumps have",
-		"SELECT '" + strings.Repeat("x\n", maxStatement/2) + "'": "a statement of more than 32 MiB",
-		strings.Repeat("x", maxStatement+(2<<20)):                "a line of more than 32 MiB",
+		"SELECT '" + strings.Repeat("x\n", maxStatement/2) + "'": "a statement of more than 8 MiB",
+		strings.Repeat("x", maxStatement+(2<<20)):                "a line of more than 8 MiB",
 	} {
 		if _, err := Index(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)

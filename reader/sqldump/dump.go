@@ -14,6 +14,8 @@ type Dump struct {
 	Tables     []*Table
 	Statements int64 // that are neither tables nor rows: they are skipped
 	Truncated  error // how the text ends within something; nil if the dump is whole
+
+	byName map[string]*Table
 }
 
 // Table is a table of a dump.
@@ -54,23 +56,25 @@ func (c *Column) Type() table.Type {
 
 // Find returns the table of a full name, nil if there is none.
 func (d *Dump) Find(name string) *Table {
-	for _, t := range d.Tables {
-		if t.Name == name {
-			return t
-		}
-	}
-	return nil
+	return d.byName[name]
 }
 
 // Add returns the table of a full name, a new one if there is none.
 func (d *Dump) Add(name string) *Table {
 	t := d.Find(name)
 	if t == nil {
+		if d.byName == nil {
+			d.byName = map[string]*Table{}
+		}
 		t = &Table{Name: name}
+		d.byName[name] = t
 		d.Tables = append(d.Tables, t)
 	}
 	return t
 }
+
+// MaxColumns is how many columns a table has at most, in any of the databases.
+const MaxColumns = 4096
 
 // Choose returns the table of a name, with or without its schema; without a name the only one that has rows.
 func (d *Dump) Choose(name string) (*Table, error) {
@@ -101,6 +105,8 @@ func (d *Dump) Choose(name string) (*Table, error) {
 	switch {
 	case t.Refused != "":
 		return nil, fmt.Errorf("table %s: %s", t.Name, t.Refused)
+	case len(t.Columns) > MaxColumns:
+		return nil, fmt.Errorf("table %s: it has %d columns, and no database takes more than %d", t.Name, len(t.Columns), MaxColumns)
 	case len(t.Columns) == 0:
 		return nil, fmt.Errorf("table %s: the dump does not say which columns it has", t.Name)
 	}
@@ -162,6 +168,10 @@ func (d *Dump) Describe(read *Table) string {
 
 // Arrange gives the table the columns that its rows have, in their order, with the types of those that the table was created with.
 func (t *Table) Arrange(names []string, unknown record.Kind) {
+	if len(names) > MaxColumns || len(t.Columns) > MaxColumns {
+		t.Columns = make([]Column, max(len(names), len(t.Columns))) // Choose refuses it
+		return
+	}
 	created := t.Columns
 	t.Columns = nil
 	for _, name := range names {

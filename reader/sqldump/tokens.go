@@ -22,7 +22,7 @@ type Token struct {
 // Is reports whether the token is a word of the language, or a mark.
 func (t Token) Is(word string) bool { return !t.Quoted && strings.EqualFold(t.Text, word) }
 
-// Lexer finds where a statement ends that comes in pieces.
+// Lexer finds where a statement ends that comes line by line.
 type Lexer struct {
 	Syntax Syntax
 	pos    int
