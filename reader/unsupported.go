@@ -32,7 +32,7 @@ const (
 )
 
 var kindsWithoutRows = []notRows{
-	{magic: "SQLite format 3\x00", what: "a SQLite database", way: "load a table of it: sqlite3 -quote -header FILE 'SELECT * FROM name' | tsimport load - --dialect sqlite-quote"},
+	{magic: "SQLite format 3\x00", what: "a SQLite database", way: "load a table of it: tsimport load 'sqlite:FILE?table=NAME'; tsimport tables sqlite:FILE lists them"},
 	{magic: "Obj\x01", what: "an Avro file", way: "convert it: avro-tools tojson FILE | tsimport load - --format jsonl"},
 	{magic: "ORC", is: isBinary, what: "an ORC file", way: toParquet + `import pyarrow.orc as o, pyarrow.parquet as p; p.write_table(o.read_table("FILE"), "FILE.parquet")`},
 	{magic: "FEA1", is: isBinary, what: "a Feather file of version 1", way: toParquet + `import pyarrow.feather as f, pyarrow.parquet as p; p.write_table(f.read_table("FILE"), "FILE.parquet")`},

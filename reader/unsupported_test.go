@@ -85,7 +85,7 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 	lzmaHead := "\x5d\x00\x00\x80\x00" + strings.Repeat("\xff", 8) // as every encoder writes it
 	random := strings.Repeat("\x00\x9c\x13\xfe\x01abc\x00\x00\x17", 50)
 	for name, tt := range map[string]struct{ content, want, way string }{
-		"a.db":            {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", "--dialect sqlite-quote"},
+		"a.db":            {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", "?table=NAME"},
 		"a.avro":          {"Obj\x01\x04\x14avro.codec" + random, "an Avro file", "avro-tools tojson"},
 		"a.orc":           {"ORC\x0a\x0b\x00" + random, "an ORC file", "pyarrow.orc"},
 		"a.arrow":         {"ARROW1\x00\x00" + random, "it does not end as it begins", "cut short"},
@@ -117,7 +117,7 @@ func TestFilesWithoutRowsAreRefusedByName(t *testing.T) {
 		"bin.gz":          {packed(random), "the file is not text", "--format csv"},
 		"a.xml":           {"<?xml version=\"1.0\"?><a/>", "XML", "convert"},
 		"404.csv":         {"\n<!DOCTYPE html>\n<html></html>", "a web page", "error"},
-		"in a space.db":   {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", " FILE 'SELECT"},
+		"in a space.db":   {"SQLite format 3\x00\x10\x00" + random, "a SQLite database", "'sqlite:FILE?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(t.Context(), itemOf(t, name, []byte(tt.content)), Options{})

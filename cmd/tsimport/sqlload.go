@@ -15,6 +15,7 @@ import (
 	"tsimport/pipeline/plan"
 	"tsimport/reader/mysql"
 	"tsimport/reader/postgres"
+	"tsimport/reader/sqlite"
 	"tsimport/reader/sqltable"
 )
 
@@ -28,12 +29,12 @@ func sqlFlags() []cli.Flag {
 }
 
 // isSQL reports whether an argument is the address of a database.
-func isSQL(arg string) bool { return postgres.Is(arg) || mysql.Is(arg) }
+func isSQL(arg string) bool { return postgres.Is(arg) || mysql.Is(arg) || sqlite.Is(arg) }
 
 // sqlServer reads the address of a table of a database, or of what a query of it gives.
 func sqlServer(c *cli.Context, arg string) (sqltable.Server, error) {
-	if c.IsSet("query") && mysql.Is(arg) {
-		return nil, usagef("--query: queries of MySQL and MariaDB are not read yet; load a table, or a file of the query")
+	if c.IsSet("query") && !postgres.Is(arg) {
+		return nil, usagef("--query: queries of MySQL, MariaDB and SQLite are not read; load a table, or a file of the query")
 	}
 	if c.IsSet("query") {
 		a, err := postgres.ParseQuery(arg, c.String("query"))
@@ -44,6 +45,13 @@ func sqlServer(c *cli.Context, arg string) (sqltable.Server, error) {
 	}
 	if mysql.Is(arg) {
 		a, err := mysql.Parse(arg)
+		if err != nil {
+			return nil, usagef("%v", err)
+		}
+		return a, nil
+	}
+	if sqlite.Is(arg) {
+		a, err := sqlite.Parse(arg)
 		if err != nil {
 			return nil, usagef("%v", err)
 		}
@@ -78,7 +86,7 @@ func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
 	if !slices.ContainsFunc(args, isSQL) {
 		for _, f := range sqlFlags() {
 			if name := f.Names()[0]; c.IsSet(name) {
-				return nil, usagef("--%s is for loads of a database, such as postgres://USER@HOST/DATABASE?table=TABLE or mysql://…", name)
+				return nil, usagef("--%s is for loads of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", name)
 			}
 		}
 		return nil, nil

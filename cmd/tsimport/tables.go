@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tsimport/reader/postgres"
+	"tsimport/reader/sqlite"
 	"tsimport/reader/sqltable"
 )
 
@@ -18,7 +19,7 @@ func tablesCommand() *cli.Command {
 		Name:      "tables",
 		Usage:     "list the tables of a database: rows, bytes, keys, and why one cannot be loaded",
 		ArgsUsage: "ADDRESS",
-		Description: "ADDRESS is one such as postgres://USER@HOST/DATABASE (docs/sql.md); ?table=public.o* lists those of a pattern.\n" +
+		Description: "ADDRESS is one such as postgres://USER@HOST/DATABASE or sqlite:FILE (docs/sql.md); ?table=public.o* lists those of a pattern.\n" +
 			"Rows and bytes are the server's own estimates. No row is read.",
 		Flags:  []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print JSON, one object a line for each table"}},
 		Action: tables,
@@ -27,7 +28,7 @@ func tablesCommand() *cli.Command {
 
 func tables(c *cli.Context) error {
 	if c.NArg() != 1 || !isSQL(c.Args().First()) {
-		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE; tsimport table list lists the tables of a Tablestore")
+		return usagef("want the address of one database, such as postgres://USER@HOST/DATABASE or sqlite:FILE; tsimport table list lists the tables of a Tablestore")
 	}
 	found, err := listTables(c.Context, c.Args().First())
 	if err != nil {
@@ -46,6 +47,9 @@ func tables(c *cli.Context) error {
 
 // listTables lists the tables of a database.
 func listTables(ctx context.Context, arg string) ([]sqltable.Listed, error) {
+	if sqlite.Is(arg) {
+		return sqlite.List(ctx, arg)
+	}
 	return postgres.List(ctx, arg)
 }
 
@@ -71,11 +75,15 @@ func writeTables(w io.Writer, found []sqltable.Listed) error {
 		if one.Rows >= 0 {
 			rows = "~" + grouped(one.Rows)
 		}
+		bytes := "?"
+		if one.Bytes >= 0 {
+			bytes = grouped(one.Bytes)
+		}
 		key := strings.Join(one.Key, ", ")
 		if one.Refused != "" {
 			key = "cannot be loaded: " + one.Refused
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(one.Table), rows, grouped(one.Bytes), printable(key))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(one.Table), rows, bytes, printable(key))
 	}
 	return t.Flush()
 }

@@ -11,7 +11,7 @@ type Listed struct {
 	Address string   `json:"address"` // of a load
 	Kind    string   `json:"kind"`    // table or view
 	Rows    int64    `json:"rows"`    // about; -1 is unknown
-	Bytes   int64    `json:"bytes"`   // about, without indexes
+	Bytes   int64    `json:"bytes"`   // about, without indexes; -1 is unknown
 	Key     []string `json:"key,omitempty"`
 	Refused string   `json:"refused,omitempty"` // why it is not loaded from here
 }

@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Address is a table of a file.
+type Address struct {
+	shown string
+	path  string // absolute
+	table string
+}
+
+const scheme = "sqlite:"
+
+// Is reports whether an argument is such an address.
+func Is(arg string) bool { return strings.HasPrefix(arg, scheme) }
+
+// Parse reads an address: sqlite:PATH?table=TABLE.
+func Parse(arg string) (*Address, error) {
+	a, err := parse(arg)
+	if err != nil {
+		return nil, err
+	}
+	if a.table == "" {
+		return nil, fmt.Errorf("%s: the address names no table; add ?table=TABLE", arg)
+	}
+	return a, nil
+}
+
+func parse(arg string) (*Address, error) {
+	path, query := strings.TrimPrefix(arg, scheme), ""
+	if at := strings.LastIndexByte(path, '?'); at >= 0 {
+		path, query = path[:at], path[at+1:]
+	}
+	if strings.HasPrefix(path, "///") {
+		path = path[2:]
+	}
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	for name := range q {
+		if name != "table" {
+			return nil, fmt.Errorf("%s: there is no parameter %s; want table", arg, name)
+		}
+	}
+	if path == "" || strings.HasPrefix(path, ":memory:") {
+		return nil, fmt.Errorf("%s: the address names no file; want sqlite:PATH?table=TABLE", arg)
+	}
+	a := &Address{shown: arg, table: q.Get("table")}
+	if a.path, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", arg, err)
+	}
+	return a, nil
+}
+
+// check says in plain words what the library would say with a number.
+func (a *Address) check() error {
+	info, err := os.Stat(a.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %s", a.path)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder, not a file of SQLite", a.path)
+	case info.Size() == 0:
+		return fmt.Errorf("%s is empty: it has no table", a.path)
+	}
+	return nil
+}
+
+// dsn is the file as the library opens it.
+func (a *Address) dsn(immutable bool) string {
+	path := filepath.ToSlash(a.path)
+	if !strings.HasPrefix(path, "/") { // C:/…
+		path = "/" + path
+	}
+	path = strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
+	dsn := "file://" + path + "?mode=ro&_pragma=busy_timeout(10000)&_pragma=query_only(1)"
+	if immutable {
+		dsn += "&immutable=1"
+	}
+	return dsn
+}
+
+// unlogged reports whether no changes stand beside the file: neither a log nor a journal.
+func (a *Address) unlogged() bool {
+	for _, ending := range []string{"-wal", "-journal"} {
+		if info, err := os.Stat(a.path + ending); err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
+}
+
+// quote makes an identifier of a name.
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
