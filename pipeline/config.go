@@ -108,6 +108,7 @@ type Write struct {
 	Marks        Marks
 	Priority     string        // of requests: low, normal or high; "" sends none
 	Compress     string        // requests: auto, on or off; "" is off
+	Bulk         bool          // rows are sent by BulkImport: without conditions, and without keys that are returned
 	FlushRequest *FlushRequest // sends batches that are not full; nil never does
 
 	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor

@@ -17,6 +17,7 @@ type Options struct {
 	When          *condition.When // each row is written only if the stored one passes
 	Unchanged     bool            // or is as the row says in table.UnchangedColumn
 	Size          *Size           // learns how large requests may be
+	Bulk          bool            // rows are sent by BulkImport, which has no conditions and returns no keys
 }
 
 // With gives the writer its options.

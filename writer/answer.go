@@ -44,6 +44,15 @@ func decodeAnswer(dst []answered, body []byte, name string, rows int) ([]answere
 	return dst, nil
 }
 
+// decodeBulk is decodeAnswer of BulkImport, whose answer is one table's part of the other's.
+func decodeBulk(dst []answered, body []byte, name string, rows int) ([]answered, error) {
+	dst, err := decodeTable(dst[:0], body, name)
+	if err == nil && len(dst) != rows {
+		err = fmt.Errorf("unreadable answer: %d results for %d rows", len(dst), rows)
+	}
+	return dst, err
+}
+
 // decodeTable reads the rows of a table's part of the answer; another table's are none of ours.
 func decodeTable(dst []answered, b []byte, name string) ([]answered, error) {
 	from := len(dst)
@@ -130,7 +139,11 @@ func decodeError(b []byte) (code, message []byte, ok bool) {
 	return code, message, true
 }
 
-// decodeConsumed returns the write capacity units of a ConsumedCapacity.
+// unitBytes are what one unit of capacity writes.
+const unitBytes = 4096
+
+// decodeConsumed returns the write capacity units of a ConsumedCapacity. BulkImport says 0 units and how many bytes were written: then it is
+// the units that these bytes are.
 func decodeConsumed(b []byte) (write int, ok bool) {
 	for len(b) > 0 {
 		number, unit, rest, ok := field(b)
@@ -144,7 +157,16 @@ func decodeConsumed(b []byte) (write int, ok bool) {
 				return 0, false
 			}
 			if unit.bytes = rest; n == 2 {
-				write = int(int32(f.number))
+				write = max(write, int(int32(f.number)))
+			}
+		}
+		for number == 2 && len(unit.bytes) > 0 {
+			n, f, rest, ok := field(unit.bytes)
+			if !ok {
+				return 0, false
+			}
+			if unit.bytes = rest; n == 2 {
+				write = max(write, int((min(f.number, 1<<40)+unitBytes-1)/unitBytes))
 			}
 		}
 	}

@@ -22,7 +22,7 @@ type Reader interface {
 
 // Stats counts what a call did.
 type Stats struct {
-	Requests int // BatchWriteRow requests sent
+	Requests int // that wrote rows
 	Searched int // rows that were looked for before they were sent again
 	Found    int // of those, rows that were there, and so were not sent
 }
@@ -51,7 +51,11 @@ func New(sender Sender, reader Reader, name string, mode table.Mode, existence t
 	w := &Writer{sender: sender, reader: reader, table: name, mode: mode, existence: existence}
 	w.appendBody = func(dst []byte) []byte {
 		before := len(dst)
-		dst = appendRequest(dst, w.table, w.mode, w.existence, w.rows, &w.sent)
+		if w.options.Bulk {
+			dst = appendBulk(dst, w.table, w.mode, w.rows, &w.sent)
+		} else {
+			dst = appendRequest(dst, w.table, w.mode, w.existence, w.rows, &w.sent)
+		}
 		w.bytes = len(dst) - before
 		return dst
 	}
@@ -166,13 +170,21 @@ func fill(outcomes []table.Outcome, o table.Outcome) {
 // send sends one request and returns one answer a row, valid until the next request.
 func (w *Writer) send(rows []table.Ref) ([]answered, error) {
 	w.rows = rows
-	body, err := w.sender.Post("BatchWriteRow", w.appendBody)
+	operation := "BatchWriteRow"
+	if w.options.Bulk {
+		operation = "BulkImport"
+	}
+	body, err := w.sender.Post(operation, w.appendBody)
 	w.rows = nil
 	if err != nil {
 		w.options.Size.failed(w.bytes, err)
 		return nil, err
 	}
 	w.options.Size.took(w.bytes)
-	w.answers, err = decodeAnswer(w.answers, body, w.table, len(rows))
+	if w.options.Bulk {
+		w.answers, err = decodeBulk(w.answers, body, w.table, len(rows))
+	} else {
+		w.answers, err = decodeAnswer(w.answers, body, w.table, len(rows))
+	}
 	return w.answers, err
 }

@@ -23,7 +23,7 @@ var flagGroups = map[string]string{
 	"Keys, columns and types":     "pk set columns exclude rename type types infer on-null version-column",
 	"Which rows, and how":         "mode condition when drop-expired order",
 	"Auto-increment and counters": "returned-keys mark-column look-first at-least-once",
-	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second priority compress memory temp-dir temp-max " +
+	"Rates, requests and memory": "concurrency batch-rows batch-bytes partition-wcu max-wcu max-rows-per-second max-bytes-per-second priority request compress memory temp-dir temp-max " +
 		"max-rcu retry-for settle",
 	"Loads that come again": "only-new reload-changed reload-renamed fail-if-nothing-new files-by settle-files done-marker state fresh accept-changed-input retry-rejects run-dir save-job",
 	"Results":               "verify dry-run max-errors json quiet verbose status timeout log-format metrics-file push-metrics",
