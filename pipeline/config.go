@@ -99,22 +99,27 @@ type Ends interface {
 type Write struct {
 	Mode table.Mode
 	Conditions
-	DeleteNull   bool // update: a null deletes the column
-	Order        plan.Order
-	Concurrency  int // requests in flight; 0 takes DefaultConcurrency
-	BatchRows    int // rows in a request; 0 takes the service's limit
-	BatchBytes   int // bytes of a request's body, unless one row has more; 0 takes the service's limit
-	Rates        Rates
-	Marks        Marks
-	Priority     string        // of requests: low, normal or high; "" sends none
-	Compress     string        // requests: auto, on or off; "" is off
-	Bulk         bool          // rows are sent by BulkImport: without conditions, and without keys that are returned
+	DeleteNull  bool // update: a null deletes the column
+	Order       plan.Order
+	Concurrency int // requests in flight; 0 takes DefaultConcurrency
+	BatchRows   int // rows in a request; 0 takes the service's limit
+	BatchBytes  int // bytes of a request's body, unless one row has more; 0 takes the service's limit
+	Rates       Rates
+	Marks       Marks
+	Requests
 	FlushRequest *FlushRequest // sends batches that are not full; nil never does
 
 	RetryFor time.Duration     // without any progress of a partition before the load gives up; 0 takes DefaultRetryFor
 	Backoff  ratelimit.Backoff // between attempts of a row; zero takes 50 ms growing to 5 s
 	// Settle is how long an attempt of unknown outcome may still be applied; 0 takes the request time-out.
 	Settle time.Duration
+}
+
+// Requests says how requests are sent.
+type Requests struct {
+	Priority string // low, normal or high; "" sends none
+	Compress string // auto, on or off; "" is off
+	Bulk     bool   // rows are sent by BulkImport: without conditions, and without keys that are returned
 }
 
 // Conditions say when a row is written.
