@@ -21,6 +21,9 @@ type Address struct {
 	shown  string // for users; it has no password
 	config *driver.Config
 	table  string
+
+	lockPause time.Duration // between two tries to lock the table
+	lockAfter time.Time
 }
 
 // Is reports whether an argument is such an address.
@@ -54,7 +57,7 @@ func Parse(arg string) (*Address, error) {
 			return nil, fmt.Errorf("%s: there is no parameter %s; want table, socket, defaults-file, ssl-mode, ssl-ca, ssl-cert or ssl-key", arg, name)
 		}
 	}
-	a := &Address{shown: arg, config: driver.NewConfig()}
+	a := &Address{shown: arg, config: driver.NewConfig(), lockPause: 10 * time.Second}
 	o, err := readOptions(q.Get("defaults-file"))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)

@@ -281,7 +281,10 @@ func TestARealServer(t *testing.T) {
 		if _, err := tx.Exec("UPDATE big SET v = 9 WHERE id = 1"); err != nil {
 			t.Fatal(err)
 		}
-		_, parts := open(t, s, "big", func(c *sqltable.Config) { c.RetryFor = time.Second })
+		_, parts := open(t, s, "big", func(c *sqltable.Config) {
+			c.RetryFor = time.Second
+			c.Server.(*Address).lockPause = 0
+		})
 		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "lock") {
 			t.Error(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	mysql "github.com/go-sql-driver/mysql"
 
@@ -62,7 +63,7 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 		return nil, nil, err
 	}
 	defer lock.Close() // and the lock with it
-	if err := lock.exec(ctx, "LOCK TABLES "+t.Name+" READ"); err != nil {
+	if err := a.lock(ctx, lock, t); err != nil {
 		if !mayNot(err) {
 			return nil, nil, fmt.Errorf("lock %s for a moment, so that sessions begin at one: %w", t.Name, err)
 		}
@@ -88,6 +89,29 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	}
 	h.name = now[0][0]
 	return h, t, nil
+}
+
+// A transaction that has written to the table keeps it from being locked, and writers queue while the lock is waited for: so that is not
+// done for long, and not soon again.
+const lockWait = "SET SESSION lock_wait_timeout = 1"
+
+// lock locks the table against writers.
+func (a *Address) lock(ctx context.Context, s *session, t *sqltable.Table) error {
+	timer := time.NewTimer(time.Until(a.lockAfter))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := s.exec(ctx, lockWait); err != nil {
+		return err
+	}
+	err := s.exec(ctx, "LOCK TABLES "+t.Name+" READ")
+	if err != nil {
+		a.lockAfter = time.Now().Add(a.lockPause)
+	}
+	return err
 }
 
 // mayNot reports whether the user lacks a privilege.
