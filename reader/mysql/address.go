@@ -69,7 +69,7 @@ func Parse(arg string) (*Address, error) {
 	}
 	c := a.config
 	c.User = cmp.Or(u.User.Username(), o["user"], os.Getenv("USER"))
-	c.Passwd = cmp.Or(os.Getenv("MYSQL_PWD"), o["password"])
+	c.Passwd = cmp.Or(o["password"], os.Getenv("MYSQL_PWD"))
 	c.Net, c.Addr = "tcp", net.JoinHostPort(cmp.Or(u.Hostname(), o["host"], "127.0.0.1"), cmp.Or(u.Port(), o["port"], "3306"))
 	if o["socket"] != "" && u.Host == "" {
 		c.Net, c.Addr = "unix", o["socket"]

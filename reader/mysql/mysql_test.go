@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,7 +66,7 @@ func TestOptionsComeFromTheServersOwnFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := a.config; c.User != "you" || c.Passwd != "of the environment" || c.Addr != "h:3306" || c.TLS == nil {
+	if c := a.config; c.User != "you" || c.Passwd != "x y" || c.Addr != "h:3306" || c.TLS == nil {
 		t.Errorf("%+v", c)
 	}
 	t.Setenv("MYSQL_PWD", "")
@@ -290,6 +291,42 @@ func TestARealServer(t *testing.T) {
 		}
 		if err := tx.Rollback(); err != nil {
 			t.Fatal(err)
+		}
+	})
+	t.Run("a user who may not read all columns reads none", func(t *testing.T) {
+		s.Exec("CREATE USER some@'127.0.0.1'", "GRANT SELECT (id, text) ON shop.numbers TO some@'127.0.0.1'", "GRANT SELECT (id) ON shop.wide TO some@'127.0.0.1'")
+		for table, want := range map[string]string{"numbers": "", "wide": "all columns"} {
+			a, err := Parse(strings.Replace(s.Address(table), "root@", "some@", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = sqltable.New(sqltable.Config{Server: a}).Divide(context.Background())
+			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v", table, err)
+			}
+		}
+	})
+	t.Run("sessions at several servers are refused", func(t *testing.T) {
+		other := mysqltest.Start(t)
+		other.Exec("CREATE TABLE big (id int PRIMARY KEY, v int, pad text)")
+		remake()
+		a, err := Parse(s.Address("big"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Parse(other.Address("big"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, parts := sqltest.Open(t, a, func(c *sqltable.Config) { c.RetryFor = time.Second })
+		n := 0
+		dial := a.config.DialFunc
+		a.config.DialFunc = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			n++
+			return dial(ctx, network, []string{a.config.Addr, b.config.Addr}[n%2])
+		}
+		if _, err := parts[0].Next(); err == nil || !strings.Contains(err.Error(), "several servers") {
+			t.Error(err)
 		}
 	})
 	t.Run("a user who may only read has one session, and one snapshot", func(t *testing.T) {

@@ -58,19 +58,25 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	if t, err = a.describe(ctx, open[0]); err != nil {
 		return nil, nil, err
 	}
-	lock, err := a.connect(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer lock.Close() // and the lock with it
-	if err := a.lock(ctx, lock, t); err != nil {
-		if !mayNot(err) {
+	if len(open) > 1 {
+		lock, err := a.connect(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer lock.Close() // and the lock with it
+		if err := a.sameServer(ctx, append(open[:len(open):len(open)], lock)); err != nil {
+			return nil, nil, err
+		}
+		err = a.lock(ctx, lock, t)
+		if err != nil && !mayNot(err) {
 			return nil, nil, fmt.Errorf("lock %s for a moment, so that sessions begin at one: %w", t.Name, err)
 		}
-		for _, s := range open[1:] {
-			s.Close()
+		if err != nil {
+			for _, s := range open[1:] {
+				s.Close()
+			}
+			open, h.sessions = open[:1], h.sessions[:1]
 		}
-		open, h.sessions = open[:1], h.sessions[:1]
 	}
 	for _, s := range open {
 		// The second statement keeps the table from being altered until the view ends.
@@ -89,6 +95,31 @@ func (a *Address) Snapshot(ctx context.Context, sessions int, _ sqltable.Snapsho
 	}
 	h.name = now[0][0]
 	return h, t, nil
+}
+
+// sameServer refuses sessions of several servers, as a proxy hands them out: a lock of one holds up no writer of another.
+func (a *Address) sameServer(ctx context.Context, all []*session) error {
+	first, err := all[0].server(ctx)
+	for _, s := range all[1:] {
+		if err != nil {
+			return err
+		}
+		var other string
+		if other, err = s.server(ctx); err == nil && other != first {
+			return refusef("sessions of %s are at several servers (%s and %s), and their snapshots would be of different moments; give the address of one of them, or --source-connections 1", a.shown, first, other)
+		}
+	}
+	return err
+}
+
+// server says which server the session is at.
+func (s *session) server(ctx context.Context) (string, error) {
+	rows, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', 'hostname', 'port', 'version')")
+	text := ""
+	for _, v := range rows {
+		text += ", " + v[0] + " " + v[1]
+	}
+	return text, err
 }
 
 // A transaction that has written to the table keeps it from being locked, and writers queue while the lock is waited for: so that is not
@@ -117,7 +148,7 @@ func (a *Address) lock(ctx context.Context, s *session, t *sqltable.Table) error
 // mayNot reports whether the user lacks a privilege.
 func mayNot(err error) bool {
 	var e *mysql.MySQLError
-	return errors.As(err, &e) && (e.Number == 1044 || e.Number == 1142 || e.Number == 1227)
+	return errors.As(err, &e) && (e.Number == 1044 || e.Number == 1142 || e.Number == 1143 || e.Number == 1227)
 }
 
 // Name is that of its first session, and when it began.

@@ -62,15 +62,18 @@ func (a *Address) describe(ctx context.Context, s *session) (*sqltable.Table, er
 		return nil, refusef("%s is of the engine %s, which has no snapshots; convert it with ALTER TABLE … ENGINE = InnoDB, or load it from a file", t.Name, r[1])
 	}
 	t.Bytes, _ = strconv.ParseInt(r[2], 10, 64)
-	server, err := s.query(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid', 'server_id', 'hostname', 'port', 'version')")
+	// What the user may not read the server's list of columns leaves out.
+	if _, err := s.query(ctx, "SELECT * FROM "+t.Name+" LIMIT 0"); mayNot(err) {
+		return nil, refusef("the user may not SELECT from all columns of %s", t.Name)
+	} else if err != nil {
+		return nil, err
+	}
+	server, err := s.server(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var schema strings.Builder
-	fmt.Fprintf(&schema, "%s of %s", t.Name, r[3])
-	for _, v := range server {
-		fmt.Fprintf(&schema, ", %s %s", v[0], v[1])
-	}
+	fmt.Fprintf(&schema, "%s of %s%s", t.Name, r[3], server)
 	if err := describeColumns(ctx, s, t, &schema, db, name); err != nil {
 		return nil, err
 	}
