@@ -1,4 +1,4 @@
-# What CI runs is `make check node`; checks fail, they never repair.
+# What CI runs is `make check memory node python`; checks fail, they never repair.
 
 GO ?= go
 FUZZTIME ?= 30s
@@ -58,7 +58,7 @@ node:
 	cd e2e/node && npm ci --ignore-scripts --no-audit --no-fund
 	TSIMPORT_TEST_SDK=node $(GO) test ./e2e -run '^TestTheNodeSDK' -count 1
 
-# The same with the SDK for Python, not part of check. Needs python3 with venv and pip.
+# The same with the SDK for Python. Needs python3 with venv and pip.
 python:
 	python3 -m venv e2e/python/venv
 	e2e/python/venv/bin/pip install --quiet --disable-pip-version-check -r e2e/python/requirements.txt

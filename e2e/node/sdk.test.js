@@ -31,7 +31,10 @@ async function createTable(primaryKey, more = {}) {
   await client.createTable({
     tableMeta: { tableName, primaryKey, definedColumn: more.definedColumn },
     reservedThroughput: { capacityUnit: { read: 0, write: 0 } },
-    tableOptions: { timeToLive: -1, maxVersions: more.maxVersions || 1, maxTimeDeviation: more.maxTimeDeviation },
+    tableOptions: {
+      timeToLive: more.timeToLive || -1, maxVersions: more.maxVersions || 1, maxTimeDeviation: more.maxTimeDeviation, allowUpdate: more.allowUpdate,
+    },
+    indexMetas: more.indexMetas,
   });
   return tableName;
 }
@@ -324,7 +327,96 @@ test('wrong credentials are told apart', async () => {
   await refused(connect({ instancename: 'nowhere' }).listTable(), 403, 'OTSAuthFailed', 'The instance is not found.');
 });
 
-test('what the engine does not have is refused by its name', async () => {
-  await refused(client.listSearchIndex({}), 400, 'OTSUnsupportedOperation', 'ListSearchIndex');
-  await refused(client.startLocalTransaction({ tableName: 't', primaryKey: [{ id: 'a' }] }), 400, 'OTSUnsupportedOperation', 'StartLocalTransaction');
+// indexRows reads an index whole, as key and columns.
+async function indexRows(tableName, names) {
+  const bound = (value) => names.map((name) => ({ [name]: value }));
+  const page = await client.getRange({
+    tableName, direction: Direction.FORWARD,
+    inclusiveStartPrimaryKey: bound(Tablestore.INF_MIN), exclusiveEndPrimaryKey: bound(Tablestore.INF_MAX),
+  });
+  return page.rows.map((r) => [Object.values(values(r).key), values(r).columns]);
+}
+
+test('indexes are made with their table and later, follow it, and are dropped', async () => {
+  const first = `node_${process.pid}_${Date.now()}_first`;
+  const definedColumn = [
+    { name: 'city', type: Tablestore.DefinedColumnType.DCT_STRING }, { name: 'age', type: Tablestore.DefinedColumnType.DCT_INTEGER },
+  ];
+  const t = await createTable(stringAndInteger, { definedColumn, indexMetas: [{ name: first, primaryKey: ['city'], definedColumn: ['age'] }] });
+  const described = async () => (await client.describeTable({ tableName: t })).indexMetas.map((x) => [x.name, x.primaryKey, x.definedColumn, x.indexSyncPhase]);
+  assert.deepEqual(await described(), [[first, ['city', 'id', 'n'], ['age'], Tablestore.SyncPhase.INCR]]);
+  await put(t, key('a', 1), [{ city: '上海' }, { age: long(30) }, { other: true }]);
+  await put(t, key('b', 2), [{ city: 'Paris' }]);
+  await put(t, key('c', 3), [{ age: long(50) }]);
+  const ofFirst = () => indexRows(first, ['city', 'id', 'n']);
+  assert.deepEqual(await ofFirst(), [[['Paris', 'b', 2n], []], [['上海', 'a', 1n], [['age', 30n]]]]);
+  assert.deepEqual(await columnsOf(first, [{ city: '上海' }, { id: 'a' }, { n: long(1) }]), { age: 30n });
+
+  const [full, empty] = [`${first}_full`, `${first}_empty`];
+  await client.createIndex({ mainTableName: t, includeBaseData: true, indexMeta: { name: full, primaryKey: ['age', 'n'], definedColumn: [] } });
+  await client.createIndex({ mainTableName: t, includeBaseData: false, indexMeta: { name: empty, primaryKey: ['age'], definedColumn: ['city'] } });
+  assert.deepEqual((await described()).length, 3);
+  await update(t, key('c', 3), [{ PUT: [{ city: 'Rome' }] }]);
+  await update(t, key('a', 1), [{ DELETE_ALL: ['city'] }]);
+  await client.deleteRow({ tableName: t, condition: ignore(), primaryKey: key('b', 2) });
+  assert.deepEqual(await ofFirst(), [[['Rome', 'c', 3n], [['age', 50n]]]]);
+  assert.deepEqual(await indexRows(full, ['age', 'n', 'id']), [[[30n, 1n, 'a'], []], [[50n, 3n, 'c'], []]]);
+  assert.deepEqual((await indexRows(empty, ['age', 'id', 'n'])).map(([k]) => k[1]), ['a', 'c']); // both were written since
+
+  await refused(put(full, [{ age: long(1) }, { n: long(1) }, { id: 'a' }], []), 400, 'OTSParameterInvalid', "Can't write index table directly.");
+  await refused(client.createIndex({ mainTableName: t, indexMeta: { name: `${first}_local`, primaryKey: ['id', 'city'], indexType: Tablestore.IndexType.IT_LOCAL_INDEX } }),
+    400, 'OTSUnsupportedOperation', 'local secondary indexes');
+  await client.dropIndex({ mainTableName: t, indexName: first });
+  await refused(client.describeTable({ tableName: first }), 404, 'OTSObjectNotExist');
+  await refused(client.dropIndex({ mainTableName: t, indexName: first }), 404, 'OTSObjectNotExist', 'Requested index does not exist.');
+  await client.deleteTable({ tableName: t });
+  await refused(client.describeTable({ tableName: full }), 404, 'OTSObjectNotExist');
+});
+
+test('a table may refuse updates, until it allows them', async () => {
+  const t = await createTable(stringAndInteger, { allowUpdate: false });
+  const k = key('a', 1);
+  assert.equal((await client.describeTable({ tableName: t })).tableOptions.allowUpdate, false);
+  await put(t, k, [{ x: long(1) }]);
+  await refused(update(t, k, [{ PUT: [{ x: long(2) }] }]), 400, 'OTSParameterInvalid', 'Update operation is not allowed in this table');
+  assert.equal((await client.updateTable({ tableName: t, tableOptions: { allowUpdate: true } })).tableOptions.allowUpdate, true);
+  await update(t, k, [{ PUT: [{ x: long(2) }] }]);
+  assert.deepEqual(await columnsOf(t, k), { x: 2n });
+});
+
+test('lists of what there is none of are empty', async () => {
+  const t = await createTable(stringAndInteger);
+  assert.deepEqual((await client.listSearchIndex({ tableName: t })).indices, []);
+});
+
+test('what the engine does not have is refused by its name, with what to use instead', async () => {
+  await refused(client.startLocalTransaction({ tableName: 't', primaryKey: [{ id: 'a' }] }), 400,
+    'OTSUnsupportedOperation', 'StartLocalTransaction', 'BatchWriteRow and is_atomic');
+  await refused(client.sqlQuery({ query: 'select 1' }), 400, 'OTSUnsupportedOperation', 'SQLQuery', 'GetRange');
+  await refused(client.deleteSearchIndex({ tableName: 't', indexName: 'i' }), 400, 'OTSUnsupportedOperation', 'DeleteSearchIndex', 'secondary index');
+});
+
+// engine asks the engine's own API, which wants the server's key.
+async function engine(what, body) {
+  const user = `${process.env.TABLESTORE_ACCESS_KEY_ID}:${process.env.TABLESTORE_ACCESS_KEY_SECRET}`;
+  const answer = await fetch(`${process.env.TABLESTORE_ENDPOINT}/_engine/${what}`, {
+    method: 'POST', body, headers: { Authorization: `Basic ${Buffer.from(user).toString('base64')}` },
+  });
+  assert.equal(answer.status, 200, await answer.clone().text());
+  return answer.json();
+}
+
+// The last test: it moves the clock of all tables, and deletes them.
+test('data expire when the clock is moved, and a reset takes everything', async () => {
+  const t = await createTable(stringAndInteger, { timeToLive: 86400 });
+  const k = key('a', 1);
+  await put(t, k, [{ x: long(1) }]);
+  await engine('clock', '{"advance": "23h"}');
+  assert.deepEqual(await columnsOf(t, k), { x: 1n });
+  await put(t, key('b', 1), [{ x: long(2) }]);
+  await engine('clock', '{"advance": "2h"}');
+  assert.equal(await get(t, k), null);
+  assert.deepEqual(await columnsOf(t, key('b', 1)), { x: 2n });
+  assert.ok((await engine('reset')).tables > 0);
+  assert.deepEqual((await client.listTable()).tableNames, []);
 });
