@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"tsimport/reader/compress"
+	"tsimport/reader/csv"
 	"tsimport/reader/mysqldump"
 	"tsimport/reader/pgdump"
 	"tsimport/reader/record"
@@ -78,7 +79,7 @@ func (s *File) indexDump(text io.Reader) (*sqldump.Dump, error) {
 		return mysqldump.Index(text)
 	}
 	d, err := pgdump.Index(text)
-	s.Dialect = pgdump.Dialect()
+	s.Dialect = csv.Dialect{Delimiter: "\t", EOL: '\n'} // rows are lines
 	s.dump = &dumped{newParser: func() rowParser { return pgdump.NewParser(s.dump.table.Columns) }}
 	return d, err
 }

@@ -107,7 +107,7 @@ var arrows = map[string][]string{
 	"reader": {"reader/arrow", "reader/charset", "reader/compress", "reader/convert", "reader/csv", "reader/input", "reader/jsonl", "reader/parquet", "reader/record", "internal/table", "reader/source", "reader/sqldump", "reader/pgdump", "reader/mysqldump"},
 
 	"reader/sqldump":           {"internal/table", "reader/record"},
-	"reader/pgdump":            {"internal/table", "reader/csv", "reader/record", "reader/sqldump"},
+	"reader/pgdump":            {"internal/table", "reader/record", "reader/sqldump"},
 	"reader/mysqldump":         {"internal/table", "reader/record", "reader/sqldump"},
 	"reader/charset":           {},
 	"reader/compress":          {},

@@ -1,79 +1,129 @@
 package pgdump
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
+	"unsafe"
 
 	"tsimport/internal/table"
-	"tsimport/reader/csv"
 	"tsimport/reader/record"
 	"tsimport/reader/sqldump"
 )
 
-// Dialect is that of the rows of COPY.
-func Dialect() csv.Dialect {
-	d, _, _ := csv.Named("postgres")
-	d.RecordEnd = "\n" // a CR before it is data
-	return d
-}
-
 // Parser reads the rows of a COPY, split by split, as records of the table's columns.
 type Parser struct {
-	rows    *csv.Parser
 	columns []sqldump.Column
+	data    []byte
+	pos     int
+	records int
+	rec     record.Record
 	scratch []byte
 	bad     table.Reason
 }
 
 // NewParser makes a parser.
-func NewParser(columns []sqldump.Column) *Parser {
-	p := &Parser{rows: csv.NewParser(Dialect()), columns: columns}
-	p.rows.MaxFields = len(columns) + 1
-	return p
-}
+func NewParser(columns []sqldump.Column) *Parser { return &Parser{columns: columns} }
 
-// Reset begins a split: whole rows.
-func (p *Parser) Reset(data []byte, _ bool) { p.rows.Reset(data) }
+// Reset begins a split: whole lines.
+func (p *Parser) Reset(data []byte, _ bool) { p.data, p.pos, p.records = data, 0, 0 }
 
 // Records returns the records since Reset.
-func (p *Parser) Records() int { return p.rows.Records() }
+func (p *Parser) Records() int { return p.records }
 
-// Lines returns the lines since Reset.
-func (p *Parser) Lines() int { return p.rows.Lines() }
+// Lines returns the lines since Reset. Each row is one.
+func (p *Parser) Lines() int { return p.records }
 
 // Next returns the next record, valid until the next call.
 func (p *Parser) Next() (*record.Record, bool) {
-	rec, ok := p.rows.Next()
-	if !ok {
+	if p.pos == len(p.data) {
 		return nil, false
 	}
-	if n := len(rec.Fields); rec.Bad == nil && n != len(p.columns) {
-		p.bad = table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d values where the table has %d columns", n, len(p.columns))}
-		rec.Bad = &p.bad
+	start := p.pos
+	end, next := len(p.data), len(p.data)
+	if n := bytes.IndexByte(p.data[start:], '\n'); n >= 0 {
+		end, next = start+n, start+n+1
 	}
-	if rec.Bad != nil {
-		rec.Fields = nil // what is kept of it is not to be loaded as a row
-		return rec, true
-	}
+	p.pos = next
+	p.rec = record.Record{Fields: p.rec.Fields[:0], Span: table.Span{Start: uint32(start), End: uint32(next), Record: uint32(p.records), Line: uint32(p.records)}}
+	p.records++
 	p.scratch = p.scratch[:0]
-	for i := range rec.Fields {
-		d := &rec.Fields[i]
-		if d.Kind != record.Text {
+	if !p.row(p.data[start:end]) {
+		p.rec.Bad, p.rec.Fields = &p.bad, p.rec.Fields[:0] // what is kept of it is not to be loaded as a row
+	}
+	return &p.rec, true
+}
+
+// row reads the values of a row; false says that bad is set.
+func (p *Parser) row(line []byte) bool {
+	escaped := bytes.IndexByte(line, '\\') >= 0
+	for i, rest, more := 0, line, true; ; i++ {
+		if !more && i == len(p.columns) {
+			return true
+		}
+		if !more || i == len(p.columns) {
+			n := 1 + bytes.Count(line, []byte{'\t'})
+			p.bad = table.Reason{Code: table.CodeRagged, Message: fmt.Sprintf("%d values where the table has %d columns", n, len(p.columns)), Value: table.Show(line)}
+			return false
+		}
+		field := rest
+		if n := bytes.IndexByte(rest, '\t'); n >= 0 {
+			field, rest = rest[:n:n], rest[n+1:]
+		} else {
+			more = false
+		}
+		d, c := record.Datum{}, &p.columns[i]
+		if string(field) == `\N` {
+			p.rec.Fields = append(p.rec.Fields, d)
 			continue
 		}
-		if err := p.value(d, &p.columns[i]); err != nil {
-			p.bad = table.Reason{Column: p.columns[i].Name, Code: table.CodeType, Message: fmt.Sprintf("the value of the dump is not of the type %s: %v", p.columns[i].SQL, err), Value: table.Show(d.Bytes)}
-			rec.Bad, rec.Fields = &p.bad, nil
-			break
+		text, ok := field, true
+		if escaped {
+			text, ok = p.unescape(field)
 		}
+		if !ok {
+			p.bad = table.Reason{Column: c.Name, Code: table.CodeEscape, Message: "a backslash before a byte that pg_dump does not escape", Value: table.Show(field)}
+			return false
+		}
+		if d.Bytes = text; p.value(&d, c) != nil {
+			p.bad = table.Reason{Column: c.Name, Code: table.CodeType, Message: fmt.Sprintf("the value of the dump is not of the type %s: %v", c.SQL, p.value(&d, c)), Value: table.Show(text)}
+			return false
+		}
+		p.rec.Fields = append(p.rec.Fields, d)
 	}
-	return rec, true
+}
+
+// escapes are the bytes that a backslash stands before, and what both mean.
+var escapes = func() (of [256]byte) {
+	for i, b := range []byte(`bfnrtv\`) {
+		of[b] = "\b\f\n\r\t\v\\"[i]
+	}
+	return of
+}()
+
+// unescape returns a field without its escapes; false says that one of them is none.
+func (p *Parser) unescape(field []byte) ([]byte, bool) {
+	n := bytes.IndexByte(field, '\\')
+	if n < 0 {
+		return field, true
+	}
+	from := len(p.scratch)
+	for n >= 0 {
+		if n+1 == len(field) || escapes[field[n+1]] == 0 {
+			return nil, false
+		}
+		p.scratch = append(append(p.scratch, field[:n]...), escapes[field[n+1]])
+		field = field[n+2:]
+		n = bytes.IndexByte(field, '\\')
+	}
+	p.scratch = append(p.scratch, field...)
+	return p.scratch[from:len(p.scratch):len(p.scratch)], true
 }
 
 // value makes a value of the column's type of a text.
 func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	if c.Kind == record.Text {
-		d.Quoted = len(d.Bytes) == 0 // no value is \N
+		d.Kind, d.Quoted = record.Text, len(d.Bytes) == 0 // no value is \N
 		return nil
 	}
 	text := d.Bytes
@@ -81,11 +131,11 @@ func (p *Parser) value(d *record.Datum, c *sqldump.Column) error {
 	var err error
 	switch c.Form {
 	case asInteger:
-		v.Int, err = strconv.ParseInt(string(text), 10, 64)
+		v.Int, err = strconv.ParseInt(unsafe.String(unsafe.SliceData(text), len(text)), 10, 64)
 	case asReal:
 		v.Double, err = strconv.ParseFloat(string(text), 32) // the double that it is, not the nearest to its text
 	case asDouble:
-		v.Double, err = strconv.ParseFloat(string(text), 64)
+		v.Double, err = strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), 64)
 	case asBoolean:
 		if v.Int = 0; string(text) == "t" {
 			v.Int = 1

@@ -62,6 +62,9 @@ func appendZoned(dst, text []byte) ([]byte, error) {
 	if value == "infinity" || value == "-infinity" {
 		return append(dst, value...), nil
 	}
+	if utc, is := bytes.CutSuffix(text, []byte("+00")); is && len(utc) >= len("2024-02-29 12:34:56") && utc[len(utc)-1] <= '9' {
+		return append(appendTime(dst, utc), 'Z'), nil
+	}
 	value, era := strings.CutSuffix(value, " BC")
 	day, clock, ok := strings.Cut(value, " ")
 	sign := strings.LastIndexAny(clock, "+-")
