@@ -58,12 +58,12 @@ func appendTime(dst, text []byte) []byte {
 
 // appendZoned appends a time with an offset in UTC, as a live server gives it.
 func appendZoned(dst, text []byte) ([]byte, error) {
+	if utc, is := bytes.CutSuffix(text, []byte("+00")); is && isTime(utc) {
+		return append(appendTime(dst, utc), 'Z'), nil
+	}
 	value := string(text)
 	if value == "infinity" || value == "-infinity" {
 		return append(dst, value...), nil
-	}
-	if utc, is := bytes.CutSuffix(text, []byte("+00")); is && len(utc) >= len("2024-02-29 12:34:56") && utc[len(utc)-1] <= '9' {
-		return append(appendTime(dst, utc), 'Z'), nil
 	}
 	value, era := strings.CutSuffix(value, " BC")
 	day, clock, ok := strings.Cut(value, " ")
@@ -107,6 +107,28 @@ func appendZoned(dst, text []byte) ([]byte, error) {
 		return append(dst, "+00 BC"...), nil
 	}
 	return append(dst, 'Z'), nil
+}
+
+// isTime reports whether a text has the form of a time: YYYY-MM-DD HH:MM:SS, with years of more digits and a fraction of a second.
+func isTime(text []byte) bool {
+	const form = "-01-31 23:59:59"
+	at := bytes.IndexByte(text, '-')
+	if at < 4 || len(text) < at+len(form) {
+		return false
+	}
+	for i, c := range text {
+		f := byte('0') // of the year, and of a fraction
+		if i == at+len(form) {
+			f = '.'
+		} else if i >= at && i < at+len(form) {
+			f = form[i-at]
+		}
+		if c != f && (f < '0' || f > '9' || c < '0' || c > '9') {
+			return false
+		}
+	}
+	month, day, hour, minute := text[at+1:at+3], text[at+4:at+6], text[at+7:at+9], text[at+10:at+12]
+	return string(month) >= "01" && string(month) <= "12" && string(day) >= "01" && string(day) <= "31" && string(hour) <= "23" && string(minute) <= "59" && text[at+13] <= '5' && text[len(text)-1] != '.'
 }
 
 // offset reads an offset: +01, +05:30, -00:01:15.
