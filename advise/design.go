@@ -236,10 +236,13 @@ func boolCompare(a, b bool) int {
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
-// tableName makes a table's name of the first file's.
+// tableName makes a table's name of the first file's, or of the table's that is read.
 func (s *survey) tableName() string {
 	base := path.Base(strings.ReplaceAll(s.Input.Args[0], `\`, "/"))
 	base, _, _ = strings.Cut(base, ".")
+	if s.Input.Table != "" {
+		base = s.Input.Table
+	}
 	name := strings.Trim(notInNames.ReplaceAllString(base, "_"), "_")
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
 		name = strings.TrimSuffix("imported_"+name, "_")

@@ -21,6 +21,8 @@ type Input struct {
 	Options reader.Options
 	Convert convert.Options // but Decode, which each source has of its own
 	Find    input.Options
+	Sources source.Origin // in place of Args; nil is files
+	Table   string        // that they are
 }
 
 // sampleBytes is how much of the inputs is looked at to find the columns' types: as much as a load looks at.
@@ -29,10 +31,10 @@ const sampleBytes = 8 << 20
 // minSampleBytes is how much of each input at least.
 const minSampleBytes = 64 << 10
 
-// rows is a stream of typed rows: the only place that knows files.
+// rows is a stream of typed rows: the only place that knows where they come from.
 type rows struct {
 	input    Input
-	sources  []*reader.File
+	sources  []source.Source
 	columns  []table.Column
 	rejected int64
 	reject   string // the first one
@@ -42,16 +44,51 @@ type rows struct {
 // openRows opens the inputs and finds the columns' types, as a load does. each gets the text of every value in the
 // sample.
 func openRows(ctx context.Context, in Input, each func(column, columns int, d *record.Datum)) (r *rows, err error) {
-	set, err := input.Expand(ctx, in.Args, in.Find)
-	if err != nil {
-		return nil, err
-	}
-	r = &rows{input: in, warnings: set.Warnings}
+	r = &rows{input: in}
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
+	if in.Sources != nil {
+		err = r.openParts(ctx)
+	} else {
+		err = r.openFiles(ctx)
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, r.infer(each)
+}
+
+// openParts opens a table of a database.
+func (r *rows) openParts(ctx context.Context) error {
+	division, err := r.input.Sources.Divide(ctx)
+	if err != nil {
+		return err
+	}
+	if r.sources, err = r.input.Sources.Open(ctx, division); err != nil {
+		return err
+	}
+	r.addColumns(r.sources[0].About().Columns)
+	return nil
+}
+
+func (r *rows) addColumns(names []string) {
+	for _, name := range names {
+		if r.index(name) < 0 {
+			r.columns = append(r.columns, table.Column{Source: name, Name: name, Exact: true, Inferred: true})
+		}
+	}
+}
+
+func (r *rows) openFiles(ctx context.Context) error {
+	in := r.input
+	set, err := input.Expand(ctx, in.Args, in.Find)
+	if err != nil {
+		return err
+	}
+	r.warnings = set.Warnings
 	for _, item := range set.Items {
 		s, err := reader.Open(ctx, item, in.Options)
 		if warning, ok := reader.Skips(item, err); ok {
@@ -59,22 +96,18 @@ func openRows(ctx context.Context, in Input, each func(column, columns int, d *r
 			continue
 		}
 		if err != nil {
-			return r, err
+			return err
 		}
 		r.sources = append(r.sources, s)
-		for _, name := range s.Columns {
-			if r.index(name) < 0 {
-				r.columns = append(r.columns, table.Column{Source: name, Name: name, Exact: true, Inferred: true})
-			}
-		}
+		r.addColumns(s.Columns)
 		if err := s.Suspend(); err != nil {
-			return r, fmt.Errorf("close input %s: %w", s.Name, err)
+			return fmt.Errorf("close input %s: %w", s.Name, err)
 		}
 	}
 	if len(r.sources) == 0 {
-		return r, fmt.Errorf("all %d inputs are empty", len(set.Items))
+		return fmt.Errorf("all %d inputs are empty", len(set.Items))
 	}
-	return r, r.infer(each)
+	return nil
 }
 
 func (r *rows) index(name string) int {
@@ -86,21 +119,22 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 	inference := convert.NewInference(len(r.columns), r.input.Convert)
 	fields := make([]record.Datum, len(r.columns))
 	for _, s := range r.sources {
-		if s.MayLackColumns() {
+		if open, ok := s.(source.Open); ok && open.MayLackColumns() {
 			var names []string
 			for _, c := range r.columns {
 				names = append(names, c.Name)
 			}
-			s.AddColumns(names)
+			open.AddColumns(names)
 		}
+		about := s.About()
 		place := make([]int, len(r.columns))
 		for i, c := range r.columns {
-			if place[i] = slices.Index(s.Columns, c.Name); place[i] < 0 {
-				return fmt.Errorf("%s has no column %q, which another input has; files rated together need the same columns: rate them separately", s.Name, c.Name)
+			if place[i] = slices.Index(about.Columns, c.Name); place[i] < 0 {
+				return fmt.Errorf("%s has no column %q, which another input has; files rated together need the same columns: rate them separately", about.Name, c.Name)
 			}
 		}
-		_, err := s.Sample(max(sampleBytes/len(r.sources), minSampleBytes), s.Columns, func(rec *record.Record) {
-			if rec.Bad != nil || len(rec.Fields) != len(s.Columns) {
+		_, err := s.Sample(max(sampleBytes/len(r.sources), minSampleBytes), about.Columns, func(rec *record.Record) {
+			if rec.Bad != nil || len(rec.Fields) != len(about.Columns) {
 				return
 			}
 			for i, from := range place {
@@ -113,7 +147,7 @@ func (r *rows) infer(each func(column, columns int, d *record.Datum)) error {
 			return err
 		}
 		if err := s.Suspend(); err != nil {
-			return fmt.Errorf("close input %s: %w", s.Name, err)
+			return fmt.Errorf("close input %s: %w", about.Name, err)
 		}
 	}
 	for i := range r.columns {
@@ -131,18 +165,19 @@ func (r *rows) each(ctx context.Context, f func([]table.Value)) error {
 			return err
 		}
 		if err := s.Close(); err != nil {
-			return fmt.Errorf("close input %s: %w", s.Name, err)
+			return fmt.Errorf("close input %s: %w", s.About().Name, err)
 		}
 	}
 	return nil
 }
 
-func (r *rows) source(ctx context.Context, s *reader.File, f func([]table.Value)) error {
+func (r *rows) source(ctx context.Context, s source.Source, f func([]table.Value)) error {
 	options := r.input.Convert
-	options.Decode = s.Decode()
-	c, err := convert.New(s.Columns, r.columns, options)
+	about := s.About()
+	options.Decode = about.Decode
+	c, err := convert.New(about.Columns, r.columns, options)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", s.Name, err)
+		return fmt.Errorf("read %s: %w", about.Name, err)
 	}
 	var parser source.Parser // made after the first Next, which opens the source again
 	defer func() {
@@ -158,7 +193,7 @@ func (r *rows) source(ctx context.Context, s *reader.File, f func([]table.Value)
 			_, _, err := parser.Parse(sp, func(rec *record.Record) {
 				values, why := c.Convert(rec)
 				if why != nil {
-					r.refuse(s.Name, why)
+					r.refuse(about.Name, why)
 					return
 				}
 				f(values)

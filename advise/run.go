@@ -90,6 +90,19 @@ func (s *survey) firstReject() string {
 	return "; the first is refused: " + s.report.FirstReject
 }
 
+// onlyKey rates the columns of a live source's own key alone, unless others were asked for: a load from there makes its key of these.
+func (s *survey) onlyKey(in *rows) {
+	about := in.sources[0].About()
+	if !about.Live || s.Candidates != nil {
+		return
+	}
+	for _, k := range about.Unique {
+		s.Candidates = append(s.Candidates, k.Name)
+	}
+	s.report.Notes = append(s.report.Notes, fmt.Sprintf("only the primary key of the source is rated (%s): a load from a database makes its key of that; --candidates rates other columns, for a load from files",
+		strings.Join(s.Candidates, ", ")))
+}
+
 // read takes every row into account.
 func (s *survey) read(ctx context.Context) error {
 	in, err := openRows(ctx, s.Input, func(i, columns int, d *record.Datum) {
@@ -105,6 +118,7 @@ func (s *survey) read(ctx context.Context) error {
 		return usagef("%v", err)
 	}
 	defer in.close()
+	s.onlyKey(in)
 	for i := range in.columns {
 		if i >= len(s.columns) {
 			s.columns = append(s.columns, newColumn(""))
@@ -125,7 +139,7 @@ func (s *survey) read(ctx context.Context) error {
 	err = in.each(ctx, func(values []table.Value) { s.see(values, sampling.next()) })
 	r := s.report
 	for _, src := range in.sources {
-		r.Files = append(r.Files, src.Name)
+		r.Files = append(r.Files, src.About().Name)
 	}
 	r.Rows, r.Rejected, r.FirstReject = s.rows, in.rejected, in.reject
 	r.RowsKept, r.Notes = s.kept.rows, append(r.Notes, in.warnings...)

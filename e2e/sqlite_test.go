@@ -116,3 +116,44 @@ func TestALoadOfSQLiteThatIsKilledIsResumedWithTheFileAsItIsThen(t *testing.T) {
 		t.Errorf("%d rows: %v", total, seen)
 	}
 }
+
+func TestEveryCommandReadsTablesOfSQLite(t *testing.T) {
+	dir := t.TempDir()
+	db := sqliteFile(t, dir, 3000, "orders")
+	run := func(code int, wants []string, args ...string) {
+		t.Helper()
+		c := exec.Command(binary, args...)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != code {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%q: no %q in\n%s", args, want, out)
+			}
+		}
+	}
+	const address = "sqlite:shop.db?table=orders"
+	to := func(command string, more ...string) []string {
+		return append([]string{command, address, "--table", "orders", "--store", "store"}, more...)
+	}
+	run(0, []string{"format       table", "rows         3,000", "id      integer", "v       string"}, "inspect", address)
+	run(0, []string{`"rows":3000,"exact":true`}, "inspect", "--count", "--json", address)
+	run(0, []string{"only the primary key of the source is rated (id)", "--table orders --create --pk 'key=md5(id, 4) + text(id)'"}, "advise", address)
+	run(0, []string{"3,000 records read, 0 would be rejected", "3,000 keys, 0 records repeat"}, "check", "--unique", address)
+	run(2, []string{"only id tell its rows apart"}, "check", address, "--pk", "v")
+	run(0, []string{"3,000 written"}, to("load", "--run-dir", "run")...)
+	run(0, []string{"3,000 equal", "as it was at one moment"}, to("verify")...)
+	execute(t, db, "UPDATE orders SET v = 5 WHERE id = 100")
+	execute(t, db, "DELETE FROM orders WHERE id = 200")
+	execute(t, db, "INSERT INTO orders VALUES (9000, x'00')")
+	run(6, []string{"1 missing, 1 different, 1 surplus", "different id=100"}, to("verify")...)
+	run(6, []string{"1 missing, 1 different, 1 surplus"}, "verify", "--run", "run")
+	run(0, []string{"would write 2 rows", "and delete 1 rows"}, to("sync", "--delete", "--plan")...)
+	run(0, []string{"2 rows written, 1 deleted"}, to("sync", "--delete")...)
+	run(0, []string{"3,000 equal, 0 missing, 0 different, 0 surplus"}, to("verify", "--extra", "fail")...)
+	run(2, []string{"there is no table \"nothere\""}, "inspect", "sqlite:shop.db?table=nothere")
+	run(2, []string{"give no other input beside it"}, "verify", address, "x.csv", "--table", "orders", "--store", "store")
+	run(2, []string{"--delimiter: it says how text is read"}, "check", address, "--delimiter", ";")
+}

@@ -18,6 +18,7 @@ import (
 	"tsimport/internal/tablestore/client"
 	"tsimport/internal/tablestore/scan"
 	"tsimport/pipeline/plan"
+	"tsimport/reader/source"
 )
 
 // verifier compares one table, or several, with their inputs.
@@ -81,11 +82,28 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	r := v.result
 	r.OK = r.Missing == 0 && r.Different == 0 && r.WithoutKey == 0 && (r.Extra == 0 || !cfg.ExtraFails)
 	v.noteUnread()
+	v.noteSnapshots()
 	r.SpilledRows, r.SpilledBytes, r.ReadCU = v.sorted.Spilled(), v.sorted.Usage().PeakDiskBytes, v.units.Load()
 	if r.Seconds = time.Since(start).Seconds(); r.Seconds > 0 {
 		r.RowsPerSecond = float64(r.Read+r.RowsInTable) / r.Seconds
 	}
 	return r, r.balance()
+}
+
+// noteSnapshots says which moment of a source was compared.
+func (v *verifier) noteSnapshots() {
+	of, ok := v.plan.Request.Read.Sources.(source.Snapshots)
+	if !ok {
+		return
+	}
+	switch all := of.Snapshots(); len(all) {
+	case 0:
+	case 1:
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("the source was compared as it was at one moment, %s; rows that have changed since they were loaded are different, missing or extra", all[0].Taken.Format(time.RFC3339)))
+	default:
+		v.result.Notes = append(v.result.Notes, fmt.Sprintf("a session was lost, and the rows of the source are of %d snapshots, taken from %s to %s: rows that changed between them may be different, missing or extra",
+			len(all), all[0].Taken.Format(time.RFC3339), all[len(all)-1].Taken.Format(time.RFC3339)))
+	}
 }
 
 func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
@@ -156,7 +174,7 @@ func newVerifier(ctx context.Context, cfg *Config) (*verifier, error) {
 		Table: request.Target.Table, Mode: [...]string{"put", "update", "delete"}[request.Mode], Sample: cfg.Sample,
 		Examples: []Example{}, Notes: v.plan.Warnings,
 	}
-	if v.plan.Live && cfg.Changes == nil {
+	if _, of := v.plan.Request.Read.Sources.(source.Snapshots); v.plan.Live && !of && cfg.Changes == nil {
 		v.result.Notes = append(v.result.Notes, fmt.Sprintf("%s changes while it is read, and is read for this comparison: rows that have changed since they were loaded, or change meanwhile, are different, missing or extra. Cells are compared with their timestamps",
 			v.plan.Sources[0].Name))
 	}

@@ -15,13 +15,14 @@ import (
 	"tsimport/pipeline/options"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/input"
+	"tsimport/reader/sqltable"
 )
 
 func adviseCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "advise",
 		Usage:     "suggest a partition key, and warn of hot spots",
-		ArgsUsage: "FILE...",
+		ArgsUsage: "FILE... | ADDRESS",
 		Description: inputsHelp + "\nReads the input once and rates every column as a partition key: the share of the capacity of a table with --partitions\n" +
 			"that live traffic could use, in order of arrival, and the share that a plain load in file order could use. The last lines are\n" +
 			"a load command with the recommended key. docs/advise.md explains each number.",
@@ -88,6 +89,13 @@ func adviseConfig(c *cli.Context) (cfg advise.Config, err error) {
 	cfg = advise.Config{
 		Input:      advise.Input{Args: c.Args().Slice(), Options: read.Options, Convert: read.Convert, Find: read.Find},
 		Partitions: c.Int("partitions"), Rate: c.Int("rate"), ArrivalBy: c.String("arrival-by"), Growth: c.Float64("growth"),
+	}
+	from, err := sqlConfig(c, cfg.Input.Args)
+	if err != nil {
+		return cfg, err
+	}
+	if from != nil {
+		cfg.Input.Sources, cfg.Input.Table = sqltable.New(*from), from.Server.Name()
 	}
 	if c.IsSet("candidates") {
 		if cfg.Candidates, err = options.List(c.String("candidates")); err != nil {

@@ -65,11 +65,8 @@ func mayBeArchive(arg string) bool {
 	return jobdir.IsAddress(arg) && !strings.ContainsAny(arg, "*?[{") && (!strings.Contains(base, ".") || base == archive.ManifestName || strings.HasSuffix(arg, "/"))
 }
 
-// refuseArchives is for commands that read files of text or Parquet. They would take an archive's manifest and parts for such files.
+// refuseArchives is for commands that read files of rows, and databases. They would take an archive's manifest and parts for such files.
 func refuseArchives(c *cli.Context) error {
-	if err := refuseSQL(c, c.Args().Slice()); err != nil {
-		return err
-	}
 	for _, arg := range c.Args().Slice() {
 		if m, err := archiveAt(c.Context, arg, storeOptions(c)); m != nil || errors.As(err, new(*plan.UsageError)) {
 			return usagef("%s is an archive of a table, which %s does not read; tsimport verify compares it with a table, and tsimport load restores it", quoteArg(arg), c.Command.Name)
@@ -88,8 +85,8 @@ func inputError(err error) error {
 
 // originOf returns the sources that the arguments of a command are, nil if they are files.
 func originOf(ctx context.Context, c *cli.Context, args []string, find input.Options) (source.Origin, error) {
-	if err := refuseSQL(c, args); err != nil {
-		return nil, err
+	if origin, err := sqlOrigin(c, args); origin != nil || err != nil {
+		return origin, err
 	}
 	m, err := archiveOf(ctx, args, find)
 	if m == nil || err != nil {

@@ -22,7 +22,7 @@ func checkCommand(show *display) *cli.Command {
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "validate files without a table; with --unique, find repeated and colliding keys",
-		ArgsUsage: "FILE...",
+		ArgsUsage: "FILE... | ADDRESS",
 		Description: inputsHelp + "\n" +
 			"Takes every flag of tsimport load. Reads all files; writes nothing.\n" +
 			"Exit code 0: nothing would be rejected, no keys collide; 1: different values make the same key, or reading\n" +
@@ -31,7 +31,7 @@ func checkCommand(show *display) *cli.Command {
 			&cli.BoolFlag{Name: "unique", Usage: "find keys that several records have, and whether their rows or the values of the key differ"},
 			&cli.BoolFlag{Name: "fail-on-duplicates", Usage: "exit with 5 if several records have one key, even if their rows are equal; implies --unique"},
 			&cli.IntFlag{Name: "examples", Usage: "show at most `N` rejects, repeats and collisions each", Value: 10},
-		}, hidden(loadFlags(), append(targetNames, flagsOfLoad...))...),
+		}, hidden(append(loadFlags(), sqlFlags()...), append(targetNames, flagsOfLoad...))...),
 		Action: func(c *cli.Context) error { return check(c, show) },
 	}
 }
@@ -47,8 +47,11 @@ func check(c *cli.Context, show *display) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Read.Sources, err = sqlOrigin(c, cfg.Inputs); err != nil {
+		return err
+	}
 	switch {
-	case len(cfg.Target.Key) == 0:
+	case len(cfg.Target.Key) == 0 && cfg.Read.Sources == nil: // a database says what its key is
 		return usagef("no key: give --pk NAME[:TYPE][=EXPR], once for each primary-key column in order")
 	case c.Int("examples") < 0:
 		return usagef("--examples: want 0 or more")

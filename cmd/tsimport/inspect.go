@@ -15,8 +15,8 @@ func inspectCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "inspect",
 		Usage:       "show format, columns and types of files",
-		ArgsUsage:   "FILE...",
-		Description: inputsHelp + "\nLooks at the beginning of each file; --count reads all of it.",
+		ArgsUsage:   "FILE... | ADDRESS",
+		Description: inputsHelp + "\nLooks at the beginning of each file, or of a table of a database (docs/sql.md); --count reads all of it.",
 		Flags: append(readFlags(), []cli.Flag{
 			&cli.BoolFlag{Name: "count", Usage: "read whole files: count the records, check every value"},
 			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of memory for reading, such as 512MiB, at least 16MiB; the process may use 64MiB more (default: a quarter of the machine's, at most 1GiB)"},
@@ -43,7 +43,7 @@ func inspect(c *cli.Context) error {
 	}
 	limitMemory(memory, false)
 	read.Memory = plan.ReadingMemory(memory)
-	found, err := plan.Inspect(c.Context, c.Args().Slice(), read, c.Bool("count"))
+	found, err := inspectAll(c, read)
 	if err != nil && len(found) == 0 {
 		return usagef("%v", err)
 	}
@@ -62,6 +62,23 @@ func inspect(c *cli.Context) error {
 		return context.Cause(c.Context)
 	}
 	return err
+}
+
+// inspectAll looks at files, or at a table of a database.
+func inspectAll(c *cli.Context, read plan.Read) ([]plan.Inspection, error) {
+	args := c.Args().Slice()
+	origin, err := sqlOrigin(c, args)
+	if err != nil {
+		return nil, err
+	}
+	if origin == nil {
+		return plan.Inspect(c.Context, args, read, c.Bool("count"))
+	}
+	one, err := plan.InspectTable(c.Context, args[0], origin, read, c.Bool("count"))
+	if err != nil && len(one.Columns) == 0 {
+		return nil, err
+	}
+	return []plan.Inspection{one}, err
 }
 
 func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
@@ -90,7 +107,11 @@ func printInspection(w io.Writer, in *plan.Inspection, gap bool) error {
 		fmt.Fprintf(t, "hint\t%s\n", printable(in.Hint))
 	}
 	rows := grouped(in.Rows)
-	if !in.Exact {
+	switch {
+	case in.Exact:
+	case in.Bytes < 0: // nobody knows how much is to come
+		rows += " or more"
+	default:
 		rows = "about " + rows
 	}
 	fmt.Fprintf(t, "rows\t%s\n", rows)

@@ -10,11 +10,13 @@ import (
 	"tsimport"
 	"tsimport/internal/table"
 	"tsimport/internal/tablestore/client"
+	"tsimport/job"
 	"tsimport/keyexpr"
 	"tsimport/pipeline"
 	"tsimport/pipeline/plan"
 	"tsimport/reader/mysql"
 	"tsimport/reader/postgres"
+	"tsimport/reader/source"
 	"tsimport/reader/sqlite"
 	"tsimport/reader/sqltable"
 )
@@ -64,12 +66,46 @@ func sqlServer(c *cli.Context, arg string) (sqltable.Server, error) {
 	return a, nil
 }
 
-// refuseSQL is for commands that do not read databases.
-func refuseSQL(c *cli.Context, args []string) error {
-	if slices.ContainsFunc(args, isSQL) {
-		return usagef("%s does not read databases; tsimport load does, and with --verify it compares the table with the database afterwards", c.Command.Name)
+// sqlConfig reads the flags of a command that reads a table of a database, nil if no argument is the address of one.
+func sqlConfig(c *cli.Context, args []string) (*sqltable.Config, error) {
+	if !slices.ContainsFunc(args, isSQL) {
+		for _, f := range sqlFlags() {
+			if name := f.Names()[0]; c.IsSet(name) {
+				return nil, usagef("--%s is for tables of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", name)
+			}
+		}
+		return nil, nil
 	}
-	return nil
+	if len(args) > 1 {
+		return nil, usagef("a table of a database is read by itself; give no other input beside it")
+	}
+	a, err := sqlServer(c, args[0])
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range textFlags() {
+		if name := f.Names()[0]; c.IsSet(name) {
+			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", name)
+		}
+	}
+	n := sqltable.DefaultSessions
+	if c.IsSet("source-connections") {
+		n = c.Int("source-connections")
+	}
+	if n < 1 || n > sqltable.MaxSessions {
+		return nil, usagef("--source-connections %d: want 1 to %d", n, sqltable.MaxSessions)
+	}
+	return &sqltable.Config{Server: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot")}, nil
+}
+
+// sqlOrigin returns the table of a database that a command reads, nil if no argument is the address of one. A sync needs all rows of one snapshot.
+func sqlOrigin(c *cli.Context, args []string) (source.Origin, error) {
+	cfg, err := sqlConfig(c, args)
+	if cfg == nil || err != nil {
+		return nil, err
+	}
+	cfg.Whole = cfg.Whole || c.Command.Name == job.Sync
+	return sqltable.New(*cfg), nil
 }
 
 // sqlLoad is a load of a table of a database.
@@ -82,32 +118,11 @@ type sqlLoad struct {
 
 // sqlOf returns the load of the database that an argument is the address of, nil if none is.
 func sqlOf(c *cli.Context, show *display) (*sqlLoad, error) {
-	args := c.Args().Slice()
-	if !slices.ContainsFunc(args, isSQL) {
-		for _, f := range sqlFlags() {
-			if name := f.Names()[0]; c.IsSet(name) {
-				return nil, usagef("--%s is for loads of a database, such as postgres://USER@HOST/DATABASE?table=TABLE, mysql://… or sqlite:FILE?table=TABLE", name)
-			}
-		}
-		return nil, nil
-	}
-	if len(args) > 1 {
-		return nil, usagef("a table of a database is loaded by itself; give no other input beside it")
-	}
-	a, err := sqlServer(c, args[0])
-	if err != nil {
+	cfg, err := sqlConfig(c, c.Args().Slice())
+	if cfg == nil || err != nil {
 		return nil, err
 	}
-	for _, f := range textFlags() {
-		if name := f.Names()[0]; c.IsSet(name) {
-			return nil, usagef("--%s: it says how text is read, and a database gives its values types; leave it out", name)
-		}
-	}
-	n := c.Int("source-connections")
-	if n < 1 || n > sqltable.MaxSessions {
-		return nil, usagef("--source-connections %d: want 1 to %d", n, sqltable.MaxSessions)
-	}
-	l := &sqlLoad{c: c, show: show, read: sqltable.Config{Server: a, Sessions: n, RetryFor: c.Duration("retry-for"), Whole: c.Bool("require-snapshot")}}
+	l := &sqlLoad{c: c, show: show, read: *cfg}
 	l.origin = sqltable.New(l.read)
 	return l, nil
 }

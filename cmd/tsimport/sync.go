@@ -48,7 +48,7 @@ func syncFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "plan", Usage: "compare, show what would be written and deleted and what it would cost, and write nothing"},
 		maxReadFlag(),
 		&cli.IntFlag{Name: "examples", Usage: "show at most `N` missing, different and surplus rows each", Value: 10},
-	}, hidden(loadFlags(), flagsOfLoadOnly)...)
+	}, hidden(append(loadFlags(), sqlFlags()...), flagsOfLoadOnly)...)
 }
 
 // maxReadFlag bounds what a comparison reads.

@@ -50,7 +50,7 @@ func verifyFlags() []cli.Flag {
 		&cli.StringFlag{Name: "extra", Usage: "rows of the table that no record has: report (count them) or fail (exit code 6)", Value: "report"},
 		&cli.StringFlag{Name: "archive", Usage: "compare with the archive at `PLACE`, a folder or an address, in place of a table"},
 		&cli.StringFlag{Name: "sample", Usage: "compare only a random `SHARE` of the keys, such as 1% or 0.01, one read each; does not find surplus rows"},
-	}, hidden(loadFlags(), flagsOfLoad)...)
+	}, hidden(append(loadFlags(), sqlFlags()...), flagsOfLoad)...)
 }
 
 // hidden leaves flags out of the help.

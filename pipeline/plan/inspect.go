@@ -83,7 +83,8 @@ func Inspect(ctx context.Context, args []string, r Read, count bool) ([]Inspecti
 // inspector collects what the records of one input show.
 type inspector struct {
 	in        Inspection
-	source    *reader.File
+	names     []string // of its columns
+	seen      int64    // bytes that were looked at
 	inference *convert.Inference
 	columns   []columnRange
 	options   convert.Options
@@ -102,15 +103,51 @@ func inspectOne(ctx context.Context, item input.Item, r Read, count bool) (Inspe
 		return in, cannotLoad(ctx, err)
 	}
 	defer s.Close()
-	i := &inspector{in: in, source: s, options: r.Convert}
-	i.describe(options)
-	err = i.read(count)
+	i := &inspector{in: in, options: r.Convert}
+	i.describe(s, options)
+	err = i.read(s, count)
+	if rows, stated := s.Rows(); stated {
+		i.in.Rows, i.in.Exact = rows, true
+	} else if seen := i.seen; !i.in.Exact && i.in.Bytes > 0 && seen > 0 && i.in.Compression == "none" {
+		i.in.Rows = int64(float64(i.in.Rows) * float64(i.in.Bytes) / float64(seen))
+		i.in.Splits = int(i.in.Bytes/int64(s.SplitBytes())) + 1
+	}
 	i.finish()
 	return i.in, err
 }
 
-func (i *inspector) describe(o reader.Options) {
-	s := i.source
+// InspectTable looks at a table of a database: at its first rows, with count at every row.
+func InspectTable(ctx context.Context, name string, from source.Origin, r Read, count bool) (Inspection, error) {
+	in := Inspection{Path: name, Bytes: -1, Format: "table", Compression: "none", Columns: []InspectedColumn{}}
+	division, err := from.Divide(ctx)
+	var parts []source.Source
+	if err == nil {
+		parts, err = from.Open(ctx, division)
+	}
+	if err != nil {
+		return in, cannotLoad(ctx, err)
+	}
+	defer func() {
+		for _, s := range parts {
+			_ = s.Close() // it was only read
+		}
+	}()
+	i := &inspector{in: in, options: r.Convert}
+	i.begin(parts[0].About().Columns)
+	for k, s := range parts {
+		if err = i.read(s, count); err != nil || !i.in.Exact {
+			break
+		}
+		i.in.Exact = k == len(parts)-1
+		if !count && i.seen >= inspectBytes {
+			break
+		}
+	}
+	i.finish()
+	return i.in, err
+}
+
+func (i *inspector) describe(s *reader.File, o reader.Options) {
 	i.in.Format, i.in.Compression = s.Format.String(), s.Compression.String()
 	if s.Format != reader.Parquet && s.Format != reader.Arrow {
 		i.in.Encoding = s.Encoding.Name()
@@ -121,23 +158,27 @@ func (i *inspector) describe(o reader.Options) {
 	i.in.Notes, i.in.Hint = s.Notes, s.Hint
 	i.options.Decode = s.Decode()
 	i.options.EncodingHint = s.EncodingHint
-	i.inference = convert.NewInference(len(s.Columns), i.options)
-	i.columns = make([]columnRange, len(s.Columns))
+	i.begin(s.Columns)
+}
+
+func (i *inspector) begin(columns []string) {
+	i.names = columns
+	i.inference = convert.NewInference(len(columns), i.options)
+	i.columns = make([]columnRange, len(columns))
 }
 
 // read looks at the records, of the beginning only without count.
-func (i *inspector) read(count bool) error {
-	used := make([]int, len(i.source.Columns))
+func (i *inspector) read(from source.Source, count bool) error {
+	used := make([]int, len(i.names))
 	for k := range used {
 		used[k] = k
 	}
-	parser := i.source.NewParser(used)
+	parser := from.NewParser(used)
 	defer parser.Close()
-	seen := int64(0)
 	parse := func(splits []source.Split) error {
 		for _, sp := range splits {
 			i.in.Splits++
-			seen += sp.Bytes
+			i.seen += sp.Bytes
 			n, _, err := parser.Parse(sp, i.add)
 			i.in.Rows += int64(n)
 			if err != nil {
@@ -146,27 +187,22 @@ func (i *inspector) read(count bool) error {
 		}
 		return nil
 	}
-	for count || seen < inspectBytes {
-		p, err := i.source.Next()
+	i.in.Exact = false
+	for count || i.seen < inspectBytes {
+		p, err := from.Next()
 		if errors.Is(err, io.EOF) {
 			i.in.Exact = true
-			splits, err := i.source.Finish()
+			splits, err := from.Finish()
 			return errors.Join(parse(splits), err)
 		}
 		if err != nil {
-			return errors.Join(parse(i.source.Whole()), err)
+			return errors.Join(parse(from.Whole()), err)
 		}
 		prepareErr := p.Prepare()
-		splits, err := i.source.Add(p)
+		splits, err := from.Add(p)
 		if err := errors.Join(prepareErr, parse(splits), err); err != nil {
-			return errors.Join(parse(i.source.Whole()), err)
+			return errors.Join(parse(from.Whole()), err)
 		}
-	}
-	if rows, stated := i.source.Rows(); stated {
-		i.in.Rows, i.in.Exact = rows, true
-	} else if i.in.Bytes > 0 && seen > 0 && i.in.Compression == "none" {
-		i.in.Rows = int64(float64(i.in.Rows) * float64(i.in.Bytes) / float64(seen))
-		i.in.Splits = int(i.in.Bytes/int64(i.source.SplitBytes())) + 1
 	}
 	return nil
 }
@@ -174,7 +210,7 @@ func (i *inspector) read(count bool) error {
 func (i *inspector) add(rec *record.Record) {
 	i.in.Looked++
 	bad := rec.Bad
-	if bad == nil && len(rec.Fields) != len(i.source.Columns) && i.options.Ragged == convert.RejectRagged {
+	if bad == nil && len(rec.Fields) != len(i.names) && i.options.Ragged == convert.RejectRagged {
 		bad = &table.Reason{Code: table.CodeRagged, Message: "a different number of fields than the header"}
 	}
 	if bad != nil {
@@ -204,8 +240,8 @@ func (i *inspector) reject(why *table.Reason) {
 func (i *inspector) badText(rec *record.Record) *table.Reason {
 	for k := range rec.Fields {
 		if why := i.inference.Fault(&rec.Fields[k]); why != nil {
-			if k < len(i.source.Columns) {
-				why.Column = i.source.Columns[k]
+			if k < len(i.names) {
+				why.Column = i.names[k]
 			}
 			return why
 		}
@@ -214,7 +250,7 @@ func (i *inspector) badText(rec *record.Record) *table.Reason {
 }
 
 func (i *inspector) finish() {
-	for k, name := range i.source.Columns {
+	for k, name := range i.names {
 		c := &i.columns[k]
 		t := i.inference.Type(k)
 		low, high := c.low, c.high

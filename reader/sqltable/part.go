@@ -55,11 +55,13 @@ func (p *part) About() source.About {
 		Name: p.name, Bytes: -1, Live: true, Pieces: 2 * int64(cmp.Or(p.bytes, pageBytes)), Rejects: source.Rejects{Kind: ".ndjson"},
 		ShowKey: p.showPlace, EncodingHint: func([]byte) string { return "" },
 	}
+	a.Declared = &source.Declared{}
 	for _, c := range t.Columns {
-		a.Columns = append(a.Columns, c.Name)
+		a.Columns, a.Declared.Types = append(a.Columns, c.Name), append(a.Declared.Types, c.Type)
 	}
 	for _, k := range t.Key {
 		a.Unique = append(a.Unique, source.KeyColumn{Name: t.Columns[k].Name, Kind: t.Columns[k].Kind})
+		a.Declared.Key = append(a.Declared.Key, t.Columns[k].Name)
 	}
 	return a
 }

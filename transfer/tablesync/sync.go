@@ -23,6 +23,7 @@ import (
 	"tsimport/pipeline/checkpoint"
 	"tsimport/pipeline/plan"
 	"tsimport/pipeline/rundir"
+	"tsimport/reader/source"
 	"tsimport/verify"
 )
 
@@ -563,7 +564,7 @@ func (r *run) note() {
 	if n := len(r.table.Indexes); n > 0 {
 		add("table %s has %d secondary indexes, which cost further units for every row that is written or deleted", r.table.Name, n)
 	}
-	if found.Live {
+	if _, of := r.cfg.Load.Read.Sources.(source.Snapshots); found.Live && !of {
 		add("the source changes while it is read: a row that was written there meanwhile may be missing from what was compared. Cells are compared with their timestamps")
 	}
 	if found.OutOfRange > 0 {
