@@ -127,7 +127,7 @@ model:
 # Databases as sources, against real servers of Debian on loopback.
 sources:
 	TSIMPORT_SOURCES=1 $(GO) test ./reader/postgres/... ./reader/mysql/... ./reader/pgdump ./reader/mysqldump -count 1
-	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL' -count 1 -timeout 30m
+	TSIMPORT_SOURCES=1 $(GO) test ./e2e -run 'TestDatabases|TestMySQL|TestDumpsOfAShop' -count 1 -timeout 30m
 
 # kill -9, losses of power, damaged files. Of the loads that are crashed, 200 have a new working folder each time and find their state with --state.
 crash:

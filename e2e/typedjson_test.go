@@ -117,3 +117,18 @@ func TestAnExportOfMongoDBIsLoadedWithItsTypes(t *testing.T) {
 		})
 	}
 }
+
+// TestRejectsOfSeveralFormatsAreNotLoadedAsOne: one --format would be wrong for some of them.
+func TestRejectsOfSeveralFormatsAreNotLoadedAsOne(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.json": `{"Item":{"id":{"S":"a"}}}` + "\n" + `{"Item":{"id":{"S":1}}}`, "b.json": `{"id":"b"}` + "\n" + `{"id":null}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines, _, run := loadAndExport(t, dir, 3, "--pk", "id")
+	same(t, lines, []string{`{"id":"a"}`, `{"id":"b"}`})
+	if _, stderr, code := runBinary(t, "load", "--retry-rejects", run); code != 2 || !strings.Contains(stderr, "load each one separately") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
